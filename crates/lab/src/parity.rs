@@ -183,7 +183,7 @@ pub fn parity(
     for event in events {
         match event? {
             Seen::Upiu { time, wall, bytes, data, .. } => {
-                now = now.max(begun + wall.unwrap_or(time));
+                now = now.max(Ns(begun.0.saturating_add(wall.unwrap_or(time).0)));
                 comparison.advance(now);
                 // What nobody understands was rejected by the device, and does not concern a host's HPB.
                 match bytes.first().copied().unwrap_or_default() & 0x20 {

@@ -18,7 +18,7 @@ use readpath_hci::{Attached, Misbehaviour};
 use readpath_kit::Ns;
 use readpath_run::Clock;
 use readpath_store::{FileDisk, Image, Store, Transfers};
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::rc::Rc;
 
@@ -106,13 +106,13 @@ pub fn attach<P: Probe>(
         listener: Listener::Unix(listener),
         poller: poller.clone(),
         client: None,
-        watches_unmask: false,
+        watched: None,
         counts: [0; 3],
         log: options.log,
     };
     let now = match options.speed {
-        Speed::Real(scale) => server.run(RealClock::new(poller, scale, from))?,
-        Speed::Instant => server.run(JumpingClock::new(poller, from))?,
+        Speed::Real(scale) => server.run(RealClock::new(poller, scale, from)),
+        Speed::Instant => server.run(JumpingClock::new(poller, from)),
     };
     let Server { mut function, counts: [clients, turned_away, broken], .. } = server;
     let attached = &mut function.attached;
@@ -135,43 +135,52 @@ struct Server<P: Probe> {
     listener: Listener,
     poller: Rc<Poller>,
     client: Option<Client>,
-    watches_unmask: bool,
+    /// The eventfd that is watched. It is our own descriptor, because the client keeps the file behind it open.
+    watched: Option<OwnedFd>,
     /// Clients, turned away, broken.
     counts: [u64; 3],
     log: fn(&str),
 }
 
 impl<P: Probe> Server<P> {
-    fn run(&mut self, mut clock: impl Clock) -> Result<Ns, ServeError> {
+    fn run(&mut self, mut clock: impl Clock) -> Ns {
         loop {
             let now = clock.wait_until(self.function.attached.next_deadline());
             self.function.now = now;
             self.function.attached.advance(now);
             self.poller.look();
+            let mut somebody_comes = false;
             for ready in if self.poller.is_ready() { self.poller.take() } else { Vec::new() } {
                 match ready.token {
-                    STOP => return Ok(now),
-                    LISTENER => self.accept()?,
-                    UNMASK => self.function.take_unmask(),
+                    STOP => return now,
+                    LISTENER => somebody_comes = true,
+                    UNMASK if !self.function.take_unmask() => self.unwatch(),
+                    UNMASK => {}
                     _ => self.serve_client(),
                 }
+            }
+            // Whoever was there before may have gone just now.
+            if somebody_comes {
+                self.accept();
             }
             self.function.raise();
         }
     }
 
-    fn accept(&mut self) -> Result<(), ServeError> {
-        let Ok(Stream::Unix(stream)) = self.listener.accept() else { return Ok(()) };
+    fn accept(&mut self) {
+        let Ok(Stream::Unix(stream)) = self.listener.accept() else { return };
         if self.client.is_some() {
             self.counts[1] += 1;
-            (self.log)("a client was turned away: there is one already");
-            return Ok(());
+            return (self.log)("a client was turned away: there is one already");
         }
         self.counts[0] += 1;
-        (self.log)("a client has come");
-        self.poller.add(&stream, CLIENT)?;
-        self.client = Some(Client::new(stream));
-        Ok(())
+        match self.poller.add(&stream, CLIENT) {
+            Ok(()) => {
+                (self.log)("a client has come");
+                self.client = Some(Client::new(stream));
+            }
+            Err(error) => (self.log)(&format!("a client was turned away: {error}")),
+        }
     }
 
     fn serve_client(&mut self) {
@@ -202,17 +211,17 @@ impl<P: Probe> Server<P> {
         }
     }
 
-    /// Hears from now on when the client's eventfd says that the interrupt waits no longer.
+    /// Hears from now on when the client's eventfd says that the interrupt waits no longer, and of no other any more.
     fn watch_unmask(&mut self) {
-        if let Some(unmask) = self.function.new_unmask() {
-            self.watches_unmask = unmask.is_some_and(|unmask| self.poller.add(unmask, UNMASK).is_ok());
-        }
+        let Some(unmask) = self.function.new_unmask() else { return };
+        let unmask = unmask.and_then(|unmask| unmask.try_clone_to_owned().ok());
+        self.unwatch();
+        self.watched = unmask.filter(|unmask| self.poller.add(unmask, UNMASK).is_ok());
     }
 
     fn unwatch(&mut self) {
-        if let Some(unmask) = self.function.unmask_by().filter(|_| self.watches_unmask) {
-            self.poller.remove(unmask);
+        if let Some(watched) = self.watched.take() {
+            self.poller.remove(watched);
         }
-        self.watches_unmask = false;
     }
 }

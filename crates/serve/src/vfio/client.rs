@@ -3,7 +3,7 @@
 //! message.
 
 use super::session::{Broken, Function, HEADER_BYTES, MOST_FDS, Session, message_bytes};
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, recvmsg};
 use std::io::{ErrorKind, IoSliceMut, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -86,6 +86,9 @@ impl Client {
             }
             match read {
                 Ok(read) if read.bytes == 0 => return Err(None),
+                Ok(read) if read.flags.contains(ReturnFlags::CTRUNC) => {
+                    return Err(Some(Broken("more files came with a message than there is room for")));
+                }
                 Ok(read) => self.have += read.bytes,
                 Err(rustix::io::Errno::AGAIN) => return Ok(false),
                 Err(rustix::io::Errno::INTR) => {}

@@ -4,11 +4,13 @@
 
 use super::session::{Errno, Mapping};
 use readpath_hci::{GuestMem, Unreachable};
-use rustix::fs::{FileType, fstat};
+use rustix::fs::{FileType, fstat, fstatfs};
 use rustix::io::{pread, pwrite};
 
-/// Mappings at once, at most.
-const MOST: usize = 1 << 12;
+/// Mappings at once, at most: each may keep a file open.
+const MOST: usize = 512;
+/// File systems (statfs(2)) that cannot be written like others, or keep whoever reads them waiting: hugetlbfs and FUSE.
+const REFUSED: [u32; 2] = [0x9584_58F6, 0x6573_5546];
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -29,6 +31,10 @@ impl Maps {
             let stat = fstat(file).map_err(|_| Errno::Invalid)?;
             // A pipe or a device could keep the server waiting.
             let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+            let system = fstatfs(file).map_err(|_| Errno::Invalid)?;
+            if REFUSED.contains(&(system.f_type as u32)) {
+                return Err(Errno::NotSupported);
+            }
             if !is_file || (stat.st_size as u64) < offset + mapping.bytes {
                 return Err(Errno::Invalid);
             }

@@ -52,10 +52,13 @@ const BAR_BYTES: u32 = register::SPACE_BYTES;
 
 /// Offsets in configuration space (PCI Local Bus 3.0 §6.1).
 const COMMAND: usize = 0x04;
+const STATUS: usize = 0x06;
 const BAR_0_AT: usize = 0x10;
 /// Command register: bus master; interrupts off.
 const BUS_MASTER: u16 = 1 << 2;
 const INTERRUPT_OFF: u16 = 1 << 10;
+/// Status register: the line is high, whether or not interrupts are off.
+const INTERRUPT_STATUS: u8 = 1 << 3;
 
 /// Bytes that a host may write, and which of their bits.
 const WRITABLE: [(usize, &[u8]); 4] = [
@@ -92,7 +95,7 @@ pub struct UfsFunction<S: DieSched, X: BlockData, P: Probe> {
     unmask: Option<OwnedFd>,
     /// `unmask` is another since somebody asked.
     has_new_unmask: bool,
-    /// The interrupt was raised, or its client said that it shall wait.
+    /// The interrupt was raised, or the client masked it.
     is_masked: bool,
 }
 
@@ -132,18 +135,21 @@ impl<S: DieSched, X: BlockData, P: Probe> UfsFunction<S, X, P> {
         self.unmask.as_ref().map(AsFd::as_fd)
     }
 
-    /// The same once it has changed since this was asked before. One that went is closed, and so not watched any more.
+    /// The same once it has changed since this was asked before.
     pub fn new_unmask(&mut self) -> Option<Option<BorrowedFd<'_>>> {
         std::mem::take(&mut self.has_new_unmask).then(|| self.unmask_by())
     }
 
-    /// That eventfd may have said so.
-    pub fn take_unmask(&mut self) {
-        let mut count = [0; 8];
-        if let Some(unmask) = &self.unmask
-            && matches!(rustix::io::read(unmask, &mut count), Ok(8))
-        {
-            self.is_masked = false;
+    /// That eventfd may have said so. False if it is none.
+    pub fn take_unmask(&mut self) -> bool {
+        let Some(unmask) = &self.unmask else { return true };
+        match rustix::io::read(unmask, &mut [0; 8]) {
+            Ok(8) => {
+                self.is_masked = false;
+                true
+            }
+            Err(rustix::io::Errno::AGAIN) => true,
+            _ => false,
         }
     }
 
@@ -162,7 +168,7 @@ impl<S: DieSched, X: BlockData, P: Probe> UfsFunction<S, X, P> {
 }
 
 fn fire(trigger: &OwnedFd) {
-    // A client that blocks it, or closed it, does not hear.
+    // One whose counter is full, or that nobody reads any more, is left as it is.
     _ = rustix::io::write(trigger, &1u64.to_ne_bytes());
 }
 
@@ -181,6 +187,10 @@ impl<S: DieSched, X: BlockData, P: Probe> Function for UfsFunction<S, X, P> {
                 let from = usize::try_from(offset).map_err(|_| Errno::Invalid)?;
                 let end = from.checked_add(data.len()).ok_or(Errno::Invalid)?;
                 data.copy_from_slice(self.space.get(from..end).ok_or(Errno::Invalid)?);
+                self.attached.advance(self.now);
+                if (from..end).contains(&STATUS) && self.attached.line() {
+                    data[STATUS - from] |= INTERRUPT_STATUS;
+                }
             }
             BAR_0 => {
                 let range = Self::registers(offset, data.len())?;

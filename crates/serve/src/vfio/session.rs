@@ -10,6 +10,8 @@ pub(crate) const HEADER_BYTES: usize = 16;
 const MOST_DATA: u32 = 1 << 20;
 /// Most bytes of a message.
 pub(crate) const MOST_MESSAGE: usize = HEADER_BYTES + 64 + MOST_DATA as usize;
+/// Writes of one message: nobody else has a turn meanwhile.
+const MOST_WRITES: u64 = 256;
 /// File descriptors that may come with one message.
 pub(crate) const MOST_FDS: usize = 8;
 
@@ -303,6 +305,9 @@ impl Session {
             }
             command::REGION_WRITE_MULTI => {
                 let count = fields.u64()?;
+                if count > MOST_WRITES {
+                    return Err(Errno::Invalid);
+                }
                 for _ in 0..count {
                     let (offset, region, count) = (fields.u64()?, fields.u32()?, fields.u32()?);
                     let data = fields.take(8)?;

@@ -41,6 +41,8 @@ pub struct Attached<S: DieSched, X: BlockData, P: Probe, M: GuestMem> {
     /// Commands whose data is kept until they end.
     carried: [Option<BlockRequest>; 64],
     spare: Vec<Vec<u8>>,
+    /// Reads and writes that move nothing, a bit each: what their tags returned before is none of theirs.
+    without_data: u64,
     /// Commands, a bit each, whose answers tell of what the device keeps of its own: those of RPMB.
     tells_of_kept: u64,
     /// What has become of the request that nobody outside asked for.
@@ -72,6 +74,7 @@ impl<S: DieSched, X: BlockData, P: Probe, M: GuestMem> Attached<S, X, P, M> {
             units,
             carried: [None; 64],
             spare: Vec::new(),
+            without_data: 0,
             tells_of_kept: 0,
             own: None,
             misbehaving: None,
@@ -120,9 +123,11 @@ impl<S: DieSched, X: BlockData, P: Probe, M: GuestMem> Attached<S, X, P, M> {
     /// The host writes a register at `now`, not before anything that was done before.
     pub fn write(&mut self, now: Ns, offset: u32, value: u32) {
         self.advance(now);
+        let was_raised = self.controller.is_raised(interrupt::HIBERNATE_ENTER);
         let effect = self.controller.write(offset, value);
         if let Some(misbehaving) = &mut self.misbehaving
             && (offset, value as u8) == (reg::UICCMD, uic::opcode::HIBERNATE_ENTER)
+            && (!was_raised && self.controller.is_raised(interrupt::HIBERNATE_ENTER))
             && misbehaving.loses_hibernation()
         {
             self.controller.withdraw(interrupt::UIC_COMMAND | interrupt::HIBERNATE_ENTER);
@@ -140,6 +145,9 @@ impl<S: DieSched, X: BlockData, P: Probe, M: GuestMem> Attached<S, X, P, M> {
                 self.device.drop_command(now, slot);
                 self.forget(slot);
             }),
+            Effect::ClearedTasks(slots) => {
+                each(slots, |slot| self.device.drop_command(now, Controller::task_tag(slot)))
+            }
             Effect::Reset => self.reset_device(now),
         }
     }
@@ -155,8 +163,11 @@ impl<S: DieSched, X: BlockData, P: Probe, M: GuestMem> Attached<S, X, P, M> {
     fn reset_device(&mut self, now: Ns) {
         self.move_data();
         self.device.hardware_reset(now);
+        self.device.free_link(now);
         self.data.reset();
+        self.without_data = 0;
         (0..32).for_each(|slot| self.forget(slot));
+        self.spare.clear();
     }
 
     /// When something happens next.
@@ -217,11 +228,15 @@ impl<S: DieSched, X: BlockData, P: Probe, M: GuestMem> Attached<S, X, P, M> {
         let (base, blocks) = match self.units.get(usize::from(block.lun)) {
             Some(unit) => *unit,
             None if !moves => (0, 0),
-            None => return self.submit(now, &request),
+            None => {
+                self.without_data |= 1 << slot;
+                return self.submit(now, &request);
+            }
         };
         let is_within = u64::from(block.block) + u64::from(block.blocks) <= u64::from(blocks);
         if moves && (block.blocks == 0 || !is_within) {
             // There is nothing to move, or the device will refuse it.
+            self.without_data |= 1 << slot;
             return self.submit(now, &request);
         }
         let bytes = if moves { u64::from(block.blocks) * u64::from(BLOCK_BYTES) } else { 0 };
@@ -287,7 +302,10 @@ impl<S: DieSched, X: BlockData, P: Probe, M: GuestMem> Attached<S, X, P, M> {
                 let body = ReplyBody::Response(Response::check(sense, 0));
                 return self.controller.complete(&Reply { body, ..*reply }, &[], &mut self.memory);
             }
-            return self.controller.complete(reply, self.device.data_in(tag), &mut self.memory);
+            let has_data = self.without_data >> tag & 1 == 0;
+            self.without_data &= !(1 << tag);
+            let data = if has_data { self.device.data_in(tag) } else { &[] };
+            return self.controller.complete(reply, data, &mut self.memory);
         };
         let base = self.units.get(usize::from(block.lun)).map_or(0, |unit| unit.0);
         self.data.end(tag, &block, base + block.block, is_good(reply));
@@ -316,6 +334,7 @@ impl<S: DieSched, X: BlockData, P: Probe, M: GuestMem> Attached<S, X, P, M> {
         if let Some(misbehaving) = &mut self.misbehaving {
             misbehaving.dropped(1 << slot);
         }
+        self.without_data &= !(1 << slot);
         if self.carried[usize::from(slot)].take().is_some() {
             self.spare.push(self.data.take(slot.into()).0);
         }

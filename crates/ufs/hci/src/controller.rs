@@ -27,6 +27,8 @@ pub enum Effect {
     Tasks(u32),
     /// Commands in these slots are dropped without an answer.
     Cleared(u32),
+    /// The same for task management requests.
+    ClearedTasks(u32),
     /// The controller was disabled or the link was started: whatever was under way is dropped, and the device is reset.
     Reset,
 }
@@ -177,12 +179,12 @@ impl Controller {
                 self.held &= !cleared;
                 return if cleared == 0 { Effect::None } else { Effect::Cleared(cleared) };
             }
-            // Task management takes no time that anybody could cut short: what is cleared is not answered.
             reg::UTMRLCLR => {
                 let cleared = self.tasks.clear(value);
                 for i in (0..MOST_TASKS).filter(|i| cleared >> i & 1 == 1) {
                     self.task[i].is_busy = false;
                 }
+                return if cleared == 0 { Effect::None } else { Effect::ClearedTasks(cleared) };
             }
             reg::UTRLRSR => self.transfers.runs = value & 1 == 1 && self.has(status::TRANSFERS_READY),
             reg::UTMRLRSR => self.tasks.runs = value & 1 == 1 && self.has(status::TASKS_READY),

@@ -23,7 +23,7 @@ pub enum Misbehaviour {
     /// With every 200th read or write a layer of UIC tells of an error: of lanes, of a frame that was refused, of the
     /// data link layer that begins anew.
     UicErrors,
-    /// With every 1000th read or write the device fails: it answers nothing until it is reset.
+    /// Every 1000th read or write is never answered, and the controller tells that the device has failed.
     FatalError,
 }
 

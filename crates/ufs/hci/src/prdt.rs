@@ -5,10 +5,13 @@
 use crate::memory::{GuestMem, Unreachable};
 use readpath_proto::transfer::{PRDT_ENTRY_BYTES, PrdtEntry};
 
+/// Entries of one table: 32 MiB in pages of 4 KiB, which is the most that a command moves.
+const MOST_ENTRIES: u16 = 1 << 13;
+
 /// Why data did not move, or not all of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum PrdtError {
-    /// An entry, or the table, is not in memory.
+    /// An entry, or the table, is not in memory, or there are too many.
     Unreachable,
     /// The table describes less than the data.
     Short,
@@ -36,6 +39,9 @@ impl Prdt {
         bytes: usize,
         mut move_piece: impl FnMut(&mut M, u64, std::ops::Range<usize>) -> Result<(), Unreachable>,
     ) -> Result<(), PrdtError> {
+        if self.entries > MOST_ENTRIES {
+            return Err(PrdtError::Unreachable);
+        }
         let mut done = 0;
         for i in 0..u64::from(self.entries) {
             if done == bytes {

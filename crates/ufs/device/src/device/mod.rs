@@ -111,6 +111,15 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         let link = *self.front.link();
         let mut span = link.request;
+        // What is refused for its address takes no data along.
+        let data_blocks = match &request.body {
+            RequestBody::Command(Command { cdb: Cdb::Write { lba, blocks, .. }, .. })
+                if self.front.has_blocks(request.lun, *lba, *blocks) =>
+            {
+                *blocks
+            }
+            _ => 0,
+        };
         let slot = self.front.slot_mut(tag);
         slot.begin(request.lun);
         let mut fast = |kind, lba, blocks, flags, expected_bytes| {
@@ -138,7 +147,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             }
             RequestBody::Command(Command { expected_bytes, cdb: Cdb::Write { lba, blocks, flags, .. } }) => {
                 fast(Kind::Write, *lba, *blocks, *flags, *expected_bytes);
-                span += Ns(link.block.0 * u64::from(*blocks));
+                span += Ns(link.block.0 * u64::from(data_blocks));
             }
             body => {
                 slot.kind = Kind::Other;

@@ -82,6 +82,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.send_reply(now, tag);
     }
 
+    /// The link carries nothing any more at `now`: what was dropped on it does not come.
+    pub fn free_link(&mut self, now: Ns) {
+        self.front.set_busy_until(now);
+    }
+
     /// Takes a request that is never answered: its tag is in use until somebody drops it.
     pub fn swallow(&mut self, request: &Request) {
         if self.front.is_free(request.tag) {

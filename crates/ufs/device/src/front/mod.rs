@@ -143,6 +143,13 @@ impl Front {
         (lba.saturating_add(u64::from(blocks)) <= u64::from(unit.blocks)).then(|| unit.base + lba as u32)
     }
 
+    /// Whether a unit has all of these blocks.
+    #[inline(always)]
+    pub(crate) fn has_blocks(&self, lun: u8, lba: u64, blocks: u32) -> bool {
+        let unit = self.units.get(usize::from(lun));
+        unit.is_some_and(|unit| lba.saturating_add(u64::from(blocks)) <= u64::from(unit.blocks))
+    }
+
     /// Times of the link.
     #[inline(always)]
     pub(crate) fn link(&self) -> &LinkTiming {

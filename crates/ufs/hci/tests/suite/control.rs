@@ -8,6 +8,7 @@ use readpath_kit::Ns;
 use readpath_proto::transfer::{PrdtEntry, TransferDescriptor, UTRD_BYTES, ocs};
 use readpath_proto::typed::{
     Cdb, Command, Form, QueryRequest, Reply, ReplyBody, Request, RequestBody, Residual, Response, Sense, Status,
+    TaskRequest,
 };
 use readpath_proto::uic;
 
@@ -346,4 +347,40 @@ fn a_host_that_wants_to_hear_is_told_that_space_is_short() {
         }
         assert_eq!(alerts > 0, wanted == 4, "{alerts} alerts");
     }
+}
+
+#[test]
+fn what_is_refused_keeps_nobody_waiting_and_returns_nothing() {
+    let mut machine = Machine::started(&config());
+    let (_, inquiry) = machine.command(1, 0, Cdb::Inquiry { vpd: None, alloc: 36 }, 36, &[]);
+    assert_eq!(inquiry.len(), 36);
+    // A write of more than the device has, and with it of more than the link carries in hours.
+    let before = machine.now;
+    let (lba, blocks) = (0, u32::MAX);
+    let endless = Cdb::Write { form: Form::Sixteen, lba, blocks, flags: 0 };
+    assert_eq!(sense(&machine.command(2, 0, endless, 0, &[]).0), Some(Sense::LBA_OUT_OF_RANGE));
+    assert!(machine.now < before + Ns::from_ms(1));
+    // A write of nothing has the slot of the INQUIRY, and not its data.
+    machine.memory.write(BASE + 0x10_0000 + (1 << 24), &[0xEE; 36]).unwrap();
+    let nothing = Cdb::Write { form: Form::Ten, lba: 0, blocks: 0, flags: 0 };
+    assert_eq!(sense(&machine.command(1, 0, nothing, 36, &[]).0), None);
+    let mut bytes = [0; 36];
+    machine.memory.read(BASE + 0x10_0000 + (1 << 24), &mut bytes).unwrap();
+    assert_eq!(bytes, [0xEE; 36]);
+}
+
+#[test]
+fn a_task_that_was_taken_back_is_not_answered() {
+    let mut machine = Machine::started(&config());
+    let task = |function| TaskRequest { function, lun: 0, task_tag: 9 };
+    let Machine { device, port, memory, now } = &mut machine;
+    port.manage(&mut At(device, *now), memory, 0, task(0x01)).unwrap();
+    device.write(*now, reg::UTMRLCLR, !1);
+    assert_eq!(device.read(reg::UTMRLDBR), 0);
+    // The slot is free at once, for another function.
+    port.manage(&mut At(device, *now), memory, 0, task(0x77)).unwrap();
+    while machine.wait().tasks != 1 {}
+    assert_eq!(machine.port.task_reply(&machine.memory, 0).unwrap().service_response, 0x04, "no such function");
+    machine.device.advance(machine.now + Ns::from_secs(1));
+    assert!(!machine.device.line(), "nothing else comes");
 }
