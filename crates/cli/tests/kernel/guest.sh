@@ -69,7 +69,8 @@ if [ -e "$kernel.cpio" ]; then cat "$kernel.cpio" >>"$work/initrd"; fi
 status=0
 qemu=$lab/qemu
 # shellcheck disable=SC2086
-timeout -k 5 "$limit" "$qemu/lib/ld-linux-x86-64.so.2" --library-path "$qemu/lib" "$qemu/qemu-system-x86_64" \
+timeout --foreground -k 5 "$limit" "$qemu/lib/ld-linux-x86-64.so.2" --library-path "$qemu/lib" \
+    "$qemu/qemu-system-x86_64" \
     -L "$qemu/share" -nodefaults -no-user-config -display none $reboot \
     -accel tcg,thread=multi -machine q35,memory-backend=mem -cpu max -smp "${SMP:-1}" -m 512 \
     -object memory-backend-memfd,id=mem,size=512M,share=on -serial "file:$log" \

@@ -3,13 +3,14 @@
 # The marks of scenarios/compare.sh as a table, in the folder that has them. A cell is what a guest has seen; "-" if its
 # kernel had no way to ask.
 set -eu
-cell() { value=$(sed -n "s/^@@ $2=//p" "compare-$1.marks" 2>/dev/null | tail -n 1) && echo "${value:--}"; }
+# cell DEVICE MARK [STAGE]
+cell() { value=$(sed -n "s/^@@ $2=//p" "compare-$1-${3:-all}.marks" 2>/dev/null | tail -n 1) && echo "${value:--}"; }
 # row TITLE MARK: of both devices, with both kernels.
 row() {
     echo "| $1 | $(cell qemu-a "$2") | $(cell readpath-a "$2") | $(cell qemu-b "$2") | $(cell readpath-b "$2") |"
 }
 kept() {
-    written=$(cell "$1" attribute_written) set=$(cell "$1" attribute) now=$(cell "$1-again" attribute_after_restart)
+    written=$(cell "$1" attribute_written) set=$(cell "$1" attribute) now=$(cell "$1" attribute_after_restart attribute)
     case $written:$now in
     -:*) echo - ;;
     yes:"$set") echo "yes ($now)" ;;
@@ -22,7 +23,8 @@ tasks() {
     for task in query_task abort_task lu_reset; do list="$list $(cell "$1" "task_$task")"; done
     echo "$list" | sed 's/^ //; s/ /, /g'
 }
-pair() { echo "$(cell "$1" read_4k_us), $(cell "$1" read_256k_us)"; }
+# pair DEVICE [STAGE]
+pair() { echo "$(cell "$1" read_4k_us "${2:-all}"), $(cell "$1" read_256k_us "${2:-all}")"; }
 cat <<END
 | Linux | $(cell qemu-a kernel) | $(cell readpath-a kernel) | $(cell qemu-b kernel) | $(cell readpath-b kernel) |
 |---|---|---|---|---|
@@ -42,5 +44,5 @@ echo "| an attribute outlives the device's program | $(kept qemu-a) | $(kept rea
     "| $(kept qemu-b) | $(kept readpath-b) |"
 echo "| random reads of 4 KiB and 256 KiB, us in the guest | $(pair qemu-a) | $(pair readpath-a)" \
     "| $(pair qemu-b) | $(pair readpath-b) |"
-echo "| the same with a device 20 times as slow (\`--scale 20\`) | no such option | $(pair readpath-a-slow)" \
-    "| no such option | $(pair readpath-b-slow) |"
+echo "| the same with a device 20 times as slow (\`--scale 20\`) | no such option | $(pair readpath-a timing)" \
+    "| no such option | not run |"

@@ -1,40 +1,40 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Kills under running I/O: torture.sh DIR READPATH ROUNDS [KERNEL...]. In turn the server and QEMU are killed at some
+# Kills under running I/O: torture.sh DIR READPATH ROUNDS a|b. In turn the server and QEMU are killed at some
 # moment after the guest's first flush. The next guest checks that all is there that was reported as flushed. At the
-# first kill of each kernel a second machine wants the device, and is refused.
+# first kill a second machine wants the device, and is refused.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 readpath=$2
 rounds=$3
-dir=$1
-shift 3
-cd "$dir"
+kernel=$4
+cd "$1"
 export KERNEL_LAB="$PWD"
 # shellcheck source=lab.sh
 . "$here/lab.sh"
+it=stamps-$kernel
 
-flushed() { sed -n 's/.*@@ flushed \([0-9]*\)\.\r*$/\1/p' stamps.log 2>/dev/null | tail -n 1; }
+flushed() { sed -n 's/.*@@ flushed \([0-9]*\)\.\r*$/\1/p' "$it.log" 2>/dev/null | tail -n 1; }
 # Killing a shell leaves its children.
 kill_machine() { [ ! -e "$sockets/pid" ] || kill -KILL "$(cat "$sockets/pid")" 2>/dev/null || true; }
 
 # round KERNEL KILLED: one guest, which checks and then writes.
 round() {
-    [ -n "$server" ] || serve stamps || return 1
-    rm -f "$sockets/pid" stamps.log
-    sh "$here/guest.sh" -l stamps.log -t 120 -s "$socket" -e "OLD=$old" -e "FLUSHED=$durable" -e "NEW=$new" "$1" \
-        "$here/scenarios/stamps.sh" -pidfile "$sockets/pid" >stamps.marks 2>&1 &
+    [ -n "$server" ] || serve "$it" || return 1
+    rm -f "$sockets/pid" "$it.log"
+    sh "$here/guest.sh" -l "$it.log" -t 120 -s "$socket" -e "OLD=$old" -e "FLUSHED=$durable" -e "NEW=$new" "$1" \
+        "$here/scenarios/stamps.sh" -pidfile "$sockets/pid" >"$it.marks" 2>&1 &
     machine=$!
     while [ -z "$(flushed)" ] && kill -0 $machine 2>/dev/null; do sleep 0.05; done
     if [ -n "$(flushed)" ] && [ "$2" = second ]; then
         before=$(flushed)
-        turned_away=$(grep -c 'turned away: there' stamps.server || true)
-        if sh "$here/guest.sh" -l second.log -t 20 -s "$socket" "$1" "$here/scenarios/stamps.sh" \
-            >second.marks 2>&1; then
+        turned_away=$(grep -c 'turned away: there' "$it.server" || true)
+        if sh "$here/guest.sh" -l "second-$kernel.log" -t 20 -s "$socket" "$1" "$here/scenarios/stamps.sh" \
+            >"second-$kernel.marks" 2>&1; then
             fail "a second machine was given the device"
         fi
         sleep 0.5
-        refused=$(($(grep -c 'turned away: there' stamps.server) - turned_away))
+        refused=$(($(grep -c 'turned away: there' "$it.server") - turned_away))
         if [ $refused -gt 0 ] && [ "$(flushed)" -gt "$before" ]; then
             pass "kernel $1: a second machine is refused, and the first goes on"
         else
@@ -47,37 +47,34 @@ round() {
     if [ "$2" = server ]; then kill_server; fi
     kill_machine
     wait $machine 2>/dev/null || true
-    if grep -q '@@ FAIL' stamps.log || [ -z "$(flushed)" ]; then
-        cp stamps.log "stamps-failed-$1-$count.log"
-        fail "round $count of kernel $1, after stamps from ${old:-none}: $PWD/stamps-failed-$1-$count.log"
+    if grep -q '@@ FAIL' "$it.log" || [ -z "$(flushed)" ]; then
+        cp "$it.log" "$it-failed-$count.log"
+        fail "round $count of kernel $1, after stamps from ${old:-none}: $PWD/$it-failed-$count.log"
         return 1
     fi
     old=$new durable=$(flushed) new=$((durable + 1000))
 }
 
 seed=1
-for kernel in "$@"; do
-    has_kernel "$kernel" "torture of kernel $kernel" || continue
-    # shellcheck disable=SC2086
-    image stamps $small
-    : >stamps.server
-    old='' durable='' new=1000 count=0 machines=0 servers=0
-    begin=$(date +%s)
-    while [ $count -lt "$rounds" ]; do
-        count=$((count + 1))
-        if [ $count = 1 ]; then kind=second; elif [ $((count % 2)) = 0 ]; then kind=server; else kind=machine; fi
-        round "$kernel" $kind || break
-        if [ $kind = server ]; then servers=$((servers + 1)); else machines=$((machines + 1)); fi
-    done
-    # The last look.
-    [ -n "$server" ] || serve stamps
-    sh "$here/guest.sh" -l stamps.log -s "$socket" -e "OLD=$old" -e "FLUSHED=$durable" "$kernel" \
-        "$here/scenarios/stamps.sh" >stamps.marks 2>&1 || fail "the guest after the last kill: $PWD/stamps.log"
-    stop_server
-    if "$readpath" image check stamps.img >stamps.check 2>&1; then :; else fail "the image: $PWD/stamps.check"; fi
-    [ $failed -gt 0 ] || pass "kernel $kernel: $servers kills of the server, $machines of QEMU," \
-        "stamps up to $durable, nothing lost that was flushed ($(seconds "$begin") s)"
-    rm -f stamps.img
+# shellcheck disable=SC2086
+image "$it" $small
+: >"$it.server"
+old='' durable='' new=1000 count=0 machines=0 servers=0
+begin=$(date +%s)
+while [ $count -lt "$rounds" ]; do
+    count=$((count + 1))
+    if [ $count = 1 ]; then kind=second; elif [ $((count % 2)) = 0 ]; then kind=server; else kind=machine; fi
+    round "$kernel" $kind || break
+    if [ $kind = server ]; then servers=$((servers + 1)); else machines=$((machines + 1)); fi
 done
+# The last look.
+[ -n "$server" ] || serve "$it"
+sh "$here/guest.sh" -l "$it.log" -s "$socket" -e "OLD=$old" -e "FLUSHED=$durable" "$kernel" \
+    "$here/scenarios/stamps.sh" >"$it.marks" 2>&1 || fail "the guest after the last kill: $PWD/$it.log"
+stop_server
+if "$readpath" image check "$it.img" >"$it.check" 2>&1; then :; else fail "the image: $PWD/$it.check"; fi
+[ $failed -gt 0 ] || pass "kernel $kernel: $servers kills of the server, $machines of QEMU," \
+    "stamps up to $durable, nothing lost that was flushed ($(seconds "$begin") s)"
+rm -f "$it.img"
 echo "torture: $passed passed, $failed failed"
 [ $failed = 0 ]

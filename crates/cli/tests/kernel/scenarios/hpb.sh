@@ -23,6 +23,7 @@ warm() {
     tries=60
     until [ "$(count map_req)" -ge "$1" ]; do
         [ $((tries -= 1)) -ge 0 ] || return 1
+        # shellcheck disable=SC2153
         fio_job --rw=randread --number_ios=$((LOADS * 12))
         sleep 0.3
     done

@@ -1,0 +1,217 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# The scenarios of one kernel: kernel.sh DIR READPATH a|b NAME... Everything is left in DIR, which setup.sh has filled.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+readpath=$2
+kernel=$3
+wanted=" $* "
+cd "$1"
+export KERNEL_LAB="$PWD"
+# shellcheck source=lab.sh
+. "$here/lab.sh"
+wanted() { case $wanted in *" $1 "*) ;; *) return 1 ;; esac; }
+has_kernel "$kernel" "all of kernel $kernel" || exit 0
+rm -f ./*-"$kernel".server
+started=$(date +%s)
+
+# ---- Probe: presets, host control, and two units with pinned regions and HPB 2.0.
+
+# probe NAME DEVICE OPTION...
+probe() {
+    name=probe-$kernel-$1 device=$2
+    shift 2
+    "$readpath" device show "$device" "$@" | sh "$here/expected.sh" >"$sockets/expected"
+    image "probe-$kernel" --device "$device" "$@"
+    serve "probe-$kernel" --speed instant || return 0
+    guest "$name" -t 120 -s "$socket" -f "$sockets/expected" "$kernel" "$here/scenarios/probe.sh" || true
+    shown "$name" '^files=|^FAIL'
+    stop_server
+}
+two_units() {
+    "$readpath" device show ufs21-64g --set lu.0.blocks=2097152 --set hpb.max_active_regions=64 \
+        --set lu.0.max_active_regions=32 --set lu.0.pinned_start=4 --set lu.0.pinned_regions=2 |
+        awk '$1 == "[host]" {
+                print "[hpb.v2]\nsingle_kib = 32\n"
+                print "[[lu]]\nblocks = 1048576\nhpb = true\nmax_active_regions = 32"
+                print "pinned_start = 0\npinned_regions = 0\n"
+            }
+            /^# |^\[\[calibration/ { exit }
+            { print }'
+}
+if wanted probe; then
+    two_units >"$sockets/two-units.toml"
+    probe ufs21-64g ufs21-64g
+    probe two-units "$sockets/two-units.toml"
+    # What these differ in, kernel B cannot show.
+    if [ "$kernel" = a ]; then
+        probe ufs31-256g ufs31-256g
+        probe ufs40-512g ufs40-512g
+        probe host-control ufs21-64g --set hpb.control=host
+    fi
+fi
+
+# ---- I/O, and data that outlives a reboot and the server.
+
+# io FILE-SYSTEM
+io() {
+    name=io-$kernel fs=$1
+    image "$name" --set lu.0.blocks=65536 --set geometry.blocks_per_plane=30
+    serve "$name" || return 0
+    if guest "$name" -r -t 300 -s "$socket" -e "FS=$fs" "$kernel" "$here/scenarios/io.sh"; then
+        first=$(mark "$name" "boot=1 files")
+        same "$name" "$fs after a reboot of the guest" "$first" "$(mark "$name" "boot=again files")"
+        stop_server
+        serve "$name" || return 0
+        if guest "$name-again" -s "$socket" -e "FS=$fs" -e STAGE=again "$kernel" "$here/scenarios/io.sh"; then
+            same "$name" "$fs after a restart of the server" "$first" "$(mark "$name-again" "boot=again files")"
+        fi
+    fi
+    shown "$name" '^fio_|^FAIL'
+    stop_server
+    "$readpath" image check "$name.img" >"$name.check" || fail "$name: $PWD/$name.check"
+}
+if wanted io; then
+    if [ "$kernel" = a ]; then io ext4; else io f2fs; fi
+fi
+
+# ---- HPB, which only kernel A has.
+
+device_count() { sed -n "s/^$1 //p" hpb-a.counters; }
+# counted NAME GUEST'S DEVICE'S [NOT COUNTED]: the guest's counter is the device's, without another one of the device.
+counted() {
+    mine=$(sed -n "s/^@@ count $2 //p" "$1.marks")
+    same "$1" "guest's ${2}_cnt, device's $3${4:+ - $4}" "$mine" \
+        $(($(device_count "$3") - $(device_count "${4:-none}" | grep . || echo 0)))
+}
+# hpb MODE REGIONS RANGE: regions that may be active, and the MiB that are read.
+hpb() {
+    name=hpb-$1
+    # shellcheck disable=SC2086
+    image hpb-a $small --set "hpb.control=$1" --set "hpb.max_active_regions=$2" --set "lu.0.max_active_regions=$2"
+    serve hpb-a || return 0
+    guest "$name" -t 300 -s "$socket" -e "MODE=$1" -e "RANGE=$3" -e "LOADS=$(($3 / 4))" \
+        a "$here/scenarios/hpb.sh" || true
+    shown "$name" '^(filled|warm|after|FAIL)'
+    stop_server
+    counted "$name" hit hpb_reads
+    counted "$name" map_req read_buffers
+    counted "$name" umap_req write_buffers
+    # Resets are announced after power-on, when Linux does not listen yet: it hears of them by no counter.
+    counted "$name" rcmd_noti hpb_notifications resets_announced
+    # In host control mode the guest also counts what it recommends to itself.
+    if [ "$1" = device ]; then
+        counted "$name" rcmd_active recommended_active
+        counted "$name" rcmd_inactive recommended_inactive
+    fi
+    echo "    device: $(grep -E '^(hpb_|slices_moved|collected)' hpb-a.counters | xargs)"
+    if [ "$(device_count slices_moved)" = 0 ]; then fail "$name: nothing was collected"; fi
+}
+if wanted hpb && [ "$kernel" = a ]; then
+    hpb device 16 48
+    hpb host 12 32
+fi
+
+# ---- Does our host decide as Linux, request by request?
+
+# parity DEVICE|HOST DCM|HCM
+parity() {
+    name=parity-$1
+    image parity-a --set "hpb.control=$1"
+    serve parity-a --trace "$name.json" || return 0
+    guest "$name" -t 300 -s "$socket" a "$here/scenarios/parity.sh" || true
+    stop_server
+    if "$readpath" trace parity "$name.json" --set "hpb.control=$1" --hpb "$2" >"$name.txt"; then
+        pass "$name: $(head -n 1 "$name.txt")"
+    else
+        fail "$name: $PWD/$name.txt"
+    fi
+    sed 's/^/    /' "$name.txt"
+    same "$name" "the guest's hit_cnt, HPB READs of the trace" "$(mark "$name" hit_cnt)" \
+        "$("$readpath" trace upius "$name.json" | grep -c '> HPB READ:')"
+    # A trace that tells of differences is to be looked at.
+    ! grep -q '^0 differ' "$name.txt" || rm -f "$name.json"
+}
+if wanted parity && [ "$kernel" = a ]; then
+    parity device dcm
+    parity host hcm
+fi
+
+# ---- Devices that misbehave.
+
+misbehave() {
+    image misbehave-a --set lu.0.blocks=65536 --set geometry.blocks_per_plane=30
+    serve misbehave-a --misbehave "$1" || return 0
+    if guest "misbehave-$1" -t 300 -s "$socket" -e "HOW=$1" a "$here/scenarios/misbehave.sh"; then
+        shown "misbehave-$1" '^[a-z_]*=[1-9][0-9]*$'
+    fi
+    stop_server
+    times=$(sed -n "s/^$1: \([0-9]*\) times$/\1/p" misbehave-a.server | tail -n 1)
+    if [ "${times:-0}" -gt 0 ]; then echo "    $times times"; else fail "misbehave-$1: it did not"; fi
+}
+if wanted misbehave && [ "$kernel" = a ]; then
+    for how in slow-init lost-hibernate hung-tag lost-completion uic-errors fatal-error; do misbehave $how; done
+fi
+
+# ---- Resets and sleep.
+
+if wanted errors; then
+    image "errors-$kernel" --set lu.0.blocks=65536 --set geometry.blocks_per_plane=30
+    # Linux 6.1 cannot suspend with the default id.
+    if serve "errors-$kernel" --pci-id 8086:4b41; then
+        guest "errors-$kernel" -t 300 -s "$socket" -e SUSPEND=yes "$kernel" "$here/scenarios/errors.sh" || true
+        shown "errors-$kernel" '_reset:|runtime_suspends|resets_in_log|system|FAIL'
+        stop_server
+    fi
+fi
+
+# ---- The same for QEMU's device and for this one.
+
+# compared DEVICE STAGE OPTION...
+compared() {
+    name=compare-$1-$kernel-$2 stage=$2
+    shift 2
+    guest "$name" -t 300 -e "STAGE=$stage" "$@" "$kernel" "$here/scenarios/compare.sh" || true
+}
+# compared_here STAGE OPTION...: this device, by a server with these options.
+compared_here() {
+    stage=$1
+    shift
+    serve "compare-$kernel" "$@" || return 0
+    compared readpath "$stage" -s "$socket"
+    stop_server
+}
+if wanted compare; then
+    booster="--set write_booster.buffer_mib=64 --set write_booster.bits_per_cell=3 --set write_booster.slc_read_us=20
+        --set write_booster.slc_program_us=75 --set write_booster.slc_erase_us=3500
+        --set write_booster.life_erases=30000"
+    qemus=qemu-ufs-$kernel.img
+    rm -f "$qemus"
+    truncate -s 256M "$qemus"
+    # shellcheck disable=SC2086
+    image "compare-$kernel" --set lu.0.blocks=65536 --set geometry.blocks_per_plane=40 $booster
+    compared qemu all -i "$qemus"
+    compared_here all
+    # Kernel B has no ufs-bsg, and one look at a slow device will do.
+    if [ "$kernel" = a ]; then
+        compared qemu attribute -i "$qemus"
+        compared_here attribute
+        compared_here timing --scale 20
+    fi
+fi
+
+# ---- Kills, in a script of its own.
+
+if wanted torture; then
+    rounds=${ROUNDS:-10}
+    [ "$kernel" = a ] || rounds=4
+    if sh "$here/torture.sh" . "$readpath" "$rounds" "$kernel"; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+    fi
+fi
+
+rm -f ./*-"$kernel".img
+echo "kernel $kernel: $passed passed, $failed failed ($(seconds "$started") s)"
+[ $failed = 0 ]
