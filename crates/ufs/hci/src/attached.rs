@@ -244,7 +244,7 @@ impl<S: DieSched, X: BlockData, P: Probe, M: GuestMem> Attached<S, X, P, M> {
             let body = ReplyBody::Response(Response::check(Sense::INVALID_FIELD, expected_bytes));
             return self.controller.complete(&Reply { lun: request.lun, tag: slot, body }, &[], &mut self.memory);
         }
-        if moves && self.goes_wrong(&request) {
+        if moves && self.goes_wrong(now, &request) {
             return;
         }
         let mut data = self.spare.pop().unwrap_or_default();
@@ -257,7 +257,7 @@ impl<S: DieSched, X: BlockData, P: Probe, M: GuestMem> Attached<S, X, P, M> {
     }
 
     /// Whether a read or write is kept for ever, because the device misbehaves.
-    fn goes_wrong(&mut self, request: &Request) -> bool {
+    fn goes_wrong(&mut self, now: Ns, request: &Request) -> bool {
         let Some(misbehaving) = &mut self.misbehaving else { return false };
         match misbehaving.command(request.tag) {
             Wrong::Nothing | Wrong::Silent => return false,
@@ -268,7 +268,7 @@ impl<S: DieSched, X: BlockData, P: Probe, M: GuestMem> Attached<S, X, P, M> {
             Wrong::Hangs => {}
             Wrong::Fatal(bits) => self.controller.failed(bits),
         }
-        self.device.swallow(request);
+        self.device.swallow(now, request);
         true
     }
 

@@ -87,9 +87,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.front.set_busy_until(now);
     }
 
-    /// Takes a request that is never answered: its tag is in use until somebody drops it.
-    pub fn swallow(&mut self, request: &Request) {
+    /// Takes a request at `now` that is never answered: its tag is in use until somebody drops it.
+    pub fn swallow(&mut self, now: Ns, request: &Request) {
         if self.front.is_free(request.tag) {
+            if P::ACTIVE {
+                self.back.probe.request(now, request, &[]);
+            }
             let slot = self.front.slot_mut(request.tag);
             slot.begin(request.lun);
             slot.kind = Kind::Other;
