@@ -4,3 +4,4 @@
 mod commands;
 mod control;
 mod machine;
+mod misbehaviour;
