@@ -48,6 +48,8 @@ pub struct Attached<S: DieSched, X: BlockData, P: Probe, M: GuestMem> {
     /// What has become of the request that nobody outside asked for.
     own: Option<ReplyBody>,
     misbehaving: Option<Misbehaving>,
+    /// When the last reply was given to the controller, if the host has not looked at the doorbell since.
+    unheard: Option<Ns>,
 }
 
 impl<S: DieSched, X: BlockData, P: Probe, M: GuestMem> Attached<S, X, P, M> {
@@ -78,6 +80,7 @@ impl<S: DieSched, X: BlockData, P: Probe, M: GuestMem> Attached<S, X, P, M> {
             tells_of_kept: 0,
             own: None,
             misbehaving: None,
+            unheard: None,
         })
     }
 
@@ -117,6 +120,12 @@ impl<S: DieSched, X: BlockData, P: Probe, M: GuestMem> Attached<S, X, P, M> {
     /// The host reads a register.
     #[inline]
     pub fn read(&mut self, offset: u32) -> u32 {
+        if P::ACTIVE
+            && offset == reg::UTRLDBR
+            && let Some(now) = self.unheard.take()
+        {
+            self.device.probe_mut().heard(now);
+        }
         self.controller.read(offset)
     }
 
@@ -134,12 +143,14 @@ impl<S: DieSched, X: BlockData, P: Probe, M: GuestMem> Attached<S, X, P, M> {
         }
         match effect {
             Effect::None => {}
-            Effect::Transfers(slots) => each(slots, |slot| self.begin(now, slot)),
-            Effect::Tasks(slots) => each(slots, |slot| {
-                if let Some(request) = self.controller.fetch_task(slot, &mut self.memory) {
-                    self.device.submit(now, &request, &[]);
-                }
-            }),
+            Effect::Started { transfers, tasks } => {
+                each(transfers, |slot| self.begin(now, slot));
+                each(tasks, |slot| {
+                    if let Some(request) = self.controller.fetch_task(slot, &mut self.memory) {
+                        self.device.submit(now, &request, &[]);
+                    }
+                });
+            }
             Effect::Cleared(slots) => each(slots, |slot| {
                 self.move_data();
                 self.device.drop_command(now, slot);
@@ -186,6 +197,7 @@ impl<S: DieSched, X: BlockData, P: Probe, M: GuestMem> Attached<S, X, P, M> {
                 misbehaving.reply(now, &mut reply);
             }
             self.answer(&reply);
+            self.unheard = Some(now);
         }
     }
 

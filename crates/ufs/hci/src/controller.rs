@@ -21,10 +21,13 @@ const AGGREGATION_ENABLED: u32 = 1 << 31;
 pub enum Effect {
     /// Nothing.
     None,
-    /// Commands in these slots, a bit each, have been started: each is to be fetched.
-    Transfers(u32),
-    /// The same for task management requests.
-    Tasks(u32),
+    /// Commands and task management requests in these slots, a bit each, have been started: each is to be fetched.
+    Started {
+        /// Commands.
+        transfers: u32,
+        /// Task management requests.
+        tasks: u32,
+    },
     /// Commands in these slots are dropped without an answer.
     Cleared(u32),
     /// The same for task management requests.
@@ -79,8 +82,8 @@ pub struct Controller {
     link: Link,
     local: Attributes,
     peer: Attributes,
-    /// Commands that were started while the link hibernated.
-    held: u32,
+    /// Commands, and task management requests, that were started while the link hibernated.
+    held: (u32, u32),
     pub(crate) transfer: [Slot; MOST_TRANSFERS],
     pub(crate) task: [TaskSlot; MOST_TASKS],
     /// A UPIU that is being read or written, and the parameters of the command that was fetched last.
@@ -106,7 +109,7 @@ impl Controller {
             link: Link::Down,
             local: Attributes::new(),
             peer: Attributes::new(),
-            held: 0,
+            held: (0, 0),
             transfer: [Slot::default(); MOST_TRANSFERS],
             task: [TaskSlot::default(); MOST_TASKS],
             bytes: Vec::new(),
@@ -166,7 +169,10 @@ impl Controller {
         }
         match offset {
             reg::IS => self.raised &= !value,
-            reg::UTRLDBR => return self.ring(value),
+            reg::UTRLDBR => {
+                let new = self.transfers.ring(value, self.slots);
+                return self.started(new, 0);
+            }
             reg::IE => self.enabled = value & interrupt::ALL,
             reg::HCE => return self.enable(value & 1 == 1),
             // Bit 16 resets the counter of an aggregation, which has none here, and bit 24 says that the rest is meant.
@@ -176,7 +182,7 @@ impl Controller {
             reg::UTRLCLR => {
                 let cleared = self.transfers.clear(value);
                 self.each_transfer(cleared, |slot| slot.is_busy = false);
-                self.held &= !cleared;
+                self.held.0 &= !cleared;
                 return if cleared == 0 { Effect::None } else { Effect::Cleared(cleared) };
             }
             reg::UTMRLCLR => {
@@ -184,6 +190,7 @@ impl Controller {
                 for i in (0..MOST_TASKS).filter(|i| cleared >> i & 1 == 1) {
                     self.task[i].is_busy = false;
                 }
+                self.held.1 &= !cleared;
                 return if cleared == 0 { Effect::None } else { Effect::ClearedTasks(cleared) };
             }
             reg::UTRLRSR => self.transfers.runs = value & 1 == 1 && self.has(status::TRANSFERS_READY),
@@ -191,7 +198,7 @@ impl Controller {
             reg::UTRLCNR => self.notified &= !value,
             reg::UTMRLDBR => {
                 let new = self.tasks.ring(value, MOST_TASKS as u8);
-                return if new == 0 { Effect::None } else { Effect::Tasks(new) };
+                return self.started(0, new);
             }
             reg::UCMDARG1..=reg::UCMDARG3 => self.uic[(offset - reg::UICCMD) as usize / 4] = value,
             reg::UICCMD => return self.uic_command(value),
@@ -209,14 +216,15 @@ impl Controller {
         meant.for_each(|(_, slot)| what(slot));
     }
 
+    /// What has been started crosses the link when that is awake.
     #[inline]
-    fn ring(&mut self, value: u32) -> Effect {
-        let new = self.transfers.ring(value, self.slots);
+    fn started(&mut self, transfers: u32, tasks: u32) -> Effect {
         if self.link == Link::Hibernated {
-            self.held |= new;
+            self.held.0 |= transfers;
+            self.held.1 |= tasks;
             return Effect::None;
         }
-        if new == 0 { Effect::None } else { Effect::Transfers(new) }
+        if transfers | tasks == 0 { Effect::None } else { Effect::Started { transfers, tasks } }
     }
 
     /// HCE: 1 to 0 resets the controller.
@@ -297,9 +305,8 @@ impl Controller {
             opcode::HIBERNATE_EXIT if self.link == Link::Hibernated => {
                 self.link = Link::Up;
                 self.power_changed(interrupt::HIBERNATE_EXIT);
-                if self.held != 0 {
-                    effect = Effect::Transfers(std::mem::take(&mut self.held));
-                }
+                let (transfers, tasks) = std::mem::take(&mut self.held);
+                effect = self.started(transfers, tasks);
                 Ok(())
             }
             opcode::POWER_ON | opcode::POWER_OFF | opcode::ENABLE | opcode::RESET | opcode::ENDPOINT_RESET => Ok(()),
@@ -329,7 +336,7 @@ impl Controller {
         (self.local, self.peer) = (Attributes::new(), Attributes::new());
         self.link = Link::Up;
         self.status |= status::DEVICE_PRESENT | status::TRANSFERS_READY | status::TASKS_READY;
-        (self.transfers.doorbell, self.tasks.doorbell, self.held) = (0, 0, 0);
+        (self.transfers.doorbell, self.tasks.doorbell, self.held) = (0, 0, (0, 0));
         self.transfer = [Slot::default(); MOST_TRANSFERS];
         self.task = [TaskSlot::default(); MOST_TASKS];
     }

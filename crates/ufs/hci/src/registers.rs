@@ -72,7 +72,7 @@ impl Wire for Registers {
         }
         let mut bus = Local(&mut self.controller, Effect::None);
         self.port.send(&mut bus, &mut self.memory, request, data).map_err(failed)?;
-        if bus.1 != Effect::Transfers(1 << request.tag) {
+        if bus.1 != (Effect::Started { transfers: 1 << request.tag, tasks: 0 }) {
             return Err(WireError::Controller(format!("the doorbell of command {} does not ring", request.tag)));
         }
         let Some(fetched) = self.controller.fetch(request.tag, &mut self.memory) else {

@@ -69,6 +69,12 @@ pub trait Probe {
     fn reset(&mut self, now: Ns) {
         let _ = now;
     }
+
+    /// The host's driver looks which of its requests have ended: it hears of the replies so far at `now`, all at once.
+    /// Called where a driver is seen to look, which is behind a host controller only.
+    fn heard(&mut self, now: Ns) {
+        let _ = now;
+    }
 }
 
 /// Whoever lends its probe has it back when the device is gone.
@@ -94,6 +100,10 @@ impl<P: Probe> Probe for &mut P {
 
     fn reset(&mut self, now: Ns) {
         (**self).reset(now);
+    }
+
+    fn heard(&mut self, now: Ns) {
+        (**self).heard(now);
     }
 }
 

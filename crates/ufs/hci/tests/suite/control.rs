@@ -173,13 +173,20 @@ fn the_link_is_started_changed_and_put_to_sleep() {
     assert!(uic(&mut machine, uic::opcode::HIBERNATE_ENTER, 0, 0).is_err(), "twice");
     machine.device.write(machine.now, reg::IS, u32::MAX);
     machine.send(4, 0, RequestBody::Command(Command { expected_bytes: 0, cdb: Cdb::TestUnitReady }), &[]);
+    let task = TaskRequest { function: 0x80, lun: 0, task_tag: 9 };
+    machine.port.manage(&mut At(&mut machine.device, machine.now), &mut machine.memory, 2, task).unwrap();
     machine.device.advance(machine.now + Ns::from_secs(1));
     machine.now += Ns::from_secs(1);
-    assert_eq!(machine.device.read(reg::UTRLDBR), 1 << 4);
+    assert_eq!((machine.device.read(reg::UTRLDBR), machine.device.read(reg::UTMRLDBR)), (1 << 4, 1 << 2));
     uic(&mut machine, uic::opcode::HIBERNATE_EXIT, 0, 0).unwrap();
     assert_eq!(machine.device.read(reg::IS), interrupt::HIBERNATE_EXIT);
     machine.device.write(machine.now, reg::IS, interrupt::HIBERNATE_EXIT);
-    assert_eq!(machine.wait().transfers, 1 << 4);
+    let (mut transfers, mut tasks) = (0, 0);
+    while (transfers, tasks) != (1 << 4, 1 << 2) {
+        let done = machine.wait();
+        (transfers, tasks) = (transfers | done.transfers, tasks | done.tasks);
+    }
+    assert_eq!(machine.port.task_reply(&machine.memory, 2).unwrap().service_response, 0);
     assert_eq!(machine.device.read(reg::UECPA), 0);
 }
 
