@@ -8,6 +8,8 @@ use readpath_proto::typed::{
     TaskRequest,
 };
 use readpath_testkit::vfio::{BASE, Client, Host};
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fs::{OFlags, fcntl_setfl};
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::fd::AsFd;
@@ -161,6 +163,25 @@ fn data_outlives_clients_and_the_program() {
 }
 
 #[test]
+fn a_trace_says_when_the_machine_heard_of_replies() {
+    let room = room();
+    let attached = Attached::start(&room, &["--trace", "t.json"]);
+    let mut host = attached.host();
+    for block in 0..3 {
+        host.command(1, 0, read(block), BLOCK as u32, &[]).expect("an answer");
+    }
+    drop(host);
+    attached.stop();
+    let told = room.good(&["trace", "upius", "t.json"]);
+    assert_eq!(told.matches("> READ (10)").count(), 3, "{told}");
+    let trace = room.read("t.json");
+    let name = |line: &str| line.split('"').nth(3).expect("a name").to_owned();
+    let events = trace.lines().filter(|l| l.contains("\"cat\":\"upiu\"") || l.contains("\"cat\":\"heard\""));
+    let names: Vec<_> = events.map(name).collect();
+    assert_eq!(names, ["COMMAND UPIU", "RESPONSE UPIU", "replies heard"].repeat(names.len() / 3));
+}
+
+#[test]
 fn the_function_is_what_pci_says() {
     let room = room();
     let attached = Attached::start(&room, &["--pci-id", "8086:4b41"]);
@@ -207,6 +228,24 @@ fn memory_that_was_taken_back_is_not_touched() {
     host.client.call(3, &unmap, &[]).unwrap();
     assert!(host.command(0, 0, Cdb::TestUnitReady, 0, &[]).is_none(), "the bus has failed");
     assert!(host.client.call(3, &[0; 24], &[]).is_err(), "no such mapping");
+    attached.stop();
+}
+
+#[test]
+fn an_interrupt_that_cannot_be_raised_holds_nobody() {
+    let room = room();
+    let attached = Attached::start(&room, &[]);
+    let mut host = attached.host();
+    let full = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
+    rustix::io::write(&full, &(u64::MAX - 1).to_ne_bytes()).unwrap();
+    let file = host.memory.0.clone();
+    assert!(host.client.set_irqs(4 | 32, 1, &[file.as_fd()]).is_err(), "it is no eventfd");
+    host.client.set_irqs(4 | 32, 1, &[full.as_fd()]).unwrap();
+    // The server does not wait for room in it. This makes it wait all the same.
+    fcntl_setfl(&full, OFlags::empty()).unwrap();
+    host.client.set_irqs(1 | 32, 1, &[]).unwrap();
+    host.send(1, 0, RequestBody::Command(Scsi { expected_bytes: 0, cdb: Cdb::TestUnitReady }), &[]).unwrap();
+    host.client.read_region(0, 0x58, 4).expect("the server goes on");
     attached.stop();
 }
 

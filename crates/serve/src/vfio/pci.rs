@@ -8,7 +8,8 @@ use readpath_flash::DieSched;
 use readpath_hci::{Attached, register};
 use readpath_kit::Ns;
 use readpath_stack::BlockData;
-use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{OFlags, fcntl_setfl, fstat};
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::str::FromStr;
@@ -143,6 +144,9 @@ impl<S: DieSched, X: BlockData, P: Probe> UfsFunction<S, X, P> {
     /// That eventfd may have said so. False if it is none.
     pub fn take_unmask(&mut self) -> bool {
         let Some(unmask) = &self.unmask else { return true };
+        if !can(unmask, PollFlags::IN) {
+            return true;
+        }
         match rustix::io::read(unmask, &mut [0; 8]) {
             Ok(8) => {
                 self.is_masked = false;
@@ -169,7 +173,21 @@ impl<S: DieSched, X: BlockData, P: Probe> UfsFunction<S, X, P> {
 
 fn fire(trigger: &OwnedFd) {
     // One whose counter is full, or that nobody reads any more, is left as it is.
-    _ = rustix::io::write(trigger, &1u64.to_ne_bytes());
+    if can(trigger, PollFlags::OUT) {
+        _ = rustix::io::write(trigger, &1u64.to_ne_bytes());
+    }
+}
+
+/// Whether an eventfd can be read or written at once. The client shares its flags, and may have made it wait again.
+fn can(eventfd: &OwnedFd, what: PollFlags) -> bool {
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut polled = [PollFd::new(eventfd, what)];
+    poll(&mut polled, Some(&at_once)).is_ok() && polled[0].revents().contains(what)
+}
+
+/// An eventfd has no type of file; what else has none cannot be written.
+fn is_eventfd(file: &OwnedFd) -> bool {
+    fstat(file).is_ok_and(|stat| stat.st_mode & 0o170_000 == 0)
 }
 
 impl<S: DieSched, X: BlockData, P: Probe> Function for UfsFunction<S, X, P> {
@@ -249,6 +267,9 @@ impl<S: DieSched, X: BlockData, P: Probe> Function for UfsFunction<S, X, P> {
     fn irqs(&mut self, irqs: Irqs) -> Result<(), Errno> {
         // Neither a counter that is full nor one that is empty may keep the server waiting.
         if let Irqs::Trigger(Some(file)) | Irqs::UnmaskBy(Some(file)) = &irqs {
+            if !is_eventfd(file) {
+                return Err(Errno::Invalid);
+            }
             fcntl_setfl(file, OFlags::NONBLOCK).map_err(|_| Errno::Invalid)?;
         }
         match irqs {
