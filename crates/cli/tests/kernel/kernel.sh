@@ -28,21 +28,28 @@ probe() {
     shown "$name" '^files=|^FAIL'
     stop_server
 }
-two_units() {
-    "$readpath" device show ufs21-64g --set lu.0.blocks=2097152 --set hpb.max_active_regions=64 \
+# Units whose last region is short, one of a single block and without HPB, pinned regions, and HPB 2.0.
+odd_units() {
+    "$readpath" device show ufs21-64g --set lu.0.blocks=2097151 --set hpb.max_active_regions=66 \
         --set lu.0.max_active_regions=32 --set lu.0.pinned_start=4 --set lu.0.pinned_regions=2 |
-        awk '$1 == "[host]" {
-                print "[hpb.v2]\nsingle_kib = 32\n"
-                print "[[lu]]\nblocks = 1048576\nhpb = true\nmax_active_regions = 32"
+        awk '
+            function unit(blocks, hpb, regions) {
+                print "[[lu]]\nblocks = " blocks "\nhpb = " hpb "\nmax_active_regions = " regions
                 print "pinned_start = 0\npinned_regions = 0\n"
+            }
+            $1 == "[host]" {
+                print "[hpb.v2]\nsingle_kib = 32\n"
+                unit(1048576, "true", 32)
+                unit(1, "false", 0)
+                unit(4097, "true", 2)
             }
             /^# |^\[\[calibration/ { exit }
             { print }'
 }
 if wanted probe; then
-    two_units >"$sockets/two-units.toml"
+    odd_units >"$sockets/odd-units.toml"
     probe ufs21-64g ufs21-64g
-    probe two-units "$sockets/two-units.toml"
+    probe odd-units "$sockets/odd-units.toml"
     # What these differ in, kernel B cannot show.
     if [ "$kernel" = a ]; then
         probe ufs31-256g ufs31-256g

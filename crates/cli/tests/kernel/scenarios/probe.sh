@@ -28,11 +28,18 @@ present() {
     dd if="/dev/$1" of=/dev/null bs=4k count=1 iflag=direct 2>/dev/null
     [ $(($(cat "$2/hpb_stats/hit_cnt") + $(cat "$2/hpb_stats/miss_cnt"))) -gt 0 ]
 }
+# last_block DISK: is written and read back.
+last_block() {
+    at=$(($(cat "/sys/block/$1/size") / 8 - 1))
+    head -c 4096 /dev/urandom >/tmp/last
+    dd if=/tmp/last of="/dev/$1" bs=4k seek=$at oflag=direct && dd if="/dev/$1" bs=4k skip=$at iflag=direct | cmp - /tmp/last
+}
 while read -r lun path value; do
     [ "$path" = unit_descriptor/lu_enable ] || continue
     folder=$(unit "$lun")
     disk=$(basename "$folder"/block/*)
     check "read_$lun" dd if="/dev/$disk" of=/dev/null bs=1M count=1 iflag=direct
+    check "last_block_$lun" last_block "$disk"
     if [ -d "$folder/hpb_stats" ] && [ "$value" = 0x02 ]; then
         check "hpb_present_$lun" wait_for 5 present "$disk" "$folder"
     fi
