@@ -3,8 +3,10 @@
 //! the block requests and the replies that the other got, in their order, and what it makes of them is compared: is a
 //! read an HPB READ, which sub-regions are loaded, which regions are dropped.
 //!
-//! A trace is seen from the device, and the other host hears of a reply a little later. So around the moment at which a
-//! region changes, the two may differ; such differences are counted apart, with their cause.
+//! A trace is seen from the device, and the other host hears of a reply later: when it looks at the doorbell. A trace
+//! of `readpath attach` says when that was; then our host hears of the same replies at once, in the order of their
+//! tags, as Linux does. What the other does after it has looked and before it sends a command is not seen. So around
+//! the moment at which a region changes, the two may differ; such differences are counted apart, with their cause.
 
 use readpath_config::DevicePreset;
 use readpath_flash::AnySched;
@@ -58,6 +60,9 @@ pub enum Cause {
     RegionJustWent,
     /// The region was dropped before the host got to loading it.
     Overtaken,
+    /// Our worker has loaded a region. The other's has not yet, or has just done so and not gone on: that other regions
+    /// wait for it is still to come.
+    WorkerNotDone,
 }
 
 impl Cause {
@@ -66,6 +71,7 @@ impl Cause {
         match self {
             Cause::MapJustCame => "the map of the region was on its way to the host",
             Cause::RegionJustWent => "word that the region had changed was on its way to the host",
+            Cause::WorkerNotDone => "the worker of the other host was not done",
             Cause::Overtaken => "the region was dropped before its turn to be loaded came",
         }
     }
@@ -145,6 +151,12 @@ struct Comparison {
     /// The command of a block request that was submitted last: its tag, and whether it is an HPB READ.
     sent: Option<(u8, bool)>,
     changed: BTreeMap<(u8, u16), Changed>,
+    /// Replies that the other has not heard of.
+    unheard: BTreeMap<u8, Reply>,
+    /// The trace says when the other hears of replies.
+    tells_heard: bool,
+    /// The other's worker has loaded a region, and nothing has interrupted it since.
+    works: bool,
 }
 
 /// Compares the host `config` on a device of `preset` with the one whose trace this is, from when that was switched on.
@@ -178,6 +190,9 @@ pub fn parity(
         others: BTreeSet::new(),
         sent: None,
         changed: BTreeMap::new(),
+        unheard: BTreeMap::new(),
+        tells_heard: false,
+        works: false,
     };
     let mut now = begun;
     for event in events {
@@ -188,8 +203,14 @@ pub fn parity(
                 // What nobody understands was rejected by the device, and does not concern a host's HPB.
                 match bytes.first().copied().unwrap_or_default() & 0x20 {
                     0 => upiu::parse_request(&bytes).map_or(Ok(()), |(r, _)| comparison.request(now, &r, &data))?,
-                    _ => upiu::parse_reply(&bytes).map_or(Ok(()), |(reply, _)| comparison.reply(now, &reply))?,
+                    _ => upiu::parse_reply(&bytes).map_or(Ok(()), |(reply, _)| comparison.arrives(now, reply))?,
                 }
+            }
+            Seen::Heard { time, wall } => {
+                now = now.max(Ns(begun.0.saturating_add(wall.unwrap_or(time).0)));
+                comparison.advance(now);
+                comparison.tells_heard = true;
+                comparison.hear(now)?;
             }
             Seen::NoReply { time, .. } => {
                 return Err(ParityError::Disturbed { at: time, what: "was never answered" });
@@ -197,6 +218,7 @@ pub fn parity(
             Seen::Mark { .. } => {}
         }
     }
+    comparison.hear(now)?;
     Ok(comparison.end())
 }
 
@@ -237,6 +259,10 @@ impl Comparison {
 
     fn request(&mut self, now: Ns, request: &Request, data: &[u8]) -> Result<(), ParityError> {
         let &Request { lun, tag, body } = request;
+        if self.unheard.contains_key(&tag) {
+            // Its tag is free: it has heard.
+            self.hear(now)?;
+        }
         let RequestBody::Command(Command { cdb, .. }) = body else {
             self.others.insert(tag);
             return Ok(());
@@ -306,6 +332,8 @@ impl Comparison {
                     Changed { went, .. } if theirs && recent(*went) => Some(Cause::RegionJustWent),
                     _ => None,
                 });
+                let works = self.works || self.loads.iter().any(|wanted| recent(Some(wanted.since)));
+                let cause = cause.or((theirs && works).then_some(Cause::WorkerNotDone));
                 match cause {
                     Some(cause) => self.parity.tolerate(cause),
                     None => self.parity.differ(format!(
@@ -332,6 +360,7 @@ impl Comparison {
             self.others.insert(tag);
             return self.parity.differ(format!("{now}: {at:?} is {what} in the trace, and not by our host"));
         };
+        self.works |= is_load && self.tells_heard;
         *(if is_load { &mut self.parity.loads } else { &mut self.parity.drops }) += 1;
         self.under_way.insert(tag, vec![Ours { tag: own, map: is_load.then_some((at.region, map_bytes)) }]);
     }
@@ -340,6 +369,25 @@ impl Comparison {
         let ours = if is_load { &mut self.loads } else { &mut self.drops };
         let found = ours.iter().position(|wanted| wanted.lun == lun && wanted.at == at);
         found.and_then(|i| ours.remove(i))
+    }
+
+    /// A reply reaches the controller.
+    fn arrives(&mut self, now: Ns, reply: Reply) -> Result<(), ParityError> {
+        if !self.tells_heard {
+            return self.reply(now, &reply);
+        }
+        self.unheard.insert(reply.tag, reply);
+        Ok(())
+    }
+
+    /// The other looks at the doorbell, and goes through what has ended from the lowest tag on (Linux
+    /// `__ufshcd_transfer_req_compl`).
+    fn hear(&mut self, now: Ns) -> Result<(), ParityError> {
+        self.works = false;
+        while let Some((_, reply)) = self.unheard.pop_first() {
+            self.reply(now, &reply)?;
+        }
+        Ok(())
     }
 
     fn reply(&mut self, now: Ns, reply: &Reply) -> Result<(), ParityError> {

@@ -47,7 +47,7 @@ impl Listing {
     fn write(&mut self, out: &mut impl Write, seen: &Seen) -> io::Result<()> {
         let wall = match *seen {
             Seen::Upiu { wall, .. } | Seen::Mark { wall, .. } => wall,
-            Seen::NoReply { .. } => None,
+            Seen::NoReply { .. } | Seen::Heard { .. } => None,
         };
         if !self.has_head {
             self.has_head = true;
@@ -74,6 +74,8 @@ impl Listing {
                 self.sent.remove(request);
                 writeln!(out, "{}{request:>9} {tag:>3}     x no reply to {name}", Times(*time, wall))
             }
+            // A line for each interrupt would hide the others.
+            Seen::Heard { .. } => Ok(()),
             Seen::Mark { time, name, .. } => writeln!(out, "{}                  -- {name}", Times(*time, wall)),
         }
     }

@@ -5,5 +5,6 @@ mod attack;
 mod cut_short;
 mod events;
 mod iozone;
+mod parity;
 mod power_cuts;
 mod units;

@@ -29,6 +29,7 @@ const HOST: u32 = 1;
 const DEVICE: u32 = 2;
 
 /// Tracks have numbers of their own over both processes, in the order in which they are to be shown.
+const INTERRUPTS: u32 = 1;
 const TAGS: u32 = 100;
 const LINK_DOWN: u32 = 1_000;
 const FIRMWARE: u32 = 1_001;
@@ -384,6 +385,23 @@ impl<W: io::Write> Probe for Tap<W> {
             (0..=u8::MAX).for_each(|tag| self.dropped(now, tag));
             self.mark(now, "reset");
         }
+    }
+
+    fn heard(&mut self, now: Ns) {
+        if self.state == State::Nothing || self.wall.is_none() {
+            return;
+        }
+        self.last = self.last.max(now);
+        let tid = self.track(HOST, INTERRUPTS, "interrupts", None);
+        self.begin_event();
+        let ts = Us(now);
+        let _ = write!(
+            self.buffer,
+            r#"{{"name":"replies heard","cat":"heard","ph":"i","s":"t","ts":{ts},"pid":{HOST},"tid":{tid},"args":{{"#
+        );
+        self.wall("");
+        self.buffer.push_str("}}");
+        self.end_event();
     }
 }
 

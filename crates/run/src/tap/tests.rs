@@ -338,6 +338,7 @@ fn a_wall_clock_is_written_beside_virtual_time() {
     tap.mark(Ns(5), "begin");
     tap.request(Ns(1_000), &read_10(3, 7), &[]);
     tap.reply(Ns(9_500), &Reply { lun: 0, tag: 3, body: ReplyBody::Response(Response::GOOD) }, &[]);
+    tap.heard(Ns(9_500));
     tap.request(Ns(10_000), &read_10(63, 8), &[]);
     tap.stage(StageOf::Request(63), Resource::LinkDown, Ns(10_000), Ns(10_500));
     tap.reply(Ns(11_000), &Reply { lun: 0, tag: 63, body: ReplyBody::Response(Response::GOOD) }, &[]);
@@ -351,6 +352,7 @@ fn a_wall_clock_is_written_beside_virtual_time() {
             r#"{"name":"COMMAND UPIU","cat":"upiu","ph":"i","s":"t","ts":1.000,"pid":1,"tid":103,"args":{"request":1,"upiu":"0140000300000000000000000000100028000000000700000100000000000000","wall_ns":2000000}}"#,
             r#"{"name":"RESPONSE UPIU","cat":"upiu","ph":"i","s":"t","ts":9.500,"pid":1,"tid":103,"args":{"request":1,"upiu":"2100000300000000000000000000000000000000000000000000000000000000","wall_ns":3000000}}"#,
             r#"{"name":"READ (10)","cat":"request","ph":"X","ts":1.000,"dur":8.500,"pid":1,"tid":103,"args":{"request":1,"tag":3,"lun":0,"lba":7,"blocks":1,"status":"GOOD"}}"#,
+            r#"{"name":"replies heard","cat":"heard","ph":"i","s":"t","ts":9.500,"pid":1,"tid":1,"args":{"wall_ns":4000000}}"#,
         ]
     );
 }

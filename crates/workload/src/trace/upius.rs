@@ -39,6 +39,13 @@ pub enum Seen {
         /// How the trace calls it.
         name: String,
     },
+    /// The host's driver looked which of its requests had ended: it heard of the replies so far.
+    Heard {
+        /// When, in virtual time.
+        time: Ns,
+        /// The same in real time.
+        wall: Option<Ns>,
+    },
     /// Something that concerns all requests.
     Mark {
         /// When, in virtual time.
@@ -149,6 +156,7 @@ fn seen(event: &Event) -> Result<Option<Seen>, &'static str> {
             let time = Ns(time()?.0.saturating_add(event.duration));
             Some(Seen::NoReply { time, request: request()?, tag: event.tag, name: name() })
         }
+        b"heard" => Some(Seen::Heard { time: time()?, wall }),
         b"" if event.scope == b"g" => Some(Seen::Mark { time: time()?, wall, name: name() }),
         _ => None,
     })
