@@ -21,7 +21,7 @@ pub use live::{LiveOptions, Stats};
 pub use other::{Bench, Report};
 pub use serve::{Attach, Ctl, ImageCommand, ImageCreate, ImageFill, RpmbCommand, Serve};
 pub use simulate::{Fio, FioFormat, Iozone, Loses, Power, Reproduce, RunFile};
-pub use trace::{Preload, Replay, ReplayMode, TraceCommand, TraceFormat, TraceHow, TraceInput};
+pub use trace::{Mrc, Preload, Replay, ReplayMode, TraceCommand, TraceFormat, TraceHow, TraceInput};
 pub use ubi::{StreamInput, UbiCommand, UbiReplay};
 
 use clap::{Parser, Subcommand};

@@ -6,7 +6,8 @@ use crate::output;
 use crate::usage;
 use anyhow::{Result, anyhow};
 use readpath_lab::bench::{
-    BENCHES, BenchCase, FLAT, IMAGES, LOOKUPS, PARSES, STARTS, STEADY, images, lookups, parse, run, start, steady,
+    BENCHES, BenchCase, FLAT, IMAGES, LOOKUPS, PARSES, REUSES, STARTS, STEADY, images, lookups, parse, reuse, run,
+    start, steady,
 };
 use readpath_results::metric;
 use readpath_results::{Document, Metric, Origin};
@@ -24,7 +25,8 @@ fn names() -> Vec<&'static str> {
 /// What there is but for `--flat`: names, and what they are.
 fn listed() -> impl Iterator<Item = (&'static str, &'static str)> {
     let runs = BENCHES.iter().chain(STEADY.iter().map(|s| &s.bench)).map(|b| (b.name, b.what));
-    let parts = PARSES.iter().map(|p| (p.name, p.what)).chain(LOOKUPS.iter().map(|l| (l.name, l.what)));
+    let parts = PARSES.iter().map(|p| (p.name, p.what)).chain(REUSES.iter().map(|r| (r.name, r.what)));
+    let parts = parts.chain(LOOKUPS.iter().map(|l| (l.name, l.what)));
     let starts = IMAGES.iter().map(|i| (i.name, i.what)).chain(STARTS.iter().map(|s| (s.name, s.what)));
     runs.chain(parts).chain(starts)
 }
@@ -50,6 +52,7 @@ pub fn main(args: &Bench) -> Result<()> {
     requests(&mut shown, ios)?;
     steady_requests(&mut shown, ios)?;
     parses(&mut shown, ios)?;
+    curves(&mut shown, ios)?;
     lookups_in_caches(&mut shown, ios)?;
     images_and_starts(&mut shown)?;
     shown.end()
@@ -156,6 +159,19 @@ fn parses(shown: &mut Shown<'_>, ios: u64) -> Result<()> {
         let (rate, ns) = (bytes as f64 / seconds / 1e6, seconds * 1e9 / requests as f64);
         shown.measured(case.name, [(metric::PARSED_PER_CPU_SECOND, rate), (metric::CPU_TIME_PER_IO, ns)])?;
         shown.line(format_args!("{:<16} {rate:>6.0} MB/s {ns:>7.1} ns   {}", case.name, case.what))?;
+    }
+    Ok(())
+}
+
+fn curves(shown: &mut Shown<'_>, ios: u64) -> Result<()> {
+    for case in REUSES.iter().filter(|b| is_wanted(shown.args, b.name)) {
+        let Some((seconds, bytes)) = shown.best(|| Ok(reuse(case, ios, thread_cpu_seconds)), |m| m.0)? else {
+            continue;
+        };
+        let (rate, ns) = (ios as f64 / seconds, seconds * 1e9 / ios as f64);
+        shown.measured(case.name, [(metric::FOLLOWED_PER_CPU_SECOND, rate), (metric::CPU_TIME_PER_IO, ns)])?;
+        let (m, what, mib) = (rate / 1e6, case.what, bytes as f64 / f64::from(1 << 20));
+        shown.line(format_args!("{:<16} {m:>7.2} M/s {ns:>7.1} ns   {what} ({mib:.1} MiB)", case.name))?;
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 //! `readpath trace`: describes block traces, writes them in another format, and lists UPIUs.
 
 mod describe;
+mod mrc;
 mod parity;
 mod upius;
 
@@ -30,6 +31,7 @@ pub fn main(command: &TraceCommand) -> Result<()> {
         TraceCommand::Info { file, input, shift_sectors, json, out } => {
             info(file, input, *shift_sectors, *json, out.as_deref())
         }
+        TraceCommand::Mrc(args) => mrc::main(args),
         TraceCommand::Upius { file } => upius::main(file),
         TraceCommand::Parity { file, device, set, hpb } => parity::main(file, device, set, *hpb),
         TraceCommand::Convert { from, into, to, target, input } => convert(from, into, *to, target, input),

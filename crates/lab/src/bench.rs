@@ -3,6 +3,7 @@
 
 mod images;
 mod parse;
+mod reuse;
 mod steady;
 mod ubi;
 
@@ -18,6 +19,7 @@ use readpath_workload::{Job, Limits, Phase, Stream, Think};
 
 pub use images::{IMAGES, ImageCase, images};
 pub use parse::{PARSES, ParseCase, parse};
+pub use reuse::{REUSES, ReuseCase, reuse};
 pub use steady::{STEADY, SteadyCase, SteadyOutput, steady};
 pub use ubi::{LOOKUPS, LookupCase, lookups};
 

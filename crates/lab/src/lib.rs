@@ -14,6 +14,7 @@ pub mod experiment;
 mod fio_json;
 pub mod fit;
 mod little_gain;
+pub mod map_reuse;
 mod map_rows;
 pub mod parity;
 pub mod policies;

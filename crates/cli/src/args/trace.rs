@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 /// How block traces are read.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub struct TraceInput {
     /// Format, if it is not recognised: msr, systor17, cloudphysics, mobile, blkparse, blktrace, fio2, fio3,
     /// ftrace-ufs, ftrace-block, trace-io, csv
@@ -93,6 +93,47 @@ impl TraceHow {
         ];
         options.into_iter().find(|(given, _)| *given).map(|(_, name)| name)
     }
+}
+
+/// `readpath trace mrc`.
+#[derive(Args, Debug)]
+pub struct Mrc {
+    /// The traces; - for standard input
+    #[arg(value_name = "TRACE", required = true)]
+    pub files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub input: TraceInput,
+    /// Sizes of map pages in KiB, with entries of 4 bytes: powers of two
+    #[arg(long, value_name = "KIB", value_delimiter = ',', default_value = "4,16")]
+    pub page_kib: Vec<u64>,
+    /// Sizes of HPB regions in MiB, with entries of 8 bytes: powers of two
+    #[arg(long, value_name = "MIB", value_delimiter = ',', default_value = "16")]
+    pub region_mib: Vec<u64>,
+    /// Follow at most N pages of each map, chosen by a hash: memory stays small, and hits are near the right ones
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(64..))]
+    pub sample: Option<u32>,
+    /// Add N sectors of 512 bytes to every address, for traces of a partition that is not aligned
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=7))]
+    pub shift_sectors: u8,
+    /// Have the map cache of this device, a preset or a file, simulated with the same requests at depth 1 and 16, and
+    /// show both
+    #[arg(long, value_name = "NAME|FILE", conflicts_with = "sample")]
+    pub check: Option<String>,
+    /// Change a key of the device file; repeatable
+    #[arg(long = "set", value_name = "KEY=VALUE", requires = "check")]
+    pub set: Vec<String>,
+    /// Fold addresses beyond the device of --check onto it
+    #[arg(long, requires = "check")]
+    pub fold: bool,
+    /// Runs of --check to simulate in parallel; results do not depend on it [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub threads: Option<u32>,
+    /// Print a result document instead of tables
+    #[arg(long)]
+    pub json: bool,
+    /// Folder for result.json and report.html
+    #[arg(long, visible_alias = "output", value_name = "DIR")]
+    pub out: Option<PathBuf>,
 }
 
 /// A recording has its own device, host and times, and its report one form.
@@ -204,6 +245,10 @@ pub enum TraceCommand {
         #[arg(long, visible_alias = "output", value_name = "DIR")]
         out: Option<PathBuf>,
     },
+    /// How often a map of any size would hit: how much memory do these traces need?
+    ///
+    /// Counted in one pass over each trace, for a least-recently-used map that is filled on demand.
+    Mrc(Mrc),
     /// List the UPIUs in what --trace-io or `attach --trace` wrote, one a line
     Upius {
         /// The trace; - for standard input

@@ -13,6 +13,7 @@ mod fio;
 mod fit;
 mod images;
 mod inputs;
+mod map_reuse;
 mod outputs;
 mod policies;
 mod replay;

@@ -209,6 +209,13 @@ registry! {
         MAP_PAGE_ACCESSES "map_page_accesses_{span}" "" "" Neither "accesses of reads to these map pages";
         LRU_HITS "lru_hits_{span}_{n}_pages" "%" "" Neither "share of these accesses that hit a least-recently-used \
             cache of so many pages";
+        MAP_HITS_AT "map_hits_at_{n}_kib" "%" "" Neither "share of accesses to map pages that hit a \
+            least-recently-used map of so much memory";
+        MAP_KNEE "map_knee" "bytes" "" Neither "the smallest map, by powers of two, beyond which no doubling of \
+            memory gains a point";
+        MAP_ENOUGH "map_enough" "bytes" "" Neither "the smallest map that misses only what is accessed for the first \
+            time";
+        MAP_PAGES_TOUCHED "map_pages_touched" "" "" Neither "map pages that are accessed";
         PAUSES_FROM "pauses_from_{n}_ms" "" "" Neither "pauses between requests of at least so many milliseconds, and \
             less than in the next class";
         LONGEST_PAUSE "longest_pause" "s" "" Neither "the longest pause";
@@ -252,6 +259,8 @@ registry! {
         PASSES_BEFORE "passes_before" "" "" Neither "times that the range was overwritten until write amplification \
             was steady";
         PARSED_PER_CPU_SECOND "parsed_per_cpu_second" "MB/s" "" More "bytes of a trace read in a second of CPU time";
+        FOLLOWED_PER_CPU_SECOND "followed_per_cpu_second" "1/s" "" More "requests of a trace whose reuse was \
+            followed in a second of CPU time";
         LOOKUPS_PER_CPU_SECOND "lookups_per_cpu_second" "1/s" "" More "reads looked up in a cache of UBI in a second \
             of CPU time";
         CPU_TIME "cpu_time" "s" "" Less "CPU time of the whole work";

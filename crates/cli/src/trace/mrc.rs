@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `readpath trace mrc`: how much memory a map needs under traces.
+
+use crate::args::{Mrc, ReplayMode, TraceHow};
+use crate::failure::classify;
+use crate::live::Live;
+use crate::output::{self, Folder};
+use crate::presets::preset;
+use crate::runs::{self, stoppable};
+use crate::traces::{self, fill, notes, open, options};
+use crate::{cases, inputs, usage};
+use anyhow::{Result, anyhow};
+use readpath_config::DevicePreset;
+use readpath_lab::experiment::Shared;
+use readpath_lab::map_reuse::{CHECK_DEPTHS, Check, CheckError, MapOf, MapReuseCase, check, document, size};
+use readpath_results::{Input, Note};
+use readpath_run::LUN;
+use readpath_workload::IoKind;
+use readpath_workload::trace::mrc::{MapReuse, Of, SpanCurves};
+use readpath_workload::trace::{Reason, Request, SECTOR_BYTES, TraceError};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Memory for the order of pages: enough for a hundred million pages in each of three maps.
+const LIMIT_BYTES: u64 = 8 << 30;
+/// Requests read at a time.
+const BATCH: usize = 4096;
+
+pub fn main(args: &Mrc) -> Result<()> {
+    let maps = maps(args)?;
+    let names = cases::names(&args.files)?;
+    inputs::only_one_stdin(args.files.iter())?;
+    options(&args.input)?;
+    if args.check.is_some() && args.files.iter().any(|path| inputs::is_stdin(path)) {
+        return Err(usage(anyhow!("--check reads the trace a second time, which standard input does not allow")));
+    }
+    let device = args.check.as_ref().map(|name| preset(name, &args.set)).transpose()?;
+    let shared = stoppable(&Live::default())?;
+    let folder = args.out.as_deref().map(|out| Folder::create(out)?.apart_from(args.files.iter())).transpose()?;
+    let mut found = Found::default();
+    for (path, name) in args.files.iter().zip(names) {
+        let mut case = found.read(args, path, name, &maps, &shared)?;
+        if let Some(device) = &device {
+            case.check = Some(checked(args, path, &case.name, device, &shared)?);
+        }
+        found.cases.push(case);
+    }
+    let Found { cases, notes, inputs } = found;
+    let mut doc = document(&cases, &notes)?;
+    doc.read_from(&inputs);
+    doc.process = output::process();
+    doc.validate()?;
+    if let Some(folder) = folder {
+        folder.write(&doc)?;
+    }
+    let text = if args.json { doc.to_json_pretty()? } else { describe(&cases, &notes) };
+    output::emit(&text, None)
+}
+
+fn maps(args: &Mrc) -> Result<Vec<MapOf>> {
+    let checked = |option: &str, value: u64, unit: u64, most: u64| match value.is_power_of_two() && value <= most {
+        true => Ok(value * unit),
+        false => Err(usage(anyhow!("{option}: {value}: expected a power of two, {most} at most"))),
+    };
+    let pages = args.page_kib.iter().map(|kib| checked("--page-kib", *kib, 1 << 10, 1024).map(MapOf::pages));
+    let regions = args.region_mib.iter().map(|mib| checked("--region-mib", *mib, 1 << 20, 1024).map(MapOf::regions));
+    let maps = pages.chain(regions).collect::<Result<Vec<_>>>()?;
+    for (i, map) in maps.iter().enumerate() {
+        if maps[..i].contains(map) {
+            return Err(usage(anyhow!("{} are given twice", map.name)));
+        }
+    }
+    Ok(maps)
+}
+
+#[derive(Default)]
+struct Found {
+    cases: Vec<MapReuseCase>,
+    notes: Vec<Note>,
+    inputs: Vec<Input>,
+}
+
+impl Found {
+    fn read(&mut self, args: &Mrc, path: &Path, name: String, maps: &[MapOf], shared: &Shared) -> Result<MapReuseCase> {
+        let (mut reader, source) = open(path, &options(&args.input)?, shared)?;
+        let of_file = |error: TraceError| {
+            let is_limit = error.reason == Reason::Limit;
+            let error = TraceError { file: inputs::name(path), ..error };
+            if is_limit { usage(anyhow!("{error}: --sample 16384")) } else { usage(error) }
+        };
+        // Kinds of maps whose pages translate as much share their order.
+        let mut spans: Vec<u64> = maps.iter().map(|map| map.span_bytes).collect();
+        spans.sort_unstable();
+        spans.dedup();
+        let mut reuse = MapReuse::new(&spans, args.sample.map(|n| n as usize), LIMIT_BYTES);
+        let mut batch = vec![Request::NONE; BATCH];
+        loop {
+            let n = fill(&mut reader, &mut batch, shared)?;
+            for request in &mut batch[..n] {
+                if request.kind != IoKind::Flush {
+                    request.offset = request.offset.saturating_add(u64::from(args.shift_sectors) * SECTOR_BYTES);
+                }
+                reuse.add(request).map_err(of_file)?;
+            }
+            if n < batch.len() {
+                break;
+            }
+        }
+        self.notes.extend(notes(&name, &reader).iter().map(Note::remark));
+        self.inputs.push(traces::input(source, &name, shared)?);
+        let curves = reuse.finish();
+        let with_curves = |map: &MapOf| {
+            let curves = curves.iter().find(|curves| curves.span_bytes == map.span_bytes);
+            (map.clone(), curves.expect("it was asked for").clone())
+        };
+        Ok(MapReuseCase { name, maps: maps.iter().map(with_curves).collect(), check: None })
+    }
+}
+
+fn checked(args: &Mrc, path: &Path, name: &str, device: &DevicePreset, shared: &Arc<Shared>) -> Result<Check> {
+    let how = TraceHow {
+        input: args.input.clone(),
+        mode: Some(ReplayMode::Closed),
+        iodepth: None,
+        speed: None,
+        max_idle: None,
+        fold: args.fold,
+        spread_ties: false,
+        shift_sectors: args.shift_sectors,
+    };
+    let blocks = device.device.lus[usize::from(LUN)].blocks;
+    let paths: [PathBuf; 1] = [path.to_owned()];
+    let cases = cases::cases(&how, &[], &paths, &[name.to_owned()], blocks, shared)?;
+    let found = runs::side_by_side(args.threads, usize::MAX, None, shared, |shared| {
+        check(&cases[0], device, LIMIT_BYTES, shared)
+    })?;
+    found.map_err(|error| match error {
+        CheckError::Run(error) => classify(error),
+        CheckError::Device(error) => usage(error),
+        CheckError::Trace(error) => usage(TraceError { file: inputs::name(path), ..error }),
+    })
+}
+
+/// Tables and sentences.
+fn describe(cases: &[MapReuseCase], notes: &[Note]) -> String {
+    let mut text = String::new();
+    for case in cases {
+        let _ = writeln!(text, "Map hits by memory: {}\n", case.name);
+        for of in Of::ALL {
+            if case.maps.iter().any(|(_, spans)| spans.of(of).accesses > 0) {
+                table(&mut text, case, of);
+            }
+        }
+        if case.maps.iter().all(|(_, spans)| spans.of(Of::All).accesses == 0) {
+            text.push_str("no read or write has an address\n\n");
+        }
+        if let Some(check) = &case.check {
+            check_table(&mut text, check);
+        }
+    }
+    for note in notes {
+        let _ = writeln!(text, "Note: {}", note.text);
+    }
+    text
+}
+
+fn table(text: &mut String, case: &MapReuseCase, of: Of) {
+    let what = match of {
+        Of::Reads => "hits of reads in %, if they alone use the map",
+        Of::Writes => "hits of writes in %, if they alone use the map",
+        Of::All => "hits of reads and writes in %, if they share a map",
+    };
+    let width = case.maps.iter().map(|(map, _)| map.name.len()).max().unwrap_or(0);
+    let _ = writeln!(text, "{what}\n{:>10}{}", "memory", row(&case.maps, |(map, _)| Some(map.name.clone()), width));
+    let enough = case.maps.iter().map(|(map, spans)| map.enough(spans.of(of))).max().unwrap_or(0);
+    for bytes in case.sizes().into_iter().take_while(|bytes| *bytes < 2 * enough) {
+        let hits = |(map, spans): &(MapOf, SpanCurves)| {
+            let hits = map.hits(spans.of(of), bytes).filter(|_| bytes >= map.page_bytes())?;
+            Some(format!("{hits:.1}"))
+        };
+        let _ = writeln!(text, "{:>10}{}", size(bytes), row(&case.maps, hits, width));
+    }
+    for (map, spans) in &case.maps {
+        let curve = spans.of(of);
+        let _ = match map.knee(curve) {
+            None => writeln!(text, "{}: every access is the first to its page", map.name),
+            Some(knee) => writeln!(
+                text,
+                "{}: {} touched; beyond {} ({:.1} %) no doubling gains a point; {} hold all that comes again",
+                map.name,
+                curve.pages,
+                size(knee),
+                map.hits(curve, knee).unwrap_or(0.0),
+                size(map.enough(curve))
+            ),
+        };
+    }
+    text.push('\n');
+}
+
+/// A cell for each kind of map.
+fn row<T>(maps: &[T], cell: impl Fn(&T) -> Option<String>, width: usize) -> String {
+    maps.iter().map(|map| format!("  {:>width$}", cell(map).unwrap_or_default())).collect()
+}
+
+fn check_table(text: &mut String, check: &Check) {
+    let _ = writeln!(text, "{}, reads alone: counted, and as the simulator's map cache has it, %", check.map.name);
+    let depths: String = CHECK_DEPTHS.iter().map(|depth| format!("{:>12}", format!("depth {depth}"))).collect();
+    let _ = writeln!(text, "{:>10}{:>10}{depths}", "memory", "counted");
+    for (bytes, counted, simulated) in &check.rows {
+        let simulated: String = simulated.iter().map(|hits| format!("{hits:>12.1}")).collect();
+        let _ = writeln!(text, "{:>10}{counted:>10.1}{simulated}", size(*bytes));
+    }
+    let [one, many] = check.deviations();
+    let _ = writeln!(text, "largest deviation: {one:.2} points at depth 1, {many:.2} at depth 16\n");
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `readpath trace mrc`: how much memory a map needs under a trace.
+
+use crate::common::{Room, json};
+use std::fmt::Write as _;
+
+/// Reads, half of them of few map pages, and every fifth request a write.
+fn trace() -> String {
+    let mut table = "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n".to_owned();
+    let mut state = 7u64;
+    for i in 0..6_000u64 {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let page = if i % 2 == 0 { (state >> 33) % 8 } else { (state >> 33) % 500 };
+        let (op, blocks) = if i % 5 == 4 { ("W", 2) } else { ("R", 1 + i % 3 * 40) };
+        let _ = writeln!(table, "{},{op},{},{},,", i * 1000, (page * 1024 + 3) * 4096, blocks * 4096);
+    }
+    table
+}
+
+#[test]
+fn curves_are_what_the_simulator_does_at_depth_one() {
+    let room = Room::with("t.csv", &trace());
+    let args = ["trace", "mrc", "t.csv", "--check", "ufs21-64g", "--json"];
+    let doc = room.json(&args);
+    let rows = doc["rows"].as_array().expect("rows").clone();
+    let hits = |variant: &str| -> Vec<(String, f64)> {
+        let of = rows.iter().filter(|row| row["variant"] == variant);
+        let hits = of.filter(|row| row["metric"].as_str().expect("a name").starts_with("map_hits_at_"));
+        hits.map(|row| (row["metric"].to_string(), row["simulated"].as_f64().expect("a value"))).collect()
+    };
+    let simulated = hits("pages of 16 KiB, simulated at depth 1");
+    let counted = hits("pages of 16 KiB, reads");
+    assert_eq!(simulated.len(), 8, "{simulated:?}");
+    for (metric, value) in &simulated {
+        let (_, counted) = counted.iter().find(|(other, _)| other == metric).expect("the same sizes");
+        assert!((value - counted).abs() < 0.5, "{metric}: {value} and {counted}");
+    }
+    assert!(simulated[0].1 < 20.0 && simulated.last().expect("some").1 > 85.0);
+    assert_eq!(hits("pages of 16 KiB, simulated at depth 16").len(), simulated.len());
+    // Other kinds of the same trace.
+    assert!(hits("HPB regions of 16 MiB, all").len() > 5 && hits("pages of 4 KiB, writes").len() > 5);
+}
+
+#[test]
+fn tables_say_where_more_memory_gains_nothing() {
+    let room = Room::with("t.csv", &trace());
+    let text = room.good(&["trace", "mrc", "t.csv"]);
+    let line = |has: &str| text.lines().find(|l| l.contains(has)).unwrap_or_else(|| panic!("{has}: {text}"));
+    assert_eq!(text.lines().next(), Some("Map hits by memory: t.csv"));
+    line("hits of reads in %, if they alone use the map");
+    line("hits of writes in %, if they alone use the map");
+    line("hits of reads and writes in %, if they share a map");
+    assert!(
+        line("pages of 4 KiB: 498 touched; beyond 1988 KiB (91.7 %)").ends_with("1988 KiB hold all that comes again"),
+        "{text}"
+    );
+    // A sample of more pages than there are has all of them, and sizes to one in a hundred.
+    let sampled = room.good(&["trace", "mrc", "t.csv", "--sample", "1000"]);
+    let touched = |text: &str| -> Vec<String> {
+        text.lines().filter_map(|line| Some(line.split_once(" touched")?.0.to_owned())).collect()
+    };
+    assert_eq!((touched(&sampled), touched(&sampled).len()), (touched(&text), 9));
+    assert_eq!(sampled.lines().count(), text.lines().count());
+    room.write("u.csv", &trace());
+    let two = room.good(&["trace", "mrc", "t.csv", "u.csv", "--out", "out"]);
+    assert_eq!(two.matches("Map hits by memory: ").count(), 2);
+    let doc = json(&room.read("out/result.json"));
+    assert_eq!(doc["charts"].as_array().expect("charts").len(), 6);
+    assert!(room.read("out/report.html").contains("one map for reads and writes"));
+}
+
+#[test]
+fn mistakes_are_named() {
+    let room = Room::with("t.csv", &trace());
+    room.write("w.csv", "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n0,F,0,0,,\n");
+    let says = room.good(&["trace", "mrc", "w.csv"]);
+    assert!(says.starts_with("Map hits by memory: w.csv\n\nno read or write has an address\n"), "{says}");
+    room.bad(&["trace", "mrc", "t.csv", "--page-kib", "5"], &["--page-kib: 5: expected a power of two, 1024 at most"]);
+    room.bad(&["trace", "mrc", "t.csv", "--page-kib", "4,4"], &["pages of 4 KiB are given twice"]);
+    room.bad(&["trace", "mrc", "t.csv", "t.csv"], &["t.csv: is given twice"]);
+    room.bad(&["trace", "mrc", "-", "--check", "ufs21-64g"], &["--check reads the trace a second time"]);
+    room.bad(&["trace", "mrc", "t.csv", "--check", "none"], &["none"]);
+    room.bad(&["trace", "mrc", "t.csv", "--check", "ufs21-64g", "--set", "lu.0.blocks=99"], &["t.csv:2: "]);
+    room.bad(&["trace", "mrc", "t.csv", "--sample", "9"], &["--sample", "64"]);
+}

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How much memory a map needs under a trace: from curves of map hits to a result document, and beside them what the
+//! simulator's map cache does with the same requests. It opens no file.
+
+use crate::document::MIB;
+use crate::experiment::{ExperimentError, Shared};
+use crate::replay::{Mode, ReplayCase, ReplayOptions, ReplayVariant, run_all};
+use readpath_config::{ConfigFileError, DevicePreset, Override};
+use readpath_device::Layout;
+use readpath_host::HostConfig;
+use readpath_kit::BLOCK_BYTES;
+use readpath_results::metric;
+use readpath_results::{Chart, ChartKind, Document, Error, Metric, Note, Origin, SeriesStyle};
+use readpath_run::LUN;
+use readpath_workload::IoKind;
+use readpath_workload::trace::mrc::{MapReuse, Of, SpanCurves};
+use readpath_workload::trace::reuse::Curve;
+use readpath_workload::trace::{Loaded, Request, TraceError};
+use std::sync::Arc;
+
+/// The gain, in points, below which more memory is not worth it: [`MapOf::knee`].
+pub const KNEE_POINTS: f64 = 1.0;
+
+/// A kind of map: pages of a size, and what an entry takes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MapOf {
+    /// In words.
+    pub name: String,
+    /// Bytes of address space that a page translates.
+    pub span_bytes: u64,
+    /// Bytes of an entry, of a block of 4 KiB each.
+    pub entry_bytes: u64,
+}
+
+impl MapOf {
+    /// Map pages of a device, with entries of 4 bytes: in SRAM, or in memory of the host that the device uses.
+    pub fn pages(page_bytes: u64) -> MapOf {
+        let name = format!("pages of {}", size(page_bytes));
+        MapOf { name, span_bytes: page_bytes / 4 * u64::from(BLOCK_BYTES), entry_bytes: 4 }
+    }
+
+    /// Regions of HPB, with entries of 8 bytes, which the host sends with a read.
+    pub fn regions(region_bytes: u64) -> MapOf {
+        MapOf { name: format!("HPB regions of {}", size(region_bytes)), span_bytes: region_bytes, entry_bytes: 8 }
+    }
+
+    /// Memory of a page or region.
+    pub fn page_bytes(&self) -> u64 {
+        self.span_bytes / u64::from(BLOCK_BYTES) * self.entry_bytes
+    }
+
+    /// Share of accesses that hit a map of so many bytes, in percent; `None` without accesses.
+    pub fn hits(&self, curve: &Curve, bytes: u64) -> Option<f64> {
+        curve.hit_ratio(bytes / self.page_bytes()).map(|ratio| 100.0 * ratio)
+    }
+
+    /// The memory of a map that misses only what is accessed for the first time.
+    pub fn enough(&self, curve: &Curve) -> u64 {
+        curve.enough() * self.page_bytes()
+    }
+
+    /// The smallest map, by powers of two, from which on no doubling gains a point. `None` if nothing hits.
+    pub fn knee(&self, curve: &Curve) -> Option<u64> {
+        let last = self.enough(curve).next_power_of_two();
+        let hits = |bytes| self.hits(curve, bytes).unwrap_or(0.0);
+        let mut knee = last;
+        while knee > 1 && hits(knee) - hits(knee / 2) < KNEE_POINTS {
+            knee /= 2;
+        }
+        (curve.enough() > 0).then_some(knee.max(self.page_bytes()).min(self.enough(curve)))
+    }
+}
+
+/// A number of bytes that is a multiple of a binary unit.
+pub fn size(bytes: u64) -> String {
+    match bytes {
+        _ if bytes >= 1 << 30 && bytes.is_multiple_of(1 << 30) => format!("{} GiB", bytes >> 30),
+        _ if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
+        _ => format!("{} KiB", bytes.div_ceil(1 << 10)),
+    }
+}
+
+/// A trace and its curves, one entry for each kind of map.
+pub struct MapReuseCase {
+    /// Name for tables.
+    pub name: String,
+    /// Kinds of maps, and what the trace does with each.
+    pub maps: Vec<(MapOf, SpanCurves)>,
+    /// What the simulator did with the same requests.
+    pub check: Option<Check>,
+}
+
+impl MapReuseCase {
+    /// The sizes that tables show: powers of two from one page of the smallest kind to where nothing more is gained.
+    pub fn sizes(&self) -> Vec<u64> {
+        let curves = || self.maps.iter().flat_map(|(map, spans)| spans.curves.iter().map(move |curve| (map, curve)));
+        let least = self.maps.iter().map(|(map, _)| map.page_bytes()).min().unwrap_or(1).next_power_of_two();
+        let most = curves().map(|(map, curve)| map.enough(curve)).max().unwrap_or(0).next_power_of_two();
+        std::iter::successors(Some(least), |size| size.checked_mul(2)).take_while(|size| *size <= most).collect()
+    }
+}
+
+/// The map cache of the simulator beside what the curve of reads says.
+pub struct Check {
+    /// The device's map.
+    pub map: MapOf,
+    /// Sizes, with hits in percent: by the curve, and simulated at each of [`CHECK_DEPTHS`].
+    pub rows: Vec<(u64, f64, [f64; 2])>,
+}
+
+/// Requests under way in a check.
+pub const CHECK_DEPTHS: [u32; 2] = [1, 16];
+
+impl Check {
+    /// The largest deviation of the simulator at each depth, in points.
+    pub fn deviations(&self) -> [f64; 2] {
+        [0, 1].map(|i| self.rows.iter().map(|(_, curve, simulated)| (simulated[i] - curve).abs()).fold(0.0, f64::max))
+    }
+}
+
+/// Why there is no check.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckError {
+    /// The device cannot have a map cache of such a size.
+    #[error(transparent)]
+    Device(#[from] ConfigFileError),
+    /// A run failed.
+    #[error(transparent)]
+    Run(#[from] ExperimentError),
+    /// The trace takes too much memory.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+}
+
+/// Has the simulator replay the reads of a case on a device without HPB whose map cache is of each size in turn.
+///
+/// Reads alone, on both sides: a read of what was written lately needs no map page, since the device has its entry in
+/// the write buffer or the table of changes, and how long it stays there is a matter of the device.
+///
+/// # Errors
+/// The device cannot be, or a run fails.
+pub fn check(case: &ReplayCase, base: &DevicePreset, limit_bytes: u64, shared: &Shared) -> Result<Check, CheckError> {
+    let map = MapOf::pages(u64::from(base.device.map_page_bytes));
+    let case = &reads_of(case, base.device.lus[usize::from(LUN)].blocks);
+    let mut reuse = MapReuse::new(&[map.span_bytes], None, limit_bytes);
+    for io in &case.trace.ios {
+        let block = u64::from(BLOCK_BYTES);
+        let (offset, bytes) = (u64::from(io.block) * block, u64::from(io.blocks) * block);
+        reuse.add(&Request { offset, bytes, kind: io.kind, ..Request::NONE })?;
+    }
+    let curve = reuse.finish()[0].of(Of::Reads).clone();
+    let most = map.enough(&curve).next_power_of_two();
+    let sizes: Vec<u64> =
+        std::iter::successors(Some(map.page_bytes()), |size| size.checked_mul(2)).take_while(|s| *s <= most).collect();
+    let variant = |bytes: &u64| {
+        let kib = Override::new("map_cache.size_kib", &(bytes >> 10).to_string(), "")?;
+        let preset = base.with_overrides(&[kib])?;
+        let host = HostConfig { hpb: None, ..preset.host };
+        Ok(ReplayVariant { name: size(*bytes), preset, host, limits: Vec::new(), events: Vec::new() })
+    };
+    let variants = sizes.iter().map(variant).collect::<Result<Vec<_>, ConfigFileError>>()?;
+    let mut rows: Vec<(u64, f64, [f64; 2])> =
+        sizes.iter().map(|bytes| (*bytes, map.hits(&curve, *bytes).unwrap_or(0.0), [0.0; 2])).collect();
+    for (i, iodepth) in CHECK_DEPTHS.into_iter().enumerate() {
+        let mode = Mode::Closed { iodepth };
+        let options = ReplayOptions { mode, layout: Layout::Sequential, seed: 1, encoded: false };
+        let (runs, failures) = run_all(std::slice::from_ref(case), &variants, &options, shared)?;
+        if let Some(failure) = failures.into_iter().next() {
+            return Err(failure.into());
+        }
+        for run in runs {
+            let Some(phase) = run.phases.last() else { continue };
+            // A page that several reads wait for is loaded once.
+            let loads = phase.output.device.map_loads as f64;
+            rows[run.variant].2[i] = 100.0 * (1.0 - loads / curve.accesses.max(1) as f64);
+        }
+    }
+    Ok(Check { map, rows })
+}
+
+/// The reads of a case; all that they read is there from the start.
+fn reads_of(case: &ReplayCase, blocks: u32) -> ReplayCase {
+    let mut reads = Loaded::clone(&case.trace);
+    reads.ios.retain(|io| io.kind == IoKind::Read);
+    let mut ranges: Vec<(u32, u32)> = reads.ios.iter().map(|io| (io.block, io.block + u32::from(io.blocks))).collect();
+    ranges.sort_unstable();
+    ranges.dedup_by(|next, last| {
+        let joins = next.0 <= last.1;
+        last.1 = if joins { last.1.max(next.1) } else { last.1 };
+        joins
+    });
+    reads.preload = ranges.into_iter().map(|(first, end)| (first, end - first)).collect();
+    ReplayCase::new(&case.name, Vec::new(), Arc::new(reads), blocks)
+}
+
+/// The document of these traces, without what depends on the machine.
+///
+/// # Errors
+/// A figure is none.
+pub fn document(cases: &[MapReuseCase], notes: &[Note]) -> Result<Document, Error> {
+    let mut doc = Document::new("map_reuse", "Map hits by memory");
+    doc.description = "How often a least-recently-used map of any size would hit, counted in the traces in one pass. \
+                       Nothing was simulated but the rows that say so."
+        .to_owned();
+    doc.notes = notes.to_vec();
+    for case in cases {
+        let sizes = case.sizes();
+        for (map, spans) in &case.maps {
+            for of in Of::ALL {
+                let curve = spans.of(of);
+                if curve.accesses == 0 {
+                    continue;
+                }
+                let variant = format!("{}, {}", map.name, of.name());
+                let mut add = |metric: Metric, value: f64| {
+                    doc.row(&case.name, &variant, metric, value, Origin::Measured).map(drop)
+                };
+                add(metric::MAP_PAGES_TOUCHED, curve.pages as f64)?;
+                if let Some(knee) = map.knee(curve) {
+                    add(metric::MAP_KNEE, knee as f64)?;
+                    add(metric::MAP_ENOUGH, map.enough(curve) as f64)?;
+                }
+                for bytes in sizes.iter().filter(|bytes| **bytes >= map.page_bytes()) {
+                    add(hits_at(*bytes), map.hits(curve, *bytes).unwrap_or(0.0))?;
+                }
+            }
+        }
+        if let Some(check) = &case.check {
+            for (bytes, _, simulated) in &check.rows {
+                for (depth, hits) in CHECK_DEPTHS.iter().zip(simulated) {
+                    let variant = format!("{}, simulated at depth {depth}", check.map.name);
+                    doc.row(&case.name, &variant, hits_at(*bytes), *hits, Origin::Predicted)?;
+                }
+            }
+        }
+        charts(&mut doc, case)?;
+    }
+    Ok(doc)
+}
+
+fn hits_at(bytes: u64) -> Metric {
+    metric::MAP_HITS_AT.with([&(bytes >> 10).to_string()])
+}
+
+/// Points of a curve in a chart, at most.
+const MOST_POINTS: usize = 400;
+
+fn charts(doc: &mut Document, case: &MapReuseCase) -> Result<(), Error> {
+    let place = doc.charts.len();
+    for of in Of::ALL {
+        let id = format!("hits-{}-{place}", of.name());
+        let title = match of {
+            Of::Reads => format!("{}: reads", case.name),
+            Of::Writes => format!("{}: writes", case.name),
+            Of::All => format!("{}: one map for reads and writes", case.name),
+        };
+        let mut chart = Chart::new(id, title, ChartKind::Step)
+            .axes("MiB", "% of accesses")
+            .x_log()
+            .caption("Accesses to map pages that a least-recently-used map of so much memory holds.");
+        for (map, spans) in &case.maps {
+            let curve = spans.of(of);
+            if curve.steps.is_empty() {
+                continue;
+            }
+            let every = curve.steps.len().div_ceil(MOST_POINTS);
+            let kept = |at: &usize| at.is_multiple_of(every) || at + 1 == curve.steps.len();
+            let points = (0..curve.steps.len()).filter(kept).map(|at| {
+                let (pages, hits) = curve.steps[at];
+                ((pages * map.page_bytes()) as f64 / MIB, 100.0 * hits / curve.accesses as f64)
+            });
+            chart.series(&map.name, SeriesStyle::Plain, points)?;
+        }
+        if let Some(check) = case.check.as_ref().filter(|_| of == Of::Reads) {
+            for (i, depth) in CHECK_DEPTHS.iter().enumerate() {
+                let points = check.rows.iter().map(|(bytes, _, hits)| (*bytes as f64 / MIB, hits[i]));
+                let name = format!("{}, simulated at depth {depth}", check.map.name);
+                chart.series(name, SeriesStyle::Simulated, points)?;
+            }
+        }
+        if !chart.series.is_empty() {
+            doc.charts.push(chart);
+        }
+    }
+    Ok(())
+}
