@@ -34,6 +34,12 @@ wait_for() {
         sleep 0.1
     done
 }
+# well_known NUMBER: the generic node of that logical unit.
+well_known() {
+    for node in /sys/class/scsi_generic/*; do
+        case $(basename "$(cd "$node/device" && pwd -P)") in *:"$1") echo "/dev/$(basename "$node")" ;; esac
+    done
+}
 # The first UFS controller that has a driver.
 host() { ls -d /sys/bus/pci/drivers/ufshcd/0* 2>/dev/null | head -n 1 | grep .; }
 

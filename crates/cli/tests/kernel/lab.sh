@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # shellcheck shell=sh disable=SC2034,SC2154
-# What run.sh and torture.sh share: servers, guests and the count of what passed. They are in the lab's folder then,
-# $here is that of the scripts, and $readpath the program.
+# What kernel.sh, rpmb.sh and torture.sh share: servers, guests and the count of what passed. They are in the lab's
+# folder then, $here is that of the scripts, and $readpath the program.
 
 passed=0
 failed=0
@@ -33,13 +33,18 @@ image() {
 small="--set lu.0.blocks=32768 --set geometry.pages_per_block=32 --set geometry.blocks_per_plane=52
     --set map_cache.size_kib=64 --set hpb.region_mib=4 --set hpb.sub_region_mib=4"
 
+# What serve adds: words before the server's program, and an option behind it. No image here has to outlive a crash of
+# this machine.
+wrapper=
+syncs=--no-sync
 # serve NAME OPTION...: offers the device. What it counts goes to NAME.counters, what it says is added to NAME.server.
 serve() {
     its=$1
     shift
     rm -f "$socket" "$its.counters"
     echo "== $*" >>"$its.server"
-    "$readpath" attach --image "$its.img" --socket "$socket" --counters "$its.counters" --no-sync "$@" \
+    # shellcheck disable=SC2086
+    $wrapper "$readpath" attach --image "$its.img" --socket "$socket" --counters "$its.counters" $syncs "$@" \
         >>"$its.server" 2>&1 &
     server=$!
     tries=600
@@ -62,6 +67,15 @@ kill_server() {
     [ -z "$server" ] || kill -KILL "$server" 2>/dev/null || true
     [ -z "$server" ] || wait "$server" 2>/dev/null || true
     server=
+}
+
+# Killing a shell leaves its children. The machine was started with -pidfile.
+kill_machine() { [ ! -e "$sockets/pid" ] || kill -KILL "$(cat "$sockets/pid")" 2>/dev/null || true; }
+# Up to a second, by a generator that is the same every time.
+seed=1
+some_time() {
+    seed=$(((seed * 1103515245 + 12345) % 2147483648))
+    sleep "0.$(printf %03d $((seed / 65536 % 1000)))"
 }
 
 # guest NAME OPTION...: a guest of guest.sh, with its marks and the console in files of that name.

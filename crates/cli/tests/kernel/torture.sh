@@ -15,8 +15,6 @@ export KERNEL_LAB="$PWD"
 it=stamps-$kernel
 
 flushed() { sed -n 's/.*@@ flushed \([0-9]*\)\.\r*$/\1/p' "$it.log" 2>/dev/null | tail -n 1; }
-# Killing a shell leaves its children.
-kill_machine() { [ ! -e "$sockets/pid" ] || kill -KILL "$(cat "$sockets/pid")" 2>/dev/null || true; }
 
 # round KERNEL KILLED: one guest, which checks and then writes.
 round() {
@@ -41,9 +39,7 @@ round() {
             fail "kernel $1: a second machine disturbs the first"
         fi
     fi
-    # Up to a second later, by a generator that is the same every time.
-    seed=$(((seed * 1103515245 + 12345) % 2147483648))
-    sleep "0.$(printf %03d $((seed / 65536 % 1000)))"
+    some_time
     if [ "$2" = server ]; then kill_server; fi
     kill_machine
     wait $machine 2>/dev/null || true
@@ -55,7 +51,6 @@ round() {
     old=$new durable=$(flushed) new=$((durable + 1000))
 }
 
-seed=1
 # shellcheck disable=SC2086
 image "$it" $small
 : >"$it.server"

@@ -77,12 +77,6 @@ accepts synchronize_cache_16 /dev/sda 91 00 00 00 00 00 00 00 00 00 00 00 00 00 
 accepts report_luns -r 64 /dev/sda a0 00 00 00 00 00 00 00 00 40 00 00
 accepts report_supported_commands -r 512 /dev/sda a3 0c 00 00 00 00 00 00 02 00 00 00
 
-# well_known NAME: its generic node.
-well_known() {
-    for node in /sys/class/scsi_generic/*; do
-        case $(basename "$(cd "$node/device" && pwd -P)") in *:"$1") echo "/dev/$(basename "$node")" ;; esac
-    done
-}
 rpmb=$(well_known 49476)
 can rpmb_unit test -n "$rpmb"
 # The key is asked for by a frame, and its result is fetched: SECURITY PROTOCOL OUT and IN of JEDEC's protocol.
