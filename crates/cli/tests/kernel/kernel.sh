@@ -219,6 +219,13 @@ if wanted torture; then
     fi
 fi
 
+# ---- RPMB, and kills while it is written.
+
+if wanted rpmb; then
+    # shellcheck source=rpmb.sh
+    . "$here/rpmb.sh"
+fi
+
 rm -f ./*-"$kernel".img
 echo "kernel $kernel: $passed passed, $failed failed ($(seconds "$started") s)"
 [ $failed = 0 ]

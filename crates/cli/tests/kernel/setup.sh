@@ -6,6 +6,7 @@
 #     DIR/kernel-a.*       Linux 6.1 with HPB, built from Debian's source and kernel-6.1.config
 #     DIR/kernel-b.*       the newest Linux that Debian has for trixie, as it is, with the modules for UFS
 #     DIR/tools.cpio, DIR/fio.cpio    this machine's tools for the guest, and those of tools/
+#     DIR/cut.so           for the server: kills it at a chosen write
 #
 # Nothing is installed: packages are downloaded with a configuration of their own and unpacked, so root is not needed.
 # What is there stays, kernel A while its configuration is the same; remove DIR to begin anew. A part that cannot be had
@@ -196,7 +197,8 @@ tools() {
     for tool in mkfs.ext4 e2fsck mkfs.f2fs fsck.f2fs sg_raw sg_inq sg_vpd sg_reset blkdiscard; do
         copy_with_libraries "$(command -v $tool)" add
     done
-    for tool in stamps bsg; do gcc -O2 -Wall -static -o add/bin/$tool "$here/tools/$tool.c"; done
+    for tool in stamps bsg rpmb; do gcc -O2 -Wall -static -o add/bin/$tool "$here/tools/$tool.c"; done
+    gcc -O2 -Wall -shared -fPIC -o "$dir/cut.so" "$here/tools/cut.c"
     archive add tools.cpio
     copy_with_libraries "$(command -v fio)" only-fio
     archive only-fio fio.cpio
