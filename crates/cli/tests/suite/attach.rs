@@ -3,9 +3,10 @@
 
 use crate::common::{Room, text};
 use readpath_kit::Prng;
+use readpath_proto::query::{attribute, flag, opcode, result};
 use readpath_proto::typed::{
-    Cdb, Command as Scsi, FLAG_FUA, Form, HpbEntry, Reply, ReplyBody, RequestBody, Response, Status, SubRegion,
-    TaskRequest,
+    Cdb, Command as Scsi, FLAG_FUA, Form, HpbEntry, QueryRequest, Reply, ReplyBody, RequestBody, Response, Status,
+    SubRegion, TaskRequest,
 };
 use readpath_testkit::vfio::{BASE, Client, Host};
 use rustix::event::{EventfdFlags, eventfd};
@@ -365,6 +366,60 @@ fn killed_at_any_time_it_keeps_what_was_flushed() {
     }
     assert!(flushes > 100 && stale > 500, "{flushes} flushes, {stale} reads by old entries");
     room.good(&["image", "check", "dev.img"]);
+}
+
+/// Result and value of a query.
+fn query(host: &mut Host, opcode: u8, idn: u8, value: u32) -> (u8, u32) {
+    let query = QueryRequest { opcode, idn, index: 0, selector: 0, length: 0, value };
+    let (reply, _) = host.ask(31, 0, RequestBody::Query(query), &[]).expect("an answer");
+    match reply.body {
+        ReplyBody::Query(answer) => (answer.result, answer.value),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What a host has written of persistent attributes and flags is there when the program was killed.
+#[test]
+fn attributes_outlive_the_program() {
+    let room = room();
+    let (mut boot, mut volatile) = (0, 0);
+    for round in 0..4 {
+        let mut attached = Attached::start(&room, &[]);
+        let mut host = attached.host();
+        assert_eq!(query(&mut host, opcode::READ_ATTRIBUTE, attribute::BOOT_LUN_EN, 0), (result::SUCCESS, boot));
+        let control = attribute::EXCEPTION_EVENT_CONTROL;
+        assert_eq!(query(&mut host, opcode::READ_ATTRIBUTE, control, 0), (result::SUCCESS, 0), "after {volatile}");
+        let (lock, locked) = (attribute::CONFIG_DESCR_LOCK, u32::from(round > 1));
+        assert_eq!(query(&mut host, opcode::READ_ATTRIBUTE, lock, 0), (result::SUCCESS, locked));
+        assert_eq!(query(&mut host, opcode::READ_FLAG, flag::DISABLE_FW_UPDATE, 0), (result::SUCCESS, locked));
+        if locked == 1 {
+            assert_eq!(query(&mut host, opcode::WRITE_ATTRIBUTE, lock, 0), (result::ALREADY_WRITTEN, 0));
+        }
+        if round == 1 {
+            assert_eq!(query(&mut host, opcode::WRITE_ATTRIBUTE, lock, 1), (result::SUCCESS, 1));
+            assert_eq!(query(&mut host, opcode::SET_FLAG, flag::DISABLE_FW_UPDATE, 0), (result::SUCCESS, 1));
+        }
+        (boot, volatile) = ([1, 2, 0, 1][round], 4);
+        assert_eq!(query(&mut host, opcode::WRITE_ATTRIBUTE, control, volatile), (result::SUCCESS, volatile));
+        assert_eq!(query(&mut host, opcode::WRITE_ATTRIBUTE, attribute::BOOT_LUN_EN, boot), (result::SUCCESS, boot));
+        attached.child.kill().unwrap();
+        attached.child.wait().unwrap();
+    }
+    room.good(&["image", "check", "dev.img"]);
+    // A copy has them, and an image that was emptied is that of a new device.
+    room.good(&["image", "clone", "dev.img", "copy.img"]);
+    room.good(&["image", "reset", "dev.img"]);
+    let record = |name: &str| fs::read(room.path(name)).unwrap()[5120..5632].to_vec();
+    assert!(record("dev.img") == [0; 512] && record("copy.img")[12] == 1);
+    let mut damaged = fs::read(room.path("copy.img")).unwrap();
+    damaged[5120] ^= 2;
+    fs::write(room.path("damaged.img"), damaged).unwrap();
+    for command in [&["image", "check", "damaged.img"][..], &["attach", "--image", "damaged.img", "--socket", "s"]] {
+        let output = room.output(command);
+        assert_eq!(output.status.code(), Some(4), "{command:?}");
+        let said = text(&output.stderr).to_owned() + text(&output.stdout);
+        assert!(said.contains("the record of attributes and flags (byte 5120 of the image) is damaged"), "{said}");
+    }
 }
 
 #[test]

@@ -20,6 +20,7 @@ mod prototype;
 mod prototype_errors;
 mod read_buffers;
 mod reads;
+mod settings;
 mod told;
 mod trims;
 mod upkeep;

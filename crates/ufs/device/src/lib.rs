@@ -27,7 +27,7 @@ mod sram_table;
 pub use back::{DeviceStats, Failable, Failing, MediaMode, MediaOp, NoMedia, Probe, Resource, StageOf, WithMedia};
 pub use config::{ConfigError, DeviceConfig, FirmwareTiming, FlashTiming, LinkTiming, LuConfig, MAP_ENTRY_BYTES};
 pub use device::UfsDevice;
-pub use front::Delays;
+pub use front::{Delays, SETTINGS_BYTES, outlives_power};
 pub use ftl::bytes::{
     BLOCK_RECORD_BYTES, FlashArray, LoadError, Own, OwnSlice, SPARE_REST_BYTES, Sealed, Seen, SliceKind, Spare,
 };

@@ -11,13 +11,16 @@ use crate::controller::{Controller, Effect};
 use crate::memory::GuestMem;
 use crate::misbehaviour::{Misbehaving, Misbehaviour, Wrong};
 use crate::register::{self as reg, interrupt};
-use readpath_device::{ConfigError, Delays, DeviceConfig, FlashArray, LoadError, MediaOp, Probe, Recovery, UfsDevice};
+use readpath_device::{
+    ConfigError, Delays, DeviceConfig, FlashArray, LoadError, MediaOp, Probe, Recovery, UfsDevice, outlives_power,
+};
 use readpath_flash::DieSched;
 use readpath_host::{BlockOp, BlockRequest};
 use readpath_kit::{BLOCK_BYTES, Ns};
+use readpath_proto::query::result;
 use readpath_proto::rpmb::SecurityProtocol;
 use readpath_proto::typed::{
-    Cdb, Command, FLAG_FUA, Form, Reply, ReplyBody, Request, RequestBody, Response, Sense, Status,
+    Cdb, Command, FLAG_FUA, Form, QueryResponse, Reply, ReplyBody, Request, RequestBody, Response, Sense, Status,
 };
 use readpath_proto::uic;
 use readpath_stack::{BlockData, Watched};
@@ -43,7 +46,8 @@ pub struct Attached<S: DieSched, X: BlockData, P: Probe, M: GuestMem> {
     spare: Vec<Vec<u8>>,
     /// Reads and writes that move nothing, a bit each: what their tags returned before is none of theirs.
     without_data: u64,
-    /// Commands, a bit each, whose answers tell of what the device keeps of its own: those of RPMB.
+    /// Commands, a bit each, whose answers tell of what the device keeps of its own: those of RPMB, and of attributes
+    /// and flags that outlive the power.
     tells_of_kept: u64,
     /// What has become of the request that nobody outside asked for.
     own: Option<ReplyBody>,
@@ -285,10 +289,13 @@ impl<S: DieSched, X: BlockData, P: Probe, M: GuestMem> Attached<S, X, P, M> {
     }
 
     fn submit(&mut self, now: Ns, request: &Request) {
-        let is_of_rpmb = matches!(&request.body, RequestBody::Command(command)
-            if SecurityProtocol::parse(&command.cdb).is_some());
+        let tells = match &request.body {
+            RequestBody::Command(command) => SecurityProtocol::parse(&command.cdb).is_some(),
+            RequestBody::Query(query) => outlives_power(query),
+            _ => false,
+        };
         let bit = 1 << request.tag;
-        self.tells_of_kept = if is_of_rpmb { self.tells_of_kept | bit } else { self.tells_of_kept & !bit };
+        self.tells_of_kept = if tells { self.tells_of_kept | bit } else { self.tells_of_kept & !bit };
         self.device.submit(now, request, self.controller.parameters());
     }
 
@@ -308,10 +315,9 @@ impl<S: DieSched, X: BlockData, P: Probe, M: GuestMem> Attached<S, X, P, M> {
         }
         let Some(block) = self.carried[usize::from(tag)].take() else {
             if self.tells_of_kept >> tag & 1 == 1
-                && is_good(reply)
                 && let Some(sense) = self.data.not_kept()
+                && let Some(body) = not_kept(reply, sense)
             {
-                let body = ReplyBody::Response(Response::check(sense, 0));
                 return self.controller.complete(&Reply { body, ..*reply }, &[], &mut self.memory);
             }
             let has_data = self.without_data >> tag & 1 == 0;
@@ -373,6 +379,17 @@ fn each(mut slots: u32, mut what: impl FnMut(u8)) {
 
 fn is_good(reply: &Reply) -> bool {
     matches!(reply.body, ReplyBody::Response(Response { status: Status::Good, .. }))
+}
+
+/// What is said instead of an answer that tells of what could not be kept.
+fn not_kept(reply: &Reply, sense: Sense) -> Option<ReplyBody> {
+    match reply.body {
+        ReplyBody::Query(answer) => {
+            Some(ReplyBody::Query(QueryResponse { result: result::GENERAL_FAILURE, value: 0, ..answer }))
+        }
+        _ if is_good(reply) => Some(ReplyBody::Response(Response::check(sense, 0))),
+        _ => None,
+    }
 }
 
 /// What a command does with blocks, if it does anything that its data has to know; and the bytes that its host expects

@@ -53,6 +53,8 @@ pub mod result {
     pub const NOT_READABLE: u8 = 0xF6;
     /// Parameter not writable.
     pub const NOT_WRITABLE: u8 = 0xF7;
+    /// Parameter already written: of what can be written once.
+    pub const ALREADY_WRITTEN: u8 = 0xF8;
     /// Invalid value.
     pub const INVALID_VALUE: u8 = 0xFA;
     /// Invalid index.

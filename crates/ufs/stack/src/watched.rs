@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! An array that somebody watches while a device begins from it, which takes long for a large one. It changes nothing.
 
-use readpath_device::{BLOCK_RECORD_BYTES, FlashArray, RpmbState, SPARE_REST_BYTES, Seen, Spare};
+use readpath_device::{BLOCK_RECORD_BYTES, FlashArray, RpmbState, SETTINGS_BYTES, SPARE_REST_BYTES, Seen, Spare};
 use readpath_flash::Ppn;
 
 /// See the module.
@@ -36,6 +36,10 @@ impl<A: FlashArray> FlashArray for Watched<'_, A> {
 
     fn rpmb(&mut self) -> Result<Option<RpmbState>, String> {
         self.array.rpmb()
+    }
+
+    fn settings(&mut self) -> Result<Option<[u8; SETTINGS_BYTES]>, String> {
+        self.array.settings()
     }
 
     fn kept(&self) -> Option<u64> {

@@ -14,7 +14,8 @@ mod rpmb;
 use crate::disk::Disk;
 use crate::layout::{Format, HEAD_BYTES, RECORD_BYTES};
 use readpath_device::{
-    BLOCK_RECORD_BYTES, FlashArray, OwnSlice, RpmbState, SPARE_REST_BYTES, Seen, SliceKind, Spare, Stream,
+    BLOCK_RECORD_BYTES, FlashArray, OwnSlice, RpmbState, SETTINGS_BYTES, SPARE_REST_BYTES, Seen, SliceKind, Spare,
+    Stream,
 };
 use readpath_flash::Ppn;
 use readpath_kit::BLOCK_BYTES;
@@ -494,6 +495,20 @@ impl<D: Disk> FlashFile<D> {
         self.write(|disk| disk.write_at(&bytes, offset));
     }
 
+    /// Attributes or flags that outlive the power have changed. They survive a crash of the machine when this returns,
+    /// unless a write has failed.
+    pub(crate) fn put_settings(&mut self, settings: &[u8; SETTINGS_BYTES]) {
+        self.put_part(Format::SETTINGS, settings);
+        self.sync_at_once();
+    }
+
+    /// What was written before comes before what is written next.
+    fn sync_at_once(&mut self) {
+        if self.syncs {
+            self.write(Disk::sync);
+        }
+    }
+
     /// Everything that was programmed survives a crash of the machine.
     ///
     /// # Errors
@@ -520,8 +535,8 @@ impl<D: Disk> FlashFile<D> {
 
     /// Programs up to the newest survive a crash of the machine, and the array says so.
     fn put_down(&mut self) {
-        if self.sync().is_ok() && self.syncs {
-            self.write(Disk::sync);
+        if self.sync().is_ok() {
+            self.sync_at_once();
         }
     }
 
@@ -701,6 +716,18 @@ impl<D: Disk> FlashArray for FlashFile<D> {
 
     fn rpmb(&mut self) -> Result<Option<RpmbState>, String> {
         self.load_rpmb()
+    }
+
+    fn settings(&mut self) -> Result<Option<[u8; SETTINGS_BYTES]>, String> {
+        let what = "the record of attributes and flags";
+        let mut bytes = [0; SETTINGS_BYTES + 4];
+        let at = Format::SETTINGS;
+        self.disk.read_at(&mut bytes, at).map_err(|error| format!("{what} (byte {at} of the image): {error}"))?;
+        if bytes == [0; SETTINGS_BYTES + 4] {
+            return Ok(None);
+        }
+        let settings = self.part(at, SETTINGS_BYTES as u32, what)?;
+        Ok(Some(settings.try_into().expect("as many bytes as were read")))
     }
 
     fn goes_on(&mut self, newest: u64) {

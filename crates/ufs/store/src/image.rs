@@ -167,6 +167,7 @@ impl<D: Disk> Image<D> {
             faults.into_iter().chain(examined.err()).chain(record.err()).for_each(|fault| check.add(fault));
             progress(superblock + 1);
         }
+        readpath_device::FlashArray::settings(&mut self.array).err().into_iter().for_each(|fault| check.add(fault));
         self.array.examine_rpmb(|fault| check.add(fault));
         check
     }

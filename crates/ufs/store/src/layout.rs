@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where everything lies in an image, and what its first page says. `docs/formats/image.md` draws it. It knows no file.
 
-use readpath_device::{BLOCK_RECORD_BYTES, DeviceConfig, SPARE_REST_BYTES};
+use readpath_device::{BLOCK_RECORD_BYTES, DeviceConfig, SETTINGS_BYTES, SPARE_REST_BYTES};
 use readpath_kit::BLOCK_BYTES;
 use readpath_proto::rpmb;
 use thiserror::Error;
@@ -16,6 +16,7 @@ pub(crate) const HEAD_BYTES: usize = 24;
 /// Bytes of a superblock's record with its check. No record lies in two sectors, and disks write a sector or do not.
 pub(crate) const RECORD_BYTES: usize = 128;
 const _: () = assert!(BLOCK_RECORD_BYTES + 8 <= RECORD_BYTES);
+const _: () = assert!(SETTINGS_BYTES + 4 <= 512);
 /// Bytes that the state may have in which an image was made: there are at most 8 for each slice of an array.
 const MOST_FACTORY: u32 = 1 << 30;
 /// Bytes that a device file may have.
@@ -133,6 +134,10 @@ impl Format {
     pub(crate) fn kept(copy: u64) -> u64 {
         PAGE + copy * 512
     }
+
+    /// Where attributes and flags that outlive the power lie, in a sector of their own. Images from before there were
+    /// any have zeros here.
+    pub(crate) const SETTINGS: u64 = PAGE + 2 * 512;
 
     /// Where the device file lies.
     pub(crate) const TEXT: u64 = 2 * PAGE;
@@ -255,6 +260,7 @@ mod tests {
     #[test]
     fn parts_lie_one_behind_the_other() {
         assert_eq!((Format::kept(0), Format::kept(1)), (4096, 4608));
+        assert_eq!((Format::SETTINGS, Format::TEXT), (5120, 8192));
         assert_eq!(FORMAT.factory(), 8192 + 8192);
         assert_eq!(FORMAT.record(0), FORMAT.factory() + 4096);
         assert_eq!(FORMAT.head(0), FORMAT.record(0) + 4096);

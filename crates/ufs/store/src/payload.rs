@@ -228,6 +228,7 @@ impl<D: Disk> Payload for Store<D> {
             Own::Unit(slices) => self.array.program_own(&slices),
             Own::Block { superblock, record } => self.array.put_record(superblock, &record),
             Own::Rpmb(update) => self.array.put_rpmb(&update),
+            Own::Settings(settings) => self.array.put_settings(&settings),
         }
     }
 

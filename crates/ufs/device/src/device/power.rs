@@ -7,6 +7,7 @@ use crate::ftl::Recovery;
 use crate::ftl::bytes::{FlashArray, LoadError, Own, Sealed};
 use readpath_flash::DieSched;
 use readpath_kit::Ns;
+use readpath_proto::query::flag;
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// The power goes away at `now`. Every program in progress is torn, every erase in progress leaves its blocks
@@ -47,6 +48,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         if self.rpmb.is_programmed() {
             return Err("a medium begins without a key of RPMB, and the device has one");
         }
+        if self.front.target().query.has_settings() {
+            return Err("a medium begins with the attributes of a new device, and a host has written some");
+        }
         self.ftl.seal(each)
     }
 
@@ -59,6 +63,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub fn power_on_with(&mut self, now: Ns, array: &mut impl FlashArray) -> Result<Recovery, LoadError> {
         self.ftl.load(array, &mut self.back)?;
         self.rpmb.begin_with(array.rpmb()?);
+        if let Some(settings) = array.settings()? {
+            let query = &mut self.front.target_mut().query;
+            query.restore(&settings);
+            if let (Some(on), true) = (query.written_flag(flag::HPB_EN), self.hpb.v2().is_some()) {
+                self.hpb.set_enabled(on);
+            }
+        }
         let recovery = self.recover(now);
         // As far as it had come with that: a superblock whose blocks are all bad may not be empty yet.
         let (retired, bad) = self.ftl.given_up();

@@ -7,6 +7,7 @@ use crate::back::Probe;
 use crate::device::UfsDevice;
 use crate::front::attribute_access;
 use crate::ftl::BoosterFlags;
+use crate::ftl::bytes::Own;
 use crate::hpb::MOST_ENTRIES;
 use readpath_flash::DieSched;
 use readpath_kit::{BLOCK_BYTES, Ns};
@@ -24,7 +25,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub(crate) fn query(&mut self, now: Ns, tag: u8, request: &QueryRequest) {
         let mut data = std::mem::take(&mut self.front.slot_mut(tag).data_in);
         data.clear();
+        let settings = self.front.target().query.settings();
         let answer = self.query_result(request, &mut data);
+        let now_are = self.front.target().query.settings();
+        if now_are != settings {
+            self.ftl.tell_beside(Own::Settings(now_are), &mut self.back);
+        }
         let (code, value) = match answer {
             Ok(value) => (result::SUCCESS, value),
             Err(code) => (code, 0),
@@ -83,7 +89,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 if bits < 32 && q.value >> bits != 0 {
                     return Err(result::INVALID_VALUE);
                 }
-                self.front.target_mut().query.set_attribute(q.idn, q.value);
+                let query = &mut self.front.target_mut().query;
+                if query.is_final_attribute(q.idn) {
+                    return Err(result::ALREADY_WRITTEN);
+                }
+                query.set_attribute(q.idn, q.value);
                 Ok(q.value)
             }
             opcode::SET_FLAG | opcode::CLEAR_FLAG | opcode::TOGGLE_FLAG => {
@@ -163,30 +173,30 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 Ok(0)
             }
             (flag::HPB_EN, op) => {
-                let on = match op {
-                    opcode::SET_FLAG => true,
-                    opcode::CLEAR_FLAG => false,
-                    _ => !self.hpb.is_enabled(),
-                };
+                let on = after(op, self.hpb.is_enabled());
                 self.hpb.set_enabled(on);
+                self.front.target_mut().query.set_flag(flag::HPB_EN, on);
                 Ok(u32::from(on))
             }
+            // No unit is to be protected for ever (bLUWriteProtect), and there is no firmware to update: the flags are
+            // all there is.
             (
-                flag::BACKGROUND_OPS_EN
+                flag::PERMANENT_WP_EN
+                | flag::DISABLE_FW_UPDATE
+                | flag::BACKGROUND_OPS_EN
                 | flag::LIFE_SPAN_MODE_EN
                 | flag::WB_EN
                 | flag::WB_FLUSH_EN
                 | flag::WB_FLUSH_DURING_HIBERNATE,
                 op,
             ) => {
-                let bit = 1 << q.idn;
-                let flags = self.front.target_mut().query.flags_mut();
-                match op {
-                    opcode::SET_FLAG => *flags |= bit,
-                    opcode::CLEAR_FLAG => *flags &= !bit,
-                    _ => *flags ^= bit,
+                let query = &mut self.front.target_mut().query;
+                if query.is_final_flag(q.idn) {
+                    return Err(result::ALREADY_WRITTEN);
                 }
-                Ok(*flags >> q.idn & 1)
+                let on = after(op, query.is_set(q.idn));
+                query.set_flag(q.idn, on);
+                Ok(u32::from(on))
             }
             _ => Err(result::NOT_WRITABLE),
         }
@@ -294,5 +304,14 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             d.hpb_pinned_count = lu.pinned_regions;
         }
         d
+    }
+}
+
+/// A flag that was set or not, after SET, CLEAR or TOGGLE FLAG.
+fn after(op: u8, was_set: bool) -> bool {
+    match op {
+        opcode::SET_FLAG => true,
+        opcode::CLEAR_FLAG => false,
+        _ => !was_set,
     }
 }

@@ -7,6 +7,7 @@ mod slot;
 mod target;
 
 pub(crate) use query_state::attribute_access;
+pub use query_state::{SETTINGS_BYTES, outlives_power};
 pub(crate) use slot::{Kind, Slot, TAGS};
 
 use crate::config::{DeviceConfig, LinkTiming};
@@ -287,7 +288,9 @@ impl Front {
         self.arrivals.clear();
         self.replies.clear();
         (0..TAGS as u8).for_each(|tag| self.drop_request(tag));
+        let settings = self.target.query.settings();
         self.target = Target::new(config);
+        self.target.query.restore(&settings);
         self.target.attention_after_reset();
     }
 

@@ -2,6 +2,8 @@
 //! Registers, UIC commands, queries and refusals, byte by byte where Linux looks at bytes.
 
 use crate::machine::{At, BASE, BLOCK, Machine, config};
+use readpath_device::{UfsDevice, WithMedia};
+use readpath_flash::Lean;
 use readpath_hci::register::{self as reg, interrupt, status};
 use readpath_hci::{GuestMem, PortError};
 use readpath_kit::Ns;
@@ -11,6 +13,8 @@ use readpath_proto::typed::{
     TaskRequest,
 };
 use readpath_proto::uic;
+use readpath_store::Image;
+use readpath_testkit::DELAYS;
 
 fn read_10(lba: u64, blocks: u32) -> Cdb {
     Cdb::Read { form: Form::Ten, lba, blocks, flags: 0 }
@@ -390,4 +394,60 @@ fn a_task_that_was_taken_back_is_not_answered() {
     assert_eq!(machine.port.task_reply(&machine.memory, 0).unwrap().service_response, 0x04, "no such function");
     machine.device.advance(machine.now + Ns::from_secs(1));
     assert!(!machine.device.line(), "nothing else comes");
+}
+
+const BOOT_LUN: u8 = 0x00;
+const CONFIG_LOCK: u8 = 0x0B;
+const PERMANENT_WP: u8 = 0x02;
+
+/// Machine and program crash as soon as the answer is known.
+#[test]
+fn an_attribute_is_durable_when_its_answer_comes() {
+    let config = config();
+    let mut machine = Machine::started(&config);
+    assert_eq!(machine.query(4, BOOT_LUN, 2), (0, 2));
+    for (crash, value) in [(false, 1), (true, 2), (true, 1)] {
+        assert_eq!(machine.query(4, BOOT_LUN, value), (0, value));
+        machine.device.data.array_mut().disk_mut().crash(|bytes| if crash { 0 } else { bytes });
+        machine = machine.killed(&config);
+        assert_eq!(machine.query(3, BOOT_LUN, 0), (0, value));
+    }
+    assert_eq!((machine.query(4, CONFIG_LOCK, 1), machine.query(6, PERMANENT_WP, 0)), ((0, 1), (0, 1)));
+    machine.device.data.array_mut().disk_mut().crash(|_| 0);
+    let mut machine = machine.killed(&config);
+    assert_eq!((machine.query(3, CONFIG_LOCK, 0), machine.query(5, PERMANENT_WP, 0)), ((0, 1), (0, 1)));
+    assert_eq!((machine.query(4, CONFIG_LOCK, 0), machine.query(7, PERMANENT_WP, 0)), ((0xF8, 0), (0xF8, 0)));
+}
+
+/// The disk is full: no answer tells of an attribute that is not kept.
+#[test]
+fn an_attribute_that_cannot_be_kept_is_not_answered() {
+    let config = config();
+    let mut machine = Machine::started(&config);
+    assert_eq!(machine.query(4, BOOT_LUN, 2), (0, 2));
+    machine.device.data.array_mut().disk_mut().writes_left = Some(0);
+    assert_eq!(machine.query(4, BOOT_LUN, 2), (0, 2), "it is kept already");
+    assert_eq!(machine.query(4, 0x0D, 4), (0, 4), "volatile");
+    for (opcode, idn) in [(4, BOOT_LUN), (3, BOOT_LUN), (6, PERMANENT_WP), (5, PERMANENT_WP)] {
+        assert_eq!(machine.query(opcode, idn, 1), (0xFF, 0), "{opcode} of {idn}");
+    }
+    assert_eq!(machine.query(3, 0x0D, 0), (0, 4), "volatile");
+    machine.device.data.array_mut().disk_mut().writes_left = None;
+    let mut machine = machine.killed(&config);
+    assert_eq!((machine.query(3, BOOT_LUN, 0), machine.query(5, PERMANENT_WP, 0)), ((0, 2), (0, 0)));
+}
+
+#[test]
+fn a_record_of_attributes_that_is_damaged_is_no_beginning() {
+    let config = config();
+    let mut machine = Machine::started(&config);
+    machine.query(4, BOOT_LUN, 2);
+    let mut disk = machine.device.data.array().disk().clone();
+    disk.bytes_mut()[5120 + 12] ^= 1;
+    let bytes = disk.bytes_mut().len() as u64;
+    let image = Image::on(disk, bytes, true, [0; 16]).unwrap();
+    let mut device = UfsDevice::<Lean, WithMedia, ()>::new(&config, DELAYS, ()).unwrap();
+    let mut array = image.array;
+    let refused = device.power_on_with(Ns::ZERO, &mut array).unwrap_err().to_string();
+    assert_eq!(refused, "the record of attributes and flags (byte 5120 of the image) is damaged");
 }

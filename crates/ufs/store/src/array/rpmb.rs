@@ -133,20 +133,13 @@ impl<D: Disk> FlashFile<D> {
         let record = record(self.rpmb_newest.unwrap_or_default() + 1);
         let at = self.rpmb().record(record.number);
         self.write(|disk| disk.write_at(&record.to_bytes(), at));
-        self.sync_rpmb();
+        self.sync_at_once();
         self.put_blocks(&record);
         // Without syncs nothing is known to be there.
         if self.syncs {
             self.put_mark(record.number);
         }
         self.rpmb_newest = Some(record.number);
-    }
-
-    /// What was written before comes before what is written next.
-    fn sync_rpmb(&mut self) {
-        if self.syncs {
-            self.write(Disk::sync);
-        }
     }
 
     /// Writes what a record changes to its place.
@@ -250,7 +243,7 @@ impl<D: Disk> FlashFile<D> {
         }
         if has_changed {
             // Its record is about to be written over.
-            self.sync_rpmb();
+            self.sync_at_once();
         }
         if let Some(failure) = &self.failure {
             return Err(failure.clone());

@@ -6,3 +6,4 @@ mod both;
 mod cuts;
 mod images;
 mod rpmb;
+mod settings;

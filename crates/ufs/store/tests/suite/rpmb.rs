@@ -14,8 +14,8 @@ use std::io::{self, ErrorKind};
 const KEY: [u8; 32] = *b"a key that is nowhere else here.";
 
 /// A disk whose every call but reads is a step, and that ends before one of them.
-struct Cut {
-    disk: MemoryDisk,
+pub struct Cut {
+    pub disk: MemoryDisk,
     left: u64,
 }
 
@@ -44,7 +44,7 @@ impl Disk for Cut {
     }
 }
 
-fn fresh() -> MemoryDisk {
+pub fn fresh() -> MemoryDisk {
     image(&full_device(Without::NOTHING), false).array.disk().clone()
 }
 
@@ -52,7 +52,7 @@ fn store<D: Disk>(disk: D, bytes: u64) -> Store<D> {
     Store::new(Image::on(disk, bytes, true, Default::default()).unwrap().array, Transfers::default())
 }
 
-fn on(mut disk: MemoryDisk, left: u64) -> Store<Cut> {
+pub fn on(mut disk: MemoryDisk, left: u64) -> Store<Cut> {
     let bytes = disk.bytes_mut().len() as u64;
     store(Cut { disk, left }, bytes)
 }

@@ -19,6 +19,7 @@ pub use load::LoadError;
 pub(super) use tell::Told;
 
 use super::Stream;
+use crate::front::SETTINGS_BYTES;
 use crate::rpmb::{RpmbState, RpmbUpdate};
 use readpath_flash::Ppn;
 
@@ -112,6 +113,9 @@ pub enum Own {
     },
     /// RPMB has changed: all of it at once, and durable before anything else is done. It is not part of the array.
     Rpmb(RpmbUpdate),
+    /// A host has written an attribute or a flag that outlives the power: all of them, as the device reads them again.
+    /// Durable before anything else is done, and not part of the array.
+    Settings([u8; SETTINGS_BYTES]),
 }
 
 /// A medium, as a device that is switched on reads it. The errors name the place in the medium.
@@ -151,6 +155,12 @@ pub trait FlashArray {
     /// # Errors
     /// The medium cannot be read, or that is not what was written.
     fn rpmb(&mut self) -> Result<Option<RpmbState>, String>;
+
+    /// The newest [`Own::Settings`]; `None` if there were none.
+    ///
+    /// # Errors
+    /// The medium cannot be read, or that is not what was written.
+    fn settings(&mut self) -> Result<Option<[u8; SETTINGS_BYTES]>, String>;
 
     /// Programs up to this number are known to have reached the medium, and so has every erase before them; `None` if
     /// all have.

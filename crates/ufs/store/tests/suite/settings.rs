@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What an image keeps of attributes and flags: one record, in a sector of its own.
+
+use crate::rpmb::{fresh, on};
+use readpath_device::{FlashArray, Own, SETTINGS_BYTES};
+use readpath_kit::Prng;
+use readpath_stack::Payload;
+use readpath_store::{Disk, Image, MemoryDisk};
+
+type Settings = [u8; SETTINGS_BYTES];
+
+const AT: usize = 5120;
+
+fn drawn(rng: &mut Prng) -> Settings {
+    [(); SETTINGS_BYTES].map(|()| rng.below(256) as u8)
+}
+
+/// Every step at which it can end, as a process or as a machine whose disk keeps any part of what was not synced: the
+/// record before is there, or the one that was being written; and what was done stays done.
+#[test]
+fn a_record_is_the_old_or_the_new_one() {
+    let fresh = fresh();
+    let (mut old, mut new, mut done) = (0, 0, 0);
+    for seed in 0..8 {
+        let rng = &mut Prng::stream(seed, "settings", 0);
+        let records: Vec<Settings> = (0..4).map(|_| drawn(rng)).collect();
+        for left in 0.. {
+            let mut store = on(fresh.clone(), left);
+            assert_eq!(store.array_mut().settings(), Ok(None));
+            let (mut before, mut after) = (None, None);
+            for record in &records {
+                after = Some(*record);
+                store.keep(Own::Settings(*record));
+                if store.array().failure().is_some() {
+                    break;
+                }
+                before = after;
+            }
+            let is_over = store.array().failure().is_none();
+            for crash in 0..4 {
+                let mut disk = store.array().disk().disk.clone();
+                match crash {
+                    0 => {}
+                    1 => disk.crash(|_| 0),
+                    _ => disk.crash(|bytes| rng.below(bytes as u64 + 1) as usize),
+                }
+                let mut again = on(disk, u64::MAX);
+                let found = again.array_mut().settings().unwrap_or_else(|error| panic!("{left} steps: {error}"));
+                assert!(found == before || found == after, "seed {seed}, {left} steps, crash {crash}");
+                done += u32::from(before == after);
+                old += u32::from(before != after && found == before);
+                new += u32::from(before != after && found == after);
+            }
+            if is_over {
+                break;
+            }
+        }
+    }
+    println!("{old} old, {new} new, {done} at rest");
+    assert!(old > 20 && new > 20 && done > 20);
+}
+
+#[test]
+fn damage_is_named() {
+    let mut store = on(fresh(), u64::MAX);
+    let record = drawn(&mut Prng::new(1));
+    store.keep(Own::Settings(record));
+    let disk = store.array().disk().disk.clone();
+    let what = "the record of attributes and flags (byte 5120 of the image) is damaged";
+    let image = |mut disk: MemoryDisk| {
+        let bytes = disk.bytes_mut().len() as u64;
+        Image::on(disk, bytes, true, Default::default()).unwrap()
+    };
+    for bit in 0..(SETTINGS_BYTES + 4) * 8 {
+        let mut damaged = disk.clone();
+        damaged.bytes_mut()[AT + bit / 8] ^= 1 << (bit % 8);
+        let mut image = image(damaged);
+        assert_eq!(image.array.settings(), Err(what.to_owned()), "bit {bit}");
+        if bit % 100 == 0 {
+            assert_eq!(image.examine(|_| {}).faults, [what], "bit {bit}");
+        }
+    }
+    // A record that was torn though disks do not tear sectors is damage too, and no other value.
+    let mut torn = on(disk, u64::MAX);
+    let mut other = record;
+    other.iter_mut().for_each(|byte| *byte ^= 0x55);
+    torn.array_mut().disk_mut().write_at(&other[..20], AT as u64).unwrap();
+    assert_eq!(torn.array_mut().settings(), Err(what.to_owned()));
+    // The next one is whole again.
+    torn.keep(Own::Settings(other));
+    let mut image = image(torn.array().disk().disk.clone());
+    assert_eq!((image.array.settings(), image.examine(|_| {}).faults), (Ok(Some(other)), Vec::new()));
+}
+
+/// An image as version 1 made it ends before RPMB. It has room for the record, and stays as long as it is.
+#[test]
+fn an_image_of_version_1_keeps_them_as_well() {
+    let mut disk = fresh();
+    let mut bytes = disk.bytes_mut().clone();
+    bytes.truncate(bytes.len() - crate::images::RPMB_BYTES as usize);
+    bytes[16] = 1;
+    let check = crc32fast::hash(&bytes[..4092]);
+    bytes[4092..4096].copy_from_slice(&check.to_le_bytes());
+    let mut old = MemoryDisk::new(bytes.len() as u64);
+    *old.bytes_mut() = bytes.clone();
+    let mut store = on(old, u64::MAX);
+    assert_eq!((store.array().format().version, store.array_mut().settings()), (1, Ok(None)));
+    let record = drawn(&mut Prng::new(2));
+    store.keep(Own::Settings(record));
+    let mut disk = store.array().disk().disk.clone();
+    let changed = |(at, _): &(usize, (&u8, &u8))| !(AT..AT + SETTINGS_BYTES + 4).contains(at);
+    assert!(disk.bytes_mut().iter().zip(&bytes).enumerate().filter(changed).all(|(_, (now, then))| now == then));
+    assert_eq!(disk.bytes_mut().len(), bytes.len());
+    let mut again = on(disk, u64::MAX);
+    assert_eq!((again.array_mut().settings(), again.array_mut().rpmb()), (Ok(Some(record)), Ok(None)));
+}
