@@ -274,7 +274,7 @@ fn charts(doc: &mut Document, case: &MapReuseCase) -> Result<(), Error> {
         if let Some(check) = case.check.as_ref().filter(|_| of == Of::Reads) {
             for (i, depth) in CHECK_DEPTHS.iter().enumerate() {
                 let points = check.rows.iter().map(|(bytes, _, hits)| (*bytes as f64 / MIB, hits[i]));
-                let name = format!("{}, simulated at depth {depth}", check.map.name);
+                let name = format!("simulated, depth {depth}");
                 chart.series(name, SeriesStyle::Simulated, points)?;
             }
         }
