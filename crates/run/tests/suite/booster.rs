@@ -121,6 +121,8 @@ fn what_the_host_is_told() {
     let g = GeometryDescriptor::parse(&bytes).unwrap();
     assert_eq!((g.wb_max_alloc_units, g.wb_max_luns, g.wb_capacity_factor), (units, 1, 3));
     assert_eq!((g.wb_reduction_types, g.wb_types), (1, 1), "preservation of user space and a shared buffer only");
+    let (_, _, bytes) = bare.query(opcode::READ_DESCRIPTOR, descriptor::CONFIGURATION, 0, 0);
+    assert_eq!(bytes[0x10..0x16], [&[1, 1][..], &units.to_be_bytes()].concat(), "the configuration says the same");
     for (idn, value) in [
         (attribute::WB_FLUSH_STATUS, flush_status::IDLE),
         (attribute::WB_AVAILABLE_SIZE, 10),

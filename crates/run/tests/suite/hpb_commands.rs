@@ -494,3 +494,32 @@ fn descriptors_say_what_a_host_needs_to_know() {
     assert_eq!((device[0x1F] & 0x80, device[0x52] & 0x80, &device[0x40..0x43]), (0, 0, &[0, 0, 0][..]));
     assert_eq!(b.query(opcode::READ_FLAG, flag::HPB_RESET, 0, 0).0, result::INVALID_IDN);
 }
+
+/// What the device was made with, eight units of it; nobody can change it.
+#[test]
+fn a_configuration_says_how_the_device_is_provisioned() {
+    let mut config = device(3 * 1024 + 1);
+    config.lus.push(LuConfig { hpb: false, ..lu(100) });
+    config.hpb = config.hpb.map(|hpb| HpbConfig { control: Control::Host, ..hpb });
+    (config.lus[0].pinned_start, config.lus[0].pinned_regions, config.lus[0].max_active_regions) = (1, 2, 5);
+    give_room(&mut config);
+    let mut b = Bare::new(&config);
+    let (code, _, bytes) = b.query(opcode::READ_DESCRIPTOR, descriptor::CONFIGURATION, 0, 0);
+    assert_eq!((code, bytes.len(), &bytes[..3]), (result::SUCCESS, 230, &[0xE6, 0x01, 0][..]));
+    // bHPBControl: the host's. No region of RPMB but the first, no WriteBooster.
+    assert_eq!(bytes[0x0B..0x16], [0; 11]);
+    let unit = |lun: usize| &bytes[0x16 + lun * 0x1A..][..0x1A];
+    // Four units of 4 MiB; blocks of 4 KiB; thin, reads zeros; five active regions at most, two pinned from 1 on.
+    let first: [&[u8]; 3] = [&[2, 0, 0, 0, 0, 0, 0, 4, 0, 0x0C, 3], &[0; 5], &[0, 5, 0, 1, 0, 2, 0, 0, 0, 0]];
+    assert_eq!(unit(0), first.concat());
+    assert_eq!(unit(1), [&[1, 0, 0, 0, 0, 0, 0, 1, 0, 0x0C, 3][..], &[0; 15]].concat());
+    for lun in 2..8 {
+        assert_eq!((unit(lun)[0], &unit(lun)[4..8]), (0, &[0; 4][..]), "unit {lun} is not there");
+    }
+    for index in [1, 3, 0xFF] {
+        assert_eq!(b.query(opcode::READ_DESCRIPTOR, descriptor::CONFIGURATION, index, 0).0, result::INVALID_INDEX);
+    }
+    assert_eq!(b.query(opcode::WRITE_DESCRIPTOR, descriptor::CONFIGURATION, 0, 0).0, result::NOT_WRITABLE);
+    let mut device_control = Bare::new(&device(BLOCKS));
+    assert_eq!(device_control.query(opcode::READ_DESCRIPTOR, descriptor::CONFIGURATION, 0, 0).2[0x0B], 1);
+}

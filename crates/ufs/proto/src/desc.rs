@@ -6,6 +6,7 @@
 //! `Default` is a UFS 3.1 device without HPB that Linux accepts; fields that a struct leaves out keep fixed values.
 //! Knows layouts only: whether counts agree with each other is the device's part.
 
+use crate::booster::ALLOCATION_UNIT_BLOCKS;
 use crate::query::descriptor;
 use crate::rpmb;
 
@@ -286,6 +287,46 @@ pub const RPMB_UNIT: [u8; 0x23] = {
         ],
     )
 };
+/// Logical units of a configuration descriptor.
+pub const CONFIGURED_UNITS: usize = 8;
+/// Bytes of its header, and of what it has for each unit: bUD0BaseOffset and bUDConfigPLength of UFS 3.1.
+const CONFIG_HEADER: usize = 0x16;
+const CONFIG_UNIT: usize = 0x1A;
+/// Bytes of a configuration descriptor.
+pub const CONFIGURATION_BYTES: usize = CONFIG_HEADER + CONFIGURED_UNITS * CONFIG_UNIT;
+
+/// Configuration descriptor (JESD220E; offsets as in ufs-utils, `device_config_desc_field_name` and
+/// `device_config_unit_desc_field_name`): how the device and its first units are provisioned. It says what the other
+/// descriptors say, so it is put together from their bytes; dNumAllocUnits counts units of 4 MiB.
+pub fn configuration(
+    device: &DeviceDescriptor,
+    units: &[UnitDescriptor; CONFIGURED_UNITS],
+) -> [u8; CONFIGURATION_BYTES] {
+    /// Place here, place there, bytes. bBootEnable to bSecureRemovalType, bInitActiveICCLevel, wPeriodicRTCUpdate,
+    /// bHPBControl, what there is of WriteBooster.
+    const OF_DEVICE: [(usize, usize, usize); 5] =
+        [(0x03, 0x08, 5), (0x08, 0x0F, 1), (0x09, 0x1D, 2), (0x0B, 0x42, 1), (0x10, 0x53, 6)];
+    /// bRPMBRegionEnable, sizes of regions 1 to 3.
+    const OF_RPMB: [(usize, usize, usize); 2] = [(0x0C, 0x09, 1), (0x0D, 0x14, 3)];
+    /// bLUEnable to bLUWriteProtect, bMemoryType, bDataReliability and bLogicalBlockSize, bProvisioningType,
+    /// wContextCapabilities, what there is of HPB and WriteBooster.
+    const OF_UNIT: [(usize, usize, usize); 6] =
+        [(0x00, 0x03, 3), (0x03, 0x08, 1), (0x08, 0x09, 2), (0x0A, 0x17, 1), (0x0B, 0x20, 2), (0x10, 0x23, 10)];
+    let copy = |to: &mut [u8], from: &[u8], fields: &[(usize, usize, usize)]| {
+        fields.iter().for_each(|&(here, there, n)| to[here..here + n].copy_from_slice(&from[there..there + n]));
+    };
+    let mut bytes = [0; CONFIGURATION_BYTES];
+    (bytes[0], bytes[1]) = (CONFIGURATION_BYTES as u8, descriptor::CONFIGURATION);
+    copy(&mut bytes, &device.to_bytes(), &OF_DEVICE);
+    copy(&mut bytes, &RPMB_UNIT, &OF_RPMB);
+    for (unit, to) in units.iter().zip(bytes[CONFIG_HEADER..].chunks_exact_mut(CONFIG_UNIT)) {
+        copy(to, &unit.to_bytes(), &OF_UNIT);
+        let allocated = unit.logical_block_count.div_ceil(ALLOCATION_UNIT_BLOCKS.into());
+        to[0x04..0x08].copy_from_slice(&(allocated as u32).to_be_bytes());
+    }
+    bytes
+}
+
 /// Interconnect descriptor (JESD220): UniPro 1.8, M-PHY 4.1.
 pub const INTERCONNECT: [u8; 0x06] = fixed(descriptor::INTERCONNECT, &[(2, 0x01), (3, 0x80), (4, 0x04), (5, 0x10)]);
 /// Power parameters descriptor (JESD220): most current per active ICC level. Linux is content with zeros.

@@ -11,7 +11,9 @@ use crate::ftl::bytes::Own;
 use crate::hpb::MOST_ENTRIES;
 use readpath_flash::DieSched;
 use readpath_kit::{BLOCK_BYTES, Ns};
-use readpath_proto::desc::{self, DeviceDescriptor, GeometryDescriptor, UnitDescriptor, encode_string};
+use readpath_proto::desc::{
+    self, CONFIGURED_UNITS, DeviceDescriptor, GeometryDescriptor, UnitDescriptor, encode_string,
+};
 use readpath_proto::query::{attribute, descriptor, flag, opcode, result};
 use readpath_proto::scsi::WLUN_RPMB;
 use readpath_proto::typed::{QueryRequest, QueryResponse, ReplyBody};
@@ -79,6 +81,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         match q.opcode {
             opcode::NOP => Ok(0),
             opcode::READ_DESCRIPTOR | opcode::READ_ATTRIBUTE | opcode::READ_FLAG => self.inspect(q, data),
+            // Not even the configuration: what the flash holds is laid out for the one that there is.
             opcode::WRITE_DESCRIPTOR => Err(result::NOT_WRITABLE),
             opcode::WRITE_ATTRIBUTE => {
                 let (_, writable) = attribute_access(q.idn).ok_or(result::INVALID_IDN)?;
@@ -212,6 +215,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             descriptor::GEOMETRY => {
                 only_index_0(q.index)?;
                 data.extend(self.geometry_descriptor().to_bytes());
+            }
+            descriptor::CONFIGURATION => {
+                // Others would be of units beyond the eighth, which no device has (bMaxNumberLU is 0).
+                only_index_0(q.index)?;
+                let units: [_; CONFIGURED_UNITS] = std::array::from_fn(|lun| self.unit_descriptor(lun as u8));
+                data.extend(desc::configuration(&self.device_descriptor(), &units));
             }
             descriptor::UNIT if q.index == WLUN_RPMB => data.extend(desc::RPMB_UNIT),
             descriptor::UNIT if q.index < 8 => data.extend(self.unit_descriptor(q.index).to_bytes()),

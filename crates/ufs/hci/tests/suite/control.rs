@@ -235,7 +235,8 @@ fn descriptors_come_through_queries() {
     let mut machine = Machine::started(&config());
     let query =
         |idn, index, length| RequestBody::Query(QueryRequest { opcode: 1, idn, index, selector: 0, length, value: 0 });
-    for (idn, index, bytes) in [(0, 0, 0x59), (7, 0, 0x57), (2, 1, 0x2D), (2, 0xC4, 0x23), (5, 2, 2 + 8), (8, 0, 0x62)]
+    for (idn, index, bytes) in
+        [(0, 0, 0x59), (1, 0, 0xE6), (7, 0, 0x57), (2, 1, 0x2D), (2, 0xC4, 0x23), (5, 2, 2 + 8), (8, 0, 0x62)]
     {
         let (reply, data) = machine.ask(31, 0, query(idn, index, 255), &[]).unwrap();
         let ReplyBody::Query(answer) = reply.body else { panic!("{reply:?}") };

@@ -108,6 +108,48 @@ fn what_never_changes() {
     assert!(HEALTH[..6] == [45, 9, 1, 1, 1, 0] && HEALTH[6..].iter().all(|b| *b == 0));
 }
 
+/// Whatever the other descriptors say, at its offset in the tables of UFS 3.1.
+#[test]
+fn a_configuration() {
+    let device = DeviceDescriptor {
+        hpb_control: 0xE1,
+        wb_preserve_user_space: 0xE2,
+        wb_type: 0xE3,
+        wb_shared_alloc_units: 0xA1A2_A3A4,
+        ..Default::default()
+    };
+    let unit = UnitDescriptor {
+        unit_index: 7,
+        lu_enable: 2,
+        logical_block_count: 3 * 1024 + 1,
+        provisioning_type: 3,
+        hpb_max_active_regions: 0xB1B2,
+        hpb_pinned_start: 0xB3B4,
+        hpb_pinned_count: 0xB5B6,
+        wb_alloc_units: 0xC1C2_C3C4,
+        ..Default::default()
+    };
+    let mut units = [UnitDescriptor::default(); CONFIGURED_UNITS];
+    units[7] = unit;
+    let bytes = configuration(&device, &units);
+    assert_eq!(bytes.len(), 230);
+    let base = device.to_bytes();
+    assert_eq!((base[0x1A], base[0x1B]), (0x16, 0x1A), "where the device descriptor says that units begin");
+    let header =
+        [&[0xE6, 1, 0, 0, 0, 1, 0x7F, 0, 0, 0, 0, 0xE1, 0, 0, 0, 0][..], &[0xE2, 0xE3, 0xA1, 0xA2, 0xA3, 0xA4]];
+    assert_eq!(bytes[..0x16], header.concat());
+    for disabled in bytes[0x16..0x16 + 7 * 0x1A].chunks_exact(0x1A) {
+        assert_eq!(disabled, [[0; 9].as_slice(), &[0x0C], &[0; 16]].concat());
+    }
+    let enabled: [&[u8]; 4] = [
+        &[2, 0, 0, 0, 0, 0, 0, 4, 0, 0x0C, 3, 0, 0, 0, 0, 0],
+        &[0xB1, 0xB2],
+        &[0xB3, 0xB4, 0xB5, 0xB6],
+        &[0xC1, 0xC2, 0xC3, 0xC4],
+    ];
+    assert_eq!(bytes[0x16 + 7 * 0x1A..], enabled.concat());
+}
+
 #[test]
 fn longer_descriptors_are_fine() {
     let unit = UnitDescriptor { logical_block_count: 77, wb_alloc_units: 5, ..Default::default() };
