@@ -38,7 +38,7 @@ set_param() { echo "$2" >"$lu/hpb_params/$1" && [ "$(cat "$lu/hpb_params/$1")" =
 if [ "$MODE" = host ]; then
     # Eager: a sub-region after 4 reads, a region in the place of another after 40, and gone soon after a write.
     for param in activation_thld=4 eviction_thld_exit=20 eviction_thld_enter=40 inflight_map_req=4 \
-        read_timeout_ms=400; do
+        read_timeout_ms=2000; do
         check "param_$param" set_param "${param%=*}" "${param#*=}"
     done
 fi
