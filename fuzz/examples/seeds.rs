@@ -167,7 +167,16 @@ fn main() -> io::Result<()> {
     write("descriptors", "string", &bytes)?;
     write("descriptors", "unmap", &list)?;
 
-    write("trace", "blktrace", &bench::sample(Format::Blktrace, 480))?;
+    for (format, bytes) in [
+        (Format::Blktrace, 480),
+        (Format::Alibaba, 200),
+        (Format::Tencent, 200),
+        (Format::Vscsi, 256),
+        (Format::OracleGeneral, 240),
+        (Format::Lcs, 8192 + 140),
+    ] {
+        write("trace", format.name(), &bench::sample(format, bytes))?;
+    }
     let table = bench::sample(Format::Csv, 400);
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     gzip.write_all(&table)?;

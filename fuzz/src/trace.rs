@@ -5,7 +5,7 @@ use readpath_run::UpiuText;
 use readpath_workload::IoKind;
 use readpath_workload::trace::upius::{Seen, Upius};
 use readpath_workload::trace::{
-    Analysis, Columns, CsvWriter, Fit, Format, Loaded, Options, Prepare, Reader, Request, TraceError,
+    Analysis, Columns, CsvWriter, Devices, Fit, Format, Loaded, Options, Prepare, Reader, Reason, Request, TraceError,
 };
 use std::io::Cursor;
 
@@ -89,12 +89,23 @@ fn list(data: &[u8]) {
     }
 }
 
-/// A trace, of the format that it seems to have and, leniently, of every other; and a list of UPIUs.
+/// A trace, of the format that it seems to have, of those that have to be named and, leniently, of every other; and a
+/// list of UPIUs.
 pub fn trace(data: &[u8]) {
-    both(data, options);
+    let opened = Reader::new("fuzz", Box::new(Cursor::new(data.to_vec())), &options(false));
+    // Only one that can be recognised numbers objects.
+    let objects = opened.is_err_and(|e| e.reason == Reason::Options).then_some(512);
+    both(data, |lenient| Options { object_bytes: objects, ..options(lenient) });
     list(data);
     for format in Format::ALL {
-        let _ = read(data, &Options { format: Some(format), ..options(true) });
+        let object_bytes = format.has_objects().then_some(512);
+        let named = |lenient| Options { format: Some(format), object_bytes, ..options(lenient) };
+        match format {
+            Format::Alibaba | Format::Tencent | Format::OracleGeneral => {
+                both(data, |lenient| Options { devices: Devices::Merge, ..named(lenient) });
+            }
+            _ => drop(read(data, &named(true))),
+        }
     }
 }
 

@@ -189,25 +189,25 @@ pub fn texts(
         .collect();
     let paths = |list: &[PathBuf]| list.iter().map(|p| p.display().to_string()).collect::<Vec<_>>();
     let input = &how.input;
-    ReplayTexts {
-        title,
-        description: format!("Simulated on the device '{device}'. {when}"),
-        settings: json!({
-            "files": paths(files),
-            "precondition": paths(before),
-            "format": input.format,
-            "columns": input.columns,
-            "lenient": input.lenient,
-            "trace_device": input.trace_device,
-            "merge_devices": input.merge_devices,
-            "fold": how.fold,
-            "shift_sectors": how.shift_sectors,
-            "speed": how.speed,
-            "max_idle": how.max_idle,
-            "preload": match layout { Layout::Sequential => "sequential", Layout::Random => "random" },
-            "cases": per_case,
-        }),
+    let mut settings = json!({
+        "files": paths(files),
+        "precondition": paths(before),
+        "format": input.format,
+        "columns": input.columns,
+        "lenient": input.lenient,
+        "trace_device": input.trace_device,
+        "merge_devices": input.merge_devices,
+        "fold": how.fold,
+        "shift_sectors": how.shift_sectors,
+        "speed": how.speed,
+        "max_idle": how.max_idle,
+        "preload": match layout { Layout::Sequential => "sequential", Layout::Random => "random" },
+        "cases": per_case,
+    });
+    if let Some(bytes) = input.object_bytes {
+        settings["object_bytes"] = bytes.into();
     }
+    ReplayTexts { title, description: format!("Simulated on the device '{device}'. {when}"), settings }
 }
 
 /// What was changed of a trace, in numbers.

@@ -202,7 +202,14 @@ fn files_in(dir: &Path) -> Result<Vec<PathBuf>> {
 }
 
 fn how() -> TraceHow {
-    let input = TraceInput { format: None, columns: None, lenient: false, trace_device: None, merge_devices: false };
+    let input = TraceInput {
+        format: None,
+        columns: None,
+        object_bytes: None,
+        lenient: false,
+        trace_device: None,
+        merge_devices: false,
+    };
     TraceHow {
         input,
         mode: None,

@@ -35,7 +35,8 @@ pub fn options(input: &TraceInput) -> Result<Options> {
         None if input.merge_devices => Devices::Merge,
         None => Devices::Single,
     };
-    Ok(Options { format, columns, lenient: input.lenient, devices, ..Options::default() })
+    let (object_bytes, lenient) = (input.object_bytes, input.lenient);
+    Ok(Options { format, columns, object_bytes, lenient, devices, ..Options::default() })
 }
 
 /// Opens a trace; what it is read from comes with its reader. Both stop when `shared` says so.
@@ -70,6 +71,13 @@ pub fn notes(name: &str, reader: &Reader) -> Vec<String> {
         s.requests,
         s.span
     )];
+    if reader.format().has_objects() {
+        let bytes = reader.object_bytes();
+        list.push(format!("{name}: addresses are numbers of objects times {bytes} bytes (--object-bytes)"));
+    }
+    if !reader.has_operations() {
+        list.push(format!("{name}: its accesses have no operation; all were taken for READS"));
+    }
     let mut note = |n: u64, text: String| {
         if n > 0 {
             list.push(format!("{name}: {n} {text}"));

@@ -8,13 +8,18 @@ use std::path::PathBuf;
 /// How block traces are read.
 #[derive(Args, Clone, Debug)]
 pub struct TraceInput {
-    /// Format, if it is not recognised: msr, systor17, cloudphysics, mobile, blkparse, blktrace, fio2, fio3,
-    /// ftrace-ufs, ftrace-block, trace-io, csv
+    /// Format, if it is not recognised: msr, systor17, cloudphysics, mobile, alibaba, tencent, blkparse, blktrace,
+    /// vscsi, oracle-general, lcs, fio2, fio3, ftrace-ufs, ftrace-block, trace-io, csv. Needed for oracle-general, and
+    /// for alibaba and tencent without a header
     #[arg(long, value_name = "NAME")]
     pub format: Option<String>,
     /// Columns of a CSV table, for example time=0:us,op=1,offset=2:bytes,size=3:sectors
     #[arg(long, value_name = "DESCRIPTION")]
     pub columns: Option<String>,
+    /// Bytes by which the numbers of objects in oracle-general and lcs count: 512 if they are sectors, 1 if bytes, 4096
+    /// if blocks
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub object_bytes: Option<u32>,
     /// Skip and count rows that cannot be read or lie beyond the device, instead of refusing the trace
     #[arg(long)]
     pub lenient: bool,
@@ -80,6 +85,7 @@ impl TraceHow {
         let options = [
             (input.format.is_some(), "--format"),
             (input.columns.is_some(), "--columns"),
+            (input.object_bytes.is_some(), "--object-bytes"),
             (input.lenient, "--lenient"),
             (input.trace_device.is_some(), "--trace-device"),
             (input.merge_devices, "--merge-devices"),
@@ -137,10 +143,11 @@ pub struct Mrc {
 }
 
 /// A recording has its own device, host and times, and its report one form.
-const NOT_WITH_IMAGE: [&str; 34] = [
+const NOT_WITH_IMAGE: [&str; 35] = [
     "precondition",
     "format",
     "columns",
+    "object_bytes",
     "lenient",
     "trace_device",
     "merge_devices",

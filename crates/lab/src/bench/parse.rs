@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Benches of the readers of block traces. The traces are made in memory.
 
-use readpath_workload::trace::bench::{drain, sample};
-use readpath_workload::trace::{Format, Options, TraceError};
+use readpath_workload::trace::bench::{drain, options, sample};
+use readpath_workload::trace::{Format, TraceError};
 use std::sync::Arc;
 
 /// A trace to be read.
@@ -19,6 +19,11 @@ pub struct ParseCase {
 pub const PARSES: &[ParseCase] = &[
     ParseCase { name: "parse-msr", what: "trace of MSR Cambridge (CSV)", format: Format::MsrCambridge },
     ParseCase { name: "parse-mobile", what: "trace of a telephone (CSV)", format: Format::Mobile },
+    ParseCase { name: "parse-alibaba", what: "trace of Alibaba's volumes (CSV)", format: Format::Alibaba },
+    ParseCase { name: "parse-tencent", what: "trace of Tencent's volumes (CSV)", format: Format::Tencent },
+    ParseCase { name: "parse-vscsi", what: "binary records of vscsiStats", format: Format::Vscsi },
+    ParseCase { name: "parse-oracle", what: "libCacheSim's oracleGeneral", format: Format::OracleGeneral },
+    ParseCase { name: "parse-lcs", what: "libCacheSim's lcs, version 2", format: Format::Lcs },
     ParseCase { name: "parse-blkparse", what: "text of blkparse", format: Format::Blkparse },
     ParseCase { name: "parse-blktrace", what: "binary records of blktrace", format: Format::Blktrace },
     ParseCase { name: "parse-ftrace-ufs", what: "ftrace of ufshcd_command", format: Format::FtraceUfs },
@@ -31,7 +36,7 @@ pub const PARSES: &[ParseCase] = &[
 pub fn parse(case: &ParseCase, bytes: usize, clock: impl Fn() -> f64) -> Result<(u64, u64, f64), TraceError> {
     let trace: Arc<[u8]> = sample(case.format, bytes).into();
     let begin = clock();
-    let requests = drain(&trace, &Options::default())?;
+    let requests = drain(&trace, &options(case.format))?;
     Ok((trace.len() as u64, requests, clock() - begin))
 }
 

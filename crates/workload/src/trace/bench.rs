@@ -7,15 +7,26 @@ use std::io::{Cursor, Write};
 use std::sync::Arc;
 
 /// Formats that [`sample`] can make.
-const FORMATS: [Format; 7] = [
+const FORMATS: [Format; 12] = [
     Format::Mobile,
     Format::MsrCambridge,
+    Format::Alibaba,
+    Format::Tencent,
+    Format::Vscsi,
+    Format::OracleGeneral,
+    Format::Lcs,
     Format::Blkparse,
     Format::FtraceUfs,
     Format::FioV3,
     Format::Csv,
     Format::Blktrace,
 ];
+
+/// How the sample of a format is read: as whoever has such a trace would have to.
+pub fn options(format: Format) -> Options {
+    let named = matches!(format, Format::Alibaba | Format::Tencent | Format::OracleGeneral);
+    Options { format: named.then_some(format), object_bytes: format.has_objects().then_some(512), ..Options::default() }
+}
 
 /// About `bytes` bytes of a trace, the same every time; empty for formats without one.
 pub fn sample(format: Format, bytes: usize) -> Vec<u8> {
@@ -28,6 +39,9 @@ pub fn sample(format: Format, bytes: usize) -> Vec<u8> {
         _ => b"",
     };
     out.extend_from_slice(head);
+    if format == Format::Lcs {
+        out.extend_from_slice(&lcs_header(bytes.saturating_sub(LCS_HEADER).div_ceil(28) as u64));
+    }
     let mut us = 832_636_245_743;
     let mut row = 0u64;
     while out.len() < bytes && FORMATS.contains(&format) {
@@ -44,6 +58,25 @@ pub fn sample(format: Format, bytes: usize) -> Vec<u8> {
                 let word = if read { "Read" } else { "Write" };
                 let time = 128_166_000_000_000_000 + us * 10;
                 writeln!(out, "{time},usr,0,{word},{},{},{}", sector * 512, sectors * 512, p.below(90_000))
+            }
+            Format::Alibaba => writeln!(out, "419,{letter},{},{},{us}", sector * 512, sectors * 512),
+            Format::Tencent => writeln!(out, "{s},{sector},{sectors},{},1283", u8::from(!read)),
+            Format::Vscsi => {
+                let code = if read { 0x28 } else { 0x2A };
+                out.write_all(&numbers(&[
+                    (row, 4),
+                    (sectors * 512, 4),
+                    (1, 4),
+                    (code, 2),
+                    (0x100, 2),
+                    (sector, 8),
+                    (us, 8),
+                ]))
+            }
+            Format::OracleGeneral => out.write_all(&numbers(&[(s, 4), (sector, 8), (sectors * 512, 4), (row + 1, 8)])),
+            Format::Lcs => {
+                let op = if read { 12 } else { 13 };
+                out.write_all(&numbers(&[(s, 4), (sector, 8), (sectors * 512, 4), (op, 1), (7, 3), (row + 1, 8)]))
             }
             Format::Blkparse => writeln!(
                 out,
@@ -70,6 +103,23 @@ pub fn sample(format: Format, bytes: usize) -> Vec<u8> {
         };
     }
     out
+}
+
+/// Bytes of the header of `lcs`.
+const LCS_HEADER: usize = 8192;
+
+/// The header of version 2 for so many requests.
+fn lcs_header(requests: u64) -> Vec<u8> {
+    let magic = 0x1234_5678_9ABC_DEF0;
+    let mut header = numbers(&[(magic, 8), (2, 8), (1, 8), (requests, 8)]);
+    header.resize(LCS_HEADER - 8, 0);
+    header.extend(numbers(&[(magic, 8)]));
+    header
+}
+
+/// Numbers of so many bytes, one behind the other.
+fn numbers(list: &[(u64, usize)]) -> Vec<u8> {
+    list.iter().flat_map(|&(value, bytes)| value.to_le_bytes().into_iter().take(bytes)).collect()
 }
 
 fn record(us: u64, sector: u64, bytes: u64, read: bool, pid: u64) -> [u8; 48] {

@@ -2,7 +2,7 @@
 //! Which format a trace has, told by its beginning, and which of several events in it counts.
 
 use super::formats::columns::OWN_HEADER;
-use super::formats::{Context, Gate, Row, blkparse, blktrace, csv, fio, ftrace, trace_io};
+use super::formats::{Context, Gate, Row, blkparse, blktrace, csv, fio, ftrace, libcachesim, trace_io, vscsi};
 use super::{Devices, Event, Format};
 
 /// What the beginning of a trace tells.
@@ -21,6 +21,12 @@ pub(super) fn format(head: &[u8]) -> Detected {
             return Detected::Unsupported(format!("blktrace records of version {v}; version 7 can be read"));
         }
         blktrace::Magic::No => {}
+    }
+    if libcachesim::is_lcs(head) {
+        return Detected::Format(Format::Lcs);
+    }
+    if vscsi::recognise(head).is_some() {
+        return Detected::Format(Format::Vscsi);
     }
     if let Some(Err(version)) = rows(head).next().and_then(fio::announced) {
         return Detected::Unsupported(format!("fio I/O log of version {version}; versions 2 and 3 can be read"));
@@ -53,13 +59,8 @@ pub(super) fn row(row: &[u8]) -> Option<Format> {
     if row.starts_with(OWN_HEADER.as_bytes()) {
         return Some(Format::Csv);
     }
-    if csv::is_header(row) {
-        return Some(match row[0].to_ascii_lowercase() {
-            b'v' => Format::CloudPhysics,
-            b'p' => Format::Mobile,
-            _ if row[..12].eq_ignore_ascii_case(b"Timestamp,Re") => Format::Systor17,
-            _ => Format::MsrCambridge,
-        });
+    if let Some(format) = csv::header(row) {
+        return Some(format);
     }
     let cx = &mut Context::new(Gate::new(&Devices::Merge), Event::Issue);
     let request = |r| matches!(r, Ok(Row::Request(_)));
@@ -82,6 +83,15 @@ pub(super) fn row(row: &[u8]) -> Option<Format> {
         return Some(Format::FtraceUfs);
     }
     ftrace::event(row, false).map(|_| Format::FtraceBlock)
+}
+
+/// The format that has to be named, of which this row seems to be: other tables may have such rows too, in other units.
+pub(super) fn named_row(row: &[u8]) -> Option<Format> {
+    let cx = &mut Context::new(Gate::new(&Devices::Merge), Event::Issue);
+    if matches!(csv::alibaba(row, cx), Ok(Row::Request(_))) {
+        return Some(Format::Alibaba);
+    }
+    matches!(csv::tencent(row, cx), Ok(Row::Request(_))).then_some(Format::Tencent)
 }
 
 /// Which event counts when the user did not say: issue, else queue, else completion, by what `head` has.

@@ -94,12 +94,15 @@ pub(super) fn recognise(file: &str, input: &Input, options: &Options) -> Result<
             }
             let first = &head[..memchr::memchr(b'\n', head).unwrap_or(head.len())];
             let names: Vec<&str> = Format::ALL.into_iter().map(Format::name).collect();
-            let message = format!(
+            let mut message = format!(
                 "the format is not recognised (it begins with \"{}\"); give the columns of a table, or one of the \
                  formats {}",
                 excerpt(first),
                 names.join(", ")
             );
+            if let Some(format) = detect::named_row(first.trim_ascii_end()) {
+                message += &format!("; rows of format {} look like this one", format.name());
+            }
             Err(TraceError::of_file(file, Reason::Format, message))
         }
     }

@@ -143,6 +143,9 @@ pub struct Options {
     pub devices: Devices,
     /// Bytes in which `ufshcd_command` counts LBA: 4096, or 512 in Linux before 5.14.
     pub ufs_block_bytes: u32,
+    /// Bytes by which numbers of objects count, where [`Format::has_objects`]: 512 for sectors, 1 for bytes, 4096 for
+    /// blocks. Such a trace cannot be read without it, and it goes with no other.
+    pub object_bytes: Option<u32>,
     /// Requests within which rows may be out of order, and a completion must follow; about 100 bytes each.
     pub window: usize,
     /// Longest line in bytes.
@@ -162,6 +165,7 @@ impl Default for Options {
             event: Event::Auto,
             devices: Devices::Single,
             ufs_block_bytes: 4096,
+            object_bytes: None,
             window: 4096,
             max_line_bytes: 64 << 10,
             max_expanded_bytes: 1 << 40,

@@ -2,10 +2,12 @@
 //! The reader: bytes in, requests in order of time out. It joins input, format and window, and decides what a fault
 //! means; what a row means is the formats' business.
 
+mod records;
+
 use super::detect;
 use super::error::{Place, Reason, RowError, TraceError, excerpt};
 use super::formats::{
-    Context, Gate, Raw, Row, blkparse, blktrace, columns, columns::Resolved, csv, fio, ftrace, trace_io,
+    Context, DeviceName, Gate, Raw, Row, blkparse, columns, columns::Resolved, csv, fio, ftrace, trace_io,
 };
 use super::input::{Compression, Input, Line, MOST_PASSED, Stop};
 use super::messages::{Summary, explain, recognise, stop_error};
@@ -42,8 +44,8 @@ pub struct Reader {
     lenient: bool,
     within: Option<Within>,
     cx: Context,
-    order: blktrace::Order,
-    device_name: blktrace::DeviceName,
+    records: records::Layout,
+    device_name: DeviceName,
     window: Window,
     /// What stands between the fields of a table, and how often it does in the first line that says something.
     separators: Option<(u8, Option<usize>)>,
@@ -102,10 +104,7 @@ impl Reader {
         let mut cx = Context::new(gate, event);
         cx.guessed = options.event == Event::Auto && event != Event::Issue;
         cx.ufs_block_bytes = u64::from(options.ufs_block_bytes);
-        let order = match blktrace::magic(input.bytes()) {
-            blktrace::Magic::Known(order) => order,
-            _ => blktrace::Order::Little,
-        };
+        cx.object_bytes = object_bytes(format, options).map_err(wrong)?;
         let mut reader = Reader {
             file: file.into(),
             input,
@@ -113,8 +112,8 @@ impl Reader {
             lenient: options.lenient,
             within: options.within,
             cx,
-            order,
-            device_name: blktrace::DeviceName::default(),
+            records: records::Layout::default(),
+            device_name: DeviceName::default(),
             window: Window::new(options.window),
             separators: None,
             ended: false,
@@ -122,7 +121,13 @@ impl Reader {
             base: None,
             summary: Summary::default(),
         };
-        reader.header(options.columns.as_ref())?;
+        match format {
+            Format::Blktrace | Format::Vscsi | Format::OracleGeneral | Format::Lcs => reader.layout()?,
+            _ => reader.header(options.columns.as_ref())?,
+        }
+        if matches!(options.devices, Devices::Named(_)) && reader.records.is_nameless() {
+            return Err(wrong("records of this trace (lcs of version 1) name no device to choose by".into()));
+        }
         Ok(reader)
     }
 
@@ -134,6 +139,16 @@ impl Reader {
     /// The format that was recognised or given.
     pub fn format(&self) -> Format {
         self.format
+    }
+
+    /// By how many bytes numbers of objects count, where the format has objects.
+    pub fn object_bytes(&self) -> u64 {
+        self.cx.object_bytes
+    }
+
+    /// Whether records say what they do; where they do not, all are reads.
+    pub fn has_operations(&self) -> bool {
+        self.records.has_operations()
     }
 
     /// The compression that was recognised.
@@ -233,11 +248,15 @@ impl Reader {
                         .at_start(format!("expected \"fio version {version} iolog\", found \"{}\"", excerpt(first))));
                 }
             },
-            Format::Blktrace => false,
-            _ => csv::is_header(first),
+            _ => csv::header(first).is_some(),
         };
         let separator = match self.format {
-            Format::MsrCambridge | Format::Systor17 | Format::CloudPhysics | Format::Mobile => Some(b','),
+            Format::MsrCambridge
+            | Format::Systor17
+            | Format::CloudPhysics
+            | Format::Mobile
+            | Format::Alibaba
+            | Format::Tencent => Some(b','),
             Format::Csv => self.cx.columns.as_ref().and_then(Resolved::separator),
             _ => None,
         };
@@ -259,8 +278,10 @@ impl Reader {
             Format::Systor17 => self.text(csv::systor),
             Format::CloudPhysics => self.text(csv::cloudphysics),
             Format::Mobile => self.text(csv::mobile),
+            Format::Alibaba => self.text(csv::alibaba),
+            Format::Tencent => self.text(csv::tencent),
             Format::Blkparse => self.text(blkparse::row),
-            Format::Blktrace => self.records(),
+            Format::Blktrace | Format::Vscsi | Format::OracleGeneral | Format::Lcs => self.records(),
             Format::FioV2 => self.text(fio::v2),
             Format::FioV3 => self.text(fio::v3),
             Format::FtraceUfs => self.text(ftrace::ufs),
@@ -301,7 +322,7 @@ impl Reader {
         let is_event = matches!(row, Row::Request(_) | Row::Issue(..) | Row::Complete { .. });
         let closes = matches!(self.format, Format::Blkparse | Format::FtraceBlock);
         let ends_with_time = match self.format {
-            Format::Mobile => true,
+            Format::Mobile | Format::Alibaba => true,
             Format::Csv => self.cx.columns.as_ref().is_some_and(|columns| columns.ends_with_time(text)),
             _ => false,
         };
@@ -377,74 +398,6 @@ impl Reader {
             }
         }
         Ok(())
-    }
-
-    /// Reads binary records likewise.
-    fn records(&mut self) -> Result<(), TraceError> {
-        let target = self.window.len() + BATCH;
-        while self.window.len() < target && !self.ended {
-            let place = Place::Byte(self.input.offset);
-            let bytes = self.input.need(blktrace::RECORD_BYTES);
-            if bytes.is_empty() {
-                return self.end(place);
-            }
-            if bytes.len() < 4 && blktrace::magic_bytes(self.order).starts_with(bytes) {
-                return self.cut(place);
-            }
-            if !matches!(blktrace::magic(bytes), blktrace::Magic::Known(o) if o == self.order) {
-                let message = explain(&blktrace::bad_magic(), bytes, self.format, None);
-                self.fault(Reason::Syntax, place, message)?;
-                self.resynchronise();
-                continue;
-            }
-            let Some(record) = bytes.first_chunk() else { return self.cut(place) };
-            let record = blktrace::Record::parse(record, self.order);
-            let whole = blktrace::RECORD_BYTES + record.payload;
-            if self.input.need(whole).len() < whole {
-                return self.cut(place);
-            }
-            self.input.skip(whole);
-            self.summary.rows += 1;
-            match record.row(&mut self.cx, &mut self.device_name) {
-                Ok(Row::Request(raw)) if self.is_usual(&raw) => self.window.push(raw),
-                Ok(Row::Issue(raw, key)) if self.is_usual(&raw) => self.window.push_issued(raw, key),
-                Ok(row) => self.unusual(row, place)?,
-                Err(e) => {
-                    let message = if e.reason == Reason::Syntax || e.reason == Reason::Device {
-                        format!("expected {}", e.expected)
-                    } else {
-                        format!("{}: expected {}", e.field, e.expected)
-                    };
-                    self.fault(e.reason, place, message)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn resynchronise(&mut self) {
-        let magic = blktrace::magic_bytes(self.order);
-        self.input.skip(1);
-        loop {
-            let bytes = self.input.need(blktrace::RECORD_BYTES);
-            let left = bytes.len();
-            match memchr::memmem::find(bytes, &magic) {
-                Some(n) => return self.input.skip(n),
-                None if left < blktrace::RECORD_BYTES => return self.input.skip(left),
-                // The magic number may have begun in the last three bytes.
-                None => self.input.skip(left - 3),
-            }
-        }
-    }
-
-    /// The content ends inside a record.
-    fn cut(&mut self, place: Place) -> Result<(), TraceError> {
-        self.ended = true;
-        let message = match self.input.stop() {
-            Stop::End => format!("the record is cut off; {} bytes are left", self.input.bytes().len()),
-            _ => return self.end(place),
-        };
-        self.fault(Reason::Truncated, place, message)
     }
 
     /// A request that is neither too far out of order nor beyond the device.
@@ -558,6 +511,24 @@ impl Iterator for Reader {
         }
     }
 }
+
+/// What the numbers of objects are multiplied with.
+fn object_bytes(format: Format, options: &Options) -> Result<u64, String> {
+    match options.object_bytes {
+        Some(bytes) if !format.has_objects() => {
+            Err(format!("objects of {bytes} bytes go with oracle-general and lcs, not with {}", format.name()))
+        }
+        Some(0) => Err("objects count by at least 1 byte".into()),
+        Some(bytes) => Ok(bytes.into()),
+        None if format.has_objects() => Err(format!(
+            "{} numbers objects, and does not say by how many bytes their addresses count; give that (--object-bytes): \
+             512 for sectors, 1 for bytes, 4096 for blocks",
+            format.name()
+        )),
+        None => Ok(1),
+    }
+}
+
 /// Whether a line of text has nothing to say: it is blank, or begins with `#`.
 fn is_remark(row: &[u8]) -> bool {
     row.trim_ascii().is_empty() || row[0] == b'#'

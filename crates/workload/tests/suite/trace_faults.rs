@@ -194,7 +194,7 @@ fn nothing_at_all() {
 fn an_unknown_format_is_said_to_be_one() {
     let message = fault("hello world\n1 2 3\n");
     assert!(message.starts_with("t: the format is not recognised (it begins with \"hello world\"); give"), "{message}");
-    assert!(message.contains("msr, systor17, cloudphysics, mobile, blkparse"));
+    assert!(message.contains("msr, systor17, cloudphysics, mobile, alibaba, tencent, blkparse"));
     // A format that was given is not looked for.
     let forced = Options { format: Some(Format::MsrCambridge), ..Options::default() };
     let e = read_with("hello world\n", &forced).unwrap_err();

@@ -4,7 +4,7 @@
 
 use super::super::Event;
 use super::super::error::{Reason, RowError};
-use super::{Amount, Context, Found, Op, Row, choose};
+use super::{Amount, Context, DeviceName, Found, Op, Row, choose};
 use crate::IoKind;
 
 /// Bytes of a record without its payload.
@@ -128,28 +128,10 @@ impl Record {
             offset: Amount::sectors(self.sector, 0),
             size: Amount::bytes(u64::from(self.bytes), 0),
             process: self.pid,
-            device: (name.of(self.device), 0),
+            device: (name.of(self.device, |number| format!("{},{}", number >> 20, number & 0xF_FFFF)), 0),
             key: self.sector,
         };
         choose(cx, event, found)
-    }
-}
-
-/// `major,minor` of the device number of the record before, which is nearly always that of this one too.
-#[derive(Default)]
-pub(in super::super) struct DeviceName {
-    number: Option<u32>,
-    text: Vec<u8>,
-}
-
-impl DeviceName {
-    #[inline]
-    fn of(&mut self, number: u32) -> &[u8] {
-        if self.number != Some(number) {
-            self.number = Some(number);
-            self.text = format!("{},{}", number >> 20, number & 0xF_FFFF).into_bytes();
-        }
-        &self.text
     }
 }
 

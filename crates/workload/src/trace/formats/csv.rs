@@ -1,25 +1,29 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Four published collections of traces, each a table with commas and fixed columns: MSR Cambridge and SYSTOR '17 as
-//! the SNIA IOTTA repository describes them, CloudPhysics as distributed with libCacheSim, MobileBlockIOTraces as
-//! distributed with "Space-efficient FTL for Mobile Storage via Tiny Neural Nets" (SYSTOR '24).
+//! Six published collections of traces, each a table with commas and fixed columns: MSR Cambridge, SYSTOR '17 and
+//! Tencent CBS as the SNIA IOTTA repository describes them, CloudPhysics as distributed with libCacheSim,
+//! MobileBlockIOTraces as distributed with "Space-efficient FTL for Mobile Storage via Tiny Neural Nets" (SYSTOR '24),
+//! Alibaba as github.com/alibaba/block-traces describes them.
 
 use super::super::error::{Reason, RowError};
-use super::super::number::{Cursor, FILETIME, SECONDS, trailing_number};
-use super::{Amount, Context, NO_PROCESS, RWBS, Row, request, rwbs, scsi};
+use super::super::number::{Cursor, FILETIME, MICROS, SECONDS, trailing_number};
+use super::{Amount, Context, Format, NO_PROCESS, RWBS, Row, request, rwbs, scsi};
 use crate::IoKind;
 
-/// Headers that these tables may begin with, up to the given number of bytes.
-const HEADERS: [&[u8]; 5] = [
-    b"Timestamp,Response,IOType",
-    b"version,time,op,size,lbn",
-    b"process,device,rw_flag",
-    b"proces,device,rw_flag",
-    b"Timestamp,Hostname,DiskNumber",
+/// What headers that these tables may have begin with.
+const HEADERS: [(&[u8], Format); 7] = [
+    (b"Timestamp,Response,IOType", Format::Systor17),
+    (b"version,time,op,size,lbn", Format::CloudPhysics),
+    (b"process,device,rw_flag", Format::Mobile),
+    (b"proces,device,rw_flag", Format::Mobile),
+    (b"Timestamp,Hostname,DiskNumber", Format::MsrCambridge),
+    (b"device_id,opcode,offset,length,timestamp", Format::Alibaba),
+    (b"Timestamp,Offset,Size,IOType,VolumeID", Format::Tencent),
 ];
 
-/// Whether a row is the header of one of these tables.
-pub(in super::super) fn is_header(row: &[u8]) -> bool {
-    HEADERS.iter().any(|h| row.len() >= h.len() && row[..h.len()].eq_ignore_ascii_case(h))
+/// The table of which a row is the header.
+pub(in super::super) fn header(row: &[u8]) -> Option<Format> {
+    let begins = |h: &[u8]| row.len() >= h.len() && row[..h.len()].eq_ignore_ascii_case(h);
+    HEADERS.iter().find(|(header, _)| begins(header)).map(|&(_, format)| format)
 }
 
 #[inline]
@@ -124,6 +128,54 @@ pub(in super::super) fn cloudphysics(row: &[u8], _: &mut Context) -> Result<Row,
         Some(op) => request(op, time, lbn, size, NO_PROCESS).map(Row::Request),
         None => Ok(Row::Other),
     }
+}
+
+/// `device_id,opcode,offset,length,timestamp`; bytes and microseconds.
+#[inline]
+pub(in super::super) fn alibaba(row: &[u8], cx: &mut Context) -> Result<Row, RowError> {
+    let mut c = Cursor::new(row);
+    c.u64("device_id")?;
+    let device = &row[..c.at];
+    comma(&mut c, "device_id")?;
+    let op_at = c.at;
+    let op = match c.until(b',') {
+        b"R" => IoKind::Read,
+        b"W" => IoKind::Write,
+        _ => return Err(RowError::new(Reason::Operation, "opcode", op_at, "R or W")),
+    };
+    c.pass(b',', "opcode", "an offset after the operation")?;
+    let offset = amount(&mut c, "offset", 1)?;
+    comma(&mut c, "offset")?;
+    let length = amount(&mut c, "length", 1)?;
+    comma(&mut c, "length")?;
+    let time = c.time(MICROS, "timestamp")?;
+    end(&c)?;
+    let raw = request(super::Op::plain(op), time, offset, length, NO_PROCESS)?;
+    Ok(if cx.gate.admits(device, 0)? { Row::Request(raw) } else { Row::OtherDevice })
+}
+
+/// `timestamp,offset,size,iotype,volumeid`; seconds, and sectors of 512 bytes.
+#[inline]
+pub(in super::super) fn tencent(row: &[u8], cx: &mut Context) -> Result<Row, RowError> {
+    let mut c = Cursor::new(row);
+    let time = c.time(SECONDS, "timestamp")?;
+    comma(&mut c, "timestamp")?;
+    let offset = amount(&mut c, "offset", super::SECTOR_BYTES)?;
+    comma(&mut c, "offset")?;
+    let size = amount(&mut c, "size", super::SECTOR_BYTES)?;
+    comma(&mut c, "size")?;
+    let op_at = c.at;
+    let op = match c.until(b',') {
+        b"0" => IoKind::Read,
+        b"1" => IoKind::Write,
+        _ => return Err(RowError::new(Reason::Operation, "iotype", op_at, "0 (read) or 1 (write)")),
+    };
+    c.pass(b',', "iotype", "a volume after the operation")?;
+    let volume_at = c.at;
+    c.u64("volumeid")?;
+    end(&c)?;
+    let raw = request(super::Op::plain(op), time, offset, size, NO_PROCESS)?;
+    Ok(if cx.gate.admits(&row[volume_at..], volume_at)? { Row::Request(raw) } else { Row::OtherDevice })
 }
 
 /// `process,device,rw_flag,sector,size,timestamp`. A process name may itself have commas.

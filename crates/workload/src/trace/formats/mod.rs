@@ -2,13 +2,16 @@
 //! The formats, one module for each family, and what they share: a row, the operation words of Linux and SCSI, and the
 //! gate that tells devices apart. A format turns one row into one [`Row`]; it knows neither files nor other rows.
 
+pub(super) mod binary;
 pub(super) mod blkparse;
 pub(super) mod blktrace;
 pub(super) mod columns;
 pub(super) mod csv;
 pub(super) mod fio;
 pub(super) mod ftrace;
+pub(super) mod libcachesim;
 pub(super) mod trace_io;
+pub(super) mod vscsi;
 
 use super::error::{Reason, RowError};
 use super::{Devices, Event, Request, SECTOR_BYTES};
@@ -28,10 +31,22 @@ readpath_kit::named! {
         CloudPhysics = "cloudphysics",
         /// MobileBlockIOTraces: `process,device,rw_flag,sector,size,timestamp`; 512-byte sectors, seconds.
         Mobile = "mobile",
+        /// Alibaba: `device_id,opcode,offset,length,timestamp`; bytes, microseconds. Nothing but a header tells it
+        /// from other tables.
+        Alibaba = "alibaba",
+        /// Tencent CBS: `timestamp,offset,size,iotype,volumeid`; seconds, 512-byte sectors. Nothing but a header tells
+        /// it from other tables.
+        Tencent = "tencent",
         /// Text of `blkparse` in its default format.
         Blkparse = "blkparse",
         /// Binary of `blktrace` (version 7), of one device and in order of time, as `blkparse -d` writes it.
         Blktrace = "blktrace",
+        /// Binary of VMware's `vscsiStats`, version 1 or 2; microseconds, SCSI operation codes, bytes, 512-byte blocks.
+        Vscsi = "vscsi",
+        /// libCacheSim's `oracleGeneral`: accesses to objects at whole seconds. Nothing tells it from other bytes.
+        OracleGeneral = "oracle-general",
+        /// libCacheSim's `lcs`, versions 1 to 8: the same with a header, and from version 2 on with operations.
+        Lcs = "lcs",
         /// fio I/O log version 2.
         FioV2 = "fio2",
         /// fio I/O log version 3; times in microseconds.
@@ -51,7 +66,12 @@ readpath_kit::named! {
 impl Format {
     /// Whether rows name a device, so that [`Devices`] has a meaning; tables only with a `device` column.
     pub fn names_devices(self) -> bool {
-        self != Format::CloudPhysics
+        !matches!(self, Format::CloudPhysics | Format::Vscsi | Format::OracleGeneral)
+    }
+
+    /// Whether requests go to numbered objects, whose unit only [`super::Options::object_bytes`] says.
+    pub fn has_objects(self) -> bool {
+        matches!(self, Format::OracleGeneral | Format::Lcs)
     }
 
     /// The format that reads the other layer's requests from the same text.
@@ -70,8 +90,13 @@ impl Format {
             Format::Systor17 => "Timestamp,Response,IOType,LUN,Offset,Size",
             Format::CloudPhysics => "version,time,op,size,lbn",
             Format::Mobile => "process,device,rw_flag,sector,size,timestamp",
+            Format::Alibaba => "device_id,opcode,offset,length,timestamp",
+            Format::Tencent => "timestamp,offset,size,iotype,volumeid",
             Format::Blkparse => "MAJOR,MINOR CPU SEQUENCE TIME PID ACTION RWBS SECTOR + SECTORS [PROCESS]",
             Format::Blktrace => "a record with the magic number 0x65617407",
+            Format::Vscsi => "32 bytes (version 1) or 40 (version 2)",
+            Format::OracleGeneral => "24 bytes: time (4), object (8), size (4), next access (8)",
+            Format::Lcs => "24 to 100 bytes: time (4), object (8), size, and more",
             Format::FioV2 => "FILE ACTION [OFFSET LENGTH]",
             Format::FioV3 => "TIME FILE ACTION [OFFSET LENGTH]",
             Format::FtraceUfs => "TASK-PID [CPU] FLAGS TIME: ufshcd_command: send_req: DEVICE: tag: N, ...",
@@ -164,6 +189,8 @@ pub(super) struct Context {
     /// The event was chosen by looking at the beginning.
     pub(super) guessed: bool,
     pub(super) ufs_block_bytes: u64,
+    /// Bytes by which the numbers of objects count.
+    pub(super) object_bytes: u64,
     pub(super) columns: Option<columns::Resolved>,
     /// Sum of the waits of a fio log without times.
     pub(super) clock_ns: u64,
@@ -182,6 +209,7 @@ impl Context {
             event,
             guessed: false,
             ufs_block_bytes: 4096,
+            object_bytes: 1,
             columns: None,
             clock_ns: 0,
             other_layer: 0,
@@ -336,6 +364,24 @@ impl Gate {
             Gate::Named(wanted) => Ok(wanted == name),
             Gate::Merge => Ok(true),
         }
+    }
+}
+
+/// The name of a device that the format has as a number, nearly always that of the record before.
+#[derive(Default)]
+pub(super) struct DeviceName {
+    number: Option<u32>,
+    text: Vec<u8>,
+}
+
+impl DeviceName {
+    #[inline]
+    pub(super) fn of(&mut self, number: u32, name: impl FnOnce(u32) -> String) -> &[u8] {
+        if self.number != Some(number) {
+            self.number = Some(number);
+            self.text = name(number).into_bytes();
+        }
+        &self.text
     }
 }
 
