@@ -149,7 +149,8 @@ pub fn check(case: &ReplayCase, base: &DevicePreset, limit_bytes: u64, shared: &
         reuse.add(&Request { offset, bytes, kind: io.kind, ..Request::NONE })?;
     }
     let curve = reuse.finish()[0].of(Of::Reads).clone();
-    let most = map.enough(&curve).next_power_of_two();
+    // None if no page is read twice.
+    let most = if curve.enough() == 0 { 0 } else { map.enough(&curve).next_power_of_two() };
     let sizes: Vec<u64> =
         std::iter::successors(Some(map.page_bytes()), |size| size.checked_mul(2)).take_while(|s| *s <= most).collect();
     let variant = |bytes: &u64| {
@@ -169,7 +170,7 @@ pub fn check(case: &ReplayCase, base: &DevicePreset, limit_bytes: u64, shared: &
             return Err(failure.into());
         }
         for run in runs {
-            let Some(phase) = run.phases.last() else { continue };
+            let phase = run.phases.last().expect("a replay has its trace");
             // A page that several reads wait for is loaded once.
             let loads = phase.output.device.map_loads as f64;
             rows[run.variant].2[i] = 100.0 * (1.0 - loads / curve.accesses.max(1) as f64);
@@ -220,7 +221,8 @@ pub fn document(cases: &[MapReuseCase], notes: &[Note]) -> Result<Document, Erro
                     add(metric::MAP_KNEE, knee as f64)?;
                     add(metric::MAP_ENOUGH, map.enough(curve) as f64)?;
                 }
-                for bytes in sizes.iter().filter(|bytes| **bytes >= map.page_bytes()) {
+                let least = map.page_bytes() * spans.least(of);
+                for bytes in sizes.iter().filter(|bytes| **bytes >= least) {
                     add(hits_at(*bytes), map.hits(curve, *bytes).unwrap_or(0.0))?;
                 }
             }
@@ -264,7 +266,9 @@ fn charts(doc: &mut Document, case: &MapReuseCase) -> Result<(), Error> {
                 continue;
             }
             let every = curve.steps.len().div_ceil(MOST_POINTS);
-            let kept = |at: &usize| at.is_multiple_of(every) || at + 1 == curve.steps.len();
+            let least = spans.least(of);
+            let kept =
+                |at: &usize| (at.is_multiple_of(every) || at + 1 == curve.steps.len()) && curve.steps[*at].0 >= least;
             let points = (0..curve.steps.len()).filter(kept).map(|at| {
                 let (pages, hits) = curve.steps[at];
                 ((pages * map.page_bytes()) as f64 / MIB, 100.0 * hits / curve.accesses as f64)

@@ -155,8 +155,8 @@ struct Comparison {
     unheard: BTreeMap<u8, Reply>,
     /// The trace says when the other hears of replies.
     tells_heard: bool,
-    /// The other's worker has loaded a region, and nothing has interrupted it since.
-    works: bool,
+    /// When the other's worker loaded a region, of which unit, if nothing has interrupted it since.
+    works: Option<(u8, Ns)>,
 }
 
 /// Compares the host `config` on a device of `preset` with the one whose trace this is, from when that was switched on.
@@ -192,7 +192,7 @@ pub fn parity(
         changed: BTreeMap::new(),
         unheard: BTreeMap::new(),
         tells_heard: false,
-        works: false,
+        works: None,
     };
     let mut now = begun;
     for event in events {
@@ -332,7 +332,8 @@ impl Comparison {
                     Changed { went, .. } if theirs && recent(*went) => Some(Cause::RegionJustWent),
                     _ => None,
                 });
-                let works = self.works || self.loads.iter().any(|wanted| recent(Some(wanted.since)));
+                let loads = self.loads.iter().map(|wanted| (wanted.lun, wanted.since)).chain(self.works);
+                let works = loads.into_iter().any(|(unit, since)| unit == lun && recent(Some(since)));
                 let cause = cause.or((theirs && works).then_some(Cause::WorkerNotDone));
                 match cause {
                     Some(cause) => self.parity.tolerate(cause),
@@ -360,7 +361,9 @@ impl Comparison {
             self.others.insert(tag);
             return self.parity.differ(format!("{now}: {at:?} is {what} in the trace, and not by our host"));
         };
-        self.works |= is_load && self.tells_heard;
+        if is_load && self.tells_heard {
+            self.works = Some((lun, now));
+        }
         *(if is_load { &mut self.parity.loads } else { &mut self.parity.drops }) += 1;
         self.under_way.insert(tag, vec![Ours { tag: own, map: is_load.then_some((at.region, map_bytes)) }]);
     }
@@ -383,7 +386,7 @@ impl Comparison {
     /// The other looks at the doorbell, and goes through what has ended from the lowest tag on (Linux
     /// `__ufshcd_transfer_req_compl`).
     fn hear(&mut self, now: Ns) -> Result<(), ParityError> {
-        self.works = false;
+        self.works = None;
         while let Some((_, reply)) = self.unheard.pop_first() {
             self.reply(now, &reply)?;
         }

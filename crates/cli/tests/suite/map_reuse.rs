@@ -61,6 +61,12 @@ fn tables_say_where_more_memory_gains_nothing() {
     };
     assert_eq!((touched(&sampled), touched(&sampled).len()), (touched(&text), 9));
     assert_eq!(sampled.lines().count(), text.lines().count());
+    // Of few pages a sample says what it is, and nothing of small maps.
+    let small = room.good(&["trace", "mrc", "t.csv", "--sample", "100", "--page-kib", "4"]);
+    assert!(small.contains("Note: t.csv: ESTIMATED from a sample of the pages"), "{small}");
+    let cells = |text: &str, size: &str| text.lines().find(|l| l.trim().starts_with(size)).map(str::trim).map(str::len);
+    assert_eq!(cells(&small, "4 KiB"), Some(5));
+    assert!(cells(&text, "4 KiB") > Some(20) && cells(&small, "2 MiB") > Some(20), "{small}");
     room.write("u.csv", &trace());
     let two = room.good(&["trace", "mrc", "t.csv", "u.csv", "--out", "out"]);
     assert_eq!(two.matches("Map hits by memory: ").count(), 2);
@@ -75,6 +81,9 @@ fn mistakes_are_named() {
     room.write("w.csv", "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n0,F,0,0,,\n");
     let says = room.good(&["trace", "mrc", "w.csv"]);
     assert!(says.starts_with("Map hits by memory: w.csv\n\nno read or write has an address\n"), "{says}");
+    room.write("once.csv", "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n0,R,0,4096,,\n");
+    let says = room.good(&["trace", "mrc", "once.csv", "--check", "ufs21-64g"]);
+    assert!(says.contains("nothing to compare: no page is read twice\n"), "{says}");
     room.bad(&["trace", "mrc", "t.csv", "--page-kib", "5"], &["--page-kib: 5: expected a power of two, 1024 at most"]);
     room.bad(&["trace", "mrc", "t.csv", "--page-kib", "4,4"], &["pages of 4 KiB are given twice"]);
     room.bad(&["trace", "mrc", "t.csv", "t.csv"], &["t.csv: is given twice"]);

@@ -39,14 +39,26 @@ pub struct SpanCurves {
     pub span_bytes: u64,
     /// In the order of [`Of::ALL`]. A request is an access to each page that it touches.
     pub curves: [Curve; 3],
+    /// The share of pages that was followed for each, 0 to 1: 1 without a sample.
+    pub shares: [f64; 3],
 }
 
 impl SpanCurves {
+    /// The smallest number of pages of which a curve says anything: a sample knows nothing of fewer than some dozens of
+    /// its own pages.
+    pub fn least(&self, of: Of) -> u64 {
+        let share = self.shares[of as usize];
+        if share < 1.0 { (SAMPLED_PAGES / share).ceil() as u64 } else { 1 }
+    }
+
     /// The curve of one kind of accesses.
     pub fn of(&self, of: Of) -> &Curve {
         &self.curves[of as usize]
     }
 }
+
+/// Pages of a sample that a cache has to hold before its hits are believed.
+const SAMPLED_PAGES: f64 = 64.0;
 
 struct Tracker {
     span: u64,
@@ -80,7 +92,11 @@ impl Tracker {
             None => curves[usize::from(curves[0].accesses == 0)].clone(),
         };
         let [reads, writes] = curves;
-        SpanCurves { span_bytes: self.span, curves: [reads, writes, all] }
+        let shares = [&self.reads, &self.writes].map(Distances::share);
+        let only = shares[usize::from(reads.accesses == 0)];
+        let share = self.all.as_ref().map_or(only, Distances::share);
+        let shares = [shares[0], shares[1], share];
+        SpanCurves { span_bytes: self.span, curves: [reads, writes, all], shares }
     }
 
     fn bytes(&self) -> u64 {

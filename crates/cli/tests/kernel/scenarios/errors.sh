@@ -22,8 +22,9 @@ under() {
     done
     say "$name: $done times, $failed failed"
     check "io_goes_on_under_$name" wait $job
-    # Linux gives a task 100 ms, which a loaded machine may exceed now and then.
-    check "${name}_done" test $done -gt $failed
+    # Linux gives a task 100 ms. A loaded machine may exceed that now and then, and the log says so.
+    late=$(dmesg | grep -c 'reset_handler: failed with err -110')
+    check "${name}_done" test $done -gt $failed -a $failed -le "$late"
 }
 # Without -N Linux would take a host reset for a device reset that failed.
 under 4 device_reset sg_reset -N -d /dev/sda

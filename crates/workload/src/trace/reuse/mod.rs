@@ -200,6 +200,14 @@ impl Distances {
         }
     }
 
+    /// The share of pages that was followed, 0 to 1.
+    pub fn share(&self) -> f64 {
+        match self {
+            Distances::Exact(_) => 1.0,
+            Distances::Sampled(sampled) => sampled.share(),
+        }
+    }
+
     /// What follows for caches of all pages.
     pub fn curve(&self) -> Curve {
         match self {
