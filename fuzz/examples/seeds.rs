@@ -177,6 +177,16 @@ fn main() -> io::Result<()> {
     ] {
         write("trace", format.name(), &bench::sample(format, bytes))?;
     }
+    for (format, ufs) in [(Format::PerfettoUfs, true), (Format::PerfettoBlock, false)] {
+        let packets: Vec<u8> = (0..2).flat_map(|cpu| bench::bundle(ufs, cpu, 1_000_000, 2)).collect();
+        write("trace", format.name(), &packets)?;
+        // Field 50 of a packet has packets compressed with zlib, field 133 with zstd.
+        let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+        zlib.write_all(&packets)?;
+        let (number, packed) = if ufs { (50, zlib.finish()?) } else { (133, zstd::encode_all(&packets[..], 3)?) };
+        let name = format!("{}-packed", format.name());
+        write("trace", &name, &bench::message(1, &bench::message(number, &packed)))?;
+    }
     let table = bench::sample(Format::Csv, 400);
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     gzip.write_all(&table)?;

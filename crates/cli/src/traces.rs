@@ -102,7 +102,13 @@ pub fn notes(name: &str, reader: &Reader) -> Vec<String> {
         let name = other.name();
         note(s.other_layer, format!("requests of the other layer were left out (--format {name} takes those instead)"));
     }
-    note(s.lost_events, "events were lost when the trace was recorded".into());
+    note(
+        s.lost_events,
+        match reader.format().is_perfetto() {
+            true => "bundles of events begin where events were lost when the trace was recorded".into(),
+            false => "events were lost when the trace was recorded".into(),
+        },
+    );
     note(s.inversions, format!("rows were out of order by up to {} and were sorted", s.furthest_inversion));
     note(s.unmatched_completions, "completions have no request in the trace".into());
     if s.unterminated {

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 #[derive(Args, Clone, Debug)]
 pub struct TraceInput {
     /// Format, if it is not recognised: msr, systor17, cloudphysics, mobile, alibaba, tencent, blkparse, blktrace,
-    /// vscsi, oracle-general, lcs, fio2, fio3, ftrace-ufs, ftrace-block, trace-io, csv. Needed for oracle-general, and
-    /// for alibaba and tencent without a header
+    /// vscsi, oracle-general, lcs, fio2, fio3, ftrace-ufs, ftrace-block, perfetto-ufs, perfetto-block, trace-io, csv.
+    /// Needed for oracle-general, and for alibaba and tencent without a header
     #[arg(long, value_name = "NAME")]
     pub format: Option<String>,
     /// Columns of a CSV table, for example time=0:us,op=1,offset=2:bytes,size=3:sectors

@@ -24,6 +24,8 @@ pub const PARSES: &[ParseCase] = &[
     ParseCase { name: "parse-vscsi", what: "binary records of vscsiStats", format: Format::Vscsi },
     ParseCase { name: "parse-oracle", what: "libCacheSim's oracleGeneral", format: Format::OracleGeneral },
     ParseCase { name: "parse-lcs", what: "libCacheSim's lcs, version 2", format: Format::Lcs },
+    ParseCase { name: "parse-pftrace-ufs", what: "Perfetto's ufshcd_command", format: Format::PerfettoUfs },
+    ParseCase { name: "parse-pftrace-blk", what: "Perfetto's block_rq_issue", format: Format::PerfettoBlock },
     ParseCase { name: "parse-blkparse", what: "text of blkparse", format: Format::Blkparse },
     ParseCase { name: "parse-blktrace", what: "binary records of blktrace", format: Format::Blktrace },
     ParseCase { name: "parse-ftrace-ufs", what: "ftrace of ufshcd_command", format: Format::FtraceUfs },

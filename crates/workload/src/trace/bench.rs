@@ -7,7 +7,7 @@ use std::io::{Cursor, Write};
 use std::sync::Arc;
 
 /// Formats that [`sample`] can make.
-const FORMATS: [Format; 12] = [
+const FORMATS: [Format; 14] = [
     Format::Mobile,
     Format::MsrCambridge,
     Format::Alibaba,
@@ -15,6 +15,8 @@ const FORMATS: [Format; 12] = [
     Format::Vscsi,
     Format::OracleGeneral,
     Format::Lcs,
+    Format::PerfettoUfs,
+    Format::PerfettoBlock,
     Format::Blkparse,
     Format::FtraceUfs,
     Format::FioV3,
@@ -99,9 +101,88 @@ pub fn sample(format: Format, bytes: usize) -> Vec<u8> {
                 writeln!(out, "{us} /dev/sda {word} {} {}", sector * 512, sectors * 512)
             }
             Format::Csv => writeln!(out, "{},{letter},{},{},{pid},", us * 1000, sector * 512, sectors * 512),
+            Format::PerfettoUfs | Format::PerfettoBlock => {
+                let of_ufs = format == Format::PerfettoUfs;
+                let bundles = |ns| (0..8).flat_map(move |cpu| bundle(of_ufs, cpu, ns, IN_BUNDLE));
+                // The bundles of all processors for one stretch of time, each after the other.
+                let all: Vec<u8> = bundles(us * 1000 + row * 1_000_000).collect();
+                out.write_all(&all)
+            }
             _ => out.write_all(&record(us, sector, sectors * 512, read, pid)),
         };
     }
+    out
+}
+
+/// Requests in a bundle of Perfetto.
+const IN_BUNDLE: u64 = 100;
+
+/// A packet of Perfetto with the events of a processor from a time on: so many requests, and their completions.
+pub fn bundle(of_ufs: bool, cpu: u64, from_ns: u64, requests: u64) -> Vec<u8> {
+    let mut p = Prng::stream(from_ns, "trace bench", cpu);
+    let mut events = field(1, cpu);
+    for i in 0..requests {
+        let (sector, sectors, read) = (p.below(1 << 25) * 8, 8 << p.below(6), p.below(4) > 0);
+        let (sent, tag) = (from_ns + i * 8_000 + cpu * 1_000, i % 4 * 8 + cpu);
+        for (time, is_issue) in [(sent, true), (sent + 900, false)] {
+            let rwbs: &[u8] = if read { b"R" } else { b"WS" };
+            let on_block = [field(1, 0x800), field(2, sector), field(3, sectors)];
+            let (number, payload) = match (of_ufs, is_issue) {
+                (false, true) => (
+                    45,
+                    [
+                        &on_block.concat()[..],
+                        &field(4, sectors * 512),
+                        &message(5, rwbs),
+                        &message(6, b"kworker/u17:0"),
+                    ]
+                    .concat(),
+                ),
+                (false, false) => (125, [&on_block.concat()[..], &field(4, 0), &message(5, rwbs)].concat()),
+                (true, _) => {
+                    let code = if read { 0x28 } else { 0x2A };
+                    let list = [
+                        (2, 1 << tag),
+                        (3, 0),
+                        (4, sector / 8),
+                        (5, code),
+                        (7, tag),
+                        (8, sectors * 512),
+                        (9, 0),
+                        (10, u64::from(!is_issue)),
+                    ];
+                    let fields = list.map(|(number, value)| field(number, value)).concat();
+                    (406, [message(1, b"1d84000.ufshc"), fields].concat())
+                }
+            };
+            events.extend(message(2, &[field(1, time), field(2, p.below(30_000)), message(number, &payload)].concat()));
+        }
+    }
+    message(1, &[field(3, 9999), message(1, &events)].concat())
+}
+
+fn varint(mut value: u64, out: &mut Vec<u8>) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// A field of protobuf with a number.
+fn field(number: u32, value: u64) -> Vec<u8> {
+    let mut out = Vec::new();
+    varint(u64::from(number) << 3, &mut out);
+    varint(value, &mut out);
+    out
+}
+
+/// A field of protobuf with bytes.
+pub fn message(number: u32, content: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    varint(u64::from(number) << 3 | 2, &mut out);
+    varint(content.len() as u64, &mut out);
+    out.extend_from_slice(content);
     out
 }
 

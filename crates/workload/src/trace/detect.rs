@@ -2,7 +2,9 @@
 //! Which format a trace has, told by its beginning, and which of several events in it counts.
 
 use super::formats::columns::OWN_HEADER;
-use super::formats::{Context, Gate, Row, blkparse, blktrace, csv, fio, ftrace, libcachesim, trace_io, vscsi};
+use super::formats::{
+    Context, Gate, Row, blkparse, blktrace, csv, fio, ftrace, libcachesim, perfetto, trace_io, vscsi,
+};
 use super::{Devices, Event, Format};
 
 /// What the beginning of a trace tells.
@@ -27,6 +29,10 @@ pub(super) fn format(head: &[u8]) -> Detected {
     }
     if vscsi::recognise(head).is_some() {
         return Detected::Format(Format::Vscsi);
+    }
+    if perfetto::is_trace(head) {
+        // Which of the two is seen when it is expanded.
+        return Detected::Format(Format::PerfettoUfs);
     }
     if let Some(Err(version)) = rows(head).next().and_then(fio::announced) {
         return Detected::Unsupported(format!("fio I/O log of version {version}; versions 2 and 3 can be read"));
@@ -101,6 +107,9 @@ pub(super) fn event(head: &[u8], format: Format) -> Event {
         Format::FtraceUfs => Box::new(rows(head).filter_map(|r| ftrace::event(r, true))),
         Format::FtraceBlock => Box::new(rows(head).filter_map(|r| ftrace::event(r, false))),
         Format::Blktrace => Box::new(records(head).filter_map(|r| r.event())),
+        Format::PerfettoUfs | Format::PerfettoBlock => {
+            return perfetto::Survey::of(head).event(format == Format::PerfettoUfs);
+        }
         _ => return Event::Issue,
     };
     let mut found = None;

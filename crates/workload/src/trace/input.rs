@@ -2,6 +2,7 @@
 //! Bytes of a trace: decompression recognised by its first bytes, a bounded buffer, lines cut out of it without
 //! copying. Knows no format. Decoders: flate2 on zlib-rs, zstd, liblzma; their windows are bounded as well.
 
+use super::packets::{Damaged, Expand};
 use std::io::{self, BufReader, Cursor, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,6 +38,9 @@ pub(super) const ZSTD_WINDOW_LOG: u32 = 27;
 pub(super) const XZ_MEMORY: u64 = 256 << 20;
 /// Bytes kept at once, at least.
 const BUFFER: usize = 256 << 10;
+
+/// Bytes kept at once of a trace of Perfetto, which may have much else in front of the events.
+const PACKETS_BUFFER: usize = 4 << 20;
 
 /// Most bytes of a line, and of blank lines in a row, that are passed over.
 pub(super) const MOST_PASSED: usize = 16 << 20;
@@ -106,6 +110,8 @@ pub(super) struct Input {
     limit: u64,
     max_line: usize,
     stop: Option<Stop>,
+    /// What it means that the source has no more.
+    at_end: Stop,
     /// Looked at before each read.
     pub(super) asked: Option<Arc<AtomicBool>>,
     /// What is in the window belongs to a line that was found too long.
@@ -142,10 +148,28 @@ impl Input {
             limit,
             max_line,
             stop: None,
+            at_end: Stop::End,
             asked: None,
             in_long_line: false,
             unterminated: false,
         })
+    }
+
+    /// From the beginning, what is in the window included, packets of Perfetto come expanded, through a larger window.
+    pub(super) fn expand_packets(&mut self) {
+        let seen = Cursor::new(self.bytes().to_vec());
+        let rest: Box<dyn Read + Send> = match self.stop.take() {
+            None => std::mem::replace(&mut self.source, Box::new(io::empty())),
+            Some(stop) => {
+                self.at_end = stop;
+                Box::new(io::empty())
+            }
+        };
+        self.source = Box::new(Expand::new(Box::new(seen.chain(rest))));
+        // Made anew, not enlarged: what is not written to costs nothing.
+        self.buffer = vec![0; PACKETS_BUFFER.max(self.buffer.len())];
+        (self.start, self.end) = (0, 0);
+        self.refill();
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
@@ -169,10 +193,11 @@ impl Input {
                 return;
             }
             match self.source.read(&mut self.buffer[self.end..]) {
-                Ok(0) => self.stop = Some(Stop::End),
+                Ok(0) => self.stop = Some(self.at_end.clone()),
                 Ok(n) if self.offset + (self.end + n) as u64 > self.limit => self.stop = Some(Stop::Limit),
                 Ok(n) => self.end += n,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) if e.get_ref().is_some_and(|e| e.is::<Damaged>()) => self.stop = Some(decoding(&e.to_string())),
                 Err(e) if e.raw_os_error().is_some() || self.compression == Compression::Plain => {
                     self.stop = Some(Stop::Io(e.to_string()));
                 }

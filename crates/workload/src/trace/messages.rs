@@ -4,6 +4,7 @@
 use super::detect::{self, Detected};
 use super::error::{Place, Reason, RowError, Skips, TraceError, excerpt};
 use super::formats::columns::Resolved;
+use super::formats::perfetto;
 use super::input::{Input, Stop, XZ_MEMORY, ZSTD_WINDOW_LOG};
 use super::{Format, Options, Stamps};
 use readpath_kit::Ns;
@@ -39,7 +40,7 @@ pub struct Summary {
     pub needed_bytes: u64,
     /// Completions without their request.
     pub unmatched_completions: u64,
-    /// Events that the recorder says it lost.
+    /// Events that the recorder says it lost; of Perfetto's traces, bundles that say so.
     pub lost_events: u64,
     /// The last line had no newline; the trace may be cut off.
     pub unterminated: bool,
@@ -102,6 +103,9 @@ pub(super) fn recognise(file: &str, input: &Input, options: &Options) -> Result<
             );
             if let Some(format) = detect::named_row(first.trim_ascii_end()) {
                 message += &format!("; rows of format {} look like this one", format.name());
+            }
+            if perfetto::may_be_trace(head) {
+                message += "; if it is a trace of Perfetto, --format perfetto-block says where it is damaged";
             }
             Err(TraceError::of_file(file, Reason::Format, message))
         }

@@ -2,10 +2,12 @@
 //! The reader: bytes in, requests in order of time out. It joins input, format and window, and decides what a fault
 //! means; what a row means is the formats' business.
 
+mod perfetto;
 mod records;
 
 use super::detect;
 use super::error::{Place, Reason, RowError, TraceError, excerpt};
+use super::formats::perfetto::Survey;
 use super::formats::{
     Context, DeviceName, Gate, Raw, Row, blkparse, columns, columns::Resolved, csv, fio, ftrace, trace_io,
 };
@@ -45,6 +47,7 @@ pub struct Reader {
     within: Option<Within>,
     cx: Context,
     records: records::Layout,
+    levels: perfetto::Levels,
     device_name: DeviceName,
     window: Window,
     /// What stands between the fields of a table, and how often it does in the first line that says something.
@@ -80,11 +83,17 @@ impl Reader {
         let mut input = Input::new(source, options.max_line_bytes, options.max_expanded_bytes)
             .map_err(|e| TraceError::of_file(file, Reason::Io, format!("cannot be read: {e}")))?;
         input.refill();
-        let format = match (&options.columns, options.format) {
+        let mut format = match (&options.columns, options.format) {
             (Some(_), _) => Format::Csv,
             (None, Some(format)) => format,
             (None, None) => recognise(file, &input, options)?,
         };
+        if format.is_perfetto() {
+            input.expand_packets();
+            if options.format.is_none() && !Survey::of(input.bytes()).is_of_ufs() {
+                format = Format::PerfettoBlock;
+            }
+        }
         let names_devices = match format {
             Format::Csv => options.columns.as_ref().is_some_and(Columns::names_devices),
             other => other.names_devices(),
@@ -113,6 +122,7 @@ impl Reader {
             within: options.within,
             cx,
             records: records::Layout::default(),
+            levels: perfetto::Levels::new(options.window),
             device_name: DeviceName::default(),
             window: Window::new(options.window),
             separators: None,
@@ -123,6 +133,7 @@ impl Reader {
         };
         match format {
             Format::Blktrace | Format::Vscsi | Format::OracleGeneral | Format::Lcs => reader.layout()?,
+            Format::PerfettoUfs | Format::PerfettoBlock => {}
             _ => reader.header(options.columns.as_ref())?,
         }
         if matches!(options.devices, Devices::Named(_)) && reader.records.is_nameless() {
@@ -286,13 +297,14 @@ impl Reader {
             Format::FioV3 => self.text(fio::v3),
             Format::FtraceUfs => self.text(ftrace::ufs),
             Format::FtraceBlock => self.text(ftrace::block),
+            Format::PerfettoUfs | Format::PerfettoBlock => self.packets(),
             Format::TraceIo => self.text(trace_io::row),
             Format::Csv => self.text(columns::row),
         };
         let s = &mut self.summary;
         s.other_layer = self.cx.other_layer;
-        s.inversions = self.window.inversions;
-        s.furthest_inversion = self.window.furthest;
+        s.inversions = self.window.inversions + self.levels.sorter.inversions;
+        s.furthest_inversion = self.window.furthest.max(self.levels.sorter.furthest);
         // That format has the replies to all commands, and most are to commands that are no requests.
         s.unmatched_completions = if self.format == Format::TraceIo { 0 } else { self.window.unmatched };
         s.unterminated = self.input.unterminated;

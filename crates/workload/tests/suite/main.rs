@@ -10,6 +10,7 @@ mod trace_common;
 mod trace_faults;
 mod trace_fixtures;
 mod trace_formats;
+mod trace_perfetto;
 mod trace_real;
 mod trace_replay;
 mod trace_roundtrip;

@@ -143,3 +143,52 @@ fn records_of_libcachesim() {
     let bytes = both("requests.oracleGeneral.zst", &Options { object_bytes: Some(1), ..oracle }).0;
     assert_eq!(bytes[0].offset, rows[0].sector);
 }
+
+/// Files as the tracing service writes them: plain, and with packets compressed inside.
+const PERFETTO: [&str; 3] = ["plain.pftrace", "zlib.pftrace", "zstd.pftrace"];
+
+/// Requests with the first at time 0. Nothing says in which order those of several processors came at one time.
+fn from_first(rows: impl IntoIterator<Item = Request>) -> Vec<Request> {
+    let mut rows: Vec<Request> = rows.into_iter().collect();
+    let first = rows[0].time;
+    rows.iter_mut().for_each(|request| request.time = request.time - first);
+    rows.sort_by_key(|request| (request.time, request.offset));
+    rows
+}
+
+#[test]
+fn block_layer_in_traces_of_perfetto() {
+    let rows = table();
+    for name in PERFETTO {
+        let options = named(Format::PerfettoBlock);
+        let (merged, summary) = both(name, &Options { devices: Devices::Merge, ..options.clone() });
+        assert_eq!(from_first(merged), from_first(rows.iter().map(|row| row.request)), "{name}");
+        assert_eq!((summary.with_latency, summary.unmatched_completions), (52, 0), "{name}");
+        assert!(summary.inversions > 10 && summary.furthest_inversion > Ns::from_ms(100), "{summary:?}");
+        for (number, device) in [(0, "8,0"), (1, "8,16")] {
+            let expected = from_first(rows.iter().filter(|row| row.device == number).map(|row| row.request));
+            let (requests, summary) = of_device(name, &options, device);
+            assert_eq!(from_first(requests), expected, "{name}");
+            assert_eq!((summary.other_device, summary.unmatched_completions), (52 - expected.len() as u64, 0));
+        }
+        let aligned = rows.iter().filter(|row| row.sector % 8 == 0).count() as u64;
+        assert_eq!(summary.other_layer, aligned, "{name}");
+    }
+}
+
+#[test]
+fn ufs_driver_in_traces_of_perfetto() {
+    let rows = table();
+    // The generator puts 1 us between both layers, at either end.
+    let of_ufs = |row: &Row| {
+        let latency = row.request.latency.map(|latency| latency - Ns(2_000));
+        Request { latency, fua: false, ..row.request }
+    };
+    let expected = from_first(rows.iter().filter(|row| row.sector % 8 == 0).map(of_ufs));
+    for name in PERFETTO {
+        assert_eq!(recognised(name, &Options::default()), Format::PerfettoUfs, "{name}");
+        let (requests, summary) = both(name, &Options::default());
+        assert_eq!(from_first(requests), expected, "{name}");
+        assert_eq!((summary.other_layer, summary.unmatched_completions), (52, 0), "{name}");
+    }
+}

@@ -128,7 +128,7 @@ impl Record {
             offset: Amount::sectors(self.sector, 0),
             size: Amount::bytes(u64::from(self.bytes), 0),
             process: self.pid,
-            device: (name.of(self.device, |number| format!("{},{}", number >> 20, number & 0xF_FFFF)), 0),
+            device: (name.of(self.device.into(), |number| format!("{},{}", number >> 20, number & 0xF_FFFF)), 0),
             key: self.sector,
         };
         choose(cx, event, found)

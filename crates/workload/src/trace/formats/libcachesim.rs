@@ -154,6 +154,6 @@ pub(in super::super) fn later(
         }
     };
     let raw = access(record, Op::plain(kind), size, next_at, cx)?;
-    let tenant = name.of(word >> 8, |tenant| tenant.to_string());
+    let tenant = name.of(u64::from(word >> 8), |tenant| tenant.to_string());
     Ok(if cx.gate.admits(tenant, op_at + 1)? { Row::Request(raw) } else { Row::OtherDevice })
 }

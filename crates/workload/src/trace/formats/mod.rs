@@ -10,6 +10,7 @@ pub(super) mod csv;
 pub(super) mod fio;
 pub(super) mod ftrace;
 pub(super) mod libcachesim;
+pub(super) mod perfetto;
 pub(super) mod trace_io;
 pub(super) mod vscsi;
 
@@ -55,6 +56,10 @@ readpath_kit::named! {
         FtraceUfs = "ftrace-ufs",
         /// ftrace text with the events `block_rq_issue`, `block_rq_complete` and `block_bio_queue`.
         FtraceBlock = "ftrace-block",
+        /// Trace of Perfetto with the ftrace event `ufshcd_command`.
+        PerfettoUfs = "perfetto-ufs",
+        /// Trace of Perfetto with the ftrace events `block_rq_issue`, `block_rq_complete` and `block_bio_queue`.
+        PerfettoBlock = "perfetto-block",
         /// UPIUs as the simulator's own tracing of requests writes them: JSON with one event per line.
         TraceIo = "trace-io",
         /// Any table of which [`columns::Columns`] says what stands where; with the header of [`super::CsvWriter`],
@@ -79,8 +84,15 @@ impl Format {
         match self {
             Format::FtraceUfs => Some(Format::FtraceBlock),
             Format::FtraceBlock => Some(Format::FtraceUfs),
+            Format::PerfettoUfs => Some(Format::PerfettoBlock),
+            Format::PerfettoBlock => Some(Format::PerfettoUfs),
             _ => None,
         }
+    }
+
+    /// Whether it is a trace of Perfetto.
+    pub fn is_perfetto(self) -> bool {
+        matches!(self, Format::PerfettoUfs | Format::PerfettoBlock)
     }
 
     /// What a row looks like, for messages.
@@ -103,6 +115,8 @@ impl Format {
             Format::FtraceBlock => {
                 "TASK-PID [CPU] FLAGS TIME: block_rq_issue: MAJOR,MINOR RWBS BYTES () SECTOR + SECTORS"
             }
+            Format::PerfettoUfs => "TracePacket { ftrace_events { event { ufshcd_command } } }",
+            Format::PerfettoBlock => "TracePacket { ftrace_events { event { block_rq_issue } } }",
             Format::TraceIo => {
                 "{\"name\":\"COMMAND UPIU\",\"cat\":\"upiu\",\"ts\":TIME,\"args\":{\"request\":N,\"upiu\":\"HEX\"}},"
             }
@@ -365,18 +379,27 @@ impl Gate {
             Gate::Merge => Ok(true),
         }
     }
+
+    /// Whether what happens to the device `name` can concern requests that were admitted.
+    #[inline]
+    pub(super) fn concerns(&self, name: &[u8]) -> bool {
+        match self {
+            Gate::Single(Some(one)) | Gate::Named(one) => one == name,
+            Gate::Single(None) | Gate::Merge => true,
+        }
+    }
 }
 
 /// The name of a device that the format has as a number, nearly always that of the record before.
 #[derive(Default)]
 pub(super) struct DeviceName {
-    number: Option<u32>,
+    number: Option<u64>,
     text: Vec<u8>,
 }
 
 impl DeviceName {
     #[inline]
-    pub(super) fn of(&mut self, number: u32, name: impl FnOnce(u32) -> String) -> &[u8] {
+    pub(super) fn of(&mut self, number: u64, name: impl FnOnce(u64) -> String) -> &[u8] {
         if self.number != Some(number) {
             self.number = Some(number);
             self.text = name(number).into_bytes();
