@@ -398,7 +398,7 @@ fn bench_prints_what_was_asked_for() {
     let document = room.json(&[&args[..], &["--json"]].concat());
     assert_eq!(document["rows"][0]["metric"], "simulated_ios_per_cpu_second");
     let parsed = room.good(&["bench", "parse-", "--ios", "500", "--repeat", "2"]);
-    assert_eq!(parsed.lines().count(), 12, "{parsed}");
+    assert_eq!(parsed.lines().count(), 14, "{parsed}");
     assert!(parsed.lines().all(|l| l.starts_with("parse-") && l.contains(" MB/s ")), "{parsed}");
     let help = room.good(&["bench", "--help"]);
     for name in
