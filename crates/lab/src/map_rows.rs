@@ -8,6 +8,7 @@ use readpath_device::DeviceStats;
 use readpath_results::Metric;
 use readpath_results::metric;
 use readpath_run::PhaseOutput;
+use readpath_stack::given_host_memory;
 
 /// Whether any of the runs has its map elsewhere than in flash, SRAM and the memory of HPB: then all of them say where
 /// it is.
@@ -17,7 +18,7 @@ pub(crate) fn matter(runs: &[CaseRun]) -> bool {
 
 /// Bytes of host memory that belong to the device from the start.
 pub(crate) fn static_host_bytes(preset: &DevicePreset) -> u64 {
-    preset.device.host_map().map_or(0, |host| host.bytes)
+    given_host_memory(&preset.device, &preset.host)
 }
 
 /// Flash reads for the map, whatever needed them.

@@ -4,10 +4,10 @@
 
 use readpath_device::{DeviceConfig, HostMap, Layout, LineCheck, MapMemory, Protocol, SramTable, Without};
 use readpath_flash::{DieSched, Exact, Lean, Queued};
-use readpath_host::{BlockOp, BlockRequest};
+use readpath_host::{BlockOp, BlockRequest, HostConfig, HostMemoryLimit};
 use readpath_kit::{Ns, Prng};
 use readpath_run::Runner;
-use readpath_stack::{NoData, Tags, Typed};
+use readpath_stack::{NoData, Stack, Tags, Typed, given_host_memory};
 use readpath_testkit::{Checked, DELAYS, device, filled, give_room, job, latency, one, run, settle, step};
 use readpath_workload::Stream;
 
@@ -17,6 +17,9 @@ const BLOCKS: u32 = 8 * 1024;
 const HOST: HostMap = HostMap {
     protocol: Protocol::Hmb,
     bytes: 8 * 4096,
+    minimum: 0,
+    least_chunk: 0,
+    most_chunks: 0,
     line_bytes: 64,
     outstanding: 8,
     firmware: Ns(401),
@@ -232,6 +235,106 @@ fn nothing_of_host_memory_outlives_a_reset_or_a_loss_of_power() {
 }
 
 /// Reads of 4 KiB, all of them fetched: with one fetch unanswered at a time, that is what limits them.
+/// Reads one block of each of the pages `from` to `to`; returns pages found in host memory, and read from flash.
+fn look<S: DieSched>(stack: &mut Checked<S>, now: &mut Ns, pages: std::ops::Range<u32>) -> (u64, u64) {
+    let before = *stack.device.stats();
+    for page in pages {
+        one(stack, now, BlockOp::Read, page * 1024 + 1000, 1);
+    }
+    let after = stack.device.stats();
+    (after.host_map_hits - before.host_map_hits, after.map_loads - before.map_loads)
+}
+
+#[test]
+fn a_host_that_sleeps_takes_its_memory_and_returns_it_as_it_was() {
+    for protocol in [Protocol::Hmb, Protocol::Ume] {
+        let mut c = with(Some(MapMemory::Host(HostMap { protocol, ..HOST })));
+        c.ftl.map_changes = 16 * c.geometry.slices_per_unit();
+        let (mut stack, mut now) = in_order::<Lean>(&c);
+        let s = &mut stack;
+        assert_eq!(look(s, &mut now, 0..8), (0, 8));
+        assert_eq!(look(s, &mut now, 0..7), (7, 0));
+        s.suspend();
+        let written = s.device.stats().host_map_bytes_written;
+        assert_eq!(look(s, &mut now, 0..7), (0, 7), "nothing of it can be reached");
+        // A page that says something new while its copy is out of reach.
+        let mut block = 3 * 1024;
+        while s.device.stats().map_writes == 0 {
+            one(s, &mut now, BlockOp::Write, block, 4);
+            one(s, &mut now, BlockOp::Flush, 0, 0);
+            block += 4;
+        }
+        assert_eq!(s.device.stats().host_map_bytes_written, written, "nothing is written to it");
+        s.resume(now);
+        // One of them is in SRAM.
+        let before = look(s, &mut now, 0..3);
+        let behind = look(s, &mut now, 4..7);
+        assert!(before.0 + behind.0 >= 5 && before.1 + behind.1 == 0, "{before:?}, {behind:?}");
+        assert_eq!(look(s, &mut now, 3..4), (0, 1), "that copy was forgotten");
+        assert_eq!(s.payload.wrong, 0);
+    }
+}
+
+#[test]
+fn what_sleeps_in_the_middle_of_traffic_reads_right() {
+    let mut c = with(Some(MapMemory::Host(HOST)));
+    c.ftl.map_changes = 16 * c.geometry.slices_per_unit();
+    let (mut stack, mut now) = in_order::<Lean>(&c);
+    let mut rng = Prng::new(11);
+    let mut under_way = 0;
+    for i in 0..30_000u32 {
+        let op = if rng.below(10) < 4 { BlockOp::Write } else { BlockOp::Read };
+        let block = rng.below(u64::from(BLOCKS) - 8) as u32;
+        stack.submit(now, &BlockRequest { cookie: i, lun: 0, op, block, blocks: 1 + rng.below(6) as u32 });
+        under_way += 1;
+        while under_way >= 16 {
+            step(&mut stack, &mut now);
+            while stack.poll_done().is_some() {
+                under_way -= 1;
+            }
+        }
+        match i % 1_000 {
+            300 => stack.suspend(),
+            700 => stack.resume(now),
+            _ => {}
+        }
+    }
+    settle(&mut stack, &mut now);
+    let stats = stack.device.stats();
+    assert!(stats.host_map_hits > 1_000 && stats.host_map_updates > 100, "{stats:?}");
+    assert_eq!((stack.payload.wrong, stack.device.ops_in_use()), (0, 0));
+}
+
+#[test]
+fn a_device_uses_no_more_than_the_host_gives() {
+    let host = HostMap { bytes: 8 * 4096, most_chunks: 2, ..HOST };
+    let c = with(Some(MapMemory::Host(host)));
+    for (limit, largest_chunk, pages) in
+        [(1 << 30, 4 << 20, 8), (4 * 4096, 4 << 20, 4), (1 << 30, 8192, 4), (0, 8192, 0)]
+    {
+        let host = HostConfig { host_memory: HostMemoryLimit { bytes: limit, largest_chunk }, ..HostConfig::LINUX };
+        assert_eq!(given_host_memory(&c, &host), pages * 4096);
+        let mut stack = Stack::<Lean, NoData, (), Typed>::new(&c, host, DELAYS, NoData, (), Typed).expect("a stack");
+        assert_eq!(stack.device.host_map_bytes(), pages * 4096);
+        stack.precondition(0, 0, BLOCKS, Layout::Sequential, 1).expect("room");
+        let mut now = stack.start(Ns::ZERO).expect("a device");
+        for round in 0..2 {
+            for page in 0..8 {
+                one(&mut stack, &mut now, BlockOp::Read, page * 1024 + round, 1);
+            }
+        }
+        // All pages in turn: what does not hold all of them holds nothing of use.
+        let hits = stack.device.stats().host_map_hits;
+        assert_eq!(hits, if pages == 8 { 7 } else { 0 }, "{pages} pages");
+        let held = (0..8).filter(|page| {
+            let before = stack.device.stats().host_map_hits;
+            one(&mut stack, &mut now, BlockOp::Read, (7 - page) * 1024 + 99, 1);
+            stack.device.stats().host_map_hits > before
+        });
+        assert!(held.count() as u64 <= pages);
+    }
+}
+
 #[test]
 fn fetches_wait_for_each_other_when_they_may_not_be_unanswered() {
     let per_read = |outstanding: u8, access: Ns| {

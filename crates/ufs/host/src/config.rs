@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What can be chosen about the host driver. Which choices go together is not known here.
 
+use crate::host_memory::HostMemoryLimit;
 use crate::params::HpbParams;
 use crate::policy::ManagedPolicy;
 use readpath_proto::groups::GroupUpdate;
@@ -89,9 +90,17 @@ pub struct HostConfig {
     pub hpb: Option<HpbOptions>,
     /// Whether WriteBooster is switched on if the device has it.
     pub write_booster: bool,
+    /// Memory for a device that asks for some of the host's.
+    pub host_memory: HostMemoryLimit,
 }
 
 impl HostConfig {
     /// Linux's limits, 32 slots and 128 segments of a page each (up to 1 MiB if pages lie in a row), and WriteBooster.
-    pub const LINUX: HostConfig = HostConfig { slots: 32, max_transfer_blocks: 128, hpb: None, write_booster: true };
+    pub const LINUX: HostConfig = HostConfig {
+        slots: 32,
+        max_transfer_blocks: 128,
+        hpb: None,
+        write_booster: true,
+        host_memory: HostMemoryLimit::LINUX,
+    };
 }

@@ -7,12 +7,14 @@
 
 #![warn(unreachable_pub)]
 
+mod host_memory;
 mod payload;
 mod stack;
 mod tags;
 mod watched;
 mod wire;
 
+pub use host_memory::{given_host_memory, host_memory_ask};
 pub use payload::{BlockData, NoData, Payload};
 pub use stack::{Stack, StackError};
 pub use tags::{ReadCheck, Tags};

@@ -2,6 +2,7 @@
 //! Host and device wired together: requests go down, replies come back, timers of the host are kept. It decides
 //! nothing.
 
+use crate::host_memory::given_host_memory;
 use crate::payload::Payload;
 use crate::watched::Watched;
 use crate::wire::{Wire, WireError};
@@ -61,7 +62,9 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
             bases.push(next);
             next += lu.blocks;
         }
-        let device = UfsDevice::new(device, delays, probe)?;
+        let given = given_host_memory(device, &host);
+        let mut device = UfsDevice::new(device, delays, probe)?;
+        device.give_host_memory(given);
         payload.attach(device.array_slices(), device.buffer_slots(), next);
         Ok(Stack { host: Driver::new(host), device, payload, wire, bases, wire_error: None })
     }
@@ -184,13 +187,16 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         self.exchange(now);
     }
 
-    /// The host is about to sleep, as far as HPB is concerned: see [`Driver::suspend`].
+    /// The host is about to sleep, as far as HPB is concerned: see [`Driver::suspend`]. Memory of its own that the
+    /// device uses it takes away, as Linux does (`nvme_suspend`).
     pub fn suspend(&mut self) {
         self.host.suspend();
+        self.device.take_host_memory();
     }
 
-    /// The host is awake again.
+    /// The host is awake again, and returns its memory as it was (`nvme_resume`).
     pub fn resume(&mut self, now: Ns) {
+        self.device.return_host_memory();
         self.host.resume(now);
         self.exchange(now);
     }

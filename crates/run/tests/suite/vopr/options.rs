@@ -138,7 +138,7 @@ impl Options {
             slots: one_of(rng, &[2, 3, 8, 32, 64]),
             max_transfer_blocks: one_of(rng, &[1, 7, 32, 128]),
             hpb: (rng.below(16) > 0).then_some(hpb),
-            write_booster: true,
+            ..HostConfig::LINUX
         };
         // From a stream of its own, so that the seeds still draw what they drew before.
         let hcm = &mut Prng::stream(seed, "control", 0);
@@ -285,6 +285,9 @@ fn any_map_memory(config: &DeviceConfig, rng: &mut Prng) -> MapMemory {
     MapMemory::Host(HostMap {
         protocol: one_of(rng, &[Protocol::Hmb, Protocol::Ume]),
         bytes: pages * u64::from(config.map_page_bytes) * if check.is_some() { 2 } else { 1 },
+        minimum: 0,
+        least_chunk: 0,
+        most_chunks: 0,
         line_bytes,
         outstanding: one_of(rng, &[1, 2, 8, 64]),
         firmware: Ns(rng.below(2_000)),

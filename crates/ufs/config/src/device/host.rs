@@ -3,10 +3,11 @@
 
 use super::preset::DevicePreset;
 use crate::error::Result;
-use crate::keys::{Key, Keys, blocks_of_kib, fields, flag, table, us_within, whole};
-use readpath_device::Delays;
-use readpath_host::HostConfig;
+use crate::keys::{Key, Keys, blocks_of_kib, fields, flag, keys, multiple, table, us_within, whole};
+use readpath_device::{Delays, HostMap, Protocol};
+use readpath_host::{HostConfig, HostMemoryLimit, NoHostMemory, grant};
 use readpath_kit::Ns;
+use readpath_stack::host_memory_ask;
 
 /// What the table `[host]` says.
 #[derive(Clone)]
@@ -15,8 +16,8 @@ pub(super) struct Host {
     pub config: HostConfig,
 }
 
-/// `[host]`; whether WriteBooster is used is written only where it matters.
-pub(super) fn read(k: &mut Keys<DevicePreset>, has_booster: bool) -> Result<Host> {
+/// `[host]`; whether WriteBooster is used, and what memory is given, is written only where it matters.
+pub(super) fn read(k: &mut Keys<DevicePreset>, has_booster: bool, asks_for_memory: bool) -> Result<Host> {
     let delay = || us_within(Ns::ZERO, Ns::from_secs(1000));
     let keys = |k: &mut Keys<Host>| {
         fields! { k:
@@ -31,9 +32,68 @@ pub(super) fn read(k: &mut Keys<DevicePreset>, has_booster: bool) -> Result<Host
             /// whether the host enables WriteBooster if the device has it
             write_booster of config: flag().or(true).quiet_if(!has_booster);
         }
-        let config = HostConfig { slots, max_transfer_blocks, hpb: None, write_booster };
+        let of_host = |host: &Host| Some(host.config.host_memory);
+        let host_memory =
+            k.group(true, None, of_host, |k| memory(k, asks_for_memory))?.unwrap_or(HostMemoryLimit::LINUX);
+        let config = HostConfig { slots, max_transfer_blocks, hpb: None, write_booster, host_memory };
         Ok(Host { delays: Delays { to_link, from_link }, config })
     };
     let host = Key::new("host", "delays and limits of the host").of("");
     k.key(host, table(keys), |preset| Host { delays: preset.delays, config: preset.host })
+}
+
+const MIB: u64 = 1 << 20;
+
+/// Written only where a device asks for memory.
+fn memory(k: &mut Keys<HostMemoryLimit>, asks: bool) -> Result<HostMemoryLimit> {
+    let usual = HostMemoryLimit::LINUX;
+    let mib = whole(0..=MIB).scaled(|mib| mib * MIB, |bytes| bytes / MIB, " (counted in bytes)");
+    let kib = multiple(8..=4096, 4).scaled(|kib| kib << 10, |bytes| bytes >> 10, " (counted in bytes)");
+    Ok(keys!(k => HostMemoryLimit {
+        /// with `map_memory.kind = "hmb"`: host memory that the device gets at most, 0 for none (Linux:
+        /// `nvme.max_host_mem_size_mb`)
+        bytes = "max_host_mem_mib": mib.or(usual.bytes).quiet_if(!asks);
+        /// with `map_memory.kind = "hmb"`: largest piece of memory that the host's allocator finds; less where memory
+        /// is in pieces
+        largest_chunk = "largest_chunk_kib": kib.or(usual.largest_chunk).quiet_if(!asks);
+    }))
+}
+
+/// Refuses a host that would give less than its device needs. Linux says so in its log and goes on; here it is taken
+/// for a mistake.
+pub(super) fn check_memory(k: &Keys<DevicePreset>, map: Option<&HostMap>, limit: &HostMemoryLimit) -> Result<()> {
+    let Some(map) = map.filter(|map| map.protocol == Protocol::Hmb) else { return Ok(()) };
+    let mib = |bytes: u64| bytes.div_ceil(MIB);
+    let (key, message) = match grant(&host_memory_ask(map), limit) {
+        Ok(_) | Err(NoHostMemory::NotWanted) => return Ok(()),
+        Err(NoHostMemory::LimitBelowMinimum { minimum, limit }) => (
+            "host.max_host_mem_mib",
+            format!(
+                "is {}, and the device needs {} KiB (map_memory.min_kib): the host would give nothing. Give at least \
+                 {}, or 0 for a device without host memory",
+                limit / MIB,
+                minimum >> 10,
+                mib(minimum)
+            ),
+        ),
+        Err(NoHostMemory::ChunksBelowMinimum { minimum, chunks, chunk }) => (
+            "map_memory.max_chunks",
+            format!(
+                "is {chunks}: so many pieces of {} KiB (host.largest_chunk_kib, at most 4096) are less than the {} KiB \
+                 that the device needs (map_memory.min_kib); take more pieces, larger ones or a smaller minimum",
+                chunk >> 10,
+                minimum >> 10
+            ),
+        ),
+        Err(NoHostMemory::ChunksTooSmall { least, largest }) => (
+            "map_memory.min_chunk_kib",
+            format!(
+                "is {}, and the largest piece that the host gives has {} KiB (host.largest_chunk_kib, at most 4096, \
+                 and at most the memory given): the device would get nothing",
+                least >> 10,
+                largest >> 10
+            ),
+        ),
+    };
+    k.refuse(true, key, message)
 }

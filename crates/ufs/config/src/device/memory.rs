@@ -77,16 +77,48 @@ pub(super) fn map_memory(k: &mut Keys<MapMemory>) -> Result<MapMemory> {
     })?;
     let why = "has no meaning for kind = \"dram\", which holds all of the map in the device";
     let host = k.group(protocol.is_some(), Some(why), of_host, host_map)?;
-    Ok(match host.zip(protocol) {
-        Some((host, protocol)) => MapMemory::Host(HostMap { protocol, access, ..host }),
-        None => MapMemory::Dram { access },
-    })
+    let why = "belongs to kind = \"hmb\", whose device and host agree on a size";
+    let of_hmb = |memory: &MapMemory| of_host(memory).filter(|host| host.protocol == Protocol::Hmb).map(Ask::of);
+    let ask = k.group(protocol == Some(Protocol::Hmb), Some(why), of_hmb, ask)?.unwrap_or_default();
+    let Some((host, protocol)) = host.zip(protocol) else { return Ok(MapMemory::Dram { access }) };
+    let Ask { minimum, least_chunk, most_chunks } = ask;
+    let too_much = "is above size_mib; a device cannot need more than it would like";
+    k.refuse(minimum > host.bytes, "min_kib", too_much)?;
+    Ok(MapMemory::Host(HostMap { protocol, access, minimum, least_chunk, most_chunks, ..host }))
+}
+
+/// What a device with `hmb` says of the memory that it asks for, beside its size.
+#[derive(Clone, Copy, Default)]
+struct Ask {
+    minimum: u64,
+    least_chunk: u64,
+    most_chunks: u32,
+}
+
+impl Ask {
+    fn of(host: HostMap) -> Ask {
+        Ask { minimum: host.minimum, least_chunk: host.least_chunk, most_chunks: host.most_chunks }
+    }
+}
+
+fn ask(k: &mut Keys<Ask>) -> Result<Ask> {
+    let kib =
+        |least: u64| multiple(least..=1 << 30, 4).scaled(|kib| kib << 10, |bytes| bytes >> 10, " (counted in bytes)");
+    Ok(keys!(k => Ask {
+        /// with `hmb`: below this the device takes none (HMMIN)
+        minimum = "min_kib": kib(0).or(0).quiet();
+        /// with `hmb`: smallest piece of host memory that the device takes, 0 for any (HMMINDS)
+        least_chunk = "min_chunk_kib": kib(0).or(0).quiet();
+        /// with `hmb`: pieces that the device takes at most, 0 for any number (HMMAXD)
+        most_chunks = "max_chunks": whole(0..=65535).or(0).quiet();
+    }))
 }
 
 /// With `hmb` and `ume`; kind and time of access are those of the table.
 fn host_map(k: &mut Keys<HostMap>) -> Result<HostMap> {
     fields! { k:
-        /// host memory, allocated from the start. A map page takes as much as in flash, plus its tags
+        /// host memory that the device asks for, allocated from the start; with `hmb` (HMPRE) the host may give less,
+        /// see `host.max_host_mem_mib`. A map page takes as much as in flash, plus its tags
         bytes = "size_mib": whole(1..=1 << 20).scaled(|mib| mib << 20, |bytes| bytes >> 20, " (counted in bytes)");
         /// bytes of entries fetched at once, at most `map_cache.page_bytes`; 4 bytes an entry
         line_bytes: power_of_two(16..=16384);
@@ -115,5 +147,19 @@ fn host_map(k: &mut Keys<HostMap>) -> Result<HostMap> {
         },
     )?;
     let (protocol, access) = (Protocol::Hmb, readpath_kit::Ns::ZERO);
-    Ok(HostMap { protocol, bytes, line_bytes, outstanding, firmware, request, access, response, check })
+    let Ask { minimum, least_chunk, most_chunks } = Ask::default();
+    Ok(HostMap {
+        protocol,
+        bytes,
+        minimum,
+        least_chunk,
+        most_chunks,
+        line_bytes,
+        outstanding,
+        firmware,
+        request,
+        access,
+        response,
+        check,
+    })
 }

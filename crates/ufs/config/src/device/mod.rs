@@ -22,7 +22,7 @@ use crate::keys::{
 use crate::overrides::Override;
 use crate::tree::{At, Node, Value, parse_document};
 use array::{firmware, flash, geometry, link, map_transfer, suspend};
-use readpath_device::{ConfigError, DeviceConfig};
+use readpath_device::{ConfigError, DeviceConfig, MapMemory, Protocol};
 use readpath_flash::{Scheduler, SuspendTiming};
 use serde::Serialize;
 
@@ -104,7 +104,13 @@ fn root(k: &mut Keys<DevicePreset>) -> Result<DevicePreset> {
     }
     let hpb = k.key(Key::new("hpb", "HPB"), table(hpb::hpb).optional(), hpb::of)?;
     let lus = units::read(k, hpb.is_some())?;
-    let host = host::read(k, write_booster.is_some())?;
+    let of_host = |memory: &Option<MapMemory>| match memory {
+        Some(MapMemory::Host(map)) => Some(*map),
+        _ => None,
+    };
+    let map = of_host(&map_memory);
+    let host = host::read(k, write_booster.is_some(), map.is_some_and(|map| map.protocol == Protocol::Hmb))?;
+    host::check_memory(k, map.as_ref(), &host.config.host_memory)?;
     let fitted = units::fitted(k)?;
     let (only_control, entry_key) = hpb.as_ref().map_or((None, [0; 2]), |hpb| (hpb.only_control, hpb.entry_key));
     let device = DeviceConfig {

@@ -5,6 +5,7 @@ use super::super::device::parse;
 use super::super::presets;
 use super::{from_json, points_at};
 use readpath_device::{HostMap, LineCheck, MapMemory, Protocol};
+use readpath_host::HostMemoryLimit;
 use readpath_kit::Ns;
 
 const HOST: &str = "[map_memory]
@@ -40,6 +41,9 @@ fn every_key_reaches_its_field_and_comes_back() {
     let host = HostMap {
         protocol: Protocol::Ume,
         bytes: 16 << 20,
+        minimum: 0,
+        least_chunk: 0,
+        most_chunks: 0,
         line_bytes: 128,
         outstanding: 8,
         firmware: Ns(1_000),
@@ -93,4 +97,51 @@ fn mistakes_name_line_and_key() {
         };
         points_at(&error, &text, part, key, says);
     }
+}
+
+const ASKS: &str = "min_kib = 4096\nmin_chunk_kib = 64\nmax_chunks = 8\n";
+
+fn hmb() -> String {
+    HOST.replace("ume", "hmb").replace("check = true\ncheck_us = 0.25\nseal_us = 0.08", "check = false") + ASKS
+}
+
+fn with_host(table: &str, keys: &str) -> String {
+    with_table(table).replace("[host]\n", &format!("[host]\n{keys}\n"))
+}
+
+#[test]
+fn what_a_device_asks_for_and_what_a_host_gives_come_back() {
+    let text = with_host(&hmb(), "max_host_mem_mib = 12\nlargest_chunk_kib = 1024");
+    let preset = parse(&text, "test.toml").unwrap();
+    let MapMemory::Host(host) = comes_back(&hmb()) else { panic!("host memory") };
+    assert_eq!((host.minimum, host.least_chunk, host.most_chunks), (4 << 20, 64 << 10, 8));
+    let echo = from_json(&serde_json::to_value(preset.echo()).unwrap());
+    assert_eq!(echo.host, preset.host);
+    assert_eq!(preset.host.host_memory, HostMemoryLimit { bytes: 12 << 20, largest_chunk: 1 << 20 });
+    assert_eq!(readpath_stack::given_host_memory(&preset.device, &preset.host), 8 << 20, "eight pieces");
+    // What nobody asks for is not spoken of.
+    let other = serde_json::to_value(parse(&with_table(DRAM), "test.toml").unwrap().echo()).unwrap();
+    assert!(other["host"].get("max_host_mem_mib").is_none(), "{other}");
+    assert!(serde_json::to_value(preset.echo()).unwrap()["host"].get("max_host_mem_mib").is_some());
+}
+
+#[test]
+fn a_host_that_gives_too_little_is_a_mistake() {
+    let nothing = parse(&with_host(&hmb(), "max_host_mem_mib = 0"), "test.toml").unwrap();
+    assert_eq!(readpath_stack::given_host_memory(&nothing.device, &nothing.host), 0, "but none is a wish");
+    for (keys, part, key, says) in [
+        ("max_host_mem_mib = 3", "max_host_mem_mib = 3", "host.max_host_mem_mib", "Give at least 4, or 0"),
+        ("largest_chunk_kib = 256", "max_chunks = 8", "map_memory.max_chunks", "so many pieces of 256 KiB"),
+        ("largest_chunk_kib = 32", "min_chunk_kib = 64", "map_memory.min_chunk_kib", "has 32 KiB"),
+        ("largest_chunk_kib = 10", "largest_chunk_kib = 10", "host.largest_chunk_kib", "a multiple of 4"),
+    ] {
+        let text = with_host(&hmb(), keys);
+        points_at(&parse(&text, "test.toml").unwrap_err(), &text, part, key, says);
+    }
+    let above = hmb().replace("min_kib = 4096", "min_kib = 40960");
+    let text = with_table(&above);
+    let error = parse(&text, "test.toml").unwrap_err();
+    points_at(&error, &text, "min_kib = 40960", "map_memory.min_kib", "above size_mib");
+    let text = with_table(&format!("{HOST}{ASKS}"));
+    points_at(&parse(&text, "test.toml").unwrap_err(), &text, "min_kib = 4096", "map_memory.min_kib", "kind = \"hmb\"");
 }

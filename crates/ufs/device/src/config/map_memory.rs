@@ -25,10 +25,15 @@ impl DeviceConfig {
         u64::from(self.host_lines(host)) * u64::from(host.stored_line_bytes())
     }
 
-    /// Map pages that host memory has room for; all of them at most.
+    /// Map pages that all the host memory which the device would like has room for; all of them at most.
     pub fn host_map_frames(&self) -> u32 {
+        self.host_map_frames_in(self.host_map().map_or(0, |host| host.bytes))
+    }
+
+    /// Map pages that so many bytes of host memory have room for; all of them at most.
+    pub(crate) fn host_map_frames_in(&self, bytes: u64) -> u32 {
         self.host_map().map_or(0, |host| {
-            let frames = host.bytes / self.host_page_bytes(host).max(1);
+            let frames = bytes / self.host_page_bytes(host).max(1);
             frames.min(u64::from(self.map_pages())) as u32
         })
     }
@@ -80,6 +85,10 @@ impl DeviceConfig {
         }
         if !(1..=64).contains(&host.outstanding) {
             return bad("map_memory.outstanding", format!("is {}; it must be 1 to 64", host.outstanding));
+        }
+        if host.minimum > host.bytes {
+            let message = format!("is {}, above the {} that the device would like", host.minimum, host.bytes);
+            return bad("map_memory.minimum", message);
         }
         let page = self.host_page_bytes(host);
         if host.bytes < page || host.bytes > 1 << 40 {

@@ -287,7 +287,24 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// Bytes of host memory that are the device's own.
     pub fn host_map_bytes(&self) -> u64 {
-        self.config.host_map().map_or(0, |host| host.bytes)
+        self.host_map.given()
+    }
+
+    /// The host gives so many bytes of its memory, before it sends anything else: at most as many as the device would
+    /// like, which it has if nobody says otherwise. NVMe: Set Features, Host Memory Buffer, without Memory Return.
+    pub fn give_host_memory(&mut self, bytes: u64) {
+        self.host_map.give(&self.config, bytes);
+    }
+
+    /// The host takes its memory away until it returns it. Answers on their way are still taken; whatever waits for its
+    /// turn looks into flash. NVMe: Set Features with Enable Host Memory cleared, as Linux does before it suspends.
+    pub fn take_host_memory(&mut self) {
+        self.host_map.take_away();
+    }
+
+    /// The host returns its memory with what was in it. NVMe: Memory Return (MR).
+    pub fn return_host_memory(&mut self) {
+        self.host_map.give_back();
     }
 
     /// Somebody on the host changes the copies of map pages that the device keeps there: `change` is given a logical

@@ -37,8 +37,14 @@ pub enum Protocol {
 pub struct HostMap {
     /// Kind of exchange.
     pub protocol: Protocol,
-    /// Bytes, all allocated at the start.
+    /// Bytes that the device would like to have; the host allocates all that it gives at the start. NVMe: HMPRE.
     pub bytes: u64,
+    /// Bytes below which it takes none. NVMe: HMMIN.
+    pub minimum: u64,
+    /// Bytes of the smallest piece that it takes; 0 for any. NVMe: HMMINDS.
+    pub least_chunk: u64,
+    /// Pieces that it takes at most; 0 for any number. NVMe: HMMAXD.
+    pub most_chunks: u32,
     /// Bytes of entries that are fetched at once, at least: a power of two, 16 to a map page.
     pub line_bytes: u32,
     /// Requests that may be unanswered at once; more wait in order.

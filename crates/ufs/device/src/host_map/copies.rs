@@ -46,9 +46,8 @@ impl Copies {
     /// Bytes of SRAM for each map page: its frame.
     pub(crate) const PAGE_SRAM_BYTES: u64 = 2;
 
-    /// Host memory without copies; with contents if they are looked at.
-    pub(crate) fn new(config: &DeviceConfig, looks_at_contents: bool) -> Self {
-        let frames = config.host_map_frames();
+    /// Host memory of so many frames, without copies; with contents if they are looked at.
+    pub(crate) fn new(config: &DeviceConfig, frames: u32, looks_at_contents: bool) -> Self {
         let pages = if frames > 0 { config.map_pages() } else { 0 };
         let contents = |host: &HostMap| {
             let page_entries = config.map_page_entries();

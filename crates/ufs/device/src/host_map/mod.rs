@@ -5,6 +5,9 @@
 //! A copy that is in the index says what the map page in flash says. What changed since is in the table of changes,
 //! which is looked at first. When a page is written back its changes leave that table, so its copy is written anew at
 //! that moment, and what is on its way from the old one is fetched again. This part knows neither the link nor the map.
+//!
+//! The host may take its memory away for a while and return it as it was. Meanwhile nothing is fetched or written, and
+//! the copy of a page that is written back is forgotten.
 
 pub(crate) mod config;
 mod copies;
@@ -21,6 +24,11 @@ use exchange::Exchange;
 use readpath_flash::Ppn;
 use readpath_kit::Ns;
 
+/// An entry of NVMe's list of descriptors: an address, a size, and what is reserved.
+const DESCRIPTOR_BYTES: u64 = 16;
+/// Pieces that Linux gives if it can.
+const USUAL_CHUNK: u64 = 4 << 20;
+
 /// See the module.
 pub(crate) struct HostMemory {
     host: Option<HostMap>,
@@ -29,6 +37,10 @@ pub(crate) struct HostMemory {
     without_renewal: bool,
     lines: u32,
     page_bytes: u64,
+    /// Bytes that the host gives.
+    given: u64,
+    /// The host has taken its memory away, and will return it.
+    taken: bool,
     copies: Copies,
     exchange: Exchange,
 }
@@ -42,7 +54,9 @@ impl HostMemory {
             without_renewal: config.ftl.without.renewed_copies,
             lines: config.host_map().map_or(0, |host| config.host_lines(host)),
             page_bytes: config.host_map().map_or(0, |host| config.host_page_bytes(host)),
-            copies: Copies::new(config, looks_at_contents),
+            given: config.host_map().map_or(0, |host| host.bytes),
+            taken: false,
+            copies: Copies::new(config, config.host_map_frames(), looks_at_contents),
             exchange: Exchange::new(),
         }
     }
@@ -53,27 +67,56 @@ impl HostMemory {
         self.host
     }
 
+    /// Bytes that the host gives.
+    pub(crate) fn given(&self) -> u64 {
+        self.given
+    }
+
+    /// The host gives so many bytes, at most those that the device would like, with nothing in them.
+    pub(crate) fn give(&mut self, config: &DeviceConfig, bytes: u64) {
+        self.given = bytes.min(self.host.map_or(0, |host| host.bytes));
+        self.taken = false;
+        self.copies = Copies::new(config, config.host_map_frames_in(self.given), self.looks_at_contents);
+    }
+
+    /// The host takes its memory away for a while.
+    pub(crate) fn take_away(&mut self) {
+        self.taken = true;
+    }
+
+    /// The host returns its memory as it was.
+    pub(crate) fn give_back(&mut self) {
+        self.taken = false;
+    }
+
     /// Whether map pages are copied there.
     #[inline(always)]
     pub(crate) fn is_there(&self) -> bool {
-        self.copies.frames() > 0
+        self.copies.frames() > 0 && !self.taken
     }
 
     /// Whether `page` is held; if it is, it becomes the most recently used.
     #[inline(always)]
     pub(crate) fn touch(&mut self, page: MapPage) -> bool {
-        self.copies.touch(page)
+        self.copies.touch(page) && !self.taken
     }
 
-    /// The copy of `page`.
+    /// The copy of `page`, if it can be reached.
     pub(crate) fn held(&self, page: MapPage) -> Option<Held> {
-        self.copies.held(page)
+        self.copies.held(page).filter(|_| !self.taken)
     }
 
-    /// Whether the copy of `page` has to be written anew now that the page says something else.
+    /// A page says something else than its copy: whether the copy has to be written anew. One that cannot be reached is
+    /// forgotten instead.
     #[inline]
-    pub(crate) fn wants_renewal(&self, page: MapPage) -> bool {
-        self.copies.held(page).is_some() && !self.without_renewal
+    pub(crate) fn wants_renewal(&mut self, page: MapPage) -> bool {
+        if self.copies.held(page).is_none() || self.without_renewal {
+            return false;
+        }
+        if self.taken {
+            self.copies.drop_page(page);
+        }
+        !self.taken
     }
 
     /// Whether the copy that `held` names is still there.
@@ -165,7 +208,7 @@ impl HostMemory {
 
     /// The power is gone.
     pub(crate) fn lose_power(&mut self, config: &DeviceConfig) {
-        self.copies = Copies::new(config, self.looks_at_contents);
+        self.copies = Copies::new(config, config.host_map_frames_in(self.given), self.looks_at_contents);
         self.exchange = Exchange::new();
     }
 
@@ -175,16 +218,24 @@ impl HostMemory {
     }
 
     /// SRAM of the modelled device, by table: what it is and its bytes. A fetch is of as many blocks as a request may
-    /// have operations.
-    pub(crate) fn sram(&self, map_pages: u32, fetched_blocks: u32) -> Vec<(SramTable, u64)> {
+    /// have operations. There is room for all that the device would like, whatever the host gives.
+    pub(crate) fn sram(&self, config: &DeviceConfig, fetched_blocks: u32) -> Vec<(SramTable, u64)> {
         let Some(host) = self.host else { return Vec::new() };
+        let map_pages = config.map_pages();
         let pages = u64::from(map_pages) * Copies::PAGE_SRAM_BYTES;
         // The entries of a fetch lie in two lines at most, unless lines are short.
         let entries = u64::from(fetched_blocks * MAP_ENTRY_BYTES);
         let lines = entries.div_ceil(u64::from(host.line_bytes)) + 1;
         let fetch = lines * u64::from(host.stored_line_bytes());
+        // Where the pieces of host memory are: the list of descriptors.
+        let pieces = match (host.protocol, host.most_chunks) {
+            (Protocol::Ume, _) => 0,
+            (Protocol::Hmb, 0) => host.bytes.div_ceil(USUAL_CHUNK),
+            (Protocol::Hmb, most) => u64::from(most),
+        };
+        let frames = u64::from(config.host_map_frames()) * Copies::FRAME_SRAM_BYTES;
         vec![
-            (SramTable::HostMapIndex, u64::from(self.copies.frames()) * Copies::FRAME_SRAM_BYTES + pages),
+            (SramTable::HostMapIndex, frames + pages + pieces * DESCRIPTOR_BYTES),
             (SramTable::HostMapFetches, u64::from(host.outstanding) * fetch),
         ]
     }
