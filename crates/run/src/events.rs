@@ -115,6 +115,7 @@ impl<'a> Schedule<'a> {
         match event.kind {
             EventKind::Suspend => stack.suspend(),
             EventKind::Resume => stack.resume(now),
+            EventKind::Mark => {}
             EventKind::HardwareReset => stack.reset(now),
             EventKind::PowerCycle { off } => {
                 after = now + off;

@@ -35,6 +35,8 @@ pub fn presets() -> &'static [Builtin] {
         builtin!("presets", "ufs21-64g"),
         builtin!("presets", "ufs31-256g"),
         builtin!("presets", "ufs40-512g"),
+        builtin!("presets", "nvme-dramless-512g"),
+        builtin!("presets", "nvme-dramless-1t"),
         builtin!("presets", "mqsim-64g"),
     ]
 }
@@ -51,6 +53,7 @@ pub fn experiments() -> &'static [Builtin] {
         builtin!("experiments", "verification"),
         builtin!("experiments", "rivals"),
         builtin!("experiments", "rivals_apps"),
+        builtin!("experiments", "hmb"),
     ]
 }
 

@@ -18,9 +18,10 @@ const OFF: Ns = Ns::from_ms(100);
 /// What happens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EventKind {
-    /// The host stops using HPB, as Linux does when it suspends the UFS device; requests go on without entries.
+    /// The host stops using HPB, as Linux does when it suspends the UFS device; requests go on without entries. Memory
+    /// of the host that the device uses is taken away.
     Suspend,
-    /// The host goes on with HPB and the maps that it had.
+    /// The host goes on with HPB and the maps that it had, and returns its memory.
     Resume,
     /// Controller and device are reset; what was in flight is sent again.
     HardwareReset,
@@ -34,6 +35,8 @@ pub enum EventKind {
         /// The limit, tables included.
         bytes: u64,
     },
+    /// Nothing; what is counted is counted anew from here.
+    Mark,
 }
 
 impl EventKind {
@@ -45,6 +48,7 @@ impl EventKind {
             EventKind::HardwareReset => "hardware-reset",
             EventKind::PowerCycle { .. } => "power-cycle",
             EventKind::Pressure { .. } => "pressure",
+            EventKind::Mark => "mark",
         }
     }
 }
@@ -76,12 +80,13 @@ impl Serialize for Event {
     }
 }
 
-const KINDS: [EventKind; 5] = [
+const KINDS: [EventKind; 6] = [
     EventKind::Suspend,
     EventKind::Resume,
     EventKind::HardwareReset,
     EventKind::PowerCycle { off: OFF },
     EventKind::Pressure { bytes: 0 },
+    EventKind::Mark,
 ];
 
 impl EventKind {
