@@ -15,6 +15,7 @@ mod experiment;
 mod failure;
 mod files;
 mod fit;
+mod hmb;
 mod image;
 mod inputs;
 mod live;

@@ -85,7 +85,7 @@ pub fn prepare(common: &Common, traces: Option<&Path>) -> Result<Prepared> {
     let mut cases = vec![builtin(blocks, plan.seed)?];
     let mut notes = Vec::new();
     if let Some(dir) = traces {
-        cases.extend(recorded(dir, blocks)?);
+        cases.extend(recorded(dir, blocks, true)?);
         let missing = folders().into_iter().filter(|name| !dir.join(name).exists());
         notes.extend(missing.map(|name| format!("--traces {}: has no folder {name}; left out.", dir.display())));
     }
@@ -168,19 +168,20 @@ fn builtin(blocks: u32, seed: u64) -> Result<ReplayCase> {
     Ok(ReplayCase::new(BUILTIN, Vec::new(), trace, blocks))
 }
 
-/// The traces of a folder, in order of their names.
-fn recorded(dir: &Path, blocks: u32) -> Result<Vec<ReplayCase>> {
+/// The traces of a folder, in order of their names. With `fold` addresses beyond the device are folded onto it;
+/// otherwise they are errors.
+pub fn recorded(dir: &Path, blocks: u32, fold: bool) -> Result<Vec<ReplayCase>> {
     let (mut cases, [pairs, singles]) = (Vec::new(), folders());
     for exec in files_in(&dir.join(pairs))? {
         let name = exec.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let Some((app, rest)) = name.split_once("_exec.") else { continue };
         let before = exec.with_file_name(format!("{app}_precond.{rest}"));
         let precondition = if before.exists() { vec![before] } else { Vec::new() };
-        cases.extend(cases::cases(&how(), &precondition, &[exec], &[app.to_owned()], blocks, &Shared::default())?);
+        cases.extend(cases::cases(&how(fold), &precondition, &[exec], &[app.to_owned()], blocks, &Shared::default())?);
     }
     for file in files_in(&dir.join(singles))? {
         let names = cases::names(std::slice::from_ref(&file))?;
-        cases.extend(cases::cases(&how(), &[], &[file], &names, blocks, &Shared::default())?);
+        cases.extend(cases::cases(&how(fold), &[], &[file], &names, blocks, &Shared::default())?);
     }
     if cases.is_empty() {
         let dir = dir.display();
@@ -201,7 +202,8 @@ fn files_in(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-fn how() -> TraceHow {
+/// How recorded traces are read.
+pub fn how(fold: bool) -> TraceHow {
     let input = TraceInput {
         format: None,
         columns: None,
@@ -216,7 +218,7 @@ fn how() -> TraceHow {
         iodepth: None,
         speed: None,
         max_idle: None,
-        fold: true,
+        fold,
         spread_ties: false,
         shift_sectors: 0,
     }

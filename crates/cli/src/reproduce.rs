@@ -6,13 +6,16 @@ use crate::experiment::{self, Files};
 use crate::files::{NewFolder, check_writable, write_whole};
 use crate::inputs::read_text;
 use crate::stop::{self, Written};
-use crate::{policies, ubi, usage};
+use crate::{hmb, policies, ubi, usage};
 use anyhow::{Result, anyhow};
 use readpath_report::html;
 use std::io::{self, Write};
 use std::path::Path;
 
 pub fn main(args: &Reproduce) -> Result<()> {
+    if args.fold && args.name != hmb::NAME {
+        return Err(usage(anyhow!("--fold goes with reproduce hmb; policies and all fold without it")));
+    }
     if args.name == ALL {
         return reproduce_all(args);
     }
@@ -29,9 +32,14 @@ pub fn main(args: &Reproduce) -> Result<()> {
     if args.name == policies::NAME {
         return policies::reproduce(args);
     }
+    if args.name == hmb::NAME {
+        return hmb::reproduce(args);
+    }
     if args.traces.is_some() {
         let name = &args.name;
-        return Err(usage(anyhow!("--traces goes with reproduce policies and ubi; {name} runs on no recorded trace")));
+        return Err(usage(anyhow!(
+            "--traces goes with reproduce policies, hmb and ubi; {name} runs on no recorded trace"
+        )));
     }
     let others = [policies::NAME, ubi::EXPERIMENT, ALL];
     let experiment = readpath_config::experiment::load_beside(&others, &args.name, &read_text).map_err(usage)?;
@@ -58,7 +66,7 @@ fn reproduce_all(args: &Reproduce) -> Result<()> {
         return Err(usage(anyhow!("{option} belongs to one experiment; 'all' are several")));
     }
     // It takes minutes until the first of these is wanted; who named a bad one wants to know now.
-    let (recorded, ubi) = traces_of_all(common, args.traces.as_deref())?;
+    let (recorded, hmb, ubi) = traces_of_all(common, args.traces.as_deref())?;
     let experiments = readpath_config::experiments().iter().map(|builtin| {
         let experiment = readpath_config::experiment::load(builtin.name, &read_text).map_err(usage)?;
         experiment::plans(&experiment, common).map(|_| experiment)
@@ -69,11 +77,13 @@ fn reproduce_all(args: &Reproduce) -> Result<()> {
     let page = folder.join("report.html");
     check_writable(&page)?;
     let mut documents = Vec::new();
-    for experiment in experiments {
+    for experiment in experiments.into_iter().filter(|experiment| experiment.name != hmb::NAME) {
         let files = Files { folder: Some(folder.join(&experiment.name)), inputs: &[], to: None };
         documents.push(experiment::run_and_show(&experiment, common, files)?);
         writeln!(io::stdout())?;
     }
+    documents.push(hmb.write_and_show(common, &folder.join(hmb::NAME))?);
+    writeln!(io::stdout())?;
     documents.push(recorded.write_and_show(common, &folder.join(policies::NAME))?);
     writeln!(io::stdout())?;
     // All runs are over; replays of reads do not look whether they are to stop.
@@ -86,9 +96,9 @@ fn reproduce_all(args: &Reproduce) -> Result<()> {
     Ok(writeln!(io::stdout(), "All of them on one page: {}", page.display())?)
 }
 
-/// What `policies` and `ubi` run, with all traces read: those of the folders `mobile` and `block`, and `ubi`, as far as
-/// there are such.
-fn traces_of_all(common: &Common, dir: Option<&Path>) -> Result<(policies::Prepared, ubi::Prepared)> {
+/// What `policies`, `hmb` and `ubi` run, with all traces read: those of the folders `mobile` and `block`, and `ubi`, as
+/// far as there are such.
+fn traces_of_all(common: &Common, dir: Option<&Path>) -> Result<(policies::Prepared, hmb::Prepared, ubi::Prepared)> {
     const UBI: &str = ubi::EXPERIMENT;
     let has = |name: &str| dir.is_some_and(|dir| dir.join(name).is_dir());
     let traces = dir.filter(|_| policies::folders().into_iter().any(has));
@@ -98,6 +108,8 @@ fn traces_of_all(common: &Common, dir: Option<&Path>) -> Result<(policies::Prepa
         return Err(usage(anyhow!("--traces {dir}: there is none of {dir}/mobile, {dir}/block and {dir}/ubi")));
     }
     let mut recorded = policies::prepare(common, traces)?;
+    let mut hmb = hmb::prepare(common, traces, true)?;
+    hmb.notes.extend(traces.is_none().then(|| hmb::ONLY_SYNTHETIC.to_owned()));
     let mut ubi = ubi::prepare(streams.as_deref(), &OwnImages::default())?;
     match dir.map(Path::display) {
         None => recorded.notes.push(policies::ONLY_BUILT_IN.to_owned()),
@@ -112,7 +124,7 @@ fn traces_of_all(common: &Common, dir: Option<&Path>) -> Result<(policies::Prepa
             }
         }
     }
-    Ok((recorded, ubi))
+    Ok((recorded, hmb, ubi))
 }
 
 #[cfg(test)]
@@ -129,7 +141,7 @@ mod tests {
         let path = |name: &str| room.path().join(name);
         let notes = |dir: Option<&Path>| {
             let Command::Reproduce(args) = Cli::parse_from(["readpath", "reproduce", "all"]).command else { panic!() };
-            let (recorded, ubi) = traces_of_all(&args.common, dir).expect("traces");
+            let (recorded, _, ubi) = traces_of_all(&args.common, dir).expect("traces");
             let of = |notes: Vec<String>| notes.join(" ").replace(&room.path().display().to_string(), "DIR");
             (of(recorded.notes), of(ubi.notes))
         };

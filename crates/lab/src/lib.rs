@@ -13,6 +13,7 @@ pub mod document;
 pub mod experiment;
 mod fio_json;
 pub mod fit;
+pub mod hmb;
 mod little_gain;
 pub mod map_reuse;
 mod map_rows;

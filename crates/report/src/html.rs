@@ -94,7 +94,7 @@ impl Page {
         self.comparison(document);
         // Verdicts on claims are notes for programs, and findings for readers.
         let (claims, notes): (Vec<&Note>, Vec<&Note>) =
-            document.notes.iter().partition(|note| note.kind == NoteKind::Claim);
+            document.notes.iter().partition(|note| matches!(note.kind, NoteKind::Claim | NoteKind::Advice));
         self.findings(&pivot, comparison::has_any(document), &claims);
         self.figures(document)?;
         self.results(document, &pivot);

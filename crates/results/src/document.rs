@@ -113,6 +113,17 @@ impl Document {
         self.rows.iter().find(|r| *r.case == *case && r.variant == variant && r.metric.name() == metric.name())
     }
 
+    /// Takes the rows, charts, inputs and notes of another document, and counts its requests. The ids of its charts get
+    /// `prefix`, so that they differ from those that are there.
+    pub fn absorb(&mut self, other: Document, prefix: &str) {
+        self.read_from(&other.inputs);
+        other.notes.into_iter().for_each(|note| self.note(note));
+        self.rows.extend(other.rows);
+        let renamed = |chart: Chart| Chart { id: format!("{prefix}{}", chart.id), ..chart };
+        self.charts.extend(other.charts.into_iter().map(renamed));
+        self.simulated_ios += other.simulated_ios;
+    }
+
     /// Adds a note unless it is there already.
     pub fn note(&mut self, note: Note) {
         if !self.notes.contains(&note) {

@@ -14,6 +14,8 @@ pub enum NoteKind {
     Altered,
     /// What became of a claim of others.
     Claim,
+    /// What the results recommend.
+    Advice,
     /// What became of attacks.
     Attack,
     /// Anything else.
@@ -21,13 +23,14 @@ pub enum NoteKind {
 }
 
 impl NoteKind {
-    const ALL: [Self; 5] = [Self::Incomplete, Self::Altered, Self::Claim, Self::Attack, Self::Remark];
+    const ALL: [Self; 6] = [Self::Incomplete, Self::Altered, Self::Claim, Self::Advice, Self::Attack, Self::Remark];
 
     /// With what a note of this kind begins in a document.
     const fn word(self) -> &'static str {
         match self {
             Self::Incomplete => "INCOMPLETE: ",
             Self::Claim => "CLAIM ",
+            Self::Advice => "RECOMMENDED: ",
             Self::Attack => "ATTACK: ",
             Self::Altered | Self::Remark => "",
         }

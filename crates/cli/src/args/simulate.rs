@@ -10,12 +10,17 @@ use std::path::PathBuf;
 /// Arguments of `reproduce`.
 #[derive(Args, Debug)]
 pub struct Reproduce {
-    /// iozone, tiobench, appstart, mixed, chunk, memory, verification, rivals, rivals_apps, policies, ubi, or all
+    /// iozone, tiobench, appstart, mixed, chunk, memory, verification, rivals, rivals_apps, hmb, policies, ubi,
+    /// or all
     pub name: String,
-    /// Folder of recorded traces. policies reads mobile/X_exec.csv.gz (each after its X_precond.csv.gz) and block/*;
-    /// ubi reads recorded read streams; all takes a folder with mobile, block and ubi, or some of them
+    /// Folder of recorded traces. policies and hmb read mobile/X_exec.csv.gz (each after its X_precond.csv.gz) and
+    /// block/*, hmb also a single file; ubi reads recorded read streams; all takes a folder with mobile, block and
+    /// ubi, or some of them
     #[arg(long, value_name = "DIR")]
     pub traces: Option<PathBuf>,
+    /// hmb: addresses of traces beyond the device are folded onto it (policies always does so)
+    #[arg(long, requires = "traces")]
+    pub fold: bool,
     #[command(flatten)]
     pub own: OwnImages,
     #[command(flatten)]

@@ -11,6 +11,7 @@ mod documents;
 mod experiments;
 mod fio;
 mod fit;
+mod hmb;
 mod images;
 mod inputs;
 mod map_reuse;

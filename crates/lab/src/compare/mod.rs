@@ -20,6 +20,7 @@ use std::sync::atomic::Ordering;
 use thiserror::Error;
 
 pub use document::{CompareTexts, document};
+pub(crate) use statistics::t_95;
 
 /// Why a comparison gave no result.
 #[derive(Debug, Error)]

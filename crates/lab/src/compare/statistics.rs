@@ -34,7 +34,7 @@ pub(super) fn estimate(values: &[f64]) -> Estimate {
 
 /// How many standard errors a 95 % confidence interval reaches to each side: the 97.5 % quantile of Student's t with
 /// `freedom` degrees of freedom, at least 1.
-pub(super) fn t_95(freedom: u32) -> f64 {
+pub(crate) fn t_95(freedom: u32) -> f64 {
     // With one degree of freedom it is 12.706, and it falls from there.
     let (mut low, mut high) = (0.0, 13.0);
     loop {

@@ -8,6 +8,7 @@ use crate::document::{
     wear_metrics, write_metrics,
 };
 use crate::little_gain::{self, Seen};
+use crate::map_rows::static_host_bytes;
 use crate::spans;
 use crate::unused_hpb;
 use readpath_host::ManagedPolicy;
@@ -110,13 +111,14 @@ fn figures(variant: &ReplayVariant, phase: &ReplayPhase, run: &ReplayRun) -> Vec
         }
     }
     let device = &output.device;
-    list.extend(hit_ratios(device, false));
+    list.extend(hit_ratios(device, variant.preset.device.host_map().is_some()));
     list.push((metric::MAP_LOADS, (device.map_loads + device.buffer_map_loads) as f64));
     list.push((metric::HPB_READ_BUFFERS, device.read_buffers as f64));
     list.extend(verdict_metrics(device, &variant.preset));
     list.push((metric::READ_BUFFER_MAP_LOADS, device.buffer_map_loads as f64));
     list.extend(output.hpb.iter().flat_map(|hpb| hpb_counts(hpb, &variant.host)));
     let memory = output.memory.map_or(0, |m| m.peak_bytes + m.table_bytes);
+    let memory = memory + static_host_bytes(&variant.preset);
     list.push((metric::HOST_MEMORY, memory as f64));
     let map_sram: u64 = run.sram.iter().filter(|(table, _)| table.is_of_map()).map(|(_, bytes)| bytes).sum();
     list.push((metric::DEVICE_MAP_MEMORY, map_sram as f64));

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `readpath reproduce hmb`: how much host memory a DRAM-less SSD should get.
+
+use crate::common::{Room, figure, notes};
+use std::fmt::Write as _;
+
+const ONE_CASE: [&str; 6] = ["reproduce", "hmb", "--case", "4 GB, depth 32", "--out", "out"];
+
+/// Reads of single blocks all over so many GiB, a millisecond apart.
+fn trace(gib: u64, requests: u64) -> String {
+    let mut table = "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n".to_owned();
+    let mut state = 3u64;
+    for i in 0..requests {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let block = (state >> 20) % (gib << 18);
+        let _ = writeln!(table, "{},R,{},4096,,", i * 1_000_000, block * 4096);
+    }
+    table
+}
+
+#[test]
+fn the_least_memory_that_is_enough_is_recommended() {
+    let room = Room::new();
+    let doc = room.document(&[&ONE_CASE[..], &["--json"]].concat());
+    let of = |variant: &str, metric: &str| {
+        figure(&doc, &[("case", "4 GB, depth 32"), ("variant", variant), ("metric", metric)])
+            .unwrap_or_else(|| panic!("{variant}: {metric}"))
+    };
+    assert!(of("16 MiB", "read_iops") > 1.5 * of("no host memory", "read_iops"));
+    assert_eq!(of("8 pieces: 32 MiB", "host_memory"), f64::from(32 << 20));
+    assert_eq!(of("200 MiB", "host_memory"), f64::from(200 << 20));
+    let (saves, half) = (of("no host memory", "memory_would_save"), of("no host memory", "memory_would_save_error"));
+    // What is saved of the time of a request is what the rates say, since 32 are under way all the time.
+    let rates = 100.0 * (1.0 - of("no host memory", "read_iops") / of("200 MiB", "read_iops"));
+    assert!((saves - rates).abs() < 3.0 * half && half > 0.0 && half < 1.0, "{saves} ± {half}, {rates}");
+    let notes = notes(&doc);
+    assert!(notes.contains("RECOMMENDED: 4 GB, depth 32: 16 MiB; 200 MiB save less than 1 %"), "{notes}");
+    assert!(notes.contains("Without --traces"), "{notes}");
+    assert!(room.read("out/report.html").contains("RECOMMENDED"));
+}
+
+#[test]
+fn a_trace_gets_a_recommendation_of_its_own() {
+    let room = Room::with("t.csv", &trace(3, 4_000));
+    let args = ["reproduce", "hmb", "--traces", "t.csv", "--case", "t.csv", "--out", "out"];
+    let doc = room.document(&[&args[..], &["--json"]].concat());
+    let notes = notes(&doc);
+    assert!(notes.contains("RECOMMENDED: t.csv: 16 MiB; 200 MiB save less than 1 % more"), "{notes}");
+    let loads = |variant: &str| {
+        figure(&doc, &[("case", "t.csv"), ("variant", variant), ("metric", "map_loads")]).expect("map loads")
+    };
+    assert_eq!(loads("16 MiB"), 192.0, "each of 192 map pages is read once");
+    assert!(loads("no host memory") > 2_000.0);
+    assert_eq!(room.good(&args), room.good(&[&args[..], &["--threads", "1"]].concat()), "on any number of threads");
+}
+
+#[test]
+fn bad_input() {
+    let room = Room::with("t.csv", &trace(2_000, 100));
+    room.bad(
+        &[&ONE_CASE[..], &["--set", "map_memory.min_kib=32768"]].concat(),
+        &[
+            "host.max_host_mem_mib: is 16, and the device needs 32768 KiB (map_memory.min_kib)",
+            "Give at least 32, or 0",
+        ],
+    );
+    let args = ["reproduce", "hmb", "--traces", "t.csv", "--case", "t.csv", "--out", "out"];
+    room.bad(&args, &["t.csv:", "beyond the device of 1000204886016 bytes", "--fold"]);
+    room.bad(&["reproduce", "hmb", "--traces", "nothing.csv"], &["nothing.csv"]);
+    room.bad(&["reproduce", "iozone", "--fold", "--traces", "t.csv"], &["--fold goes with reproduce hmb"]);
+    room.bad(&["reproduce", "hmb", "--fold"], &["required arguments were not provided"]);
+    assert!(room.good(&[&args[..], &["--fold"]].concat()).contains("FOLDED"));
+}
