@@ -44,8 +44,10 @@ fn check(requests: &[Request]) {
         let f = info.footprint;
         assert!(f.blocks_only_read <= f.blocks_read_first && f.blocks_read_first <= f.blocks_read);
         assert_eq!(f.blocks, f.blocks_only_read + f.blocks_written);
-        for reuse in &info.reuse {
+        for (reuse, skew) in info.reuse.iter().zip(&info.skew) {
             assert_eq!(reuse.hits.last().copied().unwrap_or(0), reuse.accesses - reuse.pages);
+            assert_eq!((skew.accesses, skew.pages_read), (reuse.accesses, reuse.pages));
+            assert!(skew.hottest.is_sorted() && skew.hottest[2] <= skew.accesses && skew.pages >= skew.pages_read);
         }
         assert_eq!(info.timeline.slots.iter().map(|s| s.requests).sum::<u64>(), requests.len() as u64);
     }

@@ -8,7 +8,7 @@ use readpath_results::metric::{self, Figure};
 use readpath_results::{Chart, ChartKind, Document, Error, Metric, Note, Origin, SeriesStyle};
 use readpath_workload::IoKind;
 use readpath_workload::trace::Info;
-use readpath_workload::trace::info::{SIZE_CLASSES, class_limit};
+use readpath_workload::trace::info::{SIZE_CLASSES, Skew, class_limit};
 
 /// A span of address space in words.
 fn span_name(bytes: u64) -> String {
@@ -93,6 +93,15 @@ pub fn document(case: &str, info: &Info, notes: &[String]) -> Result<Document, E
         for k in 0..reuse.hits.len() {
             let ratio = reuse.hit_ratio(k).unwrap_or(0.0);
             add(metric::LRU_HITS.with([&span, &(1u64 << k).to_string()]), 100.0 * ratio)?;
+        }
+    }
+    for skew in &info.skew {
+        let span = span_name(skew.span_bytes);
+        if skew.pages > 0 {
+            add(metric::MAP_PAGES_OF_ALL.with([&span]), skew.pages as f64)?;
+        }
+        for (percent, share) in Skew::PERCENT.into_iter().zip(skew.shares().into_iter().flatten()) {
+            add(metric::HOTTEST.with([&span, &percent.to_string()]), 100.0 * share)?;
         }
     }
     for class in info.gaps.classes.iter().filter(|c| c.count > 0) {

@@ -5,6 +5,7 @@ use crate::units::bytes;
 use readpath_lab::trace_info::class_name;
 use readpath_workload::IoKind;
 use readpath_workload::trace::Info;
+use readpath_workload::trace::info::Skew;
 
 fn percent(part: u64, whole: u64) -> String {
     format!("{:.1} %", 100.0 * part as f64 / whole.max(1) as f64)
@@ -23,6 +24,7 @@ pub fn describe(name: &str, info: &Info, notes: &[String]) -> String {
     kinds(info, &mut lines);
     sizes(info, &mut lines);
     footprint(info, &mut lines);
+    skew(info, &mut lines);
     reuse(info, &mut lines);
     load(info, &mut lines);
     lines.push(String::new());
@@ -69,7 +71,7 @@ fn sizes(info: &Info, lines: &mut Vec<String>) {
 fn footprint(info: &Info, lines: &mut Vec<String>) {
     let f = &info.footprint;
     let (all, end) = (bytes(f.bytes()), bytes(f.highest));
-    lines.push(format!("\nfootprint   {all} ({} blocks of 4 KiB), addresses up to {end}", f.blocks));
+    lines.push(format!("\nworking set {all} ({} blocks of 4 KiB), addresses up to {end}", f.blocks));
     lines.push(format!("            {} blocks read, {} written", f.blocks_read, f.blocks_written));
     lines.push(format!(
         "            {} read before they are written: they were there when the trace began",
@@ -81,13 +83,25 @@ fn footprint(info: &Info, lines: &mut Vec<String>) {
     }
 }
 
+/// How many map pages, and how unevenly they are read.
+fn skew(info: &Info, lines: &mut Vec<String>) {
+    for skew in info.skew.iter().filter(|skew| skew.pages > 0) {
+        let (span, touched, read) = (bytes(skew.span_bytes), skew.pages, skew.pages_read);
+        let mut line = format!("map pages   of {span}: {touched} touched, {read} read");
+        if let Some(shares) = skew.shares() {
+            let list = Skew::PERCENT.into_iter().zip(shares);
+            let list: Vec<String> = list.map(|(n, share)| format!("{n} %: {:.1} %", 100.0 * share)).collect();
+            line += &format!("; reads of the hottest {}", list.join(", "));
+        }
+        lines.push(line);
+    }
+}
+
 fn reuse(info: &Info, lines: &mut Vec<String>) {
     for reuse in info.reuse.iter().filter(|r| r.accesses > 0) {
         let span = bytes(reuse.span_bytes);
-        lines.push(format!(
-            "map pages   of {span}: {} read; hits of a least-recently-used cache of so many pages:",
-            reuse.pages
-        ));
+        lines
+            .push(format!("reuse       of map pages of {span}: hits of a least-recently-used cache of so many pages:"));
         let hit = |k| format!("{}: {:.1} %", 1u64 << k, 100.0 * reuse.hit_ratio(k).unwrap_or(0.0));
         let hits: Vec<String> = (0..reuse.hits.len()).map(hit).collect();
         lines.extend(hits.chunks(6).map(|row| format!("            {}", row.join("   "))));

@@ -352,7 +352,7 @@ fn lenient_reading_counts_what_it_skips() {
     assert!(notes(&doc).contains(says), "{}", notes(&doc));
     let says = "2 requests of the trace lie beyond it; take a device of at least 13194139537408 bytes (12288.0 GiB, \
                 3221225473 blocks)";
-    let way = "the largest preset is ufs40-512g with 512.0 GiB";
+    let way = "the largest preset is nvme-dramless-1t with 931.5 GiB";
     room.bad(&["replay", "far.csv"], &["far.csv:3: ", says, way, "--fold to fold them"]);
 }
 
@@ -377,15 +377,22 @@ fn what_a_trace_is_like() {
         ("block_reads_again", 25.0),
         ("map_pages_16mib", 1.0),
         ("map_page_accesses_16mib", 3.0),
+        ("map_pages_touched_16mib", 1.0),
+        ("hottest_4mib_1_percent", 100.0),
         ("queue_depth_most", 2.0),
         ("pauses_from_1_ms", 1.0),
     ] {
         assert_eq!(value(&doc, "t.csv", "", metric), expected, "{metric}");
     }
     let shown = room.good(&["trace", "info", "t.csv", "--out", "made"]);
-    for part in
-        ["requests    4 over 3.000 ms", "75.0 % of reads", "4 blocks of 4 KiB", "2 at most", "Note: t.csv: format csv"]
-    {
+    for part in [
+        "requests    4 over 3.000 ms",
+        "75.0 % of reads",
+        "4 blocks of 4 KiB",
+        "1 touched, 1 read; reads of the hottest 1 %: 100.0 %",
+        "2 at most",
+        "Note: t.csv: format csv",
+    ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     assert!(room.read("made/report.html").contains("Requests over time"));

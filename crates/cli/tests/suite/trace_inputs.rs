@@ -198,6 +198,42 @@ fn units_of_ftrace() {
     assert!(room.good(&["trace", "info", "units.txt", "--merge-devices"]).contains("requests    3 over"));
 }
 
+/// What other programs write, and what the options have to say where it does not.
+#[test]
+fn traces_of_other_programs() {
+    let room = Room::new();
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../workload/tests/data/formats");
+    for entry in std::fs::read_dir(folder).expect("the folder") {
+        let entry = entry.expect("an entry");
+        std::fs::copy(entry.path(), room.path(&entry.file_name().to_string_lossy())).expect("a copy");
+    }
+    let info = |rest: &[&str]| room.good(&[&["trace", "info"], rest].concat());
+    let refused = |rest: &[&str], says: &[&str]| room.bad(&[&["trace", "info"], rest].concat(), says);
+    refused(&["alibaba.csv"], &["not recognised", "; rows of format alibaba look like this one"]);
+    refused(&["alibaba.csv", "--format", "alibaba"], &["alibaba.csv:2: ", "--trace-device NAME", "--merge-devices"]);
+    let one = info(&["alibaba.csv", "--format", "alibaba", "--trace-device", "420"]);
+    assert!(one.contains("requests to other devices were left out"), "{one}");
+    refused(&["requests.v2.lcs.zst"], &["requests.v2.lcs.zst: lcs numbers objects", "(--object-bytes)"]);
+    let shown = info(&["requests.v2.lcs.zst", "--object-bytes", "512", "--merge-devices"]);
+    assert!(shown.contains("addresses are numbers of objects times 512 bytes") && !shown.contains("READS"), "{shown}");
+    let shown = info(&["requests.oracleGeneral.zst", "--format", "oracle-general", "--object-bytes", "512"]);
+    assert!(shown.contains("its accesses have no operation; all were taken for READS"), "{shown}");
+    refused(&["requests.v1.vscsi", "--object-bytes", "512"], &["go with oracle-general and lcs, not with vscsi"]);
+    room.bad(&["trace", "info", "x", "--object-bytes", "0"], &["invalid value '0' for '--object-bytes"]);
+    let folded = room.good(&["replay", "requests.v2.vscsi", "--fold", "--hpb", "off"]);
+    assert!(folded.contains("requests.v2.vscsi: format vscsi"), "{folded}");
+    let shown = info(&["zlib.pftrace"]);
+    let other = "52 requests of the other layer were left out (--format perfetto-block takes those instead)";
+    assert!(shown.contains("format perfetto-ufs") && shown.contains(other), "{shown}");
+    let options = ["--to", "csv", "--format", "perfetto-block", "--merge-devices"];
+    room.good(&[&["trace", "convert", "zstd.pftrace", "new.csv"], &options[..]].concat());
+    assert_eq!(room.read("new.csv").lines().count(), 53);
+    let whole = std::fs::read(room.path("plain.pftrace")).expect("a file");
+    std::fs::write(room.path("cut.pftrace"), &whole[..whole.len() - 1]).expect("a file");
+    let says = ["cut.pftrace: byte ", "the packet that begins here is cut off: 1 of its bytes are missing"];
+    refused(&["cut.pftrace"], &says);
+}
+
 /// A trace from behind a partition that is not aligned says so, and how that is put right.
 #[test]
 fn a_shift_is_suggested_and_taken() {

@@ -209,10 +209,14 @@ registry! {
         FOOTPRINT_BYTES "footprint_bytes" "bytes" "" Neither "`footprint_blocks` in bytes";
         ADDRESS_END "address_end" "bytes" "" Neither "the end of the highest address";
         BLOCK_READS_AGAIN "block_reads_again" "%" "" Neither "share of block reads whose block had been read before";
+        MAP_PAGES_OF_ALL "map_pages_touched_{span}" "" "" Neither "map pages that reads or writes touch, if a map page \
+            covers so much data";
         MAP_PAGES "map_pages_{span}" "" "" Neither "map pages that reads touch, if a map page covers so much data";
         MAP_PAGE_ACCESSES "map_page_accesses_{span}" "" "" Neither "accesses of reads to these map pages";
         LRU_HITS "lru_hits_{span}_{n}_pages" "%" "" Neither "share of these accesses that hit a least-recently-used \
             cache of so many pages";
+        HOTTEST "hottest_{span}_{n}_percent" "%" "" Neither "share of these accesses that go to so many percent of the \
+            map pages that reads touch: the hottest; 1 % of fewer than 100 pages is one page";
         MAP_HITS_AT "map_hits_at_{n}_kib" "%" "" Neither "share of accesses to map pages that hit a \
             least-recently-used map of so much memory";
         MAP_KNEE "map_knee" "bytes" "" Neither "the smallest map, by powers of two, beyond which no doubling of \

@@ -16,7 +16,7 @@ const fn sample(format: Format, text: &'static str) -> Sample {
     Sample { format, columns: None, text }
 }
 
-const TEXT: [Sample; 13] = [
+const TEXT: [Sample; 15] = [
     sample(
         Format::MsrCambridge,
         "128166372003061629,usr,0,Read,4096,24576,41286\n128166372003061729,usr,0,Write,8192,24576,41286\n128166372003061829,usr,0,Read,12288,24576,41286\n",
@@ -30,6 +30,11 @@ const TEXT: [Sample; 13] = [
         Format::Mobile,
         "process,device,rw_flag,sector,size,timestamp\nx-2,8388608,R,16,8,832.245743\nx-2,8388608,W,24,16,832.355743\nx-2,8388608,R,32,80,832.465743\n",
     ),
+    sample(
+        Format::Alibaba,
+        "419,W,4096,8192,1577808144360767\n419,R,8192,512,1577808144370767\n419,R,16384,512,1577808144380767\n",
+    ),
+    sample(Format::Tencent, "1538323200,8,16,1,1283\n1538323201,16,24,0,1283\n1538323202,32,128,0,1283\n"),
     sample(
         Format::Blkparse,
         "  8,0    3        1     0.000010000   697  D   W 223490 + 16 [kjournald]\n  8,0    3        2     0.000020000   \

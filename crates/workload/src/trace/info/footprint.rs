@@ -75,9 +75,9 @@ impl Tracker {
 
     pub(super) fn add(&mut self, r: &Request) {
         let block = u64::from(BLOCK_BYTES);
-        let (first, end) = (r.offset / block, (r.offset + r.bytes).div_ceil(block));
+        let (first, end) = (r.offset / block, r.offset.saturating_add(r.bytes).div_ceil(block));
         self.sum.lowest = if self.chunks.is_empty() { r.offset } else { self.sum.lowest.min(r.offset) };
-        self.sum.highest = self.sum.highest.max(r.offset + r.bytes);
+        self.sum.highest = self.sum.highest.max(r.offset.saturating_add(r.bytes));
         match r.kind {
             IoKind::Read => self.sum.block_reads += end - first,
             _ => self.sum.block_writes += end - first,

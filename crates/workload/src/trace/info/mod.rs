@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a trace is like: requests, sizes, footprint, sequentiality, reuse, load over time, pauses. It sees requests one
-//! by one and knows no device; map pages are only a span of addresses.
+//! What a trace is like: requests, sizes, footprint, sequentiality, reuse, skew, load over time, pauses. It sees
+//! requests one by one and knows no device; map pages are only a span of addresses.
 //!
-//! Memory: 512 bytes for each 4 MiB of address space that is touched, about 40 bytes for each map page that is read, 8
-//! bytes for each request in progress; nothing grows with the number of requests. [`Analysis::new`] takes a limit.
+//! Memory: 512 bytes for each 4 MiB of address space that is touched, about 90 bytes for each map page, 8 bytes for
+//! each request in progress; nothing grows with the number of requests. [`Analysis::new`] takes a limit.
 
 mod footprint;
 mod load;
 mod reuse;
+mod skew;
 
 use super::{Reason, Request, SECTOR_BYTES, TraceError};
 use crate::IoKind;
@@ -16,6 +17,7 @@ use readpath_kit::{BLOCK_BYTES, Ns};
 pub use footprint::Footprint;
 pub use load::{Depth, GapClass, Gaps, Slot, Timeline};
 pub use reuse::Reuse;
+pub use skew::Skew;
 
 /// Size classes: up to 512 bytes, then doubling; the last is everything above 4 MiB.
 pub const SIZE_CLASSES: usize = 15;
@@ -75,6 +77,8 @@ pub struct Info {
     pub footprint: Footprint,
     /// Reuse of map pages by reads, for each span asked for.
     pub reuse: Vec<Reuse>,
+    /// How unevenly accesses spread over map pages, for each span asked for.
+    pub skew: Vec<Skew>,
     /// Pauses between requests.
     pub gaps: Gaps,
     /// Load over time.
@@ -106,6 +110,7 @@ pub struct Analysis {
     last: Ns,
     footprint: footprint::Tracker,
     reuse: Vec<reuse::Tracker>,
+    skew: Vec<skew::Tracker>,
     gaps: load::GapTracker,
     timeline: Timeline,
     depth: load::DepthTracker,
@@ -118,8 +123,8 @@ impl Analysis {
     /// Memory that is enough for a footprint of 4 TiB.
     pub const LIMIT_BYTES: u64 = 1 << 30;
 
-    /// An analysis with reuse of each of `spans` (bytes of address space, at least one block), in at most `limit_bytes`
-    /// of memory.
+    /// An analysis with reuse and skew of each of `spans` (bytes of address space, at least one block), in at most
+    /// `limit_bytes` of memory.
     ///
     /// # Errors
     /// A span below 4 KiB.
@@ -137,6 +142,7 @@ impl Analysis {
             last: Ns::ZERO,
             footprint: footprint::Tracker::default(),
             reuse: spans.iter().map(|&s| reuse::Tracker::new(s)).collect(),
+            skew: spans.iter().map(|&s| skew::Tracker::new(s)).collect(),
             gaps: load::GapTracker::default(),
             timeline: Timeline::default(),
             depth: load::DepthTracker::default(),
@@ -172,6 +178,7 @@ impl Analysis {
         }
         if matches!(r.kind, IoKind::Read | IoKind::Write) {
             self.footprint.add(r);
+            self.skew.iter_mut().for_each(|t| t.add(r.offset, r.bytes, r.kind == IoKind::Read));
             self.phases[(r.offset / SECTOR_BYTES % 8) as usize] += 1;
         }
         if r.kind == IoKind::Read {
@@ -214,7 +221,9 @@ impl Analysis {
 
     /// Memory in use.
     pub fn bytes(&self) -> u64 {
-        self.footprint.bytes() + self.depth.bytes() + self.reuse.iter().map(reuse::Tracker::bytes).sum::<u64>()
+        let reuse: u64 = self.reuse.iter().map(reuse::Tracker::bytes).sum();
+        let skew: u64 = self.skew.iter().map(skew::Tracker::bytes).sum();
+        self.footprint.bytes() + self.depth.bytes() + reuse + skew
     }
 
     /// The result.
@@ -226,6 +235,7 @@ impl Analysis {
             phases: self.phases,
             footprint: self.footprint.finish(),
             reuse: self.reuse.into_iter().map(reuse::Tracker::finish).collect(),
+            skew: self.skew.into_iter().map(skew::Tracker::finish).collect(),
             gaps: self.gaps.finish(),
             timeline: self.timeline,
             depth: self.depth.finish(),

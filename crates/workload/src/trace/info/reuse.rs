@@ -36,7 +36,7 @@ impl Tracker {
     }
 
     pub(super) fn add(&mut self, offset: u64, bytes: u64) {
-        (offset / self.span..=(offset + bytes - 1) / self.span).for_each(|page| self.distances.access(page));
+        (offset / self.span..=(offset + (bytes - 1)) / self.span).for_each(|page| self.distances.access(page));
     }
 
     pub(super) fn bytes(&self) -> u64 {
