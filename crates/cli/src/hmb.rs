@@ -64,7 +64,7 @@ pub fn reproduce(args: &Reproduce) -> Result<()> {
 /// Reads all that is to be run: the experiment, and the traces of a folder or a single one. With `fold` addresses
 /// beyond the device are folded onto it; otherwise they are errors.
 pub fn prepare(common: &Common, traces: Option<&Path>, fold: bool) -> Result<Prepared> {
-    let experiment = readpath_config::experiment::load(NAME, &read_text).map_err(usage)?;
+    let mut experiment = readpath_config::experiment::load(NAME, &read_text).map_err(usage)?;
     let base = experiment.load_device(&read_text).map_err(usage)?;
     let base = base.with_overrides(&presets::overrides(&common.basics.set)?).map_err(usage)?;
     let recorded = traces.map(|path| recorded(path, base.device.lus[usize::from(LUN)].blocks, fold)).transpose()?;
@@ -75,6 +75,10 @@ pub fn prepare(common: &Common, traces: Option<&Path>, fold: bool) -> Result<Pre
         recorded.retain(|case| case.name == *wanted);
     }
     let mut plans = if of_trace { Vec::new() } else { experiment::plans(&experiment, common)? };
+    if plans.is_empty() {
+        // Nothing is run that they speak of.
+        experiment.claims.clear();
+    }
     hmb::mark(&mut plans);
     let mut variants: Vec<Variant> = experiment.variants.clone();
     runs::choose(&mut variants, |variant| &variant.name, "--variant", common.variant.as_deref())?;

@@ -15,6 +15,7 @@ mod fio_json;
 pub mod fit;
 pub mod hmb;
 mod little_gain;
+pub mod map_gain;
 pub mod map_reuse;
 mod map_rows;
 pub mod parity;

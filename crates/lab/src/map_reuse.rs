@@ -4,6 +4,7 @@
 
 use crate::document::MIB;
 use crate::experiment::{ExperimentError, Shared};
+use crate::map_gain::{self, GainRow};
 use crate::replay::{Mode, ReplayCase, ReplayOptions, ReplayVariant, run_all};
 use readpath_config::{ConfigFileError, DevicePreset, Override};
 use readpath_device::Layout;
@@ -88,6 +89,8 @@ pub struct MapReuseCase {
     pub maps: Vec<(MapOf, SpanCurves)>,
     /// What the simulator did with the same requests.
     pub check: Option<Check>,
+    /// What a map of the size of the knee would bring on a device; empty if nobody asked.
+    pub gain: Vec<GainRow>,
 }
 
 impl MapReuseCase {
@@ -235,6 +238,7 @@ pub fn document(cases: &[MapReuseCase], notes: &[Note]) -> Result<Document, Erro
                 }
             }
         }
+        map_gain::rows(&mut doc, &case.name, &case.gain)?;
         charts(&mut doc, case)?;
     }
     Ok(doc)

@@ -2,7 +2,7 @@
 //! Block traces: how they are read, replayed, described and converted.
 
 use super::common::{Common, Hpb, HpbHost};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 /// How block traces are read.
@@ -103,6 +103,7 @@ impl TraceHow {
 
 /// `readpath trace mrc`.
 #[derive(Args, Debug)]
+#[command(group = ArgGroup::new("on_device").args(["check", "gain"]).multiple(true))]
 pub struct Mrc {
     /// The traces; - for standard input
     #[arg(value_name = "TRACE", required = true)]
@@ -125,13 +126,17 @@ pub struct Mrc {
     /// show both
     #[arg(long, value_name = "NAME|FILE", conflicts_with = "sample")]
     pub check: Option<String>,
+    /// Replay each trace on this device, a preset or a file, with a map of the size of the knee: in SRAM, in host
+    /// memory (HMB) and by HPB
+    #[arg(long, value_name = "NAME|FILE", conflicts_with = "sample")]
+    pub gain: Option<String>,
     /// Change a key of the device file; repeatable
-    #[arg(long = "set", value_name = "KEY=VALUE", requires = "check")]
+    #[arg(long = "set", value_name = "KEY=VALUE", requires = "on_device")]
     pub set: Vec<String>,
-    /// Fold addresses beyond the device of --check onto it
-    #[arg(long, requires = "check")]
+    /// Fold addresses beyond the device of --check or --gain onto it
+    #[arg(long, requires = "on_device")]
     pub fold: bool,
-    /// Runs of --check to simulate in parallel; results do not depend on it [default: one for each core]
+    /// Runs of --check and --gain to simulate in parallel; results do not depend on it [default: one for each core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: Option<u32>,
     /// Print a result document instead of tables
@@ -236,7 +241,7 @@ pub enum TraceFormat {
 /// Commands about block traces.
 #[derive(Subcommand, Debug)]
 pub enum TraceCommand {
-    /// Describe a trace: sizes, footprint, order, reuse, load over time
+    /// Describe a trace: sizes, working set, order, map pages with skew and reuse, load over time
     Info {
         /// The trace; - for standard input
         file: PathBuf,

@@ -12,14 +12,17 @@ use crate::{cases, inputs, usage};
 use anyhow::{Result, anyhow};
 use readpath_config::DevicePreset;
 use readpath_lab::experiment::Shared;
+use readpath_lab::map_gain::{self, GainRow, Knees};
 use readpath_lab::map_reuse::{CHECK_DEPTHS, Check, CheckError, MapOf, MapReuseCase, check, document, size};
+use readpath_lab::replay::ReplayCase;
+use readpath_report::terminal;
 use readpath_results::{Input, Note};
 use readpath_run::LUN;
 use readpath_workload::IoKind;
 use readpath_workload::trace::mrc::{MapReuse, Of, SpanCurves};
 use readpath_workload::trace::{Reason, Request, SECTOR_BYTES, TraceError};
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Memory for the order of pages: enough for thirty million in all maps.
@@ -32,17 +35,24 @@ pub fn main(args: &Mrc) -> Result<()> {
     let names = cases::names(&args.files)?;
     inputs::only_one_stdin(args.files.iter())?;
     options(&args.input)?;
-    if args.check.is_some() && args.files.iter().any(|path| inputs::is_stdin(path)) {
-        return Err(usage(anyhow!("--check reads the trace a second time, which standard input does not allow")));
+    let again = [("--check", args.check.is_some()), ("--gain", args.gain.is_some())];
+    if let Some((option, _)) = again.into_iter().find(|(_, given)| *given)
+        && args.files.iter().any(|path| inputs::is_stdin(path))
+    {
+        return Err(usage(anyhow!("{option} reads the trace a second time, which standard input does not allow")));
     }
-    let device = args.check.as_ref().map(|name| preset(name, &args.set)).transpose()?;
+    let device = |name: &Option<String>| name.as_ref().map(|name| preset(name, &args.set)).transpose();
+    let (checking, gaining) = (device(&args.check)?, device(&args.gain)?);
     let shared = stoppable(&Live::default())?;
     let folder = args.out.as_deref().map(|out| Folder::create(out)?.apart_from(args.files.iter())).transpose()?;
     let mut found = Found::default();
     for (path, name) in args.files.iter().zip(names) {
         let mut case = found.read(args, path, name, &maps, &shared)?;
-        if let Some(device) = &device {
+        if let Some(device) = &checking {
             case.check = Some(checked(args, path, &case.name, device, &shared)?);
+        }
+        if let Some(device) = &gaining {
+            case.gain = gained(args, path, &case, device, &shared)?;
         }
         found.cases.push(case);
     }
@@ -122,14 +132,22 @@ impl Found {
             let curves = curves.iter().find(|curves| curves.span_bytes == map.span_bytes);
             (map.clone(), curves.expect("it was asked for").clone())
         };
-        Ok(MapReuseCase { name, maps: maps.iter().map(with_curves).collect(), check: None })
+        Ok(MapReuseCase { name, maps: maps.iter().map(with_curves).collect(), check: None, gain: Vec::new() })
     }
 }
 
-fn checked(args: &Mrc, path: &Path, name: &str, device: &DevicePreset, shared: &Arc<Shared>) -> Result<Check> {
+/// The trace as a replay has it.
+fn replayed(
+    args: &Mrc,
+    mode: Option<ReplayMode>,
+    path: &Path,
+    name: &str,
+    device: &DevicePreset,
+    shared: &Arc<Shared>,
+) -> Result<Vec<ReplayCase>> {
     let how = TraceHow {
         input: args.input.clone(),
-        mode: Some(ReplayMode::Closed),
+        mode,
         iodepth: None,
         speed: None,
         max_idle: None,
@@ -138,8 +156,37 @@ fn checked(args: &Mrc, path: &Path, name: &str, device: &DevicePreset, shared: &
         shift_sectors: args.shift_sectors,
     };
     let blocks = device.device.lus[usize::from(LUN)].blocks;
-    let paths: [PathBuf; 1] = [path.to_owned()];
-    let cases = cases::cases(&how, &[], &paths, &[name.to_owned()], blocks, shared)?;
+    cases::cases(&how, &[], &[path.to_owned()], &[name.to_owned()], blocks, shared)
+}
+
+/// What maps of the size of the knee bring; nothing where no read comes back to a page.
+fn gained(
+    args: &Mrc,
+    path: &Path,
+    case: &MapReuseCase,
+    device: &DevicePreset,
+    shared: &Arc<Shared>,
+) -> Result<Vec<GainRow>> {
+    let curve_of = |wanted: &MapOf, option: &str| {
+        let found = case.maps.iter().find(|(map, _)| map == wanted);
+        let missing = || usage(anyhow!("--gain {}: it has {}; name that size with {option}", device.name, wanted.name));
+        found.map(|(map, spans)| map.knee(spans.of(Of::Reads))).ok_or_else(missing)
+    };
+    let pages = curve_of(&MapOf::pages(u64::from(device.device.map_page_bytes)), "--page-kib")?;
+    let regions = device.device.standard_hpb().map(|hpb| MapOf::regions(512 << hpb.region_size));
+    let regions = regions.map(|regions| curve_of(&regions, "--region-mib")).transpose()?.flatten();
+    let Some(pages) = pages else { return Ok(Vec::new()) };
+    let knees = Knees { pages, regions: regions.unwrap_or(pages) };
+    let variants = map_gain::variants(device, knees).map_err(usage)?;
+    let cases = replayed(args, None, path, &case.name, device, shared)?;
+    let found = runs::side_by_side(args.threads, variants.len(), None, shared, |shared| {
+        map_gain::gain(&cases[0], &variants, shared)
+    })?;
+    found.map_err(classify)
+}
+
+fn checked(args: &Mrc, path: &Path, name: &str, device: &DevicePreset, shared: &Arc<Shared>) -> Result<Check> {
+    let cases = replayed(args, Some(ReplayMode::Closed), path, name, device, shared)?;
     let found = runs::side_by_side(args.threads, usize::MAX, None, shared, |shared| {
         check(&cases[0], device, LIMIT_BYTES, shared)
     })?;
@@ -166,6 +213,7 @@ fn describe(cases: &[MapReuseCase], notes: &[Note]) -> String {
         if let Some(check) = &case.check {
             check_table(&mut text, check);
         }
+        gain_table(&mut text, &case.gain);
     }
     for note in notes {
         let _ = writeln!(text, "Note: {}", note.text);
@@ -226,4 +274,27 @@ fn check_table(text: &mut String, check: &Check) {
     }
     let [one, many] = check.deviations();
     let _ = writeln!(text, "largest deviation: {one:.2} points at depth 1, {many:.2} at depth 16\n");
+}
+
+/// What each place for a map of the size of the knee brings.
+fn gain_table(text: &mut String, rows: &[GainRow]) {
+    let Some(first) = rows.first() else { return };
+    text.push_str("the trace at its own times, with maps as large as the knee of its reads\n");
+    let head = ["map in", "host memory", "read mean us", "read p99 us", "map pages read", "saves %"];
+    let saves = |row: &GainRow| match first.read_mean_us > 0.0 {
+        true => format!("{:.1}", 100.0 * (1.0 - row.read_mean_us / first.read_mean_us)),
+        false => "-".to_owned(),
+    };
+    let line = |row: &GainRow| {
+        vec![
+            row.place.clone(),
+            size(row.host_bytes),
+            format!("{:.1}", row.read_mean_us),
+            format!("{:.1}", row.read_p99_us),
+            row.map_loads.to_string(),
+            saves(row),
+        ]
+    };
+    text.push_str(&terminal::columns(&head, &rows.iter().map(line).collect::<Vec<_>>()));
+    text.push('\n');
 }

@@ -4,15 +4,19 @@
 use crate::common::{Room, json};
 use std::fmt::Write as _;
 
-/// Reads, half of them of few map pages, and every fifth request a write.
+/// Reads, half of them of few map pages, and every fifth request a write, a microsecond apart.
 fn trace() -> String {
+    trace_every(1_000)
+}
+
+fn trace_every(ns: u64) -> String {
     let mut table = "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n".to_owned();
     let mut state = 7u64;
     for i in 0..6_000u64 {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let page = if i % 2 == 0 { (state >> 33) % 8 } else { (state >> 33) % 500 };
         let (op, blocks) = if i % 5 == 4 { ("W", 2) } else { ("R", 1 + i % 3 * 40) };
-        let _ = writeln!(table, "{},{op},{},{},,", i * 1000, (page * 1024 + 3) * 4096, blocks * 4096);
+        let _ = writeln!(table, "{},{op},{},{},,", i * ns, (page * 1024 + 3) * 4096, blocks * 4096);
     }
     table
 }
@@ -91,4 +95,28 @@ fn mistakes_are_named() {
     room.bad(&["trace", "mrc", "t.csv", "--check", "none"], &["none"]);
     room.bad(&["trace", "mrc", "t.csv", "--check", "ufs21-64g", "--set", "lu.0.blocks=99"], &["t.csv:2: "]);
     room.bad(&["trace", "mrc", "t.csv", "--sample", "9"], &["--sample", "64"]);
+}
+
+#[test]
+fn what_a_map_of_the_size_of_the_knee_brings() {
+    let room = Room::with("t.csv", &trace_every(1_000_000));
+    let doc = room.json(&["trace", "mrc", "t.csv", "--gain", "ufs31-256g", "--json"]);
+    let value = |variant: &str, metric: &str| {
+        let rows = doc["rows"].as_array().expect("rows");
+        let row = rows.iter().find(|row| row["variant"] == variant && row["metric"] == metric);
+        row.and_then(|row| row["simulated"].as_f64()).unwrap_or_else(|| panic!("{variant}: {metric}"))
+    };
+    // The reads come back to 500 pages of 4 MiB, so to 125 of 16 MiB: the knee is at 2 MiB of them.
+    let [as_it_is, sram, hmb] = ["SRAM of the device", "SRAM, 2000 KiB", "HMB, 2 MiB"];
+    assert!(value(sram, "map_loads") < 0.5 * value(as_it_is, "map_loads"));
+    assert_eq!(value(hmb, "host_memory"), f64::from(2 << 20));
+    assert_eq!((value(as_it_is, "host_memory"), value(sram, "host_memory")), (0.0, 0.0));
+    assert!(value(sram, "read_latency_mean") < value(as_it_is, "read_latency_mean"));
+    assert!(value("HPB, 4 MiB", "host_memory") > 0.0);
+    let shown = room.good(&["trace", "mrc", "t.csv", "--gain", "nvme-dramless-1t"]);
+    assert!(shown.contains("map in") && shown.contains("HMB, 4 MiB") && !shown.contains("HPB, "), "{shown}");
+    let args = ["trace", "mrc", "t.csv", "--gain", "ufs31-256g", "--page-kib", "4"];
+    room.bad(&args, &["--gain ufs31-256g: it has pages of 16 KiB; name that size with --page-kib"]);
+    room.bad(&["trace", "mrc", "t.csv", "--fold"], &["required arguments were not provided"]);
+    room.bad(&["trace", "mrc", "-", "--gain", "ufs31-256g"], &["--gain reads the trace a second time"]);
 }

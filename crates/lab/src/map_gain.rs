@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a map of the size at the knee of a trace's curve would bring on a device: the same trace with that much SRAM,
+//! with as much memory of the host that the device reads itself, and with HPB. It opens no file.
+
+use crate::experiment::{ExperimentError, Shared};
+use crate::map_rows::static_host_bytes;
+use crate::replay::{Mode, ReplayCase, ReplayOptions, ReplayRun, ReplayVariant, run_all};
+use readpath_config::experiment::Variant;
+use readpath_config::{ConfigFileError, DevicePreset, GivenKey};
+use readpath_device::Layout;
+use readpath_kit::Histogram;
+use readpath_results::{Document, Error, metric};
+use readpath_run::PhaseOutput;
+use readpath_workload::IoKind;
+
+/// A place for the map, and how reads went.
+pub struct GainRow {
+    /// The place, and how large it was.
+    pub place: String,
+    /// Memory for maps on the host, in bytes.
+    pub host_bytes: u64,
+    /// Memory for map pages in SRAM or DRAM of the device, in bytes.
+    pub device_bytes: u64,
+    /// Mean latency of a read.
+    pub read_mean_us: f64,
+    /// The latency that one read in a hundred exceeds.
+    pub read_p99_us: f64,
+    /// Map pages read from flash, whatever for.
+    pub map_loads: u64,
+}
+
+/// Sizes at the knee of reads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Knees {
+    /// Of map pages of the device's size, with entries of 4 bytes.
+    pub pages: u64,
+    /// Of HPB regions of the device's size, with entries of 8 bytes.
+    pub regions: u64,
+}
+
+/// The variants of a device. Those with HPB are left out where the device has none.
+///
+/// # Errors
+/// A device that cannot be.
+pub fn variants(base: &DevicePreset, knees: Knees) -> Result<Vec<ReplayVariant>, ConfigFileError> {
+    let mib = |bytes: u64| bytes.div_ceil(1 << 20).to_string();
+    let page_kib = u64::from(base.device.map_page_bytes) >> 10;
+    let kib = |bytes: u64| (bytes.div_ceil(page_kib << 10) * page_kib).to_string();
+    // A device that asks for host memory of its own gets none where the question is another.
+    let own = base.device.host_map().is_some();
+    let none: &[(&str, &str)] = if own { &[("host.max_host_mem_mib", "0")] } else { &[] };
+    let of = |name: String, keys: &[(&str, &str)]| {
+        let keys: Vec<GivenKey> = keys.iter().map(|(key, value)| GivenKey::new(*key, *value, "--gain")).collect();
+        ReplayVariant::new(&Variant::of_keys(&name, &keys)?, base)
+    };
+    let off = |more: &[(&'static str, &str)]| -> Vec<(&str, String)> {
+        let keys = [("hpb", "off")].into_iter().chain(none.iter().copied()).chain(more.iter().copied());
+        keys.map(|(key, value)| (key, value.to_owned())).collect()
+    };
+    let given = |name: String, keys: Vec<(&str, String)>| {
+        let keys: Vec<(&str, &str)> = keys.iter().map(|(key, value)| (*key, value.as_str())).collect();
+        of(name, &keys)
+    };
+    let mut all = vec![given(AS_IT_IS.to_owned(), off(&[]))?];
+    let sram = kib(knees.pages);
+    all.push(given(format!("SRAM, {sram} KiB"), off(&[("map_cache.size_kib", &sram)]))?);
+    let memory = mib(knees.pages.max(base.device.host_map().map_or(0, |host| host.minimum)));
+    let name = format!("HMB, {memory} MiB");
+    all.push(match own {
+        true => of(name, &[("hpb", "off"), ("host.max_host_mem_mib", &memory)])?,
+        false => {
+            let keys = HMB.into_iter().chain([("map_memory.size_mib", memory.as_str())]);
+            given(name, off(&keys.collect::<Vec<_>>()))?
+        }
+    });
+    if base.device.standard_hpb().is_some() {
+        let memory = mib(knees.regions);
+        all.push(of(format!("HPB, {memory} MiB"), &[("hpb", "dcm"), ("max_map_mib", &memory)])?);
+    }
+    Ok(all)
+}
+
+/// The device without memory of the host.
+const AS_IT_IS: &str = "SRAM of the device";
+
+/// Times of a Host Memory Buffer on a device that has none: the assumptions of the experiment `rivals`.
+const HMB: [(&str, &str); 8] = [
+    ("map_memory.kind", "hmb"),
+    ("map_memory.line_bytes", "64"),
+    ("map_memory.outstanding", "32"),
+    ("map_memory.firmware_us", "0.5"),
+    ("map_memory.request_us", "0.05"),
+    ("map_memory.access_us", "1.0"),
+    ("map_memory.response_us", "0.05"),
+    ("map_memory.check", "false"),
+];
+
+/// Replays a case at its own times on each variant.
+///
+/// # Errors
+/// That of the first run that failed.
+pub fn gain(case: &ReplayCase, variants: &[ReplayVariant], shared: &Shared) -> Result<Vec<GainRow>, ExperimentError> {
+    let options = ReplayOptions { mode: Mode::Timed, layout: Layout::Sequential, seed: 1, encoded: false };
+    let (runs, failures) = run_all(std::slice::from_ref(case), variants, &options, shared)?;
+    match failures.into_iter().next() {
+        Some(failure) => Err(failure),
+        None => Ok(runs.iter().map(|run| row(&variants[run.variant], run)).collect()),
+    }
+}
+
+fn row(variant: &ReplayVariant, run: &ReplayRun) -> GainRow {
+    let mut latency = Histogram::default();
+    let phase: Option<&PhaseOutput> = run.phases.last().map(|phase| &phase.output);
+    phase.into_iter().flat_map(|phase| &phase.stats.jobs).for_each(|job| latency.merge(&job.of(IoKind::Read).latency));
+    let count = |of: fn(&PhaseOutput) -> u64| phase.map_or(0, of);
+    GainRow {
+        place: variant.name.clone(),
+        host_bytes: static_host_bytes(&variant.preset)
+            + count(|p| p.memory.map_or(0, |m| m.peak_bytes + m.table_bytes)),
+        device_bytes: u64::from(variant.preset.device.map_cache_bytes),
+        read_mean_us: if latency.count() > 0 { latency.mean() / 1e3 } else { 0.0 },
+        read_p99_us: latency.quantile(0.99) as f64 / 1e3,
+        map_loads: count(|p| p.device.map_loads + p.device.buffer_map_loads),
+    }
+}
+
+/// Adds the rows to a document.
+pub(crate) fn rows(doc: &mut Document, case: &str, rows: &[GainRow]) -> Result<(), Error> {
+    use metric::{Figure, Requests};
+    for row in rows {
+        let figures = [
+            (Requests::Read.of(Figure::LatencyMean), row.read_mean_us),
+            (Requests::Read.of(Figure::LatencyP99), row.read_p99_us),
+            (metric::MAP_LOADS, row.map_loads as f64),
+            (metric::HOST_MEMORY, row.host_bytes as f64),
+            (metric::DEVICE_MAP_MEMORY, row.device_bytes as f64),
+        ];
+        doc.predicted(case, &row.place, figures)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use readpath_config::experiment;
+
+    fn never(path: &std::path::Path) -> std::io::Result<String> {
+        panic!("{} is not built in", path.display())
+    }
+
+    fn preset(name: &str) -> DevicePreset {
+        readpath_config::device::load(name, &never).expect("a preset")
+    }
+
+    #[test]
+    fn the_assumptions_are_those_of_the_experiment() {
+        let rivals = experiment::load("rivals", &never).expect("it is built in");
+        let theirs = rivals.variants.iter().find(|v| v.name == "HMB, 16 MiB").expect("a rival");
+        let theirs = theirs.device(&preset("ufs21-64g")).expect("a device");
+        let knees = Knees { pages: 16 << 20, regions: 16 << 20 };
+        let ours = variants(&preset("ufs21-64g"), knees).expect("variants");
+        assert_eq!(ours[2].preset.device.map_memory, theirs.device.map_memory);
+    }
+
+    #[test]
+    fn each_place_is_as_large_as_its_knee() {
+        let knees = Knees { pages: 100 << 10, regions: 3 << 20 };
+        let names = |name: &str| -> Vec<String> {
+            variants(&preset(name), knees).expect("variants").into_iter().map(|v| v.name).collect()
+        };
+        assert_eq!(names("ufs31-256g"), [AS_IT_IS, "SRAM, 112 KiB", "HMB, 1 MiB", "HPB, 3 MiB"]);
+        let larger = Knees { pages: 20 << 20, ..knees };
+        let nvme = variants(&preset("nvme-dramless-1t"), larger).expect("variants");
+        let host: Vec<u64> = nvme.iter().map(|v| static_host_bytes(&v.preset)).collect();
+        assert_eq!(host, [0, 0, 20 << 20]);
+        assert_eq!(nvme[1].preset.device.map_cache_bytes, 20 << 20);
+    }
+}
