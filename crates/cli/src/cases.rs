@@ -8,10 +8,13 @@ use crate::{memory, traces, usage};
 use anyhow::{Result, anyhow};
 use readpath_config::experiment::Layout;
 use readpath_config::time;
+use readpath_device::LuConfig;
+use readpath_kit::BLOCK_BYTES;
 use readpath_lab::experiment::Shared;
 use readpath_lab::replay::{LONGEST, Mode, ReplayCase, ReplayTexts};
 use readpath_results::{Input, Note, NoteKind};
-use readpath_workload::trace::{Fit, Loaded, Options, Prepare, Speed};
+use readpath_run::{LUN, Units};
+use readpath_workload::trace::{Devices, Fit, Loaded, Options, Prepare, Speed, TraceUnit};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -114,22 +117,52 @@ pub fn names(files: &[PathBuf]) -> Result<Vec<String>> {
     files.iter().map(name).collect()
 }
 
-/// Loads `files`, which are called `names`, for a device of `blocks` blocks, and what is replayed before each of them.
+/// The devices of a trace on the logical units of a device, as `--units` says.
+fn on_units(given: &[String], units: &[LuConfig]) -> Result<Vec<TraceUnit>> {
+    let mut firsts: Vec<u64> = vec![0];
+    firsts.extend(units.iter().scan(0, |sum, unit| {
+        *sum += u64::from(unit.blocks) * u64::from(BLOCK_BYTES);
+        Some(*sum)
+    }));
+    let mut found: Vec<TraceUnit> = Vec::new();
+    for text in given {
+        let wrong = |why: String| usage(anyhow!("--units {text}: {why}"));
+        let (name, lun) = text.rsplit_once('=').ok_or_else(|| wrong("expected DEVICE=LUN, such as sda=0".into()))?;
+        let lun = lun.parse::<usize>().ok().filter(|lun| *lun < units.len());
+        let lun = lun.ok_or_else(|| wrong(format!("the device has logical units 0 to {}", units.len() - 1)))?;
+        if found.iter().any(|unit| unit.name == name || unit.first_byte == firsts[lun]) {
+            return Err(wrong("a device of the trace and a logical unit go together once".into()));
+        }
+        let (first_byte, bytes) = (firsts[lun], firsts[lun + 1] - firsts[lun]);
+        found.push(TraceUnit { name: name.to_owned(), first_byte, bytes });
+    }
+    Ok(found)
+}
+
+/// Loads `files`, which are called `names`, for a device with `units`, and what is replayed before each of them.
 pub fn cases(
     how: &TraceHow,
     before: &[PathBuf],
     files: &[PathBuf],
     names: &[String],
-    blocks: u32,
+    units: &[LuConfig],
     shared: &Shared,
 ) -> Result<Vec<ReplayCase>> {
-    let (prepare, options, mode) = (prepare(how, blocks)?, traces::options(&how.input)?, mode(how)?);
+    let mut options = traces::options(&how.input)?;
+    let (blocks, on) = match how.units.is_empty() {
+        true => (units[usize::from(LUN)].blocks, Units::first()),
+        false => {
+            options.devices = Devices::Units(on_units(&how.units, units)?);
+            (units.iter().map(|unit| unit.blocks).sum(), Units::in_a_row(units.iter().map(|unit| unit.blocks)))
+        }
+    };
+    let (prepare, mode) = (prepare(how, blocks)?, mode(how)?);
     let before = before.iter().map(|p| load(how, p, &options, prepare, shared)).collect::<Result<Vec<_>>>()?;
     let mut cases: Vec<ReplayCase> = Vec::new();
     for (path, name) in files.iter().zip(names) {
         let read = load(how, path, &options, prepare, shared)?;
         let phases = before.iter().map(|read| read.trace.clone()).collect();
-        let mut case = ReplayCase::new(name, phases, read.trace, blocks);
+        let mut case = ReplayCase::on(on.clone(), name, phases, read.trace, blocks);
         case.inputs = before.iter().map(|read| &read.input).chain([&read.input]).cloned().collect();
         let most = case.span();
         if mode == Mode::Timed && most > LONGEST {
@@ -206,6 +239,9 @@ pub fn texts(
     });
     if let Some(bytes) = input.object_bytes {
         settings["object_bytes"] = bytes.into();
+    }
+    if !how.units.is_empty() {
+        settings["units"] = how.units.clone().into();
     }
     ReplayTexts { title, description: format!("Simulated on the device '{device}'. {when}"), settings }
 }

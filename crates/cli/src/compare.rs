@@ -229,10 +229,16 @@ fn of_trace(args: &Compare) -> Result<Made> {
     let shared = runs::stoppable(&Live::default())?;
     let folder = folder(args)?;
     let files = std::slice::from_ref(&args.workload);
-    let blocks = variants[0].preset.device.lus[usize::from(LUN)].blocks;
+    let units = |v: &ReplayVariant| v.preset.device.lus.iter().map(|unit| unit.blocks).collect::<Vec<_>>();
+    if !args.how.units.is_empty() && variants.iter().any(|v| units(v) != units(&variants[0])) {
+        return Err(usage(anyhow!(
+            "--units: the variants have logical units of different sizes; change them with --set"
+        )));
+    }
     let case_names = cases::names(files)?;
     beforehand::variants(&case_names[0], &variants).map_err(classify)?;
-    let cases = cases::cases(&args.how, &args.precondition, files, &case_names, blocks, &shared)?;
+    let cases =
+        cases::cases(&args.how, &args.precondition, files, &case_names, &variants[0].preset.device.lus, &shared)?;
     let count = variants.len() * seeds.count() as usize;
     let expected = cases.iter().map(ReplayCase::ios).sum::<u64>() * count as u64;
     let of_replay = cases::texts(&args.how, (&args.precondition, files), device, layout, &cases);

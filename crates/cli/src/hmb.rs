@@ -10,6 +10,7 @@ use crate::output::{self, Folder};
 use crate::{cases, experiment, policies, presets, runs, usage};
 use anyhow::{Result, anyhow};
 use readpath_config::experiment::{Experiment, Layout, Variant};
+use readpath_device::LuConfig;
 use readpath_lab::experiment::{CaseRun, ExperimentError, Plan, Shared, expected_ios, run_all};
 use readpath_lab::hmb::{self, Study};
 use readpath_lab::replay::{self, Mode, ReplayCase, ReplayOptions, ReplayTexts, ReplayVariant};
@@ -17,7 +18,6 @@ use readpath_lab::{beforehand, document};
 use readpath_report::TableSpec;
 use readpath_results::metric::{self, Figure, Requests::Read, Requests::Write};
 use readpath_results::{Document, Metric, Note};
-use readpath_run::LUN;
 use std::path::Path;
 
 pub use readpath_lab::hmb::NAME;
@@ -67,7 +67,7 @@ pub fn prepare(common: &Common, traces: Option<&Path>, fold: bool) -> Result<Pre
     let mut experiment = readpath_config::experiment::load(NAME, &read_text).map_err(usage)?;
     let base = experiment.load_device(&read_text).map_err(usage)?;
     let base = base.with_overrides(&presets::overrides(&common.basics.set)?).map_err(usage)?;
-    let recorded = traces.map(|path| recorded(path, base.device.lus[usize::from(LUN)].blocks, fold)).transpose()?;
+    let recorded = traces.map(|path| recorded(path, &base.device.lus, fold)).transpose()?;
     let mut recorded = recorded.unwrap_or_default();
     // A case is one of the experiment's or a trace.
     let of_trace = common.case.as_ref().is_some_and(|wanted| recorded.iter().any(|case| case.name == *wanted));
@@ -92,12 +92,12 @@ pub fn prepare(common: &Common, traces: Option<&Path>, fold: bool) -> Result<Pre
 }
 
 /// The traces of a folder as `reproduce policies` finds them, or the trace of a file.
-fn recorded(path: &Path, blocks: u32, fold: bool) -> Result<Vec<ReplayCase>> {
+fn recorded(path: &Path, units: &[LuConfig], fold: bool) -> Result<Vec<ReplayCase>> {
     if path.is_dir() {
-        return policies::recorded(path, blocks, fold);
+        return policies::recorded(path, units, fold);
     }
     let file = [path.to_owned()];
-    cases::cases(&policies::how(fold), &[], &file, &cases::names(&file)?, blocks, &Shared::default())
+    cases::cases(&policies::how(fold), &[], &file, &cases::names(&file)?, units, &Shared::default())
 }
 
 impl Prepared {

@@ -11,6 +11,7 @@ use crate::presets::{overrides, preset};
 use crate::{cases, runs, usage};
 use anyhow::{Context, Result, anyhow};
 use readpath_config::experiment::Layout;
+use readpath_device::LuConfig;
 use readpath_lab::beforehand;
 use readpath_lab::experiment::{self, ExperimentError, Shared};
 use readpath_lab::policies::{BUILTIN, Contender, Launched, PoliciesPlan, add_launches, applications, document};
@@ -85,7 +86,7 @@ pub fn prepare(common: &Common, traces: Option<&Path>) -> Result<Prepared> {
     let mut cases = vec![builtin(blocks, plan.seed)?];
     let mut notes = Vec::new();
     if let Some(dir) = traces {
-        cases.extend(recorded(dir, blocks, true)?);
+        cases.extend(recorded(dir, &preset.device.lus, true)?);
         let missing = folders().into_iter().filter(|name| !dir.join(name).exists());
         notes.extend(missing.map(|name| format!("--traces {}: has no folder {name}; left out.", dir.display())));
     }
@@ -170,18 +171,18 @@ fn builtin(blocks: u32, seed: u64) -> Result<ReplayCase> {
 
 /// The traces of a folder, in order of their names. With `fold` addresses beyond the device are folded onto it;
 /// otherwise they are errors.
-pub fn recorded(dir: &Path, blocks: u32, fold: bool) -> Result<Vec<ReplayCase>> {
+pub fn recorded(dir: &Path, units: &[LuConfig], fold: bool) -> Result<Vec<ReplayCase>> {
     let (mut cases, [pairs, singles]) = (Vec::new(), folders());
     for exec in files_in(&dir.join(pairs))? {
         let name = exec.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let Some((app, rest)) = name.split_once("_exec.") else { continue };
         let before = exec.with_file_name(format!("{app}_precond.{rest}"));
         let precondition = if before.exists() { vec![before] } else { Vec::new() };
-        cases.extend(cases::cases(&how(fold), &precondition, &[exec], &[app.to_owned()], blocks, &Shared::default())?);
+        cases.extend(cases::cases(&how(fold), &precondition, &[exec], &[app.to_owned()], units, &Shared::default())?);
     }
     for file in files_in(&dir.join(singles))? {
         let names = cases::names(std::slice::from_ref(&file))?;
-        cases.extend(cases::cases(&how(fold), &[], &[file], &names, blocks, &Shared::default())?);
+        cases.extend(cases::cases(&how(fold), &[], &[file], &names, units, &Shared::default())?);
     }
     if cases.is_empty() {
         let dir = dir.display();
@@ -216,6 +217,7 @@ pub fn how(fold: bool) -> TraceHow {
         input,
         mode: None,
         iodepth: None,
+        units: Vec::new(),
         speed: None,
         max_idle: None,
         fold,

@@ -22,7 +22,7 @@ use readpath_lab::replay::{Mode, ReplayCase};
 use readpath_report::TableSpec;
 use readpath_results::metric;
 use readpath_results::{Metric, Note};
-use readpath_run::{LUN, Setup};
+use readpath_run::Setup;
 use readpath_stack::Tags;
 use readpath_workload::Workload;
 use serde_json::Value;
@@ -71,8 +71,9 @@ impl Planned {
             return Ok(());
         }
         let (files, first) = (slice::from_ref(&args.workload), &self.plans[0]);
-        let blocks = first.setup.preset.device.lus[usize::from(LUN)].blocks;
-        let case = cases::cases(&args.how, &[], files, slice::from_ref(&first.case), blocks, shared)?.remove(0);
+        let case =
+            cases::cases(&args.how, &[], files, slice::from_ref(&first.case), &first.setup.preset.device.lus, shared)?
+                .remove(0);
         let layout = first.setup.precondition.layout;
         for plan in &mut self.plans {
             plan.inputs.clone_from(&case.inputs);

@@ -19,7 +19,7 @@ use readpath_lab::replay::{ReplayCase, ReplayOptions, ReplayVariant, document, r
 use readpath_report::TableSpec;
 use readpath_results::metric::{self, Figure::*, Requests::*};
 use readpath_results::{Metric, Note, NoteKind};
-use readpath_run::{ExecuteError, LUN};
+use readpath_run::ExecuteError;
 use std::path::PathBuf;
 
 static COLUMNS: [Metric; 17] = [
@@ -70,8 +70,7 @@ pub fn main(args: &Replay) -> Result<()> {
     let shared = runs::stoppable(&live)?;
     let inputs = files.iter().chain(&args.precondition).chain(&args.pressure).chain(&args.events);
     let folder = common.basics.out.as_deref().map(|out| Folder::create(out)?.apart_from(inputs)).transpose()?;
-    let blocks = variants[0].preset.device.lus[usize::from(LUN)].blocks;
-    let cases = cases::cases(&args.how, &args.precondition, &files, &names, blocks, &shared)?;
+    let cases = cases::cases(&args.how, &args.precondition, &files, &names, &variants[0].preset.device.lus, &shared)?;
 
     let (runs, failures) = match &common.trace_io {
         Some(path) => {

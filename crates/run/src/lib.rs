@@ -42,5 +42,5 @@ pub use request::LUN;
 pub use runner::Runner;
 pub use stacks::{Parts, Work};
 pub use tap::{TRACE_IO_LIMIT, Tap, UpiuText};
-pub use trace::{Mode, Trace};
+pub use trace::{Mode, Trace, Units};
 pub use watch::{Observer, Watched};

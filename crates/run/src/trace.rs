@@ -52,11 +52,55 @@ struct Flight {
     since: Ns,
 }
 
+/// The logical units that the addresses of a trace are spread over, one behind the other.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Units {
+    /// The first block of each, in order.
+    firsts: Vec<u32>,
+}
+
+impl Units {
+    /// Unit 0 alone, whose blocks are those of the trace.
+    pub fn first() -> Units {
+        Units { firsts: vec![0] }
+    }
+
+    /// Units of so many blocks each.
+    pub fn in_a_row(blocks: impl IntoIterator<Item = u32>) -> Units {
+        let firsts = blocks.into_iter().scan(0, |next, blocks: u32| {
+            let first = *next;
+            *next += blocks;
+            Some(first)
+        });
+        Units { firsts: firsts.collect() }
+    }
+
+    /// The unit of a block of the trace, and the block there.
+    #[inline]
+    pub fn of(&self, block: u32) -> (u8, u32) {
+        let lun = self.firsts.iter().rposition(|&first| first <= block).unwrap_or(0);
+        (lun as u8, block - self.firsts.get(lun).copied().unwrap_or(0))
+    }
+
+    /// A range of blocks of the trace as ranges of units: unit, first block there, blocks.
+    pub fn split(&self, first: u32, blocks: u32) -> impl Iterator<Item = (u8, u32, u32)> {
+        let mut at = first;
+        let end = first + blocks;
+        std::iter::from_fn(move || {
+            let (lun, block) = (at < end).then(|| self.of(at))?;
+            let stop = self.firsts.get(usize::from(lun) + 1).map_or(end, |&next| next.min(end));
+            let part = (lun, block, stop - at);
+            at = stop;
+            Some(part)
+        })
+    }
+}
+
 /// One trace.
 pub struct Trace<'a> {
     ios: &'a [TimedIo],
     mode: Mode,
-    lun: u8,
+    units: Units,
     start: Ns,
     next: usize,
     flights: Flights<Flight>,
@@ -65,9 +109,9 @@ pub struct Trace<'a> {
 }
 
 impl<'a> Trace<'a> {
-    /// A trace whose time zero is `start`.
-    pub fn new(ios: &'a [TimedIo], mode: Mode, lun: u8, start: Ns) -> Self {
-        Trace { ios, mode, lun, start, next: 0, flights: Flights::new(), most: 0, kinds: Default::default() }
+    /// A trace for these units whose time zero is `start`.
+    pub fn new(ios: &'a [TimedIo], mode: Mode, units: Units, start: Ns) -> Self {
+        Trace { ios, mode, units, start, next: 0, flights: Flights::new(), most: 0, kinds: Default::default() }
     }
 
     /// What was measured, and the most requests outstanding at once.
@@ -88,7 +132,8 @@ impl<'a> Trace<'a> {
         let more = self.ios[first + 1..].iter().take_while(|io| io.continued()).count();
         self.next = first + 1 + more;
         if let Some(io) = self.ios.get(self.next + PREFETCH) {
-            port.prefetch(self.lun, io.block);
+            let (lun, block) = self.units.of(io.block);
+            port.prefetch(lun, block);
         }
         let flight = Flight { first: first as u32, end: self.next as u32, step: Step::Due, left: 0, since };
         let cookie = self.flights.begin(flight);
@@ -98,11 +143,14 @@ impl<'a> Trace<'a> {
 
     /// Submits the commands of the next step that has any.
     fn go_on(&mut self, port: &mut impl Port, cookie: u32, now: Ns) {
-        let lun = self.lun;
         let flight = self.flights.get_mut(cookie);
         let pieces = &self.ios[flight.first as usize..flight.end as usize];
         let (head, tail) = (&pieces[0], &pieces[pieces.len() - 1]);
-        let command = |op, block, blocks| BlockRequest { cookie, lun, op, block, blocks };
+        let units = &self.units;
+        let command = |op, block, blocks| {
+            let (lun, block) = units.of(block);
+            BlockRequest { cookie, lun, op, block, blocks }
+        };
         if flight.step == Step::Due && head.preflush() {
             (flight.step, flight.left) = (Step::Flush, 1);
             port.submit(now, &command(BlockOp::Flush, 0, 0));
@@ -182,5 +230,22 @@ impl Source for Trace<'_> {
 
     fn lost(&mut self, _: &mut impl Port, _: Ns) {
         self.flights = Flights::new();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_those_of_the_units_in_a_row() {
+        let units = Units::in_a_row([10, 5, 20]);
+        assert_eq!(
+            [0, 9, 10, 14, 15, 34].map(|block| units.of(block)),
+            [(0, 0), (0, 9), (1, 0), (1, 4), (2, 0), (2, 19)]
+        );
+        assert_eq!(units.split(8, 10).collect::<Vec<_>>(), [(0, 8, 2), (1, 0, 5), (2, 0, 3)]);
+        assert_eq!(units.split(3, 4).collect::<Vec<_>>(), [(0, 3, 4)]);
+        assert_eq!(Units::first().of(7), (0, 7));
     }
 }

@@ -61,6 +61,14 @@ pub struct TraceHow {
     /// Queue depth with --mode closed [default: 32]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_535))]
     pub iodepth: Option<u32>,
+    /// Put devices of the trace on logical units of their own: sda=0,sdb=1. Requests to others are left out
+    #[arg(
+        long,
+        value_name = "DEVICE=LUN",
+        value_delimiter = ',',
+        conflicts_with_all = ["trace_device", "merge_devices", "fold"]
+    )]
+    pub units: Vec<String>,
     /// Replay at X times the recorded speed, such as 2 or 0.5
     #[arg(long, value_name = "X")]
     pub speed: Option<String>,
@@ -89,6 +97,7 @@ impl TraceHow {
             (input.lenient, "--lenient"),
             (input.trace_device.is_some(), "--trace-device"),
             (input.merge_devices, "--merge-devices"),
+            (!self.units.is_empty(), "--units"),
             (self.mode.is_some(), "--mode"),
             (self.iodepth.is_some(), "--iodepth"),
             (self.speed.is_some(), "--speed"),
@@ -148,7 +157,8 @@ pub struct Mrc {
 }
 
 /// A recording has its own device, host and times, and its report one form.
-const NOT_WITH_IMAGE: [&str; 35] = [
+const NOT_WITH_IMAGE: [&str; 36] = [
+    "units",
     "precondition",
     "format",
     "columns",

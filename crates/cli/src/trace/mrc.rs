@@ -17,7 +17,6 @@ use readpath_lab::map_reuse::{CHECK_DEPTHS, Check, CheckError, MapOf, MapReuseCa
 use readpath_lab::replay::ReplayCase;
 use readpath_report::terminal;
 use readpath_results::{Input, Note};
-use readpath_run::LUN;
 use readpath_workload::IoKind;
 use readpath_workload::trace::mrc::{MapReuse, Of, SpanCurves};
 use readpath_workload::trace::{Reason, Request, SECTOR_BYTES, TraceError};
@@ -149,14 +148,14 @@ fn replayed(
         input: args.input.clone(),
         mode,
         iodepth: None,
+        units: Vec::new(),
         speed: None,
         max_idle: None,
         fold: args.fold,
         spread_ties: false,
         shift_sectors: args.shift_sectors,
     };
-    let blocks = device.device.lus[usize::from(LUN)].blocks;
-    cases::cases(&how, &[], &[path.to_owned()], &[name.to_owned()], blocks, shared)
+    cases::cases(&how, &[], &[path.to_owned()], &[name.to_owned()], &device.device.lus, shared)
 }
 
 /// What maps of the size of the knee bring; nothing where no read comes back to a page.

@@ -4,6 +4,7 @@
 
 use crate::common::{HEADER, Room, figure, json, notes, row, text};
 use serde_json::Value;
+use std::fmt::Write as _;
 
 /// A read of one block of the preset `ufs21-64g` at queue depth 1, as `device show` tells: with its map page in SRAM,
 /// and without.
@@ -396,4 +397,60 @@ fn what_a_trace_is_like() {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     assert!(room.read("made/report.html").contains("Requests over time"));
+}
+
+/// A device of two logical units with HPB: 16 and 48 GiB.
+fn two_units() -> String {
+    let preset = include_str!("../../../../presets/ufs21-64g.toml");
+    let (before, unit) = preset.split_once("[[lu]]").expect("a unit");
+    let (unit, behind) = unit.split_at(unit.find("\n#").or(unit.find("\n[")).expect("what is behind"));
+    let sized = |gib: &str| {
+        format!("[[lu]]{}", unit.replace("capacity_gib = 64", &format!("capacity_gib = {gib}")).replace("1920", "900"))
+    };
+    format!("{before}{}\n{}{behind}", sized("16"), sized("48"))
+}
+
+#[test]
+fn devices_of_a_trace_on_units_of_their_own() {
+    let room = Room::with("two.toml", &two_units());
+    // Reads of two volumes at the same addresses, and of a third that is on no unit.
+    let mut table = String::new();
+    for i in 0..300u64 {
+        for (volume, every) in [(419, 1), (420, 3), (7, 50)] {
+            if i % every == 0 {
+                let _ = writeln!(
+                    table,
+                    "{volume},R,{},4096,{}",
+                    i % 100 * 4096 * 10,
+                    1_577_808_144_000_000 + i * 500 + volume
+                );
+            }
+        }
+    }
+    room.write("t.csv", &table);
+    let common = ["replay", "t.csv", "--format", "alibaba", "--device", "./two.toml"];
+    let doc = room.json(&[&common[..], &["--units", "419=0,420=1", "--hpb", "dcm", "--json"]].concat());
+    let of = |case: &str, metric: &str| {
+        figure(&doc, &[("case", case), ("metric", metric)]).unwrap_or_else(|| panic!("{case}: {metric}: {doc}"))
+    };
+    assert_eq!(of("t.csv", "read_requests"), 400.0);
+    let reads = |unit: &str| of(unit, "hit_cnt") + of(unit, "miss_cnt");
+    assert_eq!((reads("t.csv: logical unit 0"), reads("t.csv: logical unit 1")), (300.0, 100.0));
+    assert!(notes(&doc).contains("6 requests to other devices were left out"), "{}", notes(&doc));
+    // The two volumes are different blocks, though they have the same addresses.
+    let loads = |rest: &[&str]| {
+        let doc = room.json(&[&common[..], rest, &["--hpb", "off", "--json"]].concat());
+        figure(&doc, &[("case", "t.csv"), ("metric", "map_loads")]).expect("map loads")
+    };
+    assert_eq!((loads(&["--units", "419=0,420=1"]), loads(&["--merge-devices"])), (2.0, 1.0));
+    let bad = |units: &str, says: &[&str]| room.bad(&[&common[..], &["--units", units]].concat(), says);
+    bad("419", &["--units 419: expected DEVICE=LUN, such as sda=0"]);
+    bad("419=2", &["--units 419=2: the device has logical units 0 to 1"]);
+    bad("419=0,420=0", &["--units 420=0: a device of the trace and a logical unit go together once"]);
+    bad("1=0", &["there is no request", "are for other devices"]);
+    room.bad(&[&common[..], &["--units", "419=0", "--fold"]].concat(), &["cannot be used with"]);
+    room.write("t.csv", &format!("{table}419,R,{},4096,1577808145000000\n", 17u64 << 30));
+    let past = ["t.csv:407: ", "expected a request that ends within its logical unit"];
+    room.bad(&[&common[..], &["--units", "419=0,420=1"]].concat(), &past);
+    room.good(&[&common[..], &["--units", "419=1,420=0", "--hpb", "off"]].concat());
 }

@@ -286,7 +286,7 @@ fn work<S: DieSched, P: Probe>(
         }
         Load::Trace { case, mode } => {
             for (_, trace) in case.phases() {
-                runner.run(stack, &mut Trace::new(&trace.ios, *mode, LUN, runner.now()), hooks)?;
+                runner.run(stack, &mut Trace::new(&trace.ios, *mode, case.units.clone(), runner.now()), hooks)?;
             }
         }
     }
@@ -298,8 +298,8 @@ fn touched(load: &Load, setup: &Setup) -> Vec<(u8, u32, u32)> {
     match load {
         Load::Workload(workload) => ranges(PreconditionRange::Files, workload, &setup.preset),
         Load::Trace { case, .. } => {
-            let blocks = setup.preset.device.lus[usize::from(LUN)].blocks;
-            case.touched(blocks).into_iter().map(|(first, blocks)| (LUN, first, blocks)).collect()
+            let blocks = setup.preset.device.logical_blocks() as u32;
+            case.touched(blocks).into_iter().flat_map(|(first, blocks)| case.units.split(first, blocks)).collect()
         }
     }
 }

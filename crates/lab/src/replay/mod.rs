@@ -15,8 +15,8 @@ use readpath_host::HostConfig;
 use readpath_kit::Ns;
 use readpath_results::{Input, Note};
 use readpath_run::{
-    Before, ExecuteError, LATEST, LUN, Observer, Parts, PhaseOutput, RunError, Runner, Schedule, Span, Trace, Watched,
-    Work, limit,
+    Before, ExecuteError, LATEST, Observer, Parts, PhaseOutput, RunError, Runner, Schedule, Span, Trace, Units,
+    Watched, Work, limit,
 };
 use readpath_stack::{AnyWire, NoData, Payload, Stack, Wire};
 use readpath_workload::trace::Loaded;
@@ -50,6 +50,8 @@ pub struct ReplayCase {
     pub before: Vec<Arc<Loaded>>,
     /// The trace.
     pub trace: Arc<Loaded>,
+    /// The logical units that its blocks are spread over.
+    pub units: Units,
     /// Blocks that are on the device at the start: first block and how many, in order.
     preload: Vec<(u32, u32)>,
     /// What the reader of the results has to know of these files.
@@ -59,11 +61,16 @@ pub struct ReplayCase {
 }
 
 impl ReplayCase {
-    /// A case on a device of `device_blocks` blocks, for which all traces have been prepared.
+    /// A case on unit 0 of a device, which has `device_blocks` blocks, for which all traces have been prepared.
     pub fn new(name: &str, before: Vec<Arc<Loaded>>, trace: Arc<Loaded>, device_blocks: u32) -> Self {
+        ReplayCase::on(Units::first(), name, before, trace, device_blocks)
+    }
+
+    /// The same on units that have `device_blocks` blocks in all.
+    pub fn on(units: Units, name: &str, before: Vec<Arc<Loaded>>, trace: Arc<Loaded>, device_blocks: u32) -> Self {
         let phases: Vec<&Loaded> = before.iter().chain([&trace]).map(Arc::as_ref).collect();
         let preload = preload::of_phases(&phases, device_blocks);
-        ReplayCase { name: name.to_owned(), before, trace, preload, notes: Vec::new(), inputs: Vec::new() }
+        ReplayCase { name: name.to_owned(), before, trace, units, preload, notes: Vec::new(), inputs: Vec::new() }
     }
 
     /// Blocks that are read before any phase writes them, as ranges in order.
@@ -98,7 +105,7 @@ impl ReplayCase {
     ) -> Result<(), ExecuteError> {
         let preloaded = preload::joined(&self.preload, stack.device.config().geometry.slices_per_unit());
         let blocks = preloaded.iter().map(|&(_, blocks)| blocks).sum();
-        let ranges = preloaded.into_iter().map(|(first, blocks)| (LUN, first, blocks));
+        let ranges = preloaded.into_iter().flat_map(|(first, blocks)| self.units.split(first, blocks));
         stack.precondition_all(ranges, layout, seed).map_err(|NoSpace| ExecuteError::Precondition { blocks })
     }
 
@@ -260,7 +267,7 @@ impl<O: Observer> Replaying<'_, O> {
                 limit(stack, &variant.limits, runner.now())?;
             }
             let before = Before::of(stack);
-            let mut source = Trace::new(&trace.ios, options.mode, LUN, runner.now());
+            let mut source = Trace::new(&trace.ios, options.mode, case.units.clone(), runner.now());
             let driven = runner.run(stack, &mut source, &mut hooks)?;
             let (stats, most_outstanding) = source.stats(name, driven);
             phases.push(ReplayPhase { output: before.output(stats, stack), most_outstanding });

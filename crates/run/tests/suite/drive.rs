@@ -106,7 +106,7 @@ fn run<H: Hooks, C: Clock>(
         What::Timed | What::Closed => {
             let (loaded, mode) =
                 (trace(), if what == What::Timed { Mode::Timed } else { Mode::Closed { iodepth: 12 } });
-            let mut trace = Trace::new(&loaded.ios, mode, 0, now);
+            let mut trace = Trace::new(&loaded.ios, mode, readpath_run::Units::first(), now);
             let driven = drive(&mut stack, &mut trace, &mut hooks, clock, now);
             let text = driven.clone().map(|driven| everything(&trace.stats("trace".into(), driven).0));
             (driven, text.unwrap_or_default())

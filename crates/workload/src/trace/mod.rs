@@ -128,6 +128,19 @@ pub enum Devices {
     Named(String),
     /// All, in one address space, as if they were one device.
     Merge,
+    /// These, each on a logical unit of its own: addresses are those of all units in a row. The others are counted.
+    Units(Vec<TraceUnit>),
+}
+
+/// A device of a trace, and the logical unit that it is put on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TraceUnit {
+    /// Its name in the trace.
+    pub name: String,
+    /// Where the unit begins among all units, in bytes.
+    pub first_byte: u64,
+    /// Bytes of the unit, from which on a request is a fault of its row.
+    pub bytes: u64,
 }
 
 /// How to read a trace.

@@ -98,7 +98,7 @@ impl Reader {
             Format::Csv => options.columns.as_ref().is_some_and(Columns::names_devices),
             other => other.names_devices(),
         };
-        if matches!(options.devices, Devices::Named(_)) && !names_devices {
+        if matches!(options.devices, Devices::Named(_) | Devices::Units(_)) && !names_devices {
             return Err(wrong(format!("rows of this trace (format {}) name no device to choose by", format.name())));
         }
         let event = match options.event {
@@ -136,7 +136,7 @@ impl Reader {
             Format::PerfettoUfs | Format::PerfettoBlock => {}
             _ => reader.header(options.columns.as_ref())?,
         }
-        if matches!(options.devices, Devices::Named(_)) && reader.records.is_nameless() {
+        if matches!(options.devices, Devices::Named(_) | Devices::Units(_)) && reader.records.is_nameless() {
             return Err(wrong("records of this trace (lcs of version 1) name no device to choose by".into()));
         }
         Ok(reader)
@@ -191,7 +191,7 @@ impl Reader {
                 }
                 if let Err(error) = self.read_rows() {
                     self.failed = true;
-                    return Err(if error.reason == Reason::Beyond { self.advise(error) } else { error });
+                    return Err(if self.is_advised(&error) { self.advise(error) } else { error });
                 }
                 continue;
             };
@@ -378,7 +378,7 @@ impl Reader {
                     if self.input.unterminated && self.is_cut(from, to)? {
                         continue;
                     }
-                    match parse(self.input.slice(from, to), &mut self.cx) {
+                    match parse(self.input.slice(from, to), &mut self.cx).and_then(|row| self.cx.placed(row)) {
                         Ok(row) if self.input.unterminated && self.is_torn(&row, from, to)? => {}
                         Ok(Row::Request(raw)) if self.is_usual(&raw) => self.window.push(raw),
                         Ok(Row::Issue(raw, key)) if self.is_usual(&raw) => {
@@ -478,6 +478,11 @@ impl Reader {
             None => self.window.push(raw),
         }
         Ok(())
+    }
+
+    /// Whether a larger device would do. Of one beyond its logical unit nothing more is known.
+    fn is_advised(&self, error: &TraceError) -> bool {
+        error.reason == Reason::Beyond && !matches!(self.cx.gate, Gate::Units(..))
     }
 
     /// Adds to the error of the first request beyond the device which device all lie on, for which all are read.

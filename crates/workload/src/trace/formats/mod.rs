@@ -15,7 +15,7 @@ pub(super) mod trace_io;
 pub(super) mod vscsi;
 
 use super::error::{Reason, RowError};
-use super::{Devices, Event, Request, SECTOR_BYTES};
+use super::{Devices, Event, Request, SECTOR_BYTES, TraceUnit};
 use crate::IoKind;
 use readpath_kit::Ns;
 
@@ -233,6 +233,30 @@ impl Context {
     }
 }
 
+impl Context {
+    /// The row with its addresses among those of all units, if devices of the trace are on units of their own.
+    #[inline(always)]
+    pub(super) fn placed(&mut self, row: Row) -> Result<Row, RowError> {
+        match self.gate {
+            Gate::Units(..) => self.placed_on_unit(row),
+            _ => Ok(row),
+        }
+    }
+
+    fn placed_on_unit(&mut self, row: Row) -> Result<Row, RowError> {
+        Ok(match row {
+            Row::Request(raw) => Row::Request(self.gate.place(raw)?),
+            Row::Issue(raw, key) => Row::Issue(self.gate.place(raw)?, key),
+            Row::Several { key } => {
+                let placed = self.several.iter().map(|raw| self.gate.place(*raw)).collect::<Result<Vec<_>, _>>()?;
+                self.several = placed;
+                Row::Several { key }
+            }
+            other => other,
+        })
+    }
+}
+
 /// What an operation word should be, for messages.
 pub(super) const RWBS: &str = "an operation such as R, W, WS, RA, D or FN";
 
@@ -349,6 +373,8 @@ pub(super) enum Gate {
     Single(Option<Vec<u8>>),
     Named(Vec<u8>),
     Merge,
+    /// Devices, and which of them was admitted last.
+    Units(Vec<TraceUnit>, usize),
 }
 
 impl Gate {
@@ -357,7 +383,23 @@ impl Gate {
             Devices::Single => Gate::Single(None),
             Devices::Named(name) => Gate::Named(name.as_bytes().to_vec()),
             Devices::Merge => Gate::Merge,
+            Devices::Units(units) => Gate::Units(units.clone(), 0),
         }
+    }
+
+    /// A request of the row that was read last, with its address among those of all units.
+    #[inline]
+    pub(super) fn place(&self, raw: Raw) -> Result<Raw, RowError> {
+        let Gate::Units(units, last) = self else { return Ok(raw) };
+        let Some(unit) = units.get(*last) else { return Ok(raw) };
+        if raw.op.kind == IoKind::Flush {
+            return Ok(raw);
+        }
+        if raw.offset.saturating_add(raw.bytes) > unit.bytes {
+            let expected = "a request that ends within its logical unit, which is smaller";
+            return Err(RowError::new(Reason::Beyond, "", 0, expected));
+        }
+        Ok(Raw { offset: unit.first_byte + raw.offset, ..raw })
     }
 
     /// Whether requests to the device `name`, which stands at `at`, are wanted.
@@ -377,6 +419,11 @@ impl Gate {
             )),
             Gate::Named(wanted) => Ok(wanted == name),
             Gate::Merge => Ok(true),
+            Gate::Units(units, last) => {
+                let found = units.iter().position(|unit| unit.name.as_bytes() == name);
+                *last = found.unwrap_or(*last);
+                Ok(found.is_some())
+            }
         }
     }
 
@@ -386,6 +433,7 @@ impl Gate {
         match self {
             Gate::Single(Some(one)) | Gate::Named(one) => one == name,
             Gate::Single(None) | Gate::Merge => true,
+            Gate::Units(units, _) => units.iter().any(|unit| unit.name.as_bytes() == name),
         }
     }
 }

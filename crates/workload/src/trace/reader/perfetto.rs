@@ -308,7 +308,9 @@ impl Reader {
             let Some(event) = bytes.get(from..from + length) else { return (at, Some(Trouble::NeedsMore)) };
             at = from + length;
             self.summary.rows += 1;
-            let (raw, row) = match perfetto::event(event, of_ufs, &mut self.cx, &mut self.device_name) {
+            let (raw, row) = match perfetto::event(event, of_ufs, &mut self.cx, &mut self.device_name)
+                .and_then(|row| self.cx.placed(row))
+            {
                 Ok(Row::Request(raw)) => (raw, Row::Request(raw)),
                 Ok(Row::Issue(raw, key)) => (raw, Row::Issue(raw, key)),
                 Ok(Row::Complete { key, time }) => {

@@ -116,7 +116,7 @@ impl Reader {
             }
             let Some(record) = bytes.get(..size) else { return self.cut(Place::Byte(offset)) };
             self.summary.rows += 1;
-            match parse(record, &mut self.cx, &mut self.device_name) {
+            match parse(record, &mut self.cx, &mut self.device_name).and_then(|row| self.cx.placed(row)) {
                 Ok(Row::Request(raw)) if self.is_usual(&raw) => self.window.push(raw),
                 Ok(row) => self.unusual(row, Place::Byte(offset))?,
                 Err(e) => {
@@ -157,12 +157,12 @@ impl Reader {
             }
             self.input.skip(whole);
             self.summary.rows += 1;
-            match record.row(&mut self.cx, &mut self.device_name) {
+            match record.row(&mut self.cx, &mut self.device_name).and_then(|row| self.cx.placed(row)) {
                 Ok(Row::Request(raw)) if self.is_usual(&raw) => self.window.push(raw),
                 Ok(Row::Issue(raw, key)) if self.is_usual(&raw) => self.window.push_issued(raw, key),
                 Ok(row) => self.unusual(row, place)?,
                 Err(e) => {
-                    let message = if e.reason == Reason::Syntax || e.reason == Reason::Device {
+                    let message = if e.field.is_empty() {
                         format!("expected {}", e.expected)
                     } else {
                         format!("{}: expected {}", e.field, e.expected)
