@@ -3,6 +3,7 @@
 
 use readpath_run::UpiuText;
 use readpath_workload::IoKind;
+use readpath_workload::trace::mrc::{MapReuse, Of};
 use readpath_workload::trace::upius::{Seen, Upius};
 use readpath_workload::trace::{
     Analysis, Columns, CsvWriter, Devices, Fit, Format, Loaded, Options, Prepare, Reader, Reason, Request, TraceError,
@@ -30,6 +31,22 @@ fn read(data: &[u8], options: &Options) -> Result<Vec<Request>, TraceError> {
     Ok(requests)
 }
 
+/// Curves of map hits never fall, and end where each page misses once.
+fn curves(requests: &[Request], sample: Option<usize>) {
+    let mut reuse = MapReuse::new(&Analysis::MAP_SPANS, sample, 64 << 20);
+    if requests.iter().try_for_each(|r| reuse.add(r)).is_err() {
+        return;
+    }
+    for spans in reuse.finish() {
+        for curve in Of::ALL.map(|of| spans.of(of)) {
+            assert!(curve.steps.is_sorted_by(|a, b| a.0 < b.0 && a.1 <= b.1), "{curve:?}");
+            let hits = curve.steps.last().map_or(0.0, |step| step.1);
+            let all_but_first = curve.accesses.saturating_sub(curve.pages) as f64;
+            assert!(hits <= curve.accesses as f64 && (sample.is_some() || hits == all_but_first), "{curve:?}");
+        }
+    }
+}
+
 /// What holds for every trace that can be read.
 fn check(requests: &[Request]) {
     let mut writer = CsvWriter::new("fuzz", Vec::new()).expect("a vector");
@@ -51,6 +68,9 @@ fn check(requests: &[Request]) {
         }
         assert_eq!(info.timeline.slots.iter().map(|s| s.requests).sum::<u64>(), requests.len() as u64);
     }
+
+    curves(requests, None);
+    curves(requests, Some(64));
 
     let how = Prepare { fit: Fit::Fold, ..Prepare::new(1 << 18) };
     let mut replay = how.requests("fuzz", requests.iter().copied().map(Ok)).expect("a device");
