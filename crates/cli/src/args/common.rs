@@ -98,7 +98,7 @@ pub struct HpbHost {
     #[arg(long, value_enum)]
     pub hpb: Option<Hpb>,
     /// Host memory policies, separated by commas: linux-dcm, linux-hcm, lru, lfu, cost-aware, preload, sram-aware,
-    /// dirty-refresh
+    /// dirty-refresh, exclusive
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub policy: Vec<String>,
     /// Limit of all host memory for HPB (maps, dirty bitmaps, tables): bytes, or with K, M or G

@@ -30,7 +30,7 @@ pub struct Compare {
     #[arg(long, value_enum, value_delimiter = ',')]
     pub hpb: Vec<Hpb>,
     /// Host memory policies to compare, separated by commas: linux-dcm, linux-hcm, lru, lfu, cost-aware, preload,
-    /// sram-aware, dirty-refresh
+    /// sram-aware, dirty-refresh, exclusive
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub policy: Vec<String>,
     /// Map cache sizes to compare, separated by commas: bytes, or with K, M or G [default: the device's]

@@ -111,7 +111,7 @@ pub struct Serve {
     /// Whether and how the host uses HPB: off, dcm or hcm [default: off, or what --policy needs]
     #[arg(long, value_enum)]
     pub hpb: Option<Hpb>,
-    /// Host memory policy: linux-dcm, linux-hcm, lru, lfu, cost-aware, preload, sram-aware or dirty-refresh
+    /// Host memory policy: linux-dcm, linux-hcm, lru, lfu, cost-aware, preload, sram-aware, dirty-refresh or exclusive
     #[arg(long, value_name = "NAME")]
     pub policy: Option<String>,
     /// Limit of all host memory for HPB (maps, dirty bitmaps, tables): bytes, or with K, M or G

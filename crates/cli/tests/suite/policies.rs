@@ -80,7 +80,7 @@ fn mistakes() {
     };
     bad(&["--policy", "lur"], &["--policy: policy: is \"lur\"; expected \"linux-dcm\""]);
     for none in ["", "lru,", ",lru"] {
-        bad(&["--policy", none], &["--policy: policy: is \"\"; expected \"linux-dcm\" or ", "or \"dirty-refresh\""]);
+        bad(&["--policy", none], &["--policy: policy: is \"\"; expected \"linux-dcm\" or ", "or \"exclusive\""]);
     }
     bad(&["--policy", "lru", "--hpb", "dcm"], &["\"lru\" takes host control mode, unlike hpb=dcm, which --hpb says"]);
     bad(&["--policy", "linux-dcm", "--hpb", "hcm"], &["\"linux-dcm\" takes device control mode"]);

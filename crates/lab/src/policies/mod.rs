@@ -25,6 +25,7 @@ use readpath_results::{Document, Error, Metric, Origin};
 use readpath_run::PhaseOutput;
 use readpath_workload::IoKind;
 use serde_json::json;
+use std::collections::BTreeMap;
 
 /// Which reads can carry entries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,7 +33,7 @@ pub enum Protocol {
     /// HPB 1.0: reads of one block.
     V1,
     /// HPB 2.0: reads of up to 32 KiB with the entry of their first block, as Linux 6.1 sends them; this host's own
-    /// policies send longer ones too, behind a pre-request with all entries.
+    /// policies send longer ones too, behind a pre-request with all entries, one of them only where that pays.
     V2,
 }
 
@@ -44,10 +45,11 @@ impl Protocol {
     }
 
     /// What is set for it beside policy and memory.
-    fn keys(self, policy: PolicyChoice) -> impl Iterator<Item = (&'static String, &'static String)> {
+    fn keys(self, policy: PolicyChoice) -> BTreeMap<&'static String, &'static String> {
         let planned = self.planned();
         let own = policy.managed().is_some().then_some(&planned.set_for_own_policies);
-        planned.set.iter().chain(own.into_iter().flatten())
+        let this = planned.set_for_policy.get(policy.name());
+        planned.set.iter().chain(own.into_iter().flatten()).chain(this.into_iter().flatten()).collect()
     }
 }
 
@@ -94,7 +96,7 @@ impl Contender {
             GivenKey::new("policy", self.policy.name(), origin),
             GivenKey::new("memory_mib", self.memory_mib.to_string(), origin),
         ];
-        keys.extend(self.protocol.keys(self.policy).map(|(key, value)| GivenKey::new(key, value, origin)));
+        keys.extend(self.protocol.keys(self.policy).into_iter().map(|(key, value)| GivenKey::new(key, value, origin)));
         Variant::of_keys(&self.name(), &keys)
     }
 

@@ -53,6 +53,9 @@ pub(super) struct PlannedProtocol {
     pub(super) set: BTreeMap<String, String>,
     #[serde(default)]
     pub(super) set_for_own_policies: BTreeMap<String, String>,
+    /// For one policy, by its name; it goes before all else.
+    #[serde(default)]
+    pub(super) set_for_policy: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 impl PoliciesPlan {

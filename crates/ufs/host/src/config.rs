@@ -4,6 +4,7 @@
 use crate::host_memory::HostMemoryLimit;
 use crate::params::HpbParams;
 use crate::policy::ManagedPolicy;
+use readpath_kit::Ns;
 use readpath_proto::groups::GroupUpdate;
 use readpath_proto::hpb::Control;
 
@@ -25,9 +26,25 @@ readpath_kit::named! {
         /// As Linux 5.15-rc did: longer ones, up to 255 blocks, too, with all entries in a command before (HPB WRITE
         /// BUFFER 02h).
         PreRequest = "pre-request",
+        /// As `pre-request` where that pays, which a managed unit measures; elsewhere without entries.
+        Measured = "measured",
         /// All entries in an extra header segment, for 2 to 255 blocks. An extension of this program's device.
         Ehs = "ehs",
     }
+}
+
+/// Constants of the policy [`ManagedPolicy::Exclusive`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ExclusiveOptions {
+    /// Misses that are worth a load.
+    pub misses: u8,
+    /// The device counts as idle so long after the last request has ended.
+    pub quiet: Ns,
+}
+
+impl ExclusiveOptions {
+    /// What was chosen: see the study in `docs/policies.md`.
+    pub const DEFAULT: ExclusiveOptions = ExclusiveOptions { misses: 2, quiet: Ns::from_ms(1) };
 }
 
 /// HPB of the host.
@@ -46,6 +63,8 @@ pub struct HpbOptions {
     pub memory_bytes: Option<u64>,
     /// In host control mode: a policy of this host's own in the place of Linux's.
     pub policy: Option<ManagedPolicy>,
+    /// Constants of that policy, if it is [`ManagedPolicy::Exclusive`].
+    pub exclusive: ExclusiveOptions,
     /// The control mode for which the device has to be configured; `None` takes either, as Linux does.
     pub mode: Option<Control>,
     /// Entries of reads of more than one block; all but [`LongReads::First`] need a device that takes them.
@@ -66,6 +85,7 @@ impl HpbOptions {
         max_map_bytes: None,
         memory_bytes: None,
         policy: None,
+        exclusive: ExclusiveOptions::DEFAULT,
         mode: None,
         long_reads: LongReads::First,
         prototype: None,

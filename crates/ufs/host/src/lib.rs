@@ -25,7 +25,7 @@ mod policy;
 mod probe;
 
 pub use block::{BlockDone, BlockOp, BlockRequest, ReadRequest};
-pub use config::{HostConfig, HpbOptions, ListOrder, LongReads};
+pub use config::{ExclusiveOptions, HostConfig, HpbOptions, ListOrder, LongReads};
 pub use driver::Driver;
 pub use host_memory::{HostMemoryAsk, HostMemoryGrant, HostMemoryLimit, NoHostMemory, grant};
 pub use hpb::{HostMemory, HpbCounters, HpbLu, LuState, PrototypeError, RegionState, SubRegionState};

@@ -326,7 +326,7 @@ impl Probe {
         self.hpb = enabled;
         match self.options.map(|options| options.long_reads) {
             Some(LongReads::Ehs) if enabled => return Step::EntriesInEhs,
-            Some(LongReads::PreRequest) => self.max_blocks = u8::MAX,
+            Some(LongReads::PreRequest | LongReads::Measured) => self.max_blocks = u8::MAX,
             _ => {}
         }
         self.after_hpb()

@@ -5,9 +5,10 @@
 use crate::error::Result;
 use crate::keys::{Key, Keys, fields, size, whole, words};
 use readpath_host::{
-    Control, HpbOptions, HpbParam, HpbParams, ListOrder, LongReads, ManagedPolicy, ParamError, ParamLimits,
-    PolicyChoice,
+    Control, ExclusiveOptions, HpbOptions, HpbParam, HpbParams, ListOrder, LongReads, ManagedPolicy, ParamError,
+    ParamLimits, PolicyChoice,
 };
+use readpath_kit::Ns;
 
 /// Reads the rest of the keys of a variant's HPB. What depends on the device is checked when the host has found it.
 pub(super) fn read(k: &mut Keys<HpbOptions>, options: HpbOptions) -> Result<HpbOptions> {
@@ -32,7 +33,10 @@ pub(super) fn read(k: &mut Keys<HpbOptions>, options: HpbOptions) -> Result<HpbO
     let message = format!("bounds maps, dirty bitmaps and tables, and {other} the maps alone; keep one of them");
     k.refuse(memory_bytes.is_some() && options.max_map_bytes.is_some(), key, message)?;
     let policy = policy.and_then(PolicyChoice::managed);
-    let options = HpbOptions { mode, policy, memory_bytes, params: params(k, policy)?, ..options };
+    let message = "is measured by this host's own policies only; choose one of them, or \"pre-request\"";
+    k.refuse(policy.is_none() && options.long_reads == LongReads::Measured, "long_reads", message)?;
+    let exclusive = exclusive(k, policy)?;
+    let options = HpbOptions { mode, policy, exclusive, memory_bytes, params: params(k, policy)?, ..options };
     // Where the device says who is in control, the host is asked when it has found it.
     let limits = ParamLimits { host_control: mode != Some(Control::Device), ..ParamLimits::WIDEST };
     if let Err(e) = options.params.check(&limits) {
@@ -41,6 +45,22 @@ pub(super) fn read(k: &mut Keys<HpbOptions>, options: HpbOptions) -> Result<HpbO
     }
     as_linux(k, &options)?;
     Ok(options)
+}
+
+/// Constants of the policy `exclusive`, and only of that.
+fn exclusive(k: &mut Keys<HpbOptions>, policy: Option<ManagedPolicy>) -> Result<ExclusiveOptions> {
+    let default = ExclusiveOptions::DEFAULT;
+    let misses = "misses that are worth a load to the policy `exclusive`";
+    let quiet = "time without requests after which the device counts as idle to the policy `exclusive`";
+    let (misses, quiet) = (Key::new("exclusive_misses", misses), Key::new("exclusive_quiet_us", quiet));
+    for key in [&misses, &quiet] {
+        let stray = k.has(key.name) && policy != Some(ManagedPolicy::Exclusive);
+        k.refuse(stray, key.name, "belongs to policy = \"exclusive\"".to_owned())?;
+    }
+    let misses = k.key(misses, whole(1..=255).or(default.misses).quiet(), |options| options.exclusive.misses)?;
+    let quiet_us =
+        k.key(quiet, whole(0..=1_000_000).or(default.quiet.0 / 1000).quiet(), |o| o.exclusive.quiet.0 / 1000)?;
+    Ok(ExclusiveOptions { misses, quiet: Ns::from_us(quiet_us) })
 }
 
 /// A size of memory under one of two names: in whole MiB, or as any size.

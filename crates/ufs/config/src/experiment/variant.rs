@@ -89,7 +89,8 @@ fn hpb_options(k: &mut Keys<HpbOptions>) -> Result<HpbOptions> {
     let max_map_bytes = memory(k, ["max_map_mib", "max_map"], max_map, |options| options.max_map_bytes)?;
     fields! { k:
         /// entries sent with reads of more than one block, if the device has [HPB
-        /// 2.0](../hpb-modes.md#longer-reads-hpb-20); the last two are refused without it
+        /// 2.0](../hpb-modes.md#longer-reads-hpb-20); all but the first are refused without it, and `measured` without
+        /// one of this host's own policies
         long_reads: words(LongReads::ALL.map(|one| (one.name(), one))).or(default.long_reads).quiet();
         /// [the prototype of 2017](../hpb-modes.md#the-prototype-of-2017) instead of HPB of JESD220-3, and who starts
         /// its updates; the device becomes one. Only `order`, `max_map` and `memory` (or `_mib`) may be given with it

@@ -5,7 +5,7 @@
 use super::Driver;
 use super::tags::{MAX_SLOTS, Tag, TagState, Tags, Use};
 use crate::block::BlockOp;
-use crate::hpb::{HostMemory, HpbCounters, HpbLu, HpbRequest, LuState, Port, TimedWhat, UnitHpb};
+use crate::hpb::{HostMemory, HpbCounters, HpbLu, HpbRequest, LuState, Port, TimedWhat, UnitHpb, Went};
 use crate::params::{HpbParam, ParamError};
 use readpath_kit::{BLOCK_BYTES, FrontQueue, Ns};
 use readpath_proto::hpb::is_acceptable;
@@ -15,6 +15,7 @@ use std::collections::VecDeque;
 /// What is kept for those who want to know of commands and replies.
 pub(super) struct Watch {
     sent: [Ns; MAX_SLOTS],
+    went: [Went; MAX_SLOTS],
     limits: VecDeque<Limit>,
 }
 
@@ -27,7 +28,7 @@ struct Limit {
 
 impl Default for Watch {
     fn default() -> Self {
-        Watch { sent: [Ns::ZERO; MAX_SLOTS], limits: VecDeque::new() }
+        Watch { sent: [Ns::ZERO; MAX_SLOTS], went: [Went::Other; MAX_SLOTS], limits: VecDeque::new() }
     }
 }
 
@@ -35,11 +36,16 @@ struct UnitPort<'a> {
     lun: u8,
     tags: &'a mut Tags,
     out: &'a mut FrontQueue<Tag>,
+    waiting: u32,
 }
 
 impl Port for UnitPort<'_> {
     fn has_tag(&self) -> bool {
         self.tags.has_free()
+    }
+
+    fn in_flight(&self) -> u32 {
+        self.tags.in_use() + self.waiting
     }
 
     fn send(&mut self, request: HpbRequest) -> bool {
@@ -214,12 +220,14 @@ impl Driver {
     pub(super) fn note_sent(&mut self, now: Ns, tag: Tag) {
         let Some(watch) = &mut self.watch else { return };
         watch.sent[tag.row()] = now;
+        let alone = self.tags.in_use() == 1;
         let lun = self.tags[tag].lun;
-        self.map_work |= self.unit(lun).is_some_and(|unit| unit.hpb.is_kicked());
+        let Some(unit) = self.units.get(usize::from(lun)).and_then(Option::as_ref) else { return };
+        watch.went[tag.row()] = unit.hpb.standard().filter(|_| alone).map_or(Went::Other, |hpb| hpb.went());
+        self.map_work |= unit.hpb.is_kicked();
     }
 
-    /// What the prototype tells, whether the unit takes another command, and how long reads of one block and loads
-    /// took.
+    /// What the prototype tells, whether the unit takes another command, and how long reads and loads took.
     #[inline(never)]
     pub(super) fn note_reply(&mut self, now: Ns, reply: &Reply) {
         if let ReplyBody::Response(Response { status: Status::Good, groups: Some(notice), .. }) = &reply.body
@@ -231,19 +239,24 @@ impl Driver {
         if let Some(depths) = &mut self.depths {
             depths.ended(Tag(reply.tag), &mut self.out, &self.tags);
         }
+        if state.used == Use::Block {
+            self.hpb_of(state.lun).into_iter().for_each(|hpb| hpb.block_ended(now));
+        }
         let Some(watch) = &self.watch else { return };
         let TagState { used, op, lun, hpb, retries, block, blocks, at, .. } = state;
         let good = matches!(&reply.body, ReplyBody::Response(Response { status: Status::Good, .. }));
         let what = match used {
-            Use::Block if op == BlockOp::Read && blocks == 1 && retries == 0 => {
-                TimedWhat::Read { block, with_entry: hpb }
+            Use::Block if op == BlockOp::Read && retries == 0 => {
+                let went = watch.went[usize::from(reply.tag)];
+                TimedWhat::Read { block, blocks, with_entry: hpb, went }
             }
             Use::Map => TimedWhat::Load(at),
             _ => return,
         };
         let took = now.saturating_sub(watch.sent[usize::from(reply.tag)]);
+        let others = self.tags.in_use().saturating_sub(1) + self.waiting.len() as u32;
         if let Some(unit) = self.hpb_of(lun).filter(|_| good) {
-            unit.timed(now, what, took);
+            unit.timed(now, what, took, others);
         }
     }
 
@@ -268,13 +281,13 @@ impl Driver {
     #[inline(never)]
     pub(super) fn run_map_worker(&mut self, now: Ns) {
         self.map_work = false;
-        let Driver { units, tags, out, .. } = self;
+        let Driver { units, tags, out, waiting, .. } = self;
         for (lun, unit) in units.iter_mut().enumerate() {
             let Some(unit) = unit else { continue };
-            let mut port = UnitPort { lun: lun as u8, tags, out };
+            let mut port = UnitPort { lun: lun as u8, tags, out, waiting: waiting.len() as u32 };
             self.map_work |= unit.hpb.run_worker(now, &mut port);
         }
-        if self.is_strict() {
+        if self.is_strict() || self.watch.is_some() {
             // A worker may have begun to wait.
             self.find_timer();
         }

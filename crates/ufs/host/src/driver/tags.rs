@@ -99,12 +99,14 @@ pub(super) struct Tags {
     states: Box<[TagState; MAX_SLOTS]>,
     free: Vec<Tag>,
     slots: u8,
+    /// Tags for commands.
+    usable: u32,
 }
 
 impl Tags {
     pub(super) fn new(slots: u8) -> Self {
         let free = (0..slots - 1).rev().map(Tag).collect();
-        Tags { states: Box::new([TagState::FREE; MAX_SLOTS]), free, slots }
+        Tags { states: Box::new([TagState::FREE; MAX_SLOTS]), free, slots, usable: u32::from(slots) - 1 }
     }
 
     pub(super) fn for_queries(&self) -> Tag {
@@ -114,12 +116,18 @@ impl Tags {
     /// Only so many are used for commands.
     pub(super) fn limit(&mut self, depth: u8) {
         self.free.retain(|tag| tag.0 < depth);
+        self.usable = self.usable.min(u32::from(depth));
     }
 
     /// What a reply's tag carries, if the controller can have such a tag.
     #[inline(always)]
     pub(super) fn get(&self, tag: u8) -> Option<&TagState> {
         self.states.get(usize::from(tag))
+    }
+
+    /// Commands in flight.
+    pub(super) fn in_use(&self) -> u32 {
+        self.usable.saturating_sub(self.free.len() as u32)
     }
 
     pub(super) fn has_free(&self) -> bool {

@@ -26,7 +26,7 @@ impl HpbLu {
     /// How the entries of a read of so many blocks travel.
     pub(crate) fn carries(&self, blocks: u32) -> Carries {
         match self.options.long_reads {
-            LongReads::PreRequest if blocks > self.single_blocks => Carries::PreRequest,
+            LongReads::PreRequest | LongReads::Measured if blocks > self.single_blocks => Carries::PreRequest,
             LongReads::Ehs if blocks > 1 => Carries::All,
             _ => Carries::First,
         }

@@ -28,7 +28,7 @@ mod worker;
 
 pub use counters::{HostMemory, HpbCounters};
 pub(crate) use long_reads::Carries;
-pub(crate) use managed::TimedWhat;
+pub(crate) use managed::{TimedWhat, Went};
 pub(crate) use port::{HpbRequest, Port};
 pub use prototype::PrototypeError;
 pub(crate) use prototype::{GroupLu, check_groups};
@@ -146,7 +146,7 @@ impl HpbLu {
         let mode = match options.policy {
             _ if !host_control => Mode::Dcm,
             None => Mode::Hcm(Box::new(Hcm::new(&geometry, options.params, !options.strict_linux, now))),
-            Some(policy) => Mode::Managed(Box::new(Manager::new(policy, regions, sub_regions))),
+            Some(policy) => Mode::Managed(Box::new(Manager::new(policy, &options, regions, sub_regions))),
         };
         // What Linux keeps in lists is the policy's business.
         let is_managed = matches!(mode, Mode::Managed(_));
@@ -356,7 +356,11 @@ impl HpbLu {
     /// When [`HpbLu::advance`] has something to do; [`Ns::NEVER`] unless the unit is in host control mode, or its
     /// worker waits for a tag as Linux's does.
     pub(crate) fn next_timer(&self) -> Ns {
-        let poll = self.mode.hcm().map_or(Ns::NEVER, |hcm| hcm.poll_at);
+        let poll = match &self.mode {
+            Mode::Hcm(hcm) => hcm.poll_at,
+            Mode::Managed(m) if self.state == LuState::Present => m.next_timer(),
+            Mode::Managed(_) | Mode::Dcm => Ns::NEVER,
+        };
         self.sleeper.as_ref().map_or(poll, |sleeper| poll.min(sleeper.until))
     }
 
@@ -365,6 +369,7 @@ impl HpbLu {
         if self.mode.hcm().is_some_and(|hcm| hcm.poll_at <= now) {
             self.poll(now);
         }
+        self.kicked |= self.mode.manager_mut().is_some_and(|m| m.timer_is_over(now));
     }
 
     /// Looks for active regions whose time is up, and starts the worker (Linux `ufshpb_read_to_handler`).

@@ -21,6 +21,8 @@ pub(crate) enum HpbRequest {
 /// The way to the device.
 pub(crate) trait Port {
     fn has_tag(&self) -> bool;
+    /// Commands in flight, and requests that wait for a tag.
+    fn in_flight(&self) -> u32;
     /// Sends a request; false if there is no tag for it.
     fn send(&mut self, request: HpbRequest) -> bool;
     /// Calls `each` with first block and number of blocks of every write and discard of this unit that is in flight.

@@ -89,6 +89,10 @@ impl HpbLu {
     /// A write or discard of these blocks is about to be sent.
     pub(crate) fn write(&mut self, block: u32, blocks: u32) {
         self.mark_dirty(block, blocks);
+        let end = self.end_of(block, blocks);
+        if let Some(m) = self.mode.manager_mut() {
+            m.note_written(block, end.saturating_sub(block));
+        }
         if self.mode.hcm().is_some() && self.state == LuState::Present {
             self.note_write(block, blocks);
         }

@@ -34,6 +34,10 @@ impl Port for OneTag {
         self.0.is_none()
     }
 
+    fn in_flight(&self) -> u32 {
+        u32::from(self.0.is_some())
+    }
+
     fn send(&mut self, request: HpbRequest) -> bool {
         let free = self.has_tag();
         if let HpbRequest::Load { at, bytes, .. } = request

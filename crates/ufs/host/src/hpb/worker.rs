@@ -46,7 +46,7 @@ impl HpbLu {
             return;
         }
         if self.is_managed() {
-            return self.run_managed(port);
+            return self.run_managed(now, port);
         }
         if let Some(sleeper) = self.sleeper {
             if now < sleeper.until {

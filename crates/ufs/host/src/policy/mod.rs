@@ -11,7 +11,9 @@
 mod apps;
 mod cost_aware;
 mod costs;
+mod device_reads;
 mod dirty_refresh;
+mod exclusive;
 mod lfu;
 mod lru;
 mod preload;
@@ -20,9 +22,12 @@ mod sram_aware;
 #[cfg(test)]
 mod tests;
 
+use crate::config::HpbOptions;
 use crate::ids::SubRegionId;
 use cost_aware::CostAware;
+pub(crate) use device_reads::{Age, DeviceReads};
 use dirty_refresh::DirtyRefresh;
+use exclusive::Exclusive;
 use lfu::Lfu;
 use lru::Lru;
 use preload::Preload;
@@ -46,6 +51,8 @@ readpath_kit::named! {
         SramAware = "sram-aware",
         /// Loads again what is held, when reads of entries that were written have cost as much as a load.
         DirtyRefresh = "dirty-refresh",
+        /// Loads what is about to leave the device's SRAM and was missed twice, or once if the load costs nothing.
+        Exclusive = "exclusive",
     }
 }
 
@@ -62,7 +69,7 @@ pub enum PolicyChoice {
 
 impl PolicyChoice {
     /// All of them, Linux's first.
-    pub const ALL: [PolicyChoice; 8] = [
+    pub const ALL: [PolicyChoice; 9] = [
         PolicyChoice::LinuxDcm,
         PolicyChoice::LinuxHcm,
         PolicyChoice::Managed(ManagedPolicy::Lru),
@@ -71,6 +78,7 @@ impl PolicyChoice {
         PolicyChoice::Managed(ManagedPolicy::Preload),
         PolicyChoice::Managed(ManagedPolicy::SramAware),
         PolicyChoice::Managed(ManagedPolicy::DirtyRefresh),
+        PolicyChoice::Managed(ManagedPolicy::Exclusive),
     ];
 
     /// Its name in files and on command lines.
@@ -117,6 +125,9 @@ pub(crate) struct Touch {
     pub eligible: bool,
     /// It is a read of one block, whose time [`MapPolicy::timed`] will tell.
     pub timed: bool,
+    /// The device does not need its map for this, or has just needed it: it reads no map page even without an entry.
+    /// False if nobody keeps track of that, as for most policies.
+    pub recent: bool,
 }
 
 /// What a policy makes of a read.
@@ -152,6 +163,22 @@ pub(crate) trait MapPolicy {
     /// A command took so long, from leaving the host to its reply, and in between a map was being loaded or not.
     fn timed(&mut self, _sub_region: SubRegionId, _what: Timed, _took: Ns, _beside_load: bool) {}
 
+    /// Whether a held map with entries out of date is loaded again because the device advises it.
+    fn heeds_advice(&self) -> bool {
+        true
+    }
+
+    /// The device has not needed the map of a sub-region for a while, and may soon forget it; `in_sram`: has probably
+    /// not yet. Whether it is to be loaded while the device has nothing else to do.
+    fn loads_when_idle(&self, _sub_region: SubRegionId, _in_sram: bool) -> bool {
+        false
+    }
+
+    /// The same, whether it is to be loaded at once, beside so many other commands.
+    fn loads_beside(&self, _sub_region: SubRegionId, _commands: u32) -> bool {
+        false
+    }
+
     /// The map of a sub-region has come.
     fn loaded(&mut self, sub_region: SubRegionId);
 
@@ -180,6 +207,7 @@ pub(crate) enum Policy {
     Preload(Preload),
     SramAware(SramAware),
     DirtyRefresh(DirtyRefresh),
+    Exclusive(Exclusive),
 }
 
 macro_rules! ask {
@@ -191,13 +219,14 @@ macro_rules! ask {
             Policy::Preload($p) => $what,
             Policy::SramAware($p) => $what,
             Policy::DirtyRefresh($p) => $what,
+            Policy::Exclusive($p) => $what,
         }
     };
 }
 
 impl Policy {
     /// A policy for a unit of so many sub-regions, of which nothing is held.
-    pub(crate) fn new(policy: ManagedPolicy, sub_regions: u32) -> Self {
+    pub(crate) fn new(policy: ManagedPolicy, options: &HpbOptions, sub_regions: u32) -> Self {
         match policy {
             ManagedPolicy::Lru => Policy::Lru(Lru::new(sub_regions)),
             ManagedPolicy::Lfu => Policy::Lfu(Lfu::new(sub_regions)),
@@ -205,6 +234,7 @@ impl Policy {
             ManagedPolicy::Preload => Policy::Preload(Preload::new(sub_regions)),
             ManagedPolicy::SramAware => Policy::SramAware(SramAware::new(sub_regions)),
             ManagedPolicy::DirtyRefresh => Policy::DirtyRefresh(DirtyRefresh::new(sub_regions)),
+            ManagedPolicy::Exclusive => Policy::Exclusive(Exclusive::new(sub_regions, options.exclusive.misses)),
         }
     }
 }
@@ -216,6 +246,18 @@ impl MapPolicy for Policy {
 
     fn timed(&mut self, sub_region: SubRegionId, what: Timed, took: Ns, beside_load: bool) {
         ask!(self, p => p.timed(sub_region, what, took, beside_load));
+    }
+
+    fn heeds_advice(&self) -> bool {
+        ask!(self, p => p.heeds_advice())
+    }
+
+    fn loads_when_idle(&self, sub_region: SubRegionId, in_sram: bool) -> bool {
+        ask!(self, p => p.loads_when_idle(sub_region, in_sram))
+    }
+
+    fn loads_beside(&self, sub_region: SubRegionId, commands: u32) -> bool {
+        ask!(self, p => p.loads_beside(sub_region, commands))
     }
 
     fn loaded(&mut self, sub_region: SubRegionId) {

@@ -12,7 +12,7 @@ fn id(index: u32) -> SubRegionId {
 }
 
 fn touch(index: u32, held: bool) -> Touch {
-    Touch { sub_region: id(index), held, clean: held, eligible: true, timed: true }
+    Touch { sub_region: id(index), held, clean: held, eligible: true, timed: true, recent: false }
 }
 
 fn every(_: SubRegionId) -> bool {
@@ -280,6 +280,51 @@ fn dirty_refresh_loads_again_what_is_worth_it() {
         }
         p.loaded(id(0));
     }
+}
+
+/// Misses in a plain vector: what is to be loaded when. Who makes room is what `cost-aware` says.
+#[test]
+fn exclusive_loads_what_was_missed_twice() {
+    let mut rng = Prng::new(6);
+    let (mut p, mut twin) = (Exclusive::new(UNITS, 2), CostAware::new(UNITS));
+    let (mut held, mut missed, mut made_room): (Vec<u32>, _, _) = (Vec::new(), [0u32; UNITS as usize], 0);
+    for _ in 0..20_000 {
+        let s = (rng.below(u64::from(UNITS)) * rng.below(u64::from(UNITS)) / u64::from(UNITS)) as u32;
+        let row = s as usize;
+        let (is_held, recent, eligible) = (held.contains(&s), rng.below(3) == 0, rng.below(4) > 0);
+        let clean = is_held && rng.below(8) > 0;
+        let touch = Touch { held: is_held, clean, eligible, recent, ..touch(s, true) };
+        assert_eq!(p.read(&touch), Wish::default());
+        twin.read(&touch);
+        match (recent, eligible) {
+            (true, _) => {}
+            (false, false) => missed[row] = missed[row].saturating_sub(1),
+            (false, true) => missed[row] += u32::from(!clean),
+        }
+        assert_eq!(p.loads_when_idle(id(s), false), missed[row] >= 2);
+        assert_eq!(p.loads_when_idle(id(s), true), missed[row] >= 1);
+        let commands = rng.below(4) as u32;
+        assert_eq!(p.loads_beside(id(s), commands), missed[row] >= 2 && missed[row] > commands);
+        if missed[row] < 2 {
+            continue;
+        }
+        if !is_held && held.len() == 12 {
+            let victim = p.victim(Some(id(s)), every);
+            assert_eq!(victim, twin.victim(Some(id(s)), every));
+            let Some(victim) = victim else { continue };
+            held.retain(|&h| h != victim.index());
+            p.dropped(victim);
+            twin.dropped(victim);
+            made_room += 1;
+        }
+        if !is_held {
+            held.push(s);
+        }
+        missed[row] = 0;
+        p.loaded(id(s));
+        twin.loaded(id(s));
+    }
+    assert!(made_room > 10 && held.len() == 12 && !p.heeds_advice(), "{made_room}");
 }
 
 #[test]

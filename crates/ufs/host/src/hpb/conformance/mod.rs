@@ -126,6 +126,10 @@ impl Port for Tags {
         self.free > 0
     }
 
+    fn in_flight(&self) -> u32 {
+        0
+    }
+
     fn send(&mut self, request: HpbRequest) -> bool {
         if self.free == 0 {
             return false;

@@ -4,14 +4,22 @@
 //! change at any time. Every sub-region is loaded and dropped by itself; the device hears of a region when nothing of
 //! it is left.
 
+mod beside;
+mod pays;
+mod written;
+
 use super::{HpbLu, HpbRequest, LuState, MapId, Mode, Port, RegionState, SubRegionState};
+use crate::config::{HpbOptions, LongReads};
 use crate::ids::{Id, RegionId, SubRegionId};
 use crate::params::ParamError;
-use crate::policy::{ManagedPolicy, MapPolicy, Policy, Timed, Touch};
+use crate::policy::{Age, ManagedPolicy, MapPolicy, Policy, Timed, Touch};
+use beside::{Beside, Idle};
 use fixedbitset::FixedBitSet;
 use readpath_kit::Ns;
 use readpath_proto::typed::SubRegion;
 use std::collections::VecDeque;
+
+pub(crate) use pays::Went;
 
 /// Wishes that wait. More are refused: what could not be loaded for so long is asked for again by the next read.
 const MOST_WANTED: usize = 64;
@@ -24,6 +32,8 @@ pub(super) struct Manager {
     /// Sub-regions to be loaded, in order, and the same as bits.
     wanted: VecDeque<SubRegionId>,
     is_wanted: FixedBitSet,
+    /// There if the policy or long reads ask for it.
+    beside: Option<Box<Beside>>,
     /// Regions that were dropped and not announced to the device yet.
     unannounced: FixedBitSet,
     unannounced_count: u32,
@@ -37,11 +47,15 @@ pub(super) struct Manager {
 }
 
 impl Manager {
-    pub(super) fn new(policy: ManagedPolicy, regions: u32, sub_regions: u32) -> Self {
+    pub(super) fn new(policy: ManagedPolicy, options: &HpbOptions, regions: u32, sub_regions: u32) -> Self {
+        let measures = options.long_reads == LongReads::Measured;
+        let asks = measures || policy == ManagedPolicy::Exclusive;
+        let beside = asks.then(|| Box::new(Beside::new(sub_regions, measures, options.exclusive.quiet)));
         Manager {
-            policy: Policy::new(policy, sub_regions),
+            policy: Policy::new(policy, options, sub_regions),
             wanted: VecDeque::with_capacity(MOST_WANTED),
             is_wanted: FixedBitSet::with_capacity(sub_regions as usize),
+            beside,
             unannounced: FixedBitSet::with_capacity(regions as usize),
             unannounced_count: 0,
             active: 0,
@@ -55,7 +69,8 @@ impl Manager {
     pub(super) fn bytes(&self) -> u64 {
         let lists = self.wanted.capacity() * 4 + self.abandoned.capacity() * 4;
         let bits = self.is_wanted.len().div_ceil(8) + self.unannounced.len().div_ceil(8);
-        (size_of::<Manager>() - size_of::<Policy>() + lists + bits) as u64 + self.policy.bytes()
+        let beside = self.beside.as_ref().map_or(0, |b| b.bytes());
+        (size_of::<Manager>() - size_of::<Policy>() + lists + bits) as u64 + beside + self.policy.bytes()
     }
 
     /// No more maps than that are held, nor than before.
@@ -84,6 +99,17 @@ impl Manager {
 
     pub(super) fn forget_wishes(&mut self) {
         while self.next().is_some() {}
+        self.forget_later();
+    }
+
+    pub(super) fn note_written(&mut self, block: u32, blocks: u32) {
+        if let Some(beside) = &mut self.beside {
+            beside.note_written(block, blocks);
+        }
+    }
+
+    pub(super) fn next_timer(&self) -> Ns {
+        self.beside.as_ref().map_or(Ns::NEVER, |b| b.next_timer())
     }
 
     fn announce_later(&mut self, region: RegionId) {
@@ -106,6 +132,7 @@ impl HpbLu {
         }
         let eligible = blocks <= self.max_blocks;
         let (mut plain, mut usable) = (false, eligible);
+        let mut oldest = None;
         let end = self.end_of(block, blocks);
         let mut at = block;
         while at < end {
@@ -117,7 +144,10 @@ impl HpbLu {
             let clean = held && !self.store.any_dirty(map, slot, n);
             let loading = self.sub_regions[srgn] == SubRegionState::Issued;
             let Some(m) = self.mode.manager_mut() else { return false };
-            let wish = m.policy.read(&Touch { sub_region: srgn, held, clean, eligible, timed: blocks == 1 });
+            let age = m.beside.as_ref().map(|b| b.age(srgn, at, n));
+            oldest = oldest.max(age.flatten());
+            let recent = age.is_some_and(|age| age.is_none_or(|age| age == Age::IN_WINDOW));
+            let wish = m.policy.read(&Touch { sub_region: srgn, held, clean, eligible, timed: blocks == 1, recent });
             if wish.load && !loading {
                 self.kicked = true;
                 self.counters.refuse_cnt += u64::from(!m.want(srgn));
@@ -126,9 +156,31 @@ impl HpbLu {
             usable &= clean;
             at += n;
         }
+        let behind = eligible && blocks > self.single_blocks;
+        if let Some(m) = self.mode.manager_mut() {
+            plain |= usable && !plain && behind && m.avoids_pre_request(oldest);
+        }
+        self.note_way(block, end, !plain && usable, oldest);
         self.ask_for_more();
         self.counters.plain_cnt += u64::from(plain && usable);
         plain
+    }
+
+    /// A read of the blocks up to `end` goes with entries or without, and the device needed its oldest map so long ago.
+    fn note_way(&mut self, block: u32, end: u32, with_entries: bool, oldest: Option<Age>) {
+        let Some(m) = self.mode.manager_mut().filter(|m| m.beside.is_some()) else { return };
+        if with_entries {
+            let behind = end - block > self.single_blocks;
+            return m.goes(if behind { Went::PreRequest } else { Went::Other });
+        }
+        m.goes(oldest.map_or(Went::Other, Went::Plain));
+        let mut at = block;
+        while at < end {
+            let srgn = SubRegionId::of_block(&self.geometry, at);
+            let n = (end - at).min(self.geometry.entries_per_sub_region() - (at & self.slot_mask));
+            self.kicked |= m.device_reads(srgn, at, n);
+            at += n;
+        }
     }
 
     fn ask_for_more(&mut self) {
@@ -149,9 +201,16 @@ impl HpbLu {
         }
     }
 
-    pub(crate) fn timed(&mut self, now: Ns, block_or_srgn: TimedWhat, took: Ns) {
+    /// A command took so long, with so many others in flight or waiting at its end.
+    pub(crate) fn timed(&mut self, now: Ns, block_or_srgn: TimedWhat, took: Ns, others: u32) {
         let (srgn, what) = match block_or_srgn {
-            TimedWhat::Read { block, with_entry } => {
+            TimedWhat::Read { block, blocks, with_entry, went } => {
+                if let Some(beside) = self.mode.manager_mut().and_then(|m| m.beside.as_mut()) {
+                    beside.timed(went, blocks, took, others);
+                }
+                if blocks > 1 {
+                    return;
+                }
                 (SubRegionId::of_block(&self.geometry, block), if with_entry { Timed::HpbRead } else { Timed::Read })
             }
             TimedWhat::Load(at) => (SubRegionId::named(&self.geometry, at), Timed::Load),
@@ -167,7 +226,7 @@ impl HpbLu {
     }
 
     /// The worker of a managed unit: announces what was dropped, then loads what is wanted.
-    pub(super) fn run_managed(&mut self, port: &mut impl Port) {
+    pub(super) fn run_managed(&mut self, now: Ns, port: &mut impl Port) {
         if !self.kicked {
             return;
         }
@@ -175,6 +234,7 @@ impl HpbLu {
         self.announce_drops(port);
         loop {
             let Some(m) = self.mode.manager_mut() else { return };
+            m.sees_others(port.in_flight());
             // The end of a load starts the worker again.
             if m.in_flight >= self.options.params.inflight_map_req {
                 return;
@@ -189,7 +249,14 @@ impl HpbLu {
                 self.ask_for_more();
             }
             let Some(m) = self.mode.manager_mut() else { return };
-            let Some(srgn) = m.next() else { return };
+            let srgn = match m.next() {
+                Some(srgn) => srgn,
+                None => match m.when_idle(now) {
+                    Idle::Load(srgn) => srgn,
+                    Idle::Busy => return self.kicked = true,
+                    Idle::Nothing => return,
+                },
+            };
             let state = self.sub_regions[srgn];
             if state == SubRegionState::Issued {
                 continue;
@@ -368,6 +435,7 @@ impl HpbLu {
         let map = self.valid_map[srgn];
         if let Some(m) = self.mode.manager_mut()
             && map != MapId::NONE
+            && m.policy.heeds_advice()
             && self.store.any_dirty(map, 0, self.geometry.entries_per_sub_region())
         {
             self.counters.rcmd_active_cnt += 1;
@@ -462,9 +530,11 @@ impl HpbLu {
 /// A command whose time was measured.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum TimedWhat {
-    /// A read of one block.
+    /// A read.
     Read {
         block: u32,
+        blocks: u32,
+        went: Went,
         /// It was an HPB READ.
         with_entry: bool,
     },

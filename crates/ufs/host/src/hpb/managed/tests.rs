@@ -46,11 +46,17 @@ struct Tags {
     free: u32,
     loads: Vec<SubRegion>,
     drops: Vec<u16>,
+    /// Other commands in flight.
+    busy: u32,
 }
 
 impl Port for Tags {
     fn has_tag(&self) -> bool {
         self.free > 0
+    }
+
+    fn in_flight(&self) -> u32 {
+        self.loads.len() as u32 + self.busy
     }
 
     fn send(&mut self, request: HpbRequest) -> bool {
@@ -83,7 +89,7 @@ struct Play {
 impl Play {
     fn new(policy: ManagedPolicy, pinned: u32, limit: u64) -> Self {
         let lu = unit(policy, 4, pinned, Some(limit)).expect("a unit");
-        let tags = Tags { free: 4, loads: Vec::new(), drops: Vec::new() };
+        let tags = Tags { free: 4, loads: Vec::new(), drops: Vec::new(), busy: 0 };
         Play { lu, tags, limit, content: vec![0; BLOCKS as usize], handed_out: Vec::new(), active: vec![false; 8] }
     }
 
@@ -106,7 +112,7 @@ impl Play {
     }
 
     fn lose_commands(&mut self) {
-        self.tags = Tags { free: 4, loads: Vec::new(), drops: Vec::new() };
+        self.tags = Tags { free: 4, loads: Vec::new(), drops: Vec::new(), busy: 0 };
         self.handed_out.clear();
     }
 
@@ -203,8 +209,9 @@ fn no_event_exceeds_the_limit_or_brings_an_old_entry() {
                 play.run();
                 play.check();
             }
-            // To two of them, reads of so few sub-regions all belong together, and a load comes once in a while.
-            let seldom = matches!(policy, ManagedPolicy::CostAware | ManagedPolicy::SramAware);
+            // To three of them, reads of so few sub-regions all belong together, and a load comes once in a while.
+            let seldom =
+                matches!(policy, ManagedPolicy::CostAware | ManagedPolicy::SramAware | ManagedPolicy::Exclusive);
             assert!(hits > 50 || seldom, "{}, seed {seed}: {hits} entries were used", policy.name());
             // Everything ends: no load is stuck, and nothing waits for a tag for ever.
             for _ in 0..200 {
@@ -305,4 +312,62 @@ fn limits_that_are_not_possible_are_refused() {
         assert_eq!(with(bytes).expect("a unit").capacity, regions, "{bytes} bytes");
     }
     assert_eq!(refused(with(region - 1)), Some((region - 1, region)));
+}
+
+/// What leaves the window of reads is loaded when the device has been idle for a while, or at once if it was missed
+/// more often than there are commands to delay; what was written of late is no miss.
+#[test]
+fn loads_wait_for_an_idle_device() {
+    let begin = |busy: u32| {
+        let geometry = HpbGeometry::new(8, 7, 4096).unwrap();
+        let setup = UnitSetup {
+            geometry,
+            max_active: 64,
+            pinned: 0..0,
+            max_blocks: 4,
+            single_blocks: 4,
+            host_control: true,
+            queue_depth: 31,
+        };
+        let options = HpbOptions { policy: Some(ManagedPolicy::Exclusive), ..HpbOptions::default() };
+        let mut lu = HpbLu::new(&setup, options, Ns::ZERO).expect("a unit");
+        lu.present();
+        let mut tags = Tags { free: 64, loads: Vec::new(), drops: Vec::new(), busy };
+        lu.run_worker(Ns::ZERO, &mut tags);
+        (lu, tags)
+    };
+    let read = |lu: &mut HpbLu, tags: &mut Tags, unit: u32, now: Ns| {
+        assert!(lu.entry_for(now, unit * ENTRIES, 1).is_none(), "nothing is held");
+        lu.block_ended(now);
+        lu.run_worker(now, tags);
+    };
+    let loaded =
+        |tags: &Tags| tags.loads.iter().map(|at| u32::from(at.region) * 2 + u32::from(at.index)).collect::<Vec<_>>();
+    let (at, quiet) = (Ns::from_ms(5), HpbOptions::DEFAULT.exclusive.quiet);
+    // Sixteen others push the first two out.
+    let (mut lu, mut tags) = begin(0);
+    (0..18).for_each(|unit| read(&mut lu, &mut tags, unit, at));
+    assert_eq!((loaded(&tags), lu.next_timer()), (vec![], at + quiet));
+    // A read in between puts it off.
+    let later = at + Ns(1000);
+    read(&mut lu, &mut tags, 17, later);
+    lu.advance(at + quiet);
+    lu.run_worker(at + quiet, &mut tags);
+    assert_eq!((loaded(&tags), lu.next_timer()), (vec![], later + quiet));
+    lu.advance(later + quiet);
+    lu.run_worker(later + quiet, &mut tags);
+    assert_eq!(loaded(&tags), [0], "one at a time");
+    // While others are busy nothing is loaded after one miss, nor after two; after the third it is.
+    let (mut lu, mut tags) = begin(2);
+    for round in 1..=3 {
+        (0..40).for_each(|unit| read(&mut lu, &mut tags, unit, at));
+        assert_eq!(loaded(&tags).is_empty(), round < 3, "round {round}");
+    }
+    // Blocks that were just written need no map.
+    let (mut lu, mut tags) = begin(0);
+    for _ in 0..3 {
+        (0..40).for_each(|unit| lu.write(unit * ENTRIES, 1));
+        (0..40).for_each(|unit| read(&mut lu, &mut tags, unit, at));
+    }
+    assert_eq!((loaded(&tags), lu.next_timer()), (vec![], Ns::NEVER));
 }

@@ -18,6 +18,10 @@ impl Port for Loads {
         true
     }
 
+    fn in_flight(&self) -> u32 {
+        0
+    }
+
     fn send(&mut self, request: HpbRequest) -> bool {
         let HpbRequest::Load { at, bytes, .. } = request else { panic!("{request:?}") };
         self.0.push((group_of(at), bytes));

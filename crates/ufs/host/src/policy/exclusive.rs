@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `exclusive`: host memory holds what the device's SRAM does not (exclusive caching: T. M. Wong and J. Wilkes, USENIX
+//! 2002). A READ brings a map into SRAM, where it serves the next reads for nothing. Only what is about to leave it is
+//! worth a load, and a load of what is still there reads no map page.
+//! - A miss is a read without an entry of a map that the device has not just read. A second one is worth a load: by
+//!   then not having loaded has cost as much as a load does. One is enough if the load itself will cost nothing: nobody
+//!   waits for it, and SRAM probably still holds the map.
+//! - Reads that are too long for an entry bring the map into SRAM whatever is held, so each undoes a miss.
+//! - A load beside other commands delays each of them by about as much as a miss costs, so it waits for the device to
+//!   be idle unless there have been more misses than there are commands.
+//! - What makes room, and whether it does, is decided as in `cost-aware`.
+
+use super::cost_aware::CostAware;
+use super::{MapPolicy, Timed, Touch, Wish};
+use crate::ids::SubRegionId;
+use readpath_kit::Ns;
+
+/// See the module.
+pub(crate) struct Exclusive {
+    host: CostAware,
+    /// Misses of each sub-region since it was held last.
+    missed: Vec<u8>,
+    /// Misses that are worth a load.
+    enough: u8,
+}
+
+impl Exclusive {
+    pub(crate) fn new(sub_regions: u32, enough: u8) -> Self {
+        let missed = vec![0; sub_regions as usize];
+        Exclusive { host: CostAware::new(sub_regions), missed, enough }
+    }
+}
+
+impl MapPolicy for Exclusive {
+    fn read(&mut self, touch: &Touch) -> Wish {
+        self.host.read(touch);
+        if !touch.recent {
+            let missed = &mut self.missed[touch.sub_region];
+            match (touch.eligible, touch.clean) {
+                (false, _) => *missed = missed.saturating_sub(1),
+                (true, false) => *missed = missed.saturating_add(1),
+                (true, true) => {}
+            }
+        }
+        Wish::default()
+    }
+
+    fn timed(&mut self, sub_region: SubRegionId, what: Timed, took: Ns, beside_load: bool) {
+        self.host.timed(sub_region, what, took, beside_load);
+    }
+
+    /// It counts reads of entries out of date as misses itself.
+    fn heeds_advice(&self) -> bool {
+        false
+    }
+
+    fn loads_when_idle(&self, sub_region: SubRegionId, in_sram: bool) -> bool {
+        let missed = self.missed[sub_region];
+        missed >= self.enough || (missed > 0 && in_sram)
+    }
+
+    fn loads_beside(&self, sub_region: SubRegionId, commands: u32) -> bool {
+        let missed = self.missed[sub_region];
+        missed >= self.enough && u32::from(missed) > commands
+    }
+
+    fn loaded(&mut self, sub_region: SubRegionId) {
+        self.missed[sub_region] = 0;
+        self.host.loaded(sub_region);
+    }
+
+    fn dropped(&mut self, sub_region: SubRegionId) {
+        self.host.dropped(sub_region);
+    }
+
+    fn victim(&mut self, candidate: Option<SubRegionId>, free: impl Fn(SubRegionId) -> bool) -> Option<SubRegionId> {
+        self.host.victim(candidate, free)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.host.bytes() + self.missed.len() as u64
+    }
+}
