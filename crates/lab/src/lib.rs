@@ -21,6 +21,7 @@ mod map_rows;
 pub mod parity;
 pub mod policies;
 pub mod power_cuts;
+pub mod probe;
 pub mod replay;
 mod spans;
 pub mod trace_info;

@@ -3,10 +3,11 @@
 //! not, and which further measurement would help. It looks at derivatives only and changes no device.
 
 use super::linalg::{Eigen, dot, eigen, gram};
-use super::measurements::{DEFAULT_ERROR_PERCENT, Measurement, Metric, Setting};
+use super::measurements::{Measurement, Metric};
 use super::model::{ModelError, Values};
 use super::params::{Param, region_blocks};
-use super::{Jacobian, Search};
+use super::setting::{Access, Setting};
+use super::{FitOptions, Jacobian, Search};
 
 /// What measurements say of a parameter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -76,6 +77,14 @@ impl Known {
     pub(super) fn widen(&mut self, apart: &[f64]) {
         for ((error, verdict), apart) in self.standard_errors.iter_mut().zip(&mut self.verdicts).zip(apart) {
             *error = error.max(*apart);
+            *verdict = Verdict::of(*error);
+        }
+    }
+
+    /// Standard errors are so many times greater.
+    pub(super) fn loosen(&mut self, times: f64) {
+        for (error, verdict) in self.standard_errors.iter_mut().zip(&mut self.verdicts) {
+            *error *= times;
             *verdict = Verdict::of(*error);
         }
     }
@@ -195,19 +204,21 @@ pub struct Advice {
 /// Measurements that are proposed at most.
 const MOST_PROPOSED: usize = 4;
 
-/// Finds measurements, each as good as [`DEFAULT_ERROR_PERCENT`], that make the parameters known: one after another the
+/// Finds measurements, each as good as the options say, that make the parameters known: one after another the
 /// one that gains most.
-pub(super) fn advise(search: &mut Search, values: &Values) -> Result<Option<Advice>, ModelError> {
+pub(super) fn advise(search: &mut Search, values: &Values, options: &FitOptions) -> Result<Option<Advice>, ModelError> {
     let n = search.params.len();
     let rows = search.rows;
     let jacobian = search.jacobian(rows, values)?;
     let weighted = search.weighted(&jacobian);
     let mut information = gram(&weighted, n);
     let before = standard_errors(&with_prior(&information), n);
-    let candidates = candidates(search, values);
+    let possible = if options.candidates.is_empty() { reads(search, values) } else { options.candidates.clone() };
+    let of = |setting| Measurement { line: 0, setting, metric: Metric::Throughput, value: 1.0, error: 0.01 };
+    let candidates: Vec<Measurement> = possible.into_iter().map(of).collect();
     let mut gains = search.jacobian(&candidates, values)?;
     for derivatives in &mut gains {
-        derivatives.iter_mut().for_each(|d| *d *= 100.0 / DEFAULT_ERROR_PERCENT);
+        derivatives.iter_mut().for_each(|d| *d *= 100.0 / options.candidate_error_percent);
     }
     // Within the verdict less is not better.
     let score = |errors: &[f64]| -> f64 { errors.iter().map(|e| e.max(0.05)).sum() };
@@ -237,9 +248,9 @@ pub(super) fn advise(search: &mut Search, values: &Values) -> Result<Option<Advi
     Ok(Some(Advice { measurements, then: open.map(|i| (search.params[i], errors[i])).collect() }))
 }
 
-/// Measurements that could be made: ranges within, around and far beyond the map cache and the active regions, alone
+/// Random reads that could be timed: ranges within, around and far beyond the map cache and the active regions, alone
 /// and with many outstanding.
-fn candidates(search: &Search, values: &Values) -> Vec<Measurement> {
+fn reads(search: &Search, values: &Values) -> Vec<Setting> {
     let preset = search.preset;
     let unit = &preset.device.lus[0];
     let value = |param: Param| {
@@ -255,7 +266,8 @@ fn candidates(search: &Search, values: &Values) -> Vec<Measurement> {
     let mut settings: Vec<Setting> = Vec::new();
     let mut add = |range: f64, hpb: bool| {
         for &queue_depth in &depths {
-            let setting = Setting { range_blocks: blocks(range), queue_depth, hpb, block_count: 1 };
+            let setting =
+                Setting { access: Access::RandomRead, range_blocks: blocks(range), queue_depth, hpb, block_count: 1 };
             if !settings.contains(&setting) {
                 settings.push(setting);
             }
@@ -272,7 +284,4 @@ fn candidates(search: &Search, values: &Values) -> Vec<Measurement> {
         }
     }
     settings
-        .into_iter()
-        .map(|setting| Measurement { line: 0, setting, metric: Metric::Throughput, value: 1.0, error: 0.01 })
-        .collect()
 }

@@ -2,6 +2,7 @@
 //! Measurements as a table of text: reads and checks it. It opens no file and simulates nothing;
 //! `docs/formats/measurements.md` describes the format.
 
+use super::setting::{Access, Setting};
 use readpath_config::DevicePreset;
 use readpath_results::metric::{Figure, Requests};
 use std::fmt;
@@ -61,43 +62,20 @@ impl Metric {
         METRICS.iter().find(|(_, m)| *m == self).map_or("", |(name, _)| name)
     }
 
-    /// What it is in result documents.
-    pub fn in_documents(self) -> readpath_results::Metric {
-        Requests::RandomRead.of(match self {
+    /// What it is in result documents when it was measured in this way.
+    pub fn in_documents(self, setting: &Setting) -> readpath_results::Metric {
+        let requests = match setting.access {
+            Access::RandomRead => Requests::RandomRead,
+            Access::RandomWrites(_) => Requests::RandomWrite,
+            Access::SequentialWrite { .. } => Requests::Write,
+        };
+        requests.of(match self {
             Metric::Throughput => Figure::Throughput,
             Metric::Iops => Figure::Iops,
             Metric::LatencyMean => Figure::LatencyMean,
             Metric::LatencyP50 => Figure::LatencyP50,
             Metric::LatencyP99 => Figure::LatencyP99,
         })
-    }
-}
-
-/// How a measurement was made, and so how it is simulated.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Setting {
-    /// Blocks of 4 KiB that the reads are spread over.
-    pub range_blocks: u32,
-    /// Requests outstanding at any time.
-    pub queue_depth: u32,
-    /// Whether the host used HPB.
-    pub hpb: bool,
-    /// Blocks of 4 KiB of a request.
-    pub block_count: u16,
-}
-
-impl fmt::Display for Setting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.range_blocks.is_multiple_of(256) && self.range_blocks < 1 << 18 {
-            write!(f, "{} MiB", self.range_blocks / 256)?;
-        } else {
-            write!(f, "{} GiB", f64::from(self.range_blocks) / f64::from(1 << 18))?;
-        }
-        write!(f, ", queue depth {}", self.queue_depth)?;
-        if self.block_count != 1 {
-            write!(f, ", {} KiB", u32::from(self.block_count) * 4)?;
-        }
-        Ok(())
     }
 }
 
@@ -284,6 +262,7 @@ fn read_row(reader: &Reader, header: &[&'static str], fields: &[&str]) -> Result
     Ok(Measurement {
         line: reader.line,
         setting: Setting {
+            access: Access::RandomRead,
             range_blocks,
             queue_depth: reader.whole("queue_depth", need("queue_depth")?, 64)?,
             hpb,
@@ -300,39 +279,11 @@ fn read_row(reader: &Reader, header: &[&'static str], fields: &[&str]) -> Result
 /// # Errors
 /// The first row that it cannot have been, with its line.
 pub fn check(rows: &[Measurement], preset: &DevicePreset, file: &str) -> Result<(), MeasurementError> {
-    let lu = &preset.device.lus[0];
-    let slots = preset.device.queue_depth.min(u32::from(preset.host.slots) - 1);
     for row in rows {
-        let (reader, setting) = (Reader { file, line: row.line }, &row.setting);
-        let name = &preset.name;
-        if setting.range_blocks > lu.blocks {
-            let (range, unit) = (gib(setting.range_blocks), gib(lu.blocks));
-            return Err(reader.error(format!("range is {range} GiB, but the logical unit of '{name}' has {unit} GiB")));
-        }
-        if setting.queue_depth > slots {
-            let depth = setting.queue_depth;
-            return Err(
-                reader.error(format!("queue_depth is {depth}, but host and '{name}' have {slots} slots for it"))
-            );
-        }
-        if setting.hpb && (preset.device.hpb.is_none() || !lu.hpb) {
-            return Err(reader.error(format!("hpb is on, but '{name}' has no HPB on its first logical unit")));
-        }
-        let longest = preset.host.max_transfer_blocks;
-        if setting.block_count > longest {
-            return Err(reader.error(format!(
-                "block_kib is {}, but the host of '{name}' sends at most {} (host.max_transfer_kib)",
-                u32::from(setting.block_count) * 4,
-                u32::from(longest) * 4
-            )));
-        }
+        let reader = Reader { file, line: row.line };
+        row.setting.check(preset).map_err(|message| reader.error(message))?;
     }
     Ok(())
-}
-
-/// Blocks in GiB.
-pub(super) fn gib(blocks: u32) -> f64 {
-    f64::from(blocks) / f64::from(1 << 18)
 }
 
 #[cfg(test)]
@@ -360,9 +311,15 @@ mod tests {
                     512, 16, on, 8, iops, 7.5e4, 4 # good\r\n\"1024\",1,off,,latency_p50_us,99.5,\n";
         let rows = parse(text, "m.csv").unwrap();
         assert_eq!(rows.len(), 2);
-        assert_eq!(rows[0].setting, Setting { range_blocks: 131_072, queue_depth: 16, hpb: true, block_count: 2 });
+        assert_eq!(
+            rows[0].setting,
+            Setting { access: Access::RandomRead, range_blocks: 131_072, queue_depth: 16, hpb: true, block_count: 2 }
+        );
         assert_eq!((rows[0].line, rows[0].metric, rows[0].value, rows[0].error), (4, Metric::Iops, 7.5e4, 0.005));
-        assert_eq!(rows[1].setting, Setting { range_blocks: 262_144, queue_depth: 1, hpb: false, block_count: 1 });
+        assert_eq!(
+            rows[1].setting,
+            Setting { access: Access::RandomRead, range_blocks: 262_144, queue_depth: 1, hpb: false, block_count: 1 }
+        );
         assert_eq!((rows[1].metric, rows[1].error), (Metric::LatencyP50, 0.01));
     }
 

@@ -12,16 +12,16 @@ mod measurements;
 mod model;
 mod params;
 mod report;
+mod setting;
 mod starts;
 #[cfg(test)]
 mod tests;
 
 pub use identify::{Advice, Combination, Correlation, Verdict};
-pub use measurements::{
-    DEFAULT_ERROR_PERCENT, MOST_ROWS, Measurement, MeasurementError, Metric, Setting, check, parse,
-};
-pub use model::ModelError;
-pub use params::{DEFAULT_PARAMS, Param, default_params};
+pub use measurements::{DEFAULT_ERROR_PERCENT, MOST_ROWS, Measurement, MeasurementError, Metric, check, parse};
+pub use model::{ModelError, Outcome, predict};
+pub use params::{DEFAULT_PARAMS, Param, default_params, device};
+pub use setting::{Access, Setting};
 
 use crate::experiment::Shared;
 use linalg::{dot, eigen, gram};
@@ -41,11 +41,30 @@ pub struct FitOptions {
     pub seed: u64,
     /// Whether to look for further measurements that would fix what these do not.
     pub advice: bool,
+    /// Measurements that could be made; if there are none here, random reads within, around and beyond what the device
+    /// holds in SRAM.
+    pub candidates: Vec<Setting>,
+    /// Standard error that they would have, in percent.
+    pub candidate_error_percent: f64,
+    /// For many measurements, some of which change by leaps with the parameters: derivatives are carried on from step
+    /// to step and calculated anew only where they lead nowhere; an end from which they promise a gain within chance is
+    /// one, with standard errors that much greater; and searches also begin where a time is longer that shows in
+    /// nothing, since it may be hidden behind another.
+    pub rough: bool,
 }
 
 impl Default for FitOptions {
     fn default() -> Self {
-        FitOptions { params: DEFAULT_PARAMS.to_vec(), ios: 20_000, iterations: 30, seed: 1, advice: true }
+        FitOptions {
+            params: DEFAULT_PARAMS.to_vec(),
+            ios: 20_000,
+            iterations: 30,
+            seed: 1,
+            advice: true,
+            candidates: Vec::new(),
+            candidate_error_percent: DEFAULT_ERROR_PERCENT,
+            rough: false,
+        }
     }
 }
 
@@ -133,6 +152,12 @@ const LEAST_DAMPING: f64 = 1.0;
 const LONGEST_STEP: f64 = 0.7;
 /// Attempts with growing damping before a step is given up.
 const ATTEMPTS: u32 = 8;
+/// The same with derivatives that were carried on.
+const FEW_ATTEMPTS: u32 = 2;
+/// A step of a logarithm over which derivatives are not carried on.
+const LONG_MOVE: f64 = 0.3;
+/// A gain of one standard error.
+const WITHIN_CHANCE: f64 = 1.0;
 /// A relative change of a parameter that does not matter.
 const SMALL: f64 = 2e-4;
 
@@ -160,13 +185,17 @@ pub fn fit(
     let mut search = Search::new(preset, rows, params.clone(), options, shared);
     let start: Values = params.iter().map(|p| p.start(preset)).collect();
     let before = search.simulated(&start)?;
-    let (found, apart) = search.search_from_several(&start, options.iterations)?;
+    let (found, apart) = search.search_from_several(&start, options)?;
 
     let values: Vec<(Param, u64)> = params.iter().copied().zip(found.values.iter().copied()).collect();
     let fitted_preset = fitted_device(preset, &values)?;
-    let weighted = search.weighted(&found.jacobian);
+    let jacobian = if options.rough { search.jacobian(rows, &found.values)? } else { found.jacobian };
+    let weighted = search.weighted(&jacobian);
     let mut known = identify::identify(&params, &found.values, &weighted);
     known.widen(&apart);
+    if options.rough {
+        known.loosen((1.0 + found.promised).sqrt());
+    }
     if !found.converged {
         known.distrust();
     }
@@ -198,7 +227,7 @@ pub fn fit(
         // Also parameters that no measurement so far depends on can be asked after.
         let values = fitted.iter().map(|p| if p.concerned { p.fitted } else { p.param.start(preset) }).collect();
         let mut wider = Search::new(preset, rows, asked, options, shared);
-        identify::advise(&mut wider, &values)?
+        identify::advise(&mut wider, &values, options)?
     } else {
         None
     };
@@ -247,11 +276,14 @@ const FITTED: &str = "-fitted";
 const LONGEST_NAME: usize = 64;
 
 /// Where a search ended.
+#[derive(Clone)]
 struct Minimum {
     values: Values,
     jacobian: Jacobian,
     iterations: u32,
     converged: bool,
+    /// Gain that the derivatives still promise.
+    promised: f64,
 }
 
 /// The search for the values that fit best.
@@ -260,6 +292,7 @@ pub(crate) struct Search<'a> {
     rows: &'a [Measurement],
     params: Vec<Param>,
     model: Model<'a>,
+    rough: bool,
 }
 
 impl<'a> Search<'a> {
@@ -271,7 +304,13 @@ impl<'a> Search<'a> {
         shared: &'a Shared,
     ) -> Self {
         let model = Model::new(preset, params.clone(), options.ios, options.seed, shared);
-        Search { preset, rows, params, model }
+        Search { preset, rows, params, model, rough: options.rough }
+    }
+
+    /// Whether there can be a device with these values: some limit each other.
+    fn possible(&self, values: &Values) -> bool {
+        let values: Vec<(Param, u64)> = self.params.iter().copied().zip(values.iter().copied()).collect();
+        params::device(self.preset, &values).is_ok()
     }
 
     /// What the device with `values` shows for every measurement.
@@ -325,8 +364,17 @@ impl<'a> Search<'a> {
         weighted
     }
 
+    /// What a search follows: in a rough search differences to one side, at half the price.
+    fn slopes(&mut self, values: &Values) -> Result<Jacobian, ModelError> {
+        self.differences(self.rows, values, !self.rough)
+    }
+
     /// Central differences at `values`.
     fn jacobian(&mut self, rows: &[Measurement], values: &Values) -> Result<Jacobian, ModelError> {
+        self.differences(rows, values, true)
+    }
+
+    fn differences(&mut self, rows: &[Measurement], values: &Values, is_central: bool) -> Result<Jacobian, ModelError> {
         let sides: Vec<(Values, Values)> = (0..values.len())
             .map(|i| {
                 let param = self.params[i];
@@ -334,9 +382,9 @@ impl<'a> Search<'a> {
                 let side = |factor: f64| {
                     let mut side = values.clone();
                     side[i] = param.realize(values[i] as f64 * factor, self.preset);
-                    side
+                    if self.possible(&side) { side } else { values.clone() }
                 };
-                (side(1.0 - step), side(1.0 + step))
+                (if is_central { side(1.0 - step) } else { values.clone() }, side(1.0 + step))
             })
             .collect();
         let settings: Vec<usize> = rows.iter().map(|r| self.model.setting(r.setting)).collect();
@@ -372,6 +420,9 @@ impl<'a> Search<'a> {
             for factor in [0.125, 0.25, 0.5, 0.71, 1.41, 2.0, 4.0, 8.0] {
                 let mut other = values.clone();
                 other[i] = param.realize(values[i] as f64 * factor, self.preset);
+                if !self.possible(&other) {
+                    continue;
+                }
                 let simulated = self.simulated(&other)?;
                 let misfit = self.shape_misfit(&simulated);
                 if misfit < best.0 {
@@ -391,20 +442,22 @@ impl<'a> Search<'a> {
         let mut simulated = self.simulated(&values)?;
         let mut damping = LEAST_DAMPING;
         let mut iterations = 0;
+        let mut jacobian = self.slopes(&values)?;
+        let mut is_exact = true;
         loop {
-            let jacobian = self.jacobian(self.rows, &values)?;
             let residuals = self.residuals(&simulated);
             let step = Step::new(&self.weighted(&jacobian), &residuals, values.len());
-            if iterations == most {
-                let converged = step.small(&values, self.preset, &self.params, self.misfit(&simulated));
-                return Ok(Minimum { values, jacobian, iterations, converged });
-            }
-            iterations += 1;
             let misfit = self.misfit(&simulated);
+            if iterations == most && is_exact {
+                let step = self.final_step(step, &values, &residuals)?;
+                let converged = self.has_converged(&step, &values, misfit);
+                return Ok(Minimum { values, jacobian, iterations, converged, promised: step.gain() });
+            }
             let mut better = None;
-            for _ in 0..ATTEMPTS {
+            let attempts = if is_exact { ATTEMPTS } else { FEW_ATTEMPTS };
+            for _ in 0..if iterations < most { attempts } else { 0 } {
                 let next = self.moved(&values, &step.with(damping));
-                if next != values {
+                if next != values && self.possible(&next) {
                     let s = self.simulated(&next)?;
                     if self.misfit(&s) < misfit {
                         better = Some((next, s));
@@ -413,29 +466,58 @@ impl<'a> Search<'a> {
                 }
                 damping *= 6.0;
             }
+            if better.is_none() && !is_exact {
+                jacobian = self.slopes(&values)?;
+                (is_exact, damping) = (true, LEAST_DAMPING);
+                continue;
+            }
+            iterations += 1;
             // Whole pages and regions may be in the way: times alone may still find something.
             let times = Step::new(&self.without_sizes(&jacobian), &residuals, values.len());
             if better.is_none() {
                 let next = self.moved(&values, &times.with(LEAST_DAMPING));
-                let s = self.simulated(&next)?;
-                better = (self.misfit(&s) < misfit).then_some((next, s));
+                if self.possible(&next) {
+                    let s = self.simulated(&next)?;
+                    better = (self.misfit(&s) < misfit).then_some((next, s));
+                }
             }
             let Some((next, s)) = better else {
                 // Nothing better can be reached. That is the end if little was promised.
-                let near = |s: &Step| s.small(&values, self.preset, &self.params, misfit);
-                let converged = near(&step) || (near(&times) && step.within_units(&values, self.preset, &self.params));
-                return Ok(Minimum { values, jacobian, iterations, converged });
+                let step = self.final_step(step, &values, &residuals)?;
+                let converged = self.has_converged(&step, &values, misfit)
+                    || (times.small(&values, self.preset, &self.params, misfit)
+                        && step.within_units(&values, self.preset, &self.params));
+                return Ok(Minimum { values, jacobian, iterations, converged, promised: step.gain() });
             };
             damping = (damping / 10.0).max(LEAST_DAMPING);
             let gained = misfit - self.misfit(&s);
-            let moved =
-                next.iter().zip(&values).map(|(a, b)| (ln(*a as f64) - ln(*b as f64)).abs()).fold(0.0, f64::max);
+            let moves: Vec<f64> = next.iter().zip(&values).map(|(a, b)| ln(*a as f64) - ln(*b as f64)).collect();
+            let moved = moves.iter().fold(0.0, |most: f64, m| most.max(m.abs()));
+            let ends = moved < SMALL && gained < 1e-3 * misfit.max(1e-3);
+            is_exact = ends || !self.rough || moved > LONG_MOVE;
+            jacobian = match is_exact {
+                true => self.slopes(&next)?,
+                false => carried_on(jacobian, &moves, &simulated, &s),
+            };
             (values, simulated) = (next, s);
-            if moved < SMALL && gained < 1e-3 * misfit.max(1e-3) {
-                let jacobian = self.jacobian(self.rows, &values)?;
-                return Ok(Minimum { values, jacobian, iterations, converged: true });
+            if ends {
+                let step = Step::new(&self.weighted(&jacobian), &self.residuals(&simulated), values.len());
+                return Ok(Minimum { values, jacobian, iterations, converged: true, promised: step.gain() });
             }
         }
+    }
+
+    /// The step by which an end is judged: differences to one side would promise a gain at the edge of a valley.
+    fn final_step(&mut self, step: Step, values: &Values, residuals: &[f64]) -> Result<Step, ModelError> {
+        if !self.rough {
+            return Ok(step);
+        }
+        let jacobian = self.jacobian(self.rows, values)?;
+        Ok(Step::new(&self.weighted(&jacobian), residuals, values.len()))
+    }
+
+    fn has_converged(&self, step: &Step, values: &Values, misfit: f64) -> bool {
+        step.small(values, self.preset, &self.params, misfit) || (self.rough && step.gain() < WITHIN_CHANCE)
     }
 
     fn moved(&self, values: &Values, step: &[f64]) -> Values {
@@ -445,6 +527,18 @@ impl<'a> Search<'a> {
         };
         self.params.iter().zip(values).zip(step).map(by).collect()
     }
+}
+
+/// Derivatives after a step: changed by no more than what makes them explain it (Broyden).
+fn carried_on(mut jacobian: Jacobian, moves: &[f64], before: &[f64], after: &[f64]) -> Jacobian {
+    let length = dot(moves, moves);
+    for (derivatives, (a, b)) in jacobian.iter_mut().zip(before.iter().zip(after)) {
+        let unexplained = ln(*b) - ln(*a) - dot(derivatives, moves);
+        for (d, m) in derivatives.iter_mut().zip(moves) {
+            *d += unexplained * m / length;
+        }
+    }
+    jacobian
 }
 
 /// The step that a linear model recommends, before damping.
@@ -474,11 +568,16 @@ impl Step {
         step
     }
 
+    /// How much less the misfit would be if the linear model were true.
+    fn gain(&self) -> f64 {
+        (self.eigen.values.iter().zip(&self.slopes))
+            .map(|(value, slope)| if follows(*value, *slope) { slope * slope / value } else { 0.0 })
+            .sum()
+    }
+
     /// Whether the step is within the noise of a difference quotient, or promises next to nothing.
     fn small(&self, values: &Values, preset: &DevicePreset, params: &[Param], misfit: f64) -> bool {
-        let gain: f64 = (self.eigen.values.iter().zip(&self.slopes))
-            .map(|(value, slope)| if follows(*value, *slope) { slope * slope / value } else { 0.0 })
-            .sum();
+        let gain = self.gain();
         let step = self.with(LEAST_DAMPING);
         let near = |((s, v), p): ((&f64, &u64), &Param)| s.abs() <= (p.unit(preset) as f64 / *v as f64).max(0.005);
         gain < 0.1_f64.max(0.02 * misfit) || step.iter().zip(values).zip(params).all(near)

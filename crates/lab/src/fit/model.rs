@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the model says of a way to measure: uniform random reads on a device that was written once in ascending order,
-//! timed after a warm-up. Requests come in the same order whatever the device's times, so that two devices are compared
-//! on the same luck. It knows nothing of measured values.
+//! What the model says of a way to measure, on a device that was written once in ascending order. Requests come in the
+//! same order whatever the device's times, so that two devices are compared on the same luck. It knows nothing of
+//! measured values.
 
-use super::measurements::{Metric, Setting};
+mod requests;
+
+use super::measurements::Metric;
 use super::params::{self, Param, region_blocks};
+use super::setting::{Access, Setting};
 use crate::experiment::{Shared, watch};
 use rayon::prelude::*;
 use readpath_config::{ConfigFileError, DevicePreset};
 use readpath_device::Layout;
 use readpath_flash::DieSched;
-use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions};
+use readpath_host::{HostConfig, HpbOptions};
 use readpath_kit::{BLOCK_BYTES, Ns};
-use readpath_run::{ExecuteError, LUN, Parts, Port, Runner, Source, Watched, Work};
+use readpath_run::{ExecuteError, LUN, Parts, Runner, Watched, Work};
 use readpath_stack::{AnyWire, NoData, Stack};
-use readpath_workload::{Io, IoKind, Stream};
+use readpath_workload::{IoKind, Offsets, Stream, StreamSpec};
+use requests::{Part, Requests};
 use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
 
@@ -24,6 +28,9 @@ pub enum ModelError {
     /// The values make no device.
     #[error(transparent)]
     Config(#[from] ConfigFileError),
+    /// A probe of the device is not possible.
+    #[error(transparent)]
+    Plan(#[from] crate::probe::PlanError),
     /// A run failed.
     #[error("{setting}: {error}")]
     Run {
@@ -36,16 +43,24 @@ pub enum ModelError {
 
 /// What a run showed.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Outcome {
+pub struct Outcome {
     iops: f64,
     mib_s: f64,
     mean_us: f64,
     p50_us: f64,
     p99_us: f64,
+    /// Standard error of mean and throughput as a share of them: so many requests were timed and no more.
+    sampling: f64,
 }
 
 impl Outcome {
-    pub(super) fn of(&self, metric: Metric) -> f64 {
+    /// Standard error of mean and throughput as a share of them.
+    pub fn sampling(&self) -> f64 {
+        self.sampling
+    }
+
+    /// One figure of it, in the unit of the metric.
+    pub fn of(&self, metric: Metric) -> f64 {
         match metric {
             Metric::Throughput => self.mib_s,
             Metric::Iops => self.iops,
@@ -56,40 +71,68 @@ impl Outcome {
     }
 }
 
+/// What a device shows when it is measured in these ways, each timed for `ios` requests.
+///
+/// # Errors
+/// When a run fails or is interrupted.
+pub fn predict(
+    preset: &DevicePreset,
+    settings: &[Setting],
+    ios: u32,
+    seed: u64,
+    shared: &Shared,
+) -> Result<Vec<Outcome>, ModelError> {
+    let mut model = Model::new(preset, Vec::new(), ios, seed, shared);
+    let wanted: Vec<(usize, Values)> = settings.iter().map(|s| (model.setting(*s), Values::new())).collect();
+    model.prepare(&wanted)?;
+    wanted.iter().map(|(setting, values)| model.outcome(*setting, values)).collect()
+}
+
 /// Values of the parameters, in the order of the model's.
 pub(super) type Values = Vec<u64>;
 
-/// A run that may be needed: an index into the settings and the values that it is made with.
+/// A run that may be needed: an index into the runs and the values that it is made with.
 type Key = (usize, Vec<Option<u64>>);
 
 /// Simulates settings on devices and remembers what came out.
 pub(super) struct Model<'a> {
     preset: &'a DevicePreset,
     params: Vec<Param>,
-    settings: Vec<Setting>,
+    /// Settings of which each has a run; those of parts that follow one another share the first's.
+    runs: Vec<Setting>,
+    /// Of each setting its run and its place in that.
+    settings: Vec<(Setting, usize, usize)>,
     ios: u32,
     seed: u64,
     shared: &'a Shared,
-    known: BTreeMap<Key, Outcome>,
+    /// Outcomes of the parts of each run.
+    known: BTreeMap<Key, Vec<Outcome>>,
 }
 
 impl<'a> Model<'a> {
     pub(super) fn new(preset: &'a DevicePreset, params: Vec<Param>, ios: u32, seed: u64, shared: &'a Shared) -> Self {
-        Model { preset, params, settings: Vec::new(), ios, seed, shared, known: BTreeMap::new() }
+        Model { preset, params, runs: Vec::new(), settings: Vec::new(), ios, seed, shared, known: BTreeMap::new() }
     }
 
     /// The number of a setting.
     pub(super) fn setting(&mut self, setting: Setting) -> usize {
-        self.settings.iter().position(|s| *s == setting).unwrap_or_else(|| {
-            self.settings.push(setting);
-            self.settings.len() - 1
-        })
+        if let Some(known) = self.settings.iter().position(|(s, ..)| *s == setting) {
+            return known;
+        }
+        let (run, part) = setting.run();
+        let number = self.runs.iter().position(|s| *s == run).unwrap_or_else(|| {
+            self.runs.push(run);
+            self.runs.len() - 1
+        });
+        self.settings.push((setting, number, part));
+        self.settings.len() - 1
     }
 
     /// Values that a setting cannot depend on are left out, so that one run serves all of them.
     fn key(&self, setting: usize, values: &Values) -> Key {
-        let concerns = |p: &Param| p.concerns(&self.settings[setting], self.preset);
-        (setting, self.params.iter().zip(values).map(|(p, v)| concerns(p).then_some(*v)).collect())
+        let run = self.settings[setting].1;
+        let concerns = |p: &Param| p.concerns(&self.runs[run], self.preset);
+        (run, self.params.iter().zip(values).map(|(p, v)| concerns(p).then_some(*v)).collect())
     }
 
     /// Makes every run that is not known yet, side by side.
@@ -97,7 +140,7 @@ impl<'a> Model<'a> {
         let new: BTreeSet<Key> =
             wanted.iter().map(|(s, v)| self.key(*s, v)).filter(|k| !self.known.contains_key(k)).collect();
         let new: Vec<Key> = new.into_iter().collect();
-        let runs: Vec<Result<Outcome, ModelError>> = new.par_iter().with_max_len(1).map(|key| self.run(key)).collect();
+        let runs: Vec<_> = new.par_iter().with_max_len(1).map(|key| self.run(key)).collect();
         for (key, run) in new.into_iter().zip(runs) {
             self.known.insert(key, run?);
         }
@@ -107,36 +150,58 @@ impl<'a> Model<'a> {
     /// What a setting shows with these values.
     pub(super) fn outcome(&mut self, setting: usize, values: &Values) -> Result<Outcome, ModelError> {
         let key = self.key(setting, values);
+        let part = self.settings[setting].2;
         if let Some(known) = self.known.get(&key) {
-            return Ok(*known);
+            return Ok(known[part]);
         }
-        let outcome = self.run(&key)?;
-        self.known.insert(key, outcome);
+        let outcomes = self.run(&key)?;
+        let outcome = outcomes[part];
+        self.known.insert(key, outcomes);
         Ok(outcome)
     }
 
-    fn run(&self, key: &Key) -> Result<Outcome, ModelError> {
+    /// Reads that are timed. Long ones differ little from each other, and each takes long to simulate.
+    fn reads(&self, setting: &Setting) -> u32 {
+        let blocks = u64::from(self.ios) * u64::from(FEW_BLOCKS);
+        let fewer = (blocks / u64::from(setting.block_count)) as u32;
+        fewer.clamp(LEAST_READS.min(self.ios), self.ios)
+    }
+
+    fn run(&self, key: &Key) -> Result<Vec<Outcome>, ModelError> {
         let values: Vec<(Param, u64)> =
             self.params.iter().zip(&key.1).filter_map(|(p, v)| v.map(|v| (*p, v))).collect();
         let preset = params::device(self.preset, &values)?;
-        let setting = &self.settings[key.0];
-        // The warm-up is that of the device at the start, so that all of them are measured on the same requests.
-        let warm_up = warm_up(self.preset, setting);
+        let setting = &self.runs[key.0];
+        let plan = match setting.access {
+            // The warm-up is that of the device at the start, so that all of them are measured on the same requests.
+            Access::RandomRead => {
+                let (timed, warm_up) = (self.reads(setting), warm_up(self.preset, setting, self.ios));
+                Plan { warm_up, timed, parts: 1, kind: IoKind::Read }
+            }
+            Access::RandomWrites(timed) => Plan { warm_up: 0, timed, parts: 1, kind: IoKind::Write },
+            Access::SequentialWrite { parts, .. } => {
+                let timed = setting.range_blocks / u32::from(setting.block_count) / u32::from(parts);
+                Plan { warm_up: 0, timed, parts, kind: IoKind::Write }
+            }
+        };
         let hpb = setting.hpb.then(HpbOptions::default);
         let host = HostConfig { hpb, ..preset.host };
         let parts = Parts { preset: &preset, host, payload: NoData, probe: (), wire: AnyWire::new(false) };
-        let simulation = Simulation { setting, warm_up, ios: self.ios, seed: self.seed, shared: self.shared };
+        let simulation = Simulation { setting, plan, seed: self.seed, shared: self.shared };
         let outcome = parts.stack_for(simulation).unwrap_or_else(|error| Err(error.into()));
         outcome.map_err(|error| ModelError::Run { setting: setting.to_string(), error })
     }
 }
 
+/// Reads of more blocks than this are timed less often, in proportion, but so often at least.
+const FEW_BLOCKS: u32 = 4;
+const LEAST_READS: u32 = 500;
 /// No warm-up is longer.
 const LONGEST_WARM_UP: f64 = 4e6;
 
 /// Reads after which the map cache is full and nearly all sub-regions that can be active have had their chance: until
 /// almost every one of n has been drawn takes n (ln n + 4) draws.
-pub(super) fn warm_up(preset: &DevicePreset, setting: &Setting) -> u32 {
+fn warm_up(preset: &DevicePreset, setting: &Setting, ios: u32) -> u32 {
     let draws = |n: f64, times: f64| n * (libm::log(n + 1.0) + 4.0 + 2.0 * (times - 1.0));
     let device = &preset.device;
     let pages = f64::from(setting.range_blocks.div_ceil(device.map_page_entries()));
@@ -150,132 +215,48 @@ pub(super) fn warm_up(preset: &DevicePreset, setting: &Setting) -> u32 {
         let times = if regions > f64::from(device.lus[0].max_active_regions) { times + 1.0 } else { times };
         reads = reads.max(1.5 * draws(sub_regions, times));
     }
-    (reads.min(LONGEST_WARM_UP) as u32).max(1000)
+    // Queues have to fill, too.
+    let least = (ios / 4).min(1000) * FEW_BLOCKS / u32::from(setting.block_count).max(FEW_BLOCKS);
+    (reads.min(LONGEST_WARM_UP) as u32).max(least)
+}
+
+/// Requests of a run.
+#[derive(Clone, Copy)]
+struct Plan {
+    /// Requests that are not timed.
+    warm_up: u32,
+    /// Requests of each part that are.
+    timed: u32,
+    parts: u16,
+    kind: IoKind,
 }
 
 /// A run that is to be made.
 struct Simulation<'a> {
     setting: &'a Setting,
-    warm_up: u32,
-    ios: u32,
+    plan: Plan,
     seed: u64,
     shared: &'a Shared,
 }
 
 impl Work<NoData, (), AnyWire> for Simulation<'_> {
-    type Output = Result<Outcome, ExecuteError>;
+    type Output = Result<Vec<Outcome>, ExecuteError>;
 
     fn on<S: DieSched>(self, mut stack: Stack<S, NoData, (), AnyWire>) -> Self::Output {
-        let Simulation { setting, warm_up, ios, seed, shared } = self;
+        let Simulation { setting, plan, seed, shared } = self;
         let blocks = setting.range_blocks;
         let impossible = ExecuteError::Precondition { blocks };
         stack.precondition(LUN, 0, blocks, Layout::Sequential, seed).map_err(|_| impossible)?;
         let ready = stack.start(Ns::ZERO)?;
+        let sequential = matches!(setting.access, Access::SequentialWrite { .. });
+        let order = if sequential { Offsets::Sequential } else { Offsets::Uniform };
         // Cannot fail: the range was checked to hold a request and to be within the unit.
-        let stream = Stream::uniform_reads(0, blocks, setting.block_count, seed);
+        let stream = Stream::new(&StreamSpec::plain(plan.kind, 0, blocks, setting.block_count, order), seed);
         let stream = stream.map_err(|_| ExecuteError::Precondition { blocks })?;
-        let mut reads = Reads::new(stream, setting.queue_depth, warm_up, ios);
-        let driven = Runner::new(ready).run(&mut stack, &mut reads, &mut Watched(&mut watch(shared, 0)))?;
-        Ok(outcome(reads.latencies, driven.end - reads.start, setting))
-    }
-}
-
-const BATCH: usize = 16;
-const READ: Io = Io { block: 0, blocks: 0, kind: IoKind::Read, fua: false };
-
-/// Reads `first` and then some more times until there were `last`, always with as many requests outstanding, and times
-/// the latter exactly.
-struct Reads {
-    stream: Stream,
-    /// Requests are taken from the stream in batches.
-    batch: [Io; BATCH],
-    at: usize,
-    /// By cookie.
-    flights: Vec<(Ns, Io)>,
-    first: u64,
-    last: u64,
-    ended: u64,
-    /// When the first one that is timed began.
-    start: Ns,
-    latencies: Vec<u64>,
-}
-
-impl Reads {
-    fn new(stream: Stream, depth: u32, warm_up: u32, ios: u32) -> Self {
-        let (first, last) = (u64::from(warm_up), u64::from(warm_up) + u64::from(ios));
-        Reads {
-            stream,
-            batch: [READ; BATCH],
-            at: BATCH,
-            flights: vec![(Ns::ZERO, READ); depth as usize],
-            first,
-            last,
-            ended: 0,
-            start: Ns::ZERO,
-            latencies: Vec::with_capacity(ios as usize),
-        }
-    }
-
-    #[inline(always)]
-    fn submit(&mut self, port: &mut impl Port, cookie: u32, now: Ns) {
-        if self.at == BATCH {
-            self.stream.fill(&mut self.batch);
-            for io in &self.batch {
-                port.prefetch(LUN, io.block);
-            }
-            self.at = 0;
-        }
-        let io = self.batch[self.at];
-        self.at += 1;
-        self.flights[cookie as usize] = (now, io);
-        let (block, blocks) = (io.block, u32::from(io.blocks));
-        port.submit(now, &BlockRequest { cookie, lun: LUN, op: BlockOp::Read, block, blocks });
-    }
-}
-
-impl Source for Reads {
-    fn begin(&mut self, port: &mut impl Port, now: Ns) {
-        (0..self.flights.len() as u32).for_each(|cookie| self.submit(port, cookie, now));
-    }
-
-    #[inline(always)]
-    fn next_at(&self) -> Ns {
-        Ns::NEVER
-    }
-
-    fn act(&mut self, _: &mut impl Port, _: Ns, _: Ns) {}
-
-    #[inline(always)]
-    fn ended(&mut self, port: &mut impl Port, cookie: u32, now: Ns) -> Option<(IoKind, Ns)> {
-        if self.ended == self.last {
-            return None;
-        }
-        let latency = now - self.flights[cookie as usize].0;
-        self.ended += 1;
-        if self.ended > self.first {
-            self.latencies.push(latency.0);
-        } else if self.ended == self.first {
-            self.start = now;
-        }
-        self.submit(port, cookie, now);
-        Some((IoKind::Read, latency))
-    }
-
-    fn io(&self, cookie: u32) -> Io {
-        self.flights[cookie as usize].1
-    }
-
-    fn in_flight(&self) -> u32 {
-        self.flights.len() as u32
-    }
-
-    #[inline(always)]
-    fn is_over(&self) -> bool {
-        self.ended == self.last
-    }
-
-    fn lost(&mut self, port: &mut impl Port, now: Ns) {
-        self.begin(port, now);
+        let mut requests = Requests::new(stream, plan, setting.queue_depth);
+        Runner::new(ready).run(&mut stack, &mut requests, &mut Watched(&mut watch(shared, 0)))?;
+        let outcome = |Part { latencies, time }| outcome(latencies, time, setting);
+        Ok(requests.into_parts().into_iter().map(outcome).collect())
     }
 }
 
@@ -289,9 +270,12 @@ fn outcome(mut latencies: Vec<u64>, time: Ns, setting: &Setting) -> Outcome {
     };
     let (p50_us, p99_us) = (rank(50), rank(99));
     let sum: u64 = latencies.iter().sum();
+    let mean = sum as f64 / n as f64;
+    let squares: f64 = latencies.iter().map(|ns| (*ns as f64 - mean) * (*ns as f64 - mean)).sum();
+    let sampling = (squares / n as f64).sqrt() / mean.max(1.0) / (n as f64).sqrt();
     let iops = n as f64 * 1e9 / time.0.max(1) as f64;
     let bytes = f64::from(u32::from(setting.block_count) * BLOCK_BYTES);
-    Outcome { iops, mib_s: iops * bytes / f64::from(1 << 20), mean_us: us(sum) / n as f64, p50_us, p99_us }
+    Outcome { iops, mib_s: iops * bytes / f64::from(1 << 20), mean_us: mean / 1e3, p50_us, p99_us, sampling }
 }
 
 #[cfg(test)]
@@ -301,7 +285,8 @@ mod tests {
 
     #[test]
     fn quantiles_are_those_of_the_sorted_values() {
-        let setting = Setting { range_blocks: 1000, queue_depth: 1, hpb: false, block_count: 2 };
+        let setting =
+            Setting { access: Access::RandomRead, range_blocks: 1000, queue_depth: 1, hpb: false, block_count: 2 };
         let o = outcome((1..=200).rev().map(|i| i * 1000).collect(), Ns::from_secs(1), &setting);
         assert_eq!((o.p50_us, o.p99_us, o.mean_us, o.iops), (100.0, 198.0, 100.5, 200.0));
         assert_eq!(o.mib_s, 200.0 / 128.0);
@@ -312,7 +297,13 @@ mod tests {
         let preset = device::load("ufs21-64g", &|_| Err(std::io::Error::other("none"))).unwrap();
         let shared = Shared::default();
         let mut model = Model::new(&preset, vec![], 2000, 1, &shared);
-        let setting = model.setting(Setting { range_blocks: 1 << 16, queue_depth: 1, hpb: false, block_count: 1 });
+        let setting = model.setting(Setting {
+            access: Access::RandomRead,
+            range_blocks: 1 << 16,
+            queue_depth: 1,
+            hpb: false,
+            block_count: 1,
+        });
         let d = &preset.device;
         let sum = preset.delays.to_link
             + d.link.request

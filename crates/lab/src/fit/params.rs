@@ -2,7 +2,7 @@
 //! Parameters of a device that can be fitted: their value in a preset, what values are possible, and the overrides that
 //! set them. It runs nothing.
 
-use super::measurements::Setting;
+use super::setting::Setting;
 use readpath_config::{ConfigFileError, DevicePreset, Override};
 use readpath_kit::Ns;
 
@@ -17,28 +17,53 @@ pub enum Param {
     MapCache,
     /// Regions that may be active at once.
     ActiveRegions,
+    /// The WriteBooster buffer.
+    Booster,
 }
 
-/// A time: its key, whether only reads with HPB can depend on it, and the field.
+/// What a time can show in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shows {
+    Always,
+    /// Reads. What writes read, map pages in the background, does not hold them up.
+    Reads,
+    /// Reads with HPB.
+    Hpb,
+    /// Writes.
+    Writes,
+    /// Writes of a device with WriteBooster.
+    Boosted,
+}
+
+/// A time: its key, what it can show in, and the field.
 struct Time {
     key: &'static str,
-    hpb_only: bool,
+    shows: Shows,
     get: fn(&DevicePreset) -> Ns,
 }
 
-const fn time(key: &'static str, hpb_only: bool, get: fn(&DevicePreset) -> Ns) -> Time {
-    Time { key, hpb_only, get }
+const fn time(key: &'static str, shows: Shows, get: fn(&DevicePreset) -> Ns) -> Time {
+    Time { key, shows, get }
 }
 
-const TIMES: [Time; 7] = [
-    time("firmware.flash_op_us", false, |p| p.device.firmware.flash_op),
-    time("firmware.hpb_read_extra_us", true, |p| p.device.firmware.hpb_read_extra),
-    time("flash.read_us", false, |p| p.device.flash.read),
-    time("flash.map_read_us", false, |p| p.device.flash.map_read),
-    time("flash.transfer_4k_us", false, |p| p.device.flash.transfer_block),
-    time("link.transfer_4k_us", false, |p| p.device.link.block),
-    time("link.request_us", false, |p| p.device.link.request),
+const TIMES: [Time; 10] = [
+    time("firmware.flash_op_us", Shows::Always, |p| p.device.firmware.flash_op),
+    time("firmware.hpb_read_extra_us", Shows::Hpb, |p| p.device.firmware.hpb_read_extra),
+    time("flash.read_us", Shows::Reads, |p| p.device.flash.read),
+    time("flash.map_read_us", Shows::Reads, |p| p.device.flash.map_read),
+    time("flash.transfer_4k_us", Shows::Always, |p| p.device.flash.transfer_block),
+    time("link.transfer_4k_us", Shows::Always, |p| p.device.link.block),
+    time("link.request_us", Shows::Always, |p| p.device.link.request),
+    time("flash.program_us", Shows::Writes, |p| p.device.flash.program),
+    time("firmware.write_command_us", Shows::Writes, |p| p.device.firmware.write_command),
+    time(SLC_PROGRAM, Shows::Boosted, |p| p.device.write_booster.map_or(Ns::ZERO, |wb| wb.slc_program)),
 ];
+
+const SLC_PROGRAM: &str = "write_booster.slc_program_us";
+const BOOSTER: &str = "write_booster.buffer_mib";
+/// Blocks of a MiB, and the MiB of which a buffer is a multiple.
+const MIB_BLOCKS: u64 = 256;
+const BOOSTER_MIB: u64 = 4;
 
 /// Index of the channel's time for 4 KiB. Map pages cross the same channel: their time goes with it, in proportion.
 const CHANNEL: usize = 4;
@@ -62,7 +87,8 @@ pub const DEFAULT_PARAMS: [Param; 7] = [
 /// Those of [`DEFAULT_PARAMS`] that a device has: what it does not do, or does in no time, stays so unless asked for.
 pub fn default_params(preset: &DevicePreset) -> Vec<Param> {
     let has_hpb = preset.device.hpb.is_some();
-    let needs_hpb = |p: &Param| *p == Param::ActiveRegions || matches!(p, Param::Time(i) if TIMES[*i].hpb_only);
+    let needs_hpb =
+        |p: &Param| *p == Param::ActiveRegions || matches!(p, Param::Time(i) if TIMES[*i].shows == Shows::Hpb);
     DEFAULT_PARAMS.into_iter().filter(|p| p.value(preset) > 0 && (has_hpb || !needs_hpb(p))).collect()
 }
 
@@ -73,13 +99,14 @@ impl Param {
             HOST_DELAY | "host.submit_us" | "host.complete_us" => Some(Param::HostDelay),
             MAP_CACHE => Some(Param::MapCache),
             ACTIVE_REGIONS | "lu[0].max_active_regions" => Some(Param::ActiveRegions),
+            BOOSTER => Some(Param::Booster),
             _ => TIMES.iter().position(|t| t.key == key).map(Param::Time),
         }
     }
 
     /// All keys that [`Param::of_key`] takes, one for each parameter.
     pub fn keys() -> Vec<&'static str> {
-        TIMES.iter().map(|t| t.key).chain([MAP_CACHE, ACTIVE_REGIONS, HOST_DELAY]).collect()
+        TIMES.iter().map(|t| t.key).chain([MAP_CACHE, ACTIVE_REGIONS, BOOSTER, HOST_DELAY]).collect()
     }
 
     /// Its key.
@@ -89,26 +116,28 @@ impl Param {
             Param::HostDelay => HOST_DELAY,
             Param::MapCache => MAP_CACHE,
             Param::ActiveRegions => ACTIVE_REGIONS,
+            Param::Booster => BOOSTER,
         }
     }
 
     /// The keys of a device file that it stands for.
     pub fn file_keys(self) -> &'static [&'static str] {
-        const ONE: [[&str; 1]; 7] = [
-            [TIMES[0].key],
-            [TIMES[1].key],
-            [TIMES[2].key],
-            [TIMES[3].key],
-            [TIMES[4].key],
-            [TIMES[5].key],
-            [TIMES[6].key],
-        ];
+        const ONE: [[&str; 1]; TIMES.len()] = {
+            let mut one = [[""]; TIMES.len()];
+            let mut i = 0;
+            while i < TIMES.len() {
+                one[i] = [TIMES[i].key];
+                i += 1;
+            }
+            one
+        };
         match self {
             Param::Time(CHANNEL) => &["flash.transfer_4k_us", MAP_TRANSFER],
             Param::Time(i) => &ONE[i],
             Param::HostDelay => &["host.submit_us", "host.complete_us"],
             Param::MapCache => &["map_cache.size_kib"],
             Param::ActiveRegions => &["hpb.max_active_regions", "lu[0].max_active_regions"],
+            Param::Booster => &[BOOSTER],
         }
     }
 
@@ -116,7 +145,7 @@ impl Param {
     pub fn in_unit(self, value: u64) -> f64 {
         match self {
             Param::Time(_) | Param::HostDelay => value as f64 / 1e3,
-            Param::MapCache | Param::ActiveRegions => value as f64,
+            Param::MapCache | Param::ActiveRegions | Param::Booster => value as f64,
         }
     }
 
@@ -124,7 +153,7 @@ impl Param {
     pub fn show(self, value: u64) -> String {
         match self {
             Param::Time(_) | Param::HostDelay => format!("{:.3}", self.in_unit(value)),
-            Param::MapCache | Param::ActiveRegions => value.to_string(),
+            Param::MapCache | Param::ActiveRegions | Param::Booster => value.to_string(),
         }
     }
 
@@ -132,10 +161,17 @@ impl Param {
     pub fn concerns(self, setting: &Setting, preset: &DevicePreset) -> bool {
         let range = setting.range_blocks;
         match self {
-            Param::Time(i) => setting.hpb || !TIMES[i].hpb_only,
+            Param::Time(i) => match TIMES[i].shows {
+                Shows::Always => true,
+                Shows::Reads => !setting.writes(),
+                Shows::Hpb => setting.hpb && !setting.writes(),
+                Shows::Writes => setting.writes(),
+                Shows::Boosted => setting.writes() && boosts(preset),
+            },
             Param::HostDelay => true,
-            Param::MapCache => range > preset.device.map_page_entries(),
-            Param::ActiveRegions => setting.hpb && range > region_blocks(preset),
+            Param::MapCache => !setting.writes() && range > preset.device.map_page_entries(),
+            Param::ActiveRegions => setting.hpb && !setting.writes() && range > region_blocks(preset),
+            Param::Booster => setting.writes() && boosts(preset),
         }
     }
 
@@ -149,12 +185,13 @@ impl Param {
                 u64::from(preset.device.map_cache_bytes >> 10) / page * page
             }
             Param::ActiveRegions => u64::from(preset.device.lus[0].max_active_regions),
+            Param::Booster => preset.device.write_booster.map_or(0, |wb| u64::from(wb.buffer_blocks) / MIB_BLOCKS),
         }
     }
 
     /// Whether it is the size of something, counted in pieces, rather than a time.
     pub fn is_size(self) -> bool {
-        matches!(self, Param::MapCache | Param::ActiveRegions)
+        matches!(self, Param::MapCache | Param::ActiveRegions | Param::Booster)
     }
 
     /// Where a search begins: the preset's value, or where that is 0 and has no logarithm, a small one.
@@ -185,12 +222,28 @@ impl Param {
                 let least = u64::from(unit.pinned_regions) + 1;
                 (least, regions.max(least))
             }
+            Param::Booster => {
+                let most = u64::from(preset.device.data_superblocks()) * u64::from(preset.device.booster_slices());
+                (BOOSTER_MIB, (most / MIB_BLOCKS / BOOSTER_MIB * BOOSTER_MIB).max(BOOSTER_MIB))
+            }
         }
     }
 
     /// The smallest difference between two values.
     pub fn unit(self, preset: &DevicePreset) -> u64 {
-        if self == Param::MapCache { page_kib(preset) } else { 1 }
+        match self {
+            Param::MapCache => page_kib(preset),
+            Param::Booster => BOOSTER_MIB,
+            Param::Time(_) | Param::HostDelay | Param::ActiveRegions => 1,
+        }
+    }
+
+    /// The smallest difference that a device can show, in the unit of its key.
+    pub fn grain(self, preset: &DevicePreset) -> f64 {
+        match self {
+            Param::Booster => f64::from(preset.device.booster_slices()) / MIB_BLOCKS as f64,
+            _ => self.in_unit(self.unit(preset)),
+        }
     }
 
     /// Half the width of a difference quotient, as a share of the value: wide enough that whole units do not show.
@@ -199,6 +252,8 @@ impl Param {
             Param::Time(_) | Param::HostDelay => (0.02, 40.0),
             Param::MapCache => (0.06, 3.0),
             Param::ActiveRegions => (0.03, 3.0),
+            // Only whole superblocks count.
+            Param::Booster => (0.03, 2.0 * (self.grain(preset) / BOOSTER_MIB as f64).max(1.0)),
         };
         let share = units * self.unit(preset) as f64 / value.max(1) as f64;
         share.max(least).min(0.5)
@@ -241,6 +296,7 @@ impl Param {
                     set("lu[0].max_active_regions", value.to_string())?,
                 ])
             }
+            Param::Booster => Ok(vec![set(BOOSTER, value.to_string())?]),
         }
     }
 }
@@ -262,13 +318,21 @@ fn page_kib(preset: &DevicePreset) -> u64 {
     u64::from(preset.device.map_page_bytes >> 10)
 }
 
+/// Whether writes go to a WriteBooster buffer at first.
+fn boosts(preset: &DevicePreset) -> bool {
+    preset.device.write_booster.is_some() && preset.host.write_booster
+}
+
 /// Blocks of an HPB region; without HPB more than any range has.
 pub(super) fn region_blocks(preset: &DevicePreset) -> u32 {
     preset.device.hpb.map_or(u32::MAX, |h| 1 << (h.region_size - 3))
 }
 
 /// A device with these values.
-pub(super) fn device(preset: &DevicePreset, values: &[(Param, u64)]) -> Result<DevicePreset, ConfigFileError> {
+///
+/// # Errors
+/// When they make none.
+pub fn device(preset: &DevicePreset, values: &[(Param, u64)]) -> Result<DevicePreset, ConfigFileError> {
     let mut overrides = Vec::new();
     for (param, value) in values {
         overrides.extend(param.overrides(*value, preset)?);
@@ -288,7 +352,9 @@ mod tests {
             for key in Param::keys() {
                 let param = Param::of_key(key).unwrap();
                 assert_eq!(param.key(), key);
-                if preset.device.hpb.is_none() && key.contains("hpb.") {
+                if preset.device.hpb.is_none() && key.contains("hpb.")
+                    || preset.device.write_booster.is_none() && key.contains("write_booster.")
+                {
                     continue;
                 }
                 let (least, most) = param.bounds(&preset);

@@ -2,7 +2,7 @@
 //! A fit as a result document and as sentences. It adds no figure that the fit did not give.
 
 use super::identify::{Combination, Verdict};
-use super::{DEFAULT_ERROR_PERCENT, Fit, FittedParam};
+use super::{Fit, FittedParam};
 use readpath_results::{Document, Error, Note, Origin};
 use serde_json::{Value, json};
 
@@ -23,6 +23,11 @@ impl FittedParam {
 }
 
 impl Combination {
+    /// The sum, its value and its standard error as they are shown.
+    pub fn told(&self) -> String {
+        format!("{} = {} ± {}", self.sum(), short(self.value), percent(self.standard_error))
+    }
+
     /// The sum as it is shown.
     pub fn sum(&self) -> String {
         let mut sum = String::new();
@@ -82,7 +87,7 @@ impl Fit {
             notes.push(format!("{} ended at the edge of what is possible.", p.param.key()));
         }
         for c in &self.combinations {
-            notes.push(format!("Only together: {} = {} ± {}.", c.sum(), short(c.value), percent(c.standard_error)));
+            notes.push(format!("Only together: {}.", c.told()));
         }
         for c in &self.correlations {
             let what = if c.value > 0.0 { "rise and fall together" } else { "make up for each other" };
@@ -117,7 +122,8 @@ impl Fit {
         let enough = advice.then.iter().all(|(_, error)| Verdict::of(*error) == Verdict::Identified);
         let rest = if enough { "" } else { " What remains needs smaller errors or more rows." };
         vec![format!(
-            "To learn more, measure throughput, to {DEFAULT_ERROR_PERCENT} %, at: {}. That would leave: {}.{rest}",
+            "To learn more, measure throughput, to {} %, at: {}. That would leave: {}.{rest}",
+            self.options.candidate_error_percent,
             rows.collect::<Vec<_>>().join("; "),
             then.collect::<Vec<_>>().join(", ")
         )]
@@ -135,7 +141,7 @@ impl Fit {
         for row in &self.rows {
             let m = &row.measurement;
             let variant = if m.setting.hpb { "HPB on" } else { "HPB off" };
-            let metric = m.metric.in_documents();
+            let metric = m.metric.in_documents(&m.setting);
             let mut case = m.setting.to_string();
             // Repeated measurements are told apart by their lines.
             if doc.find(&case, variant, &metric).is_some() {

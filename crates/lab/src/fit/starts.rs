@@ -1,11 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Searches from several places: one may stop where whole pages or regions are in the way of something better.
 
+use super::identify::{Verdict, identify};
 use super::model::{ModelError, Values};
-use super::{Minimum, Search, ln};
+use super::{FitOptions, Minimum, Search, ln};
 
 /// Times of further starts, as multiples of what the first search found.
 const TIMES: [f64; 2] = [0.7, 1.4];
+/// How much longer a time is made that may be hidden, until it takes over, and how much shorter the one that hides it.
+const LONGER: [f64; 4] = [1.5, 2.0, 3.0, 5.0];
+const SHORTER: f64 = 0.7;
+/// A time of which a value is this share or more decides it alone.
+const DECIDES: f64 = 0.8;
+/// Where a time takes over, values fall below this share.
+const TAKES_OVER: f64 = 0.95;
+/// Steps of a search from such a place, at most.
+const FEW_STEPS: u32 = 12;
+
+/// Three standard errors: in a rough search, places that differ by less are taken to be as good.
+const AS_GOOD: f64 = 9.0;
 
 /// Differences in misfit that are next to nothing: what a search leaves on the table when it ends.
 fn slack(misfit: f64) -> f64 {
@@ -15,13 +28,24 @@ fn slack(misfit: f64) -> f64 {
 impl Search<'_> {
     /// The best of several searches, with the steps of all, and how far from it, in logarithms, those ended that are as
     /// good.
-    pub(super) fn search_from_several(&mut self, start: &Values, most: u32) -> Result<(Minimum, Vec<f64>), ModelError> {
+    pub(super) fn search_from_several(
+        &mut self,
+        start: &Values,
+        options: &FitOptions,
+    ) -> Result<(Minimum, Vec<f64>), ModelError> {
+        let most = options.iterations;
         let first = self.run(start, most)?;
         let mut ends = vec![(self.simulated(&first.values).map(|s| self.misfit(&s))?, first)];
         for factor in TIMES {
             let from = self.with_other_times(&ends[0].1.values, factor);
-            let end = self.run(&from, most)?;
-            ends.push((self.simulated(&end.values).map(|s| self.misfit(&s))?, end));
+            self.search_from(&from, most, &mut ends)?;
+        }
+        if options.rough {
+            let best = ends.iter().min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, end)| end.clone());
+            let places = best.map_or_else(|| Ok(Vec::new()), |best| self.uncovered(&best))?;
+            for from in places {
+                self.search_from(&from, most.min(FEW_STEPS), &mut ends)?;
+            }
         }
         let steps = ends.iter().map(|(_, end)| end.iterations).sum();
         // An earlier one stands unless a later one is better by more than nothing: what no measurement depends on stays
@@ -34,12 +58,64 @@ impl Search<'_> {
         }
         let (least, found) = ends.swap_remove(best);
         let mut apart = vec![0.0; start.len()];
-        for (_, end) in ends.iter().filter(|(misfit, _)| *misfit <= least + slack(least)) {
+        let slack = if options.rough { AS_GOOD } else { slack(least) };
+        for (_, end) in ends.iter().filter(|(misfit, _)| *misfit <= least + slack) {
             for ((apart, a), b) in apart.iter_mut().zip(&end.values).zip(&found.values) {
                 *apart = f64::max(*apart, (ln(*a as f64) - ln(*b as f64)).abs());
             }
         }
         Ok((Minimum { iterations: steps, ..found }, apart))
+    }
+
+    fn search_from(&mut self, from: &Values, most: u32, ends: &mut Vec<(f64, Minimum)>) -> Result<(), ModelError> {
+        if self.possible(from) {
+            let end = self.run(from, most)?;
+            ends.push((self.simulated(&end.values).map(|s| self.misfit(&s))?, end));
+        }
+        Ok(())
+    }
+
+    /// Places to begin from where one time is longer and another shorter. What several stages share, the slowest
+    /// decides alone, and a search for another slowest has no slope to follow.
+    fn uncovered(&mut self, found: &Minimum) -> Result<Vec<Values>, ModelError> {
+        let known = identify(&self.params, &found.values, &self.weighted(&found.jacobian));
+        let here = self.simulated(&found.values)?;
+        let mut places = Vec::new();
+        for hidden in 0..self.params.len() {
+            if known.verdicts[hidden] == Verdict::Identified || self.params[hidden].is_size() {
+                continue;
+            }
+            for factor in LONGER {
+                let longer = self.scaled(&found.values, hidden, factor);
+                let others = self.taken_over(found, &here, &longer)?;
+                if !others.is_empty() {
+                    places.extend(others.into_iter().map(|other| self.scaled(&longer, other, SHORTER)));
+                    break;
+                }
+            }
+        }
+        Ok(places)
+    }
+
+    /// Times that decide a value alone which falls at other values of the parameters.
+    fn taken_over(&mut self, found: &Minimum, here: &[f64], other: &Values) -> Result<Vec<usize>, ModelError> {
+        if !self.possible(other) {
+            return Ok(Vec::new());
+        }
+        let there = self.simulated(other)?;
+        let falls: Vec<bool> = here.iter().zip(&there).map(|(a, b)| *b < TAKES_OVER * a).collect();
+        let changed = |i: usize| found.values[i] != other[i];
+        let decides = |i: &usize| {
+            let mut rows = found.jacobian.iter().zip(&falls);
+            !changed(*i) && !self.params[*i].is_size() && rows.any(|(d, falls)| *falls && d[*i] <= -DECIDES)
+        };
+        Ok((0..self.params.len()).filter(decides).collect())
+    }
+
+    fn scaled(&self, values: &Values, which: usize, factor: f64) -> Values {
+        let mut scaled = values.clone();
+        scaled[which] = self.params[which].realize(values[which] as f64 * factor, self.preset);
+        scaled
     }
 
     fn with_other_times(&self, values: &Values, factor: f64) -> Values {

@@ -22,7 +22,7 @@ fn measured(truth: &DevicePreset, ways: &[Way], seed: u64) -> Vec<Measurement> {
     let shared = Shared::default();
     let mut model = Model::new(truth, Vec::new(), IOS, seed, &shared);
     let of = |(line, &(mib, queue_depth, hpb, metric)): (usize, &Way)| {
-        let setting = Setting { range_blocks: mib * 256, queue_depth, hpb, block_count: 1 };
+        let setting = Setting { access: Access::RandomRead, range_blocks: mib * 256, queue_depth, hpb, block_count: 1 };
         let number = model.setting(setting);
         let value = model.outcome(number, &Values::new()).unwrap().of(metric);
         Measurement { line, setting, metric, value, error: 0.01 }

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Names of jobs, which say what they measure, and of what they measure. It knows nothing of plans or results.
+
+use super::plan::{MIB, PlanError};
+use crate::fit::{Access, Setting};
+
+/// The name of a job: `randread-256m-q1-4k`, `randwrite-256m-q1-4k-8192`, `write-4096m-q8-512k-3of16`.
+pub(super) fn of(setting: &Setting) -> String {
+    let (range, depth) = (setting.range_blocks / MIB, setting.queue_depth);
+    let kib = u32::from(setting.block_count) * 4;
+    let rest = format!("{range}m-q{depth}-{kib}k");
+    match setting.access {
+        Access::RandomRead => format!("randread-{rest}"),
+        Access::RandomWrites(n) => format!("randwrite-{rest}-{n}"),
+        Access::SequentialWrite { part, parts } => format!("write-{rest}-{}of{parts}", part + 1),
+    }
+}
+
+/// What the job of a name measures; nothing if [`of`] does not make that name.
+pub(super) fn setting(name: &str) -> Option<Setting> {
+    let mut fields = name.split('-');
+    let access = fields.next()?;
+    let range: u32 = fields.next()?.strip_suffix('m')?.parse().ok()?;
+    let queue_depth: u32 = fields.next()?.strip_prefix('q')?.parse().ok()?;
+    let kib: u32 = fields.next()?.strip_suffix('k')?.parse().ok()?;
+    let last = fields.next();
+    let access = match (access, last) {
+        ("randread", None) => Access::RandomRead,
+        ("randwrite", Some(n)) => Access::RandomWrites(n.parse().ok().filter(|n| *n > 0)?),
+        ("write", Some(which)) => {
+            let (part, parts) = which.split_once("of")?;
+            let (part, parts): (u16, u16) = (part.parse().ok()?, parts.parse().ok()?);
+            Access::SequentialWrite { part: part.checked_sub(1).filter(|p| *p < parts)?, parts }
+        }
+        _ => return None,
+    };
+    let range_blocks = range.checked_mul(MIB)?;
+    let block_count = u16::try_from(kib / 4).ok().filter(|b| *b > 0)?;
+    let setting = Setting { access, range_blocks, queue_depth, hpb: false, block_count };
+    let pieces = match access {
+        Access::SequentialWrite { parts, .. } => u32::from(parts) * u32::from(block_count),
+        Access::RandomRead | Access::RandomWrites(_) => u32::from(block_count),
+    };
+    // Every part has whole requests, at least one.
+    let possible = queue_depth > 0 && range_blocks >= pieces && range_blocks.is_multiple_of(pieces);
+    (possible && of(&setting) == name).then_some(setting)
+}
+
+/// Refuses what a job file or a shell would understand otherwise.
+pub(super) fn check_target(target: &str) -> Result<(), PlanError> {
+    if target.is_empty() {
+        return Err(PlanError("the target has no name".to_owned()));
+    }
+    let strange = |c: char| c.is_control() || c.is_whitespace() || "'\"\\:;#$`".contains(c);
+    match target.chars().find(|c| strange(*c)) {
+        Some(c) => Err(PlanError(format!(
+            "{target:?}: has {c:?}, which job files or shells understand otherwise; give the file another name"
+        ))),
+        None if target.starts_with('-') => {
+            Err(PlanError(format!("{target:?}: begins like an option; write ./{target}")))
+        }
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which measurements identify a device: ranges around what its map cache covers, alone and with many outstanding, long
+//! requests, and if asked for, writes. It knows neither fio nor results.
+
+use super::names;
+use crate::fit::{Access, Setting};
+use readpath_config::DevicePreset;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Name and version of the format of plans.
+pub const SCHEMA: &str = "readpath-probe/1";
+
+/// Why there is no plan.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[error("{0}")]
+pub struct PlanError(pub(super) String);
+
+/// What is asked for.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Ask {
+    /// File or disk that is measured, as fio is to name it.
+    pub target: String,
+    /// How large it is, in bytes.
+    pub size_bytes: u64,
+    /// Whether it may be written to.
+    pub writes: bool,
+    /// Seconds that a job of reads is measured for.
+    pub seconds: u32,
+    /// Standard error of a measurement, in percent, that the fit assumes at least.
+    pub error_percent: f64,
+    /// Bytes of the long sequential write; without it, what shows the end of the device's WriteBooster buffer.
+    pub long_write_bytes: Option<u64>,
+}
+
+/// A job and what it measures.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Job {
+    /// Its name in the job file; it follows from the setting.
+    pub name: String,
+    /// What it measures.
+    pub setting: Setting,
+    /// Whether the fit does not see it, but predicts it.
+    pub held_out: bool,
+}
+
+/// Jobs that identify a device.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Plan {
+    /// File or disk.
+    pub target: String,
+    /// Seconds that a job of reads is measured for.
+    pub seconds: u32,
+    /// Standard error of a measurement in percent, at least.
+    pub error_percent: f64,
+    /// The jobs, in the order in which they are run.
+    pub jobs: Vec<Job>,
+}
+
+/// A plan as it is kept.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kept {
+    schema: String,
+    target: String,
+    seconds: u32,
+    error_percent: f64,
+    jobs: Vec<KeptJob>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KeptJob {
+    name: String,
+    held_out: bool,
+}
+
+/// Parts of the long write.
+const PARTS: u16 = 12;
+/// Writes of a job at random places: 32 MiB.
+const RANDOM_WRITES: u32 = 8192;
+/// Blocks of 4 KiB of a MiB.
+pub(super) const MIB: u32 = 256;
+/// Ranges are multiples of this.
+const STEP: u32 = 64 * MIB;
+/// The long write where no buffer is known.
+const LONG_WRITE: u32 = 4096 * MIB;
+/// Most jobs of a plan.
+const MOST_JOBS: usize = 400;
+
+impl Plan {
+    /// The plan for a device like `preset`.
+    ///
+    /// # Errors
+    /// Says what is too small, or cannot be named in a job file.
+    pub fn new(preset: &DevicePreset, ask: &Ask) -> Result<Plan, PlanError> {
+        names::check_target(&ask.target)?;
+        let unit = preset.device.lus[0].blocks;
+        let room = u32::try_from(ask.size_bytes / 4096).unwrap_or(u32::MAX).min(unit) / STEP * STEP;
+        if room == 0 {
+            return Err(PlanError(format!(
+                "{}: has {} bytes; the least range that is measured is 64 MiB",
+                ask.target, ask.size_bytes
+            )));
+        }
+        let mut jobs = Jobs { preset, room, jobs: Vec::new() };
+        jobs.reads();
+        if ask.writes {
+            jobs.writes(long_write(preset, ask, room)?);
+        }
+        let jobs = jobs.jobs;
+        Ok(Plan { target: ask.target.clone(), seconds: ask.seconds, error_percent: ask.error_percent, jobs })
+    }
+
+    /// The same plan with these jobs behind its own.
+    pub(super) fn with(&self, settings: impl IntoIterator<Item = Setting>) -> Plan {
+        let mut plan = self.clone();
+        plan.jobs.extend(settings.into_iter().map(|s| Job { name: names::of(&s), setting: s, held_out: false }));
+        plan
+    }
+
+    /// Whether a job writes.
+    pub fn writes(&self) -> bool {
+        self.jobs.iter().any(|job| job.setting.writes())
+    }
+
+    /// Bytes that the jobs reach to.
+    pub fn reach_bytes(&self) -> u64 {
+        self.jobs.iter().map(|job| u64::from(job.setting.range_blocks) * 4096).max().unwrap_or(0)
+    }
+
+    /// Other jobs that might tell more: of reads, and of writes if this plan has some.
+    pub(super) fn candidates(&self, preset: &DevicePreset) -> Vec<Setting> {
+        let room = self.jobs.iter().map(|job| job.setting.range_blocks).max().unwrap_or(0);
+        let mut jobs = Jobs { preset, room, jobs: Vec::new() };
+        for factor in [0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 8.0] {
+            for depth in [1, 2, 4, 8, 16, jobs.most()] {
+                jobs.read(factor, depth, 1, false);
+            }
+        }
+        for blocks in [2, 4, 8, 32, 128] {
+            for depth in [1, 2, 4, jobs.most()] {
+                jobs.read(0.25, depth, blocks, false);
+            }
+        }
+        if self.writes() {
+            for depth in [1, 2, 8] {
+                jobs.random_writes(depth, false);
+                jobs.sequential(jobs.short(), 1, depth, 1, false);
+                jobs.sequential(jobs.short(), 1, depth, 32, false);
+            }
+        }
+        let known = |setting: &Setting| self.jobs.iter().any(|job| job.setting == *setting);
+        jobs.jobs.into_iter().map(|job| job.setting).filter(|s| !known(s)).collect()
+    }
+
+    /// The plan as text.
+    pub fn to_json(&self) -> String {
+        let kept = Kept {
+            schema: SCHEMA.to_owned(),
+            target: self.target.clone(),
+            seconds: self.seconds,
+            error_percent: self.error_percent,
+            jobs: self.jobs.iter().map(|j| KeptJob { name: j.name.clone(), held_out: j.held_out }).collect(),
+        };
+        serde_json::to_string_pretty(&kept).expect("strings and finite numbers") + "\n"
+    }
+
+    /// A plan from text; `file` is for errors.
+    ///
+    /// # Errors
+    /// The first thing that is no plan, with its place.
+    pub fn from_json(text: &str, file: &str) -> Result<Plan, PlanError> {
+        let kept: Kept = serde_json::from_str(text).map_err(|e| PlanError(format!("{file}: {e}")))?;
+        let wrong = |message: String| Err(PlanError(format!("{file}: {message}")));
+        if kept.schema != SCHEMA {
+            return wrong(format!("schema is {:?}; expected {SCHEMA:?}", kept.schema));
+        }
+        names::check_target(&kept.target).map_err(|e| PlanError(format!("{file}: target: {e}")))?;
+        if !(1..=86_400).contains(&kept.seconds) {
+            return wrong(format!("seconds is {}; expected 1 to 86400", kept.seconds));
+        }
+        if !(0.01..=50.0).contains(&kept.error_percent) {
+            return wrong(format!("error_percent is {}; expected 0.01 to 50", kept.error_percent));
+        }
+        if kept.jobs.len() > MOST_JOBS {
+            return wrong(format!("has {} jobs; at most {MOST_JOBS} are possible", kept.jobs.len()));
+        }
+        let mut jobs: Vec<Job> = Vec::new();
+        for (i, job) in kept.jobs.into_iter().enumerate() {
+            let Some(setting) = names::setting(&job.name) else {
+                return wrong(format!("jobs[{i}].name is {:?}; expected a name such as randread-256m-q1-4k", job.name));
+            };
+            if jobs.iter().any(|j| j.name == job.name) {
+                return wrong(format!("jobs[{i}].name is {:?}, like that of another job", job.name));
+            }
+            jobs.push(Job { name: job.name, setting, held_out: job.held_out });
+        }
+        Ok(Plan { target: kept.target, seconds: kept.seconds, error_percent: kept.error_percent, jobs })
+    }
+
+    /// Checks that the device can be measured so.
+    ///
+    /// # Errors
+    /// The first job that is not possible; `file` is the plan's.
+    pub fn check(&self, preset: &DevicePreset, file: &str) -> Result<(), PlanError> {
+        for (i, job) in self.jobs.iter().enumerate() {
+            let wrong = |message| PlanError(format!("{file}: jobs[{i}], {}: {message}", job.name));
+            job.setting.check(preset).map_err(wrong)?;
+        }
+        Ok(())
+    }
+}
+
+/// Blocks of the long write.
+fn long_write(preset: &DevicePreset, ask: &Ask, room: u32) -> Result<u32, PlanError> {
+    // Half as much again as the buffer, so that what is behind its end shows as well.
+    let buffer = preset.device.write_booster.map_or(0, |wb| wb.buffer_blocks);
+    let usual = if buffer > 0 { u64::from(buffer) * 3 / 2 } else { u64::from(LONG_WRITE) };
+    let wanted = ask.long_write_bytes.map_or(usual, |bytes| bytes / 4096);
+    // Parts of whole requests.
+    let unit = u64::from(PARTS) * 4 * u64::from(MIB);
+    let blocks = wanted.div_ceil(unit) * unit;
+    match u32::try_from(blocks) {
+        Ok(blocks) if blocks <= room && blocks > 0 => Ok(blocks),
+        _ => Err(PlanError(format!(
+            "{}: the long write needs {} MiB, but {} can be used; make the target larger or the write shorter",
+            ask.target,
+            blocks / u64::from(MIB),
+            room / MIB
+        ))),
+    }
+}
+
+/// A plan in the making.
+struct Jobs<'a> {
+    preset: &'a DevicePreset,
+    /// Blocks that can be used.
+    room: u32,
+    jobs: Vec<Job>,
+}
+
+impl Jobs<'_> {
+    fn add(&mut self, setting: Setting, held_out: bool) {
+        if setting.block_count <= self.preset.host.max_transfer_blocks
+            && setting.queue_depth <= self.most()
+            && setting.range_blocks >= u32::from(setting.block_count)
+            && self.jobs.iter().all(|job| job.setting != setting)
+        {
+            self.jobs.push(Job { name: names::of(&setting), setting, held_out });
+        }
+    }
+
+    /// Requests that may be outstanding.
+    fn most(&self) -> u32 {
+        self.preset.device.queue_depth.min(u32::from(self.preset.host.slots) - 1)
+    }
+
+    /// So many times what the map cache covers, as far as there is room.
+    fn range(&self, factor: f64) -> u32 {
+        let device = &self.preset.device;
+        let covered = f64::from(device.map_cache_bytes / device.map_page_bytes) * f64::from(device.map_page_entries());
+        let steps = (covered * factor / f64::from(STEP)).round().clamp(1.0, f64::from(self.room / STEP));
+        steps as u32 * STEP
+    }
+
+    /// A range that any map cache covers.
+    fn short(&self) -> u32 {
+        self.room.min(256 * MIB)
+    }
+
+    fn read(&mut self, factor: f64, queue_depth: u32, block_count: u16, held_out: bool) {
+        let range_blocks = self.range(factor);
+        let setting = Setting { access: Access::RandomRead, range_blocks, queue_depth, hpb: false, block_count };
+        self.add(setting, held_out);
+    }
+
+    /// Ranges tell of the map and its cache, queue depths what is waited for and what works side by side, and long
+    /// requests of channels and link.
+    fn reads(&mut self) {
+        let most = self.most();
+        for depth in [1, 4, 8, most] {
+            self.read(0.25, depth, 1, false);
+        }
+        self.read(0.75, most, 1, true);
+        for (depth, held_out) in [(1, false), (4, true), (most, false)] {
+            self.read(1.5, depth, 1, held_out);
+        }
+        self.read(2.5, most, 1, false);
+        self.read(4.0, 1, 1, false);
+        self.read(4.0, most, 1, false);
+        self.read(8.0, 1, 1, true);
+        self.read(8.0, most, 1, false);
+        for depth in [1, 4, most] {
+            self.read(0.25, depth, 4, false);
+        }
+        self.read(0.25, 1, 8, false);
+        self.read(0.25, 1, 32, false);
+        self.read(0.25, 4, 32, true);
+        self.read(0.25, most, 32, false);
+        self.read(0.25, 1, 128, false);
+    }
+
+    fn random_writes(&mut self, queue_depth: u32, held_out: bool) {
+        let access = Access::RandomWrites(RANDOM_WRITES);
+        let range_blocks = self.short();
+        self.add(Setting { access, range_blocks, queue_depth, hpb: false, block_count: 1 }, held_out);
+    }
+
+    fn sequential(&mut self, range_blocks: u32, parts: u16, queue_depth: u32, block_count: u16, held_out: bool) {
+        for part in 0..parts {
+            let access = Access::SequentialWrite { part, parts };
+            self.add(Setting { access, range_blocks, queue_depth, hpb: false, block_count }, held_out);
+        }
+    }
+
+    /// The long write shows where a buffer ends and both speeds. No part of it is held out: the end may be in any.
+    fn writes(&mut self, long: u32) {
+        let longest = self.preset.host.max_transfer_blocks.min(128);
+        self.sequential(long, PARTS, 8.min(self.most()), longest, false);
+        for (depth, held_out) in [(1, false), (4, true), (self.most(), false)] {
+            self.random_writes(depth, held_out);
+        }
+        for (depth, held_out) in [(1, false), (4, true)] {
+            self.sequential(self.short(), 1, depth, longest.min(32), held_out);
+        }
+    }
+}

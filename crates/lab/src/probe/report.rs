@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A probe as a result document, with figures, and as sentences. It adds no figure that the probe did not give.
+
+use super::cliff::{Cliff, cliff};
+use super::plan::MIB;
+use super::solve::{Compared, Known, Probe};
+use crate::fit::{Access, Metric, Setting, Verdict};
+use readpath_results::{Chart, ChartKind, Document, Error, Interval, Note, Origin, SeriesStyle};
+use serde_json::{Value, json};
+
+/// Metrics of a reading, and whether the fit may have seen them.
+const METRICS: [(Metric, bool); 4] = [
+    (Metric::Throughput, true),
+    (Metric::LatencyMean, false),
+    (Metric::LatencyP50, false),
+    (Metric::LatencyP99, false),
+];
+/// Error bars are so many standard errors.
+const BARS: f64 = 2.0;
+/// An interval that reaches so many times above its value says next to nothing.
+const WIDE: f64 = 3.0;
+
+impl Compared {
+    /// What was measured.
+    pub fn measured(&self, metric: Metric) -> f64 {
+        match metric {
+            Metric::Throughput => self.reading.throughput_mib_s,
+            Metric::Iops => self.reading.throughput_mib_s * f64::from(MIB),
+            Metric::LatencyMean => self.reading.mean_us,
+            Metric::LatencyP50 => self.reading.p50_us,
+            Metric::LatencyP99 => self.reading.p99_us,
+        }
+    }
+}
+
+impl Known {
+    /// Its interval as it is shown.
+    pub fn interval(&self) -> String {
+        let figure = |x: f64| match x {
+            x if x >= 100.0 => format!("{x:.0}"),
+            x if x >= 10.0 => format!("{x:.1}"),
+            x => format!("{x:.2}"),
+        };
+        let value = self.param.in_unit(self.fitted);
+        if self.high > WIDE * value {
+            "unknown".to_owned()
+        } else {
+            format!("{} to {}", figure(self.low), figure(self.high))
+        }
+    }
+}
+
+impl Probe {
+    fn setting(&self, row: &Compared) -> Setting {
+        self.plan.jobs[row.reading.job].setting
+    }
+
+    /// Root of the mean squared difference of throughput in percent, of rows that the fit saw or of those held out;
+    /// nothing if there are none.
+    pub fn rms_percent(&self, fitted: bool) -> Option<f64> {
+        let of: Vec<f64> = self.rows.iter().filter(|r| r.fitted == fitted).map(Compared::error_percent).collect();
+        let sum: f64 = of.iter().map(|e| e * e).sum();
+        (!of.is_empty()).then(|| (sum / of.len() as f64).sqrt())
+    }
+
+    /// Where the long write falls, and the MiB of each of its parts.
+    pub fn cliff(&self) -> Option<(Cliff, f64)> {
+        let parts = self.long_write();
+        let Access::SequentialWrite { parts: count, .. } = self.setting(parts.first()?).access else { return None };
+        // A part that is missing would move the others.
+        let complete = parts.len() == usize::from(count);
+        let values: Vec<f64> = parts.iter().map(|row| row.reading.throughput_mib_s).collect();
+        let mib = f64::from(self.setting(parts[0]).range_blocks / u32::from(count)) / f64::from(MIB);
+        cliff(&values).filter(|_| complete).map(|cliff| (cliff, mib))
+    }
+
+    /// The parts of the long write.
+    fn long_write(&self) -> Vec<&Compared> {
+        let part = |row: &&Compared| matches!(self.setting(row).access, Access::SequentialWrite { parts: 2.., .. });
+        self.rows.iter().filter(part).collect()
+    }
+
+    /// What there is to say of the probe beyond its tables.
+    pub fn notes(&self) -> Vec<String> {
+        let fit = &self.fit;
+        let mut notes = Vec::new();
+        let missing = self.plan.jobs.len() - self.rows.len();
+        if missing > 0 {
+            notes.push(format!("{missing} of {} jobs of the plan have no results here.", self.plan.jobs.len()));
+        }
+        if !fit.converged {
+            notes.push("The search did not converge, so nothing is identified.".to_owned());
+        }
+        if fit.freedom > 0 && fit.misfit > fit.freedom as f64 {
+            let times = (fit.misfit / fit.freedom as f64).sqrt();
+            let more = if self.plausible {
+                ""
+            } else {
+                " That is no chance: the model lacks something, or the measurements are worse, so nothing is \
+                 identified."
+            };
+            notes.push(format!(
+                "The fitted device misses the measurements by {times:.1} times their errors; intervals are as many \
+                 times wider.{more}"
+            ));
+        }
+        if let Some((cliff, mib)) = self.cliff() {
+            notes.push(format!(
+                "Read off, not fitted: the long write falls from {:.0} to {:.0} MiB/s after {:.0} MiB.{}",
+                cliff.before,
+                cliff.behind,
+                cliff.after_parts * mib,
+                if fit.preset.device.write_booster.is_some() {
+                    ""
+                } else {
+                    " The device file has no [write_booster]; with one, its size and times can be fitted."
+                }
+            ));
+        } else if !self.long_write().is_empty() && fit.preset.device.write_booster.is_some() {
+            notes.push("The long write does not fall, so it did not reach the end of a buffer.".to_owned());
+        }
+        for p in fit.params.iter().filter(|p| !p.concerned) {
+            notes.push(format!("No measurement depends on {}; it was left as it was.", p.param.key()));
+        }
+        for c in &fit.combinations {
+            notes.push(format!("Only together: {}.", c.told()));
+        }
+        notes.push(self.next_note());
+        notes
+    }
+
+    fn next_note(&self) -> String {
+        if self.known.iter().all(|k| k.verdict == Verdict::Identified) {
+            return "The jobs identify every parameter; none needs to be run next.".to_owned();
+        }
+        match self.next_jobs() {
+            [] => "No other job would tell more; repeat these with less error.".to_owned(),
+            jobs => {
+                let names: Vec<&str> = jobs.iter().map(|job| &*job.name).collect();
+                format!("Run next: {}.{}", names.join(", "), self.promise())
+            }
+        }
+    }
+
+    /// What the next jobs would leave open.
+    fn promise(&self) -> String {
+        let Some(advice) = &self.fit.advice else { return String::new() };
+        let then = advice.then.iter().map(|(param, error)| {
+            format!("{} {} (± {:.0} %)", param.key(), Verdict::of(*error).as_str(), (100.0 * error).min(100.0))
+        });
+        format!(" That would leave: {}.", then.collect::<Vec<_>>().join(", "))
+    }
+
+    /// The probe as a result document, without what depends on the machine.
+    ///
+    /// # Errors
+    /// When a figure cannot be written in one.
+    pub fn document(&self) -> Result<Document, Error> {
+        let mut doc = Document::new("device_probe", format!("{} probed by fio", self.fit.device));
+        doc.description =
+            "Under published: what fio measured. Under simulated: what the fitted device shows. The fit saw \
+                           the throughput of the jobs that are not held out; all else is predicted."
+                .to_owned();
+        doc.seed = self.fit.options.seed;
+        doc.simulated_ios = self.fit.simulated_ios;
+        for row in &self.rows {
+            let setting = self.setting(row);
+            let variant = if row.fitted { "fitted" } else { "held out" };
+            for (metric, seen) in METRICS {
+                let origin = if seen && row.fitted { Origin::Fit } else { Origin::Predicted };
+                let shown = row.predicted.of(metric);
+                let name = metric.in_documents(&setting);
+                doc.row(setting.to_string(), variant, name, shown, origin)?.published(row.measured(metric))?;
+            }
+        }
+        doc.charts = self.charts()?;
+        doc.notes = self.notes().into_iter().map(Note::remark).collect();
+        doc.configuration = json!({
+            "probe": {
+                "target": self.plan.target,
+                "error_percent": self.plan.error_percent,
+                "parameters": self.known.iter().map(parameter).collect::<Vec<Value>>(),
+                "held_out_rms_percent": self.rms_percent(false),
+                "fitted_rms_percent": self.rms_percent(true),
+                "converged": self.fit.converged,
+                "misfit": self.fit.misfit,
+                "degrees_of_freedom": self.fit.freedom,
+                "requests_per_job": self.fit.options.ios,
+                "next_jobs": self.next_jobs().iter().map(|job| job.name.clone()).collect::<Vec<_>>(),
+            },
+            "device": serde_json::to_value(self.fit.preset.echo()).unwrap_or(Value::Null),
+        });
+        Ok(doc)
+    }
+
+    fn charts(&self) -> Result<Vec<Chart>, Error> {
+        let mut depths: Vec<u32> = self.rows.iter().map(|row| self.setting(row).queue_depth).collect();
+        depths.sort_unstable();
+        depths.dedup();
+        let mut charts = Vec::new();
+        for depth in depths {
+            charts.extend(self.read_chart(depth)?);
+        }
+        charts.extend(self.write_chart()?);
+        charts.extend(self.held_out_chart()?);
+        charts.extend(self.parameter_chart()?);
+        Ok(charts)
+    }
+
+    /// Short random reads over the range.
+    fn read_chart(&self, depth: u32) -> Result<Option<Chart>, Error> {
+        let mut rows: Vec<(f64, &Compared)> = Vec::new();
+        for row in &self.rows {
+            let s = self.setting(row);
+            if s.access == Access::RandomRead && s.block_count == 1 && s.queue_depth == depth {
+                rows.push((f64::from(s.range_blocks) / f64::from(MIB), row));
+            }
+        }
+        rows.sort_by(|a, b| a.0.total_cmp(&b.0));
+        if rows.len() < 3 {
+            return Ok(None);
+        }
+        let mut chart = Chart::new(
+            format!("reads_{depth}"),
+            format!("Random reads of 4 KiB, queue depth {depth}"),
+            ChartKind::Lines,
+        )
+        .axes("range, MiB", "throughput, MiB/s")
+        .x_log()
+        .caption("Bars are two standard errors. The fit did not see what is held out.");
+        let bars = |fitted: bool| -> Vec<_> {
+            rows.iter()
+                .filter(|(_, r)| r.fitted == fitted)
+                .map(|(x, r)| (*x, r.reading.throughput_mib_s, Some(bar(r))))
+                .collect()
+        };
+        chart.series_with_bars("measured", SeriesStyle::Published, bars(true))?;
+        if rows.iter().any(|(_, r)| !r.fitted) {
+            chart.series_with_bars("measured, held out", SeriesStyle::Plain, bars(false))?;
+        }
+        let shown = rows.iter().map(|(x, r)| (*x, r.predicted.of(Metric::Throughput)));
+        chart.series("fitted device", SeriesStyle::Simulated, shown)?;
+        Ok(Some(chart))
+    }
+
+    /// The long write over what was written.
+    fn write_chart(&self) -> Result<Option<Chart>, Error> {
+        let rows = self.long_write();
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        let at = |row: &&Compared| {
+            let s = self.setting(row);
+            let Access::SequentialWrite { part, parts } = s.access else { return 0.0 };
+            f64::from(s.range_blocks) / f64::from(MIB) * (f64::from(part) + 0.5) / f64::from(parts)
+        };
+        let mut chart = Chart::new("long_write", "The long sequential write", ChartKind::Lines)
+            .axes("written, MiB", "throughput, MiB/s")
+            .caption("Each point is the mean of a part, at its middle. A fall is the end of a WriteBooster buffer.");
+        let bars: Vec<_> = rows.iter().map(|r| (at(r), r.reading.throughput_mib_s, Some(bar(r)))).collect();
+        chart.series_with_bars("measured", SeriesStyle::Published, bars)?;
+        let shown = rows.iter().map(|r| (at(r), r.predicted.of(Metric::Throughput)));
+        chart.series("fitted device", SeriesStyle::Simulated, shown)?;
+        Ok(Some(chart))
+    }
+
+    fn held_out_chart(&self) -> Result<Option<Chart>, Error> {
+        let rows: Vec<&Compared> = self.rows.iter().filter(|r| !r.fitted).collect();
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        let name = |row: &Compared| self.plan.jobs[row.reading.job].name.clone();
+        let percent = |x: f64| 100.0 * x;
+        let measured: Vec<_> = rows
+            .iter()
+            .map(|r| {
+                let (low, high) = (percent(1.0 - BARS * r.error), percent(1.0 + BARS * r.error));
+                (name(r), 100.0, Some(Interval { low, high }))
+            })
+            .collect();
+        let shown =
+            rows.iter().map(|r| (name(r), percent(r.predicted.of(Metric::Throughput) / r.reading.throughput_mib_s)));
+        let mut chart = Chart::new("held_out", "Jobs that the fit did not see", ChartKind::Bars)
+            .axes("", "throughput, % of the measured")
+            .caption("Bars are two standard errors of the measurement.");
+        chart.series_with_bars("measured", SeriesStyle::Published, measured)?;
+        chart.series("predicted", SeriesStyle::Simulated, shown)?;
+        Ok(Some(chart))
+    }
+
+    fn parameter_chart(&self) -> Result<Option<Chart>, Error> {
+        let known: Vec<_> = self
+            .known
+            .iter()
+            .filter(|k| k.start > 0 && k.high <= WIDE * k.param.in_unit(k.fitted))
+            .map(|k| {
+                let percent = |x: f64| 100.0 * x / k.param.in_unit(k.start);
+                let interval = Interval { low: percent(k.low), high: percent(k.high) };
+                (k.param.key().to_owned(), percent(k.param.in_unit(k.fitted)), Some(interval))
+            })
+            .collect();
+        if known.is_empty() {
+            return Ok(None);
+        }
+        let mut chart = Chart::new("parameters", "Parameters of the fitted device", ChartKind::Bars)
+            .axes("", "value, % of the start")
+            .caption("Bars are the stated intervals. Parameters about which nothing is known are left out.");
+        chart.series_with_bars("fitted", SeriesStyle::Plain, known)?;
+        Ok(Some(chart))
+    }
+}
+
+/// Two standard errors on each side of what was measured.
+fn bar(row: &Compared) -> Interval {
+    let value = row.reading.throughput_mib_s;
+    Interval { low: value * (1.0 - BARS * row.error), high: value * (1.0 + BARS * row.error) }
+}
+
+fn parameter(k: &Known) -> Value {
+    json!({
+        "key": k.param.key(),
+        "start": k.param.in_unit(k.start),
+        "fitted": k.param.in_unit(k.fitted),
+        // Not numbers in JSON when nothing is known.
+        "low": Some(k.low).filter(|_| k.high.is_finite()),
+        "high": Some(k.high).filter(|x| x.is_finite()),
+        "verdict": k.verdict.as_str(),
+    })
+}

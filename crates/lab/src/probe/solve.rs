@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Fits a device to what the jobs of a plan measured, says how sure each parameter is, and predicts what was held out.
+
+use super::plan::{Job, Plan};
+use super::readings::Reading;
+use crate::experiment::Shared;
+use crate::fit::{Fit, FitOptions, Measurement, Metric, ModelError, Outcome, Param, Verdict, fit, predict};
+use readpath_config::DevicePreset;
+
+/// How a probe is evaluated.
+#[derive(Clone, Debug)]
+pub struct ProbeOptions {
+    /// Parameters to fit.
+    pub params: Vec<Param>,
+    /// Requests that are timed for each simulated measurement.
+    pub ios: u32,
+    /// Whether to look for further jobs.
+    pub advice: bool,
+}
+
+/// What a job measured and what the fitted device shows.
+#[derive(Clone, Copy, Debug)]
+pub struct Compared {
+    /// What was measured.
+    pub reading: Reading,
+    /// Whether the fit saw its throughput. It never sees latencies.
+    pub fitted: bool,
+    /// Standard error of the measured throughput as a share of it.
+    pub error: f64,
+    /// What the fitted device shows.
+    pub predicted: Outcome,
+}
+
+impl Compared {
+    /// Difference of the predicted to the measured throughput in percent.
+    pub fn error_percent(&self) -> f64 {
+        100.0 * (self.predicted.of(Metric::Throughput) / self.reading.throughput_mib_s - 1.0)
+    }
+}
+
+/// What is known of a parameter.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Known {
+    /// Which.
+    pub param: Param,
+    /// Where the search began, in the parameter's whole units.
+    pub start: u64,
+    /// The value that fits best.
+    pub fitted: u64,
+    /// All values of all identified parameters lie within their intervals together with a probability of 95 %, if the
+    /// model is right. Infinite bounds say that nothing is known.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// What is said of it.
+    pub verdict: Verdict,
+}
+
+/// The result of a probe.
+#[derive(Clone, Debug)]
+pub struct Probe {
+    /// The plan.
+    pub plan: Plan,
+    /// The fit to the throughput of the jobs that are not held out.
+    pub fit: Fit,
+    /// The parameters.
+    pub known: Vec<Known>,
+    /// All jobs that have results, in the order of the plan.
+    pub rows: Vec<Compared>,
+    /// Whether the fitted device shows what was measured, within the errors, as far as chance allows. If not, nothing
+    /// is identified.
+    pub plausible: bool,
+    /// The plan with the jobs that would tell most, behind its own; nothing if none would help.
+    pub next: Option<Plan>,
+}
+
+impl Probe {
+    /// The jobs that would tell most.
+    pub fn next_jobs(&self) -> &[Job] {
+        self.next.as_ref().map_or(&[], |next| &next.jobs[self.plan.jobs.len()..])
+    }
+}
+
+/// Chance that some interval misses its value, if the model is right and errors are as stated.
+const MISSES: f64 = 0.05;
+
+/// Standard deviations of a misfit that is no chance: one time in a hundred.
+const LARGE_MISFIT: f64 = 2.326;
+
+/// What a probe fits: times and sizes of the read path, and if something was written, of the write path. Times that are
+/// 0 in the device stay 0.
+pub fn default_params(preset: &DevicePreset, plan: &Plan) -> Vec<Param> {
+    const READS: [&str; 7] = [
+        "firmware.flash_op_us",
+        "map_cache.size_kib",
+        "flash.read_us",
+        "flash.map_read_us",
+        "host.submit_us",
+        "flash.transfer_4k_us",
+        "link.transfer_4k_us",
+    ];
+    const WRITES: [&str; 4] =
+        ["flash.program_us", "firmware.write_command_us", "write_booster.slc_program_us", "write_booster.buffer_mib"];
+    let writes: &[&str] = if plan.writes() { &WRITES } else { &[] };
+    let params = READS.iter().chain(writes).filter_map(|key| Param::of_key(key));
+    params.filter(|p| p.value(preset) > 0).collect()
+}
+
+/// Evaluates what was measured of a device like `preset`. Without readings that are not held out it finds nothing.
+///
+/// # Errors
+/// When a run fails or is interrupted.
+pub fn probe(
+    plan: &Plan,
+    preset: &DevicePreset,
+    readings: &[Reading],
+    options: &ProbeOptions,
+    shared: &Shared,
+) -> Result<Probe, ModelError> {
+    let mut readings = readings.to_vec();
+    readings.sort_by_key(|r| r.job);
+    let settings: Vec<_> = readings.iter().map(|r| plan.jobs[r.job].setting).collect();
+    // Simulated values have errors as well, since they are means of so many requests.
+    let seed = FitOptions::default().seed;
+    let at_start = predict(preset, &settings, options.ios, seed, shared)?;
+    let sampling: Vec<f64> = at_start.iter().map(Outcome::sampling).collect();
+    let error = |r: &Reading| r.scatter.max(plan.error_percent / 100.0).min(1.0);
+    let measurement = |(r, sampling): (&Reading, &f64)| Measurement {
+        line: r.job,
+        setting: plan.jobs[r.job].setting,
+        metric: Metric::Throughput,
+        value: r.throughput_mib_s,
+        error: (error(r) * error(r) + sampling * sampling).sqrt(),
+    };
+    let seen = readings.iter().zip(&sampling).filter(|(r, _)| !plan.jobs[r.job].held_out);
+    let rows: Vec<Measurement> = seen.map(measurement).collect();
+    let fit_options = FitOptions {
+        params: options.params.clone(),
+        ios: options.ios,
+        advice: options.advice,
+        candidates: plan.candidates(preset),
+        candidate_error_percent: plan.error_percent,
+        rough: true,
+        ..FitOptions::default()
+    };
+    let fit = fit(preset, &rows, &fit_options, shared)?;
+    let shown = predict(&fit.preset, &settings, options.ios, seed, shared)?;
+    let row = |(reading, predicted): (&Reading, Outcome)| Compared {
+        reading: *reading,
+        fitted: !plan.jobs[reading.job].held_out,
+        error: error(reading),
+        predicted,
+    };
+    let rows = readings.iter().zip(shown).map(row).collect();
+    let known = known(&fit);
+    let next = fit.advice.as_ref().map(|advice| plan.with(advice.measurements.iter().map(|(setting, _)| *setting)));
+    Ok(Probe { plan: plan.clone(), plausible: plausible(&fit), fit, known, rows, next })
+}
+
+/// Whether the fitted device shows what was measured, within the errors, as far as chance allows: by Wilson and
+/// Hilferty's approximation of the sum of squares.
+fn plausible(fit: &Fit) -> bool {
+    let n = fit.freedom as f64;
+    if fit.freedom == 0 {
+        return true;
+    }
+    let spread = 2.0 / (9.0 * n);
+    let limit = n * libm::pow(1.0 - spread + LARGE_MISFIT * spread.sqrt(), 3.0);
+    fit.misfit <= limit
+}
+
+/// Intervals of all parameters.
+fn known(fit: &Fit) -> Vec<Known> {
+    let plausible = plausible(fit);
+    // Where the model misses by more than the stated errors, those are too small, or the model lacks something.
+    let wider = if fit.freedom > 0 { (fit.misfit / fit.freedom as f64).sqrt().max(1.0) } else { 1.0 };
+    let concerned = fit.params.iter().filter(|p| p.concerned).count();
+    let reach = normal_quantile(MISSES / concerned.max(1) as f64);
+    let one = |p: &crate::fit::FittedParam| {
+        let error = p.standard_error * wider;
+        let factor = libm::exp(reach * error);
+        let value = p.param.in_unit(p.fitted);
+        let verdict = match Verdict::of(error) {
+            // A device that does not show what was measured identifies nothing.
+            Verdict::Identified if !plausible => Verdict::Weakly,
+            // Nor does a search that did not converge.
+            Verdict::Identified => p.verdict,
+            verdict => verdict,
+        };
+        let known = p.concerned && factor.is_finite();
+        let grain = p.param.grain(&fit.preset);
+        let ends = || ((value / factor - grain).max(0.0), value * factor + grain);
+        let (low, high) = if known { ends() } else { (0.0, f64::INFINITY) };
+        Known { param: p.param, start: p.start, fitted: p.fitted, low, high, verdict }
+    };
+    fit.params.iter().map(one).collect()
+}
+
+/// How many standard deviations a normal variable is beyond, on either side, with a probability of `beyond`.
+fn normal_quantile(beyond: f64) -> f64 {
+    let (mut low, mut high) = (0.0, 40.0);
+    for _ in 0..100 {
+        let middle = (low + high) / 2.0;
+        if libm::erfc(middle / core::f64::consts::SQRT_2) > beyond { low = middle } else { high = middle }
+    }
+    low
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_those_of_the_tables() {
+        for (beyond, wanted) in [(0.05, 1.959_964), (0.01, 2.575_829), (0.005, 2.807_034), (1.0, 0.0)] {
+            assert!((normal_quantile(beyond) - wanted).abs() < 1e-5, "{beyond}");
+        }
+    }
+}

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Plans, what may stand in a file of results, and probes of devices that are known.
+
+use super::*;
+use crate::experiment::Shared;
+use crate::fit::{Access, Param, Verdict};
+use proptest::prelude::*;
+use readpath_config::{DevicePreset, device};
+
+fn preset() -> DevicePreset {
+    device::load("ufs21-64g", &|_| Err(std::io::Error::other("none"))).unwrap()
+}
+
+fn ask(writes: bool) -> Ask {
+    Ask {
+        target: "/data/probe.bin".to_owned(),
+        size_bytes: 16 << 30,
+        writes,
+        seconds: 20,
+        error_percent: 2.0,
+        long_write_bytes: None,
+    }
+}
+
+fn plan(writes: bool) -> Plan {
+    Plan::new(&preset(), &ask(writes)).unwrap()
+}
+
+/// What fio prints for a job, of which a test may spoil a part.
+fn printed(plan: &Plan, names: &[&str], spoil: impl Fn(&mut serde_json::Value)) -> String {
+    let job = |name: &&str| {
+        let job = plan.jobs.iter().find(|job| job.name == **name).unwrap();
+        let options: serde_json::Map<_, _> = plan
+            .options(job)
+            .into_iter()
+            .filter(|(_, value)| !value.is_empty())
+            .map(|(key, value)| (key.to_owned(), value.into()))
+            .collect();
+        let measured = serde_json::json!({
+            "io_bytes": 4096 * 8192, "bw_bytes": 104_857_600, "runtime": 20_000, "total_ios": 100,
+            "iops_mean": 25_600.0, "iops_stddev": 256.0, "iops_samples": 4,
+            "clat_ns": { "bins": { "100000": 60, "90000": 39, "250000": 1 } },
+            "lat_ns": { "mean": 101_000.0 },
+        });
+        let kind = if job.setting.writes() { "write" } else { "read" };
+        serde_json::json!({ "jobname": job.name, "error": 0, "job options": options, kind: measured })
+    };
+    let mut document = serde_json::json!({
+        "fio version": "fio-3.33",
+        "global options": { "filename": plan.target, "direct": "1" },
+        "jobs": names.iter().map(job).collect::<Vec<_>>(),
+    });
+    spoil(&mut document);
+    document.to_string()
+}
+
+const ONE: &str = "randread-384m-q1-4k";
+
+#[test]
+fn a_plan_without_leave_only_reads() {
+    let plan = plan(false);
+    assert!(plan.jobs.iter().all(|job| job.setting.access == Access::RandomRead));
+    let files = plan.job_files(0);
+    assert_eq!(files.len(), 1);
+    assert!(!files[0].writes && !files[0].text.contains("write"), "{}", files[0].text);
+    assert!(files[0].text.contains("allow_file_create=0"));
+    assert!(plan.script(&files).contains("fio --readonly "));
+    // A part is held out, but what is left has all ranges and depths.
+    let held_out = plan.jobs.iter().filter(|job| job.held_out).count();
+    assert!((3..=plan.jobs.len() / 3).contains(&held_out));
+}
+
+#[test]
+fn writes_begin_on_an_idle_device() {
+    let plan = plan(true);
+    let files = plan.job_files(0);
+    let writes: Vec<&JobFile> = files.iter().filter(|file| file.writes).collect();
+    assert_eq!(writes.len(), 6);
+    // The parts of the long write follow one another.
+    assert_eq!(writes[0].text.matches("rw=write").count(), 12);
+    let script = plan.script(&files);
+    assert_eq!(script.matches("sleep 60").count(), 6);
+    for file in &files {
+        let line = script.lines().find(|line| line.contains(&format!("{}.fio", file.name))).unwrap();
+        assert_eq!(line.contains("--readonly"), !file.writes, "{line}");
+    }
+}
+
+#[test]
+fn our_own_reader_takes_the_jobs() {
+    let plan = plan(true);
+    let context = readpath_workload::fio::Context { unit_blocks: &[1 << 24], seed: 1 };
+    let none = |_: &std::path::Path| Err(std::io::Error::other("none"));
+    let mut jobs = 0;
+    for file in plan.job_files(0) {
+        let workload = readpath_workload::fio::parse(&file.name, &file.text, &none, &context).unwrap();
+        jobs += workload.phases.len();
+    }
+    assert_eq!(jobs, plan.jobs.len());
+}
+
+#[test]
+fn a_plan_comes_back_from_its_text() {
+    for writes in [false, true] {
+        let plan = plan(writes);
+        assert_eq!(Plan::from_json(&plan.to_json(), "plan.json").unwrap(), plan);
+        plan.check(&preset(), "plan.json").unwrap();
+    }
+    let small = preset().with_override("queue_depth", "8").unwrap();
+    let error = plan(false).check(&small, "plan.json").unwrap_err().to_string();
+    assert!(error.contains("plan.json: jobs[3]") && error.contains("queue_depth is 31"), "{error}");
+}
+
+#[test]
+fn plans_that_cannot_be_say_what_would_be_right() {
+    let plan_of = |ask: Ask| Plan::new(&preset(), &ask).unwrap_err().to_string();
+    assert!(plan_of(Ask { size_bytes: 1 << 20, ..ask(false) }).contains("the least range that is measured is 64 MiB"));
+    assert!(plan_of(Ask { size_bytes: 1 << 30, ..ask(true) }).contains("the long write needs 4128 MiB, but 1024"));
+    assert!(plan_of(Ask { target: "a b".to_owned(), ..ask(false) }).contains("has ' '"));
+    assert!(plan_of(Ask { target: "-x".to_owned(), ..ask(false) }).contains("write ./-x"));
+    let text = plan(false).to_json();
+    for (from, to, wanted) in [
+        ("readpath-probe/1", "readpath-probe/9", "schema is \"readpath-probe/9\"; expected \"readpath-probe/1\""),
+        (ONE, "randread-384m-q0-4k", "jobs[0].name is \"randread-384m-q0-4k\"; expected a name such as"),
+        ("randread-384m-q4-4k", ONE, "jobs[1].name is \"randread-384m-q1-4k\", like that of another job"),
+        ("\"seconds\": 20", "\"seconds\": 0", "seconds is 0; expected 1 to 86400"),
+        ("error_percent", "error", "plan.json: unknown field `error`"),
+    ] {
+        let error = Plan::from_json(&text.replacen(from, to, 1), "plan.json").unwrap_err().to_string();
+        assert!(error.contains(wanted), "{error}");
+    }
+}
+
+#[test]
+fn a_reading_is_taken_from_what_fio_prints() {
+    let plan = plan(false);
+    let text = printed(&plan, &[ONE, "randread-2176m-q31-4k"], |_| ());
+    let readings = read(&text, "r.json", &plan).unwrap();
+    let [one, two] = readings[..] else { panic!("{readings:?}") };
+    assert_eq!(plan.jobs[two.job].name, "randread-2176m-q31-4k");
+    assert_eq!((one.throughput_mib_s, one.scatter), (100.0, 0.005));
+    // 39 of 100 requests took 90 us, 60 took 100 us.
+    assert_eq!((one.mean_us, one.p50_us, one.p99_us), (101.0, 100.0, 100.0));
+}
+
+/// A way to spoil what fio printed.
+type Spoil<'a> = &'a dyn Fn(&mut serde_json::Value);
+
+#[test]
+fn what_is_no_measurement_is_refused_with_its_place() {
+    let plan = plan(true);
+    let message =
+        |names: &[&str], spoil: Spoil| read(&printed(&plan, names, spoil), "r.json", &plan).unwrap_err().to_string();
+    let job = "jobs[0] (randread-384m-q1-4k)";
+    let cases: [(Spoil, String); 14] = [
+        (
+            &|d| d["fio version"] = "fio-2.21".into(),
+            "fio version: is \"fio-2.21\"; expected fio-3.0 or newer".to_owned(),
+        ),
+        (&|d| d["fio version"] = 3.into(), "fio version: is 3; expected fio-3.0".to_owned()),
+        (&|d| d["jobs"] = serde_json::json!([]), "jobs: is no list of jobs; expected one job at least".to_owned()),
+        (&|d| d["jobs"][0]["error"] = 5.into(), format!("{job}: failed with error 5; expected error 0")),
+        (
+            &|d| d["jobs"][0]["jobname"] = "x".into(),
+            "jobs[0].jobname: is \"x\", which is no job of the plan".to_owned(),
+        ),
+        (
+            &|d| d["jobs"][0]["job options"]["bs"] = "8k".into(),
+            format!("{job}.job options: bs is \"8k\"; expected \"4k\", as planned"),
+        ),
+        (
+            &|d| d["jobs"][0]["job options"]["rw"] = "read".into(),
+            format!("{job}.job options: rw is \"read\"; expected \"randread\""),
+        ),
+        (
+            &|d| d["global options"]["filename"] = "/x".into(),
+            format!("{job}.job options: filename is \"/x\"; expected \"/data/probe.bin\""),
+        ),
+        (
+            &|d| drop(d["global options"].as_object_mut().unwrap().remove("direct")),
+            format!("{job}.job options: direct is missing; expected \"1\""),
+        ),
+        (&|d| d["jobs"][0]["read"]["total_ios"] = 0.into(), format!("{job}.read: has no requests (total_ios is 0)")),
+        (
+            &|d| d["jobs"][0]["read"]["runtime"] = 3000.into(),
+            format!("{job}.read: ran for 3000 ms of 20000; expected all of it"),
+        ),
+        (
+            &|d| drop(d["jobs"][0]["read"]["clat_ns"].as_object_mut().unwrap().remove("bins")),
+            format!(
+                "{job}.read.clat_ns: has no \"bins\"; expected the histogram of latencies: run fio with --output-form"
+            ),
+        ),
+        (
+            &|d| d["jobs"][0]["read"]["clat_ns"]["bins"]["100000"] = 1.into(),
+            format!("{job}.read.clat_ns.bins: count 41 requests, but total_ios is 100"),
+        ),
+        (
+            &|d| d["jobs"][0]["read"]["bw_bytes"] = "x".into(),
+            format!("{job}.read.bw_bytes: is \"x\"; expected a number"),
+        ),
+    ];
+    for (spoil, wanted) in cases {
+        let found = message(&[ONE], spoil);
+        assert!(found.starts_with("r.json: ") && found.contains(&wanted), "{found}\nexpected {wanted}");
+    }
+    assert!(message(&[ONE, ONE], &|_| ()).contains("jobs[1]: is another job \"randread-384m-q1-4k\""));
+    // A job of writes moves what was planned.
+    let short = message(&["randwrite-256m-q1-4k-8192"], &|d| d["jobs"][0]["write"]["io_bytes"] = 4096.into());
+    assert!(short.contains("write: moved 4096 bytes (io_bytes); expected 33554432"), "{short}");
+}
+
+#[test]
+fn what_fio_says_before_its_document_counts() {
+    let plan = plan(false);
+    let text = format!("fio: refusing extend of file due to read-only\n{}", printed(&plan, &[ONE], |_| ()));
+    let error = read(&text, "r.json", &plan).unwrap_err().to_string();
+    assert!(error.starts_with("r.json: fio says \"fio: refusing extend of file due to read-only\""), "{error}");
+    let error = read("", "r.json", &plan).unwrap_err().to_string();
+    assert!(error.contains("is not JSON") && error.contains("--output-format=json+"), "{error}");
+    let cut = printed(&plan, &[ONE], |_| ());
+    let error = read(&cut[..cut.len() / 2], "r.json", &plan).unwrap_err().to_string();
+    assert!(error.contains("r.json: is not JSON: EOF"), "{error}");
+}
+
+/// Without noise the hidden values come back, and what was held out is predicted.
+#[test]
+fn a_known_device_comes_back() {
+    let start = small();
+    let params: Vec<Param> =
+        ["firmware.flash_op_us", "flash.read_us", "map_cache.size_kib"].map(|key| Param::of_key(key).unwrap()).into();
+    let values = [(params[0], 11_000), (params[1], 60_000), (params[2], 288)];
+    let truth = crate::fit::device(&start, &values).unwrap();
+    let plan = Plan::new(&start, &Ask { size_bytes: 4 << 30, ..ask(false) }).unwrap();
+    let shared = Shared::default();
+    let readings = study::measure(&plan, &truth, 0.0, 2000, 7, &shared).unwrap();
+    let options = ProbeOptions { params, ios: 1000, advice: true };
+    let probe = probe(&plan, &start, &readings, &options, &shared).unwrap();
+    for (known, (param, value)) in probe.known.iter().zip(values) {
+        assert_eq!(known.verdict, Verdict::Identified, "{}", param.key());
+        assert!((known.fitted as f64 / value as f64 - 1.0).abs() < 0.06, "{} {}", param.key(), known.fitted);
+        assert!((known.low..=known.high).contains(&param.in_unit(value)), "{known:?}");
+    }
+    assert!(probe.rms_percent(false).unwrap() < 2.0, "{:?}", probe.rms_percent(false));
+    assert!(probe.next.is_none() && probe.notes().last().unwrap().contains("none needs to be run next"));
+    let document = probe.document().unwrap();
+    assert_eq!(document.charts.len(), 4, "{:?}", document.charts.iter().map(|c| &c.id).collect::<Vec<_>>());
+    assert_eq!(document.configuration["probe"]["parameters"][0]["verdict"], "identified");
+}
+
+/// What too few jobs leave open is not called identified, and the next job is one that is not in the plan.
+#[test]
+fn the_next_job_is_a_new_one() {
+    let start = small();
+    let mut plan = Plan::new(&start, &Ask { size_bytes: 4 << 30, ..ask(false) }).unwrap();
+    plan.jobs.retain(|job| job.setting.queue_depth == 31 && job.setting.block_count == 1 && !job.held_out);
+    let shared = Shared::default();
+    let readings = study::measure(&plan, &start, 0.0, 2000, 7, &shared).unwrap();
+    let params = ["firmware.flash_op_us", "flash.read_us"].map(|key| Param::of_key(key).unwrap()).into();
+    let options = ProbeOptions { params, ios: 1000, advice: true };
+    let probe = probe(&plan, &start, &readings, &options, &shared).unwrap();
+    assert_eq!(probe.known[0].verdict, Verdict::Identified);
+    assert_eq!(probe.known[1].verdict, Verdict::NotIdentified);
+    assert_eq!(probe.known[1].interval(), "unknown");
+    let next = probe.next.as_ref().unwrap();
+    assert!(!probe.next_jobs().is_empty() && probe.next_jobs().iter().all(|job| job.setting.queue_depth < 31));
+    let files = next.job_files(plan.jobs.len());
+    assert_eq!(files[0].text.matches("stonewall").count(), probe.next_jobs().len());
+    assert_eq!(probe.rms_percent(false), None);
+}
+
+/// A device that is quickly simulated: 4 GiB, with a map cache in proportion.
+pub(super) fn small() -> DevicePreset {
+    let set = [("lu[0].capacity_gib", "4"), ("geometry.blocks_per_plane", "230"), ("map_cache.size_kib", "352")];
+    set.iter().fold(preset(), |preset, (key, value)| preset.with_override(key, value).unwrap())
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_an_answer(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let text = String::from_utf8_lossy(&bytes);
+        let _ = read(&text, "r.json", &plan(false));
+        let _ = Plan::from_json(&text, "plan.json");
+    }
+
+    #[test]
+    fn any_name_is_a_job_or_none(name in "(rand)?(read|write)-[0-9]{1,6}m-q[0-9]{1,3}-[0-9]{1,4}k(-[0-9of]{1,8})?") {
+        if let Some(setting) = names::setting(&name) {
+            prop_assert_eq!(names::of(&setting), name);
+        }
+    }
+}
