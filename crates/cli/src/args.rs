@@ -15,7 +15,7 @@ mod ubi;
 
 pub use common::{Common, Fill, Hpb, HpbHost};
 pub use compare::Compare;
-pub use device::{DeviceCommand, Fit};
+pub use device::{DeviceCommand, Fit, ProbeCommand, ProbeFit, ProbePlan};
 pub use image::{ImageInput, ImageSizes, OwnImages, UbiAttach, UbiCat, UbiCheck, UbiFind, UbiLook, UbiStream, UbiWork};
 pub use live::{LiveOptions, Stats};
 pub use other::{Bench, Report};

@@ -18,6 +18,7 @@ pub fn main(command: &DeviceCommand) -> Result<()> {
         DeviceCommand::Schema => schema(),
         DeviceCommand::Check { files } => check(files),
         DeviceCommand::Fit(args) => crate::fit::main(args),
+        DeviceCommand::Probe(command) => crate::probe::main(command),
     }
 }
 

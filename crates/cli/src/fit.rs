@@ -9,7 +9,9 @@ use crate::{output, usage};
 use anyhow::{Result, anyhow};
 use readpath_config::DevicePreset;
 use readpath_lab::experiment::Shared;
-use readpath_lab::fit::{Fit, FitOptions, Measurement, ModelError, Param, check, default_params, fit, parse};
+use readpath_lab::fit::{
+    Fit, FitOptions, FittedParam, Measurement, ModelError, Param, check, default_params, fit, parse,
+};
 use readpath_report::terminal;
 use std::io::{self, Write};
 use std::path::Path;
@@ -29,17 +31,18 @@ pub fn main(args: &FitArgs) -> Result<()> {
     }
     let result = pool.build()?.install(|| fit(&preset, &rows, &options, &shared));
     drop(progress);
-    let fit = result.map_err(|e| match e {
-        ModelError::Config(e) => usage(e),
-        e @ ModelError::Run { .. } => e.into(),
-    })?;
+    let fit = result.map_err(run_error)?;
 
     let source = args.measurements.display().to_string();
     let mut doc = fit.document(&source)?;
     doc.process = output::process();
     let json = doc.to_json_pretty()?;
     if let Some(path) = &args.out {
-        write_whole(path, device_file(&fit, &source)?.as_bytes())?;
+        let line = |p: &FittedParam| {
+            format!("{}: {}, {} (± {})", p.param.key(), p.param.show(p.fitted), p.verdict.as_str(), p.error())
+        };
+        let lines = fit.params.iter().filter(|p| p.concerned).map(line).collect();
+        write_device(path, &fit, &Heading { program: "device fit", source: source.clone(), lines })?;
     }
     let mut out = io::stdout().lock();
     if args.json {
@@ -60,7 +63,17 @@ fn measurements(path: &Path, preset: &DevicePreset) -> Result<Vec<Measurement>> 
     Ok(rows)
 }
 
-fn params(keys: &[String]) -> Result<Vec<Param>> {
+/// What went wrong with a fit.
+pub fn run_error(error: ModelError) -> anyhow::Error {
+    match error {
+        ModelError::Config(e) => usage(e),
+        ModelError::Plan(e) => usage(e),
+        e @ ModelError::Run { .. } => e.into(),
+    }
+}
+
+/// Parameters by their keys.
+pub fn params(keys: &[String]) -> Result<Vec<Param>> {
     let of = |key: &String| {
         let unknown = || anyhow!("--params: {key:?} cannot be fitted; known here: {}", Param::keys().join(", "));
         Param::of_key(key.trim()).ok_or_else(|| usage(unknown()))
@@ -68,19 +81,28 @@ fn params(keys: &[String]) -> Result<Vec<Param>> {
     keys.iter().map(of).collect()
 }
 
-/// The fitted device as a file. What is written is read first.
-fn device_file(fit: &Fit, source: &str) -> Result<String> {
-    let mut text = String::from("# A device fitted to measurements with readpath device fit.\n");
+/// What is told at the beginning of the file of a fitted device.
+pub struct Heading {
+    /// The command that made it.
+    pub program: &'static str,
+    /// Where the measurements come from.
+    pub source: String,
+    /// A line for each parameter.
+    pub lines: Vec<String>,
+}
+
+/// Writes the fitted device as a file. What is written is read first.
+pub fn write_device(path: &Path, fit: &Fit, heading: &Heading) -> Result<()> {
+    let mut text = format!("# A device fitted to measurements with readpath {}.\n", heading.program);
     // A name may hold anything; a comment is one line.
-    let one_line: String = source.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let one_line: String = heading.source.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     text.push_str(&format!("# Measurements: {one_line}\n"));
-    for p in fit.params.iter().filter(|p| p.concerned) {
-        let (key, value) = (p.param.key(), p.param.show(p.fitted));
-        text.push_str(&format!("# {key}: {value}, {} (± {})\n", p.verdict.as_str(), p.error()));
+    for line in &heading.lines {
+        text.push_str(&format!("# {line}\n"));
     }
     text.push_str(&fit.preset.echo().to_toml());
     readpath_config::device::parse(&text, "the fitted device")?;
-    Ok(text)
+    write_whole(path, text.as_bytes())
 }
 
 fn tables(fit: &Fit, title: &str) -> String {

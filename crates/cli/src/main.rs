@@ -24,6 +24,7 @@ mod output;
 mod policies;
 mod power;
 mod presets;
+mod probe;
 mod recording;
 mod replay;
 mod report;

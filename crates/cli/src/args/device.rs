@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Device presets: shown, checked and fitted.
+//! Device presets: shown, checked and fitted to measurements.
 
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -27,6 +27,9 @@ pub enum DeviceCommand {
     },
     /// Fit a device to measured throughput or latency, and say which parameters the measurements identify
     Fit(Fit),
+    /// Identify a device: write fio jobs that measure it, and fit it to what they measured
+    #[command(subcommand)]
+    Probe(ProbeCommand),
 }
 
 /// Arguments of `device fit`.
@@ -47,6 +50,75 @@ pub struct Fit {
     /// Requests to simulate for each measurement, after the warm-up
     #[arg(long, value_name = "N", default_value_t = 20_000,
         value_parser = clap::value_parser!(u32).range(1000..=10_000_000))]
+    pub ios: u32,
+    /// Print a result document instead of tables
+    #[arg(long)]
+    pub json: bool,
+    /// Runs to simulate in parallel [default: one per processor]; results do not depend on it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+}
+
+/// What `device probe` does.
+#[derive(Subcommand, Debug)]
+pub enum ProbeCommand {
+    /// Write the fio jobs that measure a device, and a script that runs them; reads only, unless told otherwise
+    Plan(ProbePlan),
+    /// Fit a device to the results of the jobs (json+), say how sure each parameter is and which job to run next
+    Fit(ProbeFit),
+}
+
+/// Arguments of `device probe plan`.
+#[derive(Args, Debug)]
+pub struct ProbePlan {
+    /// The file or disk that is measured
+    #[arg(long, value_name = "FILE|DISK")]
+    pub target: String,
+    /// Folder for the jobs, the plan and the script; it must not have a plan
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// Preset or file of a device that is like the one that is measured
+    #[arg(long, value_name = "NAME|FILE", default_value = "ufs21-64g")]
+    pub device: String,
+    /// Change a key of the device first; repeatable
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Size of the target, if it is on another machine: bytes, or with K, M, G or T
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<String>,
+    /// Also write, and lose what the target holds; name the target again
+    #[arg(long, value_name = "FILE|DISK")]
+    pub destructive: Option<String>,
+    /// Length of the sequential write that looks for the end of a WriteBooster buffer [default: half as much again as
+    /// the device's buffer, or 4G]
+    #[arg(long, value_name = "SIZE", requires = "destructive")]
+    pub long_write: Option<String>,
+    /// Seconds that each job of reads is measured for
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub seconds: u32,
+    /// Standard error of a measurement in percent; more where fio's samples scatter more
+    #[arg(long, value_name = "PERCENT", default_value_t = 2.0)]
+    pub error: f64,
+}
+
+/// Arguments of `device probe fit`.
+#[derive(Args, Debug)]
+pub struct ProbeFit {
+    /// What fio wrote with --output-format=json+
+    #[arg(value_name = "RESULTS.json", required = true)]
+    pub results: Vec<PathBuf>,
+    /// Folder of the plan
+    #[arg(long, value_name = "DIR")]
+    pub plan: PathBuf,
+    /// Folder for result.json, report.html, the fitted device and the jobs to run next
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Keys of the parameters to fit, separated by commas
+    #[arg(long, value_name = "KEY,KEY,...", value_delimiter = ',')]
+    pub params: Vec<String>,
+    /// Requests to simulate for each job, after the warm-up
+    #[arg(long, value_name = "N", default_value_t = 4000,
+        value_parser = clap::value_parser!(u32).range(500..=10_000_000))]
     pub ios: u32,
     /// Print a result document instead of tables
     #[arg(long)]
