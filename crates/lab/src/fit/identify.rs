@@ -73,6 +73,14 @@ pub(super) struct Known {
 }
 
 impl Known {
+    /// The same where each such place has errors of its own, and an interval has to reach all of them.
+    pub(super) fn add(&mut self, apart: &[f64]) {
+        for ((error, verdict), apart) in self.standard_errors.iter_mut().zip(&mut self.verdicts).zip(apart) {
+            *error += apart / REACH;
+            *verdict = Verdict::of(*error);
+        }
+    }
+
     /// Equally good values lie so far apart, in logarithms: derivatives at one of them do not reach that far.
     pub(super) fn widen(&mut self, apart: &[f64]) {
         for ((error, verdict), apart) in self.standard_errors.iter_mut().zip(&mut self.verdicts).zip(apart) {
@@ -98,6 +106,8 @@ impl Known {
     }
 }
 
+/// Standard errors of half an interval, at least.
+const REACH: f64 = 2.5;
 /// Correlations from here on are told.
 const STRONG_CORRELATION: f64 = 0.9;
 /// Parts of a combination below this share of its largest are not told.

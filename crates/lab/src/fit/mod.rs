@@ -192,9 +192,11 @@ pub fn fit(
     let jacobian = if options.rough { search.jacobian(rows, &found.values)? } else { found.jacobian };
     let weighted = search.weighted(&jacobian);
     let mut known = identify::identify(&params, &found.values, &weighted);
-    known.widen(&apart);
     if options.rough {
         known.loosen((1.0 + found.promised).sqrt());
+        known.add(&apart);
+    } else {
+        known.widen(&apart);
     }
     if !found.converged {
         known.distrust();

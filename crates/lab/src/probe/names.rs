@@ -48,16 +48,14 @@ pub(super) fn setting(name: &str) -> Option<Setting> {
 
 /// Refuses what a job file or a shell would understand otherwise.
 pub(super) fn check_target(target: &str) -> Result<(), PlanError> {
-    if target.is_empty() {
-        return Err(PlanError("the target has no name".to_owned()));
-    }
     let strange = |c: char| c.is_control() || c.is_whitespace() || "'\"\\:;#$`".contains(c);
     match target.chars().find(|c| strange(*c)) {
         Some(c) => Err(PlanError(format!(
             "{target:?}: has {c:?}, which job files or shells understand otherwise; give the file another name"
         ))),
-        None if target.starts_with('-') => {
-            Err(PlanError(format!("{target:?}: begins like an option; write ./{target}")))
+        // The script and the jobs may be run from anywhere.
+        None if !target.starts_with('/') => {
+            Err(PlanError(format!("{target:?}: is no full path; write it from the root, such as /data/probe.bin")))
         }
         None => Ok(()),
     }

@@ -129,6 +129,12 @@ impl Plan {
         self.jobs.iter().map(|job| u64::from(job.setting.range_blocks) * 4096).max().unwrap_or(0)
     }
 
+    /// Bytes that a target needs so that the map cache of a device like `preset` shows, if the jobs reach less far.
+    pub fn needs_bytes(&self, preset: &DevicePreset) -> Option<u64> {
+        let enough = 4.0 * covered(preset) * 4096.0;
+        (enough > self.reach_bytes() as f64).then_some(enough as u64)
+    }
+
     /// Other jobs that might tell more: of reads, and of writes if this plan has some.
     pub(super) fn candidates(&self, preset: &DevicePreset) -> Vec<Setting> {
         let room = self.jobs.iter().map(|job| job.setting.range_blocks).max().unwrap_or(0);
@@ -212,6 +218,12 @@ impl Plan {
     }
 }
 
+/// Blocks that the map cache covers.
+fn covered(preset: &DevicePreset) -> f64 {
+    let device = &preset.device;
+    f64::from(device.map_cache_bytes / device.map_page_bytes) * f64::from(device.map_page_entries())
+}
+
 /// Blocks of the long write.
 fn long_write(preset: &DevicePreset, ask: &Ask, room: u32) -> Result<u32, PlanError> {
     // Half as much again as the buffer, so that what is behind its end shows as well.
@@ -258,9 +270,7 @@ impl Jobs<'_> {
 
     /// So many times what the map cache covers, as far as there is room.
     fn range(&self, factor: f64) -> u32 {
-        let device = &self.preset.device;
-        let covered = f64::from(device.map_cache_bytes / device.map_page_bytes) * f64::from(device.map_page_entries());
-        let steps = (covered * factor / f64::from(STEP)).round().clamp(1.0, f64::from(self.room / STEP));
+        let steps = (covered(self.preset) * factor / f64::from(STEP)).round().clamp(1.0, f64::from(self.room / STEP));
         steps as u32 * STEP
     }
 

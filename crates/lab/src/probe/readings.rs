@@ -167,7 +167,7 @@ fn reading(at: &At, global: &Value, plan: &Plan) -> Result<Reading, ReadingError
     let samples = direction.number("iops_samples")?;
     let (mean, deviation) = (direction.number("iops_mean")?, direction.number("iops_stddev")?);
     let scatter = if samples >= 2.0 && mean > 0.0 { deviation / mean / samples.sqrt() } else { 0.0 };
-    let [p50_us, p99_us] = percentiles(&direction, ios)?;
+    let [p50_us, p99_us] = percentiles(&direction)?;
     Ok(Reading {
         job: number,
         throughput_mib_s: rate / f64::from(1 << 20),
@@ -250,7 +250,7 @@ fn amount(text: &str) -> Option<u64> {
 }
 
 /// Median and 99th percentile from the histogram, which only json+ has.
-fn percentiles(direction: &At, ios: f64) -> Result<[f64; 2], ReadingError> {
+fn percentiles(direction: &At) -> Result<[f64; 2], ReadingError> {
     let clat = direction.need("clat_ns", "latencies in nanoseconds, as fio 3 counts them")?;
     let bins_at = clat.need("bins", "the histogram of latencies: run fio with --output-format=json+")?;
     let mut bins: Vec<(u64, u64)> = Vec::new();
@@ -268,8 +268,10 @@ fn percentiles(direction: &At, ios: f64) -> Result<[f64; 2], ReadingError> {
     }
     bins.sort_unstable();
     let sum = bins.iter().fold(0u64, |sum, (_, n)| sum.saturating_add(*n));
-    if sum as f64 != ios || sum == 0 {
-        return Err(bins_at.error(format!("count {sum} requests, but total_ios is {ios}; expected as many")));
+    // Not total_ios: that leaves out requests that were in flight when the ramp ended.
+    let n = clat.number("N")?;
+    if sum as f64 != n || sum == 0 {
+        return Err(bins_at.error(format!("count {sum} requests, but N is {n}; expected as many")));
     }
     let rank = |percent: u128| {
         let rank = (u128::from(sum) * percent).div_ceil(100);

@@ -83,7 +83,7 @@ impl Probe {
     /// What there is to say of the probe beyond its tables.
     pub fn notes(&self) -> Vec<String> {
         let fit = &self.fit;
-        let mut notes = Vec::new();
+        let mut notes = self.verdicts();
         let missing = self.plan.jobs.len() - self.rows.len();
         if missing > 0 {
             notes.push(format!("{missing} of {} jobs of the plan have no results here.", self.plan.jobs.len()));
@@ -127,6 +127,18 @@ impl Probe {
         }
         notes.push(self.next_note());
         notes
+    }
+
+    /// The parameters by what is said of them.
+    fn verdicts(&self) -> Vec<String> {
+        let of = |verdict: Verdict| {
+            let value = |k: &Known| format!("{} {} ({})", k.param.key(), k.param.show(k.fitted), k.interval());
+            let known: Vec<String> = self.known.iter().filter(|k| k.verdict == verdict).map(value).collect();
+            let name = verdict.as_str();
+            let name = name[..1].to_uppercase() + &name[1..];
+            (!known.is_empty()).then(|| format!("{name}: {}.", known.join(", ")))
+        };
+        [Verdict::Identified, Verdict::Weakly, Verdict::NotIdentified].into_iter().filter_map(of).collect()
     }
 
     fn next_note(&self) -> String {
@@ -197,13 +209,12 @@ impl Probe {
         let mut depths: Vec<u32> = self.rows.iter().map(|row| self.setting(row).queue_depth).collect();
         depths.sort_unstable();
         depths.dedup();
-        let mut charts = Vec::new();
+        let mut charts = Vec::from_iter(self.parameter_chart()?);
         for depth in depths {
             charts.extend(self.read_chart(depth)?);
         }
         charts.extend(self.write_chart()?);
         charts.extend(self.held_out_chart()?);
-        charts.extend(self.parameter_chart()?);
         Ok(charts)
     }
 
@@ -235,11 +246,11 @@ impl Probe {
                 .collect()
         };
         chart.series_with_bars("measured", SeriesStyle::Published, bars(true))?;
+        let shown = rows.iter().map(|(x, r)| (*x, r.predicted.of(Metric::Throughput)));
+        chart.series("fitted device", SeriesStyle::Simulated, shown)?;
         if rows.iter().any(|(_, r)| !r.fitted) {
             chart.series_with_bars("measured, held out", SeriesStyle::Plain, bars(false))?;
         }
-        let shown = rows.iter().map(|(x, r)| (*x, r.predicted.of(Metric::Throughput)));
-        chart.series("fitted device", SeriesStyle::Simulated, shown)?;
         Ok(Some(chart))
     }
 
@@ -281,7 +292,7 @@ impl Probe {
         let shown =
             rows.iter().map(|r| (name(r), percent(r.predicted.of(Metric::Throughput) / r.reading.throughput_mib_s)));
         let mut chart = Chart::new("held_out", "Jobs that the fit did not see", ChartKind::Bars)
-            .axes("", "throughput, % of the measured")
+            .axes("job", "throughput, % of the measured")
             .caption("Bars are two standard errors of the measurement.");
         chart.series_with_bars("measured", SeriesStyle::Published, measured)?;
         chart.series("predicted", SeriesStyle::Simulated, shown)?;
@@ -303,7 +314,7 @@ impl Probe {
             return Ok(None);
         }
         let mut chart = Chart::new("parameters", "Parameters of the fitted device", ChartKind::Bars)
-            .axes("", "value, % of the start")
+            .axes("parameter", "value, % of the start")
             .caption("Bars are the stated intervals. Parameters about which nothing is known are left out.");
         chart.series_with_bars("fitted", SeriesStyle::Plain, known)?;
         Ok(Some(chart))

@@ -39,7 +39,7 @@ fn printed(plan: &Plan, names: &[&str], spoil: impl Fn(&mut serde_json::Value)) 
         let measured = serde_json::json!({
             "io_bytes": 4096 * 8192, "bw_bytes": 104_857_600, "runtime": 20_000, "total_ios": 100,
             "iops_mean": 25_600.0, "iops_stddev": 256.0, "iops_samples": 4,
-            "clat_ns": { "bins": { "100000": 60, "90000": 39, "250000": 1 } },
+            "clat_ns": { "N": 100, "bins": { "100000": 60, "90000": 39, "250000": 1 } },
             "lat_ns": { "mean": 101_000.0 },
         });
         let kind = if job.setting.writes() { "write" } else { "read" };
@@ -116,8 +116,8 @@ fn plans_that_cannot_be_say_what_would_be_right() {
     let plan_of = |ask: Ask| Plan::new(&preset(), &ask).unwrap_err().to_string();
     assert!(plan_of(Ask { size_bytes: 1 << 20, ..ask(false) }).contains("the least range that is measured is 64 MiB"));
     assert!(plan_of(Ask { size_bytes: 1 << 30, ..ask(true) }).contains("the long write needs 4128 MiB, but 1024"));
-    assert!(plan_of(Ask { target: "a b".to_owned(), ..ask(false) }).contains("has ' '"));
-    assert!(plan_of(Ask { target: "-x".to_owned(), ..ask(false) }).contains("write ./-x"));
+    assert!(plan_of(Ask { target: "/a b".to_owned(), ..ask(false) }).contains("has ' '"));
+    assert!(plan_of(Ask { target: "x.bin".to_owned(), ..ask(false) }).contains("\"x.bin\": is no full path"));
     let text = plan(false).to_json();
     for (from, to, wanted) in [
         ("readpath-probe/1", "readpath-probe/9", "schema is \"readpath-probe/9\"; expected \"readpath-probe/1\""),
@@ -193,7 +193,7 @@ fn what_is_no_measurement_is_refused_with_its_place() {
         ),
         (
             &|d| d["jobs"][0]["read"]["clat_ns"]["bins"]["100000"] = 1.into(),
-            format!("{job}.read.clat_ns.bins: count 41 requests, but total_ios is 100"),
+            format!("{job}.read.clat_ns.bins: count 41 requests, but N is 100"),
         ),
         (
             &|d| d["jobs"][0]["read"]["bw_bytes"] = "x".into(),

@@ -7,4 +7,5 @@ mod events;
 mod iozone;
 mod parity;
 mod power_cuts;
+mod probe;
 mod units;
