@@ -40,7 +40,14 @@ pub fn main(args: &ProbePlan) -> Result<()> {
     let plan = Plan::new(&preset, &ask).map_err(usage)?;
     check_new(&args.out)?;
     let files = write(&args.out, &plan, 0, &preset)?;
-    Ok(io::stdout().lock().write_all(told(&plan, &files, &args.out).as_bytes())?)
+    let mut text = told(&plan, &files, &args.out);
+    if let Some(needed) = plan.needs_bytes(&preset) {
+        text.push_str(&format!(
+            "Note: a target of {} or more would show how large the map cache is; this one is shorter.\n",
+            units::bytes(needed)
+        ));
+    }
+    Ok(io::stdout().lock().write_all(text.as_bytes())?)
 }
 
 /// How large the target is. One that is not here has the size that was typed.

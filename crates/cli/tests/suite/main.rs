@@ -17,6 +17,7 @@ mod inputs;
 mod map_reuse;
 mod outputs;
 mod policies;
+mod probe;
 mod replay;
 mod stats;
 mod sysfs;

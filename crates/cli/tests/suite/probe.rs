@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `readpath device probe` as a user meets it: plans, what fio measured, and what is refused.
+
+use crate::common::{Room, rows};
+use std::fs;
+
+/// fio 3.33 on a virtual disk of another machine: what it printed, without what names that machine.
+const RECORDED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/probe/reads-1.json");
+
+/// A plan for a target that is elsewhere, as the recording was made with.
+const PLAN: [&str; 11] =
+    ["device", "probe", "plan", "--target", "/data/probe.bin", "--size", "512M", "--seconds", "2", "--out", "p"];
+
+/// A device of 1 GiB that is quickly simulated.
+const SMALL: [&str; 6] =
+    ["--set", "lu[0].capacity_gib=1", "--set", "geometry.blocks_per_plane=120", "--set", "map_cache.size_kib=176"];
+
+fn with<'a>(args: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
+    [args, more].concat()
+}
+
+#[test]
+fn a_plan_only_reads_unless_the_target_is_named_twice() {
+    let room = Room::new();
+    let told = room.good(&PLAN);
+    assert!(told.contains("15 jobs in 1 files; 3 of them are held out"), "{told}");
+    assert!(told.contains("They only read /data/probe.bin") && told.contains("would show how large the map cache is"));
+    assert!(!room.read("p/reads-1.fio").contains("write") && room.read("p/run.sh").contains("fio --readonly"));
+    room.bad(&PLAN, &["p/plan.json: is there already; choose another folder"]);
+
+    let destructive = |named| with(&PLAN[..10], &["q", "--long-write", "256M", "--destructive", named]);
+    room.bad(
+        &destructive("/data/other.bin"),
+        &["--destructive names \"/data/other.bin\"", "must be named twice alike"],
+    );
+    assert!(!room.path("q").exists());
+    let told = room.good(&destructive("/data/probe.bin"));
+    assert!(told.contains("They WRITE to /data/probe.bin: what it holds is lost."), "{told}");
+    assert!(room.read("q/writes-1.fio").contains("rw=write"));
+    // A length of what is not written makes no sense.
+    room.bad(&with(&PLAN[..10], &["r", "--long-write", "256M"]), &["required arguments were not provided"]);
+}
+
+#[test]
+fn a_target_is_looked_at() {
+    let room = Room::new();
+    room.write("short.bin", "x");
+    let target = |name: &str| room.path(name).display().to_string();
+    let plan = |target: &str, more: &[&str], says: &[&str]| {
+        room.bad(&[&["device", "probe", "plan", "--out", "p", "--target", target], more].concat(), says);
+        assert!(!room.path("p").exists());
+    };
+    plan(
+        &target("none.bin"),
+        &[],
+        &["none.bin: does not exist", "fio --name=fill", "or give --size if it is on another machine"],
+    );
+    plan(&target("short.bin"), &[], &["short.bin: has 1 bytes; the least range that is measured is 64 MiB"]);
+    plan(&target("short.bin"), &["--size", "1G"], &["--size is 1073741824 bytes, but", "has 1; make it larger"]);
+    plan(&room.path("").display().to_string(), &[], &["is neither a file nor a disk"]);
+    plan("/dev/null", &[], &["/dev/null: is neither a file nor a disk"]);
+    plan("short.bin", &["--size", "1"], &["\"short.bin\": is no full path"]);
+    plan("/none", &["--size", "1 elephant"], &["--size: "]);
+    plan("/none", &["--size", "1G", "--error", "0"], &["--error is 0; expected 0.01 to 50"]);
+}
+
+/// A virtual disk is no UFS device, and the probe says so.
+#[test]
+fn recorded_measurements_are_read() {
+    let room = Room::new();
+    room.good(&PLAN);
+    let params = ["--params", "firmware.flash_op_us,link.transfer_4k_us", "--ios", "500"];
+    let args = with(&["device", "probe", "fit", "--plan", "p", RECORDED], &params);
+    let document = room.document(&with(&args, &["--json", "--out", "out"]));
+    let probe = &document["configuration"]["probe"];
+    assert_eq!(probe["target"], "/data/probe.bin");
+    assert!(probe["parameters"].as_array().unwrap().iter().all(|p| p["verdict"] != "identified"), "{probe}");
+    let notes = document["notes"].to_string();
+    assert!(notes.contains("That is no chance: the model lacks something"), "{notes}");
+    assert!(notes.contains("3 of 15 jobs of the plan have no results here"), "{notes}");
+    // 12 jobs with four metrics each; three jobs are held out, and latencies are always predicted.
+    let rows = rows(&document);
+    assert_eq!(rows.len(), 48);
+    let of = |origin: &str| rows.iter().filter(|row| row["origin"] == origin).count();
+    assert_eq!((of("fit"), of("predicted")), (9, 39));
+    let first = &rows[0];
+    assert_eq!((first["case"].as_str(), first["variant"].as_str()), (Some("384 MiB, queue depth 1"), Some("fitted")));
+    // fio: bw_bytes of the first job.
+    assert!((first["published"].as_f64().unwrap() - 76_317_425.0 / 1_048_576.0).abs() < 1e-9, "{first}");
+
+    let page = room.read("out/report.html");
+    assert!(page.contains("Jobs that the fit did not see"));
+    assert!(room.read("out/fitted.toml").starts_with("# A device fitted to measurements with readpath device probe."));
+    room.good(&["device", "check", "out/fitted.toml"]);
+    // The errors of these parameters are small; it is the model that misses, and no other job mends that.
+    assert!(!room.path("out/next").exists());
+}
+
+#[test]
+fn wrong_results_name_file_and_place() {
+    let room = Room::new();
+    room.good(&PLAN);
+    let recorded = fs::read_to_string(RECORDED).unwrap();
+    let bad = |from: &str, to: &str, says: &[&str]| {
+        assert!(recorded.contains(from), "{from}");
+        room.write("r.json", &recorded.replacen(from, to, 1));
+        room.bad(&["device", "probe", "fit", "--plan", "p", "r.json"], says);
+    };
+    bad("fio-3.33", "fio-2.2.10", &["r.json: fio version: is \"fio-2.2.10\"; expected fio-3.0 or newer"]);
+    bad("\"error\":0", "\"error\":22", &["r.json: jobs[0] (randread-384m-q1-4k): failed with error 22"]);
+    bad("\"bins\"", "\"bin\"", &["r.json: jobs[0] (randread-384m-q1-4k).read.clat_ns: has no \"bins\"", "json+"]);
+    bad(
+        "\"iodepth\":\"4\"",
+        "\"iodepth\":\"8\"",
+        &["jobs[1] (randread-384m-q4-4k).job options: iodepth is \"8\"; expected \"4\""],
+    );
+    room.bad(&["device", "probe", "fit", "--plan", "p", RECORDED, RECORDED], &["which another file has too"]);
+    room.bad(&["device", "probe", "fit", "--plan", "nowhere", RECORDED], &["nowhere/plan.json: cannot be read"]);
+    let params = ["device", "probe", "fit", "--plan", "p", RECORDED, "--params", "flash.red_us"];
+    room.bad(&params, &["\"flash.red_us\" cannot be fitted"]);
+}
+
+/// The jobs of a plan, run on a modelled device that the plan does not know.
+#[test]
+fn a_simulated_device_is_found_again() {
+    let room = Room::new();
+    let plan = with(
+        &["device", "probe", "plan", "--target", "/dev/sda", "--size", "1G", "--seconds", "1", "--out", "p"],
+        &["--destructive", "/dev/sda", "--long-write", "192M"],
+    );
+    room.good(&with(&plan, &SMALL));
+    let hidden = ["--set", "flash.read_us=61", "--set", "flash.program_us=590", "--set", "firmware.flash_op_us=11.2"];
+    let mut fit = vec!["device", "probe", "fit", "--plan", "p", "--ios", "1000", "--json"];
+    fit.extend(["--params", "firmware.flash_op_us,flash.read_us,flash.program_us"]);
+    let results = ["reads-1", "writes-1", "writes-2", "writes-3", "writes-4", "writes-5", "writes-6"];
+    let results = results.map(|name| (format!("p/{name}.fio"), format!("{name}.json")));
+    for (job, result) in &results {
+        let run =
+            ["fio", job, "--hpb", "off", "--output-format", "json+", "--output", result, "--device", "p/device.toml"];
+        // Notes of ignored options are on standard error.
+        assert!(room.output(&with(&run, &hidden)).status.success(), "{job}");
+        fit.push(result);
+    }
+    let document = room.document(&fit);
+    let parameters = &document["configuration"]["probe"]["parameters"];
+    for (i, truth) in [11.2, 61.0, 590.0].into_iter().enumerate() {
+        let p = &parameters[i];
+        assert_eq!(p["verdict"], "identified", "{p}");
+        let [low, high] = ["low", "high"].map(|end| p[end].as_f64().unwrap());
+        assert!(low < truth && truth < high, "{truth}: {p}");
+    }
+    let held_out = document["configuration"]["probe"]["held_out_rms_percent"].as_f64().unwrap();
+    assert!(held_out < 2.0, "{held_out}");
+}
