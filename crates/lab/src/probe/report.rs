@@ -145,6 +145,9 @@ impl Probe {
         if self.known.iter().all(|k| k.verdict == Verdict::Identified) {
             return "The jobs identify every parameter; none needs to be run next.".to_owned();
         }
+        if !self.plausible {
+            return "Before other jobs are run, look which of these the fitted device misses.".to_owned();
+        }
         match self.next_jobs() {
             [] => "No other job would tell more; repeat these with less error.".to_owned(),
             jobs => {

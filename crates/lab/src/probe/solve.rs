@@ -153,8 +153,11 @@ pub fn probe(
     };
     let rows = readings.iter().zip(shown).map(row).collect();
     let known = known(&fit);
-    let next = fit.advice.as_ref().map(|advice| plan.with(advice.measurements.iter().map(|(setting, _)| *setting)));
-    Ok(Probe { plan: plan.clone(), plausible: plausible(&fit), fit, known, rows, next })
+    let plausible = plausible(&fit);
+    // Where the model lacks something, what it promises of other jobs means little.
+    let advice = fit.advice.as_ref().filter(|_| plausible);
+    let next = advice.map(|advice| plan.with(advice.measurements.iter().map(|(setting, _)| *setting)));
+    Ok(Probe { plan: plan.clone(), plausible, fit, known, rows, next })
 }
 
 /// Whether the fitted device shows what was measured, within the errors, as far as chance allows: by Wilson and

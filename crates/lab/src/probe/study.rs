@@ -15,6 +15,8 @@ use readpath_kit::Prng;
 pub struct Hidden {
     /// The preset that the search begins from.
     pub start: DevicePreset,
+    /// Parameters that are not known; none here are all that a probe fits.
+    pub params: Vec<Param>,
     /// What may be measured; the target is only a name.
     pub ask: Ask,
     /// Every parameter is the start's times a factor between one over this and this.
@@ -126,7 +128,10 @@ pub fn measure(
 /// When the plan is not possible or a run fails.
 pub fn case(hidden: &Hidden, seed: u64, shared: &Shared) -> Result<(Case, Probe), ModelError> {
     let plan = Plan::new(&hidden.start, &hidden.ask)?;
-    let params = default_params(&hidden.start, &plan);
+    let params = match hidden.params.is_empty() {
+        true => default_params(&hidden.start, &plan),
+        false => hidden.params.clone(),
+    };
     let truth = hide(hidden, &params, &mut Prng::stream(seed, "hidden device", 0))?;
     // The places that are read are not those of the search.
     let readings = measure(&plan, &truth, hidden.noise, hidden.measured_ios, seed.wrapping_add(1000), shared)?;
