@@ -157,7 +157,7 @@ fn memory_is_looked_at_before_anything_runs() {
         &[&["--host-memory: t.csv, HPB hcm: "][..], &little].concat(),
     );
     room.bad(&[&["compare", "t.csv"][..], &vary].concat(), &[&["t.csv, hcm: "][..], &little].concat());
-    let tables = ["preload: event 1 (pressure 153600 bytes at 5 ms): ", "tables alone take 188720"];
+    let tables = ["preload: event 1 (pressure 153600 bytes at 5 ms): ", "tables alone take 188728"];
     room.write("job.fio", "[a]\nrw=randread\nsize=64m\nramp_time=1000s\nnumber_ios=10\n");
     room.bad(&["fio", "job.fio", "--policy", "lru,preload", "--events", "pressure"], &tables);
     room.bad(&["replay", "t.csv", "--policy", "lru,preload", "--events", "pressure"], &tables);

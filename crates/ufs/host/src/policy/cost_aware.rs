@@ -48,6 +48,7 @@ pub(crate) struct CostAware {
     missed: Vec<u8>,
     reads: u64,
     margin: u32,
+    most_margin: u32,
     trials: [Option<Trial>; FOLLOWED],
     /// The first of them ends with this read.
     next_end: u64,
@@ -67,10 +68,16 @@ impl CostAware {
             missed: vec![0; sub_regions as usize],
             reads: 0,
             margin: 0,
+            most_margin: MOST_MARGIN,
             trials: [None; FOLLOWED],
             next_end: u64::MAX,
             gain: 0,
         }
+    }
+
+    /// The same with a margin of at most so many reads.
+    pub(super) fn with_most_margin(self, most_margin: u32) -> Self {
+        CostAware { most_margin, ..self }
     }
 
     /// Whether this is not one of a number of reads that belong together.
@@ -112,7 +119,7 @@ impl CostAware {
             let victim = since(self.all[trial.victim], trial.victim_reads);
             self.gain += newcomer - victim - self.gain / 8;
             self.margin = match self.gain < break_even * 8 {
-                true => (self.margin * 2 + 1).min(MOST_MARGIN),
+                true => (self.margin * 2 + 1).min(self.most_margin),
                 false => self.margin / 2,
             };
             *slot = None;

@@ -8,12 +8,16 @@
 //! - Reads that are too long for an entry bring the map into SRAM whatever is held, so each undoes a miss.
 //! - A load beside other commands delays each of them by about as much as a miss costs, so it waits for the device to
 //!   be idle unless there have been more misses than there are commands.
-//! - What makes room, and whether it does, is decided as in `cost-aware`.
+//! - What makes room, and whether it does, is decided as in `cost-aware`, with a margin that stays small.
 
 use super::cost_aware::CostAware;
 use super::{MapPolicy, Timed, Touch, Wish};
 use crate::ids::SubRegionId;
 use readpath_kit::Ns;
+
+/// By which a newcomer must have been read more often than what makes room, at most. Counters forget after ten reads
+/// for each map that is held, so with a larger margin nothing would be replaced any more, whatever comes.
+const MOST_MARGIN: u32 = 15;
 
 /// See the module.
 pub(crate) struct Exclusive {
@@ -27,7 +31,8 @@ pub(crate) struct Exclusive {
 impl Exclusive {
     pub(crate) fn new(sub_regions: u32, enough: u8) -> Self {
         let missed = vec![0; sub_regions as usize];
-        Exclusive { host: CostAware::new(sub_regions), missed, enough }
+        let host = CostAware::new(sub_regions).with_most_margin(MOST_MARGIN);
+        Exclusive { host, missed, enough }
     }
 }
 

@@ -282,11 +282,12 @@ fn dirty_refresh_loads_again_what_is_worth_it() {
     }
 }
 
-/// Misses in a plain vector: what is to be loaded when. Who makes room is what `cost-aware` says.
+/// Misses in a plain vector: what is to be loaded when. Who makes room is what `cost-aware` says, with a
+/// margin of at most 15.
 #[test]
 fn exclusive_loads_what_was_missed_twice() {
     let mut rng = Prng::new(6);
-    let (mut p, mut twin) = (Exclusive::new(UNITS, 2), CostAware::new(UNITS));
+    let (mut p, mut twin) = (Exclusive::new(UNITS, 2), CostAware::new(UNITS).with_most_margin(15));
     let (mut held, mut missed, mut made_room): (Vec<u32>, _, _) = (Vec::new(), [0u32; UNITS as usize], 0);
     for _ in 0..20_000 {
         let s = (rng.below(u64::from(UNITS)) * rng.below(u64::from(UNITS)) / u64::from(UNITS)) as u32;
