@@ -54,7 +54,7 @@ fn replies(data: &[u8], prototype: Option<GroupUpdate>) {
         ..HpbOptions::default()
     };
     let slots = [32, 2, 3, 64][usize::from(options >> 4 & 3)];
-    let mut driver = Driver::new(HostConfig { slots, max_transfer_blocks: 128, hpb: Some(hpb), write_booster: true });
+    let mut driver = Driver::new(HostConfig { slots, hpb: Some(hpb), ..HostConfig::LINUX });
     let mut now = Ns::ZERO;
     driver.start(now);
     // Bit 7: the host controls what is active. Bit 6: even the answers to the probe are made up.
