@@ -208,7 +208,8 @@ impl HpbLu {
                 if let Some(beside) = self.mode.manager_mut().and_then(|m| m.beside.as_mut()) {
                     beside.timed(went, blocks, took, others);
                 }
-                if blocks > 1 {
+                // A device that answers for a block that it does not have says nothing of its maps.
+                if blocks > 1 || block >= self.geometry.logical_blocks() {
                     return;
                 }
                 (SubRegionId::of_block(&self.geometry, block), if with_entry { Timed::HpbRead } else { Timed::Read })
