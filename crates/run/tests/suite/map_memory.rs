@@ -336,6 +336,27 @@ fn a_device_uses_no_more_than_the_host_gives() {
 }
 
 #[test]
+fn long_reads_read_each_flash_page_once() {
+    for first in [0, 1, 64, 1000] {
+        let c = with(Some(MapMemory::Host(HOST)));
+        let page_blocks = c.geometry.slices_per_page();
+        let (mut stack, mut now) = in_order::<Lean>(&c);
+        look(&mut stack, &mut now, 0..8);
+        let before = *stack.device.stats();
+        // Neither of its map pages is in SRAM.
+        one(&mut stack, &mut now, BlockOp::Read, 2 * 1024 + first, 128);
+        let after = *stack.device.stats();
+        let pages = 128 / page_blocks;
+        let reads = (after.data_reads - before.data_reads) as u32;
+        // One that begins within a page touches one more.
+        assert_eq!(reads, pages + u32::from(first % page_blocks > 0), "{first}");
+        let fetches = after.host_map_fetches - before.host_map_fetches;
+        assert!(fetches <= 16, "{first}: {fetches} fetches");
+        assert_eq!((after.map_loads, stack.payload.wrong), (before.map_loads, 0));
+    }
+}
+
+#[test]
 fn fetches_wait_for_each_other_when_they_may_not_be_unanswered() {
     let per_read = |outstanding: u8, access: Ns| {
         let host = HostMap { outstanding, access, ..HOST };

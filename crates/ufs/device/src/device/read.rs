@@ -223,6 +223,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             let left = all.behind(slot.issued);
             let count =
                 if slot.hinted { self.issue_hinted(now, left, extra) } else { self.issue_run(now, left, extra) };
+            if count == 0 {
+                return;
+            }
             extra = Ns::ZERO;
             self.front.slot_mut(tag).issued += count;
         }
@@ -250,7 +253,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// Begins work for the longest run of blocks from `lpn` on that one operation can serve; returns its length.
+    /// Begins work for the longest run of blocks from `lpn` on that one operation can serve; returns its length, 0 if it
+    /// is worth waiting for operations of the request to end.
     pub(crate) fn issue_run(&mut self, now: Ns, left: Run, extra: Ns) -> u32 {
         let Run { tag, index, lpn, .. } = left;
         // The write buffer's index and the table of changes are SRAM; the rest of the map has to be paid for. So only a
@@ -278,7 +282,17 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 // The entry, if one came, has been checked in vain.
                 self.back.cpu.occupy(now, extra);
                 // Each block may turn out to need an operation of its own, so it counts as one while it waits.
-                let most = most.blocks.min(OPS_PER_REQUEST - self.front.slot(tag.tag).in_flight);
+                let room = OPS_PER_REQUEST - self.front.slot(tag.tag).in_flight;
+                let is_on_host = state == FrameState::Absent && self.host_map.touch(page);
+                // What is fetched is kept nowhere: fetched block by block, every flash page would be read again and again.
+                if is_on_host && room < most.blocks.min(OPS_PER_REQUEST / 2) {
+                    return 0;
+                }
+                // And what was written in order ends with a page where its addresses do.
+                let beyond_page = (lpn.0 + room) % self.config.geometry.slices_per_page();
+                let ends_with_page = is_on_host && room < most.blocks && beyond_page < room;
+                let room = if ends_with_page { room - beyond_page } else { room };
+                let most = most.blocks.min(room);
                 // Buffered blocks further on are found when the run is translated.
                 let id = self.back.dies.ops_mut().take(Op {
                     tag,
@@ -288,7 +302,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                     ..Op::new(Job::HostRead, Ppn(0))
                 });
                 self.front.slot_mut(tag.tag).in_flight += most;
-                if state == FrameState::Absent && self.host_map.touch(page) {
+                if is_on_host {
                     self.fetch_from_host(now, id);
                 } else {
                     self.back.stats.map_misses += u64::from(most);
