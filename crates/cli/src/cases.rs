@@ -79,6 +79,8 @@ fn load(how: &TraceHow, path: &Path, options: &Options, prepare: Prepare, shared
         let coarse = traces::coarse_times(&name, &reader, "--spread-ties spreads them");
         warnings.extend(coarse.into_iter().map(Note::remark));
     }
+    let not_found = reader.devices_not_found().map(|device| format!("{name}: --units: no request is to {device}"));
+    warnings.extend(not_found.map(|text| Note::new(NoteKind::Altered, text)));
     warnings.extend(altered);
     let prepared = loaded.prepared.warnings().into_iter().map(|text| format!("{name}: {text}"));
     let notes = prepared.chain(traces::notes(&name, &reader)).map(Note::remark).collect();
@@ -128,10 +130,11 @@ fn on_units(given: &[String], units: &[LuConfig]) -> Result<Vec<TraceUnit>> {
     for text in given {
         let wrong = |why: String| usage(anyhow!("--units {text}: {why}"));
         let (name, lun) = text.rsplit_once('=').ok_or_else(|| wrong("expected DEVICE=LUN, such as sda=0".into()))?;
+        let name = Some(name).filter(|name| !name.is_empty()).ok_or_else(|| wrong("names no device".into()))?;
         let lun = lun.parse::<usize>().ok().filter(|lun| *lun < units.len());
         let lun = lun.ok_or_else(|| wrong(format!("the device has logical units 0 to {}", units.len() - 1)))?;
         if found.iter().any(|unit| unit.name == name || unit.first_byte == firsts[lun]) {
-            return Err(wrong("a device of the trace and a logical unit go together once".into()));
+            return Err(wrong("each device of the trace, and each logical unit, can be named once".into()));
         }
         let (first_byte, bytes) = (firsts[lun], firsts[lun + 1] - firsts[lun]);
         found.push(TraceUnit { name: name.to_owned(), first_byte, bytes });

@@ -9,6 +9,7 @@ use crate::live::Live;
 use crate::output::{self, Folder};
 use crate::{cases, experiment, policies, presets, runs, usage};
 use anyhow::{Result, anyhow};
+use readpath_config::DevicePreset;
 use readpath_config::experiment::{Experiment, Layout, Variant};
 use readpath_device::LuConfig;
 use readpath_lab::experiment::{CaseRun, ExperimentError, Plan, Shared, expected_ios, run_all};
@@ -18,6 +19,7 @@ use readpath_lab::{beforehand, document};
 use readpath_report::TableSpec;
 use readpath_results::metric::{self, Figure, Requests::Read, Requests::Write};
 use readpath_results::{Document, Metric, Note};
+use readpath_stack::given_host_memory;
 use std::path::Path;
 
 pub use readpath_lab::hmb::NAME;
@@ -66,7 +68,14 @@ pub fn reproduce(args: &Reproduce) -> Result<()> {
 pub fn prepare(common: &Common, traces: Option<&Path>, fold: bool) -> Result<Prepared> {
     let mut experiment = readpath_config::experiment::load(NAME, &read_text).map_err(usage)?;
     let base = experiment.load_device(&read_text).map_err(usage)?;
-    let base = base.with_overrides(&presets::overrides(&common.basics.set)?).map_err(usage)?;
+    let given = presets::overrides(&common.basics.set)?;
+    let of_variants = experiment.variants.iter().flat_map(|variant| variant.set.iter().map(|key| key.key()));
+    if let Some(key) = of_variants.into_iter().find(|key| given.iter().any(|given| given.key() == *key)) {
+        return Err(usage(anyhow!(
+            "--set {key}: its variants set that key themselves; readpath fio and replay take it"
+        )));
+    }
+    let base = base.with_overrides(&given).map_err(usage)?;
     let recorded = traces.map(|path| recorded(path, &base.device.lus, fold)).transpose()?;
     let mut recorded = recorded.unwrap_or_default();
     // A case is one of the experiment's or a trace.
@@ -88,7 +97,19 @@ pub fn prepare(common: &Common, traces: Option<&Path>, fold: bool) -> Result<Pre
         Ok((case, variants))
     };
     let traces = recorded.into_iter().map(with_variants).collect::<Result<_>>()?;
-    Ok(Prepared { experiment, plans, traces, notes: Vec::new() })
+    let notes = variants.iter().filter_map(|variant| less_than_named(variant, &base)).collect();
+    Ok(Prepared { experiment, plans, traces, notes })
+}
+
+/// What a variant gets, if that is not what its host would give: then it is not what its name says.
+fn less_than_named(variant: &Variant, base: &DevicePreset) -> Option<String> {
+    let preset = variant.device(base).ok()?;
+    let (given, limit) = (given_host_memory(&preset.device, &preset.host), preset.host.host_memory.bytes);
+    let few_pieces = variant.set.iter().any(|key| key.key() == "map_memory.max_chunks");
+    let mib = |bytes: u64| bytes >> 20;
+    (given != limit && !few_pieces).then(|| {
+        format!("{}: the device takes {} of the {} MiB that the host would give", variant.name, mib(given), mib(limit))
+    })
 }
 
 /// The traces of a folder as `reproduce policies` finds them, or the trace of a file.

@@ -7,7 +7,7 @@ use crate::map_rows::static_host_bytes;
 use crate::replay::{Mode, ReplayCase, ReplayOptions, ReplayRun, ReplayVariant, run_all};
 use readpath_config::experiment::Variant;
 use readpath_config::{ConfigFileError, DevicePreset, GivenKey};
-use readpath_device::Layout;
+use readpath_device::{DeviceConfig, Layout, Protocol};
 use readpath_kit::Histogram;
 use readpath_results::{Document, Error, metric};
 use readpath_run::PhaseOutput;
@@ -42,6 +42,8 @@ pub struct Knees {
 ///
 /// # Errors
 /// A device that cannot be.
+///
+/// The device has its map in flash and SRAM, or with copies in a Host Memory Buffer: [`can_gain`].
 pub fn variants(base: &DevicePreset, knees: Knees) -> Result<Vec<ReplayVariant>, ConfigFileError> {
     let mib = |bytes: u64| bytes.div_ceil(1 << 20).to_string();
     let page_kib = u64::from(base.device.map_page_bytes) >> 10;
@@ -65,19 +67,27 @@ pub fn variants(base: &DevicePreset, knees: Knees) -> Result<Vec<ReplayVariant>,
     let sram = kib(knees.pages);
     all.push(given(format!("SRAM, {sram} KiB"), off(&[("map_cache.size_kib", &sram)]))?);
     let memory = mib(knees.pages.max(base.device.host_map().map_or(0, |host| host.minimum)));
-    let name = format!("HMB, {memory} MiB");
-    all.push(match own {
-        true => of(name, &[("hpb", "off"), ("host.max_host_mem_mib", &memory)])?,
+    let mut hmb = match own {
+        true => of("HMB".to_owned(), &[("hpb", "off"), ("host.max_host_mem_mib", &memory)])?,
         false => {
             let keys = HMB.into_iter().chain([("map_memory.size_mib", memory.as_str())]);
-            given(name, off(&keys.collect::<Vec<_>>()))?
+            given("HMB".to_owned(), off(&keys.collect::<Vec<_>>()))?
         }
-    });
+    };
+    // The device may ask for less, or take too few pieces.
+    hmb.name = format!("HMB, {} MiB", static_host_bytes(&hmb.preset) >> 20);
+    all.push(hmb);
     if base.device.standard_hpb().is_some() {
         let memory = mib(knees.regions);
         all.push(of(format!("HPB, {memory} MiB"), &[("hpb", "dcm"), ("max_map_mib", &memory)])?);
     }
     Ok(all)
+}
+
+/// Whether places for the map can be compared on a device: it is neither in DRAM nor in a memory that the host always
+/// gives.
+pub fn can_gain(device: &DeviceConfig) -> bool {
+    device.map_memory.is_none() || device.host_map().is_some_and(|host| host.protocol == Protocol::Hmb)
 }
 
 /// The device without memory of the host.

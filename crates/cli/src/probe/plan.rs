@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `readpath device probe plan`: looks what the target is, and writes jobs that measure it. It neither opens the target
-//! nor runs a job.
+//! `readpath device probe plan`: looks what the target is, and writes jobs that measure it. It runs no job, and
+//! opens a disk only to ask for its size.
 
 use super::{DEVICE, PLAN, SCRIPT};
 use crate::args::ProbePlan;
@@ -9,6 +9,7 @@ use crate::{presets, units, usage};
 use anyhow::{Context, Result, anyhow};
 use readpath_config::{DevicePreset, size};
 use readpath_lab::probe::{Ask, JobFile, Plan};
+use readpath_stack::given_host_memory;
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -16,6 +17,13 @@ use std::path::Path;
 
 pub fn main(args: &ProbePlan) -> Result<()> {
     let preset = presets::preset(&args.device, &args.set)?;
+    if given_host_memory(&preset.device, &preset.host) > 0 {
+        return Err(usage(anyhow!(
+            "--device {}: uses host memory for its map, which a probe does not fit; measure without it \
+             (nvme.max_host_mem_size_mb=0), and give --set host.max_host_mem_mib=0",
+            args.device
+        )));
+    }
     if let Some(named) = args.destructive.as_ref().filter(|named| **named != args.target) {
         return Err(usage(anyhow!(
             "--destructive names {named:?}, but --target {:?}; what may be overwritten must be named twice alike",

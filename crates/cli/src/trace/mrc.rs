@@ -42,6 +42,10 @@ pub fn main(args: &Mrc) -> Result<()> {
     }
     let device = |name: &Option<String>| name.as_ref().map(|name| preset(name, &args.set)).transpose();
     let (checking, gaining) = (device(&args.check)?, device(&args.gain)?);
+    if let Some(device) = gaining.as_ref().filter(|device| !map_gain::can_gain(&device.device)) {
+        let message = "has its map in DRAM or in a memory extension; take a device without [map_memory], or with hmb";
+        return Err(usage(anyhow!("--gain {}: {message}", device.name)));
+    }
     let shared = stoppable(&Live::default())?;
     let folder = args.out.as_deref().map(|out| Folder::create(out)?.apart_from(args.files.iter())).transpose()?;
     let mut found = Found::default();
@@ -281,7 +285,8 @@ fn gain_table(text: &mut String, rows: &[GainRow]) {
     text.push_str("the trace at its own times, with maps as large as the knee of its reads\n");
     let head = ["map in", "host memory", "read mean us", "read p99 us", "map pages read", "saves %"];
     let saves = |row: &GainRow| match first.read_mean_us > 0.0 {
-        true => format!("{:.1}", 100.0 * (1.0 - row.read_mean_us / first.read_mean_us)),
+        // Nothing has no sign.
+        true => format!("{:.1}", (1000.0 * (1.0 - row.read_mean_us / first.read_mean_us)).round() / 10.0 + 0.0),
         false => "-".to_owned(),
     };
     let line = |row: &GainRow| {

@@ -68,6 +68,10 @@ fn bad_input() {
             "Give at least 32, or 0",
         ],
     );
+    let set = ["--set", "host.max_host_mem_mib=48"];
+    room.bad(&[&ONE_CASE[..], &set].concat(), &["--set host.max_host_mem_mib: its variants set that key themselves"]);
+    let smaller = room.good(&[&ONE_CASE[..], &["--set", "map_memory.size_mib=40"]].concat());
+    assert!(smaller.contains("200 MiB: the device takes 40 of the 200 MiB that the host would give"), "{smaller}");
     let args = ["reproduce", "hmb", "--traces", "t.csv", "--case", "t.csv", "--out", "out"];
     room.bad(&args, &["t.csv:", "beyond the device of 1000204886016 bytes", "--fold"]);
     room.bad(&["reproduce", "hmb", "--traces", "nothing.csv"], &["nothing.csv"]);

@@ -106,7 +106,7 @@ fn wrong_results_name_file_and_place() {
         room.write("r.json", &recorded.replacen(from, to, 1));
         room.bad(&["device", "probe", "fit", "--plan", "p", "r.json"], says);
     };
-    bad("fio-3.33", "fio-2.2.10", &["r.json: fio version: is \"fio-2.2.10\"; expected fio-3.0 or newer"]);
+    bad("fio-3.33", "fio-2.2.10", &["r.json: fio version: is \"fio-2.2.10\"; expected fio-3"]);
     bad("\"error\":0", "\"error\":22", &["r.json: jobs[0] (randread-384m-q1-4k): failed with error 22"]);
     bad("\"bins\"", "\"bin\"", &["r.json: jobs[0] (randread-384m-q1-4k).read.clat_ns: has no \"bins\"", "json+"]);
     bad(

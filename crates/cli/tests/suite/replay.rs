@@ -446,7 +446,9 @@ fn devices_of_a_trace_on_units_of_their_own() {
     let bad = |units: &str, says: &[&str]| room.bad(&[&common[..], &["--units", units]].concat(), says);
     bad("419", &["--units 419: expected DEVICE=LUN, such as sda=0"]);
     bad("419=2", &["--units 419=2: the device has logical units 0 to 1"]);
-    bad("419=0,420=0", &["--units 420=0: a device of the trace and a logical unit go together once"]);
+    bad("419=0,420=0", &["--units 420=0: each device of the trace, and each logical unit, can be named once"]);
+    let shown = room.good(&[&common[..], &["--units", "419=0,999=1", "--hpb", "off"]].concat());
+    assert!(shown.contains("t.csv: --units: no request is to 999"), "{shown}");
     bad("1=0", &["there is no request", "are for other devices"]);
     room.bad(&[&common[..], &["--units", "419=0", "--fold"]].concat(), &["cannot be used with"]);
     room.write("t.csv", &format!("{table}419,R,{},4096,1577808145000000\n", 17u64 << 30));

@@ -16,6 +16,9 @@ pub(super) fn of(setting: &Setting) -> String {
     }
 }
 
+/// Requests of a job of random writes at most; plans have 8,192. All of them are simulated, many times.
+const MOST_WRITES: u32 = 1 << 16;
+
 /// What the job of a name measures; nothing if [`of`] does not make that name.
 pub(super) fn setting(name: &str) -> Option<Setting> {
     let mut fields = name.split('-');
@@ -26,7 +29,7 @@ pub(super) fn setting(name: &str) -> Option<Setting> {
     let last = fields.next();
     let access = match (access, last) {
         ("randread", None) => Access::RandomRead,
-        ("randwrite", Some(n)) => Access::RandomWrites(n.parse().ok().filter(|n| *n > 0)?),
+        ("randwrite", Some(n)) => Access::RandomWrites(n.parse().ok().filter(|n| (1..=MOST_WRITES).contains(n))?),
         ("write", Some(which)) => {
             let (part, parts) = which.split_once("of")?;
             let (part, parts): (u16, u16) = (part.parse().ok()?, parts.parse().ok()?);

@@ -136,7 +136,7 @@ fn version(top: &At) -> Result<(), ReadingError> {
     if major == Some(3) {
         return Ok(());
     }
-    Err(at.error(format!("is {}; expected fio-3.0 or newer, whose latencies are in nanoseconds", short(at.value))))
+    Err(at.error(format!("is {}; expected fio-3, whose latencies are in nanoseconds", short(at.value))))
 }
 
 fn reading(at: &At, global: &Value, plan: &Plan) -> Result<Reading, ReadingError> {
@@ -163,6 +163,12 @@ fn reading(at: &At, global: &Value, plan: &Plan) -> Result<Reading, ReadingError
     let rate = direction.number("bw_bytes")?;
     if rate == 0.0 {
         return Err(direction.error("has no throughput (bw_bytes is 0); expected some"));
+    }
+    let moved = bytes * 1e3 / runtime.max(1.0);
+    if (rate / moved - 1.0).abs() > 0.01 {
+        return Err(direction.error(format!(
+            "has a throughput (bw_bytes) of {rate:e}, but io_bytes and runtime come to {moved:e}; expected the same"
+        )));
     }
     let samples = direction.number("iops_samples")?;
     let (mean, deviation) = (direction.number("iops_mean")?, direction.number("iops_stddev")?);
@@ -201,6 +207,9 @@ fn complete(direction: &At, plan: &Plan, job: &Job, runtime: f64, bytes: f64) ->
     Err(direction.error(format!("moved {bytes} bytes (io_bytes); expected {planned}. Repeat the job")))
 }
 
+/// What a job file says of all its jobs, and of where a job stands.
+const OF_FILE: [&str; 6] = ["name", "filename", "allow_file_create", "direct", "ioengine", "stonewall"];
+
 /// Checks that what was run is what was planned.
 fn options(at: &At, global: &Value, plan: &Plan, job: &Job) -> Result<(), ReadingError> {
     let own = at.get("job options");
@@ -213,7 +222,15 @@ fn options(at: &At, global: &Value, plan: &Plan, job: &Job) -> Result<(), Readin
         let found = typed(key).map_or("is missing".to_owned(), |found| format!("is {:?}", quoted(found)));
         Err(place.error(format!("{key} {found}; expected {wanted:?}, as planned")))
     };
-    for (key, wanted) in plan.options(job) {
+    let planned = plan.options(job);
+    let named = |key: &str| planned.iter().any(|(planned, _)| *planned == key) || OF_FILE.contains(&key);
+    let typed_keys =
+        own.iter().map(|own| own.value).chain([global]).filter_map(Value::as_object).flat_map(|o| o.keys());
+    if let Some(key) = typed_keys.into_iter().find(|key| !named(key)) {
+        let place = own.as_ref().unwrap_or(at);
+        return Err(place.error(format!("{} is no option of the plan; expected its jobs as they are", quoted(key))));
+    }
+    for (key, wanted) in planned {
         // Options without a value are not printed; times show in the results.
         if wanted.is_empty() || matches!(key, "ramp_time" | "runtime") {
             continue;
@@ -229,8 +246,10 @@ fn options(at: &At, global: &Value, plan: &Plan, job: &Job) -> Result<(), Readin
     if typed("filename") != Some(&*plan.target) {
         return wrong("filename", &plan.target);
     }
-    if typed("direct") != Some("1") {
-        return wrong("direct", "1");
+    for (key, wanted) in [("direct", "1"), ("ioengine", "libaio")] {
+        if typed(key) != Some(wanted) {
+            return wrong(key, wanted);
+        }
     }
     Ok(())
 }

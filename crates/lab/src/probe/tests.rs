@@ -36,8 +36,10 @@ fn printed(plan: &Plan, names: &[&str], spoil: impl Fn(&mut serde_json::Value)) 
             .filter(|(_, value)| !value.is_empty())
             .map(|(key, value)| (key.to_owned(), value.into()))
             .collect();
+        // 100 MiB/s, for as long or as much as was planned.
+        let bytes: u64 = if job.setting.writes() { 4096 * 8192 } else { 20 * 104_857_600 };
         let measured = serde_json::json!({
-            "io_bytes": 4096 * 8192, "bw_bytes": 104_857_600, "runtime": 20_000, "total_ios": 100,
+            "io_bytes": bytes, "bw_bytes": 104_857_600, "runtime": bytes * 1000 / 104_857_600, "total_ios": 100,
             "iops_mean": 25_600.0, "iops_stddev": 256.0, "iops_samples": 4,
             "clat_ns": { "N": 100, "bins": { "100000": 60, "90000": 39, "250000": 1 } },
             "lat_ns": { "mean": 101_000.0 },
@@ -47,7 +49,7 @@ fn printed(plan: &Plan, names: &[&str], spoil: impl Fn(&mut serde_json::Value)) 
     };
     let mut document = serde_json::json!({
         "fio version": "fio-3.33",
-        "global options": { "filename": plan.target, "direct": "1" },
+        "global options": { "filename": plan.target, "direct": "1", "ioengine": "libaio" },
         "jobs": names.iter().map(job).collect::<Vec<_>>(),
     });
     spoil(&mut document);
@@ -124,6 +126,12 @@ fn plans_that_cannot_be_say_what_would_be_right() {
         (ONE, "randread-384m-q0-4k", "jobs[0].name is \"randread-384m-q0-4k\"; expected a name such as"),
         ("randread-384m-q4-4k", ONE, "jobs[1].name is \"randread-384m-q1-4k\", like that of another job"),
         ("\"seconds\": 20", "\"seconds\": 0", "seconds is 0; expected 1 to 86400"),
+        // So many requests would be simulated, many times over.
+        (
+            ONE,
+            "randwrite-384m-q1-4k-4294967295",
+            "jobs[0].name is \"randwrite-384m-q1-4k-4294967295\"; expected a name",
+        ),
         ("error_percent", "error", "plan.json: unknown field `error`"),
     ] {
         let error = Plan::from_json(&text.replacen(from, to, 1), "plan.json").unwrap_err().to_string();
@@ -152,12 +160,9 @@ fn what_is_no_measurement_is_refused_with_its_place() {
     let message =
         |names: &[&str], spoil: Spoil| read(&printed(&plan, names, spoil), "r.json", &plan).unwrap_err().to_string();
     let job = "jobs[0] (randread-384m-q1-4k)";
-    let cases: [(Spoil, String); 14] = [
-        (
-            &|d| d["fio version"] = "fio-2.21".into(),
-            "fio version: is \"fio-2.21\"; expected fio-3.0 or newer".to_owned(),
-        ),
-        (&|d| d["fio version"] = 3.into(), "fio version: is 3; expected fio-3.0".to_owned()),
+    let cases: [(Spoil, String); 17] = [
+        (&|d| d["fio version"] = "fio-2.21".into(), "fio version: is \"fio-2.21\"; expected fio-3".to_owned()),
+        (&|d| d["fio version"] = 3.into(), "fio version: is 3; expected fio-3".to_owned()),
         (&|d| d["jobs"] = serde_json::json!([]), "jobs: is no list of jobs; expected one job at least".to_owned()),
         (&|d| d["jobs"][0]["error"] = 5.into(), format!("{job}: failed with error 5; expected error 0")),
         (
@@ -194,6 +199,20 @@ fn what_is_no_measurement_is_refused_with_its_place() {
         (
             &|d| d["jobs"][0]["read"]["clat_ns"]["bins"]["100000"] = 1.into(),
             format!("{job}.read.clat_ns.bins: count 41 requests, but N is 100"),
+        ),
+        (
+            &|d| d["jobs"][0]["job options"]["numjobs"] = "4".into(),
+            format!("{job}.job options: numjobs is no option of the plan"),
+        ),
+        (
+            &|d| d["global options"]["ioengine"] = "sync".into(),
+            format!("{job}.job options: ioengine is \"sync\"; expected \"libaio\""),
+        ),
+        (
+            &|d| d["jobs"][0]["read"]["bw_bytes"] = 1_048_576_000.into(),
+            format!(
+                "{job}.read: has a throughput (bw_bytes) of 1.048576e9, but io_bytes and runtime come to 1.048576e8"
+            ),
         ),
         (
             &|d| d["jobs"][0]["read"]["bw_bytes"] = "x".into(),

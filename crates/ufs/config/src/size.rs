@@ -10,7 +10,7 @@ use readpath_kit::Ns;
 pub fn size(text: &str) -> Result<u64, String> {
     let at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let wrong = || {
-        let binary = ["KB", "MB", "GB"].into_iter().find(|unit| text[at..].eq_ignore_ascii_case(unit));
+        let binary = ["KB", "MB", "GB", "TB"].into_iter().find(|unit| text[at..].eq_ignore_ascii_case(unit));
         let binary =
             binary.map(|unit| format!("; write {}{}iB: sizes here are multiples of 1024", &text[..at], &unit[..1]));
         let binary = binary.unwrap_or_default();
@@ -21,6 +21,7 @@ pub fn size(text: &str) -> Result<u64, String> {
         "k" | "K" | "KiB" => 1 << 10,
         "m" | "M" | "MiB" => 1 << 20,
         "g" | "G" | "GiB" => 1 << 30,
+        "t" | "T" | "TiB" => 1 << 40,
         _ => return Err(wrong()),
     };
     text[..at].parse::<u64>().ok().and_then(|n| n.checked_mul(unit)).filter(|&n| n > 0).ok_or_else(wrong)

@@ -15,7 +15,7 @@ use super::input::{Compression, Input, Line, MOST_PASSED, Stop};
 use super::messages::{Summary, explain, recognise, stop_error};
 use super::replay::advice;
 use super::window::Window;
-use super::{Columns, Devices, Event, Format, Options, Request, Within};
+use super::{Columns, Devices, Event, Format, Options, Request, TraceUnit, Within};
 use readpath_kit::Ns;
 use std::io::Read;
 use std::sync::Arc;
@@ -165,6 +165,15 @@ impl Reader {
     /// The compression that was recognised.
     pub fn compression(&self) -> Compression {
         self.input.compression
+    }
+
+    /// Devices that are put on units, and to which no request was found so far.
+    pub fn devices_not_found(&self) -> impl Iterator<Item = &str> {
+        let (units, seen): (&[TraceUnit], &[bool]) = match &self.cx.gate {
+            Gate::Units(units, _, seen) => (units, seen),
+            _ => (&[], &[]),
+        };
+        units.iter().zip(seen).filter(|(_, seen)| !**seen).map(|(unit, _)| unit.name.as_str())
     }
 
     /// Which event counts as the request, in formats that have several.

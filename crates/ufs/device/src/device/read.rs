@@ -253,8 +253,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// Begins work for the longest run of blocks from `lpn` on that one operation can serve; returns its length, 0 if it
-    /// is worth waiting for operations of the request to end.
+    /// Begins work for the longest run of blocks from `lpn` on that one operation can serve; returns its length, 0 if
+    /// it is worth waiting for operations of the request to end.
     pub(crate) fn issue_run(&mut self, now: Ns, left: Run, extra: Ns) -> u32 {
         let Run { tag, index, lpn, .. } = left;
         // The write buffer's index and the table of changes are SRAM; the rest of the map has to be paid for. So only a
@@ -284,7 +284,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 // Each block may turn out to need an operation of its own, so it counts as one while it waits.
                 let room = OPS_PER_REQUEST - self.front.slot(tag.tag).in_flight;
                 let is_on_host = state == FrameState::Absent && self.host_map.touch(page);
-                // What is fetched is kept nowhere: fetched block by block, every flash page would be read again and again.
+                // What is fetched is kept nowhere: fetched block by block, every flash page would be read again and
+                // again.
                 if is_on_host && room < most.blocks.min(OPS_PER_REQUEST / 2) {
                     return 0;
                 }

@@ -373,8 +373,8 @@ pub(super) enum Gate {
     Single(Option<Vec<u8>>),
     Named(Vec<u8>),
     Merge,
-    /// Devices, and which of them was admitted last.
-    Units(Vec<TraceUnit>, usize),
+    /// Devices, which of them was admitted last, and for each whether it ever was.
+    Units(Vec<TraceUnit>, usize, Vec<bool>),
 }
 
 impl Gate {
@@ -383,14 +383,14 @@ impl Gate {
             Devices::Single => Gate::Single(None),
             Devices::Named(name) => Gate::Named(name.as_bytes().to_vec()),
             Devices::Merge => Gate::Merge,
-            Devices::Units(units) => Gate::Units(units.clone(), 0),
+            Devices::Units(units) => Gate::Units(units.clone(), 0, vec![false; units.len()]),
         }
     }
 
     /// A request of the row that was read last, with its address among those of all units.
     #[inline]
     pub(super) fn place(&self, raw: Raw) -> Result<Raw, RowError> {
-        let Gate::Units(units, last) = self else { return Ok(raw) };
+        let Gate::Units(units, last, _) = self else { return Ok(raw) };
         let Some(unit) = units.get(*last) else { return Ok(raw) };
         if raw.op.kind == IoKind::Flush {
             return Ok(raw);
@@ -419,9 +419,11 @@ impl Gate {
             )),
             Gate::Named(wanted) => Ok(wanted == name),
             Gate::Merge => Ok(true),
-            Gate::Units(units, last) => {
+            Gate::Units(units, last, seen) => {
                 let found = units.iter().position(|unit| unit.name.as_bytes() == name);
-                *last = found.unwrap_or(*last);
+                if let Some(unit) = found {
+                    (*last, seen[unit]) = (unit, true);
+                }
                 Ok(found.is_some())
             }
         }
@@ -433,7 +435,7 @@ impl Gate {
         match self {
             Gate::Single(Some(one)) | Gate::Named(one) => one == name,
             Gate::Single(None) | Gate::Merge => true,
-            Gate::Units(units, _) => units.iter().any(|unit| unit.name.as_bytes() == name),
+            Gate::Units(units, ..) => units.iter().any(|unit| unit.name.as_bytes() == name),
         }
     }
 }
