@@ -132,8 +132,8 @@ fn a_look_into_dram_takes_one_access_and_each_page_is_loaded_once() {
     assert_eq!(stack.payload.wrong, 0);
 }
 
-/// Many writes and reads; returns how many reads were wrong.
-fn busy(config: &DeviceConfig, resets: bool) -> (u64, readpath_device::DeviceStats) {
+/// Many writes and reads, `between` them something else; returns how many reads were wrong.
+fn busy(config: &DeviceConfig, between: impl Fn(&mut Checked<Lean>, Ns, u32)) -> (u64, readpath_device::DeviceStats) {
     let (mut stack, mut now) = in_order::<Lean>(config);
     let mut rng = Prng::new(5);
     let mut under_way = 0;
@@ -149,9 +149,7 @@ fn busy(config: &DeviceConfig, resets: bool) -> (u64, readpath_device::DeviceSta
                 under_way -= 1;
             }
         }
-        if resets && i % 5_000 == 4_999 {
-            stack.reset(now);
-        }
+        between(&mut stack, now, i);
     }
     settle(&mut stack, &mut now);
     assert_eq!(stack.device.ops_in_use(), 0);
@@ -165,13 +163,17 @@ fn a_copy_that_is_not_renewed_gives_wrong_data() {
             let host = HostMap { protocol, bytes: pages * 4096, ..HOST };
             let mut c = with(Some(MapMemory::Host(host)));
             c.ftl.map_changes = 16 * c.geometry.slices_per_unit();
-            let (wrong, stats) = busy(&c, true);
+            let (wrong, stats) = busy(&c, |stack, now, i| {
+                if i % 5_000 == 4_999 {
+                    stack.reset(now);
+                }
+            });
             assert_eq!(wrong, 0, "{protocol:?}, {pages} pages");
             assert!(stats.host_map_hits > 5_000 && stats.host_map_updates > 500, "{stats:?}");
             assert!(stats.host_map_stale > 0, "some copies are written anew while they are fetched: {stats:?}");
             assert_eq!(stats.host_map_bad, 0);
             c.ftl.without = Without { renewed_copies: true, ..Without::NOTHING };
-            let (wrong, _) = busy(&c, false);
+            let (wrong, _) = busy(&c, |_, _, _| ());
             assert!(wrong > 20, "{protocol:?}, {pages} pages: only {wrong} wrong reads");
         }
     }
@@ -279,30 +281,13 @@ fn a_host_that_sleeps_takes_its_memory_and_returns_it_as_it_was() {
 fn what_sleeps_in_the_middle_of_traffic_reads_right() {
     let mut c = with(Some(MapMemory::Host(HOST)));
     c.ftl.map_changes = 16 * c.geometry.slices_per_unit();
-    let (mut stack, mut now) = in_order::<Lean>(&c);
-    let mut rng = Prng::new(11);
-    let mut under_way = 0;
-    for i in 0..30_000u32 {
-        let op = if rng.below(10) < 4 { BlockOp::Write } else { BlockOp::Read };
-        let block = rng.below(u64::from(BLOCKS) - 8) as u32;
-        stack.submit(now, &BlockRequest { cookie: i, lun: 0, op, block, blocks: 1 + rng.below(6) as u32 });
-        under_way += 1;
-        while under_way >= 16 {
-            step(&mut stack, &mut now);
-            while stack.poll_done().is_some() {
-                under_way -= 1;
-            }
-        }
-        match i % 1_000 {
-            300 => stack.suspend(),
-            700 => stack.resume(now),
-            _ => {}
-        }
-    }
-    settle(&mut stack, &mut now);
-    let stats = stack.device.stats();
+    let (wrong, stats) = busy(&c, |stack, now, i| match i % 1_000 {
+        300 => stack.suspend(),
+        700 => stack.resume(now),
+        _ => {}
+    });
     assert!(stats.host_map_hits > 1_000 && stats.host_map_updates > 100, "{stats:?}");
-    assert_eq!((stack.payload.wrong, stack.device.ops_in_use()), (0, 0));
+    assert_eq!(wrong, 0);
 }
 
 #[test]
