@@ -292,7 +292,7 @@ fn any_map_memory(config: &DeviceConfig, rng: &mut Prng) -> MapMemory {
         outstanding: one_of(rng, &[1, 2, 8, 64]),
         firmware: Ns(rng.below(2_000)),
         request: Ns(rng.below(1_000)),
-        access: Ns(one_of(rng, &[0, 800, 5_000, 60_000])),
+        access: Ns(one_of(rng, &[0, 5_000, 60_000, 300_000])),
         response: Ns(rng.below(500)),
         check,
     })
