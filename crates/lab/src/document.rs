@@ -123,30 +123,50 @@ fn rows(
     about: &About<'_>,
     says_where_the_map_is: bool,
 ) -> Result<(), Error> {
-    let About { run, phase, .. } = about;
-    let setup = &run.plan.setup;
-    let variant = &run.plan.variant;
-    let mut add = |case: &Case, metric: Metric, value: f64| -> Result<(), Error> {
+    let variant = &about.run.plan.variant;
+    for (case, metric, value) in figures(about, says_where_the_map_is) {
         let is_of = |p: &&PublishedRow| {
-            **case == *p.case && p.variant == *variant && p.metric == metric.name() && p.unit == metric.unit()
+            *case == *p.case && p.variant == *variant && p.metric == metric.name() && p.unit == metric.unit()
         };
         let published = experiment.published.iter().find(is_of);
         let origin = match published.map(|p| p.origin) {
             Some(Published::Fit) => Origin::Fit,
             _ => Origin::Predicted,
         };
-        let row = doc.row(case, variant, metric, value, origin)?;
+        let row = doc.row(&case, variant, metric, value, origin)?;
         if let Some(p) = published {
             row.published(p.value)?;
         }
-        Ok(())
+    }
+    Ok(())
+}
+
+/// All figures of a run by itself, and which part of its case each is about.
+pub fn run_figures(run: &CaseRun) -> Vec<(Case, Metric, f64)> {
+    let says_where_the_map_is = map_rows::matter(std::slice::from_ref(run));
+    let phases = run.output.phases.iter().enumerate();
+    phases
+        .flat_map(|(number, phase)| {
+            let about = About { run, phase, test: run.plan.workload.tests.get(number).copied() };
+            figures(&about, says_where_the_map_is)
+        })
+        .collect()
+}
+
+/// The figures of a phase.
+fn figures(about: &About<'_>, says_where_the_map_is: bool) -> Vec<(Case, Metric, f64)> {
+    let About { run, phase, .. } = about;
+    let setup = &run.plan.setup;
+    let mut all: Vec<(Case, Metric, f64)> = Vec::new();
+    let mut add = |case: &Case, figures: Vec<(Metric, f64)>| {
+        all.extend(figures.into_iter().map(|(metric, value)| (case.clone(), metric, value)));
     };
     let groups = phase.stats.groups();
     for group in &groups {
-        let case = about.case(group);
         let seconds = group.end.saturating_sub(group.start).as_secs_f64();
+        let mut figures = Vec::new();
         if run.plan.workload.launches.is_some() {
-            add(&case, metric::START_UP_TIME, seconds)?;
+            figures.push((metric::START_UP_TIME, seconds));
         }
         for kind in KINDS {
             let stats = group.of(kind);
@@ -155,40 +175,39 @@ fn rows(
             }
             let of = about.requests(kind);
             if matches!(kind, IoKind::Read | IoKind::Write) {
-                add(&case, of.of(Figure::Throughput), group.rates[kind as usize] / MIB)?;
+                figures.push((of.of(Figure::Throughput), group.rates[kind as usize] / MIB));
             }
             if seconds > 0.0 {
-                add(&case, of.of(Figure::Iops), stats.ios as f64 / seconds)?;
+                figures.push((of.of(Figure::Iops), stats.ios as f64 / seconds));
             }
-            latencies(stats).into_iter().try_for_each(|(figure, us)| add(&case, of.of(figure), us))?;
+            figures.extend(latencies(stats).map(|(figure, us)| (of.of(figure), us)));
         }
+        add(&about.case(group), figures);
     }
     // Device and host count for the whole phase.
     let case = |first: &GroupStats| if groups.len() == 1 { about.case(first) } else { about.whole() };
     let device = &phase.device;
     if let Some(first) = groups.first().filter(|_| device.slices_written > 0 || device.has_moved_unasked()) {
-        let case = case(first);
         let figures = write_metrics(device, &setup.preset.device).into_iter().chain(wear_metrics(&phase.wear));
-        figures.into_iter().try_for_each(|(metric, value)| add(&case, metric, value))?;
+        add(&case(first), figures.collect());
     }
-    let Some(first) = groups.iter().find(|g| g.of(IoKind::Read).ios > 0) else { return Ok(()) };
+    let Some(first) = groups.iter().find(|g| g.of(IoKind::Read).ios > 0) else { return all };
     let case = case(first);
     let mut figures: Vec<(Metric, f64)> = hit_ratios(device, says_where_the_map_is).collect();
     figures.push((metric::MAP_LOADS, (device.map_loads + device.buffer_map_loads) as f64));
     figures.push((metric::HPB_READ_BUFFERS, device.read_buffers as f64));
     figures.extend(verdict_metrics(device, &setup.preset));
     figures.extend(phase.hpb.iter().flat_map(|hpb| hpb_counts(hpb, &setup.host)));
-    figures.drain(..).try_for_each(|(metric, value)| add(&case, metric, value))?;
+    add(&case, figures);
     for unit in &phase.units {
-        unit_figures(unit, &setup.host).try_for_each(|(metric, value)| add(&unit_case(&case, unit), metric, value))?;
+        add(&unit_case(&case, unit), unit_figures(unit, &setup.host).collect());
     }
-    if says_where_the_map_is {
-        figures = map_rows::figures(run, phase);
-    }
+    let mut figures = if says_where_the_map_is { map_rows::figures(run, phase) } else { Vec::new() };
     let memory = phase.memory.map_or(0, |m| m.peak_bytes + m.table_bytes);
     let memory = memory + map_rows::static_host_bytes(&setup.preset);
     figures.push((metric::HOST_MEMORY, memory as f64));
-    figures.into_iter().try_for_each(|(metric, value)| add(&case, metric, value))
+    add(&case, figures);
+    all
 }
 
 /// Shares of the blocks read whose place in flash had to be found, in %; none if there are none.

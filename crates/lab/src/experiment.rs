@@ -3,8 +3,8 @@
 //! their results are shown. Every run is deterministic by itself, so neither order nor number of threads matters.
 
 use rayon::prelude::*;
-use readpath_config::experiment::{Experiment, Fio, Iozone, Workload as Source};
-use readpath_config::{ConfigFileError, LaunchKeys, Override};
+use readpath_config::experiment::{Experiment, Fio, Iozone, Variant, Workload as Source};
+use readpath_config::{ConfigFileError, DevicePreset, LaunchKeys, Override};
 use readpath_device::Probe;
 use readpath_flash::DieSched;
 use readpath_kit::Ns;
@@ -106,37 +106,49 @@ pub fn plan(experiment: &Experiment, overrides: &[Override], read: ReadFile) -> 
     let mut plans = Vec::new();
     for case in experiment.workload.runs() {
         for (variant, preset) in experiment.variants.iter().zip(&devices) {
-            let inputs = RefCell::new(Vec::new());
-            let unit_blocks: Vec<u32> = preset.device.lus.iter().map(|lu| lu.blocks).collect();
-            let kept = |path: &Path| {
-                let text = read(path)?;
-                inputs.borrow_mut().push(Input::of_text(path.to_string_lossy(), &text));
-                Ok(text)
-            };
-            let workload = workload(experiment, case, &unit_blocks, &kept)?;
-            let inputs = inputs.into_inner();
-            let setup = Setup {
-                preset: preset.clone(),
-                host: variant.host(preset),
-                precondition: experiment.precondition,
-                seed: experiment.seed,
-                encoded: false,
-                events: experiment.events.clone(),
-            };
-            plans.push(Plan { case: case.to_owned(), variant: variant.name.clone(), setup, workload, inputs });
+            plans.push(plan_case(experiment, case, variant, preset, &[], read)?);
         }
     }
     Ok(plans)
 }
 
+/// The run of one case on the device of one variant. Every job of a fio job file gets `options`.
+pub fn plan_case(
+    experiment: &Experiment,
+    case: &str,
+    variant: &Variant,
+    preset: &DevicePreset,
+    options: &[(String, String)],
+    read: ReadFile,
+) -> Result<Plan, ExperimentError> {
+    let inputs = RefCell::new(Vec::new());
+    let unit_blocks: Vec<u32> = preset.device.lus.iter().map(|lu| lu.blocks).collect();
+    let kept = |path: &Path| {
+        let text = read(path)?;
+        inputs.borrow_mut().push(Input::of_text(path.to_string_lossy(), &text));
+        Ok(text)
+    };
+    let context = fio::Context { unit_blocks: &unit_blocks, seed: experiment.seed, options };
+    let workload = workload(experiment, case, &context, &kept)?;
+    let setup = Setup {
+        preset: preset.clone(),
+        host: variant.host(preset),
+        precondition: experiment.precondition,
+        seed: experiment.seed,
+        encoded: false,
+        events: experiment.events.clone(),
+    };
+    let inputs = inputs.into_inner();
+    Ok(Plan { case: case.to_owned(), variant: variant.name.clone(), setup, workload, inputs })
+}
+
 fn workload(
     experiment: &Experiment,
     case: &str,
-    unit_blocks: &[u32],
+    context: &fio::Context,
     read: ReadFile,
 ) -> Result<Workload, ExperimentError> {
     let seed = experiment.seed;
-    let context = fio::Context { unit_blocks, seed };
     Ok(match &experiment.workload {
         Source::Iozone(Iozone::Args { args, .. }) => iozone::parse(args, seed)?,
         Source::Iozone(Iozone::Cases { threads, record_kib, cases }) => {
@@ -144,14 +156,14 @@ fn workload(
             iozone::random(total, *threads, record_kib * 1024, seed)?
         }
         Source::Launches(keys) => launches(keys, seed)?.workload(&experiment.name),
-        Source::Fio(Fio::File { job, .. }) => fio::parse_file(&experiment.resolve(job), read, &context)?,
+        Source::Fio(Fio::File { job, .. }) => fio::parse_file(&experiment.resolve(job), read, context)?,
         Source::Fio(Fio::Text { text, .. }) => {
             // Lines are counted from the start of the text, so the name says so.
-            fio::parse(&format!("{}: workload.text", experiment.file), text, read, &context)?
+            fio::parse(&format!("{}: workload.text", experiment.file), text, read, context)?
         }
         Source::Fio(Fio::Cases { text, cases }) => {
             let text = cases.iter().find(|c| c.name == case).map_or_else(String::new, |c| c.text(text));
-            fio::parse(&format!("{}: workload.text, case {case}", experiment.file), &text, read, &context)?
+            fio::parse(&format!("{}: workload.text, case {case}", experiment.file), &text, read, context)?
         }
     })
 }
@@ -271,7 +283,10 @@ pub(crate) fn first_failure<T>(results: Vec<Result<T, ExperimentError>>) -> Resu
 }
 
 /// Makes the run with this place in the plan.
-pub(crate) fn run_one(mut plan: Plan, place: usize, shared: &Shared) -> Result<CaseRun, ExperimentError> {
+///
+/// # Errors
+/// When the device cannot be made, or the run fails or is stopped.
+pub fn run_one(mut plan: Plan, place: usize, shared: &Shared) -> Result<CaseRun, ExperimentError> {
     let (result, _) = execute(&plan.setup, &mut plan.workload, (), &mut watch(shared, place));
     match result {
         Ok(output) => Ok(CaseRun { plan, output }),

@@ -12,7 +12,7 @@ const JOBS: &str = "[global]\nsize=1m\nbs=4k\ntime_based\nruntime=1\nioengine=li
 
 fn workload() -> Workload {
     let no_files = |_: &Path| Err(io::ErrorKind::NotFound.into());
-    fio::parse("t.fio", JOBS, &no_files, &fio::Context { unit_blocks: &[1 << 16], seed: 1 }).unwrap()
+    fio::parse("t.fio", JOBS, &no_files, &fio::Context { unit_blocks: &[1 << 16], seed: 1, options: &[] }).unwrap()
 }
 
 /// Results with a latency on each side of every border of the classes.
@@ -100,7 +100,8 @@ fn rates_come_from_begun_milliseconds() {
 fn clones_are_entries_of_one_name_in_fios_order() {
     let text = "[a]\nsize=1m\nnumjobs=3\n[b]\nsize=1m\nstonewall\n";
     let no_files = |_: &Path| Err(io::ErrorKind::NotFound.into());
-    let workload = fio::parse("t.fio", text, &no_files, &fio::Context { unit_blocks: &[1 << 16], seed: 1 }).unwrap();
+    let workload =
+        fio::parse("t.fio", text, &no_files, &fio::Context { unit_blocks: &[1 << 16], seed: 1, options: &[] }).unwrap();
     let all: Value = serde_json::from_str(&fio_json(&workload, &results(&workload), false)).unwrap();
     let entry = |j: &Value| (j["jobname"].clone(), j["groupid"].clone(), j["write"]["total_ios"].clone());
     let entries: Vec<_> = all["jobs"].as_array().unwrap().iter().map(entry).collect();
@@ -124,7 +125,8 @@ fn a_merged_entry_has_the_name_of_its_first_and_the_options_of_its_last_job() {
     let text = "[global]\nioengine=libaio\nsize=64k\ngroup_reporting\n[a]\niodepth=4\ndescription=aa\n\
                 [b]\niodepth=16\ndescription=bb\nrw=randread\n";
     let no_files = |_: &Path| Err(io::ErrorKind::NotFound.into());
-    let workload = fio::parse("t.fio", text, &no_files, &fio::Context { unit_blocks: &[1 << 16], seed: 1 }).unwrap();
+    let workload =
+        fio::parse("t.fio", text, &no_files, &fio::Context { unit_blocks: &[1 << 16], seed: 1, options: &[] }).unwrap();
     let all: Value = serde_json::from_str(&fio_json(&workload, &results(&workload), false)).unwrap();
     let entry = &all["jobs"][0];
     assert_eq!(

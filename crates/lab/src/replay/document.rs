@@ -93,6 +93,11 @@ fn late_limits(case: &ReplayCase, variant: &ReplayVariant, run: &ReplayRun) -> O
     Some(format!("{}, {}: {which} of memory did not come: the run was over before", case.name, variant.name))
 }
 
+/// All figures of the trace of a run, behind its preconditions.
+pub fn run_figures(variant: &ReplayVariant, run: &ReplayRun) -> Vec<(Metric, f64)> {
+    run.phases.last().map_or_else(Vec::new, |phase| figures(variant, phase, run))
+}
+
 fn figures(variant: &ReplayVariant, phase: &ReplayPhase, run: &ReplayRun) -> Vec<(Metric, f64)> {
     let output = &phase.output;
     let seconds = output.stats.end.saturating_sub(output.stats.start).as_secs_f64();

@@ -22,7 +22,7 @@ use readpath_stack::{AnyWire, NoData, Payload, Stack, Wire};
 use readpath_workload::trace::Loaded;
 use std::sync::Arc;
 
-pub use document::{ReplayTexts, document};
+pub use document::{ReplayTexts, document, run_figures};
 pub use readpath_run::Mode;
 
 /// How traces are replayed, the same for all runs.

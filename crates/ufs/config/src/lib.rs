@@ -16,6 +16,7 @@ pub mod experiment;
 mod keys;
 mod overrides;
 mod size;
+pub mod study;
 #[cfg(test)]
 mod tests;
 mod tree;

@@ -49,6 +49,10 @@ impl Table {
         self.0.push((key.to_owned(), Entry { key_at: at.clone(), node: Node { at, value } }));
     }
 
+    pub(crate) fn remove(&mut self, key: &str) {
+        self.0.retain(|(k, _)| k != key);
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &Entry)> {
         self.0.iter().map(|(key, entry)| (key.as_str(), entry))
     }

@@ -53,6 +53,16 @@ pub(super) struct Section {
     pub options: Vec<Opt>,
 }
 
+/// Puts options behind those of every job, where they take the place of what is there.
+pub(super) fn add(sections: &mut [Section], options: &[(String, String)]) {
+    for section in sections.iter_mut().filter(|section| !section.name.starts_with("global")) {
+        section.options.extend(options.iter().map(|(key, value)| {
+            let at = At { file: "job".into(), line: 0 };
+            Opt { at, key: key.clone(), value: Some(value.as_str().into()) }
+        }));
+    }
+}
+
 struct Reader<'a> {
     load: &'a dyn Fn(&Path) -> io::Result<String>,
     sections: Vec<Section>,

@@ -46,6 +46,8 @@ pub struct Context<'a> {
     pub unit_blocks: &'a [u32],
     /// Seed of jobs without `randseed`.
     pub seed: u64,
+    /// Options that every job gets, whatever its file says of them.
+    pub options: &'a [(String, String)],
 }
 
 /// Makes a workload of the job file at `path`, which `load` reads, as it does every included file.
@@ -68,7 +70,8 @@ pub fn parse(
     load: &dyn Fn(&Path) -> io::Result<String>,
     cx: &Context,
 ) -> Result<Workload, JobError> {
-    let sections = lexer::read(file, text, load)?;
+    let mut sections = lexer::read(file, text, load)?;
+    lexer::add(&mut sections, cx.options);
     let mut notes = job::Notes::default();
     let jobs = job::resolve(file, sections, &mut notes)?;
     layout::build(file, jobs, notes, cx)

@@ -10,7 +10,7 @@ use readpath_workload::fio::{self, Context, JobError};
 use readpath_workload::{Io, IoKind, Limits, Workload};
 
 /// 4 GiB.
-const CX: Context = Context { unit_blocks: &[1 << 20], seed: 1 };
+const CX: Context = Context { unit_blocks: &[1 << 20], seed: 1, options: &[] };
 
 fn no_files(_: &Path) -> io::Result<String> {
     Err(io::ErrorKind::NotFound.into())
@@ -34,7 +34,7 @@ fn requests(work: &Workload, phase: usize, job: usize, n: usize) -> Vec<Io> {
 
 #[test]
 fn disks_are_the_units_of_a_device() {
-    let units = Context { unit_blocks: &[1 << 20, 1 << 18], seed: 1 };
+    let units = Context { unit_blocks: &[1 << 20, 1 << 18], seed: 1, options: &[] };
     let two = |text: &str| fio::parse("t", text, &no_files, &units);
     let work = two("[a]\nfilename=/dev/sda\n[b]\nfilename=/dev/sdb\n[c]\nsize=1m\n").unwrap();
     let files: Vec<_> = work.files.iter().map(|f| (f.name.as_str(), f.lun, f.blocks)).collect();
@@ -482,7 +482,7 @@ proptest! {
     fn never_panics_on_any_value(key in prop::sample::select(WORDS), value in "[0-9a-z:,/%.k-]{0,12}", blocks: u32) {
         let key = key.split('=').next().unwrap_or_default();
         let text = format!("[a]\nsize=1m\nrw=randrw\n{key}={value}\n");
-        let _ = fio::parse("t", &text, &no_files, &Context { unit_blocks: &[blocks], seed: 0 });
+        let _ = fio::parse("t", &text, &no_files, &Context { unit_blocks: &[blocks], seed: 0, options: &[] });
     }
 
     #[test]
@@ -493,7 +493,7 @@ proptest! {
         let load = |_: &Path| Ok("size=64k\ninclude x\n".to_owned());
         let text = format!("[a]\nsize=1m\n{}\n", words.join("\n"));
         for reader in [&load as &dyn Fn(&Path) -> io::Result<String>, &no_files] {
-            let context = Context { unit_blocks: &[blocks], seed: 0 };
+            let context = Context { unit_blocks: &[blocks], seed: 0, options: &[] };
             let Ok(work) = fio::parse("t", &text, reader, &context) else { continue };
             for (p, phase) in work.phases.iter().enumerate() {
                 prop_assert!(!phase.jobs.is_empty() && !phase.name.is_empty());

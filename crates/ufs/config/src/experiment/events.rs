@@ -100,7 +100,7 @@ impl EventKind {
 }
 
 /// `[[event]]`.
-pub(super) fn event(k: &mut Keys<Event>) -> Result<Event> {
+pub(crate) fn event(k: &mut Keys<Event>) -> Result<Event> {
     fields! { k:
         /// virtual time after the host has probed the device
         at = "at_ms": ms(Ns::ZERO, Ns::from_secs(1_000_000));

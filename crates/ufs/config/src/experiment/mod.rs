@@ -5,12 +5,12 @@
 
 mod claim;
 mod configured;
-mod events;
+pub(crate) mod events;
 mod host_control;
 mod launches;
 mod typed;
 mod variant;
-mod workload;
+pub(crate) mod workload;
 
 pub use claim::Claim;
 pub use events::{Event, EventKind, MOST_EVENTS, keeps_memory};
@@ -113,7 +113,7 @@ pub enum Origin {
     Predicted,
 }
 
-const LAYOUTS: [(&str, Layout); 2] = [("sequential", Layout::Sequential), ("random", Layout::Random)];
+pub(crate) const LAYOUTS: [(&str, Layout); 2] = [("sequential", Layout::Sequential), ("random", Layout::Random)];
 const RANGES: [(&str, PreconditionRange); 3] =
     [("files", PreconditionRange::Files), ("all", PreconditionRange::All), ("none", PreconditionRange::None)];
 const ORIGINS: [(&str, Origin); 2] = [("fit", Origin::Fit), ("predicted", Origin::Predicted)];
@@ -183,7 +183,7 @@ fn root(k: &mut Keys<Experiment>) -> Result<Experiment> {
     })
 }
 
-fn precondition(k: &mut Keys<Precondition>) -> Result<Precondition> {
+pub(crate) fn precondition(k: &mut Keys<Precondition>) -> Result<Precondition> {
     Ok(keys!(k => Precondition {
         /// `sequential` (as if written once in ascending order) or `random` (block by block in random order)
         layout: words(LAYOUTS);

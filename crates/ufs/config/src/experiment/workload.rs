@@ -118,7 +118,7 @@ const KINDS: [(&str, &str); 3] = [("iozone", "iozone"), ("fio", "fio"), ("launch
 const AN_EARLIER_CASE: &str = "an earlier case";
 
 /// `[workload]`.
-pub(super) fn workload(k: &mut Keys<Workload>) -> Result<Workload> {
+pub(crate) fn workload(k: &mut Keys<Workload>) -> Result<Workload> {
     let kind = Key::new("kind", "kind of workload; it decides which other keys apply");
     let kind = k.key(kind, words(KINDS), |workload| match workload {
         Workload::Iozone(_) => "iozone",

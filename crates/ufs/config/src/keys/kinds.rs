@@ -4,7 +4,7 @@
 use super::kind::{About, Form, KeyValue, Kind};
 use super::numbers::whole;
 use crate::error::nearest;
-use crate::tree::Value;
+use crate::tree::{Node, Value};
 
 /// Any text.
 pub(crate) fn text<'a>() -> Kind<'a, String> {
@@ -89,6 +89,35 @@ pub(crate) fn number<'a>() -> Kind<'a, f64> {
         _ => None,
     };
     Kind::plain("a finite number", [("type", Value::text("number"))], read, |x| Value::number(*x), || 0.0)
+}
+
+/// A number, and the decimals that it was written with.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub(crate) struct Digits {
+    pub value: f64,
+    pub decimals: usize,
+}
+
+/// A finite number in plain digits.
+pub(crate) fn digits<'a>() -> Kind<'a, Digits> {
+    let read = |value: &Value| match value {
+        Value::Integer(Some(n)) => Some(Digits { value: *n as f64, decimals: 0 }),
+        Value::Float(text) => {
+            let (_, decimals) = text.split_once('.').filter(|_| !text.contains(['e', 'E']))?;
+            let value = text.replace('_', "").parse().ok()?;
+            Some(Digits { value, decimals: decimals.trim_end_matches('0').len().max(1) })
+        }
+        _ => None,
+    };
+    let write = |digits: &Digits| Value::number(digits.value);
+    Kind::plain("a number in plain digits", [("type", Value::text("number"))], read, write, Digits::default)
+}
+
+/// Any value, as it stands.
+pub(crate) fn any<'a>() -> Kind<'a, Node> {
+    let about = || About { expected: "a value".into(), form: Form::Plain(Vec::new()), counted: "" };
+    let blank = || Node::from(Value::Boolean(false));
+    Kind::new(about, |found| Ok(found.node.clone()), |node: &Node| node.value.clone(), blank)
 }
 
 /// A size in bytes: a number of them, or a text such as `512K`.

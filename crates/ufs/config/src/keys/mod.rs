@@ -10,7 +10,9 @@ mod schema;
 mod table;
 
 pub(crate) use kind::{Form, Key, KeyValue, Kind, Row};
-pub(crate) use kinds::{filled, flag, list, name, number, open_table, size, snake, text, texts, words};
+pub(crate) use kinds::{
+    Digits, any, digits, filled, flag, list, name, number, open_table, size, snake, text, texts, words,
+};
 pub(crate) use numbers::{
     blocks_of_kib, either, gib, in_blocks, ms, multiple, power_of_two, us, us_above_zero, us_within, whole,
 };

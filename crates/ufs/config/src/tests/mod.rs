@@ -8,6 +8,7 @@ mod experiment;
 mod ftl;
 mod map_memory;
 mod reference;
+mod study;
 
 use super::{ConfigFileError, DevicePreset};
 

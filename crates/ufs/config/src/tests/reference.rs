@@ -2,7 +2,7 @@
 //! What the tables of keys say is what the book says, and what the files that come with the program keep to.
 
 use crate::keys::{Form, Row};
-use crate::{device, experiment, presets};
+use crate::{device, experiment, presets, study};
 use serde_json::Value;
 use std::{env, fs};
 
@@ -73,6 +73,11 @@ fn page_has(file: &str, rows: &[Row]) {
 #[test]
 fn the_page_of_device_files_has_every_key() {
     page_has("device.md", &device::reference());
+}
+
+#[test]
+fn the_page_of_study_files_has_every_key() {
+    page_has("study.md", &study::reference());
 }
 
 #[test]
