@@ -17,7 +17,7 @@ mod wire;
 pub use hci::{host_controller, vfio_session};
 pub use machines::{device_requests, host_replies, prototype_replies, prototype_requests};
 pub use serve::{image, nbd_session, recording};
-pub use text::{device_toml, experiment_toml, fio_job, iozone_args, measurements_csv, result_json};
+pub use text::{device_toml, experiment_toml, fio_job, iozone_args, measurements_csv, result_json, study_toml};
 pub use trace::{trace, trace_columns};
 pub use ubi::{ubi_attach, ubi_volume_table};
 pub use ubi_streams::{ubi_costs, ubi_stream};
@@ -36,6 +36,7 @@ pub const TARGETS: &[Target] = &[
     ("iozone_args", iozone_args),
     ("device_toml", device_toml),
     ("experiment_toml", experiment_toml),
+    ("study_toml", study_toml),
     ("result_json", result_json),
     ("host_replies", host_replies),
     ("device_requests", device_requests),

@@ -6,6 +6,7 @@ use readpath_lab::experiment::plan;
 use readpath_lab::fit;
 use readpath_report::{TableSpec, html, terminal};
 use readpath_results::Document;
+use readpath_sweep::{Found, Plan};
 use readpath_workload::{Io, IoKind, Workload, fio, iozone};
 use std::io;
 use std::path::Path;
@@ -39,7 +40,7 @@ pub fn fio_job(data: &[u8]) {
         number.and_then(|n| files.get(n)).map(|s| (*s).to_owned()).ok_or_else(|| io::Error::other("no such file"))
     };
     for unit_blocks in [&[1 << 18][..], &[1 << 18, 1 << 12]] {
-        match fio::parse("0", files[0], &load, &fio::Context { unit_blocks, seed: 1 }) {
+        match fio::parse("0", files[0], &load, &fio::Context { unit_blocks, seed: 1, options: &[] }) {
             Ok(workload) => begin(workload, Some(unit_blocks)),
             Err(e) => assert!(!e.message.is_empty()),
         }
@@ -88,6 +89,28 @@ pub fn experiment_toml(data: &[u8]) {
         for plan in plans.into_iter().take(4) {
             begin(plan.workload, None);
         }
+    }
+}
+
+/// A study file: its points have a setting for each key, and the first are made as far as no file is needed. What is
+/// behind a line `%%` is a segment of results.
+pub fn study_toml(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let (text, segment) = text.split_once("%%\n").unwrap_or((text, ""));
+    let read = |_: &Path| Err(io::Error::other("no such file"));
+    if let Ok(study) = readpath_config::study::parse(text, "fuzz.toml")
+        && let Ok(plan) = Plan::new(study, text, &read)
+    {
+        let keys = plan.study.keys().count();
+        for index in [0, plan.count() / 2, plan.count() - 1] {
+            let point = plan.point(index);
+            assert_eq!((point.index, point.settings.len()), (index, keys));
+            assert_eq!(plan.point(index), point);
+            let _ = plan.study.point(&point.settings, &read);
+        }
+    }
+    if !segment.is_empty() {
+        let _ = Found::of_segment(segment.as_bytes());
     }
 }
 

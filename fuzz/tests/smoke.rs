@@ -133,7 +133,8 @@ macro_rules! smoke {
 }
 
 smoke! {
-    upiu cdb descriptors fio_job iozone_args device_toml experiment_toml result_json host_replies device_requests
-    prototype_replies prototype_requests measurements_csv trace trace_columns ubi_attach ubi_volume_table ubi_stream
-    ubi_costs ubifs_nodes ubifs_data ubifs_volume nbd_session image recording host_controller vfio_session
+    upiu cdb descriptors fio_job iozone_args device_toml experiment_toml study_toml result_json host_replies
+    device_requests prototype_replies prototype_requests measurements_csv trace trace_columns ubi_attach
+    ubi_volume_table ubi_stream ubi_costs ubifs_nodes ubifs_data ubifs_volume nbd_session image recording
+    host_controller vfio_session
 }

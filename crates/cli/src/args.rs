@@ -10,6 +10,7 @@ mod live;
 mod other;
 mod serve;
 mod simulate;
+mod sweep;
 mod trace;
 mod ubi;
 
@@ -21,6 +22,7 @@ pub use live::{LiveOptions, Stats};
 pub use other::{Bench, Report};
 pub use serve::{Attach, Ctl, ImageCommand, ImageCreate, ImageFill, RpmbCommand, Serve};
 pub use simulate::{Fio, FioFormat, Iozone, Loses, Power, Reproduce, RunFile};
+pub use sweep::{Merge, Sweep, SweepCommand};
 pub use trace::{Mrc, Preload, Replay, ReplayMode, TraceCommand, TraceFormat, TraceHow, TraceInput};
 pub use ubi::{StreamInput, UbiCommand, UbiReplay};
 
@@ -50,6 +52,8 @@ pub enum Command {
     Replay(Replay),
     /// Compare variants under the same workload and seeds, with confidence intervals
     Compare(Compare),
+    /// Make a study: many runs that differ in any keys of device, host, policy and workload
+    Sweep(Sweep),
     /// Cut the power at random moments of a fio job or a block trace, and check all data after each recovery
     Power(Power),
     /// Device images: make, describe, check, copy and empty them

@@ -23,6 +23,11 @@ pub const INTERRUPTED: u8 = 130;
 #[error("interrupted; nothing was written")]
 pub struct Interrupted;
 
+/// The same of what keeps what it has made, in words that say so.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Unfinished(pub String);
+
 /// Marks an error as the user's.
 pub fn usage(error: impl Into<anyhow::Error>) -> anyhow::Error {
     anyhow::Error::new(Usage(error.into()))
@@ -44,7 +49,7 @@ pub fn status(error: &anyhow::Error) -> u8 {
     match () {
         () if error.is::<Usage>() => 2,
         () if error.is::<Damaged>() => DAMAGED,
-        () if error.is::<Interrupted>() => INTERRUPTED,
+        () if error.is::<Interrupted>() || error.is::<Unfinished>() => INTERRUPTED,
         () => 1,
     }
 }

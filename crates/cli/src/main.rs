@@ -35,6 +35,7 @@ mod serve;
 mod simulate;
 mod stats;
 mod stop;
+mod sweep;
 mod trace;
 mod traces;
 mod typed;
@@ -63,6 +64,7 @@ fn main() -> ExitCode {
         Command::Fio(args) => simulate::fio(&args),
         Command::Replay(args) => replay::main(&args),
         Command::Compare(args) => compare::main(&args),
+        Command::Sweep(args) => sweep::main(&args),
         Command::Power(args) => power::main(&args),
         Command::Image(command) => image::main(&command),
         Command::Serve(args) => serve::main(&args),

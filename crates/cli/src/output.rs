@@ -221,21 +221,33 @@ pub struct Progress {
 impl Progress {
     /// Shows how far `shared` has come on the way to `expected` requests.
     pub fn start(shared: Arc<Shared>, expected: Option<u64>) -> Self {
+        let template = match expected {
+            Some(_) => "{bar:30} {percent:>3} %  {human_pos} of {human_len} requests  {per_sec}  {eta} left",
+            None => "{spinner} {human_pos} requests  {per_sec}  {elapsed}",
+        };
+        Progress::of(expected, template, move || shared.ios.load(Ordering::Relaxed))
+    }
+
+    /// Shows how far `so_far` has come on the way to `expected` points.
+    pub fn of_points(expected: u64, so_far: impl Fn() -> u64 + Send + 'static) -> Self {
+        Progress::of(Some(expected), "{bar:30} {percent:>3} %  {pos} of {len} points  {eta} left", so_far)
+    }
+
+    fn of(expected: Option<u64>, template: &'static str, so_far: impl Fn() -> u64 + Send + 'static) -> Self {
         if !io::stderr().is_terminal() {
             return Progress { stop: None, thread: None };
         }
         let (stop, stopped) = mpsc::channel();
         let thread = std::thread::spawn(move || {
             let bar = ProgressBar::with_draw_target(expected, ProgressDrawTarget::stderr());
-            let template = match expected {
-                Some(_) => "{bar:30} {percent:>3} %  {human_pos} of {human_len} requests  {per_sec}  {eta} left",
-                None => "{spinner} {human_pos} requests  {per_sec}  {elapsed}",
-            };
             if let Ok(style) = ProgressStyle::with_template(template) {
                 bar.set_style(style);
             }
+            // What was there before does not count for the time that is left.
+            bar.set_position(so_far());
+            bar.reset_eta();
             while let Err(mpsc::RecvTimeoutError::Timeout) = stopped.recv_timeout(Duration::from_millis(200)) {
-                bar.set_position(shared.ios.load(Ordering::Relaxed));
+                bar.set_position(so_far());
             }
             bar.finish_and_clear();
         });

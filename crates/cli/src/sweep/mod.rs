@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `readpath sweep`: plans a study, makes the points that its folder lacks, and tells what became of them.
+
+mod estimate;
+
+use crate::args::{Merge, Sweep, SweepCommand};
+use crate::failure::Unfinished;
+use crate::files::NewFolder;
+use crate::inputs::{self, read_text};
+use crate::output::{self, Progress};
+use crate::{stop, usage};
+use anyhow::{Result, anyhow};
+use readpath_config::study::{self, Assigned};
+use readpath_lab::experiment::Shared;
+use readpath_sweep::{Folder, Found, Made, Plan, Shard, SweepError, csv_cell, merge, work};
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+/// Points that are named where some are missing.
+const NAMED: usize = 5;
+
+pub fn main(args: &Sweep) -> Result<()> {
+    match (&args.command, &args.file) {
+        (Some(SweepCommand::Merge(args)), _) => merge_folders(args),
+        (None, Some(file)) => sweep(args, file),
+        (None, None) => Err(usage(anyhow!("expected a study file"))),
+    }
+}
+
+fn classify(error: SweepError) -> anyhow::Error {
+    if error.is_usage() { usage(error) } else { error.into() }
+}
+
+fn plan(args: &Sweep, file: &Path) -> Result<Plan> {
+    let text = inputs::text(file)?;
+    let mut study = study::parse(&text, &file.to_string_lossy()).map_err(usage)?;
+    let fixed: Result<Vec<_>, _> = args.set.iter().map(|one| Assigned::from_argument(one, "--set")).collect();
+    study.fix(fixed.map_err(usage)?).map_err(usage)?;
+    Plan::new(study, &text, &read_text).map_err(classify)
+}
+
+fn sweep(args: &Sweep, file: &Path) -> Result<()> {
+    let shard = args.shard.as_deref().map_or(Ok(Shard::WHOLE), str::parse).map_err(classify)?;
+    let plan = plan(args, file)?;
+    if args.list {
+        return list(&plan, shard);
+    }
+    let threads = args.threads.map_or_else(processors, |n| n as usize);
+    let path = args.out.clone().unwrap_or_else(|| Path::new("out").join(&plan.study.name));
+    if args.dry_run {
+        let found = match path.is_dir() {
+            true => Found::of(&[Folder::new(&path)], Some(&plan.header())).map_err(classify)?,
+            false => Found::none(plan.count()),
+        };
+        return estimate::show(&plan, shard, &found, threads);
+    }
+    let _made = NewFolder::create(&path)?;
+    let folder = Folder::new(&path);
+    let found = Found::of(&[Folder::new(&path)], Some(&plan.header())).map_err(classify)?;
+    let (there, count) = (shard.done(&found), shard.count(plan.count()));
+    found.damaged.iter().for_each(|what| warn(&format!("{what}; what it held is made again")));
+    let (shared, made) = (Arc::new(Shared::default()), Arc::new(Made::default()));
+    stop::in_order(shared.stop.clone())?;
+    let began = Instant::now();
+    {
+        let so_far = made.clone();
+        let _progress = Progress::of_points(count, move || there + so_far.points.load(Ordering::Relaxed));
+        let name = format!("points-{}", std::process::id());
+        let todo = (shard, &found);
+        work(&plan, (&folder, &name), todo, threads, &read_text, &shared, &made).map_err(classify)?;
+    }
+    let (new, failed_now) = (made.points.load(Ordering::Relaxed), made.failed.load(Ordering::Relaxed));
+    let ios = shared.ios.load(Ordering::Relaxed);
+    if there + new < count {
+        let message =
+            format!("interrupted: {} of {count} points are made; the same command goes on from there", there + new);
+        return Err(Unfinished(message).into());
+    }
+    let mut out = io::stdout().lock();
+    let design = plan.study.design.name();
+    writeln!(out, "{}\n\n{} points ({design}), {there} of them made before", plan.study.title, plan.count())?;
+    let process = output::process();
+    let (cpu, mib) = (process.cpu_seconds, process.peak_rss_bytes as f64 / f64::from(1 << 20));
+    let seconds = began.elapsed().as_secs_f64();
+    writeln!(
+        out,
+        "{new} points and {ios} requests simulated in {seconds:.1} s with {threads} threads: {cpu:.1} s of CPU time, \
+         {mib:.0} MiB at most"
+    )?;
+    let mut found = Found::of(&[Folder::new(&path)], Some(&plan.header())).map_err(classify)?;
+    if found.count() < plan.count() {
+        let part = format!("{} of {} points", found.count(), plan.count());
+        writeln!(out, "This folder holds {part}; 'readpath sweep merge' makes a table of all shards")?;
+        return failures(&plan, &made, failed_now, None);
+    }
+    let merged = merge(&mut found, &path).map_err(classify)?;
+    writeln!(out, "Results: {}", merged.points.display())?;
+    drop(out);
+    failures(&plan, &made, found.failed, merged.failed.as_deref())
+}
+
+/// Fails if points did, with what is known of the first.
+fn failures(plan: &Plan, made: &Made, failed: u64, table: Option<&Path>) -> Result<()> {
+    if failed == 0 {
+        return Ok(());
+    }
+    let first = made.first_failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let first = first.map_or_else(String::new, |(index, why)| {
+        format!("; point {index} ({}): {why}", plan.describe(&plan.point(index)))
+    });
+    let table = table.map_or_else(String::new, |path| format!("; all are in {}", path.display()));
+    Err(anyhow!("{failed} of {} points failed{first}{table}", plan.count()))
+}
+
+fn merge_folders(args: &Merge) -> Result<()> {
+    let folders: Vec<Folder> = args.folders.iter().map(Folder::new).collect();
+    let mut found = Found::of(&folders, None).map_err(classify)?;
+    let Some(header) = found.header.clone() else {
+        return Err(usage(anyhow!("{}: no results of a study are there", args.folders[0].display())));
+    };
+    found.damaged.iter().for_each(|what| warn(&format!("{what}; what it held is not in the table")));
+    let made = NewFolder::create(&args.out)?;
+    let merged = merge(&mut found, &args.out).map_err(classify)?;
+    drop(made);
+    let mut out = io::stdout().lock();
+    writeln!(out, "{}: {} of {} points, {} failed", header.study, found.count(), header.points, found.failed)?;
+    writeln!(out, "Results: {}", merged.points.display())?;
+    if let Some(failed) = merged.failed {
+        writeln!(out, "Failed:  {}", failed.display())?;
+    }
+    let missing = header.points - found.count();
+    if missing > 0 {
+        let first: Vec<String> = found.done.zeroes().take(NAMED).map(|point| point.to_string()).collect();
+        let more = if missing > NAMED as u64 { ", …" } else { "" };
+        return Err(anyhow!(
+            "results are incomplete: {missing} of {} points are missing: {}{more}",
+            header.points,
+            first.join(", ")
+        ));
+    }
+    Ok(())
+}
+
+/// The points of a shard as CSV.
+fn list(plan: &Plan, shard: Shard) -> Result<()> {
+    let mut out = output::stdout();
+    let keys: Vec<&str> = plan.study.keys().collect();
+    writeln!(out, "point,seed,{}", keys.join(","))?;
+    for n in 0..shard.count(plan.count()) {
+        let point = plan.point(shard.point(n));
+        write!(out, "{},{}", point.index, point.seed)?;
+        for setting in &point.settings {
+            write!(out, ",{}", csv_cell(setting.text()))?;
+        }
+        writeln!(out)?;
+    }
+    Ok(out.flush()?)
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn warn(text: &str) {
+    writeln!(io::stderr(), "Warning: {text}").ok();
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why a study cannot be made or its results cannot be used.
+
+use readpath_config::ConfigFileError;
+use std::io;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Why a study cannot be made or its results cannot be used.
+#[derive(Debug, Error)]
+pub enum SweepError {
+    /// The study file is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigFileError),
+    /// The study as a whole is impossible.
+    #[error("{0}")]
+    Study(String),
+    /// None of the points that were tried can be made, so it is not a point that is wrong.
+    #[error("no point of the study can be made; point {point} ({settings}): {error}")]
+    NoPoint {
+        /// The first that was tried.
+        point: u64,
+        /// Its settings.
+        settings: String,
+        /// Why.
+        error: String,
+    },
+    /// What is in the folder does not belong to the study.
+    #[error("{}: {message}", path.display())]
+    Segment {
+        /// The segment.
+        path: PathBuf,
+        /// What is wrong and what would be right.
+        message: String,
+    },
+    /// A file or folder cannot be used.
+    #[error("{}: {what}: {error}", path.display())]
+    Io {
+        /// Its path.
+        path: PathBuf,
+        /// What was tried.
+        what: &'static str,
+        /// Why.
+        error: io::Error,
+    },
+    /// A shard is not one of them.
+    #[error("shard {0:?}: expected I/N with I from 1 to N, such as 2/8")]
+    Shard(String),
+}
+
+impl SweepError {
+    /// Whether what the user wrote is at fault.
+    pub fn is_usage(&self) -> bool {
+        !matches!(self, SweepError::Io { what: "cannot be written", .. })
+    }
+}

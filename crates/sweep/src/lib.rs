@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Studies: one question asked of many devices, hosts and workloads. A [`Plan`] says which points a study has; each is
+//! one run, whose [`Record`] goes into a segment of a [`Folder`]; [`work`] makes the points that are missing there, and
+//! [`merge`] makes tables of what is there.
+//!
+//! ```text
+//!  study file ─▶ Plan ─▶ point n: settings, seed ─▶ Maker ─▶ Record ─▶ segment ─┬─▶ points.csv
+//!                                                   (a run)           (per worker) └─▶ failed.csv
+//! ```
+//!
+//! A point depends on nothing but the plan and its number, so any worker on any machine makes the same record of it,
+//! and a record that is lost is made again. This room knows neither terminals nor what a figure means.
+
+#![warn(unreachable_pub)]
+
+mod design;
+mod error;
+mod folder;
+mod maker;
+mod merge;
+mod plan;
+mod record;
+mod segment;
+mod traces;
+mod work;
+
+pub use error::SweepError;
+pub use folder::{Folder, Found};
+pub use maker::Maker;
+pub use merge::{Merged, csv_cell, merge};
+pub use plan::{Plan, Point};
+pub use record::{Outcome, Record};
+pub use segment::{Header, SCHEMA, Segment};
+pub use work::{Made, Shard, work};

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From a point to its record: device, host and workload are made of its settings, and the run is made.
+
+use crate::plan::{Plan, Point};
+use crate::record::{Outcome, Record};
+use crate::traces::{Traces, mode};
+use readpath_config::study::Source;
+use readpath_lab::document::run_figures;
+use readpath_lab::experiment::{self, ReadFile, Shared, expected_ios, plan_case};
+use readpath_lab::replay::{self, ReplayOptions, ReplayVariant};
+use readpath_results::Metric;
+use readpath_run::LUN;
+
+/// What makes points of a plan, and what they share.
+#[derive(Default)]
+pub struct Maker {
+    traces: Traces,
+}
+
+/// A point that is ready to run.
+struct Ready {
+    variant: ReplayVariant,
+    run: Run,
+    seed: u64,
+}
+
+enum Run {
+    Workload(Box<experiment::Plan>),
+    Trace(readpath_config::study::TraceKeys),
+}
+
+fn ready(plan: &Plan, point: &Point, read: ReadFile) -> Result<Ready, String> {
+    let file = plan.study.point(&point.settings, read).map_err(|e| e.to_string())?;
+    let seed = file.seed.unwrap_or(point.seed);
+    let mut variant = ReplayVariant::new(&file.variant, &file.device).map_err(|e| e.to_string())?;
+    let run = match file.source {
+        Source::Workload { mut experiment, case, options } => {
+            experiment.seed = seed;
+            let planned = plan_case(&experiment, &case, &file.variant, &variant.preset, &options, read);
+            Run::Workload(Box::new(planned.map_err(|e| e.to_string())?))
+        }
+        Source::Trace { keys, events } => {
+            variant.events = events;
+            Run::Trace(keys)
+        }
+    };
+    Ok(Ready { variant, run, seed })
+}
+
+impl Maker {
+    /// Whether device, host and workload of a point can be made.
+    pub(crate) fn check(plan: &Plan, point: &Point, read: ReadFile) -> Result<(), String> {
+        ready(plan, point, read).map(drop)
+    }
+
+    /// Requests that a point will make, if that is known before.
+    pub fn expected_ios(plan: &Plan, point: &Point, read: ReadFile) -> Option<u64> {
+        match ready(plan, point, read).ok()?.run {
+            Run::Workload(planned) => expected_ios(&planned.workload),
+            Run::Trace(_) => None,
+        }
+    }
+
+    /// Makes a point; none if it was stopped by `shared`.
+    pub fn make(&self, plan: &Plan, point: &Point, read: ReadFile, shared: &Shared) -> Option<Record> {
+        let made = ready(plan, point, read).and_then(|ready| self.run(ready, shared));
+        if shared.stop.load(std::sync::atomic::Ordering::Relaxed) {
+            return None;
+        }
+        Some(Record::new(point, made.map_or_else(Outcome::Error, Outcome::Figures)))
+    }
+
+    fn run(&self, ready: Ready, shared: &Shared) -> Result<Vec<(String, f64)>, String> {
+        match ready.run {
+            Run::Workload(planned) => {
+                let whole = planned.case.clone();
+                let run = experiment::run_one(*planned, 0, shared).map_err(|e| e.to_string())?;
+                if let Some(missing) = run.incomplete() {
+                    return Err(missing);
+                }
+                let figures = run_figures(&run).into_iter().map(|(case, metric, value)| {
+                    let part = case.strip_prefix(whole.as_str()).map_or(&*case, |part| part.trim_start_matches(": "));
+                    (column(part, &metric), value)
+                });
+                checked(figures)
+            }
+            Run::Trace(keys) => {
+                let blocks = ready.variant.preset.device.lus[usize::from(LUN)].blocks;
+                let case = self.traces.get(&keys, blocks, &shared.stop)?;
+                let options =
+                    ReplayOptions { mode: mode(&keys), layout: keys.preload, seed: ready.seed, encoded: false };
+                let (cases, variants) = (std::slice::from_ref(&*case), std::slice::from_ref(&ready.variant));
+                let (run, _) = replay::run_one(cases, variants, (0, 0), &options, (), shared);
+                let run = run.map_err(|e| e.to_string())?;
+                let figures = replay::run_figures(&ready.variant, &run);
+                checked(figures.into_iter().map(|(metric, value)| (column("", &metric), value)))
+            }
+        }
+    }
+}
+
+/// What a figure is called: with the part of the run that it is about, and its unit.
+fn column(part: &str, metric: &Metric) -> String {
+    let part = if part.is_empty() { String::new() } else { format!("{part}: ") };
+    match metric.unit() {
+        "" => format!("{part}{}", metric.name()),
+        unit => format!("{part}{} ({unit})", metric.name()),
+    }
+}
+
+fn checked(figures: impl Iterator<Item = (String, f64)>) -> Result<Vec<(String, f64)>, String> {
+    figures
+        .map(|(name, value)| match value.is_finite() {
+            true => Ok((name, value)),
+            false => Err(format!("{name} is {value}, which is no number; this is a fault of the program")),
+        })
+        .collect()
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is kept of a point: its settings, and its figures or why it has none. A record is a line: eight hexadecimal
+//! digits of a CRC-32 of what stands behind them, a blank, and JSON.
+
+use crate::plan::Point;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// What became of a point.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Record {
+    /// Its number.
+    pub point: u64,
+    /// The seed of its random streams.
+    pub seed: u64,
+    /// The value of each key of the study.
+    pub settings: Vec<String>,
+    /// What it showed.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+/// What a point showed.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// Figures by name, with their units in brackets.
+    Figures(Vec<(String, f64)>),
+    /// Why it has none.
+    Error(String),
+}
+
+impl Record {
+    /// The record of `point`.
+    pub fn new(point: &Point, outcome: Outcome) -> Record {
+        let settings = point.settings.iter().map(|setting| setting.text().to_owned()).collect();
+        Record { point: point.index, seed: point.seed, settings, outcome }
+    }
+
+    /// Whether it has no figures.
+    pub fn is_failure(&self) -> bool {
+        matches!(self.outcome, Outcome::Error(_))
+    }
+}
+
+/// A line with its end.
+pub(crate) fn line(value: &impl Serialize) -> Vec<u8> {
+    let json = serde_json::to_vec(value).expect("plain data");
+    let mut line = format!("{:08x} ", crc32fast::hash(&json)).into_bytes();
+    line.extend_from_slice(&json);
+    line.push(b'\n');
+    line
+}
+
+/// What a line without its end says, if it is whole.
+pub(crate) fn of_line<T: DeserializeOwned>(line: &[u8]) -> Option<T> {
+    let (sum, json) = line.split_at_checked(9)?;
+    let sum = u32::from_str_radix(std::str::from_utf8(sum).ok()?.strip_suffix(' ')?, 16).ok()?;
+    if crc32fast::hash(json) != sum {
+        return None;
+    }
+    serde_json::from_slice(json).ok()
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A segment: the file that one worker appends records to. It is begun with a header that names its plan, and never
+//! written by anybody else, nor again.
+
+use crate::error::SweepError;
+use crate::record::{Record, line};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+/// Format of segments and its version.
+pub const SCHEMA: &str = "readpath-sweep/1";
+/// How names of segments end.
+pub(crate) const EXTENSION: &str = "seg";
+
+/// The first line of a segment.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Header {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// Version of the program: another may have other figures.
+    pub program: String,
+    /// Name of the study.
+    pub study: String,
+    /// Digest of the plan.
+    pub plan: String,
+    /// Points of the plan.
+    pub points: u64,
+    /// Keys that differ between them.
+    pub keys: Vec<String>,
+}
+
+/// A segment that is being written.
+#[derive(Debug)]
+pub struct Segment {
+    file: File,
+    path: PathBuf,
+}
+
+impl Segment {
+    /// Begins a new one in `folder`, whose name starts with `name`.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn create(folder: &Path, name: &str, header: &Header) -> Result<Segment, SweepError> {
+        let mut number = 0;
+        loop {
+            let path = folder.join(format!("{name}-{number}.{EXTENSION}"));
+            match File::create_new(&path) {
+                Ok(file) => {
+                    let mut segment = Segment { file, path };
+                    segment.put(&line(header))?;
+                    return Ok(segment);
+                }
+                Err(e) if e.kind() == ErrorKind::AlreadyExists => number += 1,
+                Err(error) => return Err(SweepError::Io { path, what: "cannot be written", error }),
+            }
+        }
+    }
+
+    /// Appends a record.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn append(&mut self, record: &Record) -> Result<(), SweepError> {
+        self.put(&line(record))
+    }
+
+    /// Brings it to the disk.
+    ///
+    /// # Errors
+    /// When that fails.
+    pub fn finish(self) -> Result<(), SweepError> {
+        match self.file.sync_all() {
+            // File systems that cannot say are believed.
+            Err(e) if !matches!(e.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => Err(self.cannot(e)),
+            _ => Ok(()),
+        }
+    }
+
+    /// One write, so that only the last line can be torn.
+    fn put(&mut self, bytes: &[u8]) -> Result<(), SweepError> {
+        self.file.write_all(bytes).map_err(|e| self.cannot(e))
+    }
+
+    fn cannot(&self, error: std::io::Error) -> SweepError {
+        SweepError::Io { path: self.path.clone(), what: "cannot be written", error }
+    }
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is made is kept: whoever made it, in whatever order, and however often it was interrupted.
+
+use super::{plan, plan_of, read};
+use readpath_lab::experiment::Shared;
+use readpath_sweep::{Folder, Found, Made, Plan, Shard, merge, work};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use tempfile::TempDir;
+
+/// Twelve points, of which two cannot be made.
+const TWELVE: &str = "[[factor]]\nkey = \"map_cache.size_kib\"\nvalues = [64, 128, 256]\n\
+                      [[factor]]\nkey = \"job.iodepth\"\nvalues = [1, 2, 4, 0]\n";
+
+fn make(plan: &Plan, folder: &Path, shard: &str, threads: usize) -> u64 {
+    let found = Found::of(&[Folder::new(folder)], Some(&plan.header())).expect("what is there belongs to the plan");
+    let (shared, made) = (Shared::default(), Made::default());
+    let shard: Shard = shard.parse().expect("a shard");
+    let target = Folder::new(folder);
+    work(plan, (&target, "points"), (shard, &found), threads, &read, &shared, &made)
+        .expect("the folder can be written");
+    made.points.load(Ordering::Relaxed)
+}
+
+fn tables(folders: &[&Path]) -> (String, String) {
+    let out = TempDir::new().expect("a folder");
+    let folders: Vec<Folder> = folders.iter().map(|path| Folder::new(*path)).collect();
+    let mut found = Found::of(&folders, None).expect("segments of one plan");
+    let merged = merge(&mut found, out.path()).expect("tables");
+    let text = |path: &PathBuf| fs::read_to_string(path).expect("it was written");
+    (text(&merged.points), merged.failed.as_ref().map(text).unwrap_or_default())
+}
+
+fn segments(folder: &Path) -> Vec<PathBuf> {
+    let mut all: Vec<PathBuf> =
+        fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("a file").path()).collect();
+    all.retain(|path| path.extension().is_some_and(|e| e == "seg"));
+    all.sort();
+    all
+}
+
+#[test]
+fn threads_shards_and_interruptions_make_no_difference() {
+    let plan = plan(TWELVE);
+    let whole = TempDir::new().expect("a folder");
+    assert_eq!(make(&plan, whole.path(), "1/1", 1), 12);
+    let expected = tables(&[whole.path()]);
+    assert_eq!((expected.0.lines().count(), expected.1.lines().count()), (1 + 9, 1 + 3));
+    assert!(expected.1.contains("\n3,") && expected.1.contains(",64,0,\"job: iodepth: "), "{}", expected.1);
+    let head = expected.0.lines().next().expect("a head");
+    assert!(head.starts_with("point,seed,map_cache.size_kib,job.iodepth,"), "{head}");
+    assert!(head.contains(",read_latency_mean (us),"), "{head}");
+
+    let threads = TempDir::new().expect("a folder");
+    assert_eq!(make(&plan, threads.path(), "1/1", 3), 12);
+    assert_eq!(tables(&[threads.path()]), expected);
+    assert_eq!(make(&plan, threads.path(), "1/1", 3), 0, "all are there");
+
+    let parts: Vec<TempDir> = (0..5).map(|_| TempDir::new().expect("a folder")).collect();
+    let sizes: Vec<u64> =
+        parts.iter().enumerate().map(|(i, part)| make(&plan, part.path(), &format!("{}/5", i + 1), 2)).collect();
+    assert_eq!(sizes, [3, 3, 2, 2, 2]);
+    let paths: Vec<&Path> = parts.iter().rev().map(TempDir::path).collect();
+    assert_eq!(tables(&paths), expected);
+    // A shard that another folder has as well.
+    assert_eq!(tables(&[paths.as_slice(), &[whole.path()]].concat()), expected);
+}
+
+/// Wherever a worker was ended, the points that it had not kept whole are made again, and no other.
+#[test]
+fn a_segment_may_be_cut_anywhere() {
+    let plan = plan(TWELVE);
+    let whole = TempDir::new().expect("a folder");
+    make(&plan, whole.path(), "1/1", 1);
+    let expected = tables(&[whole.path()]);
+    let segment = segments(whole.path()).remove(0);
+    let bytes = fs::read(&segment).expect("a segment");
+    let ends: Vec<usize> = bytes.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(i, _)| i + 1).collect();
+    assert_eq!(ends.len(), 13, "the header and twelve records");
+    let within = |line: usize| ends[line] + (ends[line + 1] - ends[line]) / 2;
+    for (cut, kept) in
+        [(0, 0), (ends[0] / 2, 0), (ends[0], 0), (within(0), 0), (ends[4], 4), (within(4), 4), (ends[12] - 1, 11)]
+    {
+        let folder = TempDir::new().expect("a folder");
+        fs::write(folder.path().join("points-0-0.seg"), &bytes[..cut]).expect("a torn segment");
+        let found = Found::of(&[Folder::new(folder.path())], Some(&plan.header())).expect("torn, not wrong");
+        assert_eq!(found.count(), kept, "cut at {cut}");
+        assert_eq!(found.damaged.is_empty(), ends.contains(&cut) || cut == 0, "cut at {cut}: {:?}", found.damaged);
+        assert_eq!(make(&plan, folder.path(), "1/1", 2), 12 - kept, "cut at {cut}");
+        assert_eq!(tables(&[folder.path()]), expected, "cut at {cut}");
+    }
+}
+
+#[test]
+fn a_damaged_record_is_told_and_made_again() {
+    let plan = plan(TWELVE);
+    let folder = TempDir::new().expect("a folder");
+    make(&plan, folder.path(), "1/1", 1);
+    let expected = tables(&[folder.path()]);
+    let segment = segments(folder.path()).remove(0);
+    let mut bytes = fs::read(&segment).expect("a segment");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&segment, &bytes).expect("a damaged segment");
+    let found = Found::of(&[Folder::new(folder.path())], Some(&plan.header())).expect("damaged, not wrong");
+    assert_eq!(found.count(), 11);
+    assert!(
+        found.damaged[0].ends_with("is damaged") && found.damaged[0].contains("points-0-0.seg: line "),
+        "{:?}",
+        found.damaged
+    );
+    assert_eq!(make(&plan, folder.path(), "1/1", 1), 1);
+    assert_eq!(tables(&[folder.path()]), expected);
+    assert_eq!(fs::read(&segment).expect("the segment"), bytes, "nothing is changed that is there");
+}
+
+#[test]
+fn results_of_another_plan_are_refused() {
+    let ours = plan(TWELVE);
+    let folder = TempDir::new().expect("a folder");
+    make(&ours, folder.path(), "1/1", 1);
+    let refused = |plan: &Plan| {
+        Found::of(&[Folder::new(folder.path())], Some(&plan.header())).map(drop).expect_err("another plan").to_string()
+    };
+    let message = refused(&plan(&TWELVE.replace("[64, 128, 256]", "[64, 128, 512]")));
+    assert!(
+        message.contains("belongs to another plan of this study: the study, a key that was set, or a file"),
+        "{message}"
+    );
+    let other = format!("{}{TWELVE}", super::HEAD).replace("name = \"small\"", "name = \"other\"");
+    let message = refused(&plan_of(&other));
+    assert!(message.contains("belongs to the study \"small\", not to \"other\""), "{message}");
+
+    let with_header = |change: &dyn Fn(&mut readpath_sweep::Header)| {
+        let mut header = ours.header();
+        change(&mut header);
+        let folder = TempDir::new().expect("a folder");
+        readpath_sweep::Segment::create(folder.path(), "points", &header).expect("a segment");
+        Found::of(&[Folder::new(folder.path())], Some(&ours.header())).map(drop).expect_err("refused").to_string()
+    };
+    let message = with_header(&|header| header.schema = "readpath-sweep/9".into());
+    assert!(message.contains("has schema \"readpath-sweep/9\"; this program reads \"readpath-sweep/1\""), "{message}");
+    let message = with_header(&|header| header.program = "9.9.9".into());
+    assert!(message.contains("was made by version 9.9.9, not by "), "{message}");
+    let folder = TempDir::new().expect("a folder");
+    fs::write(folder.path().join("x.seg"), "hello\nworld\n").expect("a file");
+    let message = Found::of(&[Folder::new(folder.path())], None).map(drop).expect_err("no segment").to_string();
+    assert!(message.ends_with("its first line is not that of a segment, or damaged; move it away"), "{message}");
+}
+
+#[test]
+fn shards_are_checked() {
+    for text in ["0/3", "4/3", "1", "a/b", "1/0", "-1/2", ""] {
+        let message = text.parse::<Shard>().expect_err(text).to_string();
+        assert!(message.contains("expected I/N with I from 1 to N"), "{message}");
+    }
+}
