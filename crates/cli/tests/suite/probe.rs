@@ -62,6 +62,14 @@ fn a_target_is_looked_at() {
     plan("short.bin", &["--size", "1"], &["\"short.bin\": is no full path"]);
     plan("/none", &["--size", "1 elephant"], &["--size: "]);
     plan("/none", &["--size", "1G", "--error", "0"], &["--error is 0; expected 0.01 to 50"]);
+    let write = |long| ["--size", "512M", "--destructive", "/none", "--long-write", long];
+    plan(
+        "/none",
+        &write("1"),
+        &["a long write of 1 bytes has not 12 parts; expected 48 MiB at least, and 480 at most"],
+    );
+    plan("/none", &write("47M"), &["expected 48 MiB at least"]);
+    plan("/none", &write("481M"), &["needs 528 MiB, but 512 can be used", "(480 MiB at most)"]);
 }
 
 /// A virtual disk is no UFS device, and the probe says so.
@@ -114,6 +122,31 @@ fn wrong_results_name_file_and_place() {
         "\"iodepth\":\"8\"",
         &["jobs[1] (randread-384m-q4-4k).job options: iodepth is \"8\"; expected \"4\""],
     );
+    // Shares of a rate and times of requests that no device has.
+    bad("\"iops_stddev\":", "\"iops_stddev\":1e16,\"was\":", &["read.iops_stddev: is 1e+16; expected a number from 0"]);
+    bad("\"iops_stddev\":", "\"iops_stddev\":-1,\"was\":", &["read.iops_stddev: is -1; expected a number from 0"]);
+    bad("\"iops_stddev\":", "\"iops_stddev\":\"nan\",\"was\":", &["read.iops_stddev: is \"nan\"; expected a number"]);
+    let whole = |text: &str, says: &[&str]| {
+        room.write("r.json", text);
+        room.bad(&["device", "probe", "fit", "--plan", "p", "r.json"], says);
+    };
+    let expected = "expected what fio --output-format=json+ --output=FILE writes, an object with \"fio version\"";
+    whole("3\n", &["r.json: is 3; ", expected]);
+    whole("[\n{}\n]\n", &["r.json: is a list; ", expected]);
+    whole("{}\n", &["r.json: has no \"fio version\"; ", expected]);
+    whole("\u{feff}{}\n", &["r.json: has no \"fio version\"; ", expected]);
+    fs::create_dir(room.path("q")).expect("a folder");
+    for (text, says) in [("3", "integer `3`"), ("{\"jobs\": []}", "`schema`"), ("[1]", "a job"), ("x", "")] {
+        room.write("q/plan.json", text);
+        let message = room.bad(
+            &["device", "probe", "fit", "--plan", "q", RECORDED],
+            &[
+                "q/plan.json: is no plan of a probe: ",
+                "; expected the plan.json that 'readpath device probe plan' writes",
+            ],
+        );
+        assert!(!message.contains("Kept") && (text == "[1]" || message.contains(says)), "{message}");
+    }
     room.bad(&["device", "probe", "fit", "--plan", "p", RECORDED, RECORDED], &["which another file has too"]);
     room.bad(&["device", "probe", "fit", "--plan", "nowhere", RECORDED], &["nowhere/plan.json: cannot be read"]);
     let params = ["device", "probe", "fit", "--plan", "p", RECORDED, "--params", "flash.red_us"];

@@ -59,7 +59,7 @@ pub struct Plan {
 
 /// A plan as it is kept.
 #[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object with \"schema\"")]
 struct Kept {
     schema: String,
     target: String,
@@ -69,7 +69,7 @@ struct Kept {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a job with \"name\" and \"held_out\"")]
 struct KeptJob {
     name: String,
     held_out: bool,
@@ -177,7 +177,12 @@ impl Plan {
     /// # Errors
     /// The first thing that is no plan, with its place.
     pub fn from_json(text: &str, file: &str) -> Result<Plan, PlanError> {
-        let kept: Kept = serde_json::from_str(text).map_err(|e| PlanError(format!("{file}: {e}")))?;
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let no_plan = |e| {
+            let written = "expected the plan.json that 'readpath device probe plan' writes";
+            PlanError(format!("{file}: is no plan of a probe: {e}; {written}"))
+        };
+        let kept: Kept = serde_json::from_str(text).map_err(no_plan)?;
         let wrong = |message: String| Err(PlanError(format!("{file}: {message}")));
         if kept.schema != SCHEMA {
             return wrong(format!("schema is {:?}; expected {SCHEMA:?}", kept.schema));
@@ -229,16 +234,25 @@ fn long_write(preset: &DevicePreset, ask: &Ask, room: u32) -> Result<u32, PlanEr
     // Half as much again as the buffer, so that what is behind its end shows as well.
     let buffer = preset.device.write_booster.map_or(0, |wb| wb.buffer_blocks);
     let usual = if buffer > 0 { u64::from(buffer) * 3 / 2 } else { u64::from(LONG_WRITE) };
-    let wanted = ask.long_write_bytes.map_or(usual, |bytes| bytes / 4096);
     // Parts of whole requests.
     let unit = u64::from(PARTS) * 4 * u64::from(MIB);
+    let mib = |blocks: u64| blocks / u64::from(MIB);
+    let most = mib(u64::from(room) / unit * unit);
+    if let Some(bytes) = ask.long_write_bytes.filter(|bytes| bytes / 4096 < unit) {
+        return Err(PlanError(format!(
+            "a long write of {bytes} bytes has not {PARTS} parts; expected {} MiB at least, and {most} at most",
+            mib(unit)
+        )));
+    }
+    let wanted = ask.long_write_bytes.map_or(usual, |bytes| bytes / 4096);
     let blocks = wanted.div_ceil(unit) * unit;
     match u32::try_from(blocks) {
-        Ok(blocks) if blocks <= room && blocks > 0 => Ok(blocks),
+        Ok(blocks) if blocks <= room => Ok(blocks),
         _ => Err(PlanError(format!(
-            "{}: the long write needs {} MiB, but {} can be used; make the target larger or the write shorter",
+            "{}: the long write needs {} MiB, but {} can be used; make the target larger or the write shorter \
+             ({most} MiB at most)",
             ask.target,
-            blocks / u64::from(MIB),
+            mib(blocks),
             room / MIB
         ))),
     }

@@ -46,6 +46,9 @@ pub struct Reading {
     pub p99_us: f64,
 }
 
+/// No rate, amount or time of a job is more: that would be a petabyte, or eleven days for a request.
+const MOST: f64 = 1e15;
+
 /// A part of the document and its place in it.
 struct At<'a> {
     file: &'a str,
@@ -69,8 +72,8 @@ impl<'a> At<'a> {
 
     fn number(&self, key: &str) -> Result<f64, ReadingError> {
         let at = self.need(key, "a number")?;
-        let number = at.value.as_f64().filter(|x| *x >= 0.0 && x.is_finite());
-        number.ok_or_else(|| at.error(format!("is {}; expected a number", short(at.value))))
+        let number = at.value.as_f64().filter(|x| (0.0..=MOST).contains(x));
+        number.ok_or_else(|| at.error(format!("is {}; expected a number from 0 to {MOST:e}", short(at.value))))
     }
 
     fn object(&self) -> Result<&'a Map<String, Value>, ReadingError> {
@@ -91,14 +94,25 @@ fn quoted(text: &str) -> String {
     short
 }
 
+/// What a file of results is.
+const DOCUMENT: &str =
+    "what fio --output-format=json+ --output=FILE writes, an object with \"fio version\" and \"jobs\"";
+
 /// Reads the results of some of a plan's jobs; `file` is for errors.
 ///
 /// # Errors
 /// The first thing that is no result of the plan, or of a job that failed.
 pub fn read(text: &str, file: &str, plan: &Plan) -> Result<Vec<Reading>, ReadingError> {
     let whole = |message: String| ReadingError { file: file.to_owned(), place: String::new(), message };
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text).trim_start();
     // fio prints warnings into the same file, before the document.
     let start = if text.starts_with('{') { Some(0) } else { text.find("\n{").map(|at| at + 1) };
+    if start != Some(0)
+        && let Ok(other) = serde_json::from_str::<Value>(text)
+    {
+        let what = if other.is_array() { "a list".to_owned() } else { quoted(&other.to_string()) };
+        return Err(whole(format!("is {what}; expected {DOCUMENT}")));
+    }
     let said = text[..start.unwrap_or(text.len())].lines().find(|line| !line.trim().is_empty());
     if let Some(line) = said {
         return Err(whole(format!(
@@ -106,8 +120,10 @@ pub fn read(text: &str, file: &str, plan: &Plan) -> Result<Vec<Reading>, Reading
             quoted(line)
         )));
     }
-    let document: Value = serde_json::from_str(&text[start.unwrap_or(0)..]).map_err(|e| {
-        whole(format!("is not JSON: {e}; expected what fio --output-format=json+ --output=FILE writes"))
+    let text = &text[start.unwrap_or(0)..];
+    let document: Value = serde_json::from_str(text).map_err(|e| {
+        let behind = key_before(text, &e).map(|key| format!(" behind {:?}", quoted(key))).unwrap_or_default();
+        whole(format!("is not JSON{behind}: {e}; expected {DOCUMENT}"))
     })?;
     let top = At { file, place: String::new(), value: &document };
     version(&top)?;
@@ -128,9 +144,16 @@ pub fn read(text: &str, file: &str, plan: &Plan) -> Result<Vec<Reading>, Reading
     Ok(readings)
 }
 
+/// The key on the line of an error whose value is wrong, such as a nan, which fio prints as it is.
+fn key_before<'a>(text: &'a str, error: &serde_json::Error) -> Option<&'a str> {
+    let line = text.lines().nth(error.line().checked_sub(1)?)?;
+    let (key, _) = line.get(..error.column())?.rsplit_once(':')?;
+    Some(key.trim_end().strip_suffix('"')?.rsplit_once('"')?.1)
+}
+
 /// fio 3 counts latencies in nanoseconds; before that they were microseconds.
 fn version(top: &At) -> Result<(), ReadingError> {
-    let at = top.need("fio version", "the version, as fio 3 prints it")?;
+    let at = top.need("fio version", DOCUMENT)?;
     let version = at.value.as_str().and_then(|v| v.strip_prefix("fio-"));
     let major = version.and_then(|v| v.split(['.', '-']).next()).and_then(|v| v.parse::<u32>().ok());
     if major == Some(3) {
@@ -275,7 +298,7 @@ fn percentiles(direction: &At) -> Result<[f64; 2], ReadingError> {
     let mut bins: Vec<(u64, u64)> = Vec::new();
     for (key, value) in bins_at.object()? {
         match (key.parse(), value.as_u64()) {
-            (Ok(ns), Some(n)) => bins.push((ns, n)),
+            (Ok(ns), Some(n)) if ns as f64 <= MOST => bins.push((ns, n)),
             _ => {
                 return Err(bins_at.error(format!(
                     "has {:?}: {}; expected nanoseconds and a count",

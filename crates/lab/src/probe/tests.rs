@@ -118,6 +118,8 @@ fn plans_that_cannot_be_say_what_would_be_right() {
     let plan_of = |ask: Ask| Plan::new(&preset(), &ask).unwrap_err().to_string();
     assert!(plan_of(Ask { size_bytes: 1 << 20, ..ask(false) }).contains("the least range that is measured is 64 MiB"));
     assert!(plan_of(Ask { size_bytes: 1 << 30, ..ask(true) }).contains("the long write needs 4128 MiB, but 1024"));
+    let short = Ask { long_write_bytes: Some(1), ..ask(true) };
+    assert!(plan_of(short).contains("a long write of 1 bytes has not 12 parts; expected 48 MiB at least, and 16368"));
     assert!(plan_of(Ask { target: "/a b".to_owned(), ..ask(false) }).contains("has ' '"));
     assert!(plan_of(Ask { target: "x.bin".to_owned(), ..ask(false) }).contains("\"x.bin\": is no full path"));
     let text = plan(false).to_json();
@@ -132,7 +134,7 @@ fn plans_that_cannot_be_say_what_would_be_right() {
             "randwrite-384m-q1-4k-4294967295",
             "jobs[0].name is \"randwrite-384m-q1-4k-4294967295\"; expected a name",
         ),
-        ("error_percent", "error", "plan.json: unknown field `error`"),
+        ("error_percent", "error", "plan.json: is no plan of a probe: unknown field `error`"),
     ] {
         let error = Plan::from_json(&text.replacen(from, to, 1), "plan.json").unwrap_err().to_string();
         assert!(error.contains(wanted), "{error}");
@@ -160,7 +162,23 @@ fn what_is_no_measurement_is_refused_with_its_place() {
     let message =
         |names: &[&str], spoil: Spoil| read(&printed(&plan, names, spoil), "r.json", &plan).unwrap_err().to_string();
     let job = "jobs[0] (randread-384m-q1-4k)";
-    let cases: [(Spoil, String); 17] = [
+    let cases: [(Spoil, String); 21] = [
+        (
+            &|d| d["jobs"][0]["read"]["lat_ns"]["mean"] = 1e16.into(),
+            format!("{job}.read.lat_ns.mean: is 1e+16; expected a number from 0 to 1e15"),
+        ),
+        (
+            &|d| d["jobs"][0]["read"]["lat_ns"]["mean"] = (-1).into(),
+            format!("{job}.read.lat_ns.mean: is -1; expected a number from 0 to 1e15"),
+        ),
+        (
+            &|d| d["jobs"][0]["read"]["iops_stddev"] = 1e300.into(),
+            format!("{job}.read.iops_stddev: is 1e+300; expected a number from 0 to 1e15"),
+        ),
+        (
+            &|d| d["jobs"][0]["read"]["clat_ns"]["bins"] = serde_json::json!({ "10000000000000000000": 100 }),
+            format!("{job}.read.clat_ns.bins: has \"10000000000000000000\": 100; expected nanoseconds and a count"),
+        ),
         (&|d| d["fio version"] = "fio-2.21".into(), "fio version: is \"fio-2.21\"; expected fio-3".to_owned()),
         (&|d| d["fio version"] = 3.into(), "fio version: is 3; expected fio-3".to_owned()),
         (&|d| d["jobs"] = serde_json::json!([]), "jobs: is no list of jobs; expected one job at least".to_owned()),
@@ -237,9 +255,14 @@ fn what_fio_says_before_its_document_counts() {
     assert!(error.starts_with("r.json: fio says \"fio: refusing extend of file due to read-only\""), "{error}");
     let error = read("", "r.json", &plan).unwrap_err().to_string();
     assert!(error.contains("is not JSON") && error.contains("--output-format=json+"), "{error}");
-    let cut = printed(&plan, &[ONE], |_| ());
-    let error = read(&cut[..cut.len() / 2], "r.json", &plan).unwrap_err().to_string();
-    assert!(error.contains("r.json: is not JSON: EOF"), "{error}");
+    let whole = printed(&plan, &[ONE], |_| ());
+    for number in ["-nan", "nan", "inf", "1e999"] {
+        let text = whole.replacen("\"iops_stddev\":256.0", &format!("\"iops_stddev\":{number}"), 1);
+        let error = read(&text, "r.json", &plan).unwrap_err().to_string();
+        assert!(error.starts_with("r.json: is not JSON behind \"iops_stddev\": "), "{error}");
+    }
+    let error = read(&whole[..whole.len() / 2], "r.json", &plan).unwrap_err().to_string();
+    assert!(error.starts_with("r.json: is not JSON") && error.contains(": EOF"), "{error}");
 }
 
 /// Without noise the hidden values come back, and what was held out is predicted.
