@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `readpath device probe` as a user meets it: plans, what fio measured, and what is refused.
 
-use crate::common::{Room, rows};
+use crate::common::{Room, json, rows};
+use serde_json::Value;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 /// fio 3.33 on a virtual disk of another machine: what it printed, without what names that machine.
 const RECORDED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/probe/reads-1.json");
@@ -184,4 +186,76 @@ fn a_simulated_device_is_found_again() {
     }
     let held_out = document["configuration"]["probe"]["held_out_rms_percent"].as_f64().unwrap();
     assert!(held_out < 2.0, "{held_out}");
+}
+
+/// Results of jobs with many outstanding requests leave open how long a read of flash takes. The jobs that are then
+/// proposed are written like those of a plan, and tell it. What is held out tells the fit nothing.
+#[test]
+fn the_jobs_to_run_next_are_written_and_tell_more() {
+    let room = Room::new();
+    let plan = ["device", "probe", "plan", "--target", "/dev/sda", "--size", "1G", "--seconds", "1", "--out", "p"];
+    room.good(&with(&plan, &SMALL));
+    let run = |job: &str, result: &str| {
+        let args = ["fio", job, "--hpb", "off", "--output-format", "json+", "--output", result];
+        let device = ["--device", "p/device.toml", "--set", "flash.read_us=61", "--set", "firmware.flash_op_us=11.2"];
+        assert!(room.output(&with(&args, &device)).status.success(), "{job}");
+    };
+    run("p/reads-1.fio", "all.json");
+    let mut deep = json(&room.read("all.json"));
+    let name = |job: &Value| job["jobname"].as_str().expect("a name").to_owned();
+    deep["jobs"].as_array_mut().expect("jobs").retain(|job| name(job).contains("-q31-4k"));
+    room.write("deep.json", &deep.to_string());
+    let params = ["--ios", "1000", "--params", "firmware.flash_op_us,flash.read_us"];
+    let fit = |plan: &str, results: &[&str], more: &[&str]| {
+        room.good(&[&["device", "probe", "fit", "--plan", plan], results, &params, more].concat())
+    };
+    let shown = fit("p", &["deep.json"], &["--out", "out"]);
+    assert!(shown.contains("Jobs to run next: out/next/run.sh\n"), "{shown}");
+    assert!(shown.contains("rms error of throughput, held out: "), "{shown}");
+    let first = json(&room.read("out/result.json"));
+    let verdicts = |document: &Value| {
+        let parameters = document["configuration"]["probe"]["parameters"].as_array().expect("parameters").clone();
+        parameters.iter().map(|p| p["verdict"].as_str().expect("a verdict").to_owned()).collect::<Vec<_>>()
+    };
+    assert_ne!(verdicts(&first)[1], "identified", "{first}");
+
+    // The plan has all jobs, and its script the new ones.
+    let jobs = |file: &str| json(&room.read(file))["jobs"].as_array().expect("jobs").clone();
+    let (before, after) = (jobs("p/plan.json"), jobs("out/next/plan.json"));
+    let new: Vec<&str> = after[before.len()..].iter().map(|job| job["name"].as_str().expect("a name")).collect();
+    assert!(after.starts_with(&before) && !new.is_empty());
+    let text = room.read("out/next/reads-1.fio");
+    assert_eq!(text.matches("stonewall").count(), new.len(), "{text}");
+    assert!(new.iter().all(|name| text.contains(&format!("[{name}]"))), "{new:?} {text}");
+    assert!(
+        room.read("out/next/run.sh").contains("fio --readonly --output-format=json+ --output=reads-1.json reads-1.fio")
+    );
+    let mode = fs::metadata(room.path("out/next/run.sh")).expect("a script").permissions().mode();
+    assert_eq!(mode & 0o111, 0o111);
+    assert_eq!(room.read("out/next/device.toml"), room.read("p/device.toml"));
+    let again = ["device", "probe", "fit", "--plan", "p", "deep.json", "--out", "out"];
+    room.bad(&again, &["out/next/plan.json: is there already; choose another folder"]);
+
+    // Run, they tell what was left open.
+    run("out/next/reads-1.fio", "next.json");
+    let then = json(&fit("out/next", &["deep.json", "next.json"], &["--json"]));
+    assert_eq!(verdicts(&then), ["identified", "identified"], "{}", then["configuration"]["probe"]);
+
+    // With other results of what is held out the fit is the same, and the error of the prediction is larger.
+    let held_out: Vec<&Value> = before.iter().filter(|job| job["held_out"] == true).map(|job| &job["name"]).collect();
+    let mut spoilt = 0;
+    for job in deep["jobs"].as_array_mut().expect("jobs").iter_mut().filter(|job| held_out.contains(&&job["jobname"])) {
+        for key in ["io_bytes", "bw_bytes"] {
+            job["read"][key] = (job["read"][key].as_u64().expect("bytes") / 2).into();
+        }
+        spoilt += 1;
+    }
+    assert!(spoilt > 0, "{held_out:?}");
+    room.write("deep.json", &deep.to_string());
+    let other = json(&fit("p", &["deep.json"], &["--json"]));
+    let [first, other] = [first, other].map(|document| document["configuration"]["probe"].clone());
+    assert_eq!(first["parameters"], other["parameters"]);
+    assert_eq!(first["fitted_rms_percent"], other["fitted_rms_percent"]);
+    let error = |probe: &Value| probe["held_out_rms_percent"].as_f64().expect("an error");
+    assert!(error(&first) < 5.0 && error(&other) > 90.0, "{} {}", error(&first), error(&other));
 }
