@@ -39,6 +39,33 @@ fn the_least_memory_that_is_enough_is_recommended() {
     assert!(room.read("out/report.html").contains("RECOMMENDED"));
 }
 
+/// No recommendation is no answer, so it is told why there is none.
+#[test]
+fn without_a_recommendation_there_is_a_reason() {
+    let room = Room::with("one.csv", &trace(1, 1));
+    let args = ["reproduce", "hmb", "--traces", "one.csv", "--case", "one.csv", "--out", "out", "--json"];
+    let of_one = notes(&room.document(&args));
+    let says = "one.csv: NO RECOMMENDATION: 1 of its 20 parts have requests, and its interval needs 2 such parts";
+    assert!(of_one.contains(says) && !of_one.contains("RECOMMENDED"), "{of_one}");
+    let one_size = notes(&room.document(&[&args[..], &["--variant", "16 MiB"]].concat()));
+    assert!(one_size.contains("NO RECOMMENDATION: only one size of memory was run"), "{one_size}");
+}
+
+#[test]
+fn coarse_times_are_told() {
+    let room = Room::new();
+    let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../workload/tests/data/own_cloudphysics.csv.gz");
+    let args = ["reproduce", "hmb", "--traces", trace, "--case", "own_cloudphysics.csv.gz", "--out", "out"];
+    let doc = room.document(&[&args[..], &["--json"]].concat());
+    let notes = notes(&doc);
+    assert!(notes.contains("COARSE TIMES: its times are whole multiples of 1.000 s"), "{notes}");
+    // Every size runs it alike, but for having no memory.
+    let error = |variant: &str| figure(&doc, &[("variant", variant), ("metric", "memory_would_save_error")]);
+    assert!(error("no host memory").is_some() && error("16 MiB").is_none(), "{:?}", error("16 MiB"));
+    let advice = notes.lines().find(|line| line.starts_with("RECOMMENDED")).expect("a recommendation");
+    assert!(!advice.contains("± 0.00"), "{advice}");
+}
+
 #[test]
 fn a_trace_gets_a_recommendation_of_its_own() {
     let room = Room::with("t.csv", &trace(3, 4_000));

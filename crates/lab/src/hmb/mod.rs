@@ -5,7 +5,7 @@
 
 mod recommend;
 
-pub use recommend::{Advice, LITTLE_PERCENT, PartTimes, Saving, SizeTimes, advise};
+pub use recommend::{Advice, LEAST_PARTS, LITTLE_PERCENT, NoAdvice, PartTimes, Saving, SizeTimes, advise};
 
 use crate::experiment::{CaseRun, Plan};
 use crate::replay::{ReplayCase, ReplayRun, ReplayVariant};
@@ -90,7 +90,8 @@ impl Study {
         variants.iter_mut().for_each(|variant| variant.events.clear());
     }
 
-    /// Adds to a document what the largest memory would save with each size, and a sentence for each case.
+    /// Adds to a document what the largest memory would save with each size, and for each case a recommendation, or why
+    /// there is none.
     ///
     /// # Errors
     /// As [`Document::row`].
@@ -103,11 +104,17 @@ impl Study {
         }
         for case in cases {
             let sizes = self.sizes(case);
-            let Some(advice) = advise(&sizes) else { continue };
+            let advice = match advise(&sizes) {
+                Ok(advice) => advice,
+                Err(why) => {
+                    doc.note(Note::remark(silence(case, why)));
+                    continue;
+                }
+            };
             for (size, saving) in sizes.iter().zip(&advice.left) {
-                let figures =
-                    [(metric::MEMORY_WOULD_SAVE, saving.percent), (metric::MEMORY_WOULD_SAVE_ERROR, saving.half)];
-                doc.predicted(case, &size.variant, figures)?;
+                let saves = (metric::MEMORY_WOULD_SAVE, saving.percent);
+                let error = saving.interval().map(|half| (metric::MEMORY_WOULD_SAVE_ERROR, half));
+                doc.predicted(case, &size.variant, [saves].into_iter().chain(error))?;
             }
             doc.note(Note::new(NoteKind::Advice, format!("{case}: {}", sentence(&sizes, &advice))));
         }
@@ -134,15 +141,34 @@ fn times(span: &Span) -> PartTimes {
     })
 }
 
+/// Why there is no recommendation; the same sentence for all cases where that does not depend on the case.
+fn silence(case: &str, why: NoAdvice) -> String {
+    match why {
+        NoAdvice::OneSize => {
+            "NO RECOMMENDATION: only one size of memory was run, and there is nothing to compare it with".to_owned()
+        }
+        NoAdvice::FewParts(parts) => format!(
+            "{case}: NO RECOMMENDATION: {parts} of its {PARTS} parts have requests, and its interval needs \
+             {LEAST_PARTS} such parts at least"
+        ),
+    }
+}
+
 fn sentence(sizes: &[SizeTimes], advice: &Advice) -> String {
     let name = |size: &SizeTimes| match size.bytes {
         0 => "no host memory".to_owned(),
         bytes => format!("{} MiB", bytes >> 20),
     };
     let largest = sizes.last().map(name).unwrap_or_default();
-    // A saving of nothing has no sign.
-    let said =
-        |saving: &Saving| format!("{:.2} % ± {:.2}", (saving.percent * 100.0).round() / 100.0 + 0.0, saving.half);
+    let said = |saving: &Saving| {
+        // A saving of nothing has no sign.
+        let percent = format!("{:.2} %", (saving.percent * 100.0).round() / 100.0 + 0.0);
+        // An interval that is shown as nothing would look like certainty.
+        match saving.interval().map(|half| format!("{half:.2}")).filter(|half| half != "0.00") {
+            Some(half) => format!("{percent} ± {half}"),
+            None => percent,
+        }
+    };
     match advice.enough {
         Some(0) if sizes[0].bytes == 0 => format!(
             "no host memory; {largest} save less than {LITTLE_PERCENT} % of the time of a request ({})",
@@ -161,5 +187,50 @@ fn sentence(sizes: &[SizeTimes], advice: &Advice) -> String {
                 name(&sizes[last])
             )
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A study of one case with these sizes, whose parts take so many microseconds.
+    fn study(sizes: &[(u64, &[f64])]) -> Study {
+        let run = |(mib, us): &(u64, &[f64])| Parted {
+            case: "t.csv".to_owned(),
+            variant: format!("{mib} MiB"),
+            bytes: mib << 20,
+            parts: us.iter().map(|us| PartTimes { requests: 10, ns: us * 1e4 }).collect(),
+        };
+        Study { runs: sizes.iter().map(run).collect() }
+    }
+
+    fn concluded(sizes: &[(u64, &[f64])]) -> (Vec<String>, usize) {
+        let mut doc = Document::new("test", "test");
+        study(sizes).conclude(&mut doc).expect("a document");
+        let errors = doc.rows.iter().filter(|row| row.metric == metric::MEMORY_WOULD_SAVE_ERROR).count();
+        (doc.notes.iter().map(Note::to_string).collect(), errors)
+    }
+
+    #[test]
+    fn what_is_the_same_everywhere_has_no_interval() {
+        let (notes, errors) = concluded(&[(0, &[100.0; 5]), (64, &[100.0; 5])]);
+        assert!(notes[0].ends_with("save less than 1 % of the time of a request (0.00 %)"), "{notes:?}");
+        assert_eq!(errors, 0);
+        // Nor has what is shown as nothing; the document has its digits.
+        let (notes, errors) = concluded(&[(0, &[100.0, 100.001, 100.0, 100.0]), (64, &[100.0; 4])]);
+        assert!(notes[0].ends_with("of the time of a request (0.00 %)"), "{notes:?}");
+        assert_eq!(errors, 1);
+        let (notes, _) = concluded(&[(0, &[100.0, 100.1, 100.0, 100.0]), (64, &[100.0; 4])]);
+        assert!(notes[0].ends_with("(0.02 % ± 0.08)"), "{notes:?}");
+    }
+
+    #[test]
+    fn why_there_is_no_recommendation() {
+        let (notes, _) = concluded(&[(0, &[100.0]), (64, &[90.0])]);
+        let says = "t.csv: NO RECOMMENDATION: 1 of its 20 parts have requests, and its interval needs 2 such parts";
+        assert_eq!(notes, [format!("{says} at least")]);
+        let (notes, _) = concluded(&[(0, &[100.0; 20])]);
+        assert!(notes.len() == 1 && notes[0].starts_with("NO RECOMMENDATION: only one size"), "{notes:?}");
     }
 }

@@ -30,9 +30,19 @@ pub struct SizeTimes {
 pub struct Saving {
     /// In percent of the time with less memory; negative if requests take longer.
     pub percent: f64,
-    /// Half of its 95 % confidence interval, in points.
+    /// Half of its 95 % confidence interval, in points; 0 where all parts save the same.
     pub half: f64,
 }
+
+impl Saving {
+    /// Half of the interval, if there is one: parts that all save the same do not tell how far others would differ.
+    pub fn interval(&self) -> Option<f64> {
+        Some(self.half).filter(|half| *half > ROUNDING)
+    }
+}
+
+/// Halves of intervals, in points, that are sums of rounding.
+const ROUNDING: f64 = 1e-9;
 
 /// What the sizes of a case say.
 #[derive(Clone, PartialEq, Debug)]
@@ -44,27 +54,38 @@ pub struct Advice {
     pub enough: Option<usize>,
 }
 
+/// Why sizes say nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NoAdvice {
+    /// There are fewer than two sizes to compare.
+    OneSize,
+    /// So many parts have requests with both sizes, fewer than [`LEAST_PARTS`].
+    FewParts(usize),
+}
+
 /// A saving below this is not worth more memory.
 pub const LITTLE_PERCENT: f64 = 1.0;
+/// An interval needs so many parts with requests.
+pub const LEAST_PARTS: usize = 2;
 
-/// What `sizes`, from the smallest to the largest, say. None for fewer than two sizes, or parts.
-pub fn advise(sizes: &[SizeTimes]) -> Option<Advice> {
-    let (largest, smaller) = sizes.split_last()?;
-    if smaller.is_empty() {
-        return None;
-    }
-    let left = smaller.iter().map(|size| saving(&size.parts, &largest.parts)).collect::<Option<Vec<_>>>()?;
+/// What `sizes`, from the smallest to the largest, say.
+///
+/// # Errors
+/// Why they say nothing.
+pub fn advise(sizes: &[SizeTimes]) -> Result<Advice, NoAdvice> {
+    let Some((largest, smaller @ [_, ..])) = sizes.split_last() else { return Err(NoAdvice::OneSize) };
+    let left = smaller.iter().map(|size| saving(&size.parts, &largest.parts)).collect::<Result<Vec<_>, _>>()?;
     let enough = left.iter().position(|saving| saving.percent + saving.half < LITTLE_PERCENT);
-    Some(Advice { left, enough })
+    Ok(Advice { left, enough })
 }
 
 /// What `more` saves of the time with `less`: one less the ratio of the mean times. The interval is that of the
 /// jackknife, which leaves out one part after the other, by Student's t.
-fn saving(less: &[PartTimes], more: &[PartTimes]) -> Option<Saving> {
+fn saving(less: &[PartTimes], more: &[PartTimes]) -> Result<Saving, NoAdvice> {
     let both = || less.iter().zip(more).filter(|(a, b)| a.requests > 0 && b.requests > 0);
     let parts = both().count();
-    if parts < 2 {
-        return None;
+    if parts < LEAST_PARTS {
+        return Err(NoAdvice::FewParts(parts));
     }
     let sums = both().fold([0.0; 4], |sums, (a, b)| plus(sums, figures(a, b), 1.0));
     let all = saved(sums);
@@ -73,7 +94,7 @@ fn saving(less: &[PartTimes], more: &[PartTimes]) -> Option<Saving> {
     let mean = without.iter().sum::<f64>() / n;
     let squares: f64 = without.iter().map(|s| (s - mean) * (s - mean)).sum();
     let error = ((n - 1.0) / n * squares).sqrt();
-    Some(Saving { percent: 100.0 * all, half: 100.0 * t_95(parts as u32 - 1) * error })
+    Ok(Saving { percent: 100.0 * all, half: 100.0 * t_95(parts as u32 - 1) * error })
 }
 
 fn figures(less: &PartTimes, more: &PartTimes) -> [f64; 4] {
@@ -136,9 +157,11 @@ mod tests {
         let empty = PartTimes::default();
         let mut sizes = [size(0, &[100.0, 100.0, 100.0]), size(8, &[50.0, 50.0, 50.0])];
         sizes.iter_mut().for_each(|size| size.parts.push(empty));
-        assert_eq!(advise(&sizes).expect("parts").left[0], Saving { percent: 50.0, half: 0.0 });
-        sizes.iter_mut().for_each(|size| size.parts = vec![empty; 4]);
-        assert_eq!(advise(&sizes), None);
-        assert_eq!(advise(&sizes[..1]), None);
+        let saving = advise(&sizes).expect("parts").left[0];
+        assert_eq!(saving, Saving { percent: 50.0, half: 0.0 });
+        assert_eq!(saving.interval(), None, "they all save the same");
+        sizes.iter_mut().for_each(|size| size.parts = vec![size.parts[0], empty, empty, empty]);
+        assert_eq!(advise(&sizes), Err(NoAdvice::FewParts(1)));
+        assert_eq!(advise(&sizes[..1]), Err(NoAdvice::OneSize));
     }
 }

@@ -47,7 +47,7 @@ registry! {
         MEMORY_WOULD_SAVE "memory_would_save" "%" "more saves" Less "share of the mean time of a request that the \
             largest host memory of the experiment would save";
         MEMORY_WOULD_SAVE_ERROR "memory_would_save_error" "%" "±" Less "half of the 95 % confidence interval of \
-            `memory_would_save`, in points";
+            `memory_would_save`, in points; not given where all parts of the runs save the same";
         DEVICE_MAP_MEMORY "device_map_memory" "bytes" "map, device" Less "SRAM of the device for the map: cache, its \
             index, directory";
         DEVICE_SRAM "device_sram" "bytes" "SRAM" Less "all SRAM of the device";
