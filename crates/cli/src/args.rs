@@ -23,7 +23,7 @@ pub use other::{Bench, Report};
 pub use serve::{Attach, Ctl, ImageCommand, ImageCreate, ImageFill, RpmbCommand, Serve};
 pub use simulate::{Fio, FioFormat, Iozone, Loses, Power, Reproduce, RunFile};
 pub use sweep::{Merge, Sweep, SweepCommand};
-pub use trace::{Mrc, Preload, Replay, ReplayMode, TraceCommand, TraceFormat, TraceHow, TraceInput};
+pub use trace::{Mrc, Offers, Preload, Replay, ReplayMode, TraceCommand, TraceFormat, TraceHow, TraceInput};
 pub use ubi::{StreamInput, UbiCommand, UbiReplay};
 
 use clap::{Parser, Subcommand};

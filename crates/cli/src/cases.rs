@@ -62,11 +62,12 @@ struct Read {
 
 fn load(how: &TraceHow, path: &Path, options: &Options, prepare: Prepare, shared: &Shared) -> Result<Read> {
     let name = inputs::name(path);
-    let (reader, file) = traces::open(path, &Options { within: prepare.within(), ..options.clone() }, shared)?;
+    let options = Options { within: prepare.within(), ..options.clone() };
+    let (reader, file) = traces::open_with(how.offers, path, &options, shared)?;
     let mut replay = prepare.requests(&name, reader).map_err(usage)?;
     let loaded = Loaded::load_if(&mut replay, MAX_IOS, may_take);
     traces::check_stop(shared)?;
-    let mut loaded = loaded.map_err(traces::wrong)?;
+    let mut loaded = loaded.map_err(|error| traces::wrong(error, how.offers))?;
     if loaded.ios.is_empty() {
         return Err(usage(anyhow!("{name}: no request is left to replay: its trims contain no whole block of 4 KiB")));
     }
@@ -76,7 +77,8 @@ fn load(how: &TraceHow, path: &Path, options: &Options, prepare: Prepare, shared
     if how.spread_ties {
         loaded.spread_ties(reader.summary().stamps.spread(), prepare.speed);
     } else if how.mode != Some(ReplayMode::Closed) {
-        let coarse = traces::coarse_times(&name, &reader, "--spread-ties spreads them");
+        let way_out = if how.offers.times { "--spread-ties spreads them" } else { traces::SPREAD_ELSEWHERE };
+        let coarse = traces::coarse_times(&name, &reader, way_out);
         warnings.extend(coarse.into_iter().map(Note::remark));
     }
     let not_found = reader.devices_not_found().map(|device| format!("{name}: --units: no request is to {device}"));
@@ -169,7 +171,10 @@ pub fn cases(
         case.inputs = before.iter().map(|read| &read.input).chain([&read.input]).cloned().collect();
         let most = case.span();
         if mode == Mode::Timed && most > LONGEST {
-            let message = "cut pauses with --max-idle, or make it faster with --speed";
+            let message = match how.offers.times {
+                true => "cut pauses with --max-idle, or make it faster with --speed",
+                false => "give a shorter part of it",
+            };
             return Err(usage(anyhow!("{name}: takes {most} of virtual time, more than {LONGEST}; {message}")));
         }
         // In whatever file: nobody may take the results for those of the trace as it was.

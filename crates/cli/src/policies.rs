@@ -2,7 +2,7 @@
 //! `readpath reproduce policies`: finds the traces, has every policy run on them with every size of memory and shows
 //! what became of it. What is compared, and with what, is known elsewhere.
 
-use crate::args::{Common, Reproduce, TraceHow, TraceInput};
+use crate::args::{Common, Offers, Reproduce, TraceHow, TraceInput};
 use crate::failure::classify;
 use crate::inputs::read_text;
 use crate::live::Live;
@@ -214,6 +214,7 @@ pub fn how(fold: bool) -> TraceHow {
         merge_devices: false,
     };
     TraceHow {
+        offers: Offers { device: None, reading: false, times: false },
         input,
         mode: None,
         iodepth: None,

@@ -66,7 +66,7 @@ fn info(path: &Path, input: &TraceInput, shift: u8, json: bool, folder: Option<&
     if let Some(note) = misaligned(&name, &info) {
         notes.insert(0, note);
     }
-    if let Some(note) = traces::coarse_times(&name, &reader, "--spread-ties of replay spreads them") {
+    if let Some(note) = traces::coarse_times(&name, &reader, traces::SPREAD_ELSEWHERE) {
         notes.insert(0, note);
     }
     let mut doc = document(&name, &info, &notes)?;

@@ -2,7 +2,7 @@
 //! Block traces as they are read, for their description, conversion and replay: opened as the options say, and what was
 //! odd about them noted.
 
-use crate::args::TraceInput;
+use crate::args::{Offers, TraceInput};
 use crate::failure::Interrupted;
 use crate::inputs::{self, Source};
 use crate::usage;
@@ -41,10 +41,19 @@ pub fn options(input: &TraceInput) -> Result<Options> {
 
 /// Opens a trace; what it is read from comes with its reader. Both stop when `shared` says so.
 pub fn open(path: &Path, options: &Options, shared: &Shared) -> Result<(Reader, Source)> {
+    open_with(Offers::default(), path, options, shared)
+}
+
+/// The same for a command that may not have all options.
+pub fn open_with(offers: Offers, path: &Path, options: &Options, shared: &Shared) -> Result<(Reader, Source)> {
     let source = Source::open(path, "a trace", shared.stop.clone())?;
     let reader = Reader::new(&inputs::name(path), Box::new(source.clone()), options);
     check_stop(shared)?;
-    let mut reader = reader.map_err(usage)?;
+    let mut reader = reader.map_err(|error| match error.reason {
+        // They name options that say what it is.
+        Reason::Format | Reason::Options if !offers.reading => usage(anyhow!("{error} ({CONVERT})")),
+        _ => usage(error),
+    })?;
     reader.stop_when(shared.stop.clone());
     Ok((reader, source))
 }
@@ -130,33 +139,43 @@ pub fn coarse_times(name: &str, reader: &Reader, way_out: &str) -> Option<String
     ))
 }
 
-/// The error of a trace, with the options that help.
-pub fn wrong(error: TraceError) -> anyhow::Error {
+/// What spreads coarse times, for commands that do not.
+pub const SPREAD_ELSEWHERE: &str = "--spread-ties of replay spreads them";
+/// What helps commands that read traces as they are.
+const CONVERT: &str = "'readpath trace convert' has options for that, and writes a trace that is read without";
+
+/// The error of a trace, with the options that help, of those that there are.
+pub fn wrong(error: TraceError, offers: Offers) -> anyhow::Error {
     let hint = match error.reason {
-        Reason::Beyond => beyond(),
-        Reason::Device => " (--trace-device NAME takes one of them, --merge-devices all as one)".to_owned(),
+        Reason::Beyond => beyond(offers),
+        Reason::Device if offers.reading => {
+            " (--trace-device NAME takes one of them, --merge-devices all as one)".to_owned()
+        }
+        Reason::Device => format!(" ({CONVERT})"),
         _ => String::new(),
     };
     usage(anyhow!("{error}{hint}"))
 }
 
 /// What helps where requests lie beyond the device.
-fn beyond() -> String {
+fn beyond(offers: Offers) -> String {
+    let lenient = if offers.reading { ", --lenient to leave them out" } else { "" };
     let presets = readpath_config::presets().iter();
     let presets = presets.filter_map(|b| readpath_config::device::parse(b.text, b.file).ok());
     let sized = presets.map(|p| (p.device.lus[usize::from(LUN)].blocks, p.name));
-    let Some((blocks, name)) = sized.max() else { return String::new() };
-    format!(
-        " (--device: the largest preset is {name} with {:.1} GiB; a larger one is a copy of it ('readpath device show \
-         {name}') with more lu[0].capacity_gib and geometry.blocks_per_plane; --fold to fold them, --lenient to leave \
-         them out)",
-        f64::from(blocks) * 4096.0 / f64::from(1 << 30)
-    )
+    match (offers.device, sized.max()) {
+        (Some(option), Some((blocks, name))) => format!(
+            " ({option}: the largest preset is {name} with {:.1} GiB; a larger one is a copy of it ('readpath device \
+             show {name}') with more lu[0].capacity_gib and geometry.blocks_per_plane; --fold to fold them{lenient})",
+            f64::from(blocks) * 4096.0 / f64::from(1 << 30)
+        ),
+        _ => format!(" (--fold to fold them{lenient})"),
+    }
 }
 
 /// The next requests, unless somebody wants it to end.
 pub fn fill(reader: &mut Reader, batch: &mut [Request], shared: &Shared) -> Result<usize> {
     let filled = reader.fill(batch);
     check_stop(shared)?;
-    filled.map_err(wrong)
+    filled.map_err(|error| wrong(error, Offers::default()))
 }

@@ -50,9 +50,28 @@ pub enum Preload {
     Random,
 }
 
+/// The options of traces that a command has: its errors advise no others. All of them can fold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Offers {
+    /// What chooses the device, if anything does.
+    pub device: Option<&'static str>,
+    /// Those of [`TraceInput`].
+    pub reading: bool,
+    /// Those that change times.
+    pub times: bool,
+}
+
+impl Default for Offers {
+    fn default() -> Self {
+        Offers { device: Some("--device"), reading: true, times: true }
+    }
+}
+
 /// How block traces are read and replayed.
 #[derive(Args, Debug)]
 pub struct TraceHow {
+    #[arg(skip)]
+    pub offers: Offers,
     #[command(flatten)]
     pub input: TraceInput,
     /// When requests are submitted [default: timed]

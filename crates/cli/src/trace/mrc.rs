@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `readpath trace mrc`: how much memory a map needs under traces.
 
-use crate::args::{Mrc, ReplayMode, TraceHow};
+use crate::args::{Mrc, Offers, ReplayMode, TraceHow};
 use crate::failure::classify;
 use crate::live::Live;
 use crate::output::{self, Folder};
@@ -120,7 +120,9 @@ impl Found {
                 break;
             }
         }
-        self.notes.extend(notes(&name, &reader).iter().map(Note::remark));
+        // A map has hits at any times, but what it gains is measured at these.
+        let coarse = args.gain.as_ref().and_then(|_| traces::coarse_times(&name, &reader, traces::SPREAD_ELSEWHERE));
+        self.notes.extend(coarse.into_iter().chain(notes(&name, &reader)).map(Note::remark));
         self.inputs.push(traces::input(source, &name, shared)?);
         let curves = reuse.finish();
         let least = curves.iter().flat_map(|curves| curves.shares).fold(1.0, f64::min);
@@ -149,6 +151,7 @@ fn replayed(
     shared: &Arc<Shared>,
 ) -> Result<Vec<ReplayCase>> {
     let how = TraceHow {
+        offers: Offers { device: Some("--check and --gain"), reading: true, times: false },
         input: args.input.clone(),
         mode,
         iodepth: None,

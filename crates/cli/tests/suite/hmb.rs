@@ -4,11 +4,13 @@
 use crate::common::{Room, figure, notes};
 use std::fmt::Write as _;
 
+const HEADER: &str = "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n";
+
 const ONE_CASE: [&str; 6] = ["reproduce", "hmb", "--case", "4 GB, depth 32", "--out", "out"];
 
 /// Reads of single blocks all over so many GiB, a millisecond apart.
 fn trace(gib: u64, requests: u64) -> String {
-    let mut table = "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n".to_owned();
+    let mut table = HEADER.to_owned();
     let mut state = 3u64;
     for i in 0..requests {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -59,6 +61,8 @@ fn coarse_times_are_told() {
     let doc = room.document(&[&args[..], &["--json"]].concat());
     let notes = notes(&doc);
     assert!(notes.contains("COARSE TIMES: its times are whole multiples of 1.000 s"), "{notes}");
+    // It has no such option itself.
+    assert!(notes.contains("; --spread-ties of replay spreads them\n"), "{notes}");
     // Every size runs it alike, but for having no memory.
     let error = |variant: &str| figure(&doc, &[("variant", variant), ("metric", "memory_would_save_error")]);
     assert!(error("no host memory").is_some() && error("16 MiB").is_none(), "{:?}", error("16 MiB"));
@@ -100,7 +104,17 @@ fn bad_input() {
     let smaller = room.good(&[&ONE_CASE[..], &["--set", "map_memory.size_mib=40"]].concat());
     assert!(smaller.contains("200 MiB: the device takes 40 of the 200 MiB that the host would give"), "{smaller}");
     let args = ["reproduce", "hmb", "--traces", "t.csv", "--case", "t.csv", "--out", "out"];
-    room.bad(&args, &["t.csv:", "beyond the device of 1000204886016 bytes", "--fold"]);
+    let beyond = room.bad(&args, &["t.csv:", "beyond the device of 1000204886016 bytes", "--fold"]);
+    assert!(!beyond.contains("--device") && !beyond.contains("--lenient"), "{beyond}");
+    let of = |file: &str, says: &[&str]| room.bad(&["reproduce", "hmb", "--traces", file, "--out", "out"], says);
+    room.write("long.csv", &format!("{HEADER}0,R,0,4096,,\n{},R,0,4096,,\n", 40 * 86_400_000_000_000_u64));
+    let long = of("long.csv", &["long.csv: takes 3456000.000 s of virtual time", "; give a shorter part of it"]);
+    assert!(!long.contains("--"), "{long}");
+    room.write("two.csv", "process,device,rw_flag,sector,size,timestamp\nx-7,1,R,80,8,1\nx-7,2,R,8,8,2\n");
+    let two = of("two.csv", &["two.csv:3: ", "'readpath trace convert' has options for that"]);
+    assert!(!two.contains("--"), "{two}");
+    room.write("prose.txt", "It was a dark and stormy night.\n");
+    of("prose.txt", &["prose.txt: the format is not recognised", "'readpath trace convert' has options for that"]);
     room.bad(&["reproduce", "hmb", "--traces", "nothing.csv"], &["nothing.csv"]);
     room.bad(&["reproduce", "iozone", "--fold", "--traces", "t.csv"], &["--fold goes with reproduce hmb"]);
     room.bad(&["reproduce", "hmb", "--fold"], &["required arguments were not provided"]);

@@ -95,6 +95,20 @@ fn mistakes_are_named() {
     room.bad(&["trace", "mrc", "t.csv", "--check", "none"], &["none"]);
     room.bad(&["trace", "mrc", "t.csv", "--check", "ufs21-64g", "--set", "lu.0.blocks=99"], &["t.csv:2: "]);
     room.bad(&["trace", "mrc", "t.csv", "--sample", "9"], &["--sample", "64"]);
+    // Only options that it has are advised.
+    room.write(
+        "far.csv",
+        &format!("time_ns,op,offset_bytes,size_bytes,process,latency_ns\n0,R,{},4096,,\n", 1_u64 << 41),
+    );
+    let far = room.bad(&["trace", "mrc", "far.csv", "--check", "ufs21-64g"], &["(--check and --gain: ", "--fold"]);
+    assert!(!far.contains("--device"), "{far}");
+    let late = 40 * 86_400_000_000_000_u64;
+    room.write(
+        "long.csv",
+        &format!("time_ns,op,offset_bytes,size_bytes,process,latency_ns\n0,R,0,4096,,\n{late},R,0,4096,,\n"),
+    );
+    let long = room.bad(&["trace", "mrc", "long.csv", "--gain", "ufs31-256g"], &["; give a shorter part of it"]);
+    assert!(!long.contains("--"), "{long}");
 }
 
 #[test]
@@ -117,6 +131,10 @@ fn what_a_map_of_the_size_of_the_knee_brings() {
     assert!(shown.contains("map in") && shown.contains("HMB, 4 MiB") && !shown.contains("HPB, "), "{shown}");
     let args = ["trace", "mrc", "t.csv", "--gain", "ufs31-256g", "--page-kib", "4"];
     room.bad(&args, &["--gain ufs31-256g: it has pages of 16 KiB; name that size with --page-kib"]);
+    let coarse = concat!(env!("CARGO_MANIFEST_DIR"), "/../workload/tests/data/own_cloudphysics.csv.gz");
+    let shown = room.good(&["trace", "mrc", coarse, "--gain", "ufs31-256g"]);
+    assert!(shown.contains("COARSE TIMES") && shown.contains("--spread-ties of replay spreads them"), "{shown}");
+    assert!(!room.good(&["trace", "mrc", coarse]).contains("COARSE TIMES"), "hits do not depend on times");
     room.bad(&["trace", "mrc", "t.csv", "--fold"], &["required arguments were not provided"]);
     room.bad(&["trace", "mrc", "-", "--gain", "ufs31-256g"], &["--gain reads the trace a second time"]);
 }
