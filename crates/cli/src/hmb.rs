@@ -81,6 +81,9 @@ pub fn prepare(common: &Common, traces: Option<&Path>, fold: bool) -> Result<Pre
     // A case is one of the experiment's or a trace.
     let of_trace = common.case.as_ref().is_some_and(|wanted| recorded.iter().any(|case| case.name == *wanted));
     if let Some(wanted) = &common.case {
+        let of_experiment = experiment.workload.runs().into_iter().map(str::to_owned);
+        let mut names: Vec<String> = of_experiment.chain(recorded.iter().map(|case| case.name.clone())).collect();
+        runs::choose(&mut names, |name| name, "--case", Some(wanted))?;
         recorded.retain(|case| case.name == *wanted);
     }
     let mut plans = if of_trace { Vec::new() } else { experiment::plans(&experiment, common)? };

@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Holds results against what others have claimed about them. It compares rows of a document and runs nothing.
 
+use crate::experiment::CaseRun;
 use readpath_config::Claim;
 use readpath_config::experiment::Experiment;
 use readpath_results::metric::GAIN;
 use readpath_results::{Case, Document, Error, Note, NoteKind, Origin};
 
-/// Adds, for each claim, a row for the difference in each case, and a note that says whether the claim holds.
-pub(crate) fn check(doc: &mut Document, experiment: &Experiment) -> Result<(), Error> {
+/// Adds, for each claim, a row for the difference in each case, and a note that says whether the claim holds. Claims
+/// about cases or variants that were left out have one note together.
+pub(crate) fn check(doc: &mut Document, experiment: &Experiment, runs: &[CaseRun]) -> Result<(), Error> {
+    let made: Vec<(&str, &str)> = runs.iter().map(|r| (&*r.plan.case, &*r.plan.variant)).collect();
+    let mut left_out = 0;
     for claim in &experiment.claims {
+        let cases: Vec<&str> = cases(experiment, claim).collect();
+        if !concerns(claim, &cases, &experiment.workload.runs(), &made) {
+            left_out += 1;
+            continue;
+        }
         let mut found: Vec<(Case, f64)> = Vec::new();
-        for case in experiment.workload.cases() {
-            if !claim.cases.is_empty() && !claim.cases.iter().any(|c| c == case) {
-                continue;
-            }
+        for case in cases {
             let case = Case::from(case);
             let case = claim.group.as_ref().map_or(case.clone(), |group| case.jobs(group));
             let of = |variant: &str| {
@@ -36,7 +42,26 @@ pub(crate) fn check(doc: &mut Document, experiment: &Experiment) -> Result<(), E
         }
         doc.notes.push(Note::new(NoteKind::Claim, verdict(claim, &found)));
     }
+    if left_out > 0 {
+        let of = experiment.claims.len();
+        doc.remark(format!("{left_out} of {of} claims are about cases or variants that were left out here"));
+    }
     Ok(())
+}
+
+/// The cases that a claim speaks of.
+fn cases<'e>(experiment: &'e Experiment, claim: &'e Claim) -> impl Iterator<Item = &'e str> {
+    let of_claim = |case: &&str| claim.cases.is_empty() || claim.cases.iter().any(|c| c == case);
+    experiment.workload.cases().into_iter().filter(of_claim)
+}
+
+/// Whether a claim about `cases` speaks of what was run: of one of the cases and variants in `made`. What is not among
+/// `runs`, all that there could be, is a part of each.
+fn concerns(claim: &Claim, cases: &[&str], runs: &[&str], made: &[(&str, &str)]) -> bool {
+    let was_made = |case: &str, variant: &str| {
+        made.iter().any(|made| made.1 == variant && (made.0 == case || !runs.contains(&case)))
+    };
+    cases.iter().any(|case| was_made(case, &claim.base) && was_made(case, &claim.variant))
 }
 
 fn verdict(claim: &Claim, found: &[(Case, f64)]) -> String {
@@ -87,5 +112,15 @@ mod tests {
         assert_eq!(says(Some(60.0), None, &found), "DOES NOT HOLD: Reads gain (a paper): a: +58.0 %");
         assert_eq!(says(None, Some(60.0), &found[1..]), "DOES NOT HOLD: Reads gain (a paper): b: +66.5 %");
         assert!(says(None, Some(60.0), &[]).starts_with("NOT CHECKED"));
+    }
+
+    #[test]
+    fn a_claim_concerns_what_was_run() {
+        let concerns = |made: &[(&str, &str)]| concerns(&claim(None, None), &["a", "b"], &["a", "b", "c"], made);
+        assert!(concerns(&[("b", "on"), ("b", "off")]));
+        assert!(!concerns(&[("a", "on"), ("b", "off")]), "no case has both");
+        assert!(!concerns(&[("c", "on"), ("c", "off")]), "another case");
+        let all = [("launches", "on"), ("launches", "off")];
+        assert!(super::concerns(&claim(None, None), &["cycle 2"], &["launches"], &all), "a part of the run");
     }
 }

@@ -55,7 +55,7 @@ pub fn document(experiment: &Experiment, runs: &[CaseRun]) -> Result<Document, E
     if runs.iter().any(|r| r.output.phases.iter().any(|p| p.device.programs > 0)) {
         doc.remark(WRITES);
     }
-    claims::check(&mut doc, experiment)?;
+    claims::check(&mut doc, experiment, runs)?;
     charts(&mut doc, experiment, runs)?;
     Ok(doc)
 }

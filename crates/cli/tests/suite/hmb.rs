@@ -39,6 +39,9 @@ fn the_least_memory_that_is_enough_is_recommended() {
     assert!(notes.contains("RECOMMENDED: 4 GB, depth 32: 16 MiB; 200 MiB save less than 1 %"), "{notes}");
     assert!(notes.contains("Without --traces"), "{notes}");
     assert!(room.read("out/report.html").contains("RECOMMENDED"));
+    // Who chose a case knows that claims about others are not checked.
+    assert!(!notes.contains("NOT CHECKED"), "{notes}");
+    assert!(notes.contains("4 of 5 claims are about cases or variants that were left out here\n"), "{notes}");
 }
 
 /// No recommendation is no answer, so it is told why there is none.
@@ -115,6 +118,11 @@ fn bad_input() {
     assert!(!two.contains("--"), "{two}");
     room.write("prose.txt", "It was a dark and stormy night.\n");
     of("prose.txt", &["prose.txt: the format is not recognised", "'readpath trace convert' has options for that"]);
+    // A case is one of the experiment or a trace.
+    room.write("s.csv", &trace(1, 10));
+    let unknown = ["reproduce", "hmb", "--case", "none", "--out", "out"];
+    room.bad(&unknown, &["--case 'none' is not one of: 1 GB, depth 32, ", ", sequential copy\n"]);
+    room.bad(&[&unknown[..], &["--traces", "s.csv"]].concat(), &[", sequential copy, s.csv\n"]);
     room.bad(&["reproduce", "hmb", "--traces", "nothing.csv"], &["nothing.csv"]);
     room.bad(&["reproduce", "iozone", "--fold", "--traces", "t.csv"], &["--fold goes with reproduce hmb"]);
     room.bad(&["reproduce", "hmb", "--fold"], &["required arguments were not provided"]);
