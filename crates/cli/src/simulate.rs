@@ -4,7 +4,7 @@
 use crate::args::{Fio, FioFormat, Iozone, RunFile};
 use crate::events::{check_pressure, read_events};
 use crate::experiment::{self, Files};
-use crate::{inputs, output, runs, typed, usage};
+use crate::{inputs, output, presets, runs, typed, usage};
 use anyhow::{Result, anyhow};
 use readpath_config::keeps_memory;
 use readpath_lab::experiment::CaseRun;
@@ -31,15 +31,21 @@ pub fn iozone(args: &Iozone) -> Result<()> {
 }
 
 pub fn fio(args: &Fio) -> Result<()> {
-    let target = &args.target;
-    let mut experiment = typed::of_job(&args.job, &target.device, target.precondition, typed::variants(&target.host)?);
+    let (target, format) = (&args.target, args.output_format);
+    let mut variants = typed::variants(&target.host)?;
+    let host_is_given = target.host.hpb.is_some() || !target.host.policy.is_empty();
+    if format != FioFormat::Normal && !host_is_given {
+        // On a device without HPB all hosts are one.
+        let device = presets::preset(&target.device, &args.common.basics.set)?.device;
+        variants.retain(|variant| variant.hpb.is_none() || device.lus.iter().any(|unit| unit.hpb));
+    }
+    let mut experiment = typed::of_job(&args.job, &target.device, target.precondition, variants);
     experiment.seed = target.seed;
     experiment.events = args.events.as_deref().map(read_events).transpose()?.unwrap_or_default();
     check_pressure(&experiment.events, experiment.variants.iter().map(|v| (&*v.name, keeps_memory(v.hpb))))?;
     let inputs: Vec<&Path> =
         [Some(&args.job), args.events.as_ref()].into_iter().flatten().map(PathBuf::as_path).collect();
     let files = Files { folder: args.common.basics.out.clone(), inputs: &inputs, to: args.output.as_deref() };
-    let format = args.output_format;
     if format == FioFormat::Normal {
         return experiment::run_and_show(&experiment, &args.common, files).map(drop);
     }

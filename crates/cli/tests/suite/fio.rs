@@ -25,6 +25,18 @@ fn output_goes_to_a_file_in_every_format() {
     room.bad(&["fio", "job.fio", "--output-format", "terse"], &["'terse'", "possible values: normal, json, json+"]);
 }
 
+/// A device without HPB has nothing to choose.
+#[test]
+fn fios_json_of_a_device_without_hpb() {
+    let room = Room::with("job.fio", JOB);
+    let args = ["fio", "job.fio", "--output-format", "json+", "--device", "nvme-dramless-1t"];
+    let shown = room.good(&args);
+    assert_eq!(shown, room.good(&[&args[..], &["--hpb", "off"]].concat()));
+    room.bad(&[&args[..], &["--hpb", "both"]].concat(), &["fio's JSON holds one run"]);
+    room.bad(&args[..4], &["fio's JSON holds one run"]);
+    room.good(&[&args[..4], &["--set", "lu[0].hpb=false"]].concat());
+}
+
 #[test]
 fn a_capped_depth_is_told_in_every_format() {
     let room = Room::with("job.fio", "[a]\nrw=randread\nsize=1m\ndirect=1\niodepth=8\n");
