@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a map of the size at the knee of a trace's curve would bring on a device: the same trace with that much SRAM,
-//! with as much memory of the host that the device reads itself, and with HPB. It opens no file.
+//! with as much memory of the host that the device reads itself, and with HPB; and what no map page at all would bring,
+//! as on a zoned device. It opens no file.
 
 use crate::experiment::{ExperimentError, Shared};
 use crate::map_rows::static_host_bytes;
@@ -8,7 +9,7 @@ use crate::replay::{Mode, ReplayCase, ReplayOptions, ReplayRun, ReplayVariant, r
 use readpath_config::experiment::Variant;
 use readpath_config::{ConfigFileError, DevicePreset, GivenKey};
 use readpath_device::{DeviceConfig, Layout, Protocol};
-use readpath_kit::Histogram;
+use readpath_kit::{BLOCK_BYTES, Histogram};
 use readpath_results::{Document, Error, metric};
 use readpath_run::PhaseOutput;
 use readpath_workload::IoKind;
@@ -38,7 +39,7 @@ pub struct Knees {
     pub regions: u64,
 }
 
-/// The variants of a device. Those with HPB are left out where the device has none.
+/// The variants of a device. Those with HPB are left out where the device has none, zones on 4 TiB and more.
 ///
 /// # Errors
 /// A device that cannot be.
@@ -81,7 +82,30 @@ pub fn variants(base: &DevicePreset, knees: Knees) -> Result<Vec<ReplayVariant>,
         let memory = mib(knees.regions);
         all.push(of(format!("HPB, {memory} MiB"), &[("hpb", "dcm"), ("max_map_mib", &memory)])?);
     }
+    // The model's map cache has less than 4 GiB, which is the map of 4 TiB.
+    let whole = u64::from(base.device.map_pages()) * u64::from(base.device.map_page_bytes);
+    if whole < 1 << 32 {
+        let name = format!("zones, {} KiB (bound)", zone_map_bytes(&base.device).div_ceil(1 << 10));
+        let zones = given(name, off(&[("map_cache.size_kib", &kib(whole))]))?;
+        all.push(ReplayVariant { map_is_loaded: true, ..zones });
+    }
     Ok(all)
+}
+
+/// What the reader of the rows has to know.
+pub const NOTE: &str = "Map in SRAM: it takes the place of the device's own map cache. HMB and HPB come on top of that \
+                        cache. Zones are an upper bound, for reads only: the same device with its whole map in SRAM \
+                        from the start, as a zoned device has it (8 bytes for each zone of 96 MiB: assumptions). What \
+                        the host does to write zones in order is not simulated.";
+
+/// Assumption: the smallest zones of a known part (Samsung PM1731a). Others have up to 2 GiB, and a smaller map.
+const ZONE_BYTES: u64 = 96 << 20;
+/// Assumption: where a zone begins and how far it is written, 4 bytes each.
+const ZONE_ENTRY_BYTES: u64 = 8;
+
+/// The map of a zoned device of that size.
+fn zone_map_bytes(device: &DeviceConfig) -> u64 {
+    (device.logical_blocks() * u64::from(BLOCK_BYTES)).div_ceil(ZONE_BYTES) * ZONE_ENTRY_BYTES
 }
 
 /// Whether places for the map can be compared on a device: it is neither in DRAM nor in a memory that the host always
@@ -127,7 +151,10 @@ fn row(variant: &ReplayVariant, run: &ReplayRun) -> GainRow {
         place: variant.name.clone(),
         host_bytes: static_host_bytes(&variant.preset)
             + count(|p| p.memory.map_or(0, |m| m.peak_bytes + m.table_bytes)),
-        device_bytes: u64::from(variant.preset.device.map_cache_bytes),
+        device_bytes: match variant.map_is_loaded {
+            true => zone_map_bytes(&variant.preset.device),
+            false => u64::from(variant.preset.device.map_cache_bytes),
+        },
         read_mean_us: if latency.count() > 0 { latency.mean() / 1e3 } else { 0.0 },
         read_p99_us: latency.quantile(0.99) as f64 / 1e3,
         map_loads: count(|p| p.device.map_loads + p.device.buffer_map_loads),
@@ -179,11 +206,18 @@ mod tests {
         let names = |name: &str| -> Vec<String> {
             variants(&preset(name), knees).expect("variants").into_iter().map(|v| v.name).collect()
         };
-        assert_eq!(names("ufs31-256g"), [AS_IT_IS, "SRAM, 112 KiB", "HMB, 1 MiB", "HPB, 3 MiB"]);
+        assert_eq!(
+            names("ufs31-256g"),
+            [AS_IT_IS, "SRAM, 112 KiB", "HMB, 1 MiB", "HPB, 3 MiB", "zones, 22 KiB (bound)"]
+        );
         let larger = Knees { pages: 20 << 20, ..knees };
         let nvme = variants(&preset("nvme-dramless-1t"), larger).expect("variants");
         let host: Vec<u64> = nvme.iter().map(|v| static_host_bytes(&v.preset)).collect();
-        assert_eq!(host, [0, 0, 20 << 20]);
+        assert_eq!(host, [0, 0, 20 << 20, 0]);
         assert_eq!(nvme[1].preset.device.map_cache_bytes, 20 << 20);
+        let zones = &nvme[3];
+        assert_eq!((zones.name.as_str(), zone_map_bytes(&zones.preset.device)), ("zones, 78 KiB (bound)", 9_937 * 8));
+        let device = &zones.preset.device;
+        assert_eq!(device.map_cache_bytes, device.map_pages() * device.map_page_bytes);
     }
 }

@@ -160,7 +160,8 @@ pub fn check(case: &ReplayCase, base: &DevicePreset, limit_bytes: u64, shared: &
         let kib = Override::new("map_cache.size_kib", &(bytes >> 10).to_string(), "")?;
         let preset = base.with_overrides(&[kib])?;
         let host = HostConfig { hpb: None, ..preset.host };
-        Ok(ReplayVariant { name: size(*bytes), preset, host, limits: Vec::new(), events: Vec::new() })
+        let (limits, events) = (Vec::new(), Vec::new());
+        Ok(ReplayVariant { name: size(*bytes), preset, host, limits, events, map_is_loaded: false })
     };
     let variants = sizes.iter().map(variant).collect::<Result<Vec<_>, ConfigFileError>>()?;
     let mut rows: Vec<(u64, f64, [f64; 2])> =

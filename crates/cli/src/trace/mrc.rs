@@ -59,7 +59,10 @@ pub fn main(args: &Mrc) -> Result<()> {
         }
         found.cases.push(case);
     }
-    let Found { cases, notes, inputs } = found;
+    let Found { cases, mut notes, inputs } = found;
+    if cases.iter().any(|case| !case.gain.is_empty()) {
+        notes.push(Note::remark(map_gain::NOTE));
+    }
     let mut doc = document(&cases, &notes)?;
     doc.read_from(&inputs);
     doc.process = output::process();

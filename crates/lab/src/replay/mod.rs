@@ -134,6 +134,8 @@ pub struct ReplayVariant {
     pub limits: Vec<(Ns, u64)>,
     /// What happens in the middle of the trace, in order of time, counted from its start.
     pub events: Vec<Event>,
+    /// The map cache is full at the start, instead of empty.
+    pub map_is_loaded: bool,
 }
 
 impl ReplayVariant {
@@ -149,6 +151,7 @@ impl ReplayVariant {
             preset,
             limits: Vec::new(),
             events: Vec::new(),
+            map_is_loaded: false,
         })
     }
 }
@@ -258,6 +261,9 @@ impl<O: Observer> Replaying<'_, O> {
             return Err(RunError::Interrupted.into());
         }
         case.preload_to(stack, options.layout, options.seed)?;
+        if variant.map_is_loaded {
+            stack.device.preload_map();
+        }
         let mut runner = Runner::new(stack.start(Ns::ZERO)?);
         let mut phases = Vec::new();
         let mut hooks = (Schedule::default(), Watched(observer));

@@ -50,6 +50,18 @@ fn hit(c: &DeviceConfig) -> u64 {
     around + c.firmware.flash_op.0 + c.flash.read.0 + c.flash.transfer_block.0 + c.link.block.0
 }
 
+/// A map that was loaded beforehand: the first read of every map page finds it in SRAM.
+#[test]
+fn a_map_that_is_loaded_is_not_read() {
+    let c = DeviceConfig { map_cache_bytes: 8 * 4096, ..with(None) };
+    let (mut stack, mut now) = in_order::<Lean>(&c);
+    stack.device.preload_map();
+    for page in 0..8 {
+        assert_eq!(latency(&mut stack, &mut now, BlockOp::Read, page * 1024 + 7, 1), hit(&c), "page {page}");
+    }
+    assert_eq!((stack.device.stats().map_loads, stack.device.stats().map_hits), (0, 8));
+}
+
 fn stages_add_up<S: DieSched>(protocol: Protocol, check: Option<LineCheck>) {
     let host = HostMap { protocol, check, bytes: 8 * 5000, ..HOST };
     let c = with(Some(MapMemory::Host(host)));

@@ -146,6 +146,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let ranges = ranges.into_iter().map(|(lun, first, blocks)| (front.base(lun) + first, blocks));
         self.ftl.precondition(ranges, layout, seed, M::ACTIVE.then_some(place))
     }
+
+    /// Reads map pages into SRAM in no time, from the first on and as many as the map cache holds. A loss of power
+    /// forgets them.
+    pub fn preload_map(&mut self) {
+        self.ftl.preload_map();
+    }
 }
 
 /// Bytes for the page of each frame, its two links, and the frame of each map page: 2 bytes each as long as 16 bits

@@ -77,6 +77,17 @@ impl MapCache {
         self.lru.push_back(frame);
     }
 
+    /// Puts the first pages into free frames, as if each had been loaded.
+    pub(super) fn load_first(&mut self) {
+        for page in 0..self.frames() {
+            if self.frame_of_page[page as usize] == NONE
+                && let Some(frame) = self.begin_load(MapPage(page))
+            {
+                self.finish_load(frame);
+            }
+        }
+    }
+
     /// Frames of the cache.
     pub(super) fn frames(&self) -> u32 {
         self.page_of_frame.len() as u32

@@ -47,6 +47,11 @@ impl Ftl {
         Ok(())
     }
 
+    /// Reads map pages into SRAM, in no time, from the first on and as many as it holds.
+    pub(crate) fn preload_map(&mut self) {
+        self.cache.load_first();
+    }
+
     /// Places one range, of a block at least.
     pub(crate) fn place(
         &mut self,
