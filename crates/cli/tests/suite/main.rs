@@ -20,6 +20,7 @@ mod policies;
 mod probe;
 mod replay;
 mod stats;
+mod sweep;
 mod sysfs;
 mod trace_inputs;
 mod ubi;
