@@ -8,6 +8,7 @@ mod commands;
 mod common;
 mod compare;
 mod documents;
+mod dramless;
 mod experiments;
 mod fio;
 mod fit;
