@@ -138,3 +138,39 @@ fn a_folder_that_is_missing_among_the_traces_is_noted() {
     let doc = json(&room.read("out/policies/result.json"));
     assert_eq!(doc["notes"].as_array().expect("notes").iter().filter(|n| *n == note).count(), 1);
 }
+
+/// A recording of our own.
+fn recording(name: &str) -> std::path::PathBuf {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../workload/tests/data").join(name)
+}
+
+/// The mean read, map pages read and maps loaded with each of Linux's policies and with `exclusive`.
+fn beside_linux(room: &Room, trace: &str, more: &[&str]) -> [[f64; 3]; 3] {
+    let policies = ["--policy", "linux-dcm,linux-hcm,exclusive", "--host-memory", "2M", "--json"];
+    let doc = room.json(&[&["replay", trace, "--device", "ufs31-256g"], &policies[..], more].concat());
+    ["linux-dcm", "linux-hcm", "exclusive"]
+        .map(|policy| ["read_latency_mean", "map_loads", "map_req_cnt"].map(|metric| value(&doc, policy, metric)))
+}
+
+#[test]
+fn exclusive_leaves_a_recording_alone_whose_map_the_device_holds() {
+    let path = recording("own_mobile.csv.gz");
+    let [dcm, hcm, own] = beside_linux(&Room::new(), path.to_str().expect("a path"), &[]);
+    assert!(own[0] <= dcm[0] && own[0] <= hcm[0], "{own:?}, {dcm:?}, {hcm:?}");
+    assert!(own[1] <= hcm[1] && own[2] == 0.0 && hcm[2] > 0.0, "{own:?}, {hcm:?}");
+}
+
+#[test]
+fn exclusive_reads_faster_than_linux_where_sram_is_short() {
+    // Sixteen blocks of the recording have a map page each now, of which SRAM holds sixteen.
+    let text = std::fs::read_to_string(recording("own_msr.csv")).expect("a recording");
+    let spread = |line: &str| {
+        let mut cells: Vec<String> = line.split(',').map(str::to_owned).collect();
+        let offset: u64 = cells[4].parse().expect("an offset");
+        cells[4] = ((offset >> 16 << 24) + (offset & 0xffff)).to_string();
+        cells.join(",") + "\n"
+    };
+    let room = Room::with("spread.csv", &text.lines().map(spread).collect::<String>());
+    let [dcm, hcm, own] = beside_linux(&room, "spread.csv", &["--set", "map_cache.size_kib=256"]);
+    assert!(own[0] < 0.99 * dcm[0] && own[0] < 0.99 * hcm[0] && own[2] > 30.0, "{own:?}, {dcm:?}, {hcm:?}");
+}
