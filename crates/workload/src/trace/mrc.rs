@@ -60,8 +60,31 @@ impl SpanCurves {
 /// Pages of a sample that a cache has to hold before its hits are believed.
 const SAMPLED_PAGES: f64 = 64.0;
 
+/// Bytes that a map page translates.
+#[derive(Clone, Copy)]
+struct Span {
+    bytes: u64,
+    /// If they are a power of two, which: a division takes longer than all else that is done for a request.
+    shift: Option<u32>,
+}
+
+impl Span {
+    fn new(bytes: u64) -> Span {
+        Span { bytes, shift: bytes.is_power_of_two().then(|| bytes.trailing_zeros()) }
+    }
+
+    /// The page of an address.
+    #[inline]
+    fn page(self, address: u64) -> u64 {
+        match self.shift {
+            Some(shift) => address >> shift,
+            None => address / self.bytes,
+        }
+    }
+}
+
 struct Tracker {
-    span: u64,
+    span: Span,
     reads: Distances,
     writes: Distances,
     /// Of all, once there are reads and writes: until then it is that of the ones.
@@ -96,7 +119,7 @@ impl Tracker {
         let only = shares[usize::from(reads.accesses == 0)];
         let share = self.all.as_ref().map_or(only, Distances::share);
         let shares = [shares[0], shares[1], share];
-        SpanCurves { span_bytes: self.span, curves: [reads, writes, all], shares }
+        SpanCurves { span_bytes: self.span.bytes, curves: [reads, writes, all], shares }
     }
 
     fn bytes(&self) -> u64 {
@@ -122,7 +145,7 @@ impl MapReuse {
     /// Where memory would exceed `limit_bytes`, [`MapReuse::add`] fails.
     pub fn new(spans: &[u64], sample_pages: Option<usize>, limit_bytes: u64) -> MapReuse {
         let tracker = |&span: &u64| Tracker {
-            span: span.max(BLOCK_BYTES.into()),
+            span: Span::new(span.max(BLOCK_BYTES.into())),
             reads: Distances::new(sample_pages),
             writes: Distances::new(sample_pages),
             all: None,
@@ -152,7 +175,7 @@ impl MapReuse {
             self.trackers.iter_mut().for_each(|tracker| tracker.mix(before));
         }
         for tracker in &mut self.trackers {
-            for page in request.offset / tracker.span..=last / tracker.span {
+            for page in tracker.span.page(request.offset)..=tracker.span.page(last) {
                 tracker.access(of, page);
             }
         }

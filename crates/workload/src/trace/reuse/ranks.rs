@@ -8,8 +8,12 @@
 pub(super) struct Ranks {
     /// A bit for each slot.
     words: Vec<u64>,
-    /// Taken slots of each word, of 64 words, and of 4096 words.
-    counts: [Vec<u32>; 3],
+    /// Taken slots of each word, 64 words together: a cache line.
+    of_words: Vec<[u8; FAN]>,
+    /// Taken slots of 64 words, 64 of those together.
+    of_lines: Vec<[u16; FAN]>,
+    /// Taken slots of 4096 words.
+    of_pages: Vec<u32>,
 }
 
 /// Bits of a word, words of a count, counts of the next.
@@ -19,8 +23,14 @@ impl Ranks {
     /// A row of at least so many slots, all empty.
     pub(super) fn new(slots: usize) -> Ranks {
         let words = slots.div_ceil(FAN).next_multiple_of(FAN);
-        let counts = [words, words / FAN, (words / FAN).div_ceil(FAN)].map(|n| vec![0; n]);
-        Ranks { words: vec![0; words], counts }
+        let lines = words / FAN;
+        let pages = lines.div_ceil(FAN);
+        Ranks {
+            words: vec![0; words],
+            of_words: vec![[0; FAN]; lines],
+            of_lines: vec![[0; FAN]; pages],
+            of_pages: vec![0; pages],
+        }
     }
 
     pub(super) fn slots(&self) -> usize {
@@ -29,40 +39,45 @@ impl Ranks {
 
     pub(super) fn clear(&mut self) {
         self.words.fill(0);
-        self.counts.iter_mut().for_each(|counts| counts.fill(0));
+        self.of_words.fill([0; FAN]);
+        self.of_lines.fill([0; FAN]);
+        self.of_pages.fill(0);
     }
 
     #[inline]
     pub(super) fn take(&mut self, slot: usize) {
-        let word = slot / FAN;
+        let (word, line, page) = (slot / FAN, slot / FAN / FAN, slot / FAN / FAN / FAN);
         self.words[word] |= 1 << (slot % FAN);
-        self.counts[0][word] += 1;
-        self.counts[1][word / FAN] += 1;
-        self.counts[2][word / FAN / FAN] += 1;
+        self.of_words[line][word % FAN] += 1;
+        self.of_lines[page][line % FAN] += 1;
+        self.of_pages[page] += 1;
     }
 
     /// The slot is taken.
     #[inline]
     pub(super) fn free(&mut self, slot: usize) {
-        let word = slot / FAN;
+        let (word, line, page) = (slot / FAN, slot / FAN / FAN, slot / FAN / FAN / FAN);
         self.words[word] &= !(1 << (slot % FAN));
-        self.counts[0][word] -= 1;
-        self.counts[1][word / FAN] -= 1;
-        self.counts[2][word / FAN / FAN] -= 1;
+        self.of_words[line][word % FAN] -= 1;
+        self.of_lines[page][line % FAN] -= 1;
+        self.of_pages[page] -= 1;
     }
 
     /// Taken slots behind `slot`.
     #[inline]
     pub(super) fn behind(&self, slot: usize) -> u32 {
-        let word = slot / FAN;
-        let mut sum = (self.words[word] >> (slot % FAN) >> 1).count_ones();
-        let mut at = word;
-        for counts in &self.counts[..2] {
-            let end = (at / FAN + 1) * FAN;
-            sum += counts[at + 1..end.min(counts.len())].iter().sum::<u32>();
-            at /= FAN;
+        let (word, line, page) = (slot / FAN, slot / FAN / FAN, slot / FAN / FAN / FAN);
+        // All of a line is added, masked: without a branch that could be guessed wrong.
+        let mut of_words = 0u16;
+        for (i, &count) in (0u8..).zip(&self.of_words[line]) {
+            of_words += u16::from(if i > (word % FAN) as u8 { count } else { 0 });
         }
-        sum + self.counts[2][at + 1..].iter().sum::<u32>()
+        let mut of_lines = 0u32;
+        for (i, &count) in (0u16..).zip(&self.of_lines[page]) {
+            of_lines += u32::from(if i > (line % FAN) as u16 { count } else { 0 });
+        }
+        let of_slots = (self.words[word] >> (slot % FAN) >> 1).count_ones();
+        of_slots + u32::from(of_words) + of_lines + self.of_pages[page + 1..].iter().sum::<u32>()
     }
 
     /// Slots that are taken, in order.
@@ -80,6 +95,6 @@ impl Ranks {
     }
 
     pub(super) fn bytes(&self) -> u64 {
-        (self.words.len() * 8 + self.counts.iter().map(Vec::len).sum::<usize>() * 4) as u64
+        (self.words.len() * 9 + self.of_words.len() * 2 + self.of_pages.len() * 4) as u64
     }
 }
