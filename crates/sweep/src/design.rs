@@ -131,3 +131,14 @@ fn morris(study: &Study, levels: u32, index: u64) -> Vec<f64> {
     };
     level.iter().enumerate().map(place).collect()
 }
+
+/// The factor that a step of a trajectory changes, and whether upwards; none behind its last point.
+pub(crate) fn changed(study: &Study, index: u64) -> Option<(usize, bool)> {
+    let Design::Morris { levels, .. } = study.design else { return None };
+    if (index + 1).is_multiple_of(study.factors.len() as u64 + 1) {
+        return None;
+    }
+    let (before, after) = (morris(study, levels, index), morris(study, levels, index + 1));
+    let factor = before.iter().zip(&after).position(|(a, b)| a != b)?;
+    Some((factor, after[factor] > before[factor]))
+}

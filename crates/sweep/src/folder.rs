@@ -27,6 +27,8 @@ pub struct Found {
     pub done: FixedBitSet,
     /// How many of them failed.
     pub failed: u64,
+    /// Requests that were simulated for all of them.
+    pub ios: u64,
     /// Records that are damaged, in sentences.
     pub damaged: Vec<String>,
     pub(crate) segments: Vec<PathBuf>,
@@ -66,6 +68,7 @@ impl Found {
             header: None,
             done: FixedBitSet::with_capacity(points as usize),
             failed: 0,
+            ios: 0,
             damaged: Vec::new(),
             segments: Vec::new(),
             places: Vec::new(),
@@ -181,6 +184,7 @@ impl Found {
             Some(record) => {
                 let is_new = !self.done.put(record.point as usize);
                 if is_new {
+                    self.ios += record.ios;
                     self.failed += u64::from(record.is_failure());
                     self.places.push((record.point, self.segments.len() as u32, offset));
                 }

@@ -9,10 +9,12 @@
 //! ```
 //!
 //! A point depends on nothing but the plan and its number, so any worker on any machine makes the same record of it,
-//! and a record that is lost is made again. This room knows neither terminals nor what a figure means.
+//! and a record that is lost is made again. This room knows no terminal; what a figure means it knows only where it
+//! tells of one ([`document`]).
 
 #![warn(unreachable_pub)]
 
+mod analysis;
 mod design;
 mod error;
 mod folder;
@@ -24,6 +26,7 @@ mod segment;
 mod traces;
 mod work;
 
+pub use analysis::document;
 pub use error::SweepError;
 pub use folder::{Folder, Found};
 pub use maker::Maker;

@@ -24,6 +24,9 @@ struct Ready {
     seed: u64,
 }
 
+/// Figures by name.
+type Figures = Vec<(String, f64)>;
+
 enum Run {
     Workload(Box<experiment::Plan>),
     Trace(readpath_config::study::TraceKeys),
@@ -67,10 +70,13 @@ impl Maker {
         if shared.stop.load(std::sync::atomic::Ordering::Relaxed) {
             return None;
         }
-        Some(Record::new(point, made.map_or_else(Outcome::Error, Outcome::Figures)))
+        Some(match made {
+            Ok((ios, figures)) => Record::new(point, ios, Outcome::Figures(figures)),
+            Err(why) => Record::new(point, 0, Outcome::Error(why)),
+        })
     }
 
-    fn run(&self, ready: Ready, shared: &Shared) -> Result<Vec<(String, f64)>, String> {
+    fn run(&self, ready: Ready, shared: &Shared) -> Result<(u64, Figures), String> {
         match ready.run {
             Run::Workload(planned) => {
                 let whole = planned.case.clone();
@@ -82,7 +88,7 @@ impl Maker {
                     let part = case.strip_prefix(whole.as_str()).map_or(&*case, |part| part.trim_start_matches(": "));
                     (column(part, &metric), value)
                 });
-                checked(figures)
+                Ok((run.output.ios, checked(figures)?))
             }
             Run::Trace(keys) => {
                 let blocks = ready.variant.preset.device.lus[usize::from(LUN)].blocks;
@@ -93,7 +99,9 @@ impl Maker {
                 let (run, _) = replay::run_one(cases, variants, (0, 0), &options, (), shared);
                 let run = run.map_err(|e| e.to_string())?;
                 let figures = replay::run_figures(&ready.variant, &run);
-                checked(figures.into_iter().map(|(metric, value)| (column("", &metric), value)))
+                let figures = figures.into_iter().map(|(metric, value)| (column("", &metric), value));
+                let ios = run.phases.iter().map(|phase| phase.output.stats.ios).sum();
+                Ok((ios, checked(figures)?))
             }
         }
     }
@@ -108,7 +116,7 @@ fn column(part: &str, metric: &Metric) -> String {
     }
 }
 
-fn checked(figures: impl Iterator<Item = (String, f64)>) -> Result<Vec<(String, f64)>, String> {
+fn checked(figures: impl Iterator<Item = (String, f64)>) -> Result<Figures, String> {
     figures
         .map(|(name, value)| match value.is_finite() {
             true => Ok((name, value)),

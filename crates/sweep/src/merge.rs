@@ -93,8 +93,8 @@ impl Names {
     }
 }
 
-/// Records in the order of their points.
-fn each(found: &Found, mut take: impl FnMut(Record) -> Result<(), SweepError>) -> Result<(), SweepError> {
+/// Records in the order of their points, which places have been sorted by.
+pub(crate) fn each(found: &Found, mut take: impl FnMut(Record) -> Result<(), SweepError>) -> Result<(), SweepError> {
     let cannot = |path: &PathBuf, error| SweepError::Io { path: path.clone(), what: "cannot be read", error };
     let open = |path: &PathBuf| File::open(path).map(BufReader::new).map_err(|e| cannot(path, e));
     // Points of a worker follow each other in its segment, so most reads go on where the last one ended.

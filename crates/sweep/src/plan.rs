@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A plan: the points of a study, by number. The same study and files give the same plan, and its digest says so.
 
-use crate::design::Points;
+use crate::design::{Points, changed};
 use crate::error::SweepError;
 use crate::maker::Maker;
 use crate::segment::{Header, SCHEMA};
@@ -88,6 +88,12 @@ impl Plan {
         let seed = u64::from_be_bytes(digest.finalize()[..8].try_into().expect("eight bytes"));
         // 53 bits, which every reader of numbers keeps exactly.
         Point { index, settings, seed: seed >> 11 }
+    }
+
+    /// Of Morris's design, the factor that differs between a point and the one behind it, and whether upwards; none at
+    /// the end of a trajectory.
+    pub(crate) fn changed(&self, index: u64) -> Option<(usize, bool)> {
+        changed(&self.study, index)
     }
 
     /// The settings of a point in words.

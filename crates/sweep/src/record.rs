@@ -15,6 +15,8 @@ pub struct Record {
     pub seed: u64,
     /// The value of each key of the study.
     pub settings: Vec<String>,
+    /// Requests that were simulated for it.
+    pub ios: u64,
     /// What it showed.
     #[serde(flatten)]
     pub outcome: Outcome,
@@ -32,9 +34,9 @@ pub enum Outcome {
 
 impl Record {
     /// The record of `point`.
-    pub fn new(point: &Point, outcome: Outcome) -> Record {
+    pub(crate) fn new(point: &Point, ios: u64, outcome: Outcome) -> Record {
         let settings = point.settings.iter().map(|setting| setting.text().to_owned()).collect();
-        Record { point: point.index, seed: point.seed, settings, outcome }
+        Record { point: point.index, seed: point.seed, settings, ios, outcome }
     }
 
     /// Whether it has no figures.

@@ -37,8 +37,9 @@ pub fn show(plan: &Plan, shard: Shard, found: &Found, threads: usize) -> Result<
     let (points, each) = (trial.points, trial.seconds_per_point);
     writeln!(
         out,
-        "About {} for {left} points with {threads} threads: {points}, spread over the study, took {each:.3} s each",
-        duration(seconds)
+        "About {} for {left} points with {}: {points}, spread over the study, took {each:.3} s each",
+        duration(seconds),
+        super::in_threads(threads)
     )?;
     if trial.failed > 0 {
         writeln!(out, "{} of them failed", trial.failed)?;

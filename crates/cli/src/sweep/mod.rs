@@ -12,7 +12,10 @@ use crate::{stop, usage};
 use anyhow::{Result, anyhow};
 use readpath_config::study::{self, Assigned};
 use readpath_lab::experiment::Shared;
-use readpath_sweep::{Folder, Found, Made, Plan, Shard, SweepError, csv_cell, merge, work};
+use readpath_report::TableSpec;
+use readpath_results::metric::{self, Figure::*, Requests::*};
+use readpath_results::{Document, Row};
+use readpath_sweep::{Folder, Found, Made, Plan, Shard, SweepError, csv_cell, document, merge, work};
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -58,7 +61,7 @@ fn sweep(args: &Sweep, file: &Path) -> Result<()> {
         };
         return estimate::show(&plan, shard, &found, threads);
     }
-    let _made = NewFolder::create(&path)?;
+    let shown = output::Folder::create(&path)?.apart_from([file])?;
     let folder = Folder::new(&path);
     let found = Found::of(&[Folder::new(&path)], Some(&plan.header())).map_err(classify)?;
     let (there, count) = (shard.done(&found), shard.count(plan.count()));
@@ -88,8 +91,9 @@ fn sweep(args: &Sweep, file: &Path) -> Result<()> {
     let seconds = began.elapsed().as_secs_f64();
     writeln!(
         out,
-        "{new} points and {ios} requests simulated in {seconds:.1} s with {threads} threads: {cpu:.1} s of CPU time, \
-         {mib:.0} MiB at most"
+        "{new} points and {ios} requests simulated in {seconds:.1} s with {}: {cpu:.1} s of CPU time, \
+         {mib:.0} MiB at most",
+        in_threads(threads)
     )?;
     let mut found = Found::of(&[Folder::new(&path)], Some(&plan.header())).map_err(classify)?;
     if found.count() < plan.count() {
@@ -98,9 +102,50 @@ fn sweep(args: &Sweep, file: &Path) -> Result<()> {
         return failures(&plan, &made, failed_now, None);
     }
     let merged = merge(&mut found, &path).map_err(classify)?;
-    writeln!(out, "Results: {}", merged.points.display())?;
+    let mut doc = document(&plan, &mut found).map_err(classify)?;
+    doc.process = process;
+    doc.validate()?;
+    shown.write(&doc)?;
+    for table in tables(&doc) {
+        writeln!(out, "\n{table}")?;
+    }
+    for note in &doc.notes {
+        writeln!(out, "Note: {note}")?;
+    }
+    writeln!(out, "Results: {} and {}", merged.points.display(), path.join("report.html").display())?;
     drop(out);
     failures(&plan, &made, found.failed, merged.failed.as_deref())
+}
+
+/// Tables of a study: what its points show, and how much each factor matters.
+fn tables(doc: &Document) -> Vec<String> {
+    let points = TableSpec::of(&[
+        metric::START_UP_TIME,
+        Read.of(LatencyMean),
+        Read.of(LatencyP99),
+        Read.of(Throughput),
+        Write.of(LatencyP99),
+        Write.of(Throughput),
+        metric::WRITE_AMPLIFICATION,
+        metric::HOST_MEMORY,
+    ]);
+    let factors = TableSpec::of(&[
+        metric::VARIANCE_SHARE,
+        metric::FIRST_ORDER,
+        metric::FIRST_ORDER_ERROR,
+        metric::TOTAL_EFFECT,
+        metric::TOTAL_EFFECT_ERROR,
+        metric::MEAN_EFFECT,
+        metric::EFFECT_SPREAD,
+    ]);
+    let width = output::terminal_width();
+    let is_of_factors = |row: &Row| !row.variant.is_empty();
+    let part = |wanted: bool, spec: TableSpec| {
+        let rows: Vec<Row> = doc.rows.iter().filter(|row| is_of_factors(row) == wanted).cloned().collect();
+        let some = !rows.is_empty();
+        some.then(|| output::table(&Document { rows, ..doc.clone() }, spec, width))
+    };
+    [part(false, points), part(true, factors)].into_iter().flatten().collect()
 }
 
 /// Fails if points did, with what is known of the first.
@@ -159,6 +204,11 @@ fn list(plan: &Plan, shard: Shard) -> Result<()> {
         writeln!(out)?;
     }
     Ok(out.flush()?)
+}
+
+/// So many threads, in words.
+fn in_threads(threads: usize) -> String {
+    if threads == 1 { "1 thread".into() } else { format!("{threads} threads") }
 }
 
 fn processors() -> usize {

@@ -23,19 +23,22 @@ fn room() -> Room {
     Room::with("s.toml", &study(SHORT, SIX))
 }
 
-/// What a command says, without what depends on the machine.
-fn steady(said: &str) -> String {
-    said.lines().filter(|line| !line.contains("CPU time")).map(|line| format!("{line}\n")).collect()
-}
-
 #[test]
 fn a_study_is_made_once() {
     let room = room();
     let said = room.good(&["sweep", "s.toml"]);
-    assert_eq!(
-        steady(&said),
-        "A small study\n\n6 points (cross), 0 of them made before\nResults: out/small/points.csv\n"
-    );
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines[..3], ["A small study", "", "6 points (cross), 0 of them made before"]);
+    assert_eq!(lines.last(), Some(&"Results: out/small/points.csv and out/small/report.html"));
+    assert!(said.contains("hpb=dcm, map_cache.size_kib=1024 "), "{said}");
+    let doc: serde_json::Value = crate::common::json(&room.read("out/small/result.json"));
+    let share = |factor| {
+        let keys = [("case", "Read latency mean"), ("variant", factor), ("metric", "variance_share")];
+        crate::common::figure(&doc, &keys).expect("a share")
+    };
+    assert!(share("hpb") > 0.0 && share("hpb") + share("map_cache.size_kib") < 100.0 + 1e-9);
+    let page = room.read("out/small/report.html");
+    assert!(page.contains("Read latency mean by map_cache.size_kib") && page.contains("What matters for"));
     assert!(said.contains("6 points and 600 requests simulated in "), "{said}");
     let table = room.read("out/small/points.csv");
     let rows: Vec<&str> = table.lines().collect();

@@ -31,6 +31,22 @@ registry! {
             request";
         GAIN "{metric}_gain" "%" "" More "by how much a metric exceeds that of a claim's base variant, in percent";
     }
+    "Studies" {
+        VARIANCE_SHARE "variance_share" "%" "share alone" Neither "share of the variance of a figure over the points \
+            of a study that a factor alone explains";
+        FIRST_ORDER "first_order_index" "%" "alone" Neither "Sobol's first-order index: the same, estimated from \
+            Saltelli's points";
+        FIRST_ORDER_ERROR "first_order_error" "%" "±" Neither "half of the 95 % interval of `first_order_index`, in \
+            points";
+        TOTAL_EFFECT "total_effect_index" "%" "with others" Neither "Sobol's total index: the share of the variance \
+            that a factor has a part in, alone or with others";
+        TOTAL_EFFECT_ERROR "total_effect_error" "%" "±" Neither "half of the 95 % interval of `total_effect_index`, in \
+            points";
+        MEAN_EFFECT "mean_effect" "%" "mean effect" Neither "Morris's mu*: by how much the figure changes when a \
+            factor changes by half of its levels, on average without the sign, in percent of its mean";
+        EFFECT_SPREAD "effect_spread" "%" "spread" Neither "Morris's sigma: the standard deviation of these changes, \
+            which tells of curvature and of other factors";
+    }
     "Maps and memory" {
         MAP_HIT_RATIO "map_hit_ratio" "%" "map hits" More "blocks read that did not wait for a map page: good HPB \
             entry, or map page in SRAM";
