@@ -16,8 +16,10 @@ pub enum SweepError {
     #[error("{0}")]
     Study(String),
     /// None of the points that were tried can be made, so it is not a point that is wrong.
-    #[error("no point of the study can be made; point {point} ({settings}): {error}")]
+    #[error("none of {tried} points of the study that were tried can be made; point {point} ({settings}): {error}")]
     NoPoint {
+        /// How many.
+        tried: u64,
         /// The first that was tried.
         point: u64,
         /// Its settings.

@@ -8,6 +8,7 @@ use crate::segment::{EXTENSION, Header, SCHEMA};
 use fixedbitset::FixedBitSet;
 use readpath_config::study::MOST_POINTS;
 use serde_json::Value;
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -25,8 +26,8 @@ pub struct Found {
     pub header: Option<Header>,
     /// Points that are there.
     pub done: FixedBitSet,
-    /// How many of them failed.
-    pub failed: u64,
+    /// Those of them that failed, and where their places stand.
+    failures: HashMap<u64, usize>,
     /// Requests that were simulated for all of them.
     pub ios: u64,
     /// Records that are damaged, in sentences.
@@ -67,7 +68,7 @@ impl Found {
         Found {
             header: None,
             done: FixedBitSet::with_capacity(points as usize),
-            failed: 0,
+            failures: HashMap::new(),
             ios: 0,
             damaged: Vec::new(),
             segments: Vec::new(),
@@ -182,15 +183,39 @@ impl Found {
         let record: Option<Record> = line.and_then(of_line);
         match record.filter(|record| (record.point as usize) < self.done.len()) {
             Some(record) => {
-                let is_new = !self.done.put(record.point as usize);
-                if is_new {
-                    self.ios += record.ios;
-                    self.failed += u64::from(record.is_failure());
-                    self.places.push((record.point, self.segments.len() as u32, offset));
+                let place = (record.point, self.segments.len() as u32, offset);
+                let failed = self.failures.get(&record.point).copied();
+                match (self.done.put(record.point as usize), failed) {
+                    (false, _) => {
+                        if record.is_failure() {
+                            self.failures.insert(record.point, self.places.len());
+                        }
+                        self.places.push(place);
+                        self.ios += record.ios;
+                    }
+                    // It was made again, and well.
+                    (true, Some(at)) if !record.is_failure() => {
+                        self.failures.remove(&record.point);
+                        self.places[at] = place;
+                        self.ios += record.ios;
+                    }
+                    (true, _) => {}
                 }
             }
             None if line.is_none() => self.damaged.push(format!("{}: line {number} is cut short", path.display())),
             None => self.damaged.push(format!("{}: line {number} is damaged", path.display())),
+        }
+    }
+
+    /// How many of them failed.
+    pub fn failed(&self) -> u64 {
+        self.failures.len() as u64
+    }
+
+    /// Has points that failed made again.
+    pub fn retry_failed(&mut self) {
+        for point in self.failures.keys() {
+            self.done.set(*point as usize, false);
         }
     }
 

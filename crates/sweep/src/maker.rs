@@ -33,14 +33,14 @@ enum Run {
 }
 
 fn ready(plan: &Plan, point: &Point, read: ReadFile) -> Result<Ready, String> {
-    let file = plan.study.point(&point.settings, read).map_err(|e| e.to_string())?;
-    let seed = file.seed.unwrap_or(point.seed);
-    let mut variant = ReplayVariant::new(&file.variant, &file.device).map_err(|e| e.to_string())?;
+    let file = plan.study.point(&point.settings, read).map_err(whole)?;
+    let seed = point.seed;
+    let mut variant = ReplayVariant::new(&file.variant, &file.device).map_err(whole)?;
     let run = match file.source {
         Source::Workload { mut experiment, case, options } => {
             experiment.seed = seed;
             let planned = plan_case(&experiment, &case, &file.variant, &variant.preset, &options, read);
-            Run::Workload(Box::new(planned.map_err(|e| e.to_string())?))
+            Run::Workload(Box::new(planned.map_err(whole)?))
         }
         Source::Trace { keys, events } => {
             variant.events = events;
@@ -50,7 +50,30 @@ fn ready(plan: &Plan, point: &Point, read: ReadFile) -> Result<Ready, String> {
     Ok(Ready { variant, run, seed })
 }
 
+/// An error with what caused it.
+fn whole(error: impl std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let this = error.to_string();
+        // Some repeat what caused them.
+        if !text.ends_with(&this) {
+            text = format!("{text}: {this}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
 impl Maker {
+    /// The trace that a point replays; files are read on the way.
+    pub(crate) fn trace_of(plan: &Plan, point: &Point, read: ReadFile) -> Option<String> {
+        match ready(plan, point, read).ok()?.run {
+            Run::Trace(keys) => keys.file,
+            Run::Workload(_) => None,
+        }
+    }
+
     /// Whether device, host and workload of a point can be made.
     pub(crate) fn check(plan: &Plan, point: &Point, read: ReadFile) -> Result<(), String> {
         ready(plan, point, read).map(drop)
@@ -79,13 +102,14 @@ impl Maker {
     fn run(&self, ready: Ready, shared: &Shared) -> Result<(u64, Figures), String> {
         match ready.run {
             Run::Workload(planned) => {
-                let whole = planned.case.clone();
-                let run = experiment::run_one(*planned, 0, shared).map_err(|e| e.to_string())?;
+                let case_name = planned.case.clone();
+                let run = experiment::run_one(*planned, 0, shared).map_err(whole)?;
                 if let Some(missing) = run.incomplete() {
                     return Err(missing);
                 }
                 let figures = run_figures(&run).into_iter().map(|(case, metric, value)| {
-                    let part = case.strip_prefix(whole.as_str()).map_or(&*case, |part| part.trim_start_matches(": "));
+                    let part =
+                        case.strip_prefix(case_name.as_str()).map_or(&*case, |part| part.trim_start_matches(": "));
                     (column(part, &metric), value)
                 });
                 Ok((run.output.ios, checked(figures)?))
@@ -97,7 +121,7 @@ impl Maker {
                     ReplayOptions { mode: mode(&keys), layout: keys.preload, seed: ready.seed, encoded: false };
                 let (cases, variants) = (std::slice::from_ref(&*case), std::slice::from_ref(&ready.variant));
                 let (run, _) = replay::run_one(cases, variants, (0, 0), &options, (), shared);
-                let run = run.map_err(|e| e.to_string())?;
+                let run = run.map_err(whole)?;
                 let figures = replay::run_figures(&ready.variant, &run);
                 let figures = figures.into_iter().map(|(metric, value)| (column("", &metric), value));
                 let ios = run.phases.iter().map(|phase| phase.output.stats.ios).sum();

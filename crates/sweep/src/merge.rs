@@ -10,6 +10,20 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 
+const POINTS: &str = "points.csv";
+const FAILED: &str = "failed.csv";
+
+/// Files of [`merge`] while it goes on, for whoever has to end it.
+pub fn unfinished(folder: &Path) -> [PathBuf; 2] {
+    [POINTS, FAILED].map(|name| part_of(&folder.join(name)))
+}
+
+fn part_of(path: &Path) -> PathBuf {
+    let mut part = path.as_os_str().to_owned();
+    part.push(format!(".part{}", std::process::id()));
+    part.into()
+}
+
 /// Tables that were written.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Merged {
@@ -45,8 +59,8 @@ pub fn merge(found: &mut Found, folder: &Path) -> Result<Merged, SweepError> {
         let values = shown.iter().map(|&i| record.settings.get(i).cloned().unwrap_or_default());
         first.chain(values).collect::<Vec<_>>()
     };
-    let mut points = Table::create(folder.join("points.csv"))?;
-    let mut failed = Table::create(folder.join("failed.csv"))?;
+    let mut points = Table::create(folder.join(POINTS))?;
+    let mut failed = Table::create(folder.join(FAILED))?;
     points.row(head(&names.list))?;
     failed.row(head(&["error".to_owned()]))?;
     let mut any_failed = false;
@@ -68,11 +82,13 @@ pub fn merge(found: &mut Found, folder: &Path) -> Result<Merged, SweepError> {
         }
     })?;
     let points = points.finish()?;
-    let failed = if any_failed {
-        Some(failed.finish()?)
-    } else {
-        // That of an earlier merge, of fewer points, cannot have had any either.
-        None
+    let failed = match any_failed {
+        true => Some(failed.finish()?),
+        // That of other points may be there still.
+        false => {
+            fs::remove_file(folder.join(FAILED)).ok();
+            None
+        }
     };
     Ok(Merged { points, failed })
 }
@@ -126,9 +142,7 @@ struct Table {
 
 impl Table {
     fn create(path: PathBuf) -> Result<Table, SweepError> {
-        let mut part = path.clone().into_os_string();
-        part.push(format!(".part{}", std::process::id()));
-        let part = PathBuf::from(part);
+        let part = part_of(&path);
         match File::create(&part) {
             Ok(file) => Ok(Table { path, part, file: Some(BufWriter::new(file)) }),
             Err(error) => Err(SweepError::Io { path, what: "cannot be written", error }),

@@ -5,12 +5,14 @@ use crate::design::{Points, changed};
 use crate::error::SweepError;
 use crate::maker::Maker;
 use crate::segment::{Header, SCHEMA};
-use readpath_config::study::{Setting, Study};
+use readpath_config::study::{Levels, Setting, Study};
+use readpath_kit::Permutation;
 use readpath_lab::experiment::ReadFile;
 use sha2::{Digest, Sha256};
+use std::cell::RefCell;
 use std::fs::File;
-use std::io::Read;
-use std::path::Path;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 
 /// Points that are tried before it is said that the study is wrong.
 const TRIED: u64 = 16;
@@ -31,7 +33,7 @@ pub struct Point {
     pub index: u64,
     /// The value of each key of the study.
     pub settings: Vec<Setting>,
-    /// Seed of every random stream, unless a setting says another.
+    /// Seed of every random stream.
     pub seed: u64,
 }
 
@@ -42,21 +44,20 @@ impl Plan {
     /// More points than there can be, a file that cannot be read, or that none of some points can be made.
     pub fn new(study: Study, text: &str, read: ReadFile) -> Result<Plan, SweepError> {
         let points = Points::new(&study)?;
+        let mut plan = Plan { study, points, digest: String::new() };
+        plan.check(read)?;
         let mut digest = Sha256::new();
         let mut part = |name: &str, content: &[u8]| {
             digest.update(format!("{name} {}\n", content.len()));
             digest.update(content);
         };
         part("study", text.as_bytes());
-        for one in &study.set {
-            part(&format!("set {}", one.key), one.value.text().as_bytes());
-        }
-        for path in study.files() {
-            part(&path, digest_of(Path::new(&path))?.as_bytes());
-        }
-        let digest = hex(&digest.finalize());
-        let plan = Plan { study, points, digest };
-        plan.check(read)?;
+        let mut set: Vec<_> = plan.study.set.iter().collect();
+        set.sort_by(|a, b| a.key.cmp(&b.key));
+        set.into_iter().for_each(|one| part(&format!("set {}", one.key), one.value.text().as_bytes()));
+        // By what they say, not by where they are: a plan is the same wherever the program runs.
+        plan.files(read)?.into_iter().for_each(|file| part("file", file.as_bytes()));
+        plan.digest = hex(&digest.finalize());
         Ok(plan)
     }
 
@@ -80,14 +81,27 @@ impl Plan {
     /// Point `index`, below [`Plan::count`].
     pub fn point(&self, index: u64) -> Point {
         let settings = self.points.settings(&self.study, index);
+        let seed = self.said_seed(&settings).unwrap_or_else(|| self.derived_seed(&settings));
+        Point { index, settings, seed }
+    }
+
+    /// The seed that a factor or the whole study says.
+    fn said_seed(&self, settings: &[Setting]) -> Option<u64> {
+        let varied = self.study.keys().zip(settings).find(|(key, _)| *key == "seed").map(|(_, value)| value);
+        let fixed = || self.study.set.iter().find(|one| one.key == "seed").map(|one| &one.value);
+        varied.or_else(fixed)?.text().parse().ok()
+    }
+
+    /// Of the study's seed and the settings by key, so that neither other points nor the order of factors matter.
+    fn derived_seed(&self, settings: &[Setting]) -> u64 {
         let mut digest = Sha256::new();
         digest.update(format!("readpath study point\nseed={}\n", self.study.seed));
-        for (key, value) in self.study.keys().zip(&settings) {
-            digest.update(format!("{key}={value}\n"));
-        }
+        let mut pairs: Vec<_> = self.study.keys().zip(settings).collect();
+        pairs.sort_by_key(|(key, _)| *key);
+        pairs.into_iter().for_each(|(key, value)| digest.update(format!("{key}={value}\n")));
         let seed = u64::from_be_bytes(digest.finalize()[..8].try_into().expect("eight bytes"));
         // 53 bits, which every reader of numbers keeps exactly.
-        Point { index, settings, seed: seed >> 11 }
+        seed >> 11
     }
 
     /// Of Morris's design, the factor that differs between a point and the one behind it, and whether upwards; none at
@@ -98,38 +112,79 @@ impl Plan {
 
     /// The settings of a point in words.
     pub fn describe(&self, point: &Point) -> String {
-        let pairs = self.study.keys().zip(&point.settings).map(|(key, value)| format!("{key}={value}"));
+        let pairs = self.study.keys().zip(&point.settings).map(|(key, value)| format!("{key}={}", value.plain()));
         pairs.collect::<Vec<_>>().join(", ")
     }
 
-    /// Points spread evenly over the study, the first among them.
-    pub fn spread(&self, most: u64) -> impl Iterator<Item = u64> + use<> {
-        let (count, tried) = (self.count(), self.count().min(most));
-        (0..tried).map(move |i| (u128::from(i) * u128::from(count) / u128::from(tried)) as u64)
+    /// Some points in random order, the first one first.
+    pub fn some(&self, most: u64) -> impl Iterator<Item = u64> + use<> {
+        let order = Permutation::new(self.count().max(1), self.study.seed);
+        let rest = (0..self.count()).map(move |i| order.get(i)).filter(|index| *index != 0);
+        std::iter::once(0).chain(rest).take(most.min(self.count()) as usize)
     }
 
     /// A key that does not exist is wrong in every point: said once, and before anything runs.
     fn check(&self, read: ReadFile) -> Result<(), SweepError> {
-        let mut first = None;
-        for index in self.spread(TRIED) {
+        let (mut first, mut tried) = (None, 0);
+        for index in self.some(TRIED) {
             let point = self.point(index);
             match Maker::check(self, &point, read) {
                 Ok(()) => return Ok(()),
                 Err(error) => {
-                    let settings = self.describe(&point);
-                    first = first.or(Some(SweepError::NoPoint { point: index, settings, error }));
+                    tried += 1;
+                    first = first.or(Some((index, self.describe(&point), error)));
                 }
             }
         }
-        first.map_or(Ok(()), Err)
+        let Some((point, settings, error)) = first else { return Ok(()) };
+        Err(SweepError::NoPoint { tried, point, settings, error })
+    }
+
+    /// Digests of the files that points are made of: those of the first point, and of each level of a factor that may
+    /// name files.
+    fn files(&self, read: ReadFile) -> Result<Vec<String>, SweepError> {
+        let seen: RefCell<Vec<(PathBuf, String)>> = RefCell::default();
+        let note = |path: &Path, digest: String| {
+            let mut seen = seen.borrow_mut();
+            if !seen.iter().any(|(other, _)| other == path) {
+                seen.push((path.to_owned(), digest));
+            }
+        };
+        let noting = |path: &Path| {
+            let text = read(path)?;
+            note(path, hex(&Sha256::digest(&text)));
+            Ok(text)
+        };
+        let first = self.point(0).settings;
+        let mut settings = vec![first.clone()];
+        let mut at = 0;
+        for factor in &self.study.factors {
+            if let (Levels::Listed(levels), true) = (&factor.levels, factor.names_files()) {
+                settings.extend(levels.iter().map(|level| {
+                    let mut settings = first.clone();
+                    settings[at..at + level.len()].clone_from_slice(level);
+                    settings
+                }));
+            }
+            at += factor.keys.len();
+        }
+        for settings in settings {
+            let point = Point { index: 0, settings, seed: 0 };
+            // What cannot be made has no files, and fails when it is its turn.
+            if let Some(trace) = Maker::trace_of(self, &point, &noting)
+                && let Ok(digest) = digest_of(Path::new(&trace))
+            {
+                note(Path::new(&trace), digest);
+            }
+        }
+        Ok(seen.into_inner().into_iter().map(|(_, digest)| digest).collect())
     }
 }
 
-fn digest_of(path: &Path) -> Result<String, SweepError> {
-    let cannot = |error| SweepError::Io { path: path.to_owned(), what: "cannot be read", error };
-    let (mut file, mut digest, mut buffer) = (File::open(path).map_err(cannot)?, Sha256::new(), vec![0; 1 << 16]);
+fn digest_of(path: &Path) -> io::Result<String> {
+    let (mut file, mut digest, mut buffer) = (File::open(path)?, Sha256::new(), vec![0; 1 << 16]);
     loop {
-        match file.read(&mut buffer).map_err(cannot)? {
+        match file.read(&mut buffer)? {
             0 => return Ok(hex(&digest.finalize())),
             n => digest.update(&buffer[..n]),
         }

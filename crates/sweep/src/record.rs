@@ -3,6 +3,7 @@
 //! digits of a CRC-32 of what stands behind them, a blank, and JSON.
 
 use crate::plan::Point;
+use readpath_config::study::Setting;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -35,7 +36,7 @@ pub enum Outcome {
 impl Record {
     /// The record of `point`.
     pub(crate) fn new(point: &Point, ios: u64, outcome: Outcome) -> Record {
-        let settings = point.settings.iter().map(|setting| setting.text().to_owned()).collect();
+        let settings = point.settings.iter().map(Setting::plain).collect();
         Record { point: point.index, seed: point.seed, settings, ios, outcome }
     }
 

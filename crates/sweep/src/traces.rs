@@ -4,7 +4,6 @@
 use readpath_config::study::{TraceKeys, TraceMode};
 use readpath_lab::replay::{LONGEST, Mode, ReplayCase};
 use readpath_workload::trace::{Fit, Loaded, Options, Prepare, Reader, Speed};
-use std::collections::HashMap;
 use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -15,9 +14,12 @@ const MAX_IOS: usize = 1 << 28;
 
 type Slot = Arc<OnceLock<Result<Arc<ReplayCase>, String>>>;
 
-/// Traces that were read.
+/// Traces that are kept for points to come.
+const KEPT: usize = 8;
+
+/// Traces that were read, the one that was asked for last behind all others.
 #[derive(Default)]
-pub(crate) struct Traces(Mutex<HashMap<String, Slot>>);
+pub(crate) struct Traces(Mutex<Vec<(String, Slot)>>);
 
 /// When the requests of a trace are submitted.
 pub(crate) fn mode(keys: &TraceKeys) -> Mode {
@@ -34,7 +36,16 @@ impl Traces {
             "{:?} {blocks} {:?} {} {:?} {} {}",
             keys.file, keys.mode, keys.speed, keys.max_idle, keys.fold, keys.spread_ties
         );
-        let slot = self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(name).or_default().clone();
+        let slot = {
+            let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let found = kept.iter().position(|(other, _)| *other == name).map(|at| kept.remove(at).1);
+            let slot = found.unwrap_or_default();
+            kept.push((name, slot.clone()));
+            if kept.len() > KEPT {
+                kept.remove(0);
+            }
+            slot
+        };
         // Whoever needs the same trace meanwhile waits for it.
         slot.get_or_init(|| load(keys, blocks, stop).map(Arc::new)).clone()
     }

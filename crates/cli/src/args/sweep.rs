@@ -26,6 +26,9 @@ pub struct Sweep {
     /// Make every Nth point only, beginning with the Ith: for a batch system, whose jobs have I from 1 to N
     #[arg(long, value_name = "I/N")]
     pub shard: Option<String>,
+    /// Make points again that have failed
+    #[arg(long)]
+    pub retry_failed: bool,
     /// Set a key for all points; repeatable
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,

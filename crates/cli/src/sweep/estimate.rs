@@ -32,12 +32,16 @@ pub fn show(plan: &Plan, shard: Shard, found: &Found, threads: usize) -> Result<
     writeln!(out, "Varied: {}", plan.study.keys().collect::<Vec<_>>().join(", "))?;
     out.flush()?;
     let left = count - there;
+    if left == 0 {
+        return Ok(());
+    }
+    let threads = threads.min(super::processors());
     let Some(trial) = trial(plan)? else { return Ok(()) };
     let seconds = trial.seconds_per_point * left as f64 / threads.min(left.max(1) as usize) as f64;
     let (points, each) = (trial.points, trial.seconds_per_point);
     writeln!(
         out,
-        "About {} for {left} points with {}: {points}, spread over the study, took {each:.3} s each",
+        "About {} for {left} points with {}: {points} took {each:.3} s each",
         duration(seconds),
         super::in_threads(threads)
     )?;
@@ -60,7 +64,7 @@ fn trial(plan: &Plan) -> Result<Option<Trial>> {
     stop::in_order(shared.stop.clone())?;
     let began = Instant::now();
     let (mut points, mut failed) = (0u64, 0u64);
-    for index in plan.spread(MOST_TRIED) {
+    for index in plan.some(MOST_TRIED) {
         let point = plan.point(index);
         if points == 0 {
             end_after(TRIAL, shared.clone());

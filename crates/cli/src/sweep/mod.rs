@@ -15,7 +15,7 @@ use readpath_lab::experiment::Shared;
 use readpath_report::TableSpec;
 use readpath_results::metric::{self, Figure::*, Requests::*};
 use readpath_results::{Document, Row};
-use readpath_sweep::{Folder, Found, Made, Plan, Shard, SweepError, csv_cell, document, merge, work};
+use readpath_sweep::{Folder, Found, Made, Plan, Shard, SweepError, csv_cell, document, merge, unfinished, work};
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -63,7 +63,10 @@ fn sweep(args: &Sweep, file: &Path) -> Result<()> {
     }
     let shown = output::Folder::create(&path)?.apart_from([file])?;
     let folder = Folder::new(&path);
-    let found = Found::of(&[Folder::new(&path)], Some(&plan.header())).map_err(classify)?;
+    let mut found = Found::of(&[Folder::new(&path)], Some(&plan.header())).map_err(classify)?;
+    if args.retry_failed {
+        found.retry_failed();
+    }
     let (there, count) = (shard.done(&found), shard.count(plan.count()));
     found.damaged.iter().for_each(|what| warn(&format!("{what}; what it held is made again")));
     let (shared, made) = (Arc::new(Shared::default()), Arc::new(Made::default()));
@@ -76,7 +79,7 @@ fn sweep(args: &Sweep, file: &Path) -> Result<()> {
         let todo = (shard, &found);
         work(&plan, (&folder, &name), todo, threads, &read_text, &shared, &made).map_err(classify)?;
     }
-    let (new, failed_now) = (made.points.load(Ordering::Relaxed), made.failed.load(Ordering::Relaxed));
+    let new = made.points.load(Ordering::Relaxed);
     let ios = shared.ios.load(Ordering::Relaxed);
     if there + new < count {
         let message =
@@ -99,8 +102,9 @@ fn sweep(args: &Sweep, file: &Path) -> Result<()> {
     if found.count() < plan.count() {
         let part = format!("{} of {} points", found.count(), plan.count());
         writeln!(out, "This folder holds {part}; 'readpath sweep merge' makes a table of all shards")?;
-        return failures(&plan, &made, failed_now, None);
+        return failures(&plan, &made, found.failed(), None);
     }
+    remove_if_stopped(&path)?;
     let merged = merge(&mut found, &path).map_err(classify)?;
     let mut doc = document(&plan, &mut found).map_err(classify)?;
     doc.process = process;
@@ -114,7 +118,7 @@ fn sweep(args: &Sweep, file: &Path) -> Result<()> {
     }
     writeln!(out, "Results: {} and {}", merged.points.display(), path.join("report.html").display())?;
     drop(out);
-    failures(&plan, &made, found.failed, merged.failed.as_deref())
+    failures(&plan, &made, found.failed(), merged.failed.as_deref())
 }
 
 /// Tables of a study: what its points show, and how much each factor matters.
@@ -169,10 +173,12 @@ fn merge_folders(args: &Merge) -> Result<()> {
     };
     found.damaged.iter().for_each(|what| warn(&format!("{what}; what it held is not in the table")));
     let made = NewFolder::create(&args.out)?;
+    remove_if_stopped(&args.out)?;
+    stop::at_once(stop::Written::Nothing)?;
     let merged = merge(&mut found, &args.out).map_err(classify)?;
     drop(made);
     let mut out = io::stdout().lock();
-    writeln!(out, "{}: {} of {} points, {} failed", header.study, found.count(), header.points, found.failed)?;
+    writeln!(out, "{}: {} of {} points, {} failed", header.study, found.count(), header.points, found.failed())?;
     writeln!(out, "Results: {}", merged.points.display())?;
     if let Some(failed) = merged.failed {
         writeln!(out, "Failed:  {}", failed.display())?;
@@ -190,16 +196,28 @@ fn merge_folders(args: &Merge) -> Result<()> {
     Ok(())
 }
 
+/// Nothing is left of tables in `folder` that a signal keeps from being written.
+fn remove_if_stopped(folder: &Path) -> Result<()> {
+    let parts = unfinished(folder);
+    Ok(stop::clean_up(move || {
+        for part in &parts {
+            std::fs::remove_file(part).ok();
+        }
+    })?)
+}
+
 /// The points of a shard as CSV.
 fn list(plan: &Plan, shard: Shard) -> Result<()> {
     let mut out = output::stdout();
-    let keys: Vec<&str> = plan.study.keys().collect();
+    // A key that is the seed has its column already.
+    let shown = |key: &&str| *key != "seed";
+    let keys: Vec<&str> = plan.study.keys().filter(shown).collect();
     writeln!(out, "point,seed,{}", keys.join(","))?;
     for n in 0..shard.count(plan.count()) {
         let point = plan.point(shard.point(n));
         write!(out, "{},{}", point.index, point.seed)?;
-        for setting in &point.settings {
-            write!(out, ",{}", csv_cell(setting.text()))?;
+        for (_, setting) in plan.study.keys().zip(&point.settings).filter(|(key, _)| shown(key)) {
+            write!(out, ",{}", csv_cell(&setting.plain()))?;
         }
         writeln!(out)?;
     }

@@ -178,7 +178,10 @@ fn what_cannot_be_made_is_refused_before_anything_runs() {
     wrong("size_kib", "size_kb");
     room.bad(
         &["sweep", "w.toml"],
-        &["no point of the study can be made; point 0 (hpb=off, map_cache.size_kb=64): ", "did you mean size_kib?"],
+        &[
+            "none of 6 points of the study that were tried can be made; point 0 (hpb=off, map_cache.size_kb=64): ",
+            "did you mean size_kib?",
+        ],
     );
     wrong("[64, 256, 1024]", "[]");
     room.bad(&["sweep", "w.toml"], &["w.toml:22:10: factor[1].values: is empty; at least one level is needed"]);

@@ -42,7 +42,7 @@ pub fn document(plan: &Plan, found: &mut Found) -> Result<Document, SweepError> 
         "study": study.file, "plan": plan.header().plan, "design": study.design.name(), "points": plan.count(),
         "factors": factors, "set": set,
     });
-    let (count, failed) = (plan.count(), found.failed);
+    let (count, failed) = (plan.count(), found.failed());
     if failed > 0 {
         doc.note(Note::remark(format!("{failed} of {count} points failed; failed.csv says which, and why")));
     }
@@ -127,7 +127,7 @@ impl Told<'_> {
         match &factors[factor].levels {
             Levels::Listed(levels) => {
                 let is = |level: &Vec<readpath_config::study::Setting>| {
-                    level.iter().zip(&settings[at..]).all(|(a, b)| a.text() == b)
+                    level.iter().zip(&settings[at..]).all(|(a, b)| a.plain() == *b)
                 };
                 levels.iter().position(is).unwrap_or(0)
             }

@@ -156,3 +156,50 @@ fn shards_are_checked() {
         assert!(message.contains("expected I/N with I from 1 to N"), "{message}");
     }
 }
+
+#[test]
+fn points_that_failed_can_be_made_again() {
+    let folder = TempDir::new().expect("a folder");
+    let job = folder.path().join("j.fio");
+    let factor = format!("[[factor]]\nkey = \"workload.job\"\nvalues = [\"{}\"]\n", job.display());
+    let factor = factor + "[[factor]]\nkey = \"job.iodepth\"\nvalues = [1, 2]\n";
+    let head = super::HEAD.split("text =").next().expect("a head");
+    fs::write(&job, "[j]\nfilename=/dev/sda\nrw=randread\nbs=4k\nio_size=40k\nsize=1g\n").expect("a job");
+    let plan = plan_of(&format!("{head}{factor}"));
+    // What it is made of is gone, and comes back.
+    fs::rename(&job, folder.path().join("away")).expect("a name");
+    assert_eq!(make(&plan, folder.path(), "1/1", 1), 2);
+    let of = || Found::of(&[Folder::new(folder.path())], Some(&plan.header())).expect("its own");
+    assert_eq!((of().count(), of().failed()), (2, 2));
+    fs::rename(folder.path().join("away"), &job).expect("a name");
+    assert_eq!(make(&plan, folder.path(), "1/1", 1), 0);
+    let mut found = of();
+    found.retry_failed();
+    let (shared, made) = (Shared::default(), Made::default());
+    let target = Folder::new(folder.path());
+    work(&plan, (&target, "again"), (Shard::WHOLE, &found), 1, &read, &shared, &made).expect("it can be written");
+    assert_eq!((of().count(), of().failed()), (2, 0));
+    assert_eq!(tables(&[folder.path()]).0.lines().count(), 3);
+}
+
+/// Files count by what they say, also those that other files name; where they are does not.
+#[test]
+fn a_plan_is_that_of_its_files() {
+    let at = |job: &str| {
+        let folder = TempDir::new().expect("a folder");
+        let text = format!("[j]\nfilename=/dev/sda\nrw=randread\nbs={job}\nio_size=40k\nsize=1g\n");
+        fs::write(folder.path().join("j.fio"), text).expect("a job");
+        let experiment = "schema = \"readpath-experiment/1\"\nname = \"e\"\ntitle = \"\"\ndescription = \"\"\n\
+                          citations = []\ndevice = \"ufs21-64g\"\nseed = 1\n[precondition]\nlayout = \"random\"\n\
+                          range = \"none\"\n[workload]\nkind = \"fio\"\njob = \"j.fio\"\n[[variant]]\nname = \"a\"\n\
+                          hpb = false\n";
+        fs::write(folder.path().join("e.toml"), experiment).expect("an experiment");
+        let study = "schema = \"readpath-study/1\"\nname = \"s\"\ntitle = \"\"\nseed = 1\n[[factor]]\n\
+                     key = \"experiment\"\nvalues = [\"./e.toml\"]\n[[factor]]\nkey = \"hpb\"\nvalues = [\"off\"]\n";
+        let file = folder.path().join("s.toml");
+        let parsed = readpath_config::study::parse(study, &file.to_string_lossy()).expect("a study");
+        Plan::new(parsed, study, &read).expect("a plan").header().plan
+    };
+    assert_eq!(at("4k"), at("4k"));
+    assert_ne!(at("4k"), at("8k"));
+}

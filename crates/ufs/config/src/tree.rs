@@ -3,6 +3,7 @@
 
 use super::error::ConfigFileError;
 use serde::ser::{Serialize, SerializeMap, Serializer};
+use std::cell::Cell;
 use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
 
@@ -158,19 +159,30 @@ struct Lines<'a> {
     file: Arc<str>,
     text: &'a str,
     starts: Vec<usize>,
+    /// The last place that was asked for, and characters before it on its line: the next is likely behind it, and a
+    /// line may be long.
+    last: Cell<(usize, usize)>,
 }
 
 impl<'a> Lines<'a> {
     fn new(file: &str, text: &'a str) -> Self {
         let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(i, _)| i + 1)).collect();
-        Lines { file: file.into(), text, starts }
+        Lines { file: file.into(), text, starts, last: Cell::new((0, 0)) }
     }
 
     fn at(&self, offset: usize) -> At {
         let offset = offset.min(self.text.len());
         let line = self.starts.partition_point(|s| *s <= offset);
-        let bytes = &self.text.as_bytes()[self.starts[line - 1]..offset];
-        At { file: self.file.clone(), line, column: String::from_utf8_lossy(bytes).chars().count() + 1 }
+        let start = self.starts[line - 1];
+        let (from, before) = match self.last.get() {
+            (last, before) if (start..=offset).contains(&last) => (last, before),
+            _ => (start, 0),
+        };
+        // A character begins where a byte continues none.
+        let begins = |byte: &&u8| **byte & 0xC0 != 0x80;
+        let characters = before + self.text.as_bytes()[from..offset].iter().filter(begins).count();
+        self.last.set((offset, characters));
+        At { file: self.file.clone(), line, column: characters + 1 }
     }
 
     fn syntax_error(&self, e: &toml::de::Error) -> ConfigFileError {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Factors of a study: keys, and the levels that they take together. It knows no key's meaning and no design.
 
+use super::point::OWN;
 use crate::error::Result;
 use crate::keys::{Digits, Key, Keys, any, digits, filled, list, whole, words};
 use crate::tree::{At, Node, Value, parse_value};
@@ -8,7 +9,9 @@ use serde::Serialize;
 use std::fmt;
 
 /// Levels of a factor at most.
-const MOST_LEVELS: u64 = 1 << 24;
+const MOST_LEVELS: u64 = 1 << 20;
+/// Whole numbers up to this are exact.
+const MOST_EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// The value of a key as it is typed: TOML, or a bare word.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -41,6 +44,14 @@ impl Setting {
     /// The value as it is typed.
     pub fn text(&self) -> &str {
         &self.0
+    }
+
+    /// The value, a text without its quotes.
+    pub fn plain(&self) -> String {
+        match parse_value(&self.0, &At::outside("")) {
+            Ok(Value::String(text)) => text,
+            _ => self.0.clone(),
+        }
     }
 
     /// The value, if it is a number.
@@ -111,13 +122,10 @@ impl Factor {
         }
     }
 
-    /// Keys with the values that are listed for them.
-    pub(super) fn listed(&self) -> impl Iterator<Item = (&str, &Setting)> {
-        let levels = match &self.levels {
-            Levels::Listed(levels) => levels.as_slice(),
-            Levels::Range { .. } => &[],
-        };
-        levels.iter().flat_map(|level| self.keys.iter().map(String::as_str).zip(level))
+    /// Whether one of its keys may name files that a run is made of.
+    pub fn names_files(&self) -> bool {
+        let first = |key: &String| key.split(['.', '[']).next().unwrap_or_default().to_owned();
+        self.keys.iter().any(|key| OWN.contains(&first(key).as_str()))
     }
 
     /// A level of a crossed factor, below [`Factor::steps`].
@@ -209,8 +217,11 @@ fn list_of(k: &Keys<Factor>, keys: &[String], is_zip: bool, values: &[Node]) -> 
                 each.iter().map(|one| Setting::of(&one.value)).collect()
             }
             (other, true) => {
-                let message =
-                    format!("is {}; expected an array with {} values, one for each key", other.describe(), keys.len());
+                let found = match other {
+                    Value::Array(values) => format!("an array of {}", values.len()),
+                    other => other.describe(),
+                };
+                let message = format!("is {found}; expected an array of {} values, one for each key", keys.len());
                 k.refuse(true, &at, message)?;
                 Vec::new()
             }
@@ -243,6 +254,13 @@ fn range(
     let usual = if whole { Digits { value: 1.0, decimals: 0 } } else { Digits { value: 0.001, decimals: 3 } };
     let multiple = multiple_of.unwrap_or(usual);
     k.refuse(multiple.value <= 0.0, "multiple_of", format!("is {}; it must be above 0", multiple.value))?;
+    for (key, end) in [("from", from), ("to", to)] {
+        let multiples = end.value / multiple.value;
+        let message = format!("is {}, no multiple of {}; give multiple_of, or another end", end.value, multiple.value);
+        k.refuse((multiples - multiples.round()).abs() > 1e-6, key, message)?;
+        let message = format!("is {}; a range ends within 2^53, up to which numbers are exact", end.value);
+        k.refuse(end.value.abs() > MOST_EXACT, key, message)?;
+    }
     let levels = Levels::Range {
         from: from.value,
         to: to.value,

@@ -160,6 +160,11 @@ fn root(k: &mut Keys<Study>) -> Result<Study> {
         for key in &factor.keys {
             let message = format!("sets {key}, which is set already; say it in one place");
             k.refuse(seen.contains(&key.as_str()), &format!("factor[{i}]"), message)?;
+            let is_part =
+                |part: &str, whole: &str| part.strip_prefix(whole).is_some_and(|rest| rest.starts_with(['.', '[']));
+            let part = seen.iter().find(|other| is_part(key, other) || is_part(other, key));
+            let message = format!("sets {key}, which has a key in common with {}", part.unwrap_or(&""));
+            k.refuse(part.is_some(), &format!("factor[{i}]"), message)?;
             seen.push(key);
         }
         let (has_steps, is_range) = factor.range_steps();
@@ -168,6 +173,11 @@ fn root(k: &mut Keys<Study>) -> Result<Study> {
         k.refuse(cross && is_range && !has_steps, &at, "is missing: a crossed range has so many levels")?;
         let message = format!("has no meaning with design {:?}, which chooses the levels itself", design.name());
         k.refuse(!cross && has_steps, &at, message)?;
+        if let (Design::Morris { levels, .. }, false) = (design, is_range) {
+            let listed = factor.steps();
+            let message = format!("has {listed} values, but the design has {levels} levels; give as many");
+            k.refuse(listed != u64::from(levels), &format!("factor[{i}].values"), message)?;
+        }
     }
     let (file, tree) = (String::new(), Node::from(Value::table([])));
     Ok(Study { name, title, description, seed, design, factors, set, file, tree })

@@ -15,11 +15,7 @@ use crate::tree::{At, Node, Table, Value, parse_document, parse_value};
 use std::path::Path;
 
 /// Keys of the study file that a point starts from, and that factors may set, whole or below.
-const OWN: [&str; 7] = ["experiment", "device", "case", "precondition", "workload", "event", "trace"];
-/// Keys that name files.
-const FILES: [&str; 4] = ["experiment", "device", "workload.job", "trace.file"];
-/// Those of them that cannot be names of what comes with the program.
-const ALWAYS_PATHS: [&str; 2] = ["workload.job", "trace.file"];
+pub(super) const OWN: [&str; 7] = ["experiment", "device", "case", "precondition", "workload", "event", "trace"];
 /// Before the options of a fio job.
 const JOB: &str = "job.";
 /// What points are called where a run has to have a variant.
@@ -130,36 +126,6 @@ impl Study {
         let variant = Variant::of_keys(VARIANT, &typed)?;
         let source = self.source(&tree, read_base, options, &assigned)?;
         Ok(PointFile { device, variant, seed, source })
-    }
-
-    /// Files that points are made of, as far as the study names them: each once, as seen from where the program runs.
-    /// What those files name in turn is not among them.
-    pub fn files(&self) -> Vec<String> {
-        let mut named: Vec<(&str, String, At)> = Vec::new();
-        for key in FILES {
-            if let Some(Node { value: Value::String(text), at }) = self.tree.find(key) {
-                named.push((key, text.clone(), at.clone()));
-            }
-        }
-        let set = self.set.iter().map(|one| (one.key.as_str(), &one.value, one.at.clone()));
-        let varied = self.factors.iter().enumerate().flat_map(|(i, factor)| {
-            let at = self.tree.locate(&format!("factor[{i}]"));
-            factor.listed().map(move |(key, value)| (key, value, at.clone()))
-        });
-        for (key, value, at) in set.chain(varied) {
-            if let Some(key) = FILES.into_iter().find(|file| *file == key) {
-                let plain = Assigned { key: key.to_owned(), value: value.clone(), at: at.clone() }.plain();
-                named.push((key, plain.unwrap_or_default(), at));
-            }
-        }
-        let mut files = Vec::new();
-        for (key, text, at) in named {
-            let path = if ALWAYS_PATHS.contains(&key) { beside_file(&at, &text) } else { resolved(&at, &text) };
-            if path.contains('/') && !files.contains(&path) {
-                files.push(path);
-            }
-        }
-        files
     }
 
     /// The tables that the point starts from: those of the experiment, those of this file, and what is set in them.

@@ -40,8 +40,8 @@ fn levels_of_factors() {
         ("key = \"a\"\nfrom = 0\nto = 10\nsteps = 5", vec!["0", "3", "5", "8", "10"]),
         ("key = \"a\"\nfrom = 1\nto = 1000\nsteps = 4\nscale = \"log\"", vec!["1", "10", "100", "1000"]),
         (
-            "key = \"a\"\nfrom = 64\nto = 4096\nsteps = 3\nscale = \"log\"\nmultiple_of = 100",
-            vec!["100", "500", "4096"],
+            "key = \"a\"\nfrom = 64\nto = 4096\nsteps = 3\nscale = \"log\"\nmultiple_of = 64",
+            vec!["64", "512", "4096"],
         ),
         ("key = \"a\"\nfrom = 0.0\nto = 1\nsteps = 4", vec!["0", "0.333", "0.667", "1"]),
         ("key = \"a\"\nfrom = -1\nto = 1\nsteps = 3\nmultiple_of = 0.5", vec!["-1", "0", "1"]),
@@ -78,7 +78,7 @@ fn mistakes_name_line_and_key() {
         ("[[factor]]\nkey = \"a\"\nvalues = [1]\nfrom = 1", "factor[0].from: belongs to a range, but there are values"),
         (
             "[[factor]]\nkeys = [\"a\", \"b\"]\nvalues = [[1]]",
-            "factor[0].values[0]: is an array; expected an array with 2 values",
+            "factor[0].values[0]: is an array of 1; expected an array of 2 values",
         ),
         ("[[factor]]\nkeys = [\"a\", \"a\"]\nvalues = [[1, 2]]", "factor[0].keys: has \"a\" twice"),
         ("[[factor]]\nkey = \"hpb\"\nvalues = [\"off\"]", "factor[0]: sets hpb, which is set already"),
@@ -99,6 +99,22 @@ fn mistakes_name_line_and_key() {
             "factor[0].steps: has no meaning with design \"latin-hypercube\"",
         ),
         ("[[factor]]\nkey = \"a\"\nfrom = 1e3\nto = 9", "factor[0].from: is 1e3; expected a number in plain digits"),
+        (
+            "[[factor]]\nkey = \"a\"\nfrom = 64\nto = 90\nsteps = 2\nmultiple_of = 64",
+            "factor[0].to: is 90, no multiple of 64",
+        ),
+        (
+            "[[factor]]\nkey = \"a\"\nfrom = 0.0005\nto = 1\nsteps = 2",
+            "factor[0].from: is 0.0005, no multiple of 0.001",
+        ),
+        (
+            "[[factor]]\nkey = \"a.b\"\nvalues = [1]\n[[factor]]\nkey = \"a\"\nvalues = [1]",
+            "factor[1]: sets a, which has a key in common with a.b",
+        ),
+        (
+            "[[factor]]\nkey = \"a\"\nvalues = [1, 2, 3]\n[design]\nkind = \"morris\"\ntrajectories = 2",
+            "factor[0].values: has 3 values, but the design has 4 levels",
+        ),
         ("[[factors]]\nkey = \"a\"", "factors: is not a key; did you mean factor?"),
     ] {
         let message = parsed(more).expect_err(more);
@@ -172,11 +188,4 @@ fn keys_are_fixed_for_all_points() {
     assert!(message.starts_with("--set: map_cache.size_kib: is varied by a factor"), "{message}");
     let message = Assigned::from_argument("x", "--set").expect_err("no value").to_string();
     assert!(message.contains("has no '='"), "{message}");
-}
-
-#[test]
-fn files_that_points_are_made_of() {
-    let more = "[[factor]]\nkey = \"device\"\nvalues = [\"ufs21-64g\", \"own.toml\", \"../x/own.toml\"]\n";
-    let study = study::parse(&format!("{STUDY}{more}"), "folder/s.toml").expect("a study");
-    assert_eq!(study.files(), ["folder/own.toml", "folder/../x/own.toml"]);
 }
