@@ -32,6 +32,7 @@ mod reproduce;
 mod rpmb;
 mod runs;
 mod serve;
+mod shell;
 mod simulate;
 mod stats;
 mod stop;
@@ -51,11 +52,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // Elsewhere --output is the file that is printed to.
-    let command = Cli::command()
-        .mut_subcommand("replay", |c| c.mut_arg("out", |a| a.visible_alias("output")))
-        .mut_subcommand("bench", |c| c.after_help(bench::list()));
-    let typed = command.try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    let typed = command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = typed.unwrap_or_else(|e| suggest(e).exit());
     let result = match cli.command {
         Command::Reproduce(args) => reproduce::main(&args),
@@ -76,6 +73,8 @@ fn main() -> ExitCode {
         Command::Stats(args) => stats::main(&args),
         Command::Report(args) => report::main(&args),
         Command::Bench(args) => bench::main(&args),
+        Command::Completions(args) => shell::completions(&args),
+        Command::Man(args) => shell::man(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -86,6 +85,14 @@ fn main() -> ExitCode {
             ExitCode::from(failure::status(&error))
         }
     }
+}
+
+/// The command line, with what its definitions cannot say.
+fn command() -> clap::Command {
+    Cli::command()
+        // Elsewhere --output is the file that is printed to.
+        .mut_subcommand("replay", |c| c.mut_arg("out", |a| a.visible_alias("output")))
+        .mut_subcommand("bench", |c| c.after_help(bench::list()))
 }
 
 /// Adds to the error of an unknown command the one whose letters were mixed up; clap knows only of likeness.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Commands that simulate nothing of the user's: pages of results, and how fast the simulator is.
+//! Commands that simulate nothing of the user's: pages of results, how fast the simulator is, and what makes the
+//! program at home in a shell.
 
 use clap::Args;
+use clap_complete::Shell;
 use std::path::PathBuf;
 
 /// Arguments of `report`.
@@ -31,4 +33,19 @@ pub struct Bench {
     /// Print a result document
     #[arg(long)]
     pub json: bool,
+}
+
+/// Arguments of `completions`.
+#[derive(Args, Debug)]
+pub struct Completions {
+    /// The shell
+    pub shell: Shell,
+}
+
+/// Arguments of `man`.
+#[derive(Args, Debug)]
+pub struct Man {
+    /// Folder for the pages, one for each command; made if need be
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
 }

@@ -4,6 +4,7 @@
 mod attach;
 mod bad_input;
 mod bench_flat;
+mod comfort;
 mod commands;
 mod common;
 mod compare;
