@@ -19,7 +19,7 @@ pub use compare::Compare;
 pub use device::{DeviceCommand, Fit, ProbeCommand, ProbeFit, ProbePlan};
 pub use image::{ImageInput, ImageSizes, OwnImages, UbiAttach, UbiCat, UbiCheck, UbiFind, UbiLook, UbiStream, UbiWork};
 pub use live::{LiveOptions, Stats};
-pub use other::{Bench, Completions, Man, Report};
+pub use other::{Bench, Completions, Doctor, Man, Report};
 pub use serve::{Attach, Ctl, ImageCommand, ImageCreate, ImageFill, RpmbCommand, Serve};
 pub use simulate::{Fio, FioFormat, Iozone, Loses, Power, Reproduce, RunFile};
 pub use sweep::{Merge, Sweep, SweepCommand};
@@ -80,6 +80,8 @@ pub enum Command {
     Report(Report),
     /// Measure the speed of the simulator itself
     Bench(Bench),
+    /// Say which optional parts are here, what each is for and how to get it
+    Doctor(Doctor),
     /// Print what lets a shell complete commands, options and file names
     Completions(Completions),
     /// Write a manual page for each command

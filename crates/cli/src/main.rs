@@ -10,6 +10,7 @@ mod bench;
 mod cases;
 mod compare;
 mod device;
+mod doctor;
 mod events;
 mod experiment;
 mod failure;
@@ -73,6 +74,7 @@ fn main() -> ExitCode {
         Command::Stats(args) => stats::main(&args),
         Command::Report(args) => report::main(&args),
         Command::Bench(args) => bench::main(&args),
+        Command::Doctor(args) => doctor::main(&args),
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&args),
     };

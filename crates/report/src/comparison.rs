@@ -123,8 +123,8 @@ fn line<'a>(row: &'a Row, label: &str) -> Line<'a> {
 /// The comparison as text: for each case and metric a line for each variant, with its mean, the difference from the
 /// base variant in the unit and in percent, each with half of its 95 % interval, and what that says.
 ///
-/// If the spec has a width, long names are wrapped. Every line ends with a line feed and none with spaces. A document
-/// without rows over seeds gives a line that says so.
+/// If the spec has a width, long names are wrapped, and so is what still does not fit. Every line ends with a line feed
+/// and none with spaces. A document without rows over seeds gives a line that says so.
 pub fn table(document: &Document, spec: &TableSpec) -> String {
     let lines = lines(document, spec);
     if lines.is_empty() {
@@ -151,5 +151,6 @@ pub fn table(document: &Document, spec: &TableSpec) -> String {
     // A column in which nobody says anything is not shown.
     let shown: Vec<&Column<'_, '_>> = columns.iter().filter(|c| lines.iter().any(|l| !(c.2)(l).is_empty())).collect();
     let head: Vec<(&str, bool)> = shown.iter().map(|c| (c.0, c.1)).collect();
-    grid(ruled(), &head, lines.iter().map(|line| shown.iter().map(|c| (c.2)(line)).collect()))
+    let cells = lines.iter().map(|line| shown.iter().map(|c| (c.2)(line)).collect());
+    grid(ruled(), &head, cells, spec.max_width())
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tables for a terminal or a pipe: no colours, no escape sequences, no question to the terminal.
 
-use comfy_table::{Cell, CellAlignment, LineStyle, Row, Table, TableStyle};
+use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Row, Table, TableStyle};
 use readpath_results::Document;
 
 use crate::pivot::{Column, LEGEND, Line, Pivot, TableSpec, mark};
@@ -57,12 +57,34 @@ pub fn table(document: &Document, spec: &TableSpec) -> String {
 /// them. No line ends with spaces.
 pub fn columns(head: &[&str], rows: &[Vec<String>]) -> String {
     let head: Vec<(&str, bool)> = head.iter().enumerate().map(|(at, heading)| (*heading, at == 0)).collect();
-    grid(TableStyle::new(), &head, rows.iter().cloned())
+    grid(TableStyle::new(), &head, rows.iter().cloned(), None)
 }
 
-/// Columns with a heading each, aligned to the left or to the right.
-pub(crate) fn grid(style: TableStyle, head: &[(&str, bool)], rows: impl Iterator<Item = Vec<String>>) -> String {
+/// Texts in columns below their headings, all to the left; lines are broken where there is a limit to their width.
+pub fn columns_within(head: &[&str], rows: &[Vec<String>], width: Option<u16>) -> String {
+    let head: Vec<(&str, bool)> = head.iter().map(|heading| (*heading, true)).collect();
+    grid(
+        ruled(),
+        &head,
+        rows.iter().map(|row| row.iter().map(|cell| text::plain(cell)).collect()),
+        width.map(usize::from),
+    )
+}
+
+/// Columns with a heading each, aligned to the left or to the right; at most `width` characters wide if there is a
+/// limit.
+pub(crate) fn grid(
+    style: TableStyle,
+    head: &[(&str, bool)],
+    rows: impl Iterator<Item = Vec<String>>,
+    width: Option<usize>,
+) -> String {
     let mut table = Table::new();
+    if let Some(width) = width {
+        // The gap behind the last column goes.
+        let width = u16::try_from(width + GAP).unwrap_or(u16::MAX);
+        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
+    }
     table.load_style(style).set_header(head.iter().map(|(heading, _)| Cell::new(heading)));
     table.add_rows(rows);
     for (column, (_, is_left)) in table.column_iter_mut().zip(head) {

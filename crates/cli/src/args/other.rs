@@ -49,3 +49,11 @@ pub struct Man {
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
 }
+
+/// Arguments of `doctor`.
+#[derive(Args, Debug)]
+pub struct Doctor {
+    /// Print JSON instead of tables
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What makes the program at home on a command line: completions, manual pages.
+//! What makes the program at home on a command line: completions, manual pages, and what it says of the machine.
 
-use crate::common::Room;
+use crate::common::{Room, json, text};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 const SHELLS: [&str; 5] = ["bash", "zsh", "fish", "elvish", "powershell"];
 
@@ -91,4 +93,60 @@ fn every_command_has_a_manual_page() {
     }
     room.write("taken", "");
     room.bad(&["man", "--out", "taken"], &["taken"]);
+}
+
+/// A script in the folder `bin` of a room.
+fn program(room: &Room, name: &str, script: &str) {
+    let path = room.path("bin").join(name);
+    fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("a file");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a program");
+}
+
+#[test]
+fn doctor_tells_what_is_there_and_where_to_get_the_rest() {
+    let room = Room::new();
+    fs::create_dir(room.path("bin")).expect("a folder");
+    program(&room, "qemu-system-x86_64", "echo 'QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7)'");
+    program(&room, "fio", "[ \"$1\" = --version ] && echo fio-3.33");
+    // It asks, and has a child that keeps its output open.
+    program(&room, "nbdinfo", "/bin/sleep 300 & read answer; /bin/sleep 300");
+    program(&room, "chromium-browser", "echo no version >&2; exit 1");
+    let run = |args: &[&str]| room.command(args).env("PATH", room.path("bin")).output().expect("the program runs");
+    let begun = Instant::now();
+    let output = run(&["doctor", "--json"]);
+    assert!(begun.elapsed() < Duration::from_secs(60), "nobody is waited for");
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), ""));
+    let doctor = json(text(&output.stdout));
+    assert_eq!(doctor["model"]["works"], true);
+    assert!(doctor["model"]["simulated_ios"].as_u64() > Some(0));
+    assert!(doctor["machine"]["processors"].as_u64() > Some(0));
+    assert!(doctor["machine"]["free_disk_bytes"].is_u64());
+    let part = |name: &str| {
+        let parts = doctor["parts"].as_array().expect("parts");
+        parts.iter().find(|part| part["name"] == name).unwrap_or_else(|| panic!("no {name} in {parts:#?}"))
+    };
+    for (name, state, version) in [
+        ("qemu-system-x86_64", "too old", Some("7.2.22")),
+        ("fio", "there", Some("3.33")),
+        ("nbdinfo", "there", None),
+        ("chromium-browser", "there", None),
+        ("nbdcopy", "missing", None),
+        ("qemu-img", "missing", None),
+    ] {
+        let part = part(name);
+        assert_eq!((part["state"].as_str(), part["version"].as_str()), (Some(state), version), "{name}");
+        let path = (state != "missing").then(|| room.path("bin").join(name));
+        assert_eq!(part["path"].as_str(), path.as_ref().and_then(|p| p.to_str()), "{name}");
+        assert!(part["for"].as_str().is_some_and(|what| what.len() > 10), "{name}");
+    }
+    for name in ["/dev/fuse", "fusermount3", "mkfs.ubifs", "ubinize"] {
+        assert!(part(name)["debian_12"].as_str().is_some_and(|how| !how.is_empty()), "{name}");
+    }
+    let output = run(&["doctor"]);
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), ""));
+    let page = text(&output.stdout);
+    for line in ["qemu-system-x86_64  7.2.22, too old", "fio                 3.33", "processors"] {
+        assert!(page.lines().any(|l| l.starts_with(line)), "{line}: {page}");
+    }
+    assert!(page.contains("apt install libnbd-bin") && !page.contains("apt install fio"), "{page}");
 }
