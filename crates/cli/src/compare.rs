@@ -6,7 +6,7 @@ use crate::args::{Compare, Fill};
 use crate::failure::classify;
 use crate::inputs::{self, read_text};
 use crate::live::Live;
-use crate::output::{self, Folder};
+use crate::output::{self, Kept};
 use crate::presets::{overrides, preset};
 use crate::variants::Typed;
 use crate::{cases, runs, typed, usage};
@@ -72,7 +72,7 @@ struct Made {
     base: String,
     seeds: Seeds,
     trials: Vec<Trial>,
-    folder: Option<Folder>,
+    kept: Kept,
 }
 
 pub fn main(args: &Compare) -> Result<()> {
@@ -84,13 +84,11 @@ pub fn main(args: &Compare) -> Result<()> {
     let mut doc = document(&made.texts, &made.trials, &made.variants, &made.base, made.seeds)?;
     doc.process = output::process();
     doc.validate()?;
-    if let Some(folder) = made.folder {
-        folder.write(&doc)?;
-    }
+    made.kept.write(&doc)?;
     let spec = output::limited(TableSpec::of(&METRICS), output::terminal_width());
     let spec = spec.headed(&metric::HOST_MEMORY, "map, host");
     let table = || comparison::table(&doc, &spec) + "\n";
-    output::emit(&output::printed(&doc, args.basics.json, args.basics.out.as_deref(), table)?, None)?;
+    output::show(&doc, &args.basics, args.basics.out.as_deref(), None, table)?;
     runs::complete(made.trials.iter().filter_map(|t| t.incomplete.clone()), made.trials.len())
 }
 
@@ -126,9 +124,9 @@ fn base(args: &Compare, variants: &[String]) -> Result<String> {
     Ok(list.swap_remove(0))
 }
 
-fn folder(args: &Compare) -> Result<Option<Folder>> {
+fn kept(args: &Compare) -> Result<Kept> {
     let inputs = [&args.workload].into_iter().chain(&args.precondition);
-    args.basics.out.as_deref().map(|out| Folder::create(out)?.apart_from(inputs)).transpose()
+    Kept::create(&args.basics, args.basics.out.as_deref(), inputs)
 }
 
 fn of_plans(args: &Compare, experiment: Option<Experiment>) -> Result<Made> {
@@ -165,7 +163,7 @@ fn of_plans(args: &Compare, experiment: Option<Experiment>) -> Result<Made> {
         }
         planned.extend(plans.into_iter().map(|p| (experiment.clone(), p)));
     }
-    let folder = folder(args)?;
+    let kept = kept(args)?;
     let expected = planned.iter().map(|(_, p)| expected_ios(&p.workload)).sum::<Option<u64>>();
     let count = planned.len();
     let trials =
@@ -181,7 +179,7 @@ fn of_plans(args: &Compare, experiment: Option<Experiment>) -> Result<Made> {
         description: experiment.description.clone(),
         drawn: Some(drawn),
     };
-    Ok(Made { texts, variants, base, seeds, trials: trials.map_err(mark)?, folder })
+    Ok(Made { texts, variants, base, seeds, trials: trials.map_err(mark)?, kept })
 }
 
 /// An experiment as its file has it, but for the variants if others were typed.
@@ -227,7 +225,7 @@ fn of_trace(args: &Compare) -> Result<Made> {
     cases::prepare(&args.how, 1)?;
     inputs::only_one_stdin([&args.workload].into_iter().chain(&args.precondition))?;
     let shared = runs::stoppable(&Live::default())?;
-    let folder = folder(args)?;
+    let kept = kept(args)?;
     let files = std::slice::from_ref(&args.workload);
     let units = |v: &ReplayVariant| v.preset.device.lus.iter().map(|unit| unit.blocks).collect::<Vec<_>>();
     if !args.how.units.is_empty() && variants.iter().any(|v| units(v) != units(&variants[0])) {
@@ -247,7 +245,7 @@ fn of_trace(args: &Compare) -> Result<Made> {
     })?;
     let texts =
         CompareTexts { title: title(&of_replay.title, names.len()), description: of_replay.description.clone(), drawn };
-    Ok(Made { texts, variants: names, base, seeds, trials: trials.map_err(mark)?, folder })
+    Ok(Made { texts, variants: names, base, seeds, trials: trials.map_err(mark)?, kept })
 }
 
 /// The same trace has to fit onto all of them.

@@ -2,14 +2,14 @@
 //! From an experiment to its document: planned, run, shown and written. Every command whose workload is an experiment's
 //! goes through here; what made the experiment, a file or options, it does not know.
 
-use crate::args::Common;
+use crate::args::{Basics, Common};
 use crate::failure::classify;
 use crate::files::{check_not_input, check_writable};
 use crate::inputs::read_text;
 use crate::live::Live;
-use crate::output::{self, Folder};
-use crate::{attacks, presets, runs};
-use anyhow::Result;
+use crate::output::{self, Kept};
+use crate::{attacks, presets, runs, usage};
+use anyhow::{Result, anyhow};
 use readpath_config::experiment::Experiment;
 use readpath_lab::experiment::{CaseRun, ExperimentError, Plan, expected_ios, plan, run_all, watch};
 use readpath_lab::{beforehand, document};
@@ -29,19 +29,22 @@ pub struct Files<'a> {
 
 impl Files<'_> {
     /// Sees to it that everything can be written.
-    pub fn prepare(&self) -> Result<Option<Folder>> {
+    pub fn prepare(&self, basics: &Basics) -> Result<Kept> {
         if let Some(to) = self.to {
+            if basics.csv.as_deref() == Some(to) {
+                return Err(usage(anyhow!("--csv and --output both write to {}; choose another file", to.display())));
+            }
             self.inputs.iter().try_for_each(|input| check_not_input(to, input))?;
             check_writable(to)?;
         }
-        self.folder.as_deref().map(|folder| Folder::create(folder)?.apart_from(self.inputs)).transpose()
+        Kept::create(basics, self.folder.as_deref(), self.inputs.iter().copied())
     }
 }
 
 /// Runs an experiment, prints its table or document and writes its folder.
 pub fn run_and_show(experiment: &Experiment, common: &Common, files: Files) -> Result<Document> {
     let plans = plans(experiment, common)?;
-    let (prepared, to) = (files.prepare()?, files.to);
+    let (kept, to) = (files.prepare(&common.basics)?, files.to);
     let live = show(&plans, common)?;
     let runs = run(plans, common, &live)?;
     let mut doc = finish(experiment, &runs, &live)?;
@@ -56,7 +59,7 @@ pub fn run_and_show(experiment: &Experiment, common: &Common, files: Files) -> R
         doc.validate()?;
     }
     // What took long is shown also if it cannot be written.
-    let written = prepared.map_or(Ok(()), |folder| folder.write(&doc));
+    let written = kept.write(&doc);
     // A file may be read on any terminal.
     let width = if to.is_none() { output::terminal_width() } else { None };
     let shown = files.folder.as_deref().filter(|_| written.is_ok());
@@ -64,8 +67,7 @@ pub fn run_and_show(experiment: &Experiment, common: &Common, files: Files) -> R
         let attacks = attacks.map(|attacks| attacks::table(&attacks, width));
         output::table(&costs, output::columns(&costs), width) + &attacks.unwrap_or_default()
     };
-    let text = output::printed(&doc, common.basics.json, shown, tables)?;
-    output::emit(&text, to)?;
+    output::show(&doc, &common.basics, shown, to, tables)?;
     written?;
     live.finish()?;
     runs::complete(runs.iter().filter_map(CaseRun::incomplete), runs.len())?;

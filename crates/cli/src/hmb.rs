@@ -6,7 +6,7 @@ use crate::args::{Common, Reproduce};
 use crate::failure::classify;
 use crate::inputs::read_text;
 use crate::live::Live;
-use crate::output::{self, Folder};
+use crate::output::{self, Kept, NOTHING};
 use crate::{cases, experiment, policies, presets, runs, usage};
 use anyhow::{Result, anyhow};
 use readpath_config::DevicePreset;
@@ -138,7 +138,7 @@ impl Prepared {
         let planned = planned.chain(traces.iter().flat_map(|(case, variants)| names(case, variants)));
         let live = Live::start(&common.live, planned)?;
         let shared = runs::stoppable(&live)?;
-        let files = Folder::create(folder)?;
+        let kept = Kept::create(&common.basics, Some(folder), NOTHING)?;
         let options = ReplayOptions {
             mode: Mode::Timed,
             layout: Layout::Sequential,
@@ -174,9 +174,9 @@ impl Prepared {
         doc.notes.extend(notes.into_iter().chain(live.notes()).map(Note::remark));
         doc.process = output::process();
         doc.validate()?;
-        files.write(&doc)?;
+        kept.write(&doc)?;
         let table = || output::table(&doc, TableSpec::of(&COLUMNS), output::terminal_width());
-        output::emit(&output::printed(&doc, common.basics.json, Some(folder), table)?, None)?;
+        output::show(&doc, &common.basics, Some(folder), None, table)?;
         live.finish()?;
         runs::complete(made.iter().filter_map(CaseRun::incomplete), made.len())?;
         Ok(doc)

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the user sees: progress while it takes long, tables, documents, pages, and what the process used.
 
+use crate::args::Basics;
 use crate::files::{NewFolder, begin_whole, check_not_input, check_writable, write_whole};
-use anyhow::Result;
+use crate::usage;
+use anyhow::{Result, anyhow};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use readpath_lab::experiment::Shared;
 use readpath_report::{TableSpec, html, terminal};
@@ -125,6 +127,27 @@ pub fn printed(doc: &Document, json: bool, folder: Option<&Path>, tables: impl F
     Ok(text)
 }
 
+/// Shows a document: on standard output, or in the file `to`. With `--csv -` its rows go to standard output, and its
+/// notes, which have no place there, to standard error.
+pub fn show(
+    doc: &Document,
+    basics: &Basics,
+    folder: Option<&Path>,
+    to: Option<&Path>,
+    tables: impl FnOnce() -> String,
+) -> Result<()> {
+    if basics.prints_csv() {
+        emit(&doc.to_csv()?, None)?;
+        if to.is_none() {
+            for note in &doc.notes {
+                writeln!(io::stderr(), "Note: {note}").ok();
+            }
+            return Ok(());
+        }
+    }
+    emit(&printed(doc, basics.json, folder, tables)?, to)
+}
+
 /// Writes to the file that was asked for, or else to standard output.
 pub fn emit(text: &str, to: Option<&Path>) -> Result<()> {
     match to {
@@ -173,6 +196,42 @@ impl Folder {
         let (json, page) = (json?, page?);
         json.finish()?;
         page.finish()
+    }
+}
+
+/// No inputs.
+pub const NOTHING: [&Path; 0] = [];
+
+/// What is written of a document besides what is shown: its folder, and the file of `--csv`.
+pub struct Kept {
+    folder: Option<Folder>,
+    rows: Option<PathBuf>,
+}
+
+impl Kept {
+    /// Sees to it that all of it can be written, and replaces none of `inputs`.
+    pub fn create<'a, P: AsRef<Path> + ?Sized + 'a>(
+        basics: &Basics,
+        folder: Option<&Path>,
+        inputs: impl IntoIterator<Item = &'a P> + Clone,
+    ) -> Result<Self> {
+        let is_dash = basics.prints_csv();
+        if is_dash && basics.json {
+            return Err(usage(anyhow!("--csv - and --json both print to standard output; choose one")));
+        }
+        let folder = folder.map(|folder| Folder::create(folder)?.apart_from(inputs.clone())).transpose()?;
+        let rows = basics.csv.clone().filter(|_| !is_dash);
+        if let Some(rows) = &rows {
+            inputs.into_iter().try_for_each(|input| check_not_input(rows, input.as_ref()))?;
+            check_writable(rows)?;
+        }
+        Ok(Kept { folder, rows })
+    }
+
+    pub fn write(self, doc: &Document) -> Result<()> {
+        let folder = self.folder.map_or(Ok(()), |folder| folder.write(doc));
+        let rows = self.rows.map_or(Ok(()), |path| write_whole(&path, doc.to_csv()?.as_bytes()));
+        folder.and(rows)
     }
 }
 

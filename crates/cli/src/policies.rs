@@ -6,7 +6,7 @@ use crate::args::{Common, Offers, Reproduce, TraceHow, TraceInput};
 use crate::failure::classify;
 use crate::inputs::read_text;
 use crate::live::Live;
-use crate::output::{self, Folder};
+use crate::output::{self, Kept, NOTHING};
 use crate::presets::{overrides, preset};
 use crate::{cases, runs, usage};
 use anyhow::{Context, Result, anyhow};
@@ -115,7 +115,7 @@ impl Prepared {
         let live = Live::start(&common.live, planned)?;
         let shared = runs::stoppable(&live)?;
         // Nothing has been made by then, so that whoever ends the program while traces are read leaves nothing.
-        let files = Folder::create(folder)?;
+        let kept = Kept::create(&common.basics, Some(folder), NOTHING)?;
         let ((made, failures), launches) =
             runs::side_by_side(common.basics.threads, count, Some(expected), &shared, |shared| {
                 let made = run_all(&cases, &variants, &options, shared)?;
@@ -132,9 +132,9 @@ impl Prepared {
         doc.notes.extend(notes.into_iter().chain(live.notes()).map(Note::remark));
         doc.process = output::process();
         doc.validate()?;
-        files.write(&doc)?;
+        kept.write(&doc)?;
         let table = || output::table(&doc, TableSpec::of(&COLUMNS), output::terminal_width());
-        output::emit(&output::printed(&doc, common.basics.json, Some(folder), table)?, None)?;
+        output::show(&doc, &common.basics, Some(folder), None, table)?;
         live.finish()?;
         Ok(doc)
     }

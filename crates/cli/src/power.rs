@@ -7,7 +7,7 @@ use crate::events::time_without_power;
 use crate::failure::classify;
 use crate::inputs::read_text;
 use crate::live::Live;
-use crate::output::{self, Folder};
+use crate::output::{self, Kept};
 use crate::presets::{self, overrides};
 use crate::{cases, memory, runs, typed, usage};
 use anyhow::{Result, anyhow};
@@ -129,7 +129,7 @@ pub fn main(args: &Power) -> Result<()> {
     }
     beforehand::plans(&planned.plans).map_err(classify)?;
     check_memory(&planned.plans, basics.threads)?;
-    let folder = basics.out.as_deref().map(|out| Folder::create(out)?.apart_from([&args.workload])).transpose()?;
+    let kept = Kept::create(basics, basics.out.as_deref(), [&args.workload])?;
     let names = planned.plans.iter().map(|plan| (plan.case.clone(), plan.variant.clone()));
     let live = Live::start(&args.common.live, names)?;
     let shared = runs::stoppable(&live)?;
@@ -142,12 +142,10 @@ pub fn main(args: &Power) -> Result<()> {
     doc.notes.extend(live.notes().into_iter().map(Note::remark));
     doc.process = output::process();
     doc.validate()?;
-    if let Some(folder) = folder {
-        folder.write(&doc)?;
-    }
+    kept.write(&doc)?;
     let spec = TableSpec::of(&COLUMNS).headed(&metric::MAP_REQ_CNT, "map loads");
     let table = || output::table(&doc, spec, output::terminal_width());
-    output::emit(&output::printed(&doc, basics.json, basics.out.as_deref(), table)?, None)?;
+    output::show(&doc, basics, basics.out.as_deref(), None, table)?;
     live.finish()?;
     match runs.iter().map(|run| run.wrong).sum::<u64>() {
         0 => Ok(()),

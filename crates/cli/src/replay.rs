@@ -5,7 +5,7 @@ use crate::args::{Hpb, Preload, Replay};
 use crate::events::{check_pressure, read_events, read_limits};
 use crate::failure::classify;
 use crate::live::Live;
-use crate::output::{self, Folder};
+use crate::output::{self, Kept};
 use crate::presets::preset;
 use crate::runs::{self, complete};
 use crate::variants::Typed;
@@ -69,7 +69,7 @@ pub fn main(args: &Replay) -> Result<()> {
     let live = Live::start(&common.live, planned)?;
     let shared = runs::stoppable(&live)?;
     let inputs = files.iter().chain(&args.precondition).chain(&args.pressure).chain(&args.events);
-    let folder = common.basics.out.as_deref().map(|out| Folder::create(out)?.apart_from(inputs)).transpose()?;
+    let kept = Kept::create(&common.basics, common.basics.out.as_deref(), inputs)?;
     let cases = cases::cases(&args.how, &args.precondition, &files, &names, &variants[0].preset.device.lus, &shared)?;
 
     let (runs, failures) = match &common.trace_io {
@@ -98,11 +98,11 @@ pub fn main(args: &Replay) -> Result<()> {
     doc.process = output::process();
     doc.validate()?;
     // What took long is shown also if it cannot be written.
-    let written = folder.map_or(Ok(()), |folder| folder.write(&doc));
+    let written = kept.write(&doc);
     let shown = args.common.basics.out.as_deref().filter(|_| written.is_ok());
     let spec = TableSpec::of(&COLUMNS).headed(&metric::HOST_MEMORY, "map, host");
     let table = || output::table(&doc, spec, output::terminal_width());
-    output::emit(&output::printed(&doc, common.basics.json, shown, table)?, None)?;
+    output::show(&doc, &common.basics, shown, None, table)?;
     written?;
     live.finish()?;
     complete(missing.into_iter(), runs.len() + failures.len())

@@ -55,6 +55,7 @@ fn reproduce_all(args: &Reproduce) -> Result<()> {
     let common = &args.common;
     let refused = [
         ("--json", common.basics.json),
+        ("--csv", common.basics.csv.is_some()),
         ("--case", common.case.is_some()),
         ("--variant", common.variant.is_some()),
         ("--trace-io", common.trace_io.is_some()),
@@ -88,7 +89,7 @@ fn reproduce_all(args: &Reproduce) -> Result<()> {
     writeln!(io::stdout())?;
     // All runs are over; replays of reads do not look whether they are to stop.
     stop::at_once(Written::Others)?;
-    documents.push(ubi.write_and_show(&folder.join(ubi::EXPERIMENT), false)?);
+    documents.push(ubi.write_and_show(&folder.join(ubi::EXPERIMENT), &common.basics)?);
     let all = html::pages("Readpath: all experiments", &documents)?;
     let held = stop::hold();
     write_whole(&page, all.as_bytes())?;

@@ -49,7 +49,8 @@ pub fn fio(args: &Fio) -> Result<()> {
     if format == FioFormat::Normal {
         return experiment::run_and_show(&experiment, &args.common, files).map(drop);
     }
-    if args.common.basics.json {
+    let common = &args.common.basics;
+    if common.json {
         return Err(usage(anyhow!("--json prints our own document; it does not go with --output-format json")));
     }
     let plans = experiment::plans(&experiment, &args.common)?;
@@ -59,14 +60,20 @@ pub fn fio(args: &Fio) -> Result<()> {
              prototype-device"
         )));
     }
-    let folder = files.prepare()?;
+    if common.prints_csv() && args.output.is_none() {
+        return Err(usage(anyhow!(
+            "--csv - and --output-format json both print to standard output; --output FILE helps"
+        )));
+    }
+    let kept = files.prepare(common)?;
     let live = experiment::show(&plans, &args.common)?;
     let runs = experiment::run(plans, &args.common, &live)?;
     let only = &runs[0];
     let text = fio_json(&only.plan.workload, &only.output.phase_stats(), format == FioFormat::JsonPlus);
     let doc = experiment::finish(&experiment, &runs, &live)?;
-    if let Some(folder) = folder {
-        folder.write(&doc)?;
+    kept.write(&doc)?;
+    if common.prints_csv() {
+        output::emit(&doc.to_csv()?, None)?;
     }
     output::emit(&text, args.output.as_deref())?;
     // fio's JSON has no place for them.

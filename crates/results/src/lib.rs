@@ -22,6 +22,7 @@
 
 mod case;
 mod chart;
+mod csv;
 mod document;
 mod error;
 mod input;
@@ -32,6 +33,7 @@ mod spread;
 
 pub use case::{Case, Part};
 pub use chart::{Chart, ChartKind, Point, Series, SeriesStyle, X};
+pub use csv::{CSV_COLUMNS, csv_cell};
 pub use document::{Document, Process, SCHEMA};
 pub use error::Error;
 pub use input::{Input, InputDigest};

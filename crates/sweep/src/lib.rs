@@ -30,7 +30,7 @@ pub use analysis::document;
 pub use error::SweepError;
 pub use folder::{Folder, Found};
 pub use maker::Maker;
-pub use merge::{Merged, csv_cell, merge, unfinished};
+pub use merge::{Merged, merge, unfinished};
 pub use plan::{Plan, Point};
 pub use record::{Outcome, Record};
 pub use segment::{Header, SCHEMA, Segment};

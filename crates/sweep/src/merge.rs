@@ -5,6 +5,7 @@
 use crate::error::SweepError;
 use crate::folder::Found;
 use crate::record::{Outcome, Record, of_line};
+use readpath_results::csv_cell;
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Seek, Write};
@@ -174,9 +175,4 @@ impl Drop for Table {
     fn drop(&mut self) {
         fs::remove_file(&self.part).ok();
     }
-}
-
-/// A cell of a table, in quotes where RFC 4180 asks for them.
-pub fn csv_cell(cell: &str) -> String {
-    if cell.contains([',', '"', '\n', '\r']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.to_owned() }
 }

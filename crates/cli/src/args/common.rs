@@ -2,6 +2,7 @@
 //! Options that several commands share.
 
 use super::live::LiveOptions;
+use crate::inputs::is_stdin;
 use clap::{Args, ValueEnum};
 use readpath_config::experiment::Layout;
 use std::path::PathBuf;
@@ -15,12 +16,27 @@ pub struct Basics {
     /// Folder for result.json and report.html
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Write the rows of the result document as CSV; - for standard output, instead of a table
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
     /// Change a key of the device file for this run; repeatable
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
     /// Runs to simulate in parallel [default: one per processor]; results do not depend on it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub threads: Option<u32>,
+}
+
+impl Basics {
+    /// Whether standard output is for people: neither JSON nor CSV.
+    pub fn prints_tables(&self) -> bool {
+        !self.json && !self.prints_csv()
+    }
+
+    /// Whether the rows go to standard output as CSV.
+    pub fn prints_csv(&self) -> bool {
+        self.csv.as_deref().is_some_and(is_stdin)
+    }
 }
 
 /// The same, and options of commands that can show single runs.

@@ -5,9 +5,9 @@
 use super::boot::BootList;
 use super::own;
 use super::streams::{self, Input, load};
-use crate::args::{OwnImages, Reproduce};
+use crate::args::{Basics, OwnImages, Reproduce};
 use crate::cases::names;
-use crate::output::{self, Folder};
+use crate::output::{self, Kept};
 use crate::stop::{self, Written};
 use crate::usage;
 use anyhow::{Result, anyhow};
@@ -17,7 +17,6 @@ use readpath_results::metric;
 use readpath_results::{Document, Metric, Note};
 use readpath_ubi::preset::CostPreset;
 use readpath_ubi::stream::Geometry;
-use std::fmt::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -54,7 +53,7 @@ pub fn reproduce(args: &Reproduce) -> Result<()> {
     let out = basics.out.clone().unwrap_or_else(|| Path::new("out").join(EXPERIMENT));
     // A folder for all experiments has a folder for this one.
     let within = args.traces.as_ref().map(|folder| folder.join(EXPERIMENT)).filter(|folder| folder.is_dir());
-    prepare(within.as_deref().or(args.traces.as_deref()), &args.own)?.write_and_show(&out, basics.json).map(drop)
+    prepare(within.as_deref().or(args.traces.as_deref()), &args.own)?.write_and_show(&out, basics).map(drop)
 }
 
 /// All that is to be replayed.
@@ -85,14 +84,14 @@ pub fn prepare(traces: Option<&Path>, own: &OwnImages) -> Result<Prepared> {
 
 impl Prepared {
     /// The document, written to the folder `out` and shown.
-    pub fn write_and_show(self, out: &Path, json: bool) -> Result<Document> {
+    pub fn write_and_show(self, out: &Path, basics: &Basics) -> Result<Document> {
         let Prepared { streams, images, boot_list, cost, with_traces, notes } = self;
         let inputs = || images.iter().chain(boot_list.as_ref().map(|(path, _)| path));
-        let folder = || Folder::create(out)?.apart_from(inputs());
+        let kept = || Kept::create(basics, Some(out), inputs());
         // Whether it can be written is found out now; it is made again in the end, so that nothing lies about until
         // then.
         let held = stop::hold();
-        drop(folder()?);
+        drop(kept()?);
         drop(held);
         let Reproduction { document: mut doc, caches, sizes } = readpath_lab::ubi::reproduce(&streams, cost.as_ref())?;
         doc.notes.extend(notes.into_iter().map(Note::remark));
@@ -100,7 +99,7 @@ impl Prepared {
         doc.process = output::process();
         doc.validate()?;
         let held = stop::hold();
-        folder()?.write(&doc)?;
+        kept()?.write(&doc)?;
         held.done();
         let part = |rows: Range<usize>, columns: &[Metric]| {
             let mut part = Document::new(EXPERIMENT, &doc.title);
@@ -116,24 +115,20 @@ impl Prepared {
             ),
             false => part(0..caches, &COLUMNS),
         };
-        let mut text = output::printed(&doc, json, Some(out), tables)?;
-        for (given, option, what) in [
+        output::show(&doc, basics, Some(out), None, tables)?;
+        let given = [
             (with_traces, "--traces DIR", "recorded streams of attach, boot, find and rm"),
             (
                 !images.is_empty(),
                 "--image FILE",
                 "what our reader of UBIFS makes of an image: attach and mount, find, find -ls, reading all files, \
-             boot-like reading, rm",
+                 boot-like reading, rm",
             ),
-        ] {
-            if !given && !json {
-                writeln!(
-                    text,
-                    "Left out: {what}. 'readpath reproduce {EXPERIMENT} {option}' adds them, with more caches."
-                )?;
-            }
+        ];
+        for (_, option, what) in given.into_iter().filter(|(given, ..)| !given && basics.prints_tables()) {
+            let how = format!("'readpath reproduce {EXPERIMENT} {option}' adds them, with more caches.");
+            output::emit(&format!("Left out: {what}. {how}\n"), None)?;
         }
-        output::emit(&text, None)?;
         Ok(doc)
     }
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What makes the program at home on a command line: completions, manual pages, and what it says of the machine.
+//! What makes the program at home on a command line: completions, manual pages, what it says of the machine, and tables
+//! for other programs.
 
-use crate::common::{Room, json, text};
+use crate::common::{EXPERIMENT, HEADER, JOB, Room, json, rows, text};
+use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
@@ -149,4 +151,126 @@ fn doctor_tells_what_is_there_and_where_to_get_the_rest() {
         assert!(page.lines().any(|l| l.starts_with(line)), "{line}: {page}");
     }
     assert!(page.contains("apt install libnbd-bin") && !page.contains("apt install fio"), "{page}");
+}
+
+/// The cells of CSV by RFC 4180, line by line.
+fn cells(csv: &str) -> Vec<Vec<String>> {
+    let (mut lines, mut line, mut cell, mut is_quoted) = (Vec::new(), Vec::new(), String::new(), false);
+    let mut chars = csv.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '"' if is_quoted && chars.next_if_eq(&'"').is_some() => cell.push('"'),
+            '"' => is_quoted = !is_quoted,
+            ',' if !is_quoted => line.push(std::mem::take(&mut cell)),
+            '\n' if !is_quoted => {
+                line.push(std::mem::take(&mut cell));
+                lines.push(std::mem::take(&mut line));
+            }
+            c => cell.push(c),
+        }
+    }
+    assert!(!is_quoted && cell.is_empty() && line.is_empty(), "every line has an end");
+    lines
+}
+
+/// Fails unless CSV has just what the rows of a document have.
+#[track_caller]
+fn has_rows_of(csv: &str, document: &Value) {
+    const COLUMNS: [(&str, &str); 19] = [
+        ("case", "/case"),
+        ("variant", "/variant"),
+        ("metric", "/metric"),
+        ("unit", "/unit"),
+        ("simulated", "/simulated"),
+        ("published", "/published"),
+        ("error_percent", "/error_percent"),
+        ("origin", "/origin"),
+        ("low", "/sample/interval/low"),
+        ("high", "/sample/interval/high"),
+        ("values", "/sample/values"),
+        ("base", "/difference/base"),
+        ("difference", "/difference/mean"),
+        ("difference_low", "/difference/interval/low"),
+        ("difference_high", "/difference/interval/high"),
+        ("percent", "/difference/percent"),
+        ("percent_low", "/difference/percent_interval/low"),
+        ("percent_high", "/difference/percent_interval/high"),
+        ("finding", "/difference/finding"),
+    ];
+    let lines = cells(csv);
+    assert_eq!(lines[0], COLUMNS.map(|(name, _)| name));
+    assert_eq!(lines.len() - 1, rows(document).len());
+    let number = |cell: &str| cell.parse::<f64>().unwrap_or_else(|e| panic!("{cell:?}: {e}"));
+    for (line, row) in lines[1..].iter().zip(rows(document)) {
+        assert_eq!(line.len(), COLUMNS.len(), "{line:?}");
+        for (cell, (_, place)) in line.iter().zip(COLUMNS) {
+            match row.pointer(place) {
+                None | Some(Value::Null) => assert_eq!(cell, "", "{place} of {row}"),
+                Some(Value::String(word)) => assert_eq!(cell, word, "{place} of {row}"),
+                Some(Value::Array(values)) => {
+                    let found: Vec<f64> = cell.split(' ').map(number).collect();
+                    let values: Vec<f64> = values.iter().map(|v| v.as_f64().expect("a number")).collect();
+                    assert_eq!(found, values, "{place} of {row}");
+                }
+                Some(value) => assert_eq!(Some(number(cell)), value.as_f64(), "{place} of {row}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_as_csv_are_those_of_the_document() {
+    let room = Room::with("small.toml", &EXPERIMENT.replace("\"reads\"", "'reads, \"4k\"'"));
+    let table = room.good(&["run", "small.toml", "--csv", "rows.csv"]);
+    assert!(table.contains("A small experiment") && table.contains("random read"), "the table is printed too: {table}");
+    let document = json(&room.read("out/small/result.json"));
+    let csv = room.read("rows.csv");
+    has_rows_of(&csv, &document);
+    assert!(csv.contains("\n\"reads, \"\"4k\"\"\",HPB on,random_read_throughput,MiB/s,"), "{csv}");
+    let output = room.output(&["run", "small.toml", "--csv", "-"]);
+    assert_eq!((text(&output.stdout), output.status.code()), (&*csv, Some(0)), "nothing else is on standard output");
+    room.json(&["run", "small.toml", "--json", "--csv", "again.csv"]);
+    assert_eq!(room.read("again.csv"), csv);
+    // The folder is made before the file is begun.
+    room.good(&["run", "small.toml", "--out", "new", "--csv", "new/rows.csv"]);
+    assert_eq!(room.read("new/rows.csv"), csv);
+    for args in [&["compare", "small.toml", "--seeds", "3"][..], &["compare", "small.toml", "--seeds", "1"]] {
+        let document = room.document(&[args, &["--json", "--csv", "rows.csv"]].concat());
+        has_rows_of(&room.read("rows.csv"), &document);
+        let finding = if args[3] == "3" { "shown" } else { "one_seed" };
+        assert!(room.read("rows.csv").contains(finding));
+    }
+}
+
+#[test]
+fn every_command_with_tables_of_results_writes_csv() {
+    let room = Room::with("job.fio", JOB);
+    room.write("trace.csv", &format!("{HEADER}0,R,0,4096,,\n1000,R,8192,4096,,\n"));
+    let iozone = ["--", "-r", "4k", "-+n", "-i2", "-t", "2", "-s", "1m"];
+    for (args, rest) in [
+        (&["fio", "job.fio"][..], &[][..]),
+        (&["iozone"], &iozone),
+        (&["replay", "trace.csv"], &[]),
+        (&["power", "job.fio", "--cuts", "1"], &[]),
+        (&["reproduce", "ubi"], &[]),
+        (&["compare", "trace.csv"], &[]),
+    ] {
+        let document = room.json(&[args, &["--json", "--csv", "rows.csv"], rest].concat());
+        has_rows_of(&room.read("rows.csv"), &document);
+        let output = room.output(&[args, &["--csv", "-"], rest].concat());
+        assert!(output.status.success(), "{args:?}: {}", text(&output.stderr));
+        assert_eq!(text(&output.stdout), room.read("rows.csv"), "{args:?}");
+    }
+    // fio's own JSON has no rows; CSV beside it has.
+    let one = ["fio", "job.fio", "--hpb", "off", "--output-format", "json"];
+    room.json(&[&one[..], &["--csv", "rows.csv"]].concat());
+    let csv = room.good(&[&one[..], &["--csv", "-", "--output", "fio.json"]].concat());
+    assert_eq!(csv, room.read("rows.csv"));
+    assert!(json(&room.read("fio.json"))["jobs"].is_array());
+    room.bad(&[&one[..], &["--csv", "-"]].concat(), &["--csv - and --output-format json"]);
+    room.bad(&["fio", "job.fio", "--csv", "-", "--json"], &["--csv - and --json"]);
+    room.bad(&["fio", "job.fio", "--csv", "job.fio"], &["job.fio: this is the input"]);
+    room.bad(&["fio", "job.fio", "--csv", "x", "--output", "x"], &["--csv and --output both write to x"]);
+    room.bad(&["compare", "job.fio", "--csv", "none/x.csv"], &["none/x.csv: cannot be written"]);
+    room.bad(&["reproduce", "all", "--csv", "x.csv"], &["--csv belongs to one experiment"]);
 }
