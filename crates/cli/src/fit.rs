@@ -134,11 +134,13 @@ fn tables(fit: &Fit, title: &str) -> String {
         })
         .collect();
     let mut text = format!("{title}\n\n");
-    text.push_str(&terminal::columns(&["parameter", "start", "fitted", "± error", "verdict"], &params));
+    let width = output::terminal_width();
+    text.push_str(&terminal::columns_up_to(&["parameter", "start", "fitted", "± error", "verdict"], &params, width));
     text.push('\n');
-    text.push_str(&terminal::columns(
+    text.push_str(&terminal::columns_up_to(
         &["measurement", "HPB", "metric", "measured", "start", "fitted", "error %"],
         &rows,
+        width,
     ));
     text.push_str(&format!(
         "\nrms error {:.2} %; {} steps, {} requests simulated\n",

@@ -26,6 +26,7 @@ mod policies;
 mod power;
 mod presets;
 mod probe;
+mod progress;
 mod recording;
 mod replay;
 mod report;

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the user sees: progress while it takes long, tables, documents, pages, and what the process used.
+//! What the user sees and keeps: tables, documents, rows, pages, and what the process used.
 
 use crate::args::Basics;
 use crate::files::{NewFolder, begin_whole, check_not_input, check_writable, write_whole};
 use crate::usage;
 use anyhow::{Result, anyhow};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use readpath_lab::experiment::Shared;
 use readpath_report::{TableSpec, html, terminal};
 use readpath_results::metric::{self, Figure::*, Requests::*};
 use readpath_results::{Document, Metric, Process};
@@ -14,10 +12,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, mpsc};
-use std::thread::JoinHandle;
-use std::time::Duration;
+
+pub use crate::progress::{Progress, bar};
 
 /// CPU time and peak memory of this process so far.
 pub fn process() -> Process {
@@ -268,66 +264,5 @@ impl<W: Write> Write for Named<W> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.0.flush().map_err(Self::name)
-    }
-}
-
-/// Progress on standard error, if that is a terminal; ends when dropped.
-pub struct Progress {
-    stop: Option<mpsc::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Progress {
-    /// Shows how far `shared` has come on the way to `expected` requests.
-    pub fn start(shared: Arc<Shared>, expected: Option<u64>) -> Self {
-        let template = match expected {
-            Some(_) => "{bar:30} {percent:>3} %  {human_pos} of {human_len} requests  {per_sec}  {eta} left",
-            None => "{spinner} {human_pos} requests  {per_sec}  {elapsed}",
-        };
-        Progress::of(expected, template, move || shared.ios.load(Ordering::Relaxed))
-    }
-
-    /// Shows how far `so_far` has come on the way to `expected` points.
-    pub fn of_points(expected: u64, so_far: impl Fn() -> u64 + Send + 'static) -> Self {
-        Progress::of(Some(expected), "{bar:30} {percent:>3} %  {pos} of {len} points  {eta} left", so_far)
-    }
-
-    fn of(expected: Option<u64>, template: &'static str, so_far: impl Fn() -> u64 + Send + 'static) -> Self {
-        if !io::stderr().is_terminal() {
-            return Progress { stop: None, thread: None };
-        }
-        let (stop, stopped) = mpsc::channel();
-        let thread = std::thread::spawn(move || {
-            let bar = ProgressBar::with_draw_target(expected, ProgressDrawTarget::stderr());
-            if let Ok(style) = ProgressStyle::with_template(template) {
-                bar.set_style(style);
-            }
-            // What was there before does not count for the time that is left.
-            bar.set_position(so_far());
-            bar.reset_eta();
-            while let Err(mpsc::RecvTimeoutError::Timeout) = stopped.recv_timeout(Duration::from_millis(200)) {
-                bar.set_position(so_far());
-            }
-            bar.finish_and_clear();
-        });
-        Progress { stop: Some(stop), thread: Some(thread) }
-    }
-}
-
-/// A bar on the way to `length` of `what`; nothing is shown in a pipe.
-pub fn bar(length: u64, what: &str) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr());
-    if let Ok(style) = ProgressStyle::with_template(&format!("{{bar:30}} {{pos}} of {{len}} {what}  {{eta}} left")) {
-        bar.set_style(style);
-    }
-    bar
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        self.stop.take();
-        if let Some(thread) = self.thread.take() {
-            thread.join().ok();
-        }
     }
 }

@@ -12,6 +12,8 @@ const GAP: usize = 2;
 /// Headings of single metrics and names of cases are wrapped at these widths.
 const HEADING: usize = 12;
 const NAME: usize = 28;
+/// Names are not broken into less than this.
+const NARROWEST: usize = 6;
 
 /// The rows of a document as text: a line for each case and variant, a column for each metric.
 ///
@@ -23,7 +25,16 @@ pub fn table(document: &Document, spec: &TableSpec) -> String {
     if pivot.lines.is_empty() {
         return "no rows\n".to_owned();
     }
-    let names = Block::names(&pivot, spec.max_width().is_some());
+    let names = match spec.max_width() {
+        None => Block::names(&pivot, None),
+        Some(max) => {
+            // Names are broken as far as that makes room for the widest metric.
+            let widest = (0..pivot.columns.len()).map(|at| Block::metric(&pivot, at).width()).max().unwrap_or(0);
+            let blocks = (NARROWEST..=NAME).rev().map(|width| Block::names(&pivot, Some(width)));
+            let fits = |block: &Block| block.width() + widest - GAP <= max;
+            blocks.into_iter().find(fits).unwrap_or_else(|| Block::names(&pivot, Some(NARROWEST)))
+        }
+    };
     let mut blocks: Vec<Block> = Vec::new();
     for at in 0..pivot.columns.len() {
         let metric = Block::metric(&pivot, at);
@@ -56,12 +67,17 @@ pub fn table(document: &Document, spec: &TableSpec) -> String {
 /// Cells in columns below their headings: the first column to the left, the others to the right, two spaces between
 /// them. No line ends with spaces.
 pub fn columns(head: &[&str], rows: &[Vec<String>]) -> String {
+    columns_up_to(head, rows, None)
+}
+
+/// The same; cells are broken where there is a limit to the width of all.
+pub fn columns_up_to(head: &[&str], rows: &[Vec<String>], width: Option<u16>) -> String {
     let head: Vec<(&str, bool)> = head.iter().enumerate().map(|(at, heading)| (*heading, at == 0)).collect();
-    grid(TableStyle::new(), &head, rows.iter().cloned(), None)
+    grid(TableStyle::new(), &head, rows.iter().cloned(), width.map(usize::from))
 }
 
 /// Texts in columns below their headings, all to the left; lines are broken where there is a limit to their width.
-pub fn columns_within(head: &[&str], rows: &[Vec<String>], width: Option<u16>) -> String {
+pub fn texts(head: &[&str], rows: &[Vec<String>], width: Option<u16>) -> String {
     let head: Vec<(&str, bool)> = head.iter().map(|heading| (*heading, true)).collect();
     grid(
         ruled(),
@@ -125,10 +141,10 @@ struct Block {
 }
 
 impl Block {
-    fn names(pivot: &Pivot<'_>, limited: bool) -> Self {
+    fn names(pivot: &Pivot<'_>, limit: Option<usize>) -> Self {
         let wrap = |name: &str| {
             let name = text::plain(name);
-            if limited { text::wrap(&name, NAME) } else { vec![name] }
+            limit.map_or_else(|| vec![name.clone()], |width| text::wrap(&name, width))
         };
         let case = |line: &Line<'_>| if line.case_lines > 0 { wrap(line.case) } else { vec![String::new()] };
         let mut block = Self::default();

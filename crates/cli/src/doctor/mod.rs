@@ -15,7 +15,7 @@ use machine::Machine;
 use programs::{Part, State};
 use readpath_lab::document::document;
 use readpath_lab::experiment::{Shared, plan, run_all};
-use readpath_report::terminal::columns_within;
+use readpath_report::terminal::texts;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -76,13 +76,13 @@ fn page(model: &Result<Model>, parts: &[Part], machine: &Machine) -> Result<Stri
     }
     let rows: Vec<_> =
         parts.iter().map(|part| vec![part.name.to_owned(), part.to_string(), part.purpose.to_owned()]).collect();
-    write!(text, "\n{}", columns_within(&["optional part", "state", "for"], &rows, width))?;
+    write!(text, "\n{}", texts(&["optional part", "state", "for"], &rows, width))?;
     let missing: Vec<&Part> = parts.iter().filter(|part| part.state != State::There).collect();
     if !missing.is_empty() {
         let rows: Vec<_> = missing.iter().map(|part| vec![part.name.to_owned(), part.debian.to_owned()]).collect();
-        write!(text, "\n{}", columns_within(&["missing", "on Debian 12"], &rows, width))?;
+        write!(text, "\n{}", texts(&["missing", "on Debian 12"], &rows, width))?;
     }
-    write!(text, "\n{}", columns_within(&["machine", "", "for"], &machine.rows(), width))?;
+    write!(text, "\n{}", texts(&["machine", "", "for"], &machine.rows(), width))?;
     Ok(text)
 }
 

@@ -3,6 +3,7 @@
 //! for each second.
 
 use super::tell;
+use crate::progress::escapes;
 use anyhow::Result;
 use std::collections::HashMap;
 use std::io::{self, IsTerminal, Write};
@@ -58,7 +59,8 @@ fn figures(now: &Counters, before: &Counters) -> Vec<Figure> {
 
 pub fn main(socket: &Path) -> Result<()> {
     let mut out = io::stdout().lock();
-    let is_terminal = out.is_terminal();
+    // Figures are replaced by escape sequences; without those they go on line by line.
+    let is_terminal = out.is_terminal() && escapes();
     let mut before = Counters::read(socket)?;
     let mut lines = 0;
     loop {

@@ -305,6 +305,7 @@ fn gain_table(text: &mut String, rows: &[GainRow]) {
             saves(row),
         ]
     };
-    text.push_str(&terminal::columns(&head, &rows.iter().map(line).collect::<Vec<_>>()));
+    let lines: Vec<_> = rows.iter().map(line).collect();
+    text.push_str(&terminal::columns_up_to(&head, &lines, output::terminal_width()));
     text.push('\n');
 }

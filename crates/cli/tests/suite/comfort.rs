@@ -274,3 +274,96 @@ fn every_command_with_tables_of_results_writes_csv() {
     room.bad(&["compare", "job.fio", "--csv", "none/x.csv"], &["none/x.csv: cannot be written"]);
     room.bad(&["reproduce", "all", "--csv", "x.csv"], &["--csv belongs to one experiment"]);
 }
+
+/// What the program writes to a terminal of 80 columns, both of its outputs together.
+fn on_terminal(room: &Room, variables: &[(&str, &str)], args: &[&str]) -> String {
+    let quoted = |word: &str| format!("'{}'", word.replace('\'', "'\\''"));
+    let program = assert_cmd::cargo::cargo_bin("readpath");
+    let words = [program.to_str().expect("UTF-8")].into_iter().chain(args.iter().copied()).map(quoted);
+    let line = format!("stty cols 80 rows 24; exec {}", words.collect::<Vec<_>>().join(" "));
+    let output = Command::new("script")
+        .args(["-qec", &line, "/dev/null"])
+        .current_dir(room.path("."))
+        .env_remove("NO_COLOR")
+        .env_remove("CLICOLOR")
+        .env_remove("CLICOLOR_FORCE")
+        .env("TERM", "xterm-256color")
+        .envs(variables.iter().copied())
+        .stdin(std::process::Stdio::null())
+        .output()
+        .expect("script(1) runs");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    assert!(!text.is_empty() && !text.contains("panicked"), "{args:?}: {text} {:?}", output.stderr);
+    text
+}
+
+/// An experiment whose names are far too long for a narrow table, with published values.
+fn long_names() -> String {
+    let case = "random reads of a small file by four threads at a time";
+    let variant = "HPB on, in device control mode, as Linux 6.1 does";
+    EXPERIMENT.replace("\"reads\"", &format!("\"{case}\"")).replace("\"HPB on\"", &format!("\"{variant}\""))
+}
+
+#[test]
+fn no_color_means_no_escape_sequences() {
+    let room = Room::with("small.toml", EXPERIMENT);
+    room.write("long.fio", "[r]\nrw=randread\nbs=4k\nsize=4g\nloops=6\nioengine=libaio\niodepth=8\n");
+    let long = ["fio", "long.fio", "--hpb", "off"];
+    let plain = [("NO_COLOR", "1")];
+    let commands: [&[&str]; 7] =
+        [&["--help"], &["fio", "--help"], &["nonsense"], &["fio"], &["run", "small.toml"], &["doctor"], &long];
+    for args in commands {
+        let text = on_terminal(&room, &plain, args);
+        assert!(!text.contains('\u{1b}'), "{args:?}: {text:?}");
+    }
+    // There is progress all the same, in one line that is replaced again and again.
+    let text = on_terminal(&room, &plain, &long);
+    let (progress, _) = text.split_once("fio long.fio").expect("progress, then results");
+    assert!(progress.contains("requests") && progress.contains('%') && !progress.contains('\n'), "{progress:?}");
+    let widest = progress.split('\r').map(|line| line.chars().count()).max();
+    assert!(widest < Some(80) && progress.ends_with('\r'), "{widest:?} {progress:?}");
+    // A terminal that knows no escape sequences gets none from progress; others do, and colours.
+    assert!(!on_terminal(&room, &[("TERM", "dumb")], &long).contains('\u{1b}'));
+    for args in [&["--help"][..], &["nonsense"], &long] {
+        assert!(on_terminal(&room, &[], args).contains('\u{1b}'), "{args:?}");
+    }
+    assert!(on_terminal(&room, &[("NO_COLOR", "")], &["--help"]).contains('\u{1b}'), "empty is as if not set");
+}
+
+#[test]
+fn tables_fit_a_terminal_of_80_columns() {
+    let room = Room::with("small.toml", EXPERIMENT);
+    room.write("long.toml", &long_names());
+    room.write("job.fio", JOB);
+    room.write("trace.csv", &format!("{HEADER}0,R,0,4096,,\n1000,R,8192,4096,,\n2000,W,8192,4096,,\n"));
+    let commands: [&[&str]; 11] = [
+        &["run", "small.toml"],
+        &["run", "long.toml"],
+        &["compare", "long.toml", "--seeds", "3"],
+        &["compare", "job.fio", "--seeds", "2", "--vary", "map_cache.size_kib=1440,4096"],
+        &["fio", "job.fio"],
+        &["replay", "trace.csv", "--map-cache", "256K,1M"],
+        &["power", "job.fio", "--cuts", "2"],
+        &["reproduce", "ubi"],
+        &["trace", "mrc", "trace.csv", "--gain", "ufs21-64g"],
+        &["doctor"],
+        &["--help"],
+    ];
+    for args in commands {
+        let text = on_terminal(&room, &[], args);
+        // Sentences go on in the next line by themselves; a table must not.
+        let is_sentence = |line: &str| {
+            ["Note: ", "Results: ", "Left out: "].iter().any(|begin| line.starts_with(begin))
+                || line.contains(" requests simulated in ")
+                || line.contains(" touched; ")
+                || line.contains('\u{1b}')
+        };
+        let (_, tables) = text.split_once("\r\n").expect("a title");
+        for line in tables.lines().map(|line| line.trim_end_matches('\r')).filter(|line| !is_sentence(line)) {
+            assert!(line.chars().count() <= 80, "{args:?}: {} columns: {line}", line.chars().count());
+        }
+    }
+    // Nothing of a name is lost, and no figure is broken.
+    let table = on_terminal(&room, &[], &["run", "long.toml"]);
+    assert!(table.contains("294.8") && table.split_whitespace().any(|word| word == "threads"), "{table}");
+}
