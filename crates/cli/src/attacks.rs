@@ -29,11 +29,15 @@ static COLUMNS: [Metric; 9] = [
     metric::HPB_ZERO,
 ];
 
-/// Attacks on a device with the times of the one in `runs`, if `experiment` is the one that they belong to and all of
-/// it was asked for.
-pub fn document(experiment: &Experiment, common: &Common, runs: &[CaseRun]) -> Result<Option<Document>> {
+/// Whether there are attacks: if `experiment` is the one that they belong to and all of it was asked for.
+pub fn belong_to(experiment: &Experiment, common: &Common) -> bool {
     let chosen = common.case.is_some() || common.variant.is_some() || common.trace_io.is_some();
-    let Some(first) = runs.first().filter(|_| experiment.name == NAME && !chosen) else { return Ok(None) };
+    experiment.name == NAME && !chosen
+}
+
+/// Attacks on a device with the times of the one in `runs`, if there are any.
+pub fn document(experiment: &Experiment, common: &Common, runs: &[CaseRun]) -> Result<Option<Document>> {
+    let Some(first) = runs.first().filter(|_| belong_to(experiment, common)) else { return Ok(None) };
     let mut doc = Document::new(NAME, "Attacks on HPB entries");
     let times = &first.plan.setup.preset.device;
     let made = runs::side_by_side(common.basics.threads, RUNS, None, &runs::stoppable(&Live::default())?, |shared| {

@@ -3,6 +3,7 @@
 //! all of them run and shows the differences. What they mean is worked out elsewhere.
 
 use crate::args::{Compare, Fill};
+use crate::dry_run::{self, Planned};
 use crate::failure::classify;
 use crate::inputs::{self, read_text};
 use crate::live::Live;
@@ -65,6 +66,13 @@ enum Kind {
     Trace,
 }
 
+/// What became of a comparison.
+enum Compared {
+    Made(Box<Made>),
+    /// With `--dry-run`: its title, and the runs that it would have.
+    Planned(String, Vec<Planned>),
+}
+
 /// All that a comparison needs once its runs are made.
 struct Made {
     texts: CompareTexts,
@@ -80,6 +88,10 @@ pub fn main(args: &Compare) -> Result<()> {
         Kind::Trace => of_trace(args)?,
         Kind::Job => of_plans(args, None)?,
         Kind::Experiment(experiment) => of_plans(args, Some(*experiment))?,
+    };
+    let made = match made {
+        Compared::Made(made) => *made,
+        Compared::Planned(title, list) => return dry_run::show(&title, &list, args.basics.json),
     };
     let mut doc = document(&made.texts, &made.trials, &made.variants, &made.base, made.seeds)?;
     doc.process = output::process();
@@ -129,7 +141,7 @@ fn kept(args: &Compare) -> Result<Kept> {
     Kept::create(&args.basics, args.basics.out.as_deref(), inputs)
 }
 
-fn of_plans(args: &Compare, experiment: Option<Experiment>) -> Result<Made> {
+fn of_plans(args: &Compare, experiment: Option<Experiment>) -> Result<Compared> {
     let what = if experiment.is_some() { "an experiment" } else { "a fio job" };
     let before = (!args.precondition.is_empty()).then_some("--precondition");
     if let Some(option) = before.or(args.how.given()) {
@@ -163,6 +175,10 @@ fn of_plans(args: &Compare, experiment: Option<Experiment>) -> Result<Made> {
         }
         planned.extend(plans.into_iter().map(|p| (experiment.clone(), p)));
     }
+    let title = title(&experiment.title, variants.len());
+    if args.dry_run {
+        return Ok(Compared::Planned(title, Planned::of_plans(planned.iter().map(|(_, plan)| plan))));
+    }
     let kept = kept(args)?;
     let expected = planned.iter().map(|(_, p)| expected_ios(&p.workload)).sum::<Option<u64>>();
     let count = planned.len();
@@ -174,12 +190,8 @@ fn of_plans(args: &Compare, experiment: Option<Experiment>) -> Result<Made> {
     if experiment.precondition.layout == Layout::Random {
         drawn.push_str(" and the order in which its files lie in flash");
     }
-    let texts = CompareTexts {
-        title: title(&experiment.title, variants.len()),
-        description: experiment.description.clone(),
-        drawn: Some(drawn),
-    };
-    Ok(Made { texts, variants, base, seeds, trials: trials.map_err(mark)?, kept })
+    let texts = CompareTexts { title, description: experiment.description.clone(), drawn: Some(drawn) };
+    Ok(Compared::Made(Box::new(Made { texts, variants, base, seeds, trials: trials.map_err(mark)?, kept })))
 }
 
 /// An experiment as its file has it, but for the variants if others were typed.
@@ -201,7 +213,7 @@ fn of_file(args: &Compare, mut experiment: Experiment) -> Result<Experiment> {
     Ok(experiment)
 }
 
-fn of_trace(args: &Compare) -> Result<Made> {
+fn of_trace(args: &Compare) -> Result<Compared> {
     if args.case.is_some() {
         return Err(usage(anyhow!("--case is for experiments; a trace is one case")));
     }
@@ -225,7 +237,7 @@ fn of_trace(args: &Compare) -> Result<Made> {
     cases::prepare(&args.how, 1)?;
     inputs::only_one_stdin([&args.workload].into_iter().chain(&args.precondition))?;
     let shared = runs::stoppable(&Live::default())?;
-    let kept = kept(args)?;
+    let kept = (!args.dry_run).then(|| kept(args)).transpose()?;
     let files = std::slice::from_ref(&args.workload);
     let units = |v: &ReplayVariant| v.preset.device.lus.iter().map(|unit| unit.blocks).collect::<Vec<_>>();
     if !args.how.units.is_empty() && variants.iter().any(|v| units(v) != units(&variants[0])) {
@@ -240,12 +252,16 @@ fn of_trace(args: &Compare) -> Result<Made> {
     let count = variants.len() * seeds.count() as usize;
     let expected = cases.iter().map(ReplayCase::ios).sum::<u64>() * count as u64;
     let of_replay = cases::texts(&args.how, (&args.precondition, files), device, layout, &cases);
+    let title = title(&of_replay.title, names.len());
+    let Some(kept) = kept else {
+        let of_case = |case| names.iter().map(move |name| Planned::of_replay(case, name, seeds.count()));
+        return Ok(Compared::Planned(title, cases.iter().flat_map(of_case).collect()));
+    };
     let trials = runs::side_by_side(args.basics.threads, count, Some(expected), &shared, |shared| {
         run_replays(&of_replay, &cases, &variants, &options, seeds, shared)
     })?;
-    let texts =
-        CompareTexts { title: title(&of_replay.title, names.len()), description: of_replay.description.clone(), drawn };
-    Ok(Made { texts, variants: names, base, seeds, trials: trials.map_err(mark)?, kept })
+    let texts = CompareTexts { title, description: of_replay.description.clone(), drawn };
+    Ok(Compared::Made(Box::new(Made { texts, variants: names, base, seeds, trials: trials.map_err(mark)?, kept })))
 }
 
 /// The same trace has to fit onto all of them.

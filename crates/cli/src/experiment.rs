@@ -3,6 +3,7 @@
 //! goes through here; what made the experiment, a file or options, it does not know.
 
 use crate::args::{Basics, Common};
+use crate::dry_run::{self, Planned};
 use crate::failure::classify;
 use crate::files::{check_not_input, check_writable};
 use crate::inputs::read_text;
@@ -72,6 +73,16 @@ pub fn run_and_show(experiment: &Experiment, common: &Common, files: Files) -> R
     live.finish()?;
     runs::complete(runs.iter().filter_map(CaseRun::incomplete), runs.len())?;
     Ok(doc)
+}
+
+/// Shows the runs of an experiment and makes none.
+pub fn dry_run(experiment: &Experiment, common: &Common) -> Result<()> {
+    let plans = plans(experiment, common)?;
+    dry_run::show(&experiment.title, &Planned::of_plans(&plans), common.basics.json)?;
+    if attacks::belong_to(experiment, common) && !common.basics.json {
+        output::emit("Attacks on HPB entries follow; they are not counted here\n", None)?;
+    }
+    Ok(())
 }
 
 /// The document of runs, with what was changed while they went on.

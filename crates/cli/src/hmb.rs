@@ -3,6 +3,7 @@
 //! of them needs. What is compared, and how sure that is, is known elsewhere.
 
 use crate::args::{Common, Reproduce};
+use crate::dry_run::{self, Planned};
 use crate::failure::classify;
 use crate::inputs::read_text;
 use crate::live::Live;
@@ -59,6 +60,9 @@ pub fn reproduce(args: &Reproduce) -> Result<()> {
     let mut prepared = prepare(&args.common, args.traces.as_deref(), args.fold)?;
     if args.traces.is_none() {
         prepared.notes.push(ONLY_SYNTHETIC.to_owned());
+    }
+    if args.dry_run {
+        return prepared.dry_run(&args.common);
     }
     prepared.write_and_show(&args.common, &folder).map(drop)
 }
@@ -125,6 +129,16 @@ fn recorded(path: &Path, units: &[LuConfig], fold: bool) -> Result<Vec<ReplayCas
 }
 
 impl Prepared {
+    /// Shows all runs and makes none.
+    pub fn dry_run(&self, common: &Common) -> Result<()> {
+        let of_trace = |(case, variants): &(ReplayCase, Vec<ReplayVariant>)| {
+            variants.iter().map(|v| Planned::of_replay(case, &v.name, 1)).collect::<Vec<_>>()
+        };
+        let mut list = Planned::of_plans(&self.plans);
+        list.extend(self.traces.iter().flat_map(of_trace));
+        dry_run::show(&self.experiment.title, &list, common.basics.json)
+    }
+
     /// Makes all runs, writes `folder` and prints what became of them.
     pub fn write_and_show(self, common: &Common, folder: &Path) -> Result<Document> {
         let Prepared { experiment, plans, traces, notes } = self;

@@ -11,6 +11,7 @@ mod cases;
 mod compare;
 mod device;
 mod doctor;
+mod dry_run;
 mod events;
 mod experiment;
 mod failure;

@@ -3,6 +3,7 @@
 //! what became of it. What is compared, and with what, is known elsewhere.
 
 use crate::args::{Common, Offers, Reproduce, TraceHow, TraceInput};
+use crate::dry_run::{self, Planned};
 use crate::failure::classify;
 use crate::inputs::read_text;
 use crate::live::Live;
@@ -67,6 +68,9 @@ pub fn reproduce(args: &Reproduce) -> Result<()> {
     if args.traces.is_none() {
         prepared.notes.push(ONLY_BUILT_IN.to_owned());
     }
+    if args.dry_run {
+        return prepared.dry_run(&args.common);
+    }
     prepared.write_and_show(&args.common, &folder).map(drop)
 }
 
@@ -99,6 +103,14 @@ pub fn prepare(common: &Common, traces: Option<&Path>) -> Result<Prepared> {
 }
 
 impl Prepared {
+    /// Shows all runs and makes none.
+    pub fn dry_run(&self, common: &Common) -> Result<()> {
+        let of_case = |case| self.contenders.iter().map(move |(_, v)| Planned::of_replay(case, &v.name, 1));
+        let mut list: Vec<Planned> = self.cases.iter().flat_map(of_case).collect();
+        list.extend(Planned::of_plans(&self.launched.plans));
+        dry_run::show(&PoliciesPlan::builtin().title, &list, common.basics.json)
+    }
+
     /// Makes all runs, writes `folder` and prints what became of them.
     pub fn write_and_show(self, common: &Common, folder: &Path) -> Result<Document> {
         let Prepared { contenders, launched, cases, notes } = self;

@@ -43,6 +43,9 @@ pub fn main(args: &Reproduce) -> Result<()> {
     }
     let others = [policies::NAME, ubi::EXPERIMENT, ALL];
     let experiment = readpath_config::experiment::load_beside(&others, &args.name, &read_text).map_err(usage)?;
+    if args.dry_run {
+        return experiment::dry_run(&experiment, &args.common);
+    }
     let folder = args.common.basics.out.clone().unwrap_or_else(|| Path::new("out").join(&experiment.name));
     experiment::run_and_show(&experiment, &args.common, Files { folder: Some(folder), inputs: &[], to: None }).map(drop)
 }
@@ -73,6 +76,17 @@ fn reproduce_all(args: &Reproduce) -> Result<()> {
         experiment::plans(&experiment, common).map(|_| experiment)
     });
     let experiments = experiments.collect::<Result<Vec<_>>>()?;
+    if args.dry_run {
+        let others = experiments.iter().filter(|experiment| experiment.name != hmb::NAME);
+        others.into_iter().try_for_each(|experiment| {
+            experiment::dry_run(experiment, common)?;
+            Ok::<_, anyhow::Error>(writeln!(io::stdout())?)
+        })?;
+        hmb.dry_run(common)?;
+        writeln!(io::stdout())?;
+        recorded.dry_run(common)?;
+        return Ok(writeln!(io::stdout(), "\nubi replays reads of streams; none of them is a run.")?);
+    }
     let folder = common.basics.out.clone().unwrap_or_else(|| Path::new("out").join(ALL));
     let _made = NewFolder::create(&folder)?;
     let page = folder.join("report.html");

@@ -16,6 +16,9 @@ pub fn run(args: &RunFile) -> Result<()> {
     let file = args.file.to_string_lossy();
     let text = inputs::text(&args.file)?;
     let experiment = readpath_config::experiment::parse(&text, &file).map_err(usage)?;
+    if args.dry_run {
+        return experiment::dry_run(&experiment, &args.common);
+    }
     let folder = args.common.basics.out.clone().unwrap_or_else(|| Path::new("out").join(&experiment.name));
     let files = Files { folder: Some(folder), inputs: &[&args.file], to: None };
     experiment::run_and_show(&experiment, &args.common, files).map(drop)
@@ -26,6 +29,9 @@ pub fn iozone(args: &Iozone) -> Result<()> {
     let variants = typed::variants(&target.host)?;
     let mut experiment = typed::of_iozone(&args.args, &target.device, target.precondition, variants);
     experiment.seed = target.seed;
+    if args.dry_run {
+        return experiment::dry_run(&experiment, &args.common);
+    }
     let files = Files { folder: args.common.basics.out.clone(), inputs: &[], to: None };
     experiment::run_and_show(&experiment, &args.common, files).map(drop)
 }
@@ -43,6 +49,9 @@ pub fn fio(args: &Fio) -> Result<()> {
     experiment.seed = target.seed;
     experiment.events = args.events.as_deref().map(read_events).transpose()?.unwrap_or_default();
     check_pressure(&experiment.events, experiment.variants.iter().map(|v| (&*v.name, keeps_memory(v.hpb))))?;
+    if args.dry_run {
+        return experiment::dry_run(&experiment, &args.common);
+    }
     let inputs: Vec<&Path> =
         [Some(&args.job), args.events.as_ref()].into_iter().flatten().map(PathBuf::as_path).collect();
     let files = Files { folder: args.common.basics.out.clone(), inputs: &inputs, to: args.output.as_deref() };

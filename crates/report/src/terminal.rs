@@ -76,12 +76,12 @@ pub fn columns_up_to(head: &[&str], rows: &[Vec<String>], width: Option<u16>) ->
     grid(TableStyle::new(), &head, rows.iter().cloned(), width.map(usize::from))
 }
 
-/// Texts in columns below their headings, all to the left; lines are broken where there is a limit to their width.
-pub fn texts(head: &[&str], rows: &[Vec<String>], width: Option<u16>) -> String {
-    let head: Vec<(&str, bool)> = head.iter().map(|heading| (*heading, true)).collect();
+/// Texts in columns below their headings, each to the left or else to the right; cells are broken where there is a
+/// limit to the width of all.
+pub fn texts(head: &[(&str, bool)], rows: &[Vec<String>], width: Option<u16>) -> String {
     grid(
         ruled(),
-        &head,
+        head,
         rows.iter().map(|row| row.iter().map(|cell| text::plain(cell)).collect()),
         width.map(usize::from),
     )

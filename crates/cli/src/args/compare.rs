@@ -55,6 +55,9 @@ pub struct Compare {
     /// Run only this case of an experiment
     #[arg(long, value_name = "NAME")]
     pub case: Option<String>,
+    /// Say which runs there would be and how many requests they have, and make none
+    #[arg(long)]
+    pub dry_run: bool,
     #[command(flatten)]
     pub basics: Basics,
     /// A trace to replay first (- for standard input), measured apart; may be repeated, and goes before each trace

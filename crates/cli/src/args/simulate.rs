@@ -23,6 +23,9 @@ pub struct Reproduce {
     pub fold: bool,
     #[command(flatten)]
     pub own: OwnImages,
+    /// Say which runs there would be and how many requests they have, and make none
+    #[arg(long)]
+    pub dry_run: bool,
     #[command(flatten)]
     pub common: Common,
 }
@@ -32,6 +35,9 @@ pub struct Reproduce {
 pub struct RunFile {
     /// The experiment file (TOML)
     pub file: PathBuf,
+    /// Say which runs there would be and how many requests they have, and make none
+    #[arg(long)]
+    pub dry_run: bool,
     #[command(flatten)]
     pub common: Common,
 }
@@ -41,6 +47,9 @@ pub struct RunFile {
 pub struct Iozone {
     #[command(flatten)]
     pub target: Target,
+    /// Say which runs there would be and how many requests they have, and make none
+    #[arg(long)]
+    pub dry_run: bool,
     #[command(flatten)]
     pub common: Common,
     /// The iozone command line after `--`, for example: -- -r 4k -+n -i2 -ecI -t 16 -l 16 -u 16 -s 64m
@@ -65,6 +74,9 @@ pub enum FioFormat {
 pub struct Fio {
     /// The job file; - for standard input
     pub job: PathBuf,
+    /// Say which runs there would be and how many requests they have, and make none
+    #[arg(long)]
+    pub dry_run: bool,
     #[command(flatten)]
     pub target: Target,
     #[command(flatten)]

@@ -65,6 +65,11 @@ fn model() -> Result<Model> {
     })
 }
 
+/// Headings of columns that are all to the left.
+fn left<const N: usize>(head: [&str; N]) -> [(&str, bool); N] {
+    head.map(|heading| (heading, true))
+}
+
 fn page(model: &Result<Model>, parts: &[Part], machine: &Machine) -> Result<String> {
     let width = terminal_width();
     let mut text = format!("readpath {}: ", env!("CARGO_PKG_VERSION"));
@@ -76,13 +81,13 @@ fn page(model: &Result<Model>, parts: &[Part], machine: &Machine) -> Result<Stri
     }
     let rows: Vec<_> =
         parts.iter().map(|part| vec![part.name.to_owned(), part.to_string(), part.purpose.to_owned()]).collect();
-    write!(text, "\n{}", texts(&["optional part", "state", "for"], &rows, width))?;
+    write!(text, "\n{}", texts(&left(["optional part", "state", "for"]), &rows, width))?;
     let missing: Vec<&Part> = parts.iter().filter(|part| part.state != State::There).collect();
     if !missing.is_empty() {
         let rows: Vec<_> = missing.iter().map(|part| vec![part.name.to_owned(), part.debian.to_owned()]).collect();
-        write!(text, "\n{}", texts(&["missing", "on Debian 12"], &rows, width))?;
+        write!(text, "\n{}", texts(&left(["missing", "on Debian 12"]), &rows, width))?;
     }
-    write!(text, "\n{}", texts(&["machine", "", "for"], &machine.rows(), width))?;
+    write!(text, "\n{}", texts(&left(["machine", "", "for"]), &machine.rows(), width))?;
     Ok(text)
 }
 

@@ -44,6 +44,7 @@ pub fn reproduce(args: &Reproduce) -> Result<()> {
         (common.case.is_some(), "--case"),
         (common.variant.is_some(), "--variant"),
         (!basics.set.is_empty(), "--set"),
+        (args.dry_run, "--dry-run"),
     ];
     let unused = unused.into_iter().find(|(given, _)| *given).map(|(_, option)| option);
     if let Some(option) = unused.or(common.live.given()) {

@@ -367,3 +367,49 @@ fn tables_fit_a_terminal_of_80_columns() {
     let table = on_terminal(&room, &[], &["run", "long.toml"]);
     assert!(table.contains("294.8") && table.split_whitespace().any(|word| word == "threads"), "{table}");
 }
+
+#[test]
+fn a_dry_run_says_what_would_be_run() {
+    let room = Room::with("small.toml", EXPERIMENT);
+    room.write("job.fio", JOB);
+    room.write("timed.fio", "[r]\nrw=randread\nsize=4m\ntime_based\nruntime=1\n");
+    room.write("trace.csv", &format!("{HEADER}0,R,0,4096,,\n1000,R,8192,4096,,\n"));
+    let before = room.files();
+    let iozone = ["--", "-r", "4k", "-+n", "-i2", "-t", "2", "-s", "1m"];
+    for (args, rest, runs) in [
+        (&["run", "small.toml", "--out", "x"][..], &[][..], 2),
+        (&["fio", "job.fio"], &[], 2),
+        (&["iozone"], &iozone, 2),
+        (&["compare", "small.toml", "--seeds", "3"], &[], 6),
+        (&["compare", "trace.csv", "--preload", "random", "--seeds", "4"], &[], 8),
+        (&["reproduce", "iozone", "--case", "1 GB"], &[], 2),
+        (&["reproduce", "hmb", "--traces", "trace.csv"], &[], 0),
+        (&["reproduce", "policies"], &[], 0),
+    ] {
+        let text = room.good(&[args, &["--dry-run"], rest].concat());
+        let planned = room.json(&[args, &["--dry-run", "--json"], rest].concat());
+        let total = planned["runs"].as_u64().expect("runs");
+        assert!(if runs == 0 { total > 2 } else { total == runs }, "{args:?}: {total}");
+        let how_many = if planned["requests"].is_null() { "as their time allows" } else { "about " };
+        let last = text.lines().last().expect("a line");
+        assert!(last.starts_with(&format!("{total} runs, ")) && last.ends_with("; none was made"), "{text}");
+        assert!(last.contains(how_many), "{text}");
+        assert_eq!(room.files(), before, "{args:?} leaves nothing");
+    }
+    let planned = room.json(&["run", "small.toml", "--dry-run", "--json"]);
+    let made = room.json(&["run", "small.toml", "--json", "--out", "made"]);
+    let (about, exact) = (planned["requests"].as_f64().expect("a number"), made["simulated_ios"].as_f64());
+    assert!((about / exact.expect("a number") - 1.0).abs() < 0.01, "{about} {exact:?}");
+    let names = |list: &[Value]| {
+        let mut names: Vec<_> = list.iter().map(|one| (one["case"].clone(), one["variant"].clone())).collect();
+        names.dedup();
+        names
+    };
+    assert_eq!(names(planned["planned"].as_array().expect("a list")), names(rows(&made)));
+    // Who knows how many fit into a second?
+    let timed = room.good(&["fio", "timed.fio", "--hpb", "off", "--dry-run"]);
+    assert!(timed.contains("\n1 run, as many requests as their time allows; none was made\n"), "{timed}");
+    // What would be refused is refused.
+    room.bad(&["run", "small.toml", "--dry-run", "--case", "none"], &["--case 'none' is not one of: reads"]);
+    room.bad(&["reproduce", "ubi", "--dry-run"], &["--dry-run is for experiments on a UFS device"]);
+}
