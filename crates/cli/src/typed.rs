@@ -5,9 +5,7 @@ use crate::args::{Fill, Hpb, HpbHost};
 use crate::inputs::{self, is_stdin};
 use crate::variants::Typed;
 use anyhow::Result;
-use readpath_config::experiment::{
-    Experiment, Fio, Iozone, Layout, Precondition, PreconditionRange, Variant, Workload,
-};
+use readpath_config::experiment::{Experiment, Fio, Iozone, Variant, Workload};
 use std::path::Path;
 
 /// The experiment that a fio job file on a device amounts to, with seed 1.
@@ -17,31 +15,16 @@ pub fn of_job(job: &Path, device: &str, fill: Fill, variants: Vec<Variant>) -> E
         stem => stem.map_or_else(|| "fio".into(), |s| s.to_string_lossy().into_owned()),
     };
     let title = format!("fio {}", inputs::name(job));
-    let job = job.to_owned();
-    of_user("fio_job", title, device, fill, variants, Workload::Fio(Fio::File { case, job }))
+    let workload = Workload::Fio(Fio::File { case, job: job.to_owned() });
+    Experiment { variants, ..Experiment::of_user("fio_job", &title, device, fill.layout(), workload) }
 }
 
 /// The experiment that an iozone command line on a device amounts to, with seed 1.
 pub fn of_iozone(args: &[String], device: &str, fill: Fill, variants: Vec<Variant>) -> Experiment {
     let source = Iozone::Args { case: "iozone".into(), args: args.to_vec() };
     let title = format!("iozone {}", args.join(" "));
-    of_user("iozone_command", title, device, fill, variants, Workload::Iozone(source))
-}
-
-fn of_user(
-    name: &str,
-    title: String,
-    device: &str,
-    fill: Fill,
-    variants: Vec<Variant>,
-    workload: Workload,
-) -> Experiment {
-    let range = if fill == Fill::None { PreconditionRange::None } else { PreconditionRange::Files };
-    let precondition = Precondition { layout: fill.layout().unwrap_or(Layout::Sequential), range };
-    let mut experiment = Experiment::new(name, &title, device, 1, precondition, workload);
-    experiment.description = format!("Simulated on the device '{device}'.");
-    experiment.variants = variants;
-    experiment
+    let workload = Workload::Iozone(source);
+    Experiment { variants, ..Experiment::of_user("iozone_command", &title, device, fill.layout(), workload) }
 }
 
 /// Hosts of a workload of the user's, each a variant.

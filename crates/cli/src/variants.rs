@@ -5,7 +5,8 @@
 use crate::args::{Hpb, HpbHost};
 use crate::usage;
 use anyhow::{Result, anyhow};
-use readpath_config::experiment::Variant;
+use clap::ValueEnum;
+use readpath_config::experiment::{Variant, hpb_modes};
 use readpath_config::{GivenKey, size};
 
 /// More would be a mistake, and fill the memory before anybody saw it.
@@ -171,24 +172,12 @@ fn sizes(arguments: &[String]) -> Result<Vec<Choice>> {
     Ok(list)
 }
 
-/// Variants of the prototype: their names, and words for the key `hpb`.
-const PROTOTYPE: [(&str, &str); 2] =
-    [("HPB prototype (host)", "prototype-host"), ("HPB prototype (device)", "prototype-device")];
-
 fn hpb(given: &[Hpb]) -> Result<Vec<Choice>> {
     let given = if given.is_empty() { &[Hpb::Both] } else { given };
     let mut list: Vec<Choice> = Vec::new();
     for choice in given {
-        let modes: &[(&str, &str)] = match choice {
-            Hpb::Off => &[("HPB off", "off")],
-            Hpb::Dcm => &[("HPB on", "dcm")],
-            Hpb::Hcm => &[("HPB hcm", "hcm")],
-            Hpb::PrototypeHost => &[PROTOTYPE[0]],
-            Hpb::PrototypeDevice => &[PROTOTYPE[1]],
-            Hpb::Prototype => &PROTOTYPE,
-            Hpb::Both => &[("HPB off", "off"), ("HPB on", "dcm")],
-            Hpb::All => &[("HPB off", "off"), ("HPB on", "dcm"), ("HPB hcm", "hcm")],
-        };
+        let word = choice.to_possible_value();
+        let modes = word.as_ref().and_then(|word| hpb_modes(word.get_name())).unwrap_or_default();
         for &(name, word) in modes {
             if list.iter().any(|c| c.name.as_deref() == Some(name)) {
                 return Err(usage(anyhow!("--hpb: {word} is given twice")));

@@ -16,7 +16,7 @@ pub use claim::Claim;
 pub use events::{Event, EventKind, MOST_EVENTS, keeps_memory};
 pub use launches::LaunchKeys;
 pub use readpath_device::Layout;
-pub use typed::GivenKey;
+pub use typed::{GivenKey, hpb_modes};
 pub use variant::Variant;
 pub use workload::{Fio, FioCase, Iozone, IozoneCase, Workload};
 
@@ -255,6 +255,15 @@ impl Experiment {
             claims: Vec::new(),
             file: String::new(),
         }
+    }
+
+    /// What a workload that a user typed amounts to, with seed 1. Its files are on the device at the start, in this
+    /// order, unless there is none.
+    pub fn of_user(name: &str, title: &str, device: &str, layout: Option<Layout>, workload: Workload) -> Self {
+        let range = if layout.is_none() { PreconditionRange::None } else { PreconditionRange::Files };
+        let precondition = Precondition { layout: layout.unwrap_or(Layout::Sequential), range };
+        let description = format!("Simulated on the device '{device}'.");
+        Experiment { description, ..Experiment::new(name, title, device, 1, precondition, workload) }
     }
 }
 

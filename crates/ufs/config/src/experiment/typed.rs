@@ -21,6 +21,25 @@ pub struct GivenKey {
     pub origin: String,
 }
 
+/// The hosts that a word for `--hpb` means: what a variant with each is called, and its word for the key `hpb`. `None`
+/// for another word.
+pub fn hpb_modes(word: &str) -> Option<&'static [(&'static str, &'static str)]> {
+    const STANDARD: [(&str, &str); 3] = [("HPB off", "off"), ("HPB on", "dcm"), ("HPB hcm", "hcm")];
+    const PROTOTYPE: [(&str, &str); 2] =
+        [("HPB prototype (host)", "prototype-host"), ("HPB prototype (device)", "prototype-device")];
+    Some(match word {
+        "off" => &STANDARD[..1],
+        "dcm" => &STANDARD[1..2],
+        "hcm" => &STANDARD[2..],
+        "both" => &STANDARD[..2],
+        "all" => &STANDARD,
+        "prototype-host" => &PROTOTYPE[..1],
+        "prototype-device" => &PROTOTYPE[1..],
+        "prototype" => &PROTOTYPE,
+        _ => return None,
+    })
+}
+
 impl GivenKey {
     /// A key, its value and who says so.
     pub fn new(key: impl Into<String>, text: impl Into<String>, origin: impl Into<String>) -> Self {
