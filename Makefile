@@ -7,6 +7,7 @@
 # make test-guest-large  the same at full size: a NAND of 4 GiB, find over a /usr, rm of 1 GiB (ten minutes, 6 GiB of disk)
 # make test-kernel  Linux guests in QEMU use a UFS device (packages of Debian; it says which; builds a kernel once)
 # make test-kernel-long  the same guests, killed 200 times while they write (20 minutes)
+# make test-python  the Python package, in a virtual environment of its own (Python 3.11 or newer, and PyPI once)
 # make dist   target/dist/readpath: optimised as a whole, for long runs; takes twice as long to build
 # make bench  how fast the simulator is on this machine
 # make bench-clients  how many requests a second a served device takes, beside nbdkit and QEMU (fio, nbdkit)
@@ -21,7 +22,12 @@ GUEST ?= target/guest
 # QEMU, kernels and tools of test-kernel.
 KERNEL_LAB ?= target/kernel
 
-.PHONY: run test test-long test-clients bench-clients bench-latency test-guest test-guest-large test-kernel test-kernel-long bench docs check fuzz build dist clean
+PYTHON ?= python3
+# Where test-python installs the package, and builds it.
+VENV ?= target/python
+TARGET = $(abspath $(or $(CARGO_TARGET_DIR),target))
+
+.PHONY: run test test-long test-python test-clients bench-clients bench-latency test-guest test-guest-large test-kernel test-kernel-long bench docs check fuzz build dist clean
 
 build:
 	$(CARGO) build --release --locked -p readpath
@@ -37,6 +43,13 @@ test:
 
 test-long:
 	$(CARGO) test --locked -p readpath-run -p readpath-lab -p readpath-store --test suite -- --ignored --nocapture
+
+test-python: build
+	$(PYTHON) -m venv $(VENV)
+	CARGO_TARGET_DIR=$(TARGET)/py $(VENV)/bin/pip install --quiet --disable-pip-version-check '.[test]'
+	READPATH=$(TARGET)/release/readpath $(VENV)/bin/python -m pytest
+	$(CARGO) fmt --manifest-path crates/py/Cargo.toml --check
+	CARGO_TARGET_DIR=$(TARGET)/py $(CARGO) clippy --release --manifest-path crates/py/Cargo.toml --locked -- -D warnings
 
 test-clients: build
 	bash crates/cli/tests/clients/run.sh target/release/readpath target/clients

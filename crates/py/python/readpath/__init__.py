@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Runs and studies of modelled flash devices, as the command ``readpath`` makes them.
+
+>>> import readpath
+>>> job = '''[job]
+... filename=/dev/sda
+... rw=randread
+... bs=4k
+... size=2g
+... io_size=8m
+... iodepth=4
+... ioengine=libaio
+... '''
+>>> results = readpath.fio(job, device="ufs31-256g", hpb="dcm")
+>>> round(results.value("read_latency_mean"), 1)
+111.4
+
+Texts and files
+    Jobs, experiments and studies are given as a path, or as the text itself: a string with a line break is a text.
+Changed keys
+    ``set`` changes keys: ``{"map_cache.size_kib": 512}``, as ``--set map_cache.size_kib=512`` of the command.
+Threads
+    Runs are made on ``threads`` threads, one for each processor if nothing is said. Results do not depend on it. Other
+    threads of Python go on meanwhile, and Ctrl-C stops what is running.
+Errors
+    What cannot be is an :class:`Error`, with the text of the command.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Literal
+
+from . import _readpath
+from ._given import PathLike, Set, Value, count, pairs, source
+from ._readpath import Error, __version__
+from ._results import Curve, Device, Results, Sweep
+
+__all__ = [
+    "Curve",
+    "Device",
+    "Error",
+    "Results",
+    "Sweep",
+    "__version__",
+    "device",
+    "devices",
+    "fio",
+    "merge",
+    "mrc",
+    "run",
+    "sweep",
+]
+
+#: Whether and how the host uses HPB.
+Hpb = Literal["off", "dcm", "hcm", "both", "all", "prototype-host", "prototype-device", "prototype"]
+
+
+def devices() -> list[str]:
+    """Names of the device presets.
+
+    >>> readpath.devices()[0]
+    'ufs21-64g'
+    """
+    return _readpath.devices()
+
+
+def device(name: PathLike, set: Set | None = None) -> Device:
+    """A device: a preset by its name, or a device file by its path, with keys that are changed.
+
+    >>> small = readpath.device("ufs21-64g", set={"map_cache.size_kib": 512})
+    >>> small["map_cache"]
+    {'size_kib': 512, 'page_bytes': 16384}
+    """
+    import tomllib
+
+    toml = _readpath.device({"name": _path(name), "set": pairs(set)})
+    return Device(tomllib.loads(toml), toml, (_path(name), dict(set or {})))
+
+
+def run(
+    experiment: PathLike,
+    *,
+    set: Set | None = None,
+    case: str | None = None,
+    variant: str | None = None,
+    threads: int | None = None,
+) -> Results:
+    """Runs an experiment: a built-in one by its name, or an experiment file; all of it, or one case or variant.
+
+    >>> results = readpath.run("iozone", case="1 GB", variant="HPB off")
+    >>> [(row["metric"], row["published"]) for row in results.rows][0]
+    ('random_read_throughput', 300.87)
+    """
+    choice = _choice(set, threads, case, variant)
+    return _shown(_readpath.run(source(experiment, "experiment"), choice))
+
+
+def fio(
+    job: PathLike,
+    *,
+    device: PathLike | Device = "ufs21-64g",
+    hpb: Hpb = "both",
+    set: Set | None = None,
+    precondition: Literal["sequential", "random", "none"] = "sequential",
+    seed: int = 1,
+    threads: int | None = None,
+) -> Results:
+    """Runs a fio job file, or the text of one, on a device: a variant for each mode of HPB.
+
+    ``precondition`` says in which order the files of the job were written before the run, if they were.
+
+    >>> results = readpath.fio("[job]\\nfilename=/dev/sda\\nrw=randread\\nbs=4k\\nsize=2g\\nio_size=1m\\n")
+    >>> [round(results.value("read_iops", variant=variant)) for variant in ("HPB off", "HPB on")]
+    [6791, 6718]
+    """
+    if isinstance(device, Device):
+        name, keys = device._given
+        device, set = name, {**keys, **(set or {})}
+    if not 0 <= seed < 1 << 64:
+        raise Error(f"seed: is {seed}; expected a whole number from 0 to {(1 << 64) - 1}")
+    host: _readpath.Host = {"hpb": hpb, "precondition": precondition, "seed": seed}
+    return _shown(_readpath.fio(source(job, "job"), _path(device), host, _choice(set, threads)))
+
+
+def sweep(
+    study: PathLike,
+    *,
+    out: PathLike | None = None,
+    threads: int | None = None,
+    set: Set | None = None,
+    shard: str | tuple[int, int] | None = None,
+) -> Sweep:
+    """Makes a study: the points that the folder ``out`` lacks, by default ``out/NAME``.
+
+    Ctrl-C keeps what is there, and the same call goes on from there. ``shard=(2, 8)`` makes the second of eight parts;
+    :func:`merge` joins them. Points that fail do not stop the others; there is a warning then.
+    """
+    if isinstance(shard, tuple):
+        shard = f"{shard[0]}/{shard[1]}"
+    task: _readpath.Task = {
+        "out": None if out is None else Path(out),
+        "threads": count(threads, "threads"),
+        "set": pairs(set),
+        "shard": shard,
+    }
+    return _swept(_readpath.sweep(source(study, "study"), task), "what it held was made again")
+
+
+def merge(folders: Iterable[PathLike], out: PathLike) -> Sweep:
+    """Makes the tables of what several folders hold of one study, such as those of shards."""
+    return _swept(_readpath.merge([Path(folder) for folder in folders], Path(out)), "what it held is not in the table")
+
+
+def mrc(
+    trace: PathLike,
+    *,
+    of: Literal["reads", "writes", "all"] = "reads",
+    page_kib: Sequence[int] = (4, 16),
+    region_mib: Sequence[int] = (16,),
+    sample: int | None = None,
+) -> list[Curve]:
+    """How often a map of any size would hit under a block trace: a curve for each kind of map, in NumPy arrays.
+
+    Maps are of pages of ``page_kib`` KiB, and of HPB regions of ``region_mib`` MiB. ``sample`` follows at most so many
+    pages of each. ``readpath trace mrc`` has more options, and shows what is odd about the trace.
+    """
+    maps: _readpath.Maps = {
+        "of": of,
+        "page_kib": list(page_kib),
+        "region_mib": list(region_mib),
+        "sample": count(sample, "sample"),
+    }
+    return [Curve(curve) for curve in _readpath.mrc(Path(trace), maps)]
+
+
+def _path(given: PathLike) -> str:
+    return os.fspath(given)
+
+
+def _choice(
+    set: Set | None, threads: int | None, case: str | None = None, variant: str | None = None
+) -> _readpath.Choice:
+    return {"set": pairs(set), "case": case, "variant": variant, "threads": count(threads, "threads")}
+
+
+def _shown(shown: _readpath.Shown) -> Results:
+    if shown["missing"] is not None:
+        warnings.warn(shown["missing"], RuntimeWarning, stacklevel=3)
+    return Results(shown["json"])
+
+
+def _swept(swept: _readpath.Swept, damage: str) -> Sweep:
+    for what in swept["damaged"]:
+        warnings.warn(f"{what}; {damage}", RuntimeWarning, stacklevel=3)
+    if swept["failed"]:
+        first = f"; {swept['first_failure']}" if swept["first_failure"] else ""
+        table = f"; all are in {swept['failures']}" if swept["failures"] else ""
+        text = f"{swept['failed']} of {swept['count']} points failed{first}{table}"
+        warnings.warn(text, RuntimeWarning, stacklevel=3)
+    return Sweep(swept)

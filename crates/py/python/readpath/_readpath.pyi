@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""The extension module: src/lib.rs. It is not for users."""
+
+from pathlib import Path
+from typing import TypedDict
+
+__version__: str
+
+class Error(ValueError): ...
+
+class Source(TypedDict):
+    name: str
+    text: str | None
+    is_path: bool
+
+class Target(TypedDict):
+    name: str
+    set: list[tuple[str, str]]
+
+class Choice(TypedDict):
+    set: list[tuple[str, str]]
+    case: str | None
+    variant: str | None
+    threads: int | None
+
+class Host(TypedDict):
+    hpb: str
+    precondition: str
+    seed: int
+
+class Shown(TypedDict):
+    json: str
+    missing: str | None
+
+class Task(TypedDict):
+    out: Path | None
+    threads: int | None
+    set: list[tuple[str, str]]
+    shard: str | None
+
+class Swept(TypedDict):
+    study: str
+    out: Path
+    count: int
+    done: int
+    made: int
+    failed: int
+    first_failure: str | None
+    points: Path | None
+    failures: Path | None
+    damaged: list[str]
+
+class Maps(TypedDict):
+    of: str
+    page_kib: list[int]
+    region_mib: list[int]
+    sample: int | None
+
+class MapCurve(TypedDict):
+    map: str
+    page_bytes: int
+    accesses: int
+    pages: int
+    knee: int | None
+    memory: bytes
+    hits: bytes
+
+def devices() -> list[str]: ...
+def device(target: Target) -> str: ...
+def run(experiment: Source, choice: Choice) -> Shown: ...
+def fio(job: Source, device: str, host: Host, choice: Choice) -> Shown: ...
+def sweep(study: Source, task: Task) -> Swept: ...
+def merge(folders: list[Path], out: Path) -> Swept: ...
+def mrc(trace: Path, maps: Maps) -> list[MapCurve]: ...

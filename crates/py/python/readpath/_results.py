@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What functions of this package return."""
+
+from __future__ import annotations
+
+import json
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import _frame
+from ._readpath import Error
+
+if TYPE_CHECKING:
+    from ._frame import Library
+    from ._given import PathLike
+    from ._readpath import MapCurve, Swept
+
+#: Columns of a table of results.
+_COLUMNS = ("case", "variant", "metric", "unit", "published", "simulated", "error_percent", "origin")
+
+
+class Device(dict[str, Any]):
+    """The keys of a device file, in nested dictionaries. :func:`readpath.fio` takes it as a device."""
+
+    #: The device file as a text.
+    toml: str
+
+    def __init__(self, keys: dict[str, Any], toml: str, given: tuple[str, dict[str, Any]]) -> None:
+        super().__init__(keys)
+        self.toml = toml
+        self._given = given
+
+
+class Results:
+    """The results of runs: a `result document <docs/formats/results.md>`_ and views of it."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        """The whole document."""
+        document: dict[str, Any] = json.loads(self._text)
+        return document
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The numbers: a row for each metric of each case and variant."""
+        rows: list[dict[str, Any]] = self.document["rows"]
+        return rows
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader must know to understand the numbers."""
+        notes: list[str] = self.document["notes"]
+        return notes
+
+    def value(self, metric: str, *, case: str | None = None, variant: str | None = None) -> float:
+        """The value of a metric, in the unit of its row. Case and variant need not be said where there is only one."""
+        found = [
+            row
+            for row in self.rows
+            if row["metric"] == metric and case in (None, row["case"]) and variant in (None, row["variant"])
+        ]
+        if len(found) == 1:
+            return float(found[0]["simulated"])
+        if found:
+            there = "; ".join(f"case={row['case']!r}, variant={row['variant']!r}" for row in found)
+            raise Error(f"{metric}: there are {len(found)} rows; choose one: {there}")
+        raise Error(f"{metric}: there is no such row")
+
+    def to_frame(self, library: Library | None = None) -> Any:
+        """The rows as a table of pandas, or else of polars."""
+        return _frame.of_rows(self.rows, _COLUMNS, library)
+
+    def to_csv(self, path: PathLike) -> None:
+        """Writes the rows as a table."""
+        import csv
+
+        with open(path, "w", encoding="utf-8", newline="") as file:
+            table = csv.DictWriter(file, _COLUMNS, extrasaction="ignore", lineterminator="\n")
+            table.writeheader()
+            table.writerows(self.rows)
+
+    def to_json(self, path: PathLike) -> None:
+        """Writes the document, as ``result.json`` of the command; ``readpath report`` makes a page of it."""
+        Path(path).write_text(self._text, encoding="utf-8")
+
+    def __repr__(self) -> str:
+        return f"<readpath.Results {self.document['title']!r}: {len(self.rows)} rows, {len(self.notes)} notes>"
+
+
+class Sweep:
+    """What a folder holds of a study."""
+
+    def __init__(self, swept: Swept) -> None:
+        #: Name of the study.
+        self.study: str = swept["study"]
+        #: The folder.
+        self.out: Path = swept["out"]
+        #: Points of the study.
+        self.count: int = swept["count"]
+        #: Points that the folder holds, those that failed included.
+        self.done: int = swept["done"]
+        #: Points that this call made.
+        self.made: int = swept["made"]
+        #: Points that failed.
+        self.failed: int = swept["failed"]
+        #: ``points.csv``, the table of points with figures; None while points are missing.
+        self.points: Path | None = swept["points"]
+        #: ``failed.csv``, the table of those that failed, and why; None if none did.
+        self.failures: Path | None = swept["failures"]
+
+    def to_frame(self, library: Library | None = None) -> Any:
+        """The points as a table of pandas, or else of polars."""
+        if self.points is None:
+            raise Error(f"{self.out}: holds {self.done} of {self.count} points; merge() makes a table of all shards")
+        return _frame.of_csv(self.points, library)
+
+    def __repr__(self) -> str:
+        return f"<readpath.Sweep {self.study!r}: {self.done} of {self.count} points, {self.failed} failed>"
+
+
+class Curve:
+    """How often a map of any size would hit: at each point where that rises, memory and hits."""
+
+    def __init__(self, curve: MapCurve) -> None:
+        try:
+            import numpy
+        except ModuleNotFoundError:
+            raise ImportError("mrc() needs NumPy: pip install numpy") from None
+        #: The kind of map, in words.
+        self.map: str = curve["map"]
+        #: Memory of one of its pages, in bytes.
+        self.page_bytes: int = curve["page_bytes"]
+        #: Accesses to map pages.
+        self.accesses: int = curve["accesses"]
+        #: Different map pages.
+        self.pages: int = curve["pages"]
+        #: The smallest map beyond which no doubling of memory gains a point, in bytes; None if nothing hits.
+        self.knee: int | None = curve["knee"]
+        #: Memory in bytes.
+        self.memory = numpy.frombuffer(curve["memory"], dtype=numpy.int64).copy()
+        #: Share of accesses that hit so much memory, in percent.
+        self.hits = numpy.frombuffer(curve["hits"], dtype=numpy.float64).copy()
+
+    def __repr__(self) -> str:
+        return f"<readpath.Curve {self.map!r}: {self.accesses} accesses to {self.pages} pages>"

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Calls beside the interpreter: other threads go on, and Ctrl-C ends them."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import readpath
+from conftest import STUDY, Command
+
+#: A device that takes longer to fill than a user waits, and a job that never ends.
+LARGE = "[job]\nfilename=/dev/sda\nrw=randread\nbs=4k\nsize=900g\nio_size=900g\n"
+LONG = "[job]\nfilename=/dev/sda\nrw=randread\nbs=4k\nsize=1g\nio_size=4000g\niodepth=4\nioengine=libaio\n"
+
+
+def test_the_package_is_that_of_the_command(command: Command) -> None:
+    assert command("--version").stdout == f"readpath {readpath.__version__}\n"
+
+
+def test_import_is_quick(capsys: pytest.CaptureFixture[str]) -> None:
+    code = "import time; t = time.perf_counter(); import readpath; print(time.perf_counter() - t)"
+    times = [float(subprocess.check_output([sys.executable, "-c", code])) for _ in range(5)]
+    with capsys.disabled():
+        print(f"\nimport readpath: {1000 * min(times):.0f} ms")
+    assert min(times) < 0.3
+    # Libraries of tables are imported by those who use them.
+    code = "import readpath, sys; print(sorted({'pandas', 'polars', 'numpy'} & set(sys.modules)))"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"
+
+
+def test_other_threads_go_on() -> None:
+    turns, done = 0, threading.Event()
+
+    def count() -> None:
+        nonlocal turns
+        while not done.is_set():
+            turns += 1
+            time.sleep(0.001)
+
+    counter = threading.Thread(target=count)
+    counter.start()
+    try:
+        began, before = time.perf_counter(), turns
+        readpath.fio(LONG.replace("4000g", "8g"), hpb="off", threads=1)
+        took, during = time.perf_counter() - began, turns - before
+    finally:
+        done.set()
+        counter.join()
+    # On a loaded machine it has less than its share.
+    assert during > 100 * min(took, 1.0), f"{during} turns in {took:.2f} s"
+
+
+def test_runs_in_several_threads() -> None:
+    results: list[list[dict[str, object]]] = []
+    threads = [threading.Thread(target=lambda: results.append(readpath.fio("small.fio").rows)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 4 and all(rows == results[0] for rows in results)
+
+
+@pytest.mark.parametrize("call", ["run", "fill", "study"])
+def test_ctrl_c_ends_a_call(call: str) -> None:
+    study = STUDY.replace("io_size=16m", "io_size=400g")
+    calls: dict[str, Callable[[], object]] = {
+        "run": lambda: readpath.fio(LONG),
+        "fill": lambda: readpath.fio(LARGE, device="nvme-dramless-1t", precondition="random", hpb="off"),
+        "study": lambda: readpath.sweep(study, out="here"),
+    }
+    sent = 0.0
+
+    def interrupt() -> None:
+        nonlocal sent
+        sent = time.perf_counter()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Timer(0.5, interrupt)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        calls[call]()
+    assert time.perf_counter() - sent < 1.0
+
+
+def test_a_study_goes_on_after_ctrl_c() -> None:
+    study = STUDY.replace("io_size=16m", "io_size=4g")
+    timer = threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    try:
+        made = readpath.sweep(study, out="here", threads=1)
+        pytest.skip("this machine is too fast")
+    except KeyboardInterrupt:
+        pass
+    made = readpath.sweep(study, out="here")
+    assert made.done == 6
+    whole = readpath.sweep(study, out="whole")
+    assert whole.points is not None and made.points is not None
+    assert made.points.read_bytes() == whole.points.read_bytes()
+
+
+def test_a_script_ends_by_ctrl_c() -> None:
+    Path("script.py").write_text(f"import readpath\nprint('begun', flush=True)\nreadpath.fio({LONG!r})\n")
+    script = subprocess.Popen([sys.executable, "script.py"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert script.stdout is not None and script.stdout.readline() == "begun\n"
+    time.sleep(0.3)
+    script.send_signal(signal.SIGINT)
+    began = time.perf_counter()
+    _, told = script.communicate()
+    assert told.endswith("KeyboardInterrupt\n") and script.returncode == -signal.SIGINT
+    assert time.perf_counter() - began < 2.0
