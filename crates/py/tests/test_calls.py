@@ -89,8 +89,8 @@ def test_ctrl_c_ends_a_call(call: str) -> None:
 
 
 def test_a_study_goes_on_after_ctrl_c() -> None:
-    study = STUDY.replace("io_size=16m", "io_size=4g")
-    timer = threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT))
+    study = STUDY.replace("io_size=16m", "io_size=1g")
+    timer = threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     try:
         made = readpath.sweep(study, out="here", threads=1)
@@ -104,8 +104,9 @@ def test_a_study_goes_on_after_ctrl_c() -> None:
     assert made.points.read_bytes() == whole.points.read_bytes()
 
 
-def test_a_script_ends_by_ctrl_c() -> None:
-    Path("script.py").write_text(f"import readpath\nprint('begun', flush=True)\nreadpath.fio({LONG!r})\n")
+@pytest.mark.parametrize("call", [repr(LONG), f"{LARGE!r}, device='nvme-dramless-1t', precondition='random'"])
+def test_a_script_ends_by_ctrl_c(call: str) -> None:
+    Path("script.py").write_text(f"import readpath\nprint('begun', flush=True)\nreadpath.fio({call})\n")
     script = subprocess.Popen([sys.executable, "script.py"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert script.stdout is not None and script.stdout.readline() == "begun\n"
     time.sleep(0.3)
