@@ -98,7 +98,7 @@ fn tables(mut found: Found, out: &Path, count: u64) -> Result<Swept, Failure> {
         count,
         done: found.count(),
         made: 0,
-        failed: found.failed,
+        failed: found.failed(),
         first_failure: None,
         points: None,
         failures: None,
