@@ -39,10 +39,7 @@ fn levels_of_factors() {
         }),
         ("key = \"a\"\nfrom = 0\nto = 10\nsteps = 5", vec!["0", "3", "5", "8", "10"]),
         ("key = \"a\"\nfrom = 1\nto = 1000\nsteps = 4\nscale = \"log\"", vec!["1", "10", "100", "1000"]),
-        (
-            "key = \"a\"\nfrom = 64\nto = 4096\nsteps = 3\nscale = \"log\"\nmultiple_of = 64",
-            vec!["64", "512", "4096"],
-        ),
+        ("key = \"a\"\nfrom = 64\nto = 4096\nsteps = 3\nscale = \"log\"\nmultiple_of = 64", vec!["64", "512", "4096"]),
         ("key = \"a\"\nfrom = 0.0\nto = 1\nsteps = 4", vec!["0", "0.333", "0.667", "1"]),
         ("key = \"a\"\nfrom = -1\nto = 1\nsteps = 3\nmultiple_of = 0.5", vec!["-1", "0", "1"]),
         ("keys = [\"a\", \"b\"]\nvalues = [[1, \"x\"], [2, \"y\"]]", vec!["1 x", "2 y"]),
