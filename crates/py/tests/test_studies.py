@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import readpath
-from conftest import LIBRARIES, STUDY, Command
+from conftest import LIBRARIES, STUDY, Command, without_process
 
 
 def segments(folder: str | Path) -> list[bytes]:
@@ -24,6 +24,10 @@ def test_a_study_is_that_of_the_command(command: Command, given: dict[str, int |
     assert study.points.read_bytes() == Path("theirs/points.csv").read_bytes()
     two = readpath.sweep(Path("small.toml"), out=Path("two"), threads=2, set=given)
     assert two.points is not None and two.points.read_bytes() == study.points.read_bytes()
+    assert study.results is not None
+    study.results.to_json("result.json")
+    shown = without_process(Path("result.json").read_text())
+    assert shown == without_process(Path("theirs/result.json").read_text())
     for library in LIBRARIES:
         assert list(study.to_frame(library)["map_cache.size_kib"]) == [64, 1024, 4096] * 2
 
@@ -62,6 +66,8 @@ def test_points_that_fail_are_told(command: Command) -> None:
     assert study.failures is not None
     assert study.failures.read_bytes() == Path("theirs/failed.csv").read_bytes()
     assert len(study.to_frame()) == 4
+    with pytest.warns(RuntimeWarning, match="^2 of 6 points failed"):
+        assert readpath.sweep(Path("bad.toml"), out="ours", retry_failed=True).made == 2
 
 
 def test_a_study_that_is_a_text_and_its_damage() -> None:

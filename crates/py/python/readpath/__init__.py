@@ -133,11 +133,13 @@ def sweep(
     threads: int | None = None,
     set: Set | None = None,
     shard: str | tuple[int, int] | None = None,
+    retry_failed: bool = False,
 ) -> Sweep:
     """Makes a study: the points that the folder ``out`` lacks, by default ``out/NAME``.
 
     Ctrl-C keeps what is there, and the same call goes on from there. ``shard=(2, 8)`` makes the second of eight parts;
-    :func:`merge` joins them. Points that fail do not stop the others; there is a warning then.
+    :func:`merge` joins them. Points that fail do not stop the others; there is a warning then, and ``retry_failed``
+    makes them again.
     """
     if isinstance(shard, tuple):
         shard = f"{shard[0]}/{shard[1]}"
@@ -146,6 +148,7 @@ def sweep(
         "threads": count(threads, "threads"),
         "set": pairs(set),
         "shard": shard,
+        "retry_failed": retry_failed,
     }
     return _swept(_readpath.sweep(source(study, "study"), task), "what it held was made again")
 

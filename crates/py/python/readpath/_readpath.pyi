@@ -37,6 +37,7 @@ class Task(TypedDict):
     threads: int | None
     set: list[tuple[str, str]]
     shard: str | None
+    retry_failed: bool
 
 class Swept(TypedDict):
     study: str
@@ -48,6 +49,7 @@ class Swept(TypedDict):
     first_failure: str | None
     points: Path | None
     failures: Path | None
+    json: str | None
     damaged: list[str]
 
 class Maps(TypedDict):

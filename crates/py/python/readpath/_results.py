@@ -111,6 +111,9 @@ class Sweep:
         self.points: Path | None = swept["points"]
         #: ``failed.csv``, the table of those that failed, and why; None if none did.
         self.failures: Path | None = swept["failures"]
+        #: What the study shows as a whole, and how much each factor matters; None while points are missing, and of
+        #: :func:`readpath.merge`.
+        self.results: Results | None = None if swept["json"] is None else Results(swept["json"])
 
     def to_frame(self, library: Library | None = None) -> Any:
         """The points as a table of pandas, or else of polars."""
