@@ -40,6 +40,12 @@ mod _readpath {
         Ok(target.preset(&files::read_text)?.echo().to_toml())
     }
 
+    /// The rows of a result document as a table.
+    #[pyfunction]
+    fn csv(document: &str) -> PyResult<String> {
+        Ok(runs::csv(document)?)
+    }
+
     /// Runs an experiment.
     #[pyfunction]
     fn run(py: Python<'_>, experiment: Source, choice: Choice) -> PyResult<Shown> {

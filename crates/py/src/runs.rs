@@ -24,6 +24,11 @@ pub struct Shown {
     missing: Option<String>,
 }
 
+/// The rows of a result document as a table.
+pub fn csv(document: &str) -> Result<String, Failure> {
+    Document::from_json(document).and_then(|doc| doc.to_csv()).map_err(|e| Failure::of(&e))
+}
+
 /// Runs an experiment.
 pub fn experiment(source: &Source, choice: &Choice, shared: &Shared) -> Result<Shown, Failure> {
     let experiment = match source.text.is_some() || source.is_path {

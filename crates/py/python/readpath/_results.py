@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import _frame
+from . import _frame, _readpath
 from ._readpath import Error
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ._readpath import MapCurve, Swept
 
 #: Columns of a table of results.
-_COLUMNS = ("case", "variant", "metric", "unit", "published", "simulated", "error_percent", "origin")
+_COLUMNS = ("case", "variant", "metric", "unit", "simulated", "published", "error_percent", "origin")
 
 
 class Device(dict[str, Any]):
@@ -75,17 +75,12 @@ class Results:
         return _frame.of_rows(self.rows, _COLUMNS, library)
 
     def to_csv(self, path: PathLike) -> None:
-        """Writes the rows as a table."""
-        import csv
-
-        with open(path, "w", encoding="utf-8", newline="") as file:
-            table = csv.DictWriter(file, _COLUMNS, extrasaction="ignore", lineterminator="\n")
-            table.writeheader()
-            table.writerows(self.rows)
+        """Writes the rows as a table, as ``--csv`` of the command."""
+        Path(path).write_text(_readpath.csv(self._text), encoding="utf-8", newline="\n")
 
     def to_json(self, path: PathLike) -> None:
         """Writes the document, as ``result.json`` of the command; ``readpath report`` makes a page of it."""
-        Path(path).write_text(self._text, encoding="utf-8")
+        Path(path).write_text(self._text, encoding="utf-8", newline="\n")
 
     def __repr__(self) -> str:
         return f"<readpath.Results {self.document['title']!r}: {len(self.rows)} rows, {len(self.notes)} notes>"
