@@ -88,7 +88,22 @@ pub fn columns(doc: &Document) -> TableSpec {
         let gain = metric::GAIN.with([metric::START_UP_TIME.name()]);
         TableSpec::of([&metric::START_UP_TIME]).column(&gain, "against off").and(&COLUMNS)
     };
+    let spec = spec.and(asked_percentiles(doc));
     if has(&metric::SPAN) { spec.and(&EVENT_COLUMNS) } else { spec }
+}
+
+/// Percentiles that a job asked for, in the order of the rows.
+fn asked_percentiles(doc: &Document) -> Vec<&Metric> {
+    // Those that every document has are families of their own.
+    let family = Read.of(LatencyPercentile).with(["1"]).definition();
+    let is_asked = |metric: &Metric| metric.definition() == family;
+    let mut asked: Vec<&Metric> = Vec::new();
+    for metric in doc.rows.iter().map(|row| &row.metric).filter(|metric| is_asked(metric)) {
+        if !asked.contains(&metric) {
+            asked.push(metric);
+        }
+    }
+    asked
 }
 
 /// The table of a document, with an empty line below it; at most `width` characters wide if there is a limit.

@@ -45,7 +45,10 @@ pub fn fio(args: &Fio) -> Result<()> {
         let device = presets::preset(&target.device, &args.common.basics.set)?.device;
         variants.retain(|variant| variant.hpb.is_none() || device.lus.iter().any(|unit| unit.hpb));
     }
-    let mut experiment = typed::of_job(&args.job, &target.device, target.precondition, variants);
+    let mut experiment = match &args.job {
+        Some(job) => typed::of_job(job, &target.device, target.precondition, variants),
+        None => typed::of_fio_options(&args.options, &target.device, target.precondition, variants)?,
+    };
     experiment.seed = target.seed;
     experiment.events = args.events.as_deref().map(read_events).transpose()?.unwrap_or_default();
     check_pressure(&experiment.events, experiment.variants.iter().map(|v| (&*v.name, keeps_memory(v.hpb))))?;
@@ -53,7 +56,7 @@ pub fn fio(args: &Fio) -> Result<()> {
         return experiment::dry_run(&experiment, &args.common);
     }
     let inputs: Vec<&Path> =
-        [Some(&args.job), args.events.as_ref()].into_iter().flatten().map(PathBuf::as_path).collect();
+        [args.job.as_ref(), args.events.as_ref()].into_iter().flatten().map(PathBuf::as_path).collect();
     let files = Files { folder: args.common.basics.out.clone(), inputs: &inputs, to: args.output.as_deref() };
     if format == FioFormat::Normal {
         return experiment::run_and_show(&experiment, &args.common, files).map(drop);

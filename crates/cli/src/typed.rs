@@ -3,9 +3,11 @@
 
 use crate::args::{Fill, Hpb, HpbHost};
 use crate::inputs::{self, is_stdin};
+use crate::usage;
 use crate::variants::Typed;
 use anyhow::Result;
 use readpath_config::experiment::{Experiment, Fio, Iozone, Variant, Workload};
+use readpath_workload::fio;
 use std::path::Path;
 
 /// The experiment that a fio job file on a device amounts to, with seed 1.
@@ -17,6 +19,14 @@ pub fn of_job(job: &Path, device: &str, fill: Fill, variants: Vec<Variant>) -> E
     let title = format!("fio {}", inputs::name(job));
     let workload = Workload::Fio(Fio::File { case, job: job.to_owned() });
     Experiment { variants, ..Experiment::of_user("fio_job", &title, device, fill.layout(), workload) }
+}
+
+/// The experiment that a job typed as options of fio amounts to, with seed 1.
+pub fn of_fio_options(options: &[String], device: &str, fill: Fill, variants: Vec<Variant>) -> Result<Experiment> {
+    let fio::Typed { name: case, text } = fio::of_arguments(options).map_err(usage)?;
+    let title = format!("fio {}", options.join(" "));
+    let workload = Workload::Fio(Fio::Text { case, text });
+    Ok(Experiment { variants, ..Experiment::of_user("fio_job", &title, device, fill.layout(), workload) })
 }
 
 /// The experiment that an iozone command line on a device amounts to, with seed 1.

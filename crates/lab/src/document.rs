@@ -17,8 +17,8 @@ use readpath_results::{
     Case, Chart, ChartKind, Document, Error, Metric, Note, NoteKind, Origin, Part, Row, SeriesStyle, X,
 };
 use readpath_run::{GroupStats, KindStats, PhaseOutput, UnitOutput};
-use readpath_workload::IoKind;
 use readpath_workload::iozone::Test;
+use readpath_workload::{IoKind, Workload};
 use serde_json::{Value, json};
 
 pub(crate) const MIB: f64 = (1u64 << 20) as f64;
@@ -181,6 +181,7 @@ fn figures(about: &About<'_>, says_where_the_map_is: bool) -> Vec<(Case, Metric,
                 figures.push((of.of(Figure::Iops), stats.ios as f64 / seconds));
             }
             figures.extend(latencies(stats).map(|(figure, us)| (of.of(figure), us)));
+            figures.extend(asked_percentiles(&run.plan.workload, group, stats, of));
         }
         add(&about.case(group), figures);
     }
@@ -317,6 +318,25 @@ pub(crate) fn latencies(stats: &KindStats) -> [(Figure, f64); 4] {
         (Figure::LatencyP99, l.quantile(0.99) as f64 / 1e3),
         (Figure::LatencyP99_9, l.quantile(0.999) as f64 / 1e3),
     ]
+}
+
+/// Latencies at the percentiles that the jobs of a group ask for and every result does not have anyway.
+fn asked_percentiles(
+    workload: &Workload,
+    group: &GroupStats,
+    stats: &KindStats,
+    of: Requests,
+) -> impl Iterator<Item = (Metric, f64)> {
+    const ALWAYS: [f64; 3] = [50.0, 99.0, 99.9];
+    let jobs = workload.phases.iter().flat_map(|phase| &phase.jobs).filter(|job| job.group == group.group);
+    let mut asked: Vec<f64> = jobs.flat_map(|job| job.fio.percentiles.iter().copied()).collect();
+    asked.sort_by(f64::total_cmp);
+    asked.dedup();
+    asked.retain(|percent| !ALWAYS.contains(percent));
+    asked.into_iter().map(move |percent| {
+        let name = percent.to_string().replace('.', "_");
+        (of.of(Figure::LatencyPercentile).with([&name]), stats.latency.quantile(percent / 100.0) as f64 / 1e3)
+    })
 }
 
 fn configuration(experiment: &Experiment, runs: &[CaseRun]) -> Value {

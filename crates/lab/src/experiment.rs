@@ -159,7 +159,11 @@ fn workload(
         Source::Fio(Fio::File { job, .. }) => fio::parse_file(&experiment.resolve(job), read, context)?,
         Source::Fio(Fio::Text { text, .. }) => {
             // Lines are counted from the start of the text, so the name says so.
-            fio::parse(&format!("{}: workload.text", experiment.file), text, read, context)?
+            let name = match &*experiment.file {
+                "" => "job".to_owned(),
+                file => format!("{file}: workload.text"),
+            };
+            fio::parse(&name, text, read, context)?
         }
         Source::Fio(Fio::Cases { text, cases }) => {
             let text = cases.iter().find(|c| c.name == case).map_or_else(String::new, |c| c.text(text));

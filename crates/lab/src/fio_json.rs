@@ -183,8 +183,10 @@ impl Entry {
         // fio names an entry after its first job and gives it the options and depth of its last one.
         let report = |job: Option<(&JobStats, &Job)>| job.map(|(_, job)| job.fio.clone()).unwrap_or_default();
         let (of_first, of_last) = (report(members().next()), report(members().next_back()));
+        let percentiles = if of_last.percentiles.is_empty() { &PERCENTILES[..] } else { &of_last.percentiles };
+        let show = Show { percentiles, bins };
         let [read, write, trim] =
-            [IoKind::Read, IoKind::Write, IoKind::Trim].map(|kind| Direction::new(group.of(kind), longest, bins));
+            [IoKind::Read, IoKind::Write, IoKind::Trim].map(|kind| Direction::new(group.of(kind), longest, show));
         let flushes = group.of(IoKind::Flush);
         let ios = read.total_ios + write.total_ios + trim.total_ios;
         let [latency_ns, latency_us, latency_ms] = latency_classes(&group.kinds[..3], ios);
@@ -196,7 +198,7 @@ impl Entry {
             read,
             write,
             trim,
-            sync: Sync { total_ios: flushes.ios, lat_ns: Latency::new(&flushes.latency, true, bins) },
+            sync: Sync { total_ios: flushes.ios, lat_ns: Latency::new(&flushes.latency, show) },
             job_runtime,
             iodepth_level: depth_classes(members().map(|(job, plan)| (plan.iodepth, data_ios(job))), ios),
             iodepth_submit: one_per_call(ios),
@@ -213,7 +215,7 @@ impl Entry {
 }
 
 impl Direction {
-    fn new(kind: &KindStats, time: Ns, bins: bool) -> Direction {
+    fn new(kind: &KindStats, time: Ns, show: Show) -> Direction {
         let runtime = if kind.ios == 0 { 0 } else { milliseconds(time) };
         // Integers and milliseconds, as fio computes them from what it prints.
         let bw_bytes = (u128::from(kind.bytes()) * 1000).checked_div(u128::from(runtime)).unwrap_or(0) as u64;
@@ -227,9 +229,9 @@ impl Direction {
             iops,
             runtime,
             total_ios: kind.ios,
-            slat_ns: Latency::new(&Histogram::default(), false, false),
-            clat_ns: Latency::new(&kind.latency, true, bins),
-            lat_ns: Latency::new(&kind.latency, false, false),
+            slat_ns: Latency::new(&Histogram::default(), Show::NOTHING),
+            clat_ns: Latency::new(&kind.latency, show),
+            lat_ns: Latency::new(&kind.latency, Show::NOTHING),
             bw_min: bw,
             bw_max: bw,
             bw_agg: if bw > 0 { 100.0 } else { 0.0 },
@@ -242,8 +244,19 @@ impl Direction {
     }
 }
 
+/// What is shown of a distribution.
+#[derive(Clone, Copy)]
+struct Show<'a> {
+    percentiles: &'a [f64],
+    bins: bool,
+}
+
+impl Show<'_> {
+    const NOTHING: Self = Show { percentiles: &[], bins: false };
+}
+
 impl Latency {
-    fn new(h: &Histogram, percentiles: bool, bins: bool) -> Latency {
+    fn new(h: &Histogram, show: Show) -> Latency {
         let n = h.count();
         let percentile = |&p: &f64| (format!("{p:.6}"), h.quantile(p / 100.0));
         Latency {
@@ -253,8 +266,9 @@ impl Latency {
             // fio estimates the deviation of what the sample was drawn from.
             stddev: if n > 1 { h.stddev() * (n as f64 / (n - 1) as f64).sqrt() } else { 0.0 },
             n,
-            percentile: (percentiles && n > 0).then(|| Members(PERCENTILES.iter().map(percentile).collect())),
-            bins: (bins && n > 0).then(|| Members(h.buckets().map(|(top, n)| (top.to_string(), n)).collect())),
+            percentile: (!show.percentiles.is_empty() && n > 0)
+                .then(|| Members(show.percentiles.iter().map(percentile).collect())),
+            bins: (show.bins && n > 0).then(|| Members(h.buckets().map(|(top, n)| (top.to_string(), n)).collect())),
         }
     }
 }

@@ -94,6 +94,9 @@ pub struct FioReport {
     pub iodepth: u32,
     /// `description`, if given.
     pub description: Option<Arc<str>>,
+    /// Percentiles of latency that are asked for, ascending, each above 0 and at most 100; none if those of the reports
+    /// will do.
+    pub percentiles: Arc<[f64]>,
     /// The options of its own section as typed, in order, under fio's first name for each; `None` when it has none.
     pub options: Option<Arc<[(String, String)]>>,
 }

@@ -73,7 +73,8 @@ pub enum FioFormat {
 #[derive(Args, Debug)]
 pub struct Fio {
     /// The job file; - for standard input
-    pub job: PathBuf,
+    #[arg(required_unless_present = "options")]
+    pub job: Option<PathBuf>,
     /// Say which runs there would be and how many requests they have, and make none
     #[arg(long)]
     pub dry_run: bool,
@@ -91,6 +92,9 @@ pub struct Fio {
     /// Print to FILE instead of the terminal
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// The job as options of fio after `--` instead of a file, for example: -- --name=a --rw=randread --size=1g
+    #[arg(last = true, conflicts_with = "job", value_name = "FIO OPTIONS")]
+    pub options: Vec<String>,
 }
 
 /// What loses power.

@@ -342,7 +342,7 @@ fn devices() {
     let room = Room::new();
     let list = room.good(&["device", "list"]);
     let names: Vec<&str> = list.lines().filter_map(|l| l.split(' ').next()).collect();
-    for name in ["ufs21-64g", "ufs31-256g", "ufs40-512g", "mqsim-64g"] {
+    for name in ["ufs21-64g", "ufs31-128g", "ufs31-256g", "ufs40-512g", "mqsim-64g"] {
         assert!(names.contains(&name), "{name} in {list}");
     }
     let files: Vec<String> = names.iter().map(|n| format!("{n}.toml")).collect();

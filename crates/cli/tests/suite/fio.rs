@@ -25,6 +25,40 @@ fn output_goes_to_a_file_in_every_format() {
     room.bad(&["fio", "job.fio", "--output-format", "terse"], &["'terse'", "possible values: normal, json, json+"]);
 }
 
+/// The same job as a file and as options gives the same figures.
+#[test]
+fn a_job_is_typed_as_options_of_fio() {
+    let room =
+        Room::with("a.fio", "[a]\nrw=randread\nbs=4k\nsize=64m\nio_size=4m\niodepth=4\nioengine=libaio\ndirect=1\n");
+    let options = "--name=a --rw=randread --bs 4k --size=64m --io_size=4m --iodepth=4 --ioengine=libaio --direct=1";
+    let typed: Vec<&str> = ["fio", "--json", "--"].into_iter().chain(options.split(' ')).collect();
+    assert_eq!(room.json(&typed)["rows"], room.json(&["fio", "--json", "a.fio"])["rows"]);
+    room.bad(&["fio"], &["<FIO OPTIONS>", "required"]);
+    room.bad(&["fio", "a.fio", "--", "--name=a"], &["cannot be used with"]);
+    room.bad(&["fio", "--", "--rw=read"], &["--name=NAME is missing"]);
+    room.bad(&["fio", "--", "--name=a", "--rx=read"], &["job:3: \"rx\" is not an option of fio"]);
+}
+
+/// `percentile_list` adds rows and columns, and takes the place of fio's own list in its JSON.
+#[test]
+fn percentiles_are_those_asked_for() {
+    let job = "[a]\nrw=randread\nsize=64m\nio_size=8m\ndirect=1\npercentile_list=99.99:25:99\n";
+    let room = Room::with("job.fio", job);
+    let shown = room.good(&["fio", "job.fio", "--hpb", "off"]);
+    assert!(shown.contains("read p25") && shown.contains("read p99.99"), "{shown}");
+    let doc = room.json(&["fio", "job.fio", "--hpb", "off", "--json"]);
+    let at = |name: &str| value(&doc, "HPB off", name);
+    let rising = ["read_latency_p25", "read_latency_p50", "read_latency_p99", "read_latency_p99_99"].map(at);
+    assert!(rising.is_sorted() && rising[0] < rising[3], "{rising:?}");
+    let fio = room.json(&["fio", "job.fio", "--hpb", "off", "--output-format", "json"]);
+    let list = fio["jobs"][0]["read"]["clat_ns"]["percentile"].as_object().unwrap();
+    assert_eq!(list.keys().collect::<Vec<_>>(), ["25.000000", "99.000000", "99.990000"]);
+    for (wrong, says) in [("0", "\"0\" must be a number above 0"), ("99:x", "\"x\" must be a number above 0")] {
+        room.write("wrong.fio", &job.replace("99.99:25:99", wrong));
+        room.bad(&["fio", "wrong.fio"], &["wrong.fio:6: percentile_list: ", says]);
+    }
+}
+
 /// A device without HPB has nothing to choose.
 #[test]
 fn fios_json_of_a_device_without_hpb() {

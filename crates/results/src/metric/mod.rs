@@ -37,7 +37,8 @@ pub enum Better {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Definition {
     /// Its name in snake case. A word in braces makes it a family: `{requests}` stands for one of [`Requests`], `{n}`
-    /// for a whole number, `{span}` for a size such as `4mib`, and `{metric}` for the name of another metric.
+    /// for a whole number, `{span}` for a size such as `4mib`, `{percentile}` for one such as `99_9`, and
+    /// `{metric}` for the name of another metric.
     pub name: &'static str,
     /// Its unit; empty for counts and ratios.
     pub unit: &'static str,
@@ -98,10 +99,12 @@ impl Metric {
         let Some(definition) = found else { return self.label() };
         let words = member(definition.name, &self.name).unwrap_or_default();
         words.iter().fold(definition.heading.to_owned(), |heading, (brace, word)| {
-            heading.replace(brace, &word.replace('_', " "))
+            heading.replace(brace, &word.replace('_', if *brace == PERCENTILE { "." } else { " " }))
         })
     }
 }
+
+const PERCENTILE: &str = "{percentile}";
 
 /// All that the registry has.
 pub fn definitions() -> impl Iterator<Item = &'static Definition> {
@@ -126,6 +129,7 @@ fn stands_for(brace: &str, word: &str) -> bool {
     match brace {
         "{requests}" => Requests::ALL.iter().any(|r| r.name() == word),
         "{n}" => is_number(word),
+        PERCENTILE => word.split_once('_').map_or_else(|| is_number(word), |(a, b)| is_number(a) && is_number(b)),
         "{span}" => ["kib", "mib"].iter().any(|unit| word.strip_suffix(unit).is_some_and(is_number)),
         "{metric}" => definitions().any(|d| !d.name.starts_with(brace) && member(d.name, word).is_some()),
         _ => false,
@@ -198,10 +202,12 @@ mod tests {
             Requests::RandomRead.of(Figure::Throughput),
             Requests::Read.of(Figure::Iops),
             Requests::Write.of(Figure::LatencyP99_9),
+            Requests::Write.of(Figure::LatencyPercentile).with(["99_99"]),
             MAP_LOADS,
             ERASE_COUNT_MEAN,
         ];
-        assert_eq!(headings(&shown), ["random read", "read IOPS", "write p99.9", "map loads", "Erase count mean"]);
+        let words = ["random read", "read IOPS", "write p99.9", "write p99.99", "map loads", "Erase count mean"];
+        assert_eq!(headings(&shown), words);
         let hits = LRU_HITS.with(["4mib", "16"]);
         assert_eq!((hits.name(), hits.unit()), ("lru_hits_4mib_16_pages", "%"));
         assert_eq!(hits.definition().map(|d| d.name), Some("lru_hits_{span}_{n}_pages"));

@@ -82,6 +82,8 @@ figures! {
     LatencyP50 "_latency_p50" "us" "{requests} p50" Less "latency that half of the requests do not exceed";
     LatencyP99 "_latency_p99" "us" "{requests} p99" Less "latency that 99 % of the requests do not exceed";
     LatencyP99_9 "_latency_p99_9" "us" "{requests} p99.9" Less "latency that 99.9 % of the requests do not exceed";
+    LatencyPercentile "_latency_p{percentile}" "us" "{requests} p{percentile}" Less "latency that this share of the \
+        requests, in percent, does not exceed; of a job with `percentile_list`";
     LatencyMax "_latency_max" "us" "" Less "longest latency; shows whether a request waited for an event";
     Bytes "_bytes" "bytes" "" Neither "bytes in a recorded trace";
     MeanSize "_mean_size" "bytes" "" Neither "mean size in a recorded trace";

@@ -33,6 +33,7 @@ macro_rules! builtin {
 pub fn presets() -> &'static [Builtin] {
     &[
         builtin!("presets", "ufs21-64g"),
+        builtin!("presets", "ufs31-128g"),
         builtin!("presets", "ufs31-256g"),
         builtin!("presets", "ufs40-512g"),
         builtin!("presets", "nvme-dramless-512g"),

@@ -122,6 +122,7 @@ pub(super) fn build(main: &str, jobs: Jobs, notes: Notes, cx: &Context) -> Resul
                 groupid: groups.groupid,
                 iodepth: s.iodepth.value,
                 description: s.description.clone(),
+                percentiles: s.percentiles.clone(),
                 options: section.echo.clone(),
             };
             let job = Job { lun: files[file].lun, rate_bytes, fio, ..job(s, name, group_of[clone], &spec, stream) };

@@ -9,6 +9,24 @@ use crate::{Offsets, Sizes, Zone};
 const MAX_SPLIT: usize = 64;
 const MAX_ZONES: usize = 256;
 
+/// Most percentiles, as in fio.
+const MAX_PERCENTILES: usize = 20;
+
+/// fio's `percentile_list`: numbers above 0 and at most 100, separated by colons; ascending.
+pub(super) fn percentiles(text: &str) -> Result<Vec<f64>, String> {
+    let number = |word: &str| match word.trim().parse::<f64>() {
+        Ok(percent) if percent > 0.0 && percent <= 100.0 => Ok(percent),
+        _ => Err(format!("\"{}\" must be a number above 0 and at most 100; colons separate several", word.trim())),
+    };
+    let mut list = text.split(':').map(number).collect::<Result<Vec<_>, _>>()?;
+    if list.len() > MAX_PERCENTILES {
+        return Err(format!("has {} percentiles; fio takes at most {MAX_PERCENTILES}", list.len()));
+    }
+    list.sort_by(f64::total_cmp);
+    list.dedup();
+    Ok(list)
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Mode {
     #[default]

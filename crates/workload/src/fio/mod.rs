@@ -2,6 +2,7 @@
 //! fio job files made into workloads. This part knows fio's job format and the meaning of its options (fio HOWTO); it
 //! opens no file itself: the caller hands in the text and a way to load what the text includes.
 
+mod arguments;
 mod job;
 mod layout;
 mod lexer;
@@ -15,6 +16,8 @@ use std::io;
 use std::path::Path;
 
 use crate::Workload;
+
+pub use arguments::{ArgumentError, Typed, of_arguments};
 
 /// Something in a job file that cannot be run, and where it stands.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

@@ -41,8 +41,9 @@ const ALIASES: &[(&str, &str)] = &[
 pub(super) const USED: &str = "\
     allrandrepeat bs bsrange bssplit buffered description direct directory do_verify end_fsync fdatasync filename \
     filesize fsync group_reporting io_size iodepth ioengine kb_base loops name new_group norandommap number_ios \
-    numjobs offset offset_increment percentage_random ramp_time random_distribution randrepeat randseed rate rate_iops \
-    runtime rw rwmixread rwmixwrite size startdelay stonewall sync thinktime thinktime_blocks time_based verify";
+    numjobs offset offset_increment percentage_random percentile_list ramp_time random_distribution randrepeat \
+    randseed rate rate_iops runtime rw rwmixread rwmixwrite size startdelay stonewall sync thinktime thinktime_blocks \
+    time_based verify";
 
 /// Options of how fio itself works, checks, logs or prints, and of how engines hand requests over.
 const IGNORED: &str = "\
@@ -57,7 +58,7 @@ const IGNORED: &str = "\
     log_alternate_epoch_clock_id log_avg_msec log_compression log_compression_cpus log_entries log_hist_coarseness \
     log_hist_msec log_issue_time log_max_value log_offset log_prio log_store_compressed log_unix_epoch \
     log_window_value nice nonvectored nowait numa_cpu_nodes numa_mem_policy openfiles overwrite per_job_logs \
-    percentile_list prio prioclass priohint random_generator refill_buffers registerfiles replay_align replay_no_stall \
+    prio prioclass priohint random_generator refill_buffers registerfiles replay_align replay_no_stall \
     replay_redirect replay_scale replay_skip replay_time_scale scramble_buffers significant_figures slat_percentiles \
     softrandommap sqthread_poll sqthread_poll_cpu thinktime_spin thp thread trim_verify_zero uid uncached \
     unique_filename unit_base unlink unlink_each_loop userspace_reap verify_async verify_async_cpus verify_dump \

@@ -82,6 +82,7 @@ pub(super) struct Settings {
     pub verify: Option<Set<()>>,
     pub do_verify: bool,
     pub description: Option<Arc<str>>,
+    pub percentiles: Arc<[f64]>,
     kb_base: u64,
 }
 
@@ -253,6 +254,7 @@ impl Settings {
             "description" => self.description = Some(text.clone()),
             "numjobs" => self.numjobs = count(1, 65_535)? as u32,
             "iodepth" => self.iodepth = Set::new(count(1, 65_535)? as u32, at, key),
+            "percentile_list" => self.percentiles = lists::percentiles(text)?.into(),
             "runtime" => self.runtime = Some(value::time(text, SECOND)?).filter(|t| *t > Ns::ZERO),
             "ramp_time" => self.ramp = value::time(text, SECOND)?,
             "startdelay" => {

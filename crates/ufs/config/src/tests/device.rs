@@ -59,6 +59,7 @@ fn the_echo_has_the_keys_and_units_of_the_file() {
 fn sums_of_the_presets() {
     for (name, blocks, map_pages, spare_permille) in [
         ("ufs21-64g", 64 << 18, 4096, 70),
+        ("ufs31-128g", 128 << 18, 8192, 70),
         ("ufs31-256g", 256 << 18, 16384, 70),
         ("ufs40-512g", 512 << 18, 32768, 70),
         ("mqsim-64g", 58 << 18, 3712, 102),

@@ -147,7 +147,7 @@ fn devices_are_found_from_the_experiments_folder() {
         let e = parse(&replaced(iozone(), "device = \"ufs21-64g\"", &format!("device = {device:?}")), file).unwrap();
         let read = |path: &Path| {
             assert_eq!(path.to_str(), Some(expected));
-            Ok(presets()[1].text.to_owned())
+            Ok(presets()[2].text.to_owned())
         };
         assert_eq!(e.load_device(&read).unwrap().name, "ufs31-256g");
     }

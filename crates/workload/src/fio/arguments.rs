@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A job given as options of a command line, made into the text of a job file (fio HOWTO, "Command line
+//! options"). Knows no option but `--name`.
+
+/// What is wrong with the options as a command line; what is wrong with a job is found when its text is parsed.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ArgumentError {
+    /// Something is not `--option`, `--option=value` or `--option value`.
+    #[error("{0}: is not an option of a job; write --option=value")]
+    NotAnOption(String),
+    /// A job file is one line for each option.
+    #[error("--{0}: has a line break in its value; a job file takes it")]
+    LineBreak(String),
+    /// Nothing begins a job.
+    #[error("--name=NAME is missing: as in fio, it begins a job, and options before the first are for all jobs")]
+    NoName,
+}
+
+/// A job as typed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Typed {
+    /// The name of the first job.
+    pub name: String,
+    /// The job file.
+    pub text: String,
+}
+
+/// Makes the text of a job file of the options behind `fio`. As in fio, `--name` begins a job, and what stands before
+/// the first is for all of them.
+///
+/// # Errors
+/// See [`ArgumentError`].
+pub fn of_arguments(arguments: &[String]) -> Result<Typed, ArgumentError> {
+    let (mut first, mut text) = (None, "[global]\n".to_owned());
+    let mut rest = arguments.iter().peekable();
+    while let Some(argument) = rest.next() {
+        let Some(option) = argument.strip_prefix("--").filter(|option| !option.is_empty()) else {
+            return Err(ArgumentError::NotAnOption(argument.clone()));
+        };
+        let (key, value) = match option.split_once('=') {
+            Some((key, value)) => (key, Some(value.to_owned())),
+            None => (option, rest.next_if(|next| !next.starts_with("--")).cloned()),
+        };
+        if argument.contains('\n') || value.as_ref().is_some_and(|value| value.contains('\n')) {
+            return Err(ArgumentError::LineBreak(key.to_owned()));
+        }
+        match (key, value) {
+            ("name", Some(name)) if !name.is_empty() => {
+                text += &format!("[{name}]\n");
+                first.get_or_insert(name);
+            }
+            ("name", _) => return Err(ArgumentError::NoName),
+            (key, Some(value)) => text += &format!("{key}={value}\n"),
+            (key, None) => text += &format!("{key}\n"),
+        }
+    }
+    Ok(Typed { name: first.ok_or(ArgumentError::NoName)?, text })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(line: &str) -> Result<Typed, ArgumentError> {
+        of_arguments(&line.split(' ').map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_command_line_is_a_job_file() {
+        let typed = of("--direct=1 --name=a --rw randread --time_based --runtime=5 --name b --rw=write").unwrap();
+        assert_eq!(typed.name, "a");
+        assert_eq!(typed.text, "[global]\ndirect=1\n[a]\nrw=randread\ntime_based\nruntime=5\n[b]\nrw=write\n");
+    }
+
+    #[test]
+    fn what_is_none() {
+        assert_eq!(of("--name=a job.fio"), Err(ArgumentError::NotAnOption("job.fio".into())));
+        assert_eq!(of("--rw=read"), Err(ArgumentError::NoName));
+        assert_eq!(of("--name= --rw=read"), Err(ArgumentError::NoName));
+        assert_eq!(of("--name=a --rw=read\n[b]"), Err(ArgumentError::LineBreak("rw".into())));
+    }
+}
