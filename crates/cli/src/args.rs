@@ -15,7 +15,7 @@ mod trace;
 mod ubi;
 
 pub use common::{Basics, Common, Fill, Hpb, HpbHost};
-pub use compare::Compare;
+pub use compare::{BreakEven, Compare};
 pub use device::{DeviceCommand, Fit, ProbeCommand, ProbeFit, ProbePlan};
 pub use image::{ImageInput, ImageSizes, OwnImages, UbiAttach, UbiCat, UbiCheck, UbiFind, UbiLook, UbiStream, UbiWork};
 pub use live::{LiveOptions, Stats};
@@ -52,6 +52,8 @@ pub enum Command {
     Replay(Replay),
     /// Compare variants under the same workload and seeds, with confidence intervals
     Compare(Compare),
+    /// Find the least SRAM, or any key's least value, that is as good as HPB or any other variant
+    BreakEven(BreakEven),
     /// Make a study: many runs that differ in any keys of device, host, policy and workload
     Sweep(Sweep),
     /// Cut the power at random moments of a fio job or a block trace, and check all data after each recovery

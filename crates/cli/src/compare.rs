@@ -67,29 +67,33 @@ enum Kind {
 }
 
 /// What became of a comparison.
-enum Compared {
+pub enum Compared {
     Made(Box<Made>),
     /// With `--dry-run`: its title, and the runs that it would have.
     Planned(String, Vec<Planned>),
 }
 
 /// All that a comparison needs once its runs are made.
-struct Made {
-    texts: CompareTexts,
-    variants: Vec<String>,
-    base: String,
-    seeds: Seeds,
-    trials: Vec<Trial>,
+pub struct Made {
+    pub texts: CompareTexts,
+    pub variants: Vec<String>,
+    pub base: String,
+    pub seeds: Seeds,
+    pub trials: Vec<Trial>,
     kept: Kept,
 }
 
+/// Makes the runs, or plans them.
+pub fn compared(args: &Compare) -> Result<Compared> {
+    match kind(args)? {
+        Kind::Trace => of_trace(args),
+        Kind::Job => of_plans(args, None),
+        Kind::Experiment(experiment) => of_plans(args, Some(*experiment)),
+    }
+}
+
 pub fn main(args: &Compare) -> Result<()> {
-    let made = match kind(args)? {
-        Kind::Trace => of_trace(args)?,
-        Kind::Job => of_plans(args, None)?,
-        Kind::Experiment(experiment) => of_plans(args, Some(*experiment))?,
-    };
-    let made = match made {
+    let made = match compared(args)? {
         Compared::Made(made) => *made,
         Compared::Planned(title, list) => return dry_run::show(&title, &list, args.basics.json),
     };

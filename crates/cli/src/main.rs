@@ -7,6 +7,7 @@ mod args;
 mod attach;
 mod attacks;
 mod bench;
+mod break_even;
 mod cases;
 mod compare;
 mod device;
@@ -64,6 +65,7 @@ fn main() -> ExitCode {
         Command::Fio(args) => simulate::fio(&args),
         Command::Replay(args) => replay::main(&args),
         Command::Compare(args) => compare::main(&args),
+        Command::BreakEven(args) => break_even::main(&args),
         Command::Sweep(args) => sweep::main(&args),
         Command::Power(args) => power::main(&args),
         Command::Image(command) => image::main(&command),

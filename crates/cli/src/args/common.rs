@@ -8,7 +8,7 @@ use readpath_config::experiment::Layout;
 use std::path::PathBuf;
 
 /// Options of every command that simulates.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub struct Basics {
     /// Print the result document as JSON instead of a table
     #[arg(long)]

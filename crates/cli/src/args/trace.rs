@@ -68,7 +68,7 @@ impl Default for Offers {
 }
 
 /// How block traces are read and replayed.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub struct TraceHow {
     #[arg(skip)]
     pub offers: Offers,

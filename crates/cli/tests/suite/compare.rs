@@ -271,3 +271,43 @@ fn mistakes() {
         room.bad(&[&["compare"], args, &["--out", "new/folder"]].concat(), says);
     }
 }
+
+/// The answer is the least of the values: it is as good, and the one below is not. It does not depend on threads.
+#[test]
+fn break_even_finds_the_least_value() {
+    let room = room();
+    let args = ["break-even", "job.fio", "--from", "16", "--to", "256", "--step", "16", "--seeds", "2"];
+    let doc = room.document(&[&args[..], &["--json", "--out", "even"]].concat());
+    assert!(room.read("even/report.html").contains("map_cache.size_kib=16"));
+    let answer = doc["notes"][0].as_str().expect("a note").to_owned();
+    let found = answer.strip_prefix("RECOMMENDED: map_cache.size_kib=").and_then(|rest| rest.split(' ').next());
+    let found: u64 = found.and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("{answer}"));
+    let mean = |variant: &str| row(&doc, variant, "read_latency_mean")["simulated"].as_f64().unwrap();
+    let of = |size: u64| mean(&format!("map_cache.size_kib={size}"));
+    assert!(of(found) <= mean("hpb=dcm") && of(found - 16) > mean("hpb=dcm"), "{answer}");
+    // Each run is that of a comparison.
+    let one = ["compare", "job.fio", "--seeds", "2", "--hpb", "off", "--set"];
+    let one = room.document(&[&one[..], &[&format!("map_cache.size_kib={found}"), "--json"]].concat());
+    assert_eq!(row(&one, "HPB off", "read_latency_mean")["simulated"].as_f64(), Some(of(found)));
+    let threads = room.document(&[&args[..], &["--json", "--threads", "1"]].concat());
+    assert_eq!(threads["rows"], doc["rows"]);
+    // Values that are all worse, and all as good.
+    let least = room.good(&["break-even", "job.fio", "--from", "128", "--to", "256", "--step", "64"]);
+    assert!(least.contains("RECOMMENDED: map_cache.size_kib=128 is as good") && least.contains("the least that was"));
+    let none = room.good(&["break-even", "job.fio", "--from", "16", "--to", "32", "--step", "16"]);
+    assert!(none.contains("RECOMMENDED: no map_cache.size_kib up to 32: even with 32"), "{none}");
+    for (wrong, says) in [
+        (&["--key", "host.submit_us"][..], "--from and --to are needed for --key host.submit_us"),
+        (&["--from", "9", "--to", "8"], "--to 8 must be at least --from 9"),
+        (
+            &["--metric", "nothing", "--from", "16", "--to", "32", "--step", "16"],
+            "--metric nothing: hpb=dcm does not have it; it has ",
+        ),
+        (&["--metric", "hit_cnt", "--from", "16", "--to", "32", "--step", "16"], "=32 does not have it; it has "),
+        (&["--against", "hbp=dcm"], "hbp: is not a key"),
+        (&["--within=-1"], "--within: -1 must be"),
+    ] {
+        room.bad(&[&["break-even", "job.fio"], wrong].concat(), &[says]);
+    }
+    room.bad(&["break-even", "-"], &["standard input cannot be"]);
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `readpath break-even`: the least value of a key with which a workload is served as well as by another variant. Each
+//! round of the search is a comparison; what comes out is one of all of them.
+
+use crate::args::{BreakEven, Compare};
+use crate::compare::{self, Compared, Made};
+use crate::inputs::is_stdin;
+use crate::output::{self, Kept};
+use crate::presets::preset;
+use crate::{runs, usage};
+use anyhow::{Result, anyhow};
+use readpath_lab::compare::{Trial, document};
+use readpath_report::TableSpec;
+use readpath_results::metric::{self, Better};
+use readpath_results::{Metric, Note, NoteKind};
+
+const MAP_CACHE: &str = "map_cache.size_kib";
+/// Least size of a map cache and distance of sizes that are tried, in KiB, where nobody says.
+const CACHE_STEP_KIB: u64 = 64;
+/// Values that are tried at a time, whatever the number of threads: the answer must not depend on it.
+const AT_A_TIME: u64 = 3;
+
+/// The values that may be the answer, by number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Grid {
+    from: u64,
+    step: u64,
+    last: u64,
+}
+
+impl Grid {
+    fn value(self, number: u64) -> u64 {
+        self.from + number * self.step
+    }
+}
+
+pub fn main(args: &BreakEven) -> Result<()> {
+    let grid = grid(args)?;
+    if !(0.0..=1000.0).contains(&args.within) {
+        return Err(usage(anyhow!("--within: {} must be a number of percent from 0 to 1000", args.within)));
+    }
+    if is_stdin(&args.workload) {
+        return Err(usage(anyhow!(
+            "the workload is read for every round, which standard input cannot be; give a file"
+        )));
+    }
+    let inputs = [&args.workload].into_iter().chain(&args.precondition);
+    let kept = Kept::create(&args.basics, args.basics.out.as_deref(), inputs)?;
+    let mut search = Search { args, made: None };
+    let answer = search.answer(grid)?;
+    let Some(mut made) = search.made else { unreachable!("an answer comes from runs") };
+
+    let value = |name: &str| name.rsplit('=').next().and_then(|text| text.parse::<u64>().ok());
+    made.variants[1..].sort_by_key(|name| value(name));
+    let variant = |trial: &Trial| trial.document.rows.first().map(|row| row.variant.clone());
+    made.trials.sort_by_key(|trial| {
+        let place = variant(trial).and_then(|name| made.variants.iter().position(|other| *other == name));
+        (place, trial.seed)
+    });
+    let mut doc = document(&made.texts, &made.trials, &made.variants, &made.base, made.seeds)?;
+    let workload = args.workload.display();
+    doc.title = format!("{workload}: the least {} that is as good as {}", args.key, args.against);
+    doc.notes.insert(0, Note::new(NoteKind::Advice, answer));
+    doc.process = output::process();
+    doc.validate()?;
+    kept.write(&doc)?;
+    let metric = doc.rows.iter().find(|row| row.metric.name() == args.metric).map(|row| row.metric.clone());
+    let metrics: Vec<Metric> = metric.into_iter().chain([metric::MAP_HIT_RATIO, metric::HOST_MEMORY]).collect();
+    let table = || output::table(&doc, TableSpec::of(&metrics), output::terminal_width());
+    output::show(&doc, &args.basics, args.basics.out.as_deref(), None, table)?;
+    runs::complete(made.trials.iter().filter_map(|t| t.incomplete.clone()), made.trials.len())
+}
+
+fn grid(args: &BreakEven) -> Result<Grid> {
+    let (mut from, mut to, mut step) = (args.from, args.to, args.step);
+    if args.key == MAP_CACHE {
+        let device = preset(&args.device, &args.basics.set)?.device;
+        let map_kib = u64::from(device.map_pages()) * u64::from(device.map_page_bytes) / 1024;
+        from = from.or(Some(CACHE_STEP_KIB));
+        step = step.or(Some(CACHE_STEP_KIB));
+        to = to.or(Some(map_kib.max(2 * CACHE_STEP_KIB)));
+    }
+    let (Some(from), Some(to)) = (from, to) else {
+        return Err(usage(anyhow!("--from and --to are needed for --key {}: between which values is it?", args.key)));
+    };
+    let step = step.unwrap_or(1);
+    match to.checked_sub(from).map(|span| span / step) {
+        None | Some(0) => Err(usage(anyhow!("--to {to} must be at least --from {from} and one --step of {step} more"))),
+        Some(last) => Ok(Grid { from, step, last }),
+    }
+}
+
+struct Search<'a> {
+    args: &'a BreakEven,
+    /// All runs so far.
+    made: Option<Box<Made>>,
+}
+
+impl Search<'_> {
+    /// What the search found, as a sentence.
+    fn answer(&mut self, grid: Grid) -> Result<String> {
+        let BreakEven { key, against, metric, .. } = self.args;
+        self.run(&[grid.value(0), grid.value(grid.last)], true)?;
+        let goal = self.mean(against)?;
+        let (from, to) = (grid.value(0), grid.value(grid.last));
+        if !self.is_good(to)? {
+            let reached = self.mean(&self.name(to))?;
+            return Ok(format!(
+                "no {key} up to {to}: even with {to} {metric} is {reached:.1} {unit}; with {against} it is {goal:.1}",
+                unit = self.unit()
+            ));
+        }
+        let (mut bad, mut good) = (0, grid.last);
+        if self.is_good(from)? {
+            good = 0;
+        }
+        while good > bad + 1 {
+            let span = good - bad;
+            let mut tried: Vec<u64> = (1..=AT_A_TIME).map(|k| bad + span * k / (AT_A_TIME + 1)).collect();
+            tried.retain(|&number| number > bad);
+            tried.dedup();
+            let values: Vec<u64> = tried.iter().map(|&number| grid.value(number)).collect();
+            self.run(&values, false)?;
+            for number in tried {
+                if self.is_good(grid.value(number))? {
+                    good = number;
+                    break;
+                }
+                bad = number;
+            }
+        }
+        let found = grid.value(good);
+        let (reached, unit) = (self.mean(&self.name(found))?, self.unit());
+        let below = match good {
+            0 => "the least that was looked at".to_owned(),
+            _ => {
+                let below = grid.value(good - 1);
+                format!("with {below} it is {:.1}", self.mean(&self.name(below))?)
+            }
+        };
+        Ok(format!(
+            "{key}={found} is as good as {against}: {metric} is {reached:.1} {unit}, and {goal:.1} with {against}; \
+             {below}"
+        ))
+    }
+
+    fn name(&self, value: u64) -> String {
+        format!("{}={value}", self.args.key)
+    }
+
+    /// Runs variants with these values, and the one that they are compared with if it is `first`.
+    fn run(&mut self, values: &[u64], first: bool) -> Result<()> {
+        let args = self.args;
+        let against = first.then(|| format!("{0}:{0}", args.against));
+        let tried = values.iter().map(|&value| format!("{0}:{0},{1}", self.name(value), args.with));
+        let round = Compare {
+            workload: args.workload.clone(),
+            fio: args.fio,
+            trace: args.trace,
+            variant: against.into_iter().chain(tried).collect(),
+            vary: Vec::new(),
+            hpb: Vec::new(),
+            policy: Vec::new(),
+            map_cache: Vec::new(),
+            base: None,
+            seeds: Some(args.seeds),
+            seed: Some(args.seed),
+            device: Some(args.device.clone()),
+            preload: Some(args.preload),
+            case: None,
+            dry_run: false,
+            basics: crate::args::Basics { out: None, csv: None, ..args.basics.clone() },
+            precondition: args.precondition.clone(),
+            how: args.how.clone(),
+        };
+        let Compared::Made(made) = compare::compared(&round)? else { unreachable!("it is no dry run") };
+        match &mut self.made {
+            None => self.made = Some(made),
+            Some(all) => {
+                all.variants.extend(made.variants);
+                all.trials.extend(made.trials);
+            }
+        }
+        Ok(())
+    }
+
+    /// Figures of a variant, by seed.
+    fn figures(&self, variant: &str) -> Result<Vec<(&Metric, f64)>> {
+        let trials = self.made.iter().flat_map(|made| &made.trials);
+        let mut found = Vec::new();
+        for trial in trials {
+            let name = &self.args.metric;
+            let mut rows = trial.document.rows.iter().filter(|r| r.variant == variant && r.metric.name() == name);
+            match (rows.next(), rows.next()) {
+                (None, _) => {}
+                (Some(row), None) => found.push((&row.metric, row.simulated)),
+                (Some(_), Some(_)) => {
+                    let message = "several jobs report it; group_reporting makes one figure of them";
+                    return Err(usage(anyhow!("--metric {name}: {message}")));
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn mean(&self, variant: &str) -> Result<f64> {
+        let figures = self.figures(variant)?;
+        if figures.is_empty() {
+            let rows = self.made.iter().flat_map(|made| made.trials.iter().flat_map(|t| &t.document.rows));
+            let mut names: Vec<&str> = rows.filter(|r| r.variant == variant).map(|row| row.metric.name()).collect();
+            names.sort_unstable();
+            names.dedup();
+            let metric = &self.args.metric;
+            return Err(usage(anyhow!("--metric {metric}: {variant} does not have it; it has {}", names.join(", "))));
+        }
+        Ok(figures.iter().map(|(_, value)| value).sum::<f64>() / figures.len() as f64)
+    }
+
+    fn unit(&self) -> String {
+        let figures = self.figures(&self.args.against).unwrap_or_default();
+        figures.first().map(|(metric, _)| metric.unit().to_owned()).unwrap_or_default()
+    }
+
+    /// Whether a value is as good as what it is compared with.
+    fn is_good(&self, value: u64) -> Result<bool> {
+        let (tried, goal) = (self.mean(&self.name(value))?, self.mean(&self.args.against)?);
+        let metric = self.figures(&self.args.against)?[0].0.clone();
+        let slack = self.args.within / 100.0;
+        match metric.definition().map(|d| d.better) {
+            Some(Better::Less) => Ok(tried <= goal * (1.0 + slack)),
+            Some(Better::More) => Ok(tried >= goal * (1.0 - slack)),
+            _ => Err(usage(anyhow!("--metric {}: neither more nor less of it is better", metric.name()))),
+        }
+    }
+}
