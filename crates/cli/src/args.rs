@@ -14,7 +14,7 @@ mod sweep;
 mod trace;
 mod ubi;
 
-pub use common::{Basics, Common, Fill, Hpb, HpbHost};
+pub use common::{Basics, Common, Fill, Hpb, HpbHost, Recorded};
 pub use compare::{BreakEven, Compare};
 pub use device::{DeviceCommand, Fit, ProbeCommand, ProbeFit, ProbePlan};
 pub use image::{ImageInput, ImageSizes, OwnImages, UbiAttach, UbiCat, UbiCheck, UbiFind, UbiLook, UbiStream, UbiWork};

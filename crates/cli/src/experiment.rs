@@ -2,7 +2,7 @@
 //! From an experiment to its document: planned, run, shown and written. Every command whose workload is an experiment's
 //! goes through here; what made the experiment, a file or options, it does not know.
 
-use crate::args::{Basics, Common};
+use crate::args::{Basics, Common, Recorded};
 use crate::dry_run::{self, Planned};
 use crate::failure::classify;
 use crate::files::{check_not_input, check_writable};
@@ -114,7 +114,7 @@ pub fn show(plans: &[Plan], common: &Common) -> Result<Live> {
 /// Makes the runs, or records the only one.
 pub fn run(mut plans: Vec<Plan>, common: &Common, live: &Live) -> Result<Vec<CaseRun>> {
     if let (Some(path), [_]) = (&common.trace_io, &plans[..]) {
-        return Ok(vec![traced(plans.remove(0), path, common.trace_io_limit, live)?]);
+        return Ok(vec![traced(plans.remove(0), path, common.recorded(), live)?]);
     }
     let expected = plans.iter().map(|p| expected_ios(&p.workload)).sum::<Option<u64>>();
     let count = plans.len();
@@ -125,9 +125,9 @@ pub fn run(mut plans: Vec<Plan>, common: &Common, live: &Live) -> Result<Vec<Cas
 }
 
 /// One run with every stage of its requests recorded.
-fn traced(mut plan: Plan, path: &Path, limit: u64, live: &Live) -> Result<CaseRun> {
+fn traced(mut plan: Plan, path: &Path, recorded: Recorded, live: &Live) -> Result<CaseRun> {
     let title = format!("{}, {}", plan.case, plan.variant);
-    runs::recorded(path, &title, limit, &*runs::stoppable(live)?, |tap, shared| {
+    runs::recorded(path, &title, recorded, &*runs::stoppable(live)?, |tap, shared| {
         let (result, tap) = execute(&plan.setup, &mut plan.workload, tap, &mut watch(shared, 0));
         let run = match result {
             Ok(output) => Ok(CaseRun { plan, output }),

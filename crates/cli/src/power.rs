@@ -229,7 +229,7 @@ fn run(args: &Power, planned: &mut Planned, cuts: &PowerCuts, shared: &Arc<Share
     let cutting = Cutting { trace: trace.as_ref(), cuts, moments: &moments };
     if let (Some(path), [plan]) = (&common.trace_io, &mut plans[..]) {
         let title = format!("{}, {}", plan.case, plan.variant);
-        return runs::recorded(path, &title, common.trace_io_limit, shared, |tap, shared| {
+        return runs::recorded(path, &title, common.recorded(), shared, |tap, shared| {
             let (run, tap) = cutting.run(plan, 0, tap, shared);
             (run.map(|run| vec![run]), tap)
         });

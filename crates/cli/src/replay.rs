@@ -75,7 +75,7 @@ pub fn main(args: &Replay) -> Result<()> {
     let (runs, failures) = match &common.trace_io {
         Some(path) => {
             let title = format!("{}, {}", cases[0].name, variants[0].name);
-            let run = runs::recorded(path, &title, common.trace_io_limit, &shared, |tap, shared| {
+            let run = runs::recorded(path, &title, common.recorded(), &shared, |tap, shared| {
                 run_one(&cases, &variants, (0, 0), &options, tap, shared)
             })?;
             (vec![run], Vec::new())

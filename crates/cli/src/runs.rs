@@ -2,7 +2,7 @@
 //! Runs as the user sees them: chosen by name, side by side with progress, or one of them recorded; and stopped by
 //! Ctrl-C. Knows nothing of what a run is.
 
-use crate::args::Common;
+use crate::args::{Common, Recorded};
 use crate::failure::classify;
 use crate::files::PartFile;
 use crate::live::Live;
@@ -65,24 +65,32 @@ pub fn side_by_side<T: Send>(
     Ok(pool.build()?.install(|| work(shared)))
 }
 
-/// Lets `work` make one run and records its first `limit` requests, stage by stage, to the file at `path`.
+/// Lets `work` make one run and records its requests, stage by stage, to the file at `path`.
 pub fn recorded<T>(
     path: &Path,
     title: &str,
-    limit: u64,
+    recorded: Recorded,
     shared: &Shared,
     work: impl for<'f> FnOnce(Tap<&'f File>, &Shared) -> (Result<T, ExperimentError>, Option<Tap<&'f File>>),
 ) -> Result<T> {
     let part = PartFile::create(path)?;
-    let tap = Tap::new(&part.file, title, Some(limit));
+    let tap = Tap::new(&part.file, title, Some(recorded.limit));
+    let tap = recorded.from.into_iter().fold(tap, Tap::starting);
     let (result, tap) = work(tap, shared);
-    let events = match tap {
-        Some(mut tap) => tap.finish().with_context(|| format!("{}: cannot write", path.display()))?,
-        None => 0,
+    let (events, requests) = match tap {
+        Some(mut tap) => {
+            let events = tap.finish().with_context(|| format!("{}: cannot write", path.display()))?;
+            (events, tap.requests())
+        }
+        None => (0, 0),
     };
     let output = result.map_err(classify)?;
     part.finish()?;
-    writeln!(io::stderr(), "{}: {events} events", path.display()).ok();
+    let nothing = match recorded.from {
+        Some(_) if requests == 0 => ": the run ended before --trace-io-from",
+        _ => "",
+    };
+    writeln!(io::stderr(), "{}: {events} events{nothing}", path.display()).ok();
     Ok(output)
 }
 

@@ -41,6 +41,6 @@ pub use read_back::ReadBack;
 pub use request::LUN;
 pub use runner::Runner;
 pub use stacks::{Parts, Work};
-pub use tap::{TRACE_IO_LIMIT, Tap, UpiuText};
+pub use tap::{TRACE_IO_LIMIT, Tap, TapFrom, UpiuText};
 pub use trace::{Mode, Trace, Units};
 pub use watch::{Observer, Watched};

@@ -5,6 +5,7 @@ use super::live::LiveOptions;
 use crate::inputs::is_stdin;
 use clap::{Args, ValueEnum};
 use readpath_config::experiment::Layout;
+use readpath_run::TapFrom;
 use std::path::PathBuf;
 
 /// Options of every command that simulates.
@@ -48,6 +49,9 @@ pub struct Common {
     /// Perfetto
     #[arg(long, value_name = "FILE")]
     pub trace_io: Option<PathBuf>,
+    /// Where --trace-io begins: after so many requests, or at a time of the run such as 250ms [default: at the start]
+    #[arg(long, value_name = "N|TIME", requires = "trace_io", value_parser = trace_from)]
+    pub trace_io_from: Option<TapFrom>,
     /// Record at most N requests
     #[arg(long, value_name = "N", default_value_t = readpath_run::TRACE_IO_LIMIT)]
     pub trace_io_limit: u64,
@@ -62,6 +66,29 @@ pub struct Common {
     pub variant: Option<String>,
     #[command(flatten)]
     pub live: LiveOptions,
+}
+
+fn trace_from(text: &str) -> Result<TapFrom, String> {
+    match text.parse() {
+        Ok(requests) => Ok(TapFrom::Request(requests)),
+        Err(_) => readpath_config::time(text).map(TapFrom::Time),
+    }
+}
+
+impl Common {
+    /// Which requests --trace-io records.
+    pub fn recorded(&self) -> Recorded {
+        Recorded { from: self.trace_io_from, limit: self.trace_io_limit }
+    }
+}
+
+/// Which requests of a run are recorded.
+#[derive(Clone, Copy, Debug)]
+pub struct Recorded {
+    /// The first.
+    pub from: Option<TapFrom>,
+    /// How many at most.
+    pub limit: u64,
 }
 
 /// Whether the host uses HPB.

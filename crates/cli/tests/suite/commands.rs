@@ -330,7 +330,28 @@ fn trace() {
     trace(&[]);
     assert_eq!(room.read("t.json"), first, "the same bytes every time");
     let (few, _) = trace(&["--trace-io-limit", "10"]);
-    assert!(few < 400, "{few} events of ten requests");
+    assert!(few < 600, "{few} events of ten requests");
+    // From a request, or from a time.
+    let numbers = |file: &str| -> Vec<u64> {
+        let all = json(&room.read(file));
+        let spans = all.as_array().expect("an array").iter().filter(|e| e["cat"] == "request");
+        spans.map(|e| e["args"]["request"].as_u64().expect("a number")).collect()
+    };
+    trace(&["--trace-io-from", "500", "--trace-io-limit", "10"]);
+    let mut found = numbers("t.json");
+    found.sort_unstable();
+    assert_eq!(found, (501..=510).collect::<Vec<u64>>());
+    trace(&["--trace-io-from", "10ms", "--trace-io-limit", "10"]);
+    let later = json(&room.read("t.json"));
+    let times = later.as_array().expect("an array").iter().filter(|e| e["cat"] == "request");
+    assert!(times.map(|e| e["ts"].as_f64().expect("a time")).all(|us| us >= 10_000.0));
+    let (_, said) = trace(&["--trace-io-from", "1000000"]);
+    assert!(said.contains("the run ended before --trace-io-from") && numbers("t.json").is_empty(), "{said}");
+    room.bad(
+        &["fio", "job.fio", "--trace-io", "t.json", "--trace-io-from", "x"],
+        &["\"x\" is not a time such as 10ms"],
+    );
+    room.bad(&["fio", "job.fio", "--trace-io-from", "5"], &["required arguments were not provided"]);
     // Of one run of an experiment.
     room.write("small.toml", EXPERIMENT);
     let output = room.output(&["run", "small.toml", "--variant", "HPB on", "--out", "out", "--trace-io", "u.json"]);

@@ -18,7 +18,7 @@ use std::fmt::Write as _;
 use std::io;
 use text::{Details, Escaped, Hex, Name, Notification, Outcome, Us, reply_name, request_name};
 
-/// Requests that a trace records unless its user wants another limit: about 130 MB of text for reads of one block.
+/// Requests that a trace records unless its user wants another limit: about 200 MB of text for reads of one block.
 pub const TRACE_IO_LIMIT: u64 = 100_000;
 
 /// Bytes that are collected before they are written.
@@ -46,9 +46,20 @@ struct Open {
     request: Request,
 }
 
+/// Where a trace begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TapFrom {
+    /// After so many requests.
+    Request(u64),
+    /// With the first request that is sent at this time or later.
+    Time(Ns),
+}
+
 /// What is still to be recorded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
+    /// Nothing yet: the trace begins later.
+    Before(TapFrom),
     /// Everything.
     All,
     /// The limit is reached: only the requests that are open.
@@ -67,6 +78,9 @@ pub struct Tap<W: io::Write> {
     closed: bool,
     error: Option<io::Error>,
     events: u64,
+    /// Requests seen.
+    seen: u64,
+    /// Of these, the recorded ones.
     requests: u64,
     open: Vec<Option<Open>>,
     open_count: u32,
@@ -90,6 +104,7 @@ impl<W: io::Write> Tap<W> {
             closed: false,
             error: None,
             events: 0,
+            seen: 0,
             requests: 0,
             open: vec![None; 256],
             open_count: 0,
@@ -113,6 +128,13 @@ impl<W: io::Write> Tap<W> {
     #[must_use]
     pub fn with_wall_clock(mut self, wall: impl FnMut() -> Ns + Send + 'static) -> Self {
         self.wall = Some(Box::new(wall));
+        self
+    }
+
+    /// Requests before `from` are not recorded; their numbers are not given again.
+    #[must_use]
+    pub fn starting(mut self, from: TapFrom) -> Self {
+        self.state = State::Before(from);
         self
     }
 
@@ -241,6 +263,31 @@ impl<W: io::Write> Tap<W> {
         self.end_event();
     }
 
+    /// A step of the arrow from a request to its stages, at the beginning of the bar of this track.
+    fn flow(&mut self, phase: char, number: u64, start: Ns, pid: u32, tid: u32) {
+        self.begin_event();
+        let ts = Us(start);
+        let _ = write!(
+            self.buffer,
+            r#"{{"name":"request","cat":"flow","ph":"{phase}","bp":"e","id":{number},"ts":{ts},"pid":{pid},"tid":{tid}}}"#
+        );
+        self.end_event();
+    }
+
+    /// The counter of recorded requests in flight.
+    fn in_flight(&mut self, now: Ns) {
+        if self.state == State::Nothing {
+            return;
+        }
+        self.begin_event();
+        let (ts, count) = (Us(now), self.open_count);
+        let _ = write!(
+            self.buffer,
+            r#"{{"name":"in flight","cat":"counter","ph":"C","ts":{ts},"pid":{HOST},"args":{{"requests":{count}}}}}"#
+        );
+        self.end_event();
+    }
+
     /// An instant with the bytes of a UPIU (from `self.bytes`) on a tag's track.
     fn upiu(&mut self, now: Ns, tag: u8, name: &str, number: u64, data: &[u8]) {
         let tid = self.tag_track(tag);
@@ -278,7 +325,7 @@ impl<W: io::Write> Probe for Tap<W> {
     const ACTIVE: bool = true;
 
     fn stage(&mut self, of: StageOf, resource: Resource, start: Ns, end: Ns) {
-        if self.state == State::Nothing {
+        if matches!(self.state, State::Nothing | State::Before(_)) {
             return;
         }
         let open = match of {
@@ -318,6 +365,9 @@ impl<W: io::Write> Probe for Tap<W> {
         };
         b.push_str("}}");
         self.end_event();
+        if let Some(open) = open {
+            self.flow('t', open.number, start, DEVICE, tid);
+        }
     }
 
     fn request(&mut self, now: Ns, request: &Request, data: &[u8]) {
@@ -327,6 +377,17 @@ impl<W: io::Write> Probe for Tap<W> {
         self.last = self.last.max(now);
         // The device dropped whatever had this tag.
         self.close(request.tag, now, None);
+        self.seen += 1;
+        if let State::Before(from) = self.state {
+            let begins = match from {
+                TapFrom::Request(number) => self.seen > number,
+                TapFrom::Time(time) => now >= time,
+            };
+            if !begins {
+                return;
+            }
+            self.state = State::All;
+        }
         if self.state == State::All && self.requests == self.limit {
             self.stop_taking(now);
         }
@@ -334,9 +395,12 @@ impl<W: io::Write> Probe for Tap<W> {
             return self.rest();
         }
         self.requests += 1;
-        let number = self.requests;
+        let number = self.seen;
         self.open[usize::from(request.tag)] = Some(Open { number, since: now, request: *request });
         self.open_count += 1;
+        self.in_flight(now);
+        let tid = self.tag_track(request.tag);
+        self.flow('s', number, now, HOST, tid);
         let (segment, list) = match request.body {
             RequestBody::Query(_) => (data, &[][..]),
             _ => (&[][..], data),
@@ -368,6 +432,7 @@ impl<W: io::Write> Probe for Tap<W> {
             self.end_event();
         }
         self.close(reply.tag, now, Some(reply));
+        self.in_flight(now);
         if self.state == State::Rest {
             self.rest();
         }

@@ -105,6 +105,24 @@ fn a_hit_has_five_stages_that_add_up_to_its_latency() {
     assert_eq!(Ns(latency), DELAYS.to_link + firmware + flash + link + DELAYS.from_link);
 }
 
+/// The arrow from a request goes to each of its stages, and the counter goes up and down with what is in flight.
+#[test]
+fn flows_and_counters() {
+    let (_, all) = trace_of_a_hit();
+    let span = all.iter().rfind(|e| e["cat"] == "request").unwrap();
+    let number = &span["args"]["request"];
+    let flow: Vec<&Value> = all.iter().filter(|e| e["cat"] == "flow" && e["id"] == *number).collect();
+    assert_eq!((&flow[0]["ph"], &flow[0]["ts"], &flow[0]["tid"]), (&"s".into(), &span["ts"], &span["tid"]));
+    let stages = all.iter().filter(|e| e["ph"] == "X" && e["pid"] == 2 && e["args"]["request"] == *number);
+    let at = |e: &Value| (e["ts"].to_string(), e["tid"].to_string());
+    assert_eq!(flow[1..].iter().map(|e| at(e)).collect::<Vec<_>>(), stages.map(at).collect::<Vec<_>>());
+    let counts: Vec<u64> =
+        all.iter().filter(|e| e["ph"] == "C").map(|e| e["args"]["requests"].as_u64().unwrap()).collect();
+    let spans = all.iter().filter(|e| e["cat"] == "request").count();
+    assert_eq!((counts.len(), counts.last()), (2 * spans, Some(&0)));
+    assert!(counts.windows(2).all(|two| two[0].abs_diff(two[1]) == 1), "{counts:?}");
+}
+
 #[test]
 fn upius_notifications_and_map_loads_are_seen() {
     let (_, all) = trace_of_a_hit();
@@ -349,9 +367,12 @@ fn a_wall_clock_is_written_beside_virtual_time() {
         lines(&out),
         [
             r#"{"name":"begin","ph":"i","s":"g","ts":0.005,"pid":1,"tid":0,"args":{"wall_ns":1000000}}"#,
+            r#"{"name":"in flight","cat":"counter","ph":"C","ts":1.000,"pid":1,"args":{"requests":1}}"#,
+            r#"{"name":"request","cat":"flow","ph":"s","bp":"e","id":1,"ts":1.000,"pid":1,"tid":103}"#,
             r#"{"name":"COMMAND UPIU","cat":"upiu","ph":"i","s":"t","ts":1.000,"pid":1,"tid":103,"args":{"request":1,"upiu":"0140000300000000000000000000100028000000000700000100000000000000","wall_ns":2000000}}"#,
             r#"{"name":"RESPONSE UPIU","cat":"upiu","ph":"i","s":"t","ts":9.500,"pid":1,"tid":103,"args":{"request":1,"upiu":"2100000300000000000000000000000000000000000000000000000000000000","wall_ns":3000000}}"#,
             r#"{"name":"READ (10)","cat":"request","ph":"X","ts":1.000,"dur":8.500,"pid":1,"tid":103,"args":{"request":1,"tag":3,"lun":0,"lba":7,"blocks":1,"status":"GOOD"}}"#,
+            r#"{"name":"in flight","cat":"counter","ph":"C","ts":9.500,"pid":1,"args":{"requests":0}}"#,
             r#"{"name":"replies heard","cat":"heard","ph":"i","s":"t","ts":9.500,"pid":1,"tid":1,"args":{"wall_ns":4000000}}"#,
         ]
     );
