@@ -17,7 +17,9 @@ mod ubi;
 pub use common::{Basics, Common, Fill, Hpb, HpbHost, Recorded};
 pub use compare::{BreakEven, Compare};
 pub use device::{DeviceCommand, Fit, ProbeCommand, ProbeFit, ProbePlan};
-pub use image::{ImageInput, ImageSizes, OwnImages, UbiAttach, UbiCat, UbiCheck, UbiFind, UbiLook, UbiStream, UbiWork};
+pub use image::{
+    ImageInput, ImageSizes, OwnImages, UbiAttach, UbiCat, UbiCheck, UbiExtract, UbiFind, UbiLook, UbiStream, UbiWork,
+};
 pub use live::{LiveOptions, Stats};
 pub use other::{Bench, Completions, Doctor, Man, Report};
 pub use serve::{Attach, Ctl, ImageCommand, ImageCreate, ImageFill, RpmbCommand, Serve};

@@ -99,6 +99,22 @@ pub struct UbiFind {
     /// Print raw path bytes, each path followed by a zero byte
     #[arg(long, conflicts_with_all = ["ls", "json"])]
     pub print0: bool,
+    /// Print only what is called so; *, ? and [...] stand for any letters, one, and one of some
+    #[arg(long, value_name = "GLOB")]
+    pub name: Option<String>,
+}
+
+/// Arguments of `ubi extract`.
+#[derive(Args, Debug)]
+pub struct UbiExtract {
+    #[command(flatten)]
+    pub input: ImageInput,
+    /// Path in the volume
+    #[arg(value_name = "PATH", default_value = "/")]
+    pub path: PathBuf,
+    /// The directory to make; it must not be there yet
+    #[arg(long, value_name = "DIR")]
+    pub to: PathBuf,
 }
 
 /// Arguments of `ubi cat`.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The arguments of `readpath ubi`.
 
-use super::image::{UbiAttach, UbiCat, UbiCheck, UbiFind, UbiLook, UbiStream};
+use super::image::{UbiAttach, UbiCat, UbiCheck, UbiExtract, UbiFind, UbiLook, UbiStream};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -18,6 +18,8 @@ pub enum UbiCommand {
     Cat(UbiCat),
     /// List everything below a directory of a UBIFS volume in an image
     Find(UbiFind),
+    /// Write files and directories of a UBIFS volume in an image below a new directory
+    Extract(UbiExtract),
     /// Show the attributes of a file of a UBIFS volume in an image
     Stat(UbiLook),
     /// Check a UBIFS volume in an image and name every error

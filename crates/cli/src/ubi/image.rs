@@ -12,11 +12,12 @@ use readpath_ubi::printable;
 use readpath_ubifs::{Compression, Entry, FileType, Inode, MountMode, Time, Ubifs, UbifsError};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-fn mount(input: &crate::args::ImageInput) -> Result<Ubifs<Volume>> {
+pub fn mount(input: &crate::args::ImageInput) -> Result<Ubifs<Volume>> {
     Ubifs::mount(volume(input, false)?, MountMode::Inspect).map_err(|e| wrong(&input.image, e))
 }
 
@@ -55,60 +56,122 @@ pub fn find(args: &UbiFind) -> Result<()> {
         _ => Show::Names,
     };
     let mut list = List::new(stdout(), show);
-    let mut path = path.as_os_str().as_bytes().to_vec();
-    let mut problems = 0u64;
-    let mut problem = |path: &[u8], what: &dyn std::fmt::Display| {
-        problems += 1;
-        // Nobody reads more of them.
-        if problems <= MOST_PROBLEMS {
-            // Nobody may be listening; that is no reason to panic.
-            writeln!(io::stderr(), "readpath: {}: {}: {what}", image.display(), printable(path)).ok();
-        }
-    };
-    // Entries of each directory on the way that are still to come, and how long its path is.
-    let mut levels: Vec<(std::vec::IntoIter<Entry>, usize)> = Vec::new();
-    let mut visited = BTreeSet::new();
-    let mut reached = Some(at);
-    loop {
-        if let Some(inode) = reached.take() {
-            list.entry(&path, &inode)?;
-            if inode.file_type() == Some(FileType::Directory) {
-                // Else a damaged volume could be walked for ever.
-                if visited.insert(inode.ino) {
-                    let damaged = |damage| problem(&path, &damage);
-                    let mut entries = fs.read_dir_around(inode.ino, damaged).map_err(|e| wrong(image, e))?;
-                    entries.sort_by(|a, b| a.name.cmp(&b.name));
-                    levels.push((entries.into_iter(), path.len()));
-                } else {
-                    problem(&path, &"a directory with two names");
-                }
-            }
-        }
-        let Some((entries, len)) = levels.last_mut() else { break };
-        path.truncate(*len);
-        let Some(Entry { name, target, .. }) = entries.next() else {
-            levels.pop();
-            continue;
-        };
-        if path.last() != Some(&b'/') {
-            path.push(b'/');
-        }
-        path.extend_from_slice(&name);
-        match fs.inode(target as u32) {
-            Ok(inode) => reached = Some(inode),
-            Err(e) => problem(&path, &damage(image, e)?),
+    let path = path.as_os_str().as_bytes().to_vec();
+    let mut problems = Problems::of(image);
+    let mut problem = |path: &[u8], what: &dyn Display| problems.tell(path, what);
+    let mut walk = Walk::new(path, at);
+    while let Some(inode) = walk.next(&mut fs, image, &mut problem)? {
+        let base = walk.path.rsplit(|&byte| byte == b'/').find(|part| !part.is_empty()).unwrap_or(b"/");
+        if args.name.as_ref().is_none_or(|glob| fast_glob::glob_match(glob, base)) {
+            list.entry(&walk.path, &inode)?;
         }
     }
     list.finish()?;
-    match problems {
-        0 => Ok(()),
-        1 => Err(Damaged(format!("{}: something could not be read", image.display())).into()),
-        n => Err(Damaged(format!("{}: {n} things could not be read", image.display())).into()),
+    problems.end()
+}
+
+/// Problems that are named; the others are counted.
+const MOST_PROBLEMS: u64 = 1000;
+
+/// What could not be read, or written, on a walk.
+pub struct Problems<'a> {
+    image: &'a Path,
+    count: u64,
+}
+
+impl<'a> Problems<'a> {
+    pub fn of(image: &'a Path) -> Self {
+        Problems { image, count: 0 }
+    }
+
+    pub fn tell(&mut self, path: &[u8], what: &dyn Display) {
+        self.count += 1;
+        // Nobody reads more of them.
+        if self.count <= MOST_PROBLEMS {
+            // Nobody may be listening; that is no reason to panic.
+            writeln!(io::stderr(), "readpath: {}: {}: {what}", self.image.display(), printable(path)).ok();
+        }
+    }
+
+    /// Fails if there were any.
+    pub fn end(&self) -> Result<()> {
+        match self.count {
+            0 => Ok(()),
+            1 => Err(Damaged(format!("{}: something could not be read", self.image.display())).into()),
+            n => Err(Damaged(format!("{}: {n} things could not be read", self.image.display())).into()),
+        }
     }
 }
 
-/// Problems that `find` names; the others are counted.
-const MOST_PROBLEMS: u64 = 1000;
+/// A walk over a tree: a directory before what is in it, sorted by name. What is damaged is told, and the walk goes on
+/// behind it.
+pub struct Walk {
+    /// Where it is.
+    pub path: Vec<u8>,
+    /// Entries of each directory on the way that are still to come, and how long its path is.
+    levels: Vec<(std::vec::IntoIter<Entry>, usize)>,
+    visited: BTreeSet<u32>,
+    /// What was given last, or is to be given first.
+    at: Option<Inode>,
+    has_begun: bool,
+    skips: bool,
+}
+
+impl Walk {
+    pub fn new(path: Vec<u8>, at: Inode) -> Self {
+        let (levels, visited) = (Vec::new(), BTreeSet::new());
+        Walk { path, levels, visited, at: Some(at), has_begun: false, skips: false }
+    }
+
+    /// Leaves out what is in the directory that was given last.
+    pub fn skip(&mut self) {
+        self.skips = true;
+    }
+
+    /// The next, or none at the end.
+    pub fn next(
+        &mut self,
+        fs: &mut Ubifs<Volume>,
+        image: &Path,
+        problem: &mut impl FnMut(&[u8], &dyn Display),
+    ) -> Result<Option<Inode>> {
+        if !std::mem::replace(&mut self.has_begun, true) {
+            return Ok(self.at.clone());
+        }
+        let skips = std::mem::take(&mut self.skips);
+        if let Some(last) = self.at.take().filter(|last| last.file_type() == Some(FileType::Directory) && !skips) {
+            // Else a damaged volume could be walked for ever.
+            if self.visited.insert(last.ino) {
+                let path = &self.path;
+                let damaged = |damage| problem(path, &damage);
+                let mut entries = fs.read_dir_around(last.ino, damaged).map_err(|e| wrong(image, e))?;
+                entries.sort_by(|a, b| a.name.cmp(&b.name));
+                self.levels.push((entries.into_iter(), self.path.len()));
+            } else {
+                problem(&self.path, &"a directory with two names");
+            }
+        }
+        while let Some((entries, len)) = self.levels.last_mut() {
+            self.path.truncate(*len);
+            let Some(Entry { name, target, .. }) = entries.next() else {
+                self.levels.pop();
+                continue;
+            };
+            if self.path.last() != Some(&b'/') {
+                self.path.push(b'/');
+            }
+            self.path.extend_from_slice(&name);
+            match fs.inode(target as u32) {
+                Ok(inode) => {
+                    self.at = Some(inode.clone());
+                    return Ok(Some(inode));
+                }
+                Err(e) => problem(&self.path, &damage(image, e)?),
+            }
+        }
+        Ok(None)
+    }
+}
 
 /// An error behind which a walk goes on.
 fn damage(image: &Path, e: UbifsError) -> Result<UbifsError> {
@@ -143,8 +206,8 @@ pub fn cat(args: &UbiCat) -> Result<()> {
     Ok(())
 }
 
-/// Why a file was not printed.
-enum Failure {
+/// Why the bytes of a file did not arrive.
+pub enum Failure {
     Volume(readpath_ubifs::UbifsError),
     Output(io::Error),
 }
@@ -167,6 +230,9 @@ pub fn stat(args: &UbiLook) -> Result<()> {
     value["ctime"] = whole_time(inode.ctime).into();
     value["flags"] = inode.flags.into();
     let compression = Compression::from_number(inode.compression);
+    if inode.file_type() == Some(FileType::Regular) {
+        value["occupied"] = fs.occupied_bytes(&inode).map_err(|e| wrong(image, e))?.into();
+    }
     value["compression"] = compression.map_or("unknown", Compression::name).into();
     if args.json {
         let pairs = xattrs.iter().map(|x| {

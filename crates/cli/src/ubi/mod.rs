@@ -5,6 +5,7 @@ mod attach;
 mod boot;
 mod bytes;
 mod check;
+mod extract;
 mod image;
 mod names;
 mod open;
@@ -23,7 +24,7 @@ use crate::stop::{self, Written};
 use anyhow::Result;
 
 pub fn main(command: &UbiCommand) -> Result<()> {
-    let writes = matches!(command, UbiCommand::Replay(_) | UbiCommand::Stream(_));
+    let writes = matches!(command, UbiCommand::Replay(_) | UbiCommand::Stream(_) | UbiCommand::Extract(_));
     stop::at_once(if writes { Written::Nothing } else { Written::Printed })?;
     match command {
         UbiCommand::Replay(args) => replay::main(args),
@@ -31,6 +32,7 @@ pub fn main(command: &UbiCommand) -> Result<()> {
         UbiCommand::Ls(args) => image::ls(args),
         UbiCommand::Cat(args) => image::cat(args),
         UbiCommand::Find(args) => image::find(args),
+        UbiCommand::Extract(args) => extract::main(args),
         UbiCommand::Stat(args) => image::stat(args),
         UbiCommand::Check(args) => check::check(args),
         UbiCommand::Stream(args) => stream::main(args),

@@ -23,7 +23,17 @@ fn what_is_in_an_image() {
     assert_eq!(through_link.len(), 307_200);
     assert_eq!(through_link, room.good(&["ubi", "cat", "--volume", "rootfs", "fx.mtd", "special/hardlink"]));
 
+    let named = room.good(&["ubi", "find", "fx.mtd", "--name", "*link"]);
+    let all = found.lines().filter(|line| line.ends_with("link"));
+    assert_eq!(named.lines().collect::<Vec<_>>(), all.collect::<Vec<_>>());
+    assert!(named.lines().any(|line| line == "/special/hardlink"), "{named}");
+
+    // What its data nodes take is less than its size: they are compressed.
+    let stat = room.json(&["ubi", "stat", "--json", "fx.mtd", "special/hardlink"]);
+    let occupied = stat["occupied"].as_u64().expect("a number");
+    assert!(occupied > 0 && occupied < 307_200, "{occupied}");
     let stat = room.json(&["ubi", "stat", "--json", "fx.mtd", "special/null"]);
+    assert!(stat["occupied"].is_null(), "a device has no data");
     assert_eq!((stat["device"].as_str(), stat["mode"].as_str()), (Some("1:3"), Some("0644")));
 }
 
@@ -245,4 +255,34 @@ fn an_image_is_neither_replaced_nor_waited_for() {
     for command in ["attach", "ls"] {
         room.bad(&["ubi", command, "/dev/null"], &["/dev/null: is not a file"]);
     }
+}
+
+/// Every file that is in the image is on disk with the same bytes, and nothing is outside of the new directory.
+#[test]
+fn a_tree_is_extracted() {
+    let room = Room::with_dump("fx.mtd");
+    let output = room.output(&["ubi", "extract", "fx.mtd", "--to", "tree"]);
+    assert!(output.status.success(), "{}", crate::common::text(&output.stderr));
+    let all = room.json(&["ubi", "find", "--json", "fx.mtd"]);
+    let (mut files, mut others) = (0, 0);
+    for entry in all.as_array().expect("an array") {
+        let path = room.path("tree").join(entry["path"].as_str().unwrap_or("/hex").trim_start_matches('/'));
+        match entry["type"].as_str().expect("a type") {
+            "regular file" => {
+                let size = fs::metadata(&path).map_or(u64::MAX, |data| data.len());
+                assert_eq!(Some(size), entry["size"].as_u64(), "{entry}");
+                files += 1;
+            }
+            "directory" => assert!(path.is_dir(), "{entry}"),
+            "symbolic link" => assert!(path.is_symlink(), "{entry}"),
+            _ => others += 1,
+        }
+    }
+    assert!(files > 500 && others > 0, "{files} files, {others} others");
+    let bytes = fs::read(room.path("tree/special/hardlink")).expect("a file");
+    assert_eq!(String::from_utf8_lossy(&bytes), room.good(&["ubi", "cat", "fx.mtd", "special/hardlink"]));
+    let said = crate::common::text(&output.stderr);
+    assert!(said.contains(&format!("{others} devices, pipes and sockets are left out")), "{said}");
+    room.bad(&["ubi", "extract", "fx.mtd", "--to", "tree"], &["tree: cannot be made", "exists"]);
+    room.bad(&["ubi", "extract", "fx.mtd", "special/hardlink", "--to", "t2"], &["is a regular file; ubi cat prints"]);
 }

@@ -6,7 +6,7 @@ use crate::error::{Damage, DamageKind, Result, UbifsError};
 use crate::flash::{Flash, NodeRef};
 use crate::key::{Key, KeyType, LOW_MASK};
 use crate::lebs::Lebs;
-use crate::node::{DATA_BYTES, Entry, FLAG_ENCRYPTED, FileType, Inode, le16, le32};
+use crate::node::{DATA_BYTES, Entry, FLAG_ENCRYPTED, FileType, Inode, align8, le16, le32};
 use crate::volume::{MountMode, ROOT_INO, Ubifs};
 
 /// Longest chain of symbolic links that is followed, as in Linux.
@@ -155,6 +155,26 @@ impl<L: Lebs> Ubifs<L> {
             block = end;
         }
         Ok(())
+    }
+
+    /// Bytes of flash that the data nodes of a file take: compressed, with their headers. Holes take none.
+    ///
+    /// # Errors
+    /// When the file or the index cannot be read.
+    pub fn occupied_bytes(&mut self, inode: &Inode) -> Result<u64> {
+        self.check_readable(inode)?;
+        let (mut bytes, mut block) = (0, 0);
+        let blocks = inode.size.div_ceil(BLOCK_BYTES as u64) as u32;
+        while block < blocks {
+            let found = self.tnc.lookup(&mut self.flash, Key::data(inode.ino, block))?;
+            if found.exact {
+                bytes += u64::from(align8(self.tnc.branch(found.spot).at.len));
+                block += 1;
+            } else {
+                block = self.hole_end(inode.ino, block)?;
+            }
+        }
+        Ok(bytes)
     }
 
     /// The first block behind `block`, which is not stored, whose search may end elsewhere in the index or read more of
