@@ -7,6 +7,8 @@ mod args;
 mod attach;
 mod attacks;
 mod bench;
+#[cfg(test)]
+mod book_tests;
 mod break_even;
 mod cases;
 mod compare;

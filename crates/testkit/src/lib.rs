@@ -4,6 +4,7 @@
 
 #![warn(unreachable_pub)]
 
+pub mod book;
 pub mod full;
 pub mod vfio;
 pub mod writes;
