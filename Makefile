@@ -8,11 +8,16 @@
 # make test-kernel  Linux guests in QEMU use a UFS device (packages of Debian; it says which; builds a kernel once)
 # make test-kernel-long  the same guests, killed 200 times while they write (20 minutes)
 # make test-python  the Python package, in a virtual environment of its own (Python 3.11 or newer, and PyPI once)
-# make dist   target/dist/readpath: optimised as a whole, for long runs; takes twice as long to build
+# make fast   target/dist/readpath: optimised as a whole, for long runs; takes twice as long to build
+# make dist   out/dist: a tarball with a static program, and the Python wheel (Python 3.11 or newer, and PyPI once)
+# make dist-check  whether two builds of make dist are the same, and whether the program runs and can be installed
+# make licences  whether every crate may be linked in (cargo-deny, from crates.io once)
 # make bench  how fast the simulator is on this machine
 # make bench-clients  how many requests a second a served device takes, beside nbdkit and QEMU (fio, nbdkit)
 # make bench-latency  whether the latencies of a served device are those of the model (fio)
 # make docs   the API documentation, and a check of links in the Markdown files
+# make book   target/book: the book as HTML (mdBook, from crates.io once)
+# make test-book  every command of README and the book is run, and what it prints compared (bash, gzip, xz; 15 minutes)
 # make check  format, lint and house rules
 # make fuzz   every fuzz body over fixed pseudo-random inputs, on the stable toolchain
 CARGO ?= cargo
@@ -27,13 +32,32 @@ PYTHON ?= python3
 VENV ?= target/python
 TARGET = $(abspath $(or $(CARGO_TARGET_DIR),target))
 
-.PHONY: run test test-long test-python test-clients bench-clients bench-latency test-guest test-guest-large test-kernel test-kernel-long bench docs check fuzz build dist clean
+.PHONY: run test test-long test-python test-clients bench-clients bench-latency test-guest test-guest-large test-kernel test-kernel-long bench docs check fuzz build fast dist \
+	dist-check licences book test-book clean
 
 build:
 	$(CARGO) build --release --locked -p readpath
 
-dist:
+fast:
 	$(CARGO) build --profile dist --locked -p readpath
+
+dist:
+	PYTHON=$(PYTHON) sh release/dist.sh $(OUT)/dist
+
+dist-check:
+	PYTHON=$(PYTHON) sh release/check.sh target/release-check
+
+# Tools that are programs of crates.io, each at one version, built once.
+TOOLS ?= target/tools
+CARGO_DENY = $(TOOLS)/cargo-deny-0.20.2
+$(TOOLS)/%:
+	name=$$(echo $* | sed 's/-[0-9.]*$$//'); $(CARGO) install $$name --version $$(echo $* | sed 's/.*-//') --locked \
+	    --no-default-features --root $(TOOLS) --target-dir $(TOOLS)/build && mv $(TOOLS)/bin/$$name $@
+
+licences: $(CARGO_DENY)
+	for manifest in Cargo.toml crates/py/Cargo.toml fuzz/Cargo.toml; do \
+	    $(CARGO_DENY) --manifest-path $$manifest --locked --config deny.toml check licenses bans sources || exit 1; done
+	sh release/licences.sh >/dev/null
 
 run: build
 	./target/release/readpath reproduce iozone --out $(OUT)/iozone
@@ -82,6 +106,13 @@ bench: build
 docs:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --locked --no-deps
 	sh docs/check-links.sh
+
+MDBOOK = $(TOOLS)/mdbook-0.5.4
+book: $(MDBOOK)
+	sh docs/build-book.sh $(MDBOOK) target/book
+
+test-book: build
+	READPATH=$(TARGET)/release/readpath $(CARGO) test --locked -p readpath-testkit --test book -- --ignored --nocapture
 
 check:
 	$(CARGO) fmt --all --check

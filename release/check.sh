@@ -1,0 +1,35 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# release/check.sh FOLDER: builds the committed sources in two folders below FOLDER and compares what comes out, byte by
+# byte; runs the program of the tarball with an empty environment; installs the program with cargo.
+set -eu
+mkdir -p "$1"
+work=$(cd "$1" && pwd)
+cd "$(dirname "$0")/.."
+# Each build has its own.
+unset CARGO_TARGET_DIR
+export SOURCE_DATE_EPOCH="$(git log -1 --format=%ct)"
+
+for side in a another-folder/b; do
+    rm -rf "${work:?}/${side:?}"
+    mkdir -p "$work/$side"
+    git archive HEAD | tar -x -C "$work/$side"
+    (cd "$work/$side" && umask "$([ "$side" = a ] && echo 022 || echo 077)" && sh release/dist.sh out/dist)
+done
+cmp "$work/a/out/dist/SHA256SUMS" "$work/another-folder/b/out/dist/SHA256SUMS"
+echo "reproducible: two folders, the same bytes"
+
+mkdir -p "$work/unpacked"
+tar -C "$work/unpacked" --strip-components=1 -xzf "$work"/a/out/dist/readpath-*.tar.gz
+program=$work/unpacked/bin/readpath
+if readelf -d "$program" | grep -q NEEDED; then
+    echo "$program: needs libraries" >&2 && exit 1
+fi
+for path in "$work" "${CARGO_HOME:-$HOME/.cargo}" "${RUSTUP_HOME:-$HOME/.rustup}"; do
+    ! grep -aqF "$path" "$program" || { echo "$program: has the path $path in it" >&2 && exit 1; }
+done
+(cd "$work/unpacked" && env -i ./bin/readpath doctor && env -i ./bin/readpath fio share/doc/readpath/docs/examples/randread.fio)
+
+cargo install --path crates/cli --locked --root "$work/installed" --target-dir "$work/a/target"
+test "$(env -i "$work/installed/bin/readpath" --version)" = "$(env -i "$program" --version)"
+echo "release: checked"
