@@ -17,7 +17,7 @@
 # make bench-latency  whether the latencies of a served device are those of the model (fio)
 # make docs   the API documentation, and a check of links in the Markdown files
 # make book   target/book: the book as HTML (mdBook, from crates.io once)
-# make test-book  every command of README and the book is run, and what it prints compared (bash, gzip, xz; 15 minutes)
+# make test-book  every command of README and the book is run, and what it prints compared (bash, gzip, xz; a quarter of an hour)
 # make check  format, lint and house rules
 # make fuzz   every fuzz body over fixed pseudo-random inputs, on the stable toolchain
 CARGO ?= cargo
@@ -32,8 +32,8 @@ PYTHON ?= python3
 VENV ?= target/python
 TARGET = $(abspath $(or $(CARGO_TARGET_DIR),target))
 
-.PHONY: run test test-long test-python test-clients bench-clients bench-latency test-guest test-guest-large test-kernel test-kernel-long bench docs check fuzz build fast dist \
-	dist-check licences book test-book clean
+.PHONY: run test test-long test-python test-clients bench-clients bench-latency test-guest test-guest-large \
+	test-kernel test-kernel-long bench docs check fuzz build fast dist dist-check licences book test-book clean
 
 build:
 	$(CARGO) build --release --locked -p readpath

@@ -28,7 +28,8 @@ fi
 for path in "$work" "${CARGO_HOME:-$HOME/.cargo}" "${RUSTUP_HOME:-$HOME/.rustup}"; do
     ! grep -aqF "$path" "$program" || { echo "$program: has the path $path in it" >&2 && exit 1; }
 done
-(cd "$work/unpacked" && env -i ./bin/readpath doctor && env -i ./bin/readpath fio share/doc/readpath/docs/examples/randread.fio)
+job=share/doc/readpath/docs/examples/randread.fio
+(cd "$work/unpacked" && env -i ./bin/readpath doctor && env -i ./bin/readpath fio $job)
 
 cargo install --path crates/cli --locked --root "$work/installed" --target-dir "$work/a/target"
 test "$(env -i "$work/installed/bin/readpath" --version)" = "$(env -i "$program" --version)"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # release/dist.sh FOLDER: writes readpath-VERSION-x86_64-linux.tar.gz, the wheel and SHA256SUMS to FOLDER.
-# The same sources, Rust and C library make the same bytes, in whatever folder they lie. Beside a Rust toolchain it needs
-# a C compiler, and for the wheel Python 3.11 or newer and PyPI once. WHEEL=0 leaves the wheel out.
+# The same sources, Rust and C library make the same bytes, in whatever folder they lie. Beside a Rust toolchain it
+# needs a C compiler, and for the wheel Python 3.11 or newer and PyPI once. WHEEL=0 leaves the wheel out.
 set -eu
 export LC_ALL=C TZ=UTC
 mkdir -p "$1"
@@ -27,14 +27,17 @@ tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 share=$tree/$name/share
 mkdir -p "$tree/$name/bin" "$share/doc/readpath" "$share/man"
-for folder in bash-completion/completions zsh/site-functions fish/vendor_completions.d; do mkdir -p "$share/$folder"; done
+for folder in bash-completion/completions zsh/site-functions fish/vendor_completions.d; do
+    mkdir -p "$share/$folder"
+done
 program=$tree/$name/bin/readpath
 cp "$target/$system/dist/readpath" "$program"
 "$program" man --out "$share/man/man1" >&2
 "$program" completions bash >"$share/bash-completion/completions/readpath"
 "$program" completions zsh >"$share/zsh/site-functions/_readpath"
 "$program" completions fish >"$share/fish/vendor_completions.d/readpath.fish"
-cp -r README.md CHANGELOG.md ARCHITECTURE.md CONTRIBUTING.md LICENSE-MIT LICENSE-APACHE docs presets experiments "$share/doc/readpath"
+cp -r README.md CHANGELOG.md ARCHITECTURE.md CONTRIBUTING.md LICENSE-MIT LICENSE-APACHE docs presets experiments \
+    "$share/doc/readpath"
 sh release/licences.sh >"$share/doc/readpath/THIRD-PARTY.txt"
 tar -C "$tree" --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX \
     --format=gnu -cf - "$name" | gzip -9n >"$out/$name.tar.gz"

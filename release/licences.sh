@@ -17,12 +17,14 @@ add() {
     echo "$2" >>"$work/$hash.users"
 }
 
-cargo tree --locked -p readpath -e normal --prefix none --no-dedupe --target x86_64-unknown-linux-gnu --format '{p}|{l}' |
+system=x86_64-unknown-linux-gnu
+cargo tree --locked -p readpath -e normal --prefix none --no-dedupe --target $system --format '{p}|{l}' |
     grep -v '(/' | sort -u >"$work/crates"
 while IFS='|' read -r crate licence; do
     name=$(echo "$crate" | sed 's/ v/-/; s/ .*//')
     found=
-    for file in $(find "$sources"/*/"$name" -type f | grep -iE '/(licen[sc]e|copying|unlicense|notice|copyright)[^/]*$' |
+    for file in $(find "$sources"/*/"$name" -type f |
+        grep -iE '/(licen[sc]e|copying|unlicense|notice|copyright)[^/]*$' |
         grep -vE '\.(rs|c|h|py|sh|html)$' | sort); do
         found=yes
         add "$file" "$name ($licence): ${file#*/"$name"/}"
@@ -44,8 +46,8 @@ done
 add /usr/share/doc/libc6/copyright "the GNU C library (LGPL-2.1-or-later), linked statically"
 add /usr/share/common-licenses/LGPL-2.1 "the GNU C library (LGPL-2.1-or-later): its licence"
 
-echo "Licences of what is linked into readpath. Readpath itself: LICENSE-MIT or LICENSE-APACHE. Its source, with which the"
-echo "program can be linked to another C library: cargo build, as release/dist.sh does."
+echo "Licences of what is linked into readpath. Readpath itself: LICENSE-MIT or LICENSE-APACHE. From its source it can be"
+echo "linked to another C library, as release/dist.sh does."
 sort "$work"/*.users | sed 's/^/  /; s/:.*//' | uniq
 for users in "$work"/*.users; do
     printf '\n%s\n' ================================================================================
