@@ -22,12 +22,21 @@ pub fn outside<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce(&Shared) -> Result<T, Failure> + Send + 'static,
 ) -> PyResult<T> {
+    outside_while(py, |_| Ok(()), work)
+}
+
+/// The same of work that also stops when `go_on` raises.
+pub fn outside_while<T: Send + 'static>(
+    py: Python<'_>,
+    go_on: impl Fn(Python<'_>) -> PyResult<()> + Send,
+    work: impl FnOnce(&Shared) -> Result<T, Failure> + Send + 'static,
+) -> PyResult<T> {
     let shared = Arc::new(Shared::default());
     py.detach(|| {
         let (giving, made) = mpsc::channel();
         let for_work = shared.clone();
         let worker = thread::Builder::new().name("readpath".into()).spawn(move || giving.send(work(&for_work)))?;
-        match wait(&made) {
+        match wait(&made, go_on) {
             Ok(Some(made)) => Ok(made?),
             // It ended without a word.
             Ok(None) => Err(worker.join().map_or_else(|panic| resume_unwind(panic), |_| Failure::Interrupted.into())),
@@ -40,14 +49,15 @@ pub fn outside<T: Send + 'static>(
     })
 }
 
-/// What the worker made, or nothing if it panicked; or what a signal raised before.
-fn wait<T>(made: &Receiver<T>) -> PyResult<Option<T>> {
+/// What the worker made, or nothing if it panicked; or what a signal or `go_on` raised before.
+fn wait<T>(made: &Receiver<T>, go_on: impl Fn(Python<'_>) -> PyResult<()>) -> PyResult<Option<T>> {
+    let asked = |py: Python<'_>| py.check_signals().and_then(|()| go_on(py));
     loop {
         match made.recv_timeout(PATIENCE) {
             Ok(made) => return Ok(Some(made)),
             Err(RecvTimeoutError::Disconnected) => return Ok(None),
             // There is no interpreter any more at the end of the program.
-            Err(RecvTimeoutError::Timeout) => Python::try_attach(|py| py.check_signals()).unwrap_or(Ok(()))?,
+            Err(RecvTimeoutError::Timeout) => Python::try_attach(asked).unwrap_or(Ok(()))?,
         }
     }
 }

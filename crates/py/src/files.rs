@@ -26,6 +26,17 @@ pub fn text(path: &Path) -> Result<String, Failure> {
     read_text(path).map_err(|e| Failure::Wrong(format!("{}: cannot be read: {e}", path.display())))
 }
 
+/// Writes a text. It takes its name when it is whole.
+pub fn write_text(path: &Path, text: &str) -> Result<(), Failure> {
+    let mut part = path.as_os_str().to_owned();
+    part.push(format!(".part{}", std::process::id()));
+    let written = fs::write(&part, text).and_then(|()| fs::rename(&part, path));
+    written.map_err(|e| {
+        fs::remove_file(&part).ok();
+        Failure::Wrong(format!("{}: cannot be written: {e}", path.display()))
+    })
+}
+
 /// Makes a folder, if need be.
 pub fn make_folder(path: &Path) -> Result<(), Failure> {
     fs::create_dir_all(path).map_err(|e| Failure::Wrong(format!("{}: cannot make the folder: {e}", path.display())))

@@ -68,12 +68,12 @@ impl Choice {
     }
 }
 
-fn overrides(set: &Set) -> Result<Vec<Override>, ConfigFileError> {
+fn overrides(set: &[(String, String)]) -> Result<Vec<Override>, ConfigFileError> {
     set.iter().map(|(key, value)| Override::new(key.trim(), value, SET)).collect()
 }
 
 /// Keys that are the same for all points of a study.
-pub fn assigned(set: &Set) -> Result<Vec<Assigned>, Failure> {
+pub fn assigned(set: &[(String, String)]) -> Result<Vec<Assigned>, Failure> {
     let one = |(key, value): &(String, String)| Assigned::from_argument(&format!("{key}={value}"), SET);
     set.iter().map(one).collect::<Result<_, _>>().map_err(|e| Failure::of(&e))
 }
@@ -91,11 +91,15 @@ pub struct Host {
 impl Host {
     /// Hosts with and without HPB.
     pub fn variants(&self) -> Result<Vec<Variant>, Failure> {
-        let expected = "off, dcm, hcm, both, all, prototype-host, prototype-device or prototype";
-        let modes = hpb_modes(&self.hpb);
-        let modes = modes.ok_or_else(|| Failure::Wrong(format!("hpb: is {:?}; expected {expected}", self.hpb)))?;
+        let modes = self.modes()?;
         let of = |(name, word): &(&str, &str)| Variant::of_keys(name, &[GivenKey::new("hpb", *word, "hpb")]);
         modes.iter().map(of).collect::<Result<_, _>>().map_err(|e| Failure::of(&e))
+    }
+
+    /// Names of modes of HPB for tables, and the words of their keys.
+    pub fn modes(&self) -> Result<&'static [(&'static str, &'static str)], Failure> {
+        let expected = "off, dcm, hcm, both, all, prototype-host, prototype-device or prototype";
+        hpb_modes(&self.hpb).ok_or_else(|| Failure::Wrong(format!("hpb: is {:?}; expected {expected}", self.hpb)))
     }
 
     /// In which order the files of the job were written, if they are there at the start.

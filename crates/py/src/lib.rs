@@ -3,6 +3,7 @@
 //! is made of them in `python/readpath`. Nothing is modelled here, and nothing is shown.
 
 mod call;
+mod cluster;
 mod failure;
 mod files;
 mod given;
@@ -25,6 +26,9 @@ mod _readpath {
     use crate::failure::Error;
 
     #[pymodule_export]
+    use crate::cluster::{Pending, Study};
+
+    #[pymodule_export]
     #[allow(non_upper_case_globals, reason = "Python's name for it")]
     const __version__: &str = env!("CARGO_PKG_VERSION");
 
@@ -44,6 +48,12 @@ mod _readpath {
     #[pyfunction]
     fn csv(document: &str) -> PyResult<String> {
         Ok(runs::csv(document)?)
+    }
+
+    /// The page of a result document.
+    #[pyfunction]
+    fn page(document: &str) -> PyResult<String> {
+        Ok(runs::page(document)?)
     }
 
     /// Runs an experiment.

@@ -11,6 +11,7 @@ use readpath_config::experiment::{self, Experiment, Fio, Workload};
 use readpath_lab::attack::{AttackError, add_rows};
 use readpath_lab::experiment::{CaseRun, Plan, Shared, plan, run_all};
 use readpath_lab::{beforehand, document};
+use readpath_report::html;
 use readpath_results::{Document, Process};
 use std::io;
 use std::path::Path;
@@ -27,6 +28,12 @@ pub struct Shown {
 /// The rows of a result document as a table.
 pub fn csv(document: &str) -> Result<String, Failure> {
     Document::from_json(document).and_then(|doc| doc.to_csv()).map_err(|e| Failure::of(&e))
+}
+
+/// The page of a result document.
+pub fn page(document: &str) -> Result<String, Failure> {
+    let document = Document::from_json(document).map_err(|e| Failure::of(&e))?;
+    html::page(&document).map_err(|e| Failure::of(&e))
 }
 
 /// Runs an experiment.

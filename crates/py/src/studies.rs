@@ -2,16 +2,17 @@
 //! Studies: the same plans, segments and tables as those of `readpath sweep`.
 
 use crate::failure::Failure;
-use crate::files::{make_folder, process, read_text};
+use crate::files::{make_folder, process, read_text, write_text};
 use crate::given::{Source, assigned};
 use pyo3::{FromPyObject, IntoPyObject};
-use readpath_config::study;
+use readpath_config::study::{self, Study};
 use readpath_lab::experiment::Shared;
+use readpath_report::html;
 use readpath_results::Process;
-use readpath_sweep::{Folder, Found, Made, Plan, Shard, SweepError, document, merge, work};
+use readpath_sweep::{Folder, Found, Made, Plan, Segment, Shard, SweepError, document, merge, work};
 use std::path::{Path, PathBuf};
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
 /// What is to be made of a study, and how.
 #[derive(FromPyObject)]
@@ -48,50 +49,97 @@ pub struct Swept {
     damaged: Vec<String>,
 }
 
-fn wrong(error: SweepError) -> Failure {
+/// Why a study cannot be made.
+pub fn wrong(error: SweepError) -> Failure {
     Failure::of(&error)
+}
+
+/// Points that were made, and the first of them that failed: its number and why.
+pub type New = (u64, Option<(u64, String)>);
+
+/// A study whose points go into a folder.
+pub struct Begun {
+    plan: Arc<Plan>,
+    out: PathBuf,
+    shard: Shard,
+    found: Found,
+    before: Process,
+}
+
+impl Begun {
+    /// Looks what the folder has.
+    pub fn new(plan: Arc<Plan>, task: &Task) -> Result<Begun, Failure> {
+        let shard = task.shard.as_deref().map_or(Ok(Shard::WHOLE), str::parse).map_err(wrong)?;
+        let before = process();
+        let out = task.out.clone().unwrap_or_else(|| Path::new("out").join(&plan.study.name));
+        make_folder(&out)?;
+        let mut found = Found::of(&[Folder::new(&out)], Some(&plan.header())).map_err(wrong)?;
+        if task.retry_failed {
+            found.retry_failed();
+        }
+        Ok(Begun { plan, out, shard, found, before })
+    }
+
+    /// Points that are to be made.
+    pub fn missing(&self) -> Vec<u64> {
+        let points = (0..self.shard.count(self.plan.count())).map(|n| self.shard.point(n));
+        points.filter(|&point| !self.found.done.contains(point as usize)).collect()
+    }
+
+    /// A new segment for them, that whoever makes them is to know by `name`.
+    pub fn segment(&self, name: &str) -> Result<Segment, Failure> {
+        let name = format!("points-{}-{name}", std::process::id());
+        Segment::create(&self.out, &name, &self.plan.header()).map_err(wrong)
+    }
+
+    /// Makes the tables, and the page of the whole.
+    pub fn finish(self, (new, first): New) -> Result<Swept, Failure> {
+        let Begun { plan, out, shard, found, before } = self;
+        if shard.done(&found) + new < shard.count(plan.count()) {
+            return Err(Failure::Interrupted);
+        }
+        let first_failure =
+            first.map(|(index, why)| format!("point {index} ({}): {why}", plan.describe(&plan.point(index))));
+        let damaged = found.damaged;
+        let mut there = Found::of(&[Folder::new(&out)], Some(&plan.header())).map_err(wrong)?;
+        let swept = tables(&mut there, &out, plan.count())?;
+        let json = swept.points.is_some().then(|| shown(&plan, &mut there, before, &out)).transpose()?;
+        Ok(Swept { study: plan.study.name.clone(), made: new, first_failure, damaged, json, ..swept })
+    }
+}
+
+/// A study with keys that are the same for all points, and its text.
+pub fn read_study(source: &Source, set: &[(String, String)]) -> Result<(Study, String), Failure> {
+    let text = source.read()?;
+    let mut study = study::parse(&text, &source.name).map_err(|e| Failure::of(&e))?;
+    study.fix(assigned(set)?).map_err(|e| Failure::of(&e))?;
+    Ok((study, text))
 }
 
 /// Makes the points that the folder lacks.
 pub fn sweep(source: &Source, task: &Task, shared: &Shared) -> Result<Swept, Failure> {
-    let shard = task.shard.as_deref().map_or(Ok(Shard::WHOLE), str::parse).map_err(wrong)?;
-    let text = source.read()?;
-    let mut study = study::parse(&text, &source.name).map_err(|e| Failure::of(&e))?;
-    study.fix(assigned(&task.set)?).map_err(|e| Failure::of(&e))?;
-    let before = process();
-    let plan = Plan::new(study, &text, &read_text).map_err(wrong)?;
-    let out = task.out.clone().unwrap_or_else(|| Path::new("out").join(&plan.study.name));
-    make_folder(&out)?;
-    let folder = Folder::new(&out);
-    let look = || Found::of(&[Folder::new(&out)], Some(&plan.header())).map_err(wrong);
-    let mut found = look()?;
-    if task.retry_failed {
-        found.retry_failed();
-    }
+    let (study, text) = read_study(source, &task.set)?;
+    let plan = Arc::new(Plan::new(study, &text, &read_text).map_err(wrong)?);
+    let begun = Begun::new(plan, task)?;
     let made = Made::default();
     let name = format!("points-{}", std::process::id());
     let threads = task.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-    work(&plan, (&folder, &name), (shard, &found), threads, &read_text, shared, &made).map_err(wrong)?;
-    let new = made.points.load(Ordering::Relaxed);
-    if shard.done(&found) + new < shard.count(plan.count()) {
-        return Err(Failure::Interrupted);
-    }
+    let (folder, todo) = (Folder::new(&begun.out), (begun.shard, &begun.found));
+    work(&begun.plan, (&folder, &name), todo, threads, &read_text, shared, &made).map_err(wrong)?;
     let first = made.first_failure.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let first_failure =
-        first.map(|(index, why)| format!("point {index} ({}): {why}", plan.describe(&plan.point(index))));
-    let damaged = found.damaged;
-    let mut there = look()?;
-    let swept = tables(&mut there, &out, plan.count())?;
-    let json = swept.points.is_some().then(|| shown(&plan, &mut there, before)).transpose()?;
-    Ok(Swept { study: plan.study.name.clone(), made: new, first_failure, damaged, json, ..swept })
+    begun.finish((made.points.load(Ordering::Relaxed), first))
 }
 
-/// The result document of a study of which all points are there.
-fn shown(plan: &Plan, found: &mut Found, before: Process) -> Result<String, Failure> {
+/// The result document of a study of which all points are there; the folder has it too, and its page.
+fn shown(plan: &Plan, found: &mut Found, before: Process, out: &Path) -> Result<String, Failure> {
     let mut doc = document(plan, found).map_err(wrong)?;
     let Process { cpu_seconds, peak_rss_bytes } = process();
     doc.process = Process { cpu_seconds: cpu_seconds - before.cpu_seconds, peak_rss_bytes };
-    doc.to_json_pretty().map_err(|e| Failure::of(&e))
+    let json = doc.to_json_pretty().map_err(|e| Failure::of(&e))?;
+    let page = html::page(&doc).map_err(|e| Failure::of(&e))?;
+    write_text(&out.join("result.json"), &json)?;
+    write_text(&out.join("report.html"), &page)?;
+    Ok(json)
 }
 
 /// Makes tables of what several folders hold.

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 import readpath
 from conftest import ROOT
-from readpath import _given, _readpath, _results
+from readpath import _charts, _cluster, _given, _readpath, _results
 
 FLAGS = doctest.NORMALIZE_WHITESPACE
 
 
-@pytest.mark.parametrize("module", [readpath, _results, _given])
+@pytest.mark.parametrize("module", [readpath, _charts, _cluster, _given, _results])
 def test_docstrings(module: object) -> None:
     result = doctest.testmod(module, extraglobs={"readpath": readpath}, optionflags=FLAGS)  # type: ignore[arg-type]
     assert result.failed == 0
@@ -30,8 +30,9 @@ def test_the_chapter(room: Path) -> None:
     (room / "play.csv").write_text("\n".join([head, *lines, ""]))
     chapter = (ROOT / "docs/python.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```pycon\n(.*?)^```$", chapter, re.MULTILINE | re.DOTALL)
-    # Nothing else in it is Python.
-    assert set(re.findall(r"^```(\w+)$", chapter, re.MULTILINE)) == {"console", "pycon"}
+    # What else is Python in it needs a cluster.
+    assert set(re.findall(r"^```(\w+)$", chapter, re.MULTILINE)) == {"console", "pycon", "python"}
+    assert chapter.count("```python\n") == 1
     test = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, "docs/python.md", "docs/python.md", 0)
     result = doctest.DocTestRunner(optionflags=FLAGS).run(test)
     assert (result.failed, result.attempted > 20) == (0, True)
@@ -46,7 +47,11 @@ def test_types() -> None:
 
 def test_the_stub_has_what_the_module_has() -> None:
     stub = (ROOT / "crates/py/python/readpath/_readpath.pyi").read_text(encoding="utf-8")
-    functions = set(re.findall(r"^def (\w+)", stub, re.MULTILINE))
+    functions = set(re.findall(r"^def (\w+)", stub, re.MULTILINE)) | {"Study", "Pending"}
+    for kind in _readpath.Study, _readpath.Pending:
+        body = stub.split(f"class {kind.__name__}:\n")[1].split("\n\n")[0]
+        methods = set(re.findall(r"^    def (\w+)", body, re.MULTILINE))
+        assert methods - {"__new__"} == {name for name in vars(kind) if not name.startswith("_")}
     assert functions == {name for name in vars(_readpath) if not name.startswith("_")} - {"Error"}
     assert readpath.Error.__module__ == "readpath"
     for name in readpath.__all__:

@@ -31,7 +31,7 @@ pub use error::SweepError;
 pub use folder::{Folder, Found};
 pub use maker::Maker;
 pub use merge::{Merged, merge, unfinished};
-pub use plan::{Plan, Point};
+pub use plan::{NamedTrace, Plan, Point};
 pub use record::{Outcome, Record};
 pub use segment::{Header, SCHEMA, Segment};
 pub use work::{Made, Shard, work};

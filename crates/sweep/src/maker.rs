@@ -89,7 +89,7 @@ impl Maker {
 
     /// Makes a point; none if it was stopped by `shared`.
     pub fn make(&self, plan: &Plan, point: &Point, read: ReadFile, shared: &Shared) -> Option<Record> {
-        let made = ready(plan, point, read).and_then(|ready| self.run(ready, shared));
+        let made = ready(plan, point, read).and_then(|ready| self.run(plan, ready, shared));
         if shared.stop.load(std::sync::atomic::Ordering::Relaxed) {
             return None;
         }
@@ -99,7 +99,7 @@ impl Maker {
         })
     }
 
-    fn run(&self, ready: Ready, shared: &Shared) -> Result<(u64, Figures), String> {
+    fn run(&self, plan: &Plan, ready: Ready, shared: &Shared) -> Result<(u64, Figures), String> {
         match ready.run {
             Run::Workload(planned) => {
                 let case_name = planned.case.clone();
@@ -116,7 +116,7 @@ impl Maker {
             }
             Run::Trace(keys) => {
                 let blocks = ready.variant.preset.device.lus[usize::from(LUN)].blocks;
-                let case = self.traces.get(&keys, blocks, &shared.stop)?;
+                let case = self.traces.get(plan, &keys, blocks, &shared.stop)?;
                 let options =
                     ReplayOptions { mode: mode(&keys), layout: keys.preload, seed: ready.seed, encoded: false };
                 let (cases, variants) = (std::slice::from_ref(&*case), std::slice::from_ref(&ready.variant));

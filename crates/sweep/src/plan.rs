@@ -10,6 +10,7 @@ use readpath_kit::Permutation;
 use readpath_lab::experiment::ReadFile;
 use sha2::{Digest, Sha256};
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -24,6 +25,18 @@ pub struct Plan {
     pub study: Study,
     points: Points,
     digest: String,
+    traces: Vec<NamedTrace>,
+    /// Where traces are, of those that are not where the study says.
+    elsewhere: HashMap<String, PathBuf>,
+}
+
+/// A trace that a study names.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NamedTrace {
+    /// Its path, as the study has it.
+    pub path: String,
+    /// SHA-256 of what it holds, in hexadecimal digits.
+    pub sha256: String,
 }
 
 /// A run to be made.
@@ -43,8 +56,21 @@ impl Plan {
     /// # Errors
     /// More points than there can be, a file that cannot be read, or that none of some points can be made.
     pub fn new(study: Study, text: &str, read: ReadFile) -> Result<Plan, SweepError> {
+        Plan::with_traces(study, text, read, HashMap::new())
+    }
+
+    /// The same plan on a machine that has some traces `elsewhere`, by the paths that the study has.
+    ///
+    /// # Errors
+    /// As [`Plan::new`].
+    pub fn with_traces(
+        study: Study,
+        text: &str,
+        read: ReadFile,
+        elsewhere: HashMap<String, PathBuf>,
+    ) -> Result<Plan, SweepError> {
         let points = Points::new(&study)?;
-        let mut plan = Plan { study, points, digest: String::new() };
+        let mut plan = Plan { study, points, digest: String::new(), traces: Vec::new(), elsewhere };
         plan.check(read)?;
         let mut digest = Sha256::new();
         let mut part = |name: &str, content: &[u8]| {
@@ -56,9 +82,21 @@ impl Plan {
         set.sort_by(|a, b| a.key.cmp(&b.key));
         set.into_iter().for_each(|one| part(&format!("set {}", one.key), one.value.text().as_bytes()));
         // By what they say, not by where they are: a plan is the same wherever the program runs.
-        plan.files(read)?.into_iter().for_each(|file| part("file", file.as_bytes()));
+        let (files, traces) = plan.files(read)?;
+        files.into_iter().for_each(|file| part("file", file.as_bytes()));
         plan.digest = hex(&digest.finalize());
+        plan.traces = traces;
         Ok(plan)
+    }
+
+    /// Traces that points replay: those of the first point, and of each level of a factor that may name files.
+    pub fn traces(&self) -> &[NamedTrace] {
+        &self.traces
+    }
+
+    /// Where a trace is that the study finds at `path`.
+    pub(crate) fn place<'a>(&'a self, path: &'a str) -> &'a Path {
+        self.elsewhere.get(path).map_or(Path::new(path), PathBuf::as_path)
     }
 
     /// How many points there are.
@@ -141,8 +179,9 @@ impl Plan {
     }
 
     /// Digests of the files that points are made of: those of the first point, and of each level of a factor that may
-    /// name files.
-    fn files(&self, read: ReadFile) -> Result<Vec<String>, SweepError> {
+    /// name files; and which of them are traces.
+    fn files(&self, read: ReadFile) -> Result<(Vec<String>, Vec<NamedTrace>), SweepError> {
+        let mut traces: Vec<NamedTrace> = Vec::new();
         let seen: RefCell<Vec<(PathBuf, String)>> = RefCell::default();
         let note = |path: &Path, digest: String| {
             let mut seen = seen.borrow_mut();
@@ -171,13 +210,15 @@ impl Plan {
         for settings in settings {
             let point = Point { index: 0, settings, seed: 0 };
             // What cannot be made has no files, and fails when it is its turn.
-            if let Some(trace) = Maker::trace_of(self, &point, &noting)
-                && let Ok(digest) = digest_of(Path::new(&trace))
+            if let Some(path) = Maker::trace_of(self, &point, &noting)
+                && !traces.iter().any(|trace| trace.path == path)
+                && let Ok(sha256) = digest_of(self.place(&path))
             {
-                note(Path::new(&trace), digest);
+                note(Path::new(&path), sha256.clone());
+                traces.push(NamedTrace { path, sha256 });
             }
         }
-        Ok(seen.into_inner().into_iter().map(|(_, digest)| digest).collect())
+        Ok((seen.into_inner().into_iter().map(|(_, digest)| digest).collect(), traces))
     }
 }
 

@@ -40,6 +40,16 @@ impl Record {
         Record { point: point.index, seed: point.seed, settings, ios, outcome }
     }
 
+    /// Its line in a segment, with its end.
+    pub fn line(&self) -> Vec<u8> {
+        line(self)
+    }
+
+    /// The record of a line with its end; none if it is damaged.
+    pub fn of_line(line: &[u8]) -> Option<Record> {
+        of_line(line.strip_suffix(b"\n")?)
+    }
+
     /// Whether it has no figures.
     pub fn is_failure(&self) -> bool {
         matches!(self.outcome, Outcome::Error(_))

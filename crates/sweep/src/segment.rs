@@ -64,7 +64,15 @@ impl Segment {
     /// # Errors
     /// When it cannot be written.
     pub fn append(&mut self, record: &Record) -> Result<(), SweepError> {
-        self.put(&line(record))
+        self.append_line(&record.line())
+    }
+
+    /// Appends what [`Record::line`] made elsewhere.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn append_line(&mut self, line: &[u8]) -> Result<(), SweepError> {
+        self.put(line)
     }
 
     /// Brings it to the disk.

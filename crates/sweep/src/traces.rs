@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Traces that points replay: each is read once for a size of device and a way to replay it, and shared.
 
+use crate::plan::Plan;
 use readpath_config::study::{TraceKeys, TraceMode};
 use readpath_lab::replay::{LONGEST, Mode, ReplayCase};
 use readpath_workload::trace::{Fit, Loaded, Options, Prepare, Reader, Speed};
@@ -31,7 +32,13 @@ pub(crate) fn mode(keys: &TraceKeys) -> Mode {
 
 impl Traces {
     /// The trace on unit 0 of a device, which has so many blocks. Reading ends early if `stop` is set.
-    pub(crate) fn get(&self, keys: &TraceKeys, blocks: u32, stop: &Arc<AtomicBool>) -> Result<Arc<ReplayCase>, String> {
+    pub(crate) fn get(
+        &self,
+        plan: &Plan,
+        keys: &TraceKeys,
+        blocks: u32,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Arc<ReplayCase>, String> {
         let name = format!(
             "{:?} {blocks} {:?} {} {:?} {} {}",
             keys.file, keys.mode, keys.speed, keys.max_idle, keys.fold, keys.spread_ties
@@ -47,13 +54,13 @@ impl Traces {
             slot
         };
         // Whoever needs the same trace meanwhile waits for it.
-        slot.get_or_init(|| load(keys, blocks, stop).map(Arc::new)).clone()
+        slot.get_or_init(|| load(plan, keys, blocks, stop).map(Arc::new)).clone()
     }
 }
 
-fn load(keys: &TraceKeys, blocks: u32, stop: &Arc<AtomicBool>) -> Result<ReplayCase, String> {
+fn load(plan: &Plan, keys: &TraceKeys, blocks: u32, stop: &Arc<AtomicBool>) -> Result<ReplayCase, String> {
     let path = keys.file.clone().unwrap_or_default();
-    let file = File::open(&path).map_err(|e| format!("{path}: cannot be read: {e}"))?;
+    let file = File::open(plan.place(&path)).map_err(|e| format!("{path}: cannot be read: {e}"))?;
     let prepare = Prepare {
         fit: if keys.fold { Fit::Fold } else { Fit::Refuse },
         max_idle: keys.max_idle,

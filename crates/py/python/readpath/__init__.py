@@ -32,14 +32,19 @@ import os
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from . import _readpath
+from ._charts import Chart
 from ._given import PathLike, Set, Value, count, pairs, source
 from ._readpath import Error, __version__
 from ._results import Curve, Device, Results, Sweep
 
+if TYPE_CHECKING:
+    from distributed import Client
+
 __all__ = [
+    "Chart",
     "Curve",
     "Device",
     "Error",
@@ -134,12 +139,19 @@ def sweep(
     set: Set | None = None,
     shard: str | tuple[int, int] | None = None,
     retry_failed: bool = False,
+    client: Client | str | None = None,
+    traces: Literal["path", "content"] = "path",
+    timeout: float = 30.0,
 ) -> Sweep:
     """Makes a study: the points that the folder ``out`` lacks, by default ``out/NAME``.
 
     Ctrl-C keeps what is there, and the same call goes on from there. ``shard=(2, 8)`` makes the second of eight parts;
     :func:`merge` joins them. Points that fail do not stop the others; there is a warning then, and ``retry_failed``
     makes them again.
+
+    ``client``, a client of Dask.distributed or the address of its scheduler, has workers of a cluster make the points.
+    Workers read traces at the path that the study has, or are sent them with ``traces="content"``. A cluster that has
+    no scheduler or no worker for ``timeout`` seconds is an error.
     """
     if isinstance(shard, tuple):
         shard = f"{shard[0]}/{shard[1]}"
@@ -150,7 +162,16 @@ def sweep(
         "shard": shard,
         "retry_failed": retry_failed,
     }
-    return _swept(_readpath.sweep(source(study, "study"), task), "what it held was made again")
+    again = "what it held was made again"
+    if client is None:
+        return _swept(_readpath.sweep(source(study, "study"), task), again)
+    if threads is not None:
+        raise Error("threads: is for this machine; workers of a cluster have their own number")
+    if traces not in ("path", "content"):
+        raise Error(f'traces: is {traces!r}; expected "path" or "content"')
+    from . import _cluster
+
+    return _swept(_cluster.sweep(source(study, "study"), task, client, traces, timeout), again)
 
 
 def merge(folders: Iterable[PathLike], out: PathLike) -> Sweep:

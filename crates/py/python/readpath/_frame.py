@@ -3,9 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from ._given import PathLike
 
 #: A library of tables.
 Library = Literal["pandas", "polars"]
@@ -31,3 +36,22 @@ def of_csv(path: Path, name: Library | None) -> Any:
     library = _library(name)
     # A column may begin with numbers and go on with words.
     return library.read_csv(path, infer_schema_length=None) if library.__name__ == "polars" else library.read_csv(path)
+
+
+def to_parquet(table: Callable[[Library], Any], path: PathLike) -> None:
+    """Writes a table with whatever can."""
+    if _has("pandas") and _has("pyarrow"):
+        # Names of columns are all that tells them apart; rows have their order.
+        table("pandas").to_parquet(path, engine="pyarrow", index=False)
+    elif _has("polars"):
+        table("polars").write_parquet(path)
+    else:
+        raise ImportError("to_parquet() needs pandas with pyarrow, or polars: pip install pandas pyarrow")
+
+
+def _has(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ValueError:
+        # It was imported, in vain.
+        return False

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _frame, _readpath
+from ._charts import Chart
 from ._readpath import Error
 
 if TYPE_CHECKING:
@@ -74,12 +75,42 @@ class Results:
         """The rows as a table of pandas, or else of polars."""
         return _frame.of_rows(self.rows, _COLUMNS, library)
 
+    @cached_property
+    def charts(self) -> list[Chart]:
+        """The charts of the report."""
+        return [Chart(chart) for chart in self.document["charts"]]
+
+    def chart(self, id: str) -> Chart:
+        """The chart with this name."""
+        for chart in self.charts:
+            if chart.id == id:
+                return chart
+        raise Error(f"{id}: there is no such chart; there are: {', '.join(chart.id for chart in self.charts)}")
+
+    def latency(self, library: Library | None = None) -> Any:
+        """Distributions of latency, as a table of pandas or else of polars: percent of requests that took no longer."""
+        rows = [
+            {"chart": chart.title, "variant": row["series"], "latency_us": row["x"], "percent": row["y"]}
+            for chart in self.charts
+            if chart.id == "latency" or chart.id.startswith("latency_")
+            for row in chart.rows
+        ]
+        return _frame.of_rows(rows, ("chart", "variant", "latency_us", "percent"), library)
+
+    def to_parquet(self, path: PathLike) -> None:
+        """Writes the rows as a table in Parquet, with pandas and pyarrow, or else with polars."""
+        _frame.to_parquet(self.to_frame, path)
+
+    def report(self, path: PathLike) -> None:
+        """Writes the page that the command writes as ``report.html``."""
+        Path(path).write_text(_readpath.page(self._text), encoding="utf-8", newline="\n")
+
     def to_csv(self, path: PathLike) -> None:
         """Writes the rows as a table, as ``--csv`` of the command."""
         Path(path).write_text(_readpath.csv(self._text), encoding="utf-8", newline="\n")
 
     def to_json(self, path: PathLike) -> None:
-        """Writes the document, as ``result.json`` of the command; ``readpath report`` makes a page of it."""
+        """Writes the document, as ``result.json`` of the command."""
         Path(path).write_text(self._text, encoding="utf-8", newline="\n")
 
     def __repr__(self) -> str:
@@ -115,6 +146,10 @@ class Sweep:
         if self.points is None:
             raise Error(f"{self.out}: holds {self.done} of {self.count} points; merge() makes a table of all shards")
         return _frame.of_csv(self.points, library)
+
+    def to_parquet(self, path: PathLike) -> None:
+        """Writes the points as a table in Parquet, with pandas and pyarrow, or else with polars."""
+        _frame.to_parquet(self.to_frame, path)
 
     def __repr__(self) -> str:
         return f"<readpath.Sweep {self.study!r}: {self.done} of {self.count} points, {self.failed} failed>"

@@ -2,8 +2,10 @@
 //! What is made is kept: whoever made it, in whatever order, and however often it was interrupted.
 
 use super::{plan, plan_of, read};
+use readpath_config::study;
 use readpath_lab::experiment::Shared;
-use readpath_sweep::{Folder, Found, Made, Plan, Shard, merge, work};
+use readpath_sweep::{Folder, Found, Made, Maker, Plan, Record, Shard, merge, work};
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -202,4 +204,40 @@ fn a_plan_is_that_of_its_files() {
     };
     assert_eq!(at("4k"), at("4k"));
     assert_ne!(at("4k"), at("8k"));
+}
+
+/// Reads of a recorded trace, at two sizes of the map cache.
+const TRACED: &str = "schema = \"readpath-study/1\"\nname = \"traced\"\ntitle = \"t\"\nseed = 1\n\
+                      device = \"ufs21-64g\"\nset = { hpb = \"dcm\" }\n[trace]\nfile = \"reads.csv\"\nmode = \"closed\"\n\
+                      [[factor]]\nkey = \"map_cache.size_kib\"\nvalues = [64, 4096]\n";
+
+#[test]
+fn a_trace_may_be_elsewhere() {
+    let (here, elsewhere) = (TempDir::new().expect("a folder"), TempDir::new().expect("a folder"));
+    let rows: String = (0..300).map(|i| format!("{i},R,{},4096,,\n", i * i % 61 << 22)).collect();
+    let text = format!("time_ns,op,offset_bytes,size_bytes,process,latency_ns\n{rows}");
+    let study = |name: &Path| study::parse(TRACED, &name.to_string_lossy()).expect("a study");
+    let (file, moved) = (here.path().join("reads.csv"), elsewhere.path().join("moved"));
+    fs::write(&file, &text).expect("it can be written");
+    let name = here.path().join("study.toml");
+    let plan = Plan::new(study(&name), TRACED, &read).expect("a plan");
+    let [named] = plan.traces() else { panic!("one trace") };
+    assert_eq!((Path::new(&named.path), named.sha256.len()), (&*file, 64));
+    let lines = |plan: &Plan| -> Vec<Vec<u8>> {
+        let maker = Maker::default();
+        let make = |index| maker.make(plan, &plan.point(index), &read, &Shared::default()).expect("not stopped").line();
+        (0..plan.count()).map(make).collect()
+    };
+    let expected = lines(&plan);
+    assert!(expected.iter().all(|line| Record::of_line(line).is_some_and(|record| !record.is_failure())));
+    assert!(Record::of_line(&expected[0][1..]).is_none() && Record::of_line(b"").is_none());
+    // The same under another path; what errors say, and so what records hold, does not tell.
+    fs::rename(&file, &moved).expect("it can be moved");
+    let places = HashMap::from([(named.path.clone(), moved)]);
+    let other = Plan::with_traces(study(&name), TRACED, &read, places).expect("a plan");
+    assert_eq!((other.header(), other.traces()), (plan.header(), plan.traces()));
+    assert_eq!(lines(&other), expected);
+    // Without it the plan is another.
+    let without = Plan::new(study(&name), TRACED, &read).expect("a plan");
+    assert_ne!(without.header(), plan.header());
 }

@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Studies on Dask.distributed: the client has the plan and the folder, workers make points.
+
+A task is a batch of points. It says all that they depend on, so whoever gets it makes the same lines, and Dask gives it
+to another worker if one is lost. Few tasks are out at a time: a batch takes about two seconds, which is known once the
+first have come back, and batches become smaller towards the end, so that all workers end together.
+"""
+
+from __future__ import annotations
+
+import pickle
+import queue
+import threading
+import time
+import zlib
+from collections import deque
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+from . import _readpath
+from ._readpath import Error, __version__
+
+if TYPE_CHECKING:
+    from ._readpath import Pending, Source, Study, Swept, Task
+
+#: How traces get to workers.
+Traces = Literal["path", "content"]
+
+#: What a batch of points is to take. A task costs scheduler and client about a millisecond each.
+_BATCH_SECONDS = 2.0
+#: Points of a batch at most; what a lost worker has to be asked for again.
+_BATCH_POINTS = 1000
+#: Batches that are out for each thread of the cluster: one that is made, and one that waits.
+_AHEAD = 2
+#: How often cluster and task are looked at.
+_LOOK_SECONDS = 0.5
+#: Traces beyond this do not go through a scheduler's memory.
+_MOST_TRACE_BYTES = 1 << 30
+#: Studies that a worker keeps.
+_KEPT = 4
+_KEPT_POINTS = "; points that were made are kept, and the same call goes on from there"
+
+
+class _Job(TypedDict):
+    """What every task says: plain values, since a worker may have another version of this package."""
+
+    version: str
+    header: str
+    source: Source
+    set: list[tuple[str, str]]
+    texts: list[tuple[str, str | None, int | None]]
+    #: Path and SHA-256 of traces that were sent.
+    sent: list[tuple[str, str]]
+
+
+# At a worker.
+
+_studies: dict[str, Study] = {}
+_planning = threading.Lock()
+
+
+def make(job: bytes, points: bytes) -> tuple[bytes, float]:
+    """The lines of some points, and the seconds that they took."""
+    import distributed.worker
+
+    worker: Any = distributed.worker.get_worker()
+    wanted: _Job = pickle.loads(zlib.decompress(job))
+    if wanted["version"] != __version__:
+        raise Error(f"worker {worker.address} has readpath {__version__}, the client {wanted['version']}")
+    study = _study(wanted, worker)
+    state: Any = vars(distributed.worker)["thread_state"]
+    key = state.key
+
+    def go_on() -> None:
+        task = worker.state.tasks.get(key)
+        if task is None or task.state == "cancelled":
+            raise Error("nobody wants these points any more")
+
+    began = time.perf_counter()
+    lines = study.make(pickle.loads(points), go_on)
+    return lines, time.perf_counter() - began
+
+
+def _task() -> Any:
+    """What workers are given. It goes by value, so that one without this package has an error, and is not lost."""
+
+    def points(job: bytes, numbers: bytes) -> tuple[bytes, float]:
+        from readpath import _cluster
+
+        return _cluster.make(job, numbers)
+
+    return points
+
+
+def _study(job: _Job, worker: Any) -> Study:
+    with _planning:
+        if job["header"] in _studies:
+            return _studies[job["header"]]
+        traces = {path: _place(worker, sha256) for path, sha256 in job["sent"]}
+        study = _readpath.Study(job["source"], job["set"], {"texts": job["texts"], "traces": traces})
+        if study.header() != job["header"]:
+            what = "has other files than the client: a trace that is not there, or not the same"
+            raise Error(f"worker {worker.address} {what}; traces='content' sends traces")
+        while len(_studies) >= _KEPT:
+            del _studies[next(iter(_studies))]
+        _studies[job["header"]] = study
+        return study
+
+
+def _place(worker: Any, sha256: str) -> Path:
+    return Path(worker.local_directory) / f"readpath-{sha256}"
+
+
+def _sender(sha256: str, content: bytes) -> Any:
+    """What puts a trace into the folder of every worker, those that come later included."""
+    from distributed import WorkerPlugin
+
+    class Trace(WorkerPlugin):
+        def setup(self, worker: Any) -> None:
+            import os
+
+            place = os.path.join(worker.local_directory, f"readpath-{sha256}")
+            if not os.path.exists(place):
+                # Several workers may have one folder.
+                part = f"{place}.{os.getpid()}"
+                with open(part, "wb") as file:
+                    file.write(content)
+                os.replace(part, place)
+
+    return Trace()
+
+
+# At the client.
+
+
+def sweep(source: Source, task: Task, given: Any, traces: Traces, timeout: float) -> Swept:
+    """Makes the points that a folder lacks on a cluster."""
+    distributed = _distributed()
+    study = _readpath.Study(source, task["set"], None)
+    pending = study.begin(task)
+    missing = pending.missing()
+    if not missing:
+        return pending.finish()
+    if isinstance(given, distributed.Client):
+        _Farm(given, study, source, task, traces, timeout).make(pending, missing)
+        return pending.finish()
+    if not isinstance(given, str):
+        raise TypeError(f"client: {given!r}: expected a distributed.Client or an address such as tcp://host:8786")
+    client = _connected(distributed, given, timeout)
+    try:
+        _Farm(client, study, source, task, traces, timeout).make(pending, missing)
+    finally:
+        client.close(timeout=timeout)
+    return pending.finish()
+
+
+def _connected(distributed: Any, address: str, timeout: float) -> Any:
+    """A client of a scheduler."""
+    connected: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+    def connect() -> None:
+        try:
+            connected.put(distributed.Client(address, timeout=timeout, set_as_default=False))
+        except Exception as error:
+            connected.put(error)
+
+    # Dask waits for ever for whoever takes a connection and says nothing.
+    threading.Thread(target=connect, name="readpath connects", daemon=True).start()
+    try:
+        # Its own error says more.
+        client = connected.get(timeout=timeout + 1)
+    except queue.Empty:
+        client = TimeoutError()
+    if isinstance(client, (OSError, TimeoutError)):
+        raise Error(f"client: {address}: no scheduler answered within {timeout:g} s")
+    if isinstance(client, Exception):
+        raise Error(f"client: {address}: is no address of a scheduler: {client}")
+    return client
+
+
+def _distributed() -> Any:
+    try:
+        import distributed
+    except ModuleNotFoundError:
+        raise ImportError("client needs Dask.distributed: pip install distributed") from None
+    return distributed
+
+
+class _Farm:
+    """A client's side of a cluster."""
+
+    def __init__(
+        self, client: Any, study: Study, source: Source, task: Task, traces: Traces, timeout: float
+    ) -> None:
+        if client.asynchronous:
+            raise Error("client: is asynchronous; expected one that waits")
+        self.client, self.timeout = client, timeout
+        self.address: str = client.scheduler.address if client.scheduler is not None else "the scheduler"
+        self.header = study.header()
+        named = study.traces() if traces == "content" else []
+        self.job: _Job = {
+            "version": __version__,
+            "header": self.header,
+            # By its text, since a worker has no such file.
+            "source": {**source, "text": source["text"] or Path(source["name"]).read_text(encoding="utf-8")},
+            "set": task["set"],
+            "texts": study.texts(),
+            "sent": named,
+        }
+        self.names = [self._send(path, sha256) for path, sha256 in named]
+        self.key = f"readpath-{zlib.crc32(self.header.encode()):08x}{zlib.adler32(self.header.encode()):08x}"
+        self.task = _task()
+        self.done: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        #: Batches that are out.
+        self.out: dict[Any, list[int]] = {}
+
+    def _send(self, path: str, sha256: str) -> str:
+        size = Path(path).stat().st_size
+        if size > _MOST_TRACE_BYTES:
+            most = _MOST_TRACE_BYTES >> 20
+            limit = f"traces='content' sends {most} MiB at most; put it where workers see it"
+            raise Error(f"{path}: has {size} bytes; {limit}")
+        name = f"readpath-{sha256}-{self.client.id}"
+        self.client.register_plugin(_sender(sha256, Path(path).read_bytes()), name=name)
+        return name
+
+    def make(self, pending: Pending, missing: list[int]) -> None:
+        """Has points made, and keeps them as they come."""
+        try:
+            self._make(pending, deque(missing))
+        finally:
+            pending.sync()
+            if self.client.status == "running":
+                self.client.cancel(list(self.out))
+                for name in self.names:
+                    self.client.unregister_worker_plugin(name)
+
+    def _make(self, pending: Pending, missing: deque[int]) -> None:
+        job = zlib.compress(pickle.dumps(self.job))
+        threads, looked, alive = self._threads(), time.monotonic(), time.monotonic()
+        seconds, points = 0.0, 0
+        while missing or self.out:
+            while missing and len(self.out) < _AHEAD * max(threads, 1):
+                size = int(_BATCH_SECONDS * points / seconds) if seconds else 1
+                size = max(1, min(size, _BATCH_POINTS, len(missing) // (2 * _AHEAD * max(threads, 1))))
+                self._submit(job, [missing.popleft() for _ in range(min(size, len(missing)))])
+            try:
+                ended = [self.done.get(timeout=_LOOK_SECONDS)]
+                while not self.done.empty():
+                    ended.append(self.done.get())
+            except queue.Empty:
+                ended = []
+            for batch, (lines, took) in self._results(ended):
+                pending.keep(batch, lines)
+                seconds, points, alive = seconds + took, points + len(batch), time.monotonic()
+            if time.monotonic() - looked >= _LOOK_SECONDS:
+                threads, looked = self._threads(), time.monotonic()
+                if threads:
+                    alive = looked
+                elif looked - alive > self.timeout:
+                    raise Error(f"client: {self.address}: no worker came within {self.timeout:g} s{_KEPT_POINTS}")
+
+    def _submit(self, job: bytes, batch: list[int]) -> None:
+        numbers = pickle.dumps(batch)
+        key = f"{self.key}-{batch[0]}-{zlib.crc32(numbers):08x}"
+        future = self.client.submit(self.task, job, numbers, key=key, pure=True)
+        self.out[future] = batch
+        future.add_done_callback(self.done.put)
+
+    def _results(self, ended: list[Any]) -> list[tuple[list[int], tuple[bytes, float]]]:
+        """What batches came to. A worker that is lost before it gave them up makes them again."""
+        for future in ended:
+            if future.status == "error":
+                raise self._error(future)
+            if future.status == "cancelled":
+                raise Error(f"client: {self.address}: the scheduler was lost, or somebody ended its work{_KEPT_POINTS}")
+        results = self.client.gather(ended)
+        return [(self.out.pop(future), result) for future, result in zip(ended, results, strict=True)]
+
+    def _error(self, future: Any) -> Exception:
+        error, batch = future.exception(), self.out[future]
+        if isinstance(error, Error):
+            return Error(f"client: {self.address}: {error}")
+        if isinstance(error, _distributed().scheduler.KilledWorker):
+            lost = "every worker that made them was lost, perhaps for want of memory"
+            return Error(f"client: {self.address}: points {batch[0]} to {batch[-1]}: {lost}{_KEPT_POINTS}")
+        if isinstance(error, ImportError):
+            return Error(f"client: {self.address}: a worker cannot import readpath {__version__}: {error}")
+        return Error(f"client: {self.address}: {type(error).__name__}: {error}")
+
+    def _threads(self) -> int:
+        """Threads of all workers."""
+        if self.client.scheduler is None or self.client.status != "running":
+            raise Error(f"client: {self.address}: the scheduler was lost{_KEPT_POINTS}")
+        try:
+            ncores = self.client.scheduler.ncores
+            found: dict[str, int] = self.client.sync(ncores, workers=None, callback_timeout=self.timeout)
+        except (OSError, TimeoutError):
+            what = f"the scheduler did not answer within {self.timeout:g} s"
+            raise Error(f"client: {self.address}: {what}{_KEPT_POINTS}") from None
+        return sum(found.values())

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Studies whose points others make: a client has the folder, and workers, who know nothing of it, make lines of
+//! segments. What goes between them is Python's business.
+
+use crate::call;
+use crate::failure::Failure;
+use crate::files::read_text;
+use crate::given::Source;
+use crate::studies::{Begun, Swept, Task, read_study, wrong};
+use pyo3::prelude::*;
+use readpath_lab::experiment::Shared;
+use readpath_sweep::{Maker, Outcome, Plan, Record, Segment};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What a file says, by its path: a text, or the number of the error that reading it had.
+type Texts = HashMap<PathBuf, Result<String, Option<i32>>>;
+
+/// Files of a study on a machine that may not have them.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct Sent {
+    /// Texts by their paths.
+    texts: Vec<(String, Option<String>, Option<i32>)>,
+    /// Where traces are, by the paths that the study has.
+    traces: HashMap<String, PathBuf>,
+}
+
+/// A study: the points that it has, and how they are made.
+#[pyclass(frozen, module = "readpath._readpath")]
+pub struct Study {
+    plan: Arc<Plan>,
+    maker: Arc<Maker>,
+    texts: Arc<Texts>,
+}
+
+fn read(texts: &Texts, path: &Path) -> io::Result<String> {
+    match texts.get(path) {
+        Some(Ok(text)) => Ok(text.clone()),
+        Some(Err(Some(number))) => Err(io::Error::from_raw_os_error(*number)),
+        _ => read_text(path),
+    }
+}
+
+#[pymethods]
+impl Study {
+    /// Plans a study. Its files are those that were sent, or else read.
+    #[new]
+    fn new(py: Python<'_>, source: Source, set: Vec<(String, String)>, sent: Option<Sent>) -> PyResult<Study> {
+        call::outside(py, move |_| {
+            let (study, text) = read_study(&source, &set)?;
+            let seen = Mutex::<Texts>::default();
+            let (texts, traces) = sent.map_or_else(Default::default, |sent| {
+                let of =
+                    |(path, text, number): (String, Option<String>, Option<i32>)| (path.into(), text.ok_or(number));
+                (sent.texts.into_iter().map(of).collect(), sent.traces)
+            });
+            let noting = |path: &Path| {
+                let said = read(&texts, path);
+                let noted = said.as_ref().map(String::clone).map_err(io::Error::raw_os_error);
+                seen.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), noted);
+                said
+            };
+            let plan = Plan::with_traces(study, &text, &noting, traces).map_err(wrong)?;
+            let texts = seen.into_inner().unwrap_or_else(PoisonError::into_inner);
+            Ok(Study { plan: Arc::new(plan), maker: Arc::default(), texts: Arc::new(texts) })
+        })
+    }
+
+    /// What segments begin with, as JSON: studies with the same one have the same points.
+    fn header(&self) -> PyResult<String> {
+        Ok(serde_json::to_string(&self.plan.header()).map_err(|e| Failure::of(&e))?)
+    }
+
+    /// Files that were read to plan it: path, and text or the number of an error.
+    fn texts(&self) -> Vec<(String, Option<String>, Option<i32>)> {
+        // As texts: Python's paths have no "./", by which files are looked up here.
+        let one = |(path, said): (&PathBuf, &Result<String, Option<i32>>)| match said {
+            Ok(text) => (path.display().to_string(), Some(text.clone()), None),
+            Err(number) => (path.display().to_string(), None, *number),
+        };
+        let mut texts: Vec<_> = self.texts.iter().map(one).collect();
+        texts.sort();
+        texts
+    }
+
+    /// Traces that it names: path and SHA-256.
+    fn traces(&self) -> Vec<(String, String)> {
+        self.plan.traces().iter().map(|trace| (trace.path.clone(), trace.sha256.clone())).collect()
+    }
+
+    /// Makes points, one after the other: their lines. It stops when `go_on`, which is called now and then, raises.
+    fn make(&self, py: Python<'_>, points: Vec<u64>, go_on: Py<PyAny>) -> PyResult<Cow<'static, [u8]>> {
+        let (plan, maker, texts) = (self.plan.clone(), self.maker.clone(), self.texts.clone());
+        let work = move |shared: &Shared| {
+            let mut lines = Vec::new();
+            for index in points {
+                if index >= plan.count() {
+                    return Err(Failure::Wrong(format!("point {index}: the study has {} points", plan.count())));
+                }
+                let made = maker.make(&plan, &plan.point(index), &|path| read(&texts, path), shared);
+                lines.extend(made.ok_or(Failure::Interrupted)?.line());
+            }
+            Ok(lines)
+        };
+        call::outside_while(py, move |py| go_on.call0(py).map(drop), work).map(Cow::Owned)
+    }
+
+    /// Looks what the folder of its results has.
+    fn begin(&self, py: Python<'_>, task: Task) -> PyResult<Pending> {
+        let plan = self.plan.clone();
+        call::outside(py, move |_| {
+            let begun = Begun::new(plan, &task)?;
+            Ok(Pending(Mutex::new(Some(Made { begun, segment: None, points: 0, failed: None }))))
+        })
+    }
+}
+
+/// What has been made so far.
+struct Made {
+    begun: Begun,
+    segment: Option<Segment>,
+    points: u64,
+    failed: Option<(u64, String)>,
+}
+
+impl Made {
+    /// Keeps lines of `points`, if they are those of them.
+    fn keep(&mut self, points: &[u64], lines: &[u8]) -> Result<(), Failure> {
+        let lines: Vec<&[u8]> = lines.split_inclusive(|&byte| byte == b'\n').collect();
+        let records: Vec<Record> = lines.iter().filter_map(|line| Record::of_line(line)).collect();
+        if !records.iter().map(|record| record.point).eq(points.iter().copied()) || records.len() != lines.len() {
+            let wanted = points.first().map_or_else(String::new, |first| format!(" from point {first}"));
+            return Err(Failure::Wrong(format!("records{wanted} came back damaged; nothing of them is kept")));
+        }
+        if self.segment.is_none() {
+            self.segment = Some(self.begun.segment("client")?);
+        }
+        let Some(segment) = &mut self.segment else { return Ok(()) };
+        for (line, record) in lines.into_iter().zip(records) {
+            segment.append_line(line).map_err(wrong)?;
+            self.points += 1;
+            if let Outcome::Error(why) = record.outcome
+                && self.failed.as_ref().is_none_or(|(other, _)| *other > record.point)
+            {
+                self.failed = Some((record.point, why));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A study that is being made, in its folder.
+#[pyclass(frozen, module = "readpath._readpath")]
+pub struct Pending(Mutex<Option<Made>>);
+
+impl Pending {
+    fn with<T>(&self, act: impl FnOnce(&mut Made) -> Result<T, Failure>) -> Result<T, Failure> {
+        let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        act(made.as_mut().ok_or_else(|| Failure::Wrong("the study is finished".into()))?)
+    }
+}
+
+#[pymethods]
+impl Pending {
+    /// Points that are to be made.
+    fn missing(&self) -> PyResult<Vec<u64>> {
+        Ok(self.with(|made| Ok(made.begun.missing()))?)
+    }
+
+    /// Keeps the lines that a worker made of `points`.
+    fn keep(&self, py: Python<'_>, points: Vec<u64>, lines: &[u8]) -> PyResult<()> {
+        Ok(py.detach(|| self.with(|made| made.keep(&points, lines)))?)
+    }
+
+    /// Brings to the disk what was kept.
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        Ok(py.detach(|| {
+            self.with(|made| made.segment.take().map_or(Ok(()), |segment| segment.finish().map_err(wrong)))
+        })?)
+    }
+
+    /// Makes tables and the page, once all points are there.
+    fn finish(&self, py: Python<'_>) -> PyResult<Swept> {
+        let made = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let made = made.ok_or_else(|| Failure::Wrong("the study is finished".into()))?;
+        call::outside(py, move |_| {
+            made.segment.map_or(Ok(()), |segment| segment.finish().map_err(wrong))?;
+            made.begun.finish((made.points, made.failed))
+        })
+    }
+}

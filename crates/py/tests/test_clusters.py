@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Studies on Dask.distributed: real schedulers and workers, some of which are lost; the bytes are those of one run."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import readpath
+from conftest import STUDY, Command, without_process
+from distributed import Client
+from readpath import _cluster
+
+SCHEDULER = """
+import asyncio
+from distributed import Scheduler
+async def main():
+    async with Scheduler(host="127.0.0.1", port=0, dashboard=False) as scheduler:
+        print(scheduler.address, flush=True)
+        await scheduler.finished()
+asyncio.run(main())
+"""
+WORKER = """
+import asyncio, sys
+from distributed import Worker
+async def main():
+    async with Worker(sys.argv[1], nthreads=int(sys.argv[2]), local_directory=sys.argv[3]) as worker:
+        print(worker.address, flush=True)
+        await worker.finished()
+asyncio.run(main())
+"""
+
+#: Thirty points, two of which cannot be made.
+POINTS = STUDY.replace("[64, 1024, 4096]", f"{[0, *range(64, 64 * 15, 64)]}")
+#: Whatever makes a point of it is at that for hours.
+ENDLESS = STUDY.replace("io_size=16m", "io_size=4000g")
+
+
+class Process:
+    """A scheduler or a worker, with its address."""
+
+    def __init__(self, script: str, *arguments: str | Path) -> None:
+        command = [sys.executable, "-c", script, *map(str, arguments)]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        assert self.process.stdout is not None
+        self.address = self.process.stdout.readline().strip()
+        assert self.address.startswith("tcp://")
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+class Cluster:
+    """A scheduler with workers."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.workers: list[Process] = []
+        self.scheduler = Process(SCHEDULER)
+        self.address = self.scheduler.address
+
+    def start(self, threads: int = 1, prelude: str = "") -> Process:
+        place = self.folder / f"worker{len(self.workers)}"
+        self.workers.append(Process(prelude + WORKER, self.address, str(threads), place))
+        return self.workers[-1]
+
+    def stop(self) -> None:
+        for process in [*self.workers, self.scheduler]:
+            process.kill()
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    cluster = Cluster(tmp_path)
+    try:
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+def until(what: Callable[[], bool]) -> None:
+    """Waits for what nobody announces."""
+    end = time.monotonic() + 60
+    while not what():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def after_batch(number: int, act: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Does something when a batch goes out: others are being made then."""
+    submit, out = _cluster._Farm._submit, 0
+
+    def counting(farm: _cluster._Farm, job: bytes, batch: list[int]) -> None:
+        nonlocal out
+        submit(farm, job, batch)
+        out += 1
+        if out == number:
+            act()
+
+    monkeypatch.setattr(_cluster._Farm, "_submit", counting)
+
+
+def lines(folder: str) -> list[bytes]:
+    """What segments hold of points, in no order."""
+    return sorted(line for path in Path(folder).glob("*.seg") for line in path.read_bytes().splitlines()[1:])
+
+
+def assert_same(ours: str, theirs: str) -> None:
+    for table in "points.csv", "failed.csv":
+        assert Path(ours, table).read_bytes() == Path(theirs, table).read_bytes()
+    shown = [without_process(Path(folder, "result.json").read_text()) for folder in (ours, theirs)]
+    assert shown[0] == shown[1]
+
+
+@pytest.mark.filterwarnings("ignore:. of 30 points failed")
+def test_a_study_on_a_cluster_is_that_of_the_command(command: Command, cluster: Cluster) -> None:
+    Path("points.toml").write_text(POINTS)
+    command("sweep", "points.toml", "--out", "theirs", status=1)
+    cluster.start()
+    cluster.start(threads=2)
+    study = readpath.sweep("points.toml", out="ours", client=cluster.address)
+    assert (study.count, study.made, study.failed) == (30, 30, 2)
+    assert_same("ours", "theirs")
+    # Lines of points are those of the command too, in another order.
+    assert lines("ours") == lines("theirs")
+    with Client(cluster.address, set_as_default=False) as client:
+        assert len(client.nthreads()) == 2
+        # What is there is not made again.
+        assert readpath.sweep("points.toml", out="theirs", client=client).made == 0
+        # Parts, and a text with keys that are set.
+        given = {"seed": 5}
+        for i in 1, 2:
+            readpath.sweep(POINTS, out="parts", shard=(i, 2), set=given, client=client)
+        readpath.sweep(POINTS, out="one", set=given)
+    assert_same("parts", "one")
+
+
+@pytest.mark.filterwarnings("ignore:. of 30 points failed")
+def test_points_of_a_worker_that_is_lost_are_made_again(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.start()
+    lost = cluster.start()
+    with Client(cluster.address, set_as_default=False) as client:
+        after_batch(8, lost.kill, monkeypatch)
+        study = readpath.sweep(POINTS, out="ours", client=client)
+        assert (study.made, study.done) == (30, 30)
+        assert list(client.nthreads()) == [cluster.workers[0].address]
+    readpath.sweep(POINTS, out="theirs")
+    assert_same("ours", "theirs")
+
+
+@pytest.mark.filterwarnings("ignore:. of 30 points failed")
+def test_ctrl_c_keeps_points_and_the_command_goes_on(
+    command: Command, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("points.toml").write_text(POINTS)
+    cluster.start()
+    with Client(cluster.address, set_as_default=False) as client:
+        with monkeypatch.context() as patch:
+            after_batch(6, lambda: os.kill(os.getpid(), signal.SIGINT), patch)
+            with pytest.raises(KeyboardInterrupt):
+                readpath.sweep("points.toml", out="ours", client=client)
+        until(lambda: not any(client.processing().values()))
+    told = command("sweep", "points.toml", "--out", "ours", status=1).stdout
+    there = int(told.split(" points (cross), ")[1].split()[0])
+    assert 0 < there < 30
+    readpath.sweep("points.toml", out="theirs")
+    assert_same("ours", "theirs")
+
+
+def test_workers_give_up_what_nobody_wants(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster.start()
+    with Client(cluster.address, set_as_default=False) as client:
+
+        def executing() -> int:
+            counts = client.run(lambda dask_worker: dask_worker.state.executing_count)
+            return sum(counts.values())
+
+        def interrupt() -> None:
+            until(lambda: executing() == 1)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        after_batch(2, interrupt, monkeypatch)
+        with pytest.raises(KeyboardInterrupt):
+            readpath.sweep(ENDLESS, out="ours", client=client)
+        until(lambda: executing() == 0)
+
+
+TRACE = "\n".join(
+    ["time_ns,op,offset_bytes,size_bytes,process,latency_ns"]
+    + [f"{i * 1000},{'RW'[i % 3 == 0]},{(i * i % 61) << 22},4096,," for i in range(2000)]
+    + [""]
+)
+TRACED = """schema = "readpath-study/1"
+name = "traced"
+title = "A trace"
+seed = 3
+device = "own.toml"
+set = { hpb = "dcm" }
+
+[trace]
+file = "trace.csv"
+mode = "closed"
+iodepth = 4
+
+[[factor]]
+key = "map_cache.size_kib"
+values = [64, 4096]
+"""
+
+
+def test_traces_and_files_by_path_or_by_content(cluster: Cluster, tmp_path: Path) -> None:
+    # Of another folder than the client, in which no such file is.
+    cluster.start()
+    here = tmp_path / "here"
+    here.mkdir()
+    os.chdir(here)
+    Path("trace.csv").write_text(TRACE)
+    Path("own.toml").write_text(readpath.device("ufs21-64g").toml)
+    Path("traced.toml").write_text(TRACED)
+    theirs = readpath.sweep("traced.toml", out="theirs")
+    why = "^client: tcp://.*: worker tcp://.* has other files than the client: a trace that is not there, or not the "
+    with pytest.raises(readpath.Error, match=why):
+        readpath.sweep("traced.toml", out="ours", client=cluster.address)
+    ours = readpath.sweep("traced.toml", out="ours", client=cluster.address, traces="content")
+    assert ours.made == 2 and ours.points is not None and theirs.points is not None
+    assert ours.points.read_bytes() == theirs.points.read_bytes()
+    [kept] = (tmp_path / "worker0").rglob("readpath-*")
+    assert kept.read_text() == TRACE
+    # Where both see it, its path is enough.
+    Path("traced.toml").write_text(TRACED.replace('"trace.csv"', f'"{here / "trace.csv"}"'))
+    by_path = readpath.sweep("traced.toml", out="by_path", client=cluster.address)
+    assert by_path.points is not None and by_path.points.read_bytes() == theirs.points.read_bytes()
+
+
+def test_schedulers_that_are_not_there(cluster: Cluster) -> None:
+    with socket.socket() as taken:
+        # It takes connections, and says nothing.
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        deaf = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
+        began = time.monotonic()
+        for address in "tcp://127.0.0.1:9", deaf:
+            with pytest.raises(readpath.Error, match=f"^client: {address}: no scheduler answered within 0.5 s$"):
+                readpath.sweep("small.toml", out="ours", client=address, timeout=0.5)
+        assert time.monotonic() - began < 30
+    with pytest.raises(readpath.Error, match="^client: tcp://127.0.0.1:.*: no worker came within 1 s"):
+        readpath.sweep("small.toml", out="ours", client=cluster.address, timeout=1.0)
+    with pytest.raises(readpath.Error, match="^client: nonsense://x: is no address of a scheduler"):
+        readpath.sweep("small.toml", out="ours", client="nonsense://x")
+    assert readpath.sweep("small.toml", out="ours").made == 6
+
+
+def test_a_scheduler_that_is_lost_costs_nothing_that_was_made(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.start()
+    with monkeypatch.context() as patch:
+        after_batch(8, cluster.scheduler.kill, patch)
+        with pytest.raises(readpath.Error, match="the same call goes on from there$"):
+            readpath.sweep(POINTS, out="ours", client=cluster.address, timeout=5.0)
+    with pytest.warns(RuntimeWarning, match="^2 of 30 points failed"):
+        assert 0 < readpath.sweep(POINTS, out="ours").made < 30
+
+
+@pytest.mark.parametrize(
+    ("prelude", "told"),
+    [
+        ("import readpath._cluster as c; c.__version__ = '0.0.9'\n", "has readpath 0.0.9, the client 0"),
+        ("import sys; sys.modules['readpath'] = None\n", "a worker cannot import readpath 0"),
+    ],
+)
+def test_workers_with_another_package(cluster: Cluster, prelude: str, told: str) -> None:
+    cluster.start(prelude=prelude)
+    with pytest.raises(readpath.Error, match=f"^client: tcp://.*{told}"):
+        readpath.sweep("small.toml", out="ours", client=cluster.address)
+
+
+def test_a_point_that_ends_its_workers_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # One worker for a task, where there are four.
+    monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES", "0")
+    cluster = Cluster(tmp_path)
+    try:
+        deadly = "import os, readpath._cluster as c; c._study = lambda job, worker: os.kill(os.getpid(), 9)\n"
+        cluster.start(prelude=deadly)
+        with pytest.raises(readpath.Error, match=r": points \d to \d: every worker that made them was lost"):
+            readpath.sweep("small.toml", out="ours", client=cluster.address)
+    finally:
+        cluster.stop()
+
+
+def test_what_is_no_cluster(cluster: Cluster) -> None:
+    cluster.start()
+    for given in "traces", "threads":
+        with pytest.raises(readpath.Error, match=f"^{given}: is "):
+            readpath.sweep("small.toml", client=cluster.address, **{given: 2})  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="expected a distributed.Client or an address such as tcp://host:8786"):
+        readpath.sweep("small.toml", client=3)  # type: ignore[arg-type]
+    with pytest.raises(readpath.Error, match="^none.toml: cannot be read"):
+        readpath.sweep("none.toml", client=cluster.address)
+
+
+def test_records_that_come_back_damaged_are_not_kept() -> None:
+    study = readpath._readpath.Study({"name": "small.toml", "text": None, "is_path": True}, [], None)
+    pending = study.begin({"out": Path("ours"), "threads": None, "set": [], "shard": None, "retry_failed": False})
+    lines = study.make([0, 1], lambda: None)
+    pending.keep([0, 1], lines)
+    flipped = bytes([lines[20] ^ 1])
+    for points, wrong in ([1], lines), ([0, 1], lines[:-1]), ([0, 1], lines[:20] + flipped + lines[21:]), ([0], b""):
+        with pytest.raises(readpath.Error, match="came back damaged; nothing of them is kept$"):
+            pending.keep(points, wrong)
+    pending.sync()
+    assert readpath.sweep("small.toml", out="ours").made == 4
