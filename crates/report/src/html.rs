@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One self-contained page: opens offline, loads nothing, runs nothing, prints well. Knows documents, not their making.
+//! One self-contained page: opens offline, loads nothing, prints well. Knows documents, not their making.
 //!
-//! The page is well-formed XML but for its first line. Its policy forbids every load, so even a mistake in escaping
-//! could not fetch anything. Figures are SVG drawn by [`crate::svg`], twice: for a page and for a telephone; a media
+//! The page is well-formed XML but for its first line. Its policy forbids every load, and every script but the one that
+//! saves figures; so even a mistake in escaping could neither fetch nor run anything. Without that script only its
+//! buttons are missing. Figures are SVG drawn by [`crate::svg`], twice: for a page and for a telephone; a media
 //! query shows one of them. Tables whose cells depend on each other make up most of it, so a template language would
 //! spare no code.
 
 mod compared;
+mod figures;
 
 use std::collections::HashSet;
 use std::fmt::Write;
 
-use readpath_results::{Chart, Document, Note, NoteKind, Origin, Point, SeriesStyle, X};
+use readpath_results::{Document, Note, NoteKind, Origin};
 
 use crate::pivot::{LEGEND, Line, Pivot, TableSpec, main_columns, mark};
-use crate::{Error, comparison, findings, format, style, svg, text};
+use crate::{Error, comparison, findings, format, style, text};
 
 /// A document in two, if it has cases with published values and a good many without: those need fewer columns.
 fn parted(document: &Document) -> Option<[Document; 2]> {
@@ -29,8 +31,6 @@ fn parted(document: &Document) -> Option<[Document; 2]> {
     (compared > 0 && others > compared).then_some(parts)
 }
 
-/// Longer data of a figure are comma-separated text instead of a table.
-const MOST_TABLE_LINES: usize = 40;
 /// Columns of a table that has a line for each metric.
 const MOST_VARIANTS: usize = 8;
 
@@ -39,8 +39,7 @@ pub fn page(document: &Document) -> Result<String, Error> {
     let mut page = Page { out: String::new(), tables: 0, figures: 0 };
     page.head(&document.title);
     page.document(document)?;
-    page.out.push_str("</main>\n</body>\n</html>\n");
-    Ok(page.out)
+    Ok(page.end())
 }
 
 /// Several documents as one HTML page, in order, below a list of them.
@@ -57,8 +56,7 @@ pub fn pages(title: &str, documents: &[Document]) -> Result<String, Error> {
         page.document(document)?;
         page.put("</article>\n");
     }
-    page.out.push_str("</main>\n</body>\n</html>\n");
-    Ok(page.out)
+    Ok(page.end())
 }
 
 struct Page {
@@ -78,14 +76,24 @@ impl Page {
             self.out,
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
-             <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\"/>\n\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
+             script-src '{}'\"/>\n\
              <meta name=\"color-scheme\" content=\"light dark\"/>\n\
-             <title>{title}</title>\n<style>\n{}{}{}{}</style>\n</head>\n<body>\n<main>\n",
+             <title>{title}</title>\n<style id=\"light\">\n{}</style>\n<style>\n{}{}</style>\n\
+             <style id=\"chart\">\n{}</style>\n</head>\n<body>\n<main>\n",
+            figures::SCRIPT_HASH,
             style::LIGHT,
             style::DARK,
             style::PAGE,
             style::CHART
         );
+    }
+
+    fn end(mut self) -> String {
+        self.put("</main>\n");
+        self.script();
+        self.put("</body>\n</html>\n");
+        self.out
     }
 
     fn document(&mut self, document: &Document) -> Result<(), Error> {
@@ -203,114 +211,6 @@ impl Page {
             self.put("<p class=\"meta\">The mean is taken over the sizes of the errors, without their signs.</p>\n");
         }
         self.put("</section>\n");
-    }
-
-    fn figures(&mut self, document: &Document) -> Result<(), Error> {
-        if document.charts.is_empty() {
-            return Ok(());
-        }
-        self.put("<section>\n<h2>Figures</h2>\n");
-        for chart in &document.charts {
-            self.figures += 1;
-            let n = self.figures;
-            let _ = writeln!(self.out, "<figure id=\"figure{n}\">");
-            let wide = svg::chart(chart, &format!("f{n}w"), svg::Size::Wide)?;
-            let narrow = svg::chart(chart, &format!("f{n}n"), svg::Size::Narrow)?;
-            self.put(wide);
-            self.put(narrow);
-            let _ = writeln!(
-                self.out,
-                "<figcaption><b>Figure {n}.</b> <b>{}.</b> {}</figcaption>",
-                text::html(chart.title.trim_end_matches('.')),
-                text::html(&chart.caption)
-            );
-            self.data(chart, n);
-            self.put("</figure>\n");
-        }
-        self.put("</section>\n");
-        Ok(())
-    }
-
-    /// The numbers behind a figure: one column of x if all series share it, otherwise one for each series.
-    fn data(&mut self, chart: &Chart, n: usize) {
-        let points: usize = chart.series.iter().map(|s| s.points.len()).sum();
-        let lines = chart.series.iter().map(|s| s.points.len()).max().unwrap_or(0);
-        if lines > MOST_TABLE_LINES {
-            let _ = writeln!(
-                self.out,
-                "<details>\n<summary>Data of figure {n} ({points} points, comma-separated, six digits)</summary>\n<pre>"
-            );
-            for series in &chart.series {
-                let _ = writeln!(self.out, "# {}", text::html(&series.name));
-                for Point { x, y, interval } in &series.points {
-                    let ends = interval
-                        .map(|i| format!(",{},{}", format::six(i.low), format::six(i.high)))
-                        .unwrap_or_default();
-                    let _ = match x {
-                        X::Number(x) => writeln!(self.out, "{},{}{ends}", format::six(*x), format::six(*y)),
-                        X::Label(x) => {
-                            writeln!(self.out, "\"{}\",{}{ends}", text::html(&x.replace('"', "\"\"")), format::six(*y))
-                        }
-                    };
-                }
-            }
-            self.put("</pre>\n</details>\n");
-            return;
-        }
-        let _ = writeln!(self.out, "<details open=\"open\">\n<summary>Data of figure {n}</summary>");
-        let title = text::html(&chart.title);
-        let x_label = text::html(if chart.x_label.is_empty() { "x" } else { &chart.x_label });
-        let y_label = text::html(if chart.y_label.is_empty() { "y" } else { &chart.y_label });
-        let same = |a: &[Point], b: &[Point]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.x == b.x);
-        let shared = chart.series.windows(2).all(|w| same(&w[0].points, &w[1].points));
-        self.open_table(&format!("{title}: {y_label}"));
-        if shared {
-            let _ = write!(self.out, "<thead>\n<tr><th class=\"name\" scope=\"col\">{x_label}</th>");
-            for series in &chart.series {
-                let _ = write!(self.out, "<th scope=\"col\">{}</th>", series_name(&series.name, series.style));
-            }
-        } else {
-            self.put("<thead>\n<tr>");
-            for series in &chart.series {
-                let name = series_name(&series.name, series.style);
-                let _ = write!(self.out, "<th class=\"group\" scope=\"colgroup\" colspan=\"2\">{name}</th>");
-            }
-            self.put("</tr>\n<tr>");
-            for i in 0..chart.series.len() {
-                let class = if i == 0 { "sub" } else { "sub first" };
-                let _ = write!(
-                    self.out,
-                    "<th class=\"{class}\" scope=\"col\">{x_label}</th><th class=\"sub\" scope=\"col\">{y_label}</th>"
-                );
-            }
-        }
-        self.put("</tr>\n</thead>\n<tbody>\n");
-        let number = |x: &X| if let X::Number(x) = x { Some(*x) } else { None };
-        let forms: Vec<_> = chart
-            .series
-            .iter()
-            .map(|s| (decimals(s.points.iter().filter_map(|p| number(&p.x))), decimals(s.points.iter().map(|p| p.y))))
-            .collect();
-        for line in 0..lines {
-            self.put("<tr>");
-            for (i, series) in chart.series.iter().enumerate() {
-                let point = series.points.get(line);
-                let x = point.map_or_else(String::new, |p| x_text(&p.x, forms[i].0));
-                let _ = match (shared, i) {
-                    (true, 0) => write!(self.out, "<th class=\"name\" scope=\"row\">{x}</th>"),
-                    (true, _) => Ok(()),
-                    (false, 0) => write!(self.out, "<td>{x}</td>"),
-                    (false, _) => write!(self.out, "<td class=\"first\">{x}</td>"),
-                };
-                let y = point.map_or_else(String::new, |p| exact(p.y, forms[i].1));
-                let ends = point.and_then(|p| p.interval).map(|i| minus(&format!(" ({})", format::interval(i))));
-                let _ = write!(self.out, "<td>{y}{}</td>", ends.unwrap_or_default());
-            }
-            self.put("</tr>\n");
-        }
-        self.put("</tbody>\n");
-        self.close_table();
-        self.put("</details>\n");
     }
 
     fn results(&mut self, document: &Document, pivot: &Pivot<'_>) {
@@ -490,42 +390,6 @@ impl Page {
 /// A cell without a value.
 fn none() -> String {
     "<span class=\"none\">–</span>".to_owned()
-}
-
-fn series_name(name: &str, style: SeriesStyle) -> String {
-    let word = match style {
-        SeriesStyle::Published => "published",
-        SeriesStyle::Simulated => "simulated",
-        SeriesStyle::Plain => "",
-    };
-    if word.is_empty() || name.contains(word) {
-        text::html(name)
-    } else {
-        format!("{} <span class=\"unit\">{word}</span>", text::html(name))
-    }
-}
-
-fn x_text(x: &X, decimals: Option<usize>) -> String {
-    match x {
-        X::Number(x) => exact(*x, decimals),
-        X::Label(label) => text::html(label),
-    }
-}
-
-/// Digits after the point that every number of a column needs; none if the column would be unreadably wide.
-fn decimals(values: impl Iterator<Item = f64>) -> Option<usize> {
-    let (mut before, mut after) = (0, 0);
-    for value in values {
-        let text = value.to_string();
-        let point = text.find('.').unwrap_or(text.len());
-        before = before.max(point);
-        after = after.max(text.len().saturating_sub(point + 1));
-    }
-    (after == 0 && before <= 15 || after <= 6 && before + after <= 10).then_some(after)
-}
-
-fn exact(value: f64, decimals: Option<usize>) -> String {
-    minus(&decimals.map_or_else(|| format::in_column(value, false), |d| format::grouped(value, d)))
 }
 
 fn factor(value: Option<f64>) -> String {

@@ -51,7 +51,7 @@ h1,h2,p,li,dd,caption,figcaption{overflow-wrap:break-word}
 .meta{color:var(--muted);font-size:.92rem;margin:0 0 1.4rem}
 .meta span:not(:last-child)::after{content:'\\00a0\\00b7 '}
 .scroll{overflow-x:auto;margin:1rem 0}
-.scroll:focus-visible,summary:focus-visible{outline:2px solid var(--c0);outline-offset:2px}
+.scroll:focus-visible,summary:focus-visible,button:focus-visible{outline:2px solid var(--c0);outline-offset:2px}
 table{min-width:min(32rem,100%);border-collapse:collapse;font-size:.88rem;line-height:1.35;\
 font-variant-numeric:tabular-nums;border-top:2px solid var(--ink);border-bottom:2px solid var(--ink)}
 caption{caption-side:top;text-align:left;color:var(--muted);padding:0 0 .45rem;font-size:.92rem}
@@ -75,6 +75,9 @@ figure{margin:1rem 0 2.6rem}
 figure svg{display:block;width:100%;max-width:52rem;height:auto}
 svg.narrow{display:none}
 figcaption{margin:.5rem 0 .6rem;font-size:.95rem;max-width:46rem}
+.save{margin:.4rem 0}
+.save button{font:inherit;font-size:.88rem;color:var(--ink);background:var(--wash);border:1px solid var(--rule);\
+border-radius:4px;padding:.2rem .7rem;margin:0 .5rem 0 0;cursor:pointer}
 details{margin:.5rem 0;font-size:.92rem}
 summary{cursor:pointer;color:var(--muted);width:fit-content}
 pre{background:var(--wash);border:1px solid var(--grid);border-radius:4px;padding:.8rem 1rem;overflow:auto;\
@@ -91,7 +94,7 @@ svg.wide{display:none}svg.narrow{display:block}th,td{padding:.28rem .5rem}}
 h2{margin-top:1.4rem;break-after:avoid}
 svg.wide{display:block}svg.narrow{display:none}figure svg{max-width:14cm}
 figure>svg,figcaption,tr,li{break-inside:avoid}figcaption{break-before:avoid}
-.scroll{overflow:visible}pre{max-height:none;white-space:pre-wrap;overflow:visible}
+.scroll{overflow:visible}.save{display:none}pre{max-height:none;white-space:pre-wrap;overflow:visible}
 table{font-size:.85rem}th,td{padding:.15rem .35rem}
 *{print-color-adjust:exact;-webkit-print-color-adjust:exact}
 details.config::details-content{content-visibility:visible;display:block;block-size:auto}}

@@ -4,6 +4,7 @@
 use readpath_report::{Error, TableSpec, html, svg, terminal};
 use readpath_results::metric::{Figure, HITS, MAP_LOADS, Requests, SECONDS};
 use readpath_results::{Chart, ChartKind, Document, Metric, Note, Origin, SeriesStyle};
+use sha2::{Digest, Sha256};
 
 const SAMPLE: &str = include_str!("../../../results/tests/golden/sample.json");
 
@@ -101,7 +102,7 @@ fn assert_loads_nothing(page: &str) {
     for (tag, attributes) in &tags {
         let harmless = "html head meta title style body main section h1 h2 p span b div table caption thead tbody \
                         tr th td dl dt dd ul ol li figure figcaption details summary pre svg desc defs pattern rect \
-                        line path circle text";
+                        line path circle text script";
         assert!(harmless.split(' ').any(|name| name == tag), "element {tag}");
         for (key, value) in attributes {
             assert!(
@@ -113,8 +114,62 @@ fn assert_loads_nothing(page: &str) {
             assert!(key == "xmlns" || !value.contains("http"), "{key}={value}");
         }
     }
-    let sheet = page.split_once("<style>").unwrap().1.split_once("</style>").unwrap().0;
-    assert!(!sheet.contains("url(") && !sheet.contains("@import"));
+    let sheets: Vec<&str> = page.split("<style").skip(1).map(|rest| rest.split_once("</style>").unwrap().0).collect();
+    assert_eq!(sheets.len(), 3);
+    assert!(sheets.iter().all(|sheet| !sheet.contains("url(") && !sheet.contains("@import")));
+    // The one script is the one that the policy lets run.
+    assert_eq!(count(&tags, "script"), 1);
+    let script = page.split_once("<script>").unwrap().1.split_once("</script>").unwrap().0;
+    let policy = format!("script-src 'sha256-{}'", base64(&Sha256::digest(script)));
+    assert!(page.contains(&policy), "the hash of the script is {policy}");
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::new();
+    for group in bytes.chunks(3) {
+        let bits = group.iter().fold(0, |bits: u32, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - group.len()));
+        let digit = |i: usize| char::from(DIGITS[(bits >> (18 - 6 * i)) as usize & 63]);
+        out.extend((0..4).map(|i| if i <= group.len() { digit(i) } else { '=' }));
+    }
+    out
+}
+
+/// The CSV of each figure, as the page has it.
+fn csv_of(page: &str) -> Vec<String> {
+    let figures = page.split("<figure ").skip(1);
+    let csv = figures.map(|figure| figure.split_once("<pre>").unwrap().1.split_once("</pre>").unwrap().0);
+    csv.map(|text| text.replace("&quot;", "\"").replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
+        .collect()
+}
+
+#[test]
+fn every_figure_has_its_table_and_all_of_its_data_as_csv() {
+    let mut doc = sample();
+    let mut bars = Chart::new("with bars/1", "Bars", ChartKind::Bars).axes("a, \"b\"", "ms");
+    let ends = Some(readpath_results::Interval { low: 0.5, high: 2.0 });
+    bars.series_with_bars("s", SeriesStyle::Simulated, [("x, y", 1.25, ends), ("<z>", 3.0, None)]).unwrap();
+    let mut long = Chart::new("long", "Long", ChartKind::Step).axes("us", "%");
+    for name in ["A", "B"] {
+        let scale = if name == "A" { 1.0 } else { 1.5 };
+        let points = (0..300).map(|i| (scale * f64::from(i), f64::from(i) / 3.0));
+        long.series(name, SeriesStyle::Plain, points).unwrap();
+    }
+    doc.charts = vec![bars, long];
+    let page = html::page(&doc).unwrap();
+    assert_loads_nothing(&page);
+    let csv = csv_of(&page);
+    assert_eq!(
+        csv[0],
+        "series,\"a, \"\"b\"\"\",ms,low,high\n\"s, simulated\",\"x, y\",1.25,0.5,2\n\"s, simulated\",<z>,3,,\n"
+    );
+    let lines: Vec<&str> = csv[1].lines().collect();
+    assert_eq!((lines.len(), lines[0], lines[600]), (601, "series,us,%", "B,448.5,99.6667"));
+    let figures: Vec<&str> = page.split("<figure ").skip(1).collect();
+    assert!(figures[0].contains("data-file=\"with_bars_1\"") && figures[0].contains("<details open"));
+    let table = figures[1].split_once("<tbody>").unwrap().1.split_once("</tbody>").unwrap().0;
+    assert!((30..=50).contains(&table.matches("<tr>").count()), "{table}");
+    assert!(table.contains("448.5") && figures[1].contains("some of the lines"), "the last line is shown");
 }
 
 #[test]
@@ -175,7 +230,7 @@ fn hostile_text_is_only_text() {
     let page = html::page(&doc).unwrap();
     assert_loads_nothing(&page);
     let (tags, text) = well_formed(&page);
-    assert_eq!(count(&tags, "script"), 0);
+    assert_eq!(count(&tags, "script"), 1, "that of the page");
     assert!(text.contains("&lt;script&gt;alert(1)"));
     assert!(text.contains("https://example.org/paper.pdf"));
     assert!(!page.contains('\u{1b}') && !page.contains('\u{202e}'));
