@@ -13,7 +13,7 @@ mod figures;
 use std::collections::HashSet;
 use std::fmt::Write;
 
-use readpath_results::{Document, Note, NoteKind, Origin};
+use readpath_results::{Document, Note, NoteKind, Origin, Row};
 
 use crate::pivot::{LEGEND, Line, Pivot, TableSpec, main_columns, mark};
 use crate::{Error, comparison, findings, format, style, text};
@@ -114,13 +114,14 @@ impl Page {
 
     fn introduction(&mut self, document: &Document) {
         let _ = writeln!(self.out, "<h1>{}</h1>", text::html(&document.title));
-        let _ = writeln!(
-            self.out,
-            "<p class=\"meta\"><span>Experiment {}</span> <span>{} simulated I/Os</span> <span>seed {}</span></p>",
-            text::html(&document.experiment),
-            format::grouped(document.simulated_ios as f64, 0),
-            document.seed
-        );
+        let name = text::html(&document.experiment);
+        let _ = write!(self.out, "<p class=\"meta\"><span>Experiment {name}</span>");
+        // What was counted in a recording has neither.
+        if document.simulated_ios > 0 {
+            let ios = format::grouped(document.simulated_ios as f64, 0);
+            let _ = write!(self.out, " <span>{ios} simulated I/Os</span> <span>seed {}</span>", document.seed);
+        }
+        self.put("</p>\n");
         for paragraph in document.description.split("\n\n").filter(|p| !p.trim().is_empty()) {
             let _ = writeln!(self.out, "<p>{}</p>", text::html(paragraph.trim()));
         }
@@ -232,11 +233,25 @@ impl Page {
                 self.by_case(pivot);
             }
         }
+        self.legend(document);
+        self.put("</section>\n");
+    }
+
+    /// What the words beside published values mean, those that stand there; and what was not simulated.
+    fn legend(&mut self, document: &Document) {
+        let says = |origin: Origin| {
+            let of = |row: &&Row| row.origin == origin && (row.published.is_some() || origin == Origin::Measured);
+            document.rows.iter().any(|row| of(&row))
+        };
+        let said = [Origin::Fit, Origin::Predicted, Origin::Measured].map(says);
+        if !said.contains(&true) {
+            return;
+        }
         self.put("<dl class=\"legend\">\n");
-        for (word, meaning) in LEGEND {
+        for ((word, meaning), _) in LEGEND.iter().zip(said).filter(|(_, said)| *said) {
             let _ = writeln!(self.out, "<dt>{word}</dt><dd>{meaning}</dd>");
         }
-        self.put("</dl>\n</section>\n");
+        self.put("</dl>\n");
     }
 
     /// What is too wide for one table: a table for each case, a line for each metric, a column for each variant.

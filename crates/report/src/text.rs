@@ -83,9 +83,43 @@ pub(crate) fn elide(text: &str, width: usize) -> String {
     out
 }
 
+/// Names of at most `width` characters each. What is too long is not cut where names differ: of all of them what they
+/// begin with alike, up to a word, goes first; then the middle.
+pub(crate) fn apart<'a>(names: impl Iterator<Item = &'a str>, width: usize) -> Vec<String> {
+    let names: Vec<Vec<char>> = names.map(|name| name.chars().collect()).collect();
+    if names.iter().all(|name| name.len() <= width) {
+        return names.into_iter().map(String::from_iter).collect();
+    }
+    let alike = |at: usize| names.len() > 1 && names.iter().all(|name| name.get(at) == names[0].get(at));
+    let common = (0..names[0].len()).take_while(|&at| alike(at)).count();
+    let word = names[0][..common].iter().rposition(|c| !c.is_alphanumeric()).map_or(0, |at| at + 1);
+    let short = |name: Vec<char>| {
+        let rest = &name[word.min(name.len())..];
+        let dots = if word > 0 { "…" } else { "" };
+        let room = width.saturating_sub(dots.len().min(1));
+        if rest.len() <= room {
+            return dots.to_owned() + &String::from_iter(rest);
+        }
+        let (head, tail) = (room.saturating_sub(1).div_ceil(2), room.saturating_sub(1) / 2);
+        format!("{dots}{}…{}", String::from_iter(&rest[..head]), String::from_iter(&rest[rest.len() - tail..]))
+    };
+    names.into_iter().map(short).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_names_differ_where_they_are_cut() {
+        let named = |names: &[&str], width| apart(names.iter().copied(), width);
+        assert_eq!(named(&["short", "a name"], 6), ["short", "a name"]);
+        let caches = ["HPB off, map_cache.size_kib=64", "HPB off, map_cache.size_kib=1024"];
+        assert_eq!(named(&caches, 20), ["…64", "…1024"]);
+        assert_eq!(named(&["one/abcdefghij-x", "two/abcdefghij-y"], 9), ["one/…ij-x", "two/…ij-y"]);
+        assert_eq!(named(&["abcdefghijkl"], 5), ["ab…kl"]);
+        assert_eq!(named(&["äbc äöüäöü", "äbc äö"], 6), ["…äö…öü", "…äö"]);
+    }
 
     #[test]
     fn escapes() {

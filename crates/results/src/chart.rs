@@ -16,6 +16,8 @@ pub enum ChartKind {
     Lines,
     /// The value holds until the next point: distribution functions, states over time.
     Step,
+    /// A row of cells for each series, the first lowest; the colour of a cell says its value.
+    Heat,
 }
 
 /// What a series stands for, so that a reader can tell literature from model at a glance.
@@ -92,8 +94,11 @@ pub struct Chart {
     pub kind: ChartKind,
     /// Title of the x axis with its unit.
     pub x_label: String,
-    /// Title of the y axis with its unit.
+    /// Title of the y axis with its unit; of a heat map, what the colours say.
     pub y_label: String,
+    /// Of a heat map, what its rows are, with its unit.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub series_label: String,
     /// Logarithmic x axis; without meaning where x is a label.
     pub x_log: bool,
     /// Logarithmic y axis.
@@ -113,6 +118,7 @@ impl Chart {
             kind,
             x_label: String::new(),
             y_label: String::new(),
+            series_label: String::new(),
             x_log: false,
             y_log: false,
             series: Vec::new(),
@@ -125,6 +131,13 @@ impl Chart {
     pub fn axes(mut self, x_label: impl Into<String>, y_label: impl Into<String>) -> Self {
         self.x_label = x_label.into();
         self.y_label = y_label.into();
+        self
+    }
+
+    /// Says what the rows of a heat map are; write the unit after a comma.
+    #[must_use]
+    pub fn rows(mut self, label: impl Into<String>) -> Self {
+        self.series_label = label.into();
         self
     }
 

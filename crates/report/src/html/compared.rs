@@ -7,18 +7,38 @@ use readpath_results::Document;
 
 use super::{Page, minus};
 use crate::comparison::{self, Line};
-use crate::pivot::TableSpec;
+use crate::pivot::{KEY_METRICS, TableSpec};
 use crate::text;
 
+/// More lines than this before the first figure are folded.
+const MOST_LINES: usize = 40;
+
 impl Page {
-    /// Means over seeds beside their differences, if the document has them.
+    /// Means over seeds beside their differences, if the document has them: those that matter most, and all of them
+    /// folded if they are many.
     pub(super) fn comparison(&mut self, document: &Document) {
         let lines = comparison::lines(document, &TableSpec::new());
         if lines.is_empty() {
             return;
         }
-        let base = comparison::base(document).map(text::html);
         self.put("<section>\n<h2>Comparison</h2>\n");
+        if lines.len() <= MOST_LINES {
+            self.compared_cases(document, &lines);
+        } else {
+            let main = comparison::lines(document, &TableSpec::of(KEY_METRICS));
+            if main.len() <= MOST_LINES {
+                self.compared_cases(document, &main);
+            }
+            let _ = writeln!(self.out, "<details>\n<summary>All {} means and differences</summary>", lines.len());
+            self.compared_cases(document, &lines);
+            self.put("</details>\n");
+        }
+        self.put("<p class=\"meta\">± is half of a 95 % confidence interval; the notes say what it covers.</p>\n");
+        self.put("</section>\n");
+    }
+
+    fn compared_cases(&mut self, document: &Document, lines: &[Line<'_>]) {
+        let base = comparison::base(document).map(text::html);
         for case in lines.chunk_by(|_, next| next.case_lines == 0) {
             let against = base.as_ref().map(|b| format!(", and differences from {b}")).unwrap_or_default();
             self.open_table(&format!("{}: means over the seeds{against}", text::html(case[0].case)));
@@ -39,8 +59,6 @@ impl Page {
             }
             self.close_table();
         }
-        self.put("<p class=\"meta\">± is half of a 95 % confidence interval; the notes say what it covers.</p>\n");
-        self.put("</section>\n");
     }
 
     fn compared(&mut self, line: &Line<'_>, based: bool) {

@@ -132,7 +132,8 @@ fn shown(lines: usize) -> impl Iterator<Item = usize> {
 /// if any point has one.
 fn csv(chart: &Chart) -> String {
     let word = |label: &str, other: &str| csv_cell(if label.is_empty() { other } else { label }).into_owned();
-    let mut out = format!("series,{},{}", word(&chart.x_label, "x"), word(&chart.y_label, "y"));
+    let rows = word(&chart.series_label, "series");
+    let mut out = format!("{rows},{},{}", word(&chart.x_label, "x"), word(&chart.y_label, "y"));
     let has_ends = chart.series.iter().flat_map(|s| &s.points).any(|p| p.interval.is_some());
     out.push_str(if has_ends { ",low,high\n" } else { "\n" });
     for series in &chart.series {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Charts as SVG: grouped bars, marked lines, steps; linear and logarithmic axes. Knows charts, not documents.
+//! Charts as SVG: grouped bars, marked lines, steps, heat maps; linear and logarithmic axes. Knows charts, not
+//! documents.
 //!
 //! This is own code rather than a vendored JavaScript library for four reasons: the page must stay small (well below
 //! 200 KB), readable without scripts and printable as vectors, and no third-party code may be vendored into it.
@@ -7,6 +8,7 @@
 //! A figure is aggregated data, so a series has at most [`MAX_POINTS`] points. Colours, hatches and fonts come from a
 //! style sheet: [`standalone`] brings one along, [`chart`] leaves it to the page.
 
+mod heat;
 mod paint;
 mod plot;
 mod scale;
@@ -63,8 +65,15 @@ pub fn standalone(chart: &Chart) -> Result<String, Error> {
 
 fn draw(chart: &Chart, id: &str, size: Size, namespace: &str, sheet: &str) -> Result<String, Error> {
     check(chart)?;
-    let plot = plot::Plot::new(chart, id, size);
-    let (body, height) = plot.draw();
+    // A line of a single point is none.
+    let single =
+        !chart.series.is_empty() && chart.kind == ChartKind::Lines && chart.series.iter().all(|s| s.points.len() == 1);
+    let bars = single.then(|| Chart { kind: ChartKind::Bars, ..chart.clone() });
+    let chart = bars.as_ref().unwrap_or(chart);
+    let (body, height) = match chart.kind {
+        ChartKind::Heat => heat::draw(chart, size),
+        _ => plot::Plot::new(chart, id, size).draw(),
+    };
     let (width, class) = (size.units().0, size.class());
     let title = text::html(&chart.title);
     let desc = text::html(&describe(chart));
@@ -109,15 +118,14 @@ fn describe(chart: &Chart) -> String {
         ChartKind::Bars => "Grouped bars",
         ChartKind::Lines => "Lines",
         ChartKind::Step => "Steps",
+        ChartKind::Heat => "Heat map",
     };
     let axis = |log: bool| if log { " on a logarithmic axis" } else { "" };
-    let mut out = format!(
-        "{kind}. Across: {}{}. Upward: {}{}.",
-        chart.x_label,
-        axis(chart.x_log),
-        chart.y_label,
-        axis(chart.y_log)
-    );
+    let (x, y) = (format!("{}{}", chart.x_label, axis(chart.x_log)), format!("{}{}", chart.y_label, axis(chart.y_log)));
+    let mut out = match chart.kind {
+        ChartKind::Heat => format!("{kind}. Across: {x}. Upward: {}. Colour: {y}.", chart.series_label),
+        _ => format!("{kind}. Across: {x}. Upward: {y}."),
+    };
     for series in &chart.series {
         let (lo, hi) = series.points.iter().fold((f64::MAX, f64::MIN), |(a, b), p| (a.min(p.y), b.max(p.y)));
         let what = match series.style {

@@ -84,6 +84,21 @@ impl Paint {
         );
     }
 
+    /// A cell of a heat map in one of its colours.
+    pub(super) fn cell(&mut self, step: usize, at: (f64, f64), size: (f64, f64), tip: &str) {
+        let (x, y, width, height) = (Px(at.0), Px(at.1), Px(size.0), Px(size.1));
+        let title = if tip.is_empty() { String::new() } else { format!("<title>{}</title>", text::html(tip)) };
+        let _ = writeln!(
+            self.out,
+            r#"<rect class="cell h{step}" x="{x}" y="{y}" width="{width}" height="{height}">{title}</rect>"#
+        );
+    }
+
+    pub(super) fn frame(&mut self, at: (f64, f64), size: (f64, f64)) {
+        let (x, y, width, height) = (Px(at.0), Px(at.1), Px(size.0), Px(size.1));
+        let _ = writeln!(self.out, r#"<rect class="frame" x="{x}" y="{y}" width="{width}" height="{height}"/>"#);
+    }
+
     /// An error bar at `x` from `low` to `high`, with caps of `cap` to each side. A wider stroke in the colour of the
     /// paper keeps it visible on its own bar.
     pub(super) fn error_bar(&mut self, x: f64, low: f64, high: f64, cap: f64) {

@@ -12,8 +12,8 @@ use super::scale::{Scale, superscript};
 use crate::{format, text};
 
 const FONT: f64 = 12.5;
-const SMALL: f64 = 11.5;
-const TINY: f64 = 10.5;
+pub(super) const SMALL: f64 = 11.5;
+pub(super) const TINY: f64 = 11.0;
 /// How much wider bold text is.
 const BOLD: f64 = 1.1;
 /// Longest label of a category or series in a figure; the table below has all of it.
@@ -91,7 +91,9 @@ impl<'a> Plot<'a> {
             // A distribution in percent that ends at all.
             Scale::linear(0.0, 100.0, 5, true)
         } else {
-            let from_zero = chart.kind == ChartKind::Bars || (lo >= 0.0 && lo < 0.6 * hi);
+            // What hardly differs is not to look as if it did.
+            let noise = chart.kind == ChartKind::Lines && hi - lo < 0.02 * hi;
+            let from_zero = chart.kind == ChartKind::Bars || lo >= 0.0 && (lo < 0.6 * hi || noise);
             let to_zero = chart.kind == ChartKind::Bars && hi < 0.0;
             Scale::linear(if from_zero { lo.min(0.0) } else { lo }, if to_zero { 0.0 } else { hi }, 5, true)
         };
@@ -123,7 +125,7 @@ impl<'a> Plot<'a> {
         }
         if !self.chart.y_label.is_empty() || self.up.exponent != 0 {
             let label = with_exponent(&self.chart.y_label, self.up.exponent);
-            paint.text("axis-title", (4.0, area.top + 9.0), "start", SMALL, &self.fit(&label, width - 8.0));
+            paint.text("axis-title", (4.0, area.top + 9.0), "start", SMALL, &fit(&label, width - 8.0));
             area.top += 22.0;
         } else {
             area.top += 4.0;
@@ -143,7 +145,7 @@ impl<'a> Plot<'a> {
         }
         match self.chart.kind {
             ChartKind::Bars => self.bars(&mut paint, &area),
-            ChartKind::Lines | ChartKind::Step => self.curves(&mut paint, &area),
+            ChartKind::Lines | ChartKind::Step | ChartKind::Heat => self.curves(&mut paint, &area),
         }
         let zero = if self.chart.kind == ChartKind::Bars { area.y(self.up.base()) } else { area.bottom };
         paint.line("axis", (area.left, zero), (area.right, zero));
@@ -158,21 +160,15 @@ impl<'a> Plot<'a> {
         if !self.chart.x_label.is_empty() || self.exponent_across() != 0 {
             let label = with_exponent(&self.chart.x_label, self.exponent_across());
             let middle = (area.left + area.right) / 2.0;
-            paint.text("axis-title", (middle, end + 14.0), "middle", SMALL, &self.fit(&label, width - 8.0));
+            paint.text("axis-title", (middle, end + 14.0), "middle", SMALL, &fit(&label, width - 8.0));
             end += 20.0;
         }
         if self.below > 0 {
             let note = format!("values of 0 or below ({}) lie on the edge of the logarithmic axis", self.below);
-            paint.text("tick", (width - 8.0, end + 14.0), "end", TINY, &self.fit(&note, width - 8.0));
+            paint.text("tick", (width - 8.0, end + 14.0), "end", TINY, &fit(&note, width - 8.0));
             end += 18.0;
         }
         (paint.out, end + 6.0)
-    }
-
-    fn fit(&self, label: &str, room: f64) -> String {
-        let count = label.chars().count().max(1);
-        let each = text_width(label, SMALL) / count as f64;
-        text::elide(label, (room / each) as usize)
     }
 
     fn exponent_across(&self) -> i32 {
@@ -188,8 +184,8 @@ impl<'a> Plot<'a> {
         const LINE: f64 = 20.0;
         let swatch = if self.chart.kind == ChartKind::Bars { 14.0 } else { 30.0 };
         let (mut x, mut y) = (4.0, top);
-        for (series, look) in self.chart.series.iter().zip(&self.looks) {
-            let name = text::elide(&series.name, LONGEST + 10);
+        let names = text::apart(self.chart.series.iter().map(|series| &*series.name), LONGEST + 10);
+        for ((series, look), name) in self.chart.series.iter().zip(&self.looks).zip(names) {
             let needed = swatch + 6.0 + text_width(&name, SMALL) + 18.0;
             if x > 4.0 && x + needed - 18.0 > width {
                 (x, y) = (4.0, y + LINE);
@@ -281,7 +277,7 @@ impl<'a> Plot<'a> {
             }
             Across::Categories { names, .. } => {
                 let slot = area.width() / names.len().max(1) as f64;
-                let names: Vec<String> = names.iter().map(|name| text::elide(name, LONGEST)).collect();
+                let names = text::apart(names.iter().map(String::as_str), LONGEST);
                 let widest = names.iter().map(|name| text_width(name, SMALL)).fold(0.0, f64::max);
                 let middle = |i: usize| area.left + slot * (i as f64 + 0.5);
                 if widest <= slot - 6.0 {
@@ -295,8 +291,8 @@ impl<'a> Plot<'a> {
                 let mut lowest: f64 = 0.0;
                 for (i, name) in names.iter().enumerate().step_by(every) {
                     // A label reaches down and to the left of its slot; it must not leave the paper.
-                    let room = middle(i) / 0.77;
-                    let name = if text_width(name, SMALL) > room { self.fit(name, room) } else { name.clone() };
+                    let room = (middle(i) - SMALL) / 0.77;
+                    let name = if text_width(name, SMALL) > room { fit(name, room) } else { name.clone() };
                     lowest = lowest.max(text_width(&name, SMALL) * 0.64);
                     paint.rotated_text("tick", (middle(i) + 4.0, area.bottom + 14.0), -40, SMALL, &name);
                 }
@@ -388,7 +384,14 @@ impl<'a> Plot<'a> {
     }
 }
 
-fn category(point: &Point) -> String {
+/// `label` cut to what has room.
+pub(super) fn fit(label: &str, room: f64) -> String {
+    let longest = label.chars().count();
+    let cut = (1..=longest).rev().map(|width| text::elide(label, width));
+    cut.into_iter().find(|cut| text_width(cut, SMALL) <= room).unwrap_or_default()
+}
+
+pub(super) fn category(point: &Point) -> String {
     match &point.x {
         X::Label(label) => label.clone(),
         X::Number(x) => x.to_string(),
@@ -396,7 +399,7 @@ fn category(point: &Point) -> String {
 }
 
 /// Three digits are enough beside a bar.
-fn short(value: f64) -> String {
+pub(super) fn short(value: f64) -> String {
     let whole = value.fract() == 0.0 && value.abs() < 1000.0;
     let text = if whole || value.abs() >= 1000.0 { format::grouped(value, 0) } else { format::significant(value, 3) };
     text.strip_prefix('-').map_or(text.clone(), |rest| format!("−{rest}"))

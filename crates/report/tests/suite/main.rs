@@ -2,4 +2,5 @@
 //! Every test of this room against its public surface, in one program: linking is what costs.
 
 mod comparison;
+mod looks;
 mod report;

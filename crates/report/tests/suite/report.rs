@@ -18,8 +18,8 @@ fn hostile() -> Document {
     doc.description = format!("{BAD}\n\n{BAD}");
     doc.row(BAD, BAD, Metric::new(BAD, BAD), 1.5, Origin::Predicted).unwrap().published(1.0).unwrap();
     doc.row(BAD, "", Metric::new(BAD, BAD), 1.5, Origin::Fit).unwrap();
-    for kind in [ChartKind::Bars, ChartKind::Lines, ChartKind::Step] {
-        let mut chart = Chart::new(format!("{BAD}{kind:?}"), BAD, kind).axes(BAD, BAD).caption(BAD);
+    for kind in [ChartKind::Bars, ChartKind::Lines, ChartKind::Step, ChartKind::Heat] {
+        let mut chart = Chart::new(format!("{BAD}{kind:?}"), BAD, kind).axes(BAD, BAD).rows(BAD).caption(BAD);
         chart.series(BAD, SeriesStyle::Published, [(BAD, 1.0), ("b", 2.0)]).unwrap();
         chart.series(BAD, SeriesStyle::Simulated, (0..50).map(|i| (format!("{BAD}{i}"), 1.0))).unwrap();
         doc.charts.push(chart);
@@ -375,11 +375,13 @@ fn odd_charts_are_drawn() {
         let mut one = new();
         one.series("one", SeriesStyle::Published, [(3.0, 7.0)]).unwrap();
         let figure = drawn(&one);
-        assert!(figure.contains(if kind == ChartKind::Bars {
+        // A line of one point is a bar.
+        let mark = if matches!(kind, ChartKind::Bars | ChartKind::Lines) {
             "<rect class=\"bar"
         } else {
             "class=\"dot k0 published"
-        }));
+        };
+        assert!(figure.contains(mark));
         let mut zeros = new().y_log().x_log();
         zeros.series("zeros", SeriesStyle::Plain, [(0.0, 0.0), (1.0, 10.0), (2.0, -3.0), (10.0, 1e7)]).unwrap();
         // Three values lie on the edge; bars have categories across, so the zero there is in its place.
@@ -403,6 +405,61 @@ fn odd_charts_are_drawn() {
         }
         drawn(&many);
     }
+}
+
+/// The colour of each cell of a drawing, with what it is said to be.
+fn cells(svg: &str) -> Vec<(usize, String)> {
+    let cells = svg.split("<rect class=\"cell h").skip(1);
+    let tip = |cell: &str| Some(cell.split_once("<title>")?.1.split_once("</title>")?.0.to_owned());
+    cells.filter_map(|cell| Some((cell[..1].parse().unwrap(), tip(cell.split_once("</rect>")?.0)?))).collect()
+}
+
+#[test]
+fn heat_maps_say_values_by_colour_and_in_words() {
+    let new = || Chart::new("map", "t", ChartKind::Heat).axes("cache, KiB", "latency, us").rows("depth");
+    let mut chart = new();
+    chart.series("1", SeriesStyle::Plain, [(64.0, 0.0), (256.0, 50.0), (1024.0, 100.0)]).unwrap();
+    // A cell is missing, and two that are equal are one.
+    chart.series("8", SeriesStyle::Plain, [(64.0, 25.0), (1024.0, 25.0)]).unwrap();
+    chart.series("32", SeriesStyle::Plain, [(64.0, 100.0), (256.0, 100.0), (1024.0, 99.0)]).unwrap();
+    let svg = drawn(&chart);
+    let told: Vec<(usize, String)> = cells(&svg);
+    let expected = [
+        (0, "1, 64: 0"),
+        (4, "1, 256: 50"),
+        (8, "1, 1024: 100"),
+        (2, "8, 64: 25"),
+        (2, "8, 1024: 25"),
+        (8, "32, 64 to 256: 100"),
+        (8, "32, 1024: 99"),
+    ];
+    assert_eq!(told, expected.map(|(step, tip)| (step, tip.to_owned())));
+    assert!(svg.contains("Heat map. Across: cache, KiB. Upward: depth. Colour: latency, us."), "{svg}");
+    // The first row is the lowest, and its value stands in the cell, in a colour that can be read on it.
+    let y = |tip: &str| {
+        let cell = svg.split("<rect ").find(|cell| cell.contains(tip)).unwrap();
+        cell.split_once(" y=\"").unwrap().1.split_once('"').unwrap().0.parse::<f64>().unwrap()
+    };
+    assert!(y("1, 64: 0") > y("8, 64: 25"));
+    assert!(svg.contains("class=\"in strong\"") && svg.contains("class=\"in faint\""));
+    let mut log = new().y_log();
+    log.series("1", SeriesStyle::Plain, [(1.0, 1.0), (2.0, 10.0), (3.0, 100.0)]).unwrap();
+    let svg = drawn(&log);
+    assert_eq!(cells(&svg).iter().map(|cell| cell.0).collect::<Vec<_>>(), [0, 4, 8]);
+    assert!(svg.contains("100 (logarithmic)"));
+    // Values close to each other are not shown as little and much.
+    let mut close = new();
+    close.series("1", SeriesStyle::Plain, [(1.0, 50.0), (2.0, 100.0)]).unwrap();
+    assert_eq!(cells(&drawn(&close))[0].0, 4);
+    let mut equal = new();
+    equal.series("1", SeriesStyle::Plain, [("a", 5.0), ("b", 5.0)]).unwrap();
+    drawn(&equal);
+    assert!(drawn(&new()).contains("no data"));
+    // Labels have room, however many columns there are.
+    let mut many = new();
+    many.series("r", SeriesStyle::Plain, (0..200).map(|i| (f64::from(i) / 7.0, f64::from(i)))).unwrap();
+    let labels = drawn(&many).matches("text-anchor=\"middle\"").count();
+    assert!((3..40).contains(&labels), "{labels}");
 }
 
 #[test]

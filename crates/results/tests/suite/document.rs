@@ -92,6 +92,18 @@ fn sample() -> Result<Document, Error> {
     Ok(doc)
 }
 
+/// A reader of a document without heat maps need not know of them.
+#[test]
+fn heat_maps_say_what_their_rows_are() {
+    let mut doc = Document::new("e", "t");
+    let mut map = Chart::new("map", "t", ChartKind::Heat).axes("x", "us").rows("depth");
+    map.series("1", SeriesStyle::Plain, [(1.0, 2.0)]).expect("a point");
+    doc.charts = vec![map, Chart::new("lines", "t", ChartKind::Lines)];
+    let text = doc.to_json_pretty().expect("text");
+    assert!(text.contains("\"kind\": \"heat\"") && text.matches("series_label").count() == 1, "{text}");
+    assert_eq!(Document::from_json(&text).expect("a document"), doc);
+}
+
 #[test]
 fn sample_is_the_checked_in_text() {
     let text = sample().unwrap().to_json_pretty().unwrap();
