@@ -66,6 +66,9 @@ pub struct UbiReplay {
     /// Print the result document as JSON instead of a table
     #[arg(long)]
     pub json: bool,
+    /// Write the rows of the result document as CSV; - for standard output, instead of a table
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
     /// Folder for result.json and report.html
     #[arg(long, visible_alias = "output", value_name = "DIR")]
     pub out: Option<PathBuf>,

@@ -4,7 +4,8 @@
 use super::streams;
 use crate::args::UbiReplay;
 use crate::cases::names;
-use crate::inputs;
+use crate::files::{check_not_input, check_writable};
+use crate::inputs::{self, is_stdin};
 use crate::output::{self, Folder};
 use crate::runs::complete;
 use crate::stop::hold;
@@ -17,6 +18,7 @@ use readpath_results::{Document, Metric, Note, NoteKind, Row};
 use readpath_ubi::stream::{Pressure, parse_pressure};
 use readpath_ubi::variant::{Kind, Variant};
 use serde_json::json;
+use std::io::{self, Write};
 
 /// Caches that are compared unless others are named.
 const DEFAULT: [&str; 6] = ["none", "nand-page", "one-line", "peb-hash", "lru", "opt"];
@@ -76,6 +78,10 @@ pub fn main(args: &UbiReplay) -> Result<()> {
     }
     input.settle(&cases)?;
     let folder = || args.out.as_deref().map(|out| Folder::create(out)?.apart_from(inputs.clone())).transpose();
+    if let Some(file) = args.csv.as_ref().filter(|file| !is_stdin(file)) {
+        inputs.clone().try_for_each(|input| check_not_input(file, input))?;
+        check_writable(file)?;
+    }
     // Whether it can be written is found out now; it is made again in the end, so that nothing lies about until then.
     let held = hold();
     drop(folder()?);
@@ -114,6 +120,17 @@ pub fn main(args: &UbiReplay) -> Result<()> {
     if let Some(folder) = folder()? {
         folder.write(&doc)?;
         held.done();
+    }
+    if let Some(file) = &args.csv {
+        if args.json && is_stdin(file) {
+            return Err(usage(anyhow!("--csv - and --json both print to standard output; choose one")));
+        }
+        let to = Some(file.as_path()).filter(|file| !is_stdin(file));
+        output::emit(&doc.to_csv()?, to)?;
+        if to.is_none() {
+            doc.notes.iter().for_each(|note| drop(writeln!(io::stderr(), "Note: {note}")));
+            return complete(left_out.into_iter(), of);
+        }
     }
     let table = || output::table(&doc, columns(&doc), output::terminal_width());
     output::emit(&output::printed(&doc, args.json, args.out.as_deref(), table)?, None)?;

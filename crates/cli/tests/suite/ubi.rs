@@ -24,6 +24,20 @@ fn document(room: &Room, args: &[&str]) -> Value {
 }
 
 #[test]
+fn rows_as_csv() {
+    let room = Room::with("s.csv", STREAM);
+    let args = ["ubi", "replay", "s.csv", "--cache", "none,lru", "--page-size", "16K"];
+    room.good(&[&args[..], &["--csv", "rows.csv"]].concat());
+    let rows = room.read("rows.csv");
+    assert_eq!(rows.lines().count() - 1, document(&room, &args[2..])["rows"].as_array().map_or(0, Vec::len));
+    let printed = room.output(&[&args[..], &["--csv", "-"]].concat());
+    assert_eq!(crate::common::text(&printed.stdout), rows);
+    room.bad(&[&args[..], &["--csv", "-", "--json"]].concat(), &["--csv - and --json both print"]);
+    room.bad(&[&args[..], &["--csv", "s.csv"]].concat(), &["s.csv: this is the input"]);
+    room.bad(&[&args[..], &["--csv", "none/x.csv"]].concat(), &["none/x.csv: cannot be written"]);
+}
+
+#[test]
 fn every_variant_counts_and_is_priced() {
     let room = Room::with("s.csv", STREAM);
     let caches = "none,nand-page,one-line,peb-hash,lru,lru+split,opt,learned,adaptive";
