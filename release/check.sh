@@ -8,12 +8,14 @@ work=$(cd "$1" && pwd)
 cd "$(dirname "$0")/.."
 # Each build has its own.
 unset CARGO_TARGET_DIR
-export SOURCE_DATE_EPOCH="$(git log -1 --format=%ct)"
+# Commits may be made meanwhile.
+commit=$(git rev-parse HEAD)
+export SOURCE_DATE_EPOCH="$(git log -1 --format=%ct "$commit")"
 
 for side in a another-folder/b; do
     rm -rf "${work:?}/${side:?}"
     mkdir -p "$work/$side"
-    git archive HEAD | tar -x -C "$work/$side"
+    git archive "$commit" | tar -x -C "$work/$side"
     (cd "$work/$side" && umask "$([ "$side" = a ] && echo 022 || echo 077)" && sh release/dist.sh out/dist)
 done
 cmp "$work/a/out/dist/SHA256SUMS" "$work/another-folder/b/out/dist/SHA256SUMS"
