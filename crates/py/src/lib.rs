@@ -7,6 +7,7 @@ mod cluster;
 mod failure;
 mod files;
 mod given;
+mod replays;
 mod runs;
 mod studies;
 mod traces;
@@ -15,10 +16,11 @@ mod traces;
 #[pyo3::pymodule]
 mod _readpath {
     use crate::given::{Choice, Host, Source, Target};
+    use crate::replays::How;
     use crate::runs::Shown;
     use crate::studies::{Swept, Task};
     use crate::traces::{MapCurve, Maps};
-    use crate::{call, files, runs, studies, traces};
+    use crate::{call, files, replays, runs, studies, traces};
     use pyo3::prelude::*;
     use std::path::PathBuf;
 
@@ -66,6 +68,12 @@ mod _readpath {
     #[pyfunction]
     fn fio(py: Python<'_>, job: Source, device: String, host: Host, choice: Choice) -> PyResult<Shown> {
         call::outside(py, move |shared| runs::job(&job, &device, &host, &choice, shared))
+    }
+
+    /// Replays a block trace.
+    #[pyfunction]
+    fn replay(py: Python<'_>, trace: PathBuf, device: String, how: How, host: Host, choice: Choice) -> PyResult<Shown> {
+        call::outside(py, move |shared| replays::replay(&trace, &device, &how, &host, &choice, shared))
     }
 
     /// Makes a study, or a part of it.

@@ -20,9 +20,9 @@ use std::path::Path;
 #[derive(IntoPyObject)]
 pub struct Shown {
     /// The result document as JSON.
-    json: String,
+    pub json: String,
     /// What is missing of it, in a sentence.
-    missing: Option<String>,
+    pub missing: Option<String>,
 }
 
 /// The rows of a result document as a table.

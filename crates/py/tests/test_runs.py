@@ -204,3 +204,52 @@ def test_mistakes_that_only_python_can_have() -> None:
         readpath.fio("small.fio", set={"queue_depth": None})  # type: ignore[dict-item]
     with pytest.raises(TypeError):
         readpath.fio(3)  # type: ignore[arg-type]
+
+
+TRACE = "\n".join(
+    ["time_ns,op,offset_bytes,size_bytes,process,latency_ns"]
+    + [f"{i * 40_000},{'RRW'[i % 3]},{(i * i * 7 % 1009) << 22},4096,," for i in range(3000)]
+    + [""]
+)
+
+
+@pytest.mark.parametrize(
+    ("options", "given"),
+    [
+        ([], {}),
+        (["--mode", "closed", "--iodepth", "8", "--hpb", "dcm"], {"iodepth": 8, "hpb": "dcm"}),
+        (["--map-cache", "64K,2M", "--speed", "4"], {"map_cache_kib": [64, 2048], "speed": 4}),
+        (
+            ["--precondition", "before.csv", "--max-idle", "1ms", "--preload", "random", "--seed", "7"],
+            {"precondition": ["before.csv"], "max_idle_ms": 1, "preload": "random", "seed": 7},
+        ),
+        (["--fold", "--set", "lu[0].capacity_gib=2"], {"fold": True, "set": {"lu[0].capacity_gib": 2}}),
+    ],
+    ids=["plain", "closed", "caches", "precondition", "fold"],
+)
+def test_a_replay_is_that_of_the_command(command: Command, options: list[str], given: dict[str, Any]) -> None:
+    Path("play.csv").write_text(TRACE)
+    Path("before.csv").write_text(TRACE.replace(",R,", ",W,"))
+    printed = json.loads(command("replay", "play.csv", *options, "--json").stdout)
+    results = readpath.replay("play.csv", **given)
+    assert results.rows == printed["rows"]
+    assert results.document["charts"] == printed["charts"]
+    assert any("FOLDED" in str(note) for note in results.notes) == ("fold" in given)
+
+
+def test_mistakes_of_a_replay() -> None:
+    Path("play.csv").write_text(TRACE)
+    wrong: Any = "none"
+    mistakes: list[tuple[Callable[[], object], str]] = [
+        (lambda: readpath.replay("none.csv"), "none.csv: cannot be read: No such file"),
+        (lambda: readpath.replay("play.csv", iodepth=70_000), "iodepth: is 70000; expected a whole number from 1 to"),
+        (lambda: readpath.replay("play.csv", iodepth=1, speed=2.0), "speed, max_idle_ms and spread_ties change times"),
+        (lambda: readpath.replay("play.csv", preload=wrong), 'preload: is \'none\'; expected "sequential" or '),
+        (lambda: readpath.replay("play.csv", speed=0.0), "speed: "),
+        (lambda: readpath.replay("play.csv", max_idle_ms=-1.0), "max_idle_ms: is -1; expected 0 to 1000000000"),
+        (lambda: readpath.replay("small.fio"), "small.fio: "),
+    ]
+    for call, text in mistakes:
+        with pytest.raises(readpath.Error) as error:
+            call()
+        assert str(error.value).startswith(text)

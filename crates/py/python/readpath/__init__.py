@@ -56,6 +56,7 @@ __all__ = [
     "fio",
     "merge",
     "mrc",
+    "replay",
     "run",
     "sweep",
 ]
@@ -122,13 +123,47 @@ def fio(
     >>> [round(results.value("read_iops", variant=variant)) for variant in ("HPB off", "HPB on")]
     [6791, 6718]
     """
-    if isinstance(device, Device):
-        name, keys = device._given
-        device, set = name, {**keys, **(set or {})}
-    if not 0 <= seed < 1 << 64:
-        raise Error(f"seed: is {seed}; expected a whole number from 0 to {(1 << 64) - 1}")
-    host: _readpath.Host = {"hpb": hpb, "precondition": precondition, "seed": seed}
-    return _shown(_readpath.fio(source(job, "job"), _path(device), host, _choice(set, threads)))
+    name, keys = _target(device, set)
+    return _shown(_readpath.fio(source(job, "job"), name, _host(hpb, precondition, seed), _choice(keys, threads)))
+
+
+def replay(
+    trace: PathLike,
+    *,
+    device: PathLike | Device = "ufs21-64g",
+    hpb: Hpb = "both",
+    set: Set | None = None,
+    map_cache_kib: Sequence[int] = (),
+    precondition: Iterable[PathLike] = (),
+    iodepth: int | None = None,
+    speed: float | None = None,
+    max_idle_ms: float | None = None,
+    spread_ties: bool = False,
+    fold: bool = False,
+    preload: Literal["sequential", "random"] = "sequential",
+    seed: int = 1,
+    threads: int | None = None,
+) -> Results:
+    """Replays a block trace: a variant for each mode of HPB and each size of the map cache.
+
+    Requests come at their times, or with ``iodepth`` in order, so many at once. ``precondition`` are traces that are
+    replayed before, and measured apart. ``fold`` puts addresses beyond the device onto it. ``preload`` is the physical
+    order of blocks that are read before they are written. ``readpath replay`` has more options.
+    """
+    if preload not in ("sequential", "random"):
+        raise Error(f'preload: is {preload!r}; expected "sequential" or "random"')
+    name, keys = _target(device, set)
+    how: _readpath.How = {
+        "before": [Path(path) for path in precondition],
+        "iodepth": count(iodepth, "iodepth"),
+        "speed": speed,
+        "max_idle_ms": max_idle_ms,
+        "fold": fold,
+        "spread_ties": spread_ties,
+        "map_cache_kib": list(map_cache_kib),
+    }
+    host = _host(hpb, preload, seed)
+    return _shown(_readpath.replay(Path(trace), name, how, host, _choice(keys, threads)))
 
 
 def sweep(
@@ -203,6 +238,19 @@ def mrc(
 
 def _path(given: PathLike) -> str:
     return os.fspath(given)
+
+
+def _target(device: PathLike | Device, set: Set | None) -> tuple[str, Set | None]:
+    if isinstance(device, Device):
+        name, keys = device._given
+        return name, {**keys, **(set or {})}
+    return _path(device), set
+
+
+def _host(hpb: Hpb, precondition: str, seed: int) -> _readpath.Host:
+    if not 0 <= seed < 1 << 64:
+        raise Error(f"seed: is {seed}; expected a whole number from 0 to {(1 << 64) - 1}")
+    return {"hpb": hpb, "precondition": precondition, "seed": seed}
 
 
 def _choice(
