@@ -2,8 +2,9 @@
 """Studies on Dask.distributed: the client has the plan and the folder, workers make points.
 
 A task is a batch of points. It says all that they depend on, so whoever gets it makes the same lines, and Dask gives it
-to another worker if one is lost. Few tasks are out at a time: a batch takes about two seconds, which is known once the
-first have come back, and batches become smaller towards the end, so that all workers end together.
+to another worker if one is lost. Few tasks are out at a time. A batch takes about two seconds, and more on a large
+cluster; how many points that are is known once the first have come back. Batches become smaller towards the end, so
+that all workers end together.
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ if TYPE_CHECKING:
 #: How traces get to workers.
 Traces = Literal["path", "content"]
 
-#: What a batch of points is to take. A task costs scheduler and client about a millisecond each.
+#: What a batch of points is to take at least.
 _BATCH_SECONDS = 2.0
+#: Tasks that a cluster is to end in a second at most. One costs its scheduler, which has one thread, 2 ms.
+_TASKS_PER_SECOND = 100
 #: Points of a batch at most; what a lost worker has to be asked for again.
 _BATCH_POINTS = 1000
 #: Batches that are out for each thread of the cluster: one that is made, and one that waits.
@@ -241,7 +244,8 @@ class _Farm:
         seconds, points = 0.0, 0
         while missing or self.out:
             while missing and len(self.out) < _AHEAD * max(threads, 1):
-                size = int(_BATCH_SECONDS * points / seconds) if seconds else 1
+                wanted = max(_BATCH_SECONDS, threads / _TASKS_PER_SECOND)
+                size = int(wanted * points / seconds) if seconds else 1
                 size = max(1, min(size, _BATCH_POINTS, len(missing) // (2 * _AHEAD * max(threads, 1))))
                 self._submit(job, [missing.popleft() for _ in range(min(size, len(missing)))])
             try:
