@@ -176,6 +176,8 @@ fn of_plans(args: &Compare, experiment: Option<Experiment>) -> Result<Compared> 
         runs::choose(&mut plans, |p| &p.case, "--case", args.case.as_deref())?;
         if seed == seeds.first() {
             beforehand::plans(&plans).map_err(classify)?;
+        } else {
+            plans.iter_mut().for_each(|plan| plan.setup.over_time = false);
         }
         planned.extend(plans.into_iter().map(|p| (experiment.clone(), p)));
     }
@@ -236,7 +238,8 @@ fn of_trace(args: &Compare) -> Result<Compared> {
     let variants = replay_variants(&choices(args).variants()?, device, &args.basics.set)?;
     let names: Vec<String> = variants.iter().map(|v| v.name.clone()).collect();
     let base = base(args, &names)?;
-    let options = ReplayOptions { mode: cases::mode(&args.how)?, layout, seed: seeds.first(), encoded: false };
+    let options =
+        ReplayOptions { mode: cases::mode(&args.how)?, layout, seed: seeds.first(), encoded: false, over_time: true };
     // Options are looked at before a file is, and files before traces are read.
     cases::prepare(&args.how, 1)?;
     inputs::only_one_stdin([&args.workload].into_iter().chain(&args.precondition))?;

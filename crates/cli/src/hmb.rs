@@ -158,6 +158,7 @@ impl Prepared {
             layout: Layout::Sequential,
             seed: experiment.seed,
             encoded: common.wire,
+            over_time: false,
         };
         let expected = expected.map(|ios| ios + of_traces);
         let (mut made, replayed) = runs::side_by_side(common.basics.threads, count, expected, &shared, |shared| {

@@ -116,8 +116,13 @@ impl Prepared {
         let Prepared { contenders, launched, cases, notes } = self;
         let variants: Vec<ReplayVariant> = contenders.iter().map(|(_, variant)| variant.clone()).collect();
         let PoliciesPlan { title, seed, .. } = PoliciesPlan::builtin();
-        let options =
-            ReplayOptions { mode: Mode::Timed, layout: Layout::Sequential, seed: *seed, encoded: common.wire };
+        let options = ReplayOptions {
+            mode: Mode::Timed,
+            layout: Layout::Sequential,
+            seed: *seed,
+            encoded: common.wire,
+            over_time: false,
+        };
         let expected = cases.iter().map(ReplayCase::ios).sum::<u64>() * variants.len() as u64 + launched.ios();
         let replays = cases.len() * variants.len();
         let count = replays + launched.plans.len();

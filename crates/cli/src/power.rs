@@ -198,6 +198,7 @@ fn of_trace(args: &Power) -> Result<Planned> {
                 seed: target.seed,
                 encoded: false,
                 events: Vec::new(),
+                over_time: false,
             },
             workload: nothing(&names[0]),
             inputs: Vec::new(),

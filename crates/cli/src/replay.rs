@@ -57,7 +57,8 @@ pub fn main(args: &Replay) -> Result<()> {
         Preload::Sequential => Layout::Sequential,
         Preload::Random => Layout::Random,
     };
-    let options = ReplayOptions { mode: cases::mode(&args.how)?, layout, seed: args.seed, encoded: common.wire };
+    let mode = cases::mode(&args.how)?;
+    let options = ReplayOptions { mode, layout, seed: args.seed, encoded: common.wire, over_time: true };
     // Options are looked at before a file is, and files before traces are read.
     cases::prepare(&args.how, 1)?;
     inputs::only_one_stdin(files.iter().chain(&args.precondition))?;

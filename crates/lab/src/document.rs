@@ -6,6 +6,7 @@ use crate::claims;
 use crate::experiment::{CaseRun, Plan};
 use crate::little_gain::{self, Seen};
 use crate::map_rows;
+use crate::over_time::{self, Timed};
 use crate::spans;
 use crate::unused_hpb;
 use readpath_config::experiment::{Experiment, Origin as Published, Published as PublishedRow};
@@ -58,6 +59,12 @@ pub fn document(experiment: &Experiment, runs: &[CaseRun]) -> Result<Document, E
     claims::check(&mut doc, experiment, runs)?;
     charts(&mut doc, experiment, runs)?;
     Ok(doc)
+}
+
+/// A run over time, if that was kept.
+pub(crate) fn timed(run: &CaseRun) -> Option<Timed<'_>> {
+    let Plan { variant, setup, .. } = &run.plan;
+    Some(Timed { variant, preset: &setup.preset, series: run.output.over_time.as_ref()? })
 }
 
 fn seen(run: &CaseRun) -> Seen<'_> {
@@ -386,6 +393,8 @@ fn charts(doc: &mut Document, experiment: &Experiment, runs: &[CaseRun]) -> Resu
     }
     if let Some(last) = cases.last() {
         charts.extend(latency_chart(last, runs)?);
+        let of_last: Vec<Timed> = runs.iter().filter(|run| run.plan.case == **last).filter_map(timed).collect();
+        charts.extend(over_time::charts(last, &of_last, false)?);
     }
     doc.charts = charts;
     Ok(())

@@ -2,6 +2,7 @@
 //! An experiment is cases times variants: this module plans the runs, runs them side by side, and knows nothing of how
 //! their results are shown. Every run is deterministic by itself, so neither order nor number of threads matters.
 
+use crate::over_time;
 use rayon::prelude::*;
 use readpath_config::experiment::{Experiment, Fio, Iozone, Variant, Workload as Source};
 use readpath_config::{ConfigFileError, DevicePreset, LaunchKeys, Override};
@@ -109,6 +110,12 @@ pub fn plan(experiment: &Experiment, overrides: &[Override], read: ReadFile) -> 
             plans.push(plan_case(experiment, case, variant, preset, &[], read)?);
         }
     }
+    // What has charts over time: not what would be too many lines.
+    if let Some(last) = plans.last().map(|plan| plan.case.clone())
+        && experiment.variants.len() <= over_time::MOST_VARIANTS
+    {
+        plans.iter_mut().filter(|plan| plan.case == last).for_each(|plan| plan.setup.over_time = true);
+    }
     Ok(plans)
 }
 
@@ -137,6 +144,7 @@ pub fn plan_case(
         seed: experiment.seed,
         encoded: false,
         events: experiment.events.clone(),
+        over_time: false,
     };
     let inputs = inputs.into_inner();
     Ok(Plan { case: case.to_owned(), variant: variant.name.clone(), setup, workload, inputs })

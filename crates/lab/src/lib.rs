@@ -18,6 +18,7 @@ mod little_gain;
 pub mod map_gain;
 pub mod map_reuse;
 mod map_rows;
+mod over_time;
 pub mod parity;
 pub mod policies;
 pub mod power_cuts;

@@ -159,7 +159,7 @@ mod tests {
             let workload = fio::parse("job.fio", &text, &|_| unreachable!("it includes nothing"), &context);
             let host = HostConfig { hpb: hpb.then(HpbOptions::default), ..preset.host };
             let (preset, events) = (preset.clone(), Vec::new());
-            let setup = Setup { preset, host, precondition, seed: 1, encoded: false, events };
+            let setup = Setup { preset, host, precondition, seed: 1, encoded: false, events, over_time: false };
             let variant = if hpb { "HPB on" } else { "HPB off" };
             Plan {
                 case: "job".to_owned(),

@@ -134,7 +134,8 @@ const HMB: [(&str, &str); 8] = [
 /// # Errors
 /// That of the first run that failed.
 pub fn gain(case: &ReplayCase, variants: &[ReplayVariant], shared: &Shared) -> Result<Vec<GainRow>, ExperimentError> {
-    let options = ReplayOptions { mode: Mode::Timed, layout: Layout::Sequential, seed: 1, encoded: false };
+    let options =
+        ReplayOptions { mode: Mode::Timed, layout: Layout::Sequential, seed: 1, encoded: false, over_time: false };
     let (runs, failures) = run_all(std::slice::from_ref(case), variants, &options, shared)?;
     match failures.into_iter().next() {
         Some(failure) => Err(failure),

@@ -168,7 +168,7 @@ pub fn check(case: &ReplayCase, base: &DevicePreset, limit_bytes: u64, shared: &
         sizes.iter().map(|bytes| (*bytes, map.hits(&curve, *bytes).unwrap_or(0.0), [0.0; 2])).collect();
     for (i, iodepth) in CHECK_DEPTHS.into_iter().enumerate() {
         let mode = Mode::Closed { iodepth };
-        let options = ReplayOptions { mode, layout: Layout::Sequential, seed: 1, encoded: false };
+        let options = ReplayOptions { mode, layout: Layout::Sequential, seed: 1, encoded: false, over_time: false };
         let (runs, failures) = run_all(std::slice::from_ref(case), &variants, &options, shared)?;
         if let Some(failure) = failures.into_iter().next() {
             return Err(failure.into());

@@ -9,6 +9,7 @@ use crate::launches::Cycle;
 use crate::measure::PhaseStats;
 use crate::request::LUN;
 use crate::runner::Runner;
+use crate::series::{Recorder, Series};
 use crate::stacks::{Parts, Work};
 use crate::watch::{Observer, Watched};
 use readpath_config::experiment::{Precondition, PreconditionRange};
@@ -80,6 +81,8 @@ pub struct Setup {
     pub encoded: bool,
     /// What happens in the middle of the run, in order of time, counted from when the host has found the device.
     pub events: Vec<Event>,
+    /// Whether what happens over time is kept.
+    pub over_time: bool,
 }
 
 /// What one phase of a run showed.
@@ -145,6 +148,8 @@ pub struct RunOutput {
     pub sram: Vec<(SramTable, u64)>,
     /// What was counted before, between and after events; empty for a run without.
     pub spans: Vec<Span>,
+    /// What happened over time, from when the host has found the device, if that was to be kept.
+    pub over_time: Option<Series>,
     /// Requests that ended, in all phases.
     pub ios: u64,
 }
@@ -197,7 +202,8 @@ impl<O: Observer> Execution<'_, O> {
         }
         precondition(stack, setup, workload)?;
         let ready = stack.start(Ns::ZERO)?;
-        let mut hooks = (Schedule::new(&setup.events, stack, ready)?, Watched(observer));
+        let recorder = if setup.over_time { Recorder::new(stack, ready) } else { Recorder::off() };
+        let mut hooks = (Schedule::new(&setup.events, stack, ready)?, (recorder, Watched(observer)));
         let mut runner = Runner::new(ready);
         let (phases, cut_short) = match &workload.launches {
             Some(launches) => (cycles(stack, &mut runner, launches, &mut hooks)?, None),
@@ -214,6 +220,7 @@ impl<O: Observer> Execution<'_, O> {
             probe_time: ready,
             sram: stack.device.sram(),
             spans: hooks.0.end(stack, end),
+            over_time: hooks.1.0.end(stack, end),
             ios,
         })
     }
@@ -268,7 +275,7 @@ fn phases<S: DieSched, P: Probe, O: Observer>(
     stack: &mut Stack<S, NoData, P, AnyWire>,
     runner: &mut Runner,
     workload: &mut Workload,
-    hooks: &mut (Schedule, Watched<O>),
+    hooks: &mut (Schedule, (Recorder, Watched<O>)),
 ) -> Result<(Vec<PhaseOutput>, Option<CutShort>), ExecuteError> {
     let mut phases = Vec::with_capacity(workload.phases.len());
     let planned = workload.phases.len();
@@ -286,7 +293,7 @@ fn phases<S: DieSched, P: Probe, O: Observer>(
         if i + 1 == planned {
             // The work that is left behind counts for the last phase.
             Runner::settle(stack)?;
-            hooks.1.0.look(stack, runner.now());
+            hooks.1.1.0.look(stack, runner.now());
         }
         phases.push(before.output(stats, stack));
     }

@@ -117,8 +117,8 @@ impl Maker {
             Run::Trace(keys) => {
                 let blocks = ready.variant.preset.device.lus[usize::from(LUN)].blocks;
                 let case = self.traces.get(plan, &keys, blocks, &shared.stop)?;
-                let options =
-                    ReplayOptions { mode: mode(&keys), layout: keys.preload, seed: ready.seed, encoded: false };
+                let (mode, layout) = (mode(&keys), keys.preload);
+                let options = ReplayOptions { mode, layout, seed: ready.seed, encoded: false, over_time: false };
                 let (cases, variants) = (std::slice::from_ref(&*case), std::slice::from_ref(&ready.variant));
                 let (run, _) = replay::run_one(cases, variants, (0, 0), &options, (), shared);
                 let run = run.map_err(whole)?;

@@ -46,6 +46,9 @@ static CHARTED: [Metric; 14] = [
 /// were divided by. What differs by no more than that is the same difference.
 const ROUNDING: f64 = 4.0 * f64::EPSILON;
 
+/// More variants stand side by side on an axis, instead of in a legend.
+const MOST_SERIES: usize = 8;
+
 /// Case, variant and metric.
 type Key = (Case, String, Metric);
 
@@ -96,6 +99,7 @@ pub fn document(
     }
     doc.notes = notes(texts, trials, variants, base, seeds, &doc.rows, &left_out);
     charts(&mut doc, variants, base)?;
+    over_time(&mut doc, trials, seeds);
     Ok(doc)
 }
 
@@ -271,6 +275,20 @@ fn what_is_covered(
     notes
 }
 
+/// The first seed over time: what one run did, since means of courses show what no run did.
+fn over_time(doc: &mut Document, trials: &[Trial], seeds: Seeds) {
+    for chart in trials.iter().filter(|t| t.seed == seeds.first()).flat_map(|t| &t.over_time) {
+        match doc.charts.iter_mut().find(|known| known.id == chart.id) {
+            Some(known) => known.series.extend(chart.series.iter().cloned()),
+            None => {
+                let mut chart = chart.clone();
+                chart.caption = format!("{} Seed {}.", chart.caption, seeds.first());
+                doc.charts.push(chart);
+            }
+        }
+    }
+}
+
 fn charts(doc: &mut Document, variants: &[String], base: &str) -> Result<(), Error> {
     let mut cases: Vec<&str> = Vec::new();
     for row in &doc.rows {
@@ -278,6 +296,7 @@ fn charts(doc: &mut Document, variants: &[String], base: &str) -> Result<(), Err
             cases.push(&row.case);
         }
     }
+    let many = variants.len() > MOST_SERIES;
     let mut charts = Vec::new();
     for (i, &case) in cases.iter().enumerate() {
         let mut chart = Chart::new(
@@ -287,7 +306,7 @@ fn charts(doc: &mut Document, variants: &[String], base: &str) -> Result<(), Err
         )
         .axes("metric", "% of the base's mean")
         .caption("Mean of the paired differences; the error bar is its 95 % confidence interval, where there is one.");
-        for variant in variants.iter().filter(|v| *v != base) {
+        for variant in variants.iter().filter(|v| *v != base && !many) {
             let points: Vec<_> = CHARTED
                 .iter()
                 .filter_map(|metric| {
@@ -305,20 +324,26 @@ fn charts(doc: &mut Document, variants: &[String], base: &str) -> Result<(), Err
     }
     for metric in CHARTED.iter().filter(|metric| doc.rows.iter().any(|r| r.metric == **metric)) {
         let mut chart = Chart::new(format!("mean_{}", metric.name()), metric.label(), ChartKind::Bars)
-            .axes("case", metric.unit())
+            .axes(if many { "variant" } else { "case" }, metric.unit())
             .caption("Means over the seeds; the error bar is the 95 % confidence interval, where there is one.");
-        for variant in variants {
-            let points: Vec<_> = cases
-                .iter()
-                .filter_map(|&case| {
-                    let row = doc.find(case, variant, metric)?;
-                    Some((case, row.simulated, row.sample.as_ref()?.interval))
-                })
-                .collect();
-            if !points.is_empty() {
-                chart.series_with_bars(variant, SeriesStyle::Plain, points)?;
+        let value = |case: &str, variant: &str| {
+            let row = doc.find(case, variant, metric)?;
+            Some((row.simulated, row.sample.as_ref()?.interval))
+        };
+        let variants = || variants.iter().map(String::as_str);
+        let cases = || cases.iter().copied();
+        if many {
+            for case in cases() {
+                let of = |variant| value(case, variant).map(|(mean, interval)| (variant, mean, interval));
+                chart.series_with_bars(case, SeriesStyle::Plain, variants().filter_map(of))?;
+            }
+        } else {
+            for variant in variants() {
+                let of = |case| value(case, variant).map(|(mean, interval)| (case, mean, interval));
+                chart.series_with_bars(variant, SeriesStyle::Plain, cases().filter_map(of))?;
             }
         }
+        chart.series.retain(|series| !series.points.is_empty());
         charts.push(chart);
     }
     doc.charts = charts;

@@ -10,10 +10,11 @@ mod tests;
 
 use crate::document as of_experiment;
 use crate::experiment::{ExperimentError, Plan, Shared, first_failure, run_one};
+use crate::over_time::{self, Timed};
 use crate::replay::{self, ReplayCase, ReplayOptions, ReplayTexts, ReplayVariant};
 use rayon::prelude::*;
 use readpath_config::experiment::Experiment;
-use readpath_results::{Document, Error as ResultsError};
+use readpath_results::{Chart, Document, Error as ResultsError};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -69,6 +70,8 @@ pub struct Trial {
     pub seed: u64,
     /// What the run showed, without charts.
     pub document: Document,
+    /// The run over time, if that was kept.
+    pub over_time: Vec<Chart>,
     /// What is missing of it, and why.
     pub incomplete: Option<String>,
 }
@@ -87,7 +90,9 @@ pub fn run_plans(plans: Vec<(Arc<Experiment>, Plan)>, shared: &Shared) -> Result
             let run = stopping(run_one(plan, place, shared), shared)?;
             let incomplete = run.incomplete();
             let document = of_experiment::document(&experiment, std::slice::from_ref(&run));
-            Ok(document.map(|d| trial(experiment.seed, d, incomplete)))
+            let timed: Vec<Timed> = of_experiment::timed(&run).into_iter().collect();
+            let over_time = over_time::charts(&run.plan.case, &timed, true);
+            Ok(document.and_then(|d| Ok(trial(experiment.seed, d, over_time?, incomplete))))
         })
         .collect();
     Ok(first_failure(results)?.into_iter().collect::<Result<_, _>>()?)
@@ -112,11 +117,14 @@ pub fn run_replays(
         .into_par_iter()
         .with_max_len(1)
         .map(|(seed, case, variant)| {
-            let options = ReplayOptions { seed, ..*options };
+            let over_time = options.over_time && seed == seeds.first();
+            let options = ReplayOptions { seed, over_time, ..*options };
             let run = replay::run_one(cases, variants, (case, variant), &options, (), shared).0;
             let run = stopping(run, shared)?;
             let document = replay::document(texts, cases, variants, &options, std::slice::from_ref(&run));
-            Ok(document.map(|d| trial(seed, d, None)))
+            let timed: Vec<Timed> = replay::timed(&run, variants).into_iter().collect();
+            let over_time = over_time::charts(&cases[case].name, &timed, true);
+            Ok(document.and_then(|d| Ok(trial(seed, d, over_time?, None))))
         })
         .collect();
     Ok(first_failure(results)?.into_iter().collect::<Result<_, _>>()?)
@@ -130,7 +138,7 @@ fn stopping<T>(result: Result<T, ExperimentError>, shared: &Shared) -> Result<T,
     result
 }
 
-fn trial(seed: u64, mut document: Document, incomplete: Option<String>) -> Trial {
+fn trial(seed: u64, mut document: Document, over_time: Vec<Chart>, incomplete: Option<String>) -> Trial {
     document.charts.clear();
-    Trial { seed, document, incomplete }
+    Trial { seed, document, over_time, incomplete }
 }

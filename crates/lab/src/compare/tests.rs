@@ -4,7 +4,7 @@
 use super::statistics::t_95;
 use super::{CompareTexts, Seeds, Trial, document};
 use readpath_results::metric::definitions;
-use readpath_results::{Document, Finding, Metric, Note, Origin, Row};
+use readpath_results::{Chart, ChartKind, Document, Finding, Metric, Note, Origin, Row, SeriesStyle, X};
 use serde_json::json;
 
 /// A metric of the registry, or one that exists here only.
@@ -22,7 +22,7 @@ fn trial(seed: u64, variant: &str, figures: &[(&str, f64)]) -> Trial {
     document.configuration = json!({ "of": { variant: seed }, "same": 1 });
     document.notes = vec![Note::remark("a note")];
     document.simulated_ios = 10;
-    Trial { seed, document, incomplete: None }
+    Trial { seed, document, over_time: Vec::new(), incomplete: None }
 }
 
 fn compared(trials: &[Trial], variants: &[&str], count: u32, drawn: Option<&str>) -> Document {
@@ -49,6 +49,45 @@ fn notes(doc: &Document) -> Vec<String> {
 
 fn row<'d>(doc: &'d Document, variant: &str, metric: &str) -> &'d Row {
     doc.rows.iter().find(|r| r.variant == variant && r.metric.name() == metric).expect("a row")
+}
+
+/// Of a few variants each is a series; many stand along the axis.
+#[test]
+fn many_variants_are_an_axis() {
+    for count in [8, 9] {
+        let names: Vec<String> = (0..count).map(|i| format!("v{i}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let trials: Vec<Trial> =
+            names.iter().zip(1u32..).map(|(v, n)| trial(3, v, &[("map_hit_ratio", n.into())])).collect();
+        let doc = compared(&trials, &names, 1, Some("this and that"));
+        let mean = doc.charts.iter().find(|chart| chart.id == "mean_map_hit_ratio").expect("a chart");
+        let differences = doc.charts.iter().any(|chart| chart.id.starts_with("differences"));
+        if count == 8 {
+            assert_eq!((mean.x_label.as_str(), mean.series.len(), differences), ("case", 8, true));
+        } else {
+            assert_eq!((mean.x_label.as_str(), mean.series.len(), differences), ("variant", 1, false));
+            let points: Vec<(X, f64)> = mean.series[0].points.iter().map(|p| (p.x.clone(), p.y)).collect();
+            assert_eq!(points.len(), 9);
+            assert_eq!((&points[0], &points[8]), (&(X::from("v0"), 1.0), &(X::from("v8"), 9.0)));
+        }
+    }
+}
+
+/// Variants are lines of one chart, and seeds but the first are left out.
+#[test]
+fn the_first_seed_is_shown_over_time() {
+    let with = |seed, variant: &str| {
+        let mut chart = Chart::new("throughput_over_time: case", "t", ChartKind::Lines).caption("What.");
+        chart.series(variant, SeriesStyle::Plain, [(1.0, seed as f64)]).expect("a point");
+        Trial { over_time: vec![chart], ..trial(seed, variant, &[("m", 1.0)]) }
+    };
+    let trials = [with(3, "A"), with(3, "B"), with(4, "A"), with(4, "B")];
+    let doc = compared(&trials, &["A", "B"], 2, Some("this and that"));
+    let shown: Vec<&Chart> = doc.charts.iter().filter(|chart| chart.id.contains("over_time")).collect();
+    let [chart] = shown[..] else { panic!("one chart: {shown:?}") };
+    let lines: Vec<(&str, f64)> = chart.series.iter().map(|s| (&*s.name, s.points[0].y)).collect();
+    assert_eq!(lines, [("A", 3.0), ("B", 3.0)]);
+    assert_eq!(chart.caption, "What. Seed 3.");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use crate::document::{
 };
 use crate::little_gain::{self, Seen};
 use crate::map_rows::static_host_bytes;
+use crate::over_time::{self, Timed};
 use crate::spans;
 use crate::unused_hpb;
 use readpath_host::ManagedPolicy;
@@ -18,6 +19,9 @@ use readpath_results::metric::{self, Figure};
 use readpath_results::{Case, Chart, ChartKind, Document, Error, Metric, Note, SeriesStyle};
 use readpath_workload::IoKind;
 use serde_json::{Map, Value, json};
+
+/// Cases at most, the first, that have charts over time.
+const MOST_CASES_OVER_TIME: usize = 4;
 
 /// What a document says that runs do not know.
 #[derive(Clone, Debug)]
@@ -181,6 +185,12 @@ fn configuration(
     })
 }
 
+/// A run over time, if that was kept.
+pub(crate) fn timed<'a>(run: &'a ReplayRun, variants: &'a [ReplayVariant]) -> Option<Timed<'a>> {
+    let ReplayVariant { name, preset, .. } = &variants[run.variant];
+    Some(Timed { variant: name, preset, series: run.over_time.as_ref()? })
+}
+
 fn charts(
     doc: &mut Document,
     index: usize,
@@ -217,6 +227,10 @@ fn charts(
     }
     if !cdf.series.is_empty() {
         doc.charts.push(cdf);
+    }
+    if index < MOST_CASES_OVER_TIME {
+        let over_time: Vec<Timed> = runs.iter().filter_map(|run| timed(run, variants)).collect();
+        doc.charts.extend(over_time::charts(&case.name, &over_time, false)?);
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ mod document;
 mod preload;
 
 use crate::experiment::{ExperimentError, Shared, watch};
+use crate::over_time::MOST_VARIANTS;
 use rayon::prelude::*;
 use readpath_config::experiment::Variant;
 use readpath_config::{ConfigFileError, DevicePreset, Event};
@@ -15,13 +16,14 @@ use readpath_host::HostConfig;
 use readpath_kit::Ns;
 use readpath_results::{Input, Note};
 use readpath_run::{
-    Before, ExecuteError, LATEST, Observer, Parts, PhaseOutput, RunError, Runner, Schedule, Span, Trace, Units,
-    Watched, Work, limit,
+    Before, ExecuteError, LATEST, Observer, Parts, PhaseOutput, Recorder, RunError, Runner, Schedule, Series, Span,
+    Trace, Units, Watched, Work, limit,
 };
 use readpath_stack::{AnyWire, NoData, Payload, Stack, Wire};
 use readpath_workload::trace::Loaded;
 use std::sync::Arc;
 
+pub(crate) use document::timed;
 pub use document::{ReplayTexts, document, run_figures};
 pub use readpath_run::Mode;
 
@@ -36,6 +38,8 @@ pub struct ReplayOptions {
     pub seed: u64,
     /// Every request and reply is encoded to a UPIU and parsed again, which makes no difference to results.
     pub encoded: bool,
+    /// Whether what happens over time is kept of each trace, if it is not of too many variants.
+    pub over_time: bool,
 }
 
 /// The longest that the phases of a case may take by their times, so that the run behind them has room.
@@ -178,6 +182,8 @@ pub struct ReplayRun {
     pub sram: Vec<(SramTable, u64)>,
     /// What was counted before, between and after events of the trace; empty for a run without.
     pub spans: Vec<Span>,
+    /// The trace over time, if that was to be kept.
+    pub over_time: Option<Series>,
 }
 
 /// Makes all runs, case by case, on as many threads as the pool has; they come back in that order, and beside them why
@@ -221,6 +227,7 @@ pub fn run_one<P: Probe>(
 ) -> (Result<ReplayRun, ExperimentError>, Option<P>) {
     let (case, variant) = at;
     let (c, v) = (&cases[case], &variants[variant]);
+    let options = &ReplayOptions { over_time: options.over_time && variants.len() <= MOST_VARIANTS, ..*options };
     let watch = &mut watch(shared, case * variants.len() + variant);
     let parts = Parts { preset: &v.preset, host: v.host, payload: NoData, probe, wire: AnyWire::new(options.encoded) };
     let (shown, probe) = match parts.stack_for(Replaying { case: c, variant: v, options, observer: watch }) {
@@ -228,13 +235,19 @@ pub fn run_one<P: Probe>(
         Err(error) => (Err(error.into()), None),
     };
     let run = match shown {
-        Ok((phases, sram, spans)) => Ok(ReplayRun { case, variant, phases, sram, spans }),
+        Ok(Shown { phases, sram, spans, over_time }) => Ok(ReplayRun { case, variant, phases, sram, spans, over_time }),
         Err(error) => Err(ExperimentError::Run { case: c.name.clone(), variant: v.name.clone(), error }),
     };
     (run, probe)
 }
 
-type Shown = (Vec<ReplayPhase>, Vec<(SramTable, u64)>, Vec<Span>);
+/// What a run showed, as in [`ReplayRun`].
+struct Shown {
+    phases: Vec<ReplayPhase>,
+    sram: Vec<(SramTable, u64)>,
+    spans: Vec<Span>,
+    over_time: Option<Series>,
+}
 
 /// A run that is to be made.
 struct Replaying<'a, O> {
@@ -266,11 +279,14 @@ impl<O: Observer> Replaying<'_, O> {
         }
         let mut runner = Runner::new(stack.start(Ns::ZERO)?);
         let mut phases = Vec::new();
-        let mut hooks = (Schedule::default(), Watched(observer));
+        let mut hooks = (Schedule::default(), (Recorder::off(), Watched(observer)));
         for (name, trace) in case.phases() {
             if phases.len() == case.before.len() {
                 hooks.0 = Schedule::new(&variant.events, stack, runner.now())?;
                 limit(stack, &variant.limits, runner.now())?;
+                if options.over_time {
+                    hooks.1.0 = Recorder::new(stack, runner.now());
+                }
             }
             let before = Before::of(stack);
             let mut source = Trace::new(&trace.ios, options.mode, case.units.clone(), runner.now());
@@ -278,6 +294,8 @@ impl<O: Observer> Replaying<'_, O> {
             let (stats, most_outstanding) = source.stats(name, driven);
             phases.push(ReplayPhase { output: before.output(stats, stack), most_outstanding });
         }
-        Ok((phases, stack.device.sram(), hooks.0.end(stack, runner.now())))
+        let (sram, now) = (stack.device.sram(), runner.now());
+        let (spans, over_time) = (hooks.0.end(stack, now), hooks.1.0.end(stack, now));
+        Ok(Shown { phases, sram, spans, over_time })
     }
 }

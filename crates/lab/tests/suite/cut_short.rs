@@ -33,7 +33,7 @@ fn run(variant: &str, workload: Workload) -> Result<CaseRun, readpath_lab::exper
     let preset = preset();
     let precondition = Precondition { layout: Layout::Sequential, range: PreconditionRange::Files };
     let host = preset.host;
-    let setup = Setup { preset, host, precondition, seed: 1, encoded: false, events: Vec::new() };
+    let setup = Setup { preset, host, precondition, seed: 1, encoded: false, events: Vec::new(), over_time: false };
     let plan = Plan { case: "iozone".into(), variant: variant.into(), setup, workload, inputs: Vec::new() };
     run_all(vec![plan], &Shared::default()).map(|mut runs| runs.remove(0))
 }

@@ -28,7 +28,7 @@ fn setup() -> Setup {
     let mut host = preset.host;
     host.hpb = Some(HpbOptions::default());
     let precondition = Precondition { layout: Layout::Random, range: PreconditionRange::Files };
-    Setup { preset, host, precondition, seed: 5, encoded: false, events: Vec::new() }
+    Setup { preset, host, precondition, seed: 5, encoded: false, events: Vec::new(), over_time: false }
 }
 
 fn cuts(cuts: u32, loses: Loses) -> PowerCuts {

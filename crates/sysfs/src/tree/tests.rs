@@ -26,7 +26,7 @@ fn plan_with(name: &str, hpb: Option<HpbOptions>) -> Plan {
     let preset = variant.device(&preset()).expect("a possible device");
     let host = variant.host(&preset);
     let precondition = Precondition { layout: Layout::Sequential, range: PreconditionRange::Files };
-    let setup = Setup { preset, host, precondition, seed: 1, encoded: false, events: Vec::new() };
+    let setup = Setup { preset, host, precondition, seed: 1, encoded: false, events: Vec::new(), over_time: false };
     // Long enough for any test to stop it.
     let workload = iozone::parse(&["-i2", "-t", "16", "-s", "3g"], 1).expect("an iozone line");
     Plan { case: "48 GiB".into(), variant: name.into(), setup, workload, inputs: Vec::new() }

@@ -490,6 +490,16 @@ impl HpbLu {
         self.sub_regions[SubRegionId::named(&self.geometry, at)]
     }
 
+    /// States of all sub-regions, in the order of their addresses.
+    pub fn sub_region_states(&self) -> &[SubRegionState] {
+        &self.sub_regions
+    }
+
+    /// Blocks whose entries are in the map of a sub-region.
+    pub fn blocks_per_sub_region(&self) -> u32 {
+        self.geometry.entries_per_sub_region()
+    }
+
     /// Reads of a region, as host control mode counts them; 0 in device control mode.
     #[cfg(test)]
     fn region_reads(&self, region: u16) -> u32 {
