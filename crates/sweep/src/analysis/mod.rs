@@ -3,6 +3,7 @@
 //! memory buys. It tells of a few figures; all of them are in the table of points.
 
 mod columns;
+mod heat;
 mod indices;
 
 use crate::error::SweepError;
@@ -81,7 +82,10 @@ impl Told<'_> {
         }
         self.lines(doc)?;
         match self.plan.study.design {
-            Design::Cross => self.shares(doc)?,
+            Design::Cross => {
+                self.maps(doc)?;
+                self.shares(doc)?;
+            }
             Design::Sobol { second_order, .. } => self.sobol(doc, second_order)?,
             Design::Morris { .. } => self.morris(doc)?,
             Design::LatinHypercube { .. } => {}
@@ -208,6 +212,13 @@ impl Told<'_> {
         Ok(())
     }
 
+    /// What a point has of a factor.
+    fn setting(&self, factor: usize, index: usize) -> String {
+        let of = &self.plan.study.factors[factor];
+        let level = of.level(self.level(factor, index) as u64);
+        of.keys.iter().zip(&level).map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(", ")
+    }
+
     fn combinations(&self, doc: &mut Document, across: usize) -> Added {
         let (places, log) = self.places(across);
         for (number, column) in self.columns.told.iter().enumerate() {
@@ -215,12 +226,7 @@ impl Told<'_> {
             let mut lines: Vec<(String, Vec<(X, f64)>)> = Vec::new();
             for (index, value) in column.values.iter().enumerate() {
                 let others = self.plan.study.factors.iter().enumerate().filter(|(i, _)| *i != across);
-                let other = others.map(|(i, factor)| {
-                    let level = factor.level(self.level(i, index) as u64);
-                    let pairs = factor.keys.iter().zip(&level).map(|(key, value)| format!("{key}={value}"));
-                    pairs.collect::<Vec<_>>().join(", ")
-                });
-                let line = other.collect::<Vec<_>>().join(", ");
+                let line = others.map(|(i, _)| self.setting(i, index)).collect::<Vec<_>>().join(", ");
                 let point = (places[self.level(across, index)].clone(), *value);
                 match lines.iter_mut().find(|(name, _)| *name == line) {
                     Some((_, points)) => points.push(point),
