@@ -7,6 +7,7 @@
 # make test-guest-large  the same at full size: a NAND of 4 GiB, find over a /usr, rm of 1 GiB (ten minutes, 6 GiB of disk)
 # make test-kernel  Linux guests in QEMU use a UFS device (packages of Debian; it says which; builds a kernel once)
 # make test-kernel-long  the same guests, killed 200 times while they write (20 minutes)
+# make test-pages  reports as Chromium lays them out: errors, loads, empty figures, widths, contrast (chromium)
 # make test-python  the Python package, in a virtual environment of its own (Python 3.11 or newer, and PyPI once)
 # make fast   target/dist/readpath: optimised as a whole, for long runs; takes twice as long to build
 # make dist   out/dist: a tarball with a static program, and the Python wheel (Python 3.11 or newer, and PyPI once)
@@ -32,8 +33,8 @@ PYTHON ?= python3
 VENV ?= target/python
 TARGET = $(abspath $(or $(CARGO_TARGET_DIR),target))
 
-.PHONY: run test test-long test-python test-clients bench-clients bench-latency test-guest test-guest-large \
-	test-kernel test-kernel-long bench docs check fuzz build fast dist dist-check licences book test-book clean
+.PHONY: run test test-long test-pages test-python test-clients bench-clients bench-latency test-guest \
+	test-guest-large test-kernel test-kernel-long bench docs check fuzz build fast dist dist-check licences book test-book clean
 
 build:
 	$(CARGO) build --release --locked -p readpath
@@ -67,6 +68,9 @@ test:
 
 test-long:
 	$(CARGO) test --locked -p readpath-run -p readpath-lab -p readpath-store --test suite -- --ignored --nocapture
+
+test-pages:
+	READPATH_PAGES=1 $(CARGO) test --locked -p readpath --test suite pages
 
 test-python: build
 	$(PYTHON) -m venv $(VENV)

@@ -18,6 +18,7 @@ mod images;
 mod inputs;
 mod map_reuse;
 mod outputs;
+mod pages;
 mod policies;
 mod probe;
 mod replay;
