@@ -214,7 +214,7 @@ const TRACED: &str = "schema = \"readpath-study/1\"\nname = \"traced\"\ntitle = 
 #[test]
 fn a_trace_may_be_elsewhere() {
     let (here, elsewhere) = (TempDir::new().expect("a folder"), TempDir::new().expect("a folder"));
-    let rows: String = (0..300).map(|i| format!("{i},R,{},4096,,\n", i * i % 61 << 22)).collect();
+    let rows: String = (0..300).map(|i| format!("{i},R,{},4096,,\n", (i * i % 61) << 22)).collect();
     let text = format!("time_ns,op,offset_bytes,size_bytes,process,latency_ns\n{rows}");
     let study = |name: &Path| study::parse(TRACED, &name.to_string_lossy()).expect("a study");
     let (file, moved) = (here.path().join("reads.csv"), elsewhere.path().join("moved"));
