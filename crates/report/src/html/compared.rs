@@ -25,7 +25,8 @@ impl Page {
         if lines.len() <= MOST_LINES {
             self.compared_cases(document, &lines);
         } else {
-            let main = comparison::lines(document, &TableSpec::of(KEY_METRICS));
+            let key = KEY_METRICS.iter().fold(TableSpec::new(), |spec, metric| spec.column(metric, metric.label()));
+            let main = comparison::lines(document, &key);
             if main.len() <= MOST_LINES {
                 self.compared_cases(document, &main);
             }

@@ -63,6 +63,7 @@ fn comparisons_of_many_variants_are_folded() {
     let more = document(15);
     assert_eq!(before_fold(&more), Some(1 + 30));
     assert!(more.contains("All 45 means and differences"));
+    assert_eq!(more.matches(">Read throughput, MiB/s<").count(), 2, "in the same words in both");
     assert_eq!(before_fold(&document(30)), Some(0));
 }
 
