@@ -10,7 +10,7 @@ use super::{Page, minus};
 use crate::{Error, format, svg, text};
 
 /// Tables of more lines are folded.
-const MOST_OPEN_LINES: usize = 40;
+const MOST_OPEN_LINES: usize = 16;
 /// Tables of more lines have only some of them.
 const MOST_TABLE_LINES: usize = 128;
 /// So many of them, and the last.
