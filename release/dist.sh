@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # release/dist.sh FOLDER: writes readpath-VERSION-x86_64-linux.tar.gz, the wheel and SHA256SUMS to FOLDER.
-# The same sources, Rust and C library make the same bytes, in whatever folder they lie. Beside a Rust toolchain it
+# The same sources, Rust and C library make the same tarball, in whatever folder they lie. Beside a Rust toolchain it
 # needs a C compiler, and for the wheel Python 3.11 or newer and PyPI once. WHEEL=0 leaves the wheel out.
 set -eu
 export LC_ALL=C TZ=UTC
