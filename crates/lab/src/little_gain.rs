@@ -58,6 +58,18 @@ impl Seen<'_> {
         (count, ns / 1e3 / count.max(1) as f64)
     }
 
+    /// Reads, those of the ramp included where they can be told from other requests: the host counts them all.
+    fn all_reads(&self) -> u64 {
+        let measured = |p: &PhaseOutput, kinds: &[IoKind]| -> u64 {
+            p.stats.jobs.iter().flat_map(|job| kinds.iter().map(|&kind| job.of(kind).ios)).sum()
+        };
+        let others = [IoKind::Write, IoKind::Trim, IoKind::Flush];
+        self.sum(|p| match (measured(p, &[IoKind::Read]), measured(p, &others)) {
+            (1.., 0) => p.stats.ios,
+            (reads, _) => reads,
+        })
+    }
+
     /// Blocks whose map page was in SRAM, in percent of those that had no entry.
     fn in_sram(&self) -> Option<f64> {
         let others = self.sum(|p| p.device.translated_reads() - p.device.hpb_hits);
@@ -90,12 +102,15 @@ fn explanation(run: &Seen, base: Option<&Seen>) -> Option<String> {
         return None;
     }
     let mut text = format!("{}, {}: HPB gains little: {times}.", run.case, run.variant);
-    text.push_str(&format!(" Of {reads} reads {}.", shares(run, &counted, reads)));
+    // Of a mix with a ramp nobody knows how many there were in all.
+    let all = run.all_reads().max(counted.hit_cnt + counted.miss_cnt + counted.plain_cnt);
+    let ramp = if all > reads { ", those of the ramp included," } else { "" };
+    text.push_str(&format!(" Of {all} reads{ramp} {}.", shares(run, &counted, all)));
     let refused = run.sum(|p| {
         let d = &p.device;
         d.hpb_stale + d.hpb_inactive + d.hpb_zero + d.hpb_forged + d.hpb_foreign
     });
-    if 100 * refused > reads {
+    if 100 * refused > all {
         text.push_str(&format!(" The device found {refused} entries out of date."));
     }
     match (base.and_then(Seen::in_sram), run.in_sram()) {
@@ -181,6 +196,19 @@ mod tests {
     fn says(notes: &[String], parts: &[&str]) {
         let [note] = notes else { panic!("{notes:?}") };
         parts.iter().for_each(|part| assert!(note.contains(part), "{part}: {note}"));
+    }
+
+    /// The host counts the reads of the ramp too, so the shares are of all reads.
+    #[test]
+    fn shares_with_a_ramp_are_shares() {
+        let notes = said("size=256m\nbs=4k\ntime_based=1\nruntime=1\nramp_time=2\n", 1440, true);
+        says(&notes, &[" reads, those of the ramp included, ", "% went with an entry"]);
+        let mut sum = 0.0;
+        for part in notes[0].split(" % ").filter(|part| !part.contains("without")) {
+            sum += part.rsplit(' ').next().and_then(|n| n.parse::<f64>().ok()).filter(|n| *n <= 100.0).unwrap_or(0.0);
+        }
+        let of_reads = notes[0].split(". Without").next().expect("a sentence");
+        assert!(of_reads.matches(" % ").count() == 2 && sum >= 99.9, "{sum}: {}", notes[0]);
     }
 
     /// Each reason for itself; and where HPB gains, nothing is said.
