@@ -158,7 +158,7 @@ pub fn replay(
             case.span()
         )));
     }
-    let options = ReplayOptions { mode, layout, seed: host.seed, encoded: false };
+    let options = ReplayOptions { mode, layout, seed: host.seed, encoded: false, over_time: true };
     let mut pool = ThreadPoolBuilder::new();
     if let Some(threads) = choice.threads {
         pool = pool.num_threads(threads.min(variants.len()).max(1));

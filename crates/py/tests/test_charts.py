@@ -34,7 +34,7 @@ CHART: dict[str, Any] = {
 
 def test_distributions_of_latency_as_tables() -> None:
     results = readpath.fio("small.fio")
-    assert [chart.id for chart in results.charts] == ["latency"]
+    assert [chart.id for chart in results.charts][:2] == ["latency", "throughput_over_time: small"]
     for library in LIBRARIES:
         frame = results.latency(library)
         assert type(frame).__module__.startswith(library)
@@ -47,8 +47,20 @@ def test_distributions_of_latency_as_tables() -> None:
             assert [row["x"] for row in of] == list(frame["latency_us"][[v == variant for v in frame["variant"]]]
                                                     if library == "pandas" else
                                                     frame.filter(polars.col("variant") == variant)["latency_us"])
-    with pytest.raises(readpath.Error, match="^speed: there is no such chart; there are: latency$"):
+    with pytest.raises(readpath.Error, match="^speed: there is no such chart; there are: latency, throughput_over_time: small, "):
         results.chart("speed")
+
+
+def test_a_heat_map_is_drawn_cell_by_cell() -> None:
+    point = {"x": 1.0, "y": 5.0}
+    rows = [{"name": "low", "style": "plain", "points": [point, {"x": 2.0, "y": 7.0}]},
+            {"name": "high", "style": "plain", "points": [point]}]
+    chart = readpath.Chart(CHART | {"kind": "heat", "series_label": "address, GiB", "series": rows})
+    axes = chart.plot()
+    (cells,) = axes.collections
+    assert cells.get_array().filled(-1).tolist() == [[5.0, 7.0], [5.0, -1]]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["low", "high"]
+    assert axes.get_ylabel() == "address, GiB"
 
 
 def test_a_chart_as_a_table() -> None:

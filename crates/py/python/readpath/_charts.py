@@ -17,6 +17,8 @@ _COLUMNS = ("series", "style", "x", "y", "low", "high")
 _COLOURS = ("#0072b2", "#c94f00", "#007f5f", "#a8487f", "#856600", "#555b61", "#4b5fd0", "#7a3b12")
 #: A series with more points than this has no markers.
 _MARKED = 40
+#: Names along an axis of a heat map, at most.
+_TICKS = 8
 
 
 class Chart:
@@ -27,11 +29,14 @@ class Chart:
         self.id: str = chart["id"]
         #: Heading.
         self.title: str = chart["title"]
-        #: ``bars``, ``lines`` or ``step``: a value that holds until the next point.
+        #: ``bars``, ``lines``, ``step`` (a value that holds until the next point), or ``heat`` (a row of cells for each
+        #: series, the first lowest).
         self.kind: str = chart["kind"]
         #: Names of the axes with their units.
         self.x_label: str = chart["x_label"]
         self.y_label: str = chart["y_label"]
+        #: What the rows of a heat map are, with its unit; ``y_label`` is what the colours say. Empty for others.
+        self.series_label: str = chart.get("series_label", "")
         #: Whether they are logarithmic.
         self.x_log: bool = chart["x_log"]
         self.y_log: bool = chart["y_log"]
@@ -64,6 +69,9 @@ class Chart:
                 raise ImportError("plot() needs matplotlib: pip install matplotlib") from None
             # As wide for its height as in the report.
             axes = pyplot.subplots(figsize=(7.2, 3.9), layout="constrained")[1]
+        if self.kind == "heat":
+            self._by_cell(axes)
+            return axes
         named = any(isinstance(point["x"], str) for series in self.series for point in series["points"])
         if self.kind == "bars" or named:
             self._by_name(axes)
@@ -105,6 +113,24 @@ class Chart:
             _intervals(axes, x, series)
         if self.x_log:
             axes.set_xscale("log")
+
+    def _by_cell(self, axes: Any) -> None:
+        names = list(dict.fromkeys(_name(point["x"]) for series in self.series for point in series["points"]))
+        cells = [[float("nan")] * len(names) for _ in self.series]
+        for row, series in zip(cells, self.series, strict=True):
+            for point in series["points"]:
+                row[names.index(_name(point["x"]))] = point["y"]
+        drawn = axes.pcolormesh(range(len(names) + 1), range(len(cells) + 1), cells, cmap="Blues")
+        axes.figure.colorbar(drawn, ax=axes, label=self.y_label)
+        step = -(-len(names) // _TICKS)
+        axes.set_xticks([at + 0.5 for at in range(0, len(names), step)], names[::step])
+        step = -(-len(cells) // _TICKS)
+        axes.set_yticks(
+            [at + 0.5 for at in range(0, len(cells), step)], [series["name"] for series in self.series][::step]
+        )
+        axes.set_title(self.title)
+        axes.set_xlabel(self.x_label)
+        axes.set_ylabel(self.series_label)
 
     def _curve(self, axes: Any, x: list[float], y: list[float], series: dict[str, Any], look: dict[str, Any]) -> None:
         drawn: dict[str, Any] = {"color": look["color"], "label": series["name"]}
