@@ -47,7 +47,7 @@ def test_distributions_of_latency_as_tables() -> None:
             assert [row["x"] for row in of] == list(frame["latency_us"][[v == variant for v in frame["variant"]]]
                                                     if library == "pandas" else
                                                     frame.filter(polars.col("variant") == variant)["latency_us"])
-    with pytest.raises(readpath.Error, match="^speed: there is no such chart; there are: latency, throughput_over_time: small, "):
+    with pytest.raises(readpath.Error, match="^speed: there is no such chart; there are: latency, thr"):
         results.chart("speed")
 
 
