@@ -46,13 +46,22 @@ pub fn main(args: &BreakEven) -> Result<()> {
     }
     let inputs = [&args.workload].into_iter().chain(&args.precondition);
     let kept = Kept::create(&args.basics, args.basics.out.as_deref(), inputs)?;
-    let mut search = Search { args, made: None };
+    let mut search =
+        Search { args, against: with_host(&args.against), with: with_host(&args.with), made: None, best: 0 };
+    check_hpb(args, &search.against)?;
     let answer = search.answer(grid)?;
-    let Some(mut made) = search.made else { unreachable!("an answer comes from runs") };
+    let (best, Some(mut made)) = (search.best, search.made) else { unreachable!("an answer comes from runs") };
 
     let value = |name: &str| name.rsplit('=').next().and_then(|text| text.parse::<u64>().ok());
     made.variants[1..].sort_by_key(|name| value(name));
     let variant = |trial: &Trial| trial.document.rows.first().map(|row| row.variant.clone());
+    // Time is shown of the two that matter.
+    let kept_series = [search_name(&args.key, best), made.base.clone()];
+    for trial in &mut made.trials {
+        if variant(trial).is_none_or(|name| !kept_series.contains(&name)) {
+            trial.over_time.clear();
+        }
+    }
     made.trials.sort_by_key(|trial| {
         let place = variant(trial).and_then(|name| made.variants.iter().position(|other| *other == name));
         (place, trial.seed)
@@ -90,34 +99,77 @@ fn grid(args: &BreakEven) -> Result<Grid> {
     }
 }
 
+/// A list of keys, without HPB where it says nothing of it.
+fn with_host(keys: &str) -> String {
+    let names = |name: &str| keys.split(',').any(|pair| pair.split('=').next().is_some_and(|key| key.trim() == name));
+    if names("hpb") || names("policy") { keys.to_owned() } else { format!("{keys},hpb=off") }
+}
+
+/// Refuses a goal with HPB on a device without: it would be a run without, under another name.
+fn check_hpb(args: &BreakEven, against: &str) -> Result<()> {
+    let device = preset(&args.device, &args.basics.set)?.device;
+    let uses_hpb = !against.split(',').any(|pair| pair.replace(' ', "") == "hpb=off");
+    let changes_units = [&args.against, &args.with].iter().any(|keys| keys.contains("lu[")) || args.key.contains("lu[");
+    if uses_hpb && !changes_units && device.lus.iter().all(|unit| !unit.hpb) {
+        return Err(usage(anyhow!("--against {against}: {} has no unit with HPB", args.device)));
+    }
+    Ok(())
+}
+
+/// What the variant with a value is called.
+fn search_name(key: &str, value: u64) -> String {
+    format!("{key}={value}")
+}
+
+/// A figure as people compare it.
+fn shown(value: f64) -> String {
+    match value.abs() {
+        1000.0.. => format!("{value:.0}"),
+        100.0.. => format!("{value:.1}"),
+        10.0.. => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
 struct Search<'a> {
     args: &'a BreakEven,
+    /// Keys of what is to be reached, and its name.
+    against: String,
+    /// Keys beside the one that is looked for.
+    with: String,
     /// All runs so far.
     made: Option<Box<Made>>,
+    /// The value that was found, or else the last.
+    best: u64,
 }
 
 impl Search<'_> {
     /// What the search found, as a sentence.
     fn answer(&mut self, grid: Grid) -> Result<String> {
-        let BreakEven { key, against, metric, .. } = self.args;
-        self.run(&[grid.value(0), grid.value(grid.last)], true)?;
-        let goal = self.mean(against)?;
+        let BreakEven { key, metric, .. } = self.args;
+        let against = self.against.clone();
         let (from, to) = (grid.value(0), grid.value(grid.last));
-        if !self.is_good(to)? {
-            let reached = self.mean(&self.name(to))?;
-            return Ok(format!(
-                "no {key} up to {to}: even with {to} {metric} is {reached:.1} {unit}; with {against} it is {goal:.1}",
-                unit = self.unit()
-            ));
-        }
+        self.run(&[from, to], true)?;
+        let goal = self.mean(&against)?;
+        let unit = match self.unit() {
+            unit if unit.is_empty() => unit,
+            unit => format!(" {unit}"),
+        };
         let (mut bad, mut good) = (0, grid.last);
         if self.is_good(from)? {
             good = 0;
+        } else if !self.is_good(to)? {
+            self.best = to;
+            let reached = shown(self.mean(&self.name(to))?);
+            return Ok(format!(
+                "no {key} up to {to}: even with {to} {metric} is {reached}{unit}; with {against} it is {}",
+                shown(goal)
+            ));
         }
         while good > bad + 1 {
-            let span = good - bad;
-            let mut tried: Vec<u64> = (1..=AT_A_TIME).map(|k| bad + span * k / (AT_A_TIME + 1)).collect();
-            tried.retain(|&number| number > bad);
+            let span = u128::from(good - bad);
+            let part = |k: u64| bad + (span * u128::from(k) / u128::from(AT_A_TIME + 1)) as u64;
+            let mut tried: Vec<u64> = (1..=AT_A_TIME).map(part).filter(|&number| number > bad).collect();
             tried.dedup();
             let values: Vec<u64> = tried.iter().map(|&number| grid.value(number)).collect();
             self.run(&values, false)?;
@@ -130,29 +182,30 @@ impl Search<'_> {
             }
         }
         let found = grid.value(good);
-        let (reached, unit) = (self.mean(&self.name(found))?, self.unit());
+        self.best = found;
+        let reached = shown(self.mean(&self.name(found))?);
         let below = match good {
-            0 => "the least that was looked at".to_owned(),
+            0 => "it is the least that was looked at".to_owned(),
             _ => {
                 let below = grid.value(good - 1);
-                format!("with {below} it is {:.1}", self.mean(&self.name(below))?)
+                format!("with {below} it is {}", shown(self.mean(&self.name(below))?))
             }
         };
         Ok(format!(
-            "{key}={found} is as good as {against}: {metric} is {reached:.1} {unit}, and {goal:.1} with {against}; \
-             {below}"
+            "{key}={found} is as good as {against}: {metric} is {reached}{unit}, and {} with {against}; {below}",
+            shown(goal)
         ))
     }
 
     fn name(&self, value: u64) -> String {
-        format!("{}={value}", self.args.key)
+        search_name(&self.args.key, value)
     }
 
     /// Runs variants with these values, and the one that they are compared with if it is `first`.
     fn run(&mut self, values: &[u64], first: bool) -> Result<()> {
         let args = self.args;
-        let against = first.then(|| format!("{0}:{0}", args.against));
-        let tried = values.iter().map(|&value| format!("{0}:{0},{1}", self.name(value), args.with));
+        let against = first.then(|| format!("{0}:{0}", self.against));
+        let tried = values.iter().map(|&value| format!("{0}:{0},{1}", self.name(value), self.with));
         let round = Compare {
             workload: args.workload.clone(),
             fio: args.fio,
@@ -190,11 +243,13 @@ impl Search<'_> {
         let mut found = Vec::new();
         for trial in trials {
             let name = &self.args.metric;
-            let mut rows = trial.document.rows.iter().filter(|r| r.variant == variant && r.metric.name() == name);
-            match (rows.next(), rows.next()) {
-                (None, _) => {}
-                (Some(row), None) => found.push((&row.metric, row.simulated)),
-                (Some(_), Some(_)) => {
+            let rows = trial.document.rows.iter().filter(|r| r.variant == variant && r.metric.name() == name);
+            match rows.collect::<Vec<_>>()[..] {
+                [] => {}
+                // A trace comes behind those that were replayed before it.
+                [.., row] if !self.args.precondition.is_empty() => found.push((&row.metric, row.simulated)),
+                [row] => found.push((&row.metric, row.simulated)),
+                _ => {
                     let message = "several jobs report it; group_reporting makes one figure of them";
                     return Err(usage(anyhow!("--metric {name}: {message}")));
                 }
@@ -217,14 +272,14 @@ impl Search<'_> {
     }
 
     fn unit(&self) -> String {
-        let figures = self.figures(&self.args.against).unwrap_or_default();
+        let figures = self.figures(&self.against).unwrap_or_default();
         figures.first().map(|(metric, _)| metric.unit().to_owned()).unwrap_or_default()
     }
 
     /// Whether a value is as good as what it is compared with.
     fn is_good(&self, value: u64) -> Result<bool> {
-        let (tried, goal) = (self.mean(&self.name(value))?, self.mean(&self.args.against)?);
-        let metric = self.figures(&self.args.against)?[0].0.clone();
+        let (tried, goal) = (self.mean(&self.name(value))?, self.mean(&self.against)?);
+        let metric = self.figures(&self.against)?[0].0.clone();
         let slack = self.args.within / 100.0;
         match metric.definition().map(|d| d.better) {
             Some(Better::Less) => Ok(tried <= goal * (1.0 + slack)),

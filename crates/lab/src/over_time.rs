@@ -194,8 +194,10 @@ fn map_of_regions(case: &str, run: &Timed, named: bool) -> Result<Option<Chart>,
     let every = run.series.bins.len().div_ceil(MOST_COLUMNS);
     for (row, edges) in regions.blocks.windows(2).enumerate() {
         let gib = |block: u64| block as f64 / f64::from(1 << 18);
-        let bins = run.series.bins.iter().zip(&regions.valid).skip(every - 1).step_by(every);
-        let points = bins.map(|(bin, valid)| ((bin.to - run.series.from).as_secs_f64(), 100.0 * valid[row]));
+        let bins = run.series.bins.iter().zip(&regions.valid).enumerate();
+        // The last bin ends the last column, however many it has.
+        let ends = bins.filter(|(i, _)| (i + 1) % every == 0 || i + 1 == run.series.bins.len());
+        let points = ends.map(|(_, (bin, valid))| ((bin.to - run.series.from).as_secs_f64(), 100.0 * valid[row]));
         let name = format!("{:.3} to {:.3}", gib(edges[0]), gib(edges[1]));
         chart.series(name, SeriesStyle::Plain, points)?;
     }

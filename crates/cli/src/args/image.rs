@@ -99,7 +99,8 @@ pub struct UbiFind {
     /// Print raw path bytes, each path followed by a zero byte
     #[arg(long, conflicts_with_all = ["ls", "json"])]
     pub print0: bool,
-    /// Print only what is called so; *, ? and [...] stand for any letters, one, and one of some
+    /// Print only what is called so; * stands for any bytes, ? for one, [a-z] for one of some, {a,b} for either; a
+    /// backslash takes the next one as it is
     #[arg(long, value_name = "GLOB")]
     pub name: Option<String>,
 }

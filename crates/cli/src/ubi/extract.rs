@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `readpath ubi extract`: a tree of a UBIFS volume as files. Everything is made anew below a directory that was not
-//! there, so no name in the image, however it was damaged, leads out of it.
+//! `readpath ubi extract`: a tree of a UBIFS volume as files. Every directory on the way to one is made anew, and a
+//! name with a slash is none, so nothing in the image, however it was damaged, leads out of what is made.
 
 use super::image::{Failure, Problems, Walk, mount};
 use super::open::wrong;
@@ -8,14 +8,16 @@ use crate::args::UbiExtract;
 use crate::usage;
 use anyhow::{Context, Result, anyhow};
 use readpath_ubifs::{FileType, Inode};
+use rustix::fs::Mode;
+use rustix::process::umask;
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, OpenOptions, Permissions, set_permissions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-/// Permissions that files and directories get: never more than those of their owner in the image, and no set-user-ID.
+/// Permissions that files and directories get from the image, less those of the umask: no set-user-ID.
 const PERMISSIONS: u32 = 0o777;
 
 pub fn main(args: &UbiExtract) -> Result<()> {
@@ -27,23 +29,27 @@ pub fn main(args: &UbiExtract) -> Result<()> {
         let what = at.file_type().map_or("of an unknown type", FileType::name);
         return Err(usage(anyhow!("{}: {} is a {what}; ubi cat prints a file", image.display(), args.path.display())));
     }
+    let mask = umask(Mode::empty());
+    umask(mask);
     let mut problems = Problems::of(image);
-    let mut walk = Walk::new(Vec::new(), at);
+    let mut walk = Walk::new(root.to_vec(), at);
     let (mut made, mut left_out) = (0u64, 0u64);
     // Directories get their permissions last: some do not let their owner write.
     let mut directories: Vec<(PathBuf, u32)> = Vec::new();
+    let mut end = Ok(());
     while let Some(inode) = walk.next(&mut fs, image, &mut |path, what| problems.tell(path, what))? {
-        let Some(to) = place(&args.to, &walk.path) else {
-            problems.tell(&walk.path, &"a name that is none");
-            walk.skip();
-            continue;
+        let below = &walk.path[root.len()..];
+        let to = match below.strip_prefix(b"/").unwrap_or(below) {
+            b"" => args.to.clone(),
+            below => args.to.join(OsStr::from_bytes(below)),
         };
         let result = match inode.file_type() {
             Some(FileType::Directory) => {
+                // A directory that is there may be a link to elsewhere.
                 let made = DirBuilder::new().mode(0o700).create(&to);
-                match made {
-                    Ok(()) => directories.push((to, inode.mode & PERMISSIONS)),
-                    Err(e) if walk.path.is_empty() => {
+                match &made {
+                    Ok(()) => directories.push((to, inode.mode & PERMISSIONS & !mask.bits())),
+                    Err(e) if directories.is_empty() => {
                         return Err(usage(anyhow!("{}: cannot be made: {e}", to.display())));
                     }
                     Err(_) => walk.skip(),
@@ -67,14 +73,17 @@ pub fn main(args: &UbiExtract) -> Result<()> {
         };
         match result {
             Ok(()) => made += 1,
-            // Two entries have the same name.
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => problems.tell(&walk.path, &"is there twice"),
-            Err(e) => return Err(e).with_context(|| format!("{}: cannot be written", args.to.display())),
+            Err(e) if is_of_the_image(&e) => problems.tell(&walk.path, &format!("cannot be made: {e}")),
+            Err(e) => {
+                end = Err(e).with_context(|| format!("{}: cannot be written", args.to.display()));
+                break;
+            }
         }
     }
     for (path, mode) in directories.iter().rev() {
         set_permissions(path, Permissions::from_mode(*mode))?;
     }
+    end?;
     let others = match left_out {
         0 => String::new(),
         1 => "; a device, pipe or socket is left out".to_owned(),
@@ -84,19 +93,14 @@ pub fn main(args: &UbiExtract) -> Result<()> {
     problems.end()
 }
 
-/// Where a path of the volume goes; none if it would lead elsewhere.
-fn place(to: &Path, path: &[u8]) -> Option<PathBuf> {
-    let mut place = to.to_owned();
-    for part in path.split(|&byte| byte == b'/').skip(1) {
-        if part.is_empty() || part == b"." || part == b".." || part.contains(&0) {
-            return None;
-        }
-        place.push(OsStr::from_bytes(part));
-    }
-    Some(place)
+/// Whether an error comes of a name or a link in the image, behind which there is more to write: two entries of one
+/// name, a target with a zero byte, a name that is too long here.
+fn is_of_the_image(error: &io::Error) -> bool {
+    use io::ErrorKind::{AlreadyExists, InvalidFilename, InvalidInput, NotFound};
+    matches!(error.kind(), AlreadyExists | InvalidFilename | InvalidInput | NotFound)
 }
 
-/// Writes one file; what could not be read of it is missing at its end.
+/// Writes one file, its holes as holes; what could not be read of it is missing at its end.
 fn file(
     to: &Path,
     inode: &Inode,
@@ -104,6 +108,18 @@ fn file(
 ) -> Result<(), Failure> {
     let new = OpenOptions::new().write(true).create_new(true).mode(inode.mode & PERMISSIONS).open(to);
     let mut out = BufWriter::new(new.map_err(Failure::Output)?);
-    read(&mut |bytes| out.write_all(bytes).map_err(Failure::Output))?;
-    out.flush().map_err(Failure::Output)
+    let mut hole = 0;
+    read(&mut |bytes| {
+        if bytes.iter().all(|&byte| byte == 0) {
+            hole += bytes.len() as i64;
+            return Ok(());
+        }
+        if hole > 0 {
+            out.seek(SeekFrom::Current(hole)).map_err(Failure::Output)?;
+            hole = 0;
+        }
+        out.write_all(bytes).map_err(Failure::Output)
+    })?;
+    out.flush().map_err(Failure::Output)?;
+    out.get_ref().set_len(inode.size).map_err(Failure::Output)
 }

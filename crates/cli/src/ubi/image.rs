@@ -161,6 +161,11 @@ impl Walk {
                 self.path.push(b'/');
             }
             self.path.extend_from_slice(&name);
+            // Joined to a path it would be another place, also outside of the tree.
+            if matches!(&name[..], b"" | b"." | b"..") || name.contains(&b'/') || name.contains(&0) {
+                problem(&self.path, &"not a name of a file");
+                continue;
+            }
             match fs.inode(target as u32) {
                 Ok(inode) => {
                     self.at = Some(inode.clone());
@@ -230,8 +235,13 @@ pub fn stat(args: &UbiLook) -> Result<()> {
     value["ctime"] = whole_time(inode.ctime).into();
     value["flags"] = inode.flags.into();
     let compression = Compression::from_number(inode.compression);
+    let mut problems = Problems::of(image);
     if inode.file_type() == Some(FileType::Regular) {
-        value["occupied"] = fs.occupied_bytes(&inode).map_err(|e| wrong(image, e))?.into();
+        match fs.occupied_bytes(&inode) {
+            Ok(bytes) => value["occupied"] = bytes.into(),
+            // All else of it can be shown.
+            Err(e) => problems.tell(path, &e),
+        }
     }
     value["compression"] = compression.map_or("unknown", Compression::name).into();
     if args.json {
@@ -257,7 +267,8 @@ pub fn stat(args: &UbiLook) -> Result<()> {
             writeln!(out, "xattr: {} = {}", printable(&x.name), hex(&x.value))?;
         }
     }
-    Ok(out.flush()?)
+    out.flush()?;
+    problems.end()
 }
 
 /// How entries are shown.

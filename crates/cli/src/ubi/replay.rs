@@ -51,6 +51,9 @@ pub fn caches() -> String {
 }
 
 pub fn main(args: &UbiReplay) -> Result<()> {
+    if args.json && args.csv.as_deref().is_some_and(is_stdin) {
+        return Err(usage(anyhow!("--csv - and --json both print to standard output; choose one")));
+    }
     let mut input = streams::input(&args.input)?;
     let variants = variants(args)?;
     let pressure = match &args.pressure {
@@ -122,9 +125,6 @@ pub fn main(args: &UbiReplay) -> Result<()> {
         held.done();
     }
     if let Some(file) = &args.csv {
-        if args.json && is_stdin(file) {
-            return Err(usage(anyhow!("--csv - and --json both print to standard output; choose one")));
-        }
         let to = Some(file.as_path()).filter(|file| !is_stdin(file));
         output::emit(&doc.to_csv()?, to)?;
         if to.is_none() {

@@ -293,7 +293,9 @@ fn break_even_finds_the_least_value() {
     assert_eq!(threads["rows"], doc["rows"]);
     // Values that are all worse, and all as good.
     let least = room.good(&["break-even", "job.fio", "--from", "128", "--to", "256", "--step", "64"]);
-    assert!(least.contains("RECOMMENDED: map_cache.size_kib=128 is as good") && least.contains("the least that was"));
+    assert!(
+        least.contains("RECOMMENDED: map_cache.size_kib=128 is as good") && least.contains("it is the least that was")
+    );
     let none = room.good(&["break-even", "job.fio", "--from", "16", "--to", "32", "--step", "16"]);
     assert!(none.contains("RECOMMENDED: no map_cache.size_kib up to 32: even with 32"), "{none}");
     for (wrong, says) in [
@@ -303,11 +305,25 @@ fn break_even_finds_the_least_value() {
             &["--metric", "nothing", "--from", "16", "--to", "32", "--step", "16"],
             "--metric nothing: hpb=dcm does not have it; it has ",
         ),
-        (&["--metric", "hit_cnt", "--from", "16", "--to", "32", "--step", "16"], "=32 does not have it; it has "),
+        (&["--metric", "hit_cnt", "--from", "16", "--to", "32", "--step", "16"], "=16 does not have it; it has "),
         (&["--against", "hbp=dcm"], "hbp: is not a key"),
         (&["--within=-1"], "--within: -1 must be"),
     ] {
         room.bad(&[&["break-even", "job.fio"], wrong].concat(), &[says]);
     }
     room.bad(&["break-even", "-"], &["standard input cannot be"]);
+    let without = ["break-even", "job.fio", "--device", "nvme-dramless-512g"];
+    room.bad(&without, &["--against hpb=dcm: nvme-dramless-512g has no unit with HPB"]);
+    // Keys that say nothing of HPB are without, also the goal's.
+    let sizes = ["--from", "16", "--to", "96", "--step", "16"];
+    let same = room.good(&[&["break-even", "job.fio", "--against", "map_cache.size_kib=64"], &sizes[..]].concat());
+    assert!(same.contains("RECOMMENDED: map_cache.size_kib=64 is as good as map_cache.size_kib=64,hpb=off"), "{same}");
+    // A key of which less is better: its least value is the answer.
+    let key = ["--key", "flash.read_us", "--from", "10", "--to", "100"];
+    let less = room.good(&[&["break-even", "job.fio"], &key[..]].concat());
+    assert!(less.contains("RECOMMENDED: flash.read_us=10 is as good"), "{less}");
+    // Of a trace behind another only the trace counts.
+    room.write("t.csv", &format!("{HEADER}0,R,0,4096,,\n1000000,R,8192,4096,,\n"));
+    let trace = ["break-even", "t.csv", "--precondition", "t.csv", "--to", "512", "--against", "hpb=off"];
+    assert!(room.good(&trace).contains("RECOMMENDED: map_cache.size_kib=64 is as good"));
 }

@@ -286,3 +286,47 @@ fn a_tree_is_extracted() {
     room.bad(&["ubi", "extract", "fx.mtd", "--to", "tree"], &["tree: cannot be made", "exists"]);
     room.bad(&["ubi", "extract", "fx.mtd", "special/hardlink", "--to", "t2"], &["is a regular file; ubi cat prints"]);
 }
+
+/// An image whose names and links would lead elsewhere. Its nodes have the right checksums.
+#[test]
+fn nothing_is_extracted_outside() {
+    let room = Room::with_dump("fx.mtd");
+    let mut bytes = fs::read(room.path("fx.mtd")).expect("a file");
+    let outside = room.path("o");
+    fs::create_dir(&outside).expect("a directory");
+    // A link to a directory outside, and a file with the name "short_link/N…".
+    let name = [&b"short_link/"[..], &[b'N'; 244]].concat();
+    let (mut entries, mut links, mut at) = (0, 0, 0);
+    while let Some(found) = bytes[at..].windows(4).position(|four| four == [0x31, 0x18, 0x10, 0x06]) {
+        let node = at + found;
+        at = node + 4;
+        let length = u32::from_le_bytes(bytes[node + 16..node + 20].try_into().expect("four")) as usize;
+        let Some(body) = bytes.get(node + 8..node + length).filter(|_| length >= 24) else { continue };
+        if u32::from_le_bytes(bytes[node + 4..node + 8].try_into().expect("four")) != !crc32fast::hash(body) {
+            continue;
+        }
+        let long = body.windows(255).position(|part| part == [b'N'; 255]).filter(|_| bytes[node + 20] == 2);
+        let is_link = bytes[node + 20] == 0 && body.ends_with(b"text300k");
+        if let Some(place) = long {
+            bytes[node + 8 + place..node + 8 + place + 255].copy_from_slice(&name);
+            entries += 1;
+        } else if is_link {
+            bytes[node + length - 8..node + length].copy_from_slice(b"../../o/");
+            links += 1;
+        } else {
+            continue;
+        }
+        let sum = !crc32fast::hash(&bytes[node + 8..node + length]);
+        bytes[node + 4..node + 8].copy_from_slice(&sum.to_le_bytes());
+    }
+    assert!(entries > 0 && links > 0, "{entries} entries, {links} links");
+    fs::write(room.path("evil.mtd"), bytes).expect("a file");
+    fs::create_dir(room.path("in")).expect("a directory");
+    let output = room.output(&["ubi", "extract", "evil.mtd", "special", "--to", "in/tree"]);
+    let said = crate::common::text(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert!(said.contains("special/short_link/NNN") && said.contains("not a name of a file"), "{said}");
+    assert_eq!(fs::read_link(room.path("in/tree/short_link")).expect("a link").to_str(), Some("../../o/"));
+    assert_eq!(fs::read_dir(&outside).expect("a directory").count(), 0, "{said}");
+    assert!(room.path("in/tree/hardlink").is_file());
+}

@@ -386,7 +386,9 @@ impl<'a> Plot<'a> {
 
 /// `label` cut to what has room.
 pub(super) fn fit(label: &str, room: f64) -> String {
-    let longest = label.chars().count();
+    // No letter is narrower, and cutting a long label letter by letter takes for ever.
+    let most = 1 + (room / text_width("i", SMALL).max(1.0)) as usize;
+    let longest = label.chars().count().min(most.max(1));
     let cut = (1..=longest).rev().map(|width| text::elide(label, width));
     cut.into_iter().find(|cut| text_width(cut, SMALL) <= room).unwrap_or_default()
 }

@@ -5,6 +5,9 @@
 /// What is wrong with the options as a command line; what is wrong with a job is found when its text is parsed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ArgumentError {
+    /// A job file has no way to write it.
+    #[error("--{0}: has a ; or # in its value, where a comment begins in a job file")]
+    Comment(String),
     /// Something is not `--option`, `--option=value` or `--option value`.
     #[error("{0}: is not an option of a job; write --option=value")]
     NotAnOption(String),
@@ -44,6 +47,9 @@ pub fn of_arguments(arguments: &[String]) -> Result<Typed, ArgumentError> {
         if argument.contains('\n') || value.as_ref().is_some_and(|value| value.contains('\n')) {
             return Err(ArgumentError::LineBreak(key.to_owned()));
         }
+        if argument.contains([';', '#']) || value.as_ref().is_some_and(|value| value.contains([';', '#'])) {
+            return Err(ArgumentError::Comment(key.to_owned()));
+        }
         match (key, value) {
             ("name", Some(name)) if !name.is_empty() => {
                 text += &format!("[{name}]\n");
@@ -77,6 +83,7 @@ mod tests {
         assert_eq!(of("--name=a job.fio"), Err(ArgumentError::NotAnOption("job.fio".into())));
         assert_eq!(of("--rw=read"), Err(ArgumentError::NoName));
         assert_eq!(of("--name= --rw=read"), Err(ArgumentError::NoName));
+        assert_eq!(of("--name=a --filename=/data/a;b"), Err(ArgumentError::Comment("filename".into())));
         assert_eq!(of("--name=a --rw=read\n[b]"), Err(ArgumentError::LineBreak("rw".into())));
     }
 }
