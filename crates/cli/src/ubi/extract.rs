@@ -7,7 +7,7 @@ use super::open::wrong;
 use crate::args::UbiExtract;
 use crate::usage;
 use anyhow::{Context, Result, anyhow};
-use readpath_ubifs::{FileType, Inode};
+use readpath_ubifs::{FileType, Inode, Piece};
 use rustix::fs::Mode;
 use rustix::process::umask;
 use std::ffi::OsStr;
@@ -57,7 +57,7 @@ pub fn main(args: &UbiExtract) -> Result<()> {
                 made
             }
             Some(FileType::Symlink) => symlink(OsStr::from_bytes(&inode.data), &to),
-            Some(FileType::Regular) => match file(&to, &inode, |sink| fs.read_file(&inode, sink)) {
+            Some(FileType::Regular) => match file(&to, &inode, |sink| fs.read_pieces(&inode, sink)) {
                 Ok(()) => Ok(()),
                 Err(Failure::Volume(e)) => {
                     problems.tell(&walk.path, &e);
@@ -104,21 +104,13 @@ fn is_of_the_image(error: &io::Error) -> bool {
 fn file(
     to: &Path,
     inode: &Inode,
-    read: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<(), Failure>) -> Result<(), Failure>,
+    read: impl FnOnce(&mut dyn FnMut(Piece) -> Result<(), Failure>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let new = OpenOptions::new().write(true).create_new(true).mode(inode.mode & PERMISSIONS).open(to);
     let mut out = BufWriter::new(new.map_err(Failure::Output)?);
-    let mut hole = 0;
-    read(&mut |bytes| {
-        if bytes.iter().all(|&byte| byte == 0) {
-            hole += bytes.len() as i64;
-            return Ok(());
-        }
-        if hole > 0 {
-            out.seek(SeekFrom::Current(hole)).map_err(Failure::Output)?;
-            hole = 0;
-        }
-        out.write_all(bytes).map_err(Failure::Output)
+    read(&mut |piece| match piece {
+        Piece::Data(bytes) => out.write_all(bytes).map_err(Failure::Output),
+        Piece::Hole(bytes) => out.seek(SeekFrom::Current(bytes as i64)).map(drop).map_err(Failure::Output),
     })?;
     out.flush().map_err(Failure::Output)?;
     out.get_ref().set_len(inode.size).map_err(Failure::Output)

@@ -24,7 +24,7 @@ use crate::stop::{self, Written};
 use anyhow::Result;
 
 pub fn main(command: &UbiCommand) -> Result<()> {
-    let writes = matches!(command, UbiCommand::Replay(_) | UbiCommand::Stream(_) | UbiCommand::Extract(_));
+    let writes = matches!(command, UbiCommand::Replay(_) | UbiCommand::Stream(_));
     stop::at_once(if writes { Written::Nothing } else { Written::Printed })?;
     match command {
         UbiCommand::Replay(args) => replay::main(args),

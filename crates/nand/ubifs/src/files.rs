@@ -24,6 +24,14 @@ pub struct Attribute {
     pub value: Box<[u8]>,
 }
 
+/// A part of a file.
+pub enum Piece<'a> {
+    /// Bytes that are stored.
+    Data(&'a [u8]),
+    /// So many bytes that are not: they read as zeros.
+    Hole(u64),
+}
+
 impl<L: Lebs> Ubifs<L> {
     /// The entry of a name in a directory.
     pub fn lookup(&mut self, dir: u32, name: &[u8]) -> Result<Option<Entry>> {
@@ -134,25 +142,46 @@ impl<L: Lebs> Ubifs<L> {
         inode: &Inode,
         mut sink: impl FnMut(&[u8]) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
+        self.read_pieces(inode, |piece| match piece {
+            Piece::Data(bytes) => sink(bytes),
+            Piece::Hole(mut bytes) => {
+                while bytes > 0 {
+                    let n = bytes.min(BLOCK_BYTES as u64);
+                    sink(&[0; BLOCK_BYTES][..n as usize])?;
+                    bytes -= n;
+                }
+                Ok(())
+            }
+        })
+    }
+
+    /// Hands what is stored of a file to `sink`, at most 4096 bytes at a time, and the lengths of its holes.
+    pub fn read_pieces<E: From<UbifsError>>(
+        &mut self,
+        inode: &Inode,
+        mut sink: impl FnMut(Piece) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
         self.check_readable(inode)?;
         let mut out = [0; BLOCK_BYTES];
         let mut left = inode.size;
         let blocks = inode.size.div_ceil(BLOCK_BYTES as u64) as u32;
         let mut block = 0;
         while block < blocks {
-            let end = match self.read_block(inode.ino, block, &mut out)? {
-                Some(_) => block + 1,
-                None => {
-                    out.fill(0);
-                    self.hole_end(inode.ino, block)?.min(blocks)
+            match self.read_block(inode.ino, block, &mut out)? {
+                Some(_) => {
+                    let n = left.min(BLOCK_BYTES as u64);
+                    sink(Piece::Data(&out[..n as usize]))?;
+                    left -= n;
+                    block += 1;
                 }
-            };
-            for _ in block..end {
-                let n = left.min(BLOCK_BYTES as u64) as usize;
-                sink(&out[..n])?;
-                left -= n as u64;
+                None => {
+                    let end = self.hole_end(inode.ino, block)?.min(blocks);
+                    let n = left.min(u64::from(end - block) * BLOCK_BYTES as u64);
+                    sink(Piece::Hole(n))?;
+                    left -= n;
+                    block = end;
+                }
             }
-            block = end;
         }
         Ok(())
     }

@@ -30,7 +30,7 @@ mod volume;
 pub use check::{CheckCounts, CheckReport, check};
 pub use compress::{BLOCK_BYTES, Compression, Expander};
 pub use error::{Damage, DamageKind, Place, Result, UbifsError};
-pub use files::Attribute;
+pub use files::{Attribute, Piece};
 pub use flash::NodeRef;
 pub use journal::Bud;
 pub use key::{Key, KeyType, NameHash};
