@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # release/check.sh FOLDER: builds the committed sources in two folders below FOLDER and compares the tarballs, byte by
 # byte; the library in the wheel differs from folder to folder. Runs the program of the tarball with an empty
-# environment; installs the program with cargo.
+# environment; installs the program of the same commit with cargo.
 set -eu
 mkdir -p "$1"
 work=$(cd "$1" && pwd)
@@ -16,7 +16,8 @@ export SOURCE_DATE_EPOCH="$(git log -1 --format=%ct "$commit")"
 for side in a another-folder/b; do
     rm -rf "${work:?}/${side:?}"
     mkdir -p "$work/$side"
-    git archive "$commit" | tar -x -C "$work/$side"
+    git archive -o "$work/sources.tar" "$commit"
+    tar -x -C "$work/$side" -f "$work/sources.tar"
     (cd "$work/$side" && umask "$([ "$side" = a ] && echo 022 || echo 077)" && WHEEL=0 sh release/dist.sh out/dist)
 done
 cmp "$work/a/out/dist/SHA256SUMS" "$work/another-folder/b/out/dist/SHA256SUMS"
@@ -34,6 +35,6 @@ done
 job=share/doc/readpath/docs/examples/randread.fio
 (cd "$work/unpacked" && env -i ./bin/readpath doctor && env -i ./bin/readpath fio $job)
 
-cargo install --path crates/cli --locked --root "$work/installed" --target-dir "$work/a/target"
+cargo install --path "$work/a/crates/cli" --locked --root "$work/installed" --target-dir "$work/a/target"
 test "$(env -i "$work/installed/bin/readpath" --version)" = "$(env -i "$program" --version)"
 echo "release: checked"
