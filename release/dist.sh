@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # release/dist.sh FOLDER: writes readpath-VERSION-x86_64-linux.tar.gz, the wheel and SHA256SUMS to FOLDER.
-# The same sources, Rust and C library make the same tarball, in whatever folder they lie. Beside a Rust toolchain it
-# needs a C compiler, and for the wheel Python 3.11 or newer and PyPI once. WHEEL=0 leaves the wheel out.
+# The same sources, Rust and C library make the same tarball, in whatever folder they lie, if its path has no space.
+# Beside a Rust toolchain it needs a C compiler, and for the wheel Python 3.11 or newer and PyPI once. WHEEL=0 leaves
+# the wheel out.
 set -eu
 export LC_ALL=C TZ=UTC
 mkdir -p "$1"
@@ -17,8 +18,16 @@ cargo_home=${CARGO_HOME:-$HOME/.cargo}
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml)
 name=readpath-$version-x86_64-linux
 
+sysroot=$(rustc --print sysroot)
+# The flags of compilers are divided at spaces.
+for folder in "$root" "$target" "$cargo_home" "$sysroot"; do
+    case $folder in
+    *[[:space:]]*) echo "dist: $folder: has a space in its path; no release can be made there" >&2 && exit 1 ;;
+    esac
+done
+
 remap="--remap-path-prefix=$root=/readpath --remap-path-prefix=$cargo_home=/cargo"
-remap="$remap --remap-path-prefix=$(rustc --print sysroot)=/rust"
+remap="$remap --remap-path-prefix=$sysroot=/rust"
 export CFLAGS="-ffile-prefix-map=$cargo_home=/cargo -ffile-prefix-map=$target=/target"
 RUSTFLAGS="-C target-feature=+crt-static $remap" \
     cargo build --profile dist --locked --target "$system" -p readpath
@@ -40,7 +49,8 @@ cp -r README.md CHANGELOG.md ARCHITECTURE.md CONTRIBUTING.md LICENSE-MIT LICENSE
     "$share/doc/readpath"
 sh release/licences.sh >"$share/doc/readpath/THIRD-PARTY.txt"
 tar -C "$tree" --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX \
-    --format=gnu -cf - "$name" | gzip -9n >"$out/$name.tar.gz"
+    --format=gnu -cf "$tree/tar" "$name"
+gzip -9n <"$tree/tar" >"$out/$name.tar.gz"
 
 if [ "${WHEEL:-1}" = 1 ]; then
     ${PYTHON:-python3} -m venv "$target/wheel-venv"
@@ -49,5 +59,7 @@ if [ "${WHEEL:-1}" = 1 ]; then
         --quiet --disable-pip-version-check --no-deps --no-cache-dir --wheel-dir "$out" .
 fi
 cd "$out"
-sha256sum "$name.tar.gz" $([ "${WHEEL:-1}" = 0 ] || ls readpath-"$version"-*.whl) >SHA256SUMS
+set -- "$name.tar.gz"
+[ "${WHEEL:-1}" = 0 ] || set -- "$@" readpath-"$version"-*.whl
+sha256sum "$@" >SHA256SUMS
 cat SHA256SUMS
