@@ -11,7 +11,7 @@
 # make test-python  the Python package, in a virtual environment of its own (Python 3.11 or newer, and PyPI once)
 # make fast   target/dist/readpath: optimised as a whole, for long runs; takes twice as long to build
 # make dist   out/dist: a tarball with a static program, and the Python wheel (Python 3.11 or newer, and PyPI once)
-# make dist-check  whether two builds of make dist are the same, and whether the program runs and can be installed
+# make dist-check  whether two builds make the same tarball, and whether its program runs and can be installed
 # make licences  whether every crate may be linked in (cargo-deny, from crates.io once)
 # make bench  how fast the simulator is on this machine
 # make bench-clients  how many requests a second a served device takes, beside nbdkit and QEMU (fio, nbdkit)
@@ -46,7 +46,7 @@ dist:
 	PYTHON=$(PYTHON) sh release/dist.sh $(OUT)/dist
 
 dist-check:
-	PYTHON=$(PYTHON) sh release/check.sh target/release-check
+	sh release/check.sh target/release-check
 
 # Tools that are programs of crates.io, each at one version, built once.
 TOOLS ?= target/tools
