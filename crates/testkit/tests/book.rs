@@ -30,6 +30,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("readpath bench --flat", "ten minutes; with fewer requests: the tests of the suite, bench_flat::"),
     ("man ", "needs man-db"),
     ("pip ", "make test-python"),
+    ("hq ", "needs HyperQueue's program; its Python library with the same shards: make test-python"),
 ];
 
 /// Commands whose numbers depend on the machine: how they begin.
