@@ -8,7 +8,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
+from types import FrameType
+from typing import Any
 
 import pytest
 import readpath
@@ -92,6 +96,22 @@ def until(what: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Ends what waits for ever."""
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        raise AssertionError(f"not within {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def after_batch(number: int, act: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
     """Does something when a batch goes out: others are being made then."""
     submit, out = _cluster._Farm._submit, 0
@@ -154,6 +174,92 @@ def test_points_of_a_worker_that_is_lost_are_made_again(
         assert list(client.nthreads()) == [cluster.workers[0].address]
     readpath.sweep(POINTS, out="theirs")
     assert_same("ours", "theirs")
+
+
+#: A worker that dies when it is asked for what it has made, for the second time.
+STINGY = """
+import os
+from distributed import Worker
+asked, give = 0, Worker.get_data
+async def get_data(worker, comm, **asks):
+    global asked
+    asked += 1
+    if asked == 2:
+        os._exit(9)
+    return await give(worker, comm, **asks)
+Worker.get_data = get_data
+"""
+
+
+def test_a_last_worker_that_is_lost_with_what_it_made(cluster: Cluster) -> None:
+    cluster.start(prelude=STINGY)
+    why = "^client: tcp://.*: no worker came within 1 s; points that were made are kept"
+    with within(30), pytest.raises(readpath.Error, match=why):
+        readpath.sweep("small.toml", out="ours", client=cluster.address, timeout=1.0)
+    # What it had given before is there.
+    kept = len(lines("ours"))
+    assert 0 < kept < 6
+    # Another comes, and makes what the second took with it.
+    lost = cluster.start(prelude=STINGY)
+
+    def replace() -> None:
+        lost.process.wait()
+        cluster.start()
+
+    coming = Thread(target=replace)
+    coming.start()
+    with within(60):
+        study = readpath.sweep("small.toml", out="ours", client=cluster.address)
+        coming.join()
+    assert (study.made, study.done) == (6 - kept, 6)
+    assert len(lines("ours")) == 6
+    readpath.sweep("small.toml", out="theirs")
+    assert Path("ours/points.csv").read_bytes() == Path("theirs/points.csv").read_bytes()
+
+
+#: Point 5 fails once the others are made; all but the first of them are given when the client knows.
+ONE_FAILS = """
+import asyncio, pickle, threading, time
+from pathlib import Path
+import readpath._cluster as c
+from distributed import Worker
+asked, make, made, give = threading.Event(), c.make, [], Worker.get_data
+def one_fails(job, points):
+    [point] = pickle.loads(points)
+    if point == 5:
+        while len(made) < 5:
+            time.sleep(0.01)
+        raise RuntimeError("no such luck")
+    if point:
+        asked.wait()
+    lines = make(job, points)
+    made.append(point)
+    return lines
+async def get_data(worker, comm, **asks):
+    first = not asked.is_set()
+    asked.set()
+    while not (any(task.state == "error" for task in worker.state.tasks.values()) if first else Path("told").exists()):
+        await asyncio.sleep(0.01)
+    return await give(worker, comm, **asks)
+c.make, Worker.get_data = one_fails, get_data
+"""
+
+
+def test_a_batch_that_fails_takes_no_other_with_it(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    error = _cluster._Farm._error
+
+    def telling(farm: _cluster._Farm, *given: Any) -> Exception | None:
+        told = error(farm, *given)
+        if told is not None:
+            Path("told").touch()
+        return told
+
+    monkeypatch.setattr(_cluster._Farm, "_error", telling)
+    # All points at once.
+    cluster.start(threads=6, prelude=ONE_FAILS)
+    with within(30), pytest.raises(readpath.Error, match=r"^client: tcp://.*: RuntimeError: no such luck$"):
+        readpath.sweep("small.toml", out="ours", client=cluster.address)
+    assert len(lines("ours")) == 5
 
 
 @pytest.mark.filterwarnings("ignore:. of 30 points failed")
@@ -238,6 +344,38 @@ def test_traces_and_files_by_path_or_by_content(cluster: Cluster, tmp_path: Path
     Path("traced.toml").write_text(TRACED.replace('"trace.csv"', f'"{here / "trace.csv"}"'))
     by_path = readpath.sweep("traced.toml", out="by_path", client=cluster.address)
     assert by_path.points is not None and by_path.points.read_bytes() == theirs.points.read_bytes()
+
+
+@pytest.mark.parametrize("fails", [0, 1, 2])
+def test_traces_are_no_plugins_of_a_cluster_for_ever(
+    fails: int, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sender, sent = _cluster._sender, 0
+
+    def failing(sha256: str, content: bytes) -> Any:
+        nonlocal sent
+        sent += 1
+        if sent == fails:
+            raise OSError("not sent")
+        return sender(sha256, content)
+
+    monkeypatch.setattr(_cluster, "_sender", failing)
+    cluster.start()
+    Path("trace.csv").write_text(TRACE)
+    Path("same.csv").write_text(TRACE)
+    Path("other.csv").write_text(TRACE.replace(",4096,", ",8192,"))
+    Path("own.toml").write_text(readpath.device("ufs21-64g").toml)
+    files = 'key = "trace.file"\nvalues = ["trace.csv", "same.csv", "other.csv"]'
+    Path("traced.toml").write_text(TRACED.replace('key = "map_cache.size_kib"\nvalues = [64, 4096]', files))
+    with Client(cluster.address, set_as_default=False) as client:
+        if fails:
+            with pytest.raises(OSError, match="^not sent$"):
+                readpath.sweep("traced.toml", out="ours", client=client, traces="content")
+        else:
+            assert readpath.sweep("traced.toml", out="ours", client=client, traces="content").made == 3
+            assert sent == 2
+        names = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.worker_plugins))
+        assert not [name for name in names if name.startswith("readpath")]
 
 
 def test_schedulers_that_are_not_there(cluster: Cluster) -> None:

@@ -9,10 +9,12 @@ that all workers end together.
 
 from __future__ import annotations
 
+import asyncio
 import pickle
 import queue
 import threading
 import time
+import uuid
 import zlib
 from collections import deque
 from pathlib import Path
@@ -22,6 +24,9 @@ from . import _readpath
 from ._readpath import Error, __version__
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from concurrent import futures
+
     from ._readpath import Pending, Source, Study, Swept, Task
 
 #: How traces get to workers.
@@ -210,53 +215,82 @@ class _Farm:
             "texts": study.texts(),
             "sent": named,
         }
-        self.names = [self._send(path, sha256) for path, sha256 in named]
         self.key = f"readpath-{zlib.crc32(self.header.encode()):08x}{zlib.adler32(self.header.encode()):08x}"
         self.task = _task()
-        self.done: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        #: Batches that came, or failed, with what came.
+        self.done: queue.SimpleQueue[tuple[Any, futures.Future[Any]]] = queue.SimpleQueue()
         #: Batches that are out.
         self.out: dict[Any, list[int]] = {}
+        #: Plugins that the cluster has for this study alone.
+        self.names: list[str] = []
 
-    def _send(self, path: str, sha256: str) -> str:
-        size = Path(path).stat().st_size
-        if size > _MOST_TRACE_BYTES:
-            most = _MOST_TRACE_BYTES >> 20
-            limit = f"traces='content' sends {most} MiB at most; put it where workers see it"
-            raise Error(f"{path}: has {size} bytes; {limit}")
-        name = f"readpath-{sha256}-{self.client.id}"
-        self.client.register_plugin(_sender(sha256, Path(path).read_bytes()), name=name)
-        return name
+    def _send(self) -> None:
+        # One content is sent once, whatever paths it has.
+        traces = {sha256: path for path, sha256 in self.job["sent"]}
+        for path in traces.values():
+            size = Path(path).stat().st_size
+            if size > _MOST_TRACE_BYTES:
+                most = _MOST_TRACE_BYTES >> 20
+                limit = f"traces='content' sends {most} MiB at most; put it where workers see it"
+                raise Error(f"{path}: has {size} bytes; {limit}")
+        for sha256, path in traces.items():
+            content = Path(path).read_bytes()
+            # A cluster has it even if a worker then cannot take it.
+            self.names.append(f"readpath-{sha256}-{uuid.uuid4()}")
+            self.client.register_plugin(_sender(sha256, content), name=self.names[-1])
 
     def make(self, pending: Pending, missing: list[int]) -> None:
         """Has points made, and keeps them as they come."""
         try:
+            self._send()
             self._make(pending, deque(missing))
         finally:
-            pending.sync()
-            if self.client.status == "running":
-                self.client.cancel(list(self.out))
-                for name in self.names:
-                    self.client.unregister_worker_plugin(name)
+            try:
+                pending.sync()
+            finally:
+                self._clean()
+
+    def _clean(self) -> None:
+        if self.client.status != "running":
+            return
+        self.client.cancel(list(self.out))
+        unregister = self.client.scheduler.unregister_worker_plugin
+        for name in self.names:
+            # A worker may be lost just now, or the scheduler not have it: no error beside that of the work.
+            try:
+                self.client.sync(unregister, name=name, callback_timeout=self.timeout)
+            except TimeoutError:
+                return
+            except (OSError, ValueError):
+                continue
 
     def _make(self, pending: Pending, missing: deque[int]) -> None:
         job = zlib.compress(pickle.dumps(self.job))
         threads, looked, alive = self._threads(), time.monotonic(), time.monotonic()
         seconds, points = 0.0, 0
+        failure: Exception | None = None
+        failed = 0.0
         while missing or self.out:
-            while missing and len(self.out) < _AHEAD * max(threads, 1):
+            while failure is None and missing and len(self.out) < _AHEAD * max(threads, 1):
                 wanted = max(_BATCH_SECONDS, threads / _TASKS_PER_SECOND)
                 size = int(wanted * points / seconds) if seconds else 1
                 size = max(1, min(size, _BATCH_POINTS, len(missing) // (2 * _AHEAD * max(threads, 1))))
                 self._submit(job, [missing.popleft() for _ in range(min(size, len(missing)))])
-            try:
-                ended = [self.done.get(timeout=_LOOK_SECONDS)]
-                while not self.done.empty():
-                    ended.append(self.done.get())
-            except queue.Empty:
-                ended = []
-            for batch, (lines, took) in self._results(ended):
+            for future, given in self._ended():
+                if error := self._error(future, given):
+                    del self.out[future]
+                    if failure is None:
+                        failure, failed = error, time.monotonic()
+                    continue
+                batch, [(lines, took)] = self.out.pop(future), given.result()
                 pending.keep(batch, lines)
                 seconds, points, alive = seconds + took, points + len(batch), time.monotonic()
+            if failure is not None:
+                # What has ended is kept first.
+                coming = any(future.status == "finished" for future in self.out)
+                if coming and time.monotonic() - failed < self.timeout:
+                    continue
+                raise failure
             if time.monotonic() - looked >= _LOOK_SECONDS:
                 threads, looked = self._threads(), time.monotonic()
                 if threads:
@@ -269,20 +303,28 @@ class _Farm:
         key = f"{self.key}-{batch[0]}-{zlib.crc32(numbers):08x}"
         future = self.client.submit(self.task, job, numbers, key=key, pure=True)
         self.out[future] = batch
-        future.add_done_callback(self.done.put)
+        # It waits for as long as it takes, and again if a worker is lost before it gives the batch up: so not here.
+        gathered: Any = self.client.gather([future], asynchronous=True)
+        given = asyncio.run_coroutine_threadsafe(gathered, self.client.loop.asyncio_loop)
+        given.add_done_callback(lambda _: self.done.put((future, given)))
 
-    def _results(self, ended: list[Any]) -> list[tuple[list[int], tuple[bytes, float]]]:
-        """What batches came to. A worker that is lost before it gave them up makes them again."""
-        for future in ended:
-            if future.status == "error":
-                raise self._error(future)
-            if future.status == "cancelled":
-                raise Error(f"client: {self.address}: the scheduler was lost, or somebody ended its work{_KEPT_POINTS}")
-        results = self.client.gather(ended)
-        return [(self.out.pop(future), result) for future, result in zip(ended, results, strict=True)]
+    def _ended(self) -> Iterator[tuple[Any, futures.Future[Any]]]:
+        """Batches that came or failed since, or do so soon."""
+        try:
+            yield self.done.get(timeout=_LOOK_SECONDS)
+            while True:
+                yield self.done.get_nowait()
+        except queue.Empty:
+            pass
 
-    def _error(self, future: Any) -> Exception:
-        error, batch = future.exception(), self.out[future]
+    def _error(self, future: Any, given: futures.Future[Any]) -> Exception | None:
+        """Why a batch failed, if it did."""
+        error = None if given.cancelled() else given.exception()
+        if error is None and not given.cancelled():
+            return None
+        batch = self.out[future]
+        if future.status != "error":
+            return Error(f"client: {self.address}: the scheduler was lost, or somebody ended its work{_KEPT_POINTS}")
         if isinstance(error, Error):
             return Error(f"client: {self.address}: {error}")
         if isinstance(error, _distributed().scheduler.KilledWorker):
