@@ -42,7 +42,11 @@ impl Machine {
         };
         let rows = [
             ("processors", self.processors.to_string(), "one run on each"),
-            ("free memory", known(self.memory), "40 MiB for a run on 64 GiB of flash; more for larger devices"),
+            (
+                "free memory",
+                known(self.memory),
+                "150 MiB for a run on 64 GiB of flash that are full, in proportion for others",
+            ),
             ("free disk", known(self.disk), "device images are sparse: as much as is written to them"),
             ("huge pages", self.huge_pages.clone().unwrap_or_else(|| "unknown".into()), huge),
         ];
