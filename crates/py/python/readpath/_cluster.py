@@ -284,6 +284,8 @@ class _Farm:
                     continue
                 batch, [(lines, took)] = self.out.pop(future), given.result()
                 pending.keep(batch, lines)
+                # Else the workers hold it until Python collects what refers to it.
+                future.release()
                 seconds, points, alive = seconds + took, points + len(batch), time.monotonic()
             if failure is not None:
                 # What has ended is kept first.
