@@ -11,7 +11,7 @@
 # make test-python  the Python package, in a virtual environment of its own (Python 3.11 or newer, and PyPI once)
 # make fast   target/dist/readpath: optimised as a whole, for long runs; takes twice as long to build
 # make dist   out/dist: a tarball with a static program, and the Python wheel (Python 3.11 or newer, and PyPI once)
-# make dist-check  whether two builds make the same tarball, and whether its program runs and can be installed
+# make dist-check  whether two builds make the same bytes, and whether they run and can be installed (as make dist)
 # make licences  whether every crate may be linked in (cargo-deny, from crates.io once)
 # make bench  how fast the simulator is on this machine
 # make bench-clients  how many requests a second a served device takes, beside nbdkit and QEMU (fio, nbdkit)
@@ -32,6 +32,8 @@ PYTHON ?= python3
 # Where test-python installs the package, and builds it.
 VENV ?= target/python
 TARGET = $(abspath $(or $(CARGO_TARGET_DIR),target))
+# The package is a workspace of its own; checking it needs no Python.
+PY_CARGO = CARGO_TARGET_DIR=$(TARGET)/py $(CARGO)
 
 .PHONY: run test test-long test-pages test-python test-clients bench-clients bench-latency test-guest \
 	test-guest-large test-kernel test-kernel-long bench docs check fuzz build fast dist dist-check licences book test-book clean
@@ -43,10 +45,12 @@ fast:
 	$(CARGO) build --profile dist --locked -p readpath
 
 dist:
-	PYTHON=$(PYTHON) sh release/dist.sh $(OUT)/dist
+	sh release/tarball.sh $(OUT)/dist
+	PYTHON=$(PYTHON) sh release/wheel.sh $(OUT)/dist
+	cd $(OUT)/dist && sha256sum readpath-* >SHA256SUMS && cat SHA256SUMS
 
 dist-check:
-	sh release/check.sh target/release-check
+	PYTHON=$(PYTHON) sh release/check.sh target/release-check
 
 # Tools that are programs of crates.io, each at one version, built once.
 TOOLS ?= target/tools
@@ -58,7 +62,7 @@ $(TOOLS)/%:
 licences: $(CARGO_DENY)
 	for manifest in Cargo.toml crates/py/Cargo.toml fuzz/Cargo.toml; do \
 	    $(CARGO_DENY) --manifest-path $$manifest --locked --config deny.toml check licenses bans sources || exit 1; done
-	sh release/licences.sh >/dev/null
+	sh release/licences.sh program >/dev/null && sh release/licences.sh wheel >/dev/null
 
 run: build
 	./target/release/readpath reproduce iozone --out $(OUT)/iozone
@@ -76,8 +80,6 @@ test-python: build
 	$(PYTHON) -m venv $(VENV)
 	CARGO_TARGET_DIR=$(TARGET)/py $(VENV)/bin/pip install --quiet --disable-pip-version-check '.[test]'
 	READPATH=$(TARGET)/release/readpath $(VENV)/bin/python -m pytest
-	$(CARGO) fmt --manifest-path crates/py/Cargo.toml --check
-	CARGO_TARGET_DIR=$(TARGET)/py $(CARGO) clippy --release --manifest-path crates/py/Cargo.toml --locked -- -D warnings
 
 test-clients: build
 	bash crates/cli/tests/clients/run.sh target/release/readpath target/clients
@@ -120,7 +122,9 @@ test-book: build
 
 check:
 	$(CARGO) fmt --all --check
+	$(CARGO) fmt --manifest-path crates/py/Cargo.toml --check
 	$(CARGO) clippy --workspace --locked --all-targets -- -D warnings
+	PYO3_NO_PYTHON=1 $(PY_CARGO) clippy --manifest-path crates/py/Cargo.toml --locked -- -D warnings
 	.ci/tidy
 
 fuzz:

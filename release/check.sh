@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# release/check.sh FOLDER: builds the committed sources in two folders below FOLDER and compares the tarballs, byte by
-# byte; the library in the wheel differs from folder to folder. Runs the program of the tarball with an empty
-# environment; installs the program of the same commit with cargo.
+# release/check.sh FOLDER: builds the tarball of the committed sources in two folders below FOLDER, and the wheel twice
+# in one, and compares them byte by byte. Runs the program of the tarball with an empty environment, the package of the
+# wheel, and the program of the same commit as cargo installs it.
 set -eu
 mkdir -p "$1"
 work=$(cd "$1" && pwd)
@@ -18,13 +18,20 @@ for side in a another-folder/b; do
     mkdir -p "$work/$side"
     git archive -o "$work/sources.tar" "$commit"
     tar -x -C "$work/$side" -f "$work/sources.tar"
-    (cd "$work/$side" && umask "$([ "$side" = a ] && echo 022 || echo 077)" && WHEEL=0 sh release/dist.sh out/dist)
+    (cd "$work/$side" && umask "$([ "$side" = a ] && echo 022 || echo 077)" && sh release/tarball.sh out)
 done
-cmp "$work/a/out/dist/SHA256SUMS" "$work/another-folder/b/out/dist/SHA256SUMS"
-echo "reproducible: two folders, the same bytes"
+cmp "$work"/a/out/*.tar.gz "$work"/another-folder/b/out/*.tar.gz
+echo "tarball: the same from two folders"
+
+for turn in 1 2; do
+    rm -rf "$work/a/target/py"
+    (cd "$work/a" && sh release/wheel.sh "wheel-$turn")
+done
+cmp "$work"/a/wheel-1/*.whl "$work"/a/wheel-2/*.whl
+echo "wheel: the same from two builds"
 
 mkdir -p "$work/unpacked"
-tar -C "$work/unpacked" --strip-components=1 -xzf "$work"/a/out/dist/readpath-*.tar.gz
+tar -C "$work/unpacked" --strip-components=1 -xzf "$work"/a/out/*.tar.gz
 program=$work/unpacked/bin/readpath
 if readelf -d "$program" | grep -q NEEDED; then
     echo "$program: needs libraries" >&2 && exit 1
@@ -34,6 +41,10 @@ for path in "$work" "${CARGO_HOME:-$HOME/.cargo}" "${RUSTUP_HOME:-$HOME/.rustup}
 done
 job=share/doc/readpath/docs/examples/randread.fio
 (cd "$work/unpacked" && env -i ./bin/readpath doctor && env -i ./bin/readpath fio $job)
+
+python=$work/a/target/wheel-venv/bin/python
+"$python" -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall "$work"/a/wheel-1/*.whl
+(cd "$work" && "$python" -c 'import readpath; print(readpath.__version__)')
 
 cargo install --path "$work/a/crates/cli" --locked --root "$work/installed" --target-dir "$work/a/target"
 test "$(env -i "$work/installed/bin/readpath" --version)" = "$(env -i "$program" --version)"

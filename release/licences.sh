@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Prints the licence texts of everything that is linked into the program: its crates with the C sources in them, Rust's
-# library, and the C library. The text of a crate that brings none, but has one where it is developed, is
+# release/licences.sh program|wheel: prints the licence texts of everything that is linked into it: its crates with the
+# C sources in them, Rust's library, and, into the program, the C library. The text of a crate that brings none, but has one where it is developed, is
 # release/texts/CRATE.txt. Fails when a crate has no text and its licence is not one whose text is here.
 # Each text is printed once, with the crates that have it. Needs the sources that cargo has fetched, and
 # a toolchain of rustup: it has the texts of Rust's library, which a distribution's may lack.
@@ -17,6 +17,13 @@ fail() {
     exit 1
 }
 
+case ${1:-} in
+program) manifest=Cargo.toml crate=readpath ;;
+wheel) manifest=crates/py/Cargo.toml crate=readpath-py ;;
+*) fail "'${1:-}': is neither program nor wheel" ;;
+esac
+what=$1
+
 # add TEXT_FILE USER: the text, named by its hash, has one user more.
 add() {
     hash=$(sha256sum <"$1" | cut -d' ' -f1)
@@ -26,8 +33,9 @@ add() {
 
 # A pipe has the status of its last program, so what may fail writes to a file.
 system=x86_64-unknown-linux-gnu
-cargo tree --locked -p readpath -e normal --prefix none --no-dedupe --target $system --format '{p}|{l}' >"$work/tree"
-# The crates of this workspace are those with a path.
+cargo tree --locked --manifest-path $manifest -p $crate -e normal --prefix none --no-dedupe --target $system \
+    --format '{p}|{l}' >"$work/tree"
+# Readpath's own crates are those with a path.
 grep -v '(/' "$work/tree" | sort -u >"$work/crates"
 [ -s "$work/crates" ] || fail "cargo tree lists no crate"
 while IFS='|' read -r crate licence; do
@@ -65,11 +73,15 @@ for file in "$docs"/rust/licenses/*; do
 done
 [ -n "$found" ] || fail "no text of Rust's library in $docs/rust/licenses; a toolchain of rustup has it"
 add "$docs/cargo/LICENSE-MIT" "$library"
-add /usr/share/doc/libc6/copyright "the GNU C library (LGPL-2.1-or-later), linked statically"
-add /usr/share/common-licenses/LGPL-2.1 "the GNU C library (LGPL-2.1-or-later): its licence"
+if [ "$what" = program ]; then
+    add /usr/share/doc/libc6/copyright "the GNU C library (LGPL-2.1-or-later), linked statically"
+    add /usr/share/common-licenses/LGPL-2.1 "the GNU C library (LGPL-2.1-or-later): its licence"
+fi
 
-echo "Licences of what is linked into readpath. Readpath itself: LICENSE-MIT or LICENSE-APACHE. From its source it can"
-echo "be linked to another C library, as release/dist.sh does."
+echo "Licences of what is linked into the $what of readpath. Readpath itself: LICENSE-MIT or LICENSE-APACHE."
+if [ "$what" = program ]; then
+    echo "From its source it can be linked to another C library, as release/tarball.sh does."
+fi
 sort "$work"/*.users | sed 's/^/  /; s/:.*//' | uniq
 for users in "$work"/*.users; do
     printf '\n%s\n' ================================================================================
