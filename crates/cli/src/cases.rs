@@ -78,14 +78,14 @@ fn load(how: &TraceHow, path: &Path, options: &Options, prepare: Prepare, shared
         loaded.spread_ties(reader.summary().stamps.spread(), prepare.speed);
     } else if how.mode != Some(ReplayMode::Closed) {
         let way_out = if how.offers.times { "--spread-ties spreads them" } else { traces::SPREAD_ELSEWHERE };
-        let coarse = traces::coarse_times(&name, &reader, way_out);
+        let coarse = reader.coarse_times(&name, way_out);
         warnings.extend(coarse.into_iter().map(Note::remark));
     }
     let not_found = reader.devices_not_found().map(|device| format!("{name}: --units: no request is to {device}"));
     warnings.extend(not_found.map(|text| Note::new(NoteKind::Altered, text)));
     warnings.extend(altered);
     let prepared = loaded.prepared.warnings().into_iter().map(|text| format!("{name}: {text}"));
-    let notes = prepared.chain(traces::notes(&name, &reader)).map(Note::remark).collect();
+    let notes = prepared.chain(reader.notes(&name)).map(Note::remark).collect();
     let input = traces::input(file, &name, shared)?;
     Ok(Read { trace: Arc::new(loaded), warnings, notes, input })
 }
@@ -182,14 +182,7 @@ pub fn cases(
         case.notes.extend(before.iter().flat_map(|read| read.warnings.clone()));
         case.notes.extend(read.notes);
         case.notes.extend(before.iter().flat_map(|read| read.notes.clone()));
-        if case.preload_blocks() > 0 {
-            case.notes.push(Note::remark(format!(
-                "{name}: {} blocks of 4 KiB in {} ranges are read before anything writes them, and so were PRELOADED: \
-                 they are on the device at the start",
-                case.preload_blocks(),
-                case.preload().len()
-            )));
-        }
+        case.notes.extend(case.preload_note());
         cases.push(case);
     }
     Ok(cases)

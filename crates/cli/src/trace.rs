@@ -12,7 +12,7 @@ use crate::inputs;
 use crate::live::Live;
 use crate::output::{self, Folder};
 use crate::runs::stoppable;
-use crate::traces::{self, fill, notes, open, options};
+use crate::traces::{self, fill, open, options};
 use crate::usage;
 use anyhow::{Result, anyhow};
 use describe::describe;
@@ -59,14 +59,14 @@ fn info(path: &Path, input: &TraceInput, shift: u8, json: bool, folder: Option<&
         }
     }
     let info = analysis.finish();
-    let mut notes = notes(&name, &reader);
+    let mut notes = reader.notes(&name);
     if shift > 0 {
         notes.push(format!("{name}: all addresses were shifted by {shift} sectors of 512 bytes"));
     }
     if let Some(note) = misaligned(&name, &info) {
         notes.insert(0, note);
     }
-    if let Some(note) = traces::coarse_times(&name, &reader, traces::SPREAD_ELSEWHERE) {
+    if let Some(note) = reader.coarse_times(&name, traces::SPREAD_ELSEWHERE) {
         notes.insert(0, note);
     }
     let mut doc = document(&name, &info, &notes)?;
@@ -141,7 +141,7 @@ fn convert(from: &Path, into: &Path, to: TraceFormat, target: &str, input: &Trac
             break;
         }
     }
-    let mut notes = notes(&inputs::name(from), &reader);
+    let mut notes = reader.notes(&inputs::name(from));
     if let Some(lost) = out.finish()? {
         if lost > 0 {
             notes.push(format!(

@@ -7,6 +7,7 @@ mod cluster;
 mod failure;
 mod files;
 mod given;
+mod reading;
 mod replays;
 mod runs;
 mod studies;
@@ -16,11 +17,12 @@ mod traces;
 #[pyo3::pymodule]
 mod _readpath {
     use crate::given::{Choice, Host, Source, Target};
+    use crate::reading::{Reading, Requests};
     use crate::replays::How;
     use crate::runs::Shown;
     use crate::studies::{Swept, Task};
     use crate::traces::{MapCurve, Maps};
-    use crate::{call, files, replays, runs, studies, traces};
+    use crate::{call, files, reading, replays, runs, studies, traces};
     use pyo3::prelude::*;
     use std::path::PathBuf;
 
@@ -90,7 +92,13 @@ mod _readpath {
 
     /// Hits by memory of maps under a trace.
     #[pyfunction]
-    fn mrc(py: Python<'_>, trace: PathBuf, maps: Maps) -> PyResult<Vec<MapCurve>> {
-        call::outside(py, move |shared| traces::curves(&trace, &maps, shared))
+    fn mrc(py: Python<'_>, trace: PathBuf, how: Reading, maps: Maps) -> PyResult<Vec<MapCurve>> {
+        call::outside(py, move |shared| traces::curves(&trace, &how, &maps, shared))
+    }
+
+    /// Requests of a trace.
+    #[pyfunction]
+    fn trace(py: Python<'_>, trace: PathBuf, how: Reading, most: Option<u64>) -> PyResult<Requests> {
+        call::outside(py, move |shared| reading::requests(&trace, &how, most, shared))
     }
 }

@@ -4,6 +4,7 @@
 use crate::failure::Failure;
 use crate::files::{process, read_text};
 use crate::given::{Choice, Host};
+use crate::reading::{Reading, wrong};
 use crate::runs::Shown;
 use pyo3::FromPyObject;
 use rayon::ThreadPoolBuilder;
@@ -15,11 +16,9 @@ use readpath_lab::experiment::Shared;
 use readpath_lab::replay::{LONGEST, Mode, ReplayCase, ReplayOptions, ReplayTexts, ReplayVariant, document, run_all};
 use readpath_results::{Note, NoteKind, Process};
 use readpath_run::LUN;
-use readpath_workload::trace::{Fit, Loaded, Options, Prepare, Reader, Speed, TraceError};
-use std::fs::File;
+use readpath_workload::trace::{Fit, Loaded, Prepare, Speed};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Requests of a trace to the device at most; they take 16 bytes each.
 const MAX_IOS: usize = 1 << 28;
@@ -36,6 +35,7 @@ pub struct How {
     fold: bool,
     spread_ties: bool,
     map_cache_kib: Vec<u64>,
+    reading: Reading,
 }
 
 impl How {
@@ -92,36 +92,30 @@ fn variants(host: &Host, map_cache_kib: &[u64]) -> Result<Vec<Variant>, Failure>
 
 struct Read {
     trace: Arc<Loaded>,
+    warnings: Vec<Note>,
     notes: Vec<Note>,
 }
 
 fn load(path: &Path, how: &How, prepare: Prepare, shared: &Shared) -> Result<Read, Failure> {
     let name = path.display().to_string();
-    let wrong = |error: TraceError| match shared.stop.load(Ordering::Relaxed) {
-        true => Failure::Interrupted,
-        false => Failure::of(&error),
-    };
-    let file = File::open(path).map_err(|e| Failure::Wrong(format!("{name}: cannot be read: {e}")))?;
-    let options = Options { within: prepare.within(), ..Options::default() };
-    let mut reader = Reader::new(&name, Box::new(file), &options).map_err(wrong)?;
-    reader.stop_when(shared.stop.clone());
+    let reader = how.reading.open(path, prepare.within(), shared)?;
     let mut replay = prepare.requests(&name, reader).map_err(|e| Failure::of(&e))?;
-    let mut loaded = Loaded::load_if(&mut replay, MAX_IOS, |_| Ok(())).map_err(wrong)?;
+    let mut loaded = Loaded::load_if(&mut replay, MAX_IOS, |_| Ok(())).map_err(|e| wrong(&e, shared))?;
     if loaded.ios.is_empty() {
         return Err(Failure::Wrong(format!("{name}: no request is left to replay")));
     }
     let reader = replay.into_inner();
-    let mut notes = Vec::new();
+    let mut warnings = Vec::new();
     if how.spread_ties {
         loaded.spread_ties(reader.summary().stamps.spread(), prepare.speed);
     } else if how.iodepth.is_none() {
-        let coarse = reader.summary().stamps.warning(reader.summary().requests);
-        notes.extend(coarse.map(|text| Note::remark(format!("{name}: {text}; spread_ties spreads them"))));
+        warnings.extend(reader.coarse_times(&name, "spread_ties spreads them").map(Note::remark));
     }
     let altered = loaded.prepared.altered();
-    notes.extend(altered.map(|text| Note::new(NoteKind::Altered, format!("{name}: {text}"))));
-    notes.extend(loaded.prepared.warnings().into_iter().map(|text| Note::remark(format!("{name}: {text}"))));
-    Ok(Read { trace: Arc::new(loaded), notes })
+    warnings.extend(altered.map(|text| Note::new(NoteKind::Altered, format!("{name}: {text}"))));
+    let prepared = loaded.prepared.warnings().into_iter().map(|text| format!("{name}: {text}"));
+    let notes = prepared.chain(reader.notes(&name)).map(Note::remark).collect();
+    Ok(Read { trace: Arc::new(loaded), warnings, notes })
 }
 
 /// Replays a trace on each variant of a device.
@@ -149,8 +143,11 @@ pub fn replay(
     let before = how.before.iter().map(|path| load(path, how, prepare, shared)).collect::<Result<Vec<_>, _>>()?;
     let read = load(path, how, prepare, shared)?;
     let phases = before.iter().map(|read| read.trace.clone()).collect();
-    let mut case = ReplayCase::new(&name, phases, read.trace, blocks);
-    case.notes = before.into_iter().flat_map(|read| read.notes).chain(read.notes).collect();
+    let mut case = ReplayCase::new(&name, phases, read.trace.clone(), blocks);
+    let reads: Vec<&Read> = [&read].into_iter().chain(&before).collect();
+    case.notes = reads.iter().flat_map(|read| read.warnings.clone()).collect();
+    case.notes.extend(reads.iter().flat_map(|read| read.notes.clone()));
+    case.notes.extend(case.preload_note());
     if mode == Mode::Timed && case.span() > LONGEST {
         let message = "cut pauses with max_idle_ms, or make it faster with speed";
         return Err(Failure::Wrong(format!(

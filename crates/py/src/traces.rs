@@ -2,20 +2,17 @@
 //! Curves of map hits by memory, as those of `readpath trace mrc`.
 
 use crate::failure::Failure;
+use crate::reading::{BATCH, Reading, wrong};
 use pyo3::{FromPyObject, IntoPyObject};
 use readpath_lab::experiment::Shared;
 use readpath_lab::map_reuse::MapOf;
 use readpath_workload::trace::mrc::{MapReuse, Of};
-use readpath_workload::trace::{Options, Reader, Request, TraceError};
+use readpath_workload::trace::{Request, TraceError};
 use std::borrow::Cow;
-use std::fs::File;
 use std::path::Path;
-use std::sync::atomic::Ordering;
 
 /// Memory for the order of pages: enough for thirty million in all maps.
 const LIMIT_BYTES: u64 = 1 << 30;
-/// Requests read at a time.
-const BATCH: usize = 4096;
 
 /// Which maps are asked for.
 #[derive(FromPyObject)]
@@ -59,13 +56,13 @@ impl Maps {
 }
 
 /// Reads a trace and follows its map pages.
-pub fn curves(path: &Path, maps: &Maps, shared: &Shared) -> Result<Vec<MapCurve>, Failure> {
+pub fn curves(path: &Path, how: &Reading, maps: &Maps, shared: &Shared) -> Result<Vec<MapCurve>, Failure> {
     let (of, kinds) = (maps.of()?, maps.maps()?);
     let mut spans: Vec<u64> = kinds.iter().map(|map| map.span_bytes).collect();
     spans.sort_unstable();
     spans.dedup();
     let mut reuse = MapReuse::new(&spans, maps.sample, LIMIT_BYTES);
-    follow(path, &mut reuse, shared)?;
+    follow(path, how, &mut reuse, shared)?;
     let found = reuse.finish();
     let curve = |map: &MapOf| {
         let spans = found.iter().find(|spans| spans.span_bytes == map.span_bytes)?;
@@ -87,20 +84,14 @@ pub fn curves(path: &Path, maps: &Maps, shared: &Shared) -> Result<Vec<MapCurve>
     Ok(kinds.iter().filter_map(curve).collect())
 }
 
-fn follow(path: &Path, reuse: &mut MapReuse, shared: &Shared) -> Result<(), Failure> {
+fn follow(path: &Path, how: &Reading, reuse: &mut MapReuse, shared: &Shared) -> Result<(), Failure> {
     let name = path.display().to_string();
-    let file = File::open(path).map_err(|e| Failure::Wrong(format!("{name}: cannot be read: {e}")))?;
-    let wrong = |error: TraceError| match shared.stop.load(Ordering::Relaxed) {
-        true => Failure::Interrupted,
-        false => Failure::of(&error),
-    };
-    let mut reader = Reader::new(&name, Box::new(file), &Options::default()).map_err(wrong)?;
-    reader.stop_when(shared.stop.clone());
+    let mut reader = how.open(path, None, shared)?;
     let mut batch = vec![Request::NONE; BATCH];
     loop {
-        let n = reader.fill(&mut batch).map_err(wrong)?;
+        let n = reader.fill(&mut batch).map_err(|e| wrong(&e, shared))?;
         for request in &batch[..n] {
-            reuse.add(request).map_err(|error| wrong(TraceError { file: name.clone(), ..error }))?;
+            reuse.add(request).map_err(|error| wrong(&TraceError { file: name.clone(), ..error }, shared))?;
         }
         if n < batch.len() {
             return Ok(());

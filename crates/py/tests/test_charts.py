@@ -39,7 +39,7 @@ def test_distributions_of_latency_as_tables() -> None:
         frame = results.latency(library)
         assert type(frame).__module__.startswith(library)
         assert list(frame.columns) == ["chart", "variant", "latency_us", "percent"]
-        for variant in "HPB off", "HPB on":
+        for variant in "HPB off", "HPB dcm":
             of = [row for row in results.chart("latency").rows if row["series"] == variant]
             assert of[-1]["y"] == 100.0 and all(a["x"] < b["x"] and a["y"] < b["y"] for a, b in zip(of, of[1:]))
             median = next(row["x"] for row in of if row["y"] >= 50.0)

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy
 import pytest
@@ -88,8 +88,8 @@ def test_rows_as_tables(command: Command) -> None:
 
 def test_a_value_by_its_name() -> None:
     results = readpath.fio("small.fio")
-    [row] = [row for row in results.rows if row["metric"] == "read_iops" and row["variant"] == "HPB on"]
-    assert results.value("read_iops", variant="HPB on", case="small") == row["simulated"]
+    [row] = [row for row in results.rows if row["metric"] == "read_iops" and row["variant"] == "HPB dcm"]
+    assert results.value("read_iops", variant="HPB dcm", case="small") == row["simulated"]
     assert readpath.fio("small.fio", hpb="dcm").value("read_iops") == row["simulated"]
     choose = "read_iops: there are 2 rows; choose one: case='small', variant='HPB off'; "
     with pytest.raises(readpath.Error, match=choose):
@@ -129,27 +129,6 @@ def test_a_run_that_ends_early_has_results_and_a_warning(command: Command) -> No
     assert failed.stderr == f"readpath: {warned[0].message}\n"
     assert results.rows == json.loads(failed.stdout)["rows"]
     assert warned[0].filename == __file__
-
-
-def test_map_hits_of_a_trace(command: Command) -> None:
-    lines = [f"{i * 1000},{'RW'[i % 3 == 0]},{(i * i % 61) << 22},4096,," for i in range(2000)]
-    head = "time_ns,op,offset_bytes,size_bytes,process,latency_ns"
-    Path("trace.csv").write_text("\n".join([head, *lines, ""]))
-    printed = json.loads(command("trace", "mrc", "trace.csv", "--json").stdout)
-    counted = {(row["variant"], row["metric"]): row["simulated"] for row in printed["rows"]}
-    kinds: list[Literal["reads", "writes", "all"]] = ["reads", "writes", "all"]
-    for of in kinds:
-        for curve in readpath.mrc("trace.csv", of=of):
-            variant = f"{curve.map}, {of}"
-            assert curve.pages == counted[variant, "map_pages_touched"]
-            assert curve.knee == counted[variant, "map_knee"]
-            assert curve.memory[-1] == counted[variant, "map_enough"]
-            for kib in 16, 64, 128, 1024:
-                expected = counted.get((variant, f"map_hits_at_{kib}_kib"))
-                hits = curve.hits[curve.memory <= kib << 10]
-                assert expected is None or expected == pytest.approx(hits[-1] if len(hits) else 0.0)
-    [one] = readpath.mrc("trace.csv", page_kib=[4], region_mib=[])
-    assert one.memory.dtype == numpy.int64 and one.hits.flags.writeable
 
 
 #: Arguments of the command, and the call that has the same error.
@@ -204,52 +183,3 @@ def test_mistakes_that_only_python_can_have() -> None:
         readpath.fio("small.fio", set={"queue_depth": None})  # type: ignore[dict-item]
     with pytest.raises(TypeError):
         readpath.fio(3)  # type: ignore[arg-type]
-
-
-TRACE = "\n".join(
-    ["time_ns,op,offset_bytes,size_bytes,process,latency_ns"]
-    + [f"{i * 40_000},{'RRW'[i % 3]},{(i * i * 7 % 1009) << 22},4096,," for i in range(3000)]
-    + [""]
-)
-
-
-@pytest.mark.parametrize(
-    ("options", "given"),
-    [
-        ([], {}),
-        (["--mode", "closed", "--iodepth", "8", "--hpb", "dcm"], {"iodepth": 8, "hpb": "dcm"}),
-        (["--map-cache", "64K,2M", "--speed", "4"], {"map_cache_kib": [64, 2048], "speed": 4}),
-        (
-            ["--precondition", "before.csv", "--max-idle", "1ms", "--preload", "random", "--seed", "7"],
-            {"precondition": ["before.csv"], "max_idle_ms": 1, "preload": "random", "seed": 7},
-        ),
-        (["--fold", "--set", "lu[0].capacity_gib=2"], {"fold": True, "set": {"lu[0].capacity_gib": 2}}),
-    ],
-    ids=["plain", "closed", "caches", "precondition", "fold"],
-)
-def test_a_replay_is_that_of_the_command(command: Command, options: list[str], given: dict[str, Any]) -> None:
-    Path("play.csv").write_text(TRACE)
-    Path("before.csv").write_text(TRACE.replace(",R,", ",W,"))
-    printed = json.loads(command("replay", "play.csv", *options, "--json").stdout)
-    results = readpath.replay("play.csv", **given)
-    assert results.rows == printed["rows"]
-    assert results.document["charts"] == printed["charts"]
-    assert any("FOLDED" in str(note) for note in results.notes) == ("fold" in given)
-
-
-def test_mistakes_of_a_replay() -> None:
-    Path("play.csv").write_text(TRACE)
-    wrong: Any = "none"
-    mistakes: list[tuple[Callable[[], object], str]] = [
-        (lambda: readpath.replay("none.csv"), "none.csv: cannot be read: No such file"),
-        (lambda: readpath.replay("play.csv", iodepth=70_000), "iodepth: is 70000; expected a whole number from 1 to"),
-        (lambda: readpath.replay("play.csv", iodepth=1, speed=2.0), "speed, max_idle_ms and spread_ties change times"),
-        (lambda: readpath.replay("play.csv", preload=wrong), 'preload: is \'none\'; expected "sequential" or '),
-        (lambda: readpath.replay("play.csv", speed=0.0), "speed: "),
-        (lambda: readpath.replay("play.csv", max_idle_ms=-1.0), "max_idle_ms: is -1; expected 0 to 1000000000"),
-        (lambda: readpath.replay("small.fio"), "small.fio: "),
-    ]
-    for call, text in mistakes:
-        with pytest.raises(readpath.Error) as error:
-            call()
-        assert str(error.value).startswith(text)

@@ -7,7 +7,7 @@ use crate::live::Live;
 use crate::output::{self, Folder};
 use crate::presets::preset;
 use crate::runs::{self, stoppable};
-use crate::traces::{self, fill, notes, open, options};
+use crate::traces::{self, fill, open, options};
 use crate::{cases, inputs, usage};
 use anyhow::{Result, anyhow};
 use readpath_config::DevicePreset;
@@ -124,8 +124,8 @@ impl Found {
             }
         }
         // A map has hits at any times, but what it gains is measured at these.
-        let coarse = args.gain.as_ref().and_then(|_| traces::coarse_times(&name, &reader, traces::SPREAD_ELSEWHERE));
-        self.notes.extend(coarse.into_iter().chain(notes(&name, &reader)).map(Note::remark));
+        let coarse = args.gain.as_ref().and_then(|_| reader.coarse_times(&name, traces::SPREAD_ELSEWHERE));
+        self.notes.extend(coarse.into_iter().chain(reader.notes(&name)).map(Note::remark));
         self.inputs.push(traces::input(source, &name, shared)?);
         let curves = reuse.finish();
         let least = curves.iter().flat_map(|curves| curves.shares).fold(1.0, f64::min);

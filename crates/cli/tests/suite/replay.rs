@@ -173,7 +173,7 @@ fn threads_change_nothing_and_variants_do() {
     assert!(of(small, "map_loads") > 500.0 && of(large, "map_loads") <= 64.0);
     assert!(of(small, "read_latency_mean") > of(large, "read_latency_mean"));
     assert!(of(small, "device_map_memory") + 3.5e6 < of(large, "device_map_memory"));
-    let on = "HPB on, map cache 256 KiB";
+    let on = "HPB dcm, map cache 256 KiB";
     assert!(of(on, "hpb_hit_ratio") > 5.0 && of(small, "hpb_hit_ratio") == 0.0);
     assert!(of(on, "host_memory") > 64.0 * 32768.0 && of(small, "host_memory") == 0.0);
     // Four regions' maps of 32 KiB, their bitmaps, and tables.
@@ -187,11 +187,11 @@ fn one_run_can_be_chosen_and_recorded() {
     room.write("b.csv", &table(&[(0, "R", 0, 4096), (100, "W", 9, 4096)]));
     let all = document(&room, &["a.csv", "b.csv", "--precondition", "b.csv"]);
     let only =
-        document(&room, &["a.csv", "b.csv", "--precondition", "b.csv", "--case", "b.csv", "--variant", "HPB on"]);
+        document(&room, &["a.csv", "b.csv", "--precondition", "b.csv", "--case", "b.csv", "--variant", "HPB dcm"]);
     let rows = |doc: &Value| doc["rows"].as_array().expect("rows").clone();
     let kept: Vec<Value> = rows(&all)
         .into_iter()
-        .filter(|r| r["case"].as_str().is_some_and(|c| c.starts_with("b.csv")) && r["variant"] == "HPB on")
+        .filter(|r| r["case"].as_str().is_some_and(|c| c.starts_with("b.csv")) && r["variant"] == "HPB dcm")
         .collect();
     assert!(kept.len() > 20);
     assert_eq!(rows(&only), kept);
@@ -210,13 +210,13 @@ fn one_run_can_be_chosen_and_recorded() {
     let (doc, events) = recorded(&[]);
     assert!(events > 4 * 3000, "{events} events of 3000 requests");
     assert_eq!(doc, document(&room, &["a.csv", "--hpb", "dcm"]), "being watched changes nothing");
-    assert!(room.read("t.json").contains("a.csv, HPB on"), "the run is named");
+    assert!(room.read("t.json").contains("a.csv, HPB dcm"), "the run is named");
     assert!(recorded(&["--trace-io-limit", "10"]).1 < 400);
     std::fs::remove_file(room.path("t.json")).expect("it is there");
     for (args, says) in [
         (&["a.csv", "--trace-io", "t.json"][..], "--trace-io records one run, but this makes 2: "),
         (&["a.csv", "--case", "x"], "--case 'x' is not one of: a.csv\n"),
-        (&["a.csv", "--variant", "HPB"], "--variant 'HPB' is not one of: HPB off, HPB on\n"),
+        (&["a.csv", "--variant", "HPB"], "--variant 'HPB' is not one of: HPB off, HPB dcm\n"),
         (&["a.csv", "--hpb", "off", "--trace-io", "no/such/t.json"], "no/such/t.json: cannot be written"),
     ] {
         room.bad(&[&["replay"], args].concat(), &[says]);
@@ -300,7 +300,7 @@ fn mistakes() {
         (&["prose.txt", "--lenient"], &["prose.txt: the format is not recognised"]),
         (&["prose.txt", "--format", "msr"], &["prose.txt:1: "]),
         (&["t.csv", "--format", "nonsense"], &["--format: \"nonsense\" is no format"]),
-        (&["t.csv", "--format", "csv"], &["--format csv needs --columns"]),
+        (&["t.csv", "--format", "csv"], &["--format: csv needs columns"]),
         (&["t.csv", "--columns", "time=0"], &["--columns: \"op\" is missing"]),
         (&["two.csv"], &["two.csv:3: "]),
         (&["two.csv", "--trace-device", "1", "--merge-devices"], &["error: "]),

@@ -87,6 +87,19 @@ impl ReplayCase {
         self.preload.iter().map(|r| u64::from(r.1)).sum()
     }
 
+    /// That blocks are on the device at the start, if any are.
+    pub fn preload_note(&self) -> Option<Note> {
+        (self.preload_blocks() > 0).then(|| {
+            Note::remark(format!(
+                "{}: {} blocks of 4 KiB in {} ranges are read before anything writes them, and so were PRELOADED: they \
+                 are on the device at the start",
+                self.name,
+                self.preload_blocks(),
+                self.preload.len()
+            ))
+        })
+    }
+
     /// The traces in order, with names for tables.
     pub(crate) fn phases(&self) -> impl Iterator<Item = (String, &Loaded)> {
         let one = self.before.len() == 1;

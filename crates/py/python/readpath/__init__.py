@@ -32,13 +32,13 @@ import os
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 from . import _readpath
 from ._charts import Chart
 from ._given import PathLike, Set, Value, count, pairs, source
 from ._readpath import Error, __version__
-from ._results import Curve, Device, Results, Sweep
+from ._results import Curve, Device, Results, Sweep, Trace
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -50,6 +50,7 @@ __all__ = [
     "Error",
     "Results",
     "Sweep",
+    "Trace",
     "__version__",
     "device",
     "devices",
@@ -59,10 +60,28 @@ __all__ = [
     "replay",
     "run",
     "sweep",
+    "trace",
 ]
 
 #: Whether and how the host uses HPB.
 Hpb = Literal["off", "dcm", "hcm", "both", "all", "prototype-host", "prototype-device", "prototype"]
+
+
+class Reading(TypedDict, total=False):
+    """How a block trace is read, as the options of the command say it."""
+
+    #: Its format, where that is not recognised: ``"oracle-general"``.
+    format: str | None
+    #: The columns of a table: ``"time=0:us,op=1,offset=2:bytes,size=3:sectors"``.
+    columns: str | None
+    #: Bytes by which the numbers of objects count, where a trace has objects.
+    object_bytes: int | None
+    #: The device of the trace whose requests are taken.
+    trace_device: str | None
+    #: Whether requests to all its devices are taken as requests to one.
+    merge_devices: bool
+    #: Whether rows that cannot be read are left out and counted.
+    lenient: bool
 
 
 def devices() -> list[str]:
@@ -120,7 +139,7 @@ def fio(
     ``precondition`` says in which order the files of the job were written before the run, if they were.
 
     >>> results = readpath.fio("[job]\\nfilename=/dev/sda\\nrw=randread\\nbs=4k\\nsize=2g\\nio_size=1m\\n")
-    >>> [round(results.value("read_iops", variant=variant)) for variant in ("HPB off", "HPB on")]
+    >>> [round(results.value("read_iops", variant=variant)) for variant in ("HPB off", "HPB dcm")]
     [6791, 6718]
     """
     name, keys = _target(device, set)
@@ -143,12 +162,14 @@ def replay(
     preload: Literal["sequential", "random"] = "sequential",
     seed: int = 1,
     threads: int | None = None,
+    **reading: Unpack[Reading],
 ) -> Results:
     """Replays a block trace: a variant for each mode of HPB and each size of the map cache.
 
     Requests come at their times, or with ``iodepth`` in order, so many at once. ``precondition`` are traces that are
     replayed before, and measured apart. ``fold`` puts addresses beyond the device onto it. ``preload`` is the physical
-    order of blocks that are read before they are written. ``readpath replay`` has more options.
+    order of blocks that are read before they are written. ``format`` and what follows it in :class:`Reading` say how
+    traces are read. ``readpath replay`` has more options.
     """
     if preload not in ("sequential", "random"):
         raise Error(f'preload: is {preload!r}; expected "sequential" or "random"')
@@ -161,6 +182,7 @@ def replay(
         "fold": fold,
         "spread_ties": spread_ties,
         "map_cache_kib": list(map_cache_kib),
+        "reading": _reading(reading),
     }
     host = _host(hpb, preload, seed)
     return _shown(_readpath.replay(Path(trace), name, how, host, _choice(keys, threads)))
@@ -214,6 +236,14 @@ def merge(folders: Iterable[PathLike], out: PathLike) -> Sweep:
     return _swept(_readpath.merge([Path(folder) for folder in folders], Path(out)), "what it held is not in the table")
 
 
+def trace(path: PathLike, *, requests: int | None = None, **reading: Unpack[Reading]) -> Trace:
+    """Reads a block trace into NumPy arrays; with ``requests`` no more than so many, which take 41 bytes each.
+
+    ``format`` and what follows it in :class:`Reading` say how it is read.
+    """
+    return Trace(_readpath.trace(Path(path), _reading(reading), count(requests, "requests")))
+
+
 def mrc(
     trace: PathLike,
     *,
@@ -221,11 +251,13 @@ def mrc(
     page_kib: Sequence[int] = (4, 16),
     region_mib: Sequence[int] = (16,),
     sample: int | None = None,
+    **reading: Unpack[Reading],
 ) -> list[Curve]:
     """How often a map of any size would hit under a block trace: a curve for each kind of map, in NumPy arrays.
 
     Maps are of pages of ``page_kib`` KiB, and of HPB regions of ``region_mib`` MiB. ``sample`` follows at most so many
-    pages of each. ``readpath trace mrc`` has more options, and shows what is odd about the trace.
+    pages of each. ``format`` and what follows it in :class:`Reading` say how the trace is read. ``readpath trace mrc``
+    has more options, and shows what is odd about the trace.
     """
     maps: _readpath.Maps = {
         "of": of,
@@ -233,7 +265,21 @@ def mrc(
         "region_mib": list(region_mib),
         "sample": count(sample, "sample"),
     }
-    return [Curve(curve) for curve in _readpath.mrc(Path(trace), maps)]
+    return [Curve(curve) for curve in _readpath.mrc(Path(trace), _reading(reading), maps)]
+
+
+def _reading(given: Reading) -> _readpath.Reading:
+    for name in given:
+        if name not in Reading.__annotations__:
+            raise TypeError(f"{name!r} is no argument; how a trace is read: {', '.join(Reading.__annotations__)}")
+    return {
+        "format": given.get("format"),
+        "columns": given.get("columns"),
+        "object_bytes": count(given.get("object_bytes"), "object_bytes"),
+        "trace_device": given.get("trace_device"),
+        "merge_devices": given.get("merge_devices", False),
+        "lenient": given.get("lenient", False),
+    }
 
 
 def _path(given: PathLike) -> str:

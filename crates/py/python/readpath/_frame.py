@@ -28,7 +28,12 @@ def _library(name: Library | None) -> Any:
 
 def of_rows(rows: list[dict[str, Any]], columns: tuple[str, ...], name: Library | None) -> Any:
     """A table of rows, with these columns."""
-    return _library(name).DataFrame({column: [row[column] for row in rows] for column in columns})
+    return of_columns({column: [row[column] for row in rows] for column in columns}, name)
+
+
+def of_columns(columns: dict[str, Any], name: Library | None) -> Any:
+    """A table of columns."""
+    return _library(name).DataFrame(columns)
 
 
 def of_csv(path: Path, name: Library | None) -> Any:

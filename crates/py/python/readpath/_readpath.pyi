@@ -29,6 +29,24 @@ class Host(TypedDict):
     precondition: str
     seed: int
 
+class Reading(TypedDict):
+    format: str | None
+    columns: str | None
+    object_bytes: int | None
+    trace_device: str | None
+    merge_devices: bool
+    lenient: bool
+
+class Requests(TypedDict):
+    format: str
+    notes: list[str]
+    time_ns: bytes
+    op: bytes
+    offset_bytes: bytes
+    size_bytes: bytes
+    process: bytes
+    latency_ns: bytes
+
 class How(TypedDict):
     before: list[Path]
     iodepth: int | None
@@ -37,6 +55,7 @@ class How(TypedDict):
     fold: bool
     spread_ties: bool
     map_cache_kib: list[int]
+    reading: Reading
 
 class Shown(TypedDict):
     json: str
@@ -104,4 +123,5 @@ def fio(job: Source, device: str, host: Host, choice: Choice) -> Shown: ...
 def replay(trace: Path, device: str, how: How, host: Host, choice: Choice) -> Shown: ...
 def sweep(study: Source, task: Task) -> Swept: ...
 def merge(folders: list[Path], out: Path) -> Swept: ...
-def mrc(trace: Path, maps: Maps) -> list[MapCurve]: ...
+def mrc(trace: Path, how: Reading, maps: Maps) -> list[MapCurve]: ...
+def trace(trace: Path, how: Reading, most: int | None) -> Requests: ...

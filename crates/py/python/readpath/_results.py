@@ -155,14 +155,45 @@ class Sweep:
         return f"<readpath.Sweep {self.study!r}: {self.done} of {self.count} points, {self.failed} failed>"
 
 
+class Trace:
+    """A block trace as NumPy arrays, a value for each request, in order of time."""
+
+    def __init__(self, requests: Requests) -> None:
+        numpy = _numpy("trace()")
+        #: The format that it has.
+        self.format: str = requests["format"]
+        #: What is odd about it.
+        self.notes: list[str] = requests["notes"]
+        #: Nanoseconds since the first request.
+        self.time_ns = numpy.frombuffer(requests["time_ns"], dtype=numpy.int64).copy()
+        #: ``R`` for reads, ``W`` for writes, ``D`` for trims, ``F`` for flushes.
+        self.op = numpy.frombuffer(requests["op"], dtype="S1").astype("U1")
+        #: The first byte.
+        self.offset_bytes = numpy.frombuffer(requests["offset_bytes"], dtype=numpy.int64).copy()
+        #: Length in bytes.
+        self.size_bytes = numpy.frombuffer(requests["size_bytes"], dtype=numpy.int64).copy()
+        #: The process; -1 where the trace tells none.
+        self.process = numpy.frombuffer(requests["process"], dtype=numpy.int64).copy()
+        #: How long it took, in nanoseconds; NaN where the trace tells nothing.
+        self.latency_ns = numpy.frombuffer(requests["latency_ns"], dtype=numpy.float64).copy()
+
+    def to_frame(self, library: Library | None = None) -> Any:
+        """The requests as a table of pandas, or else of polars."""
+        columns = ("time_ns", "op", "offset_bytes", "size_bytes", "process", "latency_ns")
+        return _frame.of_columns({column: getattr(self, column) for column in columns}, library)
+
+    def __len__(self) -> int:
+        return len(self.time_ns)
+
+    def __repr__(self) -> str:
+        return f"<readpath.Trace of {len(self)} requests, format {self.format}>"
+
+
 class Curve:
     """How often a map of any size would hit: at each point where that rises, memory and hits."""
 
     def __init__(self, curve: MapCurve) -> None:
-        try:
-            import numpy
-        except ModuleNotFoundError:
-            raise ImportError("mrc() needs NumPy: pip install numpy") from None
+        numpy = _numpy("mrc()")
         #: The kind of map, in words.
         self.map: str = curve["map"]
         #: Memory of one of its pages, in bytes.
@@ -180,3 +211,11 @@ class Curve:
 
     def __repr__(self) -> str:
         return f"<readpath.Curve {self.map!r}: {self.accesses} accesses to {self.pages} pages>"
+
+
+def _numpy(caller: str) -> Any:
+    try:
+        import numpy
+    except ModuleNotFoundError:
+        raise ImportError(f"{caller} needs NumPy: pip install numpy") from None
+    return numpy

@@ -23,6 +23,7 @@ pub mod info;
 mod input;
 mod messages;
 pub mod mrc;
+mod notes;
 mod number;
 mod packets;
 mod reader;
@@ -169,6 +170,27 @@ pub struct Options {
     pub max_expanded_bytes: u64,
     /// The device that requests have to lie on, if that is known: one that does not is a fault of its row.
     pub within: Option<Within>,
+}
+
+impl Options {
+    /// Options with the format of a name and the columns of a description, if they are given.
+    ///
+    /// # Errors
+    /// Begins with the option at fault, `format` or `columns`, and says what would be right.
+    pub fn of_words(format: Option<&str>, columns: Option<&str>) -> Result<Options, String> {
+        let named = |name| {
+            Format::by_name(name).ok_or_else(|| {
+                let names = Format::ALL.map(Format::name).join(", ");
+                format!("format: {name:?} is no format; there are {names}")
+            })
+        };
+        let format = format.map(named).transpose()?;
+        let columns = columns.map(Columns::parse).transpose()?;
+        if format == Some(Format::Csv) && columns.is_none() {
+            return Err("format: csv needs columns, unless the table is our own, which needs neither".to_owned());
+        }
+        Ok(Options { format, columns, ..Options::default() })
+    }
 }
 
 impl Default for Options {

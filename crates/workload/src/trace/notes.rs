@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What was odd about a trace, in sentences for whoever sees results of it. Knows nothing of where they are shown.
+
+use super::{NO_DEVICE, Place, Reader, Reason};
+
+impl Reader {
+    /// What there is to know of a trace called `name` that has been read to its end, in the words of the command's
+    /// options. The first says what it is.
+    pub fn notes(&self, name: &str) -> Vec<String> {
+        let s = self.summary();
+        let mut list = vec![format!(
+            "{name}: format {}, {}, {} requests over {}",
+            self.format().name(),
+            self.compression().name(),
+            s.requests,
+            s.span
+        )];
+        if self.format().has_objects() {
+            let bytes = self.object_bytes();
+            list.push(format!("{name}: addresses are numbers of objects times {bytes} bytes (--object-bytes)"));
+        }
+        if !self.has_operations() {
+            list.push(format!("{name}: its accesses have no operation; all were taken for READS"));
+        }
+        let mut note = |n: u64, text: String| {
+            if n > 0 {
+                list.push(format!("{name}: {n} {text}"));
+            }
+        };
+        for (reason, count, place, example) in s.skips.iter() {
+            let place = match place {
+                Place::File => String::new(),
+                Place::Line(n) => format!("line {n}: "),
+                Place::Byte(n) => format!("byte {n}: "),
+            };
+            let what = if reason == Reason::Order { "rows were MOVED in time" } else { "rows were SKIPPED" };
+            note(count, format!("{what} ({}); the first at {place}{example}", reason.words()));
+        }
+        let larger = match s.needed_bytes {
+            NO_DEVICE => "on no device".to_owned(),
+            bytes => format!("on one of at least {bytes} bytes"),
+        };
+        note(s.beyond, format!("requests that do not lie on the device would {larger}"));
+        note(s.other_device, "requests to other devices were left out".into());
+        if let Some(other) = self.format().other_layer() {
+            let name = other.name();
+            note(
+                s.other_layer,
+                format!("requests of the other layer were left out (--format {name} takes those instead)"),
+            );
+        }
+        note(
+            s.lost_events,
+            match self.format().is_perfetto() {
+                true => "bundles of events begin where events were lost when the trace was recorded".into(),
+                false => "events were lost when the trace was recorded".into(),
+            },
+        );
+        note(s.inversions, format!("rows were out of order by up to {} and were sorted", s.furthest_inversion));
+        note(s.unmatched_completions, "completions have no request in the trace".into());
+        if s.unterminated {
+            list.push(format!(
+                "{name}: the last line has no end; if the trace was cut off there, what it ends with may be short or \
+                 missing"
+            ));
+        }
+        list
+    }
+
+    /// That times are too coarse for a replay at those times, if they are, and a `way_out`.
+    pub fn coarse_times(&self, name: &str, way_out: &str) -> Option<String> {
+        let s = self.summary();
+        let warning = s.stamps.warning(s.requests)?;
+        Some(format!(
+            "{name}: {warning}. Replayed at those times, latencies and hits come of the bursts, not of the device; \
+             {way_out}"
+        ))
+    }
+}
