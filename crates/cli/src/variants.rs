@@ -243,13 +243,13 @@ mod tests {
     #[test]
     fn all_combinations() {
         let of = |a: &[&str], b: &[&str], c: &[&str], d: &[Hpb]| names(made(a, b, c, d).expect("variants"));
-        assert_eq!(of(&[], &[], &[], &[]), ["HPB off", "HPB on"]);
+        assert_eq!(of(&[], &[], &[], &[]), ["HPB off", "HPB dcm"]);
         assert_eq!(
             of(&[], &[], &["256K", "1M"], &[Hpb::Dcm]),
-            ["HPB on, map cache 256 KiB", "HPB on, map cache 1 MiB"]
+            ["HPB dcm, map cache 256 KiB", "HPB dcm, map cache 1 MiB"]
         );
         assert_eq!(of(&[], &["hpb=dcm,off,hcm"], &[], &[]), ["hpb=dcm", "hpb=off", "hpb=hcm"]);
-        assert_eq!(of(&[], &[], &[], &[Hpb::All]), ["HPB off", "HPB on", "HPB hcm"]);
+        assert_eq!(of(&[], &[], &[], &[Hpb::All]), ["HPB off", "HPB dcm", "HPB hcm"]);
         let prototype = ["HPB prototype (host)", "HPB prototype (device)"];
         assert_eq!(of(&[], &[], &[], &[Hpb::Prototype]), prototype);
         assert_eq!(of(&[], &[], &[], &[Hpb::Off, Hpb::PrototypeDevice]), ["HPB off", prototype[1]]);
@@ -262,9 +262,9 @@ mod tests {
                 "b, k=1",
                 "b, k=[2, 3]",
                 "c, HPB off, k=1",
-                "c, HPB on, k=1",
+                "c, HPB dcm, k=1",
                 "c, HPB off, k=[2, 3]",
-                "c, HPB on, k=[2, 3]"
+                "c, HPB dcm, k=[2, 3]"
             ]
         );
         let b = &made(&["b: x.y = 1 , hpb=dcm"], &[], &[], &[]).expect("variants")[0];

@@ -175,7 +175,7 @@ mod tests {
             let host = HostConfig { hpb: hpb.then(HpbOptions::default), ..preset.host };
             let (preset, events) = (preset.clone(), Vec::new());
             let setup = Setup { preset, host, precondition, seed: 1, encoded: false, events, over_time: false };
-            let variant = if hpb { "HPB on" } else { "HPB off" };
+            let variant = if hpb { "HPB dcm" } else { "HPB off" };
             Plan {
                 case: "job".to_owned(),
                 variant: variant.to_owned(),
@@ -217,7 +217,7 @@ mod tests {
         let small = "size=256m\nio_size=64m\nbs=4k\n";
         assert_eq!(said(small, 32, true), [""; 0], "its map is 16 pages, 2 of which fit");
         let long = said("size=256m\nio_size=64m\nbs=64k\n", 32, true);
-        says(&long, &["job, HPB on: HPB gains little: reads take ", "Of 1024 reads 100.0 % were longer than 4 KiB"]);
+        says(&long, &["job, HPB dcm: HPB gains little: reads take ", "Of 1024 reads 100.0 % were longer than 4 KiB"]);
         let cached = said(small, 1440, true);
         says(&cached, &["% went with an entry", "% of the blocks had their map page in SRAM anyway"]);
         let anyway = |note: &str| {

@@ -54,7 +54,7 @@ mod tests {
         let host = HostConfig { hpb: hpb.then(HpbOptions::default), ..preset.host };
         let mut doc = Document::new("test", "test");
         // Once, however many runs there are.
-        (0..2).for_each(|_| note(&mut doc, "HPB on", &preset, &host, luns));
+        (0..2).for_each(|_| note(&mut doc, "HPB dcm", &preset, &host, luns));
         doc.notes.iter().map(Note::to_string).collect()
     }
 
@@ -63,7 +63,7 @@ mod tests {
         let switched_off = [("hpb.v2.single_kib", "4"), ("hpb.v2.enabled", "false")];
         let off = notes(&switched_off, true, &[]);
         assert!(
-            off.len() == 1 && off[0].starts_with("'HPB on' ran WITHOUT HPB: the device has it switched off"),
+            off.len() == 1 && off[0].starts_with("'HPB dcm' ran WITHOUT HPB: the device has it switched off"),
             "{off:?}"
         );
         assert_eq!(notes(&switched_off, false, &[]), [""; 0], "it was not to use it");

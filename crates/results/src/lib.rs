@@ -11,8 +11,8 @@
 //!
 //! let mut doc = Document::new("hpb_range", "Random read over the address range");
 //! let throughput = Requests::RandomRead.of(Figure::Throughput);
-//! doc.row("16 GB", "HPB on", throughput, 290.1, Origin::Predicted)?.published(293.45)?;
-//! doc.row("16 GB", "HPB on", HPB_READ_BUFFERS, 1024.0, Origin::Predicted)?;
+//! doc.row("16 GB", "HPB dcm", throughput, 290.1, Origin::Predicted)?.published(293.45)?;
+//! doc.row("16 GB", "HPB dcm", HPB_READ_BUFFERS, 1024.0, Origin::Predicted)?;
 //! let text = doc.to_json_pretty()?;
 //! assert_eq!(Document::from_json(&text)?, doc);
 //! # Ok::<(), readpath_results::Error>(())

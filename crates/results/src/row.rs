@@ -44,7 +44,7 @@ impl fmt::Display for Origin {
 pub struct Row {
     /// What the workload was, as people say it: `16 GB`.
     pub case: Case,
-    /// What was compared under that workload: `HPB on`. Empty if nothing was.
+    /// What was compared under that workload: `HPB dcm`. Empty if nothing was.
     pub variant: String,
     /// What was measured, and the unit of both values.
     #[serde(flatten)]

@@ -103,7 +103,7 @@ fn overrides_and_names() {
         &["reproduce", "iozone", "--case", "1 TB"],
         &["--case '1 TB' is not one of: 1 GB, 4 GB, 8 GB, 16 GB, 32 GB\n"],
     );
-    room.bad(&["run", "small.toml", "--variant", "HPB"], &["--variant 'HPB' is not one of: HPB off, HPB on"]);
+    room.bad(&["run", "small.toml", "--variant", "HPB"], &["--variant 'HPB' is not one of: HPB off, HPB dcm"]);
     room.bad(&["run", "small.toml", "--threads", "0"], &["0 is not in 1..=4294967295"]);
     room.bad(&["bench", "nothing"], &["no bench has 'nothing' in its name", "qd1-sram-hit"]);
     room.bad(&["reproduced"], &["reproduced", "'reproduce'"]);
@@ -123,7 +123,7 @@ fn experiment_files() {
         ("layout = \"sequential\"", "layout = \"sorted\"", "sequential"),
         ("kind = \"iozone\"", "kind = \"bonnie\"", "iozone"),
         ("\"-t\", \"4\"", "\"-t\", \"0\"", "the number of threads must be a number from 1"),
-        ("name = \"HPB off\"", "name = \"HPB on\"", "HPB on"),
+        ("name = \"HPB off\"", "name = \"HPB dcm\"", "HPB dcm"),
         ("hpb = false", "hpb = false\norder = \"recency\"", "order"),
         ("hpb = false", "hpb = false\nset = { \"map_cache.size_kb\" = 1 }", "did you mean size_kib?"),
         ("case = \"reads\"\nvariant", "case = \"writes\"\nvariant", "reads"),

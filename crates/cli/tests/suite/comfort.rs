@@ -226,7 +226,7 @@ fn rows_as_csv_are_those_of_the_document() {
     let document = json(&room.read("out/small/result.json"));
     let csv = room.read("rows.csv");
     has_rows_of(&csv, &document);
-    assert!(csv.contains("\n\"reads, \"\"4k\"\"\",HPB on,random_read_throughput,MiB/s,"), "{csv}");
+    assert!(csv.contains("\n\"reads, \"\"4k\"\"\",HPB dcm,random_read_throughput,MiB/s,"), "{csv}");
     let output = room.output(&["run", "small.toml", "--csv", "-"]);
     assert_eq!((text(&output.stdout), output.status.code()), (&*csv, Some(0)), "nothing else is on standard output");
     room.json(&["run", "small.toml", "--json", "--csv", "again.csv"]);
@@ -300,8 +300,8 @@ fn on_terminal(room: &Room, variables: &[(&str, &str)], args: &[&str]) -> String
 /// An experiment whose names are far too long for a narrow table, with published values.
 fn long_names() -> String {
     let case = "random reads of a small file by four threads at a time";
-    let variant = "HPB on, in device control mode, as Linux 6.1 does";
-    EXPERIMENT.replace("\"reads\"", &format!("\"{case}\"")).replace("\"HPB on\"", &format!("\"{variant}\""))
+    let variant = "HPB dcm, in device control mode, as Linux 6.1 does";
+    EXPERIMENT.replace("\"reads\"", &format!("\"{case}\"")).replace("\"HPB dcm\"", &format!("\"{variant}\""))
 }
 
 #[test]

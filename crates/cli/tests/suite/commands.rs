@@ -20,7 +20,7 @@ fn without_process(mut document: Value) -> Value {
 fn run_writes_document_and_page() {
     let room = Room::with("small.toml", EXPERIMENT);
     let shown = room.good(&["run", "small.toml"]);
-    for part in ["A small experiment", "HPB off", "HPB on", "random read", "out/small/result.json"] {
+    for part in ["A small experiment", "HPB off", "HPB dcm", "random read", "out/small/result.json"] {
         assert!(shown.contains(part), "{part} in {shown}");
     }
     let document = json(&room.read("out/small/result.json"));
@@ -38,7 +38,7 @@ fn run_writes_document_and_page() {
     let rows = document["rows"].as_array().expect("rows");
     for row in rows {
         assert_eq!(row["case"], "reads");
-        assert!(row["variant"] == "HPB off" || row["variant"] == "HPB on", "{row}");
+        assert!(row["variant"] == "HPB off" || row["variant"] == "HPB dcm", "{row}");
         assert!(row["metric"].is_string() && row["unit"].is_string() && row["simulated"].is_number(), "{row}");
         assert!(["fit", "predicted", "measured"].contains(&row["origin"].as_str().unwrap_or("")), "{row}");
     }
@@ -80,8 +80,8 @@ fn the_same_every_time() {
     assert_ne!(run(&["--set", "flash.read_us=60"], "other"), one, "an override changes results");
     let rows = |text: &str| json(&format!("{}}}", text.trim_end().trim_end_matches(',')))["rows"].clone();
     assert_eq!(rows(&run(&["--wire"], "wire")), rows(&one), "through UPIUs as bytes, nothing is different");
-    let chosen = room.json(&["run", "small.toml", "--json", "--variant", "HPB on"]);
-    assert!(chosen["rows"].as_array().expect("rows").iter().all(|r| r["variant"] == "HPB on"));
+    let chosen = room.json(&["run", "small.toml", "--json", "--variant", "HPB dcm"]);
+    assert!(chosen["rows"].as_array().expect("rows").iter().all(|r| r["variant"] == "HPB dcm"));
 }
 
 /// The published line, typed as it is but for the size.
@@ -93,20 +93,20 @@ fn iozone_as_published() {
     let args: Vec<&str> = line.split(' ').chain(names.iter().map(String::as_str)).collect();
     let document = without_process(room.json(&args));
     let read = row(&document, &[("metric", "random_read_throughput")]).expect("the row");
-    assert_eq!((&read["unit"], &read["variant"]), (&Value::from("MiB/s"), &Value::from("HPB on")));
+    assert_eq!((&read["unit"], &read["variant"]), (&Value::from("MiB/s"), &Value::from("HPB dcm")));
     assert!(read["simulated"].as_f64() > Some(10.0));
     assert!(row(&document, &[("metric", "random_write_throughput")]).is_some(), "-i2 writes too");
     assert!(room.files().is_empty(), "nothing is written without --out");
     // Both sides by default, and the table.
     let shown = room.good(&["iozone", "--precondition", "random", "--seed", "3", "--", "-i2", "-s", "1m"]);
-    assert!(shown.contains("HPB off") && shown.contains("HPB on") && shown.contains("requests simulated"), "{shown}");
+    assert!(shown.contains("HPB off") && shown.contains("HPB dcm") && shown.contains("requests simulated"), "{shown}");
 }
 
 #[test]
 fn fio_in_both_shapes() {
     let room = Room::with("job.fio", JOB);
     let shown = room.good(&["fio", "job.fio", "--precondition", "none"]);
-    assert!(shown.contains("read IOPS") && shown.contains("HPB on"), "{shown}");
+    assert!(shown.contains("read IOPS") && shown.contains("HPB dcm"), "{shown}");
     let args = ["fio", "job.fio", "--hpb", "dcm", "--output-format"];
     let plain = room.good(&[&args[..], &["json"]].concat());
     let document = json(&plain);
@@ -201,7 +201,7 @@ fn what_is_called_hpb_has_it() {
     let off = ["--json", "--set", "hpb.v2.single_kib=4", "--set", "hpb.v2.enabled=false"];
     for command in [&["fio", "job.fio"][..], &["replay", "trace.csv"], &["compare", "job.fio", "--seeds", "1"]] {
         let notes = room.json(&[command, &off].concat())["notes"].to_string();
-        assert_eq!(notes.matches("'HPB on' ran WITHOUT HPB: the device has it switched off").count(), 1, "{notes}");
+        assert_eq!(notes.matches("'HPB dcm' ran WITHOUT HPB: the device has it switched off").count(), 1, "{notes}");
         assert!(!notes.contains("'HPB off' ran"), "{notes}");
     }
 }
@@ -257,7 +257,7 @@ fn writes_go_on_when_the_spare_area_is_used_up() {
     let document = json(text(&output.stdout));
     assert_eq!(json(&room.read("out/result.json")), document, "written as printed");
     let value = |variant: &str, metric: &str| value(&document, variant, metric);
-    for variant in ["HPB off", "HPB on"] {
+    for variant in ["HPB off", "HPB dcm"] {
         assert!(value(variant, "read_throughput") > 0.0 && value(variant, "write_throughput") > 0.0);
         assert!(value(variant, "data_write_amplification") > 1.0 && value(variant, "superblocks_collected") > 5.0);
         assert!(value(variant, "map_writes") > 0.0);
@@ -268,7 +268,7 @@ fn writes_go_on_when_the_spare_area_is_used_up() {
 fn power_cuts_are_survived_and_measured() {
     let room = Room::with("job.fio", "[job]\nrw=randrw\nbs=4k\nsize=16m\nfsync=16\n");
     let shown = room.good(&["power", "job.fio", "--cuts", "3", "--out", "cut"]);
-    assert!(shown.contains("blocks wrong") && shown.contains("HPB on"), "{shown}");
+    assert!(shown.contains("blocks wrong") && shown.contains("HPB dcm"), "{shown}");
     let document = json(&room.read("cut/result.json"));
     let value = |metric| figure(&document, &[("metric", metric)]).expect(metric);
     assert_eq!((value("power_cuts"), value("blocks_wrong")), (3.0, 0.0));
@@ -354,7 +354,7 @@ fn trace() {
     room.bad(&["fio", "job.fio", "--trace-io-from", "5"], &["required arguments were not provided"]);
     // Of one run of an experiment.
     room.write("small.toml", EXPERIMENT);
-    let output = room.output(&["run", "small.toml", "--variant", "HPB on", "--out", "out", "--trace-io", "u.json"]);
+    let output = room.output(&["run", "small.toml", "--variant", "HPB dcm", "--out", "out", "--trace-io", "u.json"]);
     assert!(output.status.success() && json(&room.read("u.json")).is_array());
 }
 

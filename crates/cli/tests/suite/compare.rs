@@ -105,8 +105,8 @@ fn the_same_bits_on_any_number_of_threads() {
     };
     for (i, seed) in ["1", "2", "5"].iter().zip([0, 1, 4]).map(|(s, i)| (i, alone(s))) {
         for metric in ["read_throughput", "read_latency_p99", "map_loads", "host_memory"] {
-            let compared = row(&one, "HPB on, map_cache.size_kib=128", metric);
-            assert_eq!(Some(values(compared)[i]), row(&seed, "HPB on", metric)["simulated"].as_f64(), "{metric}");
+            let compared = row(&one, "HPB dcm, map_cache.size_kib=128", metric);
+            assert_eq!(Some(values(compared)[i]), row(&seed, "HPB dcm", metric)["simulated"].as_f64(), "{metric}");
         }
     }
     // From another seed on they are shifted.
@@ -158,7 +158,7 @@ fn what_does_not_depend_on_the_seed_has_no_interval() {
     // A single seed says that it is one.
     let doc = document(&room, &["job.fio", "--seeds", "1"]);
     assert!(notes(&doc).starts_with("One seed (1): there are no intervals"), "{}", notes(&doc));
-    assert_eq!(row(&doc, "HPB on", "host_memory")["difference"]["finding"], "one_seed");
+    assert_eq!(row(&doc, "HPB dcm", "host_memory")["difference"]["finding"], "one_seed");
 }
 
 /// Reads of eight blocks each, on 40 places.
@@ -176,7 +176,7 @@ fn traces_vary_with_their_layout_only() {
     let fixed = document(&room, &["t.csv"]);
     assert!(notes(&fixed).starts_with("One run of each variant, with seed 1: nothing"), "{}", notes(&fixed));
     assert_eq!(values(row(&fixed, "HPB off", "read_latency_mean")).len(), 1);
-    assert_eq!(row(&fixed, "HPB on", "host_memory")["difference"]["finding"], "exact");
+    assert_eq!(row(&fixed, "HPB dcm", "host_memory")["difference"]["finding"], "exact");
     // Those who insist get the proof.
     let three = document(&room, &["t.csv", "--seeds", "3"]);
     assert!(notes(&three).starts_with("All 3 seeds (1 to 3) gave the same"), "{}", notes(&three));
@@ -184,8 +184,8 @@ fn traces_vary_with_their_layout_only() {
     let replayed = room.json(&["replay", "t.csv", "--json"]);
     for metric in ["read_latency_p99", "map_loads", "virtual_duration"] {
         assert_eq!(
-            row(&fixed, "HPB on", metric)["simulated"],
-            row(&replayed, "HPB on", metric)["simulated"],
+            row(&fixed, "HPB dcm", metric)["simulated"],
+            row(&replayed, "HPB dcm", metric)["simulated"],
             "{metric}"
         );
     }
@@ -204,7 +204,7 @@ fn experiments_have_their_own_variants() {
     let room = Room::with("small.toml", EXPERIMENT);
     let doc = document(&room, &["small.toml", "--seeds", "2"]);
     assert_eq!(doc["seed"], 7, "the experiment's");
-    let published = row(&doc, "HPB on", "random_read_throughput");
+    let published = row(&doc, "HPB dcm", "random_read_throughput");
     assert_eq!((values(published).len(), published["published"].as_f64()), (2, Some(294.80)));
     let typed =
         document(&room, &["small.toml", "--seeds", "2", "--vary", "firmware.flash_op_us=13,14", "--hpb", "off"]);
@@ -250,7 +250,7 @@ fn mistakes() {
         (&["job.fio", "--hpb", "on"], &["invalid value 'on' for '--hpb"]),
         (&["job.fio", "--map-cache", "1X"], &["--map-cache: \"1X\" is not a size"]),
         (&["job.fio", "--set", "a"], &["--set: ", "has no '='"]),
-        (&["job.fio", "--base", "HPB"], &["--base 'HPB' is not one of: HPB off, HPB on"]),
+        (&["job.fio", "--base", "HPB"], &["--base 'HPB' is not one of: HPB off, HPB dcm"]),
         (&["job.fio", "--seeds", "0"], &["0 is not in 1..=1000"]),
         (&["job.fio", "--seed", "18446744073709551615"], &["5 seeds from 18446744073709551615 on go beyond 64 bits"]),
         (&["job.fio", "--threads", "0"], &["0 is not in 1..="]),

@@ -34,7 +34,7 @@ hpb = false
 set = { "map_cache.size_kib" = 32 }
 
 [[variant]]
-name = "HPB on"
+name = "HPB dcm"
 hpb = true
 set = { "map_cache.size_kib" = 32, "hpb.max_active_regions" = 4, "lu[0].max_active_regions" = 4 }
 "#;
@@ -72,7 +72,7 @@ hpb = false
 set = { "map_cache.size_kib" = 32 }
 
 [[variant]]
-name = "HPB on"
+name = "HPB dcm"
 hpb = true
 order = "recency"
 set = { "map_cache.size_kib" = 32, "hpb.refresh_after_reads" = 2 }
@@ -190,8 +190,8 @@ fn the_same_document_however_it_is_made() {
         let of_size = if command[0] == "replay" { ", map cache 32 KiB" } else { "" };
         let names = match command {
             ["run", "host.toml", ..] => &["fast timers", "as Linux"][..],
-            ["fio", ..] => &["HPB off", "HPB on", "HPB hcm"],
-            _ => &["HPB off", "HPB on"],
+            ["fio", ..] => &["HPB off", "HPB dcm", "HPB hcm"],
+            _ => &["HPB off", "HPB dcm"],
         };
         for variant in names.iter().map(|name| format!("{name}{of_size}")) {
             let variant = variant.as_str();

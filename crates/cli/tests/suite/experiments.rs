@@ -23,7 +23,7 @@ fn value(doc: &Value, case: &str, variant: &str, metric: &str) -> f64 {
 
 /// How much more of a metric there is with HPB, in percent.
 fn gain(doc: &Value, case: &str, metric: &str) -> f64 {
-    100.0 * (value(doc, case, "HPB on", metric) / value(doc, case, "HPB off", metric) - 1.0)
+    100.0 * (value(doc, case, "HPB dcm", metric) / value(doc, case, "HPB off", metric) - 1.0)
 }
 
 /// The chapter has these words, whatever its line breaks are.

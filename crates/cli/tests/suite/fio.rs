@@ -12,7 +12,7 @@ fn output_goes_to_a_file_in_every_format() {
     let args = ["fio", "job.fio", "--output", "table.txt"];
     let shown = room.good(&args[..2]);
     assert_eq!(room.good(&args), "");
-    assert!(shown.contains("read IOPS") && shown.contains("HPB on"), "{shown}");
+    assert!(shown.contains("read IOPS") && shown.contains("HPB dcm"), "{shown}");
     assert_eq!(table(&room.read("table.txt")), table(&shown));
     assert_eq!(room.good(&["fio", "job.fio", "--json", "--output", "own.json"]), "");
     assert!(room.read("own.json").starts_with("{\n  \"schema\": \"readpath-results/1\""));
@@ -125,7 +125,7 @@ fn events_happen_in_a_job() {
     let shown = room.good(&job("events"));
     assert!(shown.contains("job: after event 3 (hardware-reset at 30 ms)"), "{shown}");
     room.write("pressure", "10,suspend\n20,resume\n30,pressure,1M\n");
-    room.bad(&job("pressure"), &["--events: the host of variant 'HPB on' never gives memory back"]);
+    room.bad(&job("pressure"), &["--events: the host of variant 'HPB dcm' never gives memory back"]);
     let prototype = ["fio", "job.fio", "--hpb", "prototype", "--events", "pressure"];
     room.bad(&prototype, &["'HPB prototype (host)' is the prototype's, which knows no pressure"]);
     let lru = ["fio", "job.fio", "--policy", "lru", "--host-memory", "4M", "--events", "pressure", "--json"];

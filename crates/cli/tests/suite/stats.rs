@@ -54,7 +54,7 @@ fn counters_of_a_run_in_progress() {
     let mode = room.path("its.sock").metadata().expect("a socket").permissions().mode();
     assert_eq!(mode & 0o777, 0o600, "only its user may ask");
     let host = &first["runs"][0];
-    assert_eq!((&host["host"], &host["case"], &host["variant"]), (&"host0".into(), &"long".into(), &"HPB on".into()));
+    assert_eq!((&host["host"], &host["case"], &host["variant"]), (&"host0".into(), &"long".into(), &"HPB dcm".into()));
     let unit = &host["units"]["0:0:0:0"];
     for path in OF_DEVICE {
         assert!(at(&host["device"], path) != &Value::Null || path == "flags/hpb_enable", "{path}");
@@ -83,7 +83,7 @@ fn counters_of_a_run_in_progress() {
             "{name} in {shown}"
         );
     }
-    assert!(shown.starts_with("host0 (long, HPB on): running, ") && !shown.contains("device_type"), "{shown}");
+    assert!(shown.starts_with("host0 (long, HPB dcm): running, ") && !shown.contains("device_type"), "{shown}");
     assert!(room.good(&["stats", "its.sock", "--all"]).contains("device_descriptor/device_type"));
     run.interrupt();
     assert_eq!(run.end().status.code(), Some(130));
@@ -143,7 +143,7 @@ fn looking_changes_nothing() {
     assert!(last["runs"][0]["units"]["0:0:0:0"]["hpb_stats"]["hit_cnt"].is_null(), "the host has no HPB");
     let counters = &last["runs"][1]["units"]["1:0:0:0"]["hpb_stats"];
     let document = json(&plain);
-    let of = |metric: &str| figure(&document, &[("metric", metric), ("variant", "HPB on")]);
+    let of = |metric: &str| figure(&document, &[("metric", metric), ("variant", "HPB dcm")]);
     let requests: f64 = last["runs"][1]["requests"].as_f64().expect("requests");
     assert_eq!(requests * 2.0, document["simulated_ios"].as_f64().expect("requests"));
     assert!(counters["hit_cnt"].as_u64() > Some(0));
@@ -153,7 +153,7 @@ fn looking_changes_nothing() {
     run.interrupt();
     let output = run.end();
     assert_eq!(output.status.code(), Some(0), "what was held is done");
-    assert!(text(&output.stdout).contains("HPB on") && text(&output.stderr).contains("Holding a.sock until Ctrl-C"));
+    assert!(text(&output.stdout).contains("HPB dcm") && text(&output.stderr).contains("Holding a.sock until Ctrl-C"));
     assert!(!room.path("a.sock").exists());
 }
 
@@ -175,9 +175,9 @@ fn replays_have_hosts() {
         seen,
         [
             (Some("a.csv"), Some("HPB off"), Some(3)),
-            (Some("a.csv"), Some("HPB on"), Some(3)),
+            (Some("a.csv"), Some("HPB dcm"), Some(3)),
             (Some("b.csv"), Some("HPB off"), Some(5)),
-            (Some("b.csv"), Some("HPB on"), Some(5)),
+            (Some("b.csv"), Some("HPB dcm"), Some(5)),
         ]
     );
     run.interrupt();

@@ -63,7 +63,7 @@ fn a_study_is_made_once() {
     let doc = room.document(&[&["fio", "j.fio", "--seed", seed, "--json"], &set[..]].concat());
     for (metric, unit) in [("read_latency_mean", " (us)"), ("map_loads", ""), ("hpb_hit_ratio", " (%)")] {
         let column = rows[0].split(',').position(|name| name == format!("{metric}{unit}")).expect(metric);
-        let expected = crate::common::value(&doc, "HPB on", metric);
+        let expected = crate::common::value(&doc, "HPB dcm", metric);
         assert_eq!(rows[6].split(',').nth(column), Some(expected.to_string().as_str()), "{metric}");
     }
 }

@@ -73,7 +73,7 @@ fn files_of_a_run_in_progress() {
     assert_eq!(read(&device.join("device_descriptor/hpb_version")).as_deref(), Ok("0x0100\n"));
     assert_eq!(read(&device.join("flags/hpb_enable")), Err(22), "HPB 1.0 has no such flag");
     assert_eq!(read(&device.join("flags/device_init")).as_deref(), Ok("false\n"));
-    assert_eq!(read(&folder.join("readpath/host0/variant")).as_deref(), Ok("HPB on\n"));
+    assert_eq!(read(&folder.join("readpath/host0/variant")).as_deref(), Ok("HPB dcm\n"));
     // Modes and sizes as in sysfs.
     let stat = |path: &str| {
         let data = fs::metadata(unit.join(path)).expect("a file");

@@ -140,7 +140,7 @@ impl Fit {
         doc.simulated_ios = self.simulated_ios;
         for row in &self.rows {
             let m = &row.measurement;
-            let variant = if m.setting.hpb { "HPB on" } else { "HPB off" };
+            let variant = if m.setting.hpb { "HPB dcm" } else { "HPB off" };
             let metric = m.metric.in_documents(&m.setting);
             let mut case = m.setting.to_string();
             // Repeated measurements are told apart by their lines.

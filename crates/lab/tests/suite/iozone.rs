@@ -5,7 +5,7 @@
 use readpath_lab::document;
 use readpath_lab::experiment::{Plan, Shared, plan, run_all};
 
-/// What `readpath reproduce iozone` prints, in MiB/s: case, HPB off, HPB on.
+/// What `readpath reproduce iozone` prints, in MiB/s: case, HPB off, HPB dcm.
 const WHOLE: [(&str, f64, f64); 5] = [
     ("1 GB", 300.74, 294.58),
     ("4 GB", 179.17, 294.31),
@@ -47,7 +47,7 @@ fn throughputs(change: impl Fn(&mut Plan)) -> Vec<(String, f64)> {
 fn listed(table: [(&str, f64, f64); 5]) -> Vec<(String, f64)> {
     table
         .iter()
-        .flat_map(|(case, off, on)| [(format!("{case}, HPB off"), *off), (format!("{case}, HPB on"), *on)])
+        .flat_map(|(case, off, on)| [(format!("{case}, HPB off"), *off), (format!("{case}, HPB dcm"), *on)])
         .collect()
 }
 

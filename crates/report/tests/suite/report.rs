@@ -255,7 +255,7 @@ fn terminal_table() {
             "Case   Variant  published  simulated  error %        Map loads",
             "──────────────────────────────────────────────────────────────",
             "1 GB   HPB off      300.9      300.9      0.0 fit            0",
-            "       HPB on       294.8      300.4     +1.9 pred.          0",
+            "       HPB dcm      294.8      300.4     +1.9 pred.          0",
             "4 GB   HPB off      179.4      177.0     -1.3 fit      196,301",
         ]
     );

@@ -28,7 +28,7 @@ fn sample() -> Result<Document, Error> {
                        it shows the format, not a result."
             .to_owned();
     for (i, case) in CASES.into_iter().enumerate() {
-        for (v, variant) in ["HPB off", "HPB on"].into_iter().enumerate() {
+        for (v, variant) in ["HPB off", "HPB dcm"].into_iter().enumerate() {
             let origin = if v == 0 && i < 2 { Origin::Fit } else { Origin::Predicted };
             doc.row(case, variant, Requests::RandomRead.of(Figure::Throughput), SIMULATED[v][i], origin)?
                 .published(PUBLISHED[v][i])?;
@@ -47,14 +47,14 @@ fn sample() -> Result<Document, Error> {
     let mut bars = Chart::new("throughput", "Random read throughput", ChartKind::Bars)
         .axes("address range", "throughput, MiB/s")
         .caption("With HPB the throughput no longer depends on the range, until host memory runs out at 32 GB.");
-    for (v, variant) in ["HPB off", "HPB on"].into_iter().enumerate() {
+    for (v, variant) in ["HPB off", "HPB dcm"].into_iter().enumerate() {
         bars.series(format!("{variant}, published"), SeriesStyle::Published, with(PUBLISHED[v]))?;
         bars.series(format!("{variant}, simulated"), SeriesStyle::Simulated, with(SIMULATED[v]))?;
     }
     let mut hits = Chart::new("map_hits", "Hit ratio of the map", ChartKind::Lines)
         .axes("address range, GB", "hit ratio")
         .caption("Share of reads whose physical address was known without a flash read.");
-    for (v, variant) in ["HPB off", "HPB on"].into_iter().enumerate() {
+    for (v, variant) in ["HPB off", "HPB dcm"].into_iter().enumerate() {
         hits.series(variant, SeriesStyle::Plain, [1.0, 4.0, 8.0, 16.0, 32.0].into_iter().zip(HIT_RATIO[v]))?;
     }
     let mut cdf = Chart::new("latency_16gb", "Read latency at 16 GB", ChartKind::Step)
@@ -73,7 +73,7 @@ fn sample() -> Result<Document, Error> {
         1190.0,
     ];
     cdf.series("HPB off", SeriesStyle::Plain, off.into_iter().zip(share))?;
-    cdf.series("HPB on", SeriesStyle::Plain, on.into_iter().zip(share))?;
+    cdf.series("HPB dcm", SeriesStyle::Plain, on.into_iter().zip(share))?;
     doc.charts = vec![bars, hits, cdf];
     doc.simulated_ios = 2_621_440;
     doc.seed = 42;

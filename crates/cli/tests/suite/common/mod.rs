@@ -190,12 +190,12 @@ name = "HPB off"
 hpb = false
 
 [[variant]]
-name = "HPB on"
+name = "HPB dcm"
 hpb = true
 
 [[published]]
 case = "reads"
-variant = "HPB on"
+variant = "HPB dcm"
 metric = "random_read_throughput"
 unit = "MiB/s"
 value = 294.80

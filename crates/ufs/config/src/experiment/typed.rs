@@ -24,7 +24,7 @@ pub struct GivenKey {
 /// The hosts that a word for `--hpb` means: what a variant with each is called, and its word for the key `hpb`. `None`
 /// for another word.
 pub fn hpb_modes(word: &str) -> Option<&'static [(&'static str, &'static str)]> {
-    const STANDARD: [(&str, &str); 3] = [("HPB off", "off"), ("HPB on", "dcm"), ("HPB hcm", "hcm")];
+    const STANDARD: [(&str, &str); 3] = [("HPB off", "off"), ("HPB dcm", "dcm"), ("HPB hcm", "hcm")];
     const PROTOTYPE: [(&str, &str); 2] =
         [("HPB prototype (host)", "prototype-host"), ("HPB prototype (device)", "prototype-device")];
     Some(match word {

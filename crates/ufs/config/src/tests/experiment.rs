@@ -28,7 +28,7 @@ fn the_published_table() {
     assert_eq!(cases[4].total_bytes, 32 << 30);
     let off = [300.87, 179.35, 162.52, 156.26, 153.25];
     let on = [294.80, 293.51, 294.85, 293.45, 277.40];
-    for (variant, values, fitted) in [("HPB off", off, [0, 1]), ("HPB on", on, [0, 4])] {
+    for (variant, values, fitted) in [("HPB off", off, [0, 1]), ("HPB dcm", on, [0, 4])] {
         for (i, (case, value)) in e.workload.cases().iter().zip(values).enumerate() {
             let row = e.published.iter().find(|r| r.case == *case && r.variant == variant).unwrap();
             assert_eq!((row.value, row.unit.as_str()), (value, "MiB/s"));
@@ -178,14 +178,14 @@ fn mistakes_point_at_their_line() {
     mistake("record_kib = 4", "record_kib = 6", "workload.record_kib", "a multiple of 4");
     mistake("total_gib = 4 }", "total_gib = 0 }", "workload.cases[1].total_gib", "the same number of 4 KiB records");
     mistake("\"4 GB\", total", "\"1 GB\",  total", "workload.cases[1].name", "names must differ");
-    mistake("name = \"HPB on\"", "name = \"HPB off\" #", "variant[1].name", "names must differ");
+    mistake("name = \"HPB dcm\"", "name = \"HPB off\" #", "variant[1].name", "names must differ");
     mistake("hpb = false", "hpb = \"off\"", "variant[0].hpb", "expected true or false");
     mistake("hpb = false", "order = \"recency\"\nhpb = false", "variant[0].order", "no meaning with hpb = false");
     mistake("order = \"activation\"", "order = \"lru\"", "variant[1].order", "\"activation\" or \"recency\"");
     mistake("order = \"activation\"", "max_map_mib = 0", "variant[1].max_map_mib", "from 1 to");
     mistake("order = \"activation\"", "set = 7", "variant[1].set", "is 7; expected a table");
     mistake("case = \"8 GB\"", "case = \"9 GB\"", "published[2].case", "there are 1 GB, 4 GB, 8 GB");
-    mistake("variant = \"HPB off\"", "variant = \"none\"", "published[0].variant", "HPB off, HPB on");
+    mistake("variant = \"HPB off\"", "variant = \"none\"", "published[0].variant", "HPB off, HPB dcm");
     mistake("metric = \"random", "metric = \"Random", "published[0].metric", "lower-case letters");
     mistake("origin = \"fit\"", "origin = \"fitted\"", "published[0].origin", "\"fit\" or \"predicted\"");
     mistake("value = 300.87", "value = inf", "published[0].value", "a finite number");
@@ -221,12 +221,12 @@ fn places_of_a_job_file_are_filled_by_cases() {
 fn claims_are_bounds_of_a_difference() {
     let e = good(experiments()[1].text);
     let claim = &e.claims[0];
-    assert_eq!((claim.variant.as_str(), claim.base.as_str(), claim.cases.len()), ("HPB on", "HPB off", 4));
+    assert_eq!((claim.variant.as_str(), claim.base.as_str(), claim.cases.len()), ("HPB dcm", "HPB off", 4));
     assert!(claim.holds(58.0) && claim.holds(67.0) && !claim.holds(57.9) && !claim.holds(67.1));
     mistake_in_tiobench("min_percent = 58", "min_percent = 68", "claim[0].min_percent", "above max_percent");
     let text = replaced(experiments()[1].text, "min_percent = 58\nmax_percent = 67", "");
     wrong(&text, "[[claim]]", "claim[0].min_percent", "says nothing");
-    mistake_in_tiobench("base = \"HPB off\"", "base = \"off\"", "claim[0].base", "there are HPB off, HPB on");
+    mistake_in_tiobench("base = \"HPB off\"", "base = \"off\"", "claim[0].base", "there are HPB off, HPB dcm");
     mistake_in_tiobench(
         "cases = [\"1 thread\"",
         "cases = [\"3 threads\"",
