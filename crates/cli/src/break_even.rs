@@ -9,11 +9,15 @@ use crate::output::{self, Kept};
 use crate::presets::preset;
 use crate::{runs, usage};
 use anyhow::{Result, anyhow};
+use readpath_config::experiment::Variant;
 use readpath_lab::compare::{Trial, document};
+use readpath_lab::unused_hpb::without_hpb;
 use readpath_report::TableSpec;
 use readpath_results::metric::{self, Better};
-use readpath_results::{Metric, Note, NoteKind};
+use readpath_results::{Metric, Note, NoteKind, Row};
 
+/// What `--with` is where nobody says.
+pub const HPB_OFF: &str = "hpb=off";
 const MAP_CACHE: &str = "map_cache.size_kib";
 /// Least size of a map cache and distance of sizes that are tried, in KiB, where nobody says.
 const CACHE_STEP_KIB: u64 = 64;
@@ -24,13 +28,14 @@ const AT_A_TIME: u64 = 3;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Grid {
     from: u64,
+    to: u64,
     step: u64,
     last: u64,
 }
 
 impl Grid {
     fn value(self, number: u64) -> u64 {
-        self.from + number * self.step
+        self.to.min(self.from.saturating_add(number.saturating_mul(self.step)))
     }
 }
 
@@ -39,18 +44,21 @@ pub fn main(args: &BreakEven) -> Result<()> {
     if !(0.0..=1000.0).contains(&args.within) {
         return Err(usage(anyhow!("--within: {} must be a number of percent from 0 to 1000", args.within)));
     }
+    if is_of_host(&args.key) && args.with == HPB_OFF {
+        return Err(usage(anyhow!("--key {0}: only a host with HPB has it; give --with hpb=dcm or another", args.key)));
+    }
     if is_stdin(&args.workload) {
         return Err(usage(anyhow!(
             "the workload is read for every round, which standard input cannot be; give a file"
         )));
     }
+    let against = with_host("--against", &args.against)?;
+    let with = with_host("--with", &args.with)?;
     let inputs = [&args.workload].into_iter().chain(&args.precondition);
     let kept = Kept::create(&args.basics, args.basics.out.as_deref(), inputs)?;
-    let mut search =
-        Search { args, against: with_host(&args.against), with: with_host(&args.with), made: None, best: 0 };
-    check_hpb(args, &search.against)?;
+    let mut search = Search { args, against, with, made: None, best: 0 };
     let answer = search.answer(grid)?;
-    let (best, Some(mut made)) = (search.best, search.made) else { unreachable!("an answer comes from runs") };
+    let Search { against, best, made: Some(mut made), .. } = search else { unreachable!("an answer comes from runs") };
 
     let value = |name: &str| name.rsplit('=').next().and_then(|text| text.parse::<u64>().ok());
     made.variants[1..].sort_by_key(|name| value(name));
@@ -68,7 +76,7 @@ pub fn main(args: &BreakEven) -> Result<()> {
     });
     let mut doc = document(&made.texts, &made.trials, &made.variants, &made.base, made.seeds)?;
     let workload = args.workload.display();
-    doc.title = format!("{workload}: the least {} that is as good as {}", args.key, args.against);
+    doc.title = format!("{workload}: the least {} that is as good as {against}", args.key);
     doc.notes.insert(0, Note::new(NoteKind::Advice, answer));
     doc.process = output::process();
     doc.validate()?;
@@ -93,27 +101,27 @@ fn grid(args: &BreakEven) -> Result<Grid> {
         return Err(usage(anyhow!("--from and --to are needed for --key {}: between which values is it?", args.key)));
     };
     let step = step.unwrap_or(1);
-    match to.checked_sub(from).map(|span| span / step) {
-        None | Some(0) => Err(usage(anyhow!("--to {to} must be at least --from {from} and one --step of {step} more"))),
-        Some(last) => Ok(Grid { from, step, last }),
+    match to.checked_sub(from).map(|span| span.div_ceil(step)) {
+        None | Some(0) => Err(usage(anyhow!("--to {to} must be more than --from {from}"))),
+        Some(last) => Ok(Grid { from, to, step, last }),
     }
 }
 
-/// A list of keys, without HPB where it says nothing of it.
-fn with_host(keys: &str) -> String {
-    let names = |name: &str| keys.split(',').any(|pair| pair.split('=').next().is_some_and(|key| key.trim() == name));
-    if names("hpb") || names("policy") { keys.to_owned() } else { format!("{keys},hpb=off") }
+/// The keys after `option` as they name a variant, without HPB where they say nothing of it.
+fn with_host(option: &str, keys: &str) -> Result<String> {
+    let keys = keys.trim();
+    let names = || keys.split(',').filter_map(|pair| pair.split('=').next()).map(str::trim);
+    if names().any(|key| matches!(key, "hpb" | "policy")) {
+        return Ok(keys.to_owned());
+    }
+    match names().find(|key| is_of_host(key)) {
+        Some(key) => Err(usage(anyhow!("{option} {keys}: {key} is of a host with HPB; add hpb=dcm or another"))),
+        None => Ok(format!("{keys},{HPB_OFF}")),
+    }
 }
 
-/// Refuses a goal with HPB on a device without: it would be a run without, under another name.
-fn check_hpb(args: &BreakEven, against: &str) -> Result<()> {
-    let device = preset(&args.device, &args.basics.set)?.device;
-    let uses_hpb = !against.split(',').any(|pair| pair.replace(' ', "") == "hpb=off");
-    let changes_units = [&args.against, &args.with].iter().any(|keys| keys.contains("lu[")) || args.key.contains("lu[");
-    if uses_hpb && !changes_units && device.lus.iter().all(|unit| !unit.hpb) {
-        return Err(usage(anyhow!("--against {against}: {} has no unit with HPB", args.device)));
-    }
-    Ok(())
+fn is_of_host(key: &str) -> bool {
+    Variant::host_keys().contains(&key)
 }
 
 /// What the variant with a value is called.
@@ -150,6 +158,10 @@ impl Search<'_> {
         let against = self.against.clone();
         let (from, to) = (grid.value(0), grid.value(grid.last));
         self.run(&[from, to], true)?;
+        let made = self.made.iter().flat_map(|made| &made.trials);
+        if let Some(note) = made.into_iter().find_map(|trial| without_hpb(&trial.document, &against)) {
+            return Err(usage(anyhow!("--against {against}: {note}")));
+        }
         let goal = self.mean(&against)?;
         let unit = match self.unit() {
             unit if unit.is_empty() => unit,
@@ -243,15 +255,22 @@ impl Search<'_> {
         let mut found = Vec::new();
         for trial in trials {
             let name = &self.args.metric;
-            let rows = trial.document.rows.iter().filter(|r| r.variant == variant && r.metric.name() == name);
-            match rows.collect::<Vec<_>>()[..] {
-                [] => {}
-                // A trace comes behind those that were replayed before it.
-                [.., row] if !self.args.precondition.is_empty() => found.push((&row.metric, row.simulated)),
-                [row] => found.push((&row.metric, row.simulated)),
+            let rows: Vec<&Row> = trial.document.rows.iter().filter(|r| r.variant == variant).collect();
+            let rows: Vec<&Row> = rows.into_iter().filter(|r| r.metric.name() == name).collect();
+            let whole: Vec<&Row> = rows.iter().copied().filter(|row| &*row.case == row.case.name()).collect();
+            // Of a trace behind others only what it did itself counts.
+            let is_part = !self.args.precondition.is_empty();
+            match (&whole[..], &rows[..]) {
+                ([row], _) => found.push((&row.metric, row.simulated)),
+                ([], [row]) if !is_part => found.push((&row.metric, row.simulated)),
+                ([], []) => {}
+                ([], _) if is_part => {}
                 _ => {
-                    let message = "several jobs report it; group_reporting makes one figure of them";
-                    return Err(usage(anyhow!("--metric {name}: {message}")));
+                    let names: Vec<&str> = rows.iter().map(|row| &*row.case).collect();
+                    let names = names.join(", ");
+                    return Err(usage(anyhow!(
+                        "--metric {name}: each of {names} has it; group_reporting makes one figure of jobs"
+                    )));
                 }
             }
         }

@@ -27,6 +27,6 @@ pub mod replay;
 mod spans;
 pub mod trace_info;
 pub mod ubi;
-mod unused_hpb;
+pub mod unused_hpb;
 
 pub use fio_json::fio_json;

@@ -15,7 +15,13 @@ pub(crate) fn note(doc: &mut Document, variant: &str, preset: &DevicePreset, hos
     doc.note(Note::remark(format!("'{variant}' ran WITHOUT HPB: {why}. Its figures are those of the device alone")));
 }
 
-/// The same for a run that was planned, on the logical units that its workload has files on.
+/// What a document says of a variant that ran without HPB although its host was to use it.
+pub fn without_hpb<'a>(doc: &'a Document, variant: &str) -> Option<&'a str> {
+    let begins = format!("'{variant}' ran WITHOUT HPB: ");
+    doc.notes.iter().map(|note| &*note.text).find(|text| text.starts_with(&begins))
+}
+
+/// A sentence as of [`note`] for a run that was planned, on the logical units that its workload has files on.
 pub(crate) fn note_of(doc: &mut Document, plan: &Plan) {
     let mut luns: Vec<u8> = plan.workload.files.iter().map(|f| f.lun).collect();
     luns.sort_unstable();

@@ -45,7 +45,7 @@ impl Machine {
             (
                 "free memory",
                 known(self.memory),
-                "150 MiB for a run on 64 GiB of flash that are full, in proportion for others",
+                "150 MiB for a run on a device of 64 GiB that is full; others in proportion",
             ),
             ("free disk", known(self.disk), "device images are sparse: as much as is written to them"),
             ("huge pages", self.huge_pages.clone().unwrap_or_else(|| "unknown".into()), huge),

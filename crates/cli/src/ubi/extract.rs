@@ -9,6 +9,7 @@ use crate::usage;
 use anyhow::{Context, Result, anyhow};
 use readpath_ubifs::{FileType, Inode, Piece};
 use rustix::fs::Mode;
+use rustix::io::Errno;
 use rustix::process::umask;
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, OpenOptions, Permissions, set_permissions};
@@ -26,7 +27,7 @@ pub fn main(args: &UbiExtract) -> Result<()> {
     let root = args.path.as_os_str().as_bytes();
     let at = fs.resolve(root, true).map_err(|e| wrong(image, e))?;
     if at.file_type() != Some(FileType::Directory) {
-        let what = at.file_type().map_or("of an unknown type", FileType::name);
+        let what = at.file_type().map_or("file of an unknown type", FileType::name);
         return Err(usage(anyhow!("{}: {} is a {what}; ubi cat prints a file", image.display(), args.path.display())));
     }
     let mask = umask(Mode::empty());
@@ -37,7 +38,15 @@ pub fn main(args: &UbiExtract) -> Result<()> {
     // Directories get their permissions last: some do not let their owner write.
     let mut directories: Vec<(PathBuf, u32)> = Vec::new();
     let mut end = Ok(());
-    while let Some(inode) = walk.next(&mut fs, image, &mut |path, what| problems.tell(path, what))? {
+    loop {
+        let inode = match walk.next(&mut fs, image, &mut |path, what| problems.tell(path, what)) {
+            Ok(Some(inode)) => inode,
+            Ok(None) => break,
+            Err(e) => {
+                end = Err(e);
+                break;
+            }
+        };
         let below = &walk.path[root.len()..];
         let to = match below.strip_prefix(b"/").unwrap_or(below) {
             b"" => args.to.clone(),
@@ -48,7 +57,7 @@ pub fn main(args: &UbiExtract) -> Result<()> {
                 // A directory that is there may be a link to elsewhere.
                 let made = DirBuilder::new().mode(0o700).create(&to);
                 match &made {
-                    Ok(()) => directories.push((to, inode.mode & PERMISSIONS & !mask.bits())),
+                    Ok(()) => directories.push((to.clone(), inode.mode & PERMISSIONS & !mask.bits())),
                     Err(e) if directories.is_empty() => {
                         return Err(usage(anyhow!("{}: cannot be made: {e}", to.display())));
                     }
@@ -73,15 +82,16 @@ pub fn main(args: &UbiExtract) -> Result<()> {
         };
         match result {
             Ok(()) => made += 1,
-            Err(e) if is_of_the_image(&e) => problems.tell(&walk.path, &format!("cannot be made: {e}")),
-            Err(e) => {
-                end = Err(e).with_context(|| format!("{}: cannot be written", args.to.display()));
+            Err(e) if is_of_all(&e) => {
+                end = Err(e).with_context(|| format!("{}: cannot be written", to.display()));
                 break;
             }
+            Err(e) => problems.tell(&walk.path, &format!("cannot be made: {e}")),
         }
     }
     for (path, mode) in directories.iter().rev() {
-        set_permissions(path, Permissions::from_mode(*mode))?;
+        let set = set_permissions(path, Permissions::from_mode(*mode));
+        end = end.and(set.with_context(|| format!("{}: cannot be given its permissions", path.display())));
     }
     end?;
     let others = match left_out {
@@ -90,14 +100,15 @@ pub fn main(args: &UbiExtract) -> Result<()> {
         n => format!("; {n} devices, pipes and sockets are left out"),
     };
     writeln!(io::stderr(), "{}: {made} files, directories and links{others}", args.to.display()).ok();
-    problems.end()
+    problems.end("read or made")
 }
 
-/// Whether an error comes of a name or a link in the image, behind which there is more to write: two entries of one
-/// name, a target with a zero byte, a name that is too long here.
-fn is_of_the_image(error: &io::Error) -> bool {
-    use io::ErrorKind::{AlreadyExists, InvalidFilename, InvalidInput, NotFound};
-    matches!(error.kind(), AlreadyExists | InvalidFilename | InvalidInput | NotFound)
+/// Whether no other entry could be written either. Any other error is one of an entry: two of one name, a name that is
+/// too long here, a link on a file system without, a file larger than it takes.
+fn is_of_all(error: &io::Error) -> bool {
+    use io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    matches!(error.kind(), QuotaExceeded | ReadOnlyFilesystem | StorageFull)
+        || error.raw_os_error() == Some(Errno::IO.raw_os_error())
 }
 
 /// Writes one file, its holes as holes; what could not be read of it is missing at its end.
@@ -108,10 +119,16 @@ fn file(
 ) -> Result<(), Failure> {
     let new = OpenOptions::new().write(true).create_new(true).mode(inode.mode & PERMISSIONS).open(to);
     let mut out = BufWriter::new(new.map_err(Failure::Output)?);
-    read(&mut |piece| match piece {
+    let read = read(&mut |piece| match piece {
         Piece::Data(bytes) => out.write_all(bytes).map_err(Failure::Output),
         Piece::Hole(bytes) => out.seek(SeekFrom::Current(bytes as i64)).map(drop).map_err(Failure::Output),
-    })?;
+    });
+    let bytes = match read {
+        Ok(()) => Ok(inode.size),
+        Err(Failure::Output(e)) => return Err(Failure::Output(e)),
+        Err(Failure::Volume(_)) => out.stream_position(),
+    };
     out.flush().map_err(Failure::Output)?;
-    out.get_ref().set_len(inode.size).map_err(Failure::Output)
+    bytes.and_then(|bytes| out.get_ref().set_len(bytes)).map_err(Failure::Output)?;
+    read
 }

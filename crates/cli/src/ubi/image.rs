@@ -46,6 +46,9 @@ pub fn ls(args: &UbiLook) -> Result<()> {
 /// `readpath ubi find`. What is reached is printed at once; what is damaged is told, and the walk goes on behind it.
 pub fn find(args: &UbiFind) -> Result<()> {
     let UbiLook { input, path, json } = &args.look;
+    if let Some(glob) = &args.name {
+        fast_glob::validate(glob).map_err(|e| usage(anyhow!("--name {glob:?}: {e}")))?;
+    }
     let mut fs = mount(input)?;
     let image = &input.image;
     let at = fs.resolve(path.as_os_str().as_bytes(), false).map_err(|e| wrong(image, e))?;
@@ -67,7 +70,7 @@ pub fn find(args: &UbiFind) -> Result<()> {
         }
     }
     list.finish()?;
-    problems.end()
+    problems.end("read")
 }
 
 /// Problems that are named; the others are counted.
@@ -93,13 +96,14 @@ impl<'a> Problems<'a> {
         }
     }
 
-    /// Fails if there were any.
-    pub fn end(&self) -> Result<()> {
-        match self.count {
-            0 => Ok(()),
-            1 => Err(Damaged(format!("{}: something could not be read", self.image.display())).into()),
-            n => Err(Damaged(format!("{}: {n} things could not be read", self.image.display())).into()),
-        }
+    /// Fails if there were any: something could not be `done`.
+    pub fn end(&self, done: &str) -> Result<()> {
+        let things = match self.count {
+            0 => return Ok(()),
+            1 => "something".to_owned(),
+            n => format!("{n} things"),
+        };
+        Err(Damaged(format!("{}: {things} could not be {done}", self.image.display())).into())
     }
 }
 
@@ -197,7 +201,7 @@ pub fn cat(args: &UbiCat) -> Result<()> {
     let path = args.path.as_os_str().as_bytes();
     let inode = fs.resolve(path, true).map_err(|e| wrong(image, e))?;
     if inode.file_type() != Some(FileType::Regular) {
-        let what = inode.file_type().map_or("of an unknown type", FileType::name);
+        let what = inode.file_type().map_or("file of an unknown type", FileType::name);
         return Err(wrong_path(image, path, &format!("it is a {what}, only regular files can be printed")));
     }
     let mut out = stdout();
@@ -240,7 +244,7 @@ pub fn stat(args: &UbiLook) -> Result<()> {
         match fs.occupied_bytes(&inode) {
             Ok(bytes) => value["occupied"] = bytes.into(),
             // All else of it can be shown.
-            Err(e) => problems.tell(path, &e),
+            Err(e) => problems.tell(path, &damage(image, e)?),
         }
     }
     value["compression"] = compression.map_or("unknown", Compression::name).into();
@@ -268,7 +272,7 @@ pub fn stat(args: &UbiLook) -> Result<()> {
         }
     }
     out.flush()?;
-    problems.end()
+    problems.end("read")
 }
 
 /// How entries are shown.

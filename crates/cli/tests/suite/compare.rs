@@ -300,23 +300,30 @@ fn break_even_finds_the_least_value() {
     assert!(none.contains("RECOMMENDED: no map_cache.size_kib up to 32: even with 32"), "{none}");
     for (wrong, says) in [
         (&["--key", "host.submit_us"][..], "--from and --to are needed for --key host.submit_us"),
-        (&["--from", "9", "--to", "8"], "--to 8 must be at least --from 9"),
+        (&["--from", "9", "--to", "8"], "--to 8 must be more than --from 9"),
         (
             &["--metric", "nothing", "--from", "16", "--to", "32", "--step", "16"],
             "--metric nothing: hpb=dcm does not have it; it has ",
         ),
         (&["--metric", "hit_cnt", "--from", "16", "--to", "32", "--step", "16"], "=16 does not have it; it has "),
         (&["--against", "hbp=dcm"], "hbp: is not a key"),
+        (&["--against", "max_map=4M"], "--against max_map=4M: max_map is of a host with HPB; add hpb=dcm"),
+        (
+            &["--key", "memory", "--from", "1", "--to", "2"],
+            "--key memory: only a host with HPB has it; give --with hpb",
+        ),
         (&["--within=-1"], "--within: -1 must be"),
     ] {
         room.bad(&[&["break-even", "job.fio"], wrong].concat(), &[says]);
     }
     room.bad(&["break-even", "-"], &["standard input cannot be"]);
     let without = ["break-even", "job.fio", "--device", "nvme-dramless-512g"];
-    room.bad(&without, &["--against hpb=dcm: nvme-dramless-512g has no unit with HPB"]);
+    room.bad(&without, &["--against hpb=dcm: 'hpb=dcm' ran WITHOUT HPB: the device 'nvme-dramless-512g' has none"]);
+    let switched_off = ["--set", "hpb.v2.single_kib=4", "--set", "hpb.v2.enabled=false"];
+    room.bad(&[&["break-even", "job.fio"], &switched_off[..]].concat(), &["--against hpb=dcm: ", "switched off"]);
     // Keys that say nothing of HPB are without, also the goal's.
     let sizes = ["--from", "16", "--to", "96", "--step", "16"];
-    let same = room.good(&[&["break-even", "job.fio", "--against", "map_cache.size_kib=64"], &sizes[..]].concat());
+    let same = room.good(&[&["break-even", "job.fio", "--against", " map_cache.size_kib=64"], &sizes[..]].concat());
     assert!(same.contains("RECOMMENDED: map_cache.size_kib=64 is as good as map_cache.size_kib=64,hpb=off"), "{same}");
     // A key of which less is better: its least value is the answer.
     let key = ["--key", "flash.read_us", "--from", "10", "--to", "100"];
@@ -326,4 +333,14 @@ fn break_even_finds_the_least_value() {
     room.write("t.csv", &format!("{HEADER}0,R,0,4096,,\n1000000,R,8192,4096,,\n"));
     let trace = ["break-even", "t.csv", "--precondition", "t.csv", "--to", "512", "--against", "hpb=off"];
     assert!(room.good(&trace).contains("RECOMMENDED: map_cache.size_kib=64 is as good"));
+    room.write("w.csv", &format!("{HEADER}0,W,0,4096,,\n1000000,W,8192,4096,,\n"));
+    let trace = ["break-even", "t.csv", "--precondition", "w.csv", "--to", "512", "--against", "hpb=off"];
+    let of_writes = [&trace[..], &["--metric", "write_latency_mean"]].concat();
+    room.bad(&of_writes, &["--metric write_latency_mean: hpb=off does not have it; it has "]);
+    // The last value is --to, whatever the steps.
+    let to = ["--key", "flash.program_us", "--from", "300", "--to", "1000", "--step", "400", "--against", "hpb=off"];
+    let last = [&["break-even", "t.csv", "--json"], &to[..]].concat();
+    let variants: Vec<String> =
+        room.document(&last)["rows"].as_array().expect("rows").iter().map(|row| row["variant"].to_string()).collect();
+    assert!(variants.contains(&"\"flash.program_us=1000\"".to_owned()), "{variants:?}");
 }

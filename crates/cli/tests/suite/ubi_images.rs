@@ -24,6 +24,7 @@ fn what_is_in_an_image() {
     assert_eq!(through_link, room.good(&["ubi", "cat", "--volume", "rootfs", "fx.mtd", "special/hardlink"]));
 
     let named = room.good(&["ubi", "find", "fx.mtd", "--name", "*link"]);
+    room.bad(&["ubi", "find", "fx.mtd", "--name", "[abc"], &["--name \"[abc\": unclosed character class at byte 0"]);
     let all = found.lines().filter(|line| line.ends_with("link"));
     assert_eq!(named.lines().collect::<Vec<_>>(), all.collect::<Vec<_>>());
     assert!(named.lines().any(|line| line == "/special/hardlink"), "{named}");
@@ -329,4 +330,44 @@ fn nothing_is_extracted_outside() {
     assert_eq!(fs::read_link(room.path("in/tree/short_link")).expect("a link").to_str(), Some("../../o/"));
     assert_eq!(fs::read_dir(&outside).expect("a directory").count(), 0, "{said}");
     assert!(room.path("in/tree/hardlink").is_file());
+}
+
+/// A file that cannot be made is named, and the others are there.
+#[test]
+fn what_cannot_be_made_takes_nothing_with_it() {
+    let room = Room::with_dump("fx.mtd");
+    let whole = room.output(&["ubi", "extract", "fx.mtd", "--to", "whole"]);
+    assert_eq!(whole.status.code(), Some(0), "{}", crate::common::text(&whole.stderr));
+    let mut limited = std::process::Command::new("bash");
+    let command = room.command(&["ubi", "extract", "fx.mtd", "--to", "limited"]);
+    limited
+        .args(["-c", "trap '' XFSZ; ulimit -f 200; exec \"$@\"", "-"])
+        .arg(command.get_program())
+        .args(command.get_args());
+    let output = limited.current_dir(room.path(".")).output().expect("bash");
+    let said = crate::common::text(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert!(said.contains("text300k: cannot be made: File too large"), "{said}");
+    assert!(said.ends_with("could not be read or made\n"), "{said}");
+    let names = |tree: &str| {
+        walk(&room.path(tree))
+            .into_iter()
+            .map(|path| path.strip_prefix(room.path(tree)).expect("below").to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names("limited"), names("whole"));
+}
+
+/// All that is below a directory, by name.
+fn walk(directory: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).expect("a directory") {
+        let entry = entry.expect("an entry");
+        if entry.file_type().expect("a type").is_dir() {
+            found.extend(walk(&entry.path()));
+        }
+        found.push(entry.path());
+    }
+    found.sort();
+    found
 }
