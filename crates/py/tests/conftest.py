@@ -3,6 +3,7 @@
 
 import json
 import os
+import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,9 @@ ROOT = Path(__file__).resolve().parents[3]
 COMMAND = os.environ.get("READPATH", str(ROOT / "target/release/readpath"))
 
 LIBRARIES: tuple[Literal["pandas"], Literal["polars"]] = ("pandas", "polars")
+
+# In the background a shell has it ignored, and with it what tests of Ctrl-C are about.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 

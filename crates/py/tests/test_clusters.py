@@ -238,7 +238,7 @@ def one_fails(job, points):
 async def get_data(worker, comm, **asks):
     first = not asked.is_set()
     asked.set()
-    while not (any(task.state == "error" for task in worker.state.tasks.values()) if first else Path("told").exists()):
+    while not (Path("told").exists() or first and any(task.state == "error" for task in worker.state.tasks.values())):
         await asyncio.sleep(0.01)
     return await give(worker, comm, **asks)
 c.make, Worker.get_data = one_fails, get_data
@@ -260,6 +260,27 @@ def test_a_batch_that_fails_takes_no_other_with_it(cluster: Cluster, monkeypatch
     with within(30), pytest.raises(readpath.Error, match=r"^client: tcp://.*: RuntimeError: no such luck$"):
         readpath.sweep("small.toml", out="ours", client=cluster.address)
     assert len(lines("ours")) == 5
+
+
+#: What is asked first fails.
+FAILS_ONCE = """
+import readpath._cluster as c
+make, failed = c.make, []
+def fails_once(job, points):
+    if not failed:
+        failed.append(points)
+        raise RuntimeError("no such luck")
+    return make(job, points)
+c.make = fails_once
+"""
+
+
+def test_a_batch_that_failed_can_be_made_again_by_the_same_client(cluster: Cluster) -> None:
+    cluster.start(prelude=FAILS_ONCE)
+    with Client(cluster.address) as client, within(60):
+        with pytest.raises(readpath.Error, match="RuntimeError: no such luck$"):
+            readpath.sweep("small.toml", out="ours", client=client)
+        assert readpath.sweep("small.toml", out="ours", client=client).done == 6
 
 
 @pytest.mark.filterwarnings("ignore:. of 30 points failed")

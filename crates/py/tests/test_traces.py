@@ -112,12 +112,12 @@ READ: list[tuple[str, readpath.Reading]] = [
 def test_a_trace_as_arrays_is_that_of_the_command(command: Command, text: str, how: readpath.Reading) -> None:
     Path("trace.txt").write_text(text)
     options = [f"--{key.replace('_', '-')}" + ("" if value is True else f"={value}") for key, value in how.items()]
-    said = command("trace", "convert", "trace.txt", "out.csv", *options).stderr
+    said = command("trace", "convert", "--to", "csv", "trace.txt", "out.csv", *options).stdout
     with open("out.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     trace = readpath.trace("trace.txt", **how)
     assert len(trace) == len(rows) > 0
-    assert all(note in said for note in trace.notes)
+    assert trace.notes and all(note in said for note in trace.notes)
     for i, row in enumerate(rows):
         assert trace.op[i] == row["op"][0]
         numbers = [trace.time_ns[i], trace.offset_bytes[i], trace.size_bytes[i], trace.process[i]]
@@ -145,7 +145,7 @@ def test_replays_and_curves_read_as_they_are_told(command: Command) -> None:
     printed = json.loads(command("replay", "bare.txt", "--columns", columns, "--json").stdout)
     results = readpath.replay("bare.txt", columns=columns)
     assert (results.rows, results.document["notes"]) == (printed["rows"], printed["notes"])
-    command("trace", "convert", "bare.txt", "own.csv", "--columns", columns)
+    command("trace", "convert", "--to", "csv", "bare.txt", "own.csv", "--columns", columns)
     as_told, converted = readpath.mrc("bare.txt", columns=columns), readpath.mrc("own.csv")
     assert [curve.hits.tolist() for curve in as_told] == [curve.hits.tolist() for curve in converted]
     trace = readpath.trace("bare.txt", columns=columns, requests=5000)

@@ -204,18 +204,18 @@ class _Farm:
             raise Error("client: is asynchronous; expected one that waits")
         self.client, self.timeout = client, timeout
         self.address: str = client.scheduler.address if client.scheduler is not None else "the scheduler"
-        self.header = study.header()
         named = study.traces() if traces == "content" else []
         self.job: _Job = {
             "version": __version__,
-            "header": self.header,
+            "header": study.header(),
             # By its text, since a worker has no such file.
             "source": {**source, "text": source["text"] or Path(source["name"]).read_text(encoding="utf-8")},
             "set": task["set"],
             "texts": study.texts(),
             "sent": named,
         }
-        self.key = f"readpath-{zlib.crc32(self.header.encode()):08x}{zlib.adler32(self.header.encode()):08x}"
+        # Another call has other keys: what a scheduler still says of those of one that ended is not about these.
+        self.key = f"readpath-{uuid.uuid4().hex}"
         self.task = _task()
         #: Batches that came, or failed, with what came.
         self.done: queue.SimpleQueue[tuple[Any, futures.Future[Any]]] = queue.SimpleQueue()
@@ -279,6 +279,7 @@ class _Farm:
             for future, given in self._ended():
                 if error := self._error(future, given):
                     del self.out[future]
+                    future.release()
                     if failure is None:
                         failure, failed = error, time.monotonic()
                     continue
@@ -302,8 +303,7 @@ class _Farm:
 
     def _submit(self, job: bytes, batch: list[int]) -> None:
         numbers = pickle.dumps(batch)
-        key = f"{self.key}-{batch[0]}-{zlib.crc32(numbers):08x}"
-        future = self.client.submit(self.task, job, numbers, key=key, pure=True)
+        future = self.client.submit(self.task, job, numbers, key=f"{self.key}-{batch[0]}")
         self.out[future] = batch
         # It waits for as long as it takes, and again if a worker is lost before it gives the batch up: so not here.
         gathered: Any = self.client.gather([future], asynchronous=True)

@@ -15,7 +15,7 @@ from ._readpath import Error
 if TYPE_CHECKING:
     from ._frame import Library
     from ._given import PathLike
-    from ._readpath import MapCurve, Swept
+    from ._readpath import MapCurve, Requests, Swept
 
 #: Columns of a table of results.
 _COLUMNS = ("case", "variant", "metric", "unit", "simulated", "published", "error_percent", "origin")
