@@ -124,7 +124,7 @@ check:
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --manifest-path crates/py/Cargo.toml --check
 	$(CARGO) clippy --workspace --locked --all-targets -- -D warnings
-	PYO3_NO_PYTHON=1 $(PY_CARGO) clippy --manifest-path crates/py/Cargo.toml --locked -- -D warnings
+	PYO3_NO_PYTHON=1 PYO3_BUILD_EXTENSION_MODULE=1 $(PY_CARGO) clippy --manifest-path crates/py/Cargo.toml --locked -- -D warnings
 	.ci/tidy
 
 fuzz:
