@@ -163,9 +163,10 @@ impl Settings {
         if self.rate != [0; 3] && self.rate_iops != [0; 3] {
             return Err(wrong("rate and rate_iops exclude each other, as in fio"));
         }
+        let shortest = self.lengths().map(|sizes| u64::from(sizes.min()) * u64::from(readpath_kit::BLOCK_BYTES));
         let mut rates = self.rate;
-        for ((rate, iops), sizes) in rates.iter_mut().zip(self.rate_iops).zip(self.lengths()) {
-            let bytes = iops.checked_mul(u64::from(sizes.min()) * u64::from(readpath_kit::BLOCK_BYTES));
+        for (kind, rate) in rates.iter_mut().enumerate() {
+            let bytes = self.rate_iops[kind].checked_mul(shortest[kind]);
             *rate = (*rate).max(bytes.ok_or_else(|| wrong("the rate does not fit into 64 bits"))?);
         }
         Ok(rates)
