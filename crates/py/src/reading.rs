@@ -5,7 +5,6 @@ use crate::failure::Failure;
 use pyo3::{FromPyObject, IntoPyObject};
 use readpath_kit::Ns;
 use readpath_lab::experiment::Shared;
-use readpath_workload::IoKind;
 use readpath_workload::trace::{Devices, Options, Reader, Request, TraceError, Within};
 use std::borrow::Cow;
 use std::fs::File;
@@ -14,6 +13,8 @@ use std::sync::atomic::Ordering;
 
 /// Requests read at a time.
 pub const BATCH: usize = 4096;
+/// Bytes for what a request does: `FWF` is the longest.
+const OP_BYTES: usize = 3;
 
 /// How a trace is read, as the options of the command say it.
 #[derive(FromPyObject)]
@@ -34,7 +35,7 @@ pub struct Requests {
     notes: Vec<String>,
     /// 64-bit integers.
     time_ns: Cow<'static, [u8]>,
-    /// Letters: R, W, D and F, one byte each.
+    /// Letters, [`OP_BYTES`] each.
     op: Cow<'static, [u8]>,
     /// 64-bit integers.
     offset_bytes: Cow<'static, [u8]>,
@@ -59,9 +60,6 @@ impl Reading {
             (None, true) => Devices::Merge,
             (None, false) => Devices::Single,
         };
-        if self.object_bytes.is_some_and(|bytes| !(1..=1 << 20).contains(&bytes)) {
-            return Err(Failure::Wrong("object_bytes: expected 1 to 1048576".into()));
-        }
         let (object_bytes, lenient) = (self.object_bytes, self.lenient);
         let options = Options { devices, object_bytes, lenient, within, ..options };
         let file = File::open(path).map_err(|e| Failure::Wrong(format!("{name}: cannot be read: {e}")))?;
@@ -92,12 +90,8 @@ pub fn requests(path: &Path, how: &Reading, most: Option<u64>, shared: &Shared) 
         for request in &batch[..n] {
             let signed = |value: u64| i64::try_from(value).map(i64::to_ne_bytes).map_err(|_| beyond(path));
             time.extend(signed(request.time.0)?);
-            op.push(match request.kind {
-                IoKind::Read => b'R',
-                IoKind::Write => b'W',
-                IoKind::Trim => b'D',
-                IoKind::Flush => b'F',
-            });
+            let letters = request.letters().as_bytes();
+            op.extend((0..OP_BYTES).map(|i| letters.get(i).copied().unwrap_or(0)));
             offset.extend(signed(request.offset)?);
             size.extend(signed(request.bytes)?);
             process.extend(request.process.map_or(-1, i64::from).to_ne_bytes());
@@ -108,9 +102,11 @@ pub fn requests(path: &Path, how: &Reading, most: Option<u64>, shared: &Shared) 
             break;
         }
     }
+    let name = path.display().to_string();
+    let coarse = reader.coarse_times(&name, "spread_ties of replay() spreads them");
     Ok(Requests {
         format: reader.format().name(),
-        notes: reader.notes(&path.display().to_string()),
+        notes: coarse.into_iter().chain(reader.notes(&name)).collect(),
         time_ns: time.into(),
         op: op.into(),
         offset_bytes: offset.into(),

@@ -16,7 +16,7 @@ COMMAND = os.environ.get("READPATH", str(ROOT / "target/release/readpath"))
 
 LIBRARIES: tuple[Literal["pandas"], Literal["polars"]] = ("pandas", "polars")
 
-# In the background a shell has it ignored, and with it what tests of Ctrl-C are about.
+# A shell starts jobs in the background with SIGINT ignored; tests of Ctrl-C need it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 Command = Callable[..., subprocess.CompletedProcess[str]]

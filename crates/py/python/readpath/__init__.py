@@ -38,7 +38,7 @@ from . import _readpath
 from ._charts import Chart
 from ._given import PathLike, Set, Value, count, pairs, source
 from ._readpath import Error, __version__
-from ._results import Curve, Device, Results, Sweep, Trace
+from ._results import Curve, Device, Results, Sweep, Trace, numpy_for
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -182,7 +182,7 @@ def replay(
         "fold": fold,
         "spread_ties": spread_ties,
         "map_cache_kib": list(map_cache_kib),
-        "reading": _reading(reading),
+        "reading": _reading(reading, "replay"),
     }
     host = _host(hpb, preload, seed)
     return _shown(_readpath.replay(Path(trace), name, how, host, _choice(keys, threads)))
@@ -237,11 +237,15 @@ def merge(folders: Iterable[PathLike], out: PathLike) -> Sweep:
 
 
 def trace(path: PathLike, *, requests: int | None = None, **reading: Unpack[Reading]) -> Trace:
-    """Reads a block trace into NumPy arrays; with ``requests`` no more than so many, which take 41 bytes each.
+    """Reads a block trace into NumPy arrays, or the first ``requests`` of it.
 
-    ``format`` and what follows it in :class:`Reading` say how it is read.
+    A request takes 52 bytes, and twice that while it is read. ``format`` and what follows it in :class:`Reading` say
+    how it is read. Up to 4,096 rows behind the last request are looked at too: if one of them is wrong, that is an
+    error.
     """
-    return Trace(_readpath.trace(Path(path), _reading(reading), count(requests, "requests")))
+    numpy_for("trace()")
+    most = count(requests, "requests")
+    return Trace(_readpath.trace(Path(path), _reading(reading, "trace"), most and min(most, 1 << 63)))
 
 
 def mrc(
@@ -265,17 +269,24 @@ def mrc(
         "region_mib": list(region_mib),
         "sample": count(sample, "sample"),
     }
-    return [Curve(curve) for curve in _readpath.mrc(Path(trace), _reading(reading), maps)]
+    numpy_for("mrc()")
+    return [Curve(curve) for curve in _readpath.mrc(Path(trace), _reading(reading, "mrc"), maps)]
 
 
-def _reading(given: Reading) -> _readpath.Reading:
+def _reading(given: Reading, caller: str) -> _readpath.Reading:
     for name in given:
         if name not in Reading.__annotations__:
-            raise TypeError(f"{name!r} is no argument; how a trace is read: {', '.join(Reading.__annotations__)}")
+            raise TypeError(f"{caller}() has no argument {name!r}")
+    for name in ("format", "columns", "trace_device"):
+        if not isinstance(given.get(name), str | None):
+            raise TypeError(f"{name}: is {given.get(name)!r}; expected a text")
+    object_bytes = given.get("object_bytes")
+    if object_bytes is not None and not 1 <= object_bytes <= 1 << 20:
+        raise Error(f"object_bytes: is {object_bytes}; expected a whole number from 1 to 1048576")
     return {
         "format": given.get("format"),
         "columns": given.get("columns"),
-        "object_bytes": count(given.get("object_bytes"), "object_bytes"),
+        "object_bytes": object_bytes,
         "trace_device": given.get("trace_device"),
         "merge_devices": given.get("merge_devices", False),
         "lenient": given.get("lenient", False),

@@ -214,7 +214,7 @@ class _Farm:
             "texts": study.texts(),
             "sent": named,
         }
-        # Another call has other keys: what a scheduler still says of those of one that ended is not about these.
+        # New for each call: a scheduler may still know those of an earlier one, and answer with what came of it.
         self.key = f"readpath-{uuid.uuid4().hex}"
         self.task = _task()
         #: Batches that came, or failed, with what came.

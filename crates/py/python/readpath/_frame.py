@@ -36,6 +36,18 @@ def of_columns(columns: dict[str, Any], name: Library | None) -> Any:
     return _library(name).DataFrame(columns)
 
 
+def integers(values: Any, there: Any, name: Library | None) -> Any:
+    """A column of whole numbers, some of which are not there."""
+    library = _library(name)
+    whole = values.copy()
+    whole[~there] = 0
+    whole = whole.astype("int64")
+    if library.__name__ == "pandas":
+        return library.arrays.IntegerArray(whole, ~there)
+    column = library.DataFrame({"there": there, "whole": whole})
+    return column.select(library.when(library.col("there")).then(library.col("whole"))).to_series()
+
+
 def of_csv(path: Path, name: Library | None) -> Any:
     """A table of a file."""
     library = _library(name)

@@ -159,15 +159,16 @@ class Trace:
     """A block trace as NumPy arrays, a value for each request, in order of time."""
 
     def __init__(self, requests: Requests) -> None:
-        numpy = _numpy("trace()")
+        numpy = numpy_for("trace()")
         #: The format that it has.
         self.format: str = requests["format"]
-        #: What is odd about it.
+        #: What was odd in reading it. One says what it is.
         self.notes: list[str] = requests["notes"]
         #: Nanoseconds since the first request.
         self.time_ns = numpy.frombuffer(requests["time_ns"], dtype=numpy.int64).copy()
-        #: ``R`` for reads, ``W`` for writes, ``D`` for trims, ``F`` for flushes.
-        self.op = numpy.frombuffer(requests["op"], dtype="S1").astype("U1")
+        #: ``R`` for reads, ``W`` for writes, ``D`` for trims, ``F`` for flushes; ``WF`` is a write with force unit
+        #: access, ``FW`` one with a flush before it.
+        self.op = numpy.frombuffer(requests["op"], dtype="S3").astype("U3")
         #: The first byte.
         self.offset_bytes = numpy.frombuffer(requests["offset_bytes"], dtype=numpy.int64).copy()
         #: Length in bytes.
@@ -178,9 +179,12 @@ class Trace:
         self.latency_ns = numpy.frombuffer(requests["latency_ns"], dtype=numpy.float64).copy()
 
     def to_frame(self, library: Library | None = None) -> Any:
-        """The requests as a table of pandas, or else of polars."""
-        columns = ("time_ns", "op", "offset_bytes", "size_bytes", "process", "latency_ns")
-        return _frame.of_columns({column: getattr(self, column) for column in columns}, library)
+        """The requests as a table of pandas, or else of polars. As CSV it is a trace that is recognised."""
+        columns = {name: getattr(self, name) for name in ("time_ns", "op", "offset_bytes", "size_bytes")}
+        told = ~numpy_for("to_frame()").isnan(self.latency_ns)
+        columns["process"] = _frame.integers(self.process, self.process >= 0, library)
+        columns["latency_ns"] = _frame.integers(self.latency_ns, told, library)
+        return _frame.of_columns(columns, library)
 
     def __len__(self) -> int:
         return len(self.time_ns)
@@ -193,7 +197,7 @@ class Curve:
     """How often a map of any size would hit: at each point where that rises, memory and hits."""
 
     def __init__(self, curve: MapCurve) -> None:
-        numpy = _numpy("mrc()")
+        numpy = numpy_for("mrc()")
         #: The kind of map, in words.
         self.map: str = curve["map"]
         #: Memory of one of its pages, in bytes.
@@ -213,7 +217,8 @@ class Curve:
         return f"<readpath.Curve {self.map!r}: {self.accesses} accesses to {self.pages} pages>"
 
 
-def _numpy(caller: str) -> Any:
+def numpy_for(caller: str) -> Any:
+    """NumPy, or an error that says who needs it."""
     try:
         import numpy
     except ModuleNotFoundError:

@@ -87,6 +87,20 @@ impl Request {
         preflush: false,
     };
 
+    /// What it does, as Readpath's own table has it: `R`, `W`, `D` for a trim, `F` for a flush; `WF` is a write with
+    /// force unit access, `FW` one with a flush before it.
+    pub fn letters(&self) -> &'static str {
+        match (self.kind, self.preflush, self.fua) {
+            (IoKind::Read, ..) => "R",
+            (IoKind::Write, false, false) => "W",
+            (IoKind::Write, false, true) => "WF",
+            (IoKind::Write, true, false) => "FW",
+            (IoKind::Write, true, true) => "FWF",
+            (IoKind::Trim, ..) => "D",
+            (IoKind::Flush, ..) => "F",
+        }
+    }
+
     /// What makes this no request that a reader gives after one at `last`.
     fn fault(&self, last: Ns) -> Option<&'static str> {
         let size_fits = match self.kind {
@@ -187,7 +201,7 @@ impl Options {
         let format = format.map(named).transpose()?;
         let columns = columns.map(Columns::parse).transpose()?;
         if format == Some(Format::Csv) && columns.is_none() {
-            return Err("format: csv needs columns, unless the table is our own, which needs neither".to_owned());
+            return Err("format: csv needs columns; Readpath's own table is recognised without either".to_owned());
         }
         Ok(Options { format, columns, ..Options::default() })
     }

@@ -50,15 +50,7 @@ impl<W: Write> CsvWriter<W> {
 
     /// Adds a request.
     pub fn write(&mut self, r: &Request) -> Result<(), TraceError> {
-        let letters = match (r.kind, r.preflush, r.fua) {
-            (IoKind::Read, ..) => "R",
-            (IoKind::Write, false, false) => "W",
-            (IoKind::Write, false, true) => "WF",
-            (IoKind::Write, true, false) => "FW",
-            (IoKind::Write, true, true) => "FWF",
-            (IoKind::Trim, ..) => "D",
-            (IoKind::Flush, ..) => "F",
-        };
+        let letters = r.letters();
         let Request { time: Ns(time), offset, bytes, .. } = *r;
         let process = r.process.map_or_else(String::new, |process| process.to_string());
         let latency = r.latency.map_or_else(String::new, |latency| latency.0.to_string());
