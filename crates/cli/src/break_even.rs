@@ -44,8 +44,8 @@ pub fn main(args: &BreakEven) -> Result<()> {
     if !(0.0..=1000.0).contains(&args.within) {
         return Err(usage(anyhow!("--within: {} must be a number of percent from 0 to 1000", args.within)));
     }
-    if is_of_host(&args.key) && args.with == HPB_OFF {
-        return Err(usage(anyhow!("--key {0}: only a host with HPB has it; give --with hpb=dcm or another", args.key)));
+    if matches!(&*args.key, "hpb" | "policy") {
+        return Err(usage(anyhow!("--key {}: its values are no numbers", args.key)));
     }
     if is_stdin(&args.workload) {
         return Err(usage(anyhow!(
@@ -54,6 +54,9 @@ pub fn main(args: &BreakEven) -> Result<()> {
     }
     let against = with_host("--against", &args.against)?;
     let with = with_host("--with", &args.with)?;
+    if is_of_host(&args.key) && pairs(&with).any(|(key, value)| (key, value) == ("hpb", "off")) {
+        return Err(usage(anyhow!("--key {0}: only a host with HPB has it; give --with hpb=dcm or another", args.key)));
+    }
     let inputs = [&args.workload].into_iter().chain(&args.precondition);
     let kept = Kept::create(&args.basics, args.basics.out.as_deref(), inputs)?;
     let mut search = Search { args, against, with, made: None, best: 0 };
@@ -102,6 +105,9 @@ fn grid(args: &BreakEven) -> Result<Grid> {
     };
     let step = step.unwrap_or(1);
     match to.checked_sub(from).map(|span| span.div_ceil(step)) {
+        None | Some(0) if args.to.is_none() => {
+            Err(usage(anyhow!("--from {from} must be less than {to}, the whole map")))
+        }
         None | Some(0) => Err(usage(anyhow!("--to {to} must be more than --from {from}"))),
         Some(last) => Ok(Grid { from, to, step, last }),
     }
@@ -110,14 +116,21 @@ fn grid(args: &BreakEven) -> Result<Grid> {
 /// The keys after `option` as they name a variant, without HPB where they say nothing of it.
 fn with_host(option: &str, keys: &str) -> Result<String> {
     let keys = keys.trim();
-    let names = || keys.split(',').filter_map(|pair| pair.split('=').next()).map(str::trim);
-    if names().any(|key| matches!(key, "hpb" | "policy")) {
+    if keys.is_empty() {
+        return Err(usage(anyhow!("{option}: is empty; expected KEY=VALUE")));
+    }
+    if pairs(keys).any(|(key, _)| matches!(key, "hpb" | "policy")) {
         return Ok(keys.to_owned());
     }
-    match names().find(|key| is_of_host(key)) {
-        Some(key) => Err(usage(anyhow!("{option} {keys}: {key} is of a host with HPB; add hpb=dcm or another"))),
+    match pairs(keys).find(|(key, _)| is_of_host(key)) {
+        Some((key, _)) => Err(usage(anyhow!("{option} {keys}: {key} is of a host with HPB; add hpb=dcm or another"))),
         None => Ok(format!("{keys},{HPB_OFF}")),
     }
+}
+
+fn pairs(keys: &str) -> impl Iterator<Item = (&str, &str)> {
+    let pairs = keys.split(',').filter_map(|pair| pair.split_once('='));
+    pairs.map(|(key, value)| (key.trim(), value.trim()))
 }
 
 fn is_of_host(key: &str) -> bool {
@@ -249,28 +262,29 @@ impl Search<'_> {
         Ok(())
     }
 
+    /// Rows of a variant. Of a trace behind others only what it did itself counts.
+    fn rows_of<'t>(&self, trial: &'t Trial, variant: &str) -> impl Iterator<Item = &'t Row> {
+        let whole_only = !self.args.precondition.is_empty();
+        let rows = trial.document.rows.iter().filter(move |row| row.variant == variant);
+        rows.filter(move |row| !whole_only || &*row.case == row.case.name())
+    }
+
     /// Figures of a variant, by seed.
     fn figures(&self, variant: &str) -> Result<Vec<(&Metric, f64)>> {
         let trials = self.made.iter().flat_map(|made| &made.trials);
         let mut found = Vec::new();
         for trial in trials {
             let name = &self.args.metric;
-            let rows: Vec<&Row> = trial.document.rows.iter().filter(|r| r.variant == variant).collect();
-            let rows: Vec<&Row> = rows.into_iter().filter(|r| r.metric.name() == name).collect();
-            let whole: Vec<&Row> = rows.iter().copied().filter(|row| &*row.case == row.case.name()).collect();
-            // Of a trace behind others only what it did itself counts.
-            let is_part = !self.args.precondition.is_empty();
-            match (&whole[..], &rows[..]) {
-                ([row], _) => found.push((&row.metric, row.simulated)),
-                ([], [row]) if !is_part => found.push((&row.metric, row.simulated)),
-                ([], []) => {}
-                ([], _) if is_part => {}
-                _ => {
-                    let names: Vec<&str> = rows.iter().map(|row| &*row.case).collect();
+            let rows: Vec<&Row> = self.rows_of(trial, variant).filter(|row| row.metric.name() == name).collect();
+            let whole = rows.iter().copied().find(|row| &*row.case == row.case.name());
+            match (whole, &rows[..]) {
+                (Some(row), _) | (None, &[row]) => found.push((&row.metric, row.simulated)),
+                (None, []) => {}
+                (None, _) => {
+                    let names: Vec<String> = rows.iter().map(|row| format!("'{}'", &*row.case)).collect();
                     let names = names.join(", ");
-                    return Err(usage(anyhow!(
-                        "--metric {name}: each of {names} has it; group_reporting makes one figure of jobs"
-                    )));
+                    let message = "group_reporting makes one of jobs that run together";
+                    return Err(usage(anyhow!("--metric {name}: {names} have it each; {message}")));
                 }
             }
         }
@@ -280,8 +294,9 @@ impl Search<'_> {
     fn mean(&self, variant: &str) -> Result<f64> {
         let figures = self.figures(variant)?;
         if figures.is_empty() {
-            let rows = self.made.iter().flat_map(|made| made.trials.iter().flat_map(|t| &t.document.rows));
-            let mut names: Vec<&str> = rows.filter(|r| r.variant == variant).map(|row| row.metric.name()).collect();
+            let trials = self.made.iter().flat_map(|made| &made.trials);
+            let rows = trials.flat_map(|trial| self.rows_of(trial, variant));
+            let mut names: Vec<&str> = rows.map(|row| row.metric.name()).collect();
             names.sort_unstable();
             names.dedup();
             let metric = &self.args.metric;

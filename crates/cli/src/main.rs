@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The program `readpath`: what was typed, turned into calls of the libraries, and their results shown.
 //!
-//! Exit status: 0 done; 1 the run failed; 2 what was typed, or a file it names, is wrong; 130 interrupted.
+//! Exit status: 0 done; 1 the run failed; 2 what was typed, or a file it names, is wrong; 4 an
+//! image is damaged; 130 interrupted.
 
 mod args;
 mod attach;

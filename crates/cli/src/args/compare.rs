@@ -90,10 +90,12 @@ pub struct BreakEven {
     /// Distance of the values [default, for map_cache.size_kib: 64]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub step: Option<u64>,
-    /// What it has to be as good as: keys of the device file, and of the host, whose HPB is off if none says otherwise
+    /// What it has to be as good as: keys of the device file or the host; HPB is off unless one says
+    /// otherwise
     #[arg(long, value_name = "KEY=VALUE,...", default_value = "hpb=dcm")]
     pub against: String,
-    /// What goes with the key: keys of the device file, and of the host, whose HPB is off if none says otherwise
+    /// What goes with the key: keys of the device file or the host; HPB is off unless one says
+    /// otherwise
     #[arg(long, value_name = "KEY=VALUE,...", default_value = crate::break_even::HPB_OFF)]
     pub with: String,
     /// The metric that is compared, as in result documents

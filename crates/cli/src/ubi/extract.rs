@@ -86,7 +86,7 @@ pub fn main(args: &UbiExtract) -> Result<()> {
                 end = Err(e).with_context(|| format!("{}: cannot be written", to.display()));
                 break;
             }
-            Err(e) => problems.tell(&walk.path, &format!("cannot be made: {e}")),
+            Err(e) => problems.tell(&walk.path, &format!("cannot be made whole: {e}")),
         }
     }
     for (path, mode) in directories.iter().rev() {

@@ -307,6 +307,13 @@ fn break_even_finds_the_least_value() {
         ),
         (&["--metric", "hit_cnt", "--from", "16", "--to", "32", "--step", "16"], "=16 does not have it; it has "),
         (&["--against", "hbp=dcm"], "hbp: is not a key"),
+        (
+            &["--key", "memory", "--from", "1", "--to", "2", "--with", "map_cache.size_kib=64"],
+            "--key memory: only a host with HPB has it",
+        ),
+        (&["--key", "hpb", "--from", "1", "--to", "2"], "--key hpb: its values are no numbers"),
+        (&["--against", " "], "--against: is empty; expected KEY=VALUE"),
+        (&["--from", "999999"], "--from 999999 must be less than 65536, the whole map"),
         (&["--against", "max_map=4M"], "--against max_map=4M: max_map is of a host with HPB; add hpb=dcm"),
         (
             &["--key", "memory", "--from", "1", "--to", "2"],
@@ -336,7 +343,10 @@ fn break_even_finds_the_least_value() {
     room.write("w.csv", &format!("{HEADER}0,W,0,4096,,\n1000000,W,8192,4096,,\n"));
     let trace = ["break-even", "t.csv", "--precondition", "w.csv", "--to", "512", "--against", "hpb=off"];
     let of_writes = [&trace[..], &["--metric", "write_latency_mean"]].concat();
-    room.bad(&of_writes, &["--metric write_latency_mean: hpb=off does not have it; it has "]);
+    room.bad(
+        &of_writes,
+        &["--metric write_latency_mean: hpb=off does not have it; it has device_map_memory, host_memory"],
+    );
     // The last value is --to, whatever the steps.
     let to = ["--key", "flash.program_us", "--from", "300", "--to", "1000", "--step", "400", "--against", "hpb=off"];
     let last = [&["break-even", "t.csv", "--json"], &to[..]].concat();

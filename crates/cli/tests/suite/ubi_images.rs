@@ -347,7 +347,7 @@ fn what_cannot_be_made_takes_nothing_with_it() {
     let output = limited.current_dir(room.path(".")).output().expect("bash");
     let said = crate::common::text(&output.stderr);
     assert_eq!(output.status.code(), Some(4), "{said}");
-    assert!(said.contains("text300k: cannot be made: File too large"), "{said}");
+    assert!(said.contains("text300k: cannot be made whole: File too large"), "{said}");
     assert!(said.ends_with("could not be read or made\n"), "{said}");
     let names = |tree: &str| {
         walk(&room.path(tree))
