@@ -45,6 +45,7 @@ fast:
 	$(CARGO) build --profile dist --locked -p readpath
 
 dist:
+	rm -f $(OUT)/dist/readpath-*
 	sh release/tarball.sh $(OUT)/dist
 	PYTHON=$(PYTHON) sh release/wheel.sh $(OUT)/dist
 	cd $(OUT)/dist && sha256sum readpath-* >SHA256SUMS && cat SHA256SUMS

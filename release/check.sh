@@ -29,6 +29,9 @@ for turn in 1 2; do
 done
 cmp "$work"/a/wheel-1/*.whl "$work"/a/wheel-2/*.whl
 echo "wheel: the same from two builds"
+rm -rf "$work/wheel"
+"$work/a/target/wheel-venv/bin/python" -m zipfile -e "$work"/a/wheel-1/*.whl "$work/wheel"
+test -s "$work"/wheel/readpath-*.dist-info/licenses/THIRD-PARTY.txt
 
 mkdir -p "$work/unpacked"
 tar -C "$work/unpacked" --strip-components=1 -xzf "$work"/a/out/*.tar.gz
@@ -37,7 +40,9 @@ if readelf -d "$program" | grep -q NEEDED; then
     echo "$program: needs libraries" >&2 && exit 1
 fi
 for path in "$work" "${CARGO_HOME:-$HOME/.cargo}" "${RUSTUP_HOME:-$HOME/.rustup}"; do
-    ! grep -aqF "$path" "$program" || { echo "$program: has the path $path in it" >&2 && exit 1; }
+    for built in "$program" "$work"/wheel/readpath/*.so; do
+        ! grep -aqF "$path" "$built" || { echo "$built: has the path $path in it" >&2 && exit 1; }
+    done
 done
 job=share/doc/readpath/docs/examples/randread.fio
 (cd "$work/unpacked" && env -i ./bin/readpath doctor && env -i ./bin/readpath fio $job)

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # release/licences.sh program|wheel: prints the licence texts of everything that is linked into it: its crates with the
-# C sources in them, Rust's library, and, into the program, the C library. The text of a crate that brings none, but has one where it is developed, is
-# release/texts/CRATE.txt. Fails when a crate has no text and its licence is not one whose text is here.
-# Each text is printed once, with the crates that have it. Needs the sources that cargo has fetched, and
-# a toolchain of rustup: it has the texts of Rust's library, which a distribution's may lack.
+# C sources in them, Rust's library, and, into the program, the C library. The text of a crate that brings none, but has
+# one where it is developed, is release/texts/CRATE.txt. Fails when a crate has no text and its licence is not one whose
+# text is here. Each text is printed once, with the crates that have it. Needs the sources that cargo has fetched, and a
+# toolchain of rustup: it has the texts of Rust's library, which a distribution's may lack.
 set -eu
 export LC_ALL=C
 cd "$(dirname "$0")/.."
