@@ -41,7 +41,7 @@ fn replies(data: &[u8], prototype: Option<GroupUpdate>) {
     let long_reads = [LongReads::First, LongReads::PreRequest, LongReads::Ehs][usize::from(long & 3) % 3];
     // A policy of the host's own where the host controls what is active; the length of the input chooses it.
     let managed = prototype.is_none() && options & 0xC0 == 0x80;
-    let policy = if managed { ManagedPolicy::ALL.get(data.len() % 8).copied() } else { None };
+    let policy = if managed { ManagedPolicy::ALL.get(data.len() % 4).copied() } else { None };
     let hpb = HpbOptions {
         policy,
         long_reads,

@@ -28,8 +28,6 @@ pub trait Port {
     fn prefetch(&self, lun: u8, block: u32);
     /// The same for a write or a trim.
     fn prefetch_write(&self, lun: u8, block: u32);
-    /// The host hears which application comes to the foreground.
-    fn foreground(&mut self, now: Ns, app: u32);
     /// Whether a block holds anything, for whoever shows that to the outside.
     fn holds_data(&self, lun: u8, block: u32) -> bool;
 }
@@ -48,10 +46,6 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Port for Stack<S, X, P, W> {
     #[inline(always)]
     fn prefetch_write(&self, lun: u8, block: u32) {
         Stack::prefetch_write(self, lun, block);
-    }
-
-    fn foreground(&mut self, now: Ns, app: u32) {
-        Stack::foreground(self, now, app);
     }
 
     fn holds_data(&self, lun: u8, block: u32) -> bool {

@@ -76,15 +76,14 @@ impl<'a> Cycle<'a> {
         PhaseStats { name, start: self.start, end, jobs: vec![job], ios }
     }
 
-    /// The app with number `app` comes to the foreground, if there is one.
-    fn begin_app(&mut self, port: &mut impl Port, app: u32, now: Ns) {
+    /// Launches the app with number `app`, if there is one.
+    fn begin_app(&mut self, app: u32, now: Ns) {
         (self.app, self.step, self.request) = (app, 0, 0);
         if app == self.launches.apps() {
             self.doing = Doing::Nothing;
             return;
         }
         self.launch = self.launches.launch(self.cycle, app);
-        port.foreground(now, app);
         self.think(now);
     }
 
@@ -115,8 +114,8 @@ impl<'a> Cycle<'a> {
 impl Source for Cycle<'_> {
     const WATCH_EVERY: u64 = 1 << 10;
 
-    fn begin(&mut self, port: &mut impl Port, now: Ns) {
-        self.begin_app(port, 0, now);
+    fn begin(&mut self, _: &mut impl Port, now: Ns) {
+        self.begin_app(0, now);
     }
 
     fn next_at(&self) -> Ns {
@@ -132,7 +131,7 @@ impl Source for Cycle<'_> {
         match self.doing {
             Doing::Thinks(_) => self.ask(port, now),
             Doing::Waits => self.think(now),
-            Doing::Ends => self.begin_app(port, self.app + 1, now),
+            Doing::Ends => self.begin_app(self.app + 1, now),
             Doing::Nothing => {}
         }
     }

@@ -5,6 +5,7 @@ use super::live::LiveOptions;
 use crate::inputs::is_stdin;
 use clap::{Args, ValueEnum};
 use readpath_config::experiment::Layout;
+use readpath_host::PolicyChoice;
 use readpath_run::TapFrom;
 use std::path::PathBuf;
 
@@ -134,15 +135,23 @@ impl Fill {
     }
 }
 
+/// Help of an option that takes policies: what it is, and the names.
+pub fn policies(what: &str) -> String {
+    format!("{what}: {}", PolicyChoice::names())
+}
+
 /// Hosts with HPB, and without.
 #[derive(Args, Debug)]
 pub struct HpbHost {
     /// Whether and how the host uses HPB [default: both, or what --policy needs]
     #[arg(long, value_enum)]
     pub hpb: Option<Hpb>,
-    /// Host memory policies, separated by commas: linux-dcm, linux-hcm, lru, lfu, cost-aware, preload, sram-aware,
-    /// dirty-refresh, exclusive
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_delimiter = ',',
+        help = policies("Host memory policies, separated by commas")
+    )]
     pub policy: Vec<String>,
     /// Limit of all host memory for HPB (maps, dirty bitmaps, tables): bytes, or with K, M or G
     #[arg(long, value_name = "BYTES")]

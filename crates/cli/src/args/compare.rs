@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command lines of `compare` and `break-even`, as data.
 
-use super::common::{Basics, Fill, Hpb};
+use super::common::{Basics, Fill, Hpb, policies};
 use super::trace::TraceHow;
 use clap::Args;
 use std::path::PathBuf;
@@ -29,9 +29,12 @@ pub struct Compare {
     /// file]
     #[arg(long, value_enum, value_delimiter = ',')]
     pub hpb: Vec<Hpb>,
-    /// Host memory policies to compare, separated by commas: linux-dcm, linux-hcm, lru, lfu, cost-aware, preload,
-    /// sram-aware, dirty-refresh, exclusive
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_delimiter = ',',
+        help = policies("Host memory policies to compare, separated by commas")
+    )]
     pub policy: Vec<String>,
     /// Map cache sizes to compare, separated by commas: bytes, or with K, M or G [default: the device's]
     #[arg(long, value_name = "BYTES", value_delimiter = ',')]

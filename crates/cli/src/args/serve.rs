@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Devices that outlive a run: images, and servers of them.
 
-use super::common::Hpb;
+use super::common::{Hpb, policies};
 use super::live::LiveOptions;
 use clap::{Args, Subcommand, ValueEnum};
 use std::net::SocketAddr;
@@ -111,8 +111,7 @@ pub struct Serve {
     /// Whether and how the host uses HPB: off, dcm or hcm [default: off, or what --policy needs]
     #[arg(long, value_enum)]
     pub hpb: Option<Hpb>,
-    /// Host memory policy: linux-dcm, linux-hcm, lru, lfu, cost-aware, preload, sram-aware, dirty-refresh or exclusive
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help = policies("Host memory policy"))]
     pub policy: Option<String>,
     /// Limit of all host memory for HPB (maps, dirty bitmaps, tables): bytes, or with K, M or G
     #[arg(long, value_name = "BYTES")]

@@ -174,7 +174,7 @@ fn policies_have_memory_and_hold_to_it() {
     room.bad(&["fio", "job.fio", "--host-memory", "lots"], &["--host-memory: \"lots\" is not a size"]);
     room.bad(&["power", "job.fio", "--hpb", "off", "--host-memory", "1M"], &["--hpb off does not use"]);
     room.bad(
-        &["fio", "job.fio", "--policy", "lru,lfu", "--output-format", "json"],
+        &["fio", "job.fio", "--policy", "lru,exclusive", "--output-format", "json"],
         &["choose one policy with --policy"],
     );
     let one = ["fio", "job.fio", "--policy", "lru", "--output-format", "json"];
@@ -186,7 +186,7 @@ fn policies_have_memory_and_hold_to_it() {
 fn memory_is_looked_at_before_anything_runs() {
     let room = Room::with("job.fio", "[a]\nrw=randread\nsize=64m\nramp_time=1000s\nnumber_ios=10\n");
     room.write("run.toml", &experiment("job.fio"));
-    room.write("pressure", "5,pressure,150K\n");
+    room.write("pressure", "5,pressure,120K\n");
     let little = ["memory of 204800 bytes is too little for HPB", "tables and the map of a region take 259584"];
     let memory = ["--hpb", "all", "--host-memory", "200K"];
     room.bad(&["fio", "job.fio", "--hpb", "off"], &["ramp_time (1000.000 s) ends after the job's work"]);
@@ -203,13 +203,13 @@ fn memory_is_looked_at_before_anything_runs() {
         &[&["--host-memory: t.csv, HPB hcm: "][..], &little].concat(),
     );
     room.bad(&[&["compare", "t.csv"][..], &vary].concat(), &[&["t.csv, hcm: "][..], &little].concat());
-    let tables = ["preload: event 1 (pressure 153600 bytes at 5 ms): ", "tables alone take 188728"];
+    let tables = ["exclusive: event 1 (pressure 122880 bytes at 5 ms): ", "tables alone take 138704"];
     room.write("job.fio", "[a]\nrw=randread\nsize=64m\nramp_time=1000s\nnumber_ios=10\n");
-    room.bad(&["fio", "job.fio", "--policy", "lru,preload", "--events", "pressure"], &tables);
-    room.bad(&["replay", "t.csv", "--policy", "lru,preload", "--events", "pressure"], &tables);
-    room.write("limits", "5,150K\n");
-    let limits = ["replay", "t.csv", "--policy", "lru,preload", "--host-memory", "1M", "--pressure", "limits"];
-    room.bad(&limits, &["--pressure limits: t.csv, preload: limit 1 of host memory", tables[1]]);
+    room.bad(&["fio", "job.fio", "--policy", "lru,exclusive", "--events", "pressure"], &tables);
+    room.bad(&["replay", "t.csv", "--policy", "lru,exclusive", "--events", "pressure"], &tables);
+    room.write("limits", "5,120K\n");
+    let limits = ["replay", "t.csv", "--policy", "lru,exclusive", "--host-memory", "1M", "--pressure", "limits"];
+    room.bad(&limits, &["--pressure limits: t.csv, exclusive: limit 1 of host memory", tables[1]]);
 }
 
 /// An experiment of a job, whose second variant has too little memory.

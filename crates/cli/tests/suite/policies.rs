@@ -20,8 +20,8 @@ fn memory_is_limited_and_the_limit_changes() {
     room.write("pressure.csv", "# less in the middle\n50, 300K\n90, 2M\n");
     let calm = document(&room, &["--policy", "lru", "--host-memory", "2M"]);
     assert_eq!((value(&calm, "lru", "hit_cnt"), value(&calm, "lru", "shrink_cnt")), (80.0, 0.0));
-    let pressed = document(&room, &["--policy", "lru,lfu", "--host-memory", "2M", "--pressure", "pressure.csv"]);
-    for policy in ["lru", "lfu"] {
+    let pressed = document(&room, &["--policy", "lru,cost-aware", "--host-memory", "2M", "--pressure", "pressure.csv"]);
+    for policy in ["lru", "cost-aware"] {
         // 300 KiB less the tables are 6 maps; 10 areas were read again before, 30 after the first round and before the
         // end.
         let (hits, shrunk) = (value(&pressed, policy, "hit_cnt"), value(&pressed, policy, "shrink_cnt"));
@@ -78,7 +78,11 @@ fn mistakes() {
         all.extend(args);
         room.bad(&all, says);
     };
-    bad(&["--policy", "lur"], &["--policy: policy: is \"lur\"; expected \"linux-dcm\""]);
+    let five = r#"expected "linux-dcm" or "linux-hcm" or "lru" or "cost-aware" or "exclusive""#;
+    // A name of an earlier version is as unknown as any other.
+    for unknown in ["lur", "lfu", "preload", "sram-aware", "dirty-refresh"] {
+        bad(&["--policy", unknown], &["--policy: policy: is \"", unknown, five]);
+    }
     for none in ["", "lru,", ",lru"] {
         bad(&["--policy", none], &["--policy: policy: is \"\"; expected \"linux-dcm\" or ", "or \"exclusive\""]);
     }

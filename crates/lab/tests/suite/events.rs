@@ -144,7 +144,7 @@ fn memory_shrinks_and_grows_with_its_limit() {
 fn nothing_waits_while_memory_shrinks() {
     let slowest = |spans: &[Span]| spans.iter().map(|s| s.latency[0].max()).max().expect("spans");
     let pressure = |at, bytes: u32| event(at, &format!("\"pressure\"\nmemory_bytes = {bytes}"));
-    for policy in ["lru", "lfu", "cost-aware", "preload", "sram-aware", "dirty-refresh"] {
+    for policy in ["lru", "cost-aware"] {
         const LITTLE: u32 = 300_000;
         const ENOUGH: u32 = 4_000_000;
         let host = format!("hpb = true\npolicy = \"{policy}\"");

@@ -99,7 +99,8 @@ registry! {
             for policies other than linux-dcm and linux-hcm only";
         REFUSE_CNT "refuse_cnt" "" "refused" Neither "loads that a policy asked for and did not get: no map held was \
             worth less, or too many loads were waiting";
-        PLAIN_CNT "plain_cnt" "" "plain reads" Neither "reads that a policy sent as READ although it had an entry";
+        PLAIN_CNT "plain_cnt" "" "plain reads" Neither "reads sent as READ although the host had an entry, \
+            because a pre-request does not pay";
         SHRINK_CNT "shrink_cnt" "" "" Neither "maps that the host dropped because its limit was lowered";
     }
     "Writes" {

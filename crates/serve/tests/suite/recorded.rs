@@ -76,7 +76,7 @@ fn a_replay_does_to_the_bit_what_the_server_did() {
             "end-of-life off",
             "slow write 100us",
             "host hpb=off",
-            "host policy=lfu",
+            "host policy=lru",
         ];
         for order in orders {
             clients.iter_mut().for_each(|client| ask_much(client, rng, 60));

@@ -201,12 +201,6 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         self.exchange(now);
     }
 
-    /// The host hears which application comes to the foreground, as [`Driver::foreground`].
-    pub fn foreground(&mut self, now: Ns, app: u32) {
-        self.host.foreground(now, app);
-        self.exchange(now);
-    }
-
     /// Limits the memory of a unit's HPB on the host.
     pub fn limit_memory(&mut self, now: Ns, lun: u8, bytes: u64) -> Result<(), ParamError> {
         let limited = self.host.limit_memory(now, lun, bytes);

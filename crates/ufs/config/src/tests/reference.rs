@@ -3,6 +3,7 @@
 
 use crate::keys::{Form, Row};
 use crate::{device, experiment, presets, study};
+use readpath_host::PolicyChoice;
 use serde_json::Value;
 use std::{env, fs};
 
@@ -61,12 +62,18 @@ fn page_has(file: &str, rows: &[Row]) {
         format!("{before}{begin}{}{END}{after}", markdown(rows))
     });
     assert_eq!(new.matches(BEGIN.0).count(), all.len(), "{file} has a table that is not in files");
+    check(&path, &page, &new);
+}
+
+/// The page at `path` says what it is to say, or is made to when that is asked for.
+#[track_caller]
+fn check(path: &str, page: &str, new: &str) {
     if env::var_os("READPATH_KEEP_REFERENCE").is_some() {
-        fs::write(&path, &new).expect("the page can be written");
+        fs::write(path, new).expect("the page can be written");
     } else {
         let keep = "READPATH_KEEP_REFERENCE=1 cargo test -p readpath-config reference";
         let differs = page.lines().zip(new.lines()).find(|(old, new)| old != new);
-        assert!(page == new, "{file} is not as the keys are; write it anew with\n    {keep}\n{differs:#?}");
+        assert!(page == new, "{path} is not as the tables are; write it anew with\n    {keep}\n{differs:#?}");
     }
 }
 
@@ -83,6 +90,18 @@ fn the_page_of_study_files_has_every_key() {
 #[test]
 fn the_page_of_experiment_files_has_every_key() {
     page_has("experiment.md", &experiment::reference());
+}
+
+/// The page of policies has the rows of the table of policies.
+#[test]
+fn the_page_of_policies_has_every_policy() {
+    let path = format!("{}/../../../docs/policies.md", env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(&path).expect("the page is there");
+    let rows = PolicyChoice::ALL.map(|p| format!("| `{}` | {} |\n", p.name(), p.meaning())).concat();
+    let (before, rest) = page.split_once("<!-- policies -->\n").expect("the beginning of the table");
+    let (_, after) = rest.split_once("<!-- end of policies -->").expect("its end");
+    let head = "<!-- policies -->\n| policy | what it does |\n|---|---|\n";
+    check(&path, &page, &format!("{before}{head}{rows}<!-- end of policies -->{after}"));
 }
 
 /// What is wrong with a value by a schema, as far as types, ranges, words, and names of keys go.

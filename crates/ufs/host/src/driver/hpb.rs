@@ -106,14 +106,6 @@ impl Driver {
         self.find_timer();
     }
 
-    /// An application, by any number that means it, comes to the foreground, as far as the system says so (Android
-    /// does): policies with lists of applications load ahead. Nothing else depends on it.
-    pub fn foreground(&mut self, now: Ns, app: u32) {
-        self.each_standard(|hpb| hpb.foreground(app));
-        self.run_map_worker(now);
-        self.find_timer();
-    }
-
     /// Changes a parameter of HPB of a unit, as a write to its file in `hpb_params` does.
     ///
     /// # Errors

@@ -43,7 +43,7 @@ counters! {
     map_error_cnt,
     /// Loads that a policy of this host's own did not get: nothing held was worth less, or too many waited.
     refuse_cnt,
-    /// Reads that a policy of this host's own sent as READ although it had an entry.
+    /// Reads that a managed unit sent as READ although it had an entry, because a pre-request does not pay.
     plain_cnt,
     /// Maps dropped because the limit of memory was lowered.
     shrink_cnt,

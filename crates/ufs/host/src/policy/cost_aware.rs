@@ -3,16 +3,15 @@
 //! reads that a load has to save. Reads of what was read just before count as one: any device still has its map at hand
 //! (the correlated references of LRU-K, O'Neil et al., SIGMOD 1993).
 //! - A sub-region is loaded when reads have missed it that often: by then not having loaded it has cost as much.
-//!   Whatever comes, that is at most twice what somebody who knows the future would have paid (the rent-or-buy rule).
+//!   In the worst case that is twice the cost of an optimal choice with knowledge of the future (the rent-or-buy rule).
 //! - If another has to make room, the newcomer must have been read more often of late, by a margin. The margin is
 //!   learned: of some replacements it is counted how often both are read afterwards. While that does not make up for
 //!   the load, the margin doubles; while it does, it is halved.
 
 use super::costs::Costs;
-use super::lfu::CANDIDATES;
 use super::lru::Lru;
 use super::reads::Reads;
-use super::{MapPolicy, Timed, Touch, Wish};
+use super::{MapPolicy, Timed, Touch};
 use crate::ids::{Id, SubRegionId};
 use fixedbitset::FixedBitSet;
 use readpath_kit::Ns;
@@ -22,6 +21,8 @@ const TOGETHER: usize = 16;
 /// Replacements that are followed at the same time.
 const FOLLOWED: usize = 8;
 const MOST_MARGIN: u32 = 1 << 12;
+/// Sub-regions compared for a victim, the least recently read ones. Comparing all would take as long as the list.
+const CANDIDATES: usize = 8;
 
 #[derive(Clone, Copy)]
 struct Trial {
@@ -137,26 +138,26 @@ impl CostAware {
 }
 
 impl MapPolicy for CostAware {
-    fn read(&mut self, touch: &Touch) -> Wish {
+    fn read(&mut self, touch: &Touch) -> bool {
         self.lru.touch(touch.sub_region);
         if !self.is_first(touch.sub_region) || !touch.eligible {
-            return Wish::default();
+            return false;
         }
         self.first.set(touch.sub_region.row(), touch.timed);
         self.count(touch.sub_region);
         if touch.clean {
-            return Wish::default();
+            return false;
         }
         let missed = &mut self.missed[touch.sub_region];
         *missed = missed.saturating_add(1);
-        Wish::load_if(u32::from(*missed) >= self.costs.break_even())
+        u32::from(*missed) >= self.costs.break_even()
     }
 
-    fn timed(&mut self, sub_region: SubRegionId, what: Timed, took: Ns, beside_load: bool) {
+    fn timed(&mut self, sub_region: SubRegionId, what: Timed, took: Ns, during_load: bool) {
         let first = what != Timed::Load && self.first.contains(sub_region.row());
         self.first.set(sub_region.row(), false);
         if first || what != Timed::Read {
-            self.costs.timed(what, took, beside_load);
+            self.costs.timed(what, took, during_load);
         }
     }
 

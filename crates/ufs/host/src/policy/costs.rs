@@ -8,7 +8,7 @@ use readpath_kit::Ns;
 /// A running mean over about 256 values. A few that took very long, because they waited for a program or an erase, say
 /// nothing of maps and do not count in full.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Mean {
+struct Mean {
     /// In 1/256 ns.
     scaled: u64,
     values: u32,
@@ -21,7 +21,7 @@ const ENOUGH: u32 = 32;
 const MOST_MEANS: u64 = 4;
 
 impl Mean {
-    pub(super) fn add(&mut self, took: Ns) {
+    fn add(&mut self, took: Ns) {
         // An hour and more is an hour: no sum can overflow.
         let mut scaled = took.0.min(3_600_000_000_000) << SHIFT;
         if self.values >= ENOUGH {
@@ -34,7 +34,7 @@ impl Mean {
     }
 
     /// The mean, when there are enough values.
-    pub(super) fn ns(&self) -> Option<u64> {
+    fn ns(&self) -> Option<u64> {
         (self.values >= ENOUGH).then_some(self.scaled >> SHIFT)
     }
 }
@@ -59,14 +59,14 @@ const MOST_LOADS: u32 = 256;
 
 impl Costs {
     /// A command took so long, beside a load or not.
-    pub(super) fn timed(&mut self, what: Timed, took: Ns, beside_load: bool) {
-        match (what, beside_load) {
+    pub(super) fn timed(&mut self, what: Timed, took: Ns, during_load: bool) {
+        match (what, during_load) {
             (Timed::Load, _) => self.loads += 1,
             (Timed::Read, _) => self.read.add(took),
             (Timed::HpbRead, false) => self.hpb_read.add(took),
             (Timed::HpbRead, true) => self.hpb_read_beside.add(took),
         }
-        self.beside = self.beside.saturating_add(u32::from(beside_load && what != Timed::Load));
+        self.beside = self.beside.saturating_add(u32::from(during_load && what != Timed::Load));
         if self.loads >= MOST_LOADS {
             (self.loads, self.beside) = (self.loads / 2, self.beside / 2);
         }

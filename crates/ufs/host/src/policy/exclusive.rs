@@ -11,7 +11,7 @@
 //! - What makes room, and whether it does, is decided as in `cost-aware`, with a margin that stays small.
 
 use super::cost_aware::CostAware;
-use super::{MapPolicy, Timed, Touch, Wish};
+use super::{MapPolicy, Timed, Touch};
 use crate::ids::SubRegionId;
 use readpath_kit::Ns;
 
@@ -37,7 +37,7 @@ impl Exclusive {
 }
 
 impl MapPolicy for Exclusive {
-    fn read(&mut self, touch: &Touch) -> Wish {
+    fn read(&mut self, touch: &Touch) -> bool {
         self.host.read(touch);
         if !touch.recent {
             let missed = &mut self.missed[touch.sub_region];
@@ -47,11 +47,11 @@ impl MapPolicy for Exclusive {
                 (true, true) => {}
             }
         }
-        Wish::default()
+        false
     }
 
-    fn timed(&mut self, sub_region: SubRegionId, what: Timed, took: Ns, beside_load: bool) {
-        self.host.timed(sub_region, what, took, beside_load);
+    fn timed(&mut self, sub_region: SubRegionId, what: Timed, took: Ns, during_load: bool) {
+        self.host.timed(sub_region, what, took, during_load);
     }
 
     /// It counts reads of entries out of date as misses itself.
@@ -64,7 +64,7 @@ impl MapPolicy for Exclusive {
         missed >= self.enough || (missed > 0 && in_sram)
     }
 
-    fn loads_beside(&self, sub_region: SubRegionId, commands: u32) -> bool {
+    fn loads_at_once(&self, sub_region: SubRegionId, commands: u32) -> bool {
         let missed = self.missed[sub_region];
         missed >= self.enough && u32::from(missed) > commands
     }

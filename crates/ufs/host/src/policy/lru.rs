@@ -2,7 +2,7 @@
 //! `lru`: a sub-region is loaded as soon as a read misses it, and the least recently read makes room. Every read
 //! counts, also those that the device serves. Linux moves a region only when it is activated.
 
-use super::{MapPolicy, Touch, Wish};
+use super::{MapPolicy, Touch};
 use crate::ids::{IdList, SubRegionId};
 
 /// What is held, the least recently read first. Other policies build on it.
@@ -31,9 +31,9 @@ impl Lru {
 }
 
 impl MapPolicy for Lru {
-    fn read(&mut self, touch: &Touch) -> Wish {
+    fn read(&mut self, touch: &Touch) -> bool {
         self.touch(touch.sub_region);
-        Wish::load_if(touch.eligible && !touch.held)
+        touch.eligible && !touch.held
     }
 
     fn loaded(&mut self, sub_region: SubRegionId) {

@@ -12,6 +12,9 @@ use crate::policy::{Age, DeviceReads, MapPolicy};
 use readpath_kit::Ns;
 use std::collections::VecDeque;
 
+/// Host memory that counters and means take; stated as for [`Manager`].
+const STATE_BYTES: u64 = 920;
+
 /// See the module.
 pub(super) struct Beside {
     reads: DeviceReads,
@@ -58,8 +61,8 @@ impl Beside {
     }
 
     pub(super) fn bytes(&self) -> u64 {
-        let own = size_of::<Beside>() + self.later.capacity() * size_of::<SubRegionId>();
-        own as u64 + self.reads.bytes() + self.written.bytes()
+        let later = self.later.capacity() * size_of::<SubRegionId>();
+        STATE_BYTES + later as u64 + self.reads.bytes() + self.written.bytes()
     }
 
     pub(super) fn note_written(&mut self, block: u32, blocks: u32) {
@@ -116,7 +119,7 @@ impl Manager {
     pub(super) fn device_reads(&mut self, srgn: SubRegionId, block: u32, blocks: u32) -> bool {
         let Some(beside) = self.beside.as_mut().filter(|b| !b.written.all(block, blocks)) else { return false };
         let Some(left) = beside.reads.read(srgn) else { return false };
-        let now = self.policy.loads_beside(left, beside.others);
+        let now = self.policy.loads_at_once(left, beside.others);
         if !now && !self.policy.loads_when_idle(left, true) {
             return false;
         }

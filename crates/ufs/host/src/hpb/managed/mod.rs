@@ -23,8 +23,10 @@ pub(crate) use pays::Went;
 
 /// Wishes that wait. More are refused: what could not be loaded for so long is asked for again by the next read.
 const MOST_WANTED: usize = 64;
-/// Wishes that wait when a policy is asked what to load ahead: what a read asks for does not wait behind a long list.
-const MOST_AHEAD: usize = 16;
+
+/// Host memory that a managed unit takes for counters and constants of its own and of its policy, whichever that is.
+/// Stated, not measured: results must not depend on how a compiler lays out structs.
+const STATE_BYTES: u64 = 824;
 
 /// What a managed unit keeps beside maps and states.
 pub(super) struct Manager {
@@ -70,7 +72,7 @@ impl Manager {
         let lists = self.wanted.capacity() * 4 + self.abandoned.capacity() * 4;
         let bits = self.is_wanted.len().div_ceil(8) + self.unannounced.len().div_ceil(8);
         let beside = self.beside.as_ref().map_or(0, |b| b.bytes());
-        (size_of::<Manager>() - size_of::<Policy>() + lists + bits) as u64 + beside + self.policy.bytes()
+        STATE_BYTES + (lists + bits) as u64 + beside + self.policy.bytes()
     }
 
     /// No more maps than that are held, nor than before.
@@ -131,7 +133,7 @@ impl HpbLu {
             return false;
         }
         let eligible = blocks <= self.max_blocks;
-        let (mut plain, mut usable) = (false, eligible);
+        let mut usable = eligible;
         let mut oldest = None;
         let end = self.end_of(block, blocks);
         let mut at = block;
@@ -147,22 +149,18 @@ impl HpbLu {
             let age = m.beside.as_ref().map(|b| b.age(srgn, at, n));
             oldest = oldest.max(age.flatten());
             let recent = age.is_some_and(|age| age.is_none_or(|age| age == Age::IN_WINDOW));
-            let wish = m.policy.read(&Touch { sub_region: srgn, held, clean, eligible, timed: blocks == 1, recent });
-            if wish.load && !loading {
+            let wanted = m.policy.read(&Touch { sub_region: srgn, held, clean, eligible, timed: blocks == 1, recent });
+            if wanted && !loading {
                 self.kicked = true;
                 self.counters.refuse_cnt += u64::from(!m.want(srgn));
             }
-            plain |= wish.plain;
             usable &= clean;
             at += n;
         }
-        let behind = eligible && blocks > self.single_blocks;
-        if let Some(m) = self.mode.manager_mut() {
-            plain |= usable && !plain && behind && m.avoids_pre_request(oldest);
-        }
+        let behind = usable && blocks > self.single_blocks;
+        let plain = behind && self.mode.manager_mut().is_some_and(|m| m.avoids_pre_request(oldest));
         self.note_way(block, end, !plain && usable, oldest);
-        self.ask_for_more();
-        self.counters.plain_cnt += u64::from(plain && usable);
+        self.counters.plain_cnt += u64::from(plain);
         plain
     }
 
@@ -180,24 +178,6 @@ impl HpbLu {
             let n = (end - at).min(self.geometry.entries_per_sub_region() - (at & self.slot_mask));
             self.kicked |= m.device_reads(srgn, at, n);
             at += n;
-        }
-    }
-
-    fn ask_for_more(&mut self) {
-        let HpbLu { mode: Mode::Managed(m), sub_regions, kicked, .. } = self else { return };
-        let held = |s: SubRegionId| matches!(sub_regions[s], SubRegionState::Valid | SubRegionState::Issued);
-        while m.wanted.len() < MOST_AHEAD {
-            let Some(srgn) = m.policy.more(held) else { return };
-            m.want(srgn);
-            *kicked = true;
-        }
-    }
-
-    pub(crate) fn foreground(&mut self, app: u32) {
-        let Some(m) = self.mode.manager_mut() else { return };
-        m.policy.foreground(app);
-        if self.state == LuState::Present {
-            self.ask_for_more();
         }
     }
 
@@ -245,11 +225,6 @@ impl HpbLu {
                 self.kicked |= !m.wanted.is_empty();
                 return;
             }
-            if m.wanted.is_empty() {
-                // There may be more to a list than was asked for when the last read came.
-                self.ask_for_more();
-            }
-            let Some(m) = self.mode.manager_mut() else { return };
             let srgn = match m.next() {
                 Some(srgn) => srgn,
                 None => match m.when_idle(now) {

@@ -1,48 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the host is told in the middle of traffic: limits of its memory, those of several units each at its time, and
-//! which application is launched.
+//! Limits of the host's memory that change in the middle of traffic, those of several units each at its time.
 
 use readpath_device::{Control, Layout};
 use readpath_flash::Lean;
 use readpath_host::{BlockOp, BlockRequest, HpbOptions, ManagedPolicy};
 use readpath_kit::Ns;
 use readpath_stack::{Stack, Tags, Typed};
-use readpath_testkit::{device, filled, give_room, host, lu, one, settle, start};
-
-/// A launch that the host is told of loads what the application read the last time, before it reads anything, as many
-/// at a time as may be in flight, and nothing else.
-#[test]
-fn a_launch_loads_the_list_of_its_application() {
-    let mut config = device(2_048);
-    config.hpb.as_mut().expect("HPB").control = Control::Host;
-    give_room(&mut config);
-    let hpb = HpbOptions { policy: Some(ManagedPolicy::Preload), ..HpbOptions::default() };
-    let (mut stack, mut now) = filled::<Lean, Tags, Typed>(&config, Some(hpb), 2_048, Layout::Sequential, 1);
-    let least = stack.host.hpb(0).expect("HPB").least_memory().expect("a size");
-    stack.foreground(now, 1);
-    // Sub-regions of 64 blocks, read again when their maps have come: more than wait at a time.
-    for block in (0..20).flat_map(|srgn| [srgn * 64, srgn * 64 + 1]) {
-        one(&mut stack, &mut now, BlockOp::Read, block, 1);
-        settle(&mut stack, &mut now);
-    }
-    let loads = |stack: &Stack<Lean, Tags, (), Typed>| stack.host.counters(0).expect("HPB").map_req_cnt;
-    assert_eq!(loads(&stack), 20);
-    // Another comes, and all maps go and may come back.
-    stack.foreground(now, 2);
-    stack.limit_memory(now, 0, least).expect("room for the tables");
-    stack.limit_memory(now, 0, 1 << 30).expect("more");
-    settle(&mut stack, &mut now);
-    assert_eq!(loads(&stack), 20, "nothing is known of it");
-    stack.foreground(now, 1);
-    settle(&mut stack, &mut now);
-    assert_eq!(loads(&stack), 40);
-    let hits = stack.host.counters(0).expect("HPB").hit_cnt;
-    for srgn in 0..20 {
-        one(&mut stack, &mut now, BlockOp::Read, srgn * 64, 1);
-    }
-    assert_eq!(stack.host.counters(0).expect("HPB").hit_cnt - hits, 20);
-    assert_eq!((loads(&stack), stack.payload.wrong), (40, 0));
-}
+use readpath_testkit::{device, give_room, host, lu, one, settle, start};
 
 #[test]
 fn limits_of_several_units_come_in_order_of_time() {
