@@ -14,7 +14,7 @@ mod sweep;
 mod trace;
 mod ubi;
 
-pub use common::{Basics, Common, Fill, Hpb, HpbHost, Recorded};
+pub use common::{Basics, Common, Recorded};
 pub use compare::{BreakEven, Compare};
 pub use device::{DeviceCommand, Fit, ProbeCommand, ProbeFit, ProbePlan};
 pub use image::{
@@ -22,10 +22,11 @@ pub use image::{
 };
 pub use live::{LiveOptions, Stats};
 pub use other::{Bench, Completions, Doctor, Man, Report};
+pub use readpath_session::args::{Fill, Hpb, HpbHost, Offers, Preload, ReplayMode, TraceHow, TraceInput};
 pub use serve::{Attach, Ctl, ImageCommand, ImageCreate, ImageFill, RpmbCommand, Serve};
 pub use simulate::{Fio, FioFormat, Iozone, Loses, Power, Reproduce, RunFile};
 pub use sweep::{Merge, Sweep, SweepCommand};
-pub use trace::{Mrc, Offers, Preload, Replay, ReplayMode, TraceCommand, TraceFormat, TraceHow, TraceInput};
+pub use trace::{Mrc, Replay, TraceCommand, TraceFormat};
 pub use ubi::{StreamInput, UbiCommand, UbiReplay};
 
 use clap::{Parser, Subcommand};

@@ -1,32 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the user sees and keeps: tables, documents, rows, pages, and what the process used.
+//! What the user sees and keeps: tables, documents, rows and pages.
 
 use crate::args::Basics;
-use crate::files::{NewFolder, begin_whole, check_not_input, check_writable, write_whole};
+use crate::files::{check_not_input, check_writable, write_whole};
 use crate::usage;
 use anyhow::{Result, anyhow};
-use readpath_report::{TableSpec, html, terminal};
+use readpath_report::{TableSpec, terminal};
 use readpath_results::metric::{self, Figure::*, Requests::*};
-use readpath_results::{Document, Metric, Process};
+use readpath_results::{Document, Metric};
 use std::fmt::Write as _;
-use std::fs;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::path::{Path, PathBuf};
 
 pub use crate::progress::{Progress, bar};
-
-/// CPU time and peak memory of this process so far.
-pub fn process() -> Process {
-    let t = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    let cpu_seconds = t.tv_sec as f64 + t.tv_nsec as f64 / 1e9;
-    // VmHWM of proc(5) is in KiB; where there is no such file the peak is unknown and given as 0.
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let kib = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix("kB")?.trim().parse::<u64>().ok())
-        .unwrap_or(0);
-    Process { cpu_seconds, peak_rss_bytes: kib * 1024 }
-}
+pub use readpath_session::folder::Folder;
+pub use readpath_session::process::process;
 
 /// Columns of the terminal, if standard output is one.
 pub fn terminal_width() -> Option<u16> {
@@ -164,49 +152,6 @@ pub fn emit(text: &str, to: Option<&Path>) -> Result<()> {
     match to {
         Some(path) => write_whole(path, text.as_bytes()),
         None => Ok(io::stdout().lock().write_all(text.as_bytes())?),
-    }
-}
-
-/// The folder that `result.json` and `report.html` will be written into. If they never are, a folder that was made for
-/// them is removed.
-pub struct Folder {
-    json: PathBuf,
-    page: PathBuf,
-    _made: NewFolder,
-}
-
-impl Folder {
-    /// Makes the folder if need be, and sees to it that both files can be written. Whoever simulates for an hour wants
-    /// to know that before.
-    pub fn create(folder: &Path) -> Result<Self> {
-        let made = NewFolder::create(folder)?;
-        let (json, page) = (folder.join("result.json"), folder.join("report.html"));
-        check_writable(&json)?;
-        check_writable(&page)?;
-        Ok(Folder { json, page, _made: made })
-    }
-
-    /// Refuses to replace one of `inputs` by either file.
-    pub fn apart_from<'a>(
-        self,
-        inputs: impl IntoIterator<Item = &'a (impl AsRef<Path> + ?Sized + 'a)>,
-    ) -> Result<Self> {
-        for input in inputs {
-            check_not_input(&self.json, input.as_ref())?;
-            check_not_input(&self.page, input.as_ref())?;
-        }
-        Ok(self)
-    }
-
-    pub fn write(self, doc: &Document) -> Result<()> {
-        // Both are made before either is written.
-        let (json, page) = (doc.to_json_pretty()?, html::page(doc)?);
-        let files = [(&self.json, json), (&self.page, page)].map(|(path, text)| begin_whole(path, text.as_bytes()));
-        // Neither takes its name before both are on their disk.
-        let [json, page] = files;
-        let (json, page) = (json?, page?);
-        json.finish()?;
-        page.finish()
     }
 }
 

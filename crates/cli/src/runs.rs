@@ -10,27 +10,12 @@ use crate::{output, stop, usage};
 use anyhow::{Context, Result, anyhow};
 use readpath_lab::experiment::{ExperimentError, Shared};
 use readpath_run::Tap;
+use readpath_session::runs::pool;
+pub use readpath_session::runs::{choose, complete};
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
-
-/// Keeps what has the name that was asked for with `option`, if one was.
-pub fn choose<T>(list: &mut Vec<T>, name: impl Fn(&T) -> &str, option: &str, wanted: Option<&str>) -> Result<()> {
-    let Some(wanted) = wanted else { return Ok(()) };
-    if !list.iter().any(|item| name(item) == wanted) {
-        // In the order of the experiment, which is that of its tables: 4 GB comes before 16 GB.
-        let mut known: Vec<&str> = Vec::new();
-        for name in list.iter().map(&name) {
-            if !known.contains(&name) {
-                known.push(name);
-            }
-        }
-        return Err(usage(anyhow!("{option} '{wanted}' is not one of: {}", known.join(", "))));
-    }
-    list.retain(|item| name(item) == wanted);
-    Ok(())
-}
 
 /// Refuses `--trace-io` for several runs.
 pub fn only_one_traced(common: &Common, runs: usize) -> Result<()> {
@@ -57,12 +42,7 @@ pub fn side_by_side<T: Send>(
     work: impl FnOnce(&Shared) -> T + Send,
 ) -> Result<T> {
     let _progress = output::Progress::start(shared.clone(), expected);
-    let mut pool = rayon::ThreadPoolBuilder::new();
-    if let Some(n) = threads {
-        // More threads than runs have nothing to do.
-        pool = pool.num_threads((n as usize).min(runs));
-    }
-    Ok(pool.build()?.install(|| work(shared)))
+    Ok(pool(threads, runs)?.install(|| work(shared)))
 }
 
 /// Lets `work` make one run and records its requests, stage by stage, to the file at `path`.
@@ -92,14 +72,4 @@ pub fn recorded<T>(
     };
     writeln!(io::stderr(), "{}: {events} events{nothing}", path.display()).ok();
     Ok(output)
-}
-
-/// Fails if something is missing of any of `runs` runs. What there is of it has been shown and written by then.
-pub fn complete(mut missing: impl Iterator<Item = String>, runs: usize) -> Result<()> {
-    let Some(first) = missing.next() else { return Ok(()) };
-    let more = match missing.count() {
-        0 => String::new(),
-        n => format!("; and so in {n} more of {runs} runs (see the notes of the results)"),
-    };
-    Err(anyhow!("results are incomplete: {first}{more}"))
 }

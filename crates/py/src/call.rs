@@ -2,8 +2,10 @@
 //! Work that takes long, beside the interpreter: other threads of Python go on meanwhile, and Ctrl-C stops it.
 
 use crate::failure::Failure;
+use anyhow::Result;
 use pyo3::prelude::*;
 use readpath_lab::experiment::Shared;
+use readpath_session::failure::Interrupted;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,7 +22,7 @@ const GRACE: Duration = Duration::from_millis(500);
 /// Has `work` done without the lock of the interpreter. A signal whose handler raises stops it, and is raised.
 pub fn outside<T: Send + 'static>(
     py: Python<'_>,
-    work: impl FnOnce(&Shared) -> Result<T, Failure> + Send + 'static,
+    work: impl FnOnce(&Shared) -> Result<T> + Send + 'static,
 ) -> PyResult<T> {
     outside_while(py, |_| Ok(()), work)
 }
@@ -29,7 +31,7 @@ pub fn outside<T: Send + 'static>(
 pub fn outside_while<T: Send + 'static>(
     py: Python<'_>,
     go_on: impl Fn(Python<'_>) -> PyResult<()> + Send,
-    work: impl FnOnce(&Shared) -> Result<T, Failure> + Send + 'static,
+    work: impl FnOnce(&Shared) -> Result<T> + Send + 'static,
 ) -> PyResult<T> {
     let shared = Arc::new(Shared::default());
     py.detach(|| {
@@ -37,9 +39,11 @@ pub fn outside_while<T: Send + 'static>(
         let for_work = shared.clone();
         let worker = thread::Builder::new().name("readpath".into()).spawn(move || giving.send(work(&for_work)))?;
         match wait(&made, go_on) {
-            Ok(Some(made)) => Ok(made?),
+            Ok(Some(made)) => Ok(made.map_err(Failure::from)?),
             // It ended without a word.
-            Ok(None) => Err(worker.join().map_or_else(|panic| resume_unwind(panic), |_| Failure::Interrupted.into())),
+            Ok(None) => {
+                Err(worker.join().map_or_else(|panic| resume_unwind(panic), |_| Failure::from(Interrupted).into()))
+            }
             Err(raised) => {
                 shared.stop.store(true, Ordering::Relaxed);
                 made.recv_timeout(GRACE).ok();

@@ -4,11 +4,13 @@
 
 use crate::call;
 use crate::failure::Failure;
-use crate::files::read_text;
 use crate::given::Source;
-use crate::studies::{Begun, Swept, Task, read_study, wrong};
+use crate::studies::{Begun, Swept, Task, read_study};
+use anyhow::{Result, anyhow};
 use pyo3::prelude::*;
 use readpath_lab::experiment::Shared;
+use readpath_session::failure::Interrupted;
+use readpath_session::inputs::read_text;
 use readpath_sweep::{Maker, Outcome, Plan, Record, Segment};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -49,7 +51,7 @@ fn read(texts: &Texts, path: &Path) -> io::Result<String> {
 impl Study {
     /// Plans a study. Its files are those that were sent, or else read.
     #[new]
-    fn new(py: Python<'_>, source: Source, set: Vec<(String, String)>, sent: Option<Sent>) -> PyResult<Study> {
+    fn new(py: Python<'_>, source: Source, set: Vec<String>, sent: Option<Sent>) -> PyResult<Study> {
         call::outside(py, move |_| {
             let (study, text) = read_study(&source, &set)?;
             let seen = Mutex::<Texts>::default();
@@ -64,15 +66,15 @@ impl Study {
                 seen.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), noted);
                 said
             };
-            let plan = Plan::with_traces(study, &text, &noting, traces).map_err(wrong)?;
+            let plan = Plan::with_traces(study, &text, &noting, traces)?;
             let texts = seen.into_inner().unwrap_or_else(PoisonError::into_inner);
             Ok(Study { plan: Arc::new(plan), maker: Arc::default(), texts: Arc::new(texts) })
         })
     }
 
     /// What segments begin with, as JSON: studies with the same one have the same points.
-    fn header(&self) -> PyResult<String> {
-        Ok(serde_json::to_string(&self.plan.header()).map_err(|e| Failure::of(&e))?)
+    fn header(&self) -> Result<String, Failure> {
+        Ok(serde_json::to_string(&self.plan.header())?)
     }
 
     /// Files that were read to plan it: path, and text or the number of an error.
@@ -99,10 +101,10 @@ impl Study {
             let mut lines = Vec::new();
             for index in points {
                 if index >= plan.count() {
-                    return Err(Failure::Wrong(format!("point {index}: the study has {} points", plan.count())));
+                    return Err(anyhow!("point {index}: the study has {} points", plan.count()));
                 }
                 let made = maker.make(&plan, &plan.point(index), &|path| read(&texts, path), shared);
-                lines.extend(made.ok_or(Failure::Interrupted)?.line());
+                lines.extend(made.ok_or(Interrupted)?.line());
             }
             Ok(lines)
         };
@@ -129,19 +131,19 @@ struct Made {
 
 impl Made {
     /// Keeps lines of `points`, if they are those of them.
-    fn keep(&mut self, points: &[u64], lines: &[u8]) -> Result<(), Failure> {
+    fn keep(&mut self, points: &[u64], lines: &[u8]) -> Result<()> {
         let lines: Vec<&[u8]> = lines.split_inclusive(|&byte| byte == b'\n').collect();
         let records: Vec<Record> = lines.iter().filter_map(|line| Record::of_line(line)).collect();
         if !records.iter().map(|record| record.point).eq(points.iter().copied()) || records.len() != lines.len() {
             let wanted = points.first().map_or_else(String::new, |first| format!(" from point {first}"));
-            return Err(Failure::Wrong(format!("records{wanted} came back damaged; nothing of them is kept")));
+            return Err(anyhow!("records{wanted} came back damaged; nothing of them is kept"));
         }
         if self.segment.is_none() {
             self.segment = Some(self.begun.segment("client")?);
         }
         let Some(segment) = &mut self.segment else { return Ok(()) };
         for (line, record) in lines.into_iter().zip(records) {
-            segment.append_line(line).map_err(wrong)?;
+            segment.append_line(line)?;
             self.points += 1;
             if let Outcome::Error(why) = record.outcome
                 && self.failed.as_ref().is_none_or(|(other, _)| *other > record.point)
@@ -158,37 +160,35 @@ impl Made {
 pub struct Pending(Mutex<Option<Made>>);
 
 impl Pending {
-    fn with<T>(&self, act: impl FnOnce(&mut Made) -> Result<T, Failure>) -> Result<T, Failure> {
+    fn with<T>(&self, act: impl FnOnce(&mut Made) -> Result<T>) -> Result<T> {
         let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        act(made.as_mut().ok_or_else(|| Failure::Wrong("the study is finished".into()))?)
+        act(made.as_mut().ok_or_else(|| anyhow!("the study is finished"))?)
     }
 }
 
 #[pymethods]
 impl Pending {
     /// Points that are to be made.
-    fn missing(&self) -> PyResult<Vec<u64>> {
+    fn missing(&self) -> Result<Vec<u64>, Failure> {
         Ok(self.with(|made| Ok(made.begun.missing()))?)
     }
 
     /// Keeps the lines that a worker made of `points`.
-    fn keep(&self, py: Python<'_>, points: Vec<u64>, lines: &[u8]) -> PyResult<()> {
+    fn keep(&self, py: Python<'_>, points: Vec<u64>, lines: &[u8]) -> Result<(), Failure> {
         Ok(py.detach(|| self.with(|made| made.keep(&points, lines)))?)
     }
 
     /// Brings to the disk what was kept.
-    fn sync(&self, py: Python<'_>) -> PyResult<()> {
-        Ok(py.detach(|| {
-            self.with(|made| made.segment.take().map_or(Ok(()), |segment| segment.finish().map_err(wrong)))
-        })?)
+    fn sync(&self, py: Python<'_>) -> Result<(), Failure> {
+        Ok(py.detach(|| self.with(|made| Ok(made.segment.take().map_or(Ok(()), Segment::finish)?)))?)
     }
 
     /// Makes tables and the page, once all points are there.
     fn finish(&self, py: Python<'_>) -> PyResult<Swept> {
         let made = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let made = made.ok_or_else(|| Failure::Wrong("the study is finished".into()))?;
+        let made = made.ok_or_else(|| Failure::from(anyhow!("the study is finished")))?;
         call::outside(py, move |_| {
-            made.segment.map_or(Ok(()), |segment| segment.finish().map_err(wrong))?;
+            made.segment.map_or(Ok(()), Segment::finish)?;
             made.begun.finish((made.points, made.failed))
         })
     }

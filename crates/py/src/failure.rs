@@ -1,56 +1,44 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a call gives nothing, as Python has it.
+//! Errors as Python raises them.
 
 use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::{PyErr, create_exception};
-use readpath_lab::experiment::ExperimentError;
-use std::error::Error as StdError;
+use readpath_session::failure::{INTERRUPTED, describe, status};
 
 create_exception!(
     readpath,
     Error,
     PyValueError,
-    "What was asked for cannot be, or a run failed. The text is that of the command ``readpath``."
+    "A mistake in the arguments, or a run that failed. The text is that of the command ``readpath``."
 );
 
-/// Why a call gives nothing.
+/// An error of a call.
 #[derive(Debug)]
-pub enum Failure {
-    /// In words.
-    Wrong(String),
-    /// Somebody wanted it to stop.
-    Interrupted,
-}
+pub struct Failure(anyhow::Error);
 
-impl Failure {
-    /// An error with its causes, each of which is told once: some repeat what caused them.
-    pub fn of(error: &dyn StdError) -> Failure {
-        let mut text = String::new();
-        let mut next = Some(error);
-        while let Some(error) = next {
-            next = error.source();
-            let cause = error.to_string();
-            if text.is_empty() {
-                text = cause;
-            } else if !text.ends_with(&cause) {
-                text.push_str(": ");
-                text.push_str(&cause);
-            }
-        }
-        Failure::Wrong(text)
-    }
-
-    /// The same of runs, which may have been stopped.
-    pub fn of_runs(error: &ExperimentError) -> Failure {
-        if error.is_interruption() { Failure::Interrupted } else { Failure::of(error) }
+impl<E: Into<anyhow::Error>> From<E> for Failure {
+    fn from(error: E) -> Failure {
+        Failure(error.into())
     }
 }
 
 impl From<Failure> for PyErr {
-    fn from(failure: Failure) -> PyErr {
-        match failure {
-            Failure::Wrong(text) => Error::new_err(text),
-            Failure::Interrupted => PyKeyboardInterrupt::new_err(()),
+    fn from(Failure(error): Failure) -> PyErr {
+        match status(&error) {
+            INTERRUPTED => PyKeyboardInterrupt::new_err(()),
+            _ => Error::new_err(arguments(&describe(&error))),
         }
     }
+}
+
+/// A text with its options as arguments of Python: `--max-idle` is `max_idle`.
+fn arguments(text: &str) -> String {
+    let named = |word: &str| match word.strip_prefix("--") {
+        Some(option) if option.starts_with(|c: char| c.is_ascii_lowercase()) => {
+            let end = option.find(|c: char| !c.is_ascii_lowercase() && c != '-').unwrap_or(option.len());
+            option[..end].replace('-', "_") + &option[end..]
+        }
+        _ => word.to_owned(),
+    };
+    text.split_inclusive([' ', '(']).map(named).collect()
 }

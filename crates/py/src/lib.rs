@@ -5,7 +5,6 @@
 mod call;
 mod cluster;
 mod failure;
-mod files;
 mod given;
 mod reading;
 mod replays;
@@ -16,13 +15,14 @@ mod traces;
 /// Functions of the package `readpath`, in plain types. They are not for users.
 #[pyo3::pymodule]
 mod _readpath {
+    use crate::failure::Failure;
     use crate::given::{Choice, Host, Source, Target};
     use crate::reading::{Reading, Requests};
     use crate::replays::How;
     use crate::runs::Shown;
     use crate::studies::{Swept, Task};
     use crate::traces::{MapCurve, Maps};
-    use crate::{call, files, reading, replays, runs, studies, traces};
+    use crate::{call, reading, replays, runs, studies, traces};
     use pyo3::prelude::*;
     use std::path::PathBuf;
 
@@ -44,19 +44,19 @@ mod _readpath {
 
     /// A device with keys that are changed, as its file would say it.
     #[pyfunction]
-    fn device(target: Target) -> PyResult<String> {
-        Ok(target.preset(&files::read_text)?.echo().to_toml())
+    fn device(target: Target) -> Result<String, Failure> {
+        Ok(target.preset()?.echo().to_toml())
     }
 
     /// The rows of a result document as a table.
     #[pyfunction]
-    fn csv(document: &str) -> PyResult<String> {
+    fn csv(document: &str) -> Result<String, Failure> {
         Ok(runs::csv(document)?)
     }
 
     /// The page of a result document.
     #[pyfunction]
-    fn page(document: &str) -> PyResult<String> {
+    fn page(document: &str) -> Result<String, Failure> {
         Ok(runs::page(document)?)
     }
 
@@ -75,7 +75,7 @@ mod _readpath {
     /// Replays a block trace.
     #[pyfunction]
     fn replay(py: Python<'_>, trace: PathBuf, device: String, how: How, host: Host, choice: Choice) -> PyResult<Shown> {
-        call::outside(py, move |shared| replays::replay(&trace, &device, &how, &host, &choice, shared))
+        call::outside(py, move |shared| replays::replay(trace, &device, &how, &host, &choice, shared))
     }
 
     /// Makes a study, or a part of it.

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Block traces as they are read: opened as the caller says, and as columns of numbers.
 
-use crate::failure::Failure;
+use anyhow::{Result, anyhow};
 use pyo3::{FromPyObject, IntoPyObject};
 use readpath_kit::Ns;
 use readpath_lab::experiment::Shared;
-use readpath_workload::trace::{Devices, Options, Reader, Request, TraceError, Within};
+use readpath_session::args::TraceInput;
+use readpath_session::traces::{self, fill};
+use readpath_workload::trace::{Reader, Request};
 use std::borrow::Cow;
-use std::fs::File;
 use std::path::Path;
-use std::sync::atomic::Ordering;
 
 /// Requests read at a time.
 pub const BATCH: usize = 4096;
@@ -48,45 +48,40 @@ pub struct Requests {
 }
 
 impl Reading {
-    /// Opens a trace, for a device if it is known. It stops when `shared` says so.
-    pub fn open(&self, path: &Path, within: Option<Within>, shared: &Shared) -> Result<Reader, Failure> {
-        let name = path.display().to_string();
-        let options = Options::of_words(self.format.as_deref(), self.columns.as_deref()).map_err(Failure::Wrong)?;
-        let devices = match (&self.trace_device, self.merge_devices) {
-            (Some(_), true) => {
-                return Err(Failure::Wrong("trace_device and merge_devices contradict each other".into()));
-            }
-            (Some(name), false) => Devices::Named(name.clone()),
-            (None, true) => Devices::Merge,
-            (None, false) => Devices::Single,
-        };
-        let (object_bytes, lenient) = (self.object_bytes, self.lenient);
-        let options = Options { devices, object_bytes, lenient, within, ..options };
-        let file = File::open(path).map_err(|e| Failure::Wrong(format!("{name}: cannot be read: {e}")))?;
-        let mut reader = Reader::new(&name, Box::new(file), &options).map_err(|e| wrong(&e, shared))?;
-        reader.stop_when(shared.stop.clone());
-        Ok(reader)
+    /// As options of the command.
+    pub fn input(&self) -> Result<TraceInput> {
+        if self.trace_device.is_some() && self.merge_devices {
+            return Err(anyhow!("trace_device and merge_devices contradict each other"));
+        }
+        Ok(TraceInput {
+            format: self.format.clone(),
+            columns: self.columns.clone(),
+            object_bytes: self.object_bytes,
+            lenient: self.lenient,
+            trace_device: self.trace_device.clone(),
+            merge_devices: self.merge_devices,
+        })
+    }
+
+    /// Opens a trace. It stops when `shared` says so.
+    pub fn open(&self, path: &Path, shared: &Shared) -> Result<Reader> {
+        Ok(traces::open(path, &traces::options(&self.input()?)?, shared)?.0)
     }
 }
 
-/// The error of a trace, unless it is that somebody wants it to end.
-pub fn wrong(error: &TraceError, shared: &Shared) -> Failure {
-    if shared.stop.load(Ordering::Relaxed) { Failure::Interrupted } else { Failure::of(error) }
-}
-
-fn beyond(path: &Path) -> Failure {
-    Failure::Wrong(format!("{}: has a number beyond 2^63 - 1", path.display()))
+fn beyond(path: &Path) -> anyhow::Error {
+    anyhow!("{}: has a number beyond 2^63 - 1", path.display())
 }
 
 /// Reads requests, `most` of them if it is given.
-pub fn requests(path: &Path, how: &Reading, most: Option<u64>, shared: &Shared) -> Result<Requests, Failure> {
-    let mut reader = how.open(path, None, shared)?;
+pub fn requests(path: &Path, how: &Reading, most: Option<u64>, shared: &Shared) -> Result<Requests> {
+    let mut reader = how.open(path, shared)?;
     let mut left = most.unwrap_or(u64::MAX);
     let mut batch = vec![Request::NONE; BATCH];
     let [mut time, mut op, mut offset, mut size, mut process, mut latency] = [const { Vec::<u8>::new() }; 6];
     while left > 0 {
         let wanted = left.min(BATCH as u64) as usize;
-        let n = reader.fill(&mut batch[..wanted]).map_err(|e| wrong(&e, shared))?;
+        let n = fill(&mut reader, &mut batch[..wanted], shared)?;
         for request in &batch[..n] {
             let signed = |value: u64| i64::try_from(value).map(i64::to_ne_bytes).map_err(|_| beyond(path));
             time.extend(signed(request.time.0)?);

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Studies: the same plans, segments and tables as those of `readpath sweep`.
 
-use crate::failure::Failure;
-use crate::files::{make_folder, process, read_text, write_text};
 use crate::given::{Source, assigned};
+use crate::runs::since;
+use anyhow::{Result, anyhow};
 use pyo3::{FromPyObject, IntoPyObject};
 use readpath_config::study::{self, Study};
 use readpath_lab::experiment::Shared;
-use readpath_report::html;
 use readpath_results::Process;
-use readpath_sweep::{Folder, Found, Made, Plan, Segment, Shard, SweepError, document, merge, work};
+use readpath_session::failure::Interrupted;
+use readpath_session::files::NewFolder;
+use readpath_session::folder;
+use readpath_session::inputs::read_text;
+use readpath_session::process::process;
+use readpath_sweep::{Folder, Found, Made, Plan, Segment, Shard, document, merge, work};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -20,7 +24,7 @@ use std::sync::{Arc, PoisonError};
 pub struct Task {
     out: Option<PathBuf>,
     threads: Option<usize>,
-    set: Vec<(String, String)>,
+    set: Vec<String>,
     shard: Option<String>,
     retry_failed: bool,
 }
@@ -49,11 +53,6 @@ pub struct Swept {
     damaged: Vec<String>,
 }
 
-/// Why a study cannot be made.
-pub fn wrong(error: SweepError) -> Failure {
-    Failure::of(&error)
-}
-
 /// Points that were made, and the first of them that failed: its number and why.
 pub type New = (u64, Option<(u64, String)>);
 
@@ -64,20 +63,22 @@ pub struct Begun {
     shard: Shard,
     found: Found,
     before: Process,
+    /// Removed again if it stays empty.
+    _made: NewFolder,
 }
 
 impl Begun {
     /// Looks what the folder has.
-    pub fn new(plan: Arc<Plan>, task: &Task) -> Result<Begun, Failure> {
-        let shard = task.shard.as_deref().map_or(Ok(Shard::WHOLE), str::parse).map_err(wrong)?;
+    pub fn new(plan: Arc<Plan>, task: &Task) -> Result<Begun> {
+        let shard = task.shard.as_deref().map_or(Ok(Shard::WHOLE), str::parse)?;
         let before = process();
         let out = task.out.clone().unwrap_or_else(|| Path::new("out").join(&plan.study.name));
-        make_folder(&out)?;
-        let mut found = Found::of(&[Folder::new(&out)], Some(&plan.header())).map_err(wrong)?;
+        let made = NewFolder::create(&out)?;
+        let mut found = Found::of(&[Folder::new(&out)], Some(&plan.header()))?;
         if task.retry_failed {
             found.retry_failed();
         }
-        Ok(Begun { plan, out, shard, found, before })
+        Ok(Begun { plan, out, shard, found, before, _made: made })
     }
 
     /// Points that are to be made.
@@ -87,21 +88,21 @@ impl Begun {
     }
 
     /// A new segment for them, that whoever makes them is to know by `name`.
-    pub fn segment(&self, name: &str) -> Result<Segment, Failure> {
+    pub fn segment(&self, name: &str) -> Result<Segment> {
         let name = format!("points-{}-{name}", std::process::id());
-        Segment::create(&self.out, &name, &self.plan.header()).map_err(wrong)
+        Ok(Segment::create(&self.out, &name, &self.plan.header())?)
     }
 
     /// Makes the tables, and the page of the whole.
-    pub fn finish(self, (new, first): New) -> Result<Swept, Failure> {
-        let Begun { plan, out, shard, found, before } = self;
+    pub fn finish(self, (new, first): New) -> Result<Swept> {
+        let Begun { plan, out, shard, found, before, _made } = self;
         if shard.done(&found) + new < shard.count(plan.count()) {
-            return Err(Failure::Interrupted);
+            return Err(Interrupted.into());
         }
         let first_failure =
             first.map(|(index, why)| format!("point {index} ({}): {why}", plan.describe(&plan.point(index))));
         let damaged = found.damaged;
-        let mut there = Found::of(&[Folder::new(&out)], Some(&plan.header())).map_err(wrong)?;
+        let mut there = Found::of(&[Folder::new(&out)], Some(&plan.header()))?;
         let swept = tables(&mut there, &out, plan.count())?;
         let json = swept.points.is_some().then(|| shown(&plan, &mut there, before, &out)).transpose()?;
         Ok(Swept { study: plan.study.name.clone(), made: new, first_failure, damaged, json, ..swept })
@@ -109,55 +110,51 @@ impl Begun {
 }
 
 /// A study with keys that are the same for all points, and its text.
-pub fn read_study(source: &Source, set: &[(String, String)]) -> Result<(Study, String), Failure> {
+pub fn read_study(source: &Source, set: &[String]) -> Result<(Study, String)> {
     let text = source.read()?;
-    let mut study = study::parse(&text, &source.name).map_err(|e| Failure::of(&e))?;
-    study.fix(assigned(set)?).map_err(|e| Failure::of(&e))?;
+    let mut study = study::parse(&text, &source.name)?;
+    study.fix(assigned(set)?)?;
     Ok((study, text))
 }
 
 /// Makes the points that the folder lacks.
-pub fn sweep(source: &Source, task: &Task, shared: &Shared) -> Result<Swept, Failure> {
+pub fn sweep(source: &Source, task: &Task, shared: &Shared) -> Result<Swept> {
     let (study, text) = read_study(source, &task.set)?;
-    let plan = Arc::new(Plan::new(study, &text, &read_text).map_err(wrong)?);
+    let plan = Arc::new(Plan::new(study, &text, &read_text)?);
     let begun = Begun::new(plan, task)?;
     let made = Made::default();
     let name = format!("points-{}", std::process::id());
     let threads = task.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let (folder, todo) = (Folder::new(&begun.out), (begun.shard, &begun.found));
-    work(&begun.plan, (&folder, &name), todo, threads, &read_text, shared, &made).map_err(wrong)?;
+    work(&begun.plan, (&folder, &name), todo, threads, &read_text, shared, &made)?;
     let first = made.first_failure.lock().unwrap_or_else(PoisonError::into_inner).take();
     begun.finish((made.points.load(Ordering::Relaxed), first))
 }
 
 /// The result document of a study of which all points are there; the folder has it too, and its page.
-fn shown(plan: &Plan, found: &mut Found, before: Process, out: &Path) -> Result<String, Failure> {
-    let mut doc = document(plan, found).map_err(wrong)?;
-    let Process { cpu_seconds, peak_rss_bytes } = process();
-    doc.process = Process { cpu_seconds: cpu_seconds - before.cpu_seconds, peak_rss_bytes };
-    let json = doc.to_json_pretty().map_err(|e| Failure::of(&e))?;
-    let page = html::page(&doc).map_err(|e| Failure::of(&e))?;
-    write_text(&out.join("result.json"), &json)?;
-    write_text(&out.join("report.html"), &page)?;
-    Ok(json)
+fn shown(plan: &Plan, found: &mut Found, before: Process, out: &Path) -> Result<String> {
+    let mut doc = document(plan, found)?;
+    doc.process = since(&before);
+    folder::Folder::create(out)?.write(&doc)?;
+    Ok(doc.to_json_pretty()?)
 }
 
 /// Makes tables of what several folders hold.
-pub fn merge_folders(folders: &[PathBuf], out: &Path) -> Result<Swept, Failure> {
+pub fn merge_folders(folders: &[PathBuf], out: &Path) -> Result<Swept> {
     let all: Vec<Folder> = folders.iter().map(Folder::new).collect();
-    let mut found = Found::of(&all, None).map_err(wrong)?;
+    let mut found = Found::of(&all, None)?;
     let Some(header) = found.header.clone() else {
         let first = folders.first().map_or_else(String::new, |folder| format!("{}: ", folder.display()));
-        return Err(Failure::Wrong(format!("{first}no results of a study are there")));
+        return Err(anyhow!("{first}no results of a study are there"));
     };
-    make_folder(out)?;
+    let _made = NewFolder::create(out)?;
     let damaged = found.damaged.clone();
     let swept = tables(&mut found, out, header.points)?;
     Ok(Swept { study: header.study, damaged, ..swept })
 }
 
 /// Writes the tables, if every point is there.
-fn tables(found: &mut Found, out: &Path, count: u64) -> Result<Swept, Failure> {
+fn tables(found: &mut Found, out: &Path, count: u64) -> Result<Swept> {
     let mut swept = Swept {
         study: String::new(),
         out: out.to_owned(),
@@ -172,7 +169,7 @@ fn tables(found: &mut Found, out: &Path, count: u64) -> Result<Swept, Failure> {
         damaged: Vec::new(),
     };
     if swept.done == count {
-        let merged = merge(found, out).map_err(wrong)?;
+        let merged = merge(found, out)?;
         (swept.points, swept.failures) = (Some(merged.points), merged.failed);
     }
     Ok(swept)

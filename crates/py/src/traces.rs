@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Curves of map hits by memory, as those of `readpath trace mrc`.
 
-use crate::failure::Failure;
-use crate::reading::{BATCH, Reading, wrong};
+use crate::reading::{BATCH, Reading};
+use anyhow::{Result, anyhow};
 use pyo3::{FromPyObject, IntoPyObject};
 use readpath_lab::experiment::Shared;
 use readpath_lab::map_reuse::MapOf;
+use readpath_session::traces::fill;
 use readpath_workload::trace::mrc::{MapReuse, Of};
 use readpath_workload::trace::{Request, TraceError};
 use std::borrow::Cow;
@@ -39,15 +40,15 @@ pub struct MapCurve {
 }
 
 impl Maps {
-    fn of(&self) -> Result<Of, Failure> {
+    fn of(&self) -> Result<Of> {
         let found = Of::ALL.into_iter().find(|of| of.name() == self.of);
-        found.ok_or_else(|| Failure::Wrong(format!("of: is {:?}; expected \"reads\", \"writes\" or \"all\"", self.of)))
+        found.ok_or_else(|| anyhow!("of: is {:?}; expected \"reads\", \"writes\" or \"all\"", self.of))
     }
 
-    fn maps(&self) -> Result<Vec<MapOf>, Failure> {
+    fn maps(&self) -> Result<Vec<MapOf>> {
         let checked = |name: &str, value: u64, unit: u64| match value.is_power_of_two() && value <= 1024 {
             true => Ok(value * unit),
-            false => Err(Failure::Wrong(format!("{name}: {value}: expected a power of two, 1024 at most"))),
+            false => Err(anyhow!("{name}: {value}: expected a power of two, 1024 at most")),
         };
         let pages = self.page_kib.iter().map(|kib| checked("page_kib", *kib, 1 << 10).map(MapOf::pages));
         let regions = self.region_mib.iter().map(|mib| checked("region_mib", *mib, 1 << 20).map(MapOf::regions));
@@ -56,7 +57,7 @@ impl Maps {
 }
 
 /// Reads a trace and follows its map pages.
-pub fn curves(path: &Path, how: &Reading, maps: &Maps, shared: &Shared) -> Result<Vec<MapCurve>, Failure> {
+pub fn curves(path: &Path, how: &Reading, maps: &Maps, shared: &Shared) -> Result<Vec<MapCurve>> {
     let (of, kinds) = (maps.of()?, maps.maps()?);
     let mut spans: Vec<u64> = kinds.iter().map(|map| map.span_bytes).collect();
     spans.sort_unstable();
@@ -84,14 +85,14 @@ pub fn curves(path: &Path, how: &Reading, maps: &Maps, shared: &Shared) -> Resul
     Ok(kinds.iter().filter_map(curve).collect())
 }
 
-fn follow(path: &Path, how: &Reading, reuse: &mut MapReuse, shared: &Shared) -> Result<(), Failure> {
+fn follow(path: &Path, how: &Reading, reuse: &mut MapReuse, shared: &Shared) -> Result<()> {
     let name = path.display().to_string();
-    let mut reader = how.open(path, None, shared)?;
+    let mut reader = how.open(path, shared)?;
     let mut batch = vec![Request::NONE; BATCH];
     loop {
-        let n = reader.fill(&mut batch).map_err(|e| wrong(&e, shared))?;
+        let n = fill(&mut reader, &mut batch, shared)?;
         for request in &batch[..n] {
-            reuse.add(request).map_err(|error| wrong(&TraceError { file: name.clone(), ..error }, shared))?;
+            reuse.add(request).map_err(|error| TraceError { file: name.clone(), ..error })?;
         }
         if n < batch.len() {
             return Ok(());

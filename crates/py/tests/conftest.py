@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Callable
@@ -71,6 +72,11 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "small.fio").write_text(JOB)
     (tmp_path / "small.toml").write_text(STUDY)
     return tmp_path
+
+
+def as_arguments(text: str) -> str:
+    """An error of the command with its options as arguments: ``--max-idle`` is ``max_idle``."""
+    return re.sub(r"(?<![^ (])--([a-z][a-z-]*)", lambda option: option[1].replace("-", "_"), text)
 
 
 def without_process(text: str) -> dict[str, Any]:

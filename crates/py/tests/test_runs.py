@@ -11,7 +11,7 @@ from typing import Any
 import numpy
 import pytest
 import readpath
-from conftest import JOB, LIBRARIES, ROOT, Command, without_process
+from conftest import JOB, LIBRARIES, ROOT, Command, as_arguments, without_process
 
 
 @pytest.mark.parametrize("hpb", ["off", "dcm", "hcm", "both", "all", "prototype-host", "prototype"])
@@ -155,7 +155,7 @@ def test_mistakes_are_told_as_by_the_command(
     command: Command, arguments: list[str], call: Callable[[], object]
 ) -> None:
     Path("wrong.fio").write_text("[job]\nfilename=/dev/sda\nrw=randreed\n")
-    told = command(*arguments, status=2).stderr.removeprefix("readpath: ").replace("--set: ", "set: ")
+    told = as_arguments(command(*arguments, status=2).stderr.removeprefix("readpath: "))
     with pytest.raises(readpath.Error) as error:
         call()
     assert f"{error.value}\n" == told
@@ -166,8 +166,8 @@ def test_mistakes_that_only_python_can_have() -> None:
     # What a type checker would say.
     wrong: Any = "on"
     mistakes: list[tuple[Callable[[], object], str]] = [
-        (lambda: readpath.fio("small.fio", hpb=wrong), 'hpb: is "on"; expected off, dcm, hcm, both, all, '),
-        (lambda: readpath.fio("small.fio", precondition=wrong), 'precondition: is "on"; expected "sequential", '),
+        (lambda: readpath.fio("small.fio", hpb=wrong), 'hpb: is "on"; expected one of off, dcm, hcm, both, all, '),
+        (lambda: readpath.fio("small.fio", precondition=wrong), 'precondition: is "on"; expected one of seq'),
         (lambda: readpath.mrc("small.fio", of=wrong), 'of: is "on"; expected "reads", "writes" or "all"'),
         (lambda: readpath.fio("small.fio", seed=-1), "seed: is -1; expected a whole number from 0 to 1844674407370955"),
         (lambda: readpath.fio("small.fio", threads=0), "threads: is 0; expected a whole number from 1"),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command lines of `compare` and `break-even`, as data.
 
-use super::common::{Basics, Fill, Hpb, policies};
-use super::trace::TraceHow;
+use super::common::Basics;
 use clap::Args;
+use readpath_session::args::{Fill, Hpb, TraceHow, policies};
 use std::path::PathBuf;
 
 /// Arguments of `compare`.

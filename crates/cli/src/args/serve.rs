@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Devices that outlive a run: images, and servers of them.
 
-use super::common::{Hpb, policies};
 use super::live::LiveOptions;
 use clap::{Args, Subcommand, ValueEnum};
+use readpath_session::args::{Hpb, policies};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 

@@ -3,8 +3,8 @@
 
 use super::common::{Common, Target};
 use super::image::OwnImages;
-use super::trace::TraceHow;
 use clap::{Args, ValueEnum};
+use readpath_session::args::TraceHow;
 use std::path::PathBuf;
 
 /// Arguments of `reproduce`.

@@ -36,9 +36,9 @@ def _literal(value: Value, in_list: bool = False) -> str:
     raise TypeError(f"{value!r} is no value of a key; expected a number, a text, a truth or a list of these")
 
 
-def pairs(keys: Set | None) -> list[tuple[str, str]]:
-    """Keys with the texts of their values."""
-    return [(key, _literal(value)) for key, value in (keys or {}).items()]
+def pairs(keys: Set | None) -> list[str]:
+    """Keys with their values, as ``--set`` of the command has them."""
+    return [f"{key}={_literal(value)}" for key, value in (keys or {}).items()]
 
 
 def source(given: PathLike, kind: str) -> Source:

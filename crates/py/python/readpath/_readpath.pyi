@@ -16,10 +16,10 @@ class Source(TypedDict):
 
 class Target(TypedDict):
     name: str
-    set: list[tuple[str, str]]
+    set: list[str]
 
 class Choice(TypedDict):
-    set: list[tuple[str, str]]
+    set: list[str]
     case: str | None
     variant: str | None
     threads: int | None
@@ -64,7 +64,7 @@ class Shown(TypedDict):
 class Task(TypedDict):
     out: Path | None
     threads: int | None
-    set: list[tuple[str, str]]
+    set: list[str]
     shard: str | None
     retry_failed: bool
 
@@ -86,7 +86,7 @@ class Sent(TypedDict):
     traces: dict[str, Path]
 
 class Study:
-    def __new__(cls, source: Source, set: list[tuple[str, str]], sent: Sent | None) -> Study: ...
+    def __new__(cls, source: Source, set: list[str], sent: Sent | None) -> Study: ...
     def header(self) -> str: ...
     def texts(self) -> list[tuple[str, str | None, int | None]]: ...
     def traces(self) -> list[tuple[str, str]]: ...

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Block traces from files to cases of a replay: read, fitted to a device, loaded, with everything noted that makes
-//! them differ from what was recorded. Knows nothing of variants.
+//! Cases of replays: block traces from files, fitted to a device and loaded, with notes on every difference from the
+//! recording. Knows nothing of variants.
 
 use crate::args::{ReplayMode, TraceHow};
 use crate::inputs::{self, is_stdin};
@@ -23,6 +23,9 @@ use std::sync::Arc;
 const MAX_IOS: usize = 1 << 28;
 
 /// When requests are submitted.
+///
+/// # Errors
+/// When options contradict the mode.
 pub fn mode(how: &TraceHow) -> Result<Mode> {
     match how.mode.unwrap_or(ReplayMode::Timed) {
         ReplayMode::Timed if how.iodepth.is_some() => {
@@ -37,7 +40,10 @@ pub fn mode(how: &TraceHow) -> Result<Mode> {
     }
 }
 
-/// How requests become those of a device of `device_blocks` blocks.
+/// How requests are fitted to a device of `device_blocks` blocks.
+///
+/// # Errors
+/// When an option is wrong.
 pub fn prepare(how: &TraceHow, device_blocks: u32) -> Result<Prepare> {
     let speed = how.speed.as_deref().map(Speed::parse).transpose();
     let max_idle = how.max_idle.as_deref().map(time).transpose();
@@ -54,7 +60,7 @@ pub fn prepare(how: &TraceHow, device_blocks: u32) -> Result<Prepare> {
 
 struct Read {
     trace: Arc<Loaded>,
-    /// What makes it another trace than the recorded one, or figures doubtful.
+    /// Notes on changes of the trace, and on what makes figures doubtful.
     warnings: Vec<Note>,
     notes: Vec<Note>,
     input: Input,
@@ -90,8 +96,8 @@ fn load(how: &TraceHow, path: &Path, options: &Options, prepare: Prepare, shared
     Ok(Read { trace: Arc::new(loaded), warnings, notes, input })
 }
 
-/// Whether so many bytes more can be had without this or another program being ended for it. Half of what is left
-/// stays: the runs want some, and others go on taking it meanwhile.
+/// Refuses to take so many bytes more if the kernel might then kill this or another program. Half of the free memory is
+/// left to the runs and to other programs.
 fn may_take(bytes: u64) -> Result<(), String> {
     match memory::available() {
         Some(left) if bytes > left / 2 => Err(format!(
@@ -103,7 +109,10 @@ fn may_take(bytes: u64) -> Result<(), String> {
     }
 }
 
-/// Names of cases for tables, which are narrow: the folder is told only where the name alone is not enough.
+/// Names of cases, short for tables: with the folder only where two files have the same name.
+///
+/// # Errors
+/// When a file is given twice.
 pub fn names(files: &[PathBuf]) -> Result<Vec<String>> {
     let name = |path: &PathBuf| {
         if files.iter().filter(|other| *other == path).count() > 1 {
@@ -121,7 +130,7 @@ pub fn names(files: &[PathBuf]) -> Result<Vec<String>> {
     files.iter().map(name).collect()
 }
 
-/// The devices of a trace on the logical units of a device, as `--units` says.
+/// The logical units of the devices of a trace, from `--units`.
 fn on_units(given: &[String], units: &[LuConfig]) -> Result<Vec<TraceUnit>> {
     let mut firsts: Vec<u64> = vec![0];
     firsts.extend(units.iter().scan(0, |sum, unit| {
@@ -144,7 +153,10 @@ fn on_units(given: &[String], units: &[LuConfig]) -> Result<Vec<TraceUnit>> {
     Ok(found)
 }
 
-/// Loads `files`, which are called `names`, for a device with `units`, and what is replayed before each of them.
+/// Loads `files`, which are called `names`, for a device with `units`, and the traces replayed before each of them.
+///
+/// # Errors
+/// When a trace cannot be read, does not fit or takes too long, or when the command is to stop.
 pub fn cases(
     how: &TraceHow,
     before: &[PathBuf],
@@ -177,7 +189,7 @@ pub fn cases(
             };
             return Err(usage(anyhow!("{name}: takes {most} of virtual time, more than {LONGEST}; {message}")));
         }
-        // In whatever file: nobody may take the results for those of the trace as it was.
+        // Those of all files: the results are not those of the recorded traces.
         case.notes = read.warnings;
         case.notes.extend(before.iter().flat_map(|read| read.warnings.clone()));
         case.notes.extend(read.notes);
@@ -188,7 +200,7 @@ pub fn cases(
     Ok(cases)
 }
 
-/// What a document says of `cases` on `device`, which come from `files`, each behind those that are `before`.
+/// Title, description and settings of the document on `cases` of `files`, each after the files `before`, on `device`.
 pub fn texts(
     how: &TraceHow,
     (before, files): (&[PathBuf], &[PathBuf]),
@@ -247,7 +259,7 @@ pub fn texts(
     ReplayTexts { title, description: format!("Simulated on the device '{device}'. {when}"), settings }
 }
 
-/// What was changed of a trace, in numbers.
+/// Counts of the changes of a trace.
 fn prepared(trace: &Loaded) -> serde_json::Value {
     let p = &trace.prepared;
     let mut numbers = json!({

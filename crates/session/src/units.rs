@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Numbers of bytes, as people read them.
+//! Numbers of bytes with their unit.
 
 /// A number of bytes, rounded.
 pub fn bytes(n: u64) -> String {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Block traces as they are read, for their description, conversion and replay: opened as the options say.
+//! Block traces: opened with the options of reading, for their description, conversion and replay.
 
 use crate::args::{Offers, TraceInput};
 use crate::failure::Interrupted;
@@ -13,7 +13,10 @@ use readpath_workload::trace::{Devices, Options, Reader, Reason, Request, TraceE
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-/// What the options say of reading.
+/// Options of the trace reader.
+///
+/// # Errors
+/// When an option is wrong.
 pub fn options(input: &TraceInput) -> Result<Options> {
     let options = Options::of_words(input.format.as_deref(), input.columns.as_deref());
     let options = options.map_err(|e| usage(anyhow!("--{e}")))?;
@@ -26,18 +29,24 @@ pub fn options(input: &TraceInput) -> Result<Options> {
     Ok(Options { object_bytes, lenient, devices, ..options })
 }
 
-/// Opens a trace; what it is read from comes with its reader. Both stop when `shared` says so.
+/// Opens a trace: its reader and its source. Both stop with `shared`.
+///
+/// # Errors
+/// When it cannot be opened or is not a trace, or when the command is to stop.
 pub fn open(path: &Path, options: &Options, shared: &Shared) -> Result<(Reader, Source)> {
     open_with(Offers::default(), path, options, shared)
 }
 
-/// The same for a command that may not have all options.
+/// [`open`] for a command that may not have all options.
+///
+/// # Errors
+/// As [`open`].
 pub fn open_with(offers: Offers, path: &Path, options: &Options, shared: &Shared) -> Result<(Reader, Source)> {
     let source = Source::open(path, "a trace", shared.stop.clone())?;
     let reader = Reader::new(&inputs::name(path), Box::new(source.clone()), options);
     check_stop(shared)?;
     let mut reader = reader.map_err(|error| match error.reason {
-        // They name options that say what it is.
+        // These errors name options that this command does not have.
         Reason::Format | Reason::Options if !offers.reading => usage(anyhow!("{error} ({CONVERT})")),
         _ => usage(error),
     })?;
@@ -45,24 +54,30 @@ pub fn open_with(offers: Offers, path: &Path, options: &Options, shared: &Shared
     Ok((reader, source))
 }
 
-/// An error if somebody wants it to end: then other errors may be but a consequence.
+/// An error if the command is to stop. Checked before other errors, which may be a consequence.
+///
+/// # Errors
+/// [`Interrupted`], then.
 pub fn check_stop(shared: &Shared) -> Result<()> {
     if shared.stop.load(Ordering::Relaxed) { Err(anyhow::Error::new(Interrupted)) } else { Ok(()) }
 }
 
-/// The input called `name` for a document, read to its end.
+/// Size and hash of the input `name`, read to its end.
+///
+/// # Errors
+/// When it cannot be read, or when the command is to stop.
 pub fn input(source: Source, name: &str, shared: &Shared) -> Result<Input> {
     let input = source.input(name);
     check_stop(shared)?;
     input.map_err(|e| usage(anyhow!("{name}: cannot be read: {e}")))
 }
 
-/// What spreads coarse times, for commands that do not.
+/// Advice on coarse times, for commands without `--spread-ties`.
 pub const SPREAD_ELSEWHERE: &str = "--spread-ties of replay spreads them";
-/// What helps commands that read traces as they are.
+/// Advice of commands without options of reading.
 const CONVERT: &str = "'readpath trace convert' has options for that, and writes a trace that is read without";
 
-/// The error of a trace, with the options that help, of those that there are.
+/// The error of a trace, with advice on the options that the command has.
 pub fn wrong(error: TraceError, offers: Offers) -> anyhow::Error {
     let hint = match error.reason {
         Reason::Beyond => beyond(offers),
@@ -75,7 +90,7 @@ pub fn wrong(error: TraceError, offers: Offers) -> anyhow::Error {
     usage(anyhow!("{error}{hint}"))
 }
 
-/// What helps where requests lie beyond the device.
+/// Advice on requests beyond the device.
 fn beyond(offers: Offers) -> String {
     let lenient = if offers.reading { ", --lenient to leave them out" } else { "" };
     let presets = readpath_config::presets().iter();
@@ -91,7 +106,10 @@ fn beyond(offers: Offers) -> String {
     }
 }
 
-/// The next requests, unless somebody wants it to end.
+/// Reads the next requests; fewer than the batch holds at the end.
+///
+/// # Errors
+/// When the trace is wrong, or when the command is to stop.
 pub fn fill(reader: &mut Reader, batch: &mut [Request], shared: &Shared) -> Result<usize> {
     let filled = reader.fill(batch);
     check_stop(shared)?;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files of `--events` and `--pressure`: what happens in the middle of a run, and when the memory for HPB has which
-//! limit. Each line has a time in milliseconds from the start of the run, a comma, and what belongs to that time; `#`
-//! begins a comment.
+//! Files of `--events` and `--pressure`: events during a run, and limits of the memory for HPB. Each line has a time in
+//! milliseconds from the start of the run, a comma, and the event or limit at that time; `#` begins a comment.
 
 use crate::{inputs, usage};
 use anyhow::{Result, anyhow};
@@ -9,20 +8,32 @@ use readpath_config::{Event, EventKind, MOST_EVENTS, size, time};
 use readpath_kit::Ns;
 use std::path::Path;
 
-/// Changes of a limit at most: a file with more is not one of these.
+/// Changes of a limit at most.
 const MOST_LIMITS: usize = 100_000;
-/// The last time, in milliseconds: virtual time ends not much later.
+/// The last time, in milliseconds. Virtual time ends after 52 days.
 const LATEST_MS: u64 = 1_000_000_000;
 
+/// Reads a file of `--pressure`: times from the start, and bytes.
+///
+/// # Errors
+/// When it cannot be read, or a line is wrong.
 pub fn read_limits(path: &Path) -> Result<Vec<(Ns, u64)>> {
     read(path, limits)
 }
 
+/// Reads a file of `--events`.
+///
+/// # Errors
+/// When it cannot be read, or a line is wrong.
 pub fn read_events(path: &Path) -> Result<Vec<Event>> {
     read(path, events)
 }
 
-/// Refuses memory pressure on variants, given by their names, whose hosts keep what they have, and says why.
+/// Refuses memory pressure on a variant whose host does not give memory back. `keep` has the names of the variants, and
+/// why the host of a variant keeps its memory, if it does.
+///
+/// # Errors
+/// When there is such a variant.
 pub fn check_pressure<'a>(
     events: &[Event],
     mut keep: impl Iterator<Item = (&'a str, Option<&'static str>)>,
@@ -50,7 +61,7 @@ fn events(text: &str) -> Result<Vec<Event>, String> {
     Ok(list.into_iter().map(|(at, kind)| Event { at, kind }).collect())
 }
 
-/// What happens: a word, and behind a comma what it needs.
+/// An event: a word, and its value after a comma.
 fn kind(text: &str) -> Result<EventKind, String> {
     let (word, more) = match text.split_once(',') {
         Some((word, more)) => (word.trim(), Some(more.trim())),
@@ -65,7 +76,10 @@ fn kind(text: &str) -> Result<EventKind, String> {
     }
 }
 
-/// For how long the power goes away.
+/// A time without power.
+///
+/// # Errors
+/// When the text is not a time, or one above 1000 s.
 pub fn time_without_power(text: &str) -> Result<Ns, String> {
     match time(text)? {
         off if off > Ns::from_secs(1000) => Err(format!("{text} without power; at most 1000 s are possible")),
@@ -73,7 +87,7 @@ pub fn time_without_power(text: &str) -> Result<Ns, String> {
     }
 }
 
-/// Lines with a time and `what`, at most `most`.
+/// Lines with a time and `what`, `most` at most.
 fn timed<T>(
     text: &str,
     what: &str,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where everything that is read is opened: a file, a pipe or standard input, in one way and with the same errors.
-//! Nobody who wants to stop has to wait for bytes that do not come. Traces and streams are digested on the way; what is
-//! a text has a bound on its size.
+//! Inputs: files, pipes and standard input, opened in one way and with the same errors. A read that waits for bytes
+//! ends when the command is to stop. Traces and streams are hashed while they are read; the size of a text is bounded.
 
 use crate::usage;
 use anyhow::{Context, Result, anyhow};
@@ -17,24 +16,27 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// How long bytes are waited for before somebody who wants to stop is looked for: a signal may come just before.
+/// How long a read waits for bytes before it looks at the stop flag: a signal may come just before the wait.
 const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-/// No configuration or job file is larger; what is must be something else.
+/// Size of the largest configuration or job file that is read.
 const LONGEST: u64 = 16 << 20;
-/// Nor is a result document.
+/// Size of the largest result document that is read.
 const LONGEST_DOCUMENT: u64 = 1 << 30;
 
-/// Whether this means standard input.
+/// Whether the path is `-`: standard input.
 pub fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// What an input is called.
+/// The name of an input in errors and documents.
 pub fn name(path: &Path) -> String {
     if is_stdin(path) { "stdin".into() } else { path.display().to_string() }
 }
 
 /// Refuses to read standard input twice.
+///
+/// # Errors
+/// When `-` is given more than once.
 pub fn only_one_stdin<'a>(inputs: impl IntoIterator<Item = &'a (impl AsRef<Path> + ?Sized + 'a)>) -> Result<()> {
     match inputs.into_iter().filter(|path| is_stdin(path.as_ref())).count() {
         ..=1 => Ok(()),
@@ -43,21 +45,31 @@ pub fn only_one_stdin<'a>(inputs: impl IntoIterator<Item = &'a (impl AsRef<Path>
 }
 
 /// Reads a text: a job, a device, an experiment.
+///
+/// # Errors
+/// A mistake of the user when it cannot be read, is too large or is not UTF-8.
 pub fn text(path: &Path) -> Result<String> {
     text_up_to(path, LONGEST).with_context(|| format!("{}: cannot be read", name(path))).map_err(usage)
 }
 
-/// The same for those who say themselves what could not be read.
+/// [`text`] for callers that name the file in the error themselves.
+///
+/// # Errors
+/// As [`text`].
 pub fn read_text(path: &Path) -> io::Result<String> {
     text_up_to(path, LONGEST)
 }
 
+/// Reads a result document.
+///
+/// # Errors
+/// As [`text`].
 pub fn document(path: &Path) -> Result<String> {
     text_up_to(path, LONGEST_DOCUMENT).with_context(|| format!("{}: cannot be read", name(path))).map_err(usage)
 }
 
 fn text_up_to(path: &Path, most: u64) -> io::Result<String> {
-    // It can be read once, but may be asked for again: a job is, for each seed.
+    // Standard input can be read once, but a job is asked for again for each seed.
     static TYPED: OnceLock<String> = OnceLock::new();
     if let Some(text) = TYPED.get().filter(|_| is_stdin(path)) {
         return Ok(text.clone());
@@ -75,19 +87,19 @@ fn text_up_to(path: &Path, most: u64) -> io::Result<String> {
 /// A file, a pipe or standard input.
 struct Opened {
     file: File,
-    /// Bytes may have to be waited for.
+    /// It may have to wait for bytes.
     waits: bool,
     is_folder: bool,
     stop: Arc<AtomicBool>,
 }
 
 impl Opened {
-    /// Opens it; reading fails soon after `stop` is set.
+    /// Reading fails soon after `stop` is set.
     fn open(path: &Path, stop: Arc<AtomicBool>) -> io::Result<Self> {
         let file = if is_stdin(path) {
             File::from(io::stdin().as_fd().try_clone_to_owned()?)
         } else {
-            // A pipe that nobody writes to yet would be waited for here.
+            // Without O_NONBLOCK, open(2) of a pipe waits for a writer.
             OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?
         };
         let kind = file.metadata()?.file_type();
@@ -122,12 +134,15 @@ impl Read for Opened {
     }
 }
 
-/// An input that is digested while it is read by somebody who may not care for all of it.
+/// An input that is hashed while it is read. Clones read the same input; a reader may leave a rest.
 #[derive(Clone)]
 pub struct Source(Arc<Mutex<(Opened, InputDigest)>>);
 
 impl Source {
-    /// Opens the input, which is to be `what`; reading it fails soon after `stop` is set.
+    /// Opens the input, which errors call `what`; reading fails soon after `stop` is set.
+    ///
+    /// # Errors
+    /// When it cannot be opened or is a folder.
     pub fn open(path: &Path, what: &str, stop: Arc<AtomicBool>) -> Result<Self> {
         let name = name(path);
         let opened = Opened::open(path, stop).map_err(|e| usage(anyhow!("{name}: cannot be read: {e}")))?;
@@ -137,7 +152,10 @@ impl Source {
         Ok(Source(Arc::new(Mutex::new((opened, InputDigest::default())))))
     }
 
-    /// Reads what is left; the input, called `name`, by size and digest.
+    /// Reads the rest and gives size and hash of the input `name`.
+    ///
+    /// # Errors
+    /// When the rest cannot be read.
     pub fn input(mut self, name: &str) -> io::Result<Input> {
         io::copy(&mut self, &mut io::sink())?;
         let digest = self.0.lock().unwrap_or_else(PoisonError::into_inner).1.clone();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Memory that this process can still have: what the machine has free, and what control groups leave of it. A system
-//! that promises more than there is ends programs that take the promise for memory.
+//! Memory that this process can still allocate: free memory of the machine, within the limits of its control groups.
+//! Linux overcommits, so an allocation succeeds before the process is killed for using it.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// Bytes that this process can have without swapping or being ended, where that is known. (Crates that tell the memory
-/// of a machine look at its own control group at most, not at those above.)
+/// Bytes that this process can use without swapping or being killed, where that is known. (Crates for the memory of a
+/// machine look at the process's own control group at most, not at its parents.)
 pub fn available() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let group = left_of_groups(&groups, Path::new("/sys/fs/cgroup"));
@@ -21,7 +21,7 @@ fn of_machine() -> Option<u64> {
         .map(|kib| kib * 1024)
 }
 
-/// What is left in the control groups of which `groups` speaks (cgroups(7)) and in those above them, below `root`.
+/// The least that is left in the control groups listed in `groups` (cgroups(7)) and in their parents, below `root`.
 fn left_of_groups(groups: &str, root: &Path) -> Option<u64> {
     groups.lines().filter_map(|line| left_of_group(line, root)).min()
 }
@@ -40,7 +40,7 @@ fn left_of_group(line: &str, root: &Path) -> Option<u64> {
     let number = |folder: &Path, name: &str| fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
     let left = |folder: PathBuf| {
         let (limit, usage) = (number(&folder, limit)?, number(&folder, usage)?);
-        // Pages of files count as usage, but are given up when memory is wanted.
+        // Cached pages of files count as usage, but the kernel reclaims them.
         let stat = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
         let files = stat.lines().filter_map(|line| line.split_once(' '));
         let files = files.filter(|(key, _)| matches!(*key, "active_file" | "inactive_file"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Variants from the command line: named ones, and every combination of what is varied. What a key means, and whether a
-//! value is possible, is known elsewhere.
+//! Variants from options: named ones, and every combination of varied keys. Meaning and bounds of keys are checked by
+//! `readpath-config`.
 
 use crate::args::{Hpb, HpbHost};
 use crate::usage;
@@ -9,23 +9,30 @@ use clap::ValueEnum;
 use readpath_config::experiment::{Variant, hpb_modes};
 use readpath_config::{GivenKey, size};
 
-/// More would be a mistake, and fill the memory before anybody saw it.
+/// Variants at most; more would fill the memory before the first run.
 const MOST: usize = 1000;
 /// The key of `--map-cache`.
 const MAP_CACHE: &str = "map_cache.size_kib";
 
+/// Options that choose variants.
 pub struct Typed<'a> {
     /// `--variant NAME:KEY=VALUE,...`.
     pub named: &'a [String],
     /// `--vary KEY=VALUE,...`.
     pub varied: &'a [String],
+    /// `--policy NAME`.
     pub policy: &'a [String],
+    /// `--map-cache BYTES`.
     pub map_cache: &'a [String],
-    /// `--hpb`; both if neither this nor a key says.
+    /// `--hpb`; both if neither this nor a key sets it.
     pub hpb: &'a [Hpb],
 }
 
 impl HpbHost {
+    /// `--host-memory` in bytes.
+    ///
+    /// # Errors
+    /// When it is not a size, or HPB is off.
     pub fn memory_bytes(&self) -> Result<Option<u64>> {
         let Some(text) = &self.host_memory else { return Ok(None) };
         let bytes = size(text).map_err(|e| usage(anyhow!("--host-memory: {e}")))?;
@@ -36,7 +43,7 @@ impl HpbHost {
     }
 }
 
-/// One choice: what it adds to the name of a variant, and its keys.
+/// One choice: its part of the name of a variant, and its keys.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 struct Choice {
     name: Option<String>,
@@ -44,12 +51,16 @@ struct Choice {
 }
 
 impl Typed<'_> {
+    /// Whether no option chooses a variant.
     pub fn is_empty(&self) -> bool {
         let lists = [self.named, self.varied, self.policy, self.map_cache];
         lists.iter().all(|list| list.is_empty()) && self.hpb.is_empty()
     }
 
     /// All combinations; HPB alternates fastest.
+    ///
+    /// # Errors
+    /// When an option is wrong, two variants have one name, or there are more than 1000.
     pub fn variants(&self) -> Result<Vec<Variant>> {
         let sizes = sizes(self.map_cache)?;
         let hpb = hpb(self.hpb)?;
@@ -69,7 +80,7 @@ impl Typed<'_> {
         let mut variants: Vec<Variant> = Vec::new();
         for choices in &chosen {
             let keys: Vec<GivenKey> = choices.iter().flat_map(|c| c.keys.clone()).collect();
-            // A policy says that HPB is used, and how.
+            // A policy implies how HPB is used.
             let said = keys.iter().any(|k| k.key == "hpb" || k.key == "policy");
             let neither = [Choice::default()];
             for on in if said && self.hpb.is_empty() { &neither[..] } else { &hpb } {
@@ -142,7 +153,7 @@ fn policies(arguments: &[String]) -> Result<Vec<Choice>> {
             return Err(usage(anyhow!("--policy: {name} is given twice")));
         }
         let key = GivenKey::new("policy", name, "--policy");
-        // Before the variant gets its name of it, which may be wrong for other reasons.
+        // Checked apart, so that an error names the policy and not the whole variant.
         Variant::of_keys("policy", std::slice::from_ref(&key)).map_err(usage)?;
         list.push(Choice { name: Some(name.clone()), keys: vec![key] });
     }

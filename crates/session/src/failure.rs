@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How a command fails: by a mistake of the user's, because it was interrupted, or otherwise; and what is said of it.
+//! Classes of errors: a mistake of the user, damage that was found, an interruption, or a failure. Each has an exit
+//! status.
 
 use readpath_lab::experiment::ExperimentError;
 use std::io;
@@ -9,9 +10,10 @@ use std::io;
 #[error("{}", describe(.0))]
 struct Usage(anyhow::Error);
 
-/// Exit status of a command that found damage in what it looked into, as fsck has it.
+/// Exit status of a command that found damage, as fsck(8) has it.
 const DAMAGED: u8 = 4;
 
+/// Damage that a command found.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Damaged(pub String);
@@ -19,21 +21,22 @@ pub struct Damaged(pub String);
 /// Exit status of a program that Ctrl-C ended.
 pub const INTERRUPTED: u8 = 130;
 
+/// The command was to stop, and has written nothing.
 #[derive(Debug, thiserror::Error)]
 #[error("interrupted; nothing was written")]
 pub struct Interrupted;
 
-/// The same of what keeps what it has made, in words that say so.
+/// The command was to stop, and the message says what is kept.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Unfinished(pub String);
 
-/// Marks an error as the user's.
+/// Marks an error as a mistake of the user.
 pub fn usage(error: impl Into<anyhow::Error>) -> anyhow::Error {
     anyhow::Error::new(Usage(error.into()))
 }
 
-/// Marks what is the user's mistake, or wish.
+/// The class of an error of runs.
 pub fn classify(error: ExperimentError) -> anyhow::Error {
     if error.is_interruption() {
         anyhow::Error::new(Interrupted)
@@ -44,7 +47,7 @@ pub fn classify(error: ExperimentError) -> anyhow::Error {
     }
 }
 
-/// The exit status that an error means.
+/// The exit status of an error.
 pub fn status(error: &anyhow::Error) -> u8 {
     match () {
         () if error.is::<Usage>() => 2,
@@ -54,7 +57,7 @@ pub fn status(error: &anyhow::Error) -> u8 {
     }
 }
 
-/// An error with its causes, each of which is told once: some repeat what caused them.
+/// An error with its causes; a cause that the text ends with already is left out.
 pub fn describe(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string).filter(|c| !c.is_empty()) {
@@ -68,7 +71,7 @@ pub fn describe(error: &anyhow::Error) -> String {
     text
 }
 
-/// Whether an error only says that nobody reads our output any more.
+/// Whether the reader of our output has closed it.
 pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|e| e.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe))
 }

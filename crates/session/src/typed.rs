@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A workload that was typed, as the experiment that it amounts to.
+//! Experiments of one workload: a fio job, options of fio or an iozone command line on a device.
 
 use crate::args::{Fill, Hpb, HpbHost};
 use crate::inputs::{self, is_stdin};
@@ -10,7 +10,7 @@ use readpath_config::experiment::{Experiment, Fio, Iozone, Variant, Workload};
 use readpath_workload::fio;
 use std::path::Path;
 
-/// The experiment that a fio job file on a device amounts to, with seed 1.
+/// The experiment of a fio job file on a device, with seed 1.
 pub fn of_job(job: &Path, device: &str, fill: Fill, variants: Vec<Variant>) -> Experiment {
     let case = match job.file_stem() {
         _ if is_stdin(job) => inputs::name(job),
@@ -21,7 +21,10 @@ pub fn of_job(job: &Path, device: &str, fill: Fill, variants: Vec<Variant>) -> E
     Experiment { variants, ..Experiment::of_user("fio_job", &title, device, fill.layout(), workload) }
 }
 
-/// The experiment that a job typed as options of fio amounts to, with seed 1.
+/// The experiment of a job in options of fio, with seed 1.
+///
+/// # Errors
+/// When the options are not those of a job.
 pub fn of_fio_options(options: &[String], device: &str, fill: Fill, variants: Vec<Variant>) -> Result<Experiment> {
     let fio::Typed { name: case, text } = fio::of_arguments(options).map_err(usage)?;
     let title = format!("fio {}", options.join(" "));
@@ -29,7 +32,7 @@ pub fn of_fio_options(options: &[String], device: &str, fill: Fill, variants: Ve
     Ok(Experiment { variants, ..Experiment::of_user("fio_job", &title, device, fill.layout(), workload) })
 }
 
-/// The experiment that an iozone command line on a device amounts to, with seed 1.
+/// The experiment of an iozone command line on a device, with seed 1.
 pub fn of_iozone(args: &[String], device: &str, fill: Fill, variants: Vec<Variant>) -> Experiment {
     let source = Iozone::Args { case: "iozone".into(), args: args.to_vec() };
     let title = format!("iozone {}", args.join(" "));
@@ -37,7 +40,10 @@ pub fn of_iozone(args: &[String], device: &str, fill: Fill, variants: Vec<Varian
     Experiment { variants, ..Experiment::of_user("iozone_command", &title, device, fill.layout(), workload) }
 }
 
-/// Hosts of a workload of the user's, each a variant.
+/// The variants of a host's options.
+///
+/// # Errors
+/// When an option is wrong or two contradict each other.
 pub fn variants(host: &HpbHost) -> Result<Vec<Variant>> {
     let hpb: Vec<Hpb> = host.hpb.into_iter().collect();
     let memory_bytes = host.memory_bytes()?;

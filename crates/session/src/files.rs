@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files that are written: whole or not at all.
+//! Files that are written whole or not at all.
 
 use crate::inputs::is_stdin;
 use crate::usage;
@@ -10,12 +10,18 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Writes a file under a temporary name in the same folder and renames it, so that nobody sees half of it.
+/// Writes a file under a temporary name in the same folder and renames it.
+///
+/// # Errors
+/// When it cannot be written.
 pub fn write_whole(path: &Path, contents: &[u8]) -> Result<()> {
     begin_whole(path, contents)?.finish()
 }
 
-/// The same up to the renaming.
+/// [`write_whole`] without the renaming.
+///
+/// # Errors
+/// When it cannot be written.
 pub fn begin_whole(path: &Path, contents: &[u8]) -> Result<PartFile> {
     let part = PartFile::create(path)?;
     let mut file = &part.file;
@@ -23,17 +29,23 @@ pub fn begin_whole(path: &Path, contents: &[u8]) -> Result<PartFile> {
     Ok(part)
 }
 
-/// Whether a file can be written, for those who will write it only after a long time. Leaves nothing behind.
+/// Checks before a long run that a file can be written. Leaves no file.
+///
+/// # Errors
+/// When it cannot be written.
 pub fn check_writable(path: &Path) -> Result<()> {
-    // Opening and closing a pipe would already tell its reader that nothing comes.
+    // The reader of a pipe would see its end when it is opened and closed.
     if is_special(path) { Ok(()) } else { PartFile::create(path).map(drop) }
 }
 
-/// A folder that was made, with those above it that were missing; they vanish again if nothing is put into them.
+/// A folder that was made, with its missing parents. Those that are empty when this is dropped are removed.
 pub struct NewFolder(Vec<PathBuf>);
 
 impl NewFolder {
-    /// Makes the folder if need be. A path that cannot be one is the user's mistake.
+    /// Makes the folder if it does not exist.
+    ///
+    /// # Errors
+    /// A mistake of the user when the path cannot be a folder.
     pub fn create(path: &Path) -> Result<Self> {
         let missing = path.ancestors().take_while(|p| !p.as_os_str().is_empty() && !p.exists());
         let made = NewFolder(missing.map(Path::to_owned).collect());
@@ -46,26 +58,29 @@ impl NewFolder {
 
 impl Drop for NewFolder {
     fn drop(&mut self) {
-        // From the innermost on; one that holds something stays.
+        // From the innermost on; a folder with files stays.
         for folder in &self.0 {
             fs::remove_dir(folder).ok();
         }
     }
 }
 
-/// A file that is being written; it takes its name when it is whole, and vanishes if that never comes. What is no file,
-/// such as a device or a pipe, is written as it comes. (The crate `tempfile` would spare ten lines, and put the random
-/// name of the part into every message.)
+/// A file under a temporary name; [`PartFile::finish`] gives it its name, and dropping it unfinished removes it. A path
+/// that is no regular file, such as a device or a pipe, is written directly. (The crate `tempfile` would save ten lines
+/// and put the random name of the part into every message.)
 pub struct PartFile {
+    /// The open file.
     pub file: File,
-    /// Where it is until it takes its name; `None` for what is no file.
+    /// The temporary path; `None` for a path that is no regular file.
     part: Option<PathBuf>,
     path: PathBuf,
 }
 
 impl PartFile {
-    /// Begins to write the file at `path`, or that to which a link there leads. A path that cannot be written is the
-    /// user's mistake.
+    /// Begins to write the file at `path`, or the file to which a symbolic link at `path` leads.
+    ///
+    /// # Errors
+    /// A mistake of the user when the path cannot be written.
     pub fn create(path: &Path) -> Result<Self> {
         let wrong = |what: String| usage(anyhow!("{}: {what}", path.display()));
         let cannot = |e: io::Error| wrong(format!("cannot be written: {e}"));
@@ -74,7 +89,7 @@ impl PartFile {
             return Ok(PartFile { file, part: None, path: path.to_owned() });
         }
         path.file_name().ok_or_else(|| wrong("names no file".into()))?;
-        // Found out now, not when it is to take its name.
+        // Otherwise the rename at the end would fail.
         if path.is_dir() {
             return Err(wrong("cannot be written: it is a folder".into()));
         }
@@ -90,7 +105,10 @@ impl PartFile {
         Ok(PartFile { file, part: Some(part), path })
     }
 
-    /// The file is whole.
+    /// Brings the file to its disk and renames it.
+    ///
+    /// # Errors
+    /// When that fails; the part is removed then.
     pub fn finish(mut self) -> Result<()> {
         let Some(part) = self.part.take() else { return Ok(()) };
         let named = sync(&self.file).and_then(|()| fs::rename(&part, &self.path));
@@ -101,17 +119,17 @@ impl PartFile {
     }
 }
 
-/// Whether this means standard output where something is written, as it means standard input where it is read.
+/// Whether the path is `-`: standard output.
 fn is_dash(path: &Path) -> bool {
     is_stdin(path)
 }
 
-/// Whether what is written there goes to no file and no folder: to standard output, a device, a pipe, a socket.
+/// Whether the path is neither a regular file nor a folder: standard output, a device, a pipe or a socket.
 pub fn is_special(path: &Path) -> bool {
     is_dash(path) || fs::metadata(path).is_ok_and(|m| !m.is_file() && !m.is_dir())
 }
 
-/// Brings a file to its disk. File systems that cannot say whether it is there are believed.
+/// Brings a file to its disk. File systems that do not support fsync(2) count as successful.
 fn sync(file: &File) -> io::Result<()> {
     match file.sync_all() {
         Err(e) if !matches!(e.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => Err(e),
@@ -126,12 +144,15 @@ fn is_same(a: &Path, b: &Path) -> bool {
     }
 }
 
-/// Whether what is written there comes out of standard output.
+/// Whether the path is standard output, as `-` or as a file.
 pub fn is_standard_output(path: &Path) -> bool {
     is_dash(path) || is_same(path, Path::new("/dev/stdout"))
 }
 
 /// Refuses to write to the file that is read.
+///
+/// # Errors
+/// When both paths are the same file.
 pub fn check_not_input(output: &Path, input: &Path) -> Result<()> {
     let input = if is_stdin(input) { Path::new("/dev/stdin") } else { input };
     if !is_dash(output) && output.is_file() && is_same(output, input) {
