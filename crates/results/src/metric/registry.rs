@@ -32,6 +32,8 @@ registry! {
         GAIN "{metric}_gain" "%" "" More "by how much a metric exceeds that of a claim's base variant, in percent";
     }
     "Studies" {
+        POINTS "points" "" "" Neither "points of a study that have the same settings, and so the same seed and \
+            figures; no row if one";
         VARIANCE_SHARE "variance_share" "%" "share alone" Neither "share of the variance of a figure over the points \
             of a study that a factor alone explains";
         FIRST_ORDER "first_order_index" "%" "alone" Neither "Sobol's first-order index: the same, estimated from \

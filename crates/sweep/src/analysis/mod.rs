@@ -93,6 +93,8 @@ impl Told<'_> {
         self.front(doc)
     }
 
+    /// A row for each figure of each setting. Samples may have equal settings; their seeds and figures are then equal
+    /// too.
     fn rows_of_points(&self, doc: &mut Document) -> Added {
         if self.columns.settings.len() as u64 > MOST_ROWS {
             doc.note(Note::remark(format!(
@@ -101,12 +103,17 @@ impl Told<'_> {
             )));
             return Ok(());
         }
-        for (index, settings) in self.columns.settings.iter().enumerate() {
+        let all = &self.columns.settings;
+        for (index, settings) in all.iter().enumerate().filter(|(i, settings)| !all[..*i].contains(settings)) {
             let pairs = self.plan.study.keys().zip(settings).map(|(key, value)| format!("{key}={value}"));
             let case = Case::from(pairs.collect::<Vec<_>>().join(", "));
             for column in self.columns.told.iter().chain(&self.columns.memory) {
                 let case = if column.part.is_empty() { case.clone() } else { case.jobs(&column.part) };
                 doc.row(case, "", column.metric.clone(), column.values[index], Origin::Predicted)?;
+            }
+            let equal = all.iter().filter(|other| *other == settings).count();
+            if equal > 1 {
+                doc.row(case, "", metric::POINTS, equal as f64, Origin::Predicted)?;
             }
         }
         Ok(())

@@ -3,6 +3,7 @@
 
 mod designs;
 mod folders;
+mod reports;
 
 use readpath_config::study;
 use readpath_sweep::Plan;
