@@ -25,7 +25,9 @@ mod rpmb;
 mod sram_table;
 
 pub use back::{DeviceStats, Failable, Failing, MediaMode, MediaOp, NoMedia, Probe, Resource, StageOf, WithMedia};
-pub use config::{ConfigError, DeviceConfig, FirmwareTiming, FlashTiming, LinkTiming, LuConfig, MAP_ENTRY_BYTES};
+pub use config::{
+    CellMode, ConfigError, DeviceConfig, FirmwareTiming, FlashTiming, LinkTiming, LuConfig, MAP_ENTRY_BYTES,
+};
 pub use device::UfsDevice;
 pub use front::{Delays, SETTINGS_BYTES, outlives_power};
 pub use ftl::bytes::{

@@ -5,7 +5,7 @@
 use super::faults::{Failable, Failing, Faults};
 use super::ops::{Job, Op, OpPool};
 use super::probe::StageOf;
-use crate::config::{DeviceConfig, FlashTiming};
+use crate::config::{CellMode, CellTimes, DeviceConfig, FlashTiming};
 use readpath_flash::{DieSched, DiesOfSlices, Done, FlashOp, Geometry, OpId, OpKind, Ppn, Scheduler, SuspendTiming};
 use readpath_kit::Ns;
 
@@ -18,8 +18,8 @@ pub(crate) struct Dies<S> {
     scheduler: Scheduler,
     suspend: SuspendTiming,
     timing: FlashTiming,
-    /// Of a read, a program and an erase in SLC mode.
-    slc: [Ns; 3],
+    /// Array times by cell mode.
+    cells: [CellTimes; CellMode::COUNT],
     spare_transfer: Ns,
     /// The link is shared with what is on its way to and from host memory, so data comes to it when it comes, not
     /// earlier.
@@ -41,7 +41,7 @@ impl<S: DieSched> Dies<S> {
             scheduler: config.scheduler,
             suspend: config.suspend,
             timing: config.flash,
-            slc: config.write_booster.map_or([Ns::ZERO; 3], |wb| [wb.slc_read, wb.slc_program, wb.slc_erase]),
+            cells: CellMode::ALL.map(|mode| config.cell_times(mode)),
             spare_transfer: config.spare_transfer(),
             reports_at_end: config.host_map().is_some(),
             faults: Faults::new(&config.ftl.faults),
@@ -154,16 +154,21 @@ impl<S: DieSched> Dies<S> {
             Job::Erase => (OpKind::Erase, t.erase, Ns::ZERO),
             Job::Free => unreachable!("a freed operation has no work"),
         };
-        let array = if op.slc { self.slc_time(kind) } else { array };
+        let array = if op.cells == CellMode::Full { array } else { self.time_in(op.cells, kind) };
         let array = if kind == OpKind::Read { self.faults.with_retries(array) } else { array };
         let report_at_end = self.reports_at_end | (op.job != Job::HostRead);
         self.sched.submit(arrival, id, FlashOp { die, kind, array, transfer, report_at_end, expected });
     }
 
-    /// Array time of an operation in SLC mode. Only what goes there asks.
+    /// Array time of an operation in another mode than the full one, which is rare.
     #[cold]
-    fn slc_time(&self, kind: OpKind) -> Ns {
-        self.slc[kind as usize]
+    fn time_in(&self, mode: CellMode, kind: OpKind) -> Ns {
+        let times = &self.cells[mode.index()];
+        match kind {
+            OpKind::Read => times.read,
+            OpKind::Program => times.program,
+            OpKind::Erase => times.erase,
+        }
     }
 
     /// Where and when an operation that is done was served: die or channel, from when to when.
@@ -171,7 +176,7 @@ impl<S: DieSched> Dies<S> {
         use super::probe::Resource;
         let op = self.ops.get(done.op);
         let (t, g) = (&self.timing, &self.geometry);
-        let [read, program, erase] = if op.slc { self.slc } else { [t.read, t.program, t.erase] };
+        let CellTimes { read, program, erase } = self.cells[op.cells.index()];
         let die = g.die_of(op.ppn);
         let (die, channel) = (Resource::Die(die), Resource::Channel(g.channel_of(die)));
         let from = |end: Ns, span: Ns| end.saturating_sub(span);

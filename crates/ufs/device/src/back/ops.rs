@@ -2,6 +2,7 @@
 //! The pool of operations in progress inside the device: each is a unit of work that waits for the firmware, a die or a
 //! map page. Fixed size, links instead of lists, nothing allocated while it runs.
 
+use crate::config::CellMode;
 use crate::ids::TagRef;
 use readpath_flash::{OpId, Ppn};
 use readpath_kit::DeadlineHeap;
@@ -73,8 +74,8 @@ impl Job {
 pub(crate) struct Op {
     /// What it does.
     pub job: Job,
-    /// Where it goes is in SLC mode (data only).
-    pub slc: bool,
+    /// How the superblock that it goes to is written.
+    pub cells: CellMode,
     /// The use of a tag that it belongs to; what belongs to an earlier one is ignored when it ends.
     pub tag: TagRef,
     /// Blocks it moves.
@@ -94,7 +95,7 @@ pub(crate) struct Op {
 impl Op {
     /// An operation of nobody's request.
     pub(crate) const fn new(job: Job, ppn: Ppn) -> Op {
-        Op { job, slc: false, tag: TagRef::NONE, count: 0, next: NO_OP, index: 0, lpn: 0, ppn, frame: 0 }
+        Op { job, cells: CellMode::Full, tag: TagRef::NONE, count: 0, next: NO_OP, index: 0, lpn: 0, ppn, frame: 0 }
     }
 }
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! WriteBooster beside the rest of the device: what its buffer takes, and whether it can exist.
 
-use super::DeviceConfig;
 use super::error::{ConfigError, bad};
+use super::{CellMode, DeviceConfig};
 use readpath_kit::Ns;
 
 impl DeviceConfig {
     /// Units of a superblock in SLC mode; 0 without WriteBooster.
     pub fn booster_units(&self) -> u32 {
-        self.write_booster.map_or(0, |wb| self.geometry.pages_per_block / wb.bits_per_cell * self.geometry.dies())
+        self.units_in(CellMode::Slc)
     }
 
     /// Slices of a superblock in SLC mode; 0 without WriteBooster.

@@ -4,7 +4,7 @@
 use super::error::{ConfigError, bad};
 use super::{DeviceConfig, KEPT_ERASED};
 use crate::ftl::changes::Changes;
-use crate::ftl::superblock::ANCHORS;
+use crate::ftl::space::ANCHORS;
 use readpath_kit::{BLOCK_BYTES, Ns};
 
 impl DeviceConfig {

@@ -3,6 +3,7 @@
 //! files: errors name the field, and whoever read the file knows its line.
 
 mod booster;
+mod cells;
 mod check;
 mod check_hpb;
 pub(crate) mod error;
@@ -10,13 +11,15 @@ mod map_memory;
 mod timing;
 mod unit;
 
+pub use cells::CellMode;
+pub(crate) use cells::CellTimes;
 pub use error::ConfigError;
 pub use timing::{FirmwareTiming, FlashTiming, LinkTiming};
 pub use unit::LuConfig;
 
 use crate::ftl::booster_config::WriteBoosterConfig;
 use crate::ftl::config::FtlConfig;
-use crate::ftl::superblock::ANCHORS;
+use crate::ftl::space::ANCHORS;
 use crate::host_map::config::MapMemory;
 use crate::hpb::config::HpbConfig;
 use crate::hpb::prototype::config::PrototypeConfig;

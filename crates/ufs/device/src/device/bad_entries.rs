@@ -6,6 +6,7 @@
 use crate::back::MediaMode;
 use crate::back::Probe;
 use crate::back::{Hardware, Job, Op};
+use crate::config::CellMode;
 use crate::device::UfsDevice;
 use crate::hpb::Verdict;
 use crate::ids::TagRef;
@@ -36,10 +37,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     fn look_for_owner(&mut self, now: Ns, tag: u8, entry: HpbEntry) -> bool {
         let Some(ppn) = self.hpb.named(entry).filter(|_| self.back.dies.ops().has_room()) else { return false };
         let word = u64::from_be_bytes(entry.0);
-        let slc = self.looks_at_superblocks && self.ftl.is_slc(ppn);
+        let cells = if self.looks_at_superblocks { self.ftl.mode_of(ppn) } else { CellMode::Full };
         let (index, frame) = ((word >> 32) as u32, word as u32);
         let tag = TagRef { tag, life: 0 };
-        let op = Op { slc, tag, count: 1, index, frame, ..Op::new(Job::OwnerRead, ppn) };
+        let op = Op { cells, tag, count: 1, index, frame, ..Op::new(Job::OwnerRead, ppn) };
         self.back.stats.owner_reads += 1;
         self.back.begin(now, op);
         true

@@ -7,6 +7,7 @@ use crate::back::Probe;
 use crate::back::Work;
 use crate::back::{Hardware, Job, NO_OP, Op};
 use crate::back::{MediaMode, MediaOp};
+use crate::config::CellMode;
 use crate::device::UfsDevice;
 use crate::front::{Kind, Slot};
 use crate::ftl::{FrameState, Mapping, Paid};
@@ -417,18 +418,18 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.front.slot_mut(tag.tag).in_flight += 1;
         self.back.stats.data_reads += 1;
         if self.looks_at_superblocks {
-            op.slc = self.look_at_superblock(now, ppn);
-            self.back.dies.ops_mut().get_mut(id).slc = op.slc;
+            op.cells = self.look_at_superblock(now, ppn);
+            self.back.dies.ops_mut().get_mut(id).cells = op.cells;
         }
         self.back.begin_read(now, extra, id, &op);
     }
 
-    /// Counts a read of the superblock of `ppn`; returns whether it is in SLC mode.
+    /// Counts a read of the superblock of `ppn`; returns how it is written.
     #[inline(never)]
-    pub(crate) fn look_at_superblock(&mut self, now: Ns, ppn: Ppn) -> bool {
-        let is_slc = self.ftl.note_read(now, ppn, &mut self.back);
+    pub(crate) fn look_at_superblock(&mut self, now: Ns, ppn: Ppn) -> CellMode {
+        let cells = self.ftl.note_read(now, ppn, &mut self.back);
         self.settle(now);
-        is_slc
+        cells
     }
 
     /// A page of data has left flash.

@@ -27,9 +27,9 @@ impl Ftl {
 
     /// How urgent it is to collect (bBackgroundOpStatus): 0 not at all, 1 not critical, 2 writes suffer, 3 they wait.
     pub(crate) fn background_need(&self) -> u8 {
-        match self.spare_superblocks() {
-            spare if spare < self.spare_for_host() => 3,
-            _ if self.space_is_short() => 2,
+        match self.space.spare() {
+            spare if spare < self.space.spare_for_host() => 3,
+            _ if self.space.is_short() => 2,
             spare if spare < self.settings.collect_idle_below => 1,
             _ => 0,
         }

@@ -7,9 +7,10 @@
 //! fraction of its pages in use is the best victim of all.
 
 use super::booster_state::Booster;
-use super::space::Purpose;
+use super::pump::Purpose;
 use super::{BoosterFlags, Ftl, Stall, Stream};
 use crate::back::Hardware;
+use crate::config::CellMode;
 use crate::ids::SuperblockId;
 use readpath_flash::Ppn;
 use readpath_proto::booster::{ALLOCATION_UNIT_BLOCKS, LIFE_EXCEEDED, flush_status};
@@ -24,8 +25,8 @@ impl Ftl {
 
     fn boosts(&self) -> bool {
         self.booster.flags.on
-            && !self.space_is_short()
-            && (self.superblocks.open_of(Stream::Boosted).is_some() || self.lends() > 0)
+            && !self.space.is_short()
+            && (self.space.open_of(Stream::Boosted).is_some() || self.lends() > 0)
     }
 
     /// Superblocks that could be lent to the buffer now, beyond those it has.
@@ -33,24 +34,24 @@ impl Ftl {
         if self.life() >= LIFE_EXCEEDED {
             return 0;
         }
-        let most = self.config.booster_superblocks().saturating_sub(self.superblocks.slc());
-        most.min(self.spare_superblocks().saturating_sub(self.short_below()))
+        let most = self.config.booster_superblocks().saturating_sub(self.space.in_mode(CellMode::Slc));
+        most.min(self.space.spare().saturating_sub(self.space.short_below()))
     }
 
     /// bWriteBoosterBufferLifeTimeEst.
     fn life(&self) -> u8 {
         let Some(wb) = &self.config.write_booster else { return 0 };
         let life = u64::from(wb.life_erases) * u64::from(self.config.booster_superblocks());
-        (1 + self.superblocks.slc_erases() * 10 / life).min(u64::from(LIFE_EXCEEDED)) as u8
+        (1 + self.space.erases_in(CellMode::Slc) * 10 / life).min(u64::from(LIFE_EXCEEDED)) as u8
     }
 
     /// Attributes 1Ch to 1Fh of a device that has WriteBooster.
     pub(crate) fn booster_attribute(&self, idn: u8) -> u32 {
         let each = self.config.booster_slices();
-        let slices = (self.superblocks.slc() + self.lends()) * each;
+        let slices = (self.space.in_mode(CellMode::Slc) + self.lends()) * each;
         match idn {
             attribute::WB_AVAILABLE_SIZE => {
-                let open = self.superblocks.units_left(Stream::Boosted) * self.geometry.slices_per_unit();
+                let open = self.space.units_left(Stream::Boosted) * self.geometry.slices_per_unit();
                 let free = u64::from(self.lends() * each + open);
                 (free * 10).checked_div(slices.into()).unwrap_or(0) as u32
             }
@@ -70,31 +71,31 @@ impl Ftl {
 
     /// The superblock that is to be flushed next, if a flush is going on.
     pub(super) fn next_to_flush(&mut self, hw: &mut impl Hardware) -> Option<SuperblockId> {
-        if self.superblocks.slc() == 0 && self.booster.flush_status == flush_status::IDLE {
+        if self.space.in_mode(CellMode::Slc) == 0 && self.booster.flush_status == flush_status::IDLE {
             return None;
         }
         let idle = self.host_is_idle(hw) && self.flushes_when_idle();
         let goes_on = idle || self.booster.flags.flush;
         // What is still being written is left alone while the host may write more.
-        let is_blank = self.superblocks.is_blank(Stream::Boosted);
+        let is_blank = self.space.is_blank(Stream::Boosted);
         if (idle || goes_on && !self.booster.flags.on) && !is_blank {
             self.close_boosted();
         }
         let status = &mut self.booster.flush_status;
-        let holds_data = self.superblocks.slc() > u32::from(is_blank);
+        let holds_data = self.space.in_mode(CellMode::Slc) > u32::from(is_blank);
         *status = match *status {
             _ if goes_on && holds_data => flush_status::IN_PROGRESS,
             flush_status::IN_PROGRESS if holds_data => flush_status::STOPPED,
             flush_status::IN_PROGRESS => flush_status::COMPLETED,
             before => before,
         };
-        if goes_on { self.superblocks.oldest_boosted() } else { None }
+        if goes_on { self.space.oldest_boosted() } else { None }
     }
 
     /// Ends the superblock that the buffer is writing, so that it can be emptied.
     pub(super) fn close_boosted(&mut self) {
-        if let Some(sb) = self.superblocks.open_of(Stream::Boosted) {
-            self.superblocks.close(Stream::Boosted, self.sequence);
+        if let Some(sb) = self.space.open_of(Stream::Boosted) {
+            self.space.close(Stream::Boosted, self.sequence);
             self.discard_if_empty(sb);
         }
     }

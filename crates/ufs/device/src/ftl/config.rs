@@ -2,7 +2,7 @@
 //! Settings of flash translation: collection, wear, the table of changes, checkpoints; and the faults that the flash is
 //! given. It knows nothing of files.
 
-use super::superblock::VictimPolicy;
+use super::space::VictimPolicy;
 use readpath_kit::Ns;
 
 /// How flash translation does its work.

@@ -2,8 +2,9 @@
 //! Compares what the device believes with what is so, by looking at everything at once. Only tests may do that.
 
 use super::paid::Paid;
-use super::{Ftl, Mapping, State, Stream};
+use super::{Ftl, Mapping, State};
 use crate::back::DeviceStats;
+use crate::config::CellMode;
 use crate::ids::Lpn;
 
 impl Ftl {
@@ -18,26 +19,30 @@ impl Ftl {
         for lpn in Lpn(0).run(self.logical_blocks) {
             let entry = self.flash_entry(lpn);
             if let Mapping::Flash(ppn) = entry.mapping() {
-                if self.spares.lpn(ppn) != Some(lpn) {
-                    return Err(format!("block {} is at {ppn:?}, which holds {:?}", lpn.0, self.spares.lpn(ppn)));
+                if self.space.spares().lpn(ppn) != Some(lpn) {
+                    return Err(format!(
+                        "block {} is at {ppn:?}, which holds {:?}",
+                        lpn.0,
+                        self.space.spares().lpn(ppn)
+                    ));
                 }
-                refs[self.superblocks.of(ppn).index()] += 1;
+                refs[self.space.of(ppn).index()] += 1;
             }
         }
         self.each_change(|change| {
             let written_at = self.meta.written_at(Paid::loaded(self.map.page_of(change.lpn)));
             if let Mapping::Flash(ppn) = change.persisted.mapping()
-                && self.superblocks.is_counted(ppn, written_at)
+                && self.space.is_counted(ppn, written_at)
             {
-                refs[self.superblocks.of(ppn).index()] += 1;
+                refs[self.space.of(ppn).index()] += 1;
             }
         });
         for page in self.map.all_pages() {
             if let Some(at) = self.map.directory(page) {
-                refs[self.superblocks.of(at).index()] += 1;
+                refs[self.space.of(at).index()] += 1;
             }
         }
-        for (i, sb) in self.superblocks.iter() {
+        for (i, sb) in self.space.iter() {
             let seen = refs[i.index()];
             match sb.state {
                 State::Open(_) | State::Closed(_) if sb.refs != seen => {
@@ -49,33 +54,16 @@ impl Ftl {
                 _ => {}
             }
         }
-        self.superblocks.check_consistency(self.erasing)?;
-        let (retired, bad) = self.superblocks.given_up();
+        self.space.check_consistency()?;
+        let (retired, bad) = self.space.given_up();
         let counted = (stats.retired_superblocks, stats.bad_blocks);
         if (u64::from(retired), u64::from(bad)) != counted {
             return Err(format!("{retired} superblocks are retired and {bad} blocks bad, counted as {counted:?}"));
         }
-        self.check_booster()
-    }
-
-    /// Checks that what is in SLC mode is the WriteBooster buffer's, and no more than it may have.
-    pub(crate) fn check_booster(&self) -> Result<(), String> {
-        let mut slc = 0;
-        for (i, sb) in self.superblocks.iter() {
-            let boosted = matches!(sb.state, State::Open(Stream::Boosted) | State::Closed(Stream::Boosted));
-            let may = boosted || matches!(sb.state, State::Erasing(_));
-            if (boosted && !sb.slc) || (sb.slc && (!may || sb.next_unit > self.config.booster_units())) {
-                return Err(format!("superblock {i} is in the wrong mode: {sb:?}"));
-            }
-            slc += u32::from(sb.slc);
+        let (slc, most) = (self.space.in_mode(CellMode::Slc), self.config.booster_superblocks());
+        match slc <= most {
+            true => Ok(()),
+            false => Err(format!("{slc} superblocks are in SLC mode, of at most {most}")),
         }
-        if slc != self.superblocks.slc() || slc > self.config.booster_superblocks() {
-            return Err(format!(
-                "{slc} superblocks are in SLC mode, counted as {}, of at most {}",
-                self.superblocks.slc(),
-                self.config.booster_superblocks()
-            ));
-        }
-        Ok(())
     }
 }

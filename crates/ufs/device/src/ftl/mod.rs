@@ -21,7 +21,6 @@ mod collect;
 pub(crate) mod config;
 mod consistency;
 mod durable;
-mod erase;
 mod journal;
 mod loads;
 mod map;
@@ -35,12 +34,10 @@ mod recovered;
 mod recovery;
 mod recovery_time;
 mod relocate;
-mod space;
-mod spare;
+pub(crate) mod space;
 mod spare_refs;
 mod stalls;
 mod stretch;
-pub(crate) mod superblock;
 #[cfg(test)]
 mod tests;
 mod trims;
@@ -55,14 +52,14 @@ pub(crate) use map_cache::FrameState;
 pub(crate) use paid::Paid;
 pub use precondition::Layout;
 pub use recovery_time::Recovery;
+pub use space::{ANCHORS, NoSpace, State, Stream, Superblock, VictimPolicy, Wear};
 pub use stalls::Stall;
-pub use superblock::{ANCHORS, NoSpace, State, Stream, Superblock, VictimPolicy, Wear};
 pub(crate) use waiting::{Effect, Incoming};
 
 use crate::SramTable;
 use crate::back::NO_OP;
-use crate::config::DeviceConfig;
-use crate::ids::{Lpn, MapPage, Mark, SuperblockId, TagRef};
+use crate::config::{CellMode, DeviceConfig};
+use crate::ids::{Lpn, MapPage, Mark, TagRef};
 use booster_state::Booster;
 use buffer::WriteBuffer;
 use bytes::Told;
@@ -75,11 +72,10 @@ use map_cache::MapCache;
 use meta::{Checkpoints, Meta, Numbers};
 use readpath_flash::{Geometry, OpId, Ppn};
 use readpath_kit::{BLOCK_BYTES, Ns};
-use spare::Spares;
+use space::Space;
 use stalls::StallClock;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use superblock::Superblocks;
 use waiting::Unmap;
 
 /// HPB generations that may be given out before the journal has to name more.
@@ -91,8 +87,6 @@ pub(crate) struct Ftl {
     geometry: Geometry,
     settings: FtlConfig,
     logical_blocks: u32,
-    /// [`DeviceConfig::meta_superblocks`], which is asked for often.
-    meta_superblocks: u32,
     map: PageMap,
     cache: MapCache,
     /// First operation waiting for the page in each frame.
@@ -108,8 +102,7 @@ pub(crate) struct Ftl {
     /// again when they have been written back and a checkpoint says so: otherwise one power cut after the other would
     /// add to them.
     buffer_is_lent: bool,
-    superblocks: Superblocks,
-    spares: Spares,
+    space: Space,
     changes: Changes,
     /// Places of the table of changes that programs in progress will take.
     changes_reserved: u32,
@@ -133,9 +126,6 @@ pub(crate) struct Ftl {
     background: Ns,
     may_work_when_idle: bool,
     idle_from: Ns,
-    /// Programs of data in progress.
-    data_programs: u32,
-    erasing: Option<SuperblockId>,
     booster: Booster,
     /// The device gives out HPB entries, each hand-out under a generation of its own.
     gives_out_entries: bool,
@@ -159,10 +149,8 @@ impl Ftl {
         let map = PageMap::new(config.logical_blocks(), config.map_page_entries());
         let cache = MapCache::new(config.map_pages(), config.map_cache_frames());
         let settings = config.ftl;
-        let mut superblocks = Superblocks::new(&g);
-        superblocks.set_slc_units(config.booster_units());
-        superblocks.set_table_units(config.table_units());
-        superblocks.open(Stream::Meta, 0).expect("the configuration leaves erased superblocks");
+        let mut space = Space::new(&config);
+        space.open(Stream::Meta, 0).expect("the configuration leaves erased superblocks");
         let factory = Checkpoint {
             sequence: 0,
             oldest: 0,
@@ -170,7 +158,7 @@ impl Ftl {
             generations: FIRST_GENERATIONS,
             journal: 0,
             directory: vec![None; map.pages() as usize],
-            superblocks: superblocks.snapshot(),
+            superblocks: space.snapshot(),
             changes: Some(Vec::new()),
             used: 0,
             trims: Vec::new(),
@@ -181,7 +169,6 @@ impl Ftl {
             geometry: g,
             settings,
             logical_blocks: config.logical_blocks() as u32,
-            meta_superblocks: config.meta_superblocks(),
             map_waiters: vec![NO_OP; cache.frames() as usize],
             cache,
             stalled: VecDeque::new(),
@@ -190,8 +177,7 @@ impl Ftl {
             waiting_trims: VecDeque::new(),
             unused_ranges: Vec::new(),
             buffer_is_lent: false,
-            superblocks,
-            spares: Spares::new(g.slices()),
+            space,
             changes: Changes::new(map.pages(), map.page_entries(), &settings),
             changes_reserved: 0,
             journal: Journal::default(),
@@ -208,8 +194,6 @@ impl Ftl {
             background: Ns::NEVER,
             may_work_when_idle: true,
             idle_from: Ns::ZERO,
-            data_programs: 0,
-            erasing: None,
             booster: Booster::default(),
             gives_out_entries: config.standard_hpb().is_some_and(|_| config.lus.iter().any(|lu| lu.hpb)),
             generations_named: FIRST_GENERATIONS,
@@ -304,12 +288,12 @@ impl Ftl {
 
     /// The logical page that the spare area of a slice names. Who asks has read that.
     pub(crate) fn spare_area(&self, ppn: Ppn) -> Option<Lpn> {
-        self.spares.lpn(ppn)
+        self.space.spares().lpn(ppn)
     }
 
-    /// Whether the superblock of a slice is in SLC mode.
-    pub(crate) fn is_slc(&self, ppn: Ppn) -> bool {
-        self.superblocks.is_slc(ppn)
+    /// How the superblock of a slice is written.
+    pub(crate) fn mode_of(&self, ppn: Ppn) -> CellMode {
+        self.space.mode_of(ppn)
     }
 
     /// Whether somebody waits for records of the journal that are not on their way.
@@ -322,9 +306,14 @@ impl Ftl {
         self.generations_durable
     }
 
+    /// Programs may fail from now on.
+    pub(crate) fn expect_failing_programs(&mut self) {
+        self.space.expect_failing_programs();
+    }
+
     /// How worn the superblocks are, over the device's life.
     pub(crate) fn wear(&self) -> Wear {
-        self.superblocks.wear()
+        self.space.wear()
     }
 
     /// Slots of the write buffer.
@@ -340,7 +329,7 @@ impl Ftl {
 
     /// Superblocks that are retired, and bad blocks.
     pub(crate) fn given_up(&self) -> (u32, u32) {
-        self.superblocks.given_up()
+        self.space.given_up()
     }
 
     /// Whether a block was written and not trimmed since.
@@ -350,7 +339,7 @@ impl Ftl {
 
     /// Bytes of this process's memory that grow with the size of the modelled device.
     pub(crate) fn process_bytes(&self) -> u64 {
-        self.map.process_bytes() + self.spares.process_bytes()
+        self.map.process_bytes() + self.space.spares().process_bytes()
     }
 
     /// Frames of the map cache.

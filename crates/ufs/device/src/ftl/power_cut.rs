@@ -21,8 +21,8 @@ impl Ftl {
         self.tear_programs(hw);
         self.recall_changes();
         self.forget_changes();
-        if let Some(sb) = self.erasing.take() {
-            hw.emit(MediaOp::Erase { first: self.superblocks.first(sb), slices: self.superblocks.slices() });
+        if let Some(sb) = self.space.power_cut() {
+            hw.emit(MediaOp::Erase { first: self.space.first(sb), slices: self.space.slices() });
             self.tell_block(sb, hw);
         }
         self.buffer.clear();
@@ -39,7 +39,6 @@ impl Ftl {
         self.checkpoint.power_cut();
         self.durable.pending = None;
         self.durable.take_changed();
-        self.data_programs = 0;
         self.changes_reserved = 0;
         self.settles_changes = false;
         self.background = Ns::NEVER;

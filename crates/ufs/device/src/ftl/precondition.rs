@@ -63,13 +63,13 @@ impl Ftl {
     ) -> Result<(), NoSpace> {
         for lpn in base.run(blocks) {
             if let Mapping::Flash(ppn) = self.map.get(lpn) {
-                self.superblocks.drop_ref(ppn);
+                self.space.drop_ref(ppn);
             }
         }
         // Superblocks of a fresh device are taken in ascending order, but the map's may lie between them.
         let mut runs: Vec<(u32, Ppn, u32)> = Vec::new();
         let mut at = 0;
-        self.superblocks.preset(blocks, Stream::Host, |ppn, n| {
+        self.space.preset(blocks, Stream::Host, |ppn, n| {
             match runs.last_mut() {
                 Some((_, start, length)) if start.0 + *length == ppn.0 => *length += n,
                 _ => runs.push((at, ppn, n)),
@@ -87,7 +87,7 @@ impl Ftl {
             }
             Ppn(runs[run].1.0 + (i - runs[run].0))
         };
-        let spares = &mut self.spares;
+        let spares = self.space.spares_mut();
         let mut assign = |i: u32, ppn: Ppn| {
             spares.preset(ppn, base + i);
             if let Some(place) = place {
@@ -102,20 +102,20 @@ impl Ftl {
                 self.map.preset(base, blocks, |i| assign(i, slice_of(order.get(u64::from(i)) as u32)));
             }
         }
-        let per_superblock = self.superblocks.slices();
+        let per_superblock = self.space.slices();
         for &(_, start, length) in &runs {
             let (mut from, end) = (start.0, start.0 + length);
             while from < end {
                 let sb = from / per_superblock;
                 let n = (end - from).min((sb + 1) * per_superblock - from);
-                self.superblocks.add_refs(SuperblockId(sb), n);
+                self.space.add_refs(SuperblockId(sb), n);
                 from += n;
             }
         }
         self.preset_map_pages(self.map.page_of(base).0..=self.map.page_of(base + (blocks - 1)).0)?;
-        if self.superblocks.open_of(Stream::Meta).is_none() {
+        if self.space.open_of(Stream::Meta).is_none() {
             self.ticks += 1;
-            self.superblocks.open(Stream::Meta, self.ticks)?;
+            self.space.open(Stream::Meta, self.ticks)?;
         }
         Ok(())
     }

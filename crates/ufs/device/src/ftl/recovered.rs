@@ -4,8 +4,8 @@
 
 use super::durable::{Checkpoint, Record};
 use super::map::{Entry, PageMap};
+use super::space::{State, Stream, Superblock};
 use super::stretch::{self, Stretch};
-use super::superblock::{State, Stream, Superblock};
 use crate::ids::{Lpn, MapPage, Mark, SuperblockId};
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -79,7 +79,7 @@ impl Recovered {
         let sb = &mut self.table[superblock.index()];
         sb.state = State::Open(stream);
         sb.opened_at = opened_at;
-        sb.slc = stream == Stream::Boosted;
+        sb.mode = stream.mode();
         sb.reads = 0;
         self.written_refs[superblock.index()] = 0;
         self.ticks = self.ticks.max(opened_at);

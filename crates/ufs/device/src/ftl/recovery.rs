@@ -18,10 +18,11 @@ use super::map::Entry;
 use super::paid::Paid;
 use super::recovered::Recovered;
 use super::recovery_time::{Readers, What, anchor_reads};
+use super::space::UNKNOWN_END;
 use super::spare_refs::Refs;
-use super::superblock::UNKNOWN_END;
 use super::{Ftl, Mapping, Recovery, State, Stream, spare_refs};
 use crate::back::Hardware;
+use crate::config::CellMode;
 use crate::ids::{MapPage, SuperblockId};
 use readpath_flash::Ppn;
 use readpath_kit::Ns;
@@ -53,7 +54,7 @@ impl Ftl {
         found.written_refs = found.table.iter().map(|sb| i64::from(sb.refs)).collect();
         for change in checkpoint.changes() {
             if let Mapping::Flash(ppn) = change.entry.mapping() {
-                found.written_refs[self.superblocks.of(ppn).index()] -= 1;
+                found.written_refs[self.space.of(ppn).index()] -= 1;
             }
         }
         let mut recovery = Recovery {
@@ -102,7 +103,7 @@ impl Ftl {
             recovery.units_read += u32::from(!matches!(logged, Logged::Torn { .. }));
             let what = match whole {
                 true => What::Part,
-                false if self.superblocks.is_slc(first) => What::SlcSpares,
+                false if self.space.mode_of(first) == CellMode::Slc => What::SlcSpares,
                 false => What::Spares,
             };
             readers.read(hw.die_of(first), what);
@@ -129,7 +130,7 @@ impl Ftl {
         self.take_over(found);
         recovery.changes = self.changes.used();
         hw.set_busy_until(end);
-        self.checkpoint.after_recovery(self.superblocks.open_of(Stream::Meta).is_none());
+        self.checkpoint.after_recovery(self.space.open_of(Stream::Meta).is_none());
         self.erase_other_anchors(end, hw);
         hw.stats().recoveries += 1;
         recovery
@@ -142,7 +143,7 @@ impl Ftl {
             _ => None,
         });
         for ppn in units.chain(&self.durable.checkpoint.places) {
-            self.meta.pin(0, self.superblocks.of(*ppn));
+            self.meta.pin(0, self.space.of(*ppn));
         }
     }
 
@@ -151,12 +152,12 @@ impl Ftl {
         found.written_refs.fill(0);
         for (page, at) in (0..).map(MapPage).zip(&found.directory) {
             let Some(at) = at else { continue };
-            found.written_refs[self.superblocks.of(*at).index()] += 1;
+            found.written_refs[self.space.of(*at).index()] += 1;
             let paid = Paid::loaded(page);
             let written_at = self.meta.written_at(paid);
             for lpn in self.map.blocks_of(page) {
                 if let Mapping::Flash(ppn) = self.translate(paid, lpn) {
-                    let sb = self.superblocks.of(ppn).index();
+                    let sb = self.space.of(ppn).index();
                     found.written_refs[sb] += i64::from(found.table[sb].opened_at <= written_at);
                 }
             }
@@ -166,7 +167,7 @@ impl Ftl {
     fn find_data(&self, found: &mut Recovered, first: Ppn) {
         for i in 0..self.geometry.slices_per_unit() {
             let ppn = Ppn(first.0 + i);
-            found.consider(self.spares.lpn(ppn), self.spares.sequence(ppn), Entry::at(ppn));
+            found.consider(self.space.spares().lpn(ppn), self.space.spares().sequence(ppn), Entry::at(ppn));
         }
     }
 
@@ -180,9 +181,9 @@ impl Ftl {
                     found.written_refs[sb.index()] += i64::from(gained);
                 }
                 if let Some(old) = found.directory[page.index()].replace(*at) {
-                    found.written_refs[self.superblocks.of(old).index()] -= 1;
+                    found.written_refs[self.space.of(old).index()] -= 1;
                 }
-                found.written_refs[self.superblocks.of(*at).index()] += 1;
+                found.written_refs[self.space.of(*at).index()] += 1;
                 found.ticks = found.ticks.max(*written_at);
                 found.written(*page, *sequence);
                 0
@@ -204,19 +205,21 @@ impl Ftl {
     fn take_over(&mut self, mut found: Recovered) {
         for (i, sb) in found.table.iter_mut().enumerate() {
             if let (State::Open(stream) | State::Closed(stream), true) =
-                (sb.state, self.superblocks.get(SuperblockId(i as u32)).end == UNKNOWN_END)
+                (sb.state, self.space.get(SuperblockId(i as u32)).end == UNKNOWN_END)
             {
-                self.superblocks.set_end(SuperblockId(i as u32), stream, 0);
+                self.space.set_end(SuperblockId(i as u32), stream, 0);
             }
             // Each block carries its erase count; and what is programmed where nothing should be is seen when the
             // superblock is opened, and is erased again.
-            let seen = *self.superblocks.get(SuperblockId(i as u32));
+            let seen = *self.space.get(SuperblockId(i as u32));
             sb.erases = seen.erases;
             sb.next_unit = seen.next_unit;
             (sb.end, sb.has_table) = (seen.end, seen.has_table);
             sb.failed |= seen.failed;
             // It may have been erased since.
-            sb.slc &= seen.slc;
+            if seen.mode == CellMode::Full {
+                sb.mode = CellMode::Full;
+            }
             let holds_data = matches!(sb.state, State::Open(_) | State::Closed(_));
             sb.refs = if holds_data { found.written_refs[i].max(0) as u32 } else { 0 };
             if sb.state == State::Erased && seen.next_unit > 0 && !matches!(seen.state, State::Erased) {
@@ -233,7 +236,7 @@ impl Ftl {
         }
         self.sequence = found.sequence;
         self.ticks = found.ticks;
-        self.superblocks.restore(found.table, found.sequence);
+        self.space.restore(found.table, found.sequence);
         for change in found.changes {
             for lpn in change.blocks() {
                 self.changes.add(self.map.page_of(lpn), lpn, self.map.entry(lpn));
@@ -241,7 +244,7 @@ impl Ftl {
             }
             if let Mapping::Flash(ppn) = change.entry.mapping() {
                 self.changes.names_slice(true);
-                self.superblocks.add_ref(ppn);
+                self.space.add_ref(ppn);
             }
         }
         for (page, stretches) in (0..).zip(found.stretches).filter(|&(_, stretches)| stretches > 0) {
@@ -254,8 +257,7 @@ impl Ftl {
             // All that were named may have been given out. Entries can be handed out again as soon as more are.
             self.name_generations();
         }
-        let all: Vec<SuperblockId> = self.superblocks.iter().map(|(sb, _)| sb).collect();
-        for sb in all {
+        for sb in self.space.all() {
             self.discard_if_empty(sb);
         }
     }

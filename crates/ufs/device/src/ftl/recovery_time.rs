@@ -2,9 +2,9 @@
 //! How long recovery takes: each page that it reads passes the firmware, a die and its channel. And how long it takes
 //! at most, which follows from the configuration. It knows nothing of what is read.
 
+use super::space::{ANCHORS, Stream, Superblock};
 use super::spare_refs;
-use super::superblock::{ANCHORS, Stream, Superblock};
-use crate::config::DeviceConfig;
+use crate::config::{CellMode, DeviceConfig};
 use readpath_kit::{BLOCK_BYTES, Ns};
 
 /// What recovery did.
@@ -77,7 +77,7 @@ impl<'a> Readers<'a> {
         let channel = &mut self.channels[self.config.geometry.channel_of(die) as usize];
         let die = &mut self.dies[die as usize];
         self.firmware = self.firmware.max(self.now) + self.config.firmware.flash_op;
-        let slc_read = self.config.write_booster.map_or(t.read, |wb| wb.slc_read);
+        let slc_read = self.config.cell_times(CellMode::Slc).read;
         let (array, transfer) = match what {
             What::Spares => (t.read, self.config.spare_transfer()),
             What::SlcSpares => (slc_read, self.config.spare_transfer()),
@@ -131,7 +131,7 @@ impl DeviceConfig {
         let unit = self.geometry.slices_per_unit();
         let handed_out = (self.write_buffer_blocks + self.ftl.move_buffer_blocks) / unit + self.geometry.dies();
         let parts = checkpoint_parts.div_ceil(unit * BLOCK_BYTES / self.map_page_bytes);
-        let slc_program = self.write_booster.map_or(self.flash.program, |wb| wb.slc_program);
+        let slc_program = self.cell_times(CellMode::Slc).program;
         let meanwhile = (self.flash.program.0.div_ceil(slc_program.0.max(1)) as u32).clamp(1, 64);
         // A table is written when the last program of its superblock has ended, also when others have to wait.
         let tables = 2 * self.table_units() * Stream::COUNT as u32;
@@ -184,8 +184,8 @@ impl DeviceConfig {
             changes: self.ftl.map_changes + self.surplus_changes() as u32,
         };
         // A superblock in SLC mode has fewer units, so the same units may lie in more of them.
-        let shortest = match self.booster_units() {
-            0 => self.geometry.units_per_superblock(),
+        let shortest = match self.units_in(CellMode::Slc) {
+            0 => self.units_in(CellMode::Full),
             slc => slc,
         };
         let opened = recovery.units_read.div_ceil(shortest) + Stream::COUNT as u32;

@@ -40,15 +40,15 @@ impl Ftl {
         if old.is_recent() {
             if let Mapping::Flash(ppn) = old.mapping() {
                 self.changes.names_slice(false);
-                self.superblocks.drop_ref(ppn);
-                left = Some(self.superblocks.of(ppn));
+                self.space.drop_ref(ppn);
+                left = Some(self.space.of(ppn));
             }
         } else {
             self.changes.add(self.map.page_of(lpn), lpn, old);
         }
         if let Mapping::Flash(ppn) = to.mapping() {
             self.changes.names_slice(true);
-            self.superblocks.add_ref(ppn);
+            self.space.add_ref(ppn);
         }
         self.set_flash_entry(lpn, old, to.recent());
         if let Some(sb) = left {

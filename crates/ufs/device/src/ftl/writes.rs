@@ -6,6 +6,7 @@ use super::durable::Logged;
 use super::map::Entry;
 use super::{Effect, Ftl, Incoming, Mapping, Stall, Stream};
 use crate::back::{Hardware, Job, MediaOp, Op};
+use crate::config::CellMode;
 use crate::ids::{Lpn, TagRef};
 use readpath_flash::{OpId, Ppn};
 use readpath_kit::Ns;
@@ -97,7 +98,7 @@ impl Ftl {
             while self.buffer.filled(hot) >= unit as usize
                 || self.buffer.must_flush(hot)
                 || (self.buffer.is_full()
-                    && self.data_programs == 0
+                    && self.space.programs() == 0
                     && self.buffer.filled(hot) > 0
                     && self.buffer.filled(!hot) < unit as usize)
             {
@@ -112,7 +113,7 @@ impl Ftl {
                 hw.stats().programs += 1;
                 hw.stats().slices_padded += u64::from(unit - count);
                 let op = Op { count: count as u16, index: u32::from(first), ..Op::new(Job::Program, ppn) };
-                self.begin_flash(now, op, hw);
+                self.space.begin(now, op, hw);
             }
         }
         stall
@@ -153,7 +154,7 @@ impl Ftl {
             return self.pump(now, hw);
         }
         hw.stats().slices_programmed += u64::from(op.count);
-        hw.stats().slices_boosted += if op.slc { u64::from(op.count) } else { 0 };
+        hw.stats().slices_boosted += if op.cells == CellMode::Slc { u64::from(op.count) } else { 0 };
         let mut ppn = op.ppn;
         let mut next = op.index as u16;
         // A SYNCHRONIZE CACHE can end here at most once per request slot, so this does not allocate in the long run.
@@ -166,7 +167,7 @@ impl Ftl {
             let lpn = (!freed.void).then_some(freed.lpn.0);
             hw.emit(MediaOp::Program { slot, ppn, lpn, sequence: self.told.sequence(freed.sequence) });
             if !freed.void {
-                self.spares.program(ppn, freed.lpn, freed.sequence);
+                self.space.spares_mut().program(ppn, freed.lpn, freed.sequence);
             }
             // Newer data in flash or a TRIM may have come meanwhile; then this copy is born invalid.
             if !freed.dead {
@@ -182,7 +183,7 @@ impl Ftl {
         }
         self.durable.log.push(Logged::Data { first: op.ppn });
         self.tell_data(op.ppn, hw);
-        self.discard_if_empty(self.superblocks.of(op.ppn));
+        self.discard_if_empty(self.space.of(op.ppn));
         self.write_table_if_full(now, op.ppn, hw);
         self.effects.extend(ended.into_iter().map(Effect::PartInFlash));
         self.pump(now, hw);

@@ -9,8 +9,8 @@
 
 use super::super::durable::{Checkpoint, Durable, Held, Logged};
 use super::super::journal::Journal;
+use super::super::space::ANCHORS;
 use super::super::spare_refs::Refs;
-use super::super::superblock::{ANCHORS, State, Superblock, UNKNOWN_END};
 use super::super::{Ftl, Stream};
 use super::pages::{Limits, Page};
 use super::records::{Anchored, BlockRecord, Head, Take};
@@ -92,7 +92,7 @@ impl Ftl {
         self.keep_in_flash();
         let (anchored, checkpoint) = self.newest_checkpoint(array, hw)?;
         (self.told.base, self.told.programs) = (anchored.base, anchored.programs);
-        self.spares.begin_at(checkpoint.oldest.saturating_sub(1));
+        self.space.spares_mut().begin_at(checkpoint.oldest.saturating_sub(1));
         let mut behind = self.look_at_data(array, &anchored)?;
         let known = array.kept().map(|kept| kept.max(anchored.programs));
         self.leave_out_what_is_behind_a_gap(array, known, &mut behind, hw)?;
@@ -156,7 +156,7 @@ impl Ftl {
         let Some(made) = Head::take(&mut Take(&factory), lengths) else {
             return Err("the state in which the image was made is not complete".to_owned().into());
         };
-        let erases: u64 = (0..ANCHORS).map(|sb| u64::from(self.superblocks.get(SuperblockId(sb)).erases)).sum();
+        let erases: u64 = (0..ANCHORS).map(|sb| u64::from(self.space.get(SuperblockId(sb)).erases)).sum();
         let next = newest.as_ref().map_or(0, |(at, _)| at + 1);
         // What was torn behind the newest is not written again.
         let is_behind = |&at: &u32| !(at > 0 && at.is_multiple_of(units)) && at < ANCHORS * units;
@@ -253,7 +253,7 @@ impl Ftl {
         if let Some(die) = record.bad.iter().find(|&&die| die >= self.geometry.dies()) {
             return Err(format!("superblock {sb} has a bad block on die {die}, which the device does not have").into());
         }
-        self.superblocks.load_record(sb, record.erases, record.slc_erases, record.failed, &record.bad);
+        self.space.load_record(sb, record.erases, record.slc_erases, record.failed, &record.bad);
         self.told.slc_erases[sb.index()] = record.slc_erases;
         Ok(record)
     }
@@ -271,7 +271,7 @@ impl Ftl {
             array.look(sb.0, &mut seen)?;
             let (mut programmed, mut torn, mut stream, mut tables) = (0, 0, None, Vec::new());
             for (unit, slices) in (0..).zip(seen.chunks_exact(unit_slices as usize)) {
-                let first = Ppn(self.superblocks.first(sb).0 + unit * unit_slices);
+                let first = Ppn(self.space.first(sb).0 + unit * unit_slices);
                 match unit_of(slices).whole_behind(anchored.programs, slices) {
                     Unit::Blank => {}
                     Unit::Torn => torn = unit + 1,
@@ -290,7 +290,7 @@ impl Ftl {
                     }
                 }
             }
-            self.superblocks.load(sb, record.retired, stream, (programmed, torn), &tables);
+            self.space.load(sb, record.retired, stream, (programmed, torn), &tables);
         }
         behind.sort_unstable_by_key(|unit| unit.program);
         if let Some(two) = behind.windows(2).find(|two| two[0].program == two[1].program) {
@@ -304,11 +304,11 @@ impl Ftl {
         for (ppn, seen) in (first.0..).map(Ppn).zip(slices) {
             let Seen::Programmed(Spare { page: Some(page), sequence, .. }) = *seen else { continue };
             let sequence = u32::try_from(sequence.saturating_sub(anchored.base)).ok();
-            let sequence = sequence.filter(|&sequence| self.spares.has_room_for(sequence));
+            let sequence = sequence.filter(|&sequence| self.space.spares().has_room_for(sequence));
             let (true, Some(sequence)) = (page < self.logical_blocks, sequence) else {
                 return Err(format!("slice {} says that it holds block {page}, which cannot be", ppn.0).into());
             };
-            self.spares.load(ppn, Lpn(page), sequence);
+            self.space.spares_mut().load(ppn, Lpn(page), sequence);
         }
         Ok(())
     }
@@ -336,7 +336,7 @@ impl Ftl {
         }
         self.told.programs = last;
         for Behind { first, .. } in behind.drain(counts..) {
-            self.spares.erase(first, slices);
+            self.space.spares_mut().erase(first, slices);
             hw.emit(MediaOp::Torn { first, slices });
         }
         Ok(())
@@ -436,17 +436,4 @@ fn is_whole(array: &mut impl FlashArray, first: Ppn, slices: u32) -> Result<bool
         }
     }
     Ok(false)
-}
-
-impl Superblock {
-    /// As its blocks show it: what they hold, and how far it was written.
-    pub(in crate::ftl) fn shows(&mut self, retired: bool, stream: Option<Stream>, next_unit: u32) {
-        (self.next_unit, self.end) = (next_unit, UNKNOWN_END);
-        self.state = match (retired, stream) {
-            (true, _) => State::Retired,
-            // Torn units alone tell no stream; that something was programmed is what counts.
-            (_, stream) if next_unit > 0 => State::Closed(stream.unwrap_or(Stream::Host)),
-            _ => State::Erased,
-        };
-    }
 }

@@ -4,9 +4,10 @@
 
 use super::super::durable::{Checkpoint, Record};
 use super::super::map::Entry;
+use super::super::space::{State, Stream, Superblock};
 use super::super::stretch::{self, Stretch};
-use super::super::superblock::{State, Stream, Superblock};
 use super::BLOCK_RECORD_BYTES;
+use crate::config::CellMode;
 use crate::ids::{Lpn, MapPage, SuperblockId};
 use readpath_flash::Ppn;
 use std::collections::BTreeMap;
@@ -125,7 +126,7 @@ impl Superblock {
             State::Retired => (5, 0),
         };
         let mut bytes = [0; Superblock::SRAM_BYTES as usize];
-        bytes[..3].copy_from_slice(&[state, of, u8::from(self.failed) | u8::from(self.slc) << 1]);
+        bytes[..3].copy_from_slice(&[state, of, u8::from(self.failed) | u8::from(self.mode == CellMode::Slc) << 1]);
         let numbers = [self.refs, self.next_unit, self.erases, self.opened_at, self.closed_at, self.reads];
         for (at, number) in bytes[4..].chunks_exact_mut(4).zip(numbers) {
             at.copy_from_slice(&number.to_le_bytes());
@@ -154,7 +155,7 @@ impl Superblock {
             closed_at: take.u32()?,
             reads: take.u32()?,
             failed: flags & 1 != 0,
-            slc: flags & 2 != 0,
+            mode: if flags & 2 == 0 { CellMode::Full } else { CellMode::Slc },
             ..Superblock::NEW
         })
     }

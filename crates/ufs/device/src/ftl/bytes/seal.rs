@@ -2,7 +2,7 @@
 //! The state of a device that has nothing to do, all at once: what a medium begins with. It takes no time, as what
 //! happens in a factory does.
 
-use super::super::superblock::{ANCHORS, State};
+use super::super::space::{ANCHORS, State};
 use super::super::{Ftl, Stream};
 use super::{OwnSlice, Sealed, SliceKind, Spare};
 use crate::ids::SuperblockId;
@@ -14,10 +14,10 @@ impl Ftl {
     /// # Errors
     /// Something is still under way.
     pub(crate) fn seal(&mut self, mut each: impl FnMut(Sealed)) -> Result<Vec<u8>, &'static str> {
-        if self.buffer.oldest_sequence().is_some() || self.data_programs > 0 {
+        if self.buffer.oldest_sequence().is_some() || self.space.programs() > 0 {
             return Err("data is on its way to flash");
         }
-        if self.meta.is_busy() || self.erasing.is_some() || self.checkpoint.is_under_way() {
+        if self.meta.is_busy() || self.space.erasing().is_some() || self.checkpoint.is_under_way() {
             return Err("the device is busy with its map");
         }
         if self.geometry.dies() > super::records::BlockRecord::MOST_DIES {
@@ -28,7 +28,7 @@ impl Ftl {
         for sb in (0..self.geometry.superblocks()).map(SuperblockId) {
             let record = self.block_record(sb);
             each(Sealed::Block(sb.0, &record));
-            match self.superblocks.get(sb).state {
+            match self.space.get(sb).state {
                 State::Open(stream) | State::Closed(stream) if stream != Stream::Meta => {
                     self.seal_data(sb, stream, &mut each);
                 }
@@ -44,7 +44,7 @@ impl Ftl {
                 Spare { kind, stream: Stream::Meta, page: Some(page.0), sequence: 0, program, ends_unit: false };
             bytes.into_slices(at, spare).for_each(|slice: OwnSlice| each(Sealed::Own(&slice)));
         }
-        let erases = (0..ANCHORS).map(|sb| u64::from(self.superblocks.get(SuperblockId(sb)).erases)).sum();
+        let erases = (0..ANCHORS).map(|sb| u64::from(self.space.get(SuperblockId(sb)).erases)).sum();
         let checkpoint = self.put_checkpoint_together();
         let (mut bytes, body) = self.checkpoint_bytes(&checkpoint, erases);
         bytes.extend(body);
@@ -53,17 +53,17 @@ impl Ftl {
 
     /// Slices of data that name a block, and the table of their superblock.
     fn seal_data(&self, sb: SuperblockId, stream: Stream, each: &mut impl FnMut(Sealed)) {
-        let (first, program) = (self.superblocks.first(sb), self.told.programs);
-        for ppn in (first.0..first.0 + self.superblocks.slices()).map(Ppn) {
-            if let Some(lpn) = self.spares.lpn(ppn) {
-                let sequence = self.told.sequence(self.spares.sequence(ppn));
+        let (first, program) = (self.space.first(sb), self.told.programs);
+        for ppn in (first.0..first.0 + self.space.slices()).map(Ppn) {
+            if let Some(lpn) = self.space.spares().lpn(ppn) {
+                let sequence = self.told.sequence(self.space.spares().sequence(ppn));
                 let spare =
                     Spare { kind: SliceKind::Data, stream, page: Some(lpn.0), sequence, program, ends_unit: false };
                 each(Sealed::Data(ppn, spare));
             }
         }
-        if self.superblocks.get(sb).has_table {
-            for unit in self.superblocks.units_of_table(sb) {
+        if self.space.get(sb).has_table {
+            for unit in self.space.units_of_table(sb) {
                 let at = Ppn(first.0 + unit * self.geometry.slices_per_unit());
                 let slices = self.table_slices(at, program);
                 slices.iter().for_each(|slice| each(Sealed::Own(slice)));

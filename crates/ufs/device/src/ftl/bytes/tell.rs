@@ -81,7 +81,7 @@ impl Ftl {
     }
 
     fn stream_of(&self, ppn: Ppn) -> Stream {
-        self.superblocks.stream_of(self.superblocks.of(ppn)).unwrap_or(Stream::Host)
+        self.space.stream_of(self.space.of(ppn)).unwrap_or(Stream::Host)
     }
 
     /// A unit of the table of a superblock has been programmed.
@@ -96,10 +96,10 @@ impl Ftl {
 
     /// The slices of a unit of the table of its superblock: 4 bytes a slice, as [`super::records::put_entry`] has them.
     pub(super) fn table_slices(&self, first: Ppn, program: u64) -> Vec<OwnSlice> {
-        let sb = self.superblocks.of(first);
-        let start = self.superblocks.first(sb);
+        let sb = self.space.of(first);
+        let start = self.space.first(sb);
         let unit = (first.0 - start.0) / self.geometry.slices_per_unit();
-        let place = self.superblocks.units_of_table(sb).position(|of_table| of_table == unit).unwrap_or(0) as u32;
+        let place = self.space.units_of_table(sb).position(|of_table| of_table == unit).unwrap_or(0) as u32;
         let per_slice = BLOCK_BYTES / 4;
         let spare = Spare {
             kind: SliceKind::Table,
@@ -112,8 +112,8 @@ impl Ftl {
         (0..self.geometry.slices_per_unit())
             .map(|i| {
                 let from = (place * self.geometry.slices_per_unit() + i) * per_slice;
-                let slices = (from..from + per_slice).take_while(|&slice| slice < self.superblocks.slices());
-                let page_of = |slice| self.spares.lpn(Ppn(start.0 + slice)).map_or(0, |lpn| lpn.0 + 1);
+                let slices = (from..from + per_slice).take_while(|&slice| slice < self.space.slices());
+                let page_of = |slice| self.space.spares().lpn(Ppn(start.0 + slice)).map_or(0, |lpn| lpn.0 + 1);
                 let data = slices.flat_map(|slice| page_of(slice).to_le_bytes()).collect();
                 OwnSlice { ppn: Ppn(first.0 + i), spare, rest: [0; SPARE_REST_BYTES], data }
             })
@@ -255,13 +255,13 @@ impl Ftl {
 
     /// What is kept for a superblock whatever is erased.
     pub(super) fn block_record(&self, superblock: SuperblockId) -> [u8; BLOCK_RECORD_BYTES] {
-        let sb = self.superblocks.get(superblock);
+        let sb = self.space.get(superblock);
         let record = BlockRecord {
             erases: sb.erases,
             slc_erases: self.told.slc_erases.get(superblock.index()).copied().unwrap_or(0),
             failed: sb.failed,
             retired: sb.state == super::super::State::Retired,
-            bad: (0..self.geometry.dies()).filter(|&die| self.superblocks.is_bad(superblock, die)).collect(),
+            bad: (0..self.geometry.dies()).filter(|&die| self.space.is_bad(superblock, die)).collect(),
         };
         record.to_bytes()
     }

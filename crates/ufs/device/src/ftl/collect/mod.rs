@@ -5,7 +5,7 @@
 mod passes;
 mod victims;
 
-use super::superblock::Stream;
+use super::space::Stream;
 use crate::config::DeviceConfig;
 use crate::ids::{Lpn, SuperblockId};
 use readpath_flash::Ppn;
@@ -102,11 +102,6 @@ impl Collector {
             since_levelled: 0,
             disturbed: VecDeque::new(),
         }
-    }
-
-    /// Whether `sb` is being emptied, or about to be.
-    pub(crate) fn is_emptying(&self, sb: SuperblockId) -> bool {
-        self.victims.contains_from(if self.pass == Pass::Copy { self.at } else { 0 }, sb)
     }
 
     /// No map entry points to `ppn` any more.

@@ -12,9 +12,10 @@
 
 use super::{AHEAD, BETWEEN_LEVELLING, Moving, NONE, Pass, Why};
 use crate::back::{Hardware, Job, MediaOp, Op};
+use crate::config::CellMode;
 use crate::ftl::durable::Logged;
 use crate::ftl::map::Entry;
-use crate::ftl::space::Purpose;
+use crate::ftl::pump::Purpose;
 use crate::ftl::{Ftl, Mapping, Stream, VictimPolicy};
 use crate::ids::{MapPage, SuperblockId};
 use readpath_flash::{OpId, Ppn};
@@ -40,28 +41,28 @@ impl Ftl {
 
     fn choose_victims(&mut self, hw: &mut impl Hardware) -> bool {
         let flush = self.next_to_flush(hw).map(|sb| (sb, Why::Flush));
-        if self.space_is_short() {
+        if self.space.is_short() {
             self.close_boosted();
         }
         let ftl = &self.settings;
-        let spare = self.spare_superblocks();
+        let spare = self.space.spare();
         let policy = ftl.victim;
-        let choice = if self.space_is_short() || self.superblocks.has_failed() {
-            self.superblocks.victim(policy, self.sequence).map(|sb| (sb, Why::Space))
+        let choice = if self.space.is_short() || self.space.has_failed() {
+            self.space.victim(policy, self.sequence).map(|sb| (sb, Why::Space))
         } else {
             None
         };
         let wear = |device: &mut Self| {
             // What moves may need a superblock, or two if blocks are bad, before one becomes free.
-            let room = spare + 1 >= device.spare_for_host();
+            let room = spare + 1 >= device.space.spare_for_host();
             let (percent, least) = (device.settings.wear_threshold_percent, device.settings.wear_least_erases);
             let c = &mut device.collector;
             if percent == 0 || !room || c.since_levelled < BETWEEN_LEVELLING || !std::mem::take(&mut c.wear_due) {
                 return None;
             }
-            let choice = device.superblocks.look_at_wear(percent, least);
+            let choice = device.space.look_at_wear(percent, least);
             for stream in Stream::ALL {
-                if let Some(sb) = device.superblocks.close_left_behind(stream, device.sequence) {
+                if let Some(sb) = device.space.close_left_behind(stream, device.sequence) {
                     device.discard_if_empty(sb);
                 }
             }
@@ -70,8 +71,8 @@ impl Ftl {
         let disturbed = |device: &mut Self| {
             while let Some(sb) = device.collector.disturbed.pop_front() {
                 // It may have been emptied for another reason, and be in use again.
-                let still = device.superblocks.is_disturbed(sb, device.settings.read_disturb_limit);
-                if still && device.superblocks.get(sb).is_movable() {
+                let still = device.space.is_disturbed(sb, device.settings.read_disturb_limit);
+                if still && device.space.get(sb).is_movable() {
                     return Some((sb, Why::Disturb));
                 }
             }
@@ -85,10 +86,10 @@ impl Ftl {
             // Unless a quarter of its units become free, the work is not worth it, and might never end.
             let unit = device.geometry.slices_per_unit();
             let pays = |&sb: &SuperblockId| {
-                let sb = device.superblocks.get(sb);
-                sb.slc || sb.refs.div_ceil(unit) * 4 <= sb.next_unit * 3
+                let sb = device.space.get(sb);
+                sb.mode == CellMode::Slc || sb.refs.div_ceil(unit) * 4 <= sb.next_unit * 3
             };
-            device.superblocks.victim(policy, device.sequence).filter(pays).map(|sb| (sb, Why::Idle))
+            device.space.victim(policy, device.sequence).filter(pays).map(|sb| (sb, Why::Idle))
         };
         // Wear comes before space: under pressure it would never have its turn otherwise. But it frees nothing.
         let choice = wear(self).or(choice).or(flush).or_else(|| disturbed(self)).or_else(|| idle(self));
@@ -105,7 +106,7 @@ impl Ftl {
         // By cost and benefit the order of superblocks changes with every write, so that would be another policy.
         if why == Why::Space && policy == VictimPolicy::Greedy {
             let most = self.settings.collect_together;
-            self.superblocks.more_victims(policy, self.sequence, most, &mut list);
+            self.space.more_victims(policy, self.sequence, most, &mut list);
             hw.stats().collected += list.len() as u64 - 1;
         }
         let c = &mut self.collector;
@@ -115,16 +116,17 @@ impl Ftl {
             _ if self.settings.separate_moved => (Stream::Moved, emptied),
             _ => (Stream::Host, emptied),
         };
-        c.victims.begin(list.iter().map(|&sb| (sb, self.superblocks.first(sb))));
+        c.victims.begin(list.iter().map(|&sb| (sb, self.space.first(sb))));
+        self.space.begin_emptying(&list);
         c.begin_pass(Pass::Spares);
         c.round += 1;
         c.granted = 0;
-        c.units = list.iter().map(|&sb| self.superblocks.get(sb).next_unit).sum();
+        c.units = list.iter().map(|&sb| self.space.get(sb).next_unit).sum();
         let unit = self.geometry.slices_per_unit();
         let freed = |&sb: &SuperblockId| {
-            let sb = self.superblocks.get(sb);
+            let sb = self.space.get(sb);
             // What was in SLC mode comes back with all its pages.
-            let slices = if sb.slc { self.superblocks.slices() } else { sb.next_unit * unit };
+            let slices = if sb.mode == CellMode::Slc { self.space.slices() } else { sb.next_unit * unit };
             slices.saturating_sub(sb.refs)
         };
         c.freed = if matches!(why, Why::Wear | Why::Flush) { 0 } else { list.iter().map(freed).sum() };
@@ -140,8 +142,8 @@ impl Ftl {
         let g = self.geometry;
         while self.collector.at < self.collector.victims.len() {
             let (victim, first) = self.collector.victims.get(self.collector.at);
-            let units = self.superblocks.get(victim).next_unit;
-            if self.superblocks.get(victim).has_table {
+            let units = self.space.get(victim).next_unit;
+            if self.space.get(victim).has_table {
                 if !self.read_table(now, victim, first, hw) {
                     return false;
                 }
@@ -150,7 +152,7 @@ impl Ftl {
             }
             while self.collector.cursor < units {
                 let unit = self.collector.cursor;
-                if self.superblocks.is_bad(victim, unit % g.dies()) && !self.superblocks.get(victim).failed {
+                if self.space.is_bad(victim, unit % g.dies()) && !self.space.get(victim).failed {
                     self.collector.cursor += 1;
                     continue;
                 }
@@ -160,7 +162,7 @@ impl Ftl {
                 self.collector.cursor += 1;
                 self.collector.reads += 1;
                 hw.stats().spare_reads += 1;
-                self.begin_flash(now, Op::new(Job::SpareRead, Ppn(first.0 + unit * g.slices_per_unit())), hw);
+                self.space.begin(now, Op::new(Job::SpareRead, Ppn(first.0 + unit * g.slices_per_unit())), hw);
                 self.collector.grant(1);
             }
             self.collector.next_victim(units);
@@ -176,7 +178,7 @@ impl Ftl {
     fn read_table(&mut self, now: Ns, victim: SuperblockId, first: Ppn, hw: &mut impl Hardware) -> bool {
         let slices = self.geometry.slices_per_unit();
         loop {
-            let next = self.superblocks.units_of_table(victim).nth(self.collector.cursor as usize);
+            let next = self.space.units_of_table(victim).nth(self.collector.cursor as usize);
             let Some(unit) = next else { return true };
             if !self.reads_allowed(hw) {
                 return false;
@@ -185,7 +187,7 @@ impl Ftl {
             self.collector.reads += 1;
             hw.stats().table_reads += 1;
             let op = Op { count: slices as u16, ..Op::new(Job::TableRead, Ppn(first.0 + unit * slices)) };
-            self.begin_flash(now, op, hw);
+            self.space.begin(now, op, hw);
         }
     }
 
@@ -194,17 +196,17 @@ impl Ftl {
         let unit = self.geometry.slices_per_unit();
         while self.collector.at < self.collector.victims.len() {
             let (victim, first) = self.collector.victims.get(self.collector.at);
-            let units = self.superblocks.get(victim).next_unit;
+            let units = self.space.get(victim).next_unit;
             let slices = units * unit;
             while self.collector.cursor < slices {
                 let slice = self.collector.cursor;
                 if slice + AHEAD < slices
-                    && let Some(lpn) = self.spares.lpn(Ppn(first.0 + slice + AHEAD))
+                    && let Some(lpn) = self.space.spares().lpn(Ppn(first.0 + slice + AHEAD))
                 {
                     self.map.prefetch(lpn);
                 }
                 let ppn = Ppn(first.0 + slice);
-                if let Some(lpn) = self.spares.lpn(ppn) {
+                if let Some(lpn) = self.space.spares().lpn(ppn) {
                     let entry = self.flash_entry(lpn);
                     if !entry.is_recent() && !self.covers(now, self.map.page_of(lpn), hw) {
                         return false;
@@ -239,7 +241,7 @@ impl Ftl {
             }
             self.collector.reads += 1;
             hw.stats().collect_map_loads += 1;
-            self.begin_flash(now, Op { lpn: page.0, ..Op::new(Job::CollectMapLoad, ppn) }, hw);
+            self.space.begin(now, Op { lpn: page.0, ..Op::new(Job::CollectMapLoad, ppn) }, hw);
         }
         self.collector.seen[page.index()] = self.collector.round;
         true
@@ -248,7 +250,7 @@ impl Ftl {
     /// Moves current slices of one victim after the other; true when all are empty.
     fn copy(&mut self, now: Ns, hw: &mut impl Hardware) -> bool {
         let (victim, first) = self.collector.victims.get(self.collector.at);
-        let units = self.superblocks.get(victim).next_unit;
+        let units = self.space.get(victim).next_unit;
         let pages = units * self.geometry.planes;
         loop {
             self.read_pages_to_move(now, first, pages, hw);
@@ -266,7 +268,7 @@ impl Ftl {
                 c.grant(1);
                 c.victims.end();
             }
-            debug_assert!((0..self.superblocks.slices()).all(|i| !self.is_current(Ppn(first.0 + i))));
+            debug_assert!((0..self.space.slices()).all(|i| !self.is_current(Ppn(first.0 + i))));
             self.discard(victim);
             self.begin_erase(now, hw);
         }
@@ -275,7 +277,7 @@ impl Ftl {
 
     /// Whether the map says that a slice is current, asked at no cost.
     pub(in crate::ftl) fn is_current(&self, ppn: Ppn) -> bool {
-        self.spares.lpn(ppn).is_some_and(|lpn| self.flash_entry(lpn).mapping() == Mapping::Flash(ppn))
+        self.space.spares().lpn(ppn).is_some_and(|lpn| self.flash_entry(lpn).mapping() == Mapping::Flash(ppn))
     }
 
     /// Reads pages of the victim with current slices, as far as there is room for them.
@@ -304,8 +306,8 @@ impl Ftl {
             let i = left.ilog2();
             left ^= 1 << i;
             let from = Ppn(page.0 + i);
-            let lpn = self.spares.lpn(from).expect("a current slice names its logical page");
-            let sequence = self.spares.sequence(from);
+            let lpn = self.space.spares().lpn(from).expect("a current slice names its logical page");
+            let sequence = self.space.spares().sequence(from);
             let slot = self.collector.free.pop().expect("counted before");
             self.collector.moving[usize::from(slot)] = Moving { lpn, from, sequence, next: chain };
             chain = slot;
@@ -314,7 +316,7 @@ impl Ftl {
         self.collector.reads += 1;
         hw.stats().moved_reads += 1;
         let op = Op { count, index: u32::from(chain), ..Op::new(Job::MoveRead, page) };
-        self.begin_flash(now, op, hw);
+        self.space.begin(now, op, hw);
     }
 
     /// A spare area or a map page for collection has been read.
@@ -379,10 +381,10 @@ impl Ftl {
             hw.stats().programs += 1;
             hw.stats().slices_moved += n as u64;
             let from = self.collector.moving[usize::from(chain)].from;
-            hw.stats().slices_flushed += if self.superblocks.is_slc(from) { n as u64 } else { 0 };
+            hw.stats().slices_flushed += if self.space.mode_of(from) == CellMode::Slc { n as u64 } else { 0 };
             hw.stats().slices_padded += (unit - n) as u64;
             let op = Op { count: n as u16, index: u32::from(chain), ..Op::new(Job::MoveProgram, ppn) };
-            self.begin_flash(now, op, hw);
+            self.space.begin(now, op, hw);
         }
     }
 
@@ -402,7 +404,7 @@ impl Ftl {
             if failed {
                 self.collector.ready.push_back(slot);
             } else {
-                self.spares.program(ppn, m.lpn, m.sequence);
+                self.space.spares_mut().program(ppn, m.lpn, m.sequence);
                 hw.emit(MediaOp::Move { from: m.from, to: ppn });
                 if self.collector.victims.is_current(self.collector.at, m.from) {
                     self.relocate(m.lpn, Entry::at(ppn));
@@ -416,7 +418,7 @@ impl Ftl {
         if !failed {
             self.durable.log.push(Logged::Data { first: op.ppn });
             self.tell_data(op.ppn, hw);
-            self.discard_if_empty(self.superblocks.of(op.ppn));
+            self.discard_if_empty(self.space.of(op.ppn));
             self.write_table_if_full(now, op.ppn, hw);
         }
         self.pump(now, hw);

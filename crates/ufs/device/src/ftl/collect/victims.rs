@@ -58,11 +58,6 @@ impl Victims {
         self.list[at]
     }
 
-    /// Whether `sb` is among those from place `at` on.
-    pub(crate) fn contains_from(&self, at: usize, sb: SuperblockId) -> bool {
-        self.list.iter().skip(at).any(|&(victim, _)| victim == sb)
-    }
-
     fn bit(&self, at: usize, slice: u32) -> (usize, u32) {
         ((at as u32 * self.words_each + slice / BITS) as usize, slice % BITS)
     }
@@ -120,11 +115,6 @@ mod tests {
         v.gone(Ppn(70 + 70));
         v.gone(Ppn(69));
         assert_eq!((v.current(0, 62, 4), v.current(1, 62, 4)), (0b0101, 0b0011), "no other slice is touched");
-        assert!(
-            v.contains_from(0, SuperblockId(3))
-                && !v.contains_from(1, SuperblockId(3))
-                && v.contains_from(1, SuperblockId(1))
-        );
         v.begin([(SuperblockId(1), Ppn(70))].into_iter());
         assert_eq!(v.current(0, 62, 4), 0, "nothing is left of those before");
     }

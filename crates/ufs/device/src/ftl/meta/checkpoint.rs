@@ -6,7 +6,7 @@ use super::{Numbers, Part, Step};
 use crate::back::{Hardware, Job, MediaOp, Op};
 use crate::ftl::changes::Change;
 use crate::ftl::durable::{Checkpoint, Record};
-use crate::ftl::spare::Spares;
+use crate::ftl::space::Spares;
 use crate::ftl::stretch::{self, Stretch};
 use crate::ftl::{ANCHORS, FIRST_GENERATIONS, Ftl, Stream, Superblock};
 use crate::ids::SuperblockId;
@@ -27,12 +27,12 @@ impl Ftl {
             checkpoint.step = Step::Quiet;
             checkpoint.due = false;
         }
-        let quiet = self.data_programs == 0 && self.meta.in_flight == 0;
+        let quiet = self.space.programs() == 0 && self.meta.in_flight == 0;
         if self.checkpoint.step == Step::Quiet && (quiet || self.settings.without.checkpoint_order) {
-            if self.superblocks.open_of(Stream::Meta).is_none() {
+            if self.space.open_of(Stream::Meta).is_none() {
                 // After recovery: the checkpoint itself names the superblock that it goes to.
                 self.ticks += 1;
-                if self.superblocks.open(Stream::Meta, self.ticks).is_err() {
+                if self.space.open(Stream::Meta, self.ticks).is_err() {
                     return;
                 }
             }
@@ -59,7 +59,7 @@ impl Ftl {
             let g = &self.geometry;
             let ppn = Ppn(self.checkpoint.anchor % (ANCHORS * g.units_per_superblock()) * g.slices_per_unit());
             hw.stats().programs += 1;
-            self.begin_flash(now, Op::new(Job::AnchorProgram, ppn), hw);
+            self.space.begin(now, Op::new(Job::AnchorProgram, ppn), hw);
         }
     }
 
@@ -94,7 +94,7 @@ impl Ftl {
             generations: self.generations_named,
             journal: self.journal.newest(),
             directory: self.map.all_pages().map(|page| self.map.directory(page)).collect(),
-            superblocks: self.superblocks.snapshot(),
+            superblocks: self.space.snapshot(),
             changes: None,
             used: self.changes.used(),
             trims: self.changes.trims().collect(),
@@ -143,15 +143,15 @@ impl Ftl {
         let erased = SuperblockId(checkpoint.anchor / units % ANCHORS);
         checkpoint.lost |= checkpoint.newest.is_some_and(|newest| newest / units % ANCHORS == erased.0);
         checkpoint.anchor_erasing = self.geometry.dies();
-        self.superblocks.count_anchor_erase(erased);
-        self.erase_dies(now, erased, hw);
+        self.space.count_anchor_erase(erased);
+        self.space.erase_dies(now, erased, hw);
     }
 
     /// One die of an anchor superblock has been erased.
     pub(in crate::ftl) fn anchor_erased(&mut self, now: Ns, sb: SuperblockId, hw: &mut impl Hardware) {
         self.checkpoint.anchor_erasing -= 1;
         if self.checkpoint.anchor_erasing == 0 {
-            hw.emit(MediaOp::Erase { first: self.superblocks.first(sb), slices: self.superblocks.slices() });
+            hw.emit(MediaOp::Erase { first: self.space.first(sb), slices: self.space.slices() });
             self.tell_block(sb, hw);
         }
         self.step_checkpoint(now, hw);
@@ -160,7 +160,7 @@ impl Ftl {
     /// Whether spare areas need a checkpoint soon, to forget the order of what came before it.
     #[inline]
     pub(in crate::ftl) fn order_is_long(&self) -> bool {
-        self.spares.span(self.sequence) >= self.numbers.span / 8 * 5
+        self.space.spares().span(self.sequence) >= self.numbers.span / 8 * 5
     }
 
     /// The order of spare areas is kept for a span of numbers, and numbers themselves have 32 bits. Long before either
@@ -168,9 +168,9 @@ impl Ftl {
     fn renumber_if_long(&mut self) {
         // What has left the write buffer since the checkpoint was put together still has to be told from older copies.
         let base = self.durable.checkpoint.oldest.saturating_sub(1);
-        if self.spares.span(self.sequence) >= self.numbers.span / 2 {
-            self.spares.forget_order(base);
-            if self.spares.span(self.sequence) >= self.numbers.span / 2 {
+        if self.space.spares().span(self.sequence) >= self.numbers.span / 2 {
+            self.space.spares_mut().forget_order(base);
+            if self.space.spares().span(self.sequence) >= self.numbers.span / 2 {
                 // A block has been in the buffer for that long. The next checkpoint finds it in flash.
                 self.buffer.flush();
             }
@@ -183,9 +183,9 @@ impl Ftl {
         self.buffer.renumber(base);
         self.journal.renumber(base);
         self.meta.renumber(base);
-        self.spares.renumber(base);
+        self.space.spares_mut().renumber(base);
         self.collector.renumber(base);
-        self.superblocks.renumber(base);
+        self.space.renumber(base);
         self.durable.renumber(base);
     }
 

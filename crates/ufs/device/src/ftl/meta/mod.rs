@@ -8,7 +8,7 @@ mod write_back;
 use super::changes::Taken;
 use super::durable::Record;
 use super::paid::Paid;
-use super::spare::Spares;
+use super::space::Spares;
 use crate::config::DeviceConfig;
 use crate::ids::{MapPage, Mark, SuperblockId};
 use readpath_kit::BLOCK_BYTES;

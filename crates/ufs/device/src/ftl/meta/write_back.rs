@@ -28,7 +28,7 @@ impl Ftl {
             let used = self.changes.used() + self.changes_reserved;
             let page = if let Some(page) = self.meta.rewrite.pop_front() {
                 let lies_in_victim =
-                    self.map.directory(page).is_some_and(|at| Some(self.superblocks.of(at)) == self.meta.victim);
+                    self.map.directory(page).is_some_and(|at| Some(self.space.of(at)) == self.meta.victim);
                 if !lies_in_victim || self.changes.is_being_written(page) {
                     continue;
                 }
@@ -46,7 +46,7 @@ impl Ftl {
                 (Some(ppn), None) => {
                     self.meta.loading += 1;
                     hw.stats().write_back_loads += 1;
-                    self.begin_flash(now, Op { lpn: page.0, ..Op::new(Job::WriteBackLoad, ppn) }, hw);
+                    self.space.begin(now, Op { lpn: page.0, ..Op::new(Job::WriteBackLoad, ppn) }, hw);
                 }
                 (Some(_), Some(paid)) => self.queue_map_page(paid),
                 // There is none in flash, which the directory says.
@@ -57,21 +57,21 @@ impl Ftl {
 
     /// When the map takes all superblocks that it may, the one with the fewest map pages is to be given up.
     fn choose_meta_victim(&mut self) {
-        if self.meta.victim.is_some() || self.superblocks.meta_in_use() + 1 < self.meta_superblocks {
+        if self.meta.victim.is_some() || !self.space.meta_may_take_at_most(1) {
             return;
         }
         let pins = &self.meta.pins;
-        let Some(victim) = self.superblocks.meta_victim(|sb| pins[sb.index()] == 0) else {
+        let Some(victim) = self.space.meta_victim(|sb| pins[sb.index()] == 0) else {
             // Journal and checkpoints hold them all, until the next checkpoint is there.
-            self.checkpoint.due |= self.superblocks.meta_in_use() >= self.meta_superblocks;
+            self.checkpoint.due |= self.space.meta_may_take_at_most(0);
             return;
         };
-        if self.superblocks.is_empty(victim) {
+        if self.space.is_empty(victim) {
             return self.discard(victim);
         }
         self.meta.victim = Some(victim);
-        let (map, superblocks) = (&self.map, &self.superblocks);
-        let inside = |&page: &MapPage| map.directory(page).is_some_and(|at| superblocks.of(at) == victim);
+        let (map, space) = (&self.map, &self.space);
+        let inside = |&page: &MapPage| map.directory(page).is_some_and(|at| space.of(at) == victim);
         self.meta.rewrite.extend(map.all_pages().filter(inside));
     }
 
@@ -123,21 +123,21 @@ impl Ftl {
 
     /// The next unit of the meta stream; and if it is the last of its superblock, the next one, which it has to name.
     fn meta_unit(&mut self) -> Option<(Ppn, Option<Part>)> {
-        self.superblocks.open_of(Stream::Meta)?;
+        self.space.open_of(Stream::Meta)?;
         if self.meta.next_under_way {
             return None;
         }
-        let last = self.superblocks.units_left(Stream::Meta) == 1;
-        if last && self.superblocks.erased() == 0 {
+        let last = self.space.units_left(Stream::Meta) == 1;
+        if last && self.space.erased() == 0 {
             return None;
         }
-        let first = self.superblocks.next_unit(Stream::Meta, self.sequence)?;
+        let first = self.space.next_unit(Stream::Meta, self.sequence)?;
         if !last || self.checkpoint.first {
             return Some((first, None));
         }
         self.ticks += 1;
         let opened_at = self.ticks;
-        let superblock = self.superblocks.open(Stream::Meta, opened_at).expect("an erased superblock was seen above");
+        let superblock = self.space.open(Stream::Meta, opened_at).expect("an erased superblock was seen above");
         self.meta.next_under_way = true;
         Some((first, Some(Part::Next { superblock, opened_at })))
     }
@@ -151,7 +151,7 @@ impl Ftl {
             }
         };
         let mut parts = std::mem::take(&mut self.meta.programs[index]);
-        let sb = self.superblocks.of(first);
+        let sb = self.space.of(first);
         if journal {
             self.meta.journal_under_way = true;
             parts.push(self.journal_part(sb, hw));
@@ -190,7 +190,7 @@ impl Ftl {
         self.meta.journal_came_last = journal;
         hw.stats().programs += 1;
         self.checkpoint.count_unit();
-        self.begin_flash(now, Op { index: index as u32, ..Op::new(Job::MetaProgram, first) }, hw);
+        self.space.begin(now, Op { index: index as u32, ..Op::new(Job::MetaProgram, first) }, hw);
     }
 
     /// A part of the journal, to be programmed in `sb`: as many of the oldest records as it holds.
@@ -213,7 +213,7 @@ impl Ftl {
     /// A unit of the meta stream has been programmed.
     pub(crate) fn meta_programmed(&mut self, id: OpId, hw: &mut impl Hardware) {
         let op = hw.end(id);
-        self.superblocks.program_ended(op.ppn);
+        self.space.program_ended(op.ppn);
         self.meta.in_flight -= 1;
         let mut parts = std::mem::take(&mut self.meta.programs[op.index as usize]);
         let unit = self.durable.log.len();
@@ -261,7 +261,7 @@ impl Ftl {
             0 => self.durable.log.truncate(unit),
             parts => self.durable.log[unit] = Logged::Meta { first: op.ppn, parts: parts as u32 },
         }
-        self.discard_if_empty(self.superblocks.of(op.ppn));
+        self.discard_if_empty(self.space.of(op.ppn));
         self.journal_moved_on();
     }
 
@@ -283,10 +283,10 @@ impl Ftl {
         // Both places may lie in one superblock, which must not look empty in between.
         let old = self.map.directory(page);
         self.map.set_directory(page, Some(at));
-        self.superblocks.add_ref(at);
+        self.space.add_ref(at);
         if let Some(old) = old {
-            let sb = self.superblocks.of(old);
-            self.superblocks.drop_ref(old);
+            let sb = self.space.of(old);
+            self.space.drop_ref(old);
             self.discard_if_empty(sb);
         }
         self.changes.written(page);
@@ -299,16 +299,16 @@ impl Ftl {
     pub(crate) fn settle(&mut self, page: MapPage, change: Change, merged: Entry, before: u32, put_together: u32) {
         // The log counts references into superblocks that have been given up as well: recovery may not know that.
         if let Mapping::Flash(ppn) = change.persisted.mapping() {
-            let sb = self.superblocks.of(ppn);
-            if self.superblocks.get(sb).opened_at <= before {
+            let sb = self.space.of(ppn);
+            if self.space.get(sb).opened_at <= before {
                 self.durable.note_ref(sb, false);
             }
-            self.superblocks.drop_written_ref(ppn, before);
+            self.space.drop_written_ref(ppn, before);
             self.discard_if_empty(sb);
         }
         if let Mapping::Flash(ppn) = merged.mapping() {
-            let sb = self.superblocks.of(ppn);
-            if self.superblocks.get(sb).opened_at <= put_together {
+            let sb = self.space.of(ppn);
+            if self.space.get(sb).opened_at <= put_together {
                 self.durable.note_ref(sb, true);
             }
         }
@@ -322,7 +322,7 @@ impl Ftl {
         } else {
             self.changes.add(page, change.lpn, merged);
             if let Mapping::Flash(ppn) = merged.mapping() {
-                self.superblocks.add_written_ref(ppn, put_together);
+                self.space.add_written_ref(ppn, put_together);
             }
         }
     }
@@ -352,12 +352,12 @@ impl Ftl {
         let missing: Vec<MapPage> = pages.map(MapPage).filter(|&page| self.map.directory(page).is_none()).collect();
         let slices_each = self.config.map_page_bytes / BLOCK_BYTES;
         let mut places = Vec::new();
-        self.superblocks.preset(missing.len() as u32 * slices_each, Stream::Meta, |ppn, slices| {
+        self.space.preset(missing.len() as u32 * slices_each, Stream::Meta, |ppn, slices| {
             places.extend((0..slices / slices_each).map(|i| Ppn(ppn.0 + i * slices_each)));
         })?;
         for (&page, &at) in missing.iter().zip(&places) {
             self.map.set_directory(page, Some(at));
-            self.superblocks.add_ref(at);
+            self.space.add_ref(at);
             self.meta.set_written_at(page, self.ticks);
         }
         Ok(())

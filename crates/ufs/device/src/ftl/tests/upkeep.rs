@@ -29,20 +29,20 @@ fn a_write_is_not_refused_while_a_map_page_is_loaded_to_be_written_back() {
 fn behind_a_superblock_whose_blocks_are_all_bad_the_next_is_erased() {
     let (mut device, mut now) = (device(), Ns::ZERO);
     let [bad, good] = [true, false].map(|fails| {
-        let sb = device.ftl.superblocks.open(Stream::Cold, 1).expect("an erased superblock");
+        let sb = device.ftl.space.open(Stream::Cold, 1).expect("an erased superblock");
         match fails {
-            true => assert!(device.ftl.superblocks.program_failed(sb, 0, 0)),
-            false => device.ftl.superblocks.close(Stream::Cold, 0),
+            true => assert!(device.ftl.space.program_failed(sb, 0, 0)),
+            false => device.ftl.space.close(Stream::Cold, 0),
         }
         device.ftl.discard(sb);
         sb
     });
     device.pump(now);
-    let is_retired = |device: &Device| device.ftl.superblocks.get(bad).state == State::Retired;
+    let is_retired = |device: &Device| device.ftl.space.get(bad).state == State::Retired;
     assert!(go_on(&mut device, &mut now, is_retired));
-    assert_eq!(device.ftl.erasing, Some(good), "nothing else would begin it");
+    assert_eq!(device.ftl.space.erasing(), Some(good), "nothing else would begin it");
     assert!(!go_on(&mut device, &mut now, |_| false));
-    assert_eq!(device.ftl.superblocks.get(good).state, State::Erased);
+    assert_eq!(device.ftl.space.get(good).state, State::Erased);
     assert_eq!(device.stats().retired_superblocks, 1);
 }
 
@@ -51,15 +51,9 @@ fn behind_a_superblock_whose_blocks_are_all_bad_the_next_is_erased() {
 #[test]
 fn what_was_written_without_a_name_is_erased_again() {
     let names_next = |device: &Device| {
-        let last = device.ftl.superblocks.slices() - device.config.geometry.slices_per_unit();
+        let last = device.ftl.space.slices() - device.config.geometry.slices_per_unit();
         let of_meta = |op: &&Op| op.job == Job::MetaProgram;
-        device
-            .back
-            .dies
-            .ops()
-            .in_progress()
-            .filter(of_meta)
-            .any(|op| op.ppn.0 % device.ftl.superblocks.slices() == last)
+        device.back.dies.ops().in_progress().filter(of_meta).any(|op| op.ppn.0 % device.ftl.space.slices() == last)
     };
     let unnamed = (0..200u32).map_while(|events| {
         let (mut device, mut now) = (device(), Ns::ZERO);
@@ -70,14 +64,14 @@ fn what_was_written_without_a_name_is_erased_again() {
         cut(&mut device, &mut now);
         let left = Cell::new(events);
         go_on(&mut device, &mut now, |_| left.replace(left.get().saturating_sub(1)) == 0);
-        let open = device.ftl.superblocks.open_of(Stream::Meta);
-        let written = open.filter(|&sb| device.ftl.superblocks.get(sb).next_unit > 0);
+        let open = device.ftl.space.open_of(Stream::Meta);
+        let written = open.filter(|&sb| device.ftl.space.get(sb).next_unit > 0);
         if written.is_some_and(|sb| device.ftl.durable.checkpoint.superblocks[sb.index()].state != State::Erased) {
             return None;
         }
         cut(&mut device, &mut now);
         written.inspect(|&sb| {
-            let state = device.ftl.superblocks.get(sb).state;
+            let state = device.ftl.space.get(sb).state;
             assert!(matches!(state, State::Erasing(_)), "after {events} events: {state:?}");
         });
         Some(written)

@@ -134,8 +134,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             slot.issued += count;
             self.back.stats.data_reads += 1;
             if self.looks_at_superblocks {
-                op.slc = self.look_at_superblock(now, ppn);
-                self.back.dies.ops_mut().get_mut(id).slc = op.slc;
+                op.cells = self.look_at_superblock(now, ppn);
+                self.back.dies.ops_mut().get_mut(id).cells = op.cells;
             }
             self.back.begin_read(now, extra, id, &op);
         }

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Holds the lists and counts of superblocks, which are kept as things change, against a walk over their states and
-//! over the table of bad blocks.
+//! Compares the lists and counts of superblocks, which are kept incrementally, with a walk over their states and over
+//! the table of bad blocks.
 
-use super::{State, Stream, Superblocks};
+use super::{Space, State, Stream};
+use crate::config::CellMode;
 use crate::ids::SuperblockId;
 
-impl Superblocks {
-    /// Checks that every superblock is on the list of its state and on no other, once; `erasing` is the one that is
-    /// being erased. And that a superblock is retired when more than half of its blocks are bad, not before.
+impl Space {
+    /// Checks that every superblock is on the list of its state and on no other, once; that a superblock is retired when
+    /// more than half of its blocks are bad, not before; and that as many are in each cell mode as are counted, in
+    /// streams of that mode.
     ///
     /// # Errors
     /// What does not agree.
-    pub(crate) fn check_consistency(&self, erasing: Option<SuperblockId>) -> Result<(), String> {
+    pub(in crate::ftl) fn check_consistency(&self) -> Result<(), String> {
         let in_state = |wanted: fn(State) -> bool| -> Vec<SuperblockId> {
             self.iter().filter(|(_, sb)| wanted(sb.state)).map(|(i, _)| i).collect()
         };
@@ -28,7 +30,7 @@ impl Superblocks {
             self.open.iter().flatten().copied().collect(),
             in_state(|state| matches!(state, State::Open(_))),
         )?;
-        let to_erase = self.to_erase.iter().map(|&(sb, _)| sb).chain(erasing).collect();
+        let to_erase = self.to_erase.iter().map(|&(sb, _)| sb).chain(self.erasing).collect();
         agree("being erased", to_erase, in_state(|state| matches!(state, State::Erasing(_))))?;
         for stream in Stream::ALL {
             if self.open_of(stream).is_some_and(|sb| self.get(sb).state != State::Open(stream)) {
@@ -41,19 +43,39 @@ impl Superblocks {
         }
         for (i, sb) in self.iter() {
             let bad = self.bad_dies(i);
-            let worn_out = bad * 2 > self.dies;
+            let worn_out = bad * 2 > self.shape.dies;
             if bad != sb.bad_dies
                 || (sb.state == State::Retired && !worn_out)
                 || (sb.state == State::Erased && worn_out)
             {
-                return Err(format!("superblock {i} has {bad} bad blocks of {}: {sb:?}", self.dies));
+                return Err(format!("superblock {i} has {bad} bad blocks of {}: {sb:?}", self.shape.dies));
             }
         }
-        Ok(())
+        self.check_modes()
+    }
+
+    fn check_modes(&self) -> Result<(), String> {
+        let mut counts = [0; CellMode::COUNT];
+        for (i, sb) in self.iter() {
+            let (is_written, right) = match sb.state {
+                State::Open(stream) | State::Closed(stream) => (true, sb.mode == stream.mode()),
+                State::Erasing(_) => (true, true),
+                State::Anchor | State::Erased | State::Retired => (false, sb.mode == CellMode::Full),
+            };
+            if !right || sb.next_unit > self.modes[sb.mode.index()].units {
+                return Err(format!("superblock {i} is in the wrong mode: {sb:?}"));
+            }
+            counts[sb.mode.index()] += u32::from(is_written);
+        }
+        let counted = self.modes.map(|mode| mode.superblocks);
+        match counts == counted {
+            true => Ok(()),
+            false => Err(format!("{counts:?} superblocks are in the cell modes, counted as {counted:?}")),
+        }
     }
 
     /// Superblocks that are retired, and blocks that the table of bad blocks names.
-    pub(crate) fn given_up(&self) -> (u32, u32) {
+    pub(in crate::ftl) fn given_up(&self) -> (u32, u32) {
         let retired = self.iter().filter(|(_, sb)| sb.state == State::Retired).count();
         (retired as u32, self.bad.count_ones(..) as u32)
     }

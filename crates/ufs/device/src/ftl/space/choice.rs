@@ -13,7 +13,7 @@
 //! *m* + *w* stays until the mean has gone on by 2 *w*: if a share *s* of all superblocks holds data that stays,
 //! *s* / 2*w* of all erases are due to levelling, and no scheme that holds such a band can do with fewer.
 
-use super::{State, Stream, Superblock, Superblocks};
+use super::{Space, State, Stream, Superblock};
 use crate::ids::SuperblockId;
 
 /// How a superblock to be collected is chosen.
@@ -76,7 +76,7 @@ impl WearBand {
     pub(super) const NONE: WearBand = WearBand { below: 0, above: u32::MAX, next_units: [0; Stream::COUNT] };
 }
 
-impl Superblocks {
+impl Space {
     /// Where in the list of erased superblocks the one is that suits `stream`; of equals the first superblock. Data
     /// that levelling moves gets the most worn. So does what collection moves, which has proved to live longer than
     /// other data, but of those within the band if there are any. All else gets the least worn.
@@ -105,7 +105,8 @@ impl Superblocks {
 
     /// Slices for data that the good blocks of a superblock have.
     fn capacity(&self, sb: &Superblock) -> u32 {
-        (self.units - sb.bad_dies * self.units / self.dies).saturating_sub(self.table_units) * self.slices_per_unit
+        (self.shape.units - sb.bad_dies * self.shape.units / self.shape.dies).saturating_sub(self.shape.table_units)
+            * self.shape.slices_per_unit
     }
 
     /// How much of a superblock is in use, in no particular unit. Among superblocks of which some have bad blocks, the
@@ -115,13 +116,19 @@ impl Superblocks {
     }
 
     /// The closed superblock of data that is best collected, with fewer references than it has slices.
-    pub(crate) fn victim(&self, policy: VictimPolicy, now: u32) -> Option<SuperblockId> {
+    pub(in crate::ftl) fn victim(&self, policy: VictimPolicy, now: u32) -> Option<SuperblockId> {
         self.victim_beside(policy, now, &[])
     }
 
     /// Adds to `victims`, which has one, up to `most` in all: those that would come next and have nearly as much
     /// garbage as it. With less they would be worth more later.
-    pub(crate) fn more_victims(&self, policy: VictimPolicy, now: u32, most: u32, victims: &mut Vec<SuperblockId>) {
+    pub(in crate::ftl) fn more_victims(
+        &self,
+        policy: VictimPolicy,
+        now: u32,
+        most: u32,
+        victims: &mut Vec<SuperblockId>,
+    ) {
         let garbage = |sb: SuperblockId| u64::from(self.capacity(self.get(sb)).saturating_sub(self.get(sb).refs));
         let enough = victims.first().map_or(0, |&sb| garbage(sb) * 15);
         while (victims.len() as u32) < most
@@ -160,7 +167,7 @@ impl Superblocks {
     }
 
     /// How worn the superblocks are.
-    pub(crate) fn wear(&self) -> Wear {
+    pub(in crate::ftl) fn wear(&self) -> Wear {
         let superblocks = self.counted().count() as u32;
         let sum: u64 = self.counted().map(|sb| u64::from(sb.erases)).sum();
         let (retired, bad_blocks) = self.given_up();
@@ -184,7 +191,7 @@ impl Superblocks {
     /// Looks at the erase counts: if levelling is due, the superblock that is to be emptied. To either side the band is
     /// `percent` of the mean wide, and at least `least` erases: a narrower one would cost much while counts are small,
     /// and a few erases among the thousands that flash stands mean nothing.
-    pub(crate) fn look_at_wear(&mut self, percent: u32, least: u32) -> Option<SuperblockId> {
+    pub(in crate::ftl) fn look_at_wear(&mut self, percent: u32, least: u32) -> Option<SuperblockId> {
         let (n, sum) = self.counted().fold((0u64, 0u64), |(n, sum), sb| (n + 1, sum + u64::from(sb.erases)));
         // All n times as large as they are, so that the mean is a whole number.
         let band = (sum * u64::from(percent) / 100).max(u64::from(least) * n);
@@ -202,7 +209,7 @@ impl Superblocks {
 
     /// Closes the open superblock of a stream of data to which nothing was written since the last call, if wear has
     /// left it behind: open ones cannot be emptied.
-    pub(crate) fn close_left_behind(&mut self, stream: Stream, now: u32) -> Option<SuperblockId> {
+    pub(in crate::ftl) fn close_left_behind(&mut self, stream: Stream, now: u32) -> Option<SuperblockId> {
         let sb = self.open_of(stream)?;
         let Superblock { next_unit, erases, .. } = *self.get(sb);
         let before = std::mem::replace(&mut self.wear_band.next_units[stream.index()], next_unit);
@@ -215,7 +222,7 @@ impl Superblocks {
 
     /// A closed superblock of map pages for which `free_to_go` holds: one that was left behind by wear, or else the one
     /// with the fewest references.
-    pub(crate) fn meta_victim(&self, free_to_go: impl Fn(SuperblockId) -> bool) -> Option<SuperblockId> {
+    pub(in crate::ftl) fn meta_victim(&self, free_to_go: impl Fn(SuperblockId) -> bool) -> Option<SuperblockId> {
         self.iter()
             .filter(|&(i, sb)| sb.state == State::Closed(Stream::Meta) && sb.in_flight == 0 && free_to_go(i))
             .min_by_key(|&(i, sb)| (sb.erases >= self.wear_band.below, sb.refs, i))

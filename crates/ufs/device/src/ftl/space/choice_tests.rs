@@ -4,6 +4,7 @@
 
 use super::*;
 use crate::ftl::NoSpace;
+use crate::ftl::space::tests::space;
 use readpath_flash::Geometry;
 use readpath_kit::Prng;
 
@@ -19,8 +20,8 @@ const FULL: u32 = 4 * 64 * 4;
 const NOW: u32 = 1_000_000;
 
 /// Superblocks in drawn states, with counts that have nothing to do with what is in them.
-fn drawn(rng: &mut Prng) -> Superblocks {
-    let mut s = Superblocks::new(&G);
+fn drawn(rng: &mut Prng) -> Space {
+    let mut s = space(&G);
     s.erased.clear();
     for (i, sb) in s.table.iter_mut().enumerate().skip(2) {
         let stream = Stream::ALL[rng.below(Stream::COUNT as u64) as usize];
@@ -42,7 +43,7 @@ fn drawn(rng: &mut Prng) -> Superblocks {
     s
 }
 
-fn candidates(s: &Superblocks) -> Vec<(SuperblockId, Superblock)> {
+fn candidates(s: &Space) -> Vec<(SuperblockId, Superblock)> {
     let data = |sb: &Superblock| matches!(sb.state, State::Closed(stream) if stream != Stream::Meta);
     s.iter().filter(|(_, sb)| data(sb) && sb.in_flight == 0 && sb.refs < FULL).map(|(i, sb)| (i, *sb)).collect()
 }
@@ -80,7 +81,7 @@ fn cost_benefit_takes_the_greatest_benefit_for_its_cost() {
 
 #[test]
 fn a_superblock_whose_program_failed_goes_first() {
-    let mut s = Superblocks::new(&G);
+    let mut s = space(&G);
     for refs in [5, 900, 3] {
         let sb = s.open(Stream::Host, 1).unwrap();
         s.close(Stream::Host, 1);
@@ -97,15 +98,15 @@ fn a_superblock_whose_program_failed_goes_first() {
     assert_eq!(s.victim(VictimPolicy::Greedy, NOW), None, "there is nothing to gain");
 }
 
-impl Superblocks {
+impl Space {
     fn get_mut(&mut self, sb: SuperblockId) -> &mut Superblock {
         &mut self.table[sb.index()]
     }
 }
 
 /// Ten superblocks: two of anchors, the last three erased, the others closed; erase counts as given.
-fn worn(erases: [u32; 10]) -> Superblocks {
-    let mut s = Superblocks::new(&Geometry { blocks_per_plane: 10, ..G });
+fn worn(erases: [u32; 10]) -> Space {
+    let mut s = space(&Geometry { blocks_per_plane: 10, ..G });
     for _ in 2..7 {
         s.open(Stream::Host, 1).unwrap();
         s.close(Stream::Host, NOW);

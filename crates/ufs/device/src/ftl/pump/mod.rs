@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Everything that goes on by itself, and what the device has to tell those above.
 
+mod erase;
+mod units;
+
+pub(super) use units::Purpose;
+
 use super::waiting::Unmap;
 use super::{Ftl, Incoming};
 use crate::back::Hardware;
+use crate::config::CellMode;
 use crate::ids::{Lpn, TagRef};
 use readpath_flash::Ppn;
 use readpath_kit::Ns;
@@ -89,14 +95,14 @@ impl Ftl {
         self.reset_booster();
     }
 
-    /// Counts a read of the superblock of `ppn`, if reads are counted; returns whether it is in SLC mode.
+    /// Counts a read of the superblock of `ppn`, if reads are counted; returns how it is written.
     #[inline(never)]
-    pub(crate) fn note_read(&mut self, now: Ns, ppn: Ppn, hw: &mut impl Hardware) -> bool {
+    pub(crate) fn note_read(&mut self, now: Ns, ppn: Ppn, hw: &mut impl Hardware) -> CellMode {
         let limit = self.settings.read_disturb_limit;
-        if limit > 0 && self.superblocks.note_read(ppn, limit) {
-            self.collector.disturbed(self.superblocks.of(ppn));
+        if limit > 0 && self.space.note_read(ppn, limit) {
+            self.collector.disturbed(self.space.of(ppn));
             self.pump(now, hw);
         }
-        self.superblocks.is_slc(ppn)
+        self.space.mode_of(ppn)
     }
 }

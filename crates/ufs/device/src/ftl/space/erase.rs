@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Superblocks that are given up and erased, and blocks that have gone bad.
+
+use super::{Space, State, Stream};
+use crate::back::{Hardware, Job, Op};
+use crate::config::CellMode;
+use crate::ids::{Mark, SuperblockId};
+use readpath_flash::Ppn;
+use readpath_kit::Ns;
+
+impl Space {
+    /// Nothing in a closed superblock is needed any more: it waits to be erased until the journal's `record` is in
+    /// flash.
+    pub(in crate::ftl) fn discard(&mut self, sb: SuperblockId, record: Mark) {
+        let slot = &mut self.table[sb.index()];
+        debug_assert!(matches!(slot.state, State::Closed(_)) && slot.in_flight == 0);
+        if let State::Closed(stream) = slot.state {
+            self.meta_in_use -= u32::from(stream == Stream::Meta);
+            self.modes[stream.mode().index()].closed -= 1;
+        }
+        let good = self.shape.dies - slot.bad_dies;
+        slot.state = State::Erasing(good);
+        slot.refs = 0;
+        self.emptying.retain(|&other| other != sb);
+        self.to_erase.push_back((sb, record));
+    }
+
+    /// The record that has to be in flash before the next superblock is erased, if one waits for that and none is being
+    /// erased.
+    pub(in crate::ftl) fn waits_to_be_erased(&self) -> Option<Mark> {
+        if self.erasing.is_some() {
+            return None;
+        }
+        self.to_erase.front().map(|&(_, record)| record)
+    }
+
+    /// The superblock that is being erased.
+    pub(in crate::ftl) fn erasing(&self) -> Option<SuperblockId> {
+        self.erasing
+    }
+
+    /// Begins to erase the good blocks of a superblock.
+    pub(in crate::ftl) fn erase_dies(&self, now: Ns, sb: SuperblockId, hw: &mut impl Hardware) {
+        let (dies, first) = (self.shape.dies, self.first(sb));
+        for die in (0..dies).filter(|&die| !self.is_bad(sb, die)) {
+            let ppn = Ppn(first.0 + die * self.shape.slices_per_unit);
+            hw.stats().erases += 1;
+            hw.stats().slc_erases += u64::from(self.mode_of(ppn) == CellMode::Slc);
+            self.begin(now, Op { lpn: sb.0, ..Op::new(Job::Erase, ppn) }, hw);
+        }
+    }
+
+    /// The power is gone, and with it what was in progress. Returns the superblock that was being erased.
+    pub(in crate::ftl) fn power_cut(&mut self) -> Option<SuperblockId> {
+        self.programs = 0;
+        self.emptying.clear();
+        self.erasing.take()
+    }
+
+    /// The next superblock to erase, on its good dies. What it held is undefined from here on. If it has none, it is
+    /// retired.
+    pub(in crate::ftl) fn begin_erase(&mut self) -> Option<SuperblockId> {
+        let (sb, _) = self.to_erase.pop_front()?;
+        let slot = &mut self.table[sb.index()];
+        if slot.state == State::Erasing(0) {
+            // All its blocks are bad.
+            self.failed -= u32::from(std::mem::take(&mut slot.failed));
+            slot.state = State::Retired;
+            self.modes[std::mem::take(&mut slot.mode).index()].superblocks -= 1;
+        } else {
+            slot.erases += 1;
+            self.modes[slot.mode.index()].erases += 1;
+            self.erasing = Some(sb);
+            let first = self.first(sb);
+            self.spares.erase(first, self.shape.slices_per_superblock.get());
+        }
+        Some(sb)
+    }
+
+    /// A superblock of anchors is being erased.
+    pub(in crate::ftl) fn count_anchor_erase(&mut self, sb: SuperblockId) {
+        self.table[sb.index()].erases += 1;
+    }
+
+    /// One die of `sb` has been erased, or turned out to be bad (`failed`); true when it was the last.
+    pub(in crate::ftl) fn die_erased(&mut self, sb: SuperblockId, die: u32, failed: bool) -> bool {
+        if failed {
+            self.mark_bad(sb, die);
+        }
+        let State::Erasing(left) = &mut self.table[sb.index()].state else {
+            unreachable!("only superblocks that are being erased")
+        };
+        *left -= 1;
+        if *left > 0 {
+            return false;
+        }
+        self.erasing = None;
+        let slot = &mut self.table[sb.index()];
+        self.failed -= u32::from(std::mem::take(&mut slot.failed));
+        self.modes[std::mem::take(&mut slot.mode).index()].superblocks -= 1;
+        slot.next_unit = 0;
+        slot.end = self.shape.units;
+        if slot.bad_dies * 2 > self.shape.dies {
+            slot.state = State::Retired;
+        } else {
+            slot.state = State::Erased;
+            self.skip_bad(sb);
+            self.erased.push(sb);
+        }
+        true
+    }
+
+    /// The block of `sb` on `die` is not to be written again; false if that was known.
+    pub(super) fn mark_bad(&mut self, sb: SuperblockId, die: u32) -> bool {
+        let is_news = !self.bad.put((sb.0 * self.shape.dies + die) as usize);
+        if is_news {
+            self.table[sb.index()].bad_dies += 1;
+            self.any_bad = true;
+        }
+        is_news
+    }
+
+    /// Blocks of `sb` that the table of bad blocks names.
+    pub(super) fn bad_dies(&self, sb: SuperblockId) -> u32 {
+        (0..self.shape.dies).filter(|die| self.bad.contains((sb.0 * self.shape.dies + die) as usize)).count() as u32
+    }
+
+    /// Whether the block of `sb` on `die` is bad.
+    #[inline]
+    pub(in crate::ftl) fn is_bad(&self, sb: SuperblockId, die: u32) -> bool {
+        self.table[sb.index()].bad_dies > 0 && self.bad.contains((sb.0 * self.shape.dies + die) as usize)
+    }
+}

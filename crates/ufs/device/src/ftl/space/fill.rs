@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Superblocks that are being written: which one is opened, its next unit, where its data ends, and its table.
+
+use super::{NoSpace, Space, State, Stream};
+use crate::ids::SuperblockId;
+use readpath_flash::Ppn;
+
+impl Space {
+    /// The unit of `sb` at which data of `stream` ends.
+    pub(super) fn end_of_data(&self, sb: SuperblockId, stream: Stream) -> u32 {
+        let units = self.modes[stream.mode().index()].units;
+        if !stream.has_table() {
+            return units;
+        }
+        let good = (0..units).rev().filter(|unit| !self.is_bad(sb, unit % self.shape.dies));
+        good.take(self.shape.table_units as usize).last().unwrap_or(units)
+    }
+
+    /// Whether `sb` has just been filled with data, so that its table is to be written.
+    #[inline]
+    pub(in crate::ftl) fn wants_table(&self, sb: SuperblockId) -> bool {
+        let sb = self.get(sb);
+        self.shape.table_units > 0
+            && matches!(sb.state, State::Closed(stream) if stream.has_table())
+            && (sb.in_flight, sb.next_unit, sb.failed, sb.has_table) == (0, sb.end, false, false)
+            && sb.refs > 0
+    }
+
+    /// The units of the table of `sb`, which is full, by number.
+    pub(in crate::ftl) fn units_of_table(&self, sb: SuperblockId) -> impl Iterator<Item = u32> {
+        (self.get(sb).end..self.shape.units).filter(move |unit| !self.is_bad(sb, unit % self.shape.dies))
+    }
+
+    /// The program of a unit of the table of `sb` begins.
+    pub(in crate::ftl) fn begin_table_unit(&mut self, sb: SuperblockId) {
+        self.table[sb.index()].in_flight += 1;
+    }
+
+    /// The program of a unit of the table of `sb` has ended well; the last of them makes it a table.
+    pub(in crate::ftl) fn table_unit_written(&mut self, sb: SuperblockId) {
+        let slot = &mut self.table[sb.index()];
+        slot.has_table = slot.in_flight == 0 && !slot.failed;
+    }
+
+    /// Opens an erased superblock for a stream; [`Space::erased_for`] says which.
+    pub(in crate::ftl) fn open(&mut self, stream: Stream, now: u32) -> Result<SuperblockId, NoSpace> {
+        debug_assert!(self.open[stream.index()].is_none());
+        let at = self.erased_for(stream).ok_or(NoSpace)?;
+        Ok(self.open_erased(at, stream, now))
+    }
+
+    /// Opens the superblock at place `at` of the list of those that are erased.
+    fn open_erased(&mut self, at: usize, stream: Stream, now: u32) -> SuperblockId {
+        let sb = self.erased.swap_remove(at);
+        let end = self.end_of_data(sb, stream);
+        let slot = &mut self.table[sb.index()];
+        slot.state = State::Open(stream);
+        slot.refs = 0;
+        slot.next_unit = 0;
+        slot.opened_at = now;
+        slot.reads = 0;
+        slot.mode = stream.mode();
+        slot.has_table = false;
+        slot.end = end;
+        self.modes[stream.mode().index()].superblocks += 1;
+        self.skip_bad(sb);
+        self.open[stream.index()] = Some(sb);
+        self.meta_in_use += u32::from(stream == Stream::Meta);
+        sb
+    }
+
+    /// The next unit (multi-plane page) of a stream, if it has an open superblock. After the last one it is closed.
+    pub(in crate::ftl) fn next_unit(&mut self, stream: Stream, now: u32) -> Option<Ppn> {
+        let sb = self.open[stream.index()]?;
+        let unit = self.table[sb.index()].next_unit;
+        debug_assert!(unit < self.table[sb.index()].end && !self.is_bad(sb, unit % self.shape.dies));
+        let slot = &mut self.table[sb.index()];
+        slot.in_flight += 1;
+        slot.next_unit = unit + 1;
+        self.skip_bad(sb);
+        if self.table[sb.index()].next_unit == self.table[sb.index()].end {
+            self.close(stream, now);
+        }
+        Some(Ppn(sb.0 * self.slices() + unit * self.shape.slices_per_unit))
+    }
+
+    /// Units left in the open superblock of a stream.
+    pub(in crate::ftl) fn units_left(&self, stream: Stream) -> u32 {
+        let Some(sb) = self.open[stream.index()] else { return 0 };
+        let (next, units) = (self.table[sb.index()].next_unit, self.table[sb.index()].end);
+        if self.table[sb.index()].bad_dies == 0 {
+            units - next
+        } else {
+            (next..units).filter(|u| !self.is_bad(sb, u % self.shape.dies)).count() as u32
+        }
+    }
+
+    pub(super) fn skip_bad(&mut self, sb: SuperblockId) {
+        while self.table[sb.index()].next_unit < self.table[sb.index()].end
+            && self.is_bad(sb, self.table[sb.index()].next_unit % self.shape.dies)
+        {
+            self.table[sb.index()].next_unit += 1;
+        }
+    }
+
+    /// Closes the open superblock of a stream before it is full.
+    pub(in crate::ftl) fn close(&mut self, stream: Stream, now: u32) {
+        if let Some(sb) = self.open[stream.index()].take() {
+            let slot = &mut self.table[sb.index()];
+            slot.state = State::Closed(stream);
+            slot.closed_at = now;
+            self.modes[stream.mode().index()].closed += 1;
+        }
+    }
+
+    /// The program of a unit of data begins.
+    pub(in crate::ftl) fn data_program_begins(&mut self) {
+        self.programs += 1;
+    }
+
+    /// The program of a unit of data at `first` has ended, well or not.
+    pub(in crate::ftl) fn data_program_ended(&mut self, first: Ppn) {
+        self.program_ended(first);
+        self.programs -= 1;
+    }
+
+    /// The program of a unit at `first` has ended.
+    pub(in crate::ftl) fn program_ended(&mut self, first: Ppn) {
+        let sb = self.of(first);
+        self.table[sb.index()].in_flight -= 1;
+    }
+
+    /// A program in `sb` failed on `die`: that block is bad, and the superblock is to be emptied soon. False if the
+    /// block was known to be bad: several units of it may be in flight.
+    pub(in crate::ftl) fn program_failed(&mut self, sb: SuperblockId, die: u32, now: u32) -> bool {
+        let is_news = self.mark_bad(sb, die);
+        if !std::mem::replace(&mut self.table[sb.index()].failed, true) {
+            self.failed += 1;
+        }
+        for stream in Stream::ALL {
+            if self.open[stream.index()] == Some(sb) {
+                self.close(stream, now);
+            }
+        }
+        is_news
+    }
+
+    /// Takes whole units for `slices` slices as if they had been written; `each` gets runs of consecutive slices. The
+    /// caller counts references to them.
+    pub(in crate::ftl) fn preset(
+        &mut self,
+        slices: u32,
+        stream: Stream,
+        mut each: impl FnMut(Ppn, u32),
+    ) -> Result<(), NoSpace> {
+        let mut left = slices;
+        let mut sorted = false;
+        while left > 0 {
+            if self.open[stream.index()].is_none() {
+                // In the order in which they would be opened, the first last, so that a large device is not searched
+                // each time.
+                if !std::mem::replace(&mut sorted, true) {
+                    self.sort_erased_for(stream);
+                }
+                let last = self.erased.len().checked_sub(1).ok_or(NoSpace)?;
+                self.open_erased(last, stream, 0);
+            }
+            let Some(ppn) = self.next_unit(stream, 0) else { return Err(NoSpace) };
+            self.program_ended(ppn);
+            let sb = self.of(ppn);
+            let filled = &mut self.table[sb.index()];
+            filled.has_table = self.shape.table_units > 0 && stream != Stream::Meta && filled.next_unit == filled.end;
+            let n = left.min(self.shape.slices_per_unit);
+            each(ppn, n);
+            left -= n;
+        }
+        Ok(())
+    }
+}

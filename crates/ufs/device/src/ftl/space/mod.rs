@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Space: superblocks by stream and cell mode, which slices are written next, references into superblocks, victims,
+//! wear, bad blocks, erases, and the spare areas of slices. Its table is SRAM of the modelled device.
+//!
+//! It may not know the map, the journal or the write buffer. It does not know why something is written, nor whether a
+//! superblock without references may be given up: its caller does.
+
+mod choice;
+mod consistency;
+mod erase;
+mod fill;
+mod refs;
+mod restore;
+mod spare;
+mod superblock;
+#[cfg(test)]
+mod tests;
+
+pub use choice::{VictimPolicy, Wear};
+pub(in crate::ftl) use spare::Spares;
+pub(in crate::ftl) use superblock::UNKNOWN_END;
+pub use superblock::{ANCHORS, NoSpace, State, Stream, Superblock};
+
+use super::FtlConfig;
+use crate::back::{Hardware, Op};
+use crate::config::{CellMode, DeviceConfig};
+use crate::ids::{Mark, SuperblockId};
+use choice::WearBand;
+use fixedbitset::FixedBitSet;
+use readpath_flash::{Geometry, Ppn};
+use readpath_kit::{Divisor, Ns};
+use std::collections::VecDeque;
+
+/// Sizes that do not change.
+#[derive(Clone, Copy)]
+struct Shape {
+    slices_per_superblock: Divisor,
+    slices_per_unit: u32,
+    units: u32,
+    dies: u32,
+    /// Units of the table of a superblock of data.
+    table_units: u32,
+    /// Superblocks that map pages, journal and checkpoints may take.
+    meta_superblocks: u32,
+}
+
+/// The superblocks of one cell mode.
+#[derive(Clone, Copy, Default)]
+struct InMode {
+    /// Units of each.
+    units: u32,
+    /// How many there are, those being erased included.
+    superblocks: u32,
+    /// How many of them are closed.
+    closed: u32,
+    /// How many were ever erased. Blocks carry their counts, so a power cut leaves it.
+    erases: u64,
+}
+
+/// See the module.
+pub(in crate::ftl) struct Space {
+    shape: Shape,
+    table: Vec<Superblock>,
+    open: [Option<SuperblockId>; Stream::COUNT],
+    erased: Vec<SuperblockId>,
+    /// What waits to be erased, and the record of the journal that has to be in flash first.
+    to_erase: VecDeque<(SuperblockId, Mark)>,
+    erasing: Option<SuperblockId>,
+    /// Superblocks that are being emptied: they are not given up before that is done.
+    emptying: Vec<SuperblockId>,
+    /// Bad blocks, by superblock and die.
+    bad: FixedBitSet,
+    any_bad: bool,
+    meta_in_use: u32,
+    /// Superblocks in which a program failed.
+    failed: u32,
+    wear_band: WearBand,
+    modes: [InMode; CellMode::COUNT],
+    spares: Spares,
+    /// Programs of data in progress.
+    programs: u32,
+    /// Fewer erased superblocks than this, beyond those kept for the map, are few.
+    collect_below: u32,
+    programs_may_fail: bool,
+}
+
+impl Space {
+    /// The first [`ANCHORS`] superblocks hold anchors, all others are erased.
+    pub(in crate::ftl) fn new(config: &DeviceConfig) -> Self {
+        let slc = InMode { units: config.units_in(CellMode::Slc), ..InMode::default() };
+        Space::shaped(&config.geometry, &config.ftl, (config.table_units(), config.meta_superblocks()), slc)
+    }
+
+    fn shaped(g: &Geometry, settings: &FtlConfig, (table_units, meta_superblocks): (u32, u32), slc: InMode) -> Self {
+        let n = g.superblocks();
+        let mut table = vec![Superblock::NEW; n as usize];
+        table.iter_mut().take(ANCHORS as usize).for_each(|sb| sb.state = State::Anchor);
+        Space {
+            shape: Shape {
+                slices_per_superblock: Divisor::new(g.slices_per_superblock()),
+                slices_per_unit: g.slices_per_unit(),
+                units: g.units_per_superblock(),
+                dies: g.dies(),
+                table_units,
+                meta_superblocks,
+            },
+            table,
+            open: [None; Stream::COUNT],
+            erased: (ANCHORS.min(n)..n).map(SuperblockId).collect(),
+            to_erase: VecDeque::new(),
+            erasing: None,
+            emptying: Vec::new(),
+            bad: FixedBitSet::with_capacity((n * g.dies()) as usize),
+            any_bad: false,
+            meta_in_use: 0,
+            failed: 0,
+            wear_band: WearBand::NONE,
+            modes: [InMode { units: g.units_per_superblock(), ..InMode::default() }, slc],
+            spares: Spares::new(g.slices()),
+            programs: 0,
+            collect_below: settings.collect_below,
+            programs_may_fail: settings.faults.program_failures_ppm > 0,
+        }
+    }
+
+    /// Spare areas of all slices.
+    #[inline]
+    pub(in crate::ftl) fn spares(&self) -> &Spares {
+        &self.spares
+    }
+
+    /// Spare areas of all slices, to change.
+    #[inline]
+    pub(in crate::ftl) fn spares_mut(&mut self) -> &mut Spares {
+        &mut self.spares
+    }
+
+    /// Superblocks that were written in a mode, those being erased included.
+    #[inline]
+    pub(in crate::ftl) fn in_mode(&self, mode: CellMode) -> u32 {
+        self.modes[mode.index()].superblocks
+    }
+
+    /// Erases of superblocks in a mode.
+    pub(in crate::ftl) fn erases_in(&self, mode: CellMode) -> u64 {
+        self.modes[mode.index()].erases
+    }
+
+    /// How the superblock of `ppn` is written.
+    #[inline]
+    pub(in crate::ftl) fn mode_of(&self, ppn: Ppn) -> CellMode {
+        // Most devices have one mode only: then no superblock is looked at.
+        match self.in_mode(CellMode::Slc) {
+            0 => CellMode::Full,
+            _ => self.table[self.of(ppn).index()].mode,
+        }
+    }
+
+    /// A flash operation of flash translation begins: firmware first.
+    pub(in crate::ftl) fn begin(&self, now: Ns, mut op: Op, hw: &mut impl Hardware) {
+        op.cells = self.mode_of(op.ppn);
+        hw.begin(now, op);
+    }
+
+    /// Programs of data in progress.
+    #[inline]
+    pub(in crate::ftl) fn programs(&self) -> u32 {
+        self.programs
+    }
+
+    /// Erased superblocks that are not kept for map pages, journal and checkpoints, which must always be able to move.
+    pub(in crate::ftl) fn spare(&self) -> u32 {
+        let kept = self.shape.meta_superblocks.saturating_sub(self.meta_in_use);
+        self.erased().saturating_sub(kept)
+    }
+
+    /// Spare superblocks that there must be for the host to open one. What moves must always find one. Where programs
+    /// fail, one more is needed before the first does: it closes the superblock to which data is being moved. And one
+    /// with bad blocks may not hold all of another's data.
+    pub(in crate::ftl) fn spare_for_host(&self) -> u32 {
+        2 + u32::from(self.any_bad || self.programs_may_fail)
+    }
+
+    /// Programs may fail from now on.
+    pub(in crate::ftl) fn expect_failing_programs(&mut self) {
+        self.programs_may_fail = true;
+    }
+
+    /// Space is short with fewer spare superblocks than this.
+    pub(in crate::ftl) fn short_below(&self) -> u32 {
+        self.collect_below.max(self.spare_for_host())
+    }
+
+    /// Whether space is so short that collection has to go on beside the host's writes.
+    pub(in crate::ftl) fn is_short(&self) -> bool {
+        self.spare() < self.short_below()
+    }
+
+    /// Whether map pages, journal and checkpoints may take no more than `left` further superblocks.
+    pub(in crate::ftl) fn meta_may_take_at_most(&self, left: u32) -> bool {
+        self.meta_in_use + left >= self.shape.meta_superblocks
+    }
+
+    /// These superblocks are going to be emptied: none of them is given up before [`Space::discard`].
+    pub(in crate::ftl) fn begin_emptying(&mut self, victims: &[SuperblockId]) {
+        self.emptying.extend(victims);
+    }
+
+    /// Every superblock, by number.
+    pub(in crate::ftl) fn all(&self) -> impl Iterator<Item = SuperblockId> + use<> {
+        (0..self.table.len() as u32).map(SuperblockId)
+    }
+
+    /// The stream whose data a superblock holds, if it holds any.
+    pub(in crate::ftl) fn stream_of(&self, sb: SuperblockId) -> Option<Stream> {
+        match self.table[sb.index()].state {
+            State::Open(stream) | State::Closed(stream) => Some(stream),
+            _ => None,
+        }
+    }
+
+    /// Whether a stream has an open superblock in which nothing was written.
+    pub(in crate::ftl) fn is_blank(&self, stream: Stream) -> bool {
+        self.open_of(stream).is_some_and(|sb| self.table[sb.index()].next_unit == 0)
+    }
+
+    /// The superblock of the WriteBooster buffer that was opened first, of those that can be emptied.
+    pub(in crate::ftl) fn oldest_boosted(&self) -> Option<SuperblockId> {
+        if self.modes[CellMode::Slc.index()].closed == 0 {
+            return None;
+        }
+        let boosted = self.iter().filter(|(_, sb)| sb.state == State::Closed(Stream::Boosted) && sb.is_movable());
+        boosted.min_by_key(|&(i, sb)| (sb.opened_at, i)).map(|(i, _)| i)
+    }
+
+    /// The superblock of a slice.
+    #[inline]
+    pub(in crate::ftl) fn of(&self, ppn: Ppn) -> SuperblockId {
+        SuperblockId(self.shape.slices_per_superblock.divide(ppn.0))
+    }
+
+    /// The first slice of a superblock.
+    pub(in crate::ftl) fn first(&self, sb: SuperblockId) -> Ppn {
+        Ppn(sb.0 * self.slices())
+    }
+
+    /// Slices of a superblock.
+    pub(in crate::ftl) fn slices(&self) -> u32 {
+        self.shape.slices_per_superblock.get()
+    }
+
+    /// A superblock.
+    #[inline]
+    pub(in crate::ftl) fn get(&self, sb: SuperblockId) -> &Superblock {
+        &self.table[sb.index()]
+    }
+
+    /// A page of the superblock of `ppn` is read. True when it has now been read so often that its data should move:
+    /// `limit` times as often as it has pages. It may be open then, or the power may go; so true again each time that
+    /// it has been read as many times more as it has pages.
+    #[inline]
+    pub(in crate::ftl) fn note_read(&mut self, ppn: Ppn, limit: u32) -> bool {
+        let sb = self.of(ppn);
+        let reads = &mut self.table[sb.index()].reads;
+        *reads = reads.saturating_add(1);
+        self.is_disturbed(sb, limit)
+            && (u64::from(self.table[sb.index()].reads) - self.most_reads(limit))
+                .is_multiple_of(u64::from(self.shape.units))
+    }
+
+    /// Whether `sb` has been read so often that its data should move.
+    pub(in crate::ftl) fn is_disturbed(&self, sb: SuperblockId, limit: u32) -> bool {
+        u64::from(self.table[sb.index()].reads) >= self.most_reads(limit)
+    }
+
+    fn most_reads(&self, limit: u32) -> u64 {
+        u64::from(limit) * u64::from(self.shape.units)
+    }
+
+    /// All superblocks.
+    pub(in crate::ftl) fn iter(&self) -> impl Iterator<Item = (SuperblockId, &Superblock)> {
+        self.table.iter().enumerate().map(|(i, sb)| (SuperblockId(i as u32), sb))
+    }
+
+    /// Erased superblocks.
+    pub(in crate::ftl) fn erased(&self) -> u32 {
+        self.erased.len() as u32
+    }
+
+    /// The open superblock of a stream.
+    pub(in crate::ftl) fn open_of(&self, stream: Stream) -> Option<SuperblockId> {
+        self.open[stream.index()]
+    }
+
+    /// Whether a superblock is to be emptied because a program in it failed, and can be.
+    pub(in crate::ftl) fn has_failed(&self) -> bool {
+        self.failed > 0 && self.iter().any(|(_, sb)| sb.failed && sb.is_movable())
+    }
+}

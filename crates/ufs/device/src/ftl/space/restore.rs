@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The table of superblocks as checkpoints keep it, as a medium shows it, and as recovery puts it together.
+
+use super::choice::WearBand;
+use super::{Space, State, Stream, Superblock};
+use crate::config::CellMode;
+use crate::ids::SuperblockId;
+
+impl Space {
+    /// What is kept for a superblock says how often it was erased, whether a program in it failed, and which of its
+    /// blocks are bad.
+    pub(in crate::ftl) fn load_record(
+        &mut self,
+        sb: SuperblockId,
+        erases: u32,
+        erases_in_slc: u32,
+        failed: bool,
+        bad: &[u32],
+    ) {
+        bad.iter().for_each(|&die| _ = self.mark_bad(sb, die));
+        let slot = &mut self.table[sb.index()];
+        (slot.erases, slot.failed) = (erases, failed);
+        self.modes[CellMode::Slc.index()].erases += u64::from(erases_in_slc);
+    }
+
+    /// What a superblock was found to hold: data of `stream`, how far units are programmed or torn, and those of its
+    /// table. What it is comes out in recovery.
+    pub(in crate::ftl) fn load(
+        &mut self,
+        sb: SuperblockId,
+        retired: bool,
+        stream: Option<Stream>,
+        (programmed, torn): (u32, u32),
+        tables: &[u32],
+    ) {
+        self.table[sb.index()].shows(retired, stream, programmed.max(torn));
+        if let Some(stream) = stream {
+            self.set_end(sb, stream, programmed);
+        }
+        let has_table =
+            self.shape.table_units > 0 && !tables.is_empty() && self.units_of_table(sb).eq(tables.iter().copied());
+        self.table[sb.index()].has_table = has_table && !self.table[sb.index()].failed;
+    }
+
+    /// Says for which stream a superblock is written, which what it holds may not show; before unit `programmed` is
+    /// data.
+    pub(in crate::ftl) fn set_end(&mut self, sb: SuperblockId, stream: Stream, programmed: u32) {
+        let end = self.end_of_data(sb, stream);
+        let slot = &mut self.table[sb.index()];
+        // Behind its data is its table, which may be torn. If a block has gone bad since, data may go beyond where the
+        // table would be now.
+        slot.next_unit = slot.next_unit.min(end).max(programmed);
+        slot.end = end.max(programmed);
+        slot.mode = stream.mode();
+        self.skip_bad(sb);
+    }
+
+    /// The state that a checkpoint keeps.
+    pub(in crate::ftl) fn snapshot(&self) -> Vec<Superblock> {
+        self.table.clone()
+    }
+
+    /// Takes over a table that recovery has put together. Superblocks that were open stay so, after what was torn.
+    pub(in crate::ftl) fn restore(&mut self, table: Vec<Superblock>, now: u32) {
+        self.table = table;
+        self.open = [None; Stream::COUNT];
+        self.erased.clear();
+        self.to_erase.clear();
+        self.meta_in_use = 0;
+        self.wear_band = WearBand::NONE;
+        self.emptying.clear();
+        for mode in &mut self.modes {
+            (mode.superblocks, mode.closed) = (0, 0);
+        }
+        self.failed = self.table.iter().filter(|sb| sb.failed).count() as u32;
+        for i in (0..self.table.len() as u32).map(SuperblockId) {
+            let bad = self.bad_dies(i);
+            let slot = &mut self.table[i.index()];
+            slot.in_flight = 0;
+            slot.bad_dies = bad;
+            if slot.state == State::Erased && bad * 2 > self.shape.dies {
+                // So many went bad when it was erased last, and that is all that is left of its life since.
+                slot.state = State::Retired;
+            }
+            if let State::Open(stream) = slot.state {
+                if slot.next_unit == slot.end || slot.failed {
+                    slot.state = State::Closed(stream);
+                    slot.closed_at = now;
+                } else {
+                    self.open[stream.index()] = Some(i);
+                }
+            }
+            if matches!(slot.state, State::Erased | State::Retired) {
+                slot.mode = CellMode::Full;
+            }
+            let is_written = matches!(slot.state, State::Open(_) | State::Closed(_) | State::Erasing(_));
+            self.modes[slot.mode.index()].superblocks += u32::from(is_written);
+            if let State::Closed(stream) = slot.state {
+                self.modes[stream.mode().index()].closed += 1;
+            }
+            match slot.state {
+                State::Erased => {
+                    slot.next_unit = 0;
+                    slot.end = self.shape.units;
+                    self.skip_bad(i);
+                    self.erased.push(i);
+                }
+                State::Erasing(_) => {
+                    slot.state = State::Erasing(self.shape.dies - bad);
+                    self.to_erase.push_back((i, 0));
+                }
+                State::Open(Stream::Meta) | State::Closed(Stream::Meta) => self.meta_in_use += 1,
+                _ => {}
+            }
+        }
+    }
+
+    /// Sequence numbers now count from `base` on.
+    pub(in crate::ftl) fn renumber(&mut self, base: u32) {
+        self.table.iter_mut().for_each(|sb| sb.closed_at = sb.closed_at.saturating_sub(base));
+    }
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is known of one superblock, and the streams of data that superblocks are written for.
+
+use crate::config::CellMode;
+
+/// No erased superblock is left for this purpose.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NoSpace;
+
+/// Data that is written together because its lifetime is expected to be similar.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stream {
+    /// Data from the host.
+    Host,
+    /// Data from the host that was overwritten not long ago.
+    Hot,
+    /// Data from the host in the WriteBooster buffer: in SLC mode.
+    Boosted,
+    /// Data that garbage collection moved.
+    Moved,
+    /// Map pages, journal and checkpoints.
+    Meta,
+    /// Data that wear levelling moved, because it had not been overwritten for longest.
+    Cold,
+}
+
+impl Stream {
+    /// How many there are.
+    pub const COUNT: usize = 6;
+    /// All of them.
+    pub const ALL: [Stream; Stream::COUNT] =
+        [Stream::Host, Stream::Hot, Stream::Boosted, Stream::Moved, Stream::Meta, Stream::Cold];
+
+    /// Number from 0 on.
+    #[inline]
+    pub fn index(self) -> usize {
+        self as usize
+    }
+
+    /// The mode in which its superblocks are written.
+    #[inline]
+    pub(in crate::ftl) fn mode(self) -> CellMode {
+        match self {
+            Stream::Boosted => CellMode::Slc,
+            Stream::Host | Stream::Hot | Stream::Moved | Stream::Meta | Stream::Cold => CellMode::Full,
+        }
+    }
+
+    /// Whether a full superblock of it may end with a table of the logical pages in it.
+    pub(super) fn has_table(self) -> bool {
+        self.mode() == CellMode::Full && self != Stream::Meta
+    }
+}
+
+/// What a superblock is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum State {
+    /// Holds the anchors, which lead to the newest checkpoint.
+    Anchor,
+    /// Ready to be written.
+    Erased,
+    /// Being written.
+    Open(Stream),
+    /// Written; holds data of a stream.
+    Closed(Stream),
+    /// Nothing in it is needed. It waits to be erased, or so many of its dies are still being erased.
+    Erasing(u32),
+    /// Too many of its blocks are bad.
+    Retired,
+}
+
+/// One superblock. Its table is SRAM: [`Superblock::SRAM_BYTES`] each.
+#[derive(Clone, Copy, Debug)]
+pub struct Superblock {
+    /// What it is.
+    pub state: State,
+    /// Map entries, in map pages and in the table of changes, that point into it. Slices that are no longer current but
+    /// whose map page was not read since still count.
+    pub refs: u32,
+    /// Units handed out whose program has not ended.
+    pub in_flight: u32,
+    /// The unit that is written next.
+    pub next_unit: u32,
+    /// The unit at which data ends. Behind it lies the table of its logical pages; in SLC mode nothing.
+    pub end: u32,
+    /// How often it was erased.
+    pub erases: u32,
+    /// When it was opened last, by the count of openings and map writes.
+    pub opened_at: u32,
+    /// When it was closed last, by sequence number.
+    pub closed_at: u32,
+    /// Reads since it was erased.
+    pub reads: u32,
+    /// Blocks of it that are bad, by die.
+    pub bad_dies: u32,
+    /// A program in it failed: it is to be emptied soon.
+    pub failed: bool,
+    /// How its cells were written, until they are erased.
+    pub mode: CellMode,
+    /// It is full and its table is in flash. A read of the units behind its data shows that.
+    pub has_table: bool,
+}
+
+impl Superblock {
+    /// State, references, next unit, erases, opened, closed, reads: 4 bytes each, packed state and flags.
+    pub const SRAM_BYTES: u64 = 28;
+
+    /// Erased, and never used.
+    pub(in crate::ftl) const NEW: Superblock = Superblock {
+        state: State::Erased,
+        refs: 0,
+        in_flight: 0,
+        next_unit: 0,
+        end: 0,
+        erases: 0,
+        opened_at: 0,
+        closed_at: 0,
+        reads: 0,
+        bad_dies: 0,
+        failed: false,
+        mode: CellMode::Full,
+        has_table: false,
+    };
+
+    /// Whether it holds data that could be moved now.
+    pub fn is_movable(&self) -> bool {
+        matches!(self.state, State::Closed(stream) if stream != Stream::Meta) && self.in_flight == 0
+    }
+
+    /// Takes the state that its blocks show: what they hold, and up to which unit it was written.
+    pub(super) fn shows(&mut self, retired: bool, stream: Option<Stream>, next_unit: u32) {
+        (self.next_unit, self.end) = (next_unit, UNKNOWN_END);
+        self.state = match (retired, stream) {
+            (true, _) => State::Retired,
+            // Torn units alone show no stream, but the superblock has to be erased.
+            (_, stream) if next_unit > 0 => State::Closed(stream.unwrap_or(Stream::Host)),
+            _ => State::Erased,
+        };
+    }
+}
+
+/// The end of data in a superblock that shows no stream.
+pub(in crate::ftl) const UNKNOWN_END: u32 = u32::MAX;
+
+/// Superblocks that hold anchors, at the start of the array.
+pub const ANCHORS: u32 = 2;

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Life of a superblock: opened, written, referred to, given up, erased, retired.
+
+use super::*;
+use readpath_kit::Prng;
+
+/// Space of an array without faults.
+pub(super) fn space(geometry: &Geometry) -> Space {
+    Space::shaped(geometry, &FtlConfig::DEFAULT, (0, 0), InMode::default())
+}
+
+const G: Geometry =
+    Geometry { channels: 1, dies_per_channel: 2, planes: 1, blocks_per_plane: 5, pages_per_block: 2, page_bytes: 4096 };
+
+#[test]
+fn superblocks_are_opened_by_wear_and_come_back_when_erased() {
+    let mut s = space(&G);
+    assert_eq!((s.erased(), s.open(Stream::Host, 1)), (3, Ok(SuperblockId(2))));
+    let units: Vec<_> = (0..4).map(|_| s.next_unit(Stream::Host, 9).unwrap()).collect();
+    assert_eq!(units, [8, 9, 10, 11].map(Ppn));
+    assert_eq!((s.next_unit(Stream::Host, 9), s.get(SuperblockId(2)).state), (None, State::Closed(Stream::Host)));
+    units.iter().for_each(|&u| s.program_ended(u));
+    s.add_ref(Ppn(9));
+    assert_eq!(s.victim(VictimPolicy::Greedy, 10), Some(SuperblockId(2)));
+    s.drop_ref(Ppn(9));
+    assert!(s.is_empty(SuperblockId(2)));
+    s.discard(SuperblockId(2), 0);
+    assert_eq!(s.begin_erase(), Some(SuperblockId(2)));
+    assert!(!s.die_erased(SuperblockId(2), 0, false));
+    assert!(s.die_erased(SuperblockId(2), 1, false));
+    assert_eq!(s.open(Stream::Host, 20), Ok(SuperblockId(3)), "not the one that was erased before");
+    assert_eq!(s.open(Stream::Moved, 20), Ok(SuperblockId(2)), "moved data goes where wear is");
+}
+
+#[test]
+fn references_of_earlier_lives_do_not_count() {
+    let mut s = space(&G);
+    s.open(Stream::Host, 100).unwrap();
+    s.add_ref(Ppn(8));
+    s.drop_written_ref(Ppn(8), 99);
+    assert_eq!(s.get(SuperblockId(2)).refs, 1, "the map page was written before the superblock was opened");
+    s.drop_written_ref(Ppn(8), 100);
+    assert_eq!(s.get(SuperblockId(2)).refs, 0);
+    s.drop_written_ref(Ppn(12), 100);
+}
+
+#[test]
+fn bad_blocks_are_skipped_and_retire_superblocks() {
+    let mut s = space(&G);
+    s.open(Stream::Host, 1).unwrap();
+    s.close(Stream::Host, 1);
+    s.discard(SuperblockId(2), 0);
+    s.begin_erase();
+    assert!(!s.die_erased(SuperblockId(2), 0, true) && s.die_erased(SuperblockId(2), 1, false));
+    s.open(Stream::Hot, 2).unwrap();
+    s.open(Stream::Moved, 2).unwrap();
+    assert_eq!((s.open_of(Stream::Moved), s.units_left(Stream::Moved)), (Some(SuperblockId(2)), 2));
+    assert_eq!(s.next_unit(Stream::Moved, 3), Some(Ppn(9)), "die 0 is skipped");
+    assert_eq!(s.next_unit(Stream::Moved, 3), Some(Ppn(11)));
+    s.program_ended(Ppn(9));
+    s.program_ended(Ppn(11));
+    s.discard(SuperblockId(2), 0);
+    s.begin_erase();
+    assert!(s.die_erased(SuperblockId(2), 1, true));
+    assert_eq!(s.get(SuperblockId(2)).state, State::Retired);
+    assert_eq!((s.open(Stream::Cold, 4), s.erased()), (Ok(SuperblockId(4)), 0));
+    s.close(Stream::Cold, 4);
+    assert_eq!(s.open(Stream::Cold, 5), Err(NoSpace), "what is retired is not opened again");
+}
+
+#[test]
+fn a_superblock_that_is_being_emptied_is_not_given_up() {
+    let mut s = space(&G);
+    let sb = s.open(Stream::Host, 1).unwrap();
+    s.close(Stream::Host, 1);
+    assert!(s.is_empty(sb));
+    s.begin_emptying(&[sb]);
+    assert!(!s.is_empty(sb));
+    s.discard(sb, 0);
+    s.begin_erase();
+    assert!(!s.die_erased(sb, 0, false) && s.die_erased(sb, 1, false));
+    assert_eq!(s.open(Stream::Cold, 2), Ok(sb));
+    s.close(Stream::Cold, 2);
+    assert!(s.is_empty(sb), "it was emptied in its former life");
+}
+
+/// Random lives of superblocks in two cell modes, against a model that knows which slices are referred to.
+#[test]
+fn references_units_and_modes_are_those_of_a_plain_model() {
+    const SLC_UNITS: u32 = 2;
+    let rng = &mut Prng::new(5);
+    let g = Geometry { blocks_per_plane: 12, ..G };
+    let slc = InMode { units: SLC_UNITS, ..InMode::default() };
+    let mut s = Space::shaped(&g, &FtlConfig::DEFAULT, (0, 0), slc);
+    let mut live: Vec<Ppn> = Vec::new();
+    let mut erased_in = [0; CellMode::COUNT];
+    for step in 0..20_000 {
+        let stream = Stream::ALL[rng.below(Stream::COUNT as u64) as usize];
+        if s.open_of(stream).is_none() {
+            _ = s.open(stream, step);
+        }
+        if let Some(ppn) = s.next_unit(stream, step) {
+            s.program_ended(ppn);
+            let units = s.get(s.of(ppn)).next_unit;
+            assert!(units <= if stream == Stream::Boosted { SLC_UNITS } else { 4 }, "{stream:?} wrote {units} units");
+            assert_eq!(s.mode_of(ppn), stream.mode());
+            s.add_ref(ppn);
+            live.push(ppn);
+        }
+        // Most slices lose their reference before long.
+        while live.len() > 12 {
+            let gone = live.swap_remove(rng.below(live.len() as u64) as usize);
+            s.drop_ref(gone);
+        }
+        for sb in s.all() {
+            let refs = live.iter().filter(|&&ppn| s.of(ppn) == sb).count() as u32;
+            let closed = matches!(s.get(sb).state, State::Closed(_));
+            assert_eq!((s.get(sb).refs, s.is_empty(sb)), (refs, closed && refs == 0), "superblock {sb}");
+            if s.is_empty(sb) {
+                erased_in[s.get(sb).mode.index()] += 1;
+                s.discard(sb, 0);
+                assert_eq!((s.begin_erase(), s.erasing()), (Some(sb), Some(sb)));
+                assert!(!s.die_erased(sb, 0, false));
+                s.check_consistency().expect("half erased");
+                assert!(s.die_erased(sb, 1, false));
+            }
+        }
+        s.check_consistency().expect("the lists and counts agree");
+    }
+    assert_eq!(erased_in, CellMode::ALL.map(|mode| s.erases_in(mode)));
+    assert!(erased_in.iter().all(|&erases| erases > 20), "{erased_in:?}");
+}
