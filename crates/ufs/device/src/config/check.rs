@@ -3,7 +3,7 @@
 
 use super::error::{ConfigError, bad};
 use super::{DeviceConfig, KEPT_ERASED};
-use crate::ftl::changes::Changes;
+use crate::ftl::map::Changes;
 use crate::ftl::space::ANCHORS;
 use readpath_kit::{BLOCK_BYTES, Ns};
 

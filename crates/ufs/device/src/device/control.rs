@@ -3,13 +3,13 @@
 //! supported is answered as SPC and SBC demand.
 
 use super::run::OPS_PER_REQUEST;
+use crate::back::Hardware;
 use crate::back::MediaMode;
 use crate::back::Probe;
 use crate::back::Work;
-use crate::back::{Hardware, Job, Op};
 use crate::device::UfsDevice;
 use crate::front::Kind;
-use crate::ftl::Paid;
+use crate::ftl::InReadBuffer;
 use crate::ids::{MapPage, TagRef};
 use readpath_flash::{DieSched, OpId};
 use readpath_kit::{BLOCK_BYTES, Ns};
@@ -272,13 +272,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             let page = MapPage(self.ftl.page_of(slot.lpn).0 + slot.issued);
             slot.issued += 1;
             let tag = TagRef { tag, life: slot.life };
-            match self.ftl.directory(page) {
-                Some(ppn) if !self.ftl.is_cached(page) => {
-                    slot.in_flight += 1;
-                    self.back.stats.buffer_map_loads += 1;
-                    self.back.begin(now, Op { tag, count: 1, lpn: page.0, ..Op::new(Job::BufferLoad, ppn) });
-                }
-                _ => slot.left -= 1,
+            match self.ftl.load_to_buffer(now, page, tag, &mut self.back) {
+                true => slot.in_flight += 1,
+                false => slot.left -= 1,
             }
         }
         let slot = self.front.slot(tag);
@@ -323,8 +319,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let slot = self.front.slot_mut(tag);
         let RequestBody::Command(command) = slot.body else { unreachable!("only commands hand out") };
         let Cdb::HpbReadBuffer { at, alloc, .. } = command.cdb else { unreachable!("only HPB READ BUFFER hands out") };
-        // All of their map pages have been read into its buffer.
-        let place = |lpn| self.ftl.translate(Paid::loaded(self.ftl.page_of(lpn)), lpn).flash();
+        let loaded = InReadBuffer::loaded(self.ftl.page_of(slot.lpn), slot.blocks, slot.left);
+        let place = |lpn| self.ftl.translate_in_buffer(loaded, lpn).flash();
         self.hpb.hand_out(slot.lun, at, alloc, generation, place, &mut slot.data_in);
         self.send_data(now, tag);
         if self.ftl.must_write_journal() {

@@ -7,7 +7,7 @@ use crate::config::MAP_ENTRY_BYTES;
 use crate::device::{Run, UfsDevice};
 use crate::ftl::{FrameState, Mapping, Paid};
 use crate::host_map::{Ask, Coming, Held, HostMap, Next, Protocol};
-use crate::ids::{Lpn, MapPage};
+use crate::ids::Lpn;
 use readpath_flash::{DieSched, OpId, Ppn};
 use readpath_kit::Ns;
 
@@ -71,7 +71,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// Map page `page` is written to host memory, if there is any; if it was not there, it takes the place of another.
     #[inline]
-    pub(crate) fn copy_to_host(&mut self, now: Ns, page: MapPage) {
+    pub(crate) fn copy_to_host(&mut self, now: Ns, page: Paid) {
         if self.host_map.is_there() {
             self.write_copy(now, page);
             self.back.stats.host_map_fills += 1;
@@ -80,19 +80,19 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// A map page says something new.
     #[inline]
-    pub(crate) fn renew_copy(&mut self, now: Ns, page: MapPage) {
-        if self.host_map.wants_renewal(page) {
+    pub(crate) fn renew_copy(&mut self, now: Ns, page: Paid) {
+        if self.host_map.wants_renewal(page.page()) {
             self.write_copy(now, page);
             self.back.stats.host_map_updates += 1;
         }
     }
 
     #[inline(never)]
-    fn write_copy(&mut self, now: Ns, page: MapPage) {
-        let (ftl, paid) = (&self.ftl, Paid::loaded(page));
+    fn write_copy(&mut self, now: Ns, paid: Paid) {
+        let ftl = &self.ftl;
         let blocks = self.config.logical_blocks() as u32;
         let place = |lpn: Lpn| if lpn.0 < blocks { ftl.translate_in_flash(paid, lpn).flash() } else { None };
-        if let Some(cost) = self.host_map.write(page, place) {
+        if let Some(cost) = self.host_map.write(paid.page(), place) {
             self.back.work(now, cost, Work::WriteHost);
         }
     }
@@ -280,7 +280,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         // What was fetched is as good as the page itself; where nobody looks at contents, it stands for the copy.
         let in_copy = || match self.host_map.place(held, lpn) {
             Some(place) => place.map_or(Mapping::Unmapped, Mapping::Flash),
-            None => self.ftl.translate(Paid::loaded(self.ftl.page_of(lpn)), lpn),
+            None => self.ftl.translate_fetched(held, lpn),
         };
         self.ftl.known(lpn).unwrap_or_else(in_copy)
     }

@@ -12,7 +12,7 @@ use crate::device::UfsDevice;
 use crate::front::{Kind, Slot};
 use crate::ftl::{FrameState, Mapping, Paid};
 use crate::hpb::Verdict;
-use crate::ids::{Lpn, MapPage, TagRef};
+use crate::ids::{Lpn, TagRef};
 use readpath_flash::{DieSched, Done, OpId, Ppn};
 use readpath_kit::{BLOCK_BYTES, Ns};
 use readpath_proto::typed::{Cdb, Command, Form, HpbEntry, ReplyBody, Request, RequestBody, Response, Sense};
@@ -269,9 +269,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let page = self.ftl.page_of(lpn);
         let to_page_end = (page.0 + 1) * self.ftl.page_entries() - lpn.0;
         let most = left.at_most(to_page_end.min(u32::from(u16::MAX)));
-        if self.ftl.directory(page).is_none() {
-            // There is no such page, which the directory says: nothing in it is mapped.
-            return self.translate_run(now, most, Paid::loaded(page), extra);
+        if let Some(paid) = self.ftl.missing(page) {
+            return self.translate_run(now, most, paid, extra);
         }
         match self.ftl.look_up(page) {
             FrameState::Present(paid) => {
@@ -335,11 +334,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// A map page is in SRAM: everyone who waited goes on, in order of arrival.
     pub(crate) fn map_loaded(&mut self, now: Ns, id: OpId) {
-        let Op { frame, lpn: page, .. } = self.back.end(id);
-        let page = MapPage(page);
-        let paid = self.ftl.map_page_here(page, frame);
-        self.copy_to_host(now, page);
-        let mut waiting = self.ftl.take_waiters(frame, &mut self.back);
+        let load = self.back.end(id);
+        let paid = self.ftl.map_page_loaded(&load);
+        self.copy_to_host(now, paid);
+        let mut waiting = self.ftl.take_waiters(load.frame, &mut self.back);
         while waiting != NO_OP {
             let op = self.back.end(waiting);
             waiting = op.next;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The write buffer: blocks that were accepted and are not in flash yet. It knows slots, their order and who waits for
-//! them, and for each what flash holds of the same block meanwhile; not where they will go.
+//! them; not where they will go, nor what flash holds of the same blocks.
 
-use super::map::Entry;
 use crate::ids::{Lpn, Mark, TagRef};
 use std::collections::VecDeque;
 
@@ -28,8 +27,6 @@ struct Slot {
     /// Order of acceptance, to know what a flush waits for.
     order: u64,
     sequence: u32,
-    /// What flash holds of the block, while this slot is the newest of it.
-    under: Entry,
     /// The slot that held the block before, if it was still in use then.
     older: u16,
     /// Trimmed, or overtaken by newer data: when it reaches flash it means nothing.
@@ -73,8 +70,6 @@ pub(super) struct Accepted {
     pub lpn: Lpn,
     /// Orders it among writes.
     pub sequence: u32,
-    /// What flash holds of the block.
-    pub under: Entry,
     /// The slot that held the block until now, if any.
     pub older: Option<u16>,
     /// Whether it was overwritten not long ago.
@@ -90,8 +85,6 @@ pub(super) struct Freed {
     pub lpn: Lpn,
     /// Its sequence number.
     pub sequence: u32,
-    /// What flash held of the block, if the slot was the newest of it.
-    pub under: Entry,
     /// Trimmed, or overtaken by newer data: it means nothing any more.
     pub dead: bool,
     /// It was so already when its program began, so the spare area names no block.
@@ -113,7 +106,6 @@ impl WriteBuffer {
             next: NO_SLOT,
             order: 0,
             sequence: 0,
-            under: Entry::UNMAPPED,
             older: NO_SLOT,
             dead: false,
             killed_by: 0,
@@ -144,7 +136,6 @@ impl WriteBuffer {
             next: NO_SLOT,
             order,
             sequence: block.sequence,
-            under: block.under,
             older: block.older.unwrap_or(NO_SLOT),
             dead: false,
             killed_by: 0,
@@ -167,18 +158,6 @@ impl WriteBuffer {
     /// Newer data has replaced what `slot` holds.
     pub(super) fn overwrite(&mut self, slot: u16, sequence: u32) {
         self.slots[usize::from(slot)].sequence = sequence;
-    }
-
-    /// What flash holds of the block of `slot`.
-    #[inline]
-    pub(super) fn under(&self, slot: u16) -> Entry {
-        self.slots[usize::from(slot)].under
-    }
-
-    /// Flash now holds something else of the block of `slot`.
-    #[inline]
-    pub(super) fn set_under(&mut self, slot: u16, under: Entry) {
-        self.slots[usize::from(slot)].under = under;
     }
 
     /// What `slot` and older slots hold of the block means nothing any more: it was trimmed by the record `by`.
@@ -278,7 +257,6 @@ impl WriteBuffer {
         let freed = Freed {
             lpn: s.lpn,
             sequence: s.sequence,
-            under: s.under,
             dead: s.dead,
             void: s.void,
             next: s.next,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Compares what the device believes with what is so, by looking at everything at once. Only tests may do that.
 
-use super::paid::Paid;
 use super::{Ftl, Mapping, State};
 use crate::back::DeviceStats;
 use crate::config::CellMode;
@@ -17,7 +16,7 @@ impl Ftl {
     pub(crate) fn check_consistency(&self, stats: &DeviceStats) -> Result<(), String> {
         let mut refs = vec![0u32; self.geometry.superblocks() as usize];
         for lpn in Lpn(0).run(self.logical_blocks) {
-            let entry = self.flash_entry(lpn);
+            let entry = self.map.flash_entry(lpn);
             if let Mapping::Flash(ppn) = entry.mapping() {
                 if self.space.spares().lpn(ppn) != Some(lpn) {
                     return Err(format!(
@@ -30,7 +29,7 @@ impl Ftl {
             }
         }
         self.each_change(|change| {
-            let written_at = self.meta.written_at(Paid::loaded(self.map.page_of(change.lpn)));
+            let written_at = self.map.put_together_at(self.map.page_of(change.lpn));
             if let Mapping::Flash(ppn) = change.persisted.mapping()
                 && self.space.is_counted(ppn, written_at)
             {

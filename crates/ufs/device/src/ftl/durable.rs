@@ -3,9 +3,9 @@
 //! left after a power cut. Recovery pays for reading it page by page; while the device runs, nothing reads it.
 
 use super::map::Entry;
+use super::map::stretch::{self, Stretch};
 use super::space::{Stream, Superblock};
 use super::spare_refs::Refs;
-use super::stretch::{self, Stretch};
 use crate::ids::{Lpn, MapPage, Mark, SuperblockId};
 use readpath_flash::Ppn;
 

@@ -16,17 +16,13 @@ pub(crate) mod booster_config;
 mod booster_state;
 mod buffer;
 pub(crate) mod bytes;
-pub(crate) mod changes;
 mod collect;
 pub(crate) mod config;
 mod consistency;
 mod durable;
 mod journal;
-mod loads;
-mod map;
-mod map_cache;
+pub(crate) mod map;
 mod meta;
-mod paid;
 mod power_cut;
 mod precondition;
 mod pump;
@@ -37,7 +33,6 @@ mod relocate;
 pub(crate) mod space;
 mod spare_refs;
 mod stalls;
-mod stretch;
 #[cfg(test)]
 mod tests;
 mod trims;
@@ -47,9 +42,7 @@ mod writes;
 pub use booster_config::WriteBoosterConfig;
 pub(crate) use booster_state::BoosterFlags;
 pub use config::{FaultConfig, FtlConfig, Without};
-pub(crate) use map::Mapping;
-pub(crate) use map_cache::FrameState;
-pub(crate) use paid::Paid;
+pub(crate) use map::{FrameState, InReadBuffer, Mapping, Paid};
 pub use precondition::Layout;
 pub use recovery_time::Recovery;
 pub use space::{ANCHORS, NoSpace, State, Stream, Superblock, VictimPolicy, Wear};
@@ -57,18 +50,17 @@ pub use stalls::Stall;
 pub(crate) use waiting::{Effect, Incoming};
 
 use crate::SramTable;
-use crate::back::NO_OP;
+use crate::back::{Hardware, Op};
 use crate::config::{CellMode, DeviceConfig};
+use crate::host_map::Held;
 use crate::ids::{Lpn, MapPage, Mark, TagRef};
 use booster_state::Booster;
 use buffer::WriteBuffer;
 use bytes::Told;
-use changes::Changes;
 use collect::Collector;
 use durable::{Checkpoint, Durable, Record};
 use journal::Journal;
-use map::PageMap;
-use map_cache::MapCache;
+use map::Map;
 use meta::{Checkpoints, Meta, Numbers};
 use readpath_flash::{Geometry, OpId, Ppn};
 use readpath_kit::{BLOCK_BYTES, Ns};
@@ -87,12 +79,7 @@ pub(crate) struct Ftl {
     geometry: Geometry,
     settings: FtlConfig,
     logical_blocks: u32,
-    map: PageMap,
-    cache: MapCache,
-    /// First operation waiting for the page in each frame.
-    map_waiters: Vec<OpId>,
-    /// Reads whose map page found every frame taken by a load.
-    stalled: VecDeque<OpId>,
+    map: Map,
     buffer: WriteBuffer,
     waiting_writes: VecDeque<Incoming>,
     waiting_trims: VecDeque<Unmap>,
@@ -103,9 +90,6 @@ pub(crate) struct Ftl {
     /// add to them.
     buffer_is_lent: bool,
     space: Space,
-    changes: Changes,
-    /// Places of the table of changes that programs in progress will take.
-    changes_reserved: u32,
     journal: Journal,
     /// The record that has to be in flash before the open superblock of each stream is written.
     announced: [Mark; Stream::COUNT],
@@ -146,8 +130,7 @@ impl Ftl {
     /// Fresh from the factory: nothing is mapped, everything but the map's superblocks is erased.
     pub(crate) fn new(config: Arc<DeviceConfig>) -> Self {
         let g = config.geometry;
-        let map = PageMap::new(config.logical_blocks(), config.map_page_entries());
-        let cache = MapCache::new(config.map_pages(), config.map_cache_frames());
+        let map = Map::new(&config);
         let settings = config.ftl;
         let mut space = Space::new(&config);
         space.open(Stream::Meta, 0).expect("the configuration leaves erased superblocks");
@@ -169,17 +152,12 @@ impl Ftl {
             geometry: g,
             settings,
             logical_blocks: config.logical_blocks() as u32,
-            map_waiters: vec![NO_OP; cache.frames() as usize],
-            cache,
-            stalled: VecDeque::new(),
             buffer: WriteBuffer::new(config.write_buffer_blocks),
             waiting_writes: VecDeque::new(),
             waiting_trims: VecDeque::new(),
             unused_ranges: Vec::new(),
             buffer_is_lent: false,
             space,
-            changes: Changes::new(map.pages(), map.page_entries(), &settings),
-            changes_reserved: 0,
             journal: Journal::default(),
             announced: [0; Stream::COUNT],
             journal_waiters: Vec::new(),
@@ -223,43 +201,72 @@ impl Ftl {
     /// What SRAM knows of a block: the write buffer's index or the table of changes. `None` if only its map page knows.
     #[inline(always)]
     pub(crate) fn known(&self, lpn: Lpn) -> Option<Mapping> {
-        let entry = self.map.entry(lpn);
-        match entry.mapping() {
-            buffered @ Mapping::Buffered(_) => Some(buffered),
-            mapping if entry.is_recent() => Some(mapping),
-            _ => None,
-        }
+        self.map.known(lpn)
     }
 
     /// Where a block is, whose map page has been paid for.
     #[inline(always)]
     pub(crate) fn translate(&self, paid: Paid, lpn: Lpn) -> Mapping {
-        debug_assert_eq!(self.map.page_of(lpn), paid.page(), "another map page has been paid for");
-        self.map.get(lpn)
+        self.map.translate(paid, lpn)
     }
 
     /// What the map page of a block says as far as flash is concerned, whatever the write buffer holds.
     #[inline]
     pub(crate) fn translate_in_flash(&self, paid: Paid, lpn: Lpn) -> Mapping {
-        debug_assert_eq!(self.map.page_of(lpn), paid.page(), "another map page has been paid for");
-        self.flash_entry(lpn).mapping()
+        self.map.translate_in_flash(paid, lpn)
     }
 
     /// Looks a map page up for a translation.
     #[inline(always)]
     pub(crate) fn look_up(&mut self, page: MapPage) -> FrameState {
-        self.cache.lookup(page)
+        self.map.look_up(page)
     }
 
-    /// Whether a map page is in SRAM; does not count as use.
-    pub(crate) fn is_cached(&self, page: MapPage) -> bool {
-        self.cache.present(page).is_some()
-    }
-
-    /// The slice where a map page begins; `None` if there is no such page yet. The directory is SRAM.
+    /// A map page that does not exist, which the directory says: nothing in it is mapped.
     #[inline(always)]
-    pub(crate) fn directory(&self, page: MapPage) -> Option<Ppn> {
-        self.map.directory(page)
+    pub(crate) fn missing(&self, page: MapPage) -> Option<Paid> {
+        self.map.missing(page)
+    }
+
+    /// An operation waits for a map page, whose load begins unless it is under way.
+    pub(crate) fn wait_for_map(&mut self, now: Ns, id: OpId, page: MapPage, state: FrameState, hw: &mut impl Hardware) {
+        self.map.wait_for(now, id, page, state, hw);
+    }
+
+    /// The load `op` has ended: its map page is in SRAM.
+    pub(crate) fn map_page_loaded(&mut self, op: &Op) -> Paid {
+        self.map.loaded(op)
+    }
+
+    /// Takes the operations that wait for the page in `frame`: the first of a chain, in order of arrival.
+    pub(crate) fn take_waiters(&mut self, frame: u32, hw: &mut impl Hardware) -> OpId {
+        self.map.take_waiters(frame, hw)
+    }
+
+    /// Reads whose map page found every frame taken by a load.
+    pub(crate) fn stalled(&self) -> usize {
+        self.map.stalled()
+    }
+
+    /// Takes the first of them.
+    pub(crate) fn next_stalled(&mut self) -> Option<OpId> {
+        self.map.next_stalled()
+    }
+
+    /// A map page is read into the buffer of the HPB READ BUFFER `tag`, unless SRAM holds it or there is none. Returns
+    /// whether a read begins.
+    pub(crate) fn load_to_buffer(&self, now: Ns, page: MapPage, tag: TagRef, hw: &mut impl Hardware) -> bool {
+        self.map.load_to_buffer(now, page, tag, hw)
+    }
+
+    /// Where a block is whose map page is in the buffer of an HPB READ BUFFER.
+    pub(crate) fn translate_in_buffer(&self, buffer: InReadBuffer, lpn: Lpn) -> Mapping {
+        self.map.translate(self.map.in_read_buffer(buffer, lpn), lpn)
+    }
+
+    /// Where a block is whose map page was fetched from its copy in host memory.
+    pub(crate) fn translate_fetched(&self, copy: Held, lpn: Lpn) -> Mapping {
+        self.map.translate(self.map.fetched(copy, lpn), lpn)
     }
 
     /// The map page of a block.
@@ -323,7 +330,7 @@ impl Ftl {
 
     /// Blocks that flash holds, for tests of conservation.
     pub(crate) fn valid_slices(&self) -> u64 {
-        let in_flash = |&lpn: &Lpn| self.flash_entry(lpn).mapping().flash().is_some();
+        let in_flash = |&lpn: &Lpn| self.map.flash_entry(lpn).mapping().flash().is_some();
         Lpn(0).run(self.logical_blocks).filter(in_flash).count() as u64
     }
 
@@ -344,7 +351,7 @@ impl Ftl {
 
     /// Frames of the map cache.
     pub(crate) fn map_cache_frames(&self) -> u32 {
-        self.cache.frames()
+        self.map.cache_frames()
     }
 
     /// SRAM of the modelled device beside the map cache, by table: what it is and its bytes.
@@ -357,7 +364,7 @@ impl Ftl {
             (SramTable::WriteBufferIndex, self.buffer.capacity() as u64 * 8),
             (SramTable::Superblocks, u64::from(self.geometry.superblocks()) * Superblock::SRAM_BYTES),
             (SramTable::WriteBuffer, self.buffer.capacity() as u64 * u64::from(BLOCK_BYTES)),
-            (SramTable::Changes, self.changes.sram_bytes()),
+            (SramTable::Changes, self.map.changes().sram_bytes()),
             (SramTable::Journal, Journal::MOST_TRIMS * u64::from(Record::BYTES)),
             // Each with the moment when the one that it replaces was put together.
             (SramTable::MapWrites, u64::from(settings.map_write_pages) * u64::from(self.config.map_page_bytes + 4)),

@@ -6,10 +6,10 @@ use super::buffer::NO_SLOT;
 use super::collect::Collector;
 use super::durable::Logged;
 use super::map::Entry;
-use super::map_cache::MapCache;
-use super::stretch::{self, Stretch};
-use super::{Ftl, Mapping, Stream};
-use crate::back::{Hardware, Job, MediaOp, NO_OP};
+use super::map::stretch::{self, Stretch};
+use super::meta::Meta;
+use super::{Ftl, Stream};
+use crate::back::{Hardware, Job, MediaOp};
 use crate::ids::Lpn;
 use readpath_kit::Ns;
 
@@ -20,7 +20,8 @@ impl Ftl {
         self.stalls.set(now, None, hw.stats());
         self.tear_programs(hw);
         self.recall_changes();
-        self.forget_changes();
+        self.map.power_cut(self.buffer.held(), self.meta.taken());
+        self.meta = Meta::new(&self.config);
         if let Some(sb) = self.space.power_cut() {
             hw.emit(MediaOp::Erase { first: self.space.first(sb), slices: self.space.slices() });
             self.tell_block(sb, hw);
@@ -34,20 +35,16 @@ impl Ftl {
             self.durable.checkpoint.directory.fill(None);
             self.durable.checkpoint.changes = Some(Vec::new());
             self.durable.checkpoint.trims.clear();
-            Lpn(0).run(self.logical_blocks).for_each(|lpn| self.map.set(lpn, Entry::UNMAPPED));
+            self.map.lose_pages();
         }
         self.checkpoint.power_cut();
         self.durable.pending = None;
         self.durable.take_changed();
-        self.changes_reserved = 0;
         self.settles_changes = false;
         self.background = Ns::NEVER;
         self.idle_from = Ns::ZERO;
         self.written_recently.fill(0);
         self.collector = Collector::new(self.map.pages(), &self.config);
-        self.cache = MapCache::new(self.config.map_pages(), self.config.map_cache_frames());
-        self.map_waiters.fill(NO_OP);
-        self.stalled.clear();
         self.waiting_writes.clear();
         self.waiting_trims.clear();
         self.effects.clear();
@@ -93,27 +90,12 @@ impl Ftl {
         let mut changes = Vec::new();
         self.each_change(|change| {
             if then.binary_search_by_key(&change.lpn, |&(lpn, _)| lpn).is_err() {
-                stretch::push(&mut changes, Stretch::of(change.lpn, self.flash_entry(change.lpn).clean()));
+                stretch::push(&mut changes, Stretch::of(change.lpn, self.map.flash_entry(change.lpn).clean()));
             }
         });
         for (lpn, entry) in then.into_iter().filter(|(_, entry)| entry.is_recent()) {
             stretch::push(&mut changes, Stretch::of(lpn, entry.clean()));
         }
         self.durable.checkpoint.changes = Some(stretch::in_order(changes));
-    }
-
-    /// The flat table goes back to what map pages in flash say.
-    fn forget_changes(&mut self) {
-        let held: Vec<(Lpn, u16)> = self.buffer.held().collect();
-        for (lpn, slot) in held {
-            if self.map.get(lpn) == Mapping::Buffered(slot) {
-                self.map.set(lpn, self.buffer.under(slot).clean());
-            }
-        }
-        let (meta, changes, map) = (&mut self.meta, &mut self.changes, &mut self.map);
-        meta.power_cut(&self.config, |taken| {
-            changes.each_of(taken, |change| map.set(change.lpn, change.persisted));
-        });
-        changes.clear(|change| map.set(change.lpn, change.persisted));
     }
 }

@@ -49,7 +49,7 @@ impl Ftl {
 
     /// Reads map pages into SRAM, in no time, from the first on and as many as it holds.
     pub(crate) fn preload_map(&mut self) {
-        self.cache.load_first();
+        self.map.preload();
     }
 
     /// Places one range, of a block at least.

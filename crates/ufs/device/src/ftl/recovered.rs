@@ -3,9 +3,9 @@
 //! say. It knows nothing of time or of what reading costs.
 
 use super::durable::{Checkpoint, Record};
-use super::map::{Entry, PageMap};
+use super::map::stretch::{self, Stretch};
+use super::map::{Entry, Map};
 use super::space::{State, Stream, Superblock};
-use super::stretch::{self, Stretch};
 use crate::ids::{Lpn, MapPage, Mark, SuperblockId};
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -113,7 +113,7 @@ impl Recovered {
     ///
     /// A trim stays a stretch: it takes a place for each map page of which it may have changed something, as it did
     /// before. What map pages say of its blocks has not been read.
-    pub(super) fn settle(&mut self, checkpoint: &Checkpoint, map: &PageMap) {
+    pub(super) fn settle(&mut self, checkpoint: &Checkpoint, map: &Map) {
         let trims = newest_trims(std::mem::take(&mut self.trims));
         let mut later = trims.iter().peekable();
         self.newest.retain(|&lpn, (sequence, _)| {
@@ -235,7 +235,7 @@ mod tests {
     fn one_by_one(
         found: &Recovered,
         checkpoint: &Checkpoint,
-        map: &PageMap,
+        map: &Map,
     ) -> (BTreeMap<Lpn, Entry>, Vec<(MapPage, u32)>) {
         let trims = newest_trims(found.trims.clone());
         let trim_of = |lpn: Lpn| trims.iter().find(|trim| (trim.first..trim.end).contains(&lpn));
@@ -283,7 +283,7 @@ mod tests {
         const BLOCKS: u32 = 5 * PAGE;
         let rng = &mut Prng::new(2);
         for _ in 0..3000 {
-            let map = PageMap::new(u64::from(BLOCKS), PAGE);
+            let map = crate::ftl::map::tests::map(BLOCKS, PAGE);
             let mut found = nothing();
             found.stretches = vec![0; map.pages() as usize];
             found.directory = (0..map.pages()).map(|page| (rng.below(5) > 0).then_some(Ppn(page))).collect();

@@ -15,12 +15,11 @@
 
 use super::durable::{Held, Logged, Record};
 use super::map::Entry;
-use super::paid::Paid;
 use super::recovered::Recovered;
 use super::recovery_time::{Readers, What, anchor_reads};
 use super::space::UNKNOWN_END;
 use super::spare_refs::Refs;
-use super::{Ftl, Mapping, Recovery, State, Stream, spare_refs};
+use super::{Ftl, Mapping, Paid, Recovery, State, Stream, spare_refs};
 use crate::back::Hardware;
 use crate::config::CellMode;
 use crate::ids::{MapPage, SuperblockId};
@@ -128,7 +127,7 @@ impl Ftl {
         recovery.ready_at = end;
         self.pin_what_recovery_read();
         self.take_over(found);
-        recovery.changes = self.changes.used();
+        recovery.changes = self.map.changes().used();
         hw.set_busy_until(end);
         self.checkpoint.after_recovery(self.space.open_of(Stream::Meta).is_none());
         self.erase_other_anchors(end, hw);
@@ -153,10 +152,10 @@ impl Ftl {
         for (page, at) in (0..).map(MapPage).zip(&found.directory) {
             let Some(at) = at else { continue };
             found.written_refs[self.space.of(*at).index()] += 1;
-            let paid = Paid::loaded(page);
-            let written_at = self.meta.written_at(paid);
+            let paid = Paid::by_recovery(page);
+            let written_at = self.map.written_at(paid);
             for lpn in self.map.blocks_of(page) {
-                if let Mapping::Flash(ppn) = self.translate(paid, lpn) {
+                if let Mapping::Flash(ppn) = self.map.translate(paid, lpn) {
                     let sb = self.space.of(ppn).index();
                     found.written_refs[sb] += i64::from(found.table[sb].opened_at <= written_at);
                 }
@@ -231,26 +230,24 @@ impl Ftl {
                 (sb.state, sb.failed) = (State::Retired, false);
             }
         }
-        for (page, at) in found.directory.iter().enumerate() {
-            self.map.set_directory(MapPage(page as u32), *at);
+        for (page, at) in (0..).map(MapPage).zip(&found.directory) {
+            self.map.set_directory(page, *at);
         }
         self.sequence = found.sequence;
         self.ticks = found.ticks;
         self.space.restore(found.table, found.sequence);
         for change in found.changes {
             for lpn in change.blocks() {
-                self.changes.add(self.map.page_of(lpn), lpn, self.map.entry(lpn));
-                self.map.set(lpn, change.entry.recent());
+                self.map.relocate(lpn, change.entry);
             }
             if let Mapping::Flash(ppn) = change.entry.mapping() {
-                self.changes.names_slice(true);
                 self.space.add_ref(ppn);
             }
         }
         for (page, stretches) in (0..).zip(found.stretches).filter(|&(_, stretches)| stretches > 0) {
-            self.changes.add_trims(MapPage(page), stretches);
+            self.map.add_trims(MapPage(page), stretches);
         }
-        self.buffer_is_lent = self.changes.is_over_full();
+        self.buffer_is_lent = self.map.changes().is_over_full();
         self.generations_named = found.generations;
         self.generations_durable = found.generations;
         if self.gives_out_entries {

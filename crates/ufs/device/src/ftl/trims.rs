@@ -47,8 +47,7 @@ impl Ftl {
         if self.buffer_is_lent || self.journal.is_full() {
             return 0;
         }
-        let kept = self.changes_reserved + self.geometry.slices_per_unit();
-        self.changes.room().saturating_sub(kept)
+        self.map.room().saturating_sub(self.geometry.slices_per_unit())
     }
 
     /// Blocks from the logical page `first` on mean nothing any more. Each counts as changed unless SRAM knows that it
@@ -60,31 +59,21 @@ impl Ftl {
         for lpn in first.run(blocks) {
             if let Mapping::Buffered(slot) = self.map.get(lpn) {
                 self.buffer.kill(slot, record);
-                self.map.set(lpn, self.buffer.under(slot));
-            } else if self.is_known_unmapped(lpn) {
+                self.map.leave_buffer(lpn, slot);
+            } else if self.map.is_known_unmapped(lpn) {
                 continue;
             }
-            if !self.is_known_unmapped(lpn) {
+            if !self.map.is_known_unmapped(lpn) {
                 self.relocate(lpn, Entry::UNMAPPED);
                 if page != Some(self.map.page_of(lpn)) {
                     page = Some(self.map.page_of(lpn));
-                    self.changes.add_trims(self.map.page_of(lpn), 1);
+                    self.map.add_trims(self.map.page_of(lpn), 1);
                 }
             }
             self.note_change(lpn);
         }
         let record = Record::Trim { lpn: first, count: blocks, sequence: self.sequence };
         self.journal.trims = self.journal.push(record);
-    }
-
-    /// Whether SRAM knows that a block lies nowhere: the table of changes says so, or there is no map page that could
-    /// say otherwise.
-    fn is_known_unmapped(&self, lpn: Lpn) -> bool {
-        let page = self.map.page_of(lpn);
-        match self.known(lpn) {
-            Some(mapping) => mapping == Mapping::Unmapped,
-            None => self.map.directory(page).is_none() && !self.changes.is_being_written(page),
-        }
     }
 
     /// Map pages that the ranges of an UNMAP touch.

@@ -2,7 +2,8 @@
 //! What waits for flash translation, and what it has to tell those above. They know neither time nor what becomes of
 //! them.
 
-use crate::ids::{Lpn, MapPage, TagRef};
+use super::Paid;
+use crate::ids::{Lpn, TagRef};
 
 /// What is left of a write whose data waits for room in the buffer.
 #[derive(Clone, Copy, Debug)]
@@ -49,5 +50,5 @@ pub(crate) enum Effect {
     /// There is no space for what the command brought, and none can be had.
     Refused(TagRef),
     /// A map page in flash says something new.
-    MapPageWritten(MapPage),
+    MapPageWritten(Paid),
 }

@@ -56,7 +56,6 @@ impl Ftl {
                     let block = Accepted {
                         lpn,
                         sequence: self.sequence + 1,
-                        under: self.flash_entry(lpn),
                         older,
                         hot: self.was_written_recently(lpn),
                         fua: fua.then_some(tag),
@@ -68,7 +67,7 @@ impl Ftl {
             self.sequence += 1;
             hw.stats().slices_written += 1;
             hw.emit(MediaOp::Fill { tag: tag.tag, index, slot: target });
-            self.map.set(lpn, Entry::buffered(target));
+            self.map.enter_buffer(lpn, target);
             self.note_change(lpn);
             write = Incoming { lpn: lpn + 1, index: index + 1, blocks: write.blocks - 1, ..write };
         }
@@ -133,7 +132,7 @@ impl Ftl {
             return;
         }
         // What was overwritten counts as valid until its map page says otherwise.
-        if self.changes.used() > 0 && !std::mem::replace(&mut self.settles_changes, true) {
+        if self.map.changes().used() > 0 && !std::mem::replace(&mut self.settles_changes, true) {
             return self.pump(now, hw);
         }
         let mut waiters: Vec<TagRef> = self.waiting_writes.drain(..).map(|write| write.tag).collect();
@@ -171,9 +170,7 @@ impl Ftl {
             }
             // Newer data in flash or a TRIM may have come meanwhile; then this copy is born invalid.
             if !freed.dead {
-                if self.map.get(freed.lpn) == Mapping::Buffered(slot) {
-                    self.map.set(freed.lpn, freed.under);
-                }
+                self.map.leave_buffer(freed.lpn, slot);
                 self.relocate(freed.lpn, Entry::at(ppn));
             }
             if let Some(tag) = freed.fua {

@@ -411,12 +411,9 @@ impl Ftl {
             if spare.kind != SliceKind::Map || spare.page != Some(page.0) {
                 return Err(format!("slice {} does not hold map page {}", at.0, page.0).into());
             }
-            let blocks: Vec<Lpn> = self.map.blocks_of(page).collect();
-            let entries = bytes.entries(blocks.len(), self.geometry.slices());
+            let entries = bytes.entries(self.map.blocks_of(page).count(), self.geometry.slices());
             let entries = entries.ok_or_else(|| format!("map page {} points beyond the flash", page.0))?;
-            blocks.into_iter().zip(entries).for_each(|(lpn, entry)| self.map.set(lpn, entry));
-            self.map.set_directory(page, Some(at));
-            self.meta.set_written_at(page, bytes.written_at());
+            self.map.load_page(page, at, bytes.written_at(), entries.into_iter());
         }
         Ok(())
     }

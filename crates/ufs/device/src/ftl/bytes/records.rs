@@ -4,8 +4,8 @@
 
 use super::super::durable::{Checkpoint, Record};
 use super::super::map::Entry;
+use super::super::map::stretch::{self, Stretch};
 use super::super::space::{State, Stream, Superblock};
-use super::super::stretch::{self, Stretch};
 use super::BLOCK_RECORD_BYTES;
 use crate::config::CellMode;
 use crate::ids::{Lpn, MapPage, SuperblockId};

@@ -37,7 +37,7 @@ impl Ftl {
         }
         for page in self.map.all_pages() {
             let Some(at) = self.map.directory(page) else { continue };
-            let written_at = self.meta.written_at(super::super::Paid::loaded(page));
+            let written_at = self.map.put_together_at(page);
             let bytes = self.map_page(page, written_at, &[]);
             let (kind, program) = (SliceKind::Map, self.told.programs);
             let spare =

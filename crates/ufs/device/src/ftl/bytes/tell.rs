@@ -155,11 +155,11 @@ impl Ftl {
     pub(super) fn map_page(&self, page: MapPage, put_together: u32, refs: &[Refs]) -> Page {
         let mut entries = vec![0; self.config.map_page_bytes as usize];
         for (at, lpn) in entries.chunks_exact_mut(4).zip(self.map.blocks_of(page)) {
-            at.copy_from_slice(&put_entry(self.flash_entry(lpn)));
+            at.copy_from_slice(&put_entry(self.map.flash_entry(lpn)));
         }
         // What changed since the page was put together stands in the table of changes.
         let first = self.map.blocks_of(page).next().map_or(0, |lpn| lpn.0);
-        self.changes.each_of_page(page, |change| {
+        self.map.changes().each_of_page(page, |change| {
             let at = (change.lpn.0 - first) as usize * 4;
             entries[at..at + 4].copy_from_slice(&put_entry(change.persisted));
         });
@@ -214,7 +214,7 @@ impl Ftl {
         let anchored = Anchored { base: self.told.base, programs: self.told.programs, anchor_erases };
         let packed = Packed::new(self.changes_now(), |first, end| {
             self.map.page_of(first) == self.map.page_of(end)
-                && first.run(end - first).all(|lpn| self.flash_entry(lpn).mapping() == Mapping::Unmapped)
+                && first.run(end - first).all(|lpn| self.map.flash_entry(lpn).mapping() == Mapping::Unmapped)
         });
         debug_assert!(packed.places() <= checkpoint.used as usize, "it does not fit its pages");
         (checkpoint.head(anchored, &packed), checkpoint.body(&packed))

@@ -207,7 +207,7 @@ impl Ftl {
                 }
                 let ppn = Ppn(first.0 + slice);
                 if let Some(lpn) = self.space.spares().lpn(ppn) {
-                    let entry = self.flash_entry(lpn);
+                    let entry = self.map.flash_entry(lpn);
                     if !entry.is_recent() && !self.covers(now, self.map.page_of(lpn), hw) {
                         return false;
                     }
@@ -234,7 +234,7 @@ impl Ftl {
             return true;
         }
         if let Some(ppn) = self.map.directory(page)
-            && self.cache.present(page).is_none()
+            && self.map.cached(page).is_none()
         {
             if !self.reads_allowed(hw) {
                 return false;
@@ -277,7 +277,7 @@ impl Ftl {
 
     /// Whether the map says that a slice is current, asked at no cost.
     pub(in crate::ftl) fn is_current(&self, ppn: Ppn) -> bool {
-        self.space.spares().lpn(ppn).is_some_and(|lpn| self.flash_entry(lpn).mapping() == Mapping::Flash(ppn))
+        self.space.spares().lpn(ppn).is_some_and(|lpn| self.map.flash_entry(lpn).mapping() == Mapping::Flash(ppn))
     }
 
     /// Reads pages of the victim with current slices, as far as there is room for them.
@@ -372,7 +372,7 @@ impl Ftl {
                 let slot = self.collector.ready[i];
                 self.collector.moving[usize::from(slot)].next = chain;
                 chain = slot;
-                self.prefetch_change(self.collector.moving[usize::from(slot)].lpn);
+                self.map.prefetch_change(self.collector.moving[usize::from(slot)].lpn);
             }
             for _ in 0..n {
                 self.collector.ready.pop_front();

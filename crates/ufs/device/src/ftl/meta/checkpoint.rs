@@ -4,10 +4,10 @@
 
 use super::{Numbers, Part, Step};
 use crate::back::{Hardware, Job, MediaOp, Op};
-use crate::ftl::changes::Change;
 use crate::ftl::durable::{Checkpoint, Record};
+use crate::ftl::map::Change;
+use crate::ftl::map::stretch::{self, Stretch};
 use crate::ftl::space::Spares;
-use crate::ftl::stretch::{self, Stretch};
 use crate::ftl::{ANCHORS, FIRST_GENERATIONS, Ftl, Stream, Superblock};
 use crate::ids::SuperblockId;
 use readpath_flash::{OpId, Ppn};
@@ -16,7 +16,7 @@ use readpath_kit::Ns;
 impl Ftl {
     /// Begins or goes on with a checkpoint.
     pub(in crate::ftl) fn step_checkpoint(&mut self, now: Ns, hw: &mut impl Hardware) {
-        let waits = self.buffer_is_lent && self.changes.is_over_full() && !self.checkpoint.first;
+        let waits = self.buffer_is_lent && self.map.changes().is_over_full() && !self.checkpoint.first;
         self.checkpoint.due |= self.order_is_long();
         let checkpoint = &mut self.checkpoint;
         if checkpoint.step == Step::Idle
@@ -65,19 +65,15 @@ impl Ftl {
 
     /// Tells every change, those on their way to flash included.
     pub(in crate::ftl) fn each_change(&self, mut each: impl FnMut(Change)) {
-        self.changes.each(&mut each);
-        for part in self.meta.programs.iter().flatten() {
-            if let Part::Map { taken, .. } = part {
-                self.changes.each_of(*taken, &mut each);
-            }
-        }
+        self.map.changes().each(&mut each);
+        self.meta.taken().for_each(|taken| self.map.changes().each_of(taken, &mut each));
     }
 
     /// What is known of every block that changed, clean and in order.
     pub(in crate::ftl) fn changes_now(&self) -> Vec<Stretch> {
         let mut changes = Vec::new();
         self.each_change(|Change { lpn, .. }| {
-            stretch::push(&mut changes, Stretch::of(lpn, self.flash_entry(lpn).clean()));
+            stretch::push(&mut changes, Stretch::of(lpn, self.map.flash_entry(lpn).clean()));
         });
         stretch::in_order(changes)
     }
@@ -86,7 +82,7 @@ impl Ftl {
     pub(in crate::ftl) fn put_checkpoint_together(&self) -> Checkpoint {
         let bytes = self.map.directory_bytes()
             + Superblock::SRAM_BYTES * u64::from(self.geometry.superblocks())
-            + 8 * u64::from(self.changes.used());
+            + 8 * u64::from(self.map.changes().used());
         Checkpoint {
             sequence: self.sequence,
             oldest: self.sequence.min(self.buffer.oldest_sequence().unwrap_or(u32::MAX)),
@@ -96,8 +92,8 @@ impl Ftl {
             directory: self.map.all_pages().map(|page| self.map.directory(page)).collect(),
             superblocks: self.space.snapshot(),
             changes: None,
-            used: self.changes.used(),
-            trims: self.changes.trims().collect(),
+            used: self.map.changes().used(),
+            trims: self.map.changes().trims().collect(),
             slots: bytes.div_ceil(u64::from(self.config.map_page_bytes)).max(1) as u32,
             places: Vec::new(),
         }
@@ -111,7 +107,7 @@ impl Ftl {
         self.checkpoint.step = Step::Idle;
         self.checkpoint.first = false;
         if self.buffer_is_lent {
-            self.buffer_is_lent = self.durable.checkpoint.used > self.changes.limit();
+            self.buffer_is_lent = self.durable.checkpoint.used > self.map.changes().limit();
             self.checkpoint.due |= self.buffer_is_lent;
         }
         self.checkpoint.newest = Some(self.checkpoint.anchor);

@@ -5,9 +5,9 @@
 mod checkpoint;
 mod write_back;
 
-use super::changes::Taken;
+use super::Paid;
 use super::durable::Record;
-use super::paid::Paid;
+use super::map::Taken;
 use super::space::Spares;
 use crate::config::DeviceConfig;
 use crate::ids::{MapPage, Mark, SuperblockId};
@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 #[derive(Clone, Debug)]
 enum Part {
     Map {
-        page: MapPage,
+        page: Paid,
         /// When the one that it replaces was put together.
         before: u32,
         taken: Taken,
@@ -39,7 +39,7 @@ enum Part {
 
 impl Part {
     /// A map page as it will be when its unit is programmed.
-    fn to_be_put_together(page: MapPage, before: u32) -> Part {
+    fn to_be_put_together(page: Paid, before: u32) -> Part {
         Part::Map { page, before, taken: Taken::NONE, put_together: 0, sequence: 0 }
     }
 }
@@ -64,8 +64,6 @@ pub(super) struct Meta {
     /// Parts that recovery may still need, by superblock; and in order of age.
     pins: Vec<u32>,
     pinned: VecDeque<(u64, SuperblockId)>,
-    /// What the spare area of each map page in flash says of when it was put together.
-    written_at: Vec<u32>,
 }
 
 impl Meta {
@@ -85,7 +83,6 @@ impl Meta {
             next_under_way: false,
             pins: vec![0; config.geometry.superblocks() as usize],
             pinned: VecDeque::new(),
-            written_at: vec![0; config.map_pages() as usize],
         }
     }
 
@@ -112,16 +109,6 @@ impl Meta {
         self.pinned.push_back((age, sb));
     }
 
-    /// When a map page in flash was put together: its spare area says so, and comes with it into SRAM.
-    pub(crate) fn written_at(&self, paid: Paid) -> u32 {
-        self.written_at[paid.page().index()]
-    }
-
-    /// Says when a map page in flash was put together.
-    pub(crate) fn set_written_at(&mut self, page: MapPage, tick: u32) {
-        self.written_at[page.index()] = tick;
-    }
-
     /// Sequence numbers now count from `base` on.
     fn renumber(&mut self, base: u32) {
         for part in self.programs.iter_mut().flatten() {
@@ -133,16 +120,12 @@ impl Meta {
         }
     }
 
-    /// The power is gone: what flash says stays, and `each` is told of the changes that were on their way.
-    pub(crate) fn power_cut(&mut self, config: &DeviceConfig, mut each: impl FnMut(Taken)) {
-        for part in self.programs.iter().flatten() {
-            if let Part::Map { taken, .. } = part {
-                each(*taken);
-            }
-        }
-        let written_at = std::mem::take(&mut self.written_at);
-        *self = Meta::new(config);
-        self.written_at = written_at;
+    /// The changes of map pages that are being programmed.
+    pub(crate) fn taken(&self) -> impl Iterator<Item = Taken> {
+        self.programs.iter().flatten().filter_map(|part| match part {
+            Part::Map { taken, .. } => Some(*taken),
+            _ => None,
+        })
     }
 }
 

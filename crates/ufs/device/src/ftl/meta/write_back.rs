@@ -10,12 +10,9 @@
 
 use super::{Part, Step};
 use crate::back::{Hardware, Job, Op};
-use crate::ftl::changes::{Change, Taken};
 use crate::ftl::durable::{Held, Logged, Record};
-use crate::ftl::map::Entry;
-use crate::ftl::paid::Paid;
-use crate::ftl::relocate::flash_entry;
-use crate::ftl::{Effect, Ftl, Mapping, Stream};
+use crate::ftl::map::{Change, Entry, Settled, Taken};
+use crate::ftl::{Effect, Ftl, Mapping, Paid, Stream};
 use crate::ids::{MapPage, SuperblockId};
 use readpath_flash::{OpId, Ppn};
 use readpath_kit::{BLOCK_BYTES, Ns};
@@ -25,32 +22,28 @@ impl Ftl {
     pub(in crate::ftl) fn write_back(&mut self, now: Ns, hw: &mut impl Hardware) {
         self.choose_meta_victim();
         while self.meta.pages_under_way < self.settings.map_write_pages && hw.ops().has_room() {
-            let used = self.changes.used() + self.changes_reserved;
             let page = if let Some(page) = self.meta.rewrite.pop_front() {
                 let lies_in_victim =
                     self.map.directory(page).is_some_and(|at| Some(self.space.of(at)) == self.meta.victim);
-                if !lies_in_victim || self.changes.is_being_written(page) {
+                if !lies_in_victim || self.map.changes().is_being_written(page) {
                     continue;
                 }
                 page
-            } else if u64::from(used) * 4 > u64::from(self.changes.limit()) * 3 || (self.settles_changes && used > 0) {
-                let Some(page) = self.changes.worth_writing() else { return };
+            } else if self.map.wants_write_back() || (self.settles_changes && self.map.has_changes()) {
+                let Some(page) = self.map.worth_writing() else { return };
                 page
             } else {
                 return;
             };
-            self.changes.begin_write(page);
-            self.changes.each_of_page(page, |change| self.map.prefetch(change.lpn));
+            self.map.begin_write(page);
             self.meta.pages_under_way += 1;
-            match (self.map.directory(page), self.cache.present(page)) {
+            match (self.map.directory(page), self.map.missing(page).or_else(|| self.map.cached(page))) {
                 (Some(ppn), None) => {
                     self.meta.loading += 1;
                     hw.stats().write_back_loads += 1;
                     self.space.begin(now, Op { lpn: page.0, ..Op::new(Job::WriteBackLoad, ppn) }, hw);
                 }
-                (Some(_), Some(paid)) => self.queue_map_page(paid),
-                // There is none in flash, which the directory says.
-                (None, _) => self.queue_map_page(Paid::loaded(page)),
+                (_, paid) => paid.into_iter().for_each(|paid| self.queue_map_page(paid)),
             }
         }
     }
@@ -77,17 +70,16 @@ impl Ftl {
 
     /// A map page that is to be written back has been read.
     pub(crate) fn write_back_loaded(&mut self, now: Ns, id: OpId, hw: &mut impl Hardware) {
-        let page = MapPage(hw.ops().get(id).lpn);
-        hw.ops_mut().free(id);
+        let op = hw.end(id);
         self.meta.loading -= 1;
-        self.queue_map_page(Paid::loaded(page));
+        self.queue_map_page(Paid::by_load(&op));
         self.program_meta(now, hw);
     }
 
     /// A map page that SRAM knows waits for its unit.
     fn queue_map_page(&mut self, paid: Paid) {
-        let before = self.meta.written_at(paid);
-        self.meta.queue.push_back(Part::to_be_put_together(paid.page(), before));
+        let before = self.map.written_at(paid);
+        self.meta.queue.push_back(Part::to_be_put_together(paid, before));
     }
 
     /// Programs units of the meta stream, as far as there is something to write and nothing to wait for.
@@ -202,11 +194,9 @@ impl Ftl {
     }
 
     /// A map page as it is now, to be programmed.
-    fn put_together(&mut self, page: MapPage, before: u32) -> Part {
+    fn put_together(&mut self, page: Paid, before: u32) -> Part {
         self.ticks += 1;
-        let taken = self.changes.take(page);
-        let (map, buffer) = (&self.map, &self.buffer);
-        self.changes.merge(taken, |lpn| flash_entry(map, buffer, lpn));
+        let taken = self.map.put_together(page);
         Part::Map { page, before, taken, put_together: self.ticks, sequence: self.sequence }
     }
 
@@ -223,10 +213,10 @@ impl Ftl {
         for part in parts.drain(..) {
             match part {
                 Part::Map { page, before, taken, put_together, sequence } => {
-                    let refs = self.map_page_written(page, taken, before, put_together, at);
-                    let (refs, fits) = self.tell_map(page, (at, put_together), sequence, refs);
+                    let refs = self.map_page_written(page.page(), taken, before, put_together, at);
+                    let (refs, fits) = self.tell_map(page.page(), (at, put_together), sequence, refs);
                     self.effects.push_back(Effect::MapPageWritten(page));
-                    let held = Held::Map { page, at, written_at: put_together, sequence, refs, fits };
+                    let held = Held::Map { page: page.page(), at, written_at: put_together, sequence, refs, fits };
                     self.durable.log.push(Logged::Part(held));
                 }
                 Part::Journal { records, up_to } => {
@@ -268,11 +258,10 @@ impl Ftl {
     /// A map page is in flash: its changes are settled, unless there were more meanwhile. Returns how many references
     /// that changed.
     fn map_page_written(&mut self, page: MapPage, taken: Taken, before: u32, put_together: u32, at: Ppn) -> u32 {
-        self.meta.set_written_at(page, put_together);
         let refs_before = self.durable.refs();
         let mut left = taken;
         loop {
-            let settled = self.changes.next_merged(&mut left);
+            let settled = self.map.next_merged(&mut left);
             if settled.is_empty() {
                 break;
             }
@@ -281,15 +270,12 @@ impl Ftl {
             }
         }
         // Both places may lie in one superblock, which must not look empty in between.
-        let old = self.map.directory(page);
-        self.map.set_directory(page, Some(at));
         self.space.add_ref(at);
-        if let Some(old) = old {
+        if let Some(old) = self.map.written(page, at, put_together) {
             let sb = self.space.of(old);
             self.space.drop_ref(old);
             self.discard_if_empty(sb);
         }
-        self.changes.written(page);
         self.meta.pages_under_way -= 1;
         (self.durable.refs() - refs_before) as u32
     }
@@ -312,17 +298,13 @@ impl Ftl {
                 self.durable.note_ref(sb, true);
             }
         }
-        let entry = self.flash_entry(change.lpn);
-        if entry.clean() == merged {
+        match self.map.settle(page, change, merged) {
             // The reference that the change held is the map page's from now on.
-            if merged.mapping().flash().is_some() {
-                self.changes.names_slice(false);
-            }
-            self.set_flash_entry(change.lpn, entry, merged);
-        } else {
-            self.changes.add(page, change.lpn, merged);
-            if let Mapping::Flash(ppn) = merged.mapping() {
-                self.space.add_written_ref(ppn, put_together);
+            Settled::Clean(old) => self.durable.note_changed(change.lpn, old),
+            Settled::Stays => {
+                if let Mapping::Flash(ppn) = merged.mapping() {
+                    self.space.add_written_ref(ppn, put_together);
+                }
             }
         }
     }
@@ -356,9 +338,8 @@ impl Ftl {
             places.extend((0..slices / slices_each).map(|i| Ppn(ppn.0 + i * slices_each)));
         })?;
         for (&page, &at) in missing.iter().zip(&places) {
-            self.map.set_directory(page, Some(at));
+            self.map.place_page(page, at, self.ticks);
             self.space.add_ref(at);
-            self.meta.set_written_at(page, self.ticks);
         }
         Ok(())
     }

@@ -28,7 +28,7 @@ impl Ftl {
             return Err(Stall::Programs);
         }
         let unit = self.geometry.slices_per_unit();
-        if self.changes.room() < self.changes_reserved + unit {
+        if self.map.room() < unit {
             return Err(Stall::MapChanges);
         }
         if self.space.open_of(stream).is_none() {
@@ -61,7 +61,7 @@ impl Ftl {
             }
         }
         let ppn = self.space.next_unit(stream, self.sequence).ok_or(Stall::Space)?;
-        self.changes_reserved += unit;
+        self.map.reserve(unit);
         self.space.data_program_begins();
         self.checkpoint.count_unit();
         Ok(ppn)
@@ -70,7 +70,7 @@ impl Ftl {
     /// A program of data has ended, well or not.
     pub(in crate::ftl) fn data_program_ended(&mut self, first: Ppn) {
         self.space.data_program_ended(first);
-        self.changes_reserved -= self.geometry.slices_per_unit();
+        self.map.release(self.geometry.slices_per_unit());
     }
 
     /// If the superblock of `first`, whose program has ended, is full, its table is written.

@@ -18,7 +18,7 @@ fn a_write_is_not_refused_while_a_map_page_is_loaded_to_be_written_back() {
     device.ftl.waits_for = Some(Stall::Space);
     assert!(device.ftl.is_stuck(&device.back), "nothing goes on");
     // More than three quarters of the table of changes.
-    Lpn(0).run(100).for_each(|lpn| device.ftl.relocate(lpn, device.ftl.flash_entry(lpn)));
+    Lpn(0).run(100).for_each(|lpn| device.ftl.relocate(lpn, device.ftl.map.flash_entry(lpn)));
     device.ftl.write_back(now, &mut device.back);
     assert_eq!((device.back.dies.writes(), device.stats().write_back_loads > 0), (0, true), "it is only read so far");
     assert!(!device.ftl.is_stuck(&device.back));

@@ -13,7 +13,7 @@ use crate::back::{MediaMode, MediaOp};
 use crate::device::UfsDevice;
 use crate::device::{OPS_PER_REQUEST, Run, residual};
 use crate::front::Kind;
-use crate::ftl::{Mapping, Paid};
+use crate::ftl::{InReadBuffer, Mapping};
 use crate::hpb::{Verdict, Verification};
 use crate::ids::{Lpn, TagRef};
 use readpath_flash::{DieSched, Done, Ppn};
@@ -224,13 +224,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             groups.handed_out(lun, group);
         }
         let base = self.front.base(lun);
+        let slot = self.front.slot(tag);
+        let loaded = InReadBuffer::loaded(self.ftl.page_of(slot.lpn), slot.blocks, slot.left);
         let whole_entries = (alloc as usize / GroupEntry::BYTES).min(blocks.len());
         let slot = self.front.slot_mut(tag);
         slot.data_in.clear();
         for block in blocks.take(whole_entries) {
-            // All of its map pages have been read into its buffer.
-            let paid = Paid::loaded(self.ftl.page_of(base + block));
-            let address = self.ftl.translate(paid, base + block).flash().map_or(0, |ppn| ppn.0);
+            let address = self.ftl.translate_in_buffer(loaded, base + block).flash().map_or(0, |ppn| ppn.0);
             slot.data_in.extend_from_slice(&GroupEntry::of(address).0);
         }
         self.send_data(now, tag);

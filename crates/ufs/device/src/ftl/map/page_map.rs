@@ -3,7 +3,7 @@
 //!
 //! One flat table stands for the map pages in flash and for what SRAM knows on top of them. An entry is one of
 //! - *clean*: the map page in flash says so; using it is honest only after that page was paid for;
-//! - *recent*: it changed since its map page was written, so it is in the table of changes ([`super::Changes`]), which
+//! - *recent*: it changed since its map page was written, so it is in the table of changes ([`Changes`](super::Changes)), which
 //!   is SRAM, and using it costs nothing;
 //! - *buffered*: the newest data is in the write buffer, whose index is SRAM. What flash holds for the block meanwhile
 //!   is kept with the buffer slot.
@@ -92,7 +92,7 @@ impl Entry {
 }
 
 /// See the module.
-pub(super) struct PageMap {
+pub(in crate::ftl) struct PageMap {
     /// [`Entry`] as its number: untouched memory is zero.
     entries: Vec<u32>,
     /// Global translation directory: the slice where each map page begins, or `NOWHERE` if no map page exists.
@@ -102,7 +102,7 @@ pub(super) struct PageMap {
 
 impl PageMap {
     /// An empty map of `logical_blocks` entries, `page_entries` (a power of two) to a map page.
-    pub(super) fn new(logical_blocks: u64, page_entries: u32) -> Self {
+    pub(in crate::ftl) fn new(logical_blocks: u64, page_entries: u32) -> Self {
         let pages = logical_blocks.div_ceil(u64::from(page_entries));
         PageMap {
             entries: huge_vec(logical_blocks as usize),
@@ -113,24 +113,18 @@ impl PageMap {
 
     /// The entry of `lpn`. See the module for when asking is honest.
     #[inline]
-    pub(super) fn entry(&self, lpn: Lpn) -> Entry {
+    pub(in crate::ftl) fn entry(&self, lpn: Lpn) -> Entry {
         Entry(self.entries[lpn.index()])
-    }
-
-    /// What the entry of `lpn` says.
-    #[inline]
-    pub(super) fn get(&self, lpn: Lpn) -> Mapping {
-        self.entry(lpn).mapping()
     }
 
     /// Changes the entry of `lpn`.
     #[inline]
-    pub(super) fn set(&mut self, lpn: Lpn, entry: Entry) {
+    pub(in crate::ftl) fn set(&mut self, lpn: Lpn, entry: Entry) {
         self.entries[lpn.index()] = entry.0;
     }
 
     /// Fills `lpn..lpn + count` with clean entries for the slices that `ppn_of` names.
-    pub(super) fn preset(&mut self, lpn: Lpn, count: u32, mut ppn_of: impl FnMut(u32) -> Ppn) {
+    pub(in crate::ftl) fn preset(&mut self, lpn: Lpn, count: u32, mut ppn_of: impl FnMut(u32) -> Ppn) {
         for (i, entry) in self.entries[lpn.index()..(lpn + count).index()].iter_mut().enumerate() {
             *entry = Entry::at(ppn_of(i as u32)).0;
         }
@@ -138,18 +132,18 @@ impl PageMap {
 
     /// The map page that holds the entry of `lpn`.
     #[inline]
-    pub(super) fn page_of(&self, lpn: Lpn) -> MapPage {
+    pub(in crate::ftl) fn page_of(&self, lpn: Lpn) -> MapPage {
         MapPage(lpn.0 >> self.entries_shift)
     }
 
     /// The logical page behind the last of a map page.
-    pub(super) fn end_of(&self, page: MapPage) -> Lpn {
+    pub(in crate::ftl) fn end_of(&self, page: MapPage) -> Lpn {
         let end = u64::from(page.0 + 1) << self.entries_shift;
         Lpn(end.min(u64::from(u32::MAX)) as u32)
     }
 
     /// The logical pages of a map page.
-    pub(super) fn blocks_of(&self, page: MapPage) -> impl Iterator<Item = Lpn> + use<> {
+    pub(in crate::ftl) fn blocks_of(&self, page: MapPage) -> impl Iterator<Item = Lpn> + use<> {
         let first = page.0 << self.entries_shift;
         let end = self.end_of(page).0.min(self.entries.len() as u32);
         Lpn(first).run(end - first)
@@ -157,45 +151,45 @@ impl PageMap {
 
     /// Entries of a map page.
     #[inline]
-    pub(super) fn page_entries(&self) -> u32 {
+    pub(in crate::ftl) fn page_entries(&self) -> u32 {
         1 << self.entries_shift
     }
 
-    /// Every map page.
-    pub(super) fn all_pages(&self) -> impl Iterator<Item = MapPage> {
-        (0..self.pages()).map(MapPage)
-    }
-
     /// Map pages.
-    pub(super) fn pages(&self) -> u32 {
+    pub(in crate::ftl) fn pages(&self) -> u32 {
         self.directory.len() as u32
     }
 
     /// The slice where a map page begins in flash; `None` if it was never written. The directory is SRAM.
     #[inline]
-    pub(super) fn directory(&self, page: MapPage) -> Option<Ppn> {
+    pub(in crate::ftl) fn directory(&self, page: MapPage) -> Option<Ppn> {
         let ppn = self.directory[page.index()];
         (ppn != NOWHERE).then_some(Ppn(ppn))
     }
 
     /// The map page now begins at `at`, or nowhere.
-    pub(super) fn set_directory(&mut self, page: MapPage, at: Option<Ppn>) {
+    pub(in crate::ftl) fn set_directory(&mut self, page: MapPage, at: Option<Ppn>) {
         self.directory[page.index()] = at.map_or(NOWHERE, |ppn| ppn.0);
     }
 
     /// Bytes of SRAM that the directory takes.
-    pub(super) fn directory_bytes(&self) -> u64 {
+    pub(in crate::ftl) fn directory_bytes(&self) -> u64 {
         self.directory.len() as u64 * 4
     }
 
     /// Bytes of this process's memory that the map takes.
-    pub(super) fn process_bytes(&self) -> u64 {
+    pub(in crate::ftl) fn process_bytes(&self) -> u64 {
         self.entries.len() as u64 * 4 + self.directory_bytes()
+    }
+
+    /// Every entry is clean and unmapped again; the directory stays.
+    pub(in crate::ftl) fn forget_entries(&mut self) {
+        self.entries.fill(0);
     }
 
     /// Brings the entry of `lpn` near, if it exists.
     #[inline]
-    pub(super) fn prefetch(&self, lpn: Lpn) {
+    pub(in crate::ftl) fn prefetch(&self, lpn: Lpn) {
         prefetch(&self.entries, lpn.index());
     }
 }
@@ -223,10 +217,16 @@ mod tests {
     #[test]
     fn pages_and_directory() {
         let mut map = PageMap::new(10_000, 4096);
-        assert_eq!((map.get(Lpn(5000)), map.directory(MapPage(1)), map.pages()), (Mapping::Unmapped, None, 3));
+        assert_eq!(
+            (map.entry(Lpn(5000)).mapping(), map.directory(MapPage(1)), map.pages()),
+            (Mapping::Unmapped, None, 3)
+        );
         map.set_directory(MapPage(1), Some(Ppn(4)));
         assert_eq!(map.directory(MapPage(1)), Some(Ppn(4)));
         map.preset(Lpn(4095), 2, |i| Ppn(100 + i));
-        assert_eq!((map.get(Lpn(4095)), map.get(Lpn(4096))), (Mapping::Flash(Ppn(100)), Mapping::Flash(Ppn(101))));
+        assert_eq!(
+            ([4095, 4096].map(|lpn| map.entry(Lpn(lpn)).mapping())),
+            [100, 101].map(|ppn| Mapping::Flash(Ppn(ppn)))
+        );
     }
 }

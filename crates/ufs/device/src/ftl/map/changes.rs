@@ -7,8 +7,8 @@
 //! is kept here as well, but for the simulation alone: it is what is left after a power cut, and what a write-back
 //! learns when it has read the page.
 
-use super::config::FtlConfig;
-use super::map::Entry;
+use super::Entry;
+use crate::ftl::FtlConfig;
 use crate::ids::{Lpn, MapPage};
 use fixedbitset::FixedBitSet;
 use readpath_kit::prefetch;

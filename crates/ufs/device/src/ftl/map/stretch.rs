@@ -2,12 +2,12 @@
 //! What is known of many blocks in few places: a TRIM may concern all blocks of the device. It knows no map page and
 //! nothing of time.
 
-use super::map::Entry;
+use super::Entry;
 use crate::ids::Lpn;
 
 /// Blocks that follow each other, and what is known of each: one block, or as many as nobody knows a slice of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Stretch {
+pub(in crate::ftl) struct Stretch {
     /// First logical page.
     pub first: Lpn,
     /// The logical page behind the last.
@@ -18,12 +18,12 @@ pub(super) struct Stretch {
 
 impl Stretch {
     /// One block.
-    pub(super) fn of(lpn: Lpn, entry: Entry) -> Stretch {
+    pub(in crate::ftl) fn of(lpn: Lpn, entry: Entry) -> Stretch {
         Stretch { first: lpn, end: lpn + 1, entry }
     }
 
     /// Its blocks.
-    pub(super) fn blocks(self) -> impl Iterator<Item = Lpn> {
+    pub(in crate::ftl) fn blocks(self) -> impl Iterator<Item = Lpn> {
         self.first.run(self.end - self.first)
     }
 
@@ -42,21 +42,21 @@ impl Stretch {
 
 /// Adds a stretch behind others.
 #[inline]
-pub(super) fn push(stretches: &mut Vec<Stretch>, next: Stretch) {
+pub(in crate::ftl) fn push(stretches: &mut Vec<Stretch>, next: Stretch) {
     if !stretches.last_mut().is_some_and(|last| last.goes_on(next)) {
         stretches.push(next);
     }
 }
 
 /// In ascending order, in as few places as possible. They do not overlap, unless the same is known of them.
-pub(super) fn in_order(mut stretches: Vec<Stretch>) -> Vec<Stretch> {
+pub(in crate::ftl) fn in_order(mut stretches: Vec<Stretch>) -> Vec<Stretch> {
     stretches.sort_by_key(|stretch| stretch.first);
     stretches.dedup_by(|next, last| last.goes_on(*next));
     stretches
 }
 
 /// The parts of `first..end` that none of `stretches` covers, which are in order.
-pub(super) fn gaps(stretches: &[Stretch], first: Lpn, end: Lpn) -> impl Iterator<Item = (Lpn, Lpn)> {
+pub(in crate::ftl) fn gaps(stretches: &[Stretch], first: Lpn, end: Lpn) -> impl Iterator<Item = (Lpn, Lpn)> {
     let from = stretches.partition_point(|stretch| stretch.end <= first);
     let inside = stretches[from..].iter().take_while(move |stretch| stretch.first < end);
     let bounds = inside.map(|stretch| (stretch.first, stretch.end)).chain([(end, end)]);
@@ -65,7 +65,7 @@ pub(super) fn gaps(stretches: &[Stretch], first: Lpn, end: Lpn) -> impl Iterator
 }
 
 /// `upper`, and `lower` where that covers nothing. Both are in order, and so is what they are together.
-pub(super) fn overlay(mut upper: Vec<Stretch>, lower: impl IntoIterator<Item = Stretch>) -> Vec<Stretch> {
+pub(in crate::ftl) fn overlay(mut upper: Vec<Stretch>, lower: impl IntoIterator<Item = Stretch>) -> Vec<Stretch> {
     let mut seen = Vec::new();
     for Stretch { first, end, entry } in lower {
         seen.extend(gaps(&upper, first, end).map(|(first, end)| Stretch { first, end, entry }));

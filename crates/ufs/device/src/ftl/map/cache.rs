@@ -2,7 +2,7 @@
 //! The map pages that SRAM holds: on demand, least recently used out first. It knows page numbers and frames, not what
 //! the pages say.
 
-use super::paid::Paid;
+use super::Paid;
 use crate::ids::MapPage;
 use readpath_kit::IndexLru;
 
@@ -20,7 +20,7 @@ pub(crate) enum FrameState {
 }
 
 /// A fixed number of frames, each holding one map page.
-pub(super) struct MapCache {
+pub(in crate::ftl) struct MapCache {
     frame_of_page: Vec<u32>,
     page_of_frame: Vec<u32>,
     /// Only frames whose page is present; a frame that is being loaded cannot be evicted.
@@ -30,7 +30,7 @@ pub(super) struct MapCache {
 
 impl MapCache {
     /// `frames` empty frames for a map of `pages` pages.
-    pub(super) fn new(pages: u32, frames: u32) -> Self {
+    pub(in crate::ftl) fn new(pages: u32, frames: u32) -> Self {
         let frames = frames.min(pages.max(1));
         MapCache {
             frame_of_page: vec![NONE; pages as usize],
@@ -42,27 +42,27 @@ impl MapCache {
 
     /// Looks `page` up for a translation; a present page becomes the most recently used.
     #[inline]
-    pub(super) fn lookup(&mut self, page: MapPage) -> FrameState {
+    pub(in crate::ftl) fn lookup(&mut self, page: MapPage) -> FrameState {
         let frame = self.frame_of_page[page.index()];
         if frame == NONE {
             FrameState::Absent
         } else if self.lru.contains(frame) {
             self.lru.touch(frame);
-            FrameState::Present(Paid::loaded(page))
+            FrameState::Present(Paid::for_page(page))
         } else {
             FrameState::Loading(frame)
         }
     }
 
     /// `page`, if it is in SRAM; does not count as use.
-    pub(super) fn present(&self, page: MapPage) -> Option<Paid> {
+    pub(in crate::ftl) fn present(&self, page: MapPage) -> Option<Paid> {
         let frame = self.frame_of_page[page.index()];
-        (frame != NONE && self.lru.contains(frame)).then(|| Paid::loaded(page))
+        (frame != NONE && self.lru.contains(frame)).then(|| Paid::for_page(page))
     }
 
     /// Takes a frame for `page`, which is absent, evicting the least recently used page if need be. `None` when every
     /// frame is being loaded.
-    pub(super) fn begin_load(&mut self, page: MapPage) -> Option<u32> {
+    pub(in crate::ftl) fn begin_load(&mut self, page: MapPage) -> Option<u32> {
         let frame = self.free.pop().or_else(|| self.lru.pop_front())?;
         let old = std::mem::replace(&mut self.page_of_frame[frame as usize], page.0);
         if old != NONE {
@@ -73,12 +73,12 @@ impl MapCache {
     }
 
     /// The load into `frame` is done.
-    pub(super) fn finish_load(&mut self, frame: u32) {
+    pub(in crate::ftl) fn finish_load(&mut self, frame: u32) {
         self.lru.push_back(frame);
     }
 
     /// Puts the first pages into free frames, as if each had been loaded.
-    pub(super) fn load_first(&mut self) {
+    pub(in crate::ftl) fn load_first(&mut self) {
         for page in 0..self.frames() {
             if self.frame_of_page[page as usize] == NONE
                 && let Some(frame) = self.begin_load(MapPage(page))
@@ -89,7 +89,7 @@ impl MapCache {
     }
 
     /// Frames of the cache.
-    pub(super) fn frames(&self) -> u32 {
+    pub(in crate::ftl) fn frames(&self) -> u32 {
         self.page_of_frame.len() as u32
     }
 }
@@ -106,7 +106,7 @@ mod tests {
         cache.finish_load(a);
         let b = cache.begin_load(MapPage(2)).unwrap();
         cache.finish_load(b);
-        assert_eq!(cache.lookup(MapPage(1)), FrameState::Present(Paid::loaded(MapPage(1))));
+        assert_eq!(cache.lookup(MapPage(1)), FrameState::Present(Paid::for_page(MapPage(1))));
         let c = cache.begin_load(MapPage(3)).unwrap();
         assert_eq!((cache.lookup(MapPage(2)), c), (FrameState::Absent, b), "page 2 was the coldest");
         let d = cache.begin_load(MapPage(4)).unwrap();
