@@ -31,7 +31,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let answer = self.query_result(request, &mut data);
         let now_are = self.front.target().query.settings();
         if now_are != settings {
-            self.ftl.tell_beside(Own::Settings(now_are), &mut self.back);
+            self.ftl.export_other(Own::Settings(now_are), &mut self.back);
         }
         let (code, value) = match answer {
             Ok(value) => (result::SUCCESS, value),

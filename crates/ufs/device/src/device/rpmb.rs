@@ -82,7 +82,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         } else {
             let has_failed = self.back.program_fails();
             if let Some(update) = self.rpmb.was_programmed(has_failed, is_alive) {
-                self.ftl.tell_beside(Own::Rpmb(update), &mut self.back);
+                self.ftl.export_other(Own::Rpmb(update), &mut self.back);
             }
         }
         if is_alive {

@@ -20,7 +20,7 @@ pub struct WriteBoosterConfig {
     pub slc_program: Ns,
     /// tBERS of a block in SLC mode.
     pub slc_erase: Ns,
-    /// Erases that each superblock of the buffer is good for, as a mean (bWriteBoosterBufferLifeTimeEst). After them
+    /// Erases that each superblock of the buffer stands, as a mean (bWriteBoosterBufferLifeTimeEst). After them
     /// the buffer takes no more data.
     pub life_erases: u32,
 }

@@ -44,7 +44,7 @@ pub struct FtlConfig {
     pub read_disturb_limit: u32,
     /// Faults of the flash.
     pub faults: FaultConfig,
-    /// What the device does without; for tests of what it is good for.
+    /// Safeguards that are left out; for tests that they are needed.
     pub without: Without,
 }
 

@@ -1,106 +1,92 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How far collection has come: which pass it is in, and what is on its way. It knows neither time nor what flash
-//! holds.
+//! Collection: superblocks are emptied for space, in idle time, to level wear, because they were read very often, or to
+//! flush WriteBooster's buffer.
+//!
+//! It may not know requests, the write buffer, or what becomes of a moved slice: its caller sets the map. It sees
+//! space, the map and the log, through which it gives superblocks up.
 
+mod booster;
+mod choice;
+mod idle;
+mod moving;
 mod passes;
+mod progress;
+#[cfg(test)]
+mod tests;
 mod victims;
 
-use super::space::Stream;
+pub(in crate::ftl) use booster::Booster;
+pub(crate) use booster::BoosterFlags;
+pub(in crate::ftl) use idle::Idle;
+pub(in crate::ftl) use moving::Moving;
+
+use super::FtlConfig;
+use super::log::Log;
+use super::map::Map;
+use super::space::{Space, Stream};
 use crate::config::DeviceConfig;
 use crate::ids::{Lpn, SuperblockId};
-use readpath_flash::Ppn;
+use moving::MoveBuffer;
+use progress::{Pass, Progress};
+use readpath_flash::{Geometry, Ppn};
+use readpath_kit::Ns;
 use std::collections::VecDeque;
 use victims::Victims;
 
-const NONE: u16 = u16::MAX;
-/// Slices whose map entries are fetched ahead of their turn.
-const AHEAD: u32 = 24;
-/// Superblocks emptied for other reasons between two that are emptied to level wear. After a long time in which nothing
-/// was level the host would wait for many in a row otherwise; a few percent of all is what levelling needs.
-const BETWEEN_LEVELLING: u32 = 3;
-
-/// Why a superblock is emptied.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Why {
-    Space,
-    Idle,
-    Wear,
-    Disturb,
-    Flush,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Pass {
-    Spares,
-    Maps,
-    Copy,
-}
-
-/// A slice on its way.
-#[derive(Clone, Copy, Debug)]
-struct Moving {
-    lpn: Lpn,
-    from: Ppn,
-    sequence: u32,
-    next: u16,
+/// Parts that collection works with.
+pub(in crate::ftl) struct Around<'a> {
+    /// Superblocks.
+    pub space: &'a mut Space,
+    /// Map.
+    pub map: &'a mut Map,
+    /// Journal.
+    pub log: &'a mut Log,
+    /// Number of the newest write or trim.
+    pub sequence: u32,
 }
 
 /// See the module.
-pub(super) struct Collector {
+pub(in crate::ftl) struct Collect {
+    geometry: Geometry,
+    settings: FtlConfig,
     victims: Victims,
     /// Where their data goes.
     to: Stream,
-    pass: Pass,
-    /// The victim that the pass has come to, by its place among them, and the units of those before it and of all.
-    at: usize,
-    units_before: u32,
-    units: u32,
-    /// Next unit (spares), slice (maps) or page (copy) of it.
-    cursor: u32,
+    progress: Progress,
     reads: u32,
     programs: u32,
-    /// Slices that the victims give up, as far as their references tell, and how many of them the host was let have.
-    freed: u32,
-    granted: u32,
-    /// Slices that the host may program while space is short.
-    pub(crate) credit: u32,
     /// Round in which a map page was looked at last.
     seen: Vec<u32>,
     round: u32,
-    moving: Vec<Moving>,
-    free: Vec<u16>,
-    ready: VecDeque<u16>,
+    buffer: MoveBuffer,
+    /// Erase counts have changed since wear was looked at.
     wear_due: bool,
     /// Superblocks emptied since one was emptied to level wear.
     since_levelled: u32,
     disturbed: VecDeque<SuperblockId>,
+    booster: Booster,
+    idle: Idle,
 }
 
-impl Collector {
-    pub(crate) fn new(map_pages: u32, config: &DeviceConfig) -> Self {
-        let buffer_blocks = config.ftl.move_buffer_blocks;
-        let nothing = Moving { lpn: Lpn(0), from: Ppn(0), sequence: 0, next: NONE };
-        Collector {
+impl Collect {
+    /// Nothing is being emptied.
+    pub(crate) fn new(config: &DeviceConfig) -> Self {
+        Collect {
+            geometry: config.geometry,
+            settings: config.ftl,
             victims: Victims::new(config.ftl.collect_together, config.geometry.slices_per_superblock()),
             to: Stream::Moved,
-            pass: Pass::Spares,
-            at: 0,
-            units_before: 0,
-            units: 0,
-            cursor: 0,
+            progress: Progress::NONE,
             reads: 0,
             programs: 0,
-            freed: 0,
-            granted: 0,
-            credit: 0,
-            seen: vec![0; map_pages as usize],
+            seen: vec![0; config.map_pages() as usize],
             round: 0,
-            moving: vec![nothing; buffer_blocks as usize],
-            free: (0..buffer_blocks as u16).rev().collect(),
-            ready: VecDeque::with_capacity(buffer_blocks as usize),
+            buffer: MoveBuffer::new(config.ftl.move_buffer_blocks),
             wear_due: false,
             since_levelled: 0,
             disturbed: VecDeque::new(),
+            booster: Booster::new(config),
+            idle: Idle::new(config.ftl.idle_after),
         }
     }
 
@@ -110,14 +96,15 @@ impl Collector {
         self.victims.gone(ppn);
     }
 
-    /// Whether something is being read from it.
+    /// Whether something is being read from a victim.
     pub(crate) fn is_reading(&self) -> bool {
         self.reads > 0
     }
 
-    /// Whether a superblock is being emptied.
-    pub(crate) fn is_busy(&self) -> bool {
-        !self.victims.is_empty()
+    /// The host programs so many slices: while space is short it pays with what collection has freed, so that both go
+    /// on evenly. False if it has to wait.
+    pub(crate) fn host_may_write(&mut self, slices: u32, space: &Space) -> bool {
+        !space.is_short() || self.victims.is_empty() || self.progress.pay(slices)
     }
 
     /// Erase counts have changed.
@@ -132,43 +119,65 @@ impl Collector {
         }
     }
 
+    /// WriteBooster.
+    pub(crate) fn booster(&self) -> &Booster {
+        &self.booster
+    }
+
+    /// WriteBooster, to set what the host wants of it.
+    pub(crate) fn booster_mut(&mut self) -> &mut Booster {
+        &mut self.booster
+    }
+
+    /// Idle time.
+    pub(crate) fn idle(&self) -> &Idle {
+        &self.idle
+    }
+
+    /// Idle time, to look for it.
+    pub(crate) fn idle_mut(&mut self) -> &mut Idle {
+        &mut self.idle
+    }
+
+    /// Something may be worth doing once the host has been idle for a while. True if that is now looked for.
+    pub(crate) fn arm_background(&mut self, now: Ns) -> bool {
+        let arms = self.collects_when_idle() || self.booster.flushes_when_idle();
+        if arms {
+            self.idle.arm(now);
+        }
+        arms
+    }
+
+    /// Whether idle time is used to collect.
+    fn collects_when_idle(&self) -> bool {
+        self.idle.may_collect() && self.settings.collect_idle_below > 0
+    }
+
+    /// How urgent it is to collect (bBackgroundOpStatus): 0 not at all, 1 not critical, 2 writes suffer, 3 they wait.
+    pub(crate) fn need(&self, space: &Space) -> u8 {
+        match space.spare() {
+            spare if spare < space.spare_for_host() => 3,
+            _ if space.is_short() => 2,
+            spare if spare < self.settings.collect_idle_below => 1,
+            _ => 0,
+        }
+    }
+
     /// Sequence numbers now count from `base` on.
     pub(crate) fn renumber(&mut self, base: u32) {
-        self.moving.iter_mut().for_each(|m| m.sequence = m.sequence.saturating_sub(base));
+        self.buffer.renumber(base);
     }
 
     /// What the spare areas of a program in progress say, slice by slice.
-    pub(crate) fn spares_of(&self, first: u16) -> impl Iterator<Item = (Lpn, u32)> {
-        std::iter::successors(Some(first).filter(|&s| s != NONE), |&s| {
-            Some(self.moving[usize::from(s)].next).filter(|&n| n != NONE)
-        })
-        .map(|s| (self.moving[usize::from(s)].lpn, self.moving[usize::from(s)].sequence))
+    pub(crate) fn spares_of(&self, mut chain: u16) -> impl Iterator<Item = (Lpn, u32)> {
+        std::iter::from_fn(move || self.buffer.next(&mut chain)).map(|(_, m)| (m.lpn, m.sequence))
     }
 
-    /// Lets the host have its share of what the victims free, in step with the work: a quarter for each of the first
-    /// two passes, the rest for the copying. The cursor has `per_unit` steps to a unit.
-    fn grant(&mut self, per_unit: u32) {
-        let of = u64::from(self.units.max(1)) * u64::from(per_unit);
-        let done = (u64::from(self.units_before) * u64::from(per_unit) + u64::from(self.cursor)).min(of);
-        let quarters = match self.pass {
-            Pass::Spares => done,
-            Pass::Maps => of + done,
-            Pass::Copy => 2 * of + 2 * done,
-        };
-        let target = (u64::from(self.freed) * quarters / (4 * of)) as u32;
-        self.credit += target.saturating_sub(self.granted);
-        self.granted = self.granted.max(target);
-    }
-
-    /// The pass goes on with the next victim; false if that was the last, and the next pass begins with the first.
-    fn next_victim(&mut self, units: u32) -> bool {
-        self.cursor = 0;
-        self.units_before += units;
-        self.at += 1;
-        self.at < self.victims.len()
-    }
-
-    fn begin_pass(&mut self, pass: Pass) {
-        (self.pass, self.at, self.cursor, self.units_before) = (pass, 0, 0, 0);
+    /// The power is gone. What the host lets the device do in the background stays.
+    pub(crate) fn power_cut(&mut self, config: &DeviceConfig) {
+        let mut new = Collect::new(config);
+        std::mem::swap(&mut new.idle, &mut self.idle);
+        *self = new;
+        self.idle.power_cut();
     }
 }

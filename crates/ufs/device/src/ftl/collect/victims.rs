@@ -3,7 +3,7 @@
 //! knows neither why they were chosen nor what it costs to find out.
 //!
 //! The modelled device keeps the logical page of each slice in a list, a list for each of them, and marks there what is
-//! current. A slice that is overwritten later is told from the table of changes, or when its map page is written back
+//! current. A slice that is overwritten later shows in the table of changes, or when its map page is written back
 //! and the entry that pointed here is seen for the last time; here both are [`Victims::gone`].
 
 use crate::ids::SuperblockId;
@@ -12,7 +12,7 @@ use readpath_flash::Ppn;
 const BITS: u32 = u64::BITS;
 
 /// See the module.
-pub(crate) struct Victims {
+pub(super) struct Victims {
     /// Superblock and its first slice, in the order in which they are emptied.
     list: Vec<(SuperblockId, Ppn)>,
     /// One bit for each slice of each of them, and a word more, so that a page may be looked at in one go.
@@ -23,7 +23,7 @@ pub(crate) struct Victims {
 
 impl Victims {
     /// None yet, and room for `most` superblocks of `slices` slices each.
-    pub(crate) fn new(most: u32, slices: u32) -> Self {
+    pub(super) fn new(most: u32, slices: u32) -> Self {
         let words_each = slices.div_ceil(BITS);
         Victims {
             list: Vec::with_capacity(most as usize),
@@ -34,27 +34,27 @@ impl Victims {
     }
 
     /// Begins with `list`, of which nothing is known to be current.
-    pub(crate) fn begin(&mut self, list: impl Iterator<Item = (SuperblockId, Ppn)>) {
+    pub(super) fn begin(&mut self, list: impl Iterator<Item = (SuperblockId, Ppn)>) {
         self.list.clear();
         self.list.extend(list);
         self.current.fill(0);
     }
 
     /// Nothing is emptied any more.
-    pub(crate) fn end(&mut self) {
+    pub(super) fn end(&mut self) {
         self.list.clear();
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    pub(crate) fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.list.len()
     }
 
     /// The superblock at place `at` of the order, and its first slice.
-    pub(crate) fn get(&self, at: usize) -> (SuperblockId, Ppn) {
+    pub(super) fn get(&self, at: usize) -> (SuperblockId, Ppn) {
         self.list[at]
     }
 
@@ -64,14 +64,14 @@ impl Victims {
 
     /// Notes whether a slice of the victim at place `at` is current.
     #[inline]
-    pub(crate) fn note(&mut self, at: usize, slice: u32, is_current: bool) {
+    pub(super) fn note(&mut self, at: usize, slice: u32, is_current: bool) {
         let (word, bit) = self.bit(at, slice);
         self.current[word] |= u64::from(is_current) << bit;
     }
 
     /// Which of up to 32 slices of the victim at place `at` are current, from `slice` on: a bit each.
     #[inline]
-    pub(crate) fn current(&self, at: usize, slice: u32, count: u32) -> u32 {
+    pub(super) fn current(&self, at: usize, slice: u32, count: u32) -> u32 {
         let (word, bit) = self.bit(at, slice);
         let two = u128::from(self.current[word]) | u128::from(self.current[word + 1]) << BITS;
         (two >> bit) as u32 & u32::MAX >> (u32::BITS - count)
@@ -79,14 +79,14 @@ impl Victims {
 
     /// Whether a slice of the victim at place `at` is still current.
     #[inline]
-    pub(crate) fn is_current(&self, at: usize, ppn: Ppn) -> bool {
+    pub(super) fn is_current(&self, at: usize, ppn: Ppn) -> bool {
         let (word, bit) = self.bit(at, ppn.0 - self.list[at].1.0);
         self.current[word] >> bit & 1 == 1
     }
 
     /// No map entry points to `ppn` any more.
     #[inline]
-    pub(crate) fn gone(&mut self, ppn: Ppn) {
+    pub(super) fn gone(&mut self, ppn: Ppn) {
         for at in 0..self.list.len() {
             let slice = ppn.0.wrapping_sub(self.list[at].1.0);
             if slice < self.slices {

@@ -30,7 +30,7 @@ pub(in crate::ftl) struct MapCache {
 
 impl MapCache {
     /// `frames` empty frames for a map of `pages` pages.
-    pub(in crate::ftl) fn new(pages: u32, frames: u32) -> Self {
+    pub(crate) fn new(pages: u32, frames: u32) -> Self {
         let frames = frames.min(pages.max(1));
         MapCache {
             frame_of_page: vec![NONE; pages as usize],
@@ -42,7 +42,7 @@ impl MapCache {
 
     /// Looks `page` up for a translation; a present page becomes the most recently used.
     #[inline]
-    pub(in crate::ftl) fn lookup(&mut self, page: MapPage) -> FrameState {
+    pub(crate) fn lookup(&mut self, page: MapPage) -> FrameState {
         let frame = self.frame_of_page[page.index()];
         if frame == NONE {
             FrameState::Absent
@@ -55,14 +55,14 @@ impl MapCache {
     }
 
     /// `page`, if it is in SRAM; does not count as use.
-    pub(in crate::ftl) fn present(&self, page: MapPage) -> Option<Paid> {
+    pub(crate) fn present(&self, page: MapPage) -> Option<Paid> {
         let frame = self.frame_of_page[page.index()];
         (frame != NONE && self.lru.contains(frame)).then(|| Paid::for_page(page))
     }
 
     /// Takes a frame for `page`, which is absent, evicting the least recently used page if need be. `None` when every
     /// frame is being loaded.
-    pub(in crate::ftl) fn begin_load(&mut self, page: MapPage) -> Option<u32> {
+    pub(crate) fn begin_load(&mut self, page: MapPage) -> Option<u32> {
         let frame = self.free.pop().or_else(|| self.lru.pop_front())?;
         let old = std::mem::replace(&mut self.page_of_frame[frame as usize], page.0);
         if old != NONE {
@@ -73,12 +73,12 @@ impl MapCache {
     }
 
     /// The load into `frame` is done.
-    pub(in crate::ftl) fn finish_load(&mut self, frame: u32) {
+    pub(crate) fn finish_load(&mut self, frame: u32) {
         self.lru.push_back(frame);
     }
 
     /// Puts the first pages into free frames, as if each had been loaded.
-    pub(in crate::ftl) fn load_first(&mut self) {
+    pub(crate) fn load_first(&mut self) {
         for page in 0..self.frames() {
             if self.frame_of_page[page as usize] == NONE
                 && let Some(frame) = self.begin_load(MapPage(page))
@@ -89,7 +89,7 @@ impl MapCache {
     }
 
     /// Frames of the cache.
-    pub(in crate::ftl) fn frames(&self) -> u32 {
+    pub(crate) fn frames(&self) -> u32 {
         self.page_of_frame.len() as u32
     }
 }

@@ -233,19 +233,19 @@ impl Changes {
         Merged { chunk, merged }
     }
 
-    /// Tells every change that has not been taken.
+    /// Hands over every change that has not been taken.
     pub(crate) fn each(&self, mut each: impl FnMut(Change)) {
         for page in self.pages() {
             self.each_of(Taken(self.head[page]), &mut each);
         }
     }
 
-    /// Tells every change of `page` that has not been taken.
+    /// Hands over every change of `page` that has not been taken.
     pub(crate) fn each_of_page(&self, page: MapPage, each: impl FnMut(Change)) {
         self.each_of(Taken(self.head[page.index()]), each);
     }
 
-    /// Tells every change of a chain.
+    /// Hands over every change of a chain.
     pub(crate) fn each_of(&self, taken: Taken, mut each: impl FnMut(Change)) {
         let mut at = taken.0;
         while at != NIL {
@@ -300,7 +300,7 @@ impl Changes {
         u64::from(self.limit) * Changes::BYTES + self.head.len() as u64 * 4
     }
 
-    /// Forgets everything; `each` is told what was there.
+    /// Forgets everything; `each` gets what there was.
     pub(crate) fn clear(&mut self, mut each: impl FnMut(Change)) {
         for page in 0..self.head.len() as u32 {
             let taken = self.take(MapPage(page));
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn many_changes_of_one_page_are_all_told() {
+    fn many_changes_of_one_page_are_all_handed_over() {
         let mut changes = Changes::new(2, 40, &limited_to(100));
         for round in 0..3 {
             (0..40).for_each(|lpn| changes.add(MapPage(1), Lpn(lpn), Entry::at(Ppn(lpn))));

@@ -28,12 +28,12 @@ impl Paid {
     }
 
     /// Of a page that recovery has read, as it reads all of them.
-    pub(in crate::ftl) fn by_recovery(page: MapPage) -> Paid {
+    pub(crate) fn by_recovery(page: MapPage) -> Paid {
         Paid(page)
     }
 
     /// Of the page whose load from flash is `op`, which has ended.
-    pub(in crate::ftl) fn by_load(op: &Op) -> Paid {
+    pub(crate) fn by_load(op: &Op) -> Paid {
         debug_assert!(matches!(op.job, Job::MapLoad | Job::WriteBackLoad), "{:?} loads no map page", op.job);
         Paid(MapPage(op.lpn))
     }
@@ -65,52 +65,45 @@ pub(super) fn no_waiters(cache: &MapCache) -> Vec<OpId> {
 impl Map {
     /// Looks a map page up for a translation.
     #[inline(always)]
-    pub(in crate::ftl) fn look_up(&mut self, page: MapPage) -> FrameState {
+    pub(crate) fn look_up(&mut self, page: MapPage) -> FrameState {
         self.cache.lookup(page)
     }
 
     /// A map page that is in SRAM; does not count as use.
-    pub(in crate::ftl) fn cached(&self, page: MapPage) -> Option<Paid> {
+    pub(crate) fn cached(&self, page: MapPage) -> Option<Paid> {
         self.cache.present(page)
     }
 
     /// A map page that does not exist, which the directory says: nothing in it is mapped.
     #[inline(always)]
-    pub(in crate::ftl) fn missing(&self, page: MapPage) -> Option<Paid> {
+    pub(crate) fn missing(&self, page: MapPage) -> Option<Paid> {
         self.directory(page).is_none().then_some(Paid(page))
     }
 
     /// The map page of `lpn`, which is in the buffer of an HPB READ BUFFER.
-    pub(in crate::ftl) fn in_read_buffer(&self, buffer: InReadBuffer, lpn: Lpn) -> Paid {
+    pub(crate) fn in_read_buffer(&self, buffer: InReadBuffer, lpn: Lpn) -> Paid {
         let page = self.page_of(lpn);
         debug_assert!((buffer.first.0..buffer.first.0 + buffer.pages).contains(&page.0), "the buffer lacks {page:?}");
         Paid(page)
     }
 
     /// The map page of `lpn`, whose copy in host memory was fetched.
-    pub(in crate::ftl) fn fetched(&self, _copy: Held, lpn: Lpn) -> Paid {
+    pub(crate) fn fetched(&self, _copy: Held, lpn: Lpn) -> Paid {
         Paid(self.page_of(lpn))
     }
 
     /// Reads the first map pages into SRAM, as many as it holds, in no time.
-    pub(in crate::ftl) fn preload(&mut self) {
+    pub(crate) fn preload(&mut self) {
         self.cache.load_first();
     }
 
     /// Frames of the map cache.
-    pub(in crate::ftl) fn cache_frames(&self) -> u32 {
+    pub(crate) fn cache_frames(&self) -> u32 {
         self.cache.frames()
     }
 
     /// An operation waits for a map page, whose load begins unless it is under way.
-    pub(in crate::ftl) fn wait_for(
-        &mut self,
-        now: Ns,
-        id: OpId,
-        page: MapPage,
-        state: FrameState,
-        hw: &mut impl Hardware,
-    ) {
+    pub(crate) fn wait_for(&mut self, now: Ns, id: OpId, page: MapPage, state: FrameState, hw: &mut impl Hardware) {
         let frame = match state {
             FrameState::Loading(frame) => frame,
             _ => match self.cache.begin_load(page) {
@@ -134,14 +127,14 @@ impl Map {
     }
 
     /// The load `op` has ended: its map page is in SRAM.
-    pub(in crate::ftl) fn loaded(&mut self, op: &Op) -> Paid {
+    pub(crate) fn loaded(&mut self, op: &Op) -> Paid {
         self.cache.finish_load(op.frame);
         Paid::by_load(op)
     }
 
     /// A map page is read into the buffer of the HPB READ BUFFER `tag`, unless SRAM holds it or there is none. Returns
     /// whether a read begins.
-    pub(in crate::ftl) fn load_to_buffer(&self, now: Ns, page: MapPage, tag: TagRef, hw: &mut impl Hardware) -> bool {
+    pub(crate) fn load_to_buffer(&self, now: Ns, page: MapPage, tag: TagRef, hw: &mut impl Hardware) -> bool {
         let Some(ppn) = self.directory(page).filter(|_| self.cached(page).is_none()) else { return false };
         hw.stats().buffer_map_loads += 1;
         hw.begin(now, Op { tag, count: 1, lpn: page.0, ..Op::new(Job::BufferLoad, ppn) });
@@ -149,7 +142,7 @@ impl Map {
     }
 
     /// Takes the operations that wait for the page in `frame`: the first of a chain, in order of arrival.
-    pub(in crate::ftl) fn take_waiters(&mut self, frame: u32, hw: &mut impl Hardware) -> OpId {
+    pub(crate) fn take_waiters(&mut self, frame: u32, hw: &mut impl Hardware) -> OpId {
         let mut chain = std::mem::replace(&mut self.waiters[frame as usize], NO_OP);
         // The chain is last in, first out: turn it round.
         let mut ordered = NO_OP;
@@ -162,12 +155,12 @@ impl Map {
     }
 
     /// Reads whose map page found every frame taken by a load.
-    pub(in crate::ftl) fn stalled(&self) -> usize {
+    pub(crate) fn stalled(&self) -> usize {
         self.stalled.len()
     }
 
     /// Takes the first of them.
-    pub(in crate::ftl) fn next_stalled(&mut self) -> Option<OpId> {
+    pub(crate) fn next_stalled(&mut self) -> Option<OpId> {
         self.stalled.pop_front()
     }
 }

@@ -2,7 +2,8 @@
 //! The map: where each logical block is, which entries SRAM knows to have changed, map pages in SRAM, their loads and
 //! what waits for them.
 //!
-//! It may not know superblocks, the journal, or the data in the write buffer; of that it knows only the slot of a block.
+//! It may not know superblocks, the journal, or the data in the write buffer; of that it knows only the slot of a
+//! block.
 //!
 //! *What may be known.* The table is kept as it will be found: a move is noted at once. Outside of flash translation
 //! two questions have an answer: what SRAM knows ([`Map::known`]), and what a map page says whose read was paid for
@@ -65,7 +66,7 @@ pub(in crate::ftl) enum Settled {
 
 impl Map {
     /// Nothing is mapped.
-    pub(in crate::ftl) fn new(config: &DeviceConfig) -> Self {
+    pub(crate) fn new(config: &DeviceConfig) -> Self {
         let pages = PageMap::new(config.logical_blocks(), config.map_page_entries());
         Map::of(pages, config.map_cache_frames(), config.write_buffer_blocks, &config.ftl)
     }
@@ -98,7 +99,7 @@ impl Map {
 
     /// What SRAM knows of a block: the write buffer's index or the table of changes. `None` if only its map page knows.
     #[inline(always)]
-    pub(in crate::ftl) fn known(&self, lpn: Lpn) -> Option<Mapping> {
+    pub(crate) fn known(&self, lpn: Lpn) -> Option<Mapping> {
         let entry = self.table().entry(lpn);
         match entry.mapping() {
             buffered @ Mapping::Buffered(_) => Some(buffered),
@@ -109,27 +110,27 @@ impl Map {
 
     /// Where a block is, whose map page has been paid for.
     #[inline(always)]
-    pub(in crate::ftl) fn translate(&self, paid: Paid, lpn: Lpn) -> Mapping {
+    pub(crate) fn translate(&self, paid: Paid, lpn: Lpn) -> Mapping {
         debug_assert_eq!(self.page_of(lpn), paid.page(), "another map page has been paid for");
         self.get(lpn)
     }
 
     /// What the map page of a block says as far as flash is concerned, whatever the write buffer holds.
     #[inline]
-    pub(in crate::ftl) fn translate_in_flash(&self, paid: Paid, lpn: Lpn) -> Mapping {
+    pub(crate) fn translate_in_flash(&self, paid: Paid, lpn: Lpn) -> Mapping {
         debug_assert_eq!(self.page_of(lpn), paid.page(), "another map page has been paid for");
         self.flash_entry(lpn).mapping()
     }
 
     /// Where a block is, at no cost: for what is not a decision of the device.
     #[inline]
-    pub(in crate::ftl) fn get(&self, lpn: Lpn) -> Mapping {
+    pub(crate) fn get(&self, lpn: Lpn) -> Mapping {
         self.table().entry(lpn).mapping()
     }
 
     /// What flash, and the changes that SRAM holds, say of `lpn`, whatever the write buffer holds.
     #[inline]
-    pub(in crate::ftl) fn flash_entry(&self, lpn: Lpn) -> Entry {
+    pub(crate) fn flash_entry(&self, lpn: Lpn) -> Entry {
         flash_entry(self.table(), &self.under, lpn)
     }
 
@@ -143,7 +144,7 @@ impl Map {
 
     /// Whether SRAM knows that a block lies nowhere: the table of changes says so, or there is no map page that could
     /// say otherwise.
-    pub(in crate::ftl) fn is_known_unmapped(&self, lpn: Lpn) -> bool {
+    pub(crate) fn is_known_unmapped(&self, lpn: Lpn) -> bool {
         let page = self.page_of(lpn);
         match self.known(lpn) {
             Some(mapping) => mapping == Mapping::Unmapped,
@@ -153,14 +154,14 @@ impl Map {
 
     /// The newest data of a block is in this slot of the write buffer.
     #[inline]
-    pub(in crate::ftl) fn enter_buffer(&mut self, lpn: Lpn, slot: u16) {
+    pub(crate) fn enter_buffer(&mut self, lpn: Lpn, slot: u16) {
         self.under[usize::from(slot)] = self.flash_entry(lpn);
         self.table_mut().set(lpn, Entry::buffered(slot));
     }
 
     /// The newest data of a block is no longer in this slot, if it was.
     #[inline]
-    pub(in crate::ftl) fn leave_buffer(&mut self, lpn: Lpn, slot: u16) {
+    pub(crate) fn leave_buffer(&mut self, lpn: Lpn, slot: u16) {
         if self.get(lpn) == Mapping::Buffered(slot) {
             let under = self.under[usize::from(slot)];
             self.table_mut().set(lpn, under);
@@ -170,7 +171,7 @@ impl Map {
     /// As far as flash is concerned, `lpn` is now at `to` (clean), which goes into the table of changes. Returns what
     /// its entry was.
     #[inline]
-    pub(in crate::ftl) fn relocate(&mut self, lpn: Lpn, to: Entry) -> Entry {
+    pub(crate) fn relocate(&mut self, lpn: Lpn, to: Entry) -> Entry {
         let old = self.flash_entry(lpn);
         if !old.is_recent() {
             self.changes.add(self.page_of(lpn), lpn, old);
@@ -185,23 +186,23 @@ impl Map {
     }
 
     /// Stretches within `page` were trimmed: so many further places of the table of changes.
-    pub(in crate::ftl) fn add_trims(&mut self, page: MapPage, stretches: u32) {
+    pub(crate) fn add_trims(&mut self, page: MapPage, stretches: u32) {
         self.changes.add_trims(page, stretches);
     }
 
     /// A page whose changes are worth writing back, taken in turn.
-    pub(in crate::ftl) fn worth_writing(&mut self) -> Option<MapPage> {
+    pub(crate) fn worth_writing(&mut self) -> Option<MapPage> {
         self.changes.worth_writing()
     }
 
     /// `page` is going to be written: it is not offered again before that is done.
-    pub(in crate::ftl) fn begin_write(&mut self, page: MapPage) {
+    pub(crate) fn begin_write(&mut self, page: MapPage) {
         self.changes.begin_write(page);
         self.changes.each_of_page(page, |change| self.prefetch(change.lpn));
     }
 
     /// Puts a map page together as it is now. Its changes keep their places until it is in flash.
-    pub(in crate::ftl) fn put_together(&mut self, paid: Paid) -> Taken {
+    pub(crate) fn put_together(&mut self, paid: Paid) -> Taken {
         let taken = self.changes.take(paid.page());
         let (Kind::Pages(table), under) = (&self.kind, &self.under);
         self.changes.merge(taken, |lpn| flash_entry(table, under, lpn));
@@ -210,7 +211,7 @@ impl Map {
 
     /// The map page in flash says `merged` of a change.
     #[inline]
-    pub(in crate::ftl) fn settle(&mut self, page: MapPage, change: Change, merged: Entry) -> Settled {
+    pub(crate) fn settle(&mut self, page: MapPage, change: Change, merged: Entry) -> Settled {
         let entry = self.flash_entry(change.lpn);
         if entry.clean() != merged {
             self.changes.add(page, change.lpn, merged);
@@ -224,7 +225,7 @@ impl Map {
     }
 
     /// All changes of `page` are settled: it begins at `at`, and was put together at `tick`. Returns where it was.
-    pub(in crate::ftl) fn written(&mut self, page: MapPage, at: Ppn, tick: u32) -> Option<Ppn> {
+    pub(crate) fn written(&mut self, page: MapPage, at: Ppn, tick: u32) -> Option<Ppn> {
         let old = self.directory(page);
         self.place_page(page, at, tick);
         self.changes.written(page);
@@ -232,142 +233,136 @@ impl Map {
     }
 
     /// Recovery has found where a map page begins.
-    pub(in crate::ftl) fn set_directory(&mut self, page: MapPage, at: Option<Ppn>) {
+    pub(crate) fn set_directory(&mut self, page: MapPage, at: Option<Ppn>) {
         self.table_mut().set_directory(page, at);
     }
 
     /// A map page begins at `at` and was put together at `tick`.
-    pub(in crate::ftl) fn place_page(&mut self, page: MapPage, at: Ppn, tick: u32) {
+    pub(crate) fn place_page(&mut self, page: MapPage, at: Ppn, tick: u32) {
         self.table_mut().set_directory(page, Some(at));
         self.written_at[page.index()] = tick;
     }
 
     /// The table of changes, to look at.
-    pub(in crate::ftl) fn changes(&self) -> &Changes {
+    pub(crate) fn changes(&self) -> &Changes {
         &self.changes
     }
 
     /// Takes some of the changes that were merged, each with what the map page now says. Empty when none is left.
-    pub(in crate::ftl) fn next_merged(&mut self, taken: &mut Taken) -> Merged {
+    pub(crate) fn next_merged(&mut self, taken: &mut Taken) -> Merged {
         self.changes.next_merged(taken)
     }
 
     /// Reserves places of the table of changes for a unit of data, if there is room.
-    pub(in crate::ftl) fn reserve(&mut self, unit: u32) {
+    pub(crate) fn reserve(&mut self, unit: u32) {
         self.reserved += unit;
     }
 
     /// A unit of data has taken its places, or needs none.
-    pub(in crate::ftl) fn release(&mut self, unit: u32) {
+    pub(crate) fn release(&mut self, unit: u32) {
         self.reserved -= unit;
     }
 
     /// Places of the table of changes that neither changes nor programs in progress take.
-    pub(in crate::ftl) fn room(&self) -> u32 {
+    pub(crate) fn room(&self) -> u32 {
         self.changes.room().saturating_sub(self.reserved)
     }
 
     /// Whether the table of changes is so full that map pages have to be written back.
-    pub(in crate::ftl) fn wants_write_back(&self) -> bool {
+    pub(crate) fn wants_write_back(&self) -> bool {
         u64::from(self.changes.used() + self.reserved) * 4 > u64::from(self.changes.limit()) * 3
     }
 
     /// Whether a program in progress or a change takes a place of the table of changes.
-    pub(in crate::ftl) fn has_changes(&self) -> bool {
+    pub(crate) fn has_changes(&self) -> bool {
         self.changes.used() + self.reserved > 0
     }
 
     /// When a map page in flash was put together, which its spare area says.
-    pub(in crate::ftl) fn written_at(&self, paid: Paid) -> u32 {
+    pub(crate) fn written_at(&self, paid: Paid) -> u32 {
         self.put_together_at(paid.page())
     }
 
     /// The same at no cost: for what is not a decision of the device.
-    pub(in crate::ftl) fn put_together_at(&self, page: MapPage) -> u32 {
+    pub(crate) fn put_together_at(&self, page: MapPage) -> u32 {
         self.written_at[page.index()]
     }
 
     /// The slice where a map page begins; `None` if there is no such page yet. The directory is SRAM.
     #[inline(always)]
-    pub(in crate::ftl) fn directory(&self, page: MapPage) -> Option<Ppn> {
+    pub(crate) fn directory(&self, page: MapPage) -> Option<Ppn> {
         self.table().directory(page)
     }
 
     /// The map page of a block.
     #[inline(always)]
-    pub(in crate::ftl) fn page_of(&self, lpn: Lpn) -> MapPage {
+    pub(crate) fn page_of(&self, lpn: Lpn) -> MapPage {
         self.table().page_of(lpn)
     }
 
     /// The logical page behind the last of a map page.
-    pub(in crate::ftl) fn end_of(&self, page: MapPage) -> Lpn {
+    pub(crate) fn end_of(&self, page: MapPage) -> Lpn {
         self.table().end_of(page)
     }
 
     /// The logical pages of a map page.
-    pub(in crate::ftl) fn blocks_of(&self, page: MapPage) -> impl Iterator<Item = Lpn> + use<> {
+    pub(crate) fn blocks_of(&self, page: MapPage) -> impl Iterator<Item = Lpn> + use<> {
         self.table().blocks_of(page)
     }
 
     /// Entries of a map page.
     #[inline(always)]
-    pub(in crate::ftl) fn page_entries(&self) -> u32 {
+    pub(crate) fn page_entries(&self) -> u32 {
         self.table().page_entries()
     }
 
     /// Every map page.
-    pub(in crate::ftl) fn all_pages(&self) -> impl Iterator<Item = MapPage> + use<> {
+    pub(crate) fn all_pages(&self) -> impl Iterator<Item = MapPage> + use<> {
         (0..self.pages()).map(MapPage)
     }
 
     /// Map pages.
-    pub(in crate::ftl) fn pages(&self) -> u32 {
+    pub(crate) fn pages(&self) -> u32 {
         self.table().pages()
     }
 
     /// Brings near what the translation of a block will touch.
     #[inline(always)]
-    pub(in crate::ftl) fn prefetch(&self, lpn: Lpn) {
+    pub(crate) fn prefetch(&self, lpn: Lpn) {
         self.table().prefetch(lpn);
     }
 
     /// Brings near what [`Map::relocate`] will touch.
     #[inline]
-    pub(in crate::ftl) fn prefetch_change(&self, lpn: Lpn) {
+    pub(crate) fn prefetch_change(&self, lpn: Lpn) {
         self.prefetch(lpn);
         self.changes.prefetch(self.page_of(lpn));
     }
 
     /// Bytes of SRAM that the directory takes.
-    pub(in crate::ftl) fn directory_bytes(&self) -> u64 {
+    pub(crate) fn directory_bytes(&self) -> u64 {
         self.table().directory_bytes()
     }
 
     /// Bytes of this process's memory that grow with the size of the modelled device.
-    pub(in crate::ftl) fn process_bytes(&self) -> u64 {
+    pub(crate) fn process_bytes(&self) -> u64 {
         self.table().process_bytes()
     }
 
     /// Fills `lpn..lpn + count` with clean entries for the slices that `ppn_of` names, as if they had been written.
-    pub(in crate::ftl) fn preset(&mut self, lpn: Lpn, count: u32, ppn_of: impl FnMut(u32) -> Ppn) {
+    pub(crate) fn preset(&mut self, lpn: Lpn, count: u32, ppn_of: impl FnMut(u32) -> Ppn) {
         self.table_mut().preset(lpn, count, ppn_of);
     }
 
     /// Of a new device: a map page was found at `at`, with these entries from its first block on.
-    pub(in crate::ftl) fn load_page(
-        &mut self,
-        page: MapPage,
-        at: Ppn,
-        tick: u32,
-        entries: impl Iterator<Item = Entry>,
-    ) {
+    pub(crate) fn load_page(&mut self, page: MapPage, at: Ppn, tick: u32, entries: impl Iterator<Item = Entry>) {
         self.blocks_of(page).zip(entries).for_each(|(lpn, entry)| self.table_mut().set(lpn, entry));
         self.place_page(page, at, tick);
     }
 
-    /// SRAM is lost: entries are what map pages in flash say. `held` are blocks and slots of the write buffer, `on_their_way`
-    /// the changes whose map pages are being written.
-    pub(in crate::ftl) fn power_cut(
+    /// SRAM is lost: entries are what map pages in flash say. `held` are blocks and slots of the write buffer,
+    /// `on_their_way` the changes whose map pages are being written.
+    pub(crate) fn power_cut(
         &mut self,
         held: impl Iterator<Item = (Lpn, u16)>,
         on_their_way: impl Iterator<Item = Taken>,
@@ -387,7 +382,7 @@ impl Map {
     }
 
     /// Nothing in flash leads to a map page any more.
-    pub(in crate::ftl) fn lose_pages(&mut self) {
+    pub(crate) fn lose_pages(&mut self) {
         self.table_mut().forget_entries();
     }
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The logical-to-physical map as flash and SRAM together know it. It knows nothing of time or of who pays.
+//! The logical-to-physical map as flash and SRAM together know it. It knows neither time
+//! nor the cost of a look.
 //!
 //! One flat table stands for the map pages in flash and for what SRAM knows on top of them. An entry is one of
-//! - *clean*: the map page in flash says so; using it is honest only after that page was paid for;
-//! - *recent*: it changed since its map page was written, so it is in the table of changes ([`Changes`](super::Changes)), which
-//!   is SRAM, and using it costs nothing;
+//! - *clean*: the map page in flash says so; it may be used only after that page was paid for;
+//! - *recent*: it changed since its map page was written, so it is in the table of changes
+//!   ([`Changes`](super::Changes)), which is SRAM, and using it costs nothing;
 //! - *buffered*: the newest data is in the write buffer, whose index is SRAM. What flash holds for the block meanwhile
 //!   is kept with the buffer slot.
 
@@ -102,7 +103,7 @@ pub(in crate::ftl) struct PageMap {
 
 impl PageMap {
     /// An empty map of `logical_blocks` entries, `page_entries` (a power of two) to a map page.
-    pub(in crate::ftl) fn new(logical_blocks: u64, page_entries: u32) -> Self {
+    pub(crate) fn new(logical_blocks: u64, page_entries: u32) -> Self {
         let pages = logical_blocks.div_ceil(u64::from(page_entries));
         PageMap {
             entries: huge_vec(logical_blocks as usize),
@@ -113,18 +114,18 @@ impl PageMap {
 
     /// The entry of `lpn`. See the module for when asking is honest.
     #[inline]
-    pub(in crate::ftl) fn entry(&self, lpn: Lpn) -> Entry {
+    pub(crate) fn entry(&self, lpn: Lpn) -> Entry {
         Entry(self.entries[lpn.index()])
     }
 
     /// Changes the entry of `lpn`.
     #[inline]
-    pub(in crate::ftl) fn set(&mut self, lpn: Lpn, entry: Entry) {
+    pub(crate) fn set(&mut self, lpn: Lpn, entry: Entry) {
         self.entries[lpn.index()] = entry.0;
     }
 
     /// Fills `lpn..lpn + count` with clean entries for the slices that `ppn_of` names.
-    pub(in crate::ftl) fn preset(&mut self, lpn: Lpn, count: u32, mut ppn_of: impl FnMut(u32) -> Ppn) {
+    pub(crate) fn preset(&mut self, lpn: Lpn, count: u32, mut ppn_of: impl FnMut(u32) -> Ppn) {
         for (i, entry) in self.entries[lpn.index()..(lpn + count).index()].iter_mut().enumerate() {
             *entry = Entry::at(ppn_of(i as u32)).0;
         }
@@ -132,18 +133,18 @@ impl PageMap {
 
     /// The map page that holds the entry of `lpn`.
     #[inline]
-    pub(in crate::ftl) fn page_of(&self, lpn: Lpn) -> MapPage {
+    pub(crate) fn page_of(&self, lpn: Lpn) -> MapPage {
         MapPage(lpn.0 >> self.entries_shift)
     }
 
     /// The logical page behind the last of a map page.
-    pub(in crate::ftl) fn end_of(&self, page: MapPage) -> Lpn {
+    pub(crate) fn end_of(&self, page: MapPage) -> Lpn {
         let end = u64::from(page.0 + 1) << self.entries_shift;
         Lpn(end.min(u64::from(u32::MAX)) as u32)
     }
 
     /// The logical pages of a map page.
-    pub(in crate::ftl) fn blocks_of(&self, page: MapPage) -> impl Iterator<Item = Lpn> + use<> {
+    pub(crate) fn blocks_of(&self, page: MapPage) -> impl Iterator<Item = Lpn> + use<> {
         let first = page.0 << self.entries_shift;
         let end = self.end_of(page).0.min(self.entries.len() as u32);
         Lpn(first).run(end - first)
@@ -151,45 +152,45 @@ impl PageMap {
 
     /// Entries of a map page.
     #[inline]
-    pub(in crate::ftl) fn page_entries(&self) -> u32 {
+    pub(crate) fn page_entries(&self) -> u32 {
         1 << self.entries_shift
     }
 
     /// Map pages.
-    pub(in crate::ftl) fn pages(&self) -> u32 {
+    pub(crate) fn pages(&self) -> u32 {
         self.directory.len() as u32
     }
 
     /// The slice where a map page begins in flash; `None` if it was never written. The directory is SRAM.
     #[inline]
-    pub(in crate::ftl) fn directory(&self, page: MapPage) -> Option<Ppn> {
+    pub(crate) fn directory(&self, page: MapPage) -> Option<Ppn> {
         let ppn = self.directory[page.index()];
         (ppn != NOWHERE).then_some(Ppn(ppn))
     }
 
     /// The map page now begins at `at`, or nowhere.
-    pub(in crate::ftl) fn set_directory(&mut self, page: MapPage, at: Option<Ppn>) {
+    pub(crate) fn set_directory(&mut self, page: MapPage, at: Option<Ppn>) {
         self.directory[page.index()] = at.map_or(NOWHERE, |ppn| ppn.0);
     }
 
     /// Bytes of SRAM that the directory takes.
-    pub(in crate::ftl) fn directory_bytes(&self) -> u64 {
+    pub(crate) fn directory_bytes(&self) -> u64 {
         self.directory.len() as u64 * 4
     }
 
     /// Bytes of this process's memory that the map takes.
-    pub(in crate::ftl) fn process_bytes(&self) -> u64 {
+    pub(crate) fn process_bytes(&self) -> u64 {
         self.entries.len() as u64 * 4 + self.directory_bytes()
     }
 
     /// Every entry is clean and unmapped again; the directory stays.
-    pub(in crate::ftl) fn forget_entries(&mut self) {
+    pub(crate) fn forget_entries(&mut self) {
         self.entries.fill(0);
     }
 
     /// Brings the entry of `lpn` near, if it exists.
     #[inline]
-    pub(in crate::ftl) fn prefetch(&self, lpn: Lpn) {
+    pub(crate) fn prefetch(&self, lpn: Lpn) {
         prefetch(&self.entries, lpn.index());
     }
 }

@@ -5,7 +5,7 @@
 use super::Entry;
 use crate::ids::Lpn;
 
-/// Blocks that follow each other, and what is known of each: one block, or as many as nobody knows a slice of.
+/// Blocks that follow each other, and what is known of each: one block in a slice, or any number that lie nowhere.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::ftl) struct Stretch {
     /// First logical page.
@@ -18,12 +18,12 @@ pub(in crate::ftl) struct Stretch {
 
 impl Stretch {
     /// One block.
-    pub(in crate::ftl) fn of(lpn: Lpn, entry: Entry) -> Stretch {
+    pub(crate) fn of(lpn: Lpn, entry: Entry) -> Stretch {
         Stretch { first: lpn, end: lpn + 1, entry }
     }
 
     /// Its blocks.
-    pub(in crate::ftl) fn blocks(self) -> impl Iterator<Item = Lpn> {
+    pub(crate) fn blocks(self) -> impl Iterator<Item = Lpn> {
         self.first.run(self.end - self.first)
     }
 
@@ -42,21 +42,21 @@ impl Stretch {
 
 /// Adds a stretch behind others.
 #[inline]
-pub(in crate::ftl) fn push(stretches: &mut Vec<Stretch>, next: Stretch) {
+pub(crate) fn push(stretches: &mut Vec<Stretch>, next: Stretch) {
     if !stretches.last_mut().is_some_and(|last| last.goes_on(next)) {
         stretches.push(next);
     }
 }
 
 /// In ascending order, in as few places as possible. They do not overlap, unless the same is known of them.
-pub(in crate::ftl) fn in_order(mut stretches: Vec<Stretch>) -> Vec<Stretch> {
+pub(crate) fn in_order(mut stretches: Vec<Stretch>) -> Vec<Stretch> {
     stretches.sort_by_key(|stretch| stretch.first);
     stretches.dedup_by(|next, last| last.goes_on(*next));
     stretches
 }
 
 /// The parts of `first..end` that none of `stretches` covers, which are in order.
-pub(in crate::ftl) fn gaps(stretches: &[Stretch], first: Lpn, end: Lpn) -> impl Iterator<Item = (Lpn, Lpn)> {
+pub(crate) fn gaps(stretches: &[Stretch], first: Lpn, end: Lpn) -> impl Iterator<Item = (Lpn, Lpn)> {
     let from = stretches.partition_point(|stretch| stretch.end <= first);
     let inside = stretches[from..].iter().take_while(move |stretch| stretch.first < end);
     let bounds = inside.map(|stretch| (stretch.first, stretch.end)).chain([(end, end)]);
@@ -65,7 +65,7 @@ pub(in crate::ftl) fn gaps(stretches: &[Stretch], first: Lpn, end: Lpn) -> impl 
 }
 
 /// `upper`, and `lower` where that covers nothing. Both are in order, and so is what they are together.
-pub(in crate::ftl) fn overlay(mut upper: Vec<Stretch>, lower: impl IntoIterator<Item = Stretch>) -> Vec<Stretch> {
+pub(crate) fn overlay(mut upper: Vec<Stretch>, lower: impl IntoIterator<Item = Stretch>) -> Vec<Stretch> {
     let mut seen = Vec::new();
     for Stretch { first, end, entry } in lower {
         seen.extend(gaps(&upper, first, end).map(|(first, end)| Stretch { first, end, entry }));
@@ -83,19 +83,19 @@ mod tests {
     const BLOCKS: u32 = 40;
 
     /// What is known of each block.
-    fn told(stretches: &[Stretch]) -> Vec<Option<Entry>> {
-        let mut told = vec![None; BLOCKS as usize];
+    fn by_block(stretches: &[Stretch]) -> Vec<Option<Entry>> {
+        let mut known = vec![None; BLOCKS as usize];
         for stretch in stretches {
-            stretch.blocks().for_each(|lpn| assert_eq!(told[lpn.index()].replace(stretch.entry), None));
+            stretch.blocks().for_each(|lpn| assert_eq!(known[lpn.index()].replace(stretch.entry), None));
         }
-        told
+        known
     }
 
     #[test]
     fn stretches_say_what_blocks_would_say_one_by_one() {
         let rng = &mut Prng::new(1);
         for _ in 0..2000 {
-            // Blocks that were trimmed, that lie somewhere, or of which nothing is known; told in any order.
+            // Blocks that were trimmed, that lie somewhere, or of which nothing is known; named in any order.
             let mut some = |known: u64| {
                 let mut blocks: Vec<Option<Entry>> = vec![None; BLOCKS as usize];
                 let mut stretches = Vec::new();
@@ -111,7 +111,7 @@ mod tests {
                     }
                 }
                 let stretches = in_order(stretches);
-                assert_eq!(told(&stretches), blocks);
+                assert_eq!(by_block(&stretches), blocks);
                 let is_split = |two: &[Stretch]| two[0].end == two[1].first && two[0].entry == two[1].entry;
                 assert!(stretches.windows(2).all(|two| two[0].end <= two[1].first));
                 let trimmed: Vec<_> = stretches.iter().filter(|s| s.entry == Entry::UNMAPPED).copied().collect();
@@ -120,7 +120,7 @@ mod tests {
             };
             let ((above, upper), (below, lower)) = (some(12), some(12));
             let both: Vec<_> = above.iter().zip(&below).map(|(above, below)| above.or(*below)).collect();
-            assert_eq!(told(&overlay(upper.clone(), lower)), both, "{upper:?}");
+            assert_eq!(by_block(&overlay(upper.clone(), lower)), both, "{upper:?}");
             let first = Lpn(rng.below(u64::from(BLOCKS)) as u32);
             let end = first + rng.below(u64::from(BLOCKS - first.0) + 1) as u32;
             let gaps: Vec<Lpn> = gaps(&upper, first, end).flat_map(|(from, to)| from.run(to - from)).collect();

@@ -8,7 +8,7 @@ const PAGE: u32 = 16;
 const BLOCKS: u32 = 5 * PAGE;
 
 /// A map of so many blocks, a slot of the write buffer for each.
-pub(in crate::ftl) fn map(blocks: u32, page_entries: u32) -> Map {
+pub(crate) fn map(blocks: u32, page_entries: u32) -> Map {
     Map::of(PageMap::new(u64::from(blocks), page_entries), 2, blocks, &FtlConfig::DEFAULT)
 }
 

@@ -1,108 +1,314 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Everything that goes on by itself, and what the device has to tell those above.
+//! Orders the five parts of flash translation and carries out what concerns several of them. It owns nothing else but
+//! the configuration and the line of effects, and decides nothing that one part could decide alone.
+//!
+//! `order` says what goes on by itself and when; `ended`, what follows from a flash operation; `power`, what a cut
+//! leaves and how a device begins. Here is what the parts above may ask.
 
-mod erase;
-mod units;
+mod ended;
+mod order;
+mod power;
+#[cfg(test)]
+pub(super) mod tests;
 
-pub(super) use units::Purpose;
+pub use power::Layout;
 
-use super::waiting::Unmap;
-use super::{Ftl, Incoming};
-use crate::back::Hardware;
-use crate::config::CellMode;
-use crate::ids::{Lpn, TagRef};
-use readpath_flash::Ppn;
-use readpath_kit::Ns;
+use super::bytes::Own;
+use super::collect::Collect;
+use super::effects::{Effect, Effects};
+use super::log::Log;
+use super::map::Map;
+use super::space::Space;
+use super::write::Write;
+use super::{BoosterFlags, FrameState, InReadBuffer, Mapping, Paid, Stream, Superblock, Wear};
+use crate::SramTable;
+use crate::back::{Hardware, Op};
+use crate::config::{CellMode, DeviceConfig};
+use crate::host_map::Held;
+use crate::ids::{Lpn, MapPage, TagRef};
+use readpath_flash::{Geometry, OpId, Ppn};
+use readpath_kit::{BLOCK_BYTES, Ns};
+use std::sync::Arc;
+
+/// See the module.
+pub(crate) struct Ftl {
+    config: Arc<DeviceConfig>,
+    geometry: Geometry,
+    space: Space,
+    map: Map,
+    write: Write,
+    log: Log,
+    collect: Collect,
+    effects: Effects,
+}
 
 impl Ftl {
-    /// Everything that goes on by itself, wherever it can.
-    pub(crate) fn pump(&mut self, now: Ns, hw: &mut impl Hardware) {
-        self.begin_erase(now, hw);
-        self.drain_writes(now, hw);
-        self.pump_behind_writes(now, hw);
-    }
-
-    /// What goes on behind the write buffer, wherever it can.
-    fn pump_behind_writes(&mut self, now: Ns, hw: &mut impl Hardware) {
-        self.collect(now, hw);
-        if !self.waiting_trims.is_empty() {
-            self.drain_trims(now, hw);
-        }
-        self.write_back(now, hw);
-        self.program_meta(now, hw);
-        self.step_checkpoint(now, hw);
-        self.refuse_writes_if_hopeless(now, hw);
-    }
-
-    /// The data of a write may enter the buffer, or waits its turn.
-    pub(crate) fn accept(&mut self, now: Ns, write: Incoming, hw: &mut impl Hardware) {
-        self.waiting_writes.push_back(write);
-        self.drain_writes(now, hw);
-        // A block that only fills the buffer wakes nothing else.
-        if self.waits_for.is_some() || self.order_is_long() {
-            self.pump_behind_writes(now, hw);
+    /// Fresh from the factory: nothing is mapped, everything but the map's superblocks is erased.
+    pub(crate) fn new(config: Arc<DeviceConfig>) -> Self {
+        let mut space = Space::new(&config);
+        space.open(Stream::Meta, 0).expect("the configuration leaves erased superblocks");
+        Ftl {
+            map: Map::new(&config),
+            write: Write::new(&config),
+            log: Log::new(config.clone(), &space),
+            collect: Collect::new(&config),
+            effects: Effects::new(),
+            geometry: config.geometry,
+            space,
+            config,
         }
     }
 
-    /// UNMAP of ranges of logical pages, each its first and how many. They are trimmed as soon as there is room.
-    pub(crate) fn unmap(
-        &mut self,
-        now: Ns,
-        tag: TagRef,
-        ranges: impl Iterator<Item = (Lpn, u32)>,
-        hw: &mut impl Hardware,
-    ) {
-        let mut list = self.unused_ranges.pop().unwrap_or_default();
-        list.clear();
-        list.extend(ranges);
-        self.waiting_trims.push_back(Unmap { tag, ranges: list, ranges_done: 0, blocks_done: 0 });
-        self.drain_trims(now, hw);
+    fn logical_blocks(&self) -> u32 {
+        self.config.logical_blocks() as u32
     }
 
-    /// What was accepted and what was trimmed is to be in flash: of how many of these two `tag` is told that they are.
-    pub(crate) fn sync(&mut self, tag: TagRef) -> u32 {
-        let mut parts = u32::from(!self.buffer.sync(tag));
-        let trims = self.journal.trims;
-        if !self.journal.want(trims) {
-            self.journal_waiters.push((tag, trims));
-            parts += 1;
-        }
-        parts
+    /// Takes the next thing that the parts above have to know.
+    #[inline(always)]
+    pub(crate) fn take_effect(&mut self) -> Option<Effect> {
+        self.effects.take()
     }
 
-    /// The same, and nobody waits.
-    pub(crate) fn flush(&mut self) {
-        self.buffer.flush();
-        self.journal.want(self.journal.trims);
+    /// When to see whether the host is idle.
+    pub(crate) fn background(&self) -> Ns {
+        self.collect.idle().check_at()
     }
 
-    /// A command is dropped: what it has not handed over is not taken any more.
-    pub(crate) fn drop_request(&mut self, now: Ns, tag: u8, hw: &mut impl Hardware) {
-        self.waiting_writes.retain(|write| write.tag.tag != tag);
-        if self.waiting_writes.is_empty() {
-            self.stalls.set(now, None, hw.stats());
-        }
-        self.waiting_trims.retain(|unmap| unmap.tag.tag != tag);
+    /// What SRAM knows of a block: the write buffer's index or the table of changes. `None` if only its map page knows.
+    #[inline(always)]
+    pub(crate) fn known(&self, lpn: Lpn) -> Option<Mapping> {
+        self.map.known(lpn)
     }
 
-    /// All commands are dropped. What the write buffer holds stays.
-    pub(crate) fn drop_requests(&mut self, now: Ns, hw: &mut impl Hardware) {
-        self.stalls.set(now, None, hw.stats());
-        self.waiting_writes.clear();
-        self.waiting_trims.clear();
-        self.journal_waiters.clear();
-        self.buffer.forget_waiters();
-        self.reset_booster();
+    /// Where a block is, whose map page has been paid for.
+    #[inline(always)]
+    pub(crate) fn translate(&self, paid: Paid, lpn: Lpn) -> Mapping {
+        self.map.translate(paid, lpn)
     }
 
-    /// Counts a read of the superblock of `ppn`, if reads are counted; returns how it is written.
-    #[inline(never)]
-    pub(crate) fn note_read(&mut self, now: Ns, ppn: Ppn, hw: &mut impl Hardware) -> CellMode {
-        let limit = self.settings.read_disturb_limit;
-        if limit > 0 && self.space.note_read(ppn, limit) {
-            self.collector.disturbed(self.space.of(ppn));
-            self.pump(now, hw);
-        }
+    /// What the map page of a block says as far as flash is concerned, whatever the write buffer holds.
+    #[inline]
+    pub(crate) fn translate_in_flash(&self, paid: Paid, lpn: Lpn) -> Mapping {
+        self.map.translate_in_flash(paid, lpn)
+    }
+
+    /// Looks a map page up for a translation.
+    #[inline(always)]
+    pub(crate) fn look_up(&mut self, page: MapPage) -> FrameState {
+        self.map.look_up(page)
+    }
+
+    /// A map page that does not exist, which the directory says: nothing in it is mapped.
+    #[inline(always)]
+    pub(crate) fn missing(&self, page: MapPage) -> Option<Paid> {
+        self.map.missing(page)
+    }
+
+    /// An operation waits for a map page, whose load begins unless it is under way.
+    pub(crate) fn wait_for_map(&mut self, now: Ns, id: OpId, page: MapPage, state: FrameState, hw: &mut impl Hardware) {
+        self.map.wait_for(now, id, page, state, hw);
+    }
+
+    /// The load `op` has ended: its map page is in SRAM.
+    pub(crate) fn map_page_loaded(&mut self, op: &Op) -> Paid {
+        self.map.loaded(op)
+    }
+
+    /// Takes the operations that wait for the page in `frame`: the first of a chain, in order of arrival.
+    pub(crate) fn take_waiters(&mut self, frame: u32, hw: &mut impl Hardware) -> OpId {
+        self.map.take_waiters(frame, hw)
+    }
+
+    /// Reads whose map page found every frame taken by a load.
+    pub(crate) fn stalled(&self) -> usize {
+        self.map.stalled()
+    }
+
+    /// Takes the first of them.
+    pub(crate) fn next_stalled(&mut self) -> Option<OpId> {
+        self.map.next_stalled()
+    }
+
+    /// A map page is read into the buffer of the HPB READ BUFFER `tag`, unless SRAM holds it or there is none. Returns
+    /// whether a read begins.
+    pub(crate) fn load_to_buffer(&self, now: Ns, page: MapPage, tag: TagRef, hw: &mut impl Hardware) -> bool {
+        self.map.load_to_buffer(now, page, tag, hw)
+    }
+
+    /// Where a block is whose map page is in the buffer of an HPB READ BUFFER.
+    pub(crate) fn translate_in_buffer(&self, buffer: InReadBuffer, lpn: Lpn) -> Mapping {
+        self.map.translate(self.map.in_read_buffer(buffer, lpn), lpn)
+    }
+
+    /// Where a block is whose map page was fetched from its copy in host memory.
+    pub(crate) fn translate_fetched(&self, copy: Held, lpn: Lpn) -> Mapping {
+        self.map.translate(self.map.fetched(copy, lpn), lpn)
+    }
+
+    /// The map page of a block.
+    #[inline(always)]
+    pub(crate) fn page_of(&self, lpn: Lpn) -> MapPage {
+        self.map.page_of(lpn)
+    }
+
+    /// Entries of a map page.
+    #[inline(always)]
+    pub(crate) fn page_entries(&self) -> u32 {
+        self.map.page_entries()
+    }
+
+    /// Brings near what the translation of a block will touch.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, lpn: Lpn) {
+        self.map.prefetch(lpn);
+    }
+
+    /// Slices from `ppn` to the end of its page.
+    #[inline(always)]
+    pub(crate) fn slices_to_page_end(&self, ppn: Ppn) -> u32 {
+        self.geometry.slices_to_page_end(ppn)
+    }
+
+    /// The logical page that the spare area of a slice names. The caller has read that.
+    pub(crate) fn spare_area(&self, ppn: Ppn) -> Option<Lpn> {
+        self.space.spares().lpn(ppn)
+    }
+
+    /// How the superblock of a slice is written.
+    pub(crate) fn mode_of(&self, ppn: Ppn) -> CellMode {
         self.space.mode_of(ppn)
+    }
+
+    /// Whether something waits for records of the journal that are not on their way.
+    pub(crate) fn must_write_journal(&self) -> bool {
+        self.log.must_write_journal()
+    }
+
+    /// After a recovery: generations up to this one may have been given out.
+    pub(crate) fn generations_durable(&self) -> u64 {
+        self.log.generations().durable()
+    }
+
+    /// Programs may fail from now on.
+    pub(crate) fn expect_failing_programs(&mut self) {
+        self.space.expect_failing_programs();
+    }
+
+    /// How worn the superblocks are, over the device's life.
+    pub(crate) fn wear(&self) -> Wear {
+        self.space.wear()
+    }
+
+    /// Slots of the write buffer.
+    pub(crate) fn buffer_slots(&self) -> usize {
+        self.write.slots()
+    }
+
+    /// Blocks that flash holds, for tests of conservation.
+    pub(crate) fn valid_slices(&self) -> u64 {
+        let in_flash = |&lpn: &Lpn| self.map.flash_entry(lpn).mapping().flash().is_some();
+        Lpn(0).run(self.logical_blocks()).filter(in_flash).count() as u64
+    }
+
+    /// Superblocks that are retired, and bad blocks.
+    pub(crate) fn given_up(&self) -> (u32, u32) {
+        self.space.given_up()
+    }
+
+    /// Whether a block was written and not trimmed since.
+    pub(crate) fn holds_data(&self, lpn: Lpn) -> bool {
+        self.map.get(lpn) != Mapping::Unmapped
+    }
+
+    /// Bytes of this process's memory that grow with the size of the modelled device.
+    pub(crate) fn process_bytes(&self) -> u64 {
+        self.map.process_bytes() + self.space.spares().process_bytes()
+    }
+
+    /// Frames of the map cache.
+    pub(crate) fn map_cache_frames(&self) -> u32 {
+        self.map.cache_frames()
+    }
+
+    /// SRAM of the modelled device without the map cache, by table: what it is and its bytes.
+    pub(crate) fn sram(&self) -> Vec<(SramTable, u64)> {
+        let (settings, geometry) = (&self.config.ftl, &self.geometry);
+        let slices = u64::from(geometry.slices_per_superblock());
+        vec![
+            (SramTable::MapDirectory, self.map.directory_bytes()),
+            // Logical page and state of each slot.
+            (SramTable::WriteBufferIndex, self.write.slots() as u64 * 8),
+            (SramTable::Superblocks, u64::from(geometry.superblocks()) * Superblock::SRAM_BYTES),
+            (SramTable::WriteBuffer, self.write.slots() as u64 * u64::from(BLOCK_BYTES)),
+            (SramTable::Changes, self.map.changes().sram_bytes()),
+            (SramTable::Journal, Log::JOURNAL_BYTES),
+            // Each with the moment when the one that it replaces was put together.
+            (SramTable::MapWrites, u64::from(settings.map_write_pages) * u64::from(self.config.map_page_bytes + 4)),
+            (SramTable::MoveBuffer, u64::from(settings.move_buffer_blocks) * u64::from(BLOCK_BYTES)),
+            // Logical page of each slice of the superblocks that are emptied, and whether it is current.
+            (SramTable::SlicesToMove, u64::from(settings.collect_together) * slices * 4),
+            // Logical page of each slice of the superblocks of data that are being written.
+            (
+                SramTable::OpenSuperblocks,
+                match settings.superblock_tables {
+                    true => u64::from(3 + u32::from(settings.hot_table_entries > 0)) * slices * 4,
+                    false => 0,
+                },
+            ),
+            (SramTable::WrittenBlocks, u64::from(settings.hot_table_entries) * 4),
+        ]
+    }
+
+    /// Attributes 1Ch to 1Fh of a device that has WriteBooster.
+    pub(crate) fn booster_attribute(&self, idn: u8) -> u32 {
+        self.collect.booster().attribute(idn, &self.space, self.geometry.slices_per_unit())
+    }
+
+    /// The host has changed one of WriteBooster's flags.
+    pub(crate) fn set_booster_flags(&mut self, flags: BoosterFlags) {
+        self.collect.booster_mut().set_flags(flags);
+    }
+
+    /// Something may be worth doing once the host has been idle for a while. True if that is now looked for.
+    pub(crate) fn arm_background(&mut self, now: Ns) -> bool {
+        self.collect.arm_background(now)
+    }
+
+    /// Whether the host lets the device collect in the background (fBackgroundOpsEn).
+    pub(crate) fn set_background(&mut self, on: bool) {
+        self.collect.idle_mut().allow_collection(on);
+    }
+
+    /// How urgent it is to collect (bBackgroundOpStatus): 0 not at all, 1 not critical, 2 writes suffer, 3 they wait.
+    pub(crate) fn background_need(&self) -> u8 {
+        self.collect.need(&self.space)
+    }
+
+    /// Whether the hand-out number `next` may be used: no number is used twice under one key, not even after a power
+    /// cut, so the journal names numbers before they are used, long ahead.
+    pub(crate) fn reserve_generation(&mut self, next: u64) -> bool {
+        self.log.reserve_generation(next)
+    }
+
+    /// Lets the order of spare areas be forgotten within `span` writes and trims, and numbers be counted anew from
+    /// `renumber_at` on, so that tests see it happen. There have been none yet.
+    pub(crate) fn limit_numbers(&mut self, span: u32, renumber_at: u32) {
+        assert!(self.write.sequence() == 0, "from the beginning");
+        self.log.limit_numbers(span, renumber_at);
+    }
+
+    /// From now on everything that is programmed is reported as bytes. Nothing has been, or the device was loaded.
+    pub(crate) fn keep_in_flash(&mut self) {
+        self.log.keep_in_flash();
+    }
+
+    /// Takes what the device keeps other than data, once for each [`crate::MediaOp::Own`].
+    pub(crate) fn take_own(&mut self) -> Option<Own> {
+        self.log.take_own()
+    }
+
+    /// The device keeps something that flash translation has no part in: it takes its place in the line.
+    pub(crate) fn export_other(&mut self, own: Own, hw: &mut impl Hardware) {
+        self.log.export_other(own, hw);
     }
 }

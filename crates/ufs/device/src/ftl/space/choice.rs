@@ -2,12 +2,12 @@
 //! Which superblock is emptied, and which erased one is written next: garbage collection and wear levelling choose
 //! here. It sees references and erase counts, nothing else; it knows neither time nor data.
 //!
-//! *Wear levelling.* Superblocks with data that nobody overwrites are never erased, so the others wear out early. Two
-//! things are done about it. Whoever opens a superblock takes one that suits what it writes: data that may stay goes
-//! where wear is. And data that has stayed while others were erased is moved onto the most worn of the erased
-//! superblocks, into a stream of its own: mixed with other data it would be collected, and moved, again and again.
+//! *Wear levelling.* Superblocks with data that is not overwritten are never erased, so the others wear out early. Two
+//! things counter that. A superblock is opened for data that suits its wear: data that may stay goes where wear is. And
+//! data that has stayed while others were erased is moved onto the most worn of the erased superblocks, into a stream
+//! of its own: mixed with other data it would be collected, and moved, again and again.
 //!
-//! When is that due? Let *m* be the mean of all erase counts and *w* the width of a band around it. A superblock that
+//! *When that is due.* Let *m* be the mean of all erase counts and *w* the width of a band around it. A superblock that
 //! was erased *m* + *w* times is parked: it takes the data of the least erased one. And a superblock that was erased
 //! fewer than *m* - *w* times is emptied as soon as an erased one is worn more than the mean. So what is parked at
 //! *m* + *w* stays until the mean has gone on by 2 *w*: if a share *s* of all superblocks holds data that stays,
@@ -116,19 +116,13 @@ impl Space {
     }
 
     /// The closed superblock of data that is best collected, with fewer references than it has slices.
-    pub(in crate::ftl) fn victim(&self, policy: VictimPolicy, now: u32) -> Option<SuperblockId> {
+    pub(crate) fn victim(&self, policy: VictimPolicy, now: u32) -> Option<SuperblockId> {
         self.victim_beside(policy, now, &[])
     }
 
     /// Adds to `victims`, which has one, up to `most` in all: those that would come next and have nearly as much
     /// garbage as it. With less they would be worth more later.
-    pub(in crate::ftl) fn more_victims(
-        &self,
-        policy: VictimPolicy,
-        now: u32,
-        most: u32,
-        victims: &mut Vec<SuperblockId>,
-    ) {
+    pub(crate) fn more_victims(&self, policy: VictimPolicy, now: u32, most: u32, victims: &mut Vec<SuperblockId>) {
         let garbage = |sb: SuperblockId| u64::from(self.capacity(self.get(sb)).saturating_sub(self.get(sb).refs));
         let enough = victims.first().map_or(0, |&sb| garbage(sb) * 15);
         while (victims.len() as u32) < most
@@ -167,7 +161,7 @@ impl Space {
     }
 
     /// How worn the superblocks are.
-    pub(in crate::ftl) fn wear(&self) -> Wear {
+    pub(crate) fn wear(&self) -> Wear {
         let superblocks = self.counted().count() as u32;
         let sum: u64 = self.counted().map(|sb| u64::from(sb.erases)).sum();
         let (retired, bad_blocks) = self.given_up();
@@ -191,7 +185,7 @@ impl Space {
     /// Looks at the erase counts: if levelling is due, the superblock that is to be emptied. To either side the band is
     /// `percent` of the mean wide, and at least `least` erases: a narrower one would cost much while counts are small,
     /// and a few erases among the thousands that flash stands mean nothing.
-    pub(in crate::ftl) fn look_at_wear(&mut self, percent: u32, least: u32) -> Option<SuperblockId> {
+    pub(crate) fn look_at_wear(&mut self, percent: u32, least: u32) -> Option<SuperblockId> {
         let (n, sum) = self.counted().fold((0u64, 0u64), |(n, sum), sb| (n + 1, sum + u64::from(sb.erases)));
         // All n times as large as they are, so that the mean is a whole number.
         let band = (sum * u64::from(percent) / 100).max(u64::from(least) * n);
@@ -209,7 +203,7 @@ impl Space {
 
     /// Closes the open superblock of a stream of data to which nothing was written since the last call, if wear has
     /// left it behind: open ones cannot be emptied.
-    pub(in crate::ftl) fn close_left_behind(&mut self, stream: Stream, now: u32) -> Option<SuperblockId> {
+    pub(crate) fn close_left_behind(&mut self, stream: Stream, now: u32) -> Option<SuperblockId> {
         let sb = self.open_of(stream)?;
         let Superblock { next_unit, erases, .. } = *self.get(sb);
         let before = std::mem::replace(&mut self.wear_band.next_units[stream.index()], next_unit);
@@ -222,7 +216,7 @@ impl Space {
 
     /// A closed superblock of map pages for which `free_to_go` holds: one that was left behind by wear, or else the one
     /// with the fewest references.
-    pub(in crate::ftl) fn meta_victim(&self, free_to_go: impl Fn(SuperblockId) -> bool) -> Option<SuperblockId> {
+    pub(crate) fn meta_victim(&self, free_to_go: impl Fn(SuperblockId) -> bool) -> Option<SuperblockId> {
         self.iter()
             .filter(|&(i, sb)| sb.state == State::Closed(Stream::Meta) && sb.in_flight == 0 && free_to_go(i))
             .min_by_key(|&(i, sb)| (sb.erases >= self.wear_band.below, sb.refs, i))

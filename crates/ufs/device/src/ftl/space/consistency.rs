@@ -7,13 +7,13 @@ use crate::config::CellMode;
 use crate::ids::SuperblockId;
 
 impl Space {
-    /// Checks that every superblock is on the list of its state and on no other, once; that a superblock is retired when
-    /// more than half of its blocks are bad, not before; and that as many are in each cell mode as are counted, in
+    /// Checks that every superblock is on the list of its state and on no other, once; that a superblock is retired
+    /// when more than half of its blocks are bad, not before; and that as many are in each cell mode as are counted, in
     /// streams of that mode.
     ///
     /// # Errors
     /// What does not agree.
-    pub(in crate::ftl) fn check_consistency(&self) -> Result<(), String> {
+    pub(crate) fn check_consistency(&self) -> Result<(), String> {
         let in_state = |wanted: fn(State) -> bool| -> Vec<SuperblockId> {
             self.iter().filter(|(_, sb)| wanted(sb.state)).map(|(i, _)| i).collect()
         };
@@ -75,7 +75,7 @@ impl Space {
     }
 
     /// Superblocks that are retired, and blocks that the table of bad blocks names.
-    pub(in crate::ftl) fn given_up(&self) -> (u32, u32) {
+    pub(crate) fn given_up(&self) -> (u32, u32) {
         let retired = self.iter().filter(|(_, sb)| sb.state == State::Retired).count();
         (retired as u32, self.bad.count_ones(..) as u32)
     }

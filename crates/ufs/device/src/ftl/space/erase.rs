@@ -11,7 +11,7 @@ use readpath_kit::Ns;
 impl Space {
     /// Nothing in a closed superblock is needed any more: it waits to be erased until the journal's `record` is in
     /// flash.
-    pub(in crate::ftl) fn discard(&mut self, sb: SuperblockId, record: Mark) {
+    pub(crate) fn discard(&mut self, sb: SuperblockId, record: Mark) {
         let slot = &mut self.table[sb.index()];
         debug_assert!(matches!(slot.state, State::Closed(_)) && slot.in_flight == 0);
         if let State::Closed(stream) = slot.state {
@@ -27,7 +27,7 @@ impl Space {
 
     /// The record that has to be in flash before the next superblock is erased, if one waits for that and none is being
     /// erased.
-    pub(in crate::ftl) fn waits_to_be_erased(&self) -> Option<Mark> {
+    pub(crate) fn waits_to_be_erased(&self) -> Option<Mark> {
         if self.erasing.is_some() {
             return None;
         }
@@ -35,12 +35,12 @@ impl Space {
     }
 
     /// The superblock that is being erased.
-    pub(in crate::ftl) fn erasing(&self) -> Option<SuperblockId> {
+    pub(crate) fn erasing(&self) -> Option<SuperblockId> {
         self.erasing
     }
 
     /// Begins to erase the good blocks of a superblock.
-    pub(in crate::ftl) fn erase_dies(&self, now: Ns, sb: SuperblockId, hw: &mut impl Hardware) {
+    pub(crate) fn erase_dies(&self, now: Ns, sb: SuperblockId, hw: &mut impl Hardware) {
         let (dies, first) = (self.shape.dies, self.first(sb));
         for die in (0..dies).filter(|&die| !self.is_bad(sb, die)) {
             let ppn = Ppn(first.0 + die * self.shape.slices_per_unit);
@@ -51,7 +51,7 @@ impl Space {
     }
 
     /// The power is gone, and with it what was in progress. Returns the superblock that was being erased.
-    pub(in crate::ftl) fn power_cut(&mut self) -> Option<SuperblockId> {
+    pub(crate) fn power_cut(&mut self) -> Option<SuperblockId> {
         self.programs = 0;
         self.emptying.clear();
         self.erasing.take()
@@ -59,7 +59,7 @@ impl Space {
 
     /// The next superblock to erase, on its good dies. What it held is undefined from here on. If it has none, it is
     /// retired.
-    pub(in crate::ftl) fn begin_erase(&mut self) -> Option<SuperblockId> {
+    pub(crate) fn begin_erase(&mut self) -> Option<SuperblockId> {
         let (sb, _) = self.to_erase.pop_front()?;
         let slot = &mut self.table[sb.index()];
         if slot.state == State::Erasing(0) {
@@ -78,12 +78,12 @@ impl Space {
     }
 
     /// A superblock of anchors is being erased.
-    pub(in crate::ftl) fn count_anchor_erase(&mut self, sb: SuperblockId) {
+    pub(crate) fn count_anchor_erase(&mut self, sb: SuperblockId) {
         self.table[sb.index()].erases += 1;
     }
 
     /// One die of `sb` has been erased, or turned out to be bad (`failed`); true when it was the last.
-    pub(in crate::ftl) fn die_erased(&mut self, sb: SuperblockId, die: u32, failed: bool) -> bool {
+    pub(crate) fn die_erased(&mut self, sb: SuperblockId, die: u32, failed: bool) -> bool {
         if failed {
             self.mark_bad(sb, die);
         }
@@ -127,7 +127,7 @@ impl Space {
 
     /// Whether the block of `sb` on `die` is bad.
     #[inline]
-    pub(in crate::ftl) fn is_bad(&self, sb: SuperblockId, die: u32) -> bool {
+    pub(crate) fn is_bad(&self, sb: SuperblockId, die: u32) -> bool {
         self.table[sb.index()].bad_dies > 0 && self.bad.contains((sb.0 * self.shape.dies + die) as usize)
     }
 }

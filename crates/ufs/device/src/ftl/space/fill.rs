@@ -18,7 +18,7 @@ impl Space {
 
     /// Whether `sb` has just been filled with data, so that its table is to be written.
     #[inline]
-    pub(in crate::ftl) fn wants_table(&self, sb: SuperblockId) -> bool {
+    pub(crate) fn wants_table(&self, sb: SuperblockId) -> bool {
         let sb = self.get(sb);
         self.shape.table_units > 0
             && matches!(sb.state, State::Closed(stream) if stream.has_table())
@@ -27,23 +27,24 @@ impl Space {
     }
 
     /// The units of the table of `sb`, which is full, by number.
-    pub(in crate::ftl) fn units_of_table(&self, sb: SuperblockId) -> impl Iterator<Item = u32> {
+    pub(crate) fn units_of_table(&self, sb: SuperblockId) -> impl Iterator<Item = u32> {
         (self.get(sb).end..self.shape.units).filter(move |unit| !self.is_bad(sb, unit % self.shape.dies))
     }
 
     /// The program of a unit of the table of `sb` begins.
-    pub(in crate::ftl) fn begin_table_unit(&mut self, sb: SuperblockId) {
+    pub(crate) fn begin_table_unit(&mut self, sb: SuperblockId) {
         self.table[sb.index()].in_flight += 1;
+        self.programs += 1;
     }
 
     /// The program of a unit of the table of `sb` has ended well; the last of them makes it a table.
-    pub(in crate::ftl) fn table_unit_written(&mut self, sb: SuperblockId) {
+    pub(crate) fn table_unit_written(&mut self, sb: SuperblockId) {
         let slot = &mut self.table[sb.index()];
         slot.has_table = slot.in_flight == 0 && !slot.failed;
     }
 
     /// Opens an erased superblock for a stream; [`Space::erased_for`] says which.
-    pub(in crate::ftl) fn open(&mut self, stream: Stream, now: u32) -> Result<SuperblockId, NoSpace> {
+    pub(crate) fn open(&mut self, stream: Stream, now: u32) -> Result<SuperblockId, NoSpace> {
         debug_assert!(self.open[stream.index()].is_none());
         let at = self.erased_for(stream).ok_or(NoSpace)?;
         Ok(self.open_erased(at, stream, now))
@@ -70,7 +71,7 @@ impl Space {
     }
 
     /// The next unit (multi-plane page) of a stream, if it has an open superblock. After the last one it is closed.
-    pub(in crate::ftl) fn next_unit(&mut self, stream: Stream, now: u32) -> Option<Ppn> {
+    pub(crate) fn next_unit(&mut self, stream: Stream, now: u32) -> Option<Ppn> {
         let sb = self.open[stream.index()]?;
         let unit = self.table[sb.index()].next_unit;
         debug_assert!(unit < self.table[sb.index()].end && !self.is_bad(sb, unit % self.shape.dies));
@@ -85,7 +86,7 @@ impl Space {
     }
 
     /// Units left in the open superblock of a stream.
-    pub(in crate::ftl) fn units_left(&self, stream: Stream) -> u32 {
+    pub(crate) fn units_left(&self, stream: Stream) -> u32 {
         let Some(sb) = self.open[stream.index()] else { return 0 };
         let (next, units) = (self.table[sb.index()].next_unit, self.table[sb.index()].end);
         if self.table[sb.index()].bad_dies == 0 {
@@ -104,7 +105,7 @@ impl Space {
     }
 
     /// Closes the open superblock of a stream before it is full.
-    pub(in crate::ftl) fn close(&mut self, stream: Stream, now: u32) {
+    pub(crate) fn close(&mut self, stream: Stream, now: u32) {
         if let Some(sb) = self.open[stream.index()].take() {
             let slot = &mut self.table[sb.index()];
             slot.state = State::Closed(stream);
@@ -114,25 +115,25 @@ impl Space {
     }
 
     /// The program of a unit of data begins.
-    pub(in crate::ftl) fn data_program_begins(&mut self) {
+    pub(crate) fn data_program_begins(&mut self) {
         self.programs += 1;
     }
 
     /// The program of a unit of data at `first` has ended, well or not.
-    pub(in crate::ftl) fn data_program_ended(&mut self, first: Ppn) {
+    pub(crate) fn data_program_ended(&mut self, first: Ppn) {
         self.program_ended(first);
         self.programs -= 1;
     }
 
     /// The program of a unit at `first` has ended.
-    pub(in crate::ftl) fn program_ended(&mut self, first: Ppn) {
+    pub(crate) fn program_ended(&mut self, first: Ppn) {
         let sb = self.of(first);
         self.table[sb.index()].in_flight -= 1;
     }
 
     /// A program in `sb` failed on `die`: that block is bad, and the superblock is to be emptied soon. False if the
     /// block was known to be bad: several units of it may be in flight.
-    pub(in crate::ftl) fn program_failed(&mut self, sb: SuperblockId, die: u32, now: u32) -> bool {
+    pub(crate) fn program_failed(&mut self, sb: SuperblockId, die: u32, now: u32) -> bool {
         let is_news = self.mark_bad(sb, die);
         if !std::mem::replace(&mut self.table[sb.index()].failed, true) {
             self.failed += 1;
@@ -147,7 +148,7 @@ impl Space {
 
     /// Takes whole units for `slices` slices as if they had been written; `each` gets runs of consecutive slices. The
     /// caller counts references to them.
-    pub(in crate::ftl) fn preset(
+    pub(crate) fn preset(
         &mut self,
         slices: u32,
         stream: Stream,

@@ -57,6 +57,15 @@ struct InMode {
     erases: u64,
 }
 
+/// What a unit is written for: that decides how much space must be left to others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::ftl) enum Purpose {
+    /// Data from the host.
+    Host,
+    /// Data that moves.
+    Move,
+}
+
 /// See the module.
 pub(in crate::ftl) struct Space {
     shape: Shape,
@@ -86,7 +95,7 @@ pub(in crate::ftl) struct Space {
 
 impl Space {
     /// The first [`ANCHORS`] superblocks hold anchors, all others are erased.
-    pub(in crate::ftl) fn new(config: &DeviceConfig) -> Self {
+    pub(crate) fn new(config: &DeviceConfig) -> Self {
         let slc = InMode { units: config.units_in(CellMode::Slc), ..InMode::default() };
         Space::shaped(&config.geometry, &config.ftl, (config.table_units(), config.meta_superblocks()), slc)
     }
@@ -125,30 +134,30 @@ impl Space {
 
     /// Spare areas of all slices.
     #[inline]
-    pub(in crate::ftl) fn spares(&self) -> &Spares {
+    pub(crate) fn spares(&self) -> &Spares {
         &self.spares
     }
 
     /// Spare areas of all slices, to change.
     #[inline]
-    pub(in crate::ftl) fn spares_mut(&mut self) -> &mut Spares {
+    pub(crate) fn spares_mut(&mut self) -> &mut Spares {
         &mut self.spares
     }
 
     /// Superblocks that were written in a mode, those being erased included.
     #[inline]
-    pub(in crate::ftl) fn in_mode(&self, mode: CellMode) -> u32 {
+    pub(crate) fn in_mode(&self, mode: CellMode) -> u32 {
         self.modes[mode.index()].superblocks
     }
 
     /// Erases of superblocks in a mode.
-    pub(in crate::ftl) fn erases_in(&self, mode: CellMode) -> u64 {
+    pub(crate) fn erases_in(&self, mode: CellMode) -> u64 {
         self.modes[mode.index()].erases
     }
 
     /// How the superblock of `ppn` is written.
     #[inline]
-    pub(in crate::ftl) fn mode_of(&self, ppn: Ppn) -> CellMode {
+    pub(crate) fn mode_of(&self, ppn: Ppn) -> CellMode {
         // Most devices have one mode only: then no superblock is looked at.
         match self.in_mode(CellMode::Slc) {
             0 => CellMode::Full,
@@ -157,19 +166,19 @@ impl Space {
     }
 
     /// A flash operation of flash translation begins: firmware first.
-    pub(in crate::ftl) fn begin(&self, now: Ns, mut op: Op, hw: &mut impl Hardware) {
+    pub(crate) fn begin(&self, now: Ns, mut op: Op, hw: &mut impl Hardware) {
         op.cells = self.mode_of(op.ppn);
         hw.begin(now, op);
     }
 
     /// Programs of data in progress.
     #[inline]
-    pub(in crate::ftl) fn programs(&self) -> u32 {
+    pub(crate) fn programs(&self) -> u32 {
         self.programs
     }
 
     /// Erased superblocks that are not kept for map pages, journal and checkpoints, which must always be able to move.
-    pub(in crate::ftl) fn spare(&self) -> u32 {
+    pub(crate) fn spare(&self) -> u32 {
         let kept = self.shape.meta_superblocks.saturating_sub(self.meta_in_use);
         self.erased().saturating_sub(kept)
     }
@@ -177,42 +186,52 @@ impl Space {
     /// Spare superblocks that there must be for the host to open one. What moves must always find one. Where programs
     /// fail, one more is needed before the first does: it closes the superblock to which data is being moved. And one
     /// with bad blocks may not hold all of another's data.
-    pub(in crate::ftl) fn spare_for_host(&self) -> u32 {
+    pub(crate) fn spare_for_host(&self) -> u32 {
         2 + u32::from(self.any_bad || self.programs_may_fail)
     }
 
+    /// Whether a superblock may be opened to be written for this.
+    pub(crate) fn may_open(&self, purpose: Purpose) -> bool {
+        match purpose {
+            Purpose::Host => self.spare() >= self.spare_for_host(),
+            // A power cut in the middle of a move wastes what was prepared for it. Then it may have one that is kept
+            // for the map, unless the map needs it soon: emptying the victim gives it back.
+            Purpose::Move => self.spare() >= 1 || self.erased() >= 3,
+        }
+    }
+
     /// Programs may fail from now on.
-    pub(in crate::ftl) fn expect_failing_programs(&mut self) {
+    pub(crate) fn expect_failing_programs(&mut self) {
         self.programs_may_fail = true;
     }
 
     /// Space is short with fewer spare superblocks than this.
-    pub(in crate::ftl) fn short_below(&self) -> u32 {
+    pub(crate) fn short_below(&self) -> u32 {
         self.collect_below.max(self.spare_for_host())
     }
 
     /// Whether space is so short that collection has to go on beside the host's writes.
-    pub(in crate::ftl) fn is_short(&self) -> bool {
+    pub(crate) fn is_short(&self) -> bool {
         self.spare() < self.short_below()
     }
 
     /// Whether map pages, journal and checkpoints may take no more than `left` further superblocks.
-    pub(in crate::ftl) fn meta_may_take_at_most(&self, left: u32) -> bool {
+    pub(crate) fn meta_may_take_at_most(&self, left: u32) -> bool {
         self.meta_in_use + left >= self.shape.meta_superblocks
     }
 
     /// These superblocks are going to be emptied: none of them is given up before [`Space::discard`].
-    pub(in crate::ftl) fn begin_emptying(&mut self, victims: &[SuperblockId]) {
+    pub(crate) fn begin_emptying(&mut self, victims: &[SuperblockId]) {
         self.emptying.extend(victims);
     }
 
     /// Every superblock, by number.
-    pub(in crate::ftl) fn all(&self) -> impl Iterator<Item = SuperblockId> + use<> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = SuperblockId> + use<> {
         (0..self.table.len() as u32).map(SuperblockId)
     }
 
     /// The stream whose data a superblock holds, if it holds any.
-    pub(in crate::ftl) fn stream_of(&self, sb: SuperblockId) -> Option<Stream> {
+    pub(crate) fn stream_of(&self, sb: SuperblockId) -> Option<Stream> {
         match self.table[sb.index()].state {
             State::Open(stream) | State::Closed(stream) => Some(stream),
             _ => None,
@@ -220,12 +239,12 @@ impl Space {
     }
 
     /// Whether a stream has an open superblock in which nothing was written.
-    pub(in crate::ftl) fn is_blank(&self, stream: Stream) -> bool {
+    pub(crate) fn is_blank(&self, stream: Stream) -> bool {
         self.open_of(stream).is_some_and(|sb| self.table[sb.index()].next_unit == 0)
     }
 
     /// The superblock of the WriteBooster buffer that was opened first, of those that can be emptied.
-    pub(in crate::ftl) fn oldest_boosted(&self) -> Option<SuperblockId> {
+    pub(crate) fn oldest_boosted(&self) -> Option<SuperblockId> {
         if self.modes[CellMode::Slc.index()].closed == 0 {
             return None;
         }
@@ -235,23 +254,23 @@ impl Space {
 
     /// The superblock of a slice.
     #[inline]
-    pub(in crate::ftl) fn of(&self, ppn: Ppn) -> SuperblockId {
+    pub(crate) fn of(&self, ppn: Ppn) -> SuperblockId {
         SuperblockId(self.shape.slices_per_superblock.divide(ppn.0))
     }
 
     /// The first slice of a superblock.
-    pub(in crate::ftl) fn first(&self, sb: SuperblockId) -> Ppn {
+    pub(crate) fn first(&self, sb: SuperblockId) -> Ppn {
         Ppn(sb.0 * self.slices())
     }
 
     /// Slices of a superblock.
-    pub(in crate::ftl) fn slices(&self) -> u32 {
+    pub(crate) fn slices(&self) -> u32 {
         self.shape.slices_per_superblock.get()
     }
 
     /// A superblock.
     #[inline]
-    pub(in crate::ftl) fn get(&self, sb: SuperblockId) -> &Superblock {
+    pub(crate) fn get(&self, sb: SuperblockId) -> &Superblock {
         &self.table[sb.index()]
     }
 
@@ -259,7 +278,7 @@ impl Space {
     /// `limit` times as often as it has pages. It may be open then, or the power may go; so true again each time that
     /// it has been read as many times more as it has pages.
     #[inline]
-    pub(in crate::ftl) fn note_read(&mut self, ppn: Ppn, limit: u32) -> bool {
+    pub(crate) fn note_read(&mut self, ppn: Ppn, limit: u32) -> bool {
         let sb = self.of(ppn);
         let reads = &mut self.table[sb.index()].reads;
         *reads = reads.saturating_add(1);
@@ -269,7 +288,7 @@ impl Space {
     }
 
     /// Whether `sb` has been read so often that its data should move.
-    pub(in crate::ftl) fn is_disturbed(&self, sb: SuperblockId, limit: u32) -> bool {
+    pub(crate) fn is_disturbed(&self, sb: SuperblockId, limit: u32) -> bool {
         u64::from(self.table[sb.index()].reads) >= self.most_reads(limit)
     }
 
@@ -278,22 +297,22 @@ impl Space {
     }
 
     /// All superblocks.
-    pub(in crate::ftl) fn iter(&self) -> impl Iterator<Item = (SuperblockId, &Superblock)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (SuperblockId, &Superblock)> {
         self.table.iter().enumerate().map(|(i, sb)| (SuperblockId(i as u32), sb))
     }
 
     /// Erased superblocks.
-    pub(in crate::ftl) fn erased(&self) -> u32 {
+    pub(crate) fn erased(&self) -> u32 {
         self.erased.len() as u32
     }
 
     /// The open superblock of a stream.
-    pub(in crate::ftl) fn open_of(&self, stream: Stream) -> Option<SuperblockId> {
+    pub(crate) fn open_of(&self, stream: Stream) -> Option<SuperblockId> {
         self.open[stream.index()]
     }
 
     /// Whether a superblock is to be emptied because a program in it failed, and can be.
-    pub(in crate::ftl) fn has_failed(&self) -> bool {
+    pub(crate) fn has_failed(&self) -> bool {
         self.failed > 0 && self.iter().any(|(_, sb)| sb.failed && sb.is_movable())
     }
 }

@@ -8,19 +8,19 @@ use readpath_flash::Ppn;
 impl Space {
     /// A map entry points to `ppn` now.
     #[inline]
-    pub(in crate::ftl) fn add_ref(&mut self, ppn: Ppn) {
+    pub(crate) fn add_ref(&mut self, ppn: Ppn) {
         let sb = self.of(ppn);
         self.table[sb.index()].refs += 1;
     }
 
     /// Further map entries point into a superblock.
-    pub(in crate::ftl) fn add_refs(&mut self, sb: SuperblockId, refs: u32) {
+    pub(crate) fn add_refs(&mut self, sb: SuperblockId, refs: u32) {
         self.table[sb.index()].refs += refs;
     }
 
     /// A map entry that pointed to `ppn` does no longer.
     #[inline]
-    pub(in crate::ftl) fn drop_ref(&mut self, ppn: Ppn) {
+    pub(crate) fn drop_ref(&mut self, ppn: Ppn) {
         let sb = self.of(ppn);
         let refs = &mut self.table[sb.index()].refs;
         debug_assert!(*refs > 0, "superblock {sb} has no references left");
@@ -29,7 +29,7 @@ impl Space {
 
     /// An entry of a map page that was written at `written_at` no longer points to `ppn`. If the superblock has been
     /// opened since, the entry pointed to what is long gone and was not counted.
-    pub(in crate::ftl) fn drop_written_ref(&mut self, ppn: Ppn, written_at: u32) {
+    pub(crate) fn drop_written_ref(&mut self, ppn: Ppn, written_at: u32) {
         if self.is_counted(ppn, written_at) {
             self.drop_ref(ppn);
         }
@@ -37,21 +37,21 @@ impl Space {
 
     /// An entry of a map page that was put together at `written_at` points to `ppn`; it counts unless the superblock
     /// has been given up since.
-    pub(in crate::ftl) fn add_written_ref(&mut self, ppn: Ppn, written_at: u32) {
+    pub(crate) fn add_written_ref(&mut self, ppn: Ppn, written_at: u32) {
         if self.is_counted(ppn, written_at) {
             self.add_ref(ppn);
         }
     }
 
     /// Whether an entry of a map page put together at `written_at` means the data that its superblock holds today.
-    pub(in crate::ftl) fn is_counted(&self, ppn: Ppn, written_at: u32) -> bool {
+    pub(crate) fn is_counted(&self, ppn: Ppn, written_at: u32) -> bool {
         let sb = self.get(self.of(ppn));
         matches!(sb.state, State::Open(_) | State::Closed(_)) && sb.opened_at <= written_at
     }
 
-    /// Whether nothing points into a closed superblock any more and it is not being emptied, so that it can be erased as
-    /// it is.
-    pub(in crate::ftl) fn is_empty(&self, id: SuperblockId) -> bool {
+    /// Whether nothing points into a closed superblock any more and it is not being emptied, so that it can be erased
+    /// as it is.
+    pub(crate) fn is_empty(&self, id: SuperblockId) -> bool {
         let sb = self.get(id);
         matches!(sb.state, State::Closed(_)) && sb.refs == 0 && sb.in_flight == 0 && !self.emptying.contains(&id)
     }

@@ -9,14 +9,7 @@ use crate::ids::SuperblockId;
 impl Space {
     /// What is kept for a superblock says how often it was erased, whether a program in it failed, and which of its
     /// blocks are bad.
-    pub(in crate::ftl) fn load_record(
-        &mut self,
-        sb: SuperblockId,
-        erases: u32,
-        erases_in_slc: u32,
-        failed: bool,
-        bad: &[u32],
-    ) {
+    pub(crate) fn load_record(&mut self, sb: SuperblockId, erases: u32, erases_in_slc: u32, failed: bool, bad: &[u32]) {
         bad.iter().for_each(|&die| _ = self.mark_bad(sb, die));
         let slot = &mut self.table[sb.index()];
         (slot.erases, slot.failed) = (erases, failed);
@@ -25,7 +18,7 @@ impl Space {
 
     /// What a superblock was found to hold: data of `stream`, how far units are programmed or torn, and those of its
     /// table. What it is comes out in recovery.
-    pub(in crate::ftl) fn load(
+    pub(crate) fn load(
         &mut self,
         sb: SuperblockId,
         retired: bool,
@@ -44,7 +37,7 @@ impl Space {
 
     /// Says for which stream a superblock is written, which what it holds may not show; before unit `programmed` is
     /// data.
-    pub(in crate::ftl) fn set_end(&mut self, sb: SuperblockId, stream: Stream, programmed: u32) {
+    pub(crate) fn set_end(&mut self, sb: SuperblockId, stream: Stream, programmed: u32) {
         let end = self.end_of_data(sb, stream);
         let slot = &mut self.table[sb.index()];
         // Behind its data is its table, which may be torn. If a block has gone bad since, data may go beyond where the
@@ -56,12 +49,12 @@ impl Space {
     }
 
     /// The state that a checkpoint keeps.
-    pub(in crate::ftl) fn snapshot(&self) -> Vec<Superblock> {
+    pub(crate) fn snapshot(&self) -> Vec<Superblock> {
         self.table.clone()
     }
 
     /// Takes over a table that recovery has put together. Superblocks that were open stay so, after what was torn.
-    pub(in crate::ftl) fn restore(&mut self, table: Vec<Superblock>, now: u32) {
+    pub(crate) fn restore(&mut self, table: Vec<Superblock>, now: u32) {
         self.table = table;
         self.open = [None; Stream::COUNT];
         self.erased.clear();
@@ -79,7 +72,7 @@ impl Space {
             slot.in_flight = 0;
             slot.bad_dies = bad;
             if slot.state == State::Erased && bad * 2 > self.shape.dies {
-                // So many went bad when it was erased last, and that is all that is left of its life since.
+                // So many went bad when it was erased last. Nothing else is left of what happened since.
                 slot.state = State::Retired;
             }
             if let State::Open(stream) = slot.state {
@@ -116,7 +109,8 @@ impl Space {
     }
 
     /// Sequence numbers now count from `base` on.
-    pub(in crate::ftl) fn renumber(&mut self, base: u32) {
+    pub(crate) fn renumber(&mut self, base: u32) {
         self.table.iter_mut().for_each(|sb| sb.closed_at = sb.closed_at.saturating_sub(base));
+        self.spares.renumber(base);
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Spare areas: what a slice of data says of itself beside its data. This is flash: who wants to know it has to read
-//! the page. Lines: logical page and sequence number (4 bytes each).
+//! Spare areas: what a slice of data says of itself. This is flash: it is known only after its page was
+//! read. Lines: logical page and sequence number (4 bytes each).
 //!
 //! A simulation keeps them in 7 bytes. Sequence numbers are compared only among slices that were programmed since the
 //! last checkpoint, so they are kept as distances from a number that follows the checkpoints; what is older has none.
@@ -21,16 +21,16 @@ pub(in crate::ftl) struct Spares {
 
 impl Spares {
     /// Sequence numbers that lie as far as this above the base of [`Spares::forget_order`] cannot be kept.
-    pub(in crate::ftl) const SPAN: u32 = 1 << 24;
+    pub(crate) const SPAN: u32 = 1 << 24;
 
     /// All erased.
-    pub(in crate::ftl) fn new(slices: u32) -> Self {
+    pub(crate) fn new(slices: u32) -> Self {
         Spares { lpn: huge_vec(slices as usize), after_base: huge_vec(slices as usize), base: 0 }
     }
 
     /// The slice now holds data of `lpn`.
     #[inline]
-    pub(in crate::ftl) fn program(&mut self, ppn: Ppn, lpn: Lpn, sequence: u32) {
+    pub(crate) fn program(&mut self, ppn: Ppn, lpn: Lpn, sequence: u32) {
         let after_base = sequence.saturating_sub(self.base);
         assert!(after_base < Self::SPAN, "no checkpoint for {after_base} blocks");
         self.lpn[ppn.0 as usize] = lpn.0 + 1;
@@ -39,7 +39,7 @@ impl Spares {
     }
 
     /// Of a new device, which finds `lpn` there. What has no order takes no memory for it.
-    pub(in crate::ftl) fn load(&mut self, ppn: Ppn, lpn: Lpn, sequence: u32) {
+    pub(crate) fn load(&mut self, ppn: Ppn, lpn: Lpn, sequence: u32) {
         match self.span(sequence) {
             0 => self.preset(ppn, lpn),
             _ => self.program(ppn, lpn, sequence),
@@ -48,46 +48,46 @@ impl Spares {
 
     /// As if `lpn` had been written there before anything else. Its sequence number stays 0.
     #[inline]
-    pub(in crate::ftl) fn preset(&mut self, ppn: Ppn, lpn: Lpn) {
+    pub(crate) fn preset(&mut self, ppn: Ppn, lpn: Lpn) {
         self.lpn[ppn.0 as usize] = lpn.0 + 1;
     }
 
     /// The logical page that a slice names, if it holds data.
     #[inline]
-    pub(in crate::ftl) fn lpn(&self, ppn: Ppn) -> Option<Lpn> {
+    pub(crate) fn lpn(&self, ppn: Ppn) -> Option<Lpn> {
         self.lpn[ppn.0 as usize].checked_sub(1).map(Lpn)
     }
 
     /// The sequence number of a slice; that of one without order is smaller than any that matters.
     #[inline]
-    pub(in crate::ftl) fn sequence(&self, ppn: Ppn) -> u32 {
+    pub(crate) fn sequence(&self, ppn: Ppn) -> u32 {
         self.base + distance(self.after_base[ppn.0 as usize])
     }
 
     /// Whether a slice can have this number.
-    pub(in crate::ftl) fn has_room_for(&self, sequence: u32) -> bool {
+    pub(crate) fn has_room_for(&self, sequence: u32) -> bool {
         self.span(sequence) < Self::SPAN
     }
 
     /// Slices are erased, or lost in a torn program.
-    pub(in crate::ftl) fn erase(&mut self, first: Ppn, slices: u32) {
+    pub(crate) fn erase(&mut self, first: Ppn, slices: u32) {
         let range = first.0 as usize..(first.0 + slices) as usize;
         self.lpn[range.clone()].fill(0);
         self.after_base[range].fill([0; 3]);
     }
 
     /// How far a sequence number lies above the base.
-    pub(in crate::ftl) fn span(&self, sequence: u32) -> u32 {
+    pub(crate) fn span(&self, sequence: u32) -> u32 {
         sequence.saturating_sub(self.base)
     }
 
     /// Of a new device: there will be no order of what has numbers up to `base`.
-    pub(in crate::ftl) fn begin_at(&mut self, base: u32) {
+    pub(crate) fn begin_at(&mut self, base: u32) {
         self.base = base;
     }
 
     /// The order of what has numbers up to `base` no longer matters.
-    pub(in crate::ftl) fn forget_order(&mut self, base: u32) {
+    pub(crate) fn forget_order(&mut self, base: u32) {
         let by = base.saturating_sub(self.base);
         for kept in self.after_base.iter_mut().filter(|kept| **kept != [0; 3]) {
             let [a, b, c, _] = distance(*kept).saturating_sub(by).to_le_bytes();
@@ -97,13 +97,13 @@ impl Spares {
     }
 
     /// Sequence numbers now count from `base` on; what is older is 0.
-    pub(in crate::ftl) fn renumber(&mut self, base: u32) {
+    pub(crate) fn renumber(&mut self, base: u32) {
         self.forget_order(base);
         self.base -= base;
     }
 
     /// Bytes of this process's memory if every slice were written.
-    pub(in crate::ftl) fn process_bytes(&self) -> u64 {
+    pub(crate) fn process_bytes(&self) -> u64 {
         self.lpn.len() as u64 * 7
     }
 }

@@ -39,7 +39,7 @@ impl Stream {
 
     /// The mode in which its superblocks are written.
     #[inline]
-    pub(in crate::ftl) fn mode(self) -> CellMode {
+    pub(crate) fn mode(self) -> CellMode {
         match self {
             Stream::Boosted => CellMode::Slc,
             Stream::Host | Stream::Hot | Stream::Moved | Stream::Meta | Stream::Cold => CellMode::Full,
@@ -106,7 +106,7 @@ impl Superblock {
     pub const SRAM_BYTES: u64 = 28;
 
     /// Erased, and never used.
-    pub(in crate::ftl) const NEW: Superblock = Superblock {
+    pub(crate) const NEW: Superblock = Superblock {
         state: State::Erased,
         refs: 0,
         in_flight: 0,
@@ -140,7 +140,7 @@ impl Superblock {
 }
 
 /// The end of data in a superblock that shows no stream.
-pub(in crate::ftl) const UNKNOWN_END: u32 = u32::MAX;
+pub(crate) const UNKNOWN_END: u32 = u32::MAX;
 
 /// Superblocks that hold anchors, at the start of the array.
 pub const ANCHORS: u32 = 2;

@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Begins from what a medium holds: puts into the tables of a new device what a power cut would have left in those of
+//! the one that wrote it. What that means is then found out by recovery, as after every power cut.
+//!
+//! *Which programs count.* A process that dies leaves all that it programmed. If the whole machine dies, programs that
+//! had not reached the disk may be missing, in any order. Programs are numbered without gaps, and everything up to an
+//! erase or a flush is known to be there, so the first gap behind that is where the power went: what has a higher
+//! number counts as torn.
+
+use super::super::Log;
+use super::super::durable::{Checkpoint, Durable, Held, Logged};
+use super::super::journal::Journal;
+use super::super::spare_refs::Refs;
+use super::pages::{Limits, Page};
+use super::records::{Anchored, BlockRecord, Head, Take};
+use super::{FlashArray, SPARE_REST_BYTES, Seen, SliceKind, Spare};
+use crate::back::{Hardware, MediaOp};
+use crate::ftl::map::Map;
+use crate::ftl::space::{ANCHORS, Space, Stream};
+use crate::ids::{Lpn, MapPage, SuperblockId};
+use readpath_flash::Ppn;
+use readpath_kit::BLOCK_BYTES;
+
+const SLICE: usize = BLOCK_BYTES as usize;
+
+/// Why a device cannot begin from a medium.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LoadError(String);
+
+impl std::fmt::Display for LoadError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for LoadError {}
+
+impl From<String> for LoadError {
+    fn from(message: String) -> Self {
+        LoadError(message)
+    }
+}
+
+/// What a unit shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Unit {
+    Blank,
+    Torn,
+    Programmed(Spare),
+}
+
+impl Unit {
+    /// What a unit shows if those of programs behind this one count only when they are complete. Of a device that was
+    /// sealed not all slices are reported.
+    fn whole_behind(self, program: u64, slices: &[Seen]) -> Unit {
+        let last = slices.iter().rfind(|seen| **seen != Seen::Blank);
+        match (self, last) {
+            (Unit::Programmed(spare), Some(Seen::Programmed(last))) if spare.program > program && !last.ends_unit => {
+                Unit::Torn
+            }
+            (unit, _) => unit,
+        }
+    }
+}
+
+fn unit_of(slices: &[Seen]) -> Unit {
+    let mut unit = Unit::Blank;
+    for seen in slices {
+        unit = match (*seen, unit) {
+            (Seen::Blank, unit) => unit,
+            (Seen::Torn, _) | (_, Unit::Torn) => return Unit::Torn,
+            (Seen::Programmed(spare), Unit::Blank) => Unit::Programmed(spare),
+            (Seen::Programmed(spare), Unit::Programmed(first)) if spare.program == first.program => unit,
+            _ => return Unit::Torn,
+        };
+    }
+    unit
+}
+
+/// What was found programmed behind the checkpoint.
+struct Behind {
+    program: u64,
+    first: Ppn,
+    stream: Stream,
+}
+
+impl Log {
+    /// Takes over what `array` holds. The device is new; what follows is a recovery.
+    ///
+    /// # Errors
+    /// The array cannot be read, is of another device, or is damaged where the device cannot do without.
+    pub(crate) fn load(
+        &mut self,
+        space: &mut Space,
+        map: &mut Map,
+        array: &mut impl FlashArray,
+        hw: &mut impl Hardware,
+    ) -> Result<(), LoadError> {
+        self.keep_in_flash();
+        let (anchored, checkpoint) = self.newest_checkpoint((space, map), array, hw)?;
+        (self.export.base, self.export.programs) = (anchored.base, anchored.programs);
+        space.spares_mut().begin_at(checkpoint.oldest.saturating_sub(1));
+        let mut behind = self.look_at_data(space, array, &anchored)?;
+        let known = array.kept().map(|kept| kept.max(anchored.programs));
+        self.leave_out_what_is_behind_a_gap(space, array, known, &mut behind, hw)?;
+        let limits = Limits {
+            superblocks: self.geometry().superblocks(),
+            map_pages: map.pages(),
+            blocks: self.logical_blocks(),
+            base: anchored.base,
+        };
+        let (mut log, mut refs) = (Vec::new(), Vec::new());
+        for Behind { first, stream, .. } in behind {
+            match stream {
+                Stream::Meta => self.read_meta_unit(array, first, &limits, (&mut log, &mut refs))?,
+                _ => log.push(Logged::Data { first }),
+            }
+        }
+        self.check_journal(&checkpoint, &log)?;
+        self.read_map(map, array, &checkpoint, &log)?;
+        array.goes_on(self.export.programs);
+        self.durable = Durable::with_log(checkpoint, log, refs);
+        Ok(())
+    }
+
+    /// Finds the newest anchor, or what the device was sealed with, and reads the checkpoint that it leads to.
+    fn newest_checkpoint(
+        &mut self,
+        (space, map): (&mut Space, &Map),
+        array: &mut impl FlashArray,
+        hw: &mut impl Hardware,
+    ) -> Result<(Anchored, Checkpoint), LoadError> {
+        let units = self.geometry().units_per_superblock();
+        let unit_slices = self.geometry().slices_per_unit() as usize;
+        let mut anchors: Vec<(u64, u32)> = Vec::new();
+        let mut shown = Vec::new();
+        let mut seen = Vec::new();
+        for sb in 0..ANCHORS {
+            self.take_block_record(space, array, SuperblockId(sb))?;
+            array.look(sb, &mut seen)?;
+            for (i, slices) in (0..).zip(seen.chunks_exact(unit_slices)) {
+                let unit = unit_of(slices);
+                if let Unit::Programmed(Spare { kind: SliceKind::Anchor, program, .. }) = unit {
+                    anchors.push((program, sb * units + i));
+                }
+                shown.push(unit);
+            }
+        }
+        anchors.sort_unstable();
+        // One that cannot be read was being programmed when everything ended; and what another leads to may not be
+        // there.
+        let kept = array.kept().unwrap_or(u64::MAX);
+        let mut newest = None;
+        while let (None, Some((program, at))) = (&newest, anchors.pop()) {
+            newest = self.read_anchor(array, at, program).filter(|_| program <= kept).map(|bytes| (at, bytes));
+            if newest.is_none() {
+                // The superblocks of anchors are the first.
+                let slices = self.geometry().slices_per_unit();
+                hw.emit(MediaOp::Torn { first: Ppn(at * slices), slices });
+            }
+        }
+        let factory = array.factory()?;
+        let lengths = [map.pages(), self.geometry().superblocks()];
+        let Some(made) = Head::take(&mut Take(&factory), lengths) else {
+            return Err("the state in which the image was made is not complete".to_owned().into());
+        };
+        let erases: u64 = (0..ANCHORS).map(|sb| u64::from(space.get(SuperblockId(sb)).erases)).sum();
+        let next = newest.as_ref().map_or(0, |(at, _)| at + 1);
+        // What was torn behind the newest is not written again.
+        let is_behind = |&at: &u32| !(at > 0 && at.is_multiple_of(units)) && at < ANCHORS * units;
+        let torn = (next..).take_while(is_behind).take_while(|&at| shown[at as usize] != Unit::Blank).count() as u32;
+        self.checkpoint.set_anchors(next + torn, newest.as_ref().map(|(at, _)| *at));
+        let (head, body) = match newest {
+            None if erases > made.anchored.anchor_erases => {
+                return Err("no anchor is left, so nothing leads to the map".to_owned().into());
+            }
+            None => {
+                let mut take = Take(&factory);
+                (Head::take(&mut take, lengths), take.0.to_vec())
+            }
+            Some((at, bytes)) => {
+                let mut take = Take(&bytes);
+                let mut head = Head::take(&mut take, lengths);
+                let body = match (&mut head, take.u32()) {
+                    (Some(head), Some(parts)) if self.is_ours(head) && parts == head.checkpoint.slots => {
+                        self.read_body(array, &mut take, head)?
+                    }
+                    _ => return Err(format!("anchor {at} is not one of this device").into()),
+                };
+                (head, body)
+            }
+        };
+        let head = head.filter(|head| self.is_ours(head));
+        let sizes = [self.geometry().slices(), self.logical_blocks(), map.page_entries()];
+        let whole = head.and_then(|head| head.with_body(&body, sizes));
+        whole.ok_or_else(|| "the newest checkpoint is not one of this device".to_owned().into())
+    }
+
+    /// The bytes of an anchor, if all of it can be read.
+    fn read_anchor(&self, array: &mut impl FlashArray, at: u32, program: u64) -> Option<Vec<u8>> {
+        let first = at * self.geometry().slices_per_unit();
+        let mut bytes = Vec::new();
+        for ppn in (first..first + self.geometry().slices_per_unit()).map(Ppn) {
+            let from = bytes.len();
+            bytes.resize(from + SLICE, 0);
+            let spare = array.read(ppn, &mut [0; SPARE_REST_BYTES], &mut bytes[from..]).ok()?;
+            (spare.program == program).then_some(())?;
+            if spare.ends_unit {
+                return Some(bytes);
+            }
+        }
+        None
+    }
+
+    fn is_ours(&self, head: &Head) -> bool {
+        // Each part has its place in the anchor, which is a unit.
+        let most = self.geometry().slices_per_unit() * BLOCK_BYTES / 4;
+        head.fits(most)
+    }
+
+    /// The body of a checkpoint, from the places that its anchor names.
+    fn read_body(&self, array: &mut impl FlashArray, places: &mut Take, head: &mut Head) -> Result<Vec<u8>, LoadError> {
+        let mut body = Vec::new();
+        for _ in 0..head.checkpoint.slots {
+            let at = places.u32().map(Ppn).ok_or_else(|| "an anchor is cut off".to_owned())?;
+            let read = self.read_page(array, at);
+            let (spare, page) = read.map_err(|LoadError(error)| format!("a part of the checkpoint: {error}"))?;
+            if spare.kind != SliceKind::Checkpoint {
+                return Err(format!("slice {} holds no part of a checkpoint", at.0).into());
+            }
+            body.extend(page.data);
+            head.checkpoint.places.push(at);
+        }
+        body.truncate(head.body_bytes().min(body.len() as u64) as usize);
+        Ok(body)
+    }
+
+    /// Reads a page as long as a map page.
+    fn read_page(&self, array: &mut impl FlashArray, at: Ppn) -> Result<(Spare, Page), LoadError> {
+        let slices = self.config.map_page_bytes / BLOCK_BYTES;
+        if at.0 >= self.geometry().slices() || !at.0.is_multiple_of(slices) {
+            return Err(format!("slice {} is not the first of a page of the map", at.0).into());
+        }
+        let mut page = Page { data: vec![0; slices as usize * SLICE], rest: Vec::new() };
+        let mut spare = None;
+        for (i, data) in (0..).zip(page.data.chunks_exact_mut(SLICE)) {
+            let mut rest = [0; SPARE_REST_BYTES];
+            let of_slice = array.read(Ppn(at.0 + i), &mut rest, data)?;
+            page.rest.extend(rest);
+            let first: &mut Spare = spare.get_or_insert(of_slice);
+            if (first.kind, first.page, first.program) != (of_slice.kind, of_slice.page, of_slice.program) {
+                return Err(format!("the slices of the page at slice {} do not belong together", at.0).into());
+            }
+        }
+        Ok((spare.expect("a page has a slice"), page))
+    }
+
+    fn take_block_record(
+        &mut self,
+        space: &mut Space,
+        array: &mut impl FlashArray,
+        sb: SuperblockId,
+    ) -> Result<BlockRecord, LoadError> {
+        let Some(bytes) = array.block_record(sb.0)? else { return Ok(BlockRecord::default()) };
+        let record = BlockRecord::from_bytes(&bytes).unwrap_or_default();
+        if let Some(die) = record.bad.iter().find(|&&die| die >= self.geometry().dies()) {
+            return Err(format!("superblock {sb} has a bad block on die {die}, which the device does not have").into());
+        }
+        space.load_record(sb, record.erases, record.slc_erases, record.failed, &record.bad);
+        self.export.slc_erases[sb.index()] = record.slc_erases;
+        Ok(record)
+    }
+
+    /// Looks at all superblocks but those of anchors. Returns what was programmed behind the checkpoint, in order.
+    fn look_at_data(
+        &mut self,
+        space: &mut Space,
+        array: &mut impl FlashArray,
+        anchored: &Anchored,
+    ) -> Result<Vec<Behind>, LoadError> {
+        let unit_slices = self.geometry().slices_per_unit();
+        let mut behind: Vec<Behind> = Vec::new();
+        let mut seen = Vec::new();
+        for sb in (0..self.geometry().superblocks()).map(SuperblockId) {
+            let record = self.take_block_record(space, array, sb)?;
+            if sb.0 < ANCHORS {
+                continue;
+            }
+            array.look(sb.0, &mut seen)?;
+            let (mut programmed, mut torn, mut stream, mut tables) = (0, 0, None, Vec::new());
+            for (unit, slices) in (0..).zip(seen.chunks_exact(unit_slices as usize)) {
+                let first = Ppn(space.first(sb).0 + unit * unit_slices);
+                match unit_of(slices).whole_behind(anchored.programs, slices) {
+                    Unit::Blank => {}
+                    Unit::Torn => torn = unit + 1,
+                    Unit::Programmed(spare) => {
+                        match spare.kind {
+                            SliceKind::Table => tables.push(unit),
+                            _ => programmed = unit + 1,
+                        }
+                        stream = Some(spare.stream);
+                        if spare.program > anchored.programs {
+                            behind.push(Behind { program: spare.program, first, stream: spare.stream });
+                        }
+                        if spare.kind == SliceKind::Data {
+                            self.take_spares(space, first, slices, anchored)?;
+                        }
+                    }
+                }
+            }
+            space.load(sb, record.retired, stream, (programmed, torn), &tables);
+        }
+        behind.sort_unstable_by_key(|unit| unit.program);
+        if let Some(two) = behind.windows(2).find(|two| two[0].program == two[1].program) {
+            let (a, b) = (two[0].first.0, two[1].first.0);
+            return Err(format!("the units of slices {a} and {b} have the same number").into());
+        }
+        Ok(behind)
+    }
+
+    fn take_spares(
+        &mut self,
+        space: &mut Space,
+        first: Ppn,
+        slices: &[Seen],
+        anchored: &Anchored,
+    ) -> Result<(), LoadError> {
+        for (ppn, seen) in (first.0..).map(Ppn).zip(slices) {
+            let Seen::Programmed(Spare { page: Some(page), sequence, .. }) = *seen else { continue };
+            let sequence = u32::try_from(sequence.saturating_sub(anchored.base)).ok();
+            let sequence = sequence.filter(|&sequence| space.spares().has_room_for(sequence));
+            let (true, Some(sequence)) = (page < self.logical_blocks(), sequence) else {
+                return Err(format!("slice {} says that it holds block {page}, which cannot be", ppn.0).into());
+            };
+            space.spares_mut().load(ppn, Lpn(page), sequence);
+        }
+        Ok(())
+    }
+
+    /// `known` programs are known to be there, whole; without a number, all are.
+    fn leave_out_what_is_behind_a_gap(
+        &mut self,
+        space: &mut Space,
+        array: &mut impl FlashArray,
+        known: Option<u64>,
+        behind: &mut Vec<Behind>,
+        hw: &mut impl Hardware,
+    ) -> Result<(), LoadError> {
+        let slices = self.geometry().slices_per_unit();
+        let newest = behind.last().map_or(0, |unit| unit.program);
+        let known = known.unwrap_or(newest.max(self.export.programs));
+        let (mut last, mut counts) = (known, 0);
+        for unit in behind.iter() {
+            if unit.program > known {
+                if unit.program != last + 1 || !is_whole(array, unit.first, slices)? {
+                    break;
+                }
+                last = unit.program;
+            }
+            counts += 1;
+        }
+        self.export.programs = last;
+        for Behind { first, .. } in behind.drain(counts..) {
+            space.spares_mut().erase(first, slices);
+            hw.emit(MediaOp::Torn { first, slices });
+        }
+        Ok(())
+    }
+
+    /// What the pages of a unit of the meta stream say.
+    fn read_meta_unit(
+        &self,
+        array: &mut impl FlashArray,
+        first: Ppn,
+        limits: &Limits,
+        (log, refs): (&mut Vec<Logged>, &mut Vec<Refs>),
+    ) -> Result<(), LoadError> {
+        let slices = self.config.map_page_bytes / BLOCK_BYTES;
+        let mut parts = Vec::new();
+        let mut next = None;
+        for at in (first.0..first.0 + self.geometry().slices_per_unit()).step_by(slices as usize).map(Ppn) {
+            if array.is_blank(at)? {
+                break;
+            }
+            let (spare, page) = self.read_page(array, at)?;
+            next = next.or(page.next(limits.superblocks).transpose()?);
+            if spare.kind != SliceKind::Checkpoint {
+                parts.push(Logged::Part(page.held(spare, at, limits, refs)?));
+            }
+        }
+        if let Some((superblock, opened_at)) = next {
+            parts.push(Logged::Part(Held::Next { superblock, opened_at }));
+        }
+        if !parts.is_empty() {
+            log.push(Logged::Meta { first, parts: parts.len() as u32 });
+            log.extend(parts);
+        }
+        Ok(())
+    }
+
+    /// The journal goes on without gaps behind the checkpoint. Counts it.
+    fn check_journal(&mut self, checkpoint: &Checkpoint, log: &[Logged]) -> Result<(), LoadError> {
+        let mut newest = None;
+        for logged in log {
+            let Logged::Part(Held::Journal { first, records }) = logged else { continue };
+            // The first page behind the checkpoint may begin with older records. Those that were not in flash when the
+            // power went are gone, and numbers go on behind the checkpoint's.
+            let expected = newest.map_or(*first.min(&(checkpoint.journal + 1)), |newest| newest + 1);
+            let goes_on = *first == expected || (expected <= checkpoint.journal && *first == checkpoint.journal + 1);
+            if !goes_on || first.checked_add(records.len() as u64).is_none() {
+                return Err(format!("records {expected} to {first} of the journal are missing").into());
+            }
+            newest = Some(first + records.len() as u64 - 1);
+        }
+        self.journal = Journal::up_to(newest.unwrap_or(0).max(checkpoint.journal));
+        Ok(())
+    }
+
+    /// Reads every map page where the newest of its kind is.
+    fn read_map(
+        &mut self,
+        map: &mut Map,
+        array: &mut impl FlashArray,
+        checkpoint: &Checkpoint,
+        log: &[Logged],
+    ) -> Result<(), LoadError> {
+        let mut directory = checkpoint.directory.clone();
+        for logged in log {
+            if let Logged::Part(Held::Map { page, at, .. }) = logged {
+                directory[page.index()] = Some(*at);
+            }
+        }
+        for (page, at) in (0..).map(MapPage).zip(directory) {
+            let Some(at) = at else { continue };
+            let read = self.read_page(array, at);
+            let (spare, bytes) = read.map_err(|LoadError(error)| format!("map page {}: {error}", page.0))?;
+            if spare.kind != SliceKind::Map || spare.page != Some(page.0) {
+                return Err(format!("slice {} does not hold map page {}", at.0, page.0).into());
+            }
+            let entries = bytes.entries(map.blocks_of(page).count(), self.geometry().slices());
+            let entries = entries.ok_or_else(|| format!("map page {} points beyond the flash", page.0))?;
+            map.load_page(page, at, bytes.written_at(), entries.into_iter());
+        }
+        Ok(())
+    }
+}
+
+/// Whether everything that is programmed in a unit can be read.
+fn is_whole(array: &mut impl FlashArray, first: Ppn, slices: u32) -> Result<bool, LoadError> {
+    let mut data = [0; SLICE];
+    for ppn in (first.0..first.0 + slices).map(Ppn) {
+        if array.is_blank(ppn)? {
+            return Ok(false);
+        }
+        match array.read(ppn, &mut [0; SPARE_REST_BYTES], &mut data) {
+            Ok(spare) if spare.ends_unit => return Ok(true),
+            Ok(_) => {}
+            Err(_) => return Ok(false),
+        }
+    }
+    Ok(false)
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What flash translation keeps in flash, as bytes: for a medium that outlives the process. A simulation needs none of
+//! it; after [`crate::UfsDevice::keep_in_flash`] a device reports each page that it programs, and a new
+//! one begins from what the medium holds. It knows no file, and of time only the order in which programs ended.
+//!
+//! *A slice* has a spare area: what it is used for, its logical page (a map page its number), a sequence number, and
+//! the number of the program that wrote it. Programs are counted over the life of the device, so the newest of
+//! everything is the one with the highest number.
+//!
+//! *Sequence numbers* have 32 bits in SRAM and are counted anew at times; in flash they have 48 and go on.
+
+mod export;
+mod load;
+mod pages;
+mod records;
+mod seal;
+
+pub(super) use export::Export;
+pub use load::LoadError;
+
+use crate::front::SETTINGS_BYTES;
+use crate::ftl::space::Stream;
+use crate::rpmb::{RpmbState, RpmbUpdate};
+use readpath_flash::Ppn;
+
+/// What a programmed slice is used for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SliceKind {
+    /// A logical page, or nothing that means anything any more.
+    Data,
+    /// Part of the table of what is in a superblock.
+    Table,
+    /// Part of a map page.
+    Map,
+    /// Part of a page of the journal.
+    Journal,
+    /// Part of a checkpoint.
+    Checkpoint,
+    /// An anchor, which leads to a checkpoint.
+    Anchor,
+}
+
+impl SliceKind {
+    /// All of them; the place of each is its number in flash.
+    pub const ALL: [SliceKind; 6] = [
+        SliceKind::Data,
+        SliceKind::Table,
+        SliceKind::Map,
+        SliceKind::Journal,
+        SliceKind::Checkpoint,
+        SliceKind::Anchor,
+    ];
+}
+
+/// What the spare area of a slice begins with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Spare {
+    /// What the slice is used for.
+    pub kind: SliceKind,
+    /// The stream of its superblock.
+    pub stream: Stream,
+    /// The logical page, or the map page, that it holds; `None` if it means nothing.
+    pub page: Option<u32>,
+    /// Orders it among writes and trims; below 2^48.
+    pub sequence: u64,
+    /// Number of the program that wrote it, from 1 on; below 2^48.
+    pub program: u64,
+    /// It is the last slice that was programmed in its unit. The medium sets it.
+    pub ends_unit: bool,
+}
+
+/// What a slice shows when it is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Seen {
+    /// Erased, and not programmed since.
+    Blank,
+    /// Programmed, but what it says cannot be believed: the power went, or the medium has a fault.
+    Torn,
+    /// Programmed.
+    Programmed(Spare),
+}
+
+/// Bytes of the spare area of a slice behind its [`Spare`].
+pub const SPARE_REST_BYTES: usize = 128;
+
+/// Bytes that the device keeps for a superblock, whatever is programmed or erased in it.
+pub const BLOCK_RECORD_BYTES: usize = 96;
+
+/// A slice that the device programs for itself.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OwnSlice {
+    /// Where.
+    pub ppn: Ppn,
+    /// The beginning of its spare area.
+    pub spare: Spare,
+    /// The rest of it.
+    pub rest: [u8; SPARE_REST_BYTES],
+    /// 4 KiB, or fewer that zeros follow.
+    pub data: Vec<u8>,
+}
+
+/// What the device keeps in flash other than the data of its host.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Own {
+    /// Slices of a unit, programmed together.
+    Unit(Vec<OwnSlice>),
+    /// The record of a superblock has changed. It is not part of its pages, and an erase leaves it.
+    Block {
+        /// Superblock.
+        superblock: u32,
+        /// All of it.
+        record: [u8; BLOCK_RECORD_BYTES],
+    },
+    /// RPMB has changed: all of it at once, and durable before anything else is done. It is not part of the array.
+    Rpmb(RpmbUpdate),
+    /// A host has written an attribute or a flag that outlives the power: all of them, as the device reads them again.
+    /// Durable before anything else is done, and not part of the array.
+    Settings([u8; SETTINGS_BYTES]),
+}
+
+/// A medium, as a device that is switched on reads it. The errors name the place in the medium.
+pub trait FlashArray {
+    /// What all slices of a superblock show.
+    ///
+    /// # Errors
+    /// The medium cannot be read.
+    fn look(&mut self, superblock: u32, seen: &mut Vec<Seen>) -> Result<(), String>;
+
+    /// Reads a slice that was programmed: 4 KiB of data, and the rest of its spare area.
+    ///
+    /// # Errors
+    /// It cannot be read, or is not what was written.
+    fn read(&mut self, ppn: Ppn, rest: &mut [u8; SPARE_REST_BYTES], data: &mut [u8]) -> Result<Spare, String>;
+
+    /// Whether a slice was not programmed since it was erased.
+    ///
+    /// # Errors
+    /// The medium cannot be read.
+    fn is_blank(&mut self, ppn: Ppn) -> Result<bool, String>;
+
+    /// The record of a superblock; `None` if it was never written.
+    ///
+    /// # Errors
+    /// The medium cannot be read, or the record is not what was written.
+    fn block_record(&mut self, superblock: u32) -> Result<Option<[u8; BLOCK_RECORD_BYTES]>, String>;
+
+    /// What [`crate::UfsDevice::seal`] gave when the medium was made.
+    ///
+    /// # Errors
+    /// The medium cannot be read, or that is not what was written.
+    fn factory(&mut self) -> Result<Vec<u8>, String>;
+
+    /// What is kept of RPMB; `None` if there is no key.
+    ///
+    /// # Errors
+    /// The medium cannot be read, or that is not what was written.
+    fn rpmb(&mut self) -> Result<Option<RpmbState>, String>;
+
+    /// The newest [`Own::Settings`]; `None` if there were none.
+    ///
+    /// # Errors
+    /// The medium cannot be read, or that is not what was written.
+    fn settings(&mut self) -> Result<Option<[u8; SETTINGS_BYTES]>, String>;
+
+    /// Programs up to this number are known to have reached the medium, and so has every erase before them; `None` if
+    /// all have.
+    fn kept(&self) -> Option<u64>;
+
+    /// The device goes on from here: programs up to this number count, and what follows has a higher one.
+    fn goes_on(&mut self, newest: u64);
+}
+
+/// A slice that the state of a sealed device consists of, for [`crate::UfsDevice::seal`].
+#[derive(Clone, Copy, Debug)]
+pub enum Sealed<'a> {
+    /// A slice of data, whose data the caller supplies.
+    Data(Ppn, Spare),
+    /// A slice of the device's own.
+    Own(&'a OwnSlice),
+    /// The record of a superblock.
+    Block(u32, &'a [u8; BLOCK_RECORD_BYTES]),
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What leads back to the state of the device after a power cut: the journal, the meta stream with its map pages and
+//! checkpoints, anchors, HPB generations, and recovery. It also turns what it programs into bytes.
+//!
+//! It may not know collection, or any request but by its tag. It sees space, the map and the newest numbers of writes,
+//! because a checkpoint states them.
+
+pub(crate) mod bytes;
+mod checkpoint;
+mod durable;
+mod generations;
+mod journal;
+mod recovered;
+mod recovery;
+mod recovery_time;
+mod spare_refs;
+mod state;
+#[cfg(test)]
+mod tests;
+mod units;
+mod write_back;
+
+pub use recovery_time::Recovery;
+
+use super::FtlConfig;
+use super::effects::{Effect, Effects};
+use super::space::{Space, Stream};
+use crate::config::DeviceConfig;
+use crate::ids::{Lpn, Mark, TagRef};
+use bytes::Export;
+use durable::{Checkpoint, Durable, Logged, Record};
+use generations::Generations;
+use journal::Journal;
+use readpath_flash::{Geometry, Ppn};
+use state::{Checkpoints, MetaStream, Numbers};
+use std::sync::Arc;
+
+/// See the module.
+pub(in crate::ftl) struct Log {
+    config: Arc<DeviceConfig>,
+    journal: Journal,
+    /// The record that has to be in flash before the open superblock of each stream is written.
+    announced: [Mark; Stream::COUNT],
+    /// Requests that wait for a record of the journal.
+    waiters: Vec<(TagRef, Mark)>,
+    stream: MetaStream,
+    checkpoint: Checkpoints,
+    durable: Durable,
+    /// How far sequence numbers go.
+    numbers: Numbers,
+    /// Openings of superblocks and map pages put together.
+    ticks: u32,
+    generations: Generations,
+    export: Export,
+}
+
+impl Log {
+    /// Fresh from the factory: the checkpoint says that nothing is mapped.
+    pub(crate) fn new(config: Arc<DeviceConfig>, space: &Space) -> Self {
+        let generations = Generations::new(&config);
+        let factory = Checkpoint {
+            sequence: 0,
+            oldest: 0,
+            ticks: 0,
+            generations: generations.named(),
+            journal: 0,
+            directory: vec![None; config.map_pages() as usize],
+            superblocks: space.snapshot(),
+            changes: Some(Vec::new()),
+            used: 0,
+            trims: Vec::new(),
+            slots: 1,
+            places: Vec::new(),
+        };
+        Log {
+            journal: Journal::default(),
+            announced: [0; Stream::COUNT],
+            waiters: Vec::new(),
+            stream: MetaStream::new(&config),
+            checkpoint: Checkpoints::new(),
+            durable: Durable::new(factory),
+            numbers: Numbers::ALL,
+            ticks: 0,
+            generations,
+            export: Export::default(),
+            config,
+        }
+    }
+
+    /// SRAM for records of trims that are not in flash.
+    pub(crate) const JOURNAL_BYTES: u64 = Journal::MOST_TRIMS * Record::BYTES as u64;
+
+    fn geometry(&self) -> &Geometry {
+        &self.config.geometry
+    }
+
+    fn logical_blocks(&self) -> u32 {
+        self.config.logical_blocks() as u32
+    }
+
+    fn settings(&self) -> &FtlConfig {
+        &self.config.ftl
+    }
+
+    /// An entry of the map changes, and was `old` until now.
+    #[inline]
+    pub(crate) fn note_changed(&mut self, lpn: Lpn, old: super::map::Entry) {
+        self.durable.note_changed(lpn, old);
+    }
+
+    /// The record that a trim will have.
+    pub(crate) fn next_record(&self) -> Mark {
+        self.journal.newest() + 1
+    }
+
+    /// Blocks from `lpn` on were trimmed.
+    pub(crate) fn note_trim(&mut self, lpn: Lpn, count: u32, sequence: u32) {
+        self.journal.trims = self.journal.push(Record::Trim { lpn, count, sequence });
+    }
+
+    /// Whether SRAM has no room for the record of one more trim.
+    pub(crate) fn is_full(&self) -> bool {
+        self.journal.is_full()
+    }
+
+    /// Records of the journal up to this one are in flash.
+    pub(crate) fn in_flash_up_to(&self) -> Mark {
+        self.journal.durable()
+    }
+
+    /// Whether something waits for records of the journal that are not on their way.
+    pub(crate) fn must_write_journal(&self) -> bool {
+        self.journal.must_write()
+    }
+
+    /// All trims so far are to be in flash. `tag` waits for that; false if they already are.
+    pub(crate) fn sync_trims(&mut self, tag: TagRef) -> bool {
+        let trims = self.journal.trims;
+        let waits = !self.journal.want(trims);
+        if waits {
+            self.waiters.push((tag, trims));
+        }
+        waits
+    }
+
+    /// All trims so far are to be in flash; no request waits for that.
+    pub(crate) fn flush_trims(&mut self) {
+        self.journal.want(self.journal.trims);
+    }
+
+    /// No request waits for anything any more.
+    pub(crate) fn forget_waiters(&mut self) {
+        self.waiters.clear();
+    }
+
+    /// Answers the requests whose record is in flash.
+    fn journal_moved_on(&mut self, effects: &mut Effects) {
+        self.generations.journal_is_durable_up_to(self.journal.durable());
+        let mut i = 0;
+        while i < self.waiters.len() {
+            let (tag, mark) = self.waiters[i];
+            if self.journal.is_durable(mark) {
+                self.waiters.swap_remove(i);
+                effects.push(Effect::PartInFlash(tag));
+            } else {
+                i += 1;
+            }
+        }
+    }
+
+    /// Whether the meta stream reads or programs anything.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.stream.is_busy()
+    }
+
+    /// The meta stream goes on in its first superblock.
+    pub(crate) fn open_meta(&mut self, space: &mut Space) -> Result<(), super::NoSpace> {
+        if space.open_of(Stream::Meta).is_none() {
+            self.ticks += 1;
+            space.open(Stream::Meta, self.ticks)?;
+        }
+        Ok(())
+    }
+
+    /// Lets the order of spare areas be forgotten within `span` writes and trims, and numbers be counted anew from
+    /// `renumber_at` on, so that tests see it happen. There have been none yet.
+    pub(crate) fn limit_numbers(&mut self, span: u32, renumber_at: u32) {
+        self.numbers = Numbers::limited(span, renumber_at);
+    }
+
+    /// HPB generations: see [`Generations`].
+    pub(crate) fn generations(&self) -> &Generations {
+        &self.generations
+    }
+
+    /// Whether the hand-out number `next` may be used: no number is used twice under one key, not even after a power
+    /// cut, so the journal names numbers before they are used, long ahead.
+    pub(crate) fn reserve_generation(&mut self, next: u64) -> bool {
+        if self.generations.runs_short(next) {
+            self.generations.name_more(&mut self.journal);
+        }
+        self.generations.may_use(next)
+    }
+
+    /// The newest checkpoint's table of superblocks.
+    #[cfg(test)]
+    pub(crate) fn checkpoint_says(&self, sb: crate::ids::SuperblockId) -> super::State {
+        self.durable.checkpoint.superblocks[sb.index()].state
+    }
+
+    /// A sequence number as flash has it.
+    #[inline]
+    pub(crate) fn sequence_in_flash(&self, sequence: u32) -> u64 {
+        self.export.sequence(sequence)
+    }
+
+    /// A unit of data has been programmed; its slices were reported.
+    #[inline]
+    pub(crate) fn data_programmed(&mut self, first: Ppn, space: &Space, hw: &mut impl crate::back::Hardware) {
+        self.durable.log.push(Logged::Data { first });
+        self.export_data(first, space, hw);
+    }
+
+    /// A unit of the table of a superblock has been programmed.
+    pub(crate) fn table_programmed(&mut self, first: Ppn, space: &Space, hw: &mut impl crate::back::Hardware) {
+        self.durable.log.push(Logged::Data { first });
+        self.export_table(first, space, hw);
+    }
+}

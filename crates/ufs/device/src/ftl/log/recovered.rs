@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What recovery has found out so far, and how it is put together: the checkpoint, the journal, and what spare areas
+//! say. It knows nothing of time or of what reading costs.
+
+use super::durable::{Checkpoint, Record};
+use crate::ftl::map::stretch::{self, Stretch};
+use crate::ftl::map::{Entry, Map};
+use crate::ftl::space::{State, Stream, Superblock};
+use crate::ids::{Lpn, MapPage, Mark, SuperblockId};
+use std::collections::{BTreeMap, BinaryHeap};
+
+/// Blocks that were trimmed together, however many.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Trimmed {
+    /// First logical page.
+    pub first: Lpn,
+    /// The logical page behind the last.
+    pub end: Lpn,
+    /// Orders it among writes.
+    pub sequence: u32,
+}
+
+/// See the module.
+pub(crate) struct Recovered {
+    /// All superblocks.
+    pub table: Vec<Superblock>,
+    /// Where each map page begins.
+    pub directory: Vec<Option<readpath_flash::Ppn>>,
+    /// References that map pages hold, by superblock.
+    pub written_refs: Vec<i64>,
+    /// Newest sequence number and entry of each block of which data was found.
+    pub newest: BTreeMap<Lpn, (u32, Entry)>,
+    /// What is known in the end of each block that changed, in order.
+    pub changes: Vec<Stretch>,
+    /// Trims that the journal names.
+    pub trims: Vec<Trimmed>,
+    /// Trimmed stretches that are not part of a map page yet, by map page.
+    pub stretches: Vec<u32>,
+    /// Trims up to this one are part of each map page that was written after the checkpoint; 0 for the others.
+    pub trims_written: Vec<u32>,
+    /// Number of the newest write or trim.
+    pub sequence: u32,
+    /// Openings of superblocks and map pages put together.
+    pub ticks: u32,
+    /// HPB generations up to this one may have been given out.
+    pub generations: u64,
+    /// Records up to this one are part of the checkpoint.
+    pub journal: Mark,
+    /// Superblocks of the WriteBooster buffer that were open, or were opened since.
+    pub boosted_opened: u32,
+}
+
+impl Recovered {
+    /// A slice says that it holds `lpn`. Of equals, a copy and what it was made from, the later is right: the earlier
+    /// may have been erased.
+    pub(super) fn consider(&mut self, lpn: Option<Lpn>, sequence: u32, entry: Entry) {
+        let Some(lpn) = lpn else { return };
+        self.sequence = self.sequence.max(sequence);
+        let newest = self.newest.entry(lpn).or_insert((sequence, entry));
+        if sequence >= newest.0 {
+            *newest = (sequence, entry);
+        }
+    }
+
+    /// A map page was written after the checkpoint, when `sequence` was the newest number; numbers go on behind it.
+    pub(super) fn written(&mut self, page: MapPage, sequence: u32) {
+        self.sequence = self.sequence.max(sequence);
+        self.trims_written[page.index()] = sequence;
+    }
+
+    /// A stream goes on in another superblock.
+    pub(super) fn open(&mut self, stream: Stream, superblock: SuperblockId, opened_at: u32) {
+        for sb in &mut self.table {
+            if sb.state == State::Open(stream) {
+                sb.state = State::Closed(stream);
+                sb.closed_at = self.sequence;
+            }
+        }
+        let sb = &mut self.table[superblock.index()];
+        sb.state = State::Open(stream);
+        sb.opened_at = opened_at;
+        sb.mode = stream.mode();
+        sb.reads = 0;
+        self.written_refs[superblock.index()] = 0;
+        self.ticks = self.ticks.max(opened_at);
+    }
+
+    /// The journal says `record`, its `number`-th.
+    pub(super) fn apply(&mut self, number: Mark, record: &Record) {
+        self.boosted_opened += u32::from(matches!(record, Record::Open { stream: Stream::Boosted, .. }));
+        match *record {
+            // Trims have to be compared with data that was accepted before the checkpoint and programmed after it; the
+            // others have had their effect.
+            Record::Open { .. } | Record::Erase { .. } if number <= self.journal => {}
+            Record::Open { stream, superblock, opened_at } => self.open(stream, superblock, opened_at),
+            Record::Erase { superblock } => {
+                self.table[superblock.index()].state = State::Erasing(0);
+                self.written_refs[superblock.index()] = 0;
+            }
+            Record::Trim { lpn, count, sequence } => {
+                self.sequence = self.sequence.max(sequence);
+                self.trims.push(Trimmed { first: lpn, end: lpn + count, sequence });
+            }
+            Record::Generations { up_to } => self.generations = self.generations.max(up_to),
+        }
+    }
+
+    /// Puts what was found together with what the checkpoint and map pages know; `map` is what map pages say.
+    ///
+    /// - Data found is newer than the checkpoint, because nothing was being programmed when that was put together;
+    ///   unless it was trimmed later.
+    /// - Trims found may be older than the checkpoint: then what they did, and what came after them, is part of it.
+    ///
+    /// A trim stays a stretch: it takes a place for each map page of which it may have changed something, as it did
+    /// before. What map pages say of its blocks has not been read.
+    pub(super) fn settle(&mut self, checkpoint: &Checkpoint, map: &Map) {
+        let trims = newest_trims(std::mem::take(&mut self.trims));
+        let mut later = trims.iter().peekable();
+        self.newest.retain(|&lpn, (sequence, _)| {
+            while later.next_if(|trim| trim.end <= lpn).is_some() {}
+            !later.peek().is_some_and(|trim| trim.first <= lpn && trim.sequence > *sequence)
+        });
+        let still_there = checkpoint.changes().iter().filter(|change| {
+            let lpn = change.first;
+            let trim = trims.get(trims.partition_point(|trim| trim.end <= lpn));
+            let is_gone = trim.is_some_and(|trim| trim.first <= lpn && trim.sequence > checkpoint.sequence);
+            change.entry == Entry::UNMAPPED || !is_gone
+        });
+        let newest = std::mem::take(&mut self.newest);
+        let newest = newest.into_iter().map(|(lpn, (_, entry))| Stretch::of(lpn, entry)).collect();
+        let known = stretch::overlay(newest, still_there.copied());
+        for &(page, stretches) in &checkpoint.trims {
+            self.stretches[page.index()] = stretches;
+        }
+        // The stretch that was counted last goes on as long as only trimmed blocks come.
+        let mut counted_to = None;
+        let mut gone = Vec::new();
+        for trim in &trims {
+            let mut first = trim.first;
+            while first < trim.end {
+                let page = map.page_of(first);
+                let end = trim.end.min(map.end_of(page));
+                let written = checkpoint.sequence.max(self.trims_written[page.index()]);
+                if trim.sequence > written && self.directory[page.index()].is_some() {
+                    // There is no newer data, and nothing said so yet.
+                    let before = gone.len();
+                    gone.extend(stretch::gaps(&known, first, end));
+                    let changes = gone.len() > before;
+                    let goes_on = counted_to == Some((page, first));
+                    self.stretches[page.index()] += u32::from(changes && !goes_on);
+                    if changes || goes_on {
+                        counted_to = Some((page, end));
+                    }
+                }
+                first = end;
+            }
+        }
+        let gone = gone.into_iter().map(|(first, end)| Stretch { first, end, entry: Entry::UNMAPPED });
+        self.changes = stretch::in_order(known.into_iter().chain(gone).collect());
+    }
+}
+
+/// The newest trim of each block that was trimmed: stretches in order that do not overlap.
+fn newest_trims(mut trims: Vec<Trimmed>) -> Vec<Trimmed> {
+    trims.sort_unstable_by_key(|trim| (trim.first, trim.sequence));
+    let mut newest: Vec<Trimmed> = Vec::new();
+    // Sequence number and end of those that have begun.
+    let mut begun: BinaryHeap<(u32, Lpn)> = BinaryHeap::new();
+    let (mut at, mut next) = (Lpn(0), 0);
+    loop {
+        while begun.peek().is_some_and(|&(_, end)| end <= at) {
+            begun.pop();
+        }
+        let begins = trims.get(next).map(|trim| trim.first);
+        match (begun.peek(), begins) {
+            (None, None) => return newest,
+            (None, Some(first)) => at = first,
+            (Some(&(sequence, end)), begins) => {
+                let to = begins.map_or(end, |first| first.min(end));
+                match newest.last_mut() {
+                    Some(last) if last.end == at && last.sequence == sequence => last.end = to,
+                    _ if at < to => newest.push(Trimmed { first: at, end: to, sequence }),
+                    _ => {}
+                }
+                at = to;
+            }
+        }
+        while let Some(trim) = trims.get(next).filter(|trim| trim.first <= at) {
+            begun.push((trim.sequence, trim.end));
+            next += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use readpath_flash::Ppn;
+    use readpath_kit::Prng;
+
+    fn nothing() -> Recovered {
+        Recovered {
+            table: Vec::new(),
+            directory: Vec::new(),
+            written_refs: Vec::new(),
+            newest: BTreeMap::new(),
+            changes: Vec::new(),
+            trims: Vec::new(),
+            stretches: Vec::new(),
+            trims_written: Vec::new(),
+            sequence: 0,
+            ticks: 0,
+            generations: 0,
+            journal: 0,
+            boosted_opened: 0,
+        }
+    }
+
+    /// What was moved has the sequence number of its original, whose superblock may be about to be erased.
+    #[test]
+    fn of_an_original_and_its_copy_the_copy_counts() {
+        let mut found = nothing();
+        let mut newest_after = |lpn, sequence, ppn| {
+            found.consider(lpn, sequence, Entry::at(Ppn(ppn)));
+            (found.newest[&Lpn(7)].1, found.sequence)
+        };
+        assert_eq!(newest_after(Some(Lpn(7)), 3, 10), (Entry::at(Ppn(10)), 3));
+        assert_eq!(newest_after(Some(Lpn(7)), 3, 20), (Entry::at(Ppn(20)), 3));
+        assert_eq!(newest_after(Some(Lpn(7)), 2, 30), (Entry::at(Ppn(20)), 3), "older data, found later");
+        assert_eq!(newest_after(Some(Lpn(7)), 5, 40), (Entry::at(Ppn(40)), 5));
+        assert_eq!(newest_after(None, 6, 50), (Entry::at(Ppn(40)), 5), "it holds nothing");
+    }
+
+    /// As [`Recovered::settle`], but block by block: the map of what changed, and the places of trims.
+    fn one_by_one(
+        found: &Recovered,
+        checkpoint: &Checkpoint,
+        map: &Map,
+    ) -> (BTreeMap<Lpn, Entry>, Vec<(MapPage, u32)>) {
+        let trims = newest_trims(found.trims.clone());
+        let trim_of = |lpn: Lpn| trims.iter().find(|trim| (trim.first..trim.end).contains(&lpn));
+        let is_trimmed_after = |lpn, sequence| trim_of(lpn).is_some_and(|trim| trim.sequence > sequence);
+        let mut known = BTreeMap::new();
+        for change in checkpoint.changes() {
+            for lpn in change.blocks() {
+                if change.entry == Entry::UNMAPPED || !is_trimmed_after(lpn, checkpoint.sequence) {
+                    known.insert(lpn, change.entry);
+                }
+            }
+        }
+        for (&lpn, &(sequence, entry)) in &found.newest {
+            if !is_trimmed_after(lpn, sequence) {
+                known.insert(lpn, entry);
+            }
+        }
+        let mut places: BTreeMap<MapPage, u32> = checkpoint.trims.iter().copied().collect();
+        let mut changes = known.clone();
+        let mut counted_to = None;
+        for trim in &trims {
+            for page in map.all_pages() {
+                let (start, stop) = (Lpn(page.0 * map.page_entries()), map.end_of(page));
+                let (first, end) = (trim.first.max(start), trim.end.min(stop));
+                let written = checkpoint.sequence.max(found.trims_written[page.index()]);
+                if first >= end || trim.sequence <= written || found.directory[page.index()].is_none() {
+                    continue;
+                }
+                let gone: Vec<Lpn> = first.run(end - first).filter(|lpn| !known.contains_key(lpn)).collect();
+                changes.extend(gone.iter().map(|&lpn| (lpn, Entry::UNMAPPED)));
+                let goes_on = counted_to == Some((page, first));
+                *places.entry(page).or_default() += u32::from(!gone.is_empty() && !goes_on);
+                if !gone.is_empty() || goes_on {
+                    counted_to = Some((page, end));
+                }
+            }
+        }
+        places.retain(|_, places| *places > 0);
+        (changes, places.into_iter().collect())
+    }
+
+    #[test]
+    fn stretches_are_settled_as_blocks_one_by_one() {
+        const PAGE: u32 = 8;
+        const BLOCKS: u32 = 5 * PAGE;
+        let rng = &mut Prng::new(2);
+        for _ in 0..3000 {
+            let map = crate::ftl::map::tests::map(BLOCKS, PAGE);
+            let mut found = nothing();
+            found.stretches = vec![0; map.pages() as usize];
+            found.directory = (0..map.pages()).map(|page| (rng.below(5) > 0).then_some(Ppn(page))).collect();
+            // Numbers up to 20 are part of the checkpoint; some were still on their way.
+            found.trims_written = (0..map.pages()).map(|_| rng.below(50) as u32).collect();
+            let mut changes = Vec::new();
+            for lpn in Lpn(0).run(BLOCKS) {
+                match rng.below(8) {
+                    0 => stretch::push(&mut changes, Stretch::of(lpn, Entry::at(Ppn(100 + lpn.0)))),
+                    1..=3 => stretch::push(&mut changes, Stretch::of(lpn, Entry::UNMAPPED)),
+                    _ => {}
+                }
+                if rng.below(4) == 0 {
+                    found.consider(Some(lpn), 15 + rng.below(35) as u32, Entry::at(Ppn(200 + lpn.0)));
+                }
+            }
+            let checkpoint = Checkpoint {
+                sequence: 20,
+                oldest: 15,
+                ticks: 0,
+                generations: 0,
+                journal: 0,
+                directory: Vec::new(),
+                superblocks: Vec::new(),
+                changes: Some(changes),
+                used: 0,
+                trims: map.all_pages().map(|page| (page, rng.below(3) as u32)).collect(),
+                slots: 1,
+                places: Vec::new(),
+            };
+            for i in 0..rng.below(6) as u32 {
+                let first = Lpn(rng.below(u64::from(BLOCKS)) as u32);
+                let end = first + 1 + rng.below(u64::from(BLOCKS - first.0)) as u32;
+                found.trims.push(Trimmed { first, end, sequence: 15 + i * 6 + rng.below(6) as u32 });
+            }
+            let expected = one_by_one(&found, &checkpoint, &map);
+            found.settle(&checkpoint, &map);
+            let known = found.changes.iter().flat_map(|change| change.blocks().map(|lpn| (lpn, change.entry)));
+            let places = map.all_pages().zip(found.stretches.iter().copied()).filter(|&(_, places)| places > 0);
+            assert_eq!((known.collect(), places.collect()), expected);
+            assert!(found.changes.is_sorted_by(|a, b| a.end <= b.first));
+        }
+    }
+
+    #[test]
+    fn the_newest_trim_of_each_block() {
+        let rng = &mut Prng::new(1);
+        for round in 0..2000 {
+            let trims: Vec<Trimmed> = (0..rng.below(12) as u32)
+                .map(|i| {
+                    let first = Lpn(rng.below(40) as u32);
+                    // In any order of numbers, each once.
+                    let sequence = (i * 7 + round) % 13;
+                    Trimmed { first, end: first + rng.below(20) as u32, sequence }
+                })
+                .collect();
+            let newest = newest_trims(trims.clone());
+            assert!(newest.windows(2).all(|two| two[0].end <= two[1].first), "{newest:?}");
+            let of = |trims: &[Trimmed], lpn| {
+                trims.iter().filter(|t| (t.first..t.end).contains(&lpn)).map(|t| t.sequence).max()
+            };
+            for lpn in Lpn(0).run(70) {
+                assert_eq!(of(&newest, lpn), of(&trims, lpn), "{lpn:?} of {trims:?}: {newest:?}");
+            }
+        }
+    }
+}

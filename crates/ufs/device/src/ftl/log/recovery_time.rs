@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How long recovery takes: each page that it reads passes the firmware, a die and its channel. And how long it takes
+//! at most, which follows from the configuration. It knows nothing of what is read.
+
+use super::spare_refs;
+use crate::config::{CellMode, DeviceConfig};
+use crate::ftl::space::{ANCHORS, Stream, Superblock};
+use readpath_kit::{BLOCK_BYTES, Ns};
+
+/// What recovery did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Recovery {
+    /// When the device is ready.
+    pub ready_at: Ns,
+    /// Pages read to find the newest anchor.
+    pub anchor_reads: u32,
+    /// Pages of the checkpoint.
+    pub checkpoint_reads: u32,
+    /// Units programmed since the checkpoint whose spare areas or journal were read.
+    pub units_read: u32,
+    /// Units found not programmed, or torn, where the search for them ended.
+    pub end_reads: u32,
+    /// Of those, torn.
+    pub torn: u32,
+    /// Map pages read to count references, because the spare area of one had no room for how they changed.
+    pub map_page_reads: u32,
+    /// Places of the table of changes that are in use after recovery.
+    pub changes: u32,
+}
+
+impl Recovery {
+    /// Everything that was read.
+    pub fn reads(&self) -> u32 {
+        self.anchor_reads + self.checkpoint_reads + self.units_read + self.end_reads + self.map_page_reads
+    }
+}
+
+/// What is read at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum What {
+    /// The spare areas of a unit.
+    Spares,
+    /// The spare areas of a unit in SLC mode.
+    SlcSpares,
+    /// A whole part of the meta stream, as long as a map page.
+    Part,
+    /// One or the other: as long as the longer of them.
+    Either,
+}
+
+/// Anchors are found by bisection of one of their superblocks.
+pub(crate) fn anchor_reads(config: &DeviceConfig) -> u32 {
+    ANCHORS + config.geometry.units_per_superblock().ilog2() + 1
+}
+
+/// Servers of the array as recovery uses them: everything is known to wait from the beginning, in order.
+pub(crate) struct Readers<'a> {
+    config: &'a DeviceConfig,
+    /// What is read next is not known before.
+    now: Ns,
+    firmware: Ns,
+    dies: Vec<Ns>,
+    channels: Vec<Ns>,
+    end: Ns,
+}
+
+impl<'a> Readers<'a> {
+    pub(crate) fn new(config: &'a DeviceConfig, now: Ns) -> Self {
+        let g = &config.geometry;
+        let (dies, channels) = (vec![now; g.dies() as usize], vec![now; g.channels as usize]);
+        Readers { config, now, firmware: now, dies, channels, end: now }
+    }
+
+    /// Reads something from a die.
+    pub(crate) fn read(&mut self, die: u32, what: What) {
+        let t = &self.config.flash;
+        let channel = &mut self.channels[self.config.geometry.channel_of(die) as usize];
+        let die = &mut self.dies[die as usize];
+        self.firmware = self.firmware.max(self.now) + self.config.firmware.flash_op;
+        let slc_read = self.config.cell_times(CellMode::Slc).read;
+        let (array, transfer) = match what {
+            What::Spares => (t.read, self.config.spare_transfer()),
+            What::SlcSpares => (slc_read, self.config.spare_transfer()),
+            What::Part => (t.map_read, t.map_transfer),
+            What::Either => (t.read.max(t.map_read).max(slc_read), self.config.spare_transfer().max(t.map_transfer)),
+        };
+        *die = self.firmware.max(*die) + array;
+        *channel = (*die).max(*channel) + transfer;
+        self.end = self.end.max(*channel);
+    }
+
+    /// Reads from all dies in turn.
+    pub(crate) fn read_all_dies(&mut self, count: u32, what: What) {
+        let dies = self.config.geometry.dies();
+        (0..count).for_each(|i| self.read(i % dies, what));
+    }
+
+    /// Reads anchors, each of which shows where to look for the next one, and the checkpoint behind them.
+    pub(crate) fn find_checkpoint(&mut self, recovery: &Recovery) {
+        for _ in 0..recovery.anchor_reads {
+            self.read(0, What::Part);
+            self.now = self.end;
+        }
+        self.read_all_dies(recovery.checkpoint_reads, What::Part);
+        self.now = self.end;
+    }
+
+    /// What is read next depends on everything that was read.
+    pub(crate) fn wait(&mut self) {
+        self.now = self.end;
+    }
+
+    /// When everything has been read.
+    pub(crate) fn end(&self) -> Ns {
+        self.end
+    }
+}
+
+impl DeviceConfig {
+    /// Channel time of the spare areas of a unit.
+    pub(crate) fn spare_transfer(&self) -> Ns {
+        let bytes = u64::from(self.geometry.slices_per_unit() * spare_refs::SPARE_BYTES);
+        Ns(self.flash.transfer_block.0 * bytes / u64::from(BLOCK_BYTES))
+    }
+
+    /// Units that recovery may have to read behind a checkpoint: those after which the next one is due, and those that
+    /// are programmed until its anchor is in flash. Before its parts there is what was handed out when it became due,
+    /// and while a die programs one of them, or the anchor, every other die programs at most one unit of data, or as
+    /// many more in SLC mode as that is faster.
+    fn units_behind(&self, checkpoint_parts: u32) -> u32 {
+        let unit = self.geometry.slices_per_unit();
+        let handed_out = (self.write_buffer_blocks + self.ftl.move_buffer_blocks) / unit + self.geometry.dies();
+        let parts = checkpoint_parts.div_ceil(unit * BLOCK_BYTES / self.map_page_bytes);
+        let slc_program = self.cell_times(CellMode::Slc).program;
+        let meanwhile = (self.flash.program.0.div_ceil(slc_program.0.max(1)) as u32).clamp(1, 64);
+        // A table is written when the last program of its superblock has ended, also when others have to wait.
+        let tables = 2 * self.table_units() * Stream::COUNT as u32;
+        self.ftl.checkpoint_after_units + 2 * handed_out + tables + self.geometry.dies() * (parts + 1) * meanwhile
+    }
+
+    /// Parts, each as long as a map page, that the largest checkpoint takes. It is the one that follows a recovery,
+    /// when every slice programmed since the checkpoint before it may be a change.
+    pub fn checkpoint_parts(&self) -> u32 {
+        const TOO_MANY: u32 = 1 << 17;
+        let fixed = u64::from(self.map_pages()) * 4 + u64::from(self.geometry.superblocks()) * Superblock::SRAM_BYTES;
+        let parts_with = |changes: u64| ((fixed + changes * 8).div_ceil(u64::from(self.map_page_bytes))) as u32;
+        let mut parts = parts_with(u64::from(self.ftl.map_changes));
+        loop {
+            // Longer checkpoints take longer to write, which lets more be programmed meanwhile: less than as much
+            // again, unless there are hundreds of dies in SLC mode. Then none is long enough, and no superblock holds
+            // it.
+            if parts > TOO_MANY {
+                return parts;
+            }
+            let more = parts_with(u64::from(self.ftl.map_changes) + self.changes_behind(parts));
+            if more <= parts {
+                return parts;
+            }
+            parts = more;
+        }
+    }
+
+    fn changes_behind(&self, checkpoint_parts: u32) -> u64 {
+        u64::from(self.units_behind(checkpoint_parts)) * u64::from(self.geometry.slices_per_unit())
+    }
+
+    /// Changes that recovery may find beyond those that the table of changes holds. Until they are written back they
+    /// lie in the SRAM of the write buffer, which accepts nothing meanwhile.
+    pub(crate) fn surplus_changes(&self) -> u64 {
+        self.changes_behind(self.checkpoint_parts())
+    }
+
+    /// What recovery reads at most after a power cut, and when it is then ready, counted from 0: the longest
+    /// checkpoint, and as many units behind it as there can be.
+    pub fn longest_recovery(&self) -> Recovery {
+        let mut recovery = Recovery {
+            ready_at: Ns::ZERO,
+            anchor_reads: anchor_reads(self),
+            checkpoint_reads: self.checkpoint_parts(),
+            units_read: self.units_behind(self.checkpoint_parts()),
+            end_reads: 0,
+            map_page_reads: if spare_refs::always_fit(self) { 0 } else { self.map_pages() },
+            torn: 0,
+            changes: self.ftl.map_changes + self.surplus_changes() as u32,
+        };
+        // A superblock in SLC mode has fewer units, so the same units may lie in more of them.
+        let shortest = match self.units_in(CellMode::Slc) {
+            0 => self.units_in(CellMode::Full),
+            slc => slc,
+        };
+        let opened = recovery.units_read.div_ceil(shortest) + Stream::COUNT as u32;
+        recovery.end_reads = (opened + Stream::COUNT as u32) * self.geometry.dies();
+        let mut readers = Readers::new(self, Ns::ZERO);
+        readers.find_checkpoint(&recovery);
+        // Each stream goes through the dies in turn, so none has more than one unit above its share.
+        readers.read_all_dies(recovery.units_read + Stream::COUNT as u32 * self.geometry.dies(), What::Either);
+        readers.read_all_dies(recovery.end_reads, What::Spares);
+        readers.wait();
+        // Map pages may lie anywhere; it takes longest if one die has them all.
+        (0..recovery.map_page_reads).for_each(|_| readers.read(0, What::Part));
+        recovery.ready_at = readers.end();
+        recovery
+    }
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What has to be in flash before what.
+
+use super::*;
+use crate::ftl::Stall;
+use crate::ftl::map::Map;
+use crate::ftl::pump::tests::anchors::config;
+use crate::ftl::space::Purpose;
+
+fn parts() -> (Space, Map, Log) {
+    let config = Arc::new(config());
+    let space = Space::new(&config);
+    let log = Log::new(config.clone(), &space);
+    (space, Map::new(&config), log)
+}
+
+/// All records so far are in flash.
+fn write_journal(log: &mut Log) -> Vec<Record> {
+    let (records, up_to) = log.journal.take(usize::MAX);
+    log.journal.written(up_to);
+    records
+}
+
+#[test]
+fn a_superblock_is_written_only_when_flash_names_it() {
+    let (mut space, mut map, mut log) = parts();
+    for _ in 0..2 {
+        assert_eq!(log.prepare_unit(&mut space, &map, Stream::Hot, Purpose::Host), Err(Stall::Journal));
+        assert!(log.must_write_journal(), "the record is asked for");
+    }
+    let opened = space.open_of(Stream::Hot).expect("it is open, but not written");
+    let [Record::Open { stream, superblock, .. }] = write_journal(&mut log)[..] else { panic!("one record") };
+    assert_eq!((stream, superblock), (Stream::Hot, opened));
+    assert_eq!(log.prepare_unit(&mut space, &map, Stream::Hot, Purpose::Host), Ok(()));
+    let unit = log.take_unit(&mut space, &mut map, Stream::Hot, 1).expect("it was prepared");
+    assert_eq!((space.of(unit), space.programs()), (opened, 1));
+    assert_eq!(log.prepare_unit(&mut space, &map, Stream::Cold, Purpose::Move), Err(Stall::Journal), "another stream");
+}
+
+#[test]
+fn a_unit_needs_room_for_its_changes_and_no_checkpoint_about_to_be_put_together() {
+    let (mut space, mut map, mut log) = parts();
+    map.reserve(map.room() - 1);
+    assert_eq!(log.prepare_unit(&mut space, &map, Stream::Host, Purpose::Host), Err(Stall::MapChanges));
+    log.checkpoint.step = state::Step::Quiet;
+    assert_eq!(log.prepare_unit(&mut space, &map, Stream::Host, Purpose::Host), Err(Stall::Checkpoint));
+    assert_eq!(space.open_of(Stream::Host), None, "nothing was opened");
+}
+
+#[test]
+fn what_recovery_may_need_is_not_given_up() {
+    let (mut space, _, mut log) = parts();
+    let sb = space.open(Stream::Meta, 1).expect("an erased superblock");
+    space.close(Stream::Meta, 1);
+    log.stream.pin(0, sb);
+    log.discard_if_empty(&mut space, sb);
+    assert!(space.is_empty(sb) && log.journal.newest() == 0, "it stays");
+    log.stream.pins[sb.index()] = 0;
+    log.discard_if_empty(&mut space, sb);
+    assert_eq!(write_journal(&mut log), [Record::Erase { superblock: sb }]);
+    assert_eq!(space.waits_to_be_erased(), Some(1), "when that record is in flash");
+}
+
+#[test]
+fn requests_wait_for_the_trims_before_them() {
+    let (_, _, mut log) = parts();
+    let (first, second) = (TagRef { tag: 1, life: 1 }, TagRef { tag: 2, life: 1 });
+    assert!(!log.sync_trims(first), "nothing was trimmed");
+    log.note_trim(Lpn(3), 4, 1);
+    assert!(log.sync_trims(first));
+    let (_, up_to) = log.journal.take(usize::MAX);
+    log.note_trim(Lpn(9), 1, 2);
+    assert!(log.sync_trims(second));
+    log.journal.written(up_to);
+    let mut effects = Effects::new();
+    log.journal_moved_on(&mut effects);
+    assert_eq!((effects.take(), effects.take()), (Some(Effect::PartInFlash(first)), None));
+    write_journal(&mut log);
+    log.journal_moved_on(&mut effects);
+    assert_eq!((effects.take(), log.sync_trims(first)), (Some(Effect::PartInFlash(second)), false));
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Superblocks on their way through the journal: none is written before a record names it, and none is erased before a
+//! record says so.
+
+use super::{Log, Record};
+use crate::back::Hardware;
+use crate::config::CellMode;
+use crate::ftl::Stall;
+use crate::ftl::map::Map;
+use crate::ftl::space::{Purpose, Space, State, Stream};
+use crate::ids::SuperblockId;
+use readpath_flash::Ppn;
+use readpath_kit::Ns;
+
+/// Programs of data that may be in progress at once: more than dies can serve.
+const PROGRAMS_IN_FLIGHT: u32 = 512;
+
+impl Log {
+    /// Prepares a unit for data of `stream`, and room for as many changes: [`Log::take_unit`] may follow.
+    pub(crate) fn prepare_unit(
+        &mut self,
+        space: &mut Space,
+        map: &Map,
+        stream: Stream,
+        purpose: Purpose,
+    ) -> Result<(), Stall> {
+        if self.checkpoint.holds_programs() {
+            return Err(Stall::Checkpoint);
+        }
+        if space.programs() >= PROGRAMS_IN_FLIGHT {
+            return Err(Stall::Programs);
+        }
+        if map.room() < self.geometry().slices_per_unit() {
+            return Err(Stall::MapChanges);
+        }
+        if space.open_of(stream).is_none() {
+            if !space.may_open(purpose) {
+                return Err(Stall::Space);
+            }
+            self.ticks += 1;
+            let superblock = space.open(stream, self.ticks).map_err(|_| Stall::Space)?;
+            let record = Record::Open { stream, superblock, opened_at: self.ticks };
+            self.announced[stream.index()] = self.journal.push(record);
+        }
+        match self.journal.want(self.announced[stream.index()]) {
+            true => Ok(()),
+            false => Err(Stall::Journal),
+        }
+    }
+
+    /// Takes the unit that was prepared.
+    pub(crate) fn take_unit(
+        &mut self,
+        space: &mut Space,
+        map: &mut Map,
+        stream: Stream,
+        sequence: u32,
+    ) -> Result<Ppn, Stall> {
+        let ppn = space.next_unit(stream, sequence).ok_or(Stall::Space)?;
+        map.reserve(self.geometry().slices_per_unit());
+        space.data_program_begins();
+        self.checkpoint.count_unit();
+        Ok(ppn)
+    }
+
+    /// A unit is programmed that needs no preparation: part of the table of a superblock.
+    pub(crate) fn count_unit(&mut self) {
+        self.checkpoint.count_unit();
+    }
+
+    /// Gives a superblock up if nothing in it is needed any more.
+    #[inline]
+    pub(crate) fn discard_if_empty(&mut self, space: &mut Space, sb: SuperblockId) {
+        if space.is_empty(sb) && !self.stream.is_pinned(sb) {
+            self.discard(space, sb);
+        }
+    }
+
+    /// Gives a superblock up: it is erased when the journal allows.
+    pub(crate) fn discard(&mut self, space: &mut Space, sb: SuperblockId) {
+        let record = self.journal.push(Record::Erase { superblock: sb });
+        space.discard(sb, record);
+        self.stream.given_up(sb);
+    }
+
+    /// Begins to erase a superblock that was given up, one at a time. The record of that has to be in flash first, so
+    /// that no superblock that was free is taken for a full one after a power cut; and with it all records before it:
+    /// trims, because what they freed may be all that a power cut would bring back.
+    pub(crate) fn begin_erase(&mut self, now: Ns, space: &mut Space, hw: &mut impl Hardware) {
+        while let Some(record) = space.waits_to_be_erased() {
+            if !self.journal.want(record) {
+                return;
+            }
+            let Some(sb) = space.begin_erase() else { return };
+            if space.get(sb).state == State::Retired {
+                hw.stats().retired_superblocks += 1;
+                self.export_block(sb, space, hw);
+                continue;
+            }
+            if space.get(sb).mode == CellMode::Slc {
+                self.note_slc_erase(sb);
+            }
+            return space.erase_dies(now, sb, hw);
+        }
+    }
+
+    /// A unit of data could not be programmed: its block is bad, and its superblock is to be emptied soon.
+    pub(crate) fn program_failed(&mut self, first: Ppn, sequence: u32, space: &mut Space, hw: &mut impl Hardware) {
+        hw.stats().program_failures += 1;
+        let superblock = space.of(first);
+        let is_news = space.program_failed(superblock, self.geometry().die_of(first), sequence);
+        hw.stats().bad_blocks += u64::from(is_news);
+        self.export_block(superblock, space, hw);
+    }
+}

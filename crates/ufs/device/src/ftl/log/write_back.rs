@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The meta stream: map pages that are written back, the journal, and checkpoints. Its units hold one or several parts,
+//! each as long as a map page.
+//!
+//! *Order.* A superblock is written only after flash names it, so recovery finds every unit. The journal names those of
+//! data; the next one of the meta stream stands in the spare areas of the last unit of the one before it, where no
+//! other record can be in its way. A checkpoint is put together when no program is in progress: otherwise a slice
+//! programmed after it could be older than what the checkpoint, or a map page before it, already says, and recovery
+//! would take it for newer data. Its anchor is programmed when all its parts are in flash.
+
+use super::Log;
+use super::durable::{Held, Logged, Record};
+use super::state::{MapPart, Part, Step};
+use crate::back::{Hardware, Job, Op};
+use crate::ftl::effects::{Effect, Effects};
+use crate::ftl::map::{Change, Entry, Map, Mapping, Paid, Settled};
+use crate::ftl::space::{NoSpace, Space, Stream};
+use crate::ids::{MapPage, SuperblockId};
+use readpath_flash::{OpId, Ppn};
+use readpath_kit::{BLOCK_BYTES, Ns};
+
+impl Log {
+    /// Begins to write map pages back, when the table of changes fills or a superblock of the map is to be given up.
+    /// If it `settles` all changes, any change is enough.
+    pub(crate) fn write_back(
+        &mut self,
+        now: Ns,
+        (space, map): (&mut Space, &mut Map),
+        settles: bool,
+        hw: &mut impl Hardware,
+    ) {
+        self.choose_meta_victim(space, map);
+        while self.stream.pages_under_way < self.settings().map_write_pages && hw.ops().has_room() {
+            let page = if let Some(page) = self.stream.rewrite.pop_front() {
+                let lies_in_victim = map.directory(page).is_some_and(|at| Some(space.of(at)) == self.stream.victim);
+                if !lies_in_victim || map.changes().is_being_written(page) {
+                    continue;
+                }
+                page
+            } else if map.wants_write_back() || (settles && map.has_changes()) {
+                let Some(page) = map.worth_writing() else { return };
+                page
+            } else {
+                return;
+            };
+            map.begin_write(page);
+            self.stream.pages_under_way += 1;
+            match (map.directory(page), map.missing(page).or_else(|| map.cached(page))) {
+                (Some(ppn), None) => {
+                    self.stream.loading += 1;
+                    hw.stats().write_back_loads += 1;
+                    space.begin(now, Op { lpn: page.0, ..Op::new(Job::WriteBackLoad, ppn) }, hw);
+                }
+                (_, paid) => paid.into_iter().for_each(|paid| self.queue_map_page(map, paid)),
+            }
+        }
+    }
+
+    /// When the map takes all superblocks that it may, the one with the fewest map pages is to be given up.
+    fn choose_meta_victim(&mut self, space: &mut Space, map: &Map) {
+        if self.stream.victim.is_some() || !space.meta_may_take_at_most(1) {
+            return;
+        }
+        let pins = &self.stream.pins;
+        let Some(victim) = space.meta_victim(|sb| pins[sb.index()] == 0) else {
+            // Journal and checkpoints hold them all, until the next checkpoint is there.
+            self.checkpoint.due |= space.meta_may_take_at_most(0);
+            return;
+        };
+        if space.is_empty(victim) {
+            return self.discard(space, victim);
+        }
+        self.stream.victim = Some(victim);
+        let inside = |&page: &MapPage| map.directory(page).is_some_and(|at| space.of(at) == victim);
+        self.stream.rewrite.extend(map.all_pages().filter(inside));
+    }
+
+    /// A map page that is to be written back has been read.
+    pub(crate) fn write_back_loaded(&mut self, id: OpId, map: &Map, hw: &mut impl Hardware) {
+        let op = hw.end(id);
+        self.stream.loading -= 1;
+        self.queue_map_page(map, Paid::by_load(&op));
+    }
+
+    /// A map page that SRAM knows waits for its unit.
+    fn queue_map_page(&mut self, map: &Map, paid: Paid) {
+        let before = map.written_at(paid);
+        self.stream.queue.push_back(Part::Map(MapPart::to_be_put_together(paid, before)));
+    }
+
+    /// Programs units of the meta stream, as far as there is something to write and nothing to wait for.
+    pub(crate) fn program_meta(
+        &mut self,
+        now: Ns,
+        (space, map): (&mut Space, &mut Map),
+        sequence: u32,
+        hw: &mut impl Hardware,
+    ) {
+        const JOURNAL_LIMIT: usize = 512;
+        if self.journal.pending() > JOURNAL_LIMIT {
+            self.journal.want(self.journal.newest());
+        }
+        let parts = self.stream.parts_per_unit;
+        while self.stream.in_flight < self.geometry().dies() {
+            let writes_checkpoint = matches!(self.stream.queue.front(), Some(Part::Checkpoint));
+            if (self.checkpoint.holds_programs() || self.checkpoint.first) && !writes_checkpoint {
+                return;
+            }
+            let journal = self.journal.must_write() && !self.stream.journal_under_way && !self.checkpoint.first;
+            let queued = self.stream.queue.len();
+            // If a unit has one part, the journal must not take each.
+            let journal = journal && (parts > 1 || queued == 0 || !self.stream.journal_came_last);
+            let full = queued >= parts;
+            // A unit that does not fill goes when nothing more is on its way to it.
+            if !(full || journal || (queued > 0 && (self.stream.loading == 0 || writes_checkpoint))) {
+                return;
+            }
+            let Some((first, next)) = self.meta_unit(space, sequence) else { return };
+            let journal = journal || (queued < parts && self.may_add_journal());
+            self.begin_meta_program(now, (space, map), sequence, (first, journal, next), hw);
+        }
+    }
+
+    fn may_add_journal(&self) -> bool {
+        self.journal.pending() > 0 && !self.stream.journal_under_way && !self.checkpoint.first
+    }
+
+    /// The next unit of the meta stream; and if it is the last of its superblock, the next one, which it has to name.
+    fn meta_unit(&mut self, space: &mut Space, sequence: u32) -> Option<(Ppn, Option<Part>)> {
+        space.open_of(Stream::Meta)?;
+        if self.stream.next_under_way {
+            return None;
+        }
+        let last = space.units_left(Stream::Meta) == 1;
+        if last && space.erased() == 0 {
+            return None;
+        }
+        let first = space.next_unit(Stream::Meta, sequence)?;
+        if !last || self.checkpoint.first {
+            return Some((first, None));
+        }
+        self.ticks += 1;
+        let opened_at = self.ticks;
+        let superblock = space.open(Stream::Meta, opened_at).expect("an erased superblock was seen above");
+        self.stream.next_under_way = true;
+        Some((first, Some(Part::Next { superblock, opened_at })))
+    }
+
+    fn begin_meta_program(
+        &mut self,
+        now: Ns,
+        (space, map): (&Space, &mut Map),
+        sequence: u32,
+        (first, journal, next): (Ppn, bool, Option<Part>),
+        hw: &mut impl Hardware,
+    ) {
+        let index = match self.stream.programs.iter().position(Vec::is_empty) {
+            Some(index) => index,
+            None => {
+                self.stream.programs.push(Vec::new());
+                self.stream.programs.len() - 1
+            }
+        };
+        let mut parts = std::mem::take(&mut self.stream.programs[index]);
+        let sb = space.of(first);
+        if journal {
+            self.stream.journal_under_way = true;
+            parts.push(self.journal_part(sb, hw));
+        }
+        // Before the first anchor nothing leads to this superblock: a map page in the unit of the checkpoint's last
+        // part would be lost with the checkpoint, and with it what was given up for its sake.
+        let first_only = self.checkpoint.first;
+        while parts.len() < self.stream.parts_per_unit
+            && self.stream.queue.front().is_some_and(|part| !first_only || matches!(part, Part::Checkpoint))
+            && let Some(part) = self.stream.queue.pop_front()
+        {
+            let part = match part {
+                Part::Map(part) => {
+                    hw.stats().map_writes += 1;
+                    // Its spare area says how references changed since the checkpoint.
+                    self.stream.pin(self.checkpoint.age, sb);
+                    self.put_together(map, part, sequence)
+                }
+                part => {
+                    self.stream.pin(self.checkpoint.age, sb);
+                    hw.stats().checkpoint_writes += 1;
+                    part
+                }
+            };
+            parts.push(part);
+        }
+        while journal && parts.len() < self.stream.parts_per_unit && self.journal.pending() > 0 {
+            parts.push(self.journal_part(sb, hw));
+        }
+        if next.is_some() {
+            self.stream.pin(self.checkpoint.age, sb);
+        }
+        parts.extend(next);
+        self.stream.programs[index] = parts;
+        self.stream.in_flight += 1;
+        self.stream.journal_came_last = journal;
+        hw.stats().programs += 1;
+        self.checkpoint.count_unit();
+        space.begin(now, Op { index: index as u32, ..Op::new(Job::MetaProgram, first) }, hw);
+    }
+
+    /// A part of the journal, to be programmed in `sb`: as many of the oldest records as it holds.
+    fn journal_part(&mut self, sb: SuperblockId, hw: &mut impl Hardware) -> Part {
+        let (records, up_to) = self.journal.take((self.config.map_page_bytes / Record::BYTES) as usize);
+        self.stream.pin(self.checkpoint.age, sb);
+        hw.stats().journal_writes += 1;
+        Part::Journal { records, up_to }
+    }
+
+    /// A map page as it is now, to be programmed.
+    fn put_together(&mut self, map: &mut Map, part: MapPart, sequence: u32) -> Part {
+        self.ticks += 1;
+        Part::Map(MapPart { taken: map.put_together(part.page), put_together: self.ticks, sequence, ..part })
+    }
+
+    /// A unit of the meta stream has been programmed.
+    pub(crate) fn meta_programmed(
+        &mut self,
+        id: OpId,
+        (space, map): (&mut Space, &mut Map),
+        effects: &mut Effects,
+        hw: &mut impl Hardware,
+    ) {
+        let op = hw.end(id);
+        space.program_ended(op.ppn);
+        self.stream.in_flight -= 1;
+        let mut parts = std::mem::take(&mut self.stream.programs[op.index as usize]);
+        let unit = self.durable.log.len();
+        self.durable.log.push(Logged::Meta { first: op.ppn, parts: 0 });
+        let mut at = op.ppn;
+        let mut goes_on = None;
+        for part in parts.drain(..) {
+            match part {
+                Part::Map(part) => {
+                    let refs = self.map_page_written(space, map, &part, at);
+                    let (refs, fits) = self.export_map(map, &part, at, refs);
+                    effects.push(Effect::MapPageWritten(part.page));
+                    let MapPart { page, put_together, sequence, .. } = part;
+                    let held = Held::Map { page: page.page(), at, written_at: put_together, sequence, refs, fits };
+                    self.durable.log.push(Logged::Part(held));
+                }
+                Part::Journal { records, up_to } => {
+                    self.stream.journal_under_way = false;
+                    self.journal.written(up_to);
+                    let first = up_to + 1 - records.len() as u64;
+                    self.export_journal(at, first, &records);
+                    let held = Held::Journal { first, records };
+                    self.durable.log.push(Logged::Part(held));
+                }
+                Part::Next { superblock, opened_at } => {
+                    self.stream.next_under_way = false;
+                    goes_on = Some((superblock, opened_at));
+                    self.durable.log.push(Logged::Part(Held::Next { superblock, opened_at }));
+                }
+                Part::Checkpoint => {
+                    let number = self.durable.place_part(at);
+                    self.export_part(number, at);
+                    self.checkpoint.parts_left -= 1;
+                    if self.checkpoint.parts_left == 0 && self.checkpoint.step == Step::Parts {
+                        self.checkpoint.step = Step::Anchor;
+                        self.checkpoint.anchor_wanted = true;
+                    }
+                }
+            }
+            at = Ppn(at.0 + self.config.map_page_bytes / BLOCK_BYTES);
+        }
+        self.stream.programs[op.index as usize] = parts;
+        self.export_meta_unit(goes_on, hw);
+        match self.durable.log.len() - unit - 1 {
+            // Parts of a checkpoint: only its anchor leads to them.
+            0 => self.durable.log.truncate(unit),
+            parts => self.durable.log[unit] = Logged::Meta { first: op.ppn, parts: parts as u32 },
+        }
+        self.discard_if_empty(space, space.of(op.ppn));
+        self.journal_moved_on(effects);
+    }
+
+    /// A map page is in flash: its changes are settled, unless there were more meanwhile. Returns how many references
+    /// that changed.
+    fn map_page_written(&mut self, space: &mut Space, map: &mut Map, part: &MapPart, at: Ppn) -> u32 {
+        let refs_before = self.durable.refs();
+        let mut left = part.taken;
+        loop {
+            let settled = map.next_merged(&mut left);
+            if settled.is_empty() {
+                break;
+            }
+            for (change, merged) in settled.iter() {
+                self.settle(space, map, part, (change, merged));
+            }
+        }
+        // Both places may lie in one superblock, which must not look empty in between.
+        space.add_ref(at);
+        if let Some(old) = map.written(part.page.page(), at, part.put_together) {
+            let sb = space.of(old);
+            space.drop_ref(old);
+            self.discard_if_empty(space, sb);
+        }
+        self.stream.pages_under_way -= 1;
+        (self.durable.refs() - refs_before) as u32
+    }
+
+    /// The map page in flash, which was put together at `before` until now, says `merged` of a change.
+    #[inline]
+    fn settle(
+        &mut self,
+        space: &mut Space,
+        map: &mut Map,
+        &MapPart { page, before, put_together, .. }: &MapPart,
+        (change, merged): (Change, Entry),
+    ) {
+        // The log counts references into superblocks that have been given up as well: recovery may not know that.
+        if let Mapping::Flash(ppn) = change.persisted.mapping() {
+            let sb = space.of(ppn);
+            if space.get(sb).opened_at <= before {
+                self.durable.note_ref(sb, false);
+            }
+            space.drop_written_ref(ppn, before);
+            self.discard_if_empty(space, sb);
+        }
+        if let Mapping::Flash(ppn) = merged.mapping() {
+            let sb = space.of(ppn);
+            if space.get(sb).opened_at <= put_together {
+                self.durable.note_ref(sb, true);
+            }
+        }
+        match map.settle(page.page(), change, merged) {
+            // The reference that the change held is the map page's from now on.
+            Settled::Clean(old) => self.durable.note_changed(change.lpn, old),
+            Settled::Stays => {
+                if let Mapping::Flash(ppn) = merged.mapping() {
+                    space.add_written_ref(ppn, put_together);
+                }
+            }
+        }
+    }
+
+    /// Places a map page for each of `pages` as if it had been written, at no cost in time.
+    pub(crate) fn preset_map_pages(
+        &mut self,
+        (space, map): (&mut Space, &mut Map),
+        pages: std::ops::RangeInclusive<u32>,
+    ) -> Result<(), NoSpace> {
+        let missing: Vec<MapPage> = pages.map(MapPage).filter(|&page| map.directory(page).is_none()).collect();
+        let slices_each = self.config.map_page_bytes / BLOCK_BYTES;
+        let mut places = Vec::new();
+        space.preset(missing.len() as u32 * slices_each, Stream::Meta, |ppn, slices| {
+            places.extend((0..slices / slices_each).map(|i| Ppn(ppn.0 + i * slices_each)));
+        })?;
+        for (&page, &at) in missing.iter().zip(&places) {
+            map.place_page(page, at, self.ticks);
+            space.add_ref(at);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What goes on by itself, and in which order: writes into the buffer and out of it, trims, collection, write-back,
+//! checkpoints.
+
+use super::Ftl;
+use crate::back::{Hardware, Job, Op, Work};
+use crate::config::CellMode;
+use crate::ftl::collect::Around;
+use crate::ftl::effects::Effect;
+use crate::ftl::map::{Entry, Mapping};
+use crate::ftl::space::{Purpose, Stream};
+use crate::ftl::write::{Incoming, Stall, Unmap};
+use crate::ids::{Lpn, TagRef};
+use readpath_flash::Ppn;
+use readpath_kit::Ns;
+
+impl Ftl {
+    /// Everything that goes on by itself, wherever it can.
+    pub(crate) fn pump(&mut self, now: Ns, hw: &mut impl Hardware) {
+        self.log.begin_erase(now, &mut self.space, hw);
+        self.drain_writes(now, hw);
+        self.pump_behind_writes(now, hw);
+    }
+
+    /// What goes on behind the write buffer, wherever it can.
+    fn pump_behind_writes(&mut self, now: Ns, hw: &mut impl Hardware) {
+        self.collect(now, hw);
+        self.drain_trims(now, hw);
+        self.write_back(now, hw);
+        self.program_meta(now, hw);
+        self.step_checkpoint(now, hw);
+        self.refuse_writes_if_hopeless(now, hw);
+    }
+
+    /// Goes on with collection.
+    pub(super) fn collect(&mut self, now: Ns, hw: &mut impl Hardware) {
+        let Ftl { space, map, log, .. } = self;
+        self.collect.advance(now, Around { space, map, log, sequence: self.write.sequence() }, hw);
+    }
+
+    /// Begins to write map pages back, if that is due.
+    pub(crate) fn write_back(&mut self, now: Ns, hw: &mut impl Hardware) {
+        self.log.write_back(now, (&mut self.space, &mut self.map), self.write.settles_changes(), hw);
+    }
+
+    /// Programs units of the meta stream, as far as there is something to write and nothing to wait for.
+    pub(crate) fn program_meta(&mut self, now: Ns, hw: &mut impl Hardware) {
+        self.log.program_meta(now, (&mut self.space, &mut self.map), self.write.sequence(), hw);
+    }
+
+    /// Begins or goes on with a checkpoint.
+    pub(super) fn step_checkpoint(&mut self, now: Ns, hw: &mut impl Hardware) {
+        if self.log.step_checkpoint(now, &mut self.space, &self.map, &self.write, hw) {
+            self.pump(now, hw);
+        }
+    }
+
+    /// The data of a write may enter the buffer, or waits its turn.
+    pub(crate) fn accept(&mut self, now: Ns, write: Incoming, hw: &mut impl Hardware) {
+        self.write.accept(write);
+        self.drain_writes(now, hw);
+        // A block that only fills the buffer wakes nothing else.
+        if self.write.waits_for().is_some() || self.log.order_is_long(&self.space, self.write.sequence()) {
+            self.pump_behind_writes(now, hw);
+        }
+    }
+
+    /// Moves waiting writes into free buffer slots, and full pages of the buffer to flash.
+    fn drain_writes(&mut self, now: Ns, hw: &mut impl Hardware) {
+        if self.write.waits_for_buffer(now, hw.stats()) {
+            return;
+        }
+        let mut stall = None;
+        while !self.write.fill(&mut self.map, &mut self.effects, hw) {
+            stall = self.program_buffer(now, hw);
+            if self.write.is_full() {
+                break;
+            }
+        }
+        if !self.write.has_waiting() {
+            stall = self.program_buffer(now, hw);
+        }
+        self.write.set_stall(now, stall, hw.stats());
+    }
+
+    /// Programs what fills a multi-plane page, and what a request waits for even if it does not. Returns what it waits
+    /// for.
+    fn program_buffer(&mut self, now: Ns, hw: &mut impl Hardware) -> Option<Stall> {
+        let unit = self.geometry.slices_per_unit();
+        let mut stall = None;
+        for (hot, stream) in [(false, Stream::Host), (true, Stream::Hot)] {
+            while self.write.has_unit(hot, unit, self.space.programs() == 0) {
+                let ppn = match self.unit_for_host(stream) {
+                    Ok(ppn) => ppn,
+                    Err(cause) => {
+                        stall = Some(cause);
+                        break;
+                    }
+                };
+                let (first, count) = self.write.take_unit(hot, unit, self.log.in_flash_up_to());
+                hw.stats().programs += 1;
+                hw.stats().slices_padded += u64::from(unit - count);
+                let op = Op { count: count as u16, index: u32::from(first), ..Op::new(Job::Program, ppn) };
+                self.space.begin(now, op, hw);
+            }
+        }
+        stall
+    }
+
+    /// A unit for data from the host: in WriteBooster's buffer while there is room, of `stream` otherwise.
+    fn unit_for_host(&mut self, stream: Stream) -> Result<Ppn, Stall> {
+        let Ftl { config, geometry, space, map, log, collect, write, .. } = self;
+        let stream = collect.booster().stream_for(stream, space);
+        log.prepare_unit(space, map, stream, Purpose::Host)?;
+        // What is left of a shared superblock belongs to the data that is being moved: it frees the next one.
+        let is_shared = stream == Stream::Host && !config.ftl.separate_moved;
+        if is_shared && space.spare() == 0 || !collect.host_may_write(geometry.slices_per_unit(), space) {
+            return Err(Stall::Space);
+        }
+        log.take_unit(space, map, stream, write.sequence())
+    }
+
+    /// Whether writes wait for space and nothing is under way that could give some.
+    pub(crate) fn is_stuck(&self, hw: &impl Hardware) -> bool {
+        let going_on = hw.writes() > 0 || self.collect.is_reading() || self.log.is_busy();
+        self.write.waits_for() == Some(Stall::Space) && !going_on
+    }
+
+    /// If what waits is space and nothing is going on that could give some, all changes of the map are written back. If
+    /// that frees nothing, the requests that wait are refused, once: so many blocks have gone bad that what is left
+    /// does not hold the logical capacity.
+    fn refuse_writes_if_hopeless(&mut self, now: Ns, hw: &mut impl Hardware) {
+        if !self.is_stuck(hw) {
+            return;
+        }
+        // What was overwritten counts as valid until its map page says otherwise.
+        if self.map.changes().used() > 0 && self.write.settle_changes() {
+            return self.pump(now, hw);
+        }
+        for tag in self.write.take_waiters(now, hw.stats()) {
+            self.effects.push(Effect::Refused(tag));
+        }
+    }
+
+    /// UNMAP of ranges of logical pages, each its first and how many. They are trimmed as soon as there is room.
+    pub(crate) fn unmap(
+        &mut self,
+        now: Ns,
+        tag: TagRef,
+        ranges: impl Iterator<Item = (Lpn, u32)>,
+        hw: &mut impl Hardware,
+    ) {
+        self.write.unmap(tag, ranges);
+        self.drain_trims(now, hw);
+    }
+
+    /// Carries out UNMAPs in order, as far as the table of changes and the journal have room.
+    fn drain_trims(&mut self, now: Ns, hw: &mut impl Hardware) {
+        while let Some(mut unmap) = self.write.next_trim() {
+            while let Some((first, blocks)) = unmap.next() {
+                let pages = self.pages_to_trim();
+                if pages == 0 {
+                    return self.write.put_trim_back(unmap);
+                }
+                let end = u64::from(self.map.page_of(first).0 + pages) * u64::from(self.map.page_entries());
+                let count = (end - u64::from(first.0)).min(u64::from(blocks)) as u32;
+                self.trim(first, count);
+                unmap.done(count);
+            }
+            self.answer_trim(now, &unmap, hw);
+            self.write.end_trim(unmap);
+        }
+    }
+
+    /// Map pages within which blocks may be trimmed now: each takes a place of the table of changes. A unit's worth of
+    /// places is left to data, otherwise trims could hold it up without end.
+    fn pages_to_trim(&self) -> u32 {
+        if self.write.is_lent() || self.log.is_full() {
+            return 0;
+        }
+        self.map.room().saturating_sub(self.geometry.slices_per_unit())
+    }
+
+    /// Blocks from the logical page `first` on mean nothing any more. Each counts as changed unless SRAM knows that it
+    /// lay nowhere: what its map page says has not been paid for.
+    fn trim(&mut self, first: Lpn, blocks: u32) {
+        let sequence = self.write.next_number();
+        let record = self.log.next_record();
+        let mut page = None;
+        for lpn in first.run(blocks) {
+            if let Mapping::Buffered(slot) = self.map.get(lpn) {
+                self.write.trim_slot(slot, record);
+                self.map.leave_buffer(lpn, slot);
+            } else if self.map.is_known_unmapped(lpn) {
+                continue;
+            }
+            if !self.map.is_known_unmapped(lpn) {
+                self.relocate(lpn, Entry::UNMAPPED);
+                if page != Some(self.map.page_of(lpn)) {
+                    page = Some(self.map.page_of(lpn));
+                    self.map.add_trims(self.map.page_of(lpn), 1);
+                }
+            }
+            self.effects.changed(lpn);
+        }
+        self.log.note_trim(first, blocks, sequence);
+    }
+
+    /// UNMAP has touched its map pages, which takes the firmware its time before it answers.
+    fn answer_trim(&mut self, now: Ns, unmap: &Unmap, hw: &mut impl Hardware) {
+        let page = |lpn: Lpn| u64::from(self.map.page_of(lpn).0);
+        let touched = unmap.ranges.iter().filter(|&&(_, blocks)| blocks > 0);
+        let pages: u64 = touched.map(|&(first, blocks)| page(first + (blocks - 1)) - page(first) + 1).sum();
+        match Ns(hw.cpu().timing().trim_map_page.0 * pages) {
+            Ns::ZERO => self.effects.push(Effect::Done(unmap.tag)),
+            cost => hw.work(now, cost, Work::Trimmed(unmap.tag)),
+        }
+    }
+
+    /// As far as flash is concerned, `lpn` is now at `to` (clean). The change goes into the table.
+    pub(crate) fn relocate(&mut self, lpn: Lpn, to: Entry) {
+        let old = self.map.relocate(lpn, to);
+        self.log.note_changed(lpn, old);
+        if let Mapping::Flash(ppn) = to.mapping() {
+            self.space.add_ref(ppn);
+        }
+        let Mapping::Flash(ppn) = old.mapping() else { return };
+        self.collect.gone(ppn);
+        if old.is_recent() {
+            self.space.drop_ref(ppn);
+            let sb = self.space.of(ppn);
+            self.log.discard_if_empty(&mut self.space, sb);
+        }
+    }
+
+    /// What was accepted and what was trimmed is to be in flash: for how many of these two `tag` has to wait.
+    pub(crate) fn sync(&mut self, tag: TagRef) -> u32 {
+        u32::from(!self.write.sync(tag)) + u32::from(self.log.sync_trims(tag))
+    }
+
+    /// The same, and no request waits.
+    pub(crate) fn flush(&mut self) {
+        self.write.flush();
+        self.log.flush_trims();
+    }
+
+    /// A command is dropped: what it has not handed over is not taken any more.
+    pub(crate) fn drop_request(&mut self, now: Ns, tag: u8, hw: &mut impl Hardware) {
+        self.write.drop_request(now, tag, hw.stats());
+    }
+
+    /// All commands are dropped. What the write buffer holds stays.
+    pub(crate) fn drop_requests(&mut self, now: Ns, hw: &mut impl Hardware) {
+        self.write.drop_requests(now, hw.stats());
+        self.log.forget_waiters();
+        self.collect.booster_mut().reset();
+    }
+
+    /// Counts a read of the superblock of `ppn`, if reads are counted; returns how it is written.
+    #[inline(never)]
+    pub(crate) fn note_read(&mut self, now: Ns, ppn: Ppn, hw: &mut impl Hardware) -> CellMode {
+        let limit = self.config.ftl.read_disturb_limit;
+        if limit > 0 && self.space.note_read(ppn, limit) {
+            self.collect.disturbed(self.space.of(ppn));
+            self.pump(now, hw);
+        }
+        self.space.mode_of(ppn)
+    }
+
+    /// The time for work in the background has come, if the host, which has commands under way (`busy`) or not, has
+    /// been idle for long enough.
+    pub(crate) fn background_due(&mut self, now: Ns, busy: bool, hw: &mut impl Hardware) {
+        if !self.collect.idle_mut().look(now, busy, hw) {
+            return;
+        }
+        self.pump(now, hw);
+        // Should the host interrupt what is under way, it is to go on later. If nothing is, time alone changes nothing.
+        if hw.ops().in_use() > 0 {
+            self.arm_background(now);
+        }
+    }
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a power cut leaves, how a device comes back, and how one begins: with data, or with what a medium holds.
+
+use super::Ftl;
+use crate::back::{DeviceStats, Hardware, Job, MediaOp};
+use crate::config::CellMode;
+use crate::ftl::bytes::{FlashArray, LoadError, Sealed};
+use crate::ftl::map::Mapping;
+use crate::ftl::{NoSpace, Recovery, State, Stream};
+use crate::ids::{Lpn, SuperblockId};
+use readpath_flash::Ppn;
+use readpath_kit::{Ns, Permutation};
+
+/// How preconditioned blocks lie in flash.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Layout {
+    /// As if written once in ascending order.
+    Sequential,
+    /// As if written once, block by block in random order.
+    Random,
+}
+
+impl Ftl {
+    /// The power is cut at `now`: every program in progress is torn, every erase in progress leaves its blocks
+    /// undefined, and SRAM is lost.
+    pub(crate) fn lose_power(&mut self, now: Ns, hw: &mut impl Hardware) {
+        self.write.drop_requests(now, hw.stats());
+        self.tear_programs(hw);
+        self.log.recall_changes(&self.map);
+        self.map.power_cut(self.write.held(), self.log.changes_on_their_way());
+        if let Some(sb) = self.space.power_cut() {
+            hw.emit(MediaOp::Erase { first: self.space.first(sb), slices: self.space.slices() });
+            self.log.export_block(sb, &self.space, hw);
+        }
+        self.write.power_cut();
+        self.log.power_cut(&mut self.map);
+        self.collect.power_cut(&self.config);
+        self.effects.clear();
+    }
+
+    /// Programs in progress become torn units.
+    fn tear_programs(&mut self, hw: &mut impl Hardware) {
+        let slices = self.geometry.slices_per_unit();
+        let programs: Vec<_> = hw.ops().in_progress().filter(|op| op.job.is_program()).copied().collect();
+        for op in programs {
+            let first = op.index as u16;
+            let spares = match op.job {
+                Job::Program => self.write.spares_of(first).collect(),
+                Job::MoveProgram => self.collect.spares_of(first).map(|(lpn, number)| (Some(lpn), number)).collect(),
+                _ => Vec::new(),
+            };
+            self.log.tear(op.ppn, spares);
+            hw.emit(MediaOp::Torn { first: op.ppn, slices });
+        }
+    }
+
+    /// Brings the device back from what flash holds, beginning at `now`, not before the cut. The power may be cut again
+    /// before it is ready.
+    pub(crate) fn recover(&mut self, now: Ns, hw: &mut impl Hardware) -> Recovery {
+        let (recovery, sequence) = self.log.recover(now, &mut self.space, &mut self.map, hw);
+        self.write.recovered(sequence, self.map.changes().is_over_full());
+        recovery
+    }
+
+    /// Takes over what `array` holds. The device is new; what follows is a recovery.
+    ///
+    /// # Errors
+    /// The array cannot be read, is of another device, or is damaged where the device cannot do without.
+    pub(crate) fn load(&mut self, array: &mut impl FlashArray, hw: &mut impl Hardware) -> Result<(), LoadError> {
+        self.log.load(&mut self.space, &mut self.map, array, hw)
+    }
+
+    /// Hands everything that flash holds and that is needed to `each`, and returns the checkpoint that a device begins
+    /// with.
+    ///
+    /// # Errors
+    /// Something is still under way.
+    pub(crate) fn seal(&mut self, each: impl FnMut(Sealed)) -> Result<Vec<u8>, &'static str> {
+        self.log.seal(&self.space, &self.map, &self.write, each)
+    }
+
+    /// Maps these ranges, each a logical page and how many from there on, as if they had been written, in no time.
+    /// `place` gets each logical page and its slice.
+    ///
+    /// # Errors
+    /// [`NoSpace`] when the erased superblocks do not suffice.
+    ///
+    /// # Panics
+    /// If something has been written to the device.
+    pub(crate) fn precondition(
+        &mut self,
+        ranges: impl IntoIterator<Item = (Lpn, u32)>,
+        layout: Layout,
+        seed: u64,
+        mut place: Option<impl FnMut(u32, Ppn)>,
+    ) -> Result<(), NoSpace> {
+        assert!(self.write.sequence() == 0, "a device that has been written to cannot be preconditioned");
+        let mut any = false;
+        for (first, blocks) in ranges.into_iter().filter(|&(_, blocks)| blocks > 0) {
+            self.place(first, blocks, layout, seed, &mut place)?;
+            any = true;
+        }
+        if any {
+            // It is as large as the device, so it is put together once.
+            self.log.begin_with(&self.space, &self.map, &self.write);
+        }
+        Ok(())
+    }
+
+    /// Reads map pages into SRAM, in no time, from the first on and as many as it holds.
+    pub(crate) fn preload_map(&mut self) {
+        self.map.preload();
+    }
+
+    /// Places one range, of a block at least.
+    fn place(
+        &mut self,
+        base: Lpn,
+        blocks: u32,
+        layout: Layout,
+        seed: u64,
+        place: &mut Option<impl FnMut(u32, Ppn)>,
+    ) -> Result<(), NoSpace> {
+        for lpn in base.run(blocks) {
+            if let Mapping::Flash(ppn) = self.map.get(lpn) {
+                self.space.drop_ref(ppn);
+            }
+        }
+        // Superblocks of a fresh device are taken in ascending order, but the map's may lie between them.
+        let mut runs: Vec<(u32, Ppn, u32)> = Vec::new();
+        let mut at = 0;
+        self.space.preset(blocks, Stream::Host, |ppn, n| {
+            match runs.last_mut() {
+                Some((_, start, length)) if start.0 + *length == ppn.0 => *length += n,
+                _ => runs.push((at, ppn, n)),
+            }
+            at += n;
+        })?;
+        let mut run = 0;
+        let mut slice_of = |i: u32| {
+            if i.wrapping_sub(runs[run].0) >= runs[run].2 {
+                // Nearly all runs are as long as the first.
+                run = ((i / runs[0].2) as usize).min(runs.len() - 1);
+                if i.wrapping_sub(runs[run].0) >= runs[run].2 {
+                    run = runs.partition_point(|r| r.0 <= i) - 1;
+                }
+            }
+            Ppn(runs[run].1.0 + (i - runs[run].0))
+        };
+        let spares = self.space.spares_mut();
+        let mut assign = |i: u32, ppn: Ppn| {
+            spares.preset(ppn, base + i);
+            if let Some(place) = place {
+                place((base + i).0, ppn);
+            }
+            ppn
+        };
+        match layout {
+            Layout::Sequential => self.map.preset(base, blocks, |i| assign(i, slice_of(i))),
+            Layout::Random => {
+                let order = Permutation::new(u64::from(blocks), seed);
+                self.map.preset(base, blocks, |i| assign(i, slice_of(order.get(u64::from(i)) as u32)));
+            }
+        }
+        let per_superblock = self.space.slices();
+        for &(_, start, length) in &runs {
+            let (mut from, end) = (start.0, start.0 + length);
+            while from < end {
+                let sb = from / per_superblock;
+                let n = (end - from).min((sb + 1) * per_superblock - from);
+                self.space.add_refs(SuperblockId(sb), n);
+                from += n;
+            }
+        }
+        let pages = self.map.page_of(base).0..=self.map.page_of(base + (blocks - 1)).0;
+        self.log.preset_map_pages((&mut self.space, &mut self.map), pages)?;
+        self.log.open_meta(&mut self.space)
+    }
+
+    /// Compares the device's tables with a walk over everything, which only tests may do: that every mapped block's
+    /// spare area names it; that references into superblocks are as many as they are counted; that every superblock is
+    /// on the list of its state; and that as many are retired, and as many blocks bad, as ever were counted, however
+    /// often the power was cut.
+    ///
+    /// # Errors
+    /// What does not agree.
+    pub(crate) fn check_consistency(&self, stats: &DeviceStats) -> Result<(), String> {
+        let mut refs = vec![0u32; self.geometry.superblocks() as usize];
+        for lpn in Lpn(0).run(self.logical_blocks()) {
+            let entry = self.map.flash_entry(lpn);
+            if let Mapping::Flash(ppn) = entry.mapping() {
+                if self.space.spares().lpn(ppn) != Some(lpn) {
+                    return Err(format!(
+                        "block {} is at {ppn:?}, which holds {:?}",
+                        lpn.0,
+                        self.space.spares().lpn(ppn)
+                    ));
+                }
+                refs[self.space.of(ppn).index()] += 1;
+            }
+        }
+        self.log.each_change(&self.map, |change| {
+            let written_at = self.map.put_together_at(self.map.page_of(change.lpn));
+            if let Mapping::Flash(ppn) = change.persisted.mapping()
+                && self.space.is_counted(ppn, written_at)
+            {
+                refs[self.space.of(ppn).index()] += 1;
+            }
+        });
+        for page in self.map.all_pages() {
+            if let Some(at) = self.map.directory(page) {
+                refs[self.space.of(at).index()] += 1;
+            }
+        }
+        for (i, sb) in self.space.iter() {
+            let seen = refs[i.index()];
+            match sb.state {
+                State::Open(_) | State::Closed(_) if sb.refs != seen => {
+                    return Err(format!("superblock {i} has {seen} references, counted as {}: {sb:?}", sb.refs));
+                }
+                State::Anchor | State::Erased | State::Erasing(_) | State::Retired if seen > 0 => {
+                    return Err(format!("superblock {i} is {:?} and has {seen} references", sb.state));
+                }
+                _ => {}
+            }
+        }
+        self.space.check_consistency()?;
+        let (retired, bad) = self.space.given_up();
+        let counted = (stats.retired_superblocks, stats.bad_blocks);
+        if (u64::from(retired), u64::from(bad)) != counted {
+            return Err(format!("{retired} superblocks are retired and {bad} blocks bad, counted as {counted:?}"));
+        }
+        let (slc, most) = (self.space.in_mode(CellMode::Slc), self.config.booster_superblocks());
+        match slc <= most {
+            true => Ok(()),
+            false => Err(format!("{slc} superblocks are in SLC mode, of at most {most}")),
+        }
+    }
+}

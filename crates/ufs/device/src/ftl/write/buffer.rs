@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The write buffer: blocks that were accepted and are not in flash yet. It knows slots, their order and the requests
+//! that wait for them; not where they will go, nor what flash holds of the same blocks.
+
+use crate::ids::{Lpn, Mark, TagRef};
+use std::collections::VecDeque;
+
+/// Ends a chain of slots.
+pub(crate) const NO_SLOT: u16 = u16::MAX;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Free,
+    Filled,
+    Programming,
+}
+
+#[derive(Clone, Copy)]
+struct Slot {
+    state: State,
+    hot: bool,
+    /// Request that waits until this block is in flash, and its life.
+    fua: TagRef,
+    lpn: Lpn,
+    /// Next slot of the same program.
+    next: u16,
+    /// Order of acceptance, to know what a flush waits for.
+    order: u64,
+    sequence: u32,
+    /// The slot that held the block before, if it was still in use then.
+    older: u16,
+    /// Trimmed, or overtaken by newer data: when it reaches flash it means nothing.
+    dead: bool,
+    /// The record of the journal that trimmed it; 0 if newer data in flash overtook it.
+    killed_by: Mark,
+    /// What killed it was in flash already when its program began, so the spare area names no block.
+    void: bool,
+}
+
+impl Slot {
+    /// Keeps the earliest kill record.
+    fn kill(&mut self, by: Mark) {
+        self.killed_by = if self.dead { self.killed_by.min(by) } else { by };
+        self.dead = true;
+    }
+}
+
+/// See the module.
+pub(in crate::ftl) struct WriteBuffer {
+    slots: Vec<Slot>,
+    free: Vec<u16>,
+    /// Filled slots: not hot, hot.
+    filled: [VecDeque<u16>; 2],
+    order: u64,
+    /// Filled slots up to this number must not wait for a full page.
+    flush_below: u64,
+    syncs: Vec<Sync>,
+}
+
+struct Sync {
+    tag: TagRef,
+    below: u64,
+    left: u32,
+}
+
+/// A block to be taken in.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::ftl) struct Accepted {
+    /// Logical page.
+    pub lpn: Lpn,
+    /// Orders it among writes.
+    pub sequence: u32,
+    /// The slot that held the block until now, if any.
+    pub older: Option<u16>,
+    /// Whether it was overwritten not long ago.
+    pub hot: bool,
+    /// The request that waits for it to reach flash, and its life.
+    pub fua: Option<TagRef>,
+}
+
+/// A slot that has left the buffer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::ftl) struct Freed {
+    /// The logical page it held.
+    pub lpn: Lpn,
+    /// Its sequence number.
+    pub sequence: u32,
+    /// Trimmed, or overtaken by newer data: it means nothing any more.
+    pub dead: bool,
+    /// It was so already when its program began, so the spare area names no block.
+    pub void: bool,
+    /// Next slot of the same program, or [`NO_SLOT`].
+    pub next: u16,
+    /// The request that waited for it, if any, and its life.
+    pub fua: Option<TagRef>,
+}
+
+impl WriteBuffer {
+    /// An empty buffer of `blocks` slots.
+    pub(crate) fn new(blocks: u32) -> Self {
+        let free = Slot {
+            state: State::Free,
+            hot: false,
+            fua: TagRef::NONE,
+            lpn: Lpn(0),
+            next: NO_SLOT,
+            order: 0,
+            sequence: 0,
+            older: NO_SLOT,
+            dead: false,
+            killed_by: 0,
+            void: false,
+        };
+        let blocks = blocks.min(u32::from(NO_SLOT)) as u16;
+        let queue = || VecDeque::with_capacity(usize::from(blocks));
+        WriteBuffer {
+            slots: vec![free; usize::from(blocks)],
+            free: (0..blocks).rev().collect(),
+            filled: [queue(), queue()],
+            order: 0,
+            flush_below: 0,
+            syncs: Vec::new(),
+        }
+    }
+
+    /// Takes a slot for a block.
+    pub(crate) fn put(&mut self, block: Accepted) -> Option<u16> {
+        let slot = self.free.pop()?;
+        let order = self.order;
+        self.order += 1;
+        self.slots[usize::from(slot)] = Slot {
+            state: State::Filled,
+            hot: block.hot,
+            fua: block.fua.unwrap_or(TagRef::NONE),
+            lpn: block.lpn,
+            next: NO_SLOT,
+            order,
+            sequence: block.sequence,
+            older: block.older.unwrap_or(NO_SLOT),
+            dead: false,
+            killed_by: 0,
+            void: false,
+        };
+        self.filled[usize::from(block.hot)].push_back(slot);
+        if block.fua.is_some() {
+            self.flush_below = self.order;
+        }
+        Some(slot)
+    }
+
+    /// Whether newer data of the same block may replace what `slot` holds: it is not being programmed, and no request
+    /// waits for just this data.
+    pub(crate) fn may_overwrite(&self, slot: u16) -> bool {
+        let s = &self.slots[usize::from(slot)];
+        s.state == State::Filled && s.fua == TagRef::NONE
+    }
+
+    /// Newer data has replaced what `slot` holds.
+    pub(crate) fn overwrite(&mut self, slot: u16, sequence: u32) {
+        self.slots[usize::from(slot)].sequence = sequence;
+    }
+
+    /// What `slot` and older slots hold of the block means nothing any more: it was trimmed by the record `by`.
+    pub(crate) fn kill(&mut self, slot: u16, by: Mark) {
+        self.slots[usize::from(slot)].kill(by);
+        self.kill_chain(slot, by);
+    }
+
+    /// What older slots hold of the block of `slot` means nothing any more: newer data is in flash.
+    pub(crate) fn kill_older(&mut self, slot: u16) {
+        self.kill_chain(slot, 0);
+    }
+
+    fn kill_chain(&mut self, slot: u16, by: Mark) {
+        let mut newer = self.slots[usize::from(slot)];
+        while newer.older != NO_SLOT {
+            let older = &mut self.slots[usize::from(newer.older)];
+            // The slot may have been given to another block since.
+            if older.state == State::Free || older.lpn != newer.lpn || older.order >= newer.order {
+                return;
+            }
+            older.kill(by);
+            newer = *older;
+        }
+    }
+
+    /// What the spare area of `slot` says while it is being programmed: logical page (if any) and sequence number; and
+    /// the next slot of the same program.
+    pub(crate) fn spare(&self, slot: u16) -> (Option<Lpn>, u32, u16) {
+        let s = &self.slots[usize::from(slot)];
+        ((!s.void).then_some(s.lpn), s.sequence, s.next)
+    }
+
+    /// Logical pages that have slots, and those slots.
+    pub(crate) fn held(&self) -> impl Iterator<Item = (Lpn, u16)> {
+        self.slots.iter().enumerate().filter(|(_, s)| s.state != State::Free).map(|(i, s)| (s.lpn, i as u16))
+    }
+
+    /// Blocks that wait to be programmed, hot or not.
+    pub(crate) fn filled(&self, hot: bool) -> usize {
+        self.filled[usize::from(hot)].len()
+    }
+
+    /// Whether some filled slot must be programmed even if its page does not fill.
+    pub(crate) fn must_flush(&self, hot: bool) -> bool {
+        self.filled[usize::from(hot)].front().is_some_and(|&s| self.slots[usize::from(s)].order < self.flush_below)
+    }
+
+    /// Whether no slot is free.
+    pub(crate) fn is_full(&self) -> bool {
+        self.free.is_empty()
+    }
+
+    /// Takes up to `count` of the oldest filled slots for a program; returns the first of the chain and how many. The
+    /// journal is in flash up to `durable`: a block that was trimmed by a later record still has to get there.
+    pub(crate) fn take_for_program(&mut self, hot: bool, count: u32, durable: Mark) -> (u16, u32) {
+        let (mut first, mut last, mut n) = (NO_SLOT, NO_SLOT, 0);
+        while n < count
+            && let Some(slot) = self.filled[usize::from(hot)].pop_front()
+        {
+            let taken = &mut self.slots[usize::from(slot)];
+            taken.state = State::Programming;
+            taken.next = NO_SLOT;
+            taken.void = taken.dead && taken.killed_by <= durable;
+            match last {
+                NO_SLOT => first = slot,
+                l => self.slots[usize::from(l)].next = slot,
+            }
+            last = slot;
+            n += 1;
+        }
+        (first, n)
+    }
+
+    /// A program failed: its slots, from `first` on, have to be programmed again, before all others.
+    pub(crate) fn program_failed(&mut self, first: u16) {
+        let mut chain = Vec::new();
+        let mut slot = first;
+        while slot != NO_SLOT {
+            chain.push(slot);
+            slot = self.slots[usize::from(slot)].next;
+        }
+        for &slot in chain.iter().rev() {
+            let failed = &mut self.slots[usize::from(slot)];
+            failed.state = State::Filled;
+            self.flush_below = self.flush_below.max(failed.order + 1);
+            self.filled[usize::from(failed.hot)].push_front(slot);
+        }
+    }
+
+    /// The program of `slot` is done. Requests of SYNCHRONIZE CACHE that waited for it and for nothing else any more
+    /// are handed to `synced` with their life.
+    pub(crate) fn release(&mut self, slot: u16, mut synced: impl FnMut(TagRef)) -> Freed {
+        let s = &mut self.slots[usize::from(slot)];
+        debug_assert_eq!(s.state, State::Programming);
+        s.state = State::Free;
+        let freed = Freed {
+            lpn: s.lpn,
+            sequence: s.sequence,
+            dead: s.dead,
+            void: s.void,
+            next: s.next,
+            fua: (s.fua != TagRef::NONE).then_some(s.fua),
+        };
+        let order = s.order;
+        self.free.push(slot);
+        self.syncs.retain_mut(|sync| {
+            if order < sync.below {
+                sync.left -= 1;
+            }
+            if sync.left == 0 {
+                synced(sync.tag);
+            }
+            sync.left > 0
+        });
+        freed
+    }
+
+    /// Request `tag` waits until everything accepted so far is in flash; true when it already is.
+    pub(crate) fn sync(&mut self, tag: TagRef) -> bool {
+        let left = (self.slots.len() - self.free.len()) as u32;
+        self.flush_below = self.order;
+        if left > 0 {
+            self.syncs.push(Sync { tag, below: self.order, left });
+        }
+        left == 0
+    }
+
+    /// Everything accepted so far is to be programmed; no request waits for it.
+    pub(crate) fn flush(&mut self) {
+        self.flush_below = self.order;
+    }
+
+    /// No request waits any more; what was accepted stays.
+    pub(crate) fn forget_waiters(&mut self) {
+        self.syncs.clear();
+        self.slots.iter_mut().for_each(|s| s.fua = TagRef::NONE);
+    }
+
+    /// Takes the requests that wait and cannot be served, because there is no space.
+    pub(crate) fn take_waiters(&mut self) -> Vec<TagRef> {
+        let mut waiters: Vec<TagRef> = self.syncs.drain(..).map(|s| s.tag).collect();
+        for &slot in self.filled.iter().flatten() {
+            waiters.push(std::mem::replace(&mut self.slots[usize::from(slot)].fua, TagRef::NONE));
+        }
+        waiters.retain(|w| *w != TagRef::NONE);
+        waiters
+    }
+
+    /// The power is gone.
+    pub(crate) fn clear(&mut self) {
+        *self = WriteBuffer::new(self.slots.len() as u32);
+    }
+
+    /// The smallest sequence number of what has not reached flash.
+    pub(crate) fn oldest_sequence(&self) -> Option<u32> {
+        self.slots.iter().filter(|s| s.state != State::Free).map(|s| s.sequence).min()
+    }
+
+    /// Sequence numbers now count from `base` on.
+    pub(crate) fn renumber(&mut self, base: u32) {
+        self.slots.iter_mut().for_each(|s| s.sequence = s.sequence.saturating_sub(base));
+    }
+
+    /// Slots in all.
+    pub(crate) fn capacity(&self) -> usize {
+        self.slots.len()
+    }
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Writes and trims that wait for room.
+
+use crate::ids::{Lpn, TagRef};
+
+/// What is left of a write whose data waits for room in the buffer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Incoming {
+    /// The write.
+    pub tag: TagRef,
+    /// Its next logical page.
+    pub lpn: Lpn,
+    /// The number of that among its blocks.
+    pub index: u32,
+    /// Blocks left.
+    pub blocks: u32,
+    /// It is acknowledged from flash only.
+    pub fua: bool,
+}
+
+/// An UNMAP that waits for room in the table of changes or in the journal.
+#[derive(Debug)]
+pub(in crate::ftl) struct Unmap {
+    /// The command.
+    pub tag: TagRef,
+    /// First logical page of each range, and how many.
+    pub ranges: Vec<(Lpn, u32)>,
+    /// Ranges that are done.
+    ranges_done: usize,
+    /// Blocks of the next that are done.
+    blocks_done: u32,
+}
+
+impl Unmap {
+    /// Nothing of it is done. `ranges` are put into `list`, whatever that held.
+    pub(super) fn new(tag: TagRef, mut list: Vec<(Lpn, u32)>, ranges: impl Iterator<Item = (Lpn, u32)>) -> Unmap {
+        list.clear();
+        list.extend(ranges);
+        Unmap { tag, ranges: list, ranges_done: 0, blocks_done: 0 }
+    }
+
+    /// The blocks that are to be trimmed next: the first, and how many; `None` if all are done.
+    pub(crate) fn next(&mut self) -> Option<(Lpn, u32)> {
+        while let Some(&(first, blocks)) = self.ranges.get(self.ranges_done) {
+            if self.blocks_done < blocks {
+                return Some((first + self.blocks_done, blocks - self.blocks_done));
+            }
+            self.ranges_done += 1;
+            self.blocks_done = 0;
+        }
+        None
+    }
+
+    /// So many of them have been trimmed.
+    pub(crate) fn done(&mut self, blocks: u32) {
+        self.blocks_done += blocks;
+    }
+}

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Writes and trims on their way into flash translation: the write buffer, what waits for room in it, the numbers that
+//! order writes and trims, and for what writes wait.
+//!
+//! It may not know superblocks, the journal or collection. It sees the map to enter blocks into its buffer.
+
+mod buffer;
+mod incoming;
+mod stalls;
+#[cfg(test)]
+mod tests;
+
+pub(in crate::ftl) use buffer::{Freed, NO_SLOT};
+pub(crate) use incoming::Incoming;
+pub(in crate::ftl) use incoming::Unmap;
+pub use stalls::Stall;
+
+use super::effects::{Effect, Effects};
+use super::map::{Map, Mapping};
+use crate::back::{DeviceStats, Hardware, MediaOp};
+use crate::config::DeviceConfig;
+use crate::ids::{Lpn, Mark, TagRef};
+use buffer::{Accepted, WriteBuffer};
+use readpath_kit::Ns;
+use stalls::StallClock;
+use std::collections::VecDeque;
+
+/// See the module.
+pub(in crate::ftl) struct Write {
+    buffer: WriteBuffer,
+    writes: VecDeque<Incoming>,
+    trims: VecDeque<Unmap>,
+    /// Lists of ranges to be used again.
+    unused_ranges: Vec<Vec<(Lpn, u32)>>,
+    /// Recovery has found more changes than their table holds, and they lie in the SRAM of the write buffer. It is free
+    /// again when they have been written back and a checkpoint says so: otherwise one power cut after the other would
+    /// add to them.
+    is_lent: bool,
+    /// Number of the newest write or trim.
+    sequence: u32,
+    /// Logical pages written not long ago, plus one, by hash.
+    written_recently: Vec<u32>,
+    stalls: StallClock,
+    /// What the write buffer waited for when it was looked at last.
+    waits_for: Option<Stall>,
+    /// Space was so short that all changes are being written back.
+    settles_changes: bool,
+}
+
+impl Write {
+    /// An empty buffer, and nothing that waits.
+    pub(crate) fn new(config: &DeviceConfig) -> Self {
+        Write::of(config.write_buffer_blocks, config.ftl.hot_table_entries)
+    }
+
+    fn of(slots: u32, hot_table_entries: u32) -> Self {
+        Write {
+            buffer: WriteBuffer::new(slots),
+            writes: VecDeque::new(),
+            trims: VecDeque::new(),
+            unused_ranges: Vec::new(),
+            is_lent: false,
+            sequence: 0,
+            written_recently: vec![0; hot_table_entries as usize],
+            stalls: StallClock::default(),
+            waits_for: None,
+            settles_changes: false,
+        }
+    }
+
+    /// Number of the newest write or trim.
+    #[inline]
+    pub(crate) fn sequence(&self) -> u32 {
+        self.sequence
+    }
+
+    /// Takes the next number.
+    #[inline]
+    pub(crate) fn next_number(&mut self) -> u32 {
+        self.sequence += 1;
+        self.sequence
+    }
+
+    /// The smallest number of what may still reach flash: that of the oldest block in the buffer, or the newest.
+    pub(crate) fn oldest(&self) -> u32 {
+        self.sequence.min(self.buffer.oldest_sequence().unwrap_or(u32::MAX))
+    }
+
+    /// Slots of the write buffer.
+    pub(crate) fn slots(&self) -> usize {
+        self.buffer.capacity()
+    }
+
+    /// Whether no slot is free.
+    pub(crate) fn is_full(&self) -> bool {
+        self.buffer.is_full()
+    }
+
+    /// Whether nothing is in the buffer.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.buffer.oldest_sequence().is_none()
+    }
+
+    /// A write waits for room in the buffer.
+    pub(crate) fn accept(&mut self, write: Incoming) {
+        self.writes.push_back(write);
+    }
+
+    /// Whether writes wait for room in the buffer.
+    pub(crate) fn has_waiting(&self) -> bool {
+        !self.writes.is_empty()
+    }
+
+    /// Moves waiting writes into free slots; false if the buffer is full before all of them are in.
+    pub(crate) fn fill(&mut self, map: &mut Map, effects: &mut Effects, hw: &mut impl Hardware) -> bool {
+        while let Some(write) = self.writes.pop_front() {
+            if let Some(rest) = self.fill_from(write, map, effects, hw) {
+                self.writes.push_front(rest);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Fills slots with a write; returns what is left of it when the buffer is full before all of it is in.
+    fn fill_from(
+        &mut self,
+        mut write: Incoming,
+        map: &mut Map,
+        effects: &mut Effects,
+        hw: &mut impl Hardware,
+    ) -> Option<Incoming> {
+        let Incoming { tag, fua, .. } = write;
+        while write.blocks > 0 {
+            let Incoming { lpn, index, .. } = write;
+            let old = match map.get(lpn) {
+                Mapping::Buffered(slot) => Some(slot),
+                _ => None,
+            };
+            let target = match old {
+                Some(slot) if !fua && self.buffer.may_overwrite(slot) => {
+                    self.buffer.overwrite(slot, self.sequence + 1);
+                    slot
+                }
+                older => {
+                    let block = Accepted {
+                        lpn,
+                        sequence: self.sequence + 1,
+                        older,
+                        hot: self.was_written_recently(lpn),
+                        fua: fua.then_some(tag),
+                    };
+                    let Some(slot) = self.buffer.put(block) else { return Some(write) };
+                    slot
+                }
+            };
+            self.sequence += 1;
+            hw.stats().slices_written += 1;
+            hw.emit(MediaOp::Fill { tag: tag.tag, index, slot: target });
+            map.enter_buffer(lpn, target);
+            effects.changed(lpn);
+            write = Incoming { lpn: lpn + 1, index: index + 1, blocks: write.blocks - 1, ..write };
+        }
+        if !fua {
+            effects.push(Effect::Done(tag));
+        }
+        None
+    }
+
+    /// Whether `lpn` is among those written not long ago, as far as the table remembers; from now on it is.
+    fn was_written_recently(&mut self, lpn: Lpn) -> bool {
+        if self.written_recently.is_empty() {
+            return false;
+        }
+        let hash = lpn.0.wrapping_mul(0x9E37_79B1) >> (32 - self.written_recently.len().trailing_zeros());
+        std::mem::replace(&mut self.written_recently[hash as usize], lpn.0 + 1) == lpn.0 + 1
+    }
+
+    /// Whether a unit of `unit` slices is to be programmed with blocks that are `hot` or not: it fills, or a request
+    /// waits for one of them. With few slots neither kind may fill a unit: when no other program is in progress
+    /// (`is_quiet`), all there is goes. If the other kind fills one, it is enough to wait for that: padding is space
+    /// lost.
+    pub(crate) fn has_unit(&self, hot: bool, unit: u32, is_quiet: bool) -> bool {
+        let filled = |hot| self.buffer.filled(hot);
+        filled(hot) >= unit as usize
+            || self.buffer.must_flush(hot)
+            || (self.buffer.is_full() && is_quiet && filled(hot) > 0 && filled(!hot) < unit as usize)
+    }
+
+    /// Takes up to `unit` of the oldest blocks for a program: the first slot of a chain, and how many. The journal is
+    /// in flash up to `durable`.
+    pub(crate) fn take_unit(&mut self, hot: bool, unit: u32, durable: Mark) -> (u16, u32) {
+        self.buffer.take_for_program(hot, unit, durable)
+    }
+
+    /// What the spare areas of a program in progress say, slice by slice: logical page (if any) and number.
+    pub(crate) fn spares_of(&self, first: u16) -> impl Iterator<Item = (Option<Lpn>, u32)> {
+        let slot = |slot: u16| Some(slot).filter(|&slot| slot != NO_SLOT);
+        std::iter::successors(slot(first), move |&at| slot(self.buffer.spare(at).2)).map(|at| {
+            let (lpn, sequence, _) = self.buffer.spare(at);
+            (lpn, sequence)
+        })
+    }
+
+    /// The block in `slot` is in flash, and its slot free. SYNCHRONIZE CACHEs that waited for it alone go to `synced`.
+    #[inline]
+    pub(crate) fn programmed(&mut self, slot: u16, synced: impl FnMut(TagRef)) -> Freed {
+        self.buffer.kill_older(slot);
+        self.buffer.release(slot, synced)
+    }
+
+    /// A program failed: its blocks, from `first` on, are to be programmed again, before all others.
+    pub(crate) fn program_failed(&mut self, first: u16) {
+        self.buffer.program_failed(first);
+    }
+
+    /// The record `by` of the journal trims the block in `slot`.
+    pub(crate) fn trim_slot(&mut self, slot: u16, by: Mark) {
+        self.buffer.kill(slot, by);
+    }
+
+    /// An UNMAP waits for room. Its ranges are the first logical page of each, and how many.
+    pub(crate) fn unmap(&mut self, tag: TagRef, ranges: impl Iterator<Item = (Lpn, u32)>) {
+        let list = self.unused_ranges.pop().unwrap_or_default();
+        self.trims.push_back(Unmap::new(tag, list, ranges));
+    }
+
+    /// Takes the first UNMAP that waits.
+    pub(crate) fn next_trim(&mut self) -> Option<Unmap> {
+        self.trims.pop_front()
+    }
+
+    /// There was no room for all of it.
+    pub(crate) fn put_trim_back(&mut self, unmap: Unmap) {
+        self.trims.push_front(unmap);
+    }
+
+    /// All of it is done.
+    pub(crate) fn end_trim(&mut self, unmap: Unmap) {
+        self.unused_ranges.push(unmap.ranges);
+    }
+
+    /// `tag` waits until everything accepted so far is in flash; true when it already is.
+    pub(crate) fn sync(&mut self, tag: TagRef) -> bool {
+        self.buffer.sync(tag)
+    }
+
+    /// Everything accepted so far is to be programmed; no request waits for it.
+    pub(crate) fn flush(&mut self) {
+        self.buffer.flush();
+    }
+
+    /// A command is dropped: what it has not handed over is not taken any more.
+    pub(crate) fn drop_request(&mut self, now: Ns, tag: u8, stats: &mut DeviceStats) {
+        self.writes.retain(|write| write.tag.tag != tag);
+        if self.writes.is_empty() {
+            self.stalls.set(now, None, stats);
+        }
+        self.trims.retain(|unmap| unmap.tag.tag != tag);
+    }
+
+    /// All commands are dropped. What the buffer holds stays.
+    pub(crate) fn drop_requests(&mut self, now: Ns, stats: &mut DeviceStats) {
+        self.stalls.set(now, None, stats);
+        self.writes.clear();
+        self.trims.clear();
+        self.buffer.forget_waiters();
+    }
+
+    /// Takes the requests that wait and cannot be served, because there is no space.
+    pub(crate) fn take_waiters(&mut self, now: Ns, stats: &mut DeviceStats) -> Vec<TagRef> {
+        let mut waiters: Vec<TagRef> = self.writes.drain(..).map(|write| write.tag).collect();
+        self.stalls.set(now, None, stats);
+        waiters.extend(self.buffer.take_waiters());
+        waiters.sort_unstable();
+        waiters.dedup();
+        waiters
+    }
+
+    /// What programs of the buffer wait for from `now` on, if for anything.
+    pub(crate) fn set_stall(&mut self, now: Ns, stall: Option<Stall>, stats: &mut DeviceStats) {
+        self.settles_changes &= stall == Some(Stall::Space);
+        self.waits_for = stall;
+        self.stalls.set(now, self.has_waiting().then_some(stall), stats);
+    }
+
+    /// If the buffer is lent, writes wait for the table of changes. Returns whether it is.
+    pub(crate) fn waits_for_buffer(&mut self, now: Ns, stats: &mut DeviceStats) -> bool {
+        if self.is_lent {
+            self.waits_for = self.has_waiting().then_some(Stall::MapChanges);
+            self.stalls.set(now, self.has_waiting().then_some(self.waits_for), stats);
+        }
+        self.is_lent
+    }
+
+    /// What the write buffer waited for when it was looked at last.
+    pub(crate) fn waits_for(&self) -> Option<Stall> {
+        self.waits_for
+    }
+
+    /// Whether the buffer holds changes that recovery found.
+    pub(crate) fn is_lent(&self) -> bool {
+        self.is_lent
+    }
+
+    /// Says whether the buffer holds changes that recovery found.
+    pub(crate) fn set_lent(&mut self, is_lent: bool) {
+        self.is_lent = is_lent;
+    }
+
+    /// Whether all changes are being written back because space is short.
+    pub(crate) fn settles_changes(&self) -> bool {
+        self.settles_changes
+    }
+
+    /// All changes are to be written back, for space; false if they already are.
+    pub(crate) fn settle_changes(&mut self) -> bool {
+        !std::mem::replace(&mut self.settles_changes, true)
+    }
+
+    /// Blocks in the buffer and their slots.
+    pub(crate) fn held(&self) -> impl Iterator<Item = (Lpn, u16)> {
+        self.buffer.held()
+    }
+
+    /// The power is gone.
+    pub(crate) fn power_cut(&mut self) {
+        self.buffer.clear();
+        self.settles_changes = false;
+        self.written_recently.fill(0);
+    }
+
+    /// Recovery has found that this is the newest number, and whether the buffer holds changes (`is_lent`).
+    pub(crate) fn recovered(&mut self, sequence: u32, is_lent: bool) {
+        (self.sequence, self.is_lent) = (sequence, is_lent);
+    }
+
+    /// Numbers now count from `base` on.
+    pub(crate) fn renumber(&mut self, base: u32) {
+        self.sequence -= base;
+        self.buffer.renumber(base);
+    }
+}
