@@ -159,6 +159,15 @@ mod tests {
     }
 
     #[test]
+    fn equal_ratios_are_equally_far_apart_on_a_logarithmic_axis() {
+        let scale = Scale::log(1.0, 1000.0, true);
+        for (value, place) in [(1.0, 0.0), (10.0, 1.0 / 3.0), (31.622_776_6, 0.5), (100.0, 2.0 / 3.0), (1000.0, 1.0)] {
+            assert!((scale.at(value) - place).abs() < 1e-9, "{value}: {}", scale.at(value));
+        }
+        assert!((Scale::linear(0.0, 1000.0, 5, true).at(250.0) - 0.25).abs() < 1e-12);
+    }
+
+    #[test]
     fn degenerate_domains_stay_finite() {
         for (lo, hi) in [
             (0.0, 0.0),

@@ -16,6 +16,7 @@ fn sample() -> Document {
         ("read_latency_mean", [400.0, 404.0], [204.0, 206.0], Finding::Shown),
         ("map_loads", [10.0, 14.0], [9.0, 14.0], Finding::NotShown),
         ("host_memory", [7.0, 7.0], [7.0, 7.0], Finding::Identical),
+        ("iops", [10.0, 14.0], [20.0, 24.0], Finding::Shown),
     ] {
         for (variant, values) in [("A & co", base), ("B", other)] {
             let mean = (values[0] + values[1]) / 2.0;
@@ -53,6 +54,8 @@ fn table_for_a_terminal() {
     assert_eq!(lines.len(), 6, "other metrics are not asked for: {shown}");
     let all = comparison::table(&sample(), &TableSpec::new());
     assert!(all.contains("Host memory, us") && all.contains("identical"), "{all}");
+    let last: Vec<&str> = all.lines().last().expect("lines").split_whitespace().collect();
+    assert_eq!(last, ["B", "22.0", "1.5", "+10.00", "0.75", "+2.50", "0.75"]);
     assert!(all.lines().all(|l| l.trim_end() == l));
     assert_eq!(comparison::table(&Document::new("e", "t"), &spec), "no rows\n");
 }

@@ -515,3 +515,14 @@ fn page_with_the_largest_distributions_stays_small() {
     assert!(page.len() < 200_000, "{} bytes", page.len());
     assert_loads_nothing(&page);
 }
+
+/// Errors of +10 % and −20 % do not cancel.
+#[test]
+fn agreement_is_the_mean_size_of_errors() {
+    let mut doc = Document::new("e", "t");
+    for (case, simulated) in [("a", 110.0), ("b", 80.0)] {
+        doc.row(case, "", SECONDS, simulated, Origin::Predicted).unwrap().published(100.0).unwrap();
+    }
+    let page = html::page(&doc).unwrap();
+    assert!(page.contains("<td>2</td><td>15.0</td><td>−20.0</td><td class=\"name\">b</td>"), "{page}");
+}

@@ -245,6 +245,26 @@ fn inconsistent_documents_are_refused() {
     assert!(matches!(wrong.validate(), Err(Error::WrongErrorPercent { .. })));
     wrong.rows[0].error_percent = None;
     assert!(wrong.validate().is_err());
+    // Other writers may round; half a percent is no rounding.
+    let right = sample().unwrap().rows[0].error_percent.expect("a published value");
+    for (off, good) in [(1e-8, true), (-1e-8, true), (0.005, false), (-0.5, false)] {
+        wrong.rows[0].error_percent = Some(right + off);
+        assert_eq!(wrong.validate().is_ok(), good, "{right} and {off}");
+    }
+}
+
+#[test]
+fn what_is_absorbed_counts() {
+    let mut whole = Document::new("e", "t");
+    whole.simulated_ios = 5;
+    whole.absorb(sample().unwrap(), "a_");
+    whole.absorb(Document { rows: Vec::new(), ..sample().unwrap() }, "b_");
+    assert_eq!(whole.simulated_ios, 5 + 2 * 2_621_440);
+    assert_eq!((whole.rows.len(), whole.notes.len(), whole.inputs.len()), (sample().unwrap().rows.len(), 1, 1));
+    let ids: Vec<&str> = whole.charts.iter().map(|chart| chart.id.as_str()).collect();
+    assert_eq!(ids[..2], ["a_throughput", "a_map_hits"]);
+    assert_eq!(ids[3..5], ["b_throughput", "b_map_hits"]);
+    whole.validate().expect("a document");
 }
 
 #[test]

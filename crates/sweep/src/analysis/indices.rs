@@ -139,6 +139,19 @@ mod tests {
         assert_eq!(morris(&y, 2, changed), [(5.0, 0.0), (2.0, 0.0)]);
     }
 
+    /// Of 2, 4, 4, 4, 5, 5, 7 and 9 the standard deviation of the sample is the root of 32/7, that of the eight 2.
+    #[test]
+    fn the_spread_of_effects_is_that_of_a_sample() {
+        let y = [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0].map(|effect| [1.0, 1.0 + effect]).concat();
+        let found = morris(&y, 1, |i| i.is_multiple_of(2).then_some((0, true)));
+        assert!(found[0].0 == 5.0 && (found[0].1 - (32.0f64 / 7.0).sqrt()).abs() < 1e-12, "{found:?}");
+    }
+
+    #[test]
+    fn an_interval_has_95_of_100_values() {
+        assert_eq!(half_of((0..=1000).map(f64::from).collect()), 475.0);
+    }
+
     #[test]
     fn a_front_has_what_nothing_beats() {
         assert_eq!(front(&[1.0, 2.0, 2.0, 3.0, 0.5], &[5.0, 4.0, 7.0, 7.0, 1.0]), [4, 0, 2]);

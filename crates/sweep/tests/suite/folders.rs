@@ -173,15 +173,24 @@ fn points_that_failed_can_be_made_again() {
     assert_eq!(make(&plan, folder.path(), "1/1", 1), 2);
     let of = || Found::of(&[Folder::new(folder.path())], Some(&plan.header())).expect("its own");
     assert_eq!((of().count(), of().failed()), (2, 2));
+    let failed = merge(&mut of(), folder.path()).expect("tables").failed.expect("both failed");
     fs::rename(folder.path().join("away"), &job).expect("a name");
     assert_eq!(make(&plan, folder.path(), "1/1", 1), 0);
-    let mut found = of();
-    found.retry_failed();
-    let (shared, made) = (Shared::default(), Made::default());
-    let target = Folder::new(folder.path());
-    work(&plan, (&target, "again"), (Shard::WHOLE, &found), 1, &read, &shared, &made).expect("it can be written");
-    assert_eq!((of().count(), of().failed()), (2, 0));
-    assert_eq!(tables(&[folder.path()]).0.lines().count(), 3);
+    // Segments are read by name, so a point that was made again comes before or behind the one that failed.
+    for name in ["again", "retried"] {
+        let mut found = of();
+        found.retry_failed();
+        let (shared, made) = (Shared::default(), Made::default());
+        let target = Folder::new(folder.path());
+        work(&plan, (&target, name), (Shard::WHOLE, &found), 1, &read, &shared, &made).expect("it can be written");
+        let mut found = of();
+        assert_eq!((found.count(), found.failed(), found.ios), (2, 0, 20), "{name}");
+        let merged = merge(&mut found, folder.path()).expect("tables");
+        assert_eq!(fs::read_to_string(&merged.points).expect("it was written").lines().count(), 3);
+        assert!(merged.failed.is_none() && !failed.exists(), "{name}: failures of before are gone");
+        let again = segments(folder.path()).into_iter().find(|path| path.ends_with(format!("{name}-0-0.seg")));
+        fs::remove_file(again.expect("the segment of the points that were made again")).expect("it can go");
+    }
 }
 
 /// Files count by what they say, also those that other files name; where they are does not.

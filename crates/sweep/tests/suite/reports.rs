@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Documents of studies whose figures follow a known function of the settings.
 
+use super::designs::design;
 use super::plan;
-use readpath_results::{Document, Metric, metric};
+use readpath_results::{Document, Metric, X, metric};
 use readpath_sweep::{Folder, Found, Outcome, Plan, Record, Segment, document};
 use tempfile::TempDir;
 
@@ -57,4 +58,45 @@ fn points_with_equal_settings_have_one_row_that_counts_them() {
     // Where all points differ there is nothing to count.
     let plan = plan("[[factor]]\nkey = \"job.iodepth\"\nvalues = [1, 8]\n");
     assert_eq!(value(&report(&plan, |x| x[0]), "job.iodepth=1", "", &metric::POINTS), None);
+}
+
+/// Ishigami's function with a = 7 and b = 0.1; its indices are known exactly, as in Saltelli et al. (2008), page 179.
+#[test]
+fn sobol_indices_of_a_known_function_are_found() {
+    let ishigami = |x: &[f64]| {
+        let at = |i: usize| (x[i] - 1.5) * 2.0 * std::f64::consts::PI;
+        at(0).sin() + 7.0 * at(1).sin().powi(2) + 0.1 * at(2).powi(4) * at(0).sin()
+    };
+    let keys = ["flash.read_us", "flash.transfer_4k_us", "link.request_us"];
+    for second_order in [false, true] {
+        let plan = design(&format!("kind = \"sobol\"\nsamples = 4096\nsecond_order = {second_order}"), 3);
+        let document = report(&plan, ishigami);
+        let figure = Metric::new("read_latency_mean", "us").label();
+        for (key, first, total) in [(keys[0], 31.39, 55.76), (keys[1], 44.24, 44.24), (keys[2], 0.0, 24.37)] {
+            for (metric, error, known) in [
+                (metric::FIRST_ORDER, metric::FIRST_ORDER_ERROR, first),
+                (metric::TOTAL_EFFECT, metric::TOTAL_EFFECT_ERROR, total),
+            ] {
+                let found = value(&document, &figure, key, &metric).expect("an index");
+                let half = value(&document, &figure, key, &error).expect("its interval");
+                assert!((found - known).abs() < 2.0, "{key}: {} is {found}, known: {known}", metric.name());
+                assert!((found - known).abs() < 2.0 * half && half < 5.0, "{key}: {found} ± {half}, known: {known}");
+            }
+        }
+    }
+}
+
+/// Of log2(x), the mean over each eighth of the range from 1 to 256 is that of its ends.
+#[test]
+fn parts_of_a_logarithmic_range_are_equal_ratios() {
+    let factor = "[[factor]]\nkey = \"flash.read_us\"\nfrom = 1.0\nto = 256.0\nscale = \"log\"\nmultiple_of = 0.001\n";
+    let plan = plan(&format!("[design]\nkind = \"latin-hypercube\"\nsamples = 512\n{factor}"));
+    let document = report(&plan, |x| x[0].log2());
+    let chart = document.charts.iter().find(|chart| chart.id == "effect_0_0").expect("a chart of the factor");
+    assert_eq!((chart.series[0].points.len(), chart.x_log), (8, true));
+    for (part, point) in chart.series[0].points.iter().enumerate() {
+        let middle = part as f64 + 0.5;
+        let X::Number(x) = point.x else { panic!("{:?} is a number", point.x) };
+        assert!((x.log2() - middle).abs() < 0.01 && (point.y - middle).abs() < 0.03, "{part}: {point:?}");
+    }
 }
