@@ -20,6 +20,8 @@
 # make book   target/book: the book as HTML (mdBook, from crates.io once)
 # make test-book  every command of README and the book is run, and what it prints compared (bash, gzip, xz; a quarter of an hour)
 # make check  format, lint and house rules
+# make mutants  faults put into what RANGE=main~20.. changed, or into CRATE=readpath-sweep, for MINUTES=60 at most: which of
+#             them no test finds (cargo-mutants, from crates.io once)
 # make fuzz   every fuzz body over fixed pseudo-random inputs, on the stable toolchain
 CARGO ?= cargo
 OUT ?= out
@@ -36,7 +38,7 @@ TARGET = $(abspath $(or $(CARGO_TARGET_DIR),target))
 PY_CARGO = CARGO_TARGET_DIR=$(TARGET)/py $(CARGO)
 
 .PHONY: run test test-long test-pages test-python test-clients bench-clients bench-latency test-guest \
-	test-guest-large test-kernel test-kernel-long bench docs check fuzz build fast dist dist-check licences book test-book clean
+	test-guest-large test-kernel test-kernel-long bench docs check mutants fuzz build fast dist dist-check licences book test-book clean
 
 build:
 	$(CARGO) build --release --locked -p readpath
@@ -112,6 +114,8 @@ bench: build
 
 docs:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --locked --no-deps
+	RUSTDOCFLAGS="-D warnings" CARGO_TARGET_DIR=$(TARGET)/private $(CARGO) doc --workspace --locked --no-deps \
+	    --document-private-items
 	sh docs/check-links.sh
 
 MDBOOK = $(TOOLS)/mdbook-0.5.4
@@ -127,6 +131,18 @@ check:
 	$(CARGO) clippy --workspace --locked --all-targets -- -D warnings
 	PYO3_NO_PYTHON=1 PYO3_BUILD_EXTENSION_MODULE=1 $(PY_CARGO) clippy --manifest-path crates/py/Cargo.toml --locked -- -D warnings
 	.ci/tidy
+
+CARGO_MUTANTS = $(TOOLS)/cargo-mutants-27.1.0
+# Commits whose changes get faults, if not the whole of CRATE.
+RANGE ?= HEAD~10..
+MINUTES ?= 60
+MUTANTS = $(TARGET)/mutants
+# At the end of the time what was found so far stands in mutants.out.
+mutants: $(CARGO_MUTANTS)
+	mkdir -p $(MUTANTS) && git diff $(RANGE) -- '*.rs' >$(MUTANTS)/range.diff
+	CARGO_TARGET_DIR=$(MUTANTS)/build timeout --signal=INT $(MINUTES)m $(CARGO_MUTANTS) mutants --output $(MUTANTS) \
+	    --shuffle $(if $(CRATE),--package $(CRATE),--in-diff $(MUTANTS)/range.diff) || true
+	@cd $(MUTANTS)/mutants.out && wc -l caught.txt missed.txt timeout.txt unviable.txt && cat missed.txt
 
 fuzz:
 	cd fuzz && CARGO_TARGET_DIR=../target/fuzz $(CARGO) test --locked

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Studies: one question asked of many devices, hosts and workloads. A [`Plan`] says which points a study has; each is
-//! one run, whose [`Record`] goes into a segment of a [`Folder`]; [`work`] makes the points that are missing there, and
-//! [`merge`] makes tables of what is there.
+//! one run, whose [`Record`] goes into a segment of a [`Folder`]; [`work()`] makes the points that are missing there,
+//! and [`merge()`] makes tables of them.
 //!
 //! ```text
 //!  study file ─▶ Plan ─▶ point n: settings, seed ─▶ Maker ─▶ Record ─▶ segment ─┬─▶ points.csv

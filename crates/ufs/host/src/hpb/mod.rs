@@ -2,7 +2,7 @@
 //! The host's side of HPB for one logical unit: which regions are active, the maps of their sub-regions, which entries
 //! were written since, and what to load or drop next (Linux `drivers/ufs/core/ufshpb.c`). In device control mode the
 //! device recommends; in host control mode reads are counted here, and old regions time out. The prototype of 2017 is a
-//! host of its own kind, in [`prototype`]; [`unit`] says which kind a unit has.
+//! host of its own kind, in [`prototype`]; [`mod@unit`] says which kind a unit has.
 //!
 //! It knows what the device recommended and what was read and written here; never what the device's map says. It knows
 //! neither tags nor commands, and has no clock: time is passed in, and [`HpbLu::next_timer`] says when it wants to be
