@@ -5,50 +5,39 @@
 use crate::output;
 use anyhow::Result;
 use indicatif::HumanCount;
-use readpath_lab::experiment::{Plan, expected_ios};
-use readpath_lab::replay::ReplayCase;
+use readpath_lab::question::{Point, Question};
 use readpath_report::terminal;
 use serde_json::json;
 
 /// Runs of one variant under one case.
-pub struct Planned {
-    case: String,
-    variant: String,
+struct Planned<'a> {
+    case: &'a str,
+    variant: &'a str,
     /// One for each seed.
     runs: u64,
     /// Requests of all of them; none if they go on for a time.
     requests: Option<u64>,
 }
 
-impl Planned {
-    pub fn of(plan: &Plan) -> Self {
-        let (case, variant) = (plan.case.clone(), plan.variant.clone());
-        Planned { case, variant, runs: 1, requests: expected_ios(&plan.workload) }
-    }
-
-    /// Runs of plans, in their order; those that differ in their seed only are one line.
-    pub fn of_plans<'p>(plans: impl IntoIterator<Item = &'p Plan>) -> Vec<Self> {
-        let mut list: Vec<Planned> = Vec::new();
-        for next in plans.into_iter().map(Planned::of) {
-            match list.iter_mut().find(|old| old.case == next.case && old.variant == next.variant) {
-                Some(old) => {
-                    old.runs += 1;
-                    old.requests = old.requests.zip(next.requests).map(|(a, b)| a + b);
-                }
-                None => list.push(next),
+/// Runs in their order; those that differ in their seed only are one line.
+fn planned(points: &[Point]) -> Vec<Planned<'_>> {
+    let mut list: Vec<Planned> = Vec::new();
+    for point in points.iter().filter(|point| !matches!(point, Point::Attack(_))) {
+        let (case, variant, requests) = (point.case(), point.variant(), point.expected_ios());
+        match list.iter_mut().find(|old| old.case == case && old.variant == variant) {
+            Some(old) => {
+                old.runs += 1;
+                old.requests = old.requests.zip(requests).map(|(a, b)| a + b);
             }
+            None => list.push(Planned { case, variant, runs: 1, requests }),
         }
-        list
     }
-
-    /// Replays of a trace by a variant, each with so many seeds.
-    pub fn of_replay(case: &ReplayCase, variant: &str, seeds: u32) -> Self {
-        let runs = u64::from(seeds);
-        Planned { case: case.name.clone(), variant: variant.to_owned(), runs, requests: Some(case.ios() * runs) }
-    }
+    list
 }
 
-pub fn show(title: &str, list: &[Planned], json: bool) -> Result<()> {
+/// Shows the runs of a question and makes none.
+pub fn show<Q: Question>(question: &Q, json: bool) -> Result<()> {
+    let (title, list) = (question.title(), planned(question.points()));
     let runs: u64 = list.iter().map(|planned| planned.runs).sum();
     let known: u64 = list.iter().filter_map(|planned| planned.requests).sum();
     let is_known = list.iter().all(|planned| planned.requests.is_some());
@@ -68,7 +57,7 @@ pub fn show(title: &str, list: &[Planned], json: bool) -> Result<()> {
         .iter()
         .map(|planned| {
             let requests = planned.requests.map_or_else(|| "–".to_owned(), |n| HumanCount(n).to_string());
-            vec![planned.case.clone(), planned.variant.clone(), planned.runs.to_string(), requests]
+            vec![planned.case.to_owned(), planned.variant.to_owned(), planned.runs.to_string(), requests]
         })
         .collect();
     let head = [("case", true), ("variant", true), ("runs", false), ("requests", false)];
@@ -81,5 +70,9 @@ pub fn show(title: &str, list: &[Planned], json: bool) -> Result<()> {
         (false, n) => format!("more than {n} requests, as many as their time allows"),
     };
     let total = format!("{runs} run{plural}, {requests}; none was made");
-    output::emit(&format!("{title}\n\n{table}\n{total}\n"), None)
+    let attacks = match question.points().iter().any(|point| matches!(point, Point::Attack(_))) {
+        true => "Attacks on HPB entries follow; they are not counted here\n",
+        false => "",
+    };
+    output::emit(&format!("{title}\n\n{table}\n{total}\n{attacks}"), None)
 }

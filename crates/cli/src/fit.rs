@@ -8,10 +8,10 @@ use crate::inputs::{self, read_text};
 use crate::{output, usage};
 use anyhow::{Result, anyhow};
 use readpath_config::DevicePreset;
-use readpath_lab::experiment::Shared;
 use readpath_lab::fit::{
     Fit, FitOptions, FittedParam, Measurement, ModelError, Param, check, default_params, fit, parse,
 };
+use readpath_lab::runs::Shared;
 use readpath_report::terminal;
 use std::io::{self, Write};
 use std::path::Path;

@@ -3,23 +3,22 @@
 //! of them needs. What is compared, and how sure that is, is known elsewhere.
 
 use crate::args::{Common, Reproduce};
-use crate::dry_run::{self, Planned};
+use crate::ask::{Files, ask, choose};
 use crate::failure::classify;
 use crate::inputs::read_text;
-use crate::live::Live;
-use crate::output::{self, Kept, NOTHING};
-use crate::{cases, experiment, policies, presets, runs, usage};
+use crate::{cases, experiment, output, policies, presets, usage};
 use anyhow::{Result, anyhow};
 use readpath_config::DevicePreset;
-use readpath_config::experiment::{Experiment, Layout, Variant};
+use readpath_config::experiment::{Layout, Variant};
 use readpath_device::LuConfig;
-use readpath_lab::experiment::{CaseRun, ExperimentError, Plan, Shared, expected_ios, run_all};
-use readpath_lab::hmb::{self, Study};
-use readpath_lab::replay::{self, Mode, ReplayCase, ReplayOptions, ReplayTexts, ReplayVariant};
-use readpath_lab::{beforehand, document};
+use readpath_lab::beforehand;
+use readpath_lab::hmb::{self, HostMemory};
+use readpath_lab::question::Answer;
+use readpath_lab::replay::{Mode, ReplayCase, ReplayOptions};
+use readpath_lab::runs::Shared;
 use readpath_report::TableSpec;
 use readpath_results::metric::{self, Figure, Requests::Read, Requests::Write};
-use readpath_results::{Document, Metric, Note};
+use readpath_results::{Metric, Note};
 use readpath_stack::given_host_memory;
 use std::path::Path;
 
@@ -41,15 +40,6 @@ static COLUMNS: [Metric; 10] = [
     metric::MEMORY_WOULD_SAVE_ERROR,
 ];
 
-/// All that is to be run.
-pub struct Prepared {
-    experiment: Experiment,
-    plans: Vec<Plan>,
-    traces: Vec<(ReplayCase, Vec<ReplayVariant>)>,
-    /// What the result has to say of what was left out.
-    pub notes: Vec<String>,
-}
-
 pub fn reproduce(args: &Reproduce) -> Result<()> {
     if args.common.trace_io.is_some() {
         return Err(usage(anyhow!(
@@ -57,19 +47,20 @@ pub fn reproduce(args: &Reproduce) -> Result<()> {
         )));
     }
     let folder = args.common.basics.out.clone().unwrap_or_else(|| Path::new("out").join(NAME));
-    let mut prepared = prepare(&args.common, args.traces.as_deref(), args.fold)?;
-    if args.traces.is_none() {
-        prepared.notes.push(ONLY_SYNTHETIC.to_owned());
-    }
-    if args.dry_run {
-        return prepared.dry_run(&args.common);
-    }
-    prepared.write_and_show(&args.common, &folder).map(drop)
+    let note = args.traces.is_none().then(|| ONLY_SYNTHETIC.to_owned());
+    let question = prepare(&args.common, args.traces.as_deref(), args.fold, note)?;
+    let files = Files { folder: Some(folder), ..Files::default() };
+    ask(&question, &args.common, args.dry_run, files, table).map(drop)
+}
+
+/// The table of its answer.
+pub fn table(answer: &Answer, width: Option<u16>) -> String {
+    output::table(&answer.document, TableSpec::of(&COLUMNS), width)
 }
 
 /// Reads all that is to be run: the experiment, and the traces of a folder or a single one. With `fold` addresses
-/// beyond the device are folded onto it; otherwise they are errors.
-pub fn prepare(common: &Common, traces: Option<&Path>, fold: bool) -> Result<Prepared> {
+/// beyond the device are folded onto it; otherwise they are errors. `note` goes with the answer.
+pub fn prepare(common: &Common, traces: Option<&Path>, fold: bool, note: Option<String>) -> Result<HostMemory> {
     let mut experiment = readpath_config::experiment::load(NAME, &read_text).map_err(usage)?;
     let base = experiment.load_device(&read_text).map_err(usage)?;
     let given = presets::overrides(&common.basics.set)?;
@@ -87,25 +78,31 @@ pub fn prepare(common: &Common, traces: Option<&Path>, fold: bool) -> Result<Pre
     if let Some(wanted) = &common.case {
         let of_experiment = experiment.workload.runs().into_iter().map(str::to_owned);
         let mut names: Vec<String> = of_experiment.chain(recorded.iter().map(|case| case.name.clone())).collect();
-        runs::choose(&mut names, |name| name, "--case", Some(wanted))?;
+        choose(&mut names, |name| name, "--case", Some(wanted))?;
         recorded.retain(|case| case.name == *wanted);
     }
-    let mut plans = if of_trace { Vec::new() } else { experiment::plans(&experiment, common)? };
+    let plans = if of_trace { Vec::new() } else { experiment::plans(&experiment, common)? };
     if plans.is_empty() {
         // Nothing is run that they speak of.
         experiment.claims.clear();
     }
-    hmb::mark(&mut plans);
     let mut variants: Vec<Variant> = experiment.variants.clone();
-    runs::choose(&mut variants, |variant| &variant.name, "--variant", common.variant.as_deref())?;
+    choose(&mut variants, |variant| &variant.name, "--variant", common.variant.as_deref())?;
     let with_variants = |case: ReplayCase| {
         let variants = hmb::variants(&variants, &base, &case).map_err(usage)?;
         beforehand::variants(&case.name, &variants).map_err(classify)?;
         Ok((case, variants))
     };
     let traces = recorded.into_iter().map(with_variants).collect::<Result<_>>()?;
-    let notes = variants.iter().filter_map(|variant| less_than_named(variant, &base)).collect();
-    Ok(Prepared { experiment, plans, traces, notes })
+    let notes = variants.iter().filter_map(|variant| less_than_named(variant, &base)).chain(note);
+    let options = ReplayOptions {
+        mode: Mode::Timed,
+        layout: Layout::Sequential,
+        seed: experiment.seed,
+        encoded: common.wire,
+        over_time: false,
+    };
+    Ok(HostMemory::new(experiment, plans, traces, &options, notes.map(Note::remark).collect()))
 }
 
 /// What a variant gets, if that is not what its host would give: then it is not what its name says.
@@ -126,74 +123,4 @@ fn recorded(path: &Path, units: &[LuConfig], fold: bool) -> Result<Vec<ReplayCas
     }
     let file = [path.to_owned()];
     cases::cases(&policies::how(fold), &[], &file, &cases::names(&file)?, units, &Shared::default())
-}
-
-impl Prepared {
-    /// Shows all runs and makes none.
-    pub fn dry_run(&self, common: &Common) -> Result<()> {
-        let of_trace = |(case, variants): &(ReplayCase, Vec<ReplayVariant>)| {
-            variants.iter().map(|v| Planned::of_replay(case, &v.name, 1)).collect::<Vec<_>>()
-        };
-        let mut list = Planned::of_plans(&self.plans);
-        list.extend(self.traces.iter().flat_map(of_trace));
-        dry_run::show(&self.experiment.title, &list, common.basics.json)
-    }
-
-    /// Makes all runs, writes `folder` and prints what became of them.
-    pub fn write_and_show(self, common: &Common, folder: &Path) -> Result<Document> {
-        let Prepared { experiment, plans, traces, notes } = self;
-        let expected = plans.iter().map(|plan| expected_ios(&plan.workload)).sum::<Option<u64>>();
-        let of_traces: u64 = traces.iter().map(|(case, variants)| case.ios() * variants.len() as u64).sum();
-        let count = plans.len() + traces.iter().map(|(_, variants)| variants.len()).sum::<usize>();
-        let names = |case: &ReplayCase, variants: &[ReplayVariant]| {
-            variants.iter().map(|v| (case.name.clone(), v.name.clone())).collect::<Vec<_>>()
-        };
-        let planned = plans.iter().map(|p| (p.case.clone(), p.variant.clone()));
-        let planned = planned.chain(traces.iter().flat_map(|(case, variants)| names(case, variants)));
-        let live = Live::start(&common.live, planned)?;
-        let shared = runs::stoppable(&live)?;
-        let kept = Kept::create(&common.basics, Some(folder), NOTHING)?;
-        let options = ReplayOptions {
-            mode: Mode::Timed,
-            layout: Layout::Sequential,
-            seed: experiment.seed,
-            encoded: common.wire,
-            over_time: false,
-        };
-        let expected = expected.map(|ios| ios + of_traces);
-        let (mut made, replayed) = runs::side_by_side(common.basics.threads, count, expected, &shared, |shared| {
-            let made = run_all(plans, shared)?;
-            let replay = |(case, variants): (ReplayCase, Vec<ReplayVariant>)| {
-                let (runs, failures) = replay::run_all(std::slice::from_ref(&case), &variants, &options, shared)?;
-                // Sizes are compared: without one of them the recommendation would mislead.
-                match failures.into_iter().next() {
-                    Some(error) => Err(error),
-                    None => Ok((case, variants, runs)),
-                }
-            };
-            let replayed = traces.into_iter().map(replay).collect::<Result<Vec<_>, ExperimentError>>()?;
-            Ok::<_, ExperimentError>((made, replayed))
-        })?
-        .map_err(classify)?;
-        let mut study = Study::default();
-        study.take(&mut made);
-        let mut doc = document::document(&experiment, &made)?;
-        for (i, (case, mut variants, mut runs)) in replayed.into_iter().enumerate() {
-            study.take_replays(&case.name, &mut variants, &mut runs);
-            let texts =
-                ReplayTexts { title: case.name.clone(), description: String::new(), settings: serde_json::Value::Null };
-            let of_trace = replay::document(&texts, std::slice::from_ref(&case), &variants, &options, &runs)?;
-            doc.absorb(of_trace, &format!("trace_{}_", i + 1));
-        }
-        study.conclude(&mut doc)?;
-        doc.notes.extend(notes.into_iter().chain(live.notes()).map(Note::remark));
-        doc.process = output::process();
-        doc.validate()?;
-        kept.write(&doc)?;
-        let table = || output::table(&doc, TableSpec::of(&COLUMNS), output::terminal_width());
-        output::show(&doc, &common.basics, Some(folder), None, table)?;
-        live.finish()?;
-        runs::complete(made.iter().filter_map(CaseRun::incomplete), made.len())?;
-        Ok(doc)
-    }
 }

@@ -5,8 +5,8 @@
 //! image is damaged; 130 interrupted.
 
 mod args;
+mod ask;
 mod attach;
-mod attacks;
 mod bench;
 #[cfg(test)]
 mod book_tests;
@@ -30,7 +30,6 @@ mod replay;
 mod report;
 mod reproduce;
 mod rpmb;
-mod runs;
 mod serve;
 mod shell;
 mod simulate;

@@ -155,9 +155,6 @@ pub fn emit(text: &str, to: Option<&Path>) -> Result<()> {
     }
 }
 
-/// No inputs.
-pub const NOTHING: [&Path; 0] = [];
-
 /// What is written of a document besides what is shown: its folder, and the file of `--csv`.
 pub struct Kept {
     folder: Option<Folder>,

@@ -3,23 +3,21 @@
 //! what became of it. What is compared, and with what, is known elsewhere.
 
 use crate::args::{Common, Offers, Reproduce, TraceHow, TraceInput};
-use crate::dry_run::{self, Planned};
+use crate::ask::{Files, ask, choose};
 use crate::failure::classify;
 use crate::inputs::read_text;
-use crate::live::Live;
-use crate::output::{self, Kept, NOTHING};
 use crate::presets::{overrides, preset};
-use crate::{cases, runs, usage};
+use crate::{cases, output, usage};
 use anyhow::{Context, Result, anyhow};
-use readpath_config::experiment::Layout;
 use readpath_device::LuConfig;
 use readpath_lab::beforehand;
-use readpath_lab::experiment::{self, ExperimentError, Shared};
-use readpath_lab::policies::{BUILTIN, Contender, Launched, PoliciesPlan, add_launches, applications, document};
-use readpath_lab::replay::{Mode, ReplayCase, ReplayOptions, ReplayVariant, run_all};
+use readpath_lab::policies::{BUILTIN, Contender, Launched, Policies, PoliciesPlan, applications};
+use readpath_lab::question::Answer;
+use readpath_lab::replay::ReplayCase;
+use readpath_lab::runs::Shared;
 use readpath_report::TableSpec;
 use readpath_results::metric::{self, Figure::LatencyMean, Requests::Read};
-use readpath_results::{Document, Metric, Note};
+use readpath_results::{Metric, Note};
 use readpath_run::LUN;
 use std::path::{Path, PathBuf};
 
@@ -50,39 +48,31 @@ static COLUMNS: [Metric; 14] = [
     metric::READ_LATENCY_AGAINST_HCM,
 ];
 
-/// All that is to be run.
-pub struct Prepared {
-    contenders: Vec<(Contender, ReplayVariant)>,
-    launched: Launched,
-    cases: Vec<ReplayCase>,
-    /// What the result has to say of what was left out.
-    pub notes: Vec<String>,
-}
-
 pub fn reproduce(args: &Reproduce) -> Result<()> {
     if args.common.trace_io.is_some() {
         return Err(usage(anyhow!("--trace-io records a single run: use 'readpath replay' with --policy")));
     }
     let folder = args.common.basics.out.clone().unwrap_or_else(|| Path::new("out").join(NAME));
-    let mut prepared = prepare(&args.common, args.traces.as_deref())?;
-    if args.traces.is_none() {
-        prepared.notes.push(ONLY_BUILT_IN.to_owned());
-    }
-    if args.dry_run {
-        return prepared.dry_run(&args.common);
-    }
-    prepared.write_and_show(&args.common, &folder).map(drop)
+    let note = args.traces.is_none().then(|| ONLY_BUILT_IN.to_owned());
+    let question = prepare(&args.common, args.traces.as_deref(), note)?;
+    let files = Files { folder: Some(folder), ..Files::default() };
+    ask(&question, &args.common, args.dry_run, files, table).map(drop)
 }
 
-/// Reads all that is to be run, recorded traces too if there is a folder of them.
-pub fn prepare(common: &Common, traces: Option<&Path>) -> Result<Prepared> {
+/// The table of its answer.
+pub fn table(answer: &Answer, width: Option<u16>) -> String {
+    output::table(&answer.document, TableSpec::of(&COLUMNS), width)
+}
+
+/// Reads all that is to be run, recorded traces too if there is a folder of them. `note` goes with the answer.
+pub fn prepare(common: &Common, traces: Option<&Path>, note: Option<String>) -> Result<Policies> {
     let plan = PoliciesPlan::builtin();
     let preset = preset(&plan.device, &common.basics.set)?;
     let blocks = preset.device.lus[usize::from(LUN)].blocks;
     let on_device = |c: Contender| c.on(&preset).map(|variant| (c, variant));
     let mut contenders: Vec<_> =
         Contender::all().into_iter().map(on_device).collect::<Result<_, _>>().map_err(usage)?;
-    runs::choose(&mut contenders, |(_, variant)| &variant.name, "--variant", common.variant.as_deref())?;
+    choose(&mut contenders, |(_, variant)| &variant.name, "--variant", common.variant.as_deref())?;
     let mut launched = launched(common)?;
     if let Some(wanted) = &common.variant {
         launched.keep_variant(wanted);
@@ -99,62 +89,8 @@ pub fn prepare(common: &Common, traces: Option<&Path>) -> Result<Prepared> {
         beforehand::variants(&first.name, contenders.iter().map(|(_, variant)| variant)).map_err(classify)?;
     }
     beforehand::plans(&launched.plans).map_err(classify)?;
-    Ok(Prepared { contenders, launched, cases, notes })
-}
-
-impl Prepared {
-    /// Shows all runs and makes none.
-    pub fn dry_run(&self, common: &Common) -> Result<()> {
-        let of_case = |case| self.contenders.iter().map(move |(_, v)| Planned::of_replay(case, &v.name, 1));
-        let mut list: Vec<Planned> = self.cases.iter().flat_map(of_case).collect();
-        list.extend(Planned::of_plans(&self.launched.plans));
-        dry_run::show(&PoliciesPlan::builtin().title, &list, common.basics.json)
-    }
-
-    /// Makes all runs, writes `folder` and prints what became of them.
-    pub fn write_and_show(self, common: &Common, folder: &Path) -> Result<Document> {
-        let Prepared { contenders, launched, cases, notes } = self;
-        let variants: Vec<ReplayVariant> = contenders.iter().map(|(_, variant)| variant.clone()).collect();
-        let PoliciesPlan { title, seed, .. } = PoliciesPlan::builtin();
-        let options = ReplayOptions {
-            mode: Mode::Timed,
-            layout: Layout::Sequential,
-            seed: *seed,
-            encoded: common.wire,
-            over_time: false,
-        };
-        let expected = cases.iter().map(ReplayCase::ios).sum::<u64>() * variants.len() as u64 + launched.ios();
-        let replays = cases.len() * variants.len();
-        let count = replays + launched.plans.len();
-        let plans = launched.plans.clone();
-        let planned = cases.iter().flat_map(|c| variants.iter().map(move |v| (c.name.clone(), v.name.clone())));
-        let planned = planned.chain(plans.iter().map(|p| (p.case.clone(), p.variant.clone())));
-        let live = Live::start(&common.live, planned)?;
-        let shared = runs::stoppable(&live)?;
-        // Nothing has been made by then, so that whoever ends the program while traces are read leaves nothing.
-        let kept = Kept::create(&common.basics, Some(folder), NOTHING)?;
-        let ((made, failures), launches) =
-            runs::side_by_side(common.basics.threads, count, Some(expected), &shared, |shared| {
-                let made = run_all(&cases, &variants, &options, shared)?;
-                Ok::<_, ExperimentError>((made, experiment::run_after(replays, plans, shared)?))
-            })?
-            .map_err(classify)?;
-        // Policies are compared: without one of them the table would mislead.
-        if let Some(error) = failures.into_iter().next() {
-            return Err(classify(error));
-        }
-        let mut doc = document(title, &cases, &contenders, &made)?;
-        add_launches(&mut doc, &launched, &launches)?;
-        doc.seed = *seed;
-        doc.notes.extend(notes.into_iter().chain(live.notes()).map(Note::remark));
-        doc.process = output::process();
-        doc.validate()?;
-        kept.write(&doc)?;
-        let table = || output::table(&doc, TableSpec::of(&COLUMNS), output::terminal_width());
-        output::show(&doc, &common.basics, Some(folder), None, table)?;
-        live.finish()?;
-        Ok(doc)
-    }
+    let notes = notes.into_iter().chain(note).map(Note::remark).collect();
+    Ok(Policies::new(contenders, cases, launched, common.wire, notes))
 }
 
 /// The launches of applications with every policy.
@@ -175,7 +111,7 @@ fn choose_cases(cases: &mut Vec<ReplayCase>, launched: &mut Launched, wanted: Op
         return Ok(());
     }
     let mut names: Vec<String> = cases.iter().map(|c| c.name.clone()).chain([launched.case().to_owned()]).collect();
-    runs::choose(&mut names, |name| name, "--case", Some(wanted))?;
+    choose(&mut names, |name| name, "--case", Some(wanted))?;
     cases.retain(|case| case.name == wanted);
     launched.plans.clear();
     Ok(())

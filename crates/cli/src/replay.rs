@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `readpath replay`: makes the variants that were asked for, has them run on traces and shows the document.
 
-use crate::args::{Hpb, Preload, Replay};
+use crate::args::{Hpb, Preload, Replay as ReplayArgs};
+use crate::ask::{Asking, Files, choose, only_one_traced};
 use crate::events::{check_pressure, read_events, read_limits};
 use crate::failure::classify;
-use crate::live::Live;
-use crate::output::{self, Kept};
 use crate::presets::preset;
-use crate::runs::{self, complete};
 use crate::variants::Typed;
-use crate::{cases, inputs, recording, usage};
+use crate::{cases, inputs, output, recording, usage};
 use anyhow::{Result, anyhow};
 use readpath_config::experiment::Layout;
 use readpath_config::{DevicePreset, keeps_memory, size};
 use readpath_lab::beforehand;
-use readpath_lab::experiment::ExperimentError;
-use readpath_lab::replay::{ReplayCase, ReplayOptions, ReplayVariant, document, run_all, run_one};
+use readpath_lab::replay::{Replay, ReplayOptions, ReplayVariant, Replays};
+use readpath_lab::runs::ExperimentError;
 use readpath_report::TableSpec;
+use readpath_results::Metric;
 use readpath_results::metric::{self, Figure::*, Requests::*};
-use readpath_results::{Metric, Note, NoteKind};
 use readpath_run::ExecuteError;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 static COLUMNS: [Metric; 17] = [
     metric::REQUESTS,
@@ -42,16 +41,16 @@ static COLUMNS: [Metric; 17] = [
     metric::VIRTUAL_DURATION,
 ];
 
-pub fn main(args: &Replay) -> Result<()> {
+pub fn main(args: &ReplayArgs) -> Result<()> {
     if let Some(image) = &args.image {
         return recording::main(args, image);
     }
     let common = &args.common;
     let mut variants = variants(args)?;
-    runs::choose(&mut variants, |v| &v.name, "--variant", common.variant.as_deref())?;
+    choose(&mut variants, |v| &v.name, "--variant", common.variant.as_deref())?;
     let mut files: Vec<(PathBuf, String)> = args.files.iter().cloned().zip(cases::names(&args.files)?).collect();
-    runs::choose(&mut files, |f| &f.1, "--case", common.case.as_deref())?;
-    runs::only_one_traced(common, files.len() * variants.len())?;
+    choose(&mut files, |f| &f.1, "--case", common.case.as_deref())?;
+    only_one_traced(common, files.len() * variants.len())?;
     let (files, names): (Vec<PathBuf>, Vec<String>) = files.into_iter().unzip();
     let layout = match args.preload {
         Preload::Sequential => Layout::Sequential,
@@ -67,50 +66,22 @@ pub fn main(args: &Replay) -> Result<()> {
         None => classify(error),
     })?;
     let planned = names.iter().flat_map(|name| variants.iter().map(move |v| (name.clone(), v.name.clone())));
-    let live = Live::start(&common.live, planned)?;
-    let shared = runs::stoppable(&live)?;
-    let inputs = files.iter().chain(&args.precondition).chain(&args.pressure).chain(&args.events);
-    let kept = Kept::create(&common.basics, common.basics.out.as_deref(), inputs)?;
-    let cases = cases::cases(&args.how, &args.precondition, &files, &names, &variants[0].preset.device.lus, &shared)?;
-
-    let (runs, failures) = match &common.trace_io {
-        Some(path) => {
-            let title = format!("{}, {}", cases[0].name, variants[0].name);
-            let run = runs::recorded(path, &title, common.recorded(), &shared, |tap, shared| {
-                run_one(&cases, &variants, (0, 0), &options, tap, shared)
-            })?;
-            (vec![run], Vec::new())
-        }
-        None => {
-            let expected = cases.iter().map(ReplayCase::ios).sum::<u64>() * variants.len() as u64;
-            let count = cases.len() * variants.len();
-            runs::side_by_side(common.basics.threads, count, Some(expected), &shared, |shared| {
-                run_all(&cases, &variants, &options, shared)
-            })?
-            .map_err(classify)?
-        }
-    };
-
+    let given = [&args.pressure, &args.events].into_iter().flatten();
+    let inputs = files.iter().chain(&args.precondition).chain(given).map(PathBuf::as_path).collect();
+    let asking =
+        Asking::begin(common, planned, Files { folder: common.basics.out.clone(), inputs, ..Files::default() })?;
+    let units = &variants[0].preset.device.lus;
+    let cases = cases::cases(&args.how, &args.precondition, &files, &names, units, asking.shared())?;
     let texts = cases::texts(&args.how, (&args.precondition, &files), &args.device, layout, &cases);
-    let mut doc = document(&texts, &cases, &variants, &options, &runs)?;
-    let missing: Vec<String> = failures.iter().map(ToString::to_string).collect();
-    doc.notes.extend(missing.iter().map(|what| Note::new(NoteKind::Incomplete, what)));
-    doc.notes.extend(live.notes().into_iter().map(Note::remark));
-    doc.process = output::process();
-    doc.validate()?;
-    // What took long is shown also if it cannot be written.
-    let written = kept.write(&doc);
-    let shown = args.common.basics.out.as_deref().filter(|_| written.is_ok());
+    let (cases, variants): (Vec<_>, Vec<_>) =
+        (cases.into_iter().map(Arc::new).collect(), variants.into_iter().map(Arc::new).collect());
+    let question = Replays::new(texts, Replay::all(&cases, &variants, &options));
     let spec = TableSpec::of(&COLUMNS).headed(&metric::HOST_MEMORY, "map, host");
-    let table = || output::table(&doc, spec, output::terminal_width());
-    output::show(&doc, &common.basics, shown, None, table)?;
-    written?;
-    live.finish()?;
-    complete(missing.into_iter(), runs.len() + failures.len())
+    asking.answer(&question, |answer, width| output::table(&answer.document, spec, width)).map(drop)
 }
 
 /// The option that asked for what was not possible, where only the host knows.
-fn option_at_fault(args: &Replay, error: &ExperimentError) -> Option<String> {
+fn option_at_fault(args: &ReplayArgs, error: &ExperimentError) -> Option<String> {
     let ExperimentError::Run { error, .. } = error else { return None };
     let with = |option: &str, file: &Option<PathBuf>| Some(format!("{option} {}", file.as_ref()?.display()));
     match error {
@@ -124,7 +95,7 @@ fn option_at_fault(args: &Replay, error: &ExperimentError) -> Option<String> {
     }
 }
 
-fn variants(args: &Replay) -> Result<Vec<ReplayVariant>> {
+fn variants(args: &ReplayArgs) -> Result<Vec<ReplayVariant>> {
     let preset = preset(&args.device, &args.common.basics.set)?;
     let max_map_bytes = host_map(args, &preset)?;
     let memory_bytes = args.host.memory_bytes()?;
@@ -152,7 +123,7 @@ fn variants(args: &Replay) -> Result<Vec<ReplayVariant>> {
     Ok(list)
 }
 
-fn host_map(args: &Replay, preset: &DevicePreset) -> Result<Option<u64>> {
+fn host_map(args: &ReplayArgs, preset: &DevicePreset) -> Result<Option<u64>> {
     let Some(text) = &args.host_map else { return Ok(None) };
     let bytes = size(text).map_err(|e| usage(anyhow!("--host-map: {e}")))?;
     if args.host.hpb == Some(Hpb::Off) {

@@ -7,11 +7,11 @@ mod parity;
 mod upius;
 
 use crate::args::{TraceCommand, TraceFormat, TraceInput};
+use crate::ask::stoppable;
 use crate::files::{PartFile, check_not_input, is_standard_output};
 use crate::inputs;
 use crate::live::Live;
 use crate::output::{self, Folder};
-use crate::runs::stoppable;
 use crate::traces::{self, fill, open, options};
 use crate::usage;
 use anyhow::{Result, anyhow};

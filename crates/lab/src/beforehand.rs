@@ -3,8 +3,8 @@
 //! no figures of other runs are lost to one that cannot begin. What tables take is known to the host alone, so hosts
 //! look at their devices, which are empty.
 
-use crate::experiment::{ExperimentError, Plan};
 use crate::replay::ReplayVariant;
+use crate::runs::{ExperimentError, Plan};
 use readpath_config::{DevicePreset, Event, EventKind};
 use readpath_flash::Lean;
 use readpath_host::HostConfig;

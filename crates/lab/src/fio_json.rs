@@ -33,7 +33,7 @@ const CALLS: [&str; 7] = ["0", "4", "8", "16", "32", "64", ">=64"];
 ///
 /// Times are nanoseconds of virtual time; bandwidth and rate of a group are taken over its longest job in begun
 /// milliseconds, as fio does.
-pub fn fio_json(workload: &Workload, phases: &[PhaseStats], bins: bool) -> String {
+pub(crate) fn fio_json(workload: &Workload, phases: &[PhaseStats], bins: bool) -> String {
     let span = match (phases.first(), phases.last()) {
         (Some(first), Some(last)) => last.end.saturating_sub(first.start),
         _ => Ns::ZERO,

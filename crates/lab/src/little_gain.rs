@@ -7,8 +7,9 @@ use readpath_host::{HostConfig, HpbCounters};
 use readpath_results::{Document, Note};
 use readpath_run::PhaseOutput;
 use readpath_workload::IoKind;
+use serde::{Deserialize, Serialize};
 
-/// One run.
+/// One run, as it is looked at.
 pub(crate) struct Seen<'a> {
     /// Case.
     pub(crate) case: &'a str,
@@ -22,43 +23,102 @@ pub(crate) struct Seen<'a> {
     pub(crate) phases: Vec<&'a PhaseOutput>,
 }
 
+/// What is kept of it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) struct Gain {
+    case: String,
+    variant: String,
+    map_cache_bytes: u32,
+    /// The map is in flash, and the host uses no HPB.
+    is_plain: bool,
+    /// Reads that were measured, and their mean latency in microseconds.
+    reads: u64,
+    mean_us: f64,
+    /// Reads, those of the ramp included where they can be told from other requests: the host counts them all.
+    all_reads: u64,
+    /// Blocks whose map page was in SRAM, in percent of those that had no entry; none if all had one.
+    in_sram: Option<f64>,
+    /// What HPB did, if the host uses it.
+    hpb: Option<Used>,
+}
+
+/// What HPB did in a run.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+struct Used {
+    /// Good entries, in percent of the blocks read.
+    good: f64,
+    /// Entries that the device refused.
+    refused: u64,
+    /// HPB READ may be longer than 4 KiB.
+    has_long_reads: bool,
+    /// Blocks were written before the last reads.
+    is_mixed: bool,
+    hits: u64,
+    misses: u64,
+    plain: u64,
+}
+
 /// A gain in mean read latency below this, in percent, is little.
 const LITTLE: f64 = 5.0;
 /// Without a run to compare with: as few good entries, in percent of the blocks read.
 const FEW: f64 = 10.0;
 
 /// Adds a note for each run with HPB that gains little.
-pub(crate) fn notes(doc: &mut Document, runs: &[Seen]) {
+pub(crate) fn notes(doc: &mut Document, runs: &[&Gain]) {
     for run in runs {
         let base = runs.iter().find(|other| run.is_beside(other));
-        if let Some(text) = explanation(run, base) {
+        if let Some(text) = explanation(run, base.copied()) {
             doc.note(Note::remark(text));
         }
     }
 }
 
 impl Seen<'_> {
-    /// Whether the other is this run without HPB.
-    fn is_beside(&self, other: &Seen) -> bool {
-        let (device, others) = (&self.preset.device, &other.preset.device);
-        other.case == self.case
-            && other.host.hpb.is_none()
-            && others.map_cache_bytes == device.map_cache_bytes
-            && others.map_memory.is_none()
+    /// What is kept of the run.
+    pub(crate) fn gain(&self) -> Gain {
+        let device = &self.preset.device;
+        let (reads, mean_us) = self.reads();
+        let others = self.sum(|p| p.device.translated_reads() - p.device.hpb_hits);
+        Gain {
+            case: self.case.to_owned(),
+            variant: self.variant.to_owned(),
+            map_cache_bytes: device.map_cache_bytes,
+            is_plain: self.host.hpb.is_none() && device.map_memory.is_none(),
+            reads,
+            mean_us,
+            all_reads: self.all_reads(),
+            in_sram: (others > 0).then(|| percent(self.sum(|p| p.device.map_hits + p.device.recent_hits), others)),
+            hpb: self.phases.iter().filter_map(|phase| phase.hpb).reduce(|a, b| a.plus(&b)).map(|hpb| self.used(&hpb)),
+        }
+    }
+
+    fn used(&self, counted: &HpbCounters) -> Used {
+        let reads_of = |p: &&PhaseOutput| p.stats.jobs.iter().any(|job| job.of(IoKind::Read).ios > 0);
+        let until = self.phases.iter().rposition(reads_of).map_or(0, |last| last + 1);
+        Used {
+            good: percent(self.sum(|p| p.device.hpb_hits), self.sum(|p| p.device.translated_reads()).max(1)),
+            refused: self.sum(|p| {
+                let d = &p.device;
+                d.hpb_stale + d.hpb_inactive + d.hpb_zero + d.hpb_forged + d.hpb_foreign
+            }),
+            has_long_reads: self.preset.device.hpb.is_some_and(|hpb| hpb.v2.is_some()),
+            is_mixed: self.phases[..until].iter().any(|p| p.device.slices_written > 0),
+            hits: counted.hit_cnt,
+            misses: counted.miss_cnt,
+            plain: counted.plain_cnt,
+        }
     }
 
     fn sum(&self, of: impl Fn(&PhaseOutput) -> u64) -> u64 {
         self.phases.iter().map(|phase| of(phase)).sum()
     }
 
-    /// Reads, and their mean latency in microseconds.
     fn reads(&self) -> (u64, f64) {
         let jobs = self.phases.iter().flat_map(|phase| &phase.stats.jobs).map(|job| &job.of(IoKind::Read).latency);
         let (count, ns) = jobs.fold((0, 0.0), |(n, ns), l| (n + l.count(), ns + l.mean() * l.count() as f64));
         (count, ns / 1e3 / count.max(1) as f64)
     }
 
-    /// Reads, those of the ramp included where they can be told from other requests: the host counts them all.
     fn all_reads(&self) -> u64 {
         let measured = |p: &PhaseOutput, kinds: &[IoKind]| -> u64 {
             p.stats.jobs.iter().flat_map(|job| kinds.iter().map(|&kind| job.of(kind).ios)).sum()
@@ -69,11 +129,12 @@ impl Seen<'_> {
             (reads, _) => reads,
         })
     }
+}
 
-    /// Blocks whose map page was in SRAM, in percent of those that had no entry.
-    fn in_sram(&self) -> Option<f64> {
-        let others = self.sum(|p| p.device.translated_reads() - p.device.hpb_hits);
-        (others > 0).then(|| percent(self.sum(|p| p.device.map_hits + p.device.recent_hits), others))
+impl Gain {
+    /// Whether the other is this run without HPB.
+    fn is_beside(&self, other: &Gain) -> bool {
+        other.case == self.case && other.is_plain && other.map_cache_bytes == self.map_cache_bytes
     }
 }
 
@@ -81,39 +142,28 @@ fn percent(part: u64, of: u64) -> f64 {
     100.0 * part as f64 / of as f64
 }
 
-fn explanation(run: &Seen, base: Option<&Seen>) -> Option<String> {
-    let counted = run.phases.iter().filter_map(|phase| phase.hpb).reduce(|a, b| a.plus(&b))?;
-    let (reads, mean) = run.reads();
-    if reads == 0 {
-        return None;
-    }
-    let (little, times) = match base.map(Seen::reads) {
-        Some((1.., alone)) => (
+fn explanation(run: &Gain, base: Option<&Gain>) -> Option<String> {
+    let hpb = run.hpb.as_ref().filter(|_| run.reads > 0)?;
+    let mean = run.mean_us;
+    let (little, times) = match base.filter(|base| base.reads > 0).map(|base| base.mean_us) {
+        Some(alone) => (
             mean > alone * (1.0 - LITTLE / 100.0),
             format!("reads take {mean:.1} us in the mean, and {alone:.1} us without HPB"),
         ),
-        _ => {
-            let blocks = run.sum(|p| p.device.translated_reads());
-            let good = percent(run.sum(|p| p.device.hpb_hits), blocks.max(1));
-            (good < FEW, format!("{good:.1} % of the blocks read had a good entry"))
-        }
+        None => (hpb.good < FEW, format!("{:.1} % of the blocks read had a good entry", hpb.good)),
     };
     if !little {
         return None;
     }
     let mut text = format!("{}, {}: HPB gains little: {times}.", run.case, run.variant);
-    // Of a mix with a ramp nobody knows how many there were in all.
-    let all = run.all_reads().max(counted.hit_cnt + counted.miss_cnt + counted.plain_cnt);
-    let ramp = if all > reads { ", those of the ramp included," } else { "" };
-    text.push_str(&format!(" Of {all} reads{ramp} {}.", shares(run, &counted, all)));
-    let refused = run.sum(|p| {
-        let d = &p.device;
-        d.hpb_stale + d.hpb_inactive + d.hpb_zero + d.hpb_forged + d.hpb_foreign
-    });
-    if 100 * refused > all {
-        text.push_str(&format!(" The device found {refused} entries out of date."));
+    // The reads of the ramp of a mix are not counted apart.
+    let all = run.all_reads.max(hpb.hits + hpb.misses + hpb.plain);
+    let ramp = if all > run.reads { ", those of the ramp included," } else { "" };
+    text.push_str(&format!(" Of {all} reads{ramp} {}.", hpb.shares(all)));
+    if 100 * hpb.refused > all {
+        text.push_str(&format!(" The device found {} entries out of date.", hpb.refused));
     }
-    match (base.and_then(Seen::in_sram), run.in_sram()) {
+    match (base.and_then(|base| base.in_sram), run.in_sram) {
         (Some(all), _) => {
             text.push_str(&format!(" Without HPB {all:.1} % of the blocks had their map page in SRAM anyway."));
         }
@@ -125,36 +175,36 @@ fn explanation(run: &Seen, base: Option<&Seen>) -> Option<String> {
     Some(text)
 }
 
-/// What became of the reads, in percent.
-fn shares(run: &Seen, counted: &HpbCounters, reads: u64) -> String {
-    let HpbCounters { hit_cnt, miss_cnt, plain_cnt, .. } = *counted;
-    let too_long = match run.preset.device.hpb.is_some_and(|hpb| hpb.v2.is_some()) {
-        false => "were longer than 4 KiB, which HPB 1.0 has no command for",
-        true => "were longer than an HPB READ may be here",
-    };
-    // The host does not count which of the two it was.
-    let reads_of = |p: &&PhaseOutput| p.stats.jobs.iter().any(|job| job.of(IoKind::Read).ios > 0);
-    let until = run.phases.iter().rposition(reads_of).map_or(0, |last| last + 1);
-    let without = match run.phases[..until].iter().map(|p| p.device.slices_written).sum() {
-        0u64 => "came before their entries were loaded",
-        _ => "came before their entries were loaded, or after their blocks were written again",
-    };
-    let shares = [
-        (reads.saturating_sub(hit_cnt + miss_cnt + plain_cnt), too_long),
-        (miss_cnt, without),
-        (plain_cnt, "were sent without their entry, as the policy wanted it"),
-        (hit_cnt, "went with an entry"),
-    ];
-    let told = shares.iter().filter(|(n, _)| *n > 0);
-    let told: Vec<String> = told.map(|(n, what)| format!("{:.1} % {what}", percent(*n, reads))).collect();
-    told.join("; ")
+impl Used {
+    /// What became of the reads, in percent.
+    fn shares(&self, reads: u64) -> String {
+        let too_long = match self.has_long_reads {
+            false => "were longer than 4 KiB, which HPB 1.0 has no command for",
+            true => "were longer than an HPB READ may be here",
+        };
+        // The host does not count which of the two it was.
+        let without = match self.is_mixed {
+            false => "came before their entries were loaded",
+            true => "came before their entries were loaded, or after their blocks were written again",
+        };
+        let shares = [
+            (reads.saturating_sub(self.hits + self.misses + self.plain), too_long),
+            (self.misses, without),
+            (self.plain, "were sent without their entry, as the policy wanted it"),
+            (self.hits, "went with an entry"),
+        ];
+        let told = shares.iter().filter(|(n, _)| *n > 0);
+        let told: Vec<String> = told.map(|(n, what)| format!("{:.1} % {what}", percent(*n, reads))).collect();
+        told.join("; ")
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document;
-    use crate::experiment::{Plan, Shared, run_all};
+    use crate::experiment::Experimenting;
+    use crate::question::{Question, make};
+    use crate::runs::{Plan, Shared};
     use readpath_config::experiment::{Experiment, Fio, Layout, Precondition, PreconditionRange, Workload};
     use readpath_config::{Override, device};
     use readpath_host::HpbOptions;
@@ -185,10 +235,11 @@ mod tests {
             }
         };
         let plans = [false, true].into_iter().filter(|hpb| *hpb || beside).map(plan).collect();
-        let runs = run_all(plans, &Shared::default()).expect("runs");
         let source = Workload::Fio(Fio::Text { case: "job".to_owned(), text });
         let experiment = Experiment::new("test", "Test", "ufs21-64g", 1, precondition, source);
-        let doc = document::document(&experiment, &runs).expect("a document");
+        let question = Experimenting::new(experiment, plans, false);
+        let done = make(&question, &Shared::default()).expect("runs");
+        let doc = question.answer(&done).expect("a document").document;
         doc.notes.iter().map(Note::to_string).filter(|note| note.contains("gains little")).collect()
     }
 

@@ -3,9 +3,9 @@
 //! with as much memory of the host that the device reads itself, and with HPB; and what no map page at all would bring,
 //! as on a zoned device. It opens no file.
 
-use crate::experiment::{ExperimentError, Shared};
 use crate::map_rows::static_host_bytes;
-use crate::replay::{Mode, ReplayCase, ReplayOptions, ReplayRun, ReplayVariant, run_all};
+use crate::question::{Answer, AskError, Done, Point, Question, Shown};
+use crate::replay::{Mode, Replay, ReplayCase, ReplayOptions, ReplayRun, ReplayVariant};
 use readpath_config::experiment::Variant;
 use readpath_config::{ConfigFileError, DevicePreset, GivenKey};
 use readpath_device::{DeviceConfig, Layout, Protocol};
@@ -13,8 +13,11 @@ use readpath_kit::{BLOCK_BYTES, Histogram};
 use readpath_results::{Document, Error, metric};
 use readpath_run::PhaseOutput;
 use readpath_workload::IoKind;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// A place for the map, and how reads went.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct GainRow {
     /// The place, and how large it was.
     pub place: String,
@@ -129,17 +132,46 @@ const HMB: [(&str, &str); 8] = [
     ("map_memory.check", "false"),
 ];
 
-/// Replays a case at its own times on each variant.
-///
-/// # Errors
-/// That of the first run that failed.
-pub fn gain(case: &ReplayCase, variants: &[ReplayVariant], shared: &Shared) -> Result<Vec<GainRow>, ExperimentError> {
-    let options =
-        ReplayOptions { mode: Mode::Timed, layout: Layout::Sequential, seed: 1, encoded: false, over_time: false };
-    let (runs, failures) = run_all(std::slice::from_ref(case), variants, &options, shared)?;
-    match failures.into_iter().next() {
-        Some(failure) => Err(failure),
-        None => Ok(runs.iter().map(|run| row(&variants[run.variant], run)).collect()),
+/// What each place for a map gains under a trace, as a question.
+#[derive(Clone, Debug)]
+pub struct Gaining {
+    case: String,
+    points: Vec<Point>,
+}
+
+impl Gaining {
+    /// Replays of a case at its own times on each variant.
+    pub fn new(case: ReplayCase, variants: Vec<ReplayVariant>) -> Self {
+        let options =
+            ReplayOptions { mode: Mode::Timed, layout: Layout::Sequential, seed: 1, encoded: false, over_time: false };
+        let variants: Vec<_> = variants.into_iter().map(Arc::new).collect();
+        let name = case.name.clone();
+        let replays = Replay::all(&[Arc::new(case)], &variants, &options);
+        Gaining { case: name, points: replays.into_iter().map(Point::Replay).collect() }
+    }
+}
+
+impl Question for Gaining {
+    type Figures = GainRow;
+
+    fn title(&self) -> String {
+        format!("Places for the map: {}", self.case)
+    }
+
+    fn points(&self) -> &[Point] {
+        &self.points
+    }
+
+    fn figures(&self, shown: Shown<'_>) -> Result<GainRow, Error> {
+        let Shown::Replay(replay, run) = shown else { unreachable!("all points are replays") };
+        Ok(row(&replay.variant, &run))
+    }
+
+    fn answer(&self, done: &[Done<GainRow>]) -> Result<Answer, AskError> {
+        let mut doc = Document::new("map_gain", self.title());
+        rows(&mut doc, &self.case, &done.iter().flatten().cloned().collect::<Vec<_>>())?;
+        doc.remark(NOTE);
+        Ok(Answer::new(doc, done.len()))
     }
 }
 

@@ -2,10 +2,10 @@
 //! How much memory a map needs under a trace: from curves of map hits to a result document, and beside them what the
 //! simulator's map cache does with the same requests. It opens no file.
 
-use crate::document::MIB;
-use crate::experiment::{ExperimentError, Shared};
+use crate::figures::MIB;
 use crate::map_gain::{self, GainRow};
-use crate::replay::{Mode, ReplayCase, ReplayOptions, ReplayVariant, run_all};
+use crate::question::{Answer, AskError, Done, Point, Question, Shown};
+use crate::replay::{Mode, Replay, ReplayCase, ReplayOptions, ReplayVariant};
 use readpath_config::{ConfigFileError, DevicePreset, Override};
 use readpath_device::Layout;
 use readpath_host::HostConfig;
@@ -127,60 +127,109 @@ pub enum CheckError {
     /// The device cannot have a map cache of such a size.
     #[error(transparent)]
     Device(#[from] ConfigFileError),
-    /// A run failed.
-    #[error(transparent)]
-    Run(#[from] ExperimentError),
     /// The trace takes too much memory.
     #[error(transparent)]
     Trace(#[from] TraceError),
 }
 
-/// Has the simulator replay the reads of a case on a device without HPB whose map cache is of each size in turn.
+/// Whether the simulator's map cache has the hits that the curve of reads says, as a question: replays of the reads of
+/// a case on a device without HPB whose map cache is of each size in turn.
 ///
 /// Reads alone, on both sides: a read of what was written lately needs no map page, since the device has its entry in
 /// the write buffer or the table of changes, and how long it stays there is a matter of the device.
-///
-/// # Errors
-/// The device cannot be, or a run fails.
-pub fn check(case: &ReplayCase, base: &DevicePreset, limit_bytes: u64, shared: &Shared) -> Result<Check, CheckError> {
-    let map = MapOf::pages(u64::from(base.device.map_page_bytes));
-    let case = &reads_of(case, base.device.lus[usize::from(LUN)].blocks);
-    let mut reuse = MapReuse::new(&[map.span_bytes], None, limit_bytes);
-    for io in &case.trace.ios {
-        let block = u64::from(BLOCK_BYTES);
-        let (offset, bytes) = (u64::from(io.block) * block, u64::from(io.blocks) * block);
-        reuse.add(&Request { offset, bytes, kind: io.kind, ..Request::NONE })?;
-    }
-    let curve = reuse.finish()[0].of(Of::Reads).clone();
-    // None if no page is read twice.
-    let most = if curve.enough() == 0 { 0 } else { map.enough(&curve).next_power_of_two() };
-    let sizes: Vec<u64> =
-        std::iter::successors(Some(map.page_bytes()), |size| size.checked_mul(2)).take_while(|s| *s <= most).collect();
-    let variant = |bytes: &u64| {
-        let kib = Override::new("map_cache.size_kib", &(bytes >> 10).to_string(), "")?;
-        let preset = base.with_overrides(&[kib])?;
-        let host = HostConfig { hpb: None, ..preset.host };
-        let (limits, events) = (Vec::new(), Vec::new());
-        Ok(ReplayVariant { name: size(*bytes), preset, host, limits, events, map_is_loaded: false })
-    };
-    let variants = sizes.iter().map(variant).collect::<Result<Vec<_>, ConfigFileError>>()?;
-    let mut rows: Vec<(u64, f64, [f64; 2])> =
-        sizes.iter().map(|bytes| (*bytes, map.hits(&curve, *bytes).unwrap_or(0.0), [0.0; 2])).collect();
-    for (i, iodepth) in CHECK_DEPTHS.into_iter().enumerate() {
-        let mode = Mode::Closed { iodepth };
-        let options = ReplayOptions { mode, layout: Layout::Sequential, seed: 1, encoded: false, over_time: false };
-        let (runs, failures) = run_all(std::slice::from_ref(case), &variants, &options, shared)?;
-        if let Some(failure) = failures.into_iter().next() {
-            return Err(failure.into());
+#[derive(Clone, Debug)]
+pub struct Checking {
+    map: MapOf,
+    case: String,
+    /// Sizes, with hits in percent by the curve.
+    sizes: Vec<(u64, f64)>,
+    accesses: u64,
+    points: Vec<Point>,
+}
+
+impl Checking {
+    /// The check of a case on a device.
+    ///
+    /// # Errors
+    /// The device cannot be, or the trace takes more than `limit_bytes`.
+    pub fn new(case: &ReplayCase, base: &DevicePreset, limit_bytes: u64) -> Result<Self, CheckError> {
+        let map = MapOf::pages(u64::from(base.device.map_page_bytes));
+        let case = Arc::new(reads_of(case, base.device.lus[usize::from(LUN)].blocks));
+        let mut reuse = MapReuse::new(&[map.span_bytes], None, limit_bytes);
+        for io in &case.trace.ios {
+            let block = u64::from(BLOCK_BYTES);
+            let (offset, bytes) = (u64::from(io.block) * block, u64::from(io.blocks) * block);
+            reuse.add(&Request { offset, bytes, kind: io.kind, ..Request::NONE })?;
         }
-        for run in runs {
-            let phase = run.phases.last().expect("a replay has its trace");
+        let curve = reuse.finish()[0].of(Of::Reads).clone();
+        // None if no page is read twice.
+        let most = if curve.enough() == 0 { 0 } else { map.enough(&curve).next_power_of_two() };
+        let sizes = std::iter::successors(Some(map.page_bytes()), |size| size.checked_mul(2));
+        let sizes: Vec<u64> = sizes.take_while(|size| *size <= most).collect();
+        let variant = |bytes: &u64| {
+            let kib = Override::new("map_cache.size_kib", &(bytes >> 10).to_string(), "")?;
+            let preset = base.with_overrides(&[kib])?;
+            let host = HostConfig { hpb: None, ..preset.host };
+            let (limits, events) = (Vec::new(), Vec::new());
+            Ok(Arc::new(ReplayVariant { name: size(*bytes), preset, host, limits, events, map_is_loaded: false }))
+        };
+        let variants = sizes.iter().map(variant).collect::<Result<Vec<_>, ConfigFileError>>()?;
+        let at_depth = |iodepth| {
+            let (mode, layout) = (Mode::Closed { iodepth }, Layout::Sequential);
+            let options = ReplayOptions { mode, layout, seed: 1, encoded: false, over_time: false };
+            Replay::all(std::slice::from_ref(&case), &variants, &options)
+        };
+        let points = CHECK_DEPTHS.into_iter().flat_map(at_depth).map(Point::Replay).collect();
+        let sizes = sizes.into_iter().map(|bytes| (bytes, map.hits(&curve, bytes).unwrap_or(0.0))).collect();
+        Ok(Checking { map, case: case.name.clone(), sizes, accesses: curve.accesses, points })
+    }
+
+    /// What the runs show.
+    pub fn check(&self, done: &[Done<f64>]) -> Check {
+        let hits = |depth: usize, size: usize| {
             // A page that several reads wait for is loaded once.
-            let loads = phase.output.device.map_loads as f64;
-            rows[run.variant].2[i] = 100.0 * (1.0 - loads / curve.accesses.max(1) as f64);
+            let loads = done.get(depth * self.sizes.len() + size).and_then(|loads| loads.as_ref().ok()).copied();
+            100.0 * (1.0 - loads.unwrap_or(f64::NAN) / self.accesses.max(1) as f64)
+        };
+        let rows =
+            self.sizes.iter().enumerate().map(|(i, (bytes, counted))| (*bytes, *counted, [hits(0, i), hits(1, i)]));
+        Check { map: self.map.clone(), rows: rows.collect() }
+    }
+}
+
+impl Question for Checking {
+    /// Map pages that were loaded.
+    type Figures = f64;
+
+    fn title(&self) -> String {
+        format!("Map hits of the simulator: {}", self.case)
+    }
+
+    fn points(&self) -> &[Point] {
+        &self.points
+    }
+
+    fn figures(&self, shown: Shown<'_>) -> Result<f64, Error> {
+        let Shown::Replay(_, run) = shown else { unreachable!("all points are replays") };
+        let phase = run.phases.last().expect("a replay has its trace");
+        Ok(phase.output.device.map_loads as f64)
+    }
+
+    fn answer(&self, done: &[Done<f64>]) -> Result<Answer, AskError> {
+        let mut doc = Document::new("map_check", self.title());
+        check_rows(&mut doc, &self.case, &self.check(done))?;
+        Ok(Answer::new(doc, done.len()))
+    }
+}
+
+fn check_rows(doc: &mut Document, case: &str, check: &Check) -> Result<(), Error> {
+    for (bytes, _, simulated) in &check.rows {
+        for (depth, hits) in CHECK_DEPTHS.iter().zip(simulated) {
+            let variant = format!("{}, simulated at depth {depth}", check.map.name);
+            doc.row(case, &variant, hits_at(*bytes), *hits, Origin::Predicted)?;
         }
     }
-    Ok(Check { map, rows })
+    Ok(())
 }
 
 /// The reads of a case; all that they read is there from the start.
@@ -232,12 +281,7 @@ pub fn document(cases: &[MapReuseCase], notes: &[Note]) -> Result<Document, Erro
             }
         }
         if let Some(check) = &case.check {
-            for (bytes, _, simulated) in &check.rows {
-                for (depth, hits) in CHECK_DEPTHS.iter().zip(simulated) {
-                    let variant = format!("{}, simulated at depth {depth}", check.map.name);
-                    doc.row(&case.name, &variant, hits_at(*bytes), *hits, Origin::Predicted)?;
-                }
-            }
+            check_rows(&mut doc, &case.name, check)?;
         }
         map_gain::rows(&mut doc, &case.name, &case.gain)?;
         charts(&mut doc, case)?;

@@ -2,7 +2,7 @@
 //! Rows of an experiment that compares places for the map: bytes of each kind of memory, flash reads, and what the link
 //! carried. It adds no figure that a run did not give.
 
-use crate::experiment::CaseRun;
+use crate::runs::{CaseRun, Plan};
 use readpath_config::DevicePreset;
 use readpath_device::DeviceStats;
 use readpath_results::Metric;
@@ -12,8 +12,8 @@ use readpath_stack::given_host_memory;
 
 /// Whether any of the runs has its map elsewhere than in flash, SRAM and the memory of HPB: then all of them say where
 /// it is.
-pub(crate) fn matter(runs: &[CaseRun]) -> bool {
-    runs.iter().any(|run| run.plan.setup.preset.device.map_memory.is_some())
+pub(crate) fn matter<'a>(plans: impl IntoIterator<Item = &'a Plan>) -> bool {
+    plans.into_iter().any(|plan| plan.setup.preset.device.map_memory.is_some())
 }
 
 /// Bytes of host memory that belong to the device from the start.
@@ -27,7 +27,7 @@ fn map_reads(device: &DeviceStats) -> u64 {
 }
 
 /// What a phase of a run says of its map.
-pub(crate) fn figures(run: &CaseRun, phase: &PhaseOutput) -> Vec<(Metric, f64)> {
+pub(crate) fn figures(run: CaseRun, phase: &PhaseOutput) -> Vec<(Metric, f64)> {
     let device = &phase.device;
     let sram: u64 = run.output.sram.iter().map(|(_, bytes)| bytes).sum();
     let mut figures = vec![

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Charts of runs over virtual time, from what their recorders kept. It adds no figure that a run did not give.
 
-use crate::document::MIB;
+use crate::figures::MIB;
 use crate::map_rows::static_host_bytes;
 use readpath_config::DevicePreset;
 use readpath_kit::{BLOCK_BYTES, Ns};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Rows of what was counted before, between and after the events of a run.
 
-use crate::document::{counter, hit_ratios};
+use crate::figures::{counter, hit_ratios};
 use readpath_config::Event;
 use readpath_kit::Ns;
 use readpath_results::metric::{self, Figure, Requests};

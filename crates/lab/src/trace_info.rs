@@ -2,7 +2,7 @@
 //! From what a trace is like to a result document: rows and charts. Everything in it was counted in the trace; nothing
 //! is simulated.
 
-use crate::document::{KINDS, MIB, requests};
+use crate::figures::{KINDS, MIB, requests};
 use readpath_kit::BLOCK_BYTES;
 use readpath_results::metric::{self, Figure};
 use readpath_results::{Chart, ChartKind, Document, Error, Metric, Note, Origin, SeriesStyle};

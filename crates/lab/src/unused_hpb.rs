@@ -2,7 +2,8 @@
 //! Says of a run whose host was to use HPB that there was none to be used: what it shows is the device alone, whatever
 //! the variant is called.
 
-use crate::experiment::Plan;
+use crate::question::Point;
+use crate::runs::Plan;
 use readpath_config::DevicePreset;
 use readpath_host::HostConfig;
 use readpath_results::{Document, Note};
@@ -12,21 +13,34 @@ use readpath_run::LUN;
 /// `luns` (none: the one that traces and launches run on).
 pub(crate) fn note(doc: &mut Document, variant: &str, preset: &DevicePreset, host: &HostConfig, luns: &[u8]) {
     let Some(why) = host.hpb.and_then(|_| reason(preset, luns)) else { return };
-    doc.note(Note::remark(format!("'{variant}' ran WITHOUT HPB: {why}. Its figures are those of the device alone")));
-}
-
-/// What a document says of a variant that ran without HPB although its host was to use it.
-pub fn without_hpb<'a>(doc: &'a Document, variant: &str) -> Option<&'a str> {
-    let begins = format!("'{variant}' ran WITHOUT HPB: ");
-    doc.notes.iter().map(|note| &*note.text).find(|text| text.starts_with(&begins))
+    doc.note(Note::remark(sentence(variant, &why)));
 }
 
 /// A sentence as of [`note`] for a run that was planned, on the logical units that its workload has files on.
 pub(crate) fn note_of(doc: &mut Document, plan: &Plan) {
+    note(doc, &plan.variant, &plan.setup.preset, &plan.setup.host, &luns(plan));
+}
+
+fn luns(plan: &Plan) -> Vec<u8> {
     let mut luns: Vec<u8> = plan.workload.files.iter().map(|f| f.lun).collect();
     luns.sort_unstable();
     luns.dedup();
-    note(doc, &plan.variant, &plan.setup.preset, &plan.setup.host, &luns);
+    luns
+}
+
+/// Why a run will not use HPB although its host was to; none if it will, or was not to.
+pub(crate) fn of_point(point: &Point) -> Option<String> {
+    let (preset, host, luns) = match point {
+        Point::Workload(plan) => (&plan.setup.preset, &plan.setup.host, luns(plan)),
+        Point::Replay(replay) => (&replay.variant.preset, &replay.variant.host, Vec::new()),
+        Point::Cuts(_) | Point::Attack(_) => return None,
+    };
+    let why = host.hpb.and_then(|_| reason(preset, &luns))?;
+    Some(sentence(point.variant(), &why))
+}
+
+fn sentence(variant: &str, why: &str) -> String {
+    format!("'{variant}' ran WITHOUT HPB: {why}. Its figures are those of the device alone")
 }
 
 fn reason(preset: &DevicePreset, luns: &[u8]) -> Option<String> {

@@ -4,7 +4,7 @@
 use crate::failure::Failure;
 use anyhow::Result;
 use pyo3::prelude::*;
-use readpath_lab::experiment::Shared;
+use readpath_lab::runs::Shared;
 use readpath_session::failure::Interrupted;
 use std::panic::resume_unwind;
 use std::sync::Arc;

@@ -8,7 +8,7 @@ use crate::given::Source;
 use crate::studies::{Begun, Swept, Task, read_study};
 use anyhow::{Result, anyhow};
 use pyo3::prelude::*;
-use readpath_lab::experiment::Shared;
+use readpath_lab::runs::Shared;
 use readpath_session::failure::Interrupted;
 use readpath_session::inputs::read_text;
 use readpath_sweep::{Maker, Outcome, Plan, Record, Segment};

@@ -4,7 +4,7 @@
 use anyhow::{Result, anyhow};
 use pyo3::{FromPyObject, IntoPyObject};
 use readpath_kit::Ns;
-use readpath_lab::experiment::Shared;
+use readpath_lab::runs::Shared;
 use readpath_session::args::TraceInput;
 use readpath_session::traces::{self, fill};
 use readpath_workload::trace::{Reader, Request};

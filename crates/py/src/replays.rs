@@ -3,19 +3,19 @@
 
 use crate::given::{Choice, Host};
 use crate::reading::Reading;
-use crate::runs::{Shown, since};
+use crate::runs::{Shown, answered};
 use anyhow::{Result, anyhow};
 use pyo3::FromPyObject;
 use readpath_config::experiment::Layout;
 use readpath_lab::beforehand;
-use readpath_lab::experiment::Shared;
-use readpath_lab::replay::{ReplayOptions, ReplayVariant, document, run_all};
-use readpath_results::{Note, NoteKind};
+use readpath_lab::replay::{Replay, ReplayOptions, ReplayVariant, Replays};
+use readpath_lab::runs::Shared;
 use readpath_session::args::{Offers, ReplayMode, TraceHow};
 use readpath_session::failure::classify;
 use readpath_session::process::process;
-use readpath_session::{cases, presets, runs};
+use readpath_session::{cases, presets};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// How traces are replayed.
 #[derive(FromPyObject)]
@@ -69,13 +69,8 @@ pub fn replay(path: PathBuf, device: &str, how: &How, host: &Host, choice: &Choi
     beforehand::variants(&names[0], &variants).map_err(classify)?;
     let cases = cases::cases(&options, &how.before, &files, &names, &base.device.lus, shared)?;
     let of_runs = ReplayOptions { mode, layout, seed: host.seed, encoded: false, over_time: true };
-    let pool = runs::pool(choice.threads, variants.len())?;
-    let (made, failures) = pool.install(|| run_all(&cases, &variants, &of_runs, shared)).map_err(classify)?;
     let texts = cases::texts(&options, (&how.before, &files), device, layout, &cases);
-    let mut doc = document(&texts, &cases, &variants, &of_runs, &made)?;
-    let missing: Vec<String> = failures.iter().map(ToString::to_string).collect();
-    doc.notes.extend(missing.iter().map(|what| Note::new(NoteKind::Incomplete, what)));
-    doc.process = since(&started);
-    let missing = runs::complete(missing.into_iter(), made.len() + failures.len()).err();
-    Ok(Shown { json: doc.to_json_pretty()?, missing: missing.map(|e| e.to_string()) })
+    let (cases, variants): (Vec<_>, Vec<_>) =
+        (cases.into_iter().map(Arc::new).collect(), variants.into_iter().map(Arc::new).collect());
+    answered(&Replays::new(texts, Replay::all(&cases, &variants, &of_runs)), choice, &started, shared)
 }

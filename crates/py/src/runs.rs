@@ -6,12 +6,13 @@ use anyhow::Result;
 use pyo3::IntoPyObject;
 use readpath_config::ReadFile;
 use readpath_config::experiment::{self, Experiment};
-use readpath_lab::attack::{AttackError, add_rows};
-use readpath_lab::experiment::{CaseRun, Shared, plan, run_all};
-use readpath_lab::{beforehand, document};
+use readpath_lab::experiment::{Experimenting, plan};
+use readpath_lab::question::Question;
+use readpath_lab::runs::Shared;
+use readpath_lab::{beforehand, builtin};
 use readpath_report::html;
 use readpath_results::{Document, Process};
-use readpath_session::failure::{Interrupted, classify};
+use readpath_session::failure::classify;
 use readpath_session::inputs::read_text;
 use readpath_session::process::process;
 use readpath_session::{presets, runs, typed};
@@ -49,7 +50,7 @@ pub fn experiment(source: &Source, choice: &Choice, shared: &Shared) -> Result<S
         true => experiment::parse(&source.read()?, &source.name)?,
         false => experiment::load(&source.name, &read_text)?,
     };
-    shown(&experiment, choice, &read_text, shared)
+    shown(experiment, choice, &read_text, shared)
 }
 
 /// Runs a fio job.
@@ -63,31 +64,25 @@ pub fn job(source: &Source, device: &str, host: &Host, choice: &Choice, shared: 
             _ => read_text(path),
         }
     };
-    shown(&experiment, choice, &read, shared)
+    shown(experiment, choice, &read, shared)
 }
 
-fn shown(experiment: &Experiment, choice: &Choice, read: ReadFile, shared: &Shared) -> Result<Shown> {
+fn shown(experiment: Experiment, choice: &Choice, read: ReadFile, shared: &Shared) -> Result<Shown> {
     let before = process();
-    let mut plans = plan(experiment, &presets::overrides(&choice.set)?, read).map_err(classify)?;
+    let mut plans = plan(&experiment, &presets::overrides(&choice.set)?, read).map_err(classify)?;
     runs::choose(&mut plans, |plan| &plan.case, "--case", choice.case.as_deref())?;
     runs::choose(&mut plans, |plan| &plan.variant, "--variant", choice.variant.as_deref())?;
     beforehand::plans(&plans).map_err(classify)?;
-    let pool = runs::pool(choice.threads, plans.len())?;
-    let made = pool.install(|| run_all(plans, shared)).map_err(classify)?;
-    let mut doc = document::document(experiment, &made)?;
-    if choice.case.is_none() && choice.variant.is_none() {
-        pool.install(|| attacks(&mut doc, experiment, &made, shared))?;
-    }
-    doc.process = since(&before);
-    let missing = runs::complete(made.iter().filter_map(CaseRun::incomplete), made.len()).err();
-    Ok(Shown { json: doc.to_json_pretty()?, missing: missing.map(|e| e.to_string()) })
+    let is_whole = choice.case.is_none() && choice.variant.is_none();
+    let has_attacks = is_whole && builtin::has_attacks(&experiment.name);
+    answered(&Experimenting::new(experiment, plans, has_attacks), choice, &before, shared)
 }
 
-/// Adds the attacks of the experiment on the verification of entries, which no experiment file can describe.
-fn attacks(doc: &mut Document, experiment: &Experiment, runs: &[CaseRun], shared: &Shared) -> Result<()> {
-    let Some(first) = runs.first().filter(|_| experiment.name == "verification") else { return Ok(()) };
-    match add_rows(doc, &first.plan.setup.preset.device, experiment.seed, shared) {
-        Err(AttackError::Interrupted) => Err(Interrupted.into()),
-        other => Ok(other?),
-    }
+/// The answer of a question, and what the process used for it since `before`.
+pub fn answered<Q: Question>(question: &Q, choice: &Choice, before: &Process, shared: &Shared) -> Result<Shown> {
+    let done = runs::side_by_side(question, choice.threads, shared)?;
+    let mut answer = question.answer(&done).map_err(runs::mark)?;
+    answer.document.process = since(before);
+    let missing = runs::complete(&answer).err().map(|error| error.to_string());
+    Ok(Shown { json: answer.document.to_json_pretty()?, missing })
 }

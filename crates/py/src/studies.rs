@@ -6,7 +6,7 @@ use crate::runs::since;
 use anyhow::{Result, anyhow};
 use pyo3::{FromPyObject, IntoPyObject};
 use readpath_config::study::{self, Study};
-use readpath_lab::experiment::Shared;
+use readpath_lab::runs::Shared;
 use readpath_results::Process;
 use readpath_session::failure::Interrupted;
 use readpath_session::files::NewFolder;

@@ -48,6 +48,11 @@ impl Case {
         &self.text[..self.name]
     }
 
+    /// Whether it is about all of the workload.
+    pub fn is_whole(&self) -> bool {
+        self.name == self.text.len()
+    }
+
     /// The group or phase that it is about; none for anything else.
     pub fn jobs_name(&self) -> Option<&str> {
         self.text[self.name..].strip_prefix(": ").filter(|_| self.part == Part::Jobs)

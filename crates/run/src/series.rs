@@ -12,6 +12,7 @@ use readpath_host::{HpbLu, SubRegionState};
 use readpath_kit::Ns;
 use readpath_stack::{Payload, Stack, Wire};
 use readpath_workload::IoKind;
+use serde::{Deserialize, Serialize};
 
 /// Bins at most.
 const MOST_BINS: usize = 64;
@@ -21,7 +22,7 @@ const FIRST_INTERVAL: Ns = Ns(100_000);
 const MOST_ROWS: usize = 16;
 
 /// A run over time.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Series {
     /// Virtual time of its beginning.
     pub from: Ns,
@@ -32,7 +33,7 @@ pub struct Series {
 }
 
 /// What happened in one bin.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Bin {
     /// Virtual time of its end.
     pub to: Ns,
@@ -47,7 +48,7 @@ pub struct Bin {
 }
 
 /// Latencies of requests.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct Latency {
     /// Requests that ended.
     pub ios: u64,
@@ -58,7 +59,7 @@ pub struct Latency {
 }
 
 /// Shares of addresses, of the first logical unit with HPB, whose entries the host could use.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Regions {
     /// Blocks where rows begin, and where the last one ends. What is outside of them never had entries.
     pub blocks: Vec<u64>,

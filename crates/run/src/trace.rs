@@ -75,6 +75,11 @@ impl Units {
         Units { firsts: firsts.collect() }
     }
 
+    /// Whether it is one unit only.
+    pub fn is_one(&self) -> bool {
+        self.firsts.len() == 1
+    }
+
     /// The unit of a block of the trace, and the block there.
     #[inline]
     pub fn of(&self, block: u32) -> (u8, u32) {

@@ -2,7 +2,7 @@
 //! Classes of errors: a mistake of the user, damage that was found, an interruption, or a failure. Each has an exit
 //! status.
 
-use readpath_lab::experiment::ExperimentError;
+use readpath_lab::runs::ExperimentError;
 use std::io;
 
 /// A mistake of the user, as opposed to a failure of the run.

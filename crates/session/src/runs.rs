@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs: chosen by name, made on threads, and complete or not. Knows nothing of what a run is.
+//! Runs: chosen by name, made on threads, and complete or not. What a question is, it does not know.
 
+use crate::failure::classify;
 use crate::usage;
 use anyhow::{Result, anyhow};
-use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
+use rayon::ThreadPoolBuilder;
+use readpath_lab::question::{Answer, AskError, Done, Question, make};
+use readpath_lab::runs::Shared;
 
 /// Keeps what has the name `wanted`, if `option` was given one.
 ///
@@ -25,20 +28,40 @@ pub fn choose<T>(list: &mut Vec<T>, name: impl Fn(&T) -> &str, option: &str, wan
     Ok(())
 }
 
-/// Threads for `runs` runs: as many as `threads` says, or one for each processor.
+/// Makes all points of a question side by side, on as many threads as `threads` says, or one for each processor.
 ///
 /// # Errors
-/// When they cannot be started.
-pub fn pool(threads: Option<u32>, runs: usize) -> Result<ThreadPool, ThreadPoolBuildError> {
+/// When a point fails that the question does not stand without.
+pub fn side_by_side<Q: Question>(question: &Q, threads: Option<u32>, shared: &Shared) -> Result<Vec<Done<Q::Figures>>> {
     // Further threads would have no run.
-    ThreadPoolBuilder::new().num_threads(threads.map_or(0, |n| (n as usize).min(runs).max(1))).build()
+    let runs = question.points().len().max(1);
+    let pool = ThreadPoolBuilder::new().num_threads(threads.map_or(0, |n| (n as usize).min(runs))).build()?;
+    pool.install(|| make(question, shared)).map_err(mark)
 }
 
-/// Fails if something is missing of any of `runs` runs. The results that exist have been shown and written by then.
+/// Marks what is the user's mistake, or wish.
+pub fn mark(error: AskError) -> anyhow::Error {
+    match error {
+        AskError::Run(error) => classify(error),
+        AskError::Results(error) => error.into(),
+        error @ AskError::Wrong(_) => usage(error),
+    }
+}
+
+/// Fails if something is missing of an answer, or if it says that it is none. It has been shown and written by then.
+///
+/// # Errors
+/// When something is missing; the first is named.
+pub fn complete(answer: &Answer) -> Result<()> {
+    missing(answer.missing.iter(), answer.runs)?;
+    answer.failed.as_ref().map_or(Ok(()), |why| Err(anyhow!("{why}")))
+}
+
+/// Fails if something is missing of any of `runs` runs.
 ///
 /// # Errors
 /// When `missing` is not empty; the first is named.
-pub fn complete(mut missing: impl Iterator<Item = String>, runs: usize) -> Result<()> {
+pub fn missing(mut missing: impl Iterator<Item = impl std::fmt::Display>, runs: usize) -> Result<()> {
     let Some(first) = missing.next() else { return Ok(()) };
     let more = match missing.count() {
         0 => String::new(),

@@ -6,7 +6,7 @@ use crate::failure::Interrupted;
 use crate::inputs::{self, Source};
 use crate::usage;
 use anyhow::{Result, anyhow};
-use readpath_lab::experiment::Shared;
+use readpath_lab::runs::Shared;
 use readpath_results::Input;
 use readpath_run::LUN;
 use readpath_workload::trace::{Devices, Options, Reader, Reason, Request, TraceError};

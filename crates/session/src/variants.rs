@@ -199,13 +199,14 @@ fn hpb(given: &[Hpb]) -> Result<Vec<Choice>> {
     Ok(list)
 }
 
-fn pair(text: &str) -> Option<(&str, &str)> {
+/// A key and its value of KEY=VALUE, without blanks around them; none for anything else.
+pub fn pair(text: &str) -> Option<(&str, &str)> {
     let (key, value) = text.split_once('=')?;
     Some((key.trim(), value.trim())).filter(|(key, _)| !key.is_empty())
 }
 
 /// Parts between commas, but for those within brackets or quotes. An empty text has no parts.
-fn split(text: &str) -> Vec<&str> {
+pub fn split(text: &str) -> Vec<&str> {
     let (mut depth, mut quote, mut start) = (0usize, None, 0);
     let mut parts = Vec::new();
     for (i, c) in text.char_indices() {

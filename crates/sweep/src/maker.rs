@@ -5,11 +5,12 @@ use crate::plan::{Plan, Point};
 use crate::record::{Outcome, Record};
 use crate::traces::{Traces, mode};
 use readpath_config::study::Source;
-use readpath_lab::document::run_figures;
-use readpath_lab::experiment::{self, ReadFile, Shared, expected_ios, plan_case};
-use readpath_lab::replay::{self, ReplayOptions, ReplayVariant};
+use readpath_lab::experiment::{ReadFile, plan_case, run_figures};
+use readpath_lab::replay::{self, Replay, ReplayOptions, ReplayVariant};
+use readpath_lab::runs::{self, CaseRun, Shared, expected_ios};
 use readpath_results::Metric;
 use readpath_run::LUN;
+use std::sync::Arc;
 
 /// What makes points of a plan, and what they share.
 #[derive(Default)]
@@ -28,7 +29,7 @@ struct Ready {
 type Figures = Vec<(String, f64)>;
 
 enum Run {
-    Workload(Box<experiment::Plan>),
+    Workload(Box<runs::Plan>),
     Trace(readpath_config::study::TraceKeys),
 }
 
@@ -102,27 +103,25 @@ impl Maker {
     fn run(&self, plan: &Plan, ready: Ready, shared: &Shared) -> Result<(u64, Figures), String> {
         match ready.run {
             Run::Workload(planned) => {
-                let case_name = planned.case.clone();
-                let run = experiment::run_one(*planned, 0, shared).map_err(whole)?;
+                let output = planned.make(0, (), shared).0.map_err(whole)?;
+                let run = CaseRun { plan: &planned, output: &output };
                 if let Some(missing) = run.incomplete() {
                     return Err(missing);
                 }
-                let figures = run_figures(&run).into_iter().map(|(case, metric, value)| {
-                    let part =
-                        case.strip_prefix(case_name.as_str()).map_or(&*case, |part| part.trim_start_matches(": "));
+                let figures = run_figures(run).into_iter().map(|(case, metric, value)| {
+                    let part = case.strip_prefix(&*planned.case).map_or(&*case, |part| part.trim_start_matches(": "));
                     (column(part, &metric), value)
                 });
-                Ok((run.output.ios, checked(figures)?))
+                Ok((output.ios, checked(figures)?))
             }
             Run::Trace(keys) => {
                 let blocks = ready.variant.preset.device.lus[usize::from(LUN)].blocks;
                 let case = self.traces.get(plan, &keys, blocks, &shared.stop)?;
                 let (mode, layout) = (mode(&keys), keys.preload);
                 let options = ReplayOptions { mode, layout, seed: ready.seed, encoded: false, over_time: false };
-                let (cases, variants) = (std::slice::from_ref(&*case), std::slice::from_ref(&ready.variant));
-                let (run, _) = replay::run_one(cases, variants, (0, 0), &options, (), shared);
-                let run = run.map_err(whole)?;
-                let figures = replay::run_figures(&ready.variant, &run);
+                let replay = Replay { case, variant: Arc::new(ready.variant), options };
+                let run = replay.make(0, (), shared).0.map_err(whole)?;
+                let figures = replay::run_figures(&replay.variant, &run);
                 let figures = figures.into_iter().map(|(metric, value)| (column("", &metric), value));
                 let ios = run.phases.iter().map(|phase| phase.output.stats.ios).sum();
                 Ok((ios, checked(figures)?))

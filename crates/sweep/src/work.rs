@@ -7,7 +7,7 @@ use crate::maker::Maker;
 use crate::plan::Plan;
 use crate::record::Outcome;
 use crate::segment::Segment;
-use readpath_lab::experiment::Shared;
+use readpath_lab::runs::Shared;
 use std::io;
 use std::path::Path;
 use std::str::FromStr;

@@ -13,8 +13,9 @@ use crate::typed;
 use anyhow::{Context, Result, anyhow};
 use machine::Machine;
 use programs::{Part, State};
-use readpath_lab::document::document;
-use readpath_lab::experiment::{Shared, plan, run_all};
+use readpath_lab::experiment::{Experimenting, plan};
+use readpath_lab::question::{Question, make};
+use readpath_lab::runs::Shared;
 use readpath_report::terminal::texts;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -52,8 +53,10 @@ fn model() -> Result<Model> {
     let line = ["-r", "4k", "-+n", "-i2", "-t", "2", "-s", "1m"].map(str::to_owned);
     let host = HpbHost { hpb: None, policy: Vec::new(), host_memory: None };
     let small = typed::of_iozone(&line, DEVICE, Fill::Sequential, typed::variants(&host)?);
-    let runs = plan(&small, &[], &read_text).and_then(|plans| run_all(plans, &Shared::default()));
-    let doc = document(&small, &runs.context("a small simulation failed")?)?;
+    let plans = plan(&small, &[], &read_text).context("a small simulation cannot be planned")?;
+    let question = Experimenting::new(small, plans, false);
+    let done = make(&question, &Shared::default()).context("a small simulation failed")?;
+    let doc = question.answer(&done)?.document;
     doc.validate()?;
     if doc.simulated_ios == 0 {
         return Err(anyhow!("a small simulation made no requests"));

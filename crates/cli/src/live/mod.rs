@@ -13,7 +13,7 @@ use crate::args::LiveOptions;
 use crate::{stop, usage};
 use anyhow::{Result, anyhow};
 use mount::Mounted;
-use readpath_lab::experiment::Shared;
+use readpath_lab::runs::Shared;
 use readpath_run::{Board, Post};
 use readpath_sysfs::Tree;
 use server::Server;

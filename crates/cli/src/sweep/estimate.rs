@@ -6,7 +6,7 @@ use crate::failure::Interrupted;
 use crate::inputs::read_text;
 use crate::stop;
 use anyhow::Result;
-use readpath_lab::experiment::Shared;
+use readpath_lab::runs::Shared;
 use readpath_sweep::{Found, Maker, Plan, Shard};
 use std::io::{self, Write};
 use std::sync::Arc;

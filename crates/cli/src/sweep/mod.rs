@@ -11,7 +11,7 @@ use crate::output::{self, Progress};
 use crate::{stop, usage};
 use anyhow::{Result, anyhow};
 use readpath_config::study::{self, Assigned};
-use readpath_lab::experiment::Shared;
+use readpath_lab::runs::Shared;
 use readpath_report::TableSpec;
 use readpath_results::metric::{self, Figure::*, Requests::*};
 use readpath_results::{Document, Row, csv_cell};

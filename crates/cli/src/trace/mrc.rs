@@ -2,19 +2,18 @@
 //! `readpath trace mrc`: how much memory a map needs under traces.
 
 use crate::args::{Mrc, Offers, ReplayMode, TraceHow};
-use crate::failure::classify;
+use crate::ask::{self, stoppable};
 use crate::live::Live;
 use crate::output::{self, Folder};
 use crate::presets::preset;
-use crate::runs::{self, stoppable};
 use crate::traces::{self, fill, open, options};
 use crate::{cases, inputs, usage};
 use anyhow::{Result, anyhow};
 use readpath_config::DevicePreset;
-use readpath_lab::experiment::Shared;
-use readpath_lab::map_gain::{self, GainRow, Knees};
-use readpath_lab::map_reuse::{CHECK_DEPTHS, Check, CheckError, MapOf, MapReuseCase, check, document, size};
+use readpath_lab::map_gain::{self, GainRow, Gaining, Knees};
+use readpath_lab::map_reuse::{CHECK_DEPTHS, Check, CheckError, Checking, MapOf, MapReuseCase, document, size};
 use readpath_lab::replay::ReplayCase;
+use readpath_lab::runs::Shared;
 use readpath_report::terminal;
 use readpath_results::{Input, Note};
 use readpath_workload::IoKind;
@@ -188,22 +187,18 @@ fn gained(
     let knees = Knees { pages, regions: regions.unwrap_or(pages) };
     let variants = map_gain::variants(device, knees).map_err(usage)?;
     let cases = replayed(args, None, path, &case.name, device, shared)?;
-    let found = runs::side_by_side(args.threads, variants.len(), None, shared, |shared| {
-        map_gain::gain(&cases[0], &variants, shared)
-    })?;
-    found.map_err(classify)
+    let case = cases.into_iter().next().expect("a trace is a case");
+    let done = ask::side_by_side(args.threads, &Gaining::new(case, variants), shared)?;
+    Ok(done.into_iter().flatten().collect())
 }
 
 fn checked(args: &Mrc, path: &Path, name: &str, device: &DevicePreset, shared: &Arc<Shared>) -> Result<Check> {
     let cases = replayed(args, Some(ReplayMode::Closed), path, name, device, shared)?;
-    let found = runs::side_by_side(args.threads, usize::MAX, None, shared, |shared| {
-        check(&cases[0], device, LIMIT_BYTES, shared)
-    })?;
-    found.map_err(|error| match error {
-        CheckError::Run(error) => classify(error),
+    let question = Checking::new(&cases[0], device, LIMIT_BYTES).map_err(|error| match error {
         CheckError::Device(error) => usage(error),
         CheckError::Trace(error) => usage(TraceError { file: inputs::name(path), ..error }),
-    })
+    })?;
+    Ok(question.check(&ask::side_by_side(args.threads, &question, shared)?))
 }
 
 /// Tables and sentences.

@@ -2,10 +2,10 @@
 //! `readpath trace parity`: whether the host of this program decides as the one whose commands were traced.
 
 use crate::args::Hpb;
+use crate::ask::stoppable;
 use crate::inputs::{self, Source};
 use crate::live::Live;
 use crate::presets::preset;
-use crate::runs::stoppable;
 use crate::traces::check_stop;
 use crate::usage;
 use anyhow::{Result, anyhow};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `readpath trace upius`: a line for each UPIU, for people.
 
+use crate::ask::stoppable;
 use crate::inputs::{self, Source};
 use crate::live::Live;
-use crate::runs::stoppable;
 use crate::traces::check_stop;
 use crate::usage;
 use anyhow::Result;

@@ -3,11 +3,11 @@
 
 use super::streams;
 use crate::args::UbiReplay;
+use crate::ask;
 use crate::cases::names;
 use crate::files::{check_not_input, check_writable};
 use crate::inputs::{self, is_stdin};
 use crate::output::{self, Folder};
-use crate::runs::complete;
 use crate::stop::hold;
 use crate::usage;
 use anyhow::{Result, anyhow};
@@ -129,12 +129,12 @@ pub fn main(args: &UbiReplay) -> Result<()> {
         output::emit(&doc.to_csv()?, to)?;
         if to.is_none() {
             doc.notes.iter().for_each(|note| drop(writeln!(io::stderr(), "Note: {note}")));
-            return complete(left_out.into_iter(), of);
+            return ask::missing(left_out.into_iter(), of);
         }
     }
     let table = || output::table(&doc, columns(&doc), output::terminal_width());
     output::emit(&output::printed(&doc, args.json, args.out.as_deref(), table)?, None)?;
-    complete(left_out.into_iter(), of)
+    ask::missing(left_out.into_iter(), of)
 }
 
 fn columns(doc: &Document) -> TableSpec {

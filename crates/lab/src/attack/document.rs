@@ -2,18 +2,17 @@
 //! Attacks as rows of a result document: each is a case, each protection a variant.
 
 use super::{Attack, Means, Tally, attack};
-use crate::experiment::Shared;
+use crate::runs::{ExperimentError, Shared};
 use readpath_config::DevicePreset;
-use readpath_device::{ConfigError, DeviceConfig, DeviceStats, EntryConfig, Protection};
+use readpath_device::{DeviceConfig, DeviceStats, EntryConfig, Protection};
 use readpath_results::metric;
 use readpath_results::{Document, Error, Metric, Note, NoteKind, Origin};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Forged entries that are tried against each protection.
 const FORGERIES: u64 = 400_000;
 
-/// Attacks that are made.
-pub const RUNS: usize = Attack::ALL.len() * MEANS.len() * PROTECTIONS;
 const PROTECTIONS: usize = 6;
 
 /// How entries are sent, and what that adds to the name of a case.
@@ -33,46 +32,78 @@ fn attacked() -> [(&'static str, EntryConfig); PROTECTIONS] {
     ]
 }
 
-/// Why attacks could not be shown.
-#[derive(Debug, thiserror::Error)]
-pub enum AttackError {
-    /// The small device that is attacked cannot exist with the times of the one that was asked for.
-    #[error("the device to attack: {0}")]
-    Device(#[from] ConfigError),
-    /// A figure is not finite.
-    #[error(transparent)]
-    Document(#[from] Error),
-    /// Stopped on request.
-    #[error("interrupted")]
-    Interrupted,
+/// An attack on a protection.
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    /// Case.
+    pub case: String,
+    /// Variant: the protection.
+    pub variant: &'static str,
+    kind: Attack,
+    means: Means,
+    entries: EntryConfig,
+    times: Arc<DeviceConfig>,
+    seed: u64,
 }
 
-/// Makes every attack on every protection, on a small device with the times of `times`, and adds what came of it to
-/// `doc`.
-pub fn add_rows(doc: &mut Document, times: &DeviceConfig, seed: u64, shared: &Shared) -> Result<(), AttackError> {
-    let mut withstood: [Vec<String>; PROTECTIONS] = Default::default();
-    for kind in Attack::ALL {
-        for (means, suffix) in MEANS {
-            let case = format!("attack: {}{suffix}", kind.name());
-            for ((name, entries), withstood) in attacked().into_iter().zip(&mut withstood) {
-                if shared.stop.load(Ordering::Relaxed) {
-                    return Err(AttackError::Interrupted);
-                }
-                let tally = attack(kind, times, entries, means, FORGERIES, seed)?;
-                doc.simulated_ios += tally.tries;
-                shared.ios.fetch_add(tally.tries, Ordering::Relaxed);
-                rows(doc, &case, name, &tally)?;
-                if kind == Attack::Forge && entries.protection == Protection::Mac {
-                    let expected = 100.0 / (1u64 << entries.tag_bits) as f64;
-                    doc.row(&case, name, metric::BELIEVED_EXPECTED, expected, Origin::Predicted)?;
-                }
-                if tally.leaked == 0 {
-                    withstood.push(format!("{}{suffix}", kind.name()));
+impl Attempt {
+    /// Every attack on every protection, on a small device with the times of `times`.
+    pub fn all(times: &DeviceConfig, seed: u64) -> Vec<Attempt> {
+        let times = Arc::new(times.clone());
+        let mut all = Vec::new();
+        for kind in Attack::ALL {
+            for (means, suffix) in MEANS {
+                for (variant, entries) in attacked() {
+                    let case = format!("attack: {}{suffix}", kind.name());
+                    all.push(Attempt { case, variant, kind, means, entries, times: times.clone(), seed });
                 }
             }
         }
+        all
     }
-    for ((name, _), withstood) in attacked().into_iter().zip(withstood) {
+
+    /// Entries that it sends, roughly.
+    pub(crate) fn expected(&self) -> u64 {
+        if self.kind == Attack::Forge { FORGERIES } else { 0 }
+    }
+
+    /// Makes the attack.
+    ///
+    /// # Errors
+    /// When the small device cannot exist with the times that were asked for, or when the attack is stopped.
+    pub(crate) fn make(&self, shared: &Shared) -> Result<Tally, ExperimentError> {
+        if shared.stop.load(Ordering::Relaxed) {
+            return Err(ExperimentError::interrupted(&self.case, self.variant));
+        }
+        let tally = attack(self.kind, &self.times, self.entries, self.means, FORGERIES, self.seed)?;
+        shared.ios.fetch_add(tally.tries, Ordering::Relaxed);
+        Ok(tally)
+    }
+}
+
+/// The document of all attacks.
+///
+/// # Errors
+/// A figure that is not finite.
+pub(crate) fn document<'a>(attempts: impl Iterator<Item = &'a Attempt>, tallies: &[&Tally]) -> Result<Document, Error> {
+    let mut doc = Document::new("attacks", "Attacks on HPB entries");
+    let mut withstood: [Vec<String>; PROTECTIONS] = Default::default();
+    let protections = attacked();
+    for (attempt, tally) in attempts.zip(tallies) {
+        let Attempt { case, variant, kind, means, entries, .. } = attempt;
+        doc.simulated_ios += tally.tries;
+        rows(&mut doc, case, variant, tally)?;
+        if *kind == Attack::Forge && entries.protection == Protection::Mac {
+            let expected = 100.0 / (1u64 << entries.tag_bits) as f64;
+            doc.row(case, *variant, metric::BELIEVED_EXPECTED, expected, Origin::Predicted)?;
+        }
+        if tally.leaked == 0 {
+            let suffix = MEANS.iter().find(|(other, _)| other == means).map_or("", |(_, suffix)| suffix);
+            let withstood = protections.iter().zip(&mut withstood).find(|((name, _), _)| name == variant);
+            withstood.into_iter().for_each(|(_, list)| list.push(format!("{}{suffix}", kind.name())));
+        }
+    }
+    for ((name, _), withstood) in protections.into_iter().zip(withstood) {
         let came = match withstood.len() {
             0 => "every kind of attack returned data that a READ would not have".to_owned(),
             n if n == Attack::ALL.len() * MEANS.len() => {
@@ -82,7 +113,7 @@ pub fn add_rows(doc: &mut Document, times: &DeviceConfig, seed: u64, shared: &Sh
         };
         doc.notes.push(Note::new(NoteKind::Attack, format!("{name}: {came}")));
     }
-    Ok(())
+    Ok(doc)
 }
 
 fn rows(doc: &mut Document, case: &str, variant: &str, tally: &Tally) -> Result<(), Error> {

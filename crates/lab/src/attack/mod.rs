@@ -6,13 +6,14 @@
 mod document;
 mod host;
 
-pub(crate) use document::verdict_metrics;
-pub use document::{AttackError, RUNS, add_rows};
+pub use document::Attempt;
+pub(crate) use document::{document, verdict_metrics};
 pub use host::{BLOCKS, Content, Got, Means, Rogue, device};
 
 use readpath_device::{ConfigError, DeviceConfig, DeviceStats, EntryConfig, Protection};
 use readpath_kit::{Ns, Prng};
 use readpath_proto::typed::HpbEntry;
+use serde::{Deserialize, Serialize};
 
 /// Blocks of both units.
 const ALL: u32 = 2 * BLOCKS;
@@ -51,7 +52,7 @@ impl Attack {
 }
 
 /// What came of an attack.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Copy, Default, Debug, Serialize, Deserialize)]
 pub struct Tally {
     /// Entries that were sent.
     pub tries: u64,

@@ -3,36 +3,23 @@
 //! is added here is the same workload under further seeds, and what the spread over them says. It opens no file, and a
 //! run knows nothing of the others.
 
+mod basis;
+mod break_even;
 mod document;
 mod statistics;
 #[cfg(test)]
 mod tests;
 
-use crate::document as of_experiment;
-use crate::experiment::{ExperimentError, Plan, Shared, first_failure, run_one};
-use crate::over_time::{self, Timed};
-use crate::replay::{self, ReplayCase, ReplayOptions, ReplayTexts, ReplayVariant};
-use rayon::prelude::*;
-use readpath_config::experiment::Experiment;
-use readpath_results::{Chart, Document, Error as ResultsError};
-use std::ops::RangeInclusive;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use thiserror::Error;
-
+pub use basis::{Basis, replay_variants};
+pub use break_even::{BreakEven, Grid, Wanted};
 pub use document::{CompareTexts, document};
 pub(crate) use statistics::t_95;
 
-/// Why a comparison gave no result.
-#[derive(Debug, Error)]
-pub enum CompareError {
-    /// A run failed, or could not be planned.
-    #[error(transparent)]
-    Run(#[from] ExperimentError),
-    /// A figure is not finite.
-    #[error(transparent)]
-    Results(#[from] ResultsError),
-}
+use crate::question::{Answer, AskError, Done, Point, Question, Shown};
+use readpath_config::experiment::Variant;
+use readpath_results::{Chart, Document, Error};
+use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
 
 /// Seeds in a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,10 +51,12 @@ impl Seeds {
 }
 
 /// One run under one seed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Trial {
     /// The seed.
     pub seed: u64,
+    /// Its variant.
+    pub variant: String,
     /// What the run showed, without charts.
     pub document: Document,
     /// The run over time, if that was kept.
@@ -76,69 +65,61 @@ pub struct Trial {
     pub incomplete: Option<String>,
 }
 
-/// Makes the runs that are planned, each with the experiment it belongs to and so its seed, on as many threads as the
-/// pool has; they come back in order. A run is reduced to its figures as soon as it ends.
-///
-/// # Errors
-/// That of the first run in order that failed.
-pub fn run_plans(plans: Vec<(Arc<Experiment>, Plan)>, shared: &Shared) -> Result<Vec<Trial>, CompareError> {
-    let results = plans
-        .into_par_iter()
-        .enumerate()
-        .with_max_len(1)
-        .map(|(place, (experiment, plan))| {
-            let run = stopping(run_one(plan, place, shared), shared)?;
-            let incomplete = run.incomplete();
-            let document = of_experiment::document(&experiment, std::slice::from_ref(&run));
-            let timed: Vec<Timed> = of_experiment::timed(&run).into_iter().collect();
-            let over_time = over_time::charts(&run.plan.case, &timed, true);
-            Ok(document.and_then(|d| Ok(trial(experiment.seed, d, over_time?, incomplete))))
-        })
-        .collect();
-    Ok(first_failure(results)?.into_iter().collect::<Result<_, _>>()?)
-}
-
-/// Replays every case on every variant under every seed, as [`run_plans`] does with plans. `options` has a seed of its
-/// own, which does not count.
-///
-/// # Errors
-/// That of the first run in order that failed.
-pub fn run_replays(
-    texts: &ReplayTexts,
-    cases: &[ReplayCase],
-    variants: &[ReplayVariant],
-    options: &ReplayOptions,
+/// Variants compared with one of them, under the same workload and seeds.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    basis: Basis,
+    texts: CompareTexts,
+    variants: Vec<String>,
+    base: String,
     seeds: Seeds,
-    shared: &Shared,
-) -> Result<Vec<Trial>, CompareError> {
-    let places = |seed| (0..cases.len()).flat_map(move |c| (0..variants.len()).map(move |v| (seed, c, v)));
-    let runs: Vec<(u64, usize, usize)> = seeds.all().flat_map(places).collect();
-    let results = runs
-        .into_par_iter()
-        .with_max_len(1)
-        .map(|(seed, case, variant)| {
-            let over_time = options.over_time && seed == seeds.first();
-            let options = ReplayOptions { seed, over_time, ..*options };
-            let run = replay::run_one(cases, variants, (case, variant), &options, (), shared).0;
-            let run = stopping(run, shared)?;
-            let document = replay::document(texts, cases, variants, &options, std::slice::from_ref(&run));
-            let timed: Vec<Timed> = replay::timed(&run, variants).into_iter().collect();
-            let over_time = over_time::charts(&cases[case].name, &timed, true);
-            Ok(document.and_then(|d| Ok(trial(seed, d, over_time?, None))))
-        })
-        .collect();
-    Ok(first_failure(results)?.into_iter().collect::<Result<_, _>>()?)
+    points: Vec<Point>,
 }
 
-/// A run that failed stops the others.
-fn stopping<T>(result: Result<T, ExperimentError>, shared: &Shared) -> Result<T, ExperimentError> {
-    if result.is_err() {
-        shared.stop.store(true, Ordering::Relaxed);
+impl Comparison {
+    /// The comparison of `variants` with the one called `base`.
+    ///
+    /// # Errors
+    /// When a run cannot be planned.
+    pub fn new(basis: Basis, variants: &[Variant], base: &str, seeds: Seeds) -> Result<Self, AskError> {
+        let mut texts = basis.texts();
+        if variants.len() > 1 {
+            texts.title = format!("{}: {} variants compared", texts.title, variants.len());
+        }
+        let points = basis.points(variants, seeds)?;
+        let variants = variants.iter().map(|variant| variant.name.clone()).collect();
+        Ok(Comparison { basis, texts, variants, base: base.to_owned(), seeds, points })
     }
-    result
 }
 
-fn trial(seed: u64, mut document: Document, over_time: Vec<Chart>, incomplete: Option<String>) -> Trial {
-    document.charts.clear();
-    Trial { seed, document, over_time, incomplete }
+impl Question for Comparison {
+    type Figures = Trial;
+
+    fn title(&self) -> String {
+        self.texts.title.clone()
+    }
+
+    fn points(&self) -> &[Point] {
+        &self.points
+    }
+
+    fn figures(&self, shown: Shown<'_>) -> Result<Trial, Error> {
+        self.basis.trial(shown)
+    }
+
+    fn answer(&self, done: &[Done<Trial>]) -> Result<Answer, AskError> {
+        let trials: Vec<Trial> = done.iter().flatten().cloned().collect();
+        answer(&self.texts, &trials, &self.variants, &self.base, self.seeds)
+    }
+}
+
+fn answer(
+    texts: &CompareTexts,
+    trials: &[Trial],
+    variants: &[String],
+    base: &str,
+    seeds: Seeds,
+) -> Result<Answer, AskError> {
+    let missing = trials.iter().filter_map(|trial| trial.incomplete.clone()).collect();
+    Ok(Answer { missing, ..Answer::new(document(texts, trials, variants, base, seeds)?, trials.len()) })
 }

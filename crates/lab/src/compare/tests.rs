@@ -22,7 +22,7 @@ fn trial(seed: u64, variant: &str, figures: &[(&str, f64)]) -> Trial {
     document.configuration = json!({ "of": { variant: seed }, "same": 1 });
     document.notes = vec![Note::remark("a note")];
     document.simulated_ios = 10;
-    Trial { seed, document, over_time: Vec::new(), incomplete: None }
+    Trial { seed, variant: variant.to_owned(), document, over_time: Vec::new(), incomplete: None }
 }
 
 fn compared(trials: &[Trial], variants: &[&str], count: u32, drawn: Option<&str>) -> Document {

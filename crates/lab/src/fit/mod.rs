@@ -23,7 +23,7 @@ pub use model::{ModelError, Outcome, predict};
 pub use params::{DEFAULT_PARAMS, Param, default_params, device};
 pub use setting::{Access, Setting};
 
-use crate::experiment::Shared;
+use crate::runs::Shared;
 use linalg::{dot, eigen, gram};
 use model::{Model, Values};
 use readpath_config::{ConfigFileError, DevicePreset};

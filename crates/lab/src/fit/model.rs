@@ -8,7 +8,7 @@ mod requests;
 use super::measurements::Metric;
 use super::params::{self, Param, region_blocks};
 use super::setting::{Access, Setting};
-use crate::experiment::{Shared, watch};
+use crate::runs::{Shared, watch};
 use rayon::prelude::*;
 use readpath_config::{ConfigFileError, DevicePreset};
 use readpath_device::Layout;

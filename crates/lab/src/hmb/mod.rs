@@ -7,14 +7,21 @@ mod recommend;
 
 pub use recommend::{Advice, LEAST_PARTS, LITTLE_PERCENT, NoAdvice, PartTimes, Saving, SizeTimes, advise};
 
-use crate::experiment::{CaseRun, Plan};
-use crate::replay::{ReplayCase, ReplayRun, ReplayVariant};
-use readpath_config::experiment::Variant;
+use crate::experiment::{self, document};
+use crate::fragment::Fragment;
+use crate::map_rows;
+use crate::question::{Answer, AskError, Done, Point, Question, Shown};
+use crate::replay::{self, Replay, ReplayCase, ReplayOptions, ReplayRun, ReplayTexts, ReplayVariant};
+use crate::runs::{CaseRun, Plan};
+use readpath_config::experiment::{Experiment, Variant};
 use readpath_config::{ConfigFileError, DevicePreset, Event, EventKind};
 use readpath_kit::Ns;
 use readpath_results::{Document, Error, Note, NoteKind, metric};
 use readpath_run::Span;
 use readpath_stack::given_host_memory;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::sync::Arc;
 
 /// The experiment's name.
 pub const NAME: &str = "hmb";
@@ -22,22 +29,35 @@ pub const NAME: &str = "hmb";
 /// Parts of a run.
 const PARTS: u64 = 20;
 
-/// What a run showed, part by part.
-struct Parted {
+/// What is kept of a run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Parted {
+    run: Fragment,
+    sized: Sized,
+}
+
+/// A run with so much memory, part by part.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Sized {
     case: String,
     variant: String,
     bytes: u64,
     parts: Vec<PartTimes>,
 }
 
-/// Runs cut into parts, and what they say of sizes of memory.
-#[derive(Default)]
-pub struct Study {
-    runs: Vec<Parted>,
+/// How much host memory a device should get, as a question.
+#[derive(Clone, Debug)]
+pub struct HostMemory {
+    experiment: Experiment,
+    plans: Vec<Plan>,
+    /// The replays of each trace.
+    traces: Vec<Vec<Replay>>,
+    notes: Vec<Note>,
+    points: Vec<Point>,
 }
 
 /// Cuts what each plan measures into parts of equal time. Plans without a time limit, or of several phases, stay whole.
-pub fn mark(plans: &mut [Plan]) {
+fn mark(plans: &mut [Plan]) {
     for plan in plans {
         let [phase] = &plan.workload.phases[..] else { continue };
         let ramp = phase.jobs.iter().map(|job| job.ramp).max().unwrap_or_default();
@@ -65,39 +85,106 @@ pub fn variants(
     variants.iter().map(marked).collect()
 }
 
-impl Study {
-    /// Takes the parts of runs of the experiment out of them.
-    pub fn take(&mut self, runs: &mut [CaseRun]) {
-        for run in runs {
-            let spans = std::mem::take(&mut run.output.spans);
-            run.plan.setup.events.clear();
-            // The ramp is before the first mark, and what is behind the last one is not measured.
-            let parts = spans.iter().skip(1).take(PARTS as usize).map(times).collect();
-            let Plan { case, variant, setup, .. } = &run.plan;
-            let bytes = given_host_memory(&setup.preset.device, &setup.host);
-            self.runs.push(Parted { case: case.clone(), variant: variant.clone(), bytes, parts });
+impl HostMemory {
+    /// The runs of the experiment, and recorded traces, each with its variants. `notes` say what was left out.
+    pub fn new(
+        experiment: Experiment,
+        mut plans: Vec<Plan>,
+        traces: Vec<(ReplayCase, Vec<ReplayVariant>)>,
+        options: &ReplayOptions,
+        notes: Vec<Note>,
+    ) -> Self {
+        mark(&mut plans);
+        let replays = |(case, variants): (ReplayCase, Vec<ReplayVariant>)| {
+            let variants: Vec<Arc<ReplayVariant>> = variants.into_iter().map(Arc::new).collect();
+            Replay::all(&[Arc::new(case)], &variants, options)
+        };
+        let traces: Vec<Vec<Replay>> = traces.into_iter().map(replays).collect();
+        let of_plans = plans.iter().map(|plan| Point::Workload(Box::new(plan.clone())));
+        let points = of_plans.chain(traces.iter().flatten().cloned().map(Point::Replay)).collect();
+        HostMemory { experiment, plans, traces, notes, points }
+    }
+
+    /// A run of the experiment without its parts.
+    fn of_plan(&self, plan: &Plan, mut output: readpath_run::RunOutput) -> Result<Parted, Error> {
+        // The ramp is before the first mark, and what is behind the last one is not measured.
+        let spans = std::mem::take(&mut output.spans);
+        let parts = spans.iter().skip(1).take(PARTS as usize).map(times).collect();
+        let mut unmarked = plan.clone();
+        unmarked.setup.events.clear();
+        let run = CaseRun { plan: &unmarked, output: &output };
+        let run = experiment::fragment(&self.experiment, run, map_rows::matter(&self.plans))?;
+        let bytes = given_host_memory(&plan.setup.preset.device, &plan.setup.host);
+        let sized = Sized { case: plan.case.clone(), variant: plan.variant.clone(), bytes, parts };
+        Ok(Parted { run, sized })
+    }
+}
+
+/// A replay without its parts.
+fn of_replay(replay: &Replay, mut output: ReplayRun) -> Result<Parted, Error> {
+    let parts = std::mem::take(&mut output.spans).iter().skip(1).map(times).collect();
+    let mut unmarked = ReplayVariant::clone(&replay.variant);
+    unmarked.events.clear();
+    let bytes = given_host_memory(&unmarked.preset.device, &unmarked.host);
+    let (case, variant) = (replay.case.name.clone(), unmarked.name.clone());
+    let run = replay::fragment(&Replay { variant: Arc::new(unmarked), ..replay.clone() }, &output)?;
+    Ok(Parted { run, sized: Sized { case, variant, bytes, parts } })
+}
+
+impl Question for HostMemory {
+    type Figures = Parted;
+
+    fn title(&self) -> String {
+        self.experiment.title.clone()
+    }
+
+    fn points(&self) -> &[Point] {
+        &self.points
+    }
+
+    fn figures(&self, shown: Shown<'_>) -> Result<Parted, Error> {
+        match shown {
+            Shown::Workload(plan, output) => self.of_plan(plan, output),
+            Shown::Replay(replay, output) => of_replay(replay, output),
+            _ => unreachable!("points are workloads and replays"),
         }
     }
 
-    /// Takes the parts of replays of one case out of them.
-    pub fn take_replays(&mut self, case: &str, variants: &mut [ReplayVariant], runs: &mut [ReplayRun]) {
-        for run in runs {
-            let variant = &variants[run.variant];
-            let parts = std::mem::take(&mut run.spans).iter().skip(1).map(times).collect();
-            let bytes = given_host_memory(&variant.preset.device, &variant.host);
-            self.runs.push(Parted { case: case.to_owned(), variant: variant.name.clone(), bytes, parts });
+    fn answer(&self, done: &[Done<Parted>]) -> Result<Answer, AskError> {
+        let done: Vec<&Parted> = done.iter().flatten().collect();
+        let (of_plans, mut of_traces) = done.split_at(self.plans.len());
+        let runs: Vec<&Fragment> = of_plans.iter().map(|one| &one.run).collect();
+        let mut doc = document(&self.experiment, &self.plans, &runs)?;
+        for (i, replays) in self.traces.iter().enumerate() {
+            let (of_trace, rest) = of_traces.split_at(replays.len());
+            of_traces = rest;
+            let title = replays.first().map(|replay| replay.case.name.clone()).unwrap_or_default();
+            let texts = ReplayTexts { title, description: String::new(), settings: Value::Null };
+            let runs: Vec<Option<&Fragment>> = of_trace.iter().map(|one| Some(&one.run)).collect();
+            doc.absorb(replay::document(&texts, replays, &runs)?, &format!("trace_{}_", i + 1));
         }
-        variants.iter_mut().for_each(|variant| variant.events.clear());
+        let sized: Vec<&Sized> = done.iter().map(|one| &one.sized).collect();
+        Study { runs: &sized }.conclude(&mut doc)?;
+        doc.notes.extend(self.notes.iter().cloned());
+        let missing = runs.iter().filter_map(|run| run.incomplete.clone()).collect();
+        Ok(Answer { missing, ..Answer::new(doc, runs.len()) })
     }
+}
 
+/// What runs say of sizes of memory.
+struct Study<'a> {
+    runs: &'a [&'a Sized],
+}
+
+impl Study<'_> {
     /// Adds to a document what the largest memory would save with each size, and for each case a recommendation, or why
     /// there is none.
     ///
     /// # Errors
     /// As [`Document::row`].
-    pub fn conclude(&self, doc: &mut Document) -> Result<(), Error> {
+    fn conclude(&self, doc: &mut Document) -> Result<(), Error> {
         let mut cases: Vec<&str> = Vec::new();
-        for run in &self.runs {
+        for run in self.runs {
             if !cases.contains(&run.case.as_str()) {
                 cases.push(&run.case);
             }
@@ -195,19 +282,20 @@ mod tests {
     use super::*;
 
     /// A study of one case with these sizes, whose parts take so many microseconds.
-    fn study(sizes: &[(u64, &[f64])]) -> Study {
-        let run = |(mib, us): &(u64, &[f64])| Parted {
+    fn study(sizes: &[(u64, &[f64])]) -> Vec<Sized> {
+        let run = |(mib, us): &(u64, &[f64])| Sized {
             case: "t.csv".to_owned(),
             variant: format!("{mib} MiB"),
             bytes: mib << 20,
             parts: us.iter().map(|us| PartTimes { requests: 10, ns: us * 1e4 }).collect(),
         };
-        Study { runs: sizes.iter().map(run).collect() }
+        sizes.iter().map(run).collect()
     }
 
     fn concluded(sizes: &[(u64, &[f64])]) -> (Vec<String>, usize) {
         let mut doc = Document::new("test", "test");
-        study(sizes).conclude(&mut doc).expect("a document");
+        let runs = study(sizes);
+        Study { runs: &runs.iter().collect::<Vec<_>>() }.conclude(&mut doc).expect("a document");
         let errors = doc.rows.iter().filter(|row| row.metric == metric::MEMORY_WOULD_SAVE_ERROR).count();
         (doc.notes.iter().map(Note::to_string).collect(), errors)
     }

@@ -3,9 +3,10 @@
 //! requests took in each part of a run, not what the memory is.
 
 use crate::compare::t_95;
+use serde::{Deserialize, Serialize};
 
 /// Requests of one part of a run.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct PartTimes {
     /// How many ended.
     pub requests: u64,

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Policies of host memory on launches of applications: those of an experiment, with every policy and size of memory in
-//! place of its variants. It makes no run itself; [`crate::experiment`] does.
+//! place of its variants.
 
-use super::{Contender, PoliciesPlan, Reads, Shown, best, bounds, rows};
-use crate::experiment::{self, CaseRun, ExperimentError, Plan, ReadFile};
+use super::{Contender, PoliciesPlan, PolicyFigures, Reads, Shown, best, bounds, rows};
+use crate::experiment::{self, ReadFile};
+use crate::runs::{ExperimentError, Plan};
 use readpath_config::experiment::{Experiment, Workload};
 use readpath_config::{ConfigFileError, Override};
 use readpath_kit::Ns;
 use readpath_results::{Document, Error};
-use readpath_run::PhaseOutput;
+use readpath_run::RunOutput;
 use readpath_workload::launch::Launches;
 use serde_json::json;
 
@@ -66,32 +67,33 @@ impl Launched {
 }
 
 /// Adds what the `runs` of `launched` showed to a document.
-pub fn add_launches(doc: &mut Document, launched: &Launched, runs: &[CaseRun]) -> Result<(), Error> {
-    let Some(first) = runs.first() else { return Ok(()) };
-    let Some(launches) = &first.plan.workload.launches else { return Ok(()) };
-    let echo = serde_json::to_value(first.plan.setup.preset.echo()).unwrap_or(serde_json::Value::Null);
+pub(super) fn add_launches(doc: &mut Document, launched: &Launched, runs: &[&PolicyFigures]) -> Result<(), Error> {
+    let Some(first) = launched.plans.first() else { return Ok(()) };
+    let Some(launches) = &first.workload.launches else { return Ok(()) };
+    let echo = serde_json::to_value(first.setup.preset.echo()).unwrap_or(serde_json::Value::Null);
     if let Some(configuration) = doc.configuration.as_object_mut() {
         configuration.insert("launches".to_owned(), json!({ "case": launched.case, "device": echo }));
     }
     let reads = reads(launches);
     for group in Contender::groups() {
-        let of_size =
-            |run: &&CaseRun| launched.contenders.iter().any(|c| c.is_of(group) && c.name() == run.plan.variant);
-        let of_run = |run| shown(&launched.contenders, run);
-        let all: Vec<Shown> = runs.iter().filter(of_size).filter_map(of_run).collect();
+        let mut all: Vec<Shown> = Vec::new();
+        for (plan, figures) in launched.plans.iter().zip(runs) {
+            let contender = launched.contenders.iter().find(|c| c.is_of(group) && c.name() == plan.variant);
+            all.extend(contender.map(|c| Shown { policy: c.policy, variant: plan.variant.clone(), figures }));
+        }
         rows(doc, &launched.case, &all)?;
-        let device = &first.plan.setup.preset.device;
+        let device = &first.setup.preset.device;
         best(doc, &launched.case, group, &all, |map_bytes| bounds(&reads, device, map_bytes))?;
     }
-    doc.simulated_ios += runs.iter().map(|run| run.output.ios).sum::<u64>();
+    doc.simulated_ios += runs.iter().map(|run| run.ios).sum::<u64>();
     Ok(())
 }
 
-fn shown<'a>(contenders: &[Contender], run: &'a CaseRun) -> Option<Shown<'a>> {
-    let contender = contenders.iter().find(|c| c.name() == run.plan.variant)?;
-    let phases: Vec<&PhaseOutput> = run.output.phases.iter().collect();
+/// What is kept of a run of launches.
+pub(super) fn figures(output: &RunOutput) -> PolicyFigures {
+    let phases = &output.phases;
     let time: Ns = phases.iter().fold(Ns::ZERO, |sum, p| sum + p.stats.end.saturating_sub(p.stats.start));
-    Some(Shown { start_up_s: Some(time.as_secs_f64()), ..Shown::of(contender.policy, &run.plan.variant, &phases) })
+    PolicyFigures { start_up_s: Some(time.as_secs_f64()), ..PolicyFigures::of(output.ios, phases) }
 }
 
 /// The reads of all launches, in order.
@@ -108,8 +110,10 @@ fn reads(launches: &Launches) -> Reads {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Protocol, name};
+    use super::super::{Policies, Protocol, name};
     use super::*;
+    use crate::question::{Question, make};
+    use crate::runs::Shared;
     use readpath_config::experiment::load;
 
     /// Four applications, two cycles, on the device of the experiment.
@@ -123,10 +127,10 @@ mod tests {
         keys.cycles.truncate(2);
         let launched = Launched::new(&small, &[], &nothing).expect("possible");
         assert_eq!(launched.plans.len(), Contender::all().len());
-        let runs = experiment::run_all(launched.plans.clone(), &Default::default()).expect("they run");
-        let mut doc = Document::new("policies", "test");
-        doc.configuration = json!({});
-        add_launches(&mut doc, &launched, &runs).expect("finite figures");
+        let ios = launched.ios();
+        let policies = Policies::new(Vec::new(), Vec::new(), launched, false, Vec::new());
+        let done = make(&policies, &Shared::default()).expect("they run");
+        let doc = policies.answer(&done).expect("finite figures").document;
         let value = |variant: &str, metric: &str| {
             doc.rows.iter().find(|r| r.variant == variant && r.metric.name() == metric).map(|r| r.simulated)
         };
@@ -152,6 +156,6 @@ mod tests {
             let (v1, v2) = (loads(Protocol::V1), loads(Protocol::V2));
             assert!(v2 < 0.9 * v1, "{}: {v2} map pages, {v1} with HPB 1.0", of_v2.name());
         }
-        assert_eq!(doc.simulated_ios, launched.ios());
+        assert_eq!(doc.simulated_ios, ios);
     }
 }

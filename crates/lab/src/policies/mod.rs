@@ -7,25 +7,30 @@ mod builtin;
 mod launches;
 mod plan;
 
-use crate::document::counter;
-use crate::replay::{ReplayCase, ReplayRun, ReplayVariant};
+use crate::figures::counter;
+use crate::question::{self, Answer, AskError, Done, Point, Question};
+use crate::replay::{Mode, Replay, ReplayCase, ReplayOptions, ReplayVariant};
 use crate::unused_hpb;
 use belady::optimum;
 pub use builtin::{NAME as BUILTIN, applications};
-pub use launches::{Launched, add_launches};
+pub use launches::Launched;
+use launches::add_launches;
 use plan::PlannedProtocol;
 pub use plan::PoliciesPlan;
-use readpath_config::experiment::Variant;
+use readpath_config::experiment::{Layout, Variant};
 use readpath_config::{ConfigFileError, DevicePreset, GivenKey};
 use readpath_device::DeviceConfig;
-use readpath_host::{HostMemory, ManagedPolicy, PolicyChoice};
+use readpath_host::{ManagedPolicy, PolicyChoice};
 use readpath_kit::Histogram;
 use readpath_results::metric::{self, Figure, Requests};
-use readpath_results::{Document, Error, Metric, Origin};
+use readpath_results::{Document, Error, Metric, Note, Origin};
 use readpath_run::PhaseOutput;
 use readpath_workload::IoKind;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::sync::Arc;
 
 /// Which reads can carry entries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -113,10 +118,10 @@ fn name(policy: &str, (protocol, memory_mib): (Protocol, u64)) -> String {
     }
 }
 
-/// What one run showed that is compared.
-struct Shown<'a> {
-    policy: PolicyChoice,
-    variant: &'a str,
+/// What is kept of a run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PolicyFigures {
+    ios: u64,
     /// Map pages read from flash in all, and those of them for HPB READ BUFFER.
     map_loads: f64,
     read_buffer_map_loads: f64,
@@ -124,25 +129,29 @@ struct Shown<'a> {
     /// Time until all applications have started, if that is what was measured.
     start_up_s: Option<f64>,
     counters: Vec<(Metric, u64)>,
-    memory: HostMemory,
+    /// Bytes of host memory: at most, and of tables.
+    memory_bytes: u64,
+    table_bytes: u64,
 }
 
-impl<'a> Shown<'a> {
-    fn of(policy: PolicyChoice, variant: &'a str, phases: &[&PhaseOutput]) -> Self {
-        let mut shown = Shown {
-            policy,
-            variant,
+impl PolicyFigures {
+    fn of<'a>(ios: u64, phases: impl IntoIterator<Item = &'a PhaseOutput>) -> Self {
+        let mut figures = PolicyFigures {
+            ios,
             map_loads: 0.0,
             read_buffer_map_loads: 0.0,
             read_mean_us: 0.0,
             start_up_s: None,
             counters: Vec::new(),
-            memory: phases.last().and_then(|p| p.memory).unwrap_or_default(),
+            memory_bytes: 0,
+            table_bytes: 0,
         };
         let mut latency = Histogram::default();
         for phase in phases {
-            shown.map_loads += (phase.device.map_loads + phase.device.buffer_map_loads) as f64;
-            shown.read_buffer_map_loads += phase.device.buffer_map_loads as f64;
+            let memory = phase.memory.unwrap_or_default();
+            (figures.memory_bytes, figures.table_bytes) = (memory.peak_bytes + memory.table_bytes, memory.table_bytes);
+            figures.map_loads += (phase.device.map_loads + phase.device.buffer_map_loads) as f64;
+            figures.read_buffer_map_loads += phase.device.buffer_map_loads as f64;
             phase.stats.jobs.iter().for_each(|j| latency.merge(&j.of(IoKind::Read).latency));
             let Some(hpb) = &phase.hpb else { continue };
             let linux = [
@@ -152,32 +161,109 @@ impl<'a> Shown<'a> {
             ];
             let own = hpb.managed_by_name().map(|(name, count)| (counter(name), count));
             let counted = linux.into_iter().chain(own);
-            if shown.counters.is_empty() {
-                shown.counters = counted.collect();
+            if figures.counters.is_empty() {
+                figures.counters = counted.collect();
             } else {
-                shown.counters.iter_mut().zip(counted).for_each(|(sum, (_, more))| sum.1 += more);
+                figures.counters.iter_mut().zip(counted).for_each(|(sum, (_, more))| sum.1 += more);
             }
         }
         if latency.count() > 0 {
-            shown.read_mean_us = latency.mean() / 1e3;
+            figures.read_mean_us = latency.mean() / 1e3;
         }
-        shown
-    }
-
-    /// Bytes of host memory, at most.
-    fn memory_bytes(&self) -> u64 {
-        self.memory.peak_bytes + self.memory.table_bytes
+        figures
     }
 }
 
-/// The document of `runs`, which are those of all `contenders` on all `cases`, without what depends on the machine.
-pub fn document(
-    title: &str,
-    cases: &[ReplayCase],
-    contenders: &[(Contender, ReplayVariant)],
-    runs: &[ReplayRun],
+/// The figures of a policy, and its variant.
+struct Shown<'a> {
+    policy: PolicyChoice,
+    variant: String,
+    figures: &'a PolicyFigures,
+}
+
+impl Deref for Shown<'_> {
+    type Target = PolicyFigures;
+
+    fn deref(&self) -> &PolicyFigures {
+        self.figures
+    }
+}
+
+/// Policies side by side, as a question.
+pub struct Policies {
+    contenders: Vec<(Contender, Arc<ReplayVariant>)>,
+    cases: Vec<Arc<ReplayCase>>,
+    launched: Launched,
+    notes: Vec<Note>,
+    points: Vec<Point>,
+}
+
+impl Policies {
+    /// All `contenders` on all `cases`, and `launched`. `notes` say what was left out.
+    pub fn new(
+        contenders: Vec<(Contender, ReplayVariant)>,
+        cases: Vec<ReplayCase>,
+        launched: Launched,
+        encoded: bool,
+        notes: Vec<Note>,
+    ) -> Self {
+        let contenders: Vec<_> = contenders.into_iter().map(|(c, variant)| (c, Arc::new(variant))).collect();
+        let cases: Vec<_> = cases.into_iter().map(Arc::new).collect();
+        let variants: Vec<_> = contenders.iter().map(|(_, variant)| variant.clone()).collect();
+        let seed = PoliciesPlan::builtin().seed;
+        let options = ReplayOptions { mode: Mode::Timed, layout: Layout::Sequential, seed, encoded, over_time: false };
+        let replays = Replay::all(&cases, &variants, &options).into_iter().map(Point::Replay);
+        let launches = launched.plans.iter().map(|plan| Point::Workload(Box::new(plan.clone())));
+        let points = replays.chain(launches).collect();
+        Policies { contenders, cases, launched, notes, points }
+    }
+
+    /// What was left out.
+    pub fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+}
+
+impl Question for Policies {
+    type Figures = PolicyFigures;
+
+    fn title(&self) -> String {
+        PoliciesPlan::builtin().title.clone()
+    }
+
+    fn points(&self) -> &[Point] {
+        &self.points
+    }
+
+    fn figures(&self, shown: question::Shown<'_>) -> Result<PolicyFigures, Error> {
+        Ok(match shown {
+            question::Shown::Replay(_, run) => {
+                let ios = run.phases.iter().map(|p| p.output.stats.ios).sum();
+                PolicyFigures::of(ios, run.phases.last().map(|p| &p.output))
+            }
+            question::Shown::Workload(_, output) => launches::figures(&output),
+            _ => unreachable!("points are replays and launches"),
+        })
+    }
+
+    fn answer(&self, done: &[Done<PolicyFigures>]) -> Result<Answer, AskError> {
+        let done: Vec<&PolicyFigures> = done.iter().flatten().collect();
+        let (replays, launches) = done.split_at(self.cases.len() * self.contenders.len());
+        let mut doc = document(&self.cases, &self.contenders, replays)?;
+        add_launches(&mut doc, &self.launched, launches)?;
+        doc.seed = PoliciesPlan::builtin().seed;
+        doc.notes.extend(self.notes.iter().cloned());
+        Ok(Answer::new(doc, done.len()))
+    }
+}
+
+/// The document of `runs`, which are those of all `contenders` on all `cases`, case by case.
+fn document(
+    cases: &[Arc<ReplayCase>],
+    contenders: &[(Contender, Arc<ReplayVariant>)],
+    runs: &[&PolicyFigures],
 ) -> Result<Document, Error> {
-    let mut doc = Document::new("policies", title);
+    let mut doc = Document::new("policies", &PoliciesPlan::builtin().title);
     doc.description =
         "Policies of host memory for HPB at equal memory, tables included. Map loads are all map pages that the device \
                        read from flash, for translation and for HPB READ BUFFER."
@@ -192,16 +278,11 @@ pub fn document(
     doc.read_from(cases.iter().flat_map(|c| &c.inputs));
     cases.iter().flat_map(|c| &c.notes).for_each(|note| doc.note(note.clone()));
     for (i, case) in cases.iter().enumerate() {
+        let of_case = &runs[i * contenders.len()..][..contenders.len()];
         for group in Contender::groups() {
-            let of_size = |r: &&ReplayRun| r.case == i && contenders[r.variant].0.is_of(group);
-            let shown: Vec<Shown> = runs
-                .iter()
-                .filter(of_size)
-                .map(|r| {
-                    let (c, variant) = &contenders[r.variant];
-                    let last: Vec<&PhaseOutput> = r.phases.last().map(|p| &p.output).into_iter().collect();
-                    Shown::of(c.policy, &variant.name, &last)
-                })
+            let of_group = contenders.iter().zip(of_case).filter(|((c, _), _)| c.is_of(group));
+            let shown: Vec<Shown> = of_group
+                .map(|((c, variant), figures)| Shown { policy: c.policy, variant: variant.name.clone(), figures })
                 .collect();
             rows(&mut doc, &case.name, &shown)?;
             let device = contenders.iter().find(|(c, _)| c.is_of(group)).map(|(_, v)| &v.preset.device);
@@ -214,9 +295,7 @@ pub fn document(
     for (_, variant) in contenders {
         unused_hpb::note(&mut doc, &variant.name, &variant.preset, &variant.host, &[]);
     }
-    for run in runs {
-        doc.simulated_ios += run.phases.iter().map(|p| p.output.stats.ios).sum::<u64>();
-    }
+    doc.simulated_ios = runs.iter().map(|run| run.ios).sum();
     doc.remark(
         "HPBvalve (FAST 2023) reports, against host control mode on a telephone, up to 78 % fewer misses and up to 43 \
          % shorter launches; it is told which application runs.",
@@ -247,8 +326,8 @@ fn rows(doc: &mut Document, case: &str, all: &[Shown]) -> Result<(), Error> {
         let latency = [metric::READ_LATENCY_AGAINST_DCM, metric::READ_LATENCY_AGAINST_HCM];
         figures.extend(against(latency, |s| Some(s.read_mean_us)));
         figures.extend(shown.counters.iter().map(|(metric, count)| (metric.clone(), *count as f64)));
-        figures.push((metric::HOST_MEMORY, shown.memory_bytes() as f64));
-        doc.predicted(case, shown.variant, figures)?;
+        figures.push((metric::HOST_MEMORY, shown.memory_bytes as f64));
+        doc.predicted(case, &shown.variant, figures)?;
     }
     Ok(())
 }
@@ -264,7 +343,7 @@ fn best(
     let of = |policy: PolicyChoice| all.iter().find(|s| s.policy == policy);
     let Some(lru) = of(PolicyChoice::Managed(ManagedPolicy::Lru)) else { return Ok(()) };
     let (protocol, memory_mib) = group;
-    if let Some(bounds) = bounds((memory_mib << 20).saturating_sub(lru.memory.table_bytes)) {
+    if let Some(bounds) = bounds((memory_mib << 20).saturating_sub(lru.table_bytes)) {
         // With HPB 2.0 long reads carry entries too.
         let long = (protocol == Protocol::V1).then_some(("long reads alone", bounds.long));
         for (name_of, loads) in [("optimum", bounds.all)].into_iter().chain(long) {

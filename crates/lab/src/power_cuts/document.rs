@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From runs with power cuts to the result document. It adds no figure that a run did not give.
 
-use super::{Loses, PowerCuts, PowerRun};
-use crate::document::{WRITES, hpb_counts, write_metrics};
-use crate::experiment::Plan;
+use super::{Cut, Loses, PowerCuts, PowerRun};
+use crate::figures::{WRITES, hpb_counts, write_metrics};
+use crate::runs::Plan;
 use crate::unused_hpb;
 use readpath_kit::Ns;
 use readpath_results::metric;
 use readpath_results::{Chart, ChartKind, Document, Error, Metric, Note, Origin, SeriesStyle};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 /// What a document says that runs do not know.
@@ -19,43 +20,79 @@ pub struct PowerTexts {
     pub description: String,
     /// What has to be known of the trace.
     pub notes: Vec<Note>,
+    /// How the trace was read and prepared, if it is one.
+    pub settings: Option<Value>,
 }
 
-/// The document of `runs`, one for each of `plans`, without what depends on the machine.
-pub fn document(texts: &PowerTexts, plans: &[Plan], cuts: &PowerCuts, runs: &[PowerRun]) -> Result<Document, Error> {
-    let mut doc = Document::new("power", &texts.title);
-    doc.description = texts.description.clone();
-    doc.notes.clone_from(&texts.notes);
-    doc.seed = cuts.seed;
-    doc.configuration = configuration(plans, cuts);
-    let mut chart =
-        Chart::new("recovery", "Recovery after each power cut", ChartKind::Lines).axes("power cut", "ms").caption(
-            "From the return of the power until the device takes commands, and the most that its configuration allows.",
-        );
-    for (plan, run) in plans.iter().zip(runs) {
-        doc.simulated_ios += run.ios;
+/// What is kept of a run with power cuts.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PowerFigures {
+    /// Rows, notes and inputs, and the number of requests.
+    document: Document,
+    /// How long each recovery took, in milliseconds, and the most that the configuration allows.
+    took_ms: Vec<f64>,
+    longest_ms: f64,
+    /// Blocks that held what they must not.
+    pub wrong: u64,
+    programs: bool,
+}
+
+impl PowerFigures {
+    /// The figures of the run of `plan`.
+    ///
+    /// # Errors
+    /// A figure that is not finite.
+    pub fn of(plan: &Plan, run: &PowerRun) -> Result<Self, Error> {
+        let mut doc = Document::new("", "");
+        doc.simulated_ios = run.ios;
         doc.read_from(&plan.inputs);
         rows(&mut doc, plan, run)?;
-        let points = run.cuts.iter().enumerate().map(|(i, cut)| ((i + 1) as f64, ms(cut.took)));
-        chart.series(&plan.variant, SeriesStyle::Plain, points)?;
         plan.workload.notes.iter().for_each(|note| doc.note(Note::remark(note)));
         unused_hpb::note_of(&mut doc, plan);
         if let Some(wrong) = run.first_wrong {
             doc.remark(format!("{}, {}: WRONG DATA, first {wrong:?}", plan.case, plan.variant));
         }
+        Ok(PowerFigures {
+            document: doc,
+            took_ms: run.cuts.iter().map(|cut| ms(cut.took)).collect(),
+            longest_ms: ms(run.longest.ready_at),
+            wrong: run.wrong,
+            programs: run.device.programs > 0,
+        })
     }
-    if let Some(run) = runs.first()
-        && run.cuts.len() > 1
-    {
-        let longest = ms(run.longest.ready_at);
-        chart.series("at most", SeriesStyle::Plain, [(1.0, longest), (run.cuts.len() as f64, longest)])?;
+}
+
+/// The document of `runs`, one for each of `plans`, without what depends on the machine.
+pub fn document(
+    texts: &PowerTexts,
+    plans: &[&Plan],
+    cuts: &PowerCuts,
+    runs: &[&PowerFigures],
+) -> Result<Document, Error> {
+    let mut doc = Document::new("power", &texts.title);
+    doc.description = texts.description.clone();
+    doc.notes.clone_from(&texts.notes);
+    doc.seed = cuts.seed;
+    doc.configuration = configuration(texts, plans, cuts);
+    let mut chart =
+        Chart::new("recovery", "Recovery after each power cut", ChartKind::Lines).axes("power cut", "ms").caption(
+            "From the return of the power until the device takes commands, and the most that its configuration allows.",
+        );
+    for (plan, run) in plans.iter().zip(runs) {
+        doc.absorb(run.document.clone(), "");
+        let points = run.took_ms.iter().enumerate().map(|(i, ms)| ((i + 1) as f64, *ms));
+        chart.series(&plan.variant, SeriesStyle::Plain, points)?;
+    }
+    if let Some(PowerFigures { took_ms, longest_ms, .. }) = runs.first().filter(|run| run.took_ms.len() > 1) {
+        let points = [(1.0, *longest_ms), (took_ms.len() as f64, *longest_ms)];
+        chart.series("at most", SeriesStyle::Plain, points)?;
         doc.charts.push(chart);
     }
     doc.remark(
         "Unflushed writes may be lost; what a FLUSH or FUA has confirmed may not, and no block may read as anything \
          that was not written there. Every block of the workload's files was read back at the end.",
     );
-    if runs.iter().any(|run| run.device.programs > 0) {
+    if runs.iter().any(|run| run.programs) {
         doc.remark(WRITES);
     }
     Ok(doc)
@@ -69,8 +106,8 @@ fn rows(doc: &mut Document, plan: &Plan, run: &PowerRun) -> Result<(), Error> {
     let mut add =
         |metric: Metric, value: f64| doc.row(&plan.case, &plan.variant, metric, value, Origin::Predicted).map(drop);
     let n = run.cuts.len().max(1) as f64;
-    let most = |f: fn(&super::Cut) -> f64| run.cuts.iter().map(f).fold(0.0, f64::max);
-    let mean = |f: fn(&super::Cut) -> f64| run.cuts.iter().map(f).sum::<f64>() / n;
+    let most = |f: fn(&Cut) -> f64| run.cuts.iter().map(f).fold(0.0, f64::max);
+    let mean = |f: fn(&Cut) -> f64| run.cuts.iter().map(f).sum::<f64>() / n;
     add(metric::POWER_CUTS, run.cuts.len() as f64)?;
     add(metric::REQUESTS, run.ios as f64)?;
     add(metric::REQUESTS_IN_FLIGHT_MEAN, mean(|c| f64::from(c.in_flight)))?;
@@ -100,15 +137,19 @@ fn rows(doc: &mut Document, plan: &Plan, run: &PowerRun) -> Result<(), Error> {
     Ok(())
 }
 
-fn configuration(plans: &[Plan], cuts: &PowerCuts) -> Value {
+fn configuration(texts: &PowerTexts, plans: &[&Plan], cuts: &PowerCuts) -> Value {
     let echo = |plan: &Plan| serde_json::to_value(plan.setup.preset.echo()).unwrap_or(Value::Null);
     let devices: Map<String, Value> = plans.iter().map(|plan| (plan.variant.clone(), echo(plan))).collect();
     let loses = match cuts.loses {
         Loses::Everything => "everything",
         Loses::Device => "device",
     };
-    json!({
+    let mut configuration = json!({
         "power": { "cuts": cuts.cuts, "loses": loses, "off_ns": cuts.off.0 },
         "device_by_variant": devices,
-    })
+    });
+    if let Some(settings) = &texts.settings {
+        configuration["replay"] = settings.clone();
+    }
+    configuration
 }

@@ -8,12 +8,14 @@
 mod cuts;
 mod document;
 mod hpb_use;
+mod question;
 
-pub use document::{PowerTexts, document};
+pub use document::{PowerFigures, PowerTexts, document};
 pub use hpb_use::HpbUse;
+pub use question::{Cutting, Cuttings};
 
-use crate::experiment::expected_ios;
 use crate::replay::{Mode, ReplayCase};
+use crate::runs::expected_ios;
 use cuts::Cuts;
 use readpath_config::experiment::PreconditionRange;
 use readpath_device::{DeviceStats, Probe, Recovery};

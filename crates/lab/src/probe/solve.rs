@@ -3,8 +3,8 @@
 
 use super::plan::{Job, Plan};
 use super::readings::Reading;
-use crate::experiment::Shared;
 use crate::fit::{Fit, FitOptions, Measurement, Metric, ModelError, Outcome, Param, Verdict, fit, predict};
+use crate::runs::Shared;
 use readpath_config::DevicePreset;
 
 /// How a probe is evaluated.

@@ -5,8 +5,8 @@
 use super::plan::{Ask, Plan};
 use super::readings::Reading;
 use super::solve::{Probe, ProbeOptions, default_params, probe};
-use crate::experiment::Shared;
 use crate::fit::{Metric, ModelError, Outcome, Param, Verdict, device, predict};
+use crate::runs::Shared;
 use readpath_config::{ConfigFileError, DevicePreset};
 use readpath_kit::Prng;
 

@@ -2,8 +2,8 @@
 //! Plans, what may stand in a file of results, and probes of devices that are known.
 
 use super::*;
-use crate::experiment::Shared;
 use crate::fit::{Access, Param, Verdict};
+use crate::runs::Shared;
 use proptest::prelude::*;
 use readpath_config::{DevicePreset, device};
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From replays to the result document: rows and charts. It adds no figure that a run did not give.
 
-use super::{Mode, ReplayCase, ReplayOptions, ReplayPhase, ReplayRun, ReplayVariant};
+use super::{Mode, Replay, ReplayCase, ReplayPhase, ReplayRun, ReplayVariant};
 use crate::attack::verdict_metrics;
-use crate::document::{
+use crate::figures::{
     KINDS, MIB, WRITES, distribution, hit_ratios, hpb_counts, latencies, requests, unit_case, unit_figures,
     wear_metrics, write_metrics,
 };
+use crate::fragment::{self, Fragment};
 use crate::little_gain::{self, Seen};
 use crate::map_rows::static_host_bytes;
 use crate::over_time::{self, Timed};
@@ -19,6 +20,7 @@ use readpath_results::metric::{self, Figure};
 use readpath_results::{Case, Chart, ChartKind, Document, Error, Metric, Note, SeriesStyle};
 use readpath_workload::IoKind;
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 
 /// Cases at most, the first, that have charts over time.
 const MOST_CASES_OVER_TIME: usize = 4;
@@ -34,56 +36,74 @@ pub struct ReplayTexts {
     pub settings: Value,
 }
 
-/// The document of `runs` of `cases` and `variants`, without what depends on the machine.
-pub fn document(
-    texts: &ReplayTexts,
-    cases: &[ReplayCase],
-    variants: &[ReplayVariant],
-    options: &ReplayOptions,
-    runs: &[ReplayRun],
-) -> Result<Document, Error> {
+/// What is kept of a run.
+///
+/// # Errors
+/// A figure that is not finite.
+pub fn fragment(replay: &Replay, run: &ReplayRun) -> Result<Fragment, Error> {
+    let (case, variant) = (&*replay.case, &*replay.variant);
+    let mut doc = Document::new("", "");
+    for (i, phase) in run.phases.iter().enumerate() {
+        doc.simulated_ios += phase.output.stats.ios;
+        let last = i + 1 == run.phases.len();
+        let whole = Case::from(&case.name);
+        let part = if last { whole } else { whole.jobs(&phase.output.stats.name) };
+        doc.predicted(&part, &variant.name, figures(variant, phase, run))?;
+        for unit in &phase.output.units {
+            doc.predicted(unit_case(&part, unit), &variant.name, unit_figures(unit, &variant.host))?;
+        }
+    }
+    unused_hpb::note(&mut doc, &variant.name, &variant.preset, &variant.host, &[]);
+    spans::rows(&mut doc, &case.name, &variant.name, &variant.events, &run.spans)?;
+    doc.notes.extend(late_limits(case, variant, run).map(Note::remark));
+    let last = run.phases.last().map(|phase| &phase.output);
+    let seen = Seen {
+        case: &case.name,
+        variant: &variant.name,
+        preset: &variant.preset,
+        host: &variant.host,
+        phases: last.into_iter().collect(),
+    };
+    let latency = last.and_then(|phase| phase.stats.jobs.first()).map(|job| &job.of(IoKind::Read).latency);
+    Ok(Fragment {
+        document: doc,
+        latency: latency.map(distribution).unwrap_or_default(),
+        over_time: run.over_time.clone(),
+        gain: seen.gain(),
+        sram: fragment::sram(&run.sram),
+        programs: run.phases.iter().any(|phase| phase.output.device.programs > 0),
+        incomplete: None,
+    })
+}
+
+/// The document of replays of `cases`, without what depends on the machine.
+///
+/// # Errors
+/// A figure that is not finite.
+pub fn document(texts: &ReplayTexts, replays: &[Replay], runs: &[Option<&Fragment>]) -> Result<Document, Error> {
     let mut doc = Document::new("replay", &texts.title);
     doc.description = texts.description.clone();
-    doc.seed = options.seed;
-    doc.configuration = configuration(texts, variants, options, runs);
-    for case in cases {
+    doc.seed = replays.first().map_or(0, |replay| replay.options.seed);
+    doc.configuration = configuration(texts, replays, runs);
+    let mut cases: Vec<&Arc<ReplayCase>> = Vec::new();
+    for replay in replays {
+        if !cases.iter().any(|case| Arc::ptr_eq(case, &replay.case)) {
+            cases.push(&replay.case);
+        }
+    }
+    for case in &cases {
         doc.read_from(&case.inputs);
         case.notes.iter().for_each(|note| doc.note(note.clone()));
     }
-    for run in runs {
-        let (case, variant) = (&cases[run.case], &variants[run.variant]);
-        for (i, phase) in run.phases.iter().enumerate() {
-            doc.simulated_ios += phase.output.stats.ios;
-            let last = i + 1 == run.phases.len();
-            let whole = Case::from(&case.name);
-            let part = if last { whole } else { whole.jobs(&phase.output.stats.name) };
-            doc.predicted(&part, &variant.name, figures(variant, phase, run))?;
-            for unit in &phase.output.units {
-                doc.predicted(unit_case(&part, unit), &variant.name, unit_figures(unit, &variant.host))?;
-            }
-        }
-        unused_hpb::note(&mut doc, &variant.name, &variant.preset, &variant.host, &[]);
-        spans::rows(&mut doc, &case.name, &variant.name, &variant.events, &run.spans)?;
-        doc.notes.extend(late_limits(case, variant, run).map(Note::remark));
-    }
-    let seen = runs.iter().map(|run| {
-        let variant = &variants[run.variant];
-        let phases = run.phases.last().map(|phase| &phase.output).into_iter().collect();
-        Seen {
-            case: &cases[run.case].name,
-            variant: &variant.name,
-            preset: &variant.preset,
-            host: &variant.host,
-            phases,
-        }
-    });
-    little_gain::notes(&mut doc, &seen.collect::<Vec<_>>());
-    if runs.iter().any(|r| r.phases.iter().any(|p| p.output.device.programs > 0)) {
+    fragment::join(&mut doc, runs.iter().flatten().copied());
+    little_gain::notes(&mut doc, &runs.iter().flatten().map(|run| &run.gain).collect::<Vec<_>>());
+    if runs.iter().flatten().any(|run| run.programs) {
         doc.remark(WRITES);
     }
-    for (i, case) in cases.iter().enumerate() {
-        let of_case: Vec<&ReplayRun> = runs.iter().filter(|r| r.case == i).collect();
-        charts(&mut doc, i, case, variants, &of_case)?;
+    for (i, case) in cases.into_iter().enumerate() {
+        let of_case = replays.iter().zip(runs).filter(|(replay, _)| Arc::ptr_eq(&replay.case, case));
+        let of_case: Vec<(&Replay, &Fragment)> = of_case.filter_map(|(replay, run)| Some((replay, (*run)?))).collect();
+        charts(&mut doc, i, case, &of_case)?;
     }
     Ok(doc)
 }
@@ -141,17 +161,13 @@ fn figures(variant: &ReplayVariant, phase: &ReplayPhase, run: &ReplayRun) -> Vec
     list
 }
 
-fn configuration(
-    texts: &ReplayTexts,
-    variants: &[ReplayVariant],
-    options: &ReplayOptions,
-    runs: &[ReplayRun],
-) -> Value {
+fn configuration(texts: &ReplayTexts, replays: &[Replay], runs: &[Option<&Fragment>]) -> Value {
     let mut devices = Map::new();
     let mut hosts = Map::new();
     let mut sram = Map::new();
     let limit = |(at, bytes): &(Ns, u64)| json!({ "ms": at.0 / 1_000_000, "bytes": bytes });
-    for (i, v) in variants.iter().enumerate() {
+    for (replay, run) in replays.iter().zip(runs) {
+        let v = &replay.variant;
         devices.insert(v.name.clone(), serde_json::to_value(v.preset.echo()).unwrap_or(Value::Null));
         let mut host = json!({
             "hpb": v.host.hpb.is_some(),
@@ -166,13 +182,11 @@ fn configuration(
             host["prototype"] = json!(update.name());
         }
         hosts.insert(v.name.clone(), host);
-        if let Some(run) = runs.iter().find(|r| r.variant == i) {
-            let tables: Map<String, Value> =
-                run.sram.iter().map(|(table, n)| (table.name().to_owned(), json!(n))).collect();
-            sram.insert(v.name.clone(), Value::Object(tables));
+        if let Some(run) = run {
+            sram.entry(v.name.clone()).or_insert_with(|| run.sram.clone().into());
         }
     }
-    let mode = match options.mode {
+    let mode = match replays.first().map_or(Mode::Timed, |replay| replay.options.mode) {
         Mode::Timed => json!({ "mode": "timed" }),
         Mode::Closed { iodepth } => json!({ "mode": "closed", "iodepth": iodepth }),
     };
@@ -186,18 +200,12 @@ fn configuration(
 }
 
 /// A run over time, if that was kept.
-pub(crate) fn timed<'a>(run: &'a ReplayRun, variants: &'a [ReplayVariant]) -> Option<Timed<'a>> {
-    let ReplayVariant { name, preset, .. } = &variants[run.variant];
+pub(crate) fn timed<'a>(replay: &'a Replay, run: &'a Fragment) -> Option<Timed<'a>> {
+    let ReplayVariant { name, preset, .. } = &*replay.variant;
     Some(Timed { variant: name, preset, series: run.over_time.as_ref()? })
 }
 
-fn charts(
-    doc: &mut Document,
-    index: usize,
-    case: &ReplayCase,
-    variants: &[ReplayVariant],
-    runs: &[&ReplayRun],
-) -> Result<(), Error> {
+fn charts(doc: &mut Document, index: usize, case: &ReplayCase, runs: &[(&Replay, &Fragment)]) -> Result<(), Error> {
     let mut cdf = Chart::new(format!("latency_{}", index + 1), format!("Read latency, {}", case.name), ChartKind::Step)
         .axes("read latency, us", "% of reads")
         .x_log()
@@ -210,13 +218,10 @@ fn charts(
     .axes("variant", "% of blocks")
     .caption("Served with a good HPB entry, or with the map page in the device's SRAM.");
     let mut shares = Vec::new();
-    for run in runs {
-        let variant = &variants[run.variant].name;
-        let Some(phase) = run.phases.last() else { continue };
-        let Some(job) = phase.output.stats.jobs.first() else { continue };
-        let latency = &job.of(IoKind::Read).latency;
-        if latency.count() > 0 {
-            cdf.series(variant, SeriesStyle::Plain, distribution(latency))?;
+    for (replay, run) in runs {
+        let variant = &replay.variant.name;
+        if !run.latency.is_empty() {
+            cdf.series(variant, SeriesStyle::Plain, run.latency.clone())?;
         }
         let share = doc.find(&case.name, variant, &metric::MAP_HIT_RATIO);
         shares.extend(share.map(|row| (variant.clone(), row.simulated)));
@@ -229,7 +234,7 @@ fn charts(
         doc.charts.push(cdf);
     }
     if index < MOST_CASES_OVER_TIME {
-        let over_time: Vec<Timed> = runs.iter().filter_map(|run| timed(run, variants)).collect();
+        let over_time: Vec<Timed> = runs.iter().filter_map(|(replay, run)| timed(replay, run)).collect();
         doc.charts.extend(over_time::charts(&case.name, &over_time, false)?);
     }
     Ok(())

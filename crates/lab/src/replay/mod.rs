@@ -4,10 +4,10 @@
 
 mod document;
 mod preload;
+mod question;
 
-use crate::experiment::{ExperimentError, Shared, watch};
 use crate::over_time::MOST_VARIANTS;
-use rayon::prelude::*;
+use crate::runs::{ExperimentError, Shared, watch};
 use readpath_config::experiment::Variant;
 use readpath_config::{ConfigFileError, DevicePreset, Event};
 use readpath_device::{Layout, NoSpace, Probe, SramTable};
@@ -24,7 +24,8 @@ use readpath_workload::trace::Loaded;
 use std::sync::Arc;
 
 pub(crate) use document::timed;
-pub use document::{ReplayTexts, document, run_figures};
+pub use document::{ReplayTexts, document, fragment, run_figures};
+pub use question::Replays;
 pub use readpath_run::Mode;
 
 /// How traces are replayed, the same for all runs.
@@ -185,10 +186,6 @@ pub struct ReplayPhase {
 /// What one run showed.
 #[derive(Clone, Debug)]
 pub struct ReplayRun {
-    /// Index of the case.
-    pub case: usize,
-    /// Index of the variant.
-    pub variant: usize,
     /// Preconditions in order, then the trace.
     pub phases: Vec<ReplayPhase>,
     /// SRAM of the modelled device by table, in bytes.
@@ -199,67 +196,50 @@ pub struct ReplayRun {
     pub over_time: Option<Series>,
 }
 
-/// Makes all runs, case by case, on as many threads as the pool has; they come back in that order, and beside them why
-/// others failed: what one run found out stands, whatever became of another.
-///
-/// # Errors
-/// That of the first run in order that failed, if no run did better; an interruption in any case.
-pub fn run_all(
-    cases: &[ReplayCase],
-    variants: &[ReplayVariant],
-    options: &ReplayOptions,
-    shared: &Shared,
-) -> Result<(Vec<ReplayRun>, Vec<ExperimentError>), ExperimentError> {
-    let pairs: Vec<(usize, usize)> =
-        (0..cases.len()).flat_map(|case| (0..variants.len()).map(move |variant| (case, variant))).collect();
-    let results: Vec<_> =
-        pairs.into_par_iter().with_max_len(1).map(|at| run_one(cases, variants, at, options, (), shared).0).collect();
-    let (mut runs, mut failures) = (Vec::new(), Vec::new());
-    for result in results {
-        match result {
-            Ok(run) => runs.push(run),
-            Err(e) if e.is_interruption() => return Err(e),
-            Err(e) => failures.push(e),
-        }
-    }
-    if runs.is_empty() && !failures.is_empty() {
-        return Err(failures.swap_remove(0));
-    }
-    Ok((runs, failures))
+/// A replay to be made.
+#[derive(Clone, Debug)]
+pub struct Replay {
+    /// The trace and those before it.
+    pub case: Arc<ReplayCase>,
+    /// Device and host.
+    pub variant: Arc<ReplayVariant>,
+    /// How it is replayed.
+    pub options: ReplayOptions,
 }
 
-/// Makes the run of one case and variant, given by their places. `probe` sees every stage, and comes back in any case
-/// but that of a device which cannot be made.
-pub fn run_one<P: Probe>(
-    cases: &[ReplayCase],
-    variants: &[ReplayVariant],
-    at: (usize, usize),
-    options: &ReplayOptions,
-    probe: P,
-    shared: &Shared,
-) -> (Result<ReplayRun, ExperimentError>, Option<P>) {
-    let (case, variant) = at;
-    let (c, v) = (&cases[case], &variants[variant]);
-    let options = &ReplayOptions { over_time: options.over_time && variants.len() <= MOST_VARIANTS, ..*options };
-    let watch = &mut watch(shared, case * variants.len() + variant);
-    let parts = Parts { preset: &v.preset, host: v.host, payload: NoData, probe, wire: AnyWire::new(options.encoded) };
-    let (shown, probe) = match parts.stack_for(Replaying { case: c, variant: v, options, observer: watch }) {
-        Ok((shown, probe)) => (shown, Some(probe)),
-        Err(error) => (Err(error.into()), None),
-    };
-    let run = match shown {
-        Ok(Shown { phases, sram, spans, over_time }) => Ok(ReplayRun { case, variant, phases, sram, spans, over_time }),
-        Err(error) => Err(ExperimentError::Run { case: c.name.clone(), variant: v.name.clone(), error }),
-    };
-    (run, probe)
-}
+impl Replay {
+    /// Replays of every case on every variant, case by case. Too many variants have no charts over time.
+    pub fn all(cases: &[Arc<ReplayCase>], variants: &[Arc<ReplayVariant>], options: &ReplayOptions) -> Vec<Replay> {
+        let options = ReplayOptions { over_time: options.over_time && variants.len() <= MOST_VARIANTS, ..*options };
+        let of_case = |case: &Arc<ReplayCase>| {
+            let case = case.clone();
+            variants.iter().map(move |variant| Replay { case: case.clone(), variant: variant.clone(), options })
+        };
+        cases.iter().flat_map(of_case).collect()
+    }
 
-/// What a run showed, as in [`ReplayRun`].
-struct Shown {
-    phases: Vec<ReplayPhase>,
-    sram: Vec<(SramTable, u64)>,
-    spans: Vec<Span>,
-    over_time: Option<Series>,
+    /// Makes the run, `place`th of those that are shown while they go on. `probe` sees every stage, and comes back in
+    /// any case but that of a device which cannot be made.
+    ///
+    /// # Errors
+    /// When the device cannot be made, or the run fails or is stopped.
+    pub fn make<P: Probe>(
+        &self,
+        place: usize,
+        probe: P,
+        shared: &Shared,
+    ) -> (Result<ReplayRun, ExperimentError>, Option<P>) {
+        let Replay { case, variant, options } = self;
+        let watch = &mut watch(shared, place);
+        let wire = AnyWire::new(options.encoded);
+        let parts = Parts { preset: &variant.preset, host: variant.host, payload: NoData, probe, wire };
+        let (run, probe) = match parts.stack_for(Replaying { case, variant, options, observer: watch }) {
+            Ok((run, probe)) => (run, Some(probe)),
+            Err(error) => (Err(error.into()), None),
+        };
+        let failed = |error| ExperimentError::Run { case: case.name.clone(), variant: variant.name.clone(), error };
+        (run.map_err(failed), probe)
+    }
 }
 
 /// A run that is to be made.
@@ -271,7 +251,7 @@ struct Replaying<'a, O> {
 }
 
 impl<P: Probe, O: Observer> Work<NoData, P, AnyWire> for Replaying<'_, O> {
-    type Output = (Result<Shown, ExecuteError>, P);
+    type Output = (Result<ReplayRun, ExecuteError>, P);
 
     fn on<S: DieSched>(self, mut stack: Stack<S, NoData, P, AnyWire>) -> Self::Output {
         let shown = self.run(&mut stack);
@@ -280,7 +260,7 @@ impl<P: Probe, O: Observer> Work<NoData, P, AnyWire> for Replaying<'_, O> {
 }
 
 impl<O: Observer> Replaying<'_, O> {
-    fn run<S: DieSched, P: Probe>(self, stack: &mut Stack<S, NoData, P, AnyWire>) -> Result<Shown, ExecuteError> {
+    fn run<S: DieSched, P: Probe>(self, stack: &mut Stack<S, NoData, P, AnyWire>) -> Result<ReplayRun, ExecuteError> {
         let Replaying { case, variant, options, observer } = self;
         // Runs that have not begun when another fails, or a signal comes, need not begin.
         if !observer.progress(0, Ns::ZERO) {
@@ -309,6 +289,6 @@ impl<O: Observer> Replaying<'_, O> {
         }
         let (sram, now) = (stack.device.sram(), runner.now());
         let (spans, over_time) = (hooks.0.end(stack, now), hooks.1.0.end(stack, now));
-        Ok(Shown { phases, sram, spans, over_time })
+        Ok(ReplayRun { phases, sram, spans, over_time })
     }
 }

@@ -2,10 +2,10 @@
 //! What a run shows when the device refuses a request in its middle: the phases that ended stand, and the document says
 //! what is missing. A run that has shown nothing by then fails.
 
+use crate::made::{Made, run_all};
 use readpath_config::experiment::{Experiment, Iozone, Layout, Precondition, PreconditionRange, Workload as Source};
 use readpath_config::{DevicePreset, device};
-use readpath_lab::document;
-use readpath_lab::experiment::{CaseRun, Plan, Shared, run_all};
+use readpath_lab::runs::{ExperimentError, Plan};
 use readpath_run::{RunError, Setup};
 use readpath_workload::{IoKind, Offsets, Phase, Stream, StreamSpec, Workload, iozone};
 
@@ -29,13 +29,13 @@ fn leave_the_unit(phase: &mut Phase) {
     phase.jobs[0].stream = Stream::new(&beyond, 1).expect("a possible stream");
 }
 
-fn run(variant: &str, workload: Workload) -> Result<CaseRun, readpath_lab::experiment::ExperimentError> {
+fn run(variant: &str, workload: Workload) -> Result<Made, ExperimentError> {
     let preset = preset();
     let precondition = Precondition { layout: Layout::Sequential, range: PreconditionRange::Files };
     let host = preset.host;
     let setup = Setup { preset, host, precondition, seed: 1, encoded: false, events: Vec::new(), over_time: false };
     let plan = Plan { case: "iozone".into(), variant: variant.into(), setup, workload, inputs: Vec::new() };
-    run_all(vec![plan], &Shared::default()).map(|mut runs| runs.remove(0))
+    run_all(vec![plan]).map(|mut runs| runs.remove(0))
 }
 
 fn experiment() -> Experiment {
@@ -47,7 +47,7 @@ fn experiment() -> Experiment {
 #[test]
 fn phases_that_ended_stand() {
     let whole = run("whole", workload()).expect("a run");
-    assert!(whole.output.cut_short.is_none() && whole.incomplete().is_none());
+    assert!(whole.output.cut_short.is_none() && whole.run().incomplete().is_none());
     let mut refused = workload();
     refused.phases.extend(workload().phases);
     leave_the_unit(&mut refused.phases[1]);
@@ -58,12 +58,12 @@ fn phases_that_ended_stand() {
     // The reads are those of the run that went to its end.
     assert_eq!(cut.output.phases.len(), 1);
     assert_eq!(cut.output.ios, whole.output.phases[0].stats.ios);
-    let says = cut.incomplete().expect("a sentence");
+    let says = cut.run().incomplete().expect("a sentence");
     assert!(says.starts_with("iozone, cut: phase 'random write' was cut short and has no figures: Write of"), "{says}");
     assert!(says.ends_with("; the 2 phases behind it were not run"), "{says}");
 
-    let rows = |run: &CaseRun| {
-        let doc = document::document(&experiment(), std::slice::from_ref(run)).expect("a document");
+    let rows = |run: &Made| {
+        let doc = run.document(&experiment());
         let rows: Vec<(String, f64)> = doc.rows.iter().map(|r| (r.metric.name().to_owned(), r.simulated)).collect();
         (rows, doc.notes)
     };

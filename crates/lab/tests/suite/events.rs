@@ -2,10 +2,11 @@
 //! Events in the middle of a run: each does what it says to host and device, every request ends all the same, and what
 //! was counted before and after it is in the results.
 
+use crate::made::{Made, document, run_all};
 use readpath_config::experiment::{Experiment, parse};
 use readpath_kit::Ns;
-use readpath_lab::document;
-use readpath_lab::experiment::{CaseRun, ExperimentError, Shared, plan, run_all};
+use readpath_lab::experiment::plan;
+use readpath_lab::runs::{ExperimentError, Plan};
 use readpath_run::{RunOutput, Span};
 use std::path::Path;
 
@@ -55,10 +56,14 @@ fn event(at_ms: u32, what: &str) -> String {
     format!("[[event]]\nat_ms = {at_ms}\nwhat = {what}\n")
 }
 
-fn runs(experiment: &Experiment, encoded: bool) -> Result<Vec<CaseRun>, ExperimentError> {
+fn plans(experiment: &Experiment, encoded: bool) -> Result<Vec<Plan>, ExperimentError> {
     let mut plans = plan(experiment, &[], &no_file)?;
     plans.iter_mut().for_each(|p| p.setup.encoded = encoded);
-    run_all(plans, &Shared::default())
+    Ok(plans)
+}
+
+fn runs(experiment: &Experiment, encoded: bool) -> Result<Vec<Made>, ExperimentError> {
+    run_all(plans(experiment, encoded)?)
 }
 
 /// The spans of the only run; all requests have ended.
@@ -112,7 +117,7 @@ fn a_device_without_power_answers_when_it_has_recovered() {
         let span = with.output.spans.last().expect("a span behind the event");
         let recovery = span.recovery.expect("it was without power");
         assert!(recovery > Ns::ZERO, "{span:?}");
-        let end = |run: &CaseRun| run.output.phases[0].stats.end;
+        let end = |run: &Made| run.output.phases[0].stats.end;
         assert!(end(&with) >= end(&without) + Ns::from_ms(30) + recovery, "nothing is read meanwhile");
         let slowest = with.output.phases[0].stats.jobs[0].kinds[0].latency.quantile(1.0);
         assert!(slowest >= 30_000_000, "what was in flight has waited: {slowest} ns");
@@ -201,7 +206,7 @@ fn events_that_come_too_late_change_nothing_and_are_named() {
     assert_eq!(late_runs[0].output.phases[0].stats.end, without[0].output.phases[0].stats.end);
     assert_eq!(late_runs[0].output.phases[0].device, without[0].output.phases[0].device);
     assert!(without[0].output.spans.is_empty());
-    let doc = document::document(&late, &late_runs).expect("a document");
+    let doc = document(&late, plans(&late, false).expect("plans"));
     assert!(
         doc.notes.iter().any(|n| n.text == "fio, v: events 1 to 2 did not come: the run was over before"),
         "{:?}",
@@ -213,8 +218,7 @@ fn events_that_come_too_late_change_nothing_and_are_named() {
 fn every_request_and_reply_is_the_same_on_the_wire() {
     let events = event(50, "\"suspend\"") + &event(60, "\"resume\"") + &event(100, "\"hardware-reset\"");
     let experiment = experiment(DCM, &(events + &event(150, "\"power-cycle\"")));
-    let of =
-        |encoded| document::document(&experiment, &runs(&experiment, encoded).expect("a run")).expect("a document");
+    let of = |encoded| document(&experiment, plans(&experiment, encoded).expect("plans"));
     let (typed, encoded) = (of(false), of(true));
     assert_eq!(typed.to_json_pretty().expect("JSON"), encoded.to_json_pretty().expect("JSON"));
     let case = "fio: after event 4 (power-cycle of 100.000 ms at 150 ms)";

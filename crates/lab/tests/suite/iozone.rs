@@ -2,8 +2,9 @@
 //! The ten rows of the published table, which Readpath is known by: a shortened run of the experiment gives fixed
 //! figures, and they are near those of the whole run. `make test-long` makes the whole run.
 
-use readpath_lab::document;
-use readpath_lab::experiment::{Plan, Shared, plan, run_all};
+use crate::made::document;
+use readpath_lab::experiment::plan;
+use readpath_lab::runs::Plan;
 
 /// What `readpath reproduce iozone` prints, in MiB/s: case, HPB off, HPB dcm.
 const WHOLE: [(&str, f64, f64); 5] = [
@@ -38,8 +39,7 @@ fn throughputs(change: impl Fn(&mut Plan)) -> Vec<(String, f64)> {
     // The writes come behind the reads.
     plans.iter_mut().for_each(|plan| plan.workload.phases.truncate(1));
     plans.iter_mut().for_each(change);
-    let runs = run_all(plans, &Shared::default()).expect("runs");
-    let doc = document::document(&experiment, &runs).expect("a document");
+    let doc = document(&experiment, plans);
     let rows = doc.rows.iter().filter(|r| r.metric.name() == "random_read_throughput");
     rows.map(|r| (format!("{}, {}", r.case, r.variant), r.simulated)).collect()
 }

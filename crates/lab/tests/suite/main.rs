@@ -5,6 +5,7 @@ mod attack;
 mod cut_short;
 mod events;
 mod iozone;
+mod made;
 mod over_time;
 mod parity;
 mod power_cuts;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Runs over time: what is kept adds up to what the run showed, however long it takes, and keeping it changes nothing.
 
+use crate::made::{Made, document, run_all};
 use readpath_config::experiment::parse;
 use readpath_kit::Ns;
-use readpath_lab::document::document;
-use readpath_lab::experiment::{CaseRun, Shared, plan, run_all};
+use readpath_lab::experiment::plan;
 use readpath_results::{ChartKind, Document};
 use readpath_run::Series;
 use readpath_workload::IoKind;
 
 /// Random reads and writes in 256 MiB, with HPB off and in host control, which begins without entries; a power cut
 /// comes if `cut`.
-fn made(ios: u64, cut: bool, over_time: bool) -> (Document, Vec<CaseRun>) {
+fn made(ios: u64, cut: bool, over_time: bool) -> (Document, Vec<Made>) {
     let events = if cut { "[[event]]\nat_ms = 40\nwhat = \"power-cycle\"\noff_ms = 300.0\n" } else { "" };
     let text = format!(
         r#"
@@ -50,11 +50,10 @@ mode = "host"
     let mut plans = plan(&experiment, &[], &|_| Err(std::io::ErrorKind::NotFound.into())).expect("a plan");
     assert!(plans.iter().all(|p| p.setup.over_time), "an experiment of two variants has charts over time");
     plans.iter_mut().for_each(|p| p.setup.over_time = over_time);
-    let runs = run_all(plans, &Shared::default()).expect("runs");
-    (document(&experiment, &runs).expect("a document"), runs)
+    (document(&experiment, plans.clone()), run_all(plans).expect("runs"))
 }
 
-fn series(run: &CaseRun) -> &Series {
+fn series(run: &Made) -> &Series {
     run.output.over_time.as_ref().expect("it was kept")
 }
 

@@ -3,10 +3,10 @@
 
 use rayon::prelude::*;
 use readpath_config::{DevicePreset, device};
-use readpath_lab::experiment::Shared;
 use readpath_lab::fit::Param;
 use readpath_lab::probe::Ask;
 use readpath_lab::probe::study::{Case, Hidden, case};
+use readpath_lab::runs::Shared;
 use std::path::Path;
 
 /// Presets that hidden devices are like, whether something is written to them, and blocks of a plane. They are cut down

@@ -2,10 +2,10 @@
 //! Jobs on several logical units of one device: each job's requests reach its unit, the host has HPB for each, figures
 //! are told for each and together, and what is written to one unit is never found on another.
 
+use crate::made::{Made, run_all};
 use readpath_config::experiment::{Experiment, parse};
 use readpath_kit::Ns;
-use readpath_lab::document;
-use readpath_lab::experiment::{CaseRun, Shared, plan, run_all};
+use readpath_lab::experiment::plan;
 use readpath_lab::power_cuts::{Load, Loses, PowerCuts, check, run};
 use readpath_run::UnitOutput;
 use std::path::Path;
@@ -62,12 +62,12 @@ name = "v"
 const BOTH: &str = "[first]\nfilename=/dev/sda\n[second]\nfilename=/dev/sdb\nnumber_ios=4000";
 const HPB: &str = "hpb = true";
 
-fn only_run(experiment: &Experiment) -> CaseRun {
+fn only_run(experiment: &Experiment) -> Made {
     let plans = plan(experiment, &[], &read).unwrap_or_else(|e| panic!("{e}"));
-    run_all(plans, &Shared::default()).unwrap_or_else(|e| panic!("{e}")).remove(0)
+    run_all(plans).unwrap_or_else(|e| panic!("{e}")).remove(0)
 }
 
-fn units(run: &CaseRun) -> &[UnitOutput] {
+fn units(run: &Made) -> &[UnitOutput] {
     &run.output.phases[0].units
 }
 
@@ -84,7 +84,7 @@ fn each_job_reads_from_its_unit() {
     let all = run.output.phases[0].hpb.expect("HPB");
     assert_eq!(all, first.hpb.plus(&second.hpb));
     assert_eq!(run.output.phases[0].memory, Some(first.memory.plus(&second.memory)));
-    let doc = document::document(&experiment, &[run]).expect("a document");
+    let doc = run.document(&experiment);
     let value = |case: &str, metric: &str| {
         let mut rows = doc.rows.iter().filter(|r| r.case.ends_with(case) && r.metric.name() == metric);
         let row = rows.next().unwrap_or_else(|| panic!("{case} {metric}"));

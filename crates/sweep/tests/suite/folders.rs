@@ -3,7 +3,7 @@
 
 use super::{plan, plan_of, read};
 use readpath_config::study;
-use readpath_lab::experiment::Shared;
+use readpath_lab::runs::Shared;
 use readpath_sweep::{Folder, Found, Made, Maker, Plan, Record, Shard, merge, work};
 use std::collections::HashMap;
 use std::fs;

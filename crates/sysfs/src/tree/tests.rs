@@ -5,7 +5,7 @@ use super::*;
 use readpath_config::experiment::{Layout, Precondition, PreconditionRange, Variant};
 use readpath_config::{DevicePreset, device};
 use readpath_host::{Control, HpbOptions, HpbParam, PolicyChoice};
-use readpath_lab::experiment::{Plan, Shared, run_all};
+use readpath_lab::runs::{Plan, Shared};
 use readpath_run::Setup;
 use readpath_workload::iozone;
 
@@ -38,7 +38,14 @@ fn during(plans: Vec<Plan>, see: impl FnOnce(&Tree)) -> Tree {
     let tree = Tree::new(board.clone());
     let shared = Shared { board: Some(board.clone()), ..Shared::default() };
     std::thread::scope(|scope| {
-        let run = scope.spawn(|| run_all(plans, &shared).map(drop));
+        let run = scope.spawn(|| {
+            let (plans, shared) = (&plans, &shared);
+            std::thread::scope(|scope| {
+                let made = |place: usize| plans[place].make(place, (), shared).0.map(drop);
+                let runs: Vec<_> = (0..plans.len()).map(|place| scope.spawn(move || made(place))).collect();
+                runs.into_iter().try_for_each(|run| run.join().expect("no panic"))
+            })
+        });
         // A test that fails must not let its run go on.
         let stop = Stop(&shared);
         while board.posts().iter().any(|post| post.state() == RunState::Waiting) {

@@ -4,7 +4,7 @@
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
         /// What the device has done since it was made or since the counters were taken.
-        #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+        #[derive(Clone, Copy, Default, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
         pub struct DeviceStats {
             $($(#[$doc])* pub $name: u64,)*
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Holds results against what others have claimed about them. It compares rows of a document and runs nothing.
 
-use crate::experiment::CaseRun;
+use crate::runs::Plan;
 use readpath_config::Claim;
 use readpath_config::experiment::Experiment;
 use readpath_results::metric::GAIN;
@@ -9,8 +9,8 @@ use readpath_results::{Case, Document, Error, Note, NoteKind, Origin};
 
 /// Adds, for each claim, a row for the difference in each case, and a note that says whether the claim holds. Claims
 /// about cases or variants that were left out have one note together.
-pub(crate) fn check(doc: &mut Document, experiment: &Experiment, runs: &[CaseRun]) -> Result<(), Error> {
-    let made: Vec<(&str, &str)> = runs.iter().map(|r| (&*r.plan.case, &*r.plan.variant)).collect();
+pub(super) fn check(doc: &mut Document, experiment: &Experiment, plans: &[Plan]) -> Result<(), Error> {
+    let made: Vec<(&str, &str)> = plans.iter().map(|plan| (&*plan.case, &*plan.variant)).collect();
     let mut left_out = 0;
     for claim in &experiment.claims {
         let cases: Vec<&str> = cases(experiment, claim).collect();

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The way of every command that makes runs: its question's points are made, side by side or recorded, and its answer
+//! is written and shown. What the question is, it does not know.
+
+use crate::args::{Basics, Common, Recorded};
+use crate::files::{PartFile, check_not_input, check_writable};
+use crate::live::Live;
+use crate::output::{self, Kept};
+use crate::{dry_run, stop, usage};
+use anyhow::{Context, Result, anyhow};
+use readpath_lab::question::{Answer, Done, Point, Question, make_one};
+use readpath_lab::runs::Shared;
+use readpath_results::{Document, Note};
+use readpath_run::Tap;
+use readpath_session::runs;
+pub use readpath_session::runs::{choose, mark, missing};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The files of a command that simulates.
+#[derive(Clone, Default)]
+pub struct Files<'a> {
+    /// For the document and its page.
+    pub folder: Option<PathBuf>,
+    /// What was read, and so is not to be written to.
+    pub inputs: Vec<&'a Path>,
+    /// For what is printed, instead of standard output.
+    pub to: Option<&'a Path>,
+}
+
+impl Files<'_> {
+    /// Checks that everything can be written.
+    fn prepare(&self, basics: &Basics) -> Result<Kept> {
+        if let Some(to) = self.to {
+            if basics.csv.as_deref() == Some(to) {
+                return Err(usage(anyhow!("--csv and --output both write to {}; choose another file", to.display())));
+            }
+            self.inputs.iter().try_for_each(|input| check_not_input(to, input))?;
+            check_writable(to)?;
+        }
+        Kept::create(basics, self.folder.as_deref(), self.inputs.iter().copied())
+    }
+}
+
+/// A command whose options were looked at, and that may begin to read and run.
+pub struct Asking<'a> {
+    basics: &'a Basics,
+    recorded: Option<(&'a Path, Recorded)>,
+    files: Files<'a>,
+    live: Live,
+    shared: Arc<Shared>,
+    kept: Kept,
+}
+
+impl<'a> Asking<'a> {
+    /// Begins a command that shows its runs, which have these cases and variants, while they go on.
+    pub fn begin(
+        common: &'a Common,
+        runs: impl IntoIterator<Item = (String, String)>,
+        files: Files<'a>,
+    ) -> Result<Self> {
+        let live = Live::start(&common.live, runs)?;
+        let recorded = common.trace_io.as_deref().map(|path| (path, common.recorded()));
+        Asking::with(&common.basics, recorded, live, files)
+    }
+
+    /// Begins a command that shows nothing before its end.
+    pub fn plain(basics: &'a Basics, files: Files<'a>) -> Result<Self> {
+        Asking::with(basics, None, Live::default(), files)
+    }
+
+    fn with(basics: &'a Basics, recorded: Option<(&'a Path, Recorded)>, live: Live, files: Files<'a>) -> Result<Self> {
+        let shared = stoppable(&live)?;
+        let kept = files.prepare(basics)?;
+        Ok(Asking { basics, recorded, files, live, shared, kept })
+    }
+
+    /// What runs, and files that are read for them, share.
+    pub fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Makes all points of a question.
+    pub fn make<Q: Question>(&self, question: &Q) -> Result<Vec<Done<Q::Figures>>> {
+        match (self.recorded, question.points()) {
+            (None, _) => side_by_side(self.basics.threads, question, &self.shared),
+            (Some((path, recorded)), [point]) => Ok(vec![self.record(question, point, path, recorded)?]),
+            (Some(_), points) => Err(several(points.len())),
+        }
+    }
+
+    /// Answers a question, and shows the answer with `tables` of so many columns at most.
+    pub fn answer<Q: Question>(
+        self,
+        question: &Q,
+        tables: impl FnOnce(&Answer, Option<u16>) -> String,
+    ) -> Result<Document> {
+        let done = self.make(question)?;
+        self.show(question.answer(&done).map_err(mark)?, tables)
+    }
+
+    /// Writes and shows an answer.
+    pub fn show(self, mut answer: Answer, tables: impl FnOnce(&Answer, Option<u16>) -> String) -> Result<Document> {
+        let doc = self.finish(&mut answer)?;
+        // What took long is shown also if it cannot be written.
+        let written = self.kept.write(&doc);
+        let folder = self.files.folder.as_deref().filter(|_| written.is_ok());
+        let to = self.files.to;
+        // A file may be read on any terminal.
+        let width = if to.is_none() { output::terminal_width() } else { None };
+        output::show(&doc, self.basics, folder, to, || tables(&answer, width))?;
+        written?;
+        self.live.finish()?;
+        runs::complete(&answer)?;
+        Ok(doc)
+    }
+
+    /// Writes an answer, and shows its text in the shape of another program's output. Notes, which have no place there,
+    /// go to standard error.
+    pub fn show_text(self, mut answer: Answer) -> Result<()> {
+        let doc = self.finish(&mut answer)?;
+        self.kept.write(&doc)?;
+        if self.basics.prints_csv() {
+            output::emit(&doc.to_csv()?, None)?;
+        }
+        output::emit(answer.text.as_deref().unwrap_or_default(), self.files.to)?;
+        for note in &doc.notes {
+            writeln!(io::stderr(), "Note: {note}").ok();
+        }
+        self.live.finish()?;
+        runs::complete(&answer)
+    }
+
+    /// The document with what depends on this process.
+    fn finish(&self, answer: &mut Answer) -> Result<Document> {
+        let mut doc = answer.document.clone();
+        doc.notes.extend(self.live.notes().into_iter().map(Note::remark));
+        doc.process = output::process();
+        doc.validate()?;
+        Ok(doc)
+    }
+
+    /// Makes one point and records its requests, stage by stage, to the file at `path`.
+    fn record<Q: Question>(
+        &self,
+        question: &Q,
+        point: &Point,
+        path: &Path,
+        recorded: Recorded,
+    ) -> Result<Done<Q::Figures>> {
+        let part = PartFile::create(path)?;
+        let title = format!("{}, {}", point.case(), point.variant());
+        let tap = Tap::new(&part.file, &title, Some(recorded.limit));
+        let tap = recorded.from.into_iter().fold(tap, Tap::starting);
+        let (figures, tap) = make_one(question, point, tap, &self.shared);
+        let (events, requests) = match tap {
+            Some(mut tap) => {
+                let events = tap.finish().with_context(|| format!("{}: cannot write", path.display()))?;
+                (events, tap.requests())
+            }
+            None => (0, 0),
+        };
+        let figures = figures.map_err(mark)?;
+        part.finish()?;
+        let nothing = match recorded.from {
+            Some(_) if requests == 0 => ": the run ended before --trace-io-from",
+            _ => "",
+        };
+        writeln!(io::stderr(), "{}: {events} events{nothing}", path.display()).ok();
+        Ok(Ok(figures))
+    }
+}
+
+/// Answers a question of a command with `common` options, or with `--dry-run` says what it would run.
+pub fn ask<Q: Question>(
+    question: &Q,
+    common: &Common,
+    dry: bool,
+    files: Files,
+    tables: impl FnOnce(&Answer, Option<u16>) -> String,
+) -> Result<Option<Document>> {
+    only_one_traced(common, question.points().len())?;
+    if dry {
+        return dry_run::show(question, common.basics.json).map(|()| None);
+    }
+    Asking::begin(common, names(question.points()), files)?.answer(question, tables).map(Some)
+}
+
+/// Cases and variants of points.
+pub fn names(points: &[Point]) -> impl Iterator<Item = (String, String)> {
+    points.iter().map(|point| (point.case().to_owned(), point.variant().to_owned()))
+}
+
+/// Refuses `--trace-io` for several runs.
+pub fn only_one_traced(common: &Common, runs: usize) -> Result<()> {
+    match common.trace_io.is_some() && runs != 1 {
+        true => Err(several(runs)),
+        false => Ok(()),
+    }
+}
+
+fn several(runs: usize) -> anyhow::Error {
+    let message = "choose one with --case, --variant or --hpb";
+    usage(anyhow!("--trace-io records one run, but this makes {runs}: {message}"))
+}
+
+/// What runs share: what `live` shows of them, and a wish to stop, which signals express from now on.
+pub fn stoppable(live: &Live) -> Result<Arc<Shared>> {
+    let shared = live.shared();
+    stop::in_order(shared.stop.clone())?;
+    Ok(Arc::new(shared))
+}
+
+/// Makes all points of a question side by side, with progress on the way.
+pub fn side_by_side<Q: Question>(
+    threads: Option<u32>,
+    question: &Q,
+    shared: &Arc<Shared>,
+) -> Result<Vec<Done<Q::Figures>>> {
+    let expected = question.points().iter().map(Point::expected_ios).sum::<Option<u64>>();
+    let _progress = output::Progress::start(shared.clone(), expected);
+    runs::side_by_side(question, threads, shared)
+}

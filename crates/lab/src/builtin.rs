@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The built-in experiments: what `reproduce` takes, in the order in which `all` makes them.
+
+/// What kind of question an experiment is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// A file of cases and variants.
+    File {
+        /// Attacks on HPB entries follow its runs.
+        attacks: bool,
+    },
+    /// [`crate::hmb`].
+    Hmb,
+    /// [`crate::policies`].
+    Policies,
+    /// [`crate::ubi`].
+    Ubi,
+}
+
+/// A built-in experiment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Builtin {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is.
+    pub kind: Kind,
+}
+
+impl Builtin {
+    /// Whether it is an experiment file.
+    pub fn is_file(&self) -> bool {
+        matches!(self.kind, Kind::File { .. } | Kind::Hmb)
+    }
+}
+
+const fn file(name: &'static str) -> Builtin {
+    Builtin { name, kind: Kind::File { attacks: false } }
+}
+
+/// All of them.
+pub const BUILTINS: [Builtin; 12] = [
+    file("iozone"),
+    file("tiobench"),
+    file("appstart"),
+    file("mixed"),
+    file("chunk"),
+    file("memory"),
+    Builtin { name: "verification", kind: Kind::File { attacks: true } },
+    file("rivals"),
+    file("rivals_apps"),
+    Builtin { name: "hmb", kind: Kind::Hmb },
+    Builtin { name: "policies", kind: Kind::Policies },
+    Builtin { name: "ubi", kind: Kind::Ubi },
+];
+
+/// The built-in experiment of this name.
+pub fn find(name: &str) -> Option<Builtin> {
+    BUILTINS.into_iter().find(|builtin| builtin.name == name)
+}
+
+/// Whether attacks follow the runs of the experiment of this name.
+pub fn has_attacks(name: &str) -> bool {
+    find(name).is_some_and(|builtin| builtin.kind == Kind::File { attacks: true })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_come_with_the_program_are_those_of_the_list() {
+        let listed: Vec<&str> = BUILTINS.iter().filter(|b| b.is_file()).map(|b| b.name).collect();
+        let files: Vec<&str> = readpath_config::experiments().iter().map(|file| file.name).collect();
+        assert_eq!(listed, files);
+    }
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Charts of an experiment, from the rows of its document.
+
+use readpath_config::experiment::Experiment;
+use readpath_results::metric::{self, Figure, Requests};
+use readpath_results::{Case, Chart, ChartKind, Document, Error, Metric, Row, SeriesStyle, X};
+
+/// What is charted if it was measured, the first of them.
+static CHARTED: [Metric; 4] = [
+    metric::START_UP_TIME,
+    Requests::RandomRead.of(Figure::Throughput),
+    Requests::Read.of(Figure::Throughput),
+    Requests::Write.of(Figure::Throughput),
+];
+
+/// What charts call a metric.
+fn title(metric: &Metric) -> String {
+    match metric {
+        m if *m == metric::START_UP_TIME => "Time until all apps have started".to_owned(),
+        m if *m == metric::HPB_HIT_RATIO => "Reads with a good HPB entry".to_owned(),
+        m => m.label(),
+    }
+}
+
+/// Charts of the cases and variants of an experiment.
+pub(super) fn of_rows(doc: &Document, experiment: &Experiment) -> Result<Vec<Chart>, Error> {
+    let cases: Vec<&str> = experiment.workload.cases();
+    if let Some(axis) = &experiment.variant_axis {
+        return variant_charts(doc, experiment, &cases, axis);
+    }
+    let mut charts = Vec::new();
+    if cases.len() > 1 {
+        for group in groups(doc, &cases) {
+            charts.extend(group_charts(doc, experiment, &cases, group.as_deref())?);
+        }
+    }
+    Ok(charts)
+}
+
+/// The groups of jobs that rows are about, each once; none for rows about a whole case.
+fn groups(doc: &Document, cases: &[&str]) -> Vec<Option<String>> {
+    let mut groups: Vec<Option<String>> = Vec::new();
+    for row in doc.rows.iter().filter(|r| CHARTED.contains(&r.metric) && cases.contains(&r.case.name())) {
+        let group = row.case.jobs_name().map(str::to_owned);
+        if !groups.contains(&group) {
+            groups.push(group);
+        }
+    }
+    groups
+}
+
+/// Charts of a group of jobs over the cases: throughput, what the second variant gains over the first, map hits.
+fn group_charts(
+    doc: &Document,
+    experiment: &Experiment,
+    cases: &[&str],
+    group: Option<&str>,
+) -> Result<Vec<Chart>, Error> {
+    let axis = experiment.axis.as_deref().unwrap_or("case");
+    let id = |id: &str| group.map_or_else(|| id.to_owned(), |group| format!("{id}, {group}"));
+    let value = |case: &str, variant: &str, metric: &Metric| {
+        let case = Case::from(case);
+        doc.find(&group.map_or(case.clone(), |group| case.jobs(group)), variant, metric)
+    };
+    let measured = |metric: &Metric| {
+        let any = |v| cases.iter().any(|case| value(case, v, metric).is_some());
+        experiment.variants.iter().any(|v| any(&v.name))
+    };
+    let Some(charted) = CHARTED.iter().find(|metric| measured(metric)) else { return Ok(Vec::new()) };
+    let title = group
+        .map_or_else(|| format!("{} by {axis}", title(charted)), |group| format!("Throughput of {group} by {axis}"));
+    let caption = match doc.rows.iter().any(|r| r.published.is_some()) {
+        true => "Published beside simulated values. Which of them were used to choose parameters is in the table.",
+        false if experiment.claims.is_empty() => "Nothing has been published for these cases.",
+        false => "No figures have been published for these cases; what was claimed is among the findings.",
+    };
+    let mut bars = Chart::new(id("throughput"), title, ChartKind::Bars).axes(axis, charted.unit()).caption(caption);
+    let mut hits = Chart::new(id("map_hits"), "Blocks read without waiting for a map page", ChartKind::Lines)
+        .axes(axis, "% of blocks read")
+        .caption("Served with a good HPB entry, or with the map page in the device's SRAM.");
+    for variant in &experiment.variants {
+        let points = |published: bool, metric: &Metric| -> Vec<(String, f64)> {
+            cases
+                .iter()
+                .filter_map(|&case| {
+                    let row = value(case, &variant.name, metric)?;
+                    Some((case.to_owned(), if published { row.published? } else { row.simulated }))
+                })
+                .collect()
+        };
+        let published = points(true, charted);
+        if !published.is_empty() {
+            bars.series(format!("{}, published", variant.name), SeriesStyle::Published, published)?;
+        }
+        bars.series(format!("{}, simulated", variant.name), SeriesStyle::Simulated, points(false, charted))?;
+        hits.series(&variant.name, SeriesStyle::Simulated, points(false, &metric::MAP_HIT_RATIO))?;
+    }
+    let mut charts = vec![bars];
+    if let [base, other, ..] = &experiment.variants[..]
+        && *charted != metric::START_UP_TIME
+    {
+        let mut chart = gain(&id("gain"), axis, cases, &base.name, &other.name, |c, v| value(c, v, charted))?;
+        if let Some(group) = group {
+            chart.title += &format!(": {group}");
+        }
+        charts.push(chart);
+    }
+    if measured(&metric::MAP_HIT_RATIO) {
+        charts.push(hits);
+    }
+    Ok(charts)
+}
+
+/// Charts over the variants, with a line for each case. If their names are all numbers, they stand at those on the
+/// axis.
+fn variant_charts(doc: &Document, experiment: &Experiment, cases: &[&str], axis: &str) -> Result<Vec<Chart>, Error> {
+    let number = |name: &str| name.parse().ok().filter(|n: &f64| n.is_finite());
+    let are_numbers = experiment.variants.iter().all(|v| number(&v.name).is_some());
+    let place = |name: &str| match number(name).filter(|_| are_numbers) {
+        Some(number) => X::Number(number),
+        None => X::Label(name.to_owned()),
+    };
+    let mut charts = Vec::new();
+    for metric in CHARTED.iter().chain([&metric::HPB_HIT_RATIO]) {
+        let unit = if *metric == metric::HPB_HIT_RATIO { "% of reads" } else { metric.unit() };
+        let mut chart =
+            Chart::new(metric.name(), format!("{} by {axis}", title(metric)), ChartKind::Lines).axes(axis, unit);
+        for &case in cases {
+            let points: Vec<(X, f64)> = experiment
+                .variants
+                .iter()
+                .filter_map(|v| Some((place(&v.name), doc.find(case, &v.name, metric)?.simulated)))
+                .collect();
+            if !points.is_empty() {
+                chart.series(case, SeriesStyle::Simulated, points)?;
+            }
+        }
+        if !chart.series.is_empty() {
+            charts.push(chart);
+        }
+    }
+    Ok(charts)
+}
+
+fn gain<'a>(
+    id: &str,
+    axis: &str,
+    cases: &[&str],
+    base: &str,
+    other: &str,
+    row: impl Fn(&str, &str) -> Option<&'a Row>,
+) -> Result<Chart, Error> {
+    let mut chart = Chart::new(id, format!("{other} against {base}"), ChartKind::Lines)
+        .axes(axis, "times as fast")
+        .caption("Ratio of the two throughputs; 1 = no difference.");
+    for (published, name) in [(true, "published"), (false, "simulated")] {
+        let points: Vec<(String, f64)> = cases
+            .iter()
+            .filter_map(|&case| {
+                let (a, b) = (row(case, other)?, row(case, base)?);
+                let (a, b) = if published { (a.published?, b.published?) } else { (a.simulated, b.simulated) };
+                (b > 0.0).then(|| (case.to_owned(), a / b))
+            })
+            .collect();
+        if !points.is_empty() {
+            let style = if published { SeriesStyle::Published } else { SeriesStyle::Simulated };
+            chart.series(name, style, points)?;
+        }
+    }
+    Ok(chart)
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! An experiment is cases times variants: this module plans its runs and makes their document. Every run is
+//! deterministic by itself, so neither order nor number of threads matters.
+
+mod charts;
+mod claims;
+mod planning;
+mod rows;
+
+pub use planning::{ReadFile, plan, plan_case};
+
+use crate::attack::{self, Attempt, Tally};
+use crate::figures::{WRITES, distribution};
+use crate::fio_json::fio_json;
+use crate::fragment::{self, Fragment};
+use crate::little_gain::{self, Seen};
+use crate::map_rows;
+use crate::over_time::{self, Timed};
+use crate::question::{Answer, AskError, Done, Point, Question, Shown};
+use crate::runs::{CaseRun, Plan};
+use crate::{spans, unused_hpb};
+use readpath_config::experiment::{Experiment, Origin as Published, Published as PublishedRow};
+use readpath_kit::Histogram;
+use readpath_results::{Case, Chart, ChartKind, Document, Error, Metric, Note, NoteKind, Origin, SeriesStyle};
+use readpath_workload::IoKind;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// All figures of a run by itself, and which part of its case each is about.
+pub fn run_figures(run: CaseRun) -> Vec<(Case, Metric, f64)> {
+    rows::figures(run, map_rows::matter([run.plan]))
+}
+
+/// What is kept of a run of `experiment`. With `says_where_the_map_is` it has rows of the places of the map.
+///
+/// # Errors
+/// A figure that is not finite.
+pub fn fragment(experiment: &Experiment, run: CaseRun, says_where_the_map_is: bool) -> Result<Fragment, Error> {
+    let CaseRun { plan, output } = run;
+    let mut doc = Document::new("", "");
+    doc.read_from(&plan.inputs);
+    doc.simulated_ios = output.ios;
+    plan.workload.notes.iter().for_each(|note| doc.note(Note::remark(note)));
+    for (case, metric, value) in rows::figures(run, says_where_the_map_is) {
+        let is_of = |p: &&PublishedRow| {
+            *case == *p.case && p.variant == plan.variant && p.metric == metric.name() && p.unit == metric.unit()
+        };
+        let published = experiment.published.iter().find(is_of);
+        let origin = match published.map(|p| p.origin) {
+            Some(Published::Fit) => Origin::Fit,
+            _ => Origin::Predicted,
+        };
+        let row = doc.row(&case, &plan.variant, metric, value, origin)?;
+        if let Some(p) = published {
+            row.published(p.value)?;
+        }
+    }
+    unused_hpb::note_of(&mut doc, plan);
+    spans::rows(&mut doc, &plan.case, &plan.variant, &plan.setup.events, &output.spans)?;
+    let mut latency = Histogram::default();
+    for job in output.phases.iter().flat_map(|phase| &phase.stats.jobs) {
+        latency.merge(&job.of(IoKind::Read).latency);
+    }
+    let Plan { case, variant, setup, .. } = plan;
+    let seen = Seen { case, variant, preset: &setup.preset, host: &setup.host, phases: output.phases.iter().collect() };
+    Ok(Fragment {
+        document: doc,
+        latency: distribution(&latency),
+        over_time: output.over_time.clone(),
+        gain: seen.gain(),
+        sram: fragment::sram(&output.sram),
+        programs: output.phases.iter().any(|phase| phase.device.programs > 0),
+        incomplete: run.incomplete(),
+    })
+}
+
+/// The document of the runs of `plans`, without what depends on the machine.
+///
+/// # Errors
+/// A figure that is not finite.
+pub fn document(experiment: &Experiment, plans: &[Plan], runs: &[&Fragment]) -> Result<Document, Error> {
+    let mut doc = Document::new(&experiment.name, &experiment.title);
+    doc.description = experiment.description.clone();
+    doc.citations = experiment.citations.clone();
+    doc.seed = experiment.seed;
+    doc.configuration = configuration(experiment, plans, runs);
+    // Before everything else that there is to say.
+    let incomplete = runs.iter().filter_map(|run| run.incomplete.as_ref());
+    doc.notes.extend(incomplete.map(|what| Note::new(NoteKind::Incomplete, what)));
+    fragment::join(&mut doc, runs.iter().copied());
+    little_gain::notes(&mut doc, &runs.iter().map(|run| &run.gain).collect::<Vec<_>>());
+    if runs.iter().any(|run| run.programs) {
+        doc.remark(WRITES);
+    }
+    claims::check(&mut doc, experiment, plans)?;
+    doc.charts = charts::of_rows(&doc, experiment)?;
+    if let Some(last) = experiment.workload.cases().last() {
+        let of_last = || plans.iter().zip(runs).filter(|(plan, _)| plan.case == *last);
+        doc.charts.extend(latency_chart(last, of_last().map(|(plan, run)| (&*plan.variant, &*run.latency)))?);
+        let timed: Vec<Timed> = of_last().filter_map(|(plan, run)| timed(plan, run)).collect();
+        doc.charts.extend(over_time::charts(last, &timed, false)?);
+    }
+    Ok(doc)
+}
+
+/// A run over time, if that was kept.
+pub(crate) fn timed<'a>(plan: &'a Plan, run: &'a Fragment) -> Option<Timed<'a>> {
+    Some(Timed { variant: &plan.variant, preset: &plan.setup.preset, series: run.over_time.as_ref()? })
+}
+
+fn configuration(experiment: &Experiment, plans: &[Plan], runs: &[&Fragment]) -> Value {
+    let mut devices = serde_json::Map::new();
+    for plan in plans {
+        let echo = serde_json::to_value(plan.setup.preset.echo()).unwrap_or(Value::Null);
+        devices.entry(plan.variant.clone()).or_insert(echo);
+    }
+    json!({
+        "experiment": serde_json::to_value(experiment).unwrap_or(Value::Null),
+        "device_by_variant": devices,
+        "device_sram_bytes": runs.first().map(|run| run.sram.clone()).unwrap_or_default(),
+    })
+}
+
+/// Distribution of read latency in a case, one line a variant.
+fn latency_chart<'a>(
+    case: &str,
+    variants: impl Iterator<Item = (&'a str, &'a [(f64, f64)])>,
+) -> Result<Option<Chart>, Error> {
+    let mut chart = Chart::new("latency", format!("Read latency, {case}"), ChartKind::Step)
+        .axes("read latency, us", "% of reads")
+        .x_log()
+        .caption("Share of reads that took no longer, from submission to completion at the host.");
+    for (variant, latency) in variants.filter(|(_, latency)| !latency.is_empty()) {
+        chart.series(variant, SeriesStyle::Plain, latency.to_vec())?;
+    }
+    Ok((!chart.series.is_empty()).then_some(chart))
+}
+
+/// An experiment as a question: its runs, and the attacks that belong to it.
+#[derive(Clone, Debug)]
+pub struct Experimenting {
+    /// The experiment.
+    pub experiment: Experiment,
+    plans: Vec<Plan>,
+    points: Vec<Point>,
+    says_where_the_map_is: bool,
+    /// The results are wanted in the shape of fio's JSON too, with histograms or without.
+    fio_json: Option<bool>,
+}
+
+/// What is kept of a point of an experiment.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Figures {
+    /// Of a run, and its results in the shape of fio's JSON, if that was asked for.
+    Run(Box<Fragment>, Option<String>),
+    /// Of an attack.
+    Attack(Box<Tally>),
+}
+
+impl Experimenting {
+    /// The question of an experiment whose runs are `plans`, followed by attacks on a device with the times of the
+    /// first if that `has_attacks`.
+    pub fn new(experiment: Experiment, plans: Vec<Plan>, has_attacks: bool) -> Self {
+        let attempts = match plans.first() {
+            Some(first) if has_attacks => Attempt::all(&first.setup.preset.device, experiment.seed),
+            _ => Vec::new(),
+        };
+        let says_where_the_map_is = map_rows::matter(&plans);
+        let runs = plans.iter().map(|plan| Point::Workload(Box::new(plan.clone())));
+        let points = runs.chain(attempts.into_iter().map(Point::Attack)).collect();
+        Experimenting { experiment, plans, points, says_where_the_map_is, fio_json: None }
+    }
+
+    /// The same, with the results of its only run in the shape of fio's JSON too, and `bins` of latencies.
+    #[must_use]
+    pub fn with_fio_json(self, bins: bool) -> Self {
+        Experimenting { fio_json: Some(bins), ..self }
+    }
+}
+
+impl Question for Experimenting {
+    type Figures = Figures;
+
+    fn title(&self) -> String {
+        self.experiment.title.clone()
+    }
+
+    fn points(&self) -> &[Point] {
+        &self.points
+    }
+
+    fn figures(&self, shown: Shown<'_>) -> Result<Figures, Error> {
+        match shown {
+            Shown::Workload(plan, output) => {
+                let run = CaseRun { plan, output: &output };
+                let text = self.fio_json.map(|bins| fio_json(&plan.workload, &output.phase_stats(), bins));
+                Ok(Figures::Run(Box::new(fragment(&self.experiment, run, self.says_where_the_map_is)?), text))
+            }
+            Shown::Attack(tally) => Ok(Figures::Attack(tally)),
+            _ => unreachable!("an experiment has runs of workloads and attacks"),
+        }
+    }
+
+    fn answer(&self, done: &[Done<Figures>]) -> Result<Answer, AskError> {
+        let (mut runs, mut tallies, mut text) = (Vec::new(), Vec::new(), None);
+        for one in done.iter().flatten() {
+            match one {
+                Figures::Run(run, json) => {
+                    runs.push(&**run);
+                    text.clone_from(json);
+                }
+                Figures::Attack(tally) => tallies.push(&**tally),
+            }
+        }
+        let mut answer = Answer::new(document(&self.experiment, &self.plans, &runs)?, runs.len());
+        answer.missing = runs.iter().filter_map(|run| run.incomplete.clone()).collect();
+        answer.text = text;
+        if !tallies.is_empty() {
+            let attempts = self.points.iter().filter_map(|p| if let Point::Attack(one) = p { Some(one) } else { None });
+            let attacks = attack::document(attempts, &tallies)?;
+            answer.parts.push(answer.document.clone());
+            answer.document.rows.extend_from_slice(&attacks.rows);
+            answer.document.notes.extend_from_slice(&attacks.notes);
+            answer.document.simulated_ios += attacks.simulated_ios;
+            answer.parts.push(attacks);
+        }
+        Ok(answer)
+    }
+}

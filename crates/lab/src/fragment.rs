@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is kept of one run: its rows and notes, and what charts and notes over several runs need. It is small and can
+//! be written as JSON, so other processes and machines can make the run. It knows no questions.
+
+use crate::little_gain::Gain;
+use readpath_device::SramTable;
+use readpath_results::Document;
+use readpath_run::Series;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// The part of a document that one run gives.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Fragment {
+    /// Rows, notes and inputs, and the number of requests.
+    pub document: Document,
+    /// Shares in percent of reads whose latency (us) is no longer.
+    pub latency: Vec<(f64, f64)>,
+    /// The run over time, if that was kept.
+    pub over_time: Option<Series>,
+    /// What tells why HPB gains little.
+    pub(crate) gain: Gain,
+    /// SRAM of the modelled device by table, in bytes.
+    pub sram: Map<String, Value>,
+    /// Whether the device programmed anything.
+    pub programs: bool,
+    /// What is missing of the run, and why.
+    pub incomplete: Option<String>,
+}
+
+/// SRAM by table, as documents have it.
+pub(crate) fn sram(tables: &[(SramTable, u64)]) -> Map<String, Value> {
+    tables.iter().map(|(table, bytes)| (table.name().to_owned(), Value::from(*bytes))).collect()
+}
+
+/// Puts fragments together: their rows and inputs, and each of their notes once.
+pub(crate) fn join<'a>(doc: &mut Document, fragments: impl IntoIterator<Item = &'a Fragment>) {
+    for fragment in fragments {
+        doc.absorb(fragment.document.clone(), "");
+    }
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Power cuts as a question: the same workload or trace on each host, with the power cut in the middle.
+
+use super::{Load, Moments, PowerCuts, PowerError, PowerFigures, PowerRun, PowerTexts, check, document, run};
+use crate::question::{Answer, AskError, Done, Point, Question, Shown};
+use crate::replay::{Mode, ReplayCase};
+use crate::runs::{ExperimentError, Plan, Shared, expected_ios, watch};
+use readpath_device::Probe;
+use readpath_results::Error;
+use std::sync::Arc;
+
+/// A run with power cuts to be made.
+#[derive(Clone, Debug)]
+pub struct Cutting {
+    /// Device, host and jobs.
+    pub plan: Plan,
+    /// What is run instead of the jobs of the plan, if it is a trace.
+    pub trace: Option<(Arc<ReplayCase>, Mode)>,
+    /// How the power is cut.
+    pub cuts: PowerCuts,
+    moments: Moments,
+}
+
+impl Cutting {
+    /// A run of `plan`, or of `trace` in place of its jobs.
+    ///
+    /// # Errors
+    /// Why the power cannot be cut so often.
+    pub fn new(plan: Plan, trace: Option<(Arc<ReplayCase>, Mode)>, cuts: PowerCuts) -> Result<Self, PowerError> {
+        let load = match &trace {
+            Some((case, mode)) => Load::Trace { case, mode: *mode },
+            None => Load::Workload(&mut plan.workload.clone()),
+        };
+        let moments = check(&load, &cuts)?;
+        Ok(Cutting { plan, trace, cuts, moments })
+    }
+
+    /// Requests that it will make, if that is known before.
+    pub(crate) fn expected_ios(&self) -> Option<u64> {
+        match &self.trace {
+            Some((case, _)) => Some(case.ios()),
+            None => expected_ios(&self.plan.workload),
+        }
+    }
+
+    /// Makes the run. See [`Plan::make`].
+    pub(crate) fn make<P: Probe>(
+        &self,
+        place: usize,
+        probe: P,
+        shared: &Shared,
+    ) -> (Result<PowerRun, ExperimentError>, Option<P>) {
+        let mut workload = self.plan.workload.clone();
+        let load = match &self.trace {
+            Some((case, mode)) => Load::Trace { case, mode: *mode },
+            None => Load::Workload(&mut workload),
+        };
+        let watch = &mut watch(shared, place);
+        let (run, probe) = run(&self.plan.setup, load, &self.cuts, self.moments, probe, watch);
+        (run.map_err(|error| self.plan.failed(error)), probe)
+    }
+}
+
+/// What recovery takes on each host, and whether all data was there.
+#[derive(Clone, Debug)]
+pub struct Cuttings {
+    texts: PowerTexts,
+    cuts: PowerCuts,
+    points: Vec<Point>,
+}
+
+impl Cuttings {
+    /// The question of these runs.
+    pub fn new(texts: PowerTexts, cuts: PowerCuts, runs: Vec<Cutting>) -> Self {
+        let points = runs.into_iter().map(|run| Point::Cuts(Box::new(run))).collect();
+        Cuttings { texts, cuts, points }
+    }
+
+    fn plans(&self) -> impl Iterator<Item = &Plan> {
+        self.points.iter().filter_map(|point| if let Point::Cuts(run) = point { Some(&run.plan) } else { None })
+    }
+}
+
+impl Question for Cuttings {
+    type Figures = PowerFigures;
+
+    fn title(&self) -> String {
+        self.texts.title.clone()
+    }
+
+    fn points(&self) -> &[Point] {
+        &self.points
+    }
+
+    fn figures(&self, shown: Shown<'_>) -> Result<PowerFigures, Error> {
+        let Shown::Cuts(cutting, run) = shown else { unreachable!("all points have power cuts") };
+        PowerFigures::of(&cutting.plan, &run)
+    }
+
+    fn answer(&self, done: &[Done<PowerFigures>]) -> Result<Answer, AskError> {
+        let runs: Vec<&PowerFigures> = done.iter().flatten().collect();
+        let plans: Vec<&Plan> = self.plans().collect();
+        let document = document(&self.texts, &plans, &self.cuts, &runs)?;
+        let wrong = runs.iter().map(|run| run.wrong).sum::<u64>();
+        let wrong = (wrong > 0).then(|| format!("{wrong} blocks held wrong data; see the notes of the results"));
+        Ok(Answer { failed: wrong, ..Answer::new(document, done.len()) })
+    }
+}

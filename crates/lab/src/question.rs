@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The one shape of everything that is asked of runs. A question has *points*, each of which is one run; perhaps
+//! further points that depend on what others showed; and an answer. It knows no threads, processes or machines:
+//!
+//! ```text
+//! points() ─▶ runner makes each point ─▶ figures() keeps what matters ─┬─▶ more() ─▶ further points, if any
+//!                                                                     └─▶ answer(): verdict and document
+//! ```
+//!
+//! Points are numbered from 0: first those of [`Question::points`], then those of each call of [`Question::more`]. A
+//! question with the same inputs has the same points in the same order on any machine, so a runner may keep figures by
+//! number, go on later, or have them made elsewhere.
+
+use crate::attack::{Attempt, Tally};
+use crate::power_cuts::{Cutting, PowerRun};
+use crate::replay::{Replay, ReplayRun};
+use crate::runs::{ExperimentError, Plan, Shared, expected_ios};
+use rayon::prelude::*;
+use readpath_device::Probe;
+use readpath_results::{Document, Error as ResultsError, NoteKind};
+use readpath_run::RunOutput;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::sync::atomic::Ordering;
+use thiserror::Error;
+
+/// A run to be made: its inputs, settings and seed.
+#[derive(Clone, Debug)]
+pub enum Point {
+    /// Jobs or launches.
+    Workload(Box<Plan>),
+    /// A block trace.
+    Replay(Replay),
+    /// Jobs, launches or a trace, with power cuts.
+    Cuts(Box<Cutting>),
+    /// An attack on HPB entries.
+    Attack(Attempt),
+}
+
+/// A point and what its run showed, before that is reduced to figures.
+#[derive(Debug)]
+pub enum Shown<'a> {
+    /// Of [`Point::Workload`].
+    Workload(&'a Plan, RunOutput),
+    /// Of [`Point::Replay`].
+    Replay(&'a Replay, ReplayRun),
+    /// Of [`Point::Cuts`].
+    Cuts(&'a Cutting, Box<PowerRun>),
+    /// Of [`Point::Attack`].
+    Attack(Box<Tally>),
+}
+
+impl Point {
+    /// Its case.
+    pub fn case(&self) -> &str {
+        match self {
+            Point::Workload(plan) => &plan.case,
+            Point::Replay(replay) => &replay.case.name,
+            Point::Cuts(cutting) => &cutting.plan.case,
+            Point::Attack(attempt) => &attempt.case,
+        }
+    }
+
+    /// Its variant.
+    pub fn variant(&self) -> &str {
+        match self {
+            Point::Workload(plan) => &plan.variant,
+            Point::Replay(replay) => &replay.variant.name,
+            Point::Cuts(cutting) => &cutting.plan.variant,
+            Point::Attack(attempt) => attempt.variant,
+        }
+    }
+
+    /// Requests that it will make, if that is known before.
+    pub fn expected_ios(&self) -> Option<u64> {
+        match self {
+            Point::Workload(plan) => expected_ios(&plan.workload),
+            Point::Replay(replay) => Some(replay.case.ios()),
+            Point::Cuts(cutting) => cutting.expected_ios(),
+            Point::Attack(attempt) => Some(attempt.expected()),
+        }
+    }
+
+    /// Makes the run, `place`th of those that are shown while they go on. `probe` sees every stage of a run on a stack,
+    /// and comes back in any case but that of a device which cannot be made.
+    pub fn make<P: Probe>(
+        &self,
+        place: usize,
+        probe: P,
+        shared: &Shared,
+    ) -> (Result<Shown<'_>, ExperimentError>, Option<P>) {
+        match self {
+            Point::Workload(plan) => {
+                let (run, probe) = plan.make(place, probe, shared);
+                (run.map(|run| Shown::Workload(plan, run)), probe)
+            }
+            Point::Replay(replay) => {
+                let (run, probe) = replay.make(place, probe, shared);
+                (run.map(|run| Shown::Replay(replay, run)), probe)
+            }
+            Point::Cuts(cutting) => {
+                let (run, probe) = cutting.make(place, probe, shared);
+                (run.map(|run| Shown::Cuts(cutting, Box::new(run))), probe)
+            }
+            Point::Attack(attempt) => (attempt.make(shared).map(|tally| Shown::Attack(Box::new(tally))), Some(probe)),
+        }
+    }
+}
+
+/// Why a question has no answer.
+#[derive(Debug, Error)]
+pub enum AskError {
+    /// A run failed, or could not be planned.
+    #[error(transparent)]
+    Run(#[from] ExperimentError),
+    /// A figure is not finite.
+    #[error(transparent)]
+    Results(#[from] ResultsError),
+    /// What was asked for has no answer, for a reason that lies in the question.
+    #[error("{0}")]
+    Wrong(String),
+}
+
+/// A point that was made: its figures, or why it failed where the question stands without it.
+pub type Done<F> = Result<F, String>;
+
+/// What a question found out.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The result document, without what depends on the machine.
+    pub document: Document,
+    /// Parts of it that are shown as tables of their own.
+    pub parts: Vec<Document>,
+    /// What is missing, and why, by run.
+    pub missing: Vec<String>,
+    /// The same in the shape of another program's output, if that was asked for.
+    pub text: Option<String>,
+    /// Runs that were to be made.
+    pub runs: usize,
+    /// Why the command fails although there is an answer.
+    pub failed: Option<String>,
+}
+
+impl Answer {
+    /// An answer from so many runs with nothing missing.
+    pub fn new(document: Document, runs: usize) -> Self {
+        Answer { document, parts: Vec::new(), missing: Vec::new(), text: None, runs, failed: None }
+    }
+
+    /// The answer in a sentence or two, if the question has one.
+    pub fn verdict(&self) -> Option<&str> {
+        self.document.notes.iter().find(|note| note.kind == NoteKind::Advice).map(|note| &*note.text)
+    }
+}
+
+/// Something asked of runs. See the module's header.
+pub trait Question: Sync {
+    /// What is kept of a point: small, and the same when read back on any machine.
+    type Figures: Send + Sync + Serialize + DeserializeOwned;
+
+    /// A heading.
+    fn title(&self) -> String;
+
+    /// The points that are known before anything runs.
+    fn points(&self) -> &[Point];
+
+    /// Reduces a run to what is kept of it, as soon as it ends.
+    ///
+    /// # Errors
+    /// A figure that is not finite.
+    fn figures(&self, shown: Shown<'_>) -> Result<Self::Figures, ResultsError>;
+
+    /// Further points, by what all before them showed; none if that is enough.
+    ///
+    /// # Errors
+    /// When the question turns out to have no answer.
+    fn more(&self, _: &[Done<Self::Figures>]) -> Result<Vec<Point>, AskError> {
+        Ok(Vec::new())
+    }
+
+    /// Whether a point that fails leaves the others standing. Otherwise its error is that of the question.
+    fn stands_without(&self) -> bool {
+        false
+    }
+
+    /// The answer, from all points in order.
+    ///
+    /// # Errors
+    /// A figure that is not finite.
+    fn answer(&self, done: &[Done<Self::Figures>]) -> Result<Answer, AskError>;
+}
+
+/// Makes all points of a question on as many threads as the pool has, and returns their figures in order.
+///
+/// # Errors
+/// The error of the first point in order that failed, where the question does not stand without it or no point did
+/// better; an interruption in any case.
+pub fn make<Q: Question>(question: &Q, shared: &Shared) -> Result<Vec<Done<Q::Figures>>, AskError> {
+    let mut done = make_points(question, question.points(), 0, shared)?;
+    loop {
+        let more = question.more(&done)?;
+        if more.is_empty() {
+            return Ok(done);
+        }
+        done.extend(make_points(question, &more, done.len(), shared)?);
+    }
+}
+
+fn make_points<Q: Question>(
+    question: &Q,
+    points: &[Point],
+    first: usize,
+    shared: &Shared,
+) -> Result<Vec<Done<Q::Figures>>, AskError> {
+    let results: Vec<Result<Q::Figures, AskError>> = points
+        .par_iter()
+        .enumerate()
+        .with_max_len(1)
+        .map(|(number, point)| {
+            let (figures, _) = make_at(question, point, first + number, (), shared);
+            if figures.is_err() && !question.stands_without() {
+                shared.stop.store(true, Ordering::Relaxed);
+            }
+            figures
+        })
+        .collect();
+    settled(results, question.stands_without())
+}
+
+/// Makes one point. `probe` sees every stage of its run, as in [`Point::make`].
+pub fn make_one<Q: Question, P: Probe>(
+    question: &Q,
+    point: &Point,
+    probe: P,
+    shared: &Shared,
+) -> (Result<Q::Figures, AskError>, Option<P>) {
+    make_at(question, point, 0, probe, shared)
+}
+
+fn make_at<Q: Question, P: Probe>(
+    question: &Q,
+    point: &Point,
+    place: usize,
+    probe: P,
+    shared: &Shared,
+) -> (Result<Q::Figures, AskError>, Option<P>) {
+    let (shown, probe) = point.make(place, probe, shared);
+    (shown.map_err(AskError::from).and_then(|shown| Ok(question.figures(shown)?)), probe)
+}
+
+/// What became of points. A failure may have stopped others, which then report that they were interrupted, so the cause
+/// is what matters.
+fn settled<F>(results: Vec<Result<F, AskError>>, stands_without: bool) -> Result<Vec<Done<F>>, AskError> {
+    let is_interruption = |e: &AskError| matches!(e, AskError::Run(e) if e.is_interruption());
+    let failed = |e: &AskError| !is_interruption(e);
+    let any = results.iter().any(Result::is_ok);
+    let interrupted = results.iter().any(|result| result.as_ref().is_err_and(is_interruption));
+    if stands_without && any && !interrupted {
+        return Ok(results.into_iter().map(|result| result.map_err(|e| e.to_string())).collect());
+    }
+    let cause = results.iter().position(|result| result.as_ref().is_err_and(failed));
+    let cause = match stands_without && interrupted {
+        true => results.iter().position(|result| result.as_ref().is_err_and(is_interruption)),
+        false => cause.or_else(|| results.iter().position(Result::is_err)),
+    };
+    let mut done = Vec::with_capacity(results.len());
+    for (number, result) in results.into_iter().enumerate() {
+        match result {
+            Err(error) if Some(number) == cause => return Err(error),
+            Err(_) => {}
+            Ok(figures) => done.push(Ok(figures)),
+        }
+    }
+    Ok(done)
+}
