@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Designs: from the number of a point to the settings of its factors. Nothing is kept of the points, so a study of a
-//! million begins as soon as one of ten.
+//! Designs: from the number of a point to the settings of its factors. Points are computed, not stored, so a study of
+//! a million points starts as fast as one of ten.
 
 use crate::error::SweepError;
 use readpath_config::study::{Design, MOST_POINTS, Setting, Study};
@@ -132,7 +132,7 @@ fn morris(study: &Study, levels: u32, index: u64) -> Vec<f64> {
     level.iter().enumerate().map(place).collect()
 }
 
-/// The factor that a step of a trajectory changes, and whether upwards; none behind its last point.
+/// The factor that a step of a trajectory changes, and whether upwards; none after its last point.
 pub(crate) fn changed(study: &Study, index: u64) -> Option<(usize, bool)> {
     let Design::Morris { levels, .. } = study.design else { return None };
     if (index + 1).is_multiple_of(study.factors.len() as u64 + 1) {

@@ -15,7 +15,7 @@ pub enum SweepError {
     /// The study as a whole is impossible.
     #[error("{0}")]
     Study(String),
-    /// None of the points that were tried can be made, so it is not a point that is wrong.
+    /// None of the points that were tried can be made, so the study is wrong, not a point.
     #[error("none of {tried} points of the study that were tried can be made; point {point} ({settings}): {error}")]
     NoPoint {
         /// How many.
@@ -27,7 +27,7 @@ pub enum SweepError {
         /// Why.
         error: String,
     },
-    /// What is in the folder does not belong to the study.
+    /// A segment in the folder does not belong to the study.
     #[error("{}: {message}", path.display())]
     Segment {
         /// The segment.
@@ -51,7 +51,7 @@ pub enum SweepError {
 }
 
 impl SweepError {
-    /// Whether what the user wrote is at fault.
+    /// Whether the user's input is at fault.
     pub fn is_usage(&self) -> bool {
         !matches!(self, SweepError::Io { what: "cannot be written", .. })
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The folder of a study's results: which points its segments hold. Nothing in it is ever changed; what is damaged is
-//! left where it is, told, and made again.
+//! The folder of a study's results: which points its segments hold. Existing segments are never changed. A damaged
+//! record stays where it is; it is reported, and its point is made again.
 
 use crate::error::SweepError;
 use crate::record::{Record, of_line};
@@ -22,23 +22,23 @@ pub struct Folder {
 /// What the segments of one or more folders hold.
 #[derive(Debug)]
 pub struct Found {
-    /// What they all begin with; none if there are none.
+    /// Their common header; none if there are no segments.
     pub header: Option<Header>,
-    /// Points that are there.
+    /// Points that have a record.
     pub done: FixedBitSet,
-    /// Those of them that failed, and where their places stand.
+    /// Points that failed, with their indices in `places`.
     failures: HashMap<u64, usize>,
     /// Requests that were simulated for all of them.
     pub ios: u64,
-    /// Records that are damaged, in sentences.
+    /// A sentence for each damaged record.
     pub damaged: Vec<String>,
     pub(crate) segments: Vec<PathBuf>,
-    /// Where each record stands: point, segment, first byte. A point may be there twice; its records are equal.
+    /// The place of each record: point, segment, first byte. Of a point with several records, which are equal, the first.
     pub(crate) places: Vec<(u64, u32, u64)>,
 }
 
 impl Folder {
-    /// The folder at `path`, which is there.
+    /// The folder at `path`, which exists.
     pub fn new(path: impl Into<PathBuf>) -> Folder {
         Folder { path: path.into() }
     }
@@ -63,7 +63,7 @@ impl Folder {
 }
 
 impl Found {
-    /// Nothing, of a plan with so many points.
+    /// No records, of a plan with so many points.
     pub fn none(points: u64) -> Found {
         Found {
             header: None,
@@ -126,7 +126,7 @@ impl Found {
             if number == 1 {
                 match whole.and_then(of_line) {
                     Some(header) => self.take_header(&path, header)?,
-                    // A worker that was ended as it began has written nothing else.
+                    // A worker that was killed while it wrote the header.
                     None if whole.is_none() => {
                         self.damaged.push(format!("{}: is cut short in its first line", path.display()));
                         break;
@@ -193,7 +193,7 @@ impl Found {
                         self.places.push(place);
                         self.ios += record.ios;
                     }
-                    // It was made again, and well.
+                    // A retry succeeded.
                     (true, Some(at)) if !record.is_failure() => {
                         self.failures.remove(&record.point);
                         self.places[at] = place;
@@ -212,14 +212,14 @@ impl Found {
         self.failures.len() as u64
     }
 
-    /// Has points that failed made again.
+    /// Marks failed points as missing, so that they are made again.
     pub fn retry_failed(&mut self) {
         for point in self.failures.keys() {
             self.done.set(*point as usize, false);
         }
     }
 
-    /// Points that are there.
+    /// Points that have a record.
     pub fn count(&self) -> u64 {
         self.places.len() as u64
     }

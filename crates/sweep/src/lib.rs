@@ -9,8 +9,7 @@
 //! ```
 //!
 //! A point depends on nothing but the plan and its number, so any worker on any machine makes the same record of it,
-//! and a record that is lost is made again. This room knows no terminal; what a figure means it knows only where it
-//! tells of one ([`document`]).
+//! and a record that is lost is made again. This crate knows no terminal. Only [`document`] knows what a figure means.
 
 #![warn(unreachable_pub)]
 

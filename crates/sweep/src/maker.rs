@@ -57,7 +57,7 @@ fn whole(error: impl std::error::Error) -> String {
     let mut cause = error.source();
     while let Some(error) = cause {
         let this = error.to_string();
-        // Some repeat what caused them.
+        // Some errors repeat their cause.
         if !text.ends_with(&this) {
             text = format!("{text}: {this}");
         }
@@ -80,7 +80,7 @@ impl Maker {
         ready(plan, point, read).map(drop)
     }
 
-    /// Requests that a point will make, if that is known before.
+    /// Requests that a point will make, if known before the run.
     pub fn expected_ios(plan: &Plan, point: &Point, read: ReadFile) -> Option<u64> {
         match ready(plan, point, read).ok()?.run {
             Run::Workload(planned) => expected_ios(&planned.workload),
@@ -130,7 +130,7 @@ impl Maker {
     }
 }
 
-/// What a figure is called: with the part of the run that it is about, and its unit.
+/// The name of a figure, with the part of the run and the unit.
 fn column(part: &str, metric: &Metric) -> String {
     let part = if part.is_empty() { String::new() } else { format!("{part}: ") };
     match metric.unit() {
@@ -143,7 +143,7 @@ fn checked(figures: impl Iterator<Item = (String, f64)>) -> Result<Figures, Stri
     figures
         .map(|(name, value)| match value.is_finite() {
             true => Ok((name, value)),
-            false => Err(format!("{name} is {value}, which is no number; this is a fault of the program")),
+            false => Err(format!("{name} is {value}, which is not finite; this is a fault of the program")),
         })
         .collect()
 }

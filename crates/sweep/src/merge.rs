@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tables of what segments hold: a row for each point, in order, so that the same points give the same bytes whoever
-//! made them.
+//! Tables of what segments hold: a row for each point, in order, so that the same points give the same bytes
+//! whichever worker made them.
 
 use crate::error::SweepError;
 use crate::folder::Found;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 const POINTS: &str = "points.csv";
 const FAILED: &str = "failed.csv";
 
-/// Files of [`merge`] while it goes on, for whoever has to end it.
+/// Temporary files of [`merge()`], to be removed if it is interrupted.
 pub fn unfinished(folder: &Path) -> [PathBuf; 2] {
     [POINTS, FAILED].map(|name| part_of(&folder.join(name)))
 }
@@ -48,7 +48,7 @@ pub fn merge(found: &mut Found, folder: &Path) -> Result<Merged, SweepError> {
         Ok(())
     })?;
     let keys: Vec<String> = found.header.iter().flat_map(|header| header.keys.iter().cloned()).collect();
-    // A key that is the seed has its column already.
+    // The seed has a column of its own.
     let shown: Vec<usize> = (0..keys.len()).filter(|&i| keys[i] != "seed").collect();
     let head = |last: &[String]| {
         let first = ["point".to_owned(), "seed".to_owned()].into_iter();
@@ -85,7 +85,7 @@ pub fn merge(found: &mut Found, folder: &Path) -> Result<Merged, SweepError> {
     let points = points.finish()?;
     let failed = match any_failed {
         true => Some(failed.finish()?),
-        // That of other points may be there still.
+        // Remove the table of an earlier merge.
         false => {
             fs::remove_file(folder.join(FAILED)).ok();
             None
@@ -94,7 +94,7 @@ pub fn merge(found: &mut Found, folder: &Path) -> Result<Merged, SweepError> {
     Ok(Merged { points, failed })
 }
 
-/// Names of figures in the order in which they first come.
+/// Names of figures in order of first occurrence.
 #[derive(Default)]
 struct Names {
     list: Vec<String>,
@@ -110,11 +110,11 @@ impl Names {
     }
 }
 
-/// Records in the order of their points, which places have been sorted by.
+/// Records in order of points; `places` has been sorted.
 pub(crate) fn each(found: &Found, mut take: impl FnMut(Record) -> Result<(), SweepError>) -> Result<(), SweepError> {
     let cannot = |path: &PathBuf, error| SweepError::Io { path: path.clone(), what: "cannot be read", error };
     let open = |path: &PathBuf| File::open(path).map(BufReader::new).map_err(|e| cannot(path, e));
-    // Points of a worker follow each other in its segment, so most reads go on where the last one ended.
+    // Most records follow the one before in the same segment, so a relative seek keeps the buffer.
     let mut files = found.segments.iter().map(open).collect::<Result<Vec<_>, _>>()?;
     let mut line = Vec::new();
     for &(point, segment, offset) in &found.places {
@@ -134,7 +134,7 @@ pub(crate) fn each(found: &Found, mut take: impl FnMut(Record) -> Result<(), Swe
     Ok(())
 }
 
-/// A table that takes its name when it is whole.
+/// A table that gets its name once it is complete.
 struct Table {
     path: PathBuf,
     part: PathBuf,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A plan: the points of a study, by number. The same study and files give the same plan, and its digest says so.
+//! A plan: the points of a study, by number. The same study and files give the same plan with the same digest.
 
 use crate::design::{Points, changed};
 use crate::error::SweepError;
@@ -15,7 +15,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// Points that are tried before it is said that the study is wrong.
+/// Points that are tried before the study is refused.
 const TRIED: u64 = 16;
 
 /// A study and its points.
@@ -26,7 +26,7 @@ pub struct Plan {
     points: Points,
     digest: String,
     traces: Vec<NamedTrace>,
-    /// Where traces are, of those that are not where the study says.
+    /// Paths of traces that are not at the path of the study.
     elsewhere: HashMap<String, PathBuf>,
 }
 
@@ -35,7 +35,7 @@ pub struct Plan {
 pub struct NamedTrace {
     /// Its path, as the study has it.
     pub path: String,
-    /// SHA-256 of what it holds, in hexadecimal digits.
+    /// SHA-256 of its content, in hexadecimal digits.
     pub sha256: String,
 }
 
@@ -54,12 +54,12 @@ impl Plan {
     /// The plan of a study whose text is `text`. Files that it names are digested.
     ///
     /// # Errors
-    /// More points than there can be, a file that cannot be read, or that none of some points can be made.
+    /// Too many points, a file that cannot be read, or none of some points can be made.
     pub fn new(study: Study, text: &str, read: ReadFile) -> Result<Plan, SweepError> {
         Plan::with_traces(study, text, read, HashMap::new())
     }
 
-    /// The same plan on a machine that has some traces `elsewhere`, by the paths that the study has.
+    /// The same plan where some traces are `elsewhere`: the study's path, and the path on this machine.
     ///
     /// # Errors
     /// As [`Plan::new`].
@@ -81,7 +81,7 @@ impl Plan {
         let mut set: Vec<_> = plan.study.set.iter().collect();
         set.sort_by(|a, b| a.key.cmp(&b.key));
         set.into_iter().for_each(|one| part(&format!("set {}", one.key), one.value.text().as_bytes()));
-        // By what they say, not by where they are: a plan is the same wherever the program runs.
+        // Files count by content, not by path: a plan is the same on every machine.
         let (files, traces) = plan.files(read)?;
         files.into_iter().for_each(|file| part("file", file.as_bytes()));
         plan.digest = hex(&digest.finalize());
@@ -94,7 +94,7 @@ impl Plan {
         &self.traces
     }
 
-    /// Where a trace is that the study finds at `path`.
+    /// The place on this machine of the trace that the study has at `path`.
     pub(crate) fn place<'a>(&'a self, path: &'a str) -> &'a Path {
         self.elsewhere.get(path).map_or(Path::new(path), PathBuf::as_path)
     }
@@ -104,7 +104,7 @@ impl Plan {
         self.points.count()
     }
 
-    /// What segments of this plan begin with.
+    /// The header of segments of this plan.
     pub fn header(&self) -> Header {
         Header {
             schema: SCHEMA.into(),
@@ -123,14 +123,14 @@ impl Plan {
         Point { index, settings, seed }
     }
 
-    /// The seed that a factor or the whole study says.
+    /// The seed that a factor or the study sets.
     fn said_seed(&self, settings: &[Setting]) -> Option<u64> {
         let varied = self.study.keys().zip(settings).find(|(key, _)| *key == "seed").map(|(_, value)| value);
         let fixed = || self.study.set.iter().find(|one| one.key == "seed").map(|one| &one.value);
         varied.or_else(fixed)?.text().parse().ok()
     }
 
-    /// Of the study's seed and the settings by key, so that neither other points nor the order of factors matter.
+    /// A seed that depends on the study's seed and the settings by key, not on other points or the order of factors.
     fn derived_seed(&self, settings: &[Setting]) -> u64 {
         let mut digest = Sha256::new();
         digest.update(format!("readpath study point\nseed={}\n", self.study.seed));
@@ -138,12 +138,12 @@ impl Plan {
         pairs.sort_by_key(|(key, _)| *key);
         pairs.into_iter().for_each(|(key, value)| digest.update(format!("{key}={value}\n")));
         let seed = u64::from_be_bytes(digest.finalize()[..8].try_into().expect("eight bytes"));
-        // 53 bits, which every reader of numbers keeps exactly.
+        // 53 bits, which are exact in every JSON reader.
         seed >> 11
     }
 
-    /// Of Morris's design, the factor that differs between a point and the one behind it, and whether upwards; none at
-    /// the end of a trajectory.
+    /// Of Morris's design, the factor that differs between a point and the next, and whether upwards; none at the
+    /// end of a trajectory.
     pub(crate) fn changed(&self, index: u64) -> Option<(usize, bool)> {
         changed(&self.study, index)
     }
@@ -161,7 +161,7 @@ impl Plan {
         std::iter::once(0).chain(rest).take(most.min(self.count()) as usize)
     }
 
-    /// A key that does not exist is wrong in every point: said once, and before anything runs.
+    /// Refuses, before anything runs, a study of which none of some points can be made, such as one with an unknown key.
     fn check(&self, read: ReadFile) -> Result<(), SweepError> {
         let (mut first, mut tried) = (None, 0);
         for index in self.some(TRIED) {
@@ -209,7 +209,7 @@ impl Plan {
         }
         for settings in settings {
             let point = Point { index: 0, settings, seed: 0 };
-            // What cannot be made has no files, and fails when it is its turn.
+            // A point that cannot be made has no files; it fails when it is run.
             if let Some(path) = Maker::trace_of(self, &point, &noting)
                 && !traces.iter().any(|trace| trace.path == path)
                 && let Ok(sha256) = digest_of(self.place(&path))

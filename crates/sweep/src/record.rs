@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is kept of a point: its settings, and its figures or why it has none. A record is a line: eight hexadecimal
-//! digits of a CRC-32 of what stands behind them, a blank, and JSON.
+//! The result of a point: its settings, and its figures or its error. A record is a line: the CRC-32 of the JSON text in
+//! eight hexadecimal digits, a blank, and the JSON text.
 
 use crate::plan::Point;
 use readpath_config::study::Setting;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// What became of a point.
+/// The result of a point.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Record {
     /// Its number.
@@ -18,18 +18,18 @@ pub struct Record {
     pub settings: Vec<String>,
     /// Requests that were simulated for it.
     pub ios: u64,
-    /// What it showed.
+    /// Its figures or its error.
     #[serde(flatten)]
     pub outcome: Outcome,
 }
 
-/// What a point showed.
+/// Figures or error of a point.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
     /// Figures by name, with their units in brackets.
     Figures(Vec<(String, f64)>),
-    /// Why it has none.
+    /// Why there are no figures.
     Error(String),
 }
 
@@ -40,12 +40,12 @@ impl Record {
         Record { point: point.index, seed: point.seed, settings, ios, outcome }
     }
 
-    /// Its line in a segment, with its end.
+    /// Its line in a segment, with its line feed.
     pub fn line(&self) -> Vec<u8> {
         line(self)
     }
 
-    /// The record of a line with its end; none if it is damaged.
+    /// The record of a line with its line feed; none if it is damaged.
     pub fn of_line(line: &[u8]) -> Option<Record> {
         of_line(line.strip_suffix(b"\n")?)
     }
@@ -56,7 +56,7 @@ impl Record {
     }
 }
 
-/// A line with its end.
+/// A line with its line feed.
 pub(crate) fn line(value: &impl Serialize) -> Vec<u8> {
     let json = serde_json::to_vec(value).expect("plain data");
     let mut line = format!("{:08x} ", crc32fast::hash(&json)).into_bytes();
@@ -65,7 +65,7 @@ pub(crate) fn line(value: &impl Serialize) -> Vec<u8> {
     line
 }
 
-/// What a line without its end says, if it is whole.
+/// The value of a line without its line feed; none if the line is damaged.
 pub(crate) fn of_line<T: DeserializeOwned>(line: &[u8]) -> Option<T> {
     let (sum, json) = line.split_at_checked(9)?;
     let sum = u32::from_str_radix(std::str::from_utf8(sum).ok()?.strip_suffix(' ')?, 16).ok()?;

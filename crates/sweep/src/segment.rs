@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A segment: the file that one worker appends records to. It is begun with a header that names its plan, and never
-//! written by anybody else, nor again.
+//! A segment: the file that one worker appends records to. Its header names the plan. No other worker writes to it,
+//! and it is never changed.
 
 use crate::error::SweepError;
 use crate::record::{Record, line};
@@ -19,7 +19,7 @@ pub(crate) const EXTENSION: &str = "seg";
 pub struct Header {
     /// [`SCHEMA`].
     pub schema: String,
-    /// Version of the program: another may have other figures.
+    /// Version of the program; figures may differ between versions.
     pub program: String,
     /// Name of the study.
     pub study: String,
@@ -39,7 +39,7 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Begins a new one in `folder`, whose name starts with `name`.
+    /// Creates a segment in `folder`, whose name starts with `name`.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -75,13 +75,13 @@ impl Segment {
         self.put(line)
     }
 
-    /// Brings it to the disk.
+    /// Synchronises it with the disk.
     ///
     /// # Errors
     /// When that fails.
     pub fn finish(self) -> Result<(), SweepError> {
         match self.file.sync_all() {
-            // File systems that cannot say are believed.
+            // Some file systems cannot synchronise; their writes count as done.
             Err(e) if !matches!(e.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => Err(self.cannot(e)),
             _ => Ok(()),
         }

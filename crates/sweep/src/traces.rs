@@ -15,10 +15,10 @@ const MAX_IOS: usize = 1 << 28;
 
 type Slot = Arc<OnceLock<Result<Arc<ReplayCase>, String>>>;
 
-/// Traces that are kept for points to come.
+/// Traces kept in memory at most.
 const KEPT: usize = 8;
 
-/// Traces that were read, the one that was asked for last behind all others.
+/// Traces in memory, the most recently used last.
 #[derive(Default)]
 pub(crate) struct Traces(Mutex<Vec<(String, Slot)>>);
 
@@ -53,7 +53,7 @@ impl Traces {
             }
             slot
         };
-        // Whoever needs the same trace meanwhile waits for it.
+        // Other threads that need the same trace wait here.
         slot.get_or_init(|| load(plan, keys, blocks, stop).map(Arc::new)).clone()
     }
 }

@@ -64,7 +64,7 @@ pub struct Made {
     pub first_failure: Mutex<Option<(u64, String)>>,
 }
 
-/// Makes the points of `shard` that are not in `found`, on so many threads, until all are made or `shared` says stop.
+/// Makes the points of `shard` that are not in `found`, on so many threads, until all are made or `shared.stop` is set.
 /// Each thread has a segment in `folder`, whose name begins with `name`.
 ///
 /// # Errors

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The figures of all points that a page tells of: the first of those that people ask for, where every point has them
-//! and they are not all the same.
+//! The figures that a document shows: the first of [`ASKED`] that every point has and that differ between points.
 
 use crate::error::SweepError;
 use crate::folder::Found;
@@ -8,7 +7,7 @@ use crate::merge::each;
 use crate::record::Outcome;
 use readpath_results::Metric;
 
-/// What people ask for, in order.
+/// Figures that answer most questions, in order of importance.
 const ASKED: [&str; 7] = [
     "start_up_time",
     "read_latency_mean",
@@ -18,9 +17,9 @@ const ASKED: [&str; 7] = [
     "write_throughput",
     "write_amplification",
 ];
-/// What a front is drawn over.
+/// The figure on the horizontal axis of a front.
 const MEMORY: &str = "host_memory";
-/// Figures that a page tells of at most.
+/// Figures that a document shows at most.
 const MOST: usize = 4;
 
 /// A figure of every point, in order of points.
@@ -33,7 +32,7 @@ pub(crate) struct Column {
 }
 
 impl Column {
-    /// What it is called on a page.
+    /// Its name in a document.
     pub(crate) fn title(&self) -> String {
         match self.part.as_str() {
             "" => self.metric.label(),
@@ -42,10 +41,10 @@ impl Column {
     }
 }
 
-/// What is told of a study.
+/// The figures that the document of a study shows.
 #[derive(Debug)]
 pub(crate) struct Columns {
-    pub told: Vec<Column>,
+    pub shown: Vec<Column>,
     /// Host memory, if it differs between points.
     pub memory: Option<Column>,
     /// Settings of every point.
@@ -61,9 +60,9 @@ fn parsed(name: &str) -> (String, Metric) {
 }
 
 impl Columns {
-    /// Those of a study whose points are all there and all have figures; none if there is nothing to tell.
+    /// The figures of the points that did not fail; none if no figure differs.
     pub(crate) fn of(found: &Found) -> Result<Option<Columns>, SweepError> {
-        // Names by the first point; a figure that another lacks is not told of.
+        // Names by the first point; a figure that another point lacks is not shown.
         let mut names: Option<Vec<String>> = None;
         let mut values: Vec<Vec<f64>> = Vec::new();
         let mut settings = Vec::new();
@@ -89,10 +88,11 @@ impl Columns {
             let differ = values.windows(2).any(|pair| pair[0] != pair[1]);
             (values.len() == count && differ).then_some(Column { part, metric, values })
         });
-        let (memory, mut told): (Vec<Column>, Vec<Column>) = columns.partition(|column| column.metric.name() == MEMORY);
-        told.sort_by_key(|column| ASKED.iter().position(|name| *name == column.metric.name()));
-        told.truncate(MOST);
+        let (memory, mut shown): (Vec<Column>, Vec<Column>) =
+            columns.partition(|column| column.metric.name() == MEMORY);
+        shown.sort_by_key(|column| ASKED.iter().position(|name| *name == column.metric.name()));
+        shown.truncate(MOST);
         let memory = memory.into_iter().find(|column| column.part.is_empty());
-        Ok((!told.is_empty()).then_some(Columns { told, memory, settings }))
+        Ok((!shown.is_empty()).then_some(Columns { shown, memory, settings }))
     }
 }

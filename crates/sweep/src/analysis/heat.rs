@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Heat maps of a crossed study: figures over two factors whose levels are numbers.
 
-use super::{Added, Told, name};
+use super::{Added, Answer, name};
 use readpath_config::study::Factor;
 use readpath_results::{Chart, ChartKind, Document, SeriesStyle, X};
 
@@ -10,7 +10,7 @@ const MOST_MAPS: u64 = 4;
 /// Cells across or upward at most.
 const MOST_LEVELS: usize = 40;
 
-impl Told<'_> {
+impl Answer<'_> {
     /// Maps of each figure over the first two factors with numbers, the longer one across.
     pub(super) fn maps(&self, doc: &mut Document) -> Added {
         let factors = &self.plan.study.factors;
@@ -25,7 +25,7 @@ impl Told<'_> {
         let others: Vec<usize> = (0..factors.len()).filter(|i| ![across, upward].contains(i)).collect();
         let maps: u64 = others.iter().map(|&i| factors[i].steps()).fold(1, u64::saturating_mul);
         let means = maps > MOST_MAPS;
-        for number in 0..self.columns.told.len() {
+        for number in 0..self.columns.shown.len() {
             let mut named: Vec<String> = Vec::new();
             for index in 0..self.columns.settings.len() {
                 let name = self.others(&others, index, means);
@@ -38,7 +38,7 @@ impl Told<'_> {
         Ok(())
     }
 
-    /// What a point has of the other factors, if that tells maps apart.
+    /// The settings of the other factors at a point; empty if maps are means over them.
     fn others(&self, others: &[usize], index: usize, means: bool) -> String {
         let settings = others.iter().filter(|_| !means).map(|&i| self.setting(i, index));
         settings.collect::<Vec<_>>().join(", ")
@@ -54,7 +54,7 @@ impl Told<'_> {
         place: usize,
     ) -> Result<Chart, readpath_results::Error> {
         let factors: &[Factor] = &self.plan.study.factors;
-        let column = &self.columns.told[number];
+        let column = &self.columns.shown[number];
         let (x, y) = (self.places(across).0, self.places(upward).0);
         let mut sums = vec![(0.0, 0u64); x.len() * y.len()];
         for (index, value) in column.values.iter().enumerate() {

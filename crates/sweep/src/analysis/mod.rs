@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The result document of a study: how its figures depend on the factors, how much each factor matters, and what host
-//! memory buys. It tells of a few figures; all of them are in the table of points.
+//! memory gains. It has few figures; the table of points has all of them.
 
 mod columns;
 mod heat;
@@ -25,7 +25,7 @@ const MOST_CHARTS: usize = 12;
 /// Parts of a range over which figures of sampled points are averaged.
 const PARTS: usize = 8;
 
-/// The document of a study of which all points are there; `process` is left to others.
+/// The document of a study; `process` is left to the caller.
 ///
 /// # Errors
 /// When a segment cannot be read again.
@@ -48,23 +48,23 @@ pub fn document(plan: &Plan, found: &mut Found) -> Result<Document, SweepError> 
         doc.note(Note::remark(format!("{failed} of {count} points failed; failed.csv says which, and why")));
     }
     if let Some(columns) = Columns::of(found)? {
-        let told = Told { plan, columns: &columns, whole: failed == 0 && found.count() == count };
-        told.fill(&mut doc).map_err(|e| SweepError::Study(format!("{}: {e}", study.file)))?;
+        let answer = Answer { plan, columns: &columns, whole: failed == 0 && found.count() == count };
+        answer.fill(&mut doc).map_err(|e| SweepError::Study(format!("{}: {e}", study.file)))?;
     } else if failed < count {
         doc.note(Note::remark("No figure differs between the points.".to_owned()));
     }
     Ok(doc)
 }
 
-/// What is told of a study.
-struct Told<'a> {
+/// A study and the figures of its document.
+struct Answer<'a> {
     plan: &'a Plan,
     columns: &'a Columns,
-    /// No point is missing, so that a value belongs to the point of its place.
+    /// No point is missing: the index of a value is that of its point.
     whole: bool,
 }
 
-/// What adding to a document comes to.
+/// The result of adding to a document.
 type Added = Result<(), readpath_results::Error>;
 
 /// What a factor is called.
@@ -72,11 +72,11 @@ fn name(factor: &Factor) -> String {
     factor.keys.join(" + ")
 }
 
-impl Told<'_> {
+impl Answer<'_> {
     fn fill(&self, doc: &mut Document) -> Added {
         self.rows_of_points(doc)?;
         if !self.whole {
-            let message = "How much each factor matters is not told: that needs the figures of all points.";
+            let message = "How much each factor matters is not computed: that needs the figures of all points.";
             doc.note(Note::remark(message.to_owned()));
             return self.front(doc);
         }
@@ -107,7 +107,7 @@ impl Told<'_> {
         for (index, settings) in all.iter().enumerate().filter(|(i, settings)| !all[..*i].contains(settings)) {
             let pairs = self.plan.study.keys().zip(settings).map(|(key, value)| format!("{key}={value}"));
             let case = Case::from(pairs.collect::<Vec<_>>().join(", "));
-            for column in self.columns.told.iter().chain(&self.columns.memory) {
+            for column in self.columns.shown.iter().chain(&self.columns.memory) {
                 let case = if column.part.is_empty() { case.clone() } else { case.jobs(&column.part) };
                 doc.row(case, "", column.metric.clone(), column.values[index], Origin::Predicted)?;
             }
@@ -119,7 +119,7 @@ impl Told<'_> {
         Ok(())
     }
 
-    /// The level of a factor at a point: of a crossed design its own, else the part of its range.
+    /// The level of a factor at a point: in a crossed design its level, otherwise the part of its range.
     fn level(&self, factor: usize, index: usize) -> usize {
         let factors = &self.plan.study.factors;
         match self.plan.study.design {
@@ -153,7 +153,7 @@ impl Told<'_> {
         }
     }
 
-    /// Where levels of a factor stand on an axis.
+    /// Places of a factor's levels on an axis, and whether the axis is logarithmic.
     fn places(&self, factor: usize) -> (Vec<X>, bool) {
         let of = &self.plan.study.factors[factor];
         let crossed = self.plan.study.design == Design::Cross;
@@ -200,7 +200,7 @@ impl Told<'_> {
             return self.combinations(doc, across);
         }
         let mut charts = 0;
-        for (number, column) in self.columns.told.iter().enumerate() {
+        for (number, column) in self.columns.shown.iter().enumerate() {
             for factor in 0..factors.len() {
                 let (places, log) = self.places(factor);
                 if places.len() < 2 || charts == MOST_CHARTS {
@@ -219,7 +219,7 @@ impl Told<'_> {
         Ok(())
     }
 
-    /// What a point has of a factor.
+    /// The setting of a factor at a point.
     fn setting(&self, factor: usize, index: usize) -> String {
         let of = &self.plan.study.factors[factor];
         let level = of.level(self.level(factor, index) as u64);
@@ -228,7 +228,7 @@ impl Told<'_> {
 
     fn combinations(&self, doc: &mut Document, across: usize) -> Added {
         let (places, log) = self.places(across);
-        for (number, column) in self.columns.told.iter().enumerate() {
+        for (number, column) in self.columns.shown.iter().enumerate() {
             let mut chart = self.chart(format!("lines_{number}"), column, across, log);
             let mut lines: Vec<(String, Vec<(X, f64)>)> = Vec::new();
             for (index, value) in column.values.iter().enumerate() {
@@ -277,15 +277,15 @@ impl Told<'_> {
         if self.plan.study.factors.len() < 2 {
             return Ok(());
         }
-        for column in &self.columns.told {
+        for column in &self.columns.shown {
             let share = |factor| Estimate {
                 value: indices::variance_share(&column.values, |index| self.level(factor, index)),
                 half: 0.0,
             };
             let of_factors = (0..self.plan.study.factors.len()).map(share).collect();
             let bars = Bars { metric: metric::VARIANCE_SHARE, error: None, called: "alone", of_factors };
-            let caption = "Share of the variance over all points that each factor alone explains. What is missing to \
-                           100 % is what factors do together.";
+            let caption = "Share of the variance over all points that each factor alone explains. The rest to 100 % is \
+                           due to interactions.";
             self.matter(doc, column, &[bars], caption)?;
         }
         Ok(())
@@ -294,7 +294,7 @@ impl Told<'_> {
     fn sobol(&self, doc: &mut Document, second_order: bool) -> Added {
         let factors = self.plan.study.factors.len();
         let rows = if second_order { 2 * factors + 2 } else { factors + 2 };
-        for column in &self.columns.told {
+        for column in &self.columns.shown {
             let found = indices::sobol(&column.values, factors, rows, self.plan.study.seed);
             let (first, total) = found.into_iter().unzip();
             let (metric, error) = (metric::FIRST_ORDER, Some(metric::FIRST_ORDER_ERROR));
@@ -309,7 +309,7 @@ impl Told<'_> {
     }
 
     fn morris(&self, doc: &mut Document) -> Added {
-        for column in &self.columns.told {
+        for column in &self.columns.shown {
             let mean = column.values.iter().map(|y| y.abs()).sum::<f64>() / column.values.len() as f64;
             let factors = self.plan.study.factors.len();
             let effects = indices::morris(&column.values, factors, |index| self.plan.changed(index as u64));
@@ -324,10 +324,10 @@ impl Told<'_> {
         Ok(())
     }
 
-    /// The best that can be had for so much host memory.
+    /// The best figure for each amount of host memory.
     fn front(&self, doc: &mut Document) -> Added {
         let Some(memory) = &self.columns.memory else { return Ok(()) };
-        for (number, column) in self.columns.told.iter().enumerate() {
+        for (number, column) in self.columns.shown.iter().enumerate() {
             let less = column.metric.definition().is_some_and(|d| d.better == Better::Less);
             let gain: Vec<f64> = column.values.iter().map(|y| if less { -y } else { *y }).collect();
             let front = indices::front(&memory.values, &gain);
@@ -349,7 +349,7 @@ impl Told<'_> {
     }
 }
 
-/// What is told of each factor.
+/// A figure of each factor.
 struct Bars {
     metric: Metric,
     /// The metric of half of its interval.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is made is kept: whoever made it, in whatever order, and however often it was interrupted.
+//! Records are kept whichever worker made them, in whatever order, and however often it was interrupted.
 
 use super::{plan, plan_of, read};
 use readpath_config::study;
@@ -16,7 +16,7 @@ const TWELVE: &str = "[[factor]]\nkey = \"map_cache.size_kib\"\nvalues = [64, 12
                       [[factor]]\nkey = \"job.iodepth\"\nvalues = [1, 2, 4, 0]\n";
 
 fn make(plan: &Plan, folder: &Path, shard: &str, threads: usize) -> u64 {
-    let found = Found::of(&[Folder::new(folder)], Some(&plan.header())).expect("what is there belongs to the plan");
+    let found = Found::of(&[Folder::new(folder)], Some(&plan.header())).expect("its segments belong to the plan");
     let (shared, made) = (Shared::default(), Made::default());
     let shard: Shard = shard.parse().expect("a shard");
     let target = Folder::new(folder);
