@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The rows of a comparison over seeds as lines: a line for each metric and variant, with the difference from the base
-//! variant beside its mean. Knows no output format but the table for a terminal.
+//! The rows of a comparison over seeds as lines: a line for each metric and variant, with its mean and the difference
+//! from the base variant. Knows no output format but the table for a terminal.
 
 use readpath_results::{Document, Finding, Interval, Row};
 
@@ -49,7 +49,7 @@ pub(crate) fn base(document: &Document) -> Option<&str> {
     document.rows.iter().find_map(|r| r.difference.as_ref().map(|d| d.base.as_str()))
 }
 
-/// What a finding is called in every output; nothing for a difference that is there.
+/// The words for a finding in every output; empty for a difference that was shown.
 pub(crate) fn words(finding: Finding) -> &'static str {
     match finding {
         Finding::Identical => "identical",
@@ -121,7 +121,7 @@ fn line<'a>(row: &'a Row, label: &str) -> Line<'a> {
 }
 
 /// The comparison as text: for each case and metric a line for each variant, with its mean, the difference from the
-/// base variant in the unit and in percent, each with half of its 95 % interval, and what that says.
+/// base variant in the unit and in percent, each with half of its 95 % interval, and the finding.
 ///
 /// If the spec has a width, long names are wrapped, and so is what still does not fit. Every line ends with a line feed
 /// and none with spaces. A document without rows over seeds gives a line that says so.
@@ -148,7 +148,7 @@ pub fn table(document: &Document, spec: &TableSpec) -> String {
         ("±", false, Box::new(|l| l.percent.half.clone())),
         ("", true, Box::new(|l| l.finding.to_owned())),
     ];
-    // A column in which nobody says anything is not shown.
+    // Empty columns are not shown.
     let shown: Vec<&Column<'_, '_>> = columns.iter().filter(|c| lines.iter().any(|l| !(c.2)(l).is_empty())).collect();
     let head: Vec<(&str, bool)> = shown.iter().map(|c| (c.0, c.1)).collect();
     let cells = lines.iter().map(|line| shown.iter().map(|c| (c.2)(line)).collect());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a document says in short: how well it agrees with the literature, and what each variant does to a metric.
+//! The summary of a document: its agreement with the literature, and the effect of each variant on a metric.
 //! Knows no output format.
 
 use std::collections::HashSet;
@@ -8,9 +8,9 @@ use readpath_results::{Origin, Row};
 
 use crate::pivot::{KEY_METRICS, Line, Pivot};
 
-/// Longer tables of effects are no key finding.
+/// Lines of a table of effects at most; longer ones are not shown.
 const MOST_EFFECTS: usize = 40;
-/// Nor are effects on more metrics.
+/// Metrics whose effects are shown at most.
 const MOST_METRICS: usize = 3;
 
 /// How well simulated values of one metric and origin agree with published ones.
@@ -42,7 +42,7 @@ pub(crate) fn agreement<'a>(pivot: &'a Pivot<'_>) -> Vec<Agreement<'a>> {
     out
 }
 
-/// A variant of a case beside the first variant of that case.
+/// A variant of a case, relative to the first variant of that case.
 pub(crate) struct Effect<'a> {
     pub case: &'a str,
     pub variant: &'a str,
@@ -77,7 +77,7 @@ pub(crate) fn effects<'a>(pivot: &'a Pivot<'_>) -> Vec<Effects<'a>> {
         }
         // Where cases differ in their baseline, or are many, those with published values are left.
         let found = effects_of(pivot, at, false).or_else(|| compared.then(|| effects_of(pivot, at, true)).flatten());
-        // Work that is given is the same for all.
+        // A metric that no variant changes is not shown.
         let differs = |of: &Effects| compared || of.lines.iter().any(|line| (line.simulated - 1.0).abs() > 0.0005);
         out.extend(found.filter(differs));
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Numbers as people read them. Knows no documents and no output format.
+//! Numbers as text. Knows no documents and no output format.
 
 use readpath_results::Interval;
 
@@ -17,7 +17,7 @@ pub(crate) fn significant(value: f64, digits: i32) -> String {
     if value == 0.0 {
         return "0".to_owned();
     }
-    // A half that people wrote rounds away from zero even if its binary form lies a little below: 179.35 is 179.4.
+    // A decimal half rounds away from zero even if its binary form is slightly below: 179.35 is 179.4.
     let value = value * (1.0 + f64::EPSILON);
     let size = value.abs();
     if !(1e-4..1e15).contains(&size) {
@@ -89,7 +89,7 @@ pub(crate) fn with_half(value: f64, interval: Option<Interval>) -> (String, Stri
     let decimals = 1 - half.log10().floor() as i32;
     let shown = decimals.clamp(0, MOST_DECIMALS) as usize;
     let half = if decimals > MOST_DECIMALS { significant(half, 2) } else { grouped(half, shown) };
-    // As in [`significant`]: a half that people wrote rounds away from zero.
+    // As in [`significant`]: a decimal half rounds away from zero.
     (grouped(value * (1.0 + f64::EPSILON), shown), half)
 }
 

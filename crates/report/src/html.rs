@@ -142,7 +142,7 @@ impl Page {
         self.put("</table>\n</div>\n");
     }
 
-    /// Multiples of the first variant are left out where differences stand already.
+    /// Multiples of the first variant are left out where the document has differences.
     fn findings(&mut self, pivot: &Pivot<'_>, compared: bool, claims: &[&Note]) {
         let effects = if compared { Vec::new() } else { findings::effects(pivot) };
         let agreement = findings::agreement(pivot);
@@ -237,7 +237,7 @@ impl Page {
         self.put("</section>\n");
     }
 
-    /// What the words beside published values mean, those that stand there; and what was not simulated.
+    /// The legend of the marks in use, and which values were not simulated.
     fn legend(&mut self, document: &Document) {
         let says = |origin: Origin| {
             let of = |row: &&Row| row.origin == origin && (row.published.is_some() || origin == Origin::Measured);

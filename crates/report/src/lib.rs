@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Result documents made readable: tables for the terminal, one self-contained HTML page.
 //!
-//! This room knows the result document and nothing else: not the simulator, not flash, not where a number came from
-//! beyond what its row says. It opens no file, asks no terminal for its width and prints nothing; it turns a
-//! [`readpath_results::Document`] into a string. Whatever stands in a document is treated as hostile text.
+//! This crate knows only the result document, not the simulator or how a number was found. It opens no file, asks
+//! no terminal for its width and prints nothing; it turns a [`readpath_results::Document`] into a string. Whatever
+//! stands in a document is treated as hostile text.
 
 #![warn(unreachable_pub)]
 

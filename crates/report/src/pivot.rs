@@ -220,7 +220,7 @@ fn ranks<T: Copy + Eq + std::hash::Hash>(items: impl Iterator<Item = T>) -> (Has
     (rank, order)
 }
 
-/// The mark beside an error; empty for a row that has nothing to be compared with.
+/// The mark of an error's origin; empty for a row without a published value.
 pub(crate) fn mark(row: &Row) -> &'static str {
     match row.origin {
         Origin::Fit => "fit",
@@ -229,7 +229,7 @@ pub(crate) fn mark(row: &Row) -> &'static str {
     }
 }
 
-/// What the marks mean, in the words of every output.
+/// The legend of the marks, the same in every output.
 pub(crate) const LEGEND: [(&str, &str); 3] = [
     ("fit", "this published value was used to choose a parameter of the model, so agreement proves nothing"),
     ("predicted", "no parameter was chosen with this value in view, so agreement is evidence"),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The style sheet of the page and of its figures. Knows classes, not content. Nothing in it loads anything.
 //!
-//! The colours are close to those of Okabe and Ito, which people with any kind of colour vision can tell apart,
+//! The colours are close to those of Okabe and Ito, which are distinct with any kind of colour vision,
 //! darkened or lightened until each has a contrast of 3:1 or more to the paper. Text has 7:1 or more, and 4.5:1 in the
 //! cells of heat maps. Those are of one hue, and the more a cell has the more it differs from the paper.
 

@@ -20,13 +20,13 @@ pub enum ChartKind {
     Heat,
 }
 
-/// What a series stands for, so that a reader can tell literature from model at a glance.
+/// What a series shows: literature or model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SeriesStyle {
     /// Values of the literature.
     Published,
-    /// Values of the model that stand beside published ones.
+    /// Values of the model that are compared with published ones.
     Simulated,
     /// Anything else.
     Plain,

@@ -11,7 +11,7 @@ use crate::{Case, Chart, Input, Metric, Note, Origin, Row};
 /// Name and number of the format. The number rises when the meaning of a field changes, not when a field is added.
 pub const SCHEMA: &str = "readpath-results/1";
 
-/// What depends on the machine that ran the experiment, and so stays out of every comparison.
+/// Figures that depend on the machine that ran the experiment; comparisons of documents ignore them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Process {
     /// CPU time of all threads, in seconds.
@@ -113,8 +113,8 @@ impl Document {
         self.rows.iter().find(|r| *r.case == *case && r.variant == variant && r.metric.name() == metric.name())
     }
 
-    /// Takes the rows, charts, inputs and notes of another document, and counts its requests. The ids of its charts get
-    /// `prefix`, so that they differ from those that are there.
+    /// Adds the rows, charts, inputs, notes and simulated requests of another document. The ids of its charts get
+    /// `prefix`, so that they are unique.
     pub fn absorb(&mut self, other: Document, prefix: &str) {
         self.read_from(&other.inputs);
         other.notes.into_iter().for_each(|note| self.note(note));
@@ -124,19 +124,19 @@ impl Document {
         self.simulated_ios += other.simulated_ios;
     }
 
-    /// Adds a note unless it is there already.
+    /// Adds a note unless the document has an equal one.
     pub fn note(&mut self, note: Note) {
         if !self.notes.contains(&note) {
             self.notes.push(note);
         }
     }
 
-    /// Adds a remark, also if it is there already.
+    /// Adds a remark, even if the document has an equal one.
     pub fn remark(&mut self, text: impl Into<String>) {
         self.notes.push(Note::remark(text));
     }
 
-    /// Names files that were read, those that have not been named yet.
+    /// Adds files that were read, each once.
     pub fn read_from<'a>(&mut self, inputs: impl IntoIterator<Item = &'a Input>) {
         for input in inputs {
             if !self.inputs.contains(input) {
@@ -179,7 +179,7 @@ impl Document {
         Ok(text)
     }
 
-    /// Reads a document. Fields that this version does not know are passed over.
+    /// Reads a document. Unknown fields are ignored.
     ///
     /// # Errors
     /// [`Error::Json`] if the text is malformed, [`Error::NoSchema`] or [`Error::UnknownSchema`] if it is not a
@@ -189,7 +189,7 @@ impl Document {
         struct Head {
             schema: Option<String>,
         }
-        // The schema comes first: a document of another version must not be called malformed.
+        // The schema is checked first, so that a document of another version is not reported as malformed.
         match serde_json::from_str::<Head>(text)?.schema {
             None => return Err(Error::NoSchema),
             Some(schema) if schema != SCHEMA => return Err(Error::UnknownSchema(schema)),

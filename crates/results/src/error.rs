@@ -33,7 +33,7 @@ pub enum Error {
         /// The row.
         what: String,
     },
-    /// `simulated` is not the mean of the values behind it.
+    /// `simulated` is not the mean of the sample.
     #[error("{what}: `simulated` is not the mean of `sample.values`, or there are none")]
     WrongMean {
         /// The row.
@@ -45,13 +45,13 @@ pub enum Error {
         /// The row and field.
         what: String,
     },
-    /// A finding does not follow from the interval beside it.
+    /// A finding does not follow from its interval.
     #[error("{what}: the finding does not follow from the difference and its interval")]
     WrongFinding {
         /// The row.
         what: String,
     },
-    /// The text is JSON but says nothing of a schema.
+    /// The text is JSON without a schema.
     #[error("not a Readpath result document: there is no `schema` field")]
     NoSchema,
     /// The document has a schema that this code does not read.

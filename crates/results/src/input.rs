@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a document was made from, so that a reader can tell whether he has the same: files by size and digest, job
+//! What a document was made from, so that a reader can check whether he has the same: files by size and digest, job
 //! files with their text. Opens none of them.
 
 use serde::{Deserialize, Serialize};

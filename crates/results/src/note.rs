@@ -58,7 +58,7 @@ impl Note {
         Self::new(NoteKind::Remark, text)
     }
 
-    /// Whether it has to come before all others: nobody may take the results for something else.
+    /// Whether it comes before all others, because it changes what the results mean.
     pub fn is_first(&self) -> bool {
         matches!(self.kind, NoteKind::Incomplete | NoteKind::Altered)
     }

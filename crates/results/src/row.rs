@@ -14,7 +14,7 @@ use crate::spread::{Difference, Sample};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
-    /// The published value was used to choose a parameter of the model: agreement proves nothing.
+    /// The published value was used to choose a parameter of the model: agreement is no evidence.
     Fit,
     /// No parameter was chosen with the published value in view: agreement is evidence.
     Predicted,
@@ -42,9 +42,9 @@ impl fmt::Display for Origin {
 /// One value of one metric, for one case and one variant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// What the workload was, as people say it: `16 GB`.
+    /// The workload or its parameter: `16 GB`.
     pub case: Case,
-    /// What was compared under that workload: `HPB dcm`. Empty if nothing was.
+    /// The variant that was compared: `HPB dcm`. Empty if there was only one.
     pub variant: String,
     /// What was measured, and the unit of both values.
     #[serde(flatten)]
@@ -55,7 +55,7 @@ pub struct Row {
     pub simulated: f64,
     /// `100 · (simulated − published) / |published|`; none if nothing was published or zero was.
     pub error_percent: Option<f64>,
-    /// What agreement of the two values is worth.
+    /// Whether agreement of the two values is evidence.
     pub origin: Origin,
     /// The values behind `simulated` if it is a mean over several seeds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -118,7 +118,7 @@ impl Row {
         let what = |field: &str| self.what(field);
         self.sample.as_ref().map_or(Ok(()), |s| s.validate(self.simulated, &what))?;
         self.difference.as_ref().map_or(Ok(()), |d| d.validate(&what))?;
-        // Other writers may round the error, so it is compared with room for that.
+        // Other writers may round the error.
         let good = match (self.published.and_then(|p| error_percent(p, self.simulated)), self.error_percent) {
             (None, None) => true,
             (Some(want), Some(got)) => (want - got).abs() <= 1e-6 * want.abs().max(1.0),

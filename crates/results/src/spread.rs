@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What several runs with different seeds say of one number: its values, how sure their mean is, and how far it lies
-//! from that of another variant. Knows no statistics beyond what follows from its own fields.
+//! One number over several seeds: its values, the confidence interval of their mean, and the difference from another
+//! variant. It computes no statistics; it checks that its fields agree.
 
 use serde::{Deserialize, Serialize};
 
@@ -42,7 +42,7 @@ pub struct Sample {
     pub interval: Option<Interval>,
 }
 
-/// What a comparison with the base variant has found.
+/// The result of a comparison with the base variant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Finding {
@@ -54,11 +54,11 @@ pub enum Finding {
     Shown,
     /// The interval of the difference contains zero: it may be chance.
     NotShown,
-    /// There is one seed only, so nobody knows what is chance.
+    /// There is one seed only, so the part of chance is unknown.
     OneSeed,
 }
 
-/// A row beside the row of the base variant for the same case and metric, seed by seed.
+/// The difference of a row from the base variant's row of the same case and metric, seed by seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Difference {
     /// Name of the base variant.
@@ -71,11 +71,11 @@ pub struct Difference {
     pub percent: Option<f64>,
     /// The interval in percent of the same.
     pub percent_interval: Option<Interval>,
-    /// What that says.
+    /// The result.
     pub finding: Finding,
 }
 
-/// Sums are rounded: how far a mean may be from that of the values.
+/// Relative rounding error that a mean may have.
 const ROUNDING: f64 = 1e-9;
 
 impl Sample {

@@ -33,7 +33,8 @@ pub struct Found {
     /// A sentence for each damaged record.
     pub damaged: Vec<String>,
     pub(crate) segments: Vec<PathBuf>,
-    /// The place of each record: point, segment, first byte. Of a point with several records, which are equal, the first.
+    /// The place of each record: point, segment, first byte. Of a point with several records, which are equal, the
+    /// first.
     pub(crate) places: Vec<(u64, u32, u64)>,
 }
 

@@ -161,7 +161,8 @@ impl Plan {
         std::iter::once(0).chain(rest).take(most.min(self.count()) as usize)
     }
 
-    /// Refuses, before anything runs, a study of which none of some points can be made, such as one with an unknown key.
+    /// Refuses, before anything runs, a study of which none of some points can be made, such as one with an unknown
+    /// key.
     fn check(&self, read: ReadFile) -> Result<(), SweepError> {
         let (mut first, mut tried) = (None, 0);
         for index in self.some(TRIED) {

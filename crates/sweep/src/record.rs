@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The result of a point: its settings, and its figures or its error. A record is a line: the CRC-32 of the JSON text in
-//! eight hexadecimal digits, a blank, and the JSON text.
+//! The result of a point: its settings, and its figures or its error. A record is a line: the CRC-32 of the JSON text
+//! in eight hexadecimal digits, a blank, and the JSON text.
 
 use crate::plan::Point;
 use readpath_config::study::Setting;

@@ -338,7 +338,7 @@ pub trait Meddler {
     fn reply(&mut self, reply: &mut Reply);
 }
 
-/// A wire on which somebody meddles; what comes of it is encoded and parsed again if `bytes` is there.
+/// A wire that changes what crosses it; the result is encoded and parsed again if there is `bytes`.
 pub struct Meddled<T> {
     /// Who meddles.
     pub by: T,

@@ -42,7 +42,7 @@ const NOT_COMPARED: &[&str] = &["readpath doctor", "readpath replay day.rec", "r
 /// Traces that are not in the repository: their place in READPATH_TRACES.
 const RECORDED: &[(&str, &str)] = &[("genshin_impact_exec.csv.gz", "mobile"), ("cloudphysics.csv.gz", "block")];
 
-/// Commands that work beside a program that waits; any other one ends it.
+/// Commands that may run while a waiting program runs; any other command ends it.
 const COMPANIONS: &[&str] = &[
     "readpath ctl",
     "readpath stats",
@@ -66,7 +66,7 @@ struct Room {
     failures: Vec<String>,
 }
 
-/// A program that goes on until it is told to stop.
+/// A program that runs until it gets a signal.
 struct Waiting {
     line: usize,
     command: String,

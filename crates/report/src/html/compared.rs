@@ -14,7 +14,7 @@ use crate::text;
 const MOST_LINES: usize = 40;
 
 impl Page {
-    /// Means over seeds beside their differences, if the document has them: those that matter most, and all of them
+    /// Means over seeds and their differences, if the document has them: those that matter most, and all of them
     /// folded if they are many.
     pub(super) fn comparison(&mut self, document: &Document) {
         let lines = comparison::lines(document, &TableSpec::new());

@@ -22,7 +22,7 @@ use crate::{Error, format, style, text};
 /// Largest number of points in a series.
 pub const MAX_POINTS: usize = 2_000;
 
-/// For how wide a place a figure is drawn. Both scale freely; this sets how large text is beside the data.
+/// The width that a figure is drawn for. Both scale freely; this sets the size of text relative to the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
     /// For a page or a column of a paper: 720 units.
@@ -112,7 +112,7 @@ fn check(chart: &Chart) -> Result<(), Error> {
     Ok(())
 }
 
-/// The figure in words, for those who do not see it.
+/// The figure in words, for screen readers.
 fn describe(chart: &Chart) -> String {
     let kind = match chart.kind {
         ChartKind::Bars => "Grouped bars",

@@ -150,10 +150,10 @@ impl Paint {
     }
 }
 
-/// How a series is told from the others: by colour, and by hatch, dash and marker for those who do not see it.
+/// What distinguishes a series: colour, and hatch, dash and marker for readers without colour.
 #[derive(Clone, Debug)]
 pub(super) struct Look {
-    /// Place among the series that are told apart by colour; a published and a simulated series may share one.
+    /// Index of its colour; a published and a simulated series may share one.
     pub place: usize,
     pub style: SeriesStyle,
     /// Id of the hatch pattern.

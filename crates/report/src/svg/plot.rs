@@ -400,7 +400,7 @@ pub(super) fn category(point: &Point) -> String {
     }
 }
 
-/// Three digits are enough beside a bar.
+/// Three digits are enough for the label of a bar.
 pub(super) fn short(value: f64) -> String {
     let whole = value.fract() == 0.0 && value.abs() < 1000.0;
     let text = if whole || value.abs() >= 1000.0 { format::grouped(value, 0) } else { format::significant(value, 3) };

@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 pub use registry::*;
 pub use requests::{Figure, Requests};
 
-/// What is measured. The constants beside it are those of the registry; [`Metric::new`] is for what comes from
+/// What is measured. The constants of this module are those of the registry; [`Metric::new`] is for what comes from
 /// elsewhere.
 ///
-/// Two metrics are equal if name and unit are. The name alone tells them apart within a document.
+/// Two metrics are equal if name and unit are. Within a document the name alone identifies a metric.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct Metric {
     #[serde(rename = "metric")]
@@ -142,7 +142,7 @@ fn in_words(name: &str) -> String {
         "cdf", "cpu", "dcm", "dram", "ftl", "gc", "hcm", "hmb", "hpb", "io", "l2p", "lpn", "nand", "nbd", "ppn", "qd",
         "sram", "ubi", "ufs", "waf",
     ];
-    // Linux's names of its counters are known as they are.
+    // Counters of Linux keep their names.
     if name.ends_with("_cnt") {
         return name.to_owned();
     }
