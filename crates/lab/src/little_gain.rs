@@ -4,7 +4,7 @@
 
 use readpath_config::DevicePreset;
 use readpath_host::{HostConfig, HpbCounters};
-use readpath_results::{Document, Note};
+use readpath_results::{Document, Note, NoteKind};
 use readpath_run::PhaseOutput;
 use readpath_workload::IoKind;
 use serde::{Deserialize, Serialize};
@@ -68,7 +68,8 @@ pub(crate) fn notes(doc: &mut Document, runs: &[&Gain]) {
     for run in runs {
         let base = runs.iter().find(|other| run.is_beside(other));
         if let Some(text) = explanation(run, base.copied()) {
-            doc.note(Note::remark(text));
+            let note = Note::new(NoteKind::LittleGain, text).of_case(&run.case).of_variant(&run.variant);
+            doc.note(note.with("read_mean_us", run.mean_us));
         }
     }
 }

@@ -6,14 +6,14 @@ use crate::question::Point;
 use crate::runs::Plan;
 use readpath_config::DevicePreset;
 use readpath_host::HostConfig;
-use readpath_results::{Document, Note};
+use readpath_results::{Document, Note, NoteKind};
 use readpath_run::LUN;
 
 /// Adds a sentence to the notes, once, if the host of `variant` was to use HPB and found none on the logical units
 /// `luns` (none: the one that traces and launches run on).
 pub(crate) fn note(doc: &mut Document, variant: &str, preset: &DevicePreset, host: &HostConfig, luns: &[u8]) {
     let Some(why) = host.hpb.and_then(|_| reason(preset, luns)) else { return };
-    doc.note(Note::remark(sentence(variant, &why)));
+    doc.note(Note::new(NoteKind::WithoutHpb, sentence(variant, &why)).of_variant(variant));
 }
 
 /// A sentence as of [`note`] for a run that was planned, on the logical units that its workload has files on.

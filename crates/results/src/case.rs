@@ -8,7 +8,8 @@ use std::ops::Deref;
 use serde::{Deserialize, Serialize};
 
 /// Which part of a workload's run a row is about.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Part {
     /// All of it.
     Whole,
@@ -20,10 +21,10 @@ pub enum Part {
     Span,
 }
 
-/// The case of a row: the name of a workload, and the part that the row is about. A document has both in one string,
-/// which is the name when it is read; two cases are equal if these strings are.
+/// The case of a row: the name of a workload, and the part that the row is about. Two cases are equal if their strings
+/// are. A document has that string, and beside it the part, if it is not the whole.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(from = "String", into = "String")]
+#[serde(from = "Written", into = "Written")]
 pub struct Case {
     text: String,
     name: usize,
@@ -117,8 +118,35 @@ impl From<&Case> for Case {
     }
 }
 
-impl From<Case> for String {
+/// A case as it stands in a row of a document.
+#[derive(Serialize, Deserialize)]
+struct Written {
+    case: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    part: Option<WrittenPart>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct WrittenPart {
+    kind: Part,
+    /// What it is called within the workload, with the parts that it is in.
+    name: String,
+}
+
+impl From<Case> for Written {
     fn from(case: Case) -> Self {
-        case.text
+        let name = case.text[case.name..].strip_prefix(": ").map(str::to_owned);
+        Written { part: name.map(|name| WrittenPart { kind: case.part, name }), case: case.text }
+    }
+}
+
+impl From<Written> for Case {
+    fn from(Written { case, part }: Written) -> Self {
+        let part = part.and_then(|WrittenPart { kind, name }| {
+            let workload = case.strip_suffix(&name)?.strip_suffix(": ")?;
+            Some((workload.len(), kind))
+        });
+        let (name, part) = part.unwrap_or((case.len(), Part::Whole));
+        Case { text: case, name, part }
     }
 }

@@ -9,7 +9,9 @@ use crate::error::{Error, finite};
 use crate::{Case, Chart, Input, Metric, Note, Origin, Row};
 
 /// Name and number of the format. The number rises when the meaning of a field changes, not when a field is added.
-pub const SCHEMA: &str = "readpath-results/1";
+pub const SCHEMA: &str = "readpath-results/2";
+/// The version before, which is read too: its notes are strings, and its cases do not say where their parts begin.
+const FORMER: &str = "readpath-results/1";
 
 /// Figures that depend on the machine that ran the experiment; comparisons of documents ignore them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -183,7 +185,7 @@ impl Document {
     ///
     /// # Errors
     /// [`Error::Json`] if the text is malformed, [`Error::NoSchema`] or [`Error::UnknownSchema`] if it is not a
-    /// document of this schema, otherwise as [`Self::validate`].
+    /// document of this schema or the one before, otherwise as [`Self::validate`].
     pub fn from_json(text: &str) -> Result<Self, Error> {
         #[derive(Deserialize)]
         struct Head {
@@ -192,10 +194,11 @@ impl Document {
         // The schema is checked first, so that a document of another version is not reported as malformed.
         match serde_json::from_str::<Head>(text)?.schema {
             None => return Err(Error::NoSchema),
-            Some(schema) if schema != SCHEMA => return Err(Error::UnknownSchema(schema)),
+            Some(schema) if schema != SCHEMA && schema != FORMER => return Err(Error::UnknownSchema(schema)),
             Some(_) => {}
         }
-        let document: Self = serde_json::from_str(text)?;
+        let mut document: Self = serde_json::from_str(text)?;
+        document.schema = SCHEMA.to_owned();
         document.validate()?;
         Ok(document)
     }

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a reader must know to read the numbers right. The kind is for programs, the text for people.
+//! What a reader must know to read the numbers right. Kind, case, variant and numbers are for programs; the text is for
+//! people, and no decision is taken from it.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 /// What a note is about.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum NoteKind {
     /// Something of the results is missing.
     Incomplete,
-    /// The workload is another one than was recorded. In a document it is a remark.
+    /// The workload is another one than was recorded.
     Altered,
     /// What became of a claim of others.
     Claim,
@@ -18,44 +20,119 @@ pub enum NoteKind {
     Advice,
     /// What became of attacks.
     Attack,
+    /// A host was to use HPB, and found none.
+    WithoutHpb,
+    /// HPB gains little, and why.
+    LittleGain,
+    /// There is no recommendation, and why.
+    NoAdvice,
     /// Anything else.
     Remark,
 }
 
 impl NoteKind {
-    const ALL: [Self; 6] = [Self::Incomplete, Self::Altered, Self::Claim, Self::Advice, Self::Attack, Self::Remark];
+    const ALL: [Self; 9] = [
+        Self::Incomplete,
+        Self::Altered,
+        Self::Claim,
+        Self::Advice,
+        Self::Attack,
+        Self::WithoutHpb,
+        Self::LittleGain,
+        Self::NoAdvice,
+        Self::Remark,
+    ];
 
-    /// With what a note of this kind begins in a document.
+    /// With what a note of this kind begins where people read it.
     const fn word(self) -> &'static str {
         match self {
             Self::Incomplete => "INCOMPLETE: ",
             Self::Claim => "CLAIM ",
             Self::Advice => "RECOMMENDED: ",
             Self::Attack => "ATTACK: ",
-            Self::Altered | Self::Remark => "",
+            Self::Altered | Self::WithoutHpb | Self::LittleGain | Self::NoAdvice | Self::Remark => "",
         }
     }
 }
 
-/// One note. In a document it is a string: the word of its kind, and the text.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-#[serde(from = "String", into = "String")]
+/// One note.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(from = "Written")]
 pub struct Note {
     /// What it is about.
     pub kind: NoteKind,
+    /// The case that it is about, if it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub case: Option<String>,
+    /// The variant that it is about, if it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
+    /// Its numbers by name, with their unit at the end of the name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub numbers: Vec<(String, f64)>,
     /// The sentence.
     pub text: String,
+}
+
+/// A note as it stands in a document: an object, or in documents of version 1 a string that begins with the word of its
+/// kind.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Text(String),
+    Note {
+        kind: NoteKind,
+        case: Option<String>,
+        variant: Option<String>,
+        #[serde(default)]
+        numbers: Vec<(String, f64)>,
+        text: String,
+    },
+}
+
+impl From<Written> for Note {
+    fn from(written: Written) -> Self {
+        match written {
+            Written::Note { kind, case, variant, numbers, text } => Self { kind, case, variant, numbers, text },
+            Written::Text(whole) => {
+                let of = |kind: NoteKind| {
+                    let text = whole.strip_prefix(kind.word()).filter(|_| !kind.word().is_empty())?;
+                    Some(Self::new(kind, text))
+                };
+                NoteKind::ALL.into_iter().find_map(of).unwrap_or_else(|| Self::remark(whole.as_str()))
+            }
+        }
+    }
 }
 
 impl Note {
     /// A note of this kind.
     pub fn new(kind: NoteKind, text: impl Into<String>) -> Self {
-        Self { kind, text: text.into() }
+        Self { kind, case: None, variant: None, numbers: Vec::new(), text: text.into() }
     }
 
     /// A note of no other kind.
     pub fn remark(text: impl Into<String>) -> Self {
         Self::new(NoteKind::Remark, text)
+    }
+
+    /// The same about a case.
+    #[must_use]
+    pub fn of_case(self, case: impl Into<String>) -> Self {
+        Self { case: Some(case.into()), ..self }
+    }
+
+    /// The same about a variant.
+    #[must_use]
+    pub fn of_variant(self, variant: impl Into<String>) -> Self {
+        Self { variant: Some(variant.into()), ..self }
+    }
+
+    /// The same with a number, whose unit ends its name.
+    #[must_use]
+    pub fn with(mut self, name: impl Into<String>, value: f64) -> Self {
+        self.numbers.push((name.into(), value));
+        self
     }
 
     /// Whether it comes before all others, because it changes what the results mean.
@@ -70,32 +147,28 @@ impl fmt::Display for Note {
     }
 }
 
-/// As it stands in a document.
-impl From<String> for Note {
-    fn from(whole: String) -> Self {
-        let of = |kind: NoteKind| {
-            Some(Self::new(kind, whole.strip_prefix(kind.word()).filter(|_| !kind.word().is_empty())?))
-        };
-        NoteKind::ALL.into_iter().find_map(of).unwrap_or_else(|| Self::new(NoteKind::Remark, whole.as_str()))
-    }
-}
-
-impl From<Note> for String {
-    fn from(note: Note) -> Self {
-        note.to_string()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_document_keeps_kinds_that_have_a_word() {
+    fn a_document_keeps_all_of_a_note() {
+        for kind in NoteKind::ALL {
+            let note = Note::new(kind, "x: 1 of 2").of_case("x").of_variant("HPB dcm").with("share_percent", 12.5);
+            let json = serde_json::to_string(&note).expect("JSON");
+            assert_eq!(serde_json::from_str::<Note>(&json).expect("a note"), note, "{json}");
+        }
+        let json = serde_json::to_value(Note::remark("x")).expect("JSON");
+        assert_eq!(json, serde_json::json!({ "kind": "remark", "text": "x" }));
+    }
+
+    /// Documents of version 1 have strings.
+    #[test]
+    fn a_string_is_a_note_whose_kind_is_its_first_word() {
         for kind in NoteKind::ALL {
             let note = Note::new(kind, "x: 1 of 2");
-            let read = Note::from(note.to_string());
-            let expected = if kind == NoteKind::Altered { NoteKind::Remark } else { kind };
+            let read: Note = serde_json::from_value(note.to_string().into()).expect("a note");
+            let expected = if kind.word().is_empty() { NoteKind::Remark } else { kind };
             assert_eq!((read.kind, read.text.as_str()), (expected, "x: 1 of 2"));
         }
     }

@@ -43,6 +43,7 @@ impl fmt::Display for Origin {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// The workload or its parameter: `16 GB`.
+    #[serde(flatten)]
     pub case: Case,
     /// The variant that was compared: `HPB dcm`. Empty if there was only one.
     pub variant: String,

@@ -256,7 +256,7 @@ fn documents() {
         ("not JSON", "malformed result document"),
         ("{}", "not a Readpath result document: there is no `schema` field"),
         ("{\"schema\": 5}", "malformed result document"),
-        ("{\"schema\": \"readpath-results/9\"}", "reads `readpath-results/1`; use the version that wrote it"),
+        ("{\"schema\": \"readpath-results/9\"}", "reads `readpath-results/2`; use the version that wrote it"),
         ("{\"schema\": \"readpath-results/1\"}", "missing field `experiment`"),
     ] {
         room.write("bad.json", document);

@@ -30,7 +30,7 @@ fn run_writes_document_and_page() {
     for key in wanted.split(' ') {
         assert!(keys.iter().any(|k| *k == key), "{key} in {keys:?}");
     }
-    assert_eq!(document["schema"], "readpath-results/1");
+    assert_eq!(document["schema"], "readpath-results/2");
     assert_eq!((&document["experiment"], &document["seed"]), (&Value::from("small"), &Value::from(7)));
     assert_eq!(document["citations"][0], "nobody");
     assert!(document["simulated_ios"].as_u64() >= Some(2 * 4 * 1024), "every record of every variant is read");
@@ -127,7 +127,7 @@ fn fio_in_both_shapes() {
     // Into a file, beside our own document.
     assert_eq!(room.good(&[&args[..], &["json", "--output", "fio.json", "--out", "out"]].concat()), "");
     assert_eq!(room.read("fio.json"), plain);
-    assert_eq!(json(&room.read("out/result.json"))["schema"], "readpath-results/1");
+    assert_eq!(json(&room.read("out/result.json"))["schema"], "readpath-results/2");
 }
 
 /// Every command takes the mode; documents name it, and the host loads what it has counted.

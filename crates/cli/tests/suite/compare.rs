@@ -11,7 +11,7 @@ const SMALL: [&str; 2] = ["--set", "map_cache.size_kib=64"];
 /// The document of a comparison, without what depends on the machine.
 fn document(room: &Room, args: &[&str]) -> Value {
     let doc = room.document(&[&["compare"], args, &["--json"]].concat());
-    assert_eq!((&doc["schema"], &doc["experiment"]), (&"readpath-results/1".into(), &"compare".into()));
+    assert_eq!((&doc["schema"], &doc["experiment"]), (&"readpath-results/2".into(), &"compare".into()));
     doc
 }
 
@@ -279,9 +279,11 @@ fn break_even_finds_the_least_value() {
     let args = ["break-even", "job.fio", "--from", "16", "--to", "256", "--step", "16", "--seeds", "2"];
     let doc = room.document(&[&args[..], &["--json", "--out", "even"]].concat());
     assert!(room.read("even/report.html").contains("map_cache.size_kib=16"));
-    let answer = doc["notes"][0].as_str().expect("a note").to_owned();
-    let found = answer.strip_prefix("RECOMMENDED: map_cache.size_kib=").and_then(|rest| rest.split(' ').next());
-    let found: u64 = found.and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("{answer}"));
+    let note = &doc["notes"][0];
+    assert_eq!((&note["kind"], &note["numbers"][0][0]), (&"advice".into(), &"map_cache.size_kib".into()));
+    let found = note["numbers"][0][1].as_f64().expect("a number") as u64;
+    let answer = note["text"].as_str().expect("a text").to_owned();
+    assert!(answer.starts_with(&format!("map_cache.size_kib={found} is as good as ")), "{answer}");
     let mean = |variant: &str| row(&doc, variant, "read_latency_mean")["simulated"].as_f64().unwrap();
     let of = |size: u64| mean(&format!("map_cache.size_kib={size}"));
     assert!(of(found) <= mean("hpb=dcm") && of(found - 16) > mean("hpb=dcm"), "{answer}");

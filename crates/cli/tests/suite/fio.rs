@@ -15,7 +15,7 @@ fn output_goes_to_a_file_in_every_format() {
     assert!(shown.contains("read IOPS") && shown.contains("HPB dcm"), "{shown}");
     assert_eq!(table(&room.read("table.txt")), table(&shown));
     assert_eq!(room.good(&["fio", "job.fio", "--json", "--output", "own.json"]), "");
-    assert!(room.read("own.json").starts_with("{\n  \"schema\": \"readpath-results/1\""));
+    assert!(room.read("own.json").starts_with("{\n  \"schema\": \"readpath-results/2\""));
     for format in ["json", "json+"] {
         let to = ["fio", "job.fio", "--hpb", "off", "--output-format", format, "--output", "fio.json"];
         assert_eq!(room.good(&to), "");

@@ -3,7 +3,7 @@
 //! the tests that mount say so and do nothing.
 
 use crate::common::running::{LONG_JOB, Running};
-use crate::common::{EXPERIMENT, Room, text};
+use crate::common::{EXPERIMENT, Room, text, texts};
 use serde_json::Value;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
@@ -145,7 +145,7 @@ fn parameters_that_are_written_are_noted() {
     let output = run.end();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let document: Value = serde_json::from_slice(&output.stdout).expect("a document");
-    let notes: Vec<&str> = document["notes"].as_array().expect("notes").iter().filter_map(Value::as_str).collect();
+    let notes = texts(&document);
     let about =
         notes.iter().filter(|n| n.starts_with("host0 (some, ") && n.contains("activation_thld = 16 of logical unit 0"));
     assert_eq!(about.count(), 1, "{notes:?}");

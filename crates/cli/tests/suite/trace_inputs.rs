@@ -162,7 +162,7 @@ fn coarse_times_are_told_and_spread() {
     let run = |args: &[&str]| -> (String, f64) {
         let doc = room.json(&[&["replay", "--json", "--hpb", "off"][..], args].concat());
         let mean = figure(&doc, &[("metric", "read_latency_mean")]).expect("a mean");
-        (doc["notes"][0].as_str().expect("a note").to_owned(), mean)
+        (doc["notes"][0]["text"].as_str().expect("a note").to_owned(), mean)
     };
     let (note, bursts) = run(&[trace]);
     assert!(note.contains("COARSE TIMES: its times are whole multiples of 1.000 s: 99.7 %"), "{note}");

@@ -2,7 +2,7 @@
 //! `readpath ubi replay` and `readpath reproduce ubi`: a small stream whose outcome is known, and every kind of
 //! mistake.
 
-use crate::common::{Room, figure, row, value};
+use crate::common::{Room, figure, row, texts, value};
 use serde_json::Value;
 
 /// Two pages of erase block 1 and one of 62, which share a line of 61; one read crosses pages; a write drops a page.
@@ -129,7 +129,7 @@ fn mistakes_name_file_line_and_field() {
 
 /// The one note that has this part.
 fn note<'a>(doc: &'a Value, part: &str) -> &'a str {
-    let notes: Vec<&str> = doc["notes"].as_array().expect("notes").iter().filter_map(Value::as_str).collect();
+    let notes = texts(doc);
     let mut with = notes.iter().filter(|n| n.contains(part));
     let found = with.next().unwrap_or_else(|| panic!("{part} in {notes:#?}"));
     assert!(with.next().is_none(), "{part} once in {notes:#?}");
@@ -248,7 +248,7 @@ fn an_attach_is_counted_as_what_it_is_and_what_has_no_reads_is_left_out() {
     let why = "none.csv: no line is a read (r or R), so there is nothing to replay";
     assert_eq!(crate::common::text(&output.stderr), format!("readpath: results are incomplete: {why}\n"));
     let doc: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    assert_eq!(doc["notes"][0], format!("INCOMPLETE: {why}"));
+    assert_eq!(doc["notes"][0], serde_json::json!({ "kind": "incomplete", "text": why }));
     assert_eq!(of(&doc, "s.csv"), of(&alone, "s.csv"));
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `readpath ubi ls|cat|find|stat|check|stream` on recorded dumps.
 
-use crate::common::{Room, json};
+use crate::common::{Room, json, texts};
 use std::fs;
 
 #[test]
@@ -126,7 +126,7 @@ fn streams_can_be_replayed() {
     room.write("t/README", "");
     let report = room.good(&["reproduce", "ubi", "--traces", "t", "--json"]);
     let doc = json(&report);
-    let notes: Vec<&str> = doc["notes"].as_array().expect("notes").iter().filter_map(|n| n.as_str()).collect();
+    let notes = texts(&doc);
     let left_out = ": README, usb8k_find.csv (of other pages, by its name), x_find.csv (declares pages of 2048 \
                     bytes), z_find.csv (line 2 does not fit such pages).";
     assert!(notes.iter().any(|n| n.starts_with("Left out of t, as ") && n.ends_with(left_out)), "{notes:?}");

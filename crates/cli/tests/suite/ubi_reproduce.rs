@@ -4,7 +4,7 @@
 //!
 //! Where mkfs.ubifs and ubinize are not installed the tests that need them say so and pass.
 
-use crate::common::Room;
+use crate::common::{Room, texts};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -29,8 +29,8 @@ fn rows(doc: &Value) -> Rows {
 }
 
 fn note<'a>(doc: &'a Value, part: &str) -> &'a str {
-    let notes = doc["notes"].as_array().expect("notes").iter().filter_map(Value::as_str);
-    notes.clone().find(|n| n.contains(part)).unwrap_or_else(|| panic!("{part} in {:#?}", notes.collect::<Vec<_>>()))
+    let notes = texts(doc);
+    notes.iter().copied().find(|n| n.contains(part)).unwrap_or_else(|| panic!("{part} in {notes:#?}"))
 }
 
 const CACHES: &str = "none,one-line,peb-hash,lru,lru+split,set-assoc+split,clock+split,2q+split,arc+split,\

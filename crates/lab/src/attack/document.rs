@@ -111,7 +111,7 @@ pub(crate) fn document<'a>(attempts: impl Iterator<Item = &'a Attempt>, tallies:
             }
             _ => format!("withstood {}; the others got through", withstood.join(", ")),
         };
-        doc.notes.push(Note::new(NoteKind::Attack, format!("{name}: {came}")));
+        doc.notes.push(Note::new(NoteKind::Attack, format!("{name}: {came}")).of_variant(name));
     }
     Ok(doc)
 }

@@ -225,7 +225,9 @@ impl Question for BreakEven {
         let mut texts = self.basis.texts();
         texts.title.clone_from(&self.title);
         let mut answer = answer(&texts, &trials, &variants, against, self.seeds)?;
-        answer.document.notes.insert(0, Note::new(NoteKind::Advice, found.sentence));
+        let note = Note::new(NoteKind::Advice, found.sentence).of_variant(self.name(found.value));
+        let note = note.with(&self.wanted.key, found.value as f64);
+        answer.document.notes.insert(0, note);
         Ok(answer)
     }
 }
@@ -315,5 +317,67 @@ fn shown(value: f64) -> String {
         100.0.. => format!("{value:.1}"),
         10.0.. => format!("{value:.2}"),
         _ => format!("{value:.3}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::question::make;
+    use crate::runs::Shared;
+    use readpath_config::experiment::{Experiment, Fio, Layout, Precondition, PreconditionRange, Workload};
+    use readpath_results::{Document, Part};
+    use std::sync::Arc;
+
+    fn question() -> BreakEven {
+        let text = "[job]\nioengine=psync\nrw=randread\nfilename=f\nsize=256m\nio_size=16m\nbs=4k\n".to_owned();
+        let precondition = Precondition { layout: Layout::Sequential, range: PreconditionRange::Files };
+        let source = Workload::Fio(Fio::Text { case: "job".to_owned(), text });
+        let experiment = Experiment::new("test", "Test", "ufs21-64g", 1, precondition, source);
+        let read = Arc::new(|_: &std::path::Path| -> std::io::Result<String> { unreachable!("it reads no file") });
+        let basis = Basis::Experiment { experiment: Arc::new(experiment), set: Vec::new(), case: None, read };
+        let off = GivenKey::new("hpb", "off", "--with");
+        let wanted = Wanted {
+            key: "map_cache.size_kib".to_owned(),
+            grid: Grid { from: 32, to: 512, step: 32 },
+            against: Variant::of_keys("HPB", &[GivenKey::new("hpb", "dcm", "--against")]).expect("a variant"),
+            with: vec![off],
+            metric: "read_latency_mean".to_owned(),
+            within: 1.0,
+            whole_only: false,
+        };
+        BreakEven::new(basis, wanted, Seeds::new(1, 1).expect("seeds"), "job").expect("a question")
+    }
+
+    /// A document with every text blank that is for people. Names of metrics and variants are no such texts.
+    fn blank(document: &mut Document) {
+        document.title.clear();
+        document.description.clear();
+        document.citations.clear();
+        document.notes.iter_mut().for_each(|note| note.text.clear());
+        for row in &mut document.rows {
+            row.case =
+                if row.case.is_whole() { "c".into() } else { readpath_results::Case::from("c").with(Part::Jobs, "p") };
+        }
+    }
+
+    #[test]
+    fn texts_decide_nothing() {
+        let question = question();
+        let done = make(&question, &Shared::default()).expect("runs");
+        assert!(done.len() > question.points().len(), "it looked further");
+        let mut blanked = done.clone();
+        blanked.iter_mut().flatten().for_each(|trial| blank(&mut trial.document));
+        for known in question.points().len()..=done.len() {
+            let names = |done: &[Done<Trial>]| {
+                let more = question.more(done).unwrap_or_else(|e| panic!("{e}"));
+                more.iter().map(|point| point.variant().to_owned()).collect::<Vec<_>>()
+            };
+            assert_eq!(names(&done[..known]), names(&blanked[..known]));
+        }
+        let found = |done| question.answer(done).expect("an answer").document.notes.remove(0);
+        let (note, same) = (found(&done), found(&blanked));
+        assert_eq!((note.kind, &note.variant, &note.numbers), (NoteKind::Advice, &same.variant, &same.numbers));
+        assert!(note.numbers[0].1 > 32.0 && note.numbers[0].1 < 512.0, "{note:?}");
     }
 }

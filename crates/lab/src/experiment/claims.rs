@@ -40,7 +40,10 @@ pub(super) fn check(doc: &mut Document, experiment: &Experiment, plans: &[Plan])
                 doc.row(case, &claim.variant, gain.clone(), *percent, origin)?;
             }
         }
-        doc.notes.push(Note::new(NoteKind::Claim, verdict(claim, &found)));
+        let note = Note::new(NoteKind::Claim, verdict(claim, &found)).of_variant(&claim.variant);
+        doc.notes.push(
+            found.iter().fold(note, |note, (case, percent)| note.with(format!("{case}: gain_percent"), *percent)),
+        );
     }
     if left_out > 0 {
         let of = experiment.claims.len();

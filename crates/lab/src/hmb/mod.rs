@@ -194,7 +194,9 @@ impl Study<'_> {
             let advice = match advise(&sizes) {
                 Ok(advice) => advice,
                 Err(why) => {
-                    doc.note(Note::remark(silence(case, why)));
+                    let note = Note::new(NoteKind::NoAdvice, silence(case, why));
+                    // One size is one for every case.
+                    doc.note(if why == NoAdvice::OneSize { note } else { note.of_case(case) });
                     continue;
                 }
             };
@@ -203,7 +205,10 @@ impl Study<'_> {
                 let error = saving.interval().map(|half| (metric::MEMORY_WOULD_SAVE_ERROR, half));
                 doc.predicted(case, &size.variant, [saves].into_iter().chain(error))?;
             }
-            doc.note(Note::new(NoteKind::Advice, format!("{case}: {}", sentence(&sizes, &advice))));
+            let text = format!("{case}: {}", sentence(&sizes, &advice));
+            let enough = advice.enough.unwrap_or(sizes.len() - 1);
+            let note = Note::new(NoteKind::Advice, text).of_case(case).of_variant(&sizes[enough].variant);
+            doc.note(note.with("host_memory_bytes", sizes[enough].bytes as f64));
         }
         Ok(())
     }

@@ -54,8 +54,7 @@ class Results:
     @property
     def notes(self) -> list[str]:
         """What a reader must know to understand the numbers."""
-        notes: list[str] = self.document["notes"]
-        return notes
+        return [note["text"] for note in self.document["notes"]]
 
     def value(self, metric: str, *, case: str | None = None, variant: str | None = None) -> float:
         """The value of a metric, in the unit of its row. Case and variant need not be said where there is only one."""

@@ -209,7 +209,7 @@ fn page_has_everything_and_loads_nothing() {
         "+3.9",
         "−1.3",
         "pred.",
-        "readpath-results/1",
+        "readpath-results/2",
         "1.750 s",
         "68 MiB",
         "memory_limit_bytes",

@@ -3,7 +3,7 @@
 
 use readpath_results::metric::{self, Figure, Requests, SECTIONS};
 use readpath_results::{
-    Chart, ChartKind, Document, Error, Input, Metric, Note, Origin, Process, Row, SCHEMA, SeriesStyle, X,
+    Case, Chart, ChartKind, Document, Error, Input, Metric, Note, Origin, Part, Process, Row, SCHEMA, SeriesStyle, X,
 };
 use std::fmt::Write;
 
@@ -120,6 +120,34 @@ fn golden_round_trips() {
     assert_eq!(read.to_json_pretty().unwrap(), GOLDEN);
 }
 
+/// A document of the version before: notes are strings, and rows do not say where parts of cases begin.
+#[test]
+fn the_former_version_is_read() {
+    let former = include_str!("../golden/version-1.json");
+    let read = Document::from_json(former).expect("a document of version 1");
+    let sample = sample().expect("a sample");
+    assert_eq!((&read.schema, read.rows.len()), (&sample.schema, sample.rows.len()));
+    let shown = |doc: &Document| doc.notes.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!((shown(&read), &read.rows, &read.charts), (shown(&sample), &sample.rows, &sample.charts));
+    assert!(read.to_json_pretty().expect("JSON").contains(SCHEMA));
+}
+
+/// A part of a case is one again when a document is read.
+#[test]
+fn parts_of_cases_are_kept() {
+    let mut doc = sample().expect("a sample");
+    let whole = Case::from("a: b");
+    let jobs = whole.jobs("c: d");
+    for case in [&whole, &jobs, &jobs.with(Part::Unit, "logical unit 1")] {
+        doc.row(case, "v", Metric::new("m", ""), 1.0, Origin::Predicted).expect("a row");
+    }
+    let read = Document::from_json(&doc.to_json_pretty().expect("JSON")).expect("a document");
+    let cases: Vec<&Case> = read.rows.iter().rev().take(3).map(|row| &row.case).collect();
+    assert_eq!(cases.iter().map(|c| c.name()).collect::<Vec<_>>(), ["a: b"; 3]);
+    assert_eq!(cases.iter().map(|c| c.jobs_name()).collect::<Vec<_>>(), [None, Some("c: d"), None]);
+    assert_eq!(cases.iter().map(|c| c.is_whole()).collect::<Vec<_>>(), [false, false, true]);
+}
+
 #[test]
 fn every_field_is_described() {
     let page = include_str!("../../../../docs/formats/results.md");
@@ -128,7 +156,8 @@ fn every_field_is_described() {
     let chart = first(&value, "charts");
     let series = first(&chart, "series");
     let points = first(&series, "points");
-    for object in [&value, &first(&value, "rows"), &chart, &series, &points, &value["process"]] {
+    for object in [&value, &first(&value, "rows"), &chart, &series, &points, &first(&value, "notes"), &value["process"]]
+    {
         for key in object.as_object().unwrap().keys() {
             assert!(page.contains(&format!("| `{key}` |")), "docs/formats/results.md says nothing of `{key}`");
         }
@@ -219,14 +248,14 @@ fn numbers_must_be_finite() {
 
 #[test]
 fn other_schemas_are_refused_with_a_clear_message() {
-    let newer = GOLDEN.replace("readpath-results/1", "readpath-results/2");
+    let newer = GOLDEN.replace("readpath-results/2", "readpath-results/3");
     assert_eq!(
         Document::from_json(&newer).unwrap_err().to_string(),
-        "the document has schema `readpath-results/2`, but this version of Readpath reads `readpath-results/1`; use \
+        "the document has schema `readpath-results/3`, but this version of Readpath reads `readpath-results/2`; use \
          the version that wrote it"
     );
     // Even when nothing else of it can be understood.
-    assert!(matches!(Document::from_json(r#"{"schema":"readpath-results/2","r":[]}"#), Err(Error::UnknownSchema(_))));
+    assert!(matches!(Document::from_json(r#"{"schema":"readpath-results/3","r":[]}"#), Err(Error::UnknownSchema(_))));
     assert!(matches!(Document::from_json("{}"), Err(Error::NoSchema)));
     assert!(matches!(Document::from_json("{"), Err(Error::Json(_))));
     assert!(matches!(Document::from_json(r#"{"schema":"readpath-results/1"}"#), Err(Error::Json(_))));

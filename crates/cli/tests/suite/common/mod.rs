@@ -144,10 +144,15 @@ pub fn value(document: &Value, variant: &str, metric: &str) -> f64 {
     figure.unwrap_or_else(|| panic!("{variant}: no {metric} in {:#?}", rows(document)))
 }
 
-/// The notes of a document, one a line.
+/// The texts of the notes of a document.
+pub fn texts(document: &Value) -> Vec<&str> {
+    document["notes"].as_array().expect("notes").iter().map(|note| note["text"].as_str().expect("a text")).collect()
+}
+
+/// The notes as people see them, one a line.
 pub fn notes(document: &Value) -> String {
-    let notes = document["notes"].as_array().expect("notes").iter();
-    notes.map(|note| note.as_str().expect("a note").to_owned() + "\n").collect()
+    let note = |note: &Value| serde_json::from_value::<readpath_results::Note>(note.clone()).expect("a note");
+    document["notes"].as_array().expect("notes").iter().map(|json| format!("{}\n", note(json))).collect()
 }
 
 pub fn text(bytes: &[u8]) -> &str {
