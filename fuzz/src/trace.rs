@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Block traces that somebody recorded, or made up.
+//! Block traces, valid and invalid.
 
 use readpath_run::UpiuText;
 use readpath_workload::IoKind;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! UBI images and volume tables that somebody made up.
+//! UBI images and volume tables, valid and invalid.
 
 use readpath_nand_testkit::{Device, Ecc, Nand, NewVolume, Options, PebState, Work};
 use readpath_ubi::cache::{Lines, NandPage};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Recorded read streams of UBI, schedules of memory and cost presets that somebody made up.
+//! Recorded read streams of UBI, schedules of memory and cost presets, valid and invalid.
 
 use readpath_ubi::preset::CostPreset;
 use readpath_ubi::stream::{Geometry, Limits, Pressure, Setup, load, parse_pressure, run};

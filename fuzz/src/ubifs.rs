@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! UBIFS volumes that somebody has tampered with.
+//! UBIFS volumes with changed bytes.
 
 use crate::Bytes;
 use readpath_ubifs::{

@@ -45,7 +45,7 @@ impl DeadlineHeap {
     ///
     /// # Panics
     /// When `at` is beyond [`DeadlineHeap::LATEST`] or `slot` is not below [`DeadlineHeap::SLOTS`]: either would
-    /// silently reorder the run. Whoever takes times or counts from a user bounds them first.
+    /// silently reorder the run. Times and counts that come from a user are bounded by the caller.
     #[inline(always)]
     pub fn push(&mut self, at: Ns, slot: u32) {
         assert!(at <= Self::LATEST, "virtual time exceeds 52 days");

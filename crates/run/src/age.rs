@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A device that has a past: filled, written to by a workload in virtual time, and left with nothing to do. What is
-//! then made of it is somebody else's business.
+//! A device that has a past: filled, written to by a workload in virtual time, and left with nothing to do. Its
+//! further use is up to the caller.
 
 use crate::execute::{ExecuteError, fits};
 use crate::request::LUN;
@@ -37,7 +37,7 @@ pub trait Finish {
 /// Gives a new device of `preset` a past.
 ///
 /// # Errors
-/// The workload does not fit the device, or the device refuses it; or whoever watches stops it.
+/// The workload does not fit the device, or the device refuses it; or the observer stops it.
 pub fn age<F: Finish>(
     preset: &DevicePreset,
     past: Past,

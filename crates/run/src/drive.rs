@@ -5,8 +5,8 @@
 //! 1. Its [`Source`] submits it through a [`Port`], because its time has come ([`Source::act`]) or because another
 //!    request has ended ([`Source::ended`]). The source keeps what it wants to know again at the request's cookie.
 //! 2. Host driver and device make of it what they do, as [`Stack`] moves it between them.
-//! 3. The [`Clock`] lets time go on to the next reply of the device, but not beyond the time for which the source or
-//!    one of the [`Hooks`] has something in mind.
+//! 3. The [`Clock`] lets time go on to the next reply of the device, but never past the next deadline of the source
+//!    or of the [`Hooks`].
 //! 4. Hooks whose time has come do their part: an event, a power cut. Nothing is lost on the way but what they say.
 //! 5. The end of the request is polled. A refusal ends the run; else the source hears of it, counts it and may submit
 //!    more, and the hooks hear its kind and latency.
@@ -28,7 +28,7 @@ pub trait Port {
     fn prefetch(&self, lun: u8, block: u32);
     /// The same for a write or a trim.
     fn prefetch_write(&self, lun: u8, block: u32);
-    /// Whether a block holds anything, for whoever shows that to the outside.
+    /// Whether a block holds data, for observers.
     fn holds_data(&self, lun: u8, block: u32) -> bool;
 }
 
@@ -247,12 +247,12 @@ pub trait Clock {
     /// Whether a source can wake it when nothing else would happen any more.
     const WAKES: bool;
 
-    /// Waits until `at`, or, for a clock that can be woken, until somebody does; with [`Ns::NEVER`] only the latter.
+    /// Waits until `at`, or, for a clock that can be woken, until it is woken; with [`Ns::NEVER`] only the latter.
     /// Returns the time that it then is, never less than before. A real clock may return a little later than it was
     /// asked to, and what was due meanwhile is then handled late, at its own modelled time.
     fn wait_until(&mut self, at: Ns) -> Ns;
 
-    /// Waits until `at`, whoever wants to wake it.
+    /// Waits until `at`, even if it is woken before.
     #[inline(always)]
     fn sleep_until(&mut self, at: Ns) {
         self.wait_until(at);
@@ -349,7 +349,7 @@ where
             now = what_is_due(stack, source, hooks, clock, (now, ios))?;
         }
     }
-    // Of what did not survive its encoding nothing more is heard.
+    // A failed encoding ends the run.
     if let Some(e) = stack.wire_error() {
         return Err(e.clone().into());
     }

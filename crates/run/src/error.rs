@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a run stops before its end: the device refuses a request, time comes to its end, or somebody wants it to.
+//! Why a run stops before its end: the device refuses a request, virtual time overflows, or it is stopped.
 
 use readpath_host::SenseData;
 use readpath_kit::{DeadlineHeap, Ns};

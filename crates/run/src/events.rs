@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Events in the middle of a run: lets them happen at their times, and keeps what host and device counted before,
-//! between and after them. Whoever submits requests knows nothing of them.
+//! between and after them. Sources of requests do not know them.
 
 use crate::drive::Hooks;
 use crate::error::RunError;

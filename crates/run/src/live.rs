@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What runs in progress show of themselves, and what they let others change: a [`Board`] with a [`Post`] for each
 //! planned run. The run looks at its post now and then, between requests: it leaves there a copy of what host and
-//! device would tell ([`View`]), and takes changes of HPB parameters that somebody asked for. Everybody else reads the
-//! copy.
+//! device would tell ([`View`]), and takes requested changes of HPB parameters. Observers read the copy.
 //!
 //! It knows no names of files and no sockets, and costs nothing while nobody asked for a board.
 
@@ -150,12 +149,12 @@ impl Post {
         Post { case, variant, inner: Mutex::new(inner), answered: Condvar::new() }
     }
 
-    /// What is behind the lock is whole after every statement, so a panic of somebody who held it does no harm.
+    /// The state behind the lock is consistent after every statement, so a poisoned lock can be used.
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets somebody see how far the run is, and what it showed last. It should not take long: the run may have to
+    /// Passes the state of the run and its last copy to `see`. It should not take long: the run may have to
     /// wait.
     pub fn read<T>(&self, see: impl FnOnce(RunState, Option<&View>) -> T) -> T {
         let inner = self.lock();

@@ -124,7 +124,7 @@ pub struct Properties {
     pub dirty: u32,
     /// The block holds index nodes.
     pub index: bool,
-    /// Somebody has put a hand on the block: a head, garbage collection.
+    /// The block is in use by a journal head or by garbage collection.
     pub taken: bool,
 }
 

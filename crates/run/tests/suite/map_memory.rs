@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The map in DRAM of the device and in memory of the host: latencies are sums of stages, copies are never out of date,
-//! what somebody changed is noticed if it is checked, and nothing outlives a reset.
+//! a changed copy is noticed if it is checked, and nothing outlives a reset.
 
 use readpath_device::{DeviceConfig, HostMap, Layout, LineCheck, MapMemory, Protocol, SramTable, Without};
 use readpath_flash::{DieSched, Exact, Lean, Queued};

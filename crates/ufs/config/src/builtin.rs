@@ -16,7 +16,7 @@ pub struct Builtin {
     pub text: &'static str,
 }
 
-/// Reads a file of the user's: whoever calls decides whether and how.
+/// Reads a file of the user; the caller decides whether and how.
 pub type ReadFile<'a> = &'a dyn Fn(&Path) -> io::Result<String>;
 
 macro_rules! builtin {

@@ -3,7 +3,7 @@
 //!
 //! A file is read into a tree that knows the line of every value, overrides are put into that tree as if they had stood
 //! in the file, and only then the tree is made into what the simulator takes. So every mistake, also one that the
-//! device finds in itself, names file, line and key. This module opens no file: whoever calls it passes the text, or a
+//! device finds in itself, names file, line and key. This module opens no file: the caller passes the text, or a
 //! function that reads one. It knows nothing of workloads beyond their description, and runs nothing.
 
 #![warn(unreachable_pub)]

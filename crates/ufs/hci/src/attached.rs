@@ -5,7 +5,7 @@
 //! 2. The device does what it does, in its own time, and says which data moves.
 //! 3. Its reply goes back to the controller, which writes data and answer to the host's memory and raises its line.
 //!
-//! Whoever owns it passes the time in. It trusts no address and no count of the host.
+//! Its owner passes the time in. It trusts no address and no count of the host.
 
 use crate::controller::{Controller, Effect};
 use crate::memory::GuestMem;

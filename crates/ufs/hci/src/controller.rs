@@ -15,7 +15,7 @@ const CAPABILITIES: u32 = 1 << 24 | 2 << 8;
 /// UTRIACR: interrupt aggregation is on.
 const AGGREGATION_ENABLED: u32 = 1 << 31;
 
-/// What a register access asks of whoever owns controller and device.
+/// What a register access asks of the owner of controller and device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum Effect {

@@ -13,7 +13,7 @@ pub struct Unreachable {
     pub bytes: usize,
 }
 
-/// Memory of a host. Whoever implements it checks every address: they come from the host, which is not trusted.
+/// Memory of a host. Implementations check every address: they come from the host, which is not trusted.
 pub trait GuestMem {
     /// Reads bytes.
     ///

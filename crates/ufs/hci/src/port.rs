@@ -116,7 +116,7 @@ impl Port {
     pub const MEMORY: u64 = DATA + 32 * DATA_BYTES;
 
     /// A port with memory from `base` on, a multiple of 4096, for so many commands at once. Blocks of data are moved
-    /// through that memory only if it says so: else somebody else moves them.
+    /// through that memory only if `moves_blocks`; otherwise the caller moves them.
     pub fn new(base: u64, slots: u8, moves_blocks: bool) -> Self {
         let (bytes, data) = (Vec::new(), Vec::new());
         Port { base, slots: slots.min(32), moves_blocks, outstanding: 0, tasks: 0, returns: [0; 32], bytes, data }

@@ -4,7 +4,7 @@
 //!
 //! Layouts: JESD223 (UTRD, PRDT, UTMRD), Linux `include/ufs/ufshci.h` (`struct utp_transfer_req_desc`, `struct
 //! ufshcd_sg_entry`, `struct utp_task_req_desc`). Fields are little-endian, other than those of UPIUs. Knows layouts
-//! only: whether what is described exists is for whoever reads it.
+//! only: whether what is described exists is up to the reader.
 
 /// Bytes of a transfer request descriptor (UTRD).
 pub const UTRD_BYTES: usize = 32;

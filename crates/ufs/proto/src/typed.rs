@@ -324,8 +324,8 @@ impl Sense {
     pub const NO_SPACE: Sense = Sense { key: 7, asc: 0x27, ascq: 0x07 };
 }
 
-/// The HPB part of a response (JESD220-3; Linux `struct utp_hpb_rsp`). Counts and indices are as received: whoever acts
-/// on them checks their ranges.
+/// The HPB part of a response (JESD220-3; Linux `struct utp_hpb_rsp`). Counts and indices are as received: users
+/// check their ranges.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct HpbNotification {
     /// HPB operation: [`HpbNotification::REGION_UPDATE`], [`HpbNotification::RESET`] or anything else.

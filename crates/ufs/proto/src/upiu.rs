@@ -314,7 +314,7 @@ pub fn parse_reply(bytes: &[u8]) -> Result<(Reply, &[u8]), UpiuError> {
 }
 
 fn parse_response(bytes: &[u8], b: &[u8; UPIU_BYTES]) -> Result<Response, UpiuError> {
-    // Whoever took a target failure for GOOD would hand out data that never came.
+    // A host that took a target failure for GOOD would return data that was never transferred.
     if b[6] != 0 {
         return Err(UpiuError::Field { offset: 6, found: b[6].into(), expected: "00h (target success)" });
     }

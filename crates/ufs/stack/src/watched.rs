@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An array that somebody watches while a device begins from it, which takes long for a large one. It changes nothing.
+//! An array with a progress callback while a device starts from it, which takes long for a large one. It changes
+//! nothing.
 
 use readpath_device::{BLOCK_RECORD_BYTES, FlashArray, RpmbState, SETTINGS_BYTES, SPARE_REST_BYTES, Seen, Spare};
 use readpath_flash::Ppn;

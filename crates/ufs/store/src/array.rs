@@ -3,8 +3,8 @@
 //!
 //! *Order of writes.* The data of a unit is written first, then its spare areas, in one write: until that, nothing was
 //! programmed. When a flush is answered, and before a superblock is erased, everything before that is synced, and the
-//! number of the newest program is put down; so whoever reads the array after a crash of the machine knows up to which
-//! program it is complete. As long as the machine runs, it is complete anyway.
+//! number of the newest program is put down; so a reader after a crash of the machine knows up to which program it is
+//! complete. As long as the machine runs, it is complete anyway.
 //!
 //! *After a write that failed* nothing is written any more. What the array holds then is what a power cut at that
 //! moment would have left, which the device can recover from.

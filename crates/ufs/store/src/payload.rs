@@ -199,7 +199,7 @@ impl<D: Disk> Payload for Store<D> {
                 self.slices_read += 1;
                 let Part { cookie, page, .. } = self.parts[usize::from(tag)];
                 if self.transfers.read_fails() {
-                    let what = format!("slice {} cannot be read, as somebody ordered", ppn.0);
+                    let what = format!("slice {} cannot be read: a fault was ordered", ppn.0);
                     return self.fault(cookie, Fault::Medium(what));
                 }
                 let page = page + index;

@@ -126,7 +126,7 @@ pub struct AttachInfo {
     pub free: Vec<(u32, u32)>,
     /// Blocks to erase, in order.
     pub erase: VecDeque<ToErase>,
-    /// Blocks that look damaged but may hold data of somebody: kept.
+    /// Blocks that look damaged but may hold data of a user: kept.
     pub corrupted: Vec<(u32, u32)>,
     /// Blocks of internal volumes that are not known but have to be preserved.
     pub alien: Vec<u32>,

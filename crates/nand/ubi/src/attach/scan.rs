@@ -264,7 +264,7 @@ fn rival(volume: u32, lnum: u32, used: u32, is_damaged: bool) -> NoteKind {
 }
 
 /// Whether a block with a good EC and a bad VID header was being erased or written when the power went: its data area
-/// cannot be read without errors, or is empty. Otherwise somebody's data may be in it.
+/// cannot be read without errors, or is empty. Otherwise it may hold data of a user.
 fn erase_was_cut<M: Mtd>(io: &mut Io<M>, peb: u32) -> Result<bool, UbiError> {
     let mut data = vec![0; io.layout.leb_bytes as usize];
     let outcome = io.read_data(peb, 0, &mut data, Why::Check)?;

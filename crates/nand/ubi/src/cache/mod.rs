@@ -6,7 +6,7 @@
 //!                              (reader.rs)                ─▶ Fill   read the page into the line, then copy
 //!                                   │                     ─▶ Bypass read just these bytes
 //!                                   ├──────▶ Policy::peek  ─▶ a line that serves what is given none
-//!                                   └─▶ Media: whoever reads the flash and holds the caller's buffer
+//!                                   └─▶ Media: reads the flash and holds the caller's buffer
 //! ```
 //!
 //! A [`Policy`] decides which pages have a line; it never sees data. A [`Store`] holds the lines' bytes: [`NoData`] for

@@ -20,7 +20,7 @@ pub enum Rules {
 /// Pages from which on a read is a scan.
 pub const BULK_PAGES: u32 = 4;
 
-/// Reads flash, and holds the buffer of whoever reads. Positions are in bytes of an erase block.
+/// Reads flash into the caller's buffer. Positions are in bytes of an erase block.
 pub trait Media {
     /// Why flash could not be read.
     type Error;

@@ -99,7 +99,7 @@ pub enum Why {
     Recover,
     /// A block under torture, or its erasure.
     Erase,
-    /// A logical block, for whoever uses the volume.
+    /// A logical block, for users of the volume.
     Leb {
         /// Volume identifier.
         volume: u32,

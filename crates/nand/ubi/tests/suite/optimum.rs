@@ -63,7 +63,7 @@ fn fewest(records: &[Record], split: bool, lines: u32, pressure: &Pressure) -> u
         }
         if let Some(step) = pressure.steps.iter().find(|step| step.read == reads) {
             limit = (step.bytes / u64::from(PAGE)).min(u64::from(lines)) as usize;
-            // Whoever has to go: one at a time, in every order.
+            // Evictions: one line at a time, in every order.
             while states.keys().any(|held| held.len() > limit) {
                 for (held, read) in std::mem::take(&mut states) {
                     match held.len() > limit {

@@ -64,7 +64,7 @@ fn superblock<L: Lebs>(check: &mut Check, flash: &mut Flash<L>) -> Result<()> {
     Ok(())
 }
 
-/// A block of the log or of the orphan area, whoever wrote it last: nodes, padding, and then nothing.
+/// A block of the log or of the orphan area: nodes, padding, then erased flash.
 fn nodes<L: Lebs>(
     check: &mut Check,
     flash: &mut Flash<L>,

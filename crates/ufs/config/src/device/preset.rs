@@ -18,7 +18,7 @@ pub struct DevicePreset {
     pub device: DeviceConfig,
     /// Delays of the host's software.
     pub delays: Delays,
-    /// Limits of the host; HPB is up to whoever runs it.
+    /// Limits of the host; HPB is up to the run.
     pub host: HostConfig,
     /// The only control mode of HPB that it can be configured for, if not either.
     pub only_control: Option<Control>,

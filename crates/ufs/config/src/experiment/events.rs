@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What happens to host and device in the middle of a run, at which virtual time. Whoever runs the workload makes it
-//! happen.
+//! What happens to host and device in the middle of a run, at which virtual time. The run makes it happen.
 
 use super::variant::Variant;
 use crate::error::Result;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Experiment files: a device, a workload, the variants that are compared under it, and what others have published
-//! about it. The workload is plain data here; whoever runs the experiment makes requests of it. The files of this
+//! about it. The workload is plain data here; the run makes requests of it. The files of this
 //! folder are the tables of its keys; `docs/formats/experiment.md` has them for readers.
 
 mod claim;

@@ -9,7 +9,7 @@ use crate::overrides::Override;
 use crate::tree::{At, Node, Table, Value, parse_value};
 use readpath_host::{Control, GroupUpdate, PolicyChoice};
 
-/// A key of a variant with its value, as somebody typed it.
+/// A key of a variant with its value, as it was typed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GivenKey {
     /// `hpb` (`off`, `dcm` or `hcm`, which also says `mode`, `prototype-host` or `prototype-device`, which says
@@ -17,7 +17,7 @@ pub struct GivenKey {
     pub key: String,
     /// The value, in TOML or as a bare word.
     pub text: String,
-    /// Whoever says so, for errors: `--vary`.
+    /// The origin, for errors: `--vary`.
     pub origin: String,
 }
 
@@ -82,7 +82,7 @@ fn update_of(word: &str) -> Option<GroupUpdate> {
     GroupUpdate::by_name(word.strip_prefix("prototype-")?)
 }
 
-/// Refuses a key that belongs to HPB where `hpb`, which somebody else may have said, means another kind or none.
+/// Refuses a key that belongs to HPB where `hpb`, which may come from another place, means another kind or none.
 fn contradicted(given: &GivenKey, keys: &[GivenKey]) -> Result<(), ConfigFileError> {
     let Some(hpb) = keys.iter().find(|k| k.key == "hpb") else { return Ok(()) };
     let word = hpb.text.trim();

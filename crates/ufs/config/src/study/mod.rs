@@ -94,7 +94,7 @@ pub struct Assigned {
 }
 
 impl Assigned {
-    /// From an argument `key=value`; `origin` names whoever says so, for errors.
+    /// From an argument `key=value`; `origin` names the option, for errors.
     ///
     /// # Errors
     /// When there is no `=`, or the value is neither TOML nor a bare word.

@@ -53,7 +53,7 @@ fn images_are_reproducible() {
 /// Bytes of an image behind its data.
 pub const RPMB_BYTES: u64 = 110_592 + (4 << 20);
 
-/// Whichever bit flips: either somebody says so, or nothing that anybody reads has changed.
+/// Whichever bit flips: it is reported, or no block reads differently.
 #[test]
 fn a_flipped_bit_is_found_or_does_no_harm() {
     let (mut found, mut refused, mut harmless) = (0, 0, 0);
