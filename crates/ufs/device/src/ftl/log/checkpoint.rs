@@ -183,7 +183,7 @@ impl Log {
             space.spares_mut().forget_order(base);
             if self.order_is_half_full(space, write.sequence()) {
                 // A block has been in the buffer for that long. The next checkpoint finds it in flash.
-                write.flush();
+                write.buffer_mut().flush();
             }
         }
         (write.sequence() >= self.numbers.renumber_at).then_some(base)

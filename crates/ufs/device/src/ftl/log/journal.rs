@@ -7,7 +7,7 @@ use crate::ids::Mark;
 
 /// See the module.
 #[derive(Default)]
-pub(super) struct Journal {
+pub(in crate::ftl) struct Journal {
     pending: Vec<Record>,
     /// Records ever made.
     made: Mark,
@@ -24,7 +24,7 @@ impl Journal {
     pub(super) const MOST_TRIMS: u64 = 1024;
 
     /// Whether SRAM has no room for the record of one more trim.
-    pub(super) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.made - self.durable >= Self::MOST_TRIMS
     }
 
@@ -42,7 +42,7 @@ impl Journal {
     }
 
     /// Records up to this one are in flash.
-    pub(super) fn durable(&self) -> Mark {
+    pub(crate) fn durable(&self) -> Mark {
         self.durable
     }
 
@@ -52,7 +52,7 @@ impl Journal {
     }
 
     /// Whether records have to be written that are not on their way.
-    pub(super) fn must_write(&self) -> bool {
+    pub(crate) fn must_write(&self) -> bool {
         self.wanted > self.sent
     }
 
@@ -62,7 +62,7 @@ impl Journal {
     }
 
     /// The number of the newest record.
-    pub(super) fn newest(&self) -> Mark {
+    pub(crate) fn newest(&self) -> Mark {
         self.made
     }
 

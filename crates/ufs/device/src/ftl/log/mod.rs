@@ -108,29 +108,14 @@ impl Log {
         self.durable.note_changed(lpn, old);
     }
 
-    /// The record that a trim will have.
-    pub(crate) fn next_record(&self) -> Mark {
-        self.journal.newest() + 1
+    /// The journal.
+    pub(crate) fn journal(&self) -> &Journal {
+        &self.journal
     }
 
     /// Blocks from `lpn` on were trimmed.
     pub(crate) fn note_trim(&mut self, lpn: Lpn, count: u32, sequence: u32) {
         self.journal.trims = self.journal.push(Record::Trim { lpn, count, sequence });
-    }
-
-    /// Whether SRAM has no room for the record of one more trim.
-    pub(crate) fn is_full(&self) -> bool {
-        self.journal.is_full()
-    }
-
-    /// Records of the journal up to this one are in flash.
-    pub(crate) fn in_flash_up_to(&self) -> Mark {
-        self.journal.durable()
-    }
-
-    /// Whether something waits for records of the journal that are not on their way.
-    pub(crate) fn must_write_journal(&self) -> bool {
-        self.journal.must_write()
     }
 
     /// All trims so far are to be in flash. `tag` waits for that; false if they already are.

@@ -17,7 +17,7 @@ impl Ftl {
     pub(crate) fn programmed(&mut self, now: Ns, id: OpId, hw: &mut impl Hardware) {
         let op = hw.end(id);
         if self.program_failed(op.ppn, hw) {
-            self.write.program_failed(op.index as u16);
+            self.write.buffer_mut().program_failed(op.index as u16);
             return self.pump(now, hw);
         }
         hw.stats().slices_programmed += u64::from(op.count);
@@ -28,7 +28,7 @@ impl Ftl {
         let mut ended: Vec<TagRef> = Vec::new();
         while next != NO_SLOT {
             let slot = next;
-            let freed = self.write.programmed(slot, |tag| ended.push(tag));
+            let freed = self.write.buffer_mut().release(slot, |tag| ended.push(tag));
             next = freed.next;
             let lpn = (!freed.void).then_some(freed.lpn.0);
             hw.emit(MediaOp::Program { slot, ppn, lpn, sequence: self.log.sequence_in_flash(freed.sequence) });

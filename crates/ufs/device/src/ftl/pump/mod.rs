@@ -181,7 +181,7 @@ impl Ftl {
 
     /// Whether something waits for records of the journal that are not on their way.
     pub(crate) fn must_write_journal(&self) -> bool {
-        self.log.must_write_journal()
+        self.log.journal().must_write()
     }
 
     /// After a recovery: generations up to this one may have been given out.
@@ -201,7 +201,7 @@ impl Ftl {
 
     /// Slots of the write buffer.
     pub(crate) fn buffer_slots(&self) -> usize {
-        self.write.slots()
+        self.write.buffer().capacity()
     }
 
     /// Blocks that flash holds, for tests of conservation.
@@ -237,9 +237,9 @@ impl Ftl {
         vec![
             (SramTable::MapDirectory, self.map.directory_bytes()),
             // Logical page and state of each slot.
-            (SramTable::WriteBufferIndex, self.write.slots() as u64 * 8),
+            (SramTable::WriteBufferIndex, self.write.buffer().capacity() as u64 * 8),
             (SramTable::Superblocks, u64::from(geometry.superblocks()) * Superblock::SRAM_BYTES),
-            (SramTable::WriteBuffer, self.write.slots() as u64 * u64::from(BLOCK_BYTES)),
+            (SramTable::WriteBuffer, self.write.buffer().capacity() as u64 * u64::from(BLOCK_BYTES)),
             (SramTable::Changes, self.map.changes().sram_bytes()),
             (SramTable::Journal, Log::JOURNAL_BYTES),
             // Each with the moment when the one that it replaces was put together.

@@ -73,7 +73,7 @@ impl Ftl {
         let mut stall = None;
         while !self.write.fill(&mut self.map, &mut self.effects, hw) {
             stall = self.program_buffer(now, hw);
-            if self.write.is_full() {
+            if self.write.buffer().is_full() {
                 break;
             }
         }
@@ -97,7 +97,7 @@ impl Ftl {
                         break;
                     }
                 };
-                let (first, count) = self.write.take_unit(hot, unit, self.log.in_flash_up_to());
+                let (first, count) = self.write.buffer_mut().take_for_program(hot, unit, self.log.journal().durable());
                 hw.stats().programs += 1;
                 hw.stats().slices_padded += u64::from(unit - count);
                 let op = Op { count: count as u16, index: u32::from(first), ..Op::new(Job::Program, ppn) };
@@ -175,7 +175,7 @@ impl Ftl {
     /// Map pages within which blocks may be trimmed now: each takes a place of the table of changes. A unit's worth of
     /// places is left to data, otherwise trims could hold it up without end.
     fn pages_to_trim(&self) -> u32 {
-        if self.write.is_lent() || self.log.is_full() {
+        if self.write.is_lent() || self.log.journal().is_full() {
             return 0;
         }
         self.map.room().saturating_sub(self.geometry.slices_per_unit())
@@ -185,11 +185,11 @@ impl Ftl {
     /// lay nowhere: what its map page says has not been paid for.
     fn trim(&mut self, first: Lpn, blocks: u32) {
         let sequence = self.write.next_number();
-        let record = self.log.next_record();
+        let record = self.log.journal().newest() + 1;
         let mut page = None;
         for lpn in first.run(blocks) {
             if let Mapping::Buffered(slot) = self.map.get(lpn) {
-                self.write.trim_slot(slot, record);
+                self.write.buffer_mut().kill(slot, record);
                 self.map.leave_buffer(lpn, slot);
             } else if self.map.is_known_unmapped(lpn) {
                 continue;
@@ -235,12 +235,12 @@ impl Ftl {
 
     /// What was accepted and what was trimmed is to be in flash: for how many of these two `tag` has to wait.
     pub(crate) fn sync(&mut self, tag: TagRef) -> u32 {
-        u32::from(!self.write.sync(tag)) + u32::from(self.log.sync_trims(tag))
+        u32::from(!self.write.buffer_mut().sync(tag)) + u32::from(self.log.sync_trims(tag))
     }
 
     /// The same, and no request waits.
     pub(crate) fn flush(&mut self) {
-        self.write.flush();
+        self.write.buffer_mut().flush();
         self.log.flush_trims();
     }
 

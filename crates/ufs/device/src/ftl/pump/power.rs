@@ -27,7 +27,7 @@ impl Ftl {
         self.write.drop_requests(now, hw.stats());
         self.tear_programs(hw);
         self.log.recall_changes(&self.map);
-        self.map.power_cut(self.write.held(), self.log.changes_on_their_way());
+        self.map.power_cut(self.write.buffer().held(), self.log.changes_on_their_way());
         if let Some(sb) = self.space.power_cut() {
             hw.emit(MediaOp::Erase { first: self.space.first(sb), slices: self.space.slices() });
             self.log.export_block(sb, &self.space, hw);
@@ -45,7 +45,7 @@ impl Ftl {
         for op in programs {
             let first = op.index as u16;
             let spares = match op.job {
-                Job::Program => self.write.spares_of(first).collect(),
+                Job::Program => self.write.buffer().spares_of(first).collect(),
                 Job::MoveProgram => self.collect.spares_of(first).map(|(lpn, number)| (Some(lpn), number)).collect(),
                 _ => Vec::new(),
             };

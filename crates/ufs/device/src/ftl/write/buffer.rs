@@ -166,11 +166,6 @@ impl WriteBuffer {
         self.kill_chain(slot, by);
     }
 
-    /// What older slots hold of the block of `slot` means nothing any more: newer data is in flash.
-    pub(crate) fn kill_older(&mut self, slot: u16) {
-        self.kill_chain(slot, 0);
-    }
-
     fn kill_chain(&mut self, slot: u16, by: Mark) {
         let mut newer = self.slots[usize::from(slot)];
         while newer.older != NO_SLOT {
@@ -184,11 +179,19 @@ impl WriteBuffer {
         }
     }
 
-    /// What the spare area of `slot` says while it is being programmed: logical page (if any) and sequence number; and
-    /// the next slot of the same program.
-    pub(crate) fn spare(&self, slot: u16) -> (Option<Lpn>, u32, u16) {
-        let s = &self.slots[usize::from(slot)];
-        ((!s.void).then_some(s.lpn), s.sequence, s.next)
+    /// What the spare areas of a program in progress say, slot by slot from `first` on: logical page (if any) and
+    /// sequence number.
+    pub(crate) fn spares_of(&self, first: u16) -> impl Iterator<Item = (Option<Lpn>, u32)> {
+        self.chain(first).map(|slot| {
+            let s = &self.slots[usize::from(slot)];
+            ((!s.void).then_some(s.lpn), s.sequence)
+        })
+    }
+
+    /// The slots of a program, from `first` on.
+    pub(super) fn chain(&self, first: u16) -> impl Iterator<Item = u16> {
+        let slot = |slot: u16| Some(slot).filter(|&slot| slot != NO_SLOT);
+        std::iter::successors(slot(first), move |&at| slot(self.slots[usize::from(at)].next))
     }
 
     /// Logical pages that have slots, and those slots.
@@ -234,12 +237,7 @@ impl WriteBuffer {
 
     /// A program failed: its slots, from `first` on, have to be programmed again, before all others.
     pub(crate) fn program_failed(&mut self, first: u16) {
-        let mut chain = Vec::new();
-        let mut slot = first;
-        while slot != NO_SLOT {
-            chain.push(slot);
-            slot = self.slots[usize::from(slot)].next;
-        }
+        let chain: Vec<u16> = self.chain(first).collect();
         for &slot in chain.iter().rev() {
             let failed = &mut self.slots[usize::from(slot)];
             failed.state = State::Filled;
@@ -248,9 +246,10 @@ impl WriteBuffer {
         }
     }
 
-    /// The program of `slot` is done. Requests of SYNCHRONIZE CACHE that waited for it and for nothing else any more
-    /// are handed to `synced` with their life.
+    /// The program of `slot` is done, so what older slots hold of its block means nothing any more. SYNCHRONIZE CACHEs
+    /// that waited for it and for nothing else any more go to `synced`.
     pub(crate) fn release(&mut self, slot: u16, mut synced: impl FnMut(TagRef)) -> Freed {
+        self.kill_chain(slot, 0);
         let s = &mut self.slots[usize::from(slot)];
         debug_assert_eq!(s.state, State::Programming);
         s.state = State::Free;

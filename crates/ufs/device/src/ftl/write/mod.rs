@@ -10,7 +10,7 @@ mod stalls;
 #[cfg(test)]
 mod tests;
 
-pub(in crate::ftl) use buffer::{Freed, NO_SLOT};
+pub(in crate::ftl) use buffer::{NO_SLOT, WriteBuffer};
 pub(crate) use incoming::Incoming;
 pub(in crate::ftl) use incoming::Unmap;
 pub use stalls::Stall;
@@ -19,8 +19,8 @@ use super::effects::{Effect, Effects};
 use super::map::{Map, Mapping};
 use crate::back::{DeviceStats, Hardware, MediaOp};
 use crate::config::DeviceConfig;
-use crate::ids::{Lpn, Mark, TagRef};
-use buffer::{Accepted, WriteBuffer};
+use crate::ids::{Lpn, TagRef};
+use buffer::Accepted;
 use readpath_kit::Ns;
 use stalls::StallClock;
 use std::collections::VecDeque;
@@ -86,19 +86,14 @@ impl Write {
         self.sequence.min(self.buffer.oldest_sequence().unwrap_or(u32::MAX))
     }
 
-    /// Slots of the write buffer.
-    pub(crate) fn slots(&self) -> usize {
-        self.buffer.capacity()
+    /// The write buffer.
+    pub(crate) fn buffer(&self) -> &WriteBuffer {
+        &self.buffer
     }
 
-    /// Whether no slot is free.
-    pub(crate) fn is_full(&self) -> bool {
-        self.buffer.is_full()
-    }
-
-    /// Whether nothing is in the buffer.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.buffer.oldest_sequence().is_none()
+    /// The write buffer, to program from it.
+    pub(crate) fn buffer_mut(&mut self) -> &mut WriteBuffer {
+        &mut self.buffer
     }
 
     /// A write waits for room in the buffer.
@@ -187,38 +182,6 @@ impl Write {
             || (self.buffer.is_full() && is_quiet && filled(hot) > 0 && filled(!hot) < unit as usize)
     }
 
-    /// Takes up to `unit` of the oldest blocks for a program: the first slot of a chain, and how many. The journal is
-    /// in flash up to `durable`.
-    pub(crate) fn take_unit(&mut self, hot: bool, unit: u32, durable: Mark) -> (u16, u32) {
-        self.buffer.take_for_program(hot, unit, durable)
-    }
-
-    /// What the spare areas of a program in progress say, slice by slice: logical page (if any) and number.
-    pub(crate) fn spares_of(&self, first: u16) -> impl Iterator<Item = (Option<Lpn>, u32)> {
-        let slot = |slot: u16| Some(slot).filter(|&slot| slot != NO_SLOT);
-        std::iter::successors(slot(first), move |&at| slot(self.buffer.spare(at).2)).map(|at| {
-            let (lpn, sequence, _) = self.buffer.spare(at);
-            (lpn, sequence)
-        })
-    }
-
-    /// The block in `slot` is in flash, and its slot free. SYNCHRONIZE CACHEs that waited for it alone go to `synced`.
-    #[inline]
-    pub(crate) fn programmed(&mut self, slot: u16, synced: impl FnMut(TagRef)) -> Freed {
-        self.buffer.kill_older(slot);
-        self.buffer.release(slot, synced)
-    }
-
-    /// A program failed: its blocks, from `first` on, are to be programmed again, before all others.
-    pub(crate) fn program_failed(&mut self, first: u16) {
-        self.buffer.program_failed(first);
-    }
-
-    /// The record `by` of the journal trims the block in `slot`.
-    pub(crate) fn trim_slot(&mut self, slot: u16, by: Mark) {
-        self.buffer.kill(slot, by);
-    }
-
     /// An UNMAP waits for room. Its ranges are the first logical page of each, and how many.
     pub(crate) fn unmap(&mut self, tag: TagRef, ranges: impl Iterator<Item = (Lpn, u32)>) {
         let list = self.unused_ranges.pop().unwrap_or_default();
@@ -238,16 +201,6 @@ impl Write {
     /// All of it is done.
     pub(crate) fn end_trim(&mut self, unmap: Unmap) {
         self.unused_ranges.push(unmap.ranges);
-    }
-
-    /// `tag` waits until everything accepted so far is in flash; true when it already is.
-    pub(crate) fn sync(&mut self, tag: TagRef) -> bool {
-        self.buffer.sync(tag)
-    }
-
-    /// Everything accepted so far is to be programmed; no request waits for it.
-    pub(crate) fn flush(&mut self) {
-        self.buffer.flush();
     }
 
     /// A command is dropped: what it has not handed over is not taken any more.
@@ -316,11 +269,6 @@ impl Write {
     /// All changes are to be written back, for space; false if they already are.
     pub(crate) fn settle_changes(&mut self) -> bool {
         !std::mem::replace(&mut self.settles_changes, true)
-    }
-
-    /// Blocks in the buffer and their slots.
-    pub(crate) fn held(&self) -> impl Iterator<Item = (Lpn, u16)> {
-        self.buffer.held()
     }
 
     /// The power is gone.

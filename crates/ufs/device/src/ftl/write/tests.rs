@@ -58,20 +58,15 @@ fn what_leaves_the_buffer_is_dead_exactly_if_it_is_out_of_date() {
                 }
             }
             7 if buffer.filled(false) > 0 => {
-                let (mut slot, count) = buffer.take_for_program(false, UNIT, 0);
-                let mut slots = Vec::new();
-                while slot != NO_SLOT {
-                    slots.push(slot);
-                    held[usize::from(slot)].as_mut().expect("filled").2 = true;
-                    slot = buffer.spare(slot).2;
-                }
+                let (first, count) = buffer.take_for_program(false, UNIT, 0);
+                let slots: Vec<u16> = buffer.chain(first).collect();
+                slots.iter().for_each(|&slot| held[usize::from(slot)].as_mut().expect("filled").2 = true);
                 assert_eq!(slots.len(), count as usize);
                 programs.push(slots);
             }
             _ if !programs.is_empty() => {
                 for slot in programs.swap_remove(rng.below(programs.len() as u64) as usize) {
                     let (lpn, number, _) = held[usize::from(slot)].take().expect("in a program");
-                    buffer.kill_older(slot);
                     let freed = buffer.release(slot, |_| ());
                     let is_old = in_flash[lpn as usize] > number;
                     assert_eq!((freed.lpn, freed.sequence, freed.dead), (Lpn(lpn), number, is_old));
@@ -92,21 +87,21 @@ fn what_leaves_the_buffer_is_dead_exactly_if_it_is_out_of_date() {
 #[test]
 fn a_flush_waits_for_what_came_before_it() {
     let mut write = Write::of(SLOTS, 0);
-    assert!(write.sync(tag(1)), "there is nothing to wait for");
+    assert!(write.buffer.sync(tag(1)), "there is nothing to wait for");
     let slots: Vec<u16> = (0..3).map(|lpn| write.buffer.put(block(lpn, lpn + 1, None)).unwrap()).collect();
     assert!(!write.has_unit(false, UNIT, false), "a unit does not fill");
-    assert!(!write.sync(tag(2)));
+    assert!(!write.buffer.sync(tag(2)));
     assert!(write.has_unit(false, UNIT, false), "a flush waits");
-    assert_eq!(write.take_unit(false, UNIT, 0), (slots[0], 3));
+    assert_eq!(write.buffer.take_for_program(false, UNIT, 0), (slots[0], 3));
     let later = write.buffer.put(block(9, 9, None)).unwrap();
     assert!(!write.has_unit(false, UNIT, false), "no flush waits for what came later");
     let mut synced = Vec::new();
     for &slot in &slots {
         assert!(synced.is_empty());
-        write.programmed(slot, |tag| synced.push(tag));
+        write.buffer.release(slot, |tag| synced.push(tag));
     }
     assert_eq!((synced, write.oldest()), (vec![tag(2)], 0));
-    assert_eq!(write.held().collect::<Vec<_>>(), [(Lpn(9), later)]);
+    assert_eq!(write.buffer.held().collect::<Vec<_>>(), [(Lpn(9), later)]);
 }
 
 /// A full buffer of blocks of both kinds, of which neither fills a unit, still gets out.
@@ -117,7 +112,7 @@ fn a_full_buffer_is_programmed_even_if_no_unit_fills() {
         assert!(!write.has_unit(true, UNIT, true) || lpn == 4);
         write.buffer.put(Accepted { hot: lpn < 2, ..block(lpn, lpn + 1, None) }).unwrap();
     }
-    assert!(write.is_full() && !write.has_unit(true, UNIT, false), "a program in progress makes room");
+    assert!(write.buffer.is_full() && !write.has_unit(true, UNIT, false), "a program in progress makes room");
     assert!(write.has_unit(true, UNIT, true) && write.has_unit(false, UNIT, true));
     assert!(!write.has_unit(true, 2 * UNIT, false) && write.has_unit(true, 2, false));
 }
@@ -127,12 +122,12 @@ fn a_full_buffer_is_programmed_even_if_no_unit_fills() {
 fn a_failed_program_comes_back_before_all_others() {
     let mut write = Write::of(SLOTS, 0);
     (0..6).for_each(|lpn| _ = write.buffer.put(block(lpn, lpn + 1, None)));
-    let (first, _) = write.take_unit(false, UNIT, 0);
-    let said: Vec<_> = write.spares_of(first).collect();
+    let (first, _) = write.buffer.take_for_program(false, UNIT, 0);
+    let said: Vec<_> = write.buffer.spares_of(first).collect();
     assert_eq!(said, (0..4).map(|lpn| (Some(Lpn(lpn)), lpn + 1)).collect::<Vec<_>>());
-    write.program_failed(first);
-    assert_eq!(write.take_unit(false, UNIT, 0), (first, UNIT));
-    assert_eq!(write.spares_of(first).collect::<Vec<_>>(), said);
+    write.buffer.program_failed(first);
+    assert_eq!(write.buffer.take_for_program(false, UNIT, 0), (first, UNIT));
+    assert_eq!(write.buffer.spares_of(first).collect::<Vec<_>>(), said);
 }
 
 #[test]

@@ -24,7 +24,7 @@ impl Log {
         write: &Write,
         mut each: impl FnMut(Sealed),
     ) -> Result<Vec<u8>, &'static str> {
-        if !write.is_empty() || space.programs() > 0 {
+        if write.buffer().oldest_sequence().is_some() || space.programs() > 0 {
             return Err("data is on its way to flash");
         }
         if self.stream.is_busy() || space.erasing().is_some() || self.checkpoint.is_under_way() {
