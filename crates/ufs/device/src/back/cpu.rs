@@ -2,7 +2,6 @@
 //! The one firmware core, a first-in-first-out server: since when it is reserved, and what it will be done with, in
 //! order. It knows neither what its work is for nor who waits for it.
 
-use super::engine::Engine;
 use crate::config::FirmwareTiming;
 use crate::ids::TagRef;
 use readpath_flash::OpId;
@@ -43,21 +42,12 @@ pub(crate) struct Cpu {
     soon: Ns,
     /// When the newest command arrived or will arrive.
     last_command: Ns,
-    /// The engine that protects and checks HPB entries.
-    pub engine: Engine,
 }
 
 impl Cpu {
     /// A core that has nothing to do.
-    pub(crate) fn new(timing: FirmwareTiming, engine: Engine) -> Self {
-        Cpu {
-            timing,
-            free: Ns::ZERO,
-            line: FrontQueue::with_capacity(256),
-            soon: Ns::NEVER,
-            last_command: Ns::ZERO,
-            engine,
-        }
+    pub(crate) fn new(timing: FirmwareTiming) -> Self {
+        Cpu { timing, free: Ns::ZERO, line: FrontQueue::with_capacity(256), soon: Ns::NEVER, last_command: Ns::ZERO }
     }
 
     /// How long it takes for what.
@@ -132,12 +122,10 @@ impl Cpu {
     pub(crate) fn lose_power(&mut self) {
         self.line.clear();
         self.free = Ns::ZERO;
-        self.engine.lose_power();
     }
 
     /// It begins nothing before `ready`.
     pub(crate) fn set_busy_until(&mut self, ready: Ns) {
         self.free = ready;
-        self.engine.set_busy_until(ready);
     }
 }

@@ -13,8 +13,8 @@ mod probe;
 mod stats;
 
 pub(crate) use cpu::{Cpu, Work};
-pub(crate) use dies::{Dies, stage_of};
-pub(crate) use engine::{Checked, Engine};
+pub(crate) use dies::stage_of;
+pub(crate) use engine::Checked;
 pub use faults::{Failable, Failing};
 pub(crate) use hardware::Hardware;
 pub use media::{MediaMode, MediaOp, NoMedia, WithMedia};
@@ -22,6 +22,10 @@ pub(crate) use ops::{Job, NO_OP, Op, OpPool};
 pub use probe::{Probe, Resource, StageOf};
 pub use stats::DeviceStats;
 
+use crate::config::DeviceConfig;
+use crate::hpb::EntryConfig;
+use dies::Dies;
+use engine::Engine;
 use readpath_flash::{DieSched, Done, OpId, Ppn};
 use readpath_kit::Ns;
 use std::collections::VecDeque;
@@ -29,22 +33,96 @@ use std::marker::PhantomData;
 
 /// See the module.
 pub(crate) struct Back<S, M, P> {
-    /// The firmware core.
-    pub cpu: Cpu,
-    /// The flash array.
-    pub dies: Dies<S>,
-    /// Counters. Nothing decides by them.
-    pub stats: DeviceStats,
-    /// The observer.
-    pub probe: P,
+    cpu: Cpu,
+    /// It protects and checks HPB entries.
+    engine: Engine,
+    dies: Dies<S>,
+    /// Nothing decides by them.
+    stats: DeviceStats,
+    probe: P,
     media: VecDeque<MediaOp>,
     mode: PhantomData<M>,
 }
 
 impl<S: DieSched, M: MediaMode, P: Probe> Back<S, M, P> {
     /// All of it idle.
-    pub(crate) fn new(cpu: Cpu, dies: Dies<S>, probe: P) -> Self {
-        Back { cpu, dies, stats: DeviceStats::default(), probe, media: VecDeque::new(), mode: PhantomData }
+    pub(crate) fn new(config: &DeviceConfig, probe: P) -> Self {
+        let entries = config.hpb.map_or(EntryConfig::DEFAULT, |hpb| hpb.entries);
+        Back {
+            cpu: Cpu::new(config.firmware),
+            engine: Engine::new(&entries),
+            dies: Dies::new(config),
+            stats: DeviceStats::default(),
+            probe,
+            media: VecDeque::new(),
+            mode: PhantomData,
+        }
+    }
+
+    /// The firmware core, to give it work.
+    #[inline(always)]
+    pub(crate) fn cpu_mut(&mut self) -> &mut Cpu {
+        &mut self.cpu
+    }
+
+    /// The engine that checks HPB entries.
+    #[inline(always)]
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The engine, to give it work.
+    pub(crate) fn engine_mut(&mut self) -> &mut Engine {
+        &mut self.engine
+    }
+
+    /// Counters, to read.
+    pub(crate) fn counters(&self) -> &DeviceStats {
+        &self.stats
+    }
+
+    /// The observer.
+    #[inline(always)]
+    pub(crate) fn probe_mut(&mut self) -> &mut P {
+        &mut self.probe
+    }
+
+    /// The observer, when the device is not needed any more.
+    pub(crate) fn into_probe(self) -> P {
+        self.probe
+    }
+
+    /// When the next flash operation ends.
+    #[inline(always)]
+    pub(crate) fn next_flash(&self) -> Ns {
+        self.dies.next_deadline()
+    }
+
+    /// The flash operation that ends at `now`, if one does.
+    #[inline(always)]
+    pub(crate) fn poll_flash(&mut self, now: Ns) -> Option<Done> {
+        self.dies.poll(now)
+    }
+
+    /// An operation that has passed the core comes to its die.
+    #[inline(always)]
+    pub(crate) fn start_flash(&mut self, now: Ns, id: OpId) {
+        self.dies.start(now, id);
+    }
+
+    /// A program or an erase has ended.
+    pub(crate) fn write_ended(&mut self) {
+        self.dies.write_ended();
+    }
+
+    /// Which operations fail from now on.
+    pub(crate) fn set_failing(&mut self, what: Failable, failing: Failing) {
+        self.dies.set_failing(what, failing);
+    }
+
+    /// Faults by chance are drawn from a stream that begins with `seed`.
+    pub(crate) fn seed_faults(&mut self, seed: u64) {
+        self.dies.seed_faults(seed);
     }
 
     /// When something happens next.
@@ -86,6 +164,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> Back<S, M, P> {
     /// The power is gone. What data was to move has moved.
     pub(crate) fn lose_power(&mut self) {
         self.cpu.lose_power();
+        self.engine.lose_power();
         self.dies.lose_power();
     }
 }
@@ -143,6 +222,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> Hardware for Back<S, M, P> {
 
     fn set_busy_until(&mut self, ready: Ns) {
         self.cpu.set_busy_until(ready);
+        self.engine.set_busy_until(ready);
     }
 
     #[inline]

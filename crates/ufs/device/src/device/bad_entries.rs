@@ -19,29 +19,29 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     #[inline(never)]
     pub(crate) fn bad_entry(&mut self, now: Ns, tag: u8, block: u32, entry: HpbEntry, verdict: Verdict) {
         let lun = self.front.slot(tag).lun;
-        if self.back.cpu.engine.config().check > Ns::ZERO
+        if self.back.engine().config().check > Ns::ZERO
             && self.hpb.standard(lun).is_some_and(|unit| unit.was_checked_twice(block, verdict))
         {
             self.check_again(now, 1);
         }
         if verdict != Verdict::Forged
-            || !self.back.cpu.engine.config().tell_foreign
+            || !self.back.engine().config().tell_foreign
             || !self.look_for_owner(now, tag, entry)
         {
-            verdict.count(&mut self.back.stats);
+            verdict.count(self.back.stats());
         }
     }
 
     /// Reads the spare area of the slice that `entry` names. False if it names none, or too much is going on: then it
     /// stays a forged one.
     fn look_for_owner(&mut self, now: Ns, tag: u8, entry: HpbEntry) -> bool {
-        let Some(ppn) = self.hpb.named(entry).filter(|_| self.back.dies.ops().has_room()) else { return false };
+        let Some(ppn) = self.hpb.named(entry).filter(|_| self.back.ops().has_room()) else { return false };
         let word = u64::from_be_bytes(entry.0);
         let cells = if self.looks_at_superblocks { self.ftl.mode_of(ppn) } else { CellMode::Full };
         let (index, frame) = ((word >> 32) as u32, word as u32);
         let tag = TagRef { tag, life: 0 };
         let op = Op { cells, tag, count: 1, index, frame, ..Op::new(Job::OwnerRead, ppn) };
-        self.back.stats.owner_reads += 1;
+        self.back.stats().owner_reads += 1;
         self.back.begin(now, op);
         true
     }
@@ -56,7 +56,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             self.check_again(now, 2);
         }
         let is_foreign = was_made_for == Some(true);
-        let counter = if is_foreign { &mut self.back.stats.hpb_foreign } else { &mut self.back.stats.hpb_forged };
+        let counter = if is_foreign { &mut self.back.stats().hpb_foreign } else { &mut self.back.stats().hpb_forged };
         *counter += 1;
     }
 }

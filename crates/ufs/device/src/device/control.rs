@@ -216,7 +216,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// Brings in the map pages of these blocks of a unit.
     pub(crate) fn load_entries(&mut self, now: Ns, tag: u8, lun: u8, blocks: Range<u32>, alloc: u32) {
-        self.back.stats.read_buffers += 1;
+        self.back.stats().read_buffers += 1;
         if alloc == 0 {
             return self.answer(now, tag, 0, |_| {});
         }
@@ -239,7 +239,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         if !self.hpb.inactivate(lun, region) {
             return self.check(now, tag, Sense::INVALID_FIELD);
         }
-        self.back.stats.write_buffers += 1;
+        self.back.stats().write_buffers += 1;
         self.send_reply(now, tag);
     }
 
@@ -262,7 +262,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             if slot.issued == slot.blocks || slot.in_flight >= OPS_PER_REQUEST {
                 break;
             }
-            if !self.back.dies.ops().has_room() {
+            if !self.back.ops().has_room() {
                 // Its own operations, if it has any, will bring it back here.
                 if slot.in_flight == 0 {
                     self.front.starve(self.front.tag_ref(tag));
@@ -280,8 +280,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let slot = self.front.slot(tag);
         if slot.left == 0 {
             let entries = self.entries_wanted(tag);
-            let firmware = self.back.cpu.timing();
-            let each = firmware.make_entry + self.back.cpu.engine.config().make_on_firmware();
+            let firmware = self.back.cpu().timing();
+            let each = firmware.make_entry + self.back.engine().config().make_on_firmware();
             let cost = Ns(firmware.control.0 + each.0 * entries as u64);
             self.back.work(now, cost, Work::HandOut(self.front.tag_ref(tag)));
         }

@@ -13,13 +13,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub(crate) fn check_on_engine(&mut self, now: Ns, tag: u8) {
         let slot = self.front.slot(tag);
         let entries = if slot.listed { u64::from(slot.blocks.max(1)) } else { 1 };
-        let span = Ns(self.back.cpu.engine.config().check.0 * entries);
+        let span = Ns(self.back.engine().config().check.0 * entries);
         self.occupy_engine(now, span, Checked::Read, tag);
     }
 
     /// The firmware core has found the addresses of all entries that the HPB READ BUFFER `tag` asks for.
     pub(crate) fn entries_found(&mut self, now: Ns, tag: u8) {
-        let EntryConfig { check_on, make, .. } = *self.back.cpu.engine.config();
+        let EntryConfig { check_on, make, .. } = *self.back.engine().config();
         if check_on == CheckOn::Firmware || make == Ns::ZERO {
             return self.hand_out(now, tag);
         }
@@ -28,17 +28,17 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     fn occupy_engine(&mut self, now: Ns, span: Ns, what: Checked, tag: u8) {
-        let (start, end) = self.back.cpu.engine.reserve(now, span);
+        let (start, end) = self.back.engine_mut().reserve(now, span);
         if P::ACTIVE {
-            self.back.probe.stage(StageOf::Request(tag), Resource::Engine, start, end);
+            self.back.probe_mut().stage(StageOf::Request(tag), Resource::Engine, start, end);
         }
-        self.back.cpu.engine.will_be_done(end, what, self.front.tag_ref(tag));
+        self.back.engine_mut().will_be_done(end, what, self.front.tag_ref(tag));
         self.find_rare();
     }
 
     /// The engine is done with the first of its line.
     pub(crate) fn engine_done(&mut self, now: Ns) {
-        let Some((what, tag)) = self.back.cpu.engine.take() else { return };
+        let Some((what, tag)) = self.back.engine_mut().take() else { return };
         if !self.front.is_alive(tag) {
             return;
         }
@@ -54,12 +54,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// So many entries are checked again, which nobody waits for.
     pub(crate) fn check_again(&mut self, now: Ns, entries: u32) {
-        let EntryConfig { check_on, check, .. } = *self.back.cpu.engine.config();
+        let EntryConfig { check_on, check, .. } = *self.back.engine().config();
         let span = Ns(check.0 * u64::from(entries));
         match check_on {
-            CheckOn::Firmware => self.back.cpu.occupy(now, span),
+            CheckOn::Firmware => self.back.cpu_mut().occupy(now, span),
             CheckOn::Engine => {
-                self.back.cpu.engine.reserve(now, span);
+                self.back.engine_mut().reserve(now, span);
             }
         }
     }

@@ -11,11 +11,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         if what == Failable::Program && failing != Failing::default() {
             self.ftl.expect_failing_programs();
         }
-        self.back.dies.set_failing(what, failing);
+        self.back.set_failing(what, failing);
     }
 
     /// Faults by chance are drawn from a stream that begins with `seed`.
     pub fn seed_faults(&mut self, seed: u64) {
-        self.back.dies.seed_faults(seed);
+        self.back.seed_faults(seed);
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Who is told when a flash operation ends.
 
-use crate::back::{Job, MediaMode, Probe};
+use crate::back::{Hardware, Job, MediaMode, Probe};
 use crate::device::UfsDevice;
 use crate::front::Kind;
 use readpath_flash::{DieSched, Done};
@@ -10,7 +10,7 @@ use readpath_kit::Ns;
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     #[cold]
     pub(crate) fn feed_starved(&mut self, now: Ns) {
-        while self.front.has_starved() && self.back.dies.ops().has_room() {
+        while self.front.has_starved() && self.back.ops().has_room() {
             let Some(tag) = self.front.next_starved() else { return };
             if self.front.is_alive(tag) {
                 match self.front.slot(tag.tag).kind {
@@ -24,10 +24,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     #[inline(always)]
     pub(crate) fn flash_done(&mut self, now: Ns, done: Done) {
         if P::ACTIVE {
-            let is_alive = self.front.is_alive(self.back.dies.ops().get(done.op).tag);
+            let is_alive = self.front.is_alive(self.back.ops().get(done.op).tag);
             self.back.probe_flash(done, is_alive);
         }
-        match self.back.dies.ops().get(done.op).job {
+        match self.back.ops().get(done.op).job {
             Job::HostRead => self.read_done(now, done),
             job => self.other_done(now, done, job),
         }
@@ -40,7 +40,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     fn other_done(&mut self, now: Ns, done: Done, job: Job) {
         let (ftl, back) = (&mut self.ftl, &mut self.back);
         if job.writes() {
-            back.dies.write_ended();
+            back.write_ended();
         }
         match job {
             Job::SpareRead | Job::TableRead | Job::CollectMapLoad => ftl.collect_read_done(now, done.op, back),

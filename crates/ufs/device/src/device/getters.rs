@@ -3,9 +3,9 @@
 
 use super::run::OPS_PER_REQUEST;
 use crate::SramTable;
-use crate::back::DeviceStats;
 use crate::back::MediaMode;
 use crate::back::Probe;
+use crate::back::{DeviceStats, Hardware};
 use crate::config::DeviceConfig;
 use crate::device::UfsDevice;
 use crate::ftl::{Layout, NoSpace, Wear};
@@ -16,7 +16,7 @@ use readpath_kit::BLOCK_BYTES;
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Counters so far.
     pub fn stats(&self) -> &DeviceStats {
-        &self.back.stats
+        self.back.counters()
     }
 
     /// How worn the superblocks are, over the device's life.
@@ -31,12 +31,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// The observer.
     pub fn probe_mut(&mut self) -> &mut P {
-        &mut self.back.probe
+        self.back.probe_mut()
     }
 
     /// Ends the device and gives its observer back.
     pub fn into_probe(self) -> P {
-        self.back.probe
+        self.back.into_probe()
     }
 
     /// SRAM of the modelled device, by table: what it is and its bytes.
@@ -95,7 +95,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// Operations in progress, for tests that nothing is left behind.
     pub fn ops_in_use(&self) -> usize {
-        self.back.dies.ops().in_use()
+        self.back.ops().in_use()
     }
 
     /// Checks that every mapped block's spare area names it; that references into superblocks are as many as they are
@@ -105,7 +105,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// # Errors
     /// What does not agree.
     pub fn check_consistency(&self) -> Result<(), String> {
-        self.ftl.check_consistency(&self.back.stats)
+        self.ftl.check_consistency(self.back.counters())
     }
 
     /// Maps the blocks `first..first + blocks` of logical unit `lun` as if they had been written, in no time. `place`

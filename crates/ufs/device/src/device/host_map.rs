@@ -21,14 +21,14 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// When something happens next that seldom does.
     pub(crate) fn find_rare(&mut self) {
-        self.rare = self.ftl.background().min(self.host_map.next_deadline()).min(self.back.cpu.engine.next());
+        self.rare = self.ftl.background().min(self.host_map.next_deadline()).min(self.back.engine().next());
         self.find_soon();
     }
 
     /// Something that seldom happens is due.
     #[inline(never)]
     pub(crate) fn rare_due(&mut self, now: Ns) {
-        if self.back.cpu.engine.next() == now {
+        if self.back.engine().next() == now {
             self.engine_done(now);
             return self.find_rare();
         }
@@ -51,7 +51,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let end = start + span;
         self.front.set_down_free(end);
         if P::ACTIVE {
-            self.back.probe.stage(StageOf::Request(tag.tag), Resource::LinkDown, start, end);
+            self.back.probe_mut().stage(StageOf::Request(tag.tag), Resource::LinkDown, start, end);
         }
         self.will_arrive(end, tag);
     }
@@ -74,7 +74,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub(crate) fn copy_to_host(&mut self, now: Ns, page: Paid) {
         if self.host_map.is_there() {
             self.write_copy(now, page);
-            self.back.stats.host_map_fills += 1;
+            self.back.stats().host_map_fills += 1;
         }
     }
 
@@ -83,7 +83,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub(crate) fn renew_copy(&mut self, now: Ns, page: Paid) {
         if self.host_map.wants_renewal(page.page()) {
             self.write_copy(now, page);
-            self.back.stats.host_map_updates += 1;
+            self.back.stats().host_map_updates += 1;
         }
     }
 
@@ -112,14 +112,14 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// A page goes up the link; returns when it is there.
     fn send_page(&mut self, now: Ns, host: &HostMap) -> Ns {
         let bytes = self.host_map.page_bytes();
-        self.back.stats.host_map_bytes_written += bytes;
+        self.back.stats().host_map_bytes_written += bytes;
         let span = host.request + self.front.link().bytes(bytes as usize);
         self.map_up(now, span)
     }
 
     /// Reserves the link to the host for the map.
     fn map_up(&mut self, now: Ns, span: Ns) -> Ns {
-        self.back.stats.host_map_link_up_ns += span.0;
+        self.back.stats().host_map_link_up_ns += span.0;
         self.front.reserve_up(now, span).1
     }
 
@@ -141,23 +141,28 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// A fetch goes up the link; returns when it is there. `None` if there is nothing to fetch any more.
     fn send_fetch(&mut self, now: Ns, id: OpId, host: &HostMap) -> Option<Ns> {
-        let op = *self.back.dies.ops().get(id);
+        let op = *self.back.ops().get(id);
         if !self.front.is_alive(op.tag) {
-            self.back.dies.ops_mut().free(id);
+            self.back.ops_mut().free(id);
             return None;
         }
         let Some(held) = self.host_map.held(self.ftl.page_of(Lpn(op.lpn))) else {
             self.look_in_device(now, id);
             return None;
         };
-        let op = self.back.dies.ops_mut().get_mut(id);
+        let op = self.back.ops_mut().get_mut(id);
         // Where it is looked for, and which copy there.
         (op.frame, op.ppn) = (held.frame, Ppn(held.copy));
         let tag = op.tag;
-        self.back.stats.host_map_fetches += 1;
+        self.back.stats().host_map_fetches += 1;
         let end = self.map_up(now, host.request);
         if P::ACTIVE {
-            self.back.probe.stage(StageOf::Request(tag.tag), Resource::LinkUp, end.saturating_sub(host.request), end);
+            self.back.probe_mut().stage(
+                StageOf::Request(tag.tag),
+                Resource::LinkUp,
+                end.saturating_sub(host.request),
+                end,
+            );
         }
         Some(end)
     }
@@ -173,7 +178,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let Some(host) = self.host_map.host() else { return };
         let (bytes, of) = match ask {
             Ask::Fetch(id) => {
-                let op = *self.back.dies.ops().get(id);
+                let op = *self.back.ops().get(id);
                 (self.lines_of(&op, &host) * host.stored_line_bytes(), Some(StageOf::Request(op.tag.tag)))
             }
             Ask::Write => (0, None),
@@ -181,12 +186,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let span = host.response + self.front.link().bytes(bytes as usize);
         let start = self.front.down_from(now);
         self.front.set_down_free(start + span);
-        self.back.stats.host_map_bytes_read += u64::from(bytes);
-        self.back.stats.host_map_link_down_ns += span.0;
+        self.back.stats().host_map_bytes_read += u64::from(bytes);
+        self.back.stats().host_map_link_down_ns += span.0;
         if let Some(of) = of
             && P::ACTIVE
         {
-            self.back.probe.stage(of, Resource::LinkDown, start, start + span);
+            self.back.probe_mut().stage(of, Resource::LinkDown, start, start + span);
         }
         self.host_map.answer_at(start + span, ask);
     }
@@ -205,15 +210,15 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// Lines with the entries of an operation are in the device.
     fn fetched(&mut self, now: Ns, id: OpId) {
-        let op = *self.back.dies.ops().get(id);
+        let op = *self.back.ops().get(id);
         if !self.front.is_alive(op.tag) {
-            return self.back.dies.ops_mut().free(id);
+            return self.back.ops_mut().free(id);
         }
         let held = Held { frame: op.frame, copy: op.ppn.0 };
         let page = self.ftl.page_of(Lpn(op.lpn));
         if !self.host_map.still_holds(held) {
             // It was written anew, given up or taken away meanwhile: what came may be neither old nor new.
-            self.back.stats.host_map_stale += 1;
+            self.back.stats().host_map_stale += 1;
             return match self.host_map.touch(page) {
                 true => self.fetch_from_host(now, id),
                 false => self.look_in_device(now, id),
@@ -222,25 +227,25 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let lines = self.host_map.host().map_or(0, |host| self.lines_of(&op, &host));
         let cost = self.host_map.check_cost(lines);
         if !self.host_map.is_sound(held, Lpn(op.lpn), u32::from(op.count), self.array_slices()) {
-            self.back.stats.host_map_bad += 1;
-            self.back.cpu.occupy(now, cost);
+            self.back.stats().host_map_bad += 1;
+            self.back.cpu_mut().occupy(now, cost);
             self.host_map.drop_page(page);
             return self.look_in_device(now, id);
         }
-        self.back.stats.host_map_hits += u64::from(op.count);
-        self.back.dies.ops_mut().free(id);
+        self.back.stats().host_map_hits += u64::from(op.count);
+        self.back.ops_mut().free(id);
         self.front.slot_mut(op.tag.tag).in_flight -= u32::from(op.count);
         self.translate_copied(now, &op, held, cost);
     }
 
     /// An operation whose page is not on the host after all looks in the map cache, and then in flash.
     fn look_in_device(&mut self, now: Ns, id: OpId) {
-        let op = *self.back.dies.ops().get(id);
+        let op = *self.back.ops().get(id);
         let page = self.ftl.page_of(Lpn(op.lpn));
-        self.back.stats.map_misses += u64::from(op.count);
+        self.back.stats().map_misses += u64::from(op.count);
         match self.ftl.look_up(page) {
             FrameState::Present(paid) => {
-                self.back.dies.ops_mut().free(id);
+                self.back.ops_mut().free(id);
                 self.translate_all(now, &op, paid);
             }
             state => self.ftl.wait_for_map(now, id, page, state, &mut self.back),

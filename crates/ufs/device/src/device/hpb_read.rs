@@ -2,8 +2,8 @@
 //! HPB READ of more than one block (HPB 2.0): which entries came for it, and where they say that its blocks are. An
 //! entry is believed only for what the device can verify when it begins the flash operation: see [`crate::hpb`].
 
-use crate::back::MediaMode;
 use crate::back::Probe;
+use crate::back::{Hardware, MediaMode};
 use crate::device::UfsDevice;
 use crate::front::Kind;
 use crate::hpb::MOST_ENTRIES;
@@ -40,7 +40,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let (lun, id, lba, blocks) = (slot.lun, slot.read_id, slot.lba as u32, slot.blocks);
         if self.hpb.take_pre_request(lun, id, lba, blocks, &mut slot.data_out) {
             slot.listed = true;
-            self.back.stats.pre_requests_used += 1;
+            self.back.stats().pre_requests_used += 1;
         }
     }
 
@@ -49,7 +49,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub(crate) fn time_to_check(&self, tag: u8) -> Ns {
         let slot = self.front.slot(tag);
         let more = if slot.listed { u64::from(slot.blocks.saturating_sub(1)) } else { 0 };
-        let each = self.back.cpu.timing().make_entry + self.back.cpu.engine.config().check_on_firmware();
+        let each = self.back.cpu().timing().make_entry + self.back.engine().config().check_on_firmware();
         Ns(self.hpb_read_extra.0 + each.0 * more)
     }
 
@@ -105,7 +105,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         let list = &slot.data_out[..usize::from(list_bytes)];
         self.hpb.store_pre_request(slot.lun, read_id, lba, list);
-        self.back.stats.pre_requests += 1;
+        self.back.stats().pre_requests += 1;
         // It may have been used and dropped by the time it is answered.
         self.front.slot_mut(tag).listed = true;
     }

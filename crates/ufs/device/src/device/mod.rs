@@ -11,6 +11,7 @@ mod getters;
 mod host_map;
 mod hpb_read;
 mod power;
+mod prototype;
 mod query;
 mod read;
 mod reset;
@@ -18,9 +19,9 @@ mod rpmb;
 mod run;
 mod write;
 
-pub(crate) use run::{OPS_PER_REQUEST, Run, residual};
+use run::{OPS_PER_REQUEST, Run, residual};
 
-use crate::back::{Back, Cpu, Dies, Engine, Hardware, MediaMode, MediaOp, Probe, Resource, StageOf, Work};
+use crate::back::{Back, Hardware, MediaMode, MediaOp, Probe, Resource, StageOf, Work};
 use crate::config::{ConfigError, DeviceConfig};
 use crate::front::{Delays, Front, Kind};
 use crate::ftl::Ftl;
@@ -80,7 +81,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             hpb: Hpb::new(&config, front.bases().collect()),
             host_map: HostMemory::new(&config, M::ACTIVE),
             rpmb: Rpmb::default(),
-            back: Back::new(Cpu::new(config.firmware, Engine::new(&entries)), Dies::new(&config), probe),
+            back: Back::new(&config, probe),
             front,
             rare: Ns::NEVER,
             map_access: match config.map_memory {
@@ -107,7 +108,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             return;
         }
         if P::ACTIVE {
-            self.back.probe.request(now, request, data_out);
+            self.back.probe_mut().request(now, request, data_out);
         }
         let link = *self.front.link();
         let mut span = link.request;
@@ -174,7 +175,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub(crate) fn link_down(&mut self, now: Ns, tag: u8, span: Ns) -> Option<Ns> {
         let start = self.front.down_from(self.front.at_link(now));
         let at = start + span;
-        self.back.cpu.command_at(at);
+        self.back.cpu_mut().command_at(at);
         let alone = self.front.next_reply() == Ns::NEVER && at < self.back.next_event();
         if !alone && self.reports_at_end {
             let tag = self.front.tag_ref(tag);
@@ -183,7 +184,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         self.front.set_down_free(at);
         if P::ACTIVE {
-            self.back.probe.stage(StageOf::Request(tag), Resource::LinkDown, start, at);
+            self.back.probe_mut().stage(StageOf::Request(tag), Resource::LinkDown, start, at);
         }
         if alone {
             // Nothing can come between: later requests arrive later.
@@ -203,12 +204,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     #[inline(always)]
     pub(crate) fn will_arrive(&mut self, at: Ns, tag: TagRef) {
         self.front.will_arrive(at, tag);
-        self.back.cpu.wake_at(at);
+        self.back.cpu_mut().wake_at(at);
     }
 
     pub(crate) fn find_soon(&mut self) {
         let others = self.front.next_arrival().min(self.rare);
-        self.back.cpu.find_soon(others);
+        self.back.cpu_mut().find_soon(others);
     }
 
     /// Handles internal events in order until a reply reaches the host or `limit` comes; returns that time. The host
@@ -233,14 +234,14 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Handles what comes next if it is due at `now`; false if nothing is.
     #[inline(always)]
     fn step(&mut self, now: Ns) -> bool {
-        let flash = self.back.dies.next_deadline();
-        let at = flash.min(self.back.cpu.soon());
+        let flash = self.back.next_flash();
+        let at = flash.min(self.back.cpu().soon());
         if at > now || at == Ns::NEVER {
             return false;
         }
         if flash == at {
             // Should another operation end now, it is what comes next.
-            if let Some(done) = self.back.dies.poll(at) {
+            if let Some(done) = self.back.poll_flash(at) {
                 self.flash_done(at, done);
             }
         } else {
@@ -253,11 +254,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// done comes before an arrival.
     #[inline(never)]
     fn step_rest(&mut self, at: Ns) {
-        if self.back.cpu.next() == at {
-            let work = self.back.cpu.take().expect("just seen");
+        if self.back.cpu().next() == at {
+            let work = self.back.cpu_mut().take().expect("just seen");
             self.find_soon();
             self.firmware_done(at, work);
-        } else if self.front.next_arrival() == at && self.back.cpu.engine.next() != at {
+        } else if self.front.next_arrival() == at && self.back.engine().next() != at {
             let tag = self.front.take_arrival().expect("just seen");
             self.find_soon();
             if self.front.is_alive(tag) {
@@ -291,7 +292,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             self.front.set_reply(body);
         }
         if P::ACTIVE {
-            self.back.probe.reply(at, self.front.reply(), &self.front.slot(tag).data_in);
+            self.back.probe_mut().reply(at, self.front.reply(), &self.front.slot(tag).data_in);
         }
         true
     }
@@ -317,7 +318,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         if let ReplyBody::Response(response) = &mut body {
             response.event_alert = event_alert;
             if response.status == Status::Good
-                && let Some(n) = self.hpb.next_notification(&mut self.back.stats)
+                && let Some(n) = self.hpb.next_notification(self.back.stats())
             {
                 response.hpb = Some(n);
             }
@@ -344,7 +345,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub(crate) fn link_up(&mut self, at: Ns, tag: u8, span: Ns) -> Ns {
         let (start, end) = self.front.reserve_up(at, span);
         if P::ACTIVE {
-            self.back.probe.stage(StageOf::Request(tag), Resource::LinkUp, start, end);
+            self.back.probe_mut().stage(StageOf::Request(tag), Resource::LinkUp, start, end);
         }
         end
     }
@@ -382,12 +383,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         } else if self.has_groups(slot.lun) && self.front.target().is_ready(slot.lun) && self.hinted_read(now, tag) {
             return;
         }
-        self.back.work(now, self.back.cpu.timing().control, Work::Control(self.front.tag_ref(tag)));
+        self.back.work(now, self.back.cpu().timing().control, Work::Control(self.front.tag_ref(tag)));
     }
 
     fn firmware_done(&mut self, now: Ns, work: Work) {
         match work {
-            Work::Flash(id) => self.back.dies.start(now, id),
+            Work::Flash(id) => self.back.start_flash(now, id),
             Work::AskHost(id) => self.ask_host(now, id),
             Work::WriteHost => self.write_host(now),
             Work::Served { tag, count } if self.front.is_alive(tag) => self.blocks_ready(now, tag.tag, count),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The power goes and comes back. What flash holds then, and what is made of it, is flash translation's business.
 
-use crate::back::{MediaMode, Probe};
+use crate::back::{Hardware, MediaMode, Probe};
 use crate::device::UfsDevice;
 use crate::ftl::Recovery;
 use crate::ftl::bytes::{FlashArray, LoadError, Own, Sealed};
@@ -73,7 +73,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let recovery = self.recover(now);
         // As far as it had come with that: a superblock whose blocks are all bad may not be empty yet.
         let (retired, bad) = self.ftl.given_up();
-        (self.back.stats.retired_superblocks, self.back.stats.bad_blocks) = (retired.into(), bad.into());
+        let stats = self.back.stats();
+        (stats.retired_superblocks, stats.bad_blocks) = (retired.into(), bad.into());
         Ok(recovery)
     }
 

@@ -77,7 +77,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub(crate) fn read(&mut self, now: Ns, tag: u8) {
         let &Slot { lun, lba, blocks, expected_bytes, entry, kind, read_id, .. } = self.front.slot(tag);
         let entry = (kind == Kind::HpbRead).then_some(entry);
-        if entry.is_some() && (read_id != 0 || self.back.cpu.engine.checks()) && !self.prepare_hpb_read(now, tag) {
+        if entry.is_some() && (read_id != 0 || self.back.engine().checks()) && !self.prepare_hpb_read(now, tag) {
             return;
         }
         self.read_command(now, tag, ReadCommand { lun, lba, blocks, expected_bytes, entry });
@@ -94,10 +94,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         if slot.read_id != 0 {
             self.find_pre_request(tag);
         }
-        if self.back.cpu.engine.checks() {
+        if self.back.engine().checks() {
             self.check_on_engine(now, tag);
         }
-        !self.back.cpu.engine.checks()
+        !self.back.engine().checks()
     }
 
     #[inline(always)]
@@ -116,7 +116,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             slot.outcome = Some(ReplyBody::Response(Response { residual: residual(slot), ..Response::GOOD }));
         }
         if blocks == 0 {
-            let (tag, cost) = (self.front.tag_ref(tag), self.back.cpu.timing().control);
+            let (tag, cost) = (self.front.tag_ref(tag), self.back.cpu().timing().control);
             return self.back.work(now, cost, Work::Served { tag, count: 0 });
         }
         let life = slot.life;
@@ -134,11 +134,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         if blocks == 1
             && let Some(ppn) = hinted
-            && self.back.dies.ops().has_room()
+            && self.back.ops().has_room()
         {
             // What `issue_reads` comes to.
             self.front.slot_mut(tag).issued = 1;
-            self.back.stats.hpb_hits += 1;
+            self.back.stats().hpb_hits += 1;
             let run = Run { tag: TagRef { tag, life }, index: 0, lpn, blocks: 1 };
             return self.begin_flash_read(now, run, ppn, self.hpb_read_extra);
         }
@@ -157,10 +157,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     #[inline(always)]
     fn judge(&mut self, now: Ns, tag: u8, lun: u8, block: u32, entry: HpbEntry) -> Option<Ppn> {
         let unit = self.hpb.standard(lun)?;
-        self.back.stats.hpb_reads += 1;
+        self.back.stats().hpb_reads += 1;
         match self.hpb.judge(unit, block, entry) {
             Verdict::Good(ppn) => return Some(ppn),
-            Verdict::Inactive => self.back.stats.hpb_inactive += 1,
+            Verdict::Inactive => self.back.stats().hpb_inactive += 1,
             bad => self.bad_entry(now, tag, block, entry, bad),
         }
         None
@@ -213,7 +213,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             if slot.issued == slot.blocks || slot.in_flight >= OPS_PER_REQUEST {
                 return;
             }
-            if !self.back.dies.ops().has_room() {
+            if !self.back.ops().has_room() {
                 // Its own operations, if it has any, will bring it back here.
                 if slot.in_flight == 0 {
                     self.front.starve(TagRef { tag, life: slot.life });
@@ -239,9 +239,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         match self.by_entries(now, tag, left.index) {
             Hint::At(ppn, run) => {
                 let n = run.min(self.ftl.slices_to_page_end(ppn));
-                self.back.stats.hpb_hits += u64::from(n);
+                self.back.stats().hpb_hits += u64::from(n);
                 if self.front.slot(tag).blocks > 1 {
-                    self.back.stats.hpb_long_hits += u64::from(n);
+                    self.back.stats().hpb_long_hits += u64::from(n);
                 }
                 self.begin_flash_read(now, left.at_most(n), ppn, extra);
                 n
@@ -275,12 +275,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         match self.ftl.look_up(page) {
             FrameState::Present(paid) => {
                 let n = self.translate_run(now, most, paid, extra + self.map_access);
-                self.back.stats.map_hits += u64::from(n);
+                self.back.stats().map_hits += u64::from(n);
                 n
             }
             state => {
                 // The entry, if one came, has been checked in vain.
-                self.back.cpu.occupy(now, extra);
+                self.back.cpu_mut().occupy(now, extra);
                 // Each block may turn out to need an operation of its own, so it counts as one while it waits.
                 let room = OPS_PER_REQUEST - self.front.slot(tag.tag).in_flight;
                 let is_on_host = state == FrameState::Absent && self.host_map.touch(page);
@@ -295,7 +295,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 let room = if ends_with_page { room - beyond_page } else { room };
                 let most = most.blocks.min(room);
                 // Buffered blocks further on are found when the run is translated.
-                let id = self.back.dies.ops_mut().take(Op {
+                let id = self.back.ops_mut().take(Op {
                     tag,
                     count: most as u16,
                     index,
@@ -306,7 +306,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 if is_on_host {
                     self.fetch_from_host(now, id);
                 } else {
-                    self.back.stats.map_misses += u64::from(most);
+                    self.back.stats().map_misses += u64::from(most);
                     self.ftl.wait_for_map(now, id, page, state, &mut self.back);
                 }
                 most
@@ -327,7 +327,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let most = left.blocks.min(self.ftl.slices_to_page_end(ppn));
         let next = |i: u32| self.ftl.known(lpn + i) == Some(Mapping::Flash(Ppn(ppn.0 + i)));
         let n = (1..most).take_while(|&i| next(i)).count() as u32 + 1;
-        self.back.stats.recent_hits += u64::from(n);
+        self.back.stats().recent_hits += u64::from(n);
         self.begin_translated_read(now, left.at_most(n), ppn, extra);
         n
     }
@@ -345,11 +345,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         for _ in 0..self.ftl.stalled() {
             let id = self.ftl.next_stalled().expect("counted");
-            let op = *self.back.dies.ops().get(id);
+            let op = *self.back.ops().get(id);
             let page = self.ftl.page_of(Lpn(op.lpn));
             match self.ftl.look_up(page) {
                 FrameState::Present(paid) => {
-                    self.back.dies.ops_mut().free(id);
+                    self.back.ops_mut().free(id);
                     self.translate_all(now, &op, paid);
                 }
                 state => self.ftl.wait_for_map(now, id, page, state, &mut self.back),
@@ -412,12 +412,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub(crate) fn begin_flash_read(&mut self, now: Ns, run: Run, ppn: Ppn, extra: Ns) {
         let Run { tag, index, lpn, blocks } = run;
         let mut op = Op { tag, count: blocks as u16, index, lpn: lpn.0, ..Op::new(Job::HostRead, ppn) };
-        let id = self.back.dies.ops_mut().take(op);
+        let id = self.back.ops_mut().take(op);
         self.front.slot_mut(tag.tag).in_flight += 1;
-        self.back.stats.data_reads += 1;
+        self.back.stats().data_reads += 1;
         if self.looks_at_superblocks {
             op.cells = self.look_at_superblock(now, ppn);
-            self.back.dies.ops_mut().get_mut(id).cells = op.cells;
+            self.back.ops_mut().get_mut(id).cells = op.cells;
         }
         self.back.begin_read(now, extra, id, &op);
     }
@@ -460,9 +460,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             self.back.emit(MediaOp::ReadBuffer { tag: most.tag.tag, index: most.index + n, slot });
             n += 1;
         }
-        self.back.stats.buffer_hits += u64::from(n);
+        self.back.stats().buffer_hits += u64::from(n);
         self.note_missed(now, most.at_most(n));
-        let cost = self.back.cpu.timing().buffer_read;
+        let cost = self.back.cpu().timing().buffer_read;
         self.served_from_sram(now, most.at_most(n), cost + extra);
         n
     }
@@ -472,8 +472,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         for index in run.index..run.index + run.blocks {
             self.back.emit(MediaOp::ReadZeros { tag: run.tag.tag, index });
         }
-        self.back.stats.unmapped_reads += u64::from(run.blocks);
-        let timing = self.back.cpu.timing();
+        self.back.stats().unmapped_reads += u64::from(run.blocks);
+        let timing = self.back.cpu().timing();
         let cost = timing.unmapped_read.unwrap_or(timing.buffer_read);
         self.served_from_sram(now, run, cost + extra);
         run.blocks

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is dropped, and what stays, when a task is aborted, a logical unit or the device is reset, or the power goes.
 
-use crate::back::Job;
 use crate::back::MediaMode;
 use crate::back::Probe;
+use crate::back::{Hardware, Job};
 use crate::device::UfsDevice;
 use crate::front::{Kind, TAGS};
 use readpath_flash::DieSched;
@@ -16,7 +16,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// forgets what it was asked and would have answered, and nothing else.
     pub fn hardware_reset(&mut self, now: Ns) {
         if P::ACTIVE {
-            self.back.probe.reset(now);
+            self.back.probe_mut().reset(now);
         }
         self.ftl.drop_requests(now, &mut self.back);
         self.front.reset(&self.config);
@@ -30,8 +30,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// What a power cut takes beside the state of flash translation: requests, operations, caches, HPB.
     pub(crate) fn lose_sram(&mut self) {
         // Nobody will know any more whose they were.
-        let ops = self.back.dies.ops().in_progress();
-        self.back.stats.hpb_forged += ops.filter(|op| op.job == Job::OwnerRead).count() as u64;
+        let owner_reads = self.back.ops().in_progress().filter(|op| op.job == Job::OwnerRead).count();
+        self.back.stats().hpb_forged += owner_reads as u64;
         self.back.lose_power();
         self.front.lose_power(&self.config);
         self.follow_flags();
@@ -91,7 +91,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub fn swallow(&mut self, now: Ns, request: &Request) {
         if self.front.is_free(request.tag) {
             if P::ACTIVE {
-                self.back.probe.request(now, request, &[]);
+                self.back.probe_mut().request(now, request, &[]);
             }
             let slot = self.front.slot_mut(request.tag);
             slot.begin(request.lun);
@@ -109,7 +109,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     pub(crate) fn drop_request(&mut self, now: Ns, tag: u8) {
         if P::ACTIVE {
-            self.back.probe.dropped(now, tag);
+            self.back.probe_mut().dropped(now, tag);
         }
         self.front.drop_request(tag);
         self.ftl.drop_request(now, tag, &mut self.back);

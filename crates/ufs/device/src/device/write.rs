@@ -20,7 +20,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let slot = self.front.slot_mut(tag);
         (slot.lpn, slot.left, slot.fua) = (lpn, blocks, flags & FLAG_FUA != 0);
         self.ftl.prefetch(lpn);
-        let cost = self.back.cpu.timing().write_command;
+        let cost = self.back.cpu().timing().write_command;
         self.back.work(now, cost, Work::Accept(self.front.tag_ref(tag)));
     }
 
@@ -78,7 +78,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     #[cold]
     fn refuse(&mut self, now: Ns, tag: TagRef) {
         if self.front.is_alive(tag) {
-            self.back.stats.no_space += 1;
+            self.back.stats().no_space += 1;
             self.check(now, tag.tag, Sense::NO_SPACE);
         }
     }

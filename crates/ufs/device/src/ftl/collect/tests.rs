@@ -2,11 +2,10 @@
 //! Why a superblock is emptied, what the host may write meanwhile, and what is lent to WriteBooster.
 
 use super::*;
-use crate::back::{Back, Cpu, Dies, Engine, Hardware, NoMedia};
+use crate::back::{Back, Hardware, NoMedia};
 use crate::config::CellMode;
 use crate::ftl::WriteBoosterConfig;
 use crate::ftl::pump::tests::anchors::config;
-use crate::hpb::EntryConfig;
 use readpath_flash::Lean;
 use readpath_proto::query::attribute;
 use std::sync::Arc;
@@ -27,7 +26,7 @@ impl Parts {
             map: Map::new(&config),
             log: Log::new(config.clone(), &space),
             collect: Collect::new(&config),
-            hw: Back::new(Cpu::new(config.firmware, Engine::new(&EntryConfig::DEFAULT)), Dies::new(&config), ()),
+            hw: Back::new(&config, ()),
             space,
         }
     }

@@ -2,8 +2,7 @@
 //! Power cuts in the middle of anchors, one after the other: what leads to the newest checkpoint is not erased before
 //! something else does.
 
-use crate::back::Job;
-use crate::back::NoMedia;
+use crate::back::{Hardware, Job, NoMedia};
 use crate::config::{DeviceConfig, FirmwareTiming, FlashTiming, LinkTiming, LuConfig};
 use crate::device::UfsDevice;
 use crate::front::Delays;
@@ -91,7 +90,7 @@ pub(crate) fn cut(device: &mut Device, now: &mut Ns) {
 
 #[test]
 fn anchors_that_are_torn_one_after_the_other_lose_nothing() {
-    let is_anchor = |device: &Device| device.back.dies.ops().in_progress().any(|op| op.job == Job::AnchorProgram);
+    let is_anchor = |device: &Device| device.back.ops().in_progress().any(|op| op.job == Job::AnchorProgram);
     for good in 1..=2 * PAGES {
         for torn in [PAGES - 1, PAGES, 2 * PAGES + 3] {
             let (mut device, mut now) = (device(), Ns::ZERO);

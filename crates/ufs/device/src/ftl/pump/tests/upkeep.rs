@@ -20,7 +20,7 @@ fn a_write_is_not_refused_while_a_map_page_is_loaded_to_be_written_back() {
     // More than three quarters of the table of changes.
     Lpn(0).run(100).for_each(|lpn| device.ftl.relocate(lpn, device.ftl.map.flash_entry(lpn)));
     device.ftl.write_back(now, &mut device.back);
-    assert_eq!((device.back.dies.writes(), device.stats().write_back_loads > 0), (0, true), "it is only read so far");
+    assert_eq!((device.back.writes(), device.stats().write_back_loads > 0), (0, true), "it is only read so far");
     assert!(!device.ftl.is_stuck(&device.back));
 }
 
@@ -53,7 +53,7 @@ fn what_was_written_without_a_name_is_erased_again() {
     let names_next = |device: &Device| {
         let last = device.ftl.space.slices() - device.config.geometry.slices_per_unit();
         let of_meta = |op: &&Op| op.job == Job::MetaProgram;
-        device.back.dies.ops().in_progress().filter(of_meta).any(|op| op.ppn.0 % device.ftl.space.slices() == last)
+        device.back.ops().in_progress().filter(of_meta).any(|op| op.ppn.0 % device.ftl.space.slices() == last)
     };
     let unnamed = (0..200u32).map_while(|events| {
         let (mut device, mut now) = (device(), Ns::ZERO);

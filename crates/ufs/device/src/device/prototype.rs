@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The prototype of HPB at the device (W. Jeong et al., HotStorage 2017): READ (16) with an entry, groups given out
-//! with HPB READ BUFFER, and what responses tell. What may be believed is decided in [`crate::hpb::Groups`].
+//! with HPB READ BUFFER, and what responses say of groups. [`Groups`](crate::hpb::prototype::Groups) decides which hints
+//! are current.
 //!
 //! A hint says where the first block lies; the others lie behind it. So a page of data that it names is read as it is,
 //! and its spare area, which comes with it, has to name the blocks that were asked for. It is no proof of more: an
 //! older copy of the same block has the same spare area, and only the dirty bits tell it.
 
-use super::Forgotten;
-use crate::back::Probe;
-use crate::back::{Hardware, Job, Op};
-use crate::back::{MediaMode, MediaOp};
-use crate::device::UfsDevice;
-use crate::device::{OPS_PER_REQUEST, Run, residual};
+use super::{OPS_PER_REQUEST, Run, UfsDevice, residual};
+use crate::back::{Hardware, Job, MediaMode, MediaOp, Op, Probe};
 use crate::front::Kind;
 use crate::ftl::{InReadBuffer, Mapping};
+use crate::hpb::prototype::Forgotten;
 use crate::hpb::{Verdict, Verification};
 use crate::ids::{Lpn, TagRef};
 use readpath_flash::{DieSched, Done, Ppn};
@@ -26,13 +24,13 @@ use std::ops::Range;
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Whether a unit is one of the prototype.
-    pub(crate) fn has_groups(&self, lun: u8) -> bool {
+    pub(super) fn has_groups(&self, lun: u8) -> bool {
         self.hpb.prototype().is_some_and(|groups| groups.has(lun))
     }
 
     /// The command that a read with an `entry` is: HPB READ, or READ (16) with the HPB flag.
     #[cold]
-    pub(crate) fn read_with(&self, lun: u8, block: u32, blocks: u32, entry: HpbEntry) -> Cdb {
+    pub(super) fn read_with(&self, lun: u8, block: u32, blocks: u32, entry: HpbEntry) -> Cdb {
         if self.has_groups(lun) {
             return Cdb::HintedRead { lba: block, blocks, hint: GroupHint::from_entry(entry), flags: 0 };
         }
@@ -41,7 +39,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     /// READ (16) with a hint arrives at a unit that is ready; false if it is something else, or the unit has no groups.
-    pub(crate) fn hinted_read(&mut self, now: Ns, tag: u8) -> bool {
+    pub(super) fn hinted_read(&mut self, now: Ns, tag: u8) -> bool {
         let slot = self.front.slot_mut(tag);
         let RequestBody::Command(Command { cdb: Cdb::HintedRead { lba, blocks, hint, flags }, .. }) = slot.body else {
             return false;
@@ -56,9 +54,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             self.read(now, tag);
             return true;
         };
-        self.back.stats.hpb_reads += 1;
+        self.back.stats().hpb_reads += 1;
         match self.judge_hint(lun, lba..lba + blocks, hint) {
-            Verdict::Good(_) if self.back.dies.ops().has_room() => {
+            Verdict::Good(_) if self.back.ops().has_room() => {
                 let hand_outs = self.hand_outs();
                 let slot = self.front.slot_mut(tag);
                 slot.lpn = lpn;
@@ -74,8 +72,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             // Too much is going on: it waits as a READ does, and asks the map when its turn comes.
             Verdict::Good(_) => self.read(now, tag),
             bad => {
-                bad.count(&mut self.back.stats);
-                self.back.cpu.occupy(now, self.hpb_read_extra);
+                bad.count(self.back.stats());
+                self.back.cpu_mut().occupy(now, self.hpb_read_extra);
                 self.read(now, tag);
             }
         }
@@ -113,7 +111,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             let (index, life, lpn) = (slot.issued, slot.life, slot.lpn + slot.issued);
             let ppn = Ppn(GroupHint::from_entry(slot.entry).entry.address() + index);
             let count = (slot.blocks - index).min(self.ftl.slices_to_page_end(ppn)).min(OPS_PER_REQUEST);
-            if count == 0 || slot.in_flight + count > OPS_PER_REQUEST || !self.back.dies.ops().has_room() {
+            if count == 0 || slot.in_flight + count > OPS_PER_REQUEST || !self.back.ops().has_room() {
                 return;
             }
             let extra = if index == 0 { self.hpb_read_extra } else { Ns::ZERO };
@@ -128,21 +126,21 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 ..Op::new(Job::HintedRead, ppn)
             };
             op.frame = foreign;
-            let id = self.back.dies.ops_mut().take(op);
+            let id = self.back.ops_mut().take(op);
             let slot = self.front.slot_mut(tag);
             slot.in_flight += count;
             slot.issued += count;
-            self.back.stats.data_reads += 1;
+            self.back.stats().data_reads += 1;
             if self.looks_at_superblocks {
                 op.cells = self.look_at_superblock(now, ppn);
-                self.back.dies.ops_mut().get_mut(id).cells = op.cells;
+                self.back.ops_mut().get_mut(id).cells = op.cells;
             }
             self.back.begin_read(now, extra, id, &op);
         }
     }
 
     /// A page that a hint named is here.
-    pub(crate) fn hinted_read_done(&mut self, now: Ns, done: Done) {
+    pub(super) fn hinted_read_done(&mut self, now: Ns, done: Done) {
         let op = self.back.end(done.op);
         if !self.front.is_alive(op.tag) {
             return;
@@ -151,16 +149,16 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.front.slot_mut(op.tag.tag).in_flight -= count;
         let foreign = op.frame.count_ones();
         if !self.believes_all() && foreign > 0 {
-            self.back.stats.hpb_foreign += u64::from(foreign);
+            self.back.stats().hpb_foreign += u64::from(foreign);
             return self.read_in_spite_of_hint(now, &op);
         }
         for i in 0..count {
             self.back.emit(MediaOp::ReadFlash { tag: op.tag.tag, index: op.index + i, ppn: Ppn(op.ppn.0 + i) });
         }
-        self.back.stats.hpb_hits += u64::from(count);
+        self.back.stats().hpb_hits += u64::from(count);
         let slot = self.front.slot(op.tag.tag);
         if slot.blocks > 1 {
-            self.back.stats.hpb_long_hits += u64::from(count);
+            self.back.stats().hpb_long_hits += u64::from(count);
         }
         self.go_on_with_hint(now, op.tag.tag);
         self.blocks_ready(done.at, op.tag.tag, op.count);
@@ -200,7 +198,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     /// HPB READ BUFFER of a group.
-    pub(crate) fn load_group(&mut self, now: Ns, tag: u8, lun: u8, buffer_id: u8, at: SubRegion, alloc: u32) {
+    pub(super) fn load_group(&mut self, now: Ns, tag: u8, lun: u8, buffer_id: u8, at: SubRegion, alloc: u32) {
         let blocks = self.hpb.blocks_of(lun, at);
         match blocks.filter(|_| buffer_id == readpath_proto::cdb::READ_BUFFER_ENTRIES) {
             Some(blocks) => self.load_entries(now, tag, lun, blocks, alloc),
@@ -210,7 +208,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// The entries of a group as of now. If it is all of them, and the host takes them all, its group is not dirty any
     /// more.
-    pub(crate) fn hand_out_group(&mut self, now: Ns, tag: u8) {
+    pub(super) fn hand_out_group(&mut self, now: Ns, tag: u8) {
         let slot = self.front.slot(tag);
         let RequestBody::Command(Command { cdb: Cdb::HpbReadBuffer { at, alloc, .. }, .. }) = slot.body else {
             unreachable!("only HPB READ BUFFER hands out")
@@ -237,7 +235,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     /// What the response to `tag` tells of groups: that one it was about is dirty, and an entry that has changed.
-    pub(crate) fn tell_of_groups(&mut self, now: Ns, tag: u8, response: &mut Response) {
+    pub(super) fn tell_of_groups(&mut self, now: Ns, tag: u8, response: &mut Response) {
         let slot = self.front.slot(tag);
         let lun = slot.lun;
         let Some(groups) = self.hpb.prototype_mut().filter(|g| response.status == Status::Good && g.has(lun)) else {
@@ -257,9 +255,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let update = groups.next_update(lun, |lpn| changed_entry(self.ftl.known(Lpn(lpn))));
         let pair = update.map(|(lba, entry, _)| GroupPair { lba, entry });
         response.groups = GroupNotice::new(dirty, pair, update.map_or(0, |(.., number)| number));
-        self.back.stats.dirty_groups_named += u64::from(dirty.is_some());
+        self.back.stats().dirty_groups_named += u64::from(dirty.is_some());
         if pair.is_some() {
-            self.back.stats.entries_piggybacked += 1;
+            self.back.stats().entries_piggybacked += 1;
             // Known only when the response has left, so who comes behind it waits, not the response.
             self.link_up(now, tag, self.front.link().bytes(readpath_proto::groups::PAIR_BYTES));
         }
