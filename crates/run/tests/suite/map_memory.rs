@@ -214,6 +214,24 @@ fn a_host_that_changes_the_map_is_believed_only_without_a_check() {
     }
 }
 
+/// A copy that does not pass its check is looked for in flash when the check is over.
+#[test]
+fn a_check_that_fails_takes_its_time() {
+    let of = |check| {
+        let check = Some(LineCheck { check: Ns(check), seal: Ns(10) });
+        let c = with(Some(MapMemory::Host(HostMap { check, bytes: 8 * 5000, ..HOST })));
+        let (mut stack, mut now) = in_order::<Lean>(&c);
+        for page in 0..8 {
+            one(&mut stack, &mut now, BlockOp::Read, page * 1024, 1);
+        }
+        stack.device.tamper_with_host_map(|_, ppn| ppn ^ 1);
+        let latency = latency(&mut stack, &mut now, BlockOp::Read, 40, 1);
+        assert_eq!(stack.device.stats().host_map_bad, 1);
+        latency
+    };
+    assert_eq!(of(5_200) - of(200), 5_000);
+}
+
 #[test]
 fn nothing_of_host_memory_outlives_a_reset_or_a_loss_of_power() {
     let c = with(Some(MapMemory::Host(HOST)));
@@ -248,7 +266,6 @@ fn nothing_of_host_memory_outlives_a_reset_or_a_loss_of_power() {
     }
 }
 
-/// Reads of 4 KiB, all of them fetched: with one fetch unanswered at a time, that is what limits them.
 /// Reads one block of each of the pages `from` to `to`; returns pages found in host memory, and read from flash.
 fn look<S: DieSched>(stack: &mut Checked<S>, now: &mut Ns, pages: std::ops::Range<u32>) -> (u64, u64) {
     let before = *stack.device.stats();
@@ -329,6 +346,18 @@ fn a_device_uses_no_more_than_the_host_gives() {
             stack.device.stats().host_map_hits > before
         });
         assert!(held.count() as u64 <= pages);
+        // Nor after a loss of power: nothing was given anew.
+        stack.device_power_cycle(now, now + Ns::from_ms(1));
+        now += Ns::from_ms(1);
+        settle(&mut stack, &mut now);
+        let hits = stack.device.stats().host_map_hits;
+        for round in 0..2 {
+            for page in 0..8 {
+                one(&mut stack, &mut now, BlockOp::Read, page * 1024 + 200 + round, 1);
+            }
+        }
+        let hits = stack.device.stats().host_map_hits - hits;
+        assert_eq!(hits, if pages == 8 { 7 } else { 0 }, "{pages} pages after a loss of power");
     }
 }
 

@@ -2,10 +2,12 @@
 //! What an image keeps of attributes and flags: one record, in a sector of its own.
 
 use crate::rpmb::{fresh, on};
-use readpath_device::{FlashArray, Own, SETTINGS_BYTES};
-use readpath_kit::Prng;
+use readpath_device::{FlashArray, Hpb2Config, HpbConfig, Own, SETTINGS_BYTES};
+use readpath_kit::{Ns, Prng};
+use readpath_proto::query::{flag, opcode};
 use readpath_stack::Payload;
-use readpath_store::{Disk, Image, MemoryDisk};
+use readpath_store::{Disk, Image, MemoryDisk, Store, Transfers};
+use readpath_testkit::{Bare, HPB, device};
 
 type Settings = [u8; SETTINGS_BYTES];
 
@@ -90,6 +92,25 @@ fn damage_is_named() {
     torn.keep(Own::Settings(other));
     let mut image = image(torn.array().disk().disk.clone());
     assert_eq!((image.array.settings(), image.examine(|_| {}).faults), (Ok(Some(other)), Vec::new()));
+}
+
+/// fHPBEn outlives the process: the device that begins from the image has HPB as the host left it.
+#[test]
+fn hpb_is_as_the_host_left_it() {
+    for enabled in [false, true] {
+        let mut config = device(1000);
+        let v2 = Hpb2Config { enabled: !enabled, single_blocks: 8, pre_requests: 2, entries_in_ehs: true };
+        config.hpb = Some(HpbConfig { v2: Some(v2), ..HPB });
+        let mut before = Bare::new(&config);
+        before.device.keep_in_flash();
+        let set = if enabled { opcode::SET_FLAG } else { opcode::CLEAR_FLAG };
+        before.query(set, flag::HPB_EN, 0, 0);
+        let mut store = Store::new(crate::both::image(&config, false).array, Transfers::default());
+        store.keep(before.device.take_own().expect("the flag is kept"));
+        let mut after = Bare::new(&config);
+        after.now = after.device.power_on_with(Ns::ZERO, store.array_mut()).unwrap().ready_at;
+        assert_eq!(after.query(opcode::READ_FLAG, flag::HPB_EN, 0, 0).1, u32::from(enabled));
+    }
 }
 
 /// An image as version 1 made it ends before RPMB. It has room for the record, and stays as long as it is.
