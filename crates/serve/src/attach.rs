@@ -117,7 +117,7 @@ pub fn attach<P: Probe>(
     let Server { mut function, counts: [clients, turned_away, broken], .. } = server;
     let attached = &mut function.attached;
     let flushed = attached.flush(now);
-    attached.data.array_mut().sync().map_err(ServeError::Image)?;
+    attached.data.array_mut().seal().map_err(ServeError::Image)?;
     Ok(WasAttached {
         clients,
         turned_away,

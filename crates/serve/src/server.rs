@@ -322,9 +322,9 @@ impl<'a, F: FnOnce(&Begun)> Work<Store<TimedDisk>, (), Typed> for &mut Server<'a
         }
         let Some(outside) = &mut self.outside else { unreachable!("it was opened above") };
         let driven = outside.drive(&mut stack, from);
-        let synced = stack.payload.array_mut().sync().map_err(ServeError::Image);
+        let sealed = stack.payload.array_mut().seal().map_err(ServeError::Image);
         let driven = driven?;
-        synced?;
+        sealed?;
         self.zeros_read += stack.payload.zeros_read();
         self.slices_read += stack.payload.slices_read();
         if let Some(host) = outside.hooks.0.new_host().filter(|_| !outside.clients.has_ended()) {

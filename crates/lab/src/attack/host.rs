@@ -270,7 +270,7 @@ impl Rogue {
         match op {
             MediaOp::Fill { slot, .. } => self.buffer[usize::from(slot)] = self.moving[0],
             MediaOp::Program { slot, ppn, .. } => self.slices[ppn.0 as usize] = self.buffer[usize::from(slot)],
-            MediaOp::Move { from, to } => self.slices[to.0 as usize] = self.slices[from.0 as usize],
+            MediaOp::Move { from, to, .. } => self.slices[to.0 as usize] = self.slices[from.0 as usize],
             MediaOp::ReadFlash { index, ppn, .. } => self.moving[index as usize] = self.slices[ppn.0 as usize],
             MediaOp::ReadBuffer { index, slot, .. } => self.moving[index as usize] = self.buffer[usize::from(slot)],
             MediaOp::ReadZeros { index, .. } => self.moving[index as usize] = Content::default(),

@@ -17,7 +17,7 @@ use readpath_kit::huge_vec;
 struct Content(u64);
 
 impl Content {
-    /// What a torn program leaves: nobody's data.
+    /// What a torn program leaves: no data.
     const TORN: Content = Content(u64::MAX);
 
     fn of(lpn: u32, version: u32) -> Self {
@@ -41,7 +41,7 @@ struct Expectation {
     discarded: u32,
     /// Writes and discards in flight.
     in_flight: u16,
-    /// Some of them overlapped, so acknowledgement of one does not tell which is newest.
+    /// Some of them overlapped, so acknowledgement of one does not say which is newest.
     overlapped: bool,
     /// Oldest version that may come back after a power cut: the newest that was flushed.
     durable: u32,
@@ -52,7 +52,7 @@ struct Expectation {
 struct Remnant {
     /// Newest version sent before the cut; 0 = the block was not touched by a cut.
     cut: u32,
-    /// The one version of those that is left, once a read has told.
+    /// The one version of those that is left, once a read has shown it.
     left: Option<u32>,
 }
 
@@ -205,7 +205,7 @@ impl Payload for Tags {
                 self.buffer[usize::from(slot)] = self.moving[usize::from(tag)][index as usize];
             }
             MediaOp::Program { slot, ppn, .. } => self.program(ppn, self.buffer[usize::from(slot)].0),
-            MediaOp::Move { from, to } => self.program(to, self.slices[from.0 as usize]),
+            MediaOp::Move { from, to, .. } => self.program(to, self.slices[from.0 as usize]),
             MediaOp::Torn { first, slices } => {
                 self.slices[first.0 as usize..(first.0 + slices) as usize].fill(Content::TORN.0);
             }

@@ -6,13 +6,24 @@
 //! number of the newest program is put down; so a reader after a crash of the machine knows up to which program it is
 //! complete. As long as the machine runs, it is complete anyway.
 //!
+//! *Torn or damaged.* A write is cut between two sectors by a crash of the machine, between two pages of memory by a
+//! kill, and nowhere once the array was sealed. So the beginning of a spare area that has a wrong check was torn only
+//! if such a place lies in it. Any other was written whole, and is damaged.
+//!
 //! *After a write that failed* nothing is written any more. What the array holds then is what a power cut at that
 //! moment would have left, which the device can recover from.
 
+mod head;
+mod kept;
 mod rpmb;
 
+pub use kept::Boot;
+
 use crate::disk::Disk;
+use crate::image::ImageError;
 use crate::layout::{Format, HEAD_BYTES, RECORD_BYTES};
+use head::{ENDS_UNIT, Head, Read, checked, torn};
+use kept::Kept;
 use readpath_device::{
     BLOCK_RECORD_BYTES, FlashArray, OwnSlice, RpmbState, SETTINGS_BYTES, SPARE_REST_BYTES, Seen, SliceKind, Spare,
     Stream,
@@ -24,18 +35,6 @@ use std::io;
 use thiserror::Error;
 
 const SLICE: usize = BLOCK_BYTES as usize;
-/// The kind of a slice whose program was interrupted.
-const TORN: u8 = 0xff;
-const HAS_DATA: u8 = 1 << 4;
-const HAS_REST: u8 = 1 << 5;
-const ENDS_UNIT: u8 = 1 << 6;
-const NUMBER: std::ops::Range<u64> = 0..1 << 48;
-
-/// Bytes of what is put down of programs.
-const KEPT_BYTES: usize = 36;
-
-/// Tells one start of the machine from another; zeros if it is not known, which is never the same as before.
-pub type Boot = [u8; 16];
 
 /// Why a slice cannot be read.
 #[derive(Debug, Error)]
@@ -59,6 +58,16 @@ pub enum ArrayFault {
         what: &'static str,
         /// Where that lies.
         offset: u64,
+    },
+    /// It holds another logical page than the map says.
+    #[error("slice {slice} holds {holds:?} and not logical page {page}")]
+    Another {
+        /// Slice.
+        slice: u32,
+        /// What it says that it holds.
+        holds: Option<u32>,
+        /// The page that was looked for.
+        page: u32,
     },
     /// It was to be programmed after a write had failed.
     #[error("slice {slice} could not be written")]
@@ -87,90 +96,9 @@ pub struct Damage {
     pub damaged: u64,
 }
 
-/// The spare area of a slice as the file has it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Head {
-    spare: Spare,
-    /// Of the rest and the data, whichever there is.
-    check: u32,
-    has_data: bool,
-    has_rest: bool,
-}
-
-/// What the bytes of a head are.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Read {
-    Blank,
-    Torn,
-    Damaged,
-    Head(Head),
-}
-
-impl Head {
-    fn to_bytes(self) -> [u8; HEAD_BYTES] {
-        let Spare { kind, stream, page, sequence, program, ends_unit } = self.spare;
-        debug_assert!(NUMBER.contains(&sequence) && NUMBER.contains(&program));
-        let mut bytes = [0; HEAD_BYTES];
-        bytes[..4].copy_from_slice(&self.check.to_le_bytes());
-        // Never 0, so that no head is blank.
-        bytes[6] = kind as u8 + 1;
-        let flags = [(HAS_DATA, self.has_data), (HAS_REST, self.has_rest), (ENDS_UNIT, ends_unit)];
-        bytes[7] = flags.iter().filter(|(_, is_set)| *is_set).fold(stream.index() as u8, |byte, (flag, _)| byte | flag);
-        bytes[8..12].copy_from_slice(&page.map_or(0, |page| page + 1).to_le_bytes());
-        bytes[12..18].copy_from_slice(&sequence.to_le_bytes()[..6]);
-        bytes[18..24].copy_from_slice(&program.to_le_bytes()[..6]);
-        checked(bytes)
-    }
-
-    fn from_bytes(bytes: &[u8; HEAD_BYTES]) -> Read {
-        if *bytes == [0; HEAD_BYTES] {
-            return Read::Blank;
-        }
-        if own_check(*bytes) != [bytes[4], bytes[5]] {
-            return Read::Damaged;
-        }
-        if bytes[6] == TORN {
-            return Read::Torn;
-        }
-        // Every slice of an array passes here when a device is switched on.
-        let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
-        let (page, program) = (number(8) as u32, number(16) >> 16);
-        let sequence = number(10) >> 16;
-        let kind = SliceKind::ALL.get(usize::from(bytes[6]).wrapping_sub(1));
-        let stream = Stream::ALL.get(usize::from(bytes[7] & 0xf));
-        let (Some(&kind), Some(&stream)) = (kind, stream) else { return Read::Damaged };
-        Read::Head(Head {
-            spare: Spare {
-                kind,
-                stream,
-                page: page.checked_sub(1),
-                sequence,
-                program,
-                ends_unit: bytes[7] & ENDS_UNIT != 0,
-            },
-            check: number(0) as u32,
-            has_data: bytes[7] & HAS_DATA != 0,
-            has_rest: bytes[7] & HAS_REST != 0,
-        })
-    }
-}
-
-/// The same head with its own check, which is never 0 for a head that is.
-fn checked(mut bytes: [u8; HEAD_BYTES]) -> [u8; HEAD_BYTES] {
-    let check = own_check(bytes);
-    bytes[4..6].copy_from_slice(&check);
-    bytes
-}
-
-fn own_check(mut bytes: [u8; HEAD_BYTES]) -> [u8; 2] {
-    bytes[4..6].fill(0);
-    (crc32fast::hash(&bytes) as u16).to_le_bytes()
-}
-
-fn torn() -> [u8; HEAD_BYTES] {
-    let mut bytes = [0; HEAD_BYTES];
-    bytes[6] = TORN;
-    checked(bytes)
+/// The spare area of a slice of data. Its stream and the number of its program come with the end of its unit.
+fn spare_of_data(page: Option<u32>, sequence: u64) -> Spare {
+    Spare { kind: SliceKind::Data, stream: Stream::Host, page, sequence, program: 0, ends_unit: false }
 }
 
 fn is_zero(data: &[u8]) -> bool {
@@ -187,16 +115,11 @@ pub struct FlashFile<D> {
     syncs: bool,
     /// Something was written since the last sync.
     is_dirty: bool,
-    /// Number of the newest program, and of the newest that is known to have reached the disk.
+    /// Number of the newest program.
     newest: u64,
-    kept: u64,
-    /// The machine has not been started anew since the array was written last.
-    is_whole: bool,
-    /// The start of the machine that this is; it has been put down.
-    boot: Boot,
-    is_put: bool,
-    /// How often `kept` was put down.
-    puts: u64,
+    kept: Kept,
+    /// Something was programmed, torn or erased since the array was opened or sealed.
+    is_written: bool,
     /// Something is to have reached the disk before anything else is programmed.
     comes_first: bool,
     failure: Option<String>,
@@ -214,19 +137,20 @@ pub struct FlashFile<D> {
 
 impl<D: Disk> FlashFile<D> {
     /// An array in `disk`, which has been laid out.
-    pub(crate) fn new(disk: D, format: Format, syncs: bool, boot: Boot) -> io::Result<Self> {
-        let mut array = FlashFile {
+    ///
+    /// # Errors
+    /// It cannot be read, or what is put down of programs is damaged.
+    pub(crate) fn new(disk: D, format: Format, syncs: bool, boot: Boot) -> Result<Self, ImageError> {
+        let kept = Kept::read(&disk, boot)?;
+        Ok(FlashFile {
             disk,
             format,
             syncs,
             // What another process wrote may not have reached the disk yet.
             is_dirty: true,
-            newest: 0,
-            kept: 0,
-            is_whole: false,
-            boot,
-            is_put: false,
-            puts: 0,
+            newest: kept.program,
+            kept,
+            is_written: false,
             comes_first: false,
             failure: None,
             lost: BTreeSet::new(),
@@ -234,19 +158,7 @@ impl<D: Disk> FlashFile<D> {
             rpmb_newest: None,
             heads: Vec::new(),
             data: Vec::new(),
-        };
-        for copy in 0..2 {
-            let mut bytes = [0; KEPT_BYTES];
-            array.disk.read_at(&mut bytes, Format::kept(copy))?;
-            let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
-            let is_right = bytes[32..] == crc32fast::hash(&bytes[..32]).to_le_bytes();
-            if is_right && number(0) >= array.puts {
-                (array.puts, array.kept) = (number(0), number(8));
-                array.is_whole = bytes[16..32] == boot && boot != Boot::default();
-            }
-        }
-        array.newest = array.kept;
-        Ok(array)
+        })
     }
 
     /// The same array on what is made of its disk.
@@ -258,10 +170,7 @@ impl<D: Disk> FlashFile<D> {
             is_dirty,
             newest,
             kept,
-            is_whole,
-            boot,
-            is_put,
-            puts,
+            is_written,
             comes_first,
             failure,
             lost,
@@ -278,10 +187,7 @@ impl<D: Disk> FlashFile<D> {
             is_dirty,
             newest,
             kept,
-            is_whole,
-            boot,
-            is_put,
-            puts,
+            is_written,
             comes_first,
             failure,
             lost,
@@ -325,35 +231,21 @@ impl<D: Disk> FlashFile<D> {
 
     /// A slice of a unit of data is being programmed.
     pub(crate) fn program(&mut self, ppn: Ppn, page: Option<u32>, sequence: u64, data: &[u8]) {
-        // The stream and the number of the program come with the end of the unit.
-        let spare = Spare { kind: SliceKind::Data, stream: Stream::Host, page, sequence, program: 0, ends_unit: false };
-        self.add(ppn, spare, None, data);
+        self.add(ppn, spare_of_data(page, sequence), None, data);
     }
 
-    /// A slice of a unit of data is being programmed with what another holds.
-    pub(crate) fn copy(&mut self, from: Ppn, to: Ppn) {
+    /// A slice of a unit of data is being programmed with what another holds, which is this page.
+    pub(crate) fn copy(&mut self, from: Ppn, to: Ppn, page: u32, sequence: u64) {
         let mut data = [0; SLICE];
-        match self.read_slice(from, None, &mut data) {
-            Ok(spare) => return self.add(to, spare, None, &data),
+        match self.read_page(from, page, &mut data) {
+            Ok(()) => return self.program(to, Some(page), sequence, &data),
             // It may be there again next time: nothing is written any more, and so nothing is erased.
             Err(fault @ ArrayFault::Disk { .. }) => _ = self.failure.get_or_insert(fault.to_string()),
             Err(_) => {}
         }
-        // It stays what it is: something that cannot be read. Nobody else's data is lost with it.
-        let unknown = Spare {
-            kind: SliceKind::Data,
-            stream: Stream::Host,
-            page: None,
-            sequence: 0,
-            program: 0,
-            ends_unit: false,
-        };
-        let spare = match self.head(from) {
-            Ok(Read::Head(head)) => head.spare,
-            _ => unknown,
-        };
+        // The copy cannot be read either. Other slices of the unit are not affected.
         self.write_data(Ppn(to.0.wrapping_sub(1)));
-        let check = !crc32fast::hash(&[0; SLICE]);
+        let (spare, check) = (spare_of_data(Some(page), sequence), !crc32fast::hash(&[0; SLICE]));
         self.heads.extend(Head { spare, check, has_data: true, has_rest: false }.to_bytes());
     }
 
@@ -406,6 +298,18 @@ impl<D: Disk> FlashFile<D> {
         self.end_unit(first, program, heads);
     }
 
+    /// What is programmed, torn or erased changes from now on, and the array says so.
+    fn begin_writing(&mut self) {
+        if std::mem::replace(&mut self.is_written, true) {
+            return;
+        }
+        let was_sealed = std::mem::take(&mut self.kept.is_sealed);
+        self.put_kept();
+        if was_sealed {
+            self.sync_at_once();
+        }
+    }
+
     fn end_unit(&mut self, first: Ppn, program: u64, mut heads: Vec<u8>) {
         if let Some(last) = heads.last_chunk_mut::<HEAD_BYTES>() {
             last[7] |= ENDS_UNIT;
@@ -414,9 +318,7 @@ impl<D: Disk> FlashFile<D> {
         if std::mem::take(&mut self.comes_first) && self.syncs {
             self.write(Disk::sync);
         }
-        if !std::mem::replace(&mut self.is_put, true) {
-            self.put_kept();
-        }
+        self.begin_writing();
         let offset = self.format.head(first.0);
         self.write(|disk| disk.write_at(&heads, offset));
         self.newest = self.newest.max(program);
@@ -457,6 +359,7 @@ impl<D: Disk> FlashFile<D> {
     /// The programs of these slices were interrupted. Their numbers may be given out again, so the marks come before
     /// all that follows.
     pub(crate) fn tear(&mut self, first: Ppn, slices: u32) {
+        self.begin_writing();
         self.comes_first = true;
         let heads: Vec<u8> = (0..slices).flat_map(|_| torn()).collect();
         let offset = self.format.head(first.0);
@@ -465,6 +368,7 @@ impl<D: Disk> FlashFile<D> {
 
     /// A superblock is erased.
     pub(crate) fn erase(&mut self, first: Ppn, slices: u32) {
+        self.begin_writing();
         self.put_down();
         let offset = self.format.head(first.0);
         self.write(|disk| disk.zero(offset, u64::from(slices) * HEAD_BYTES as u64));
@@ -524,13 +428,29 @@ impl<D: Disk> FlashFile<D> {
         match &self.failure {
             Some(failure) => Err(failure.clone()),
             None => {
-                if self.kept != self.newest {
-                    self.kept = self.newest;
+                if self.kept.program != self.newest {
+                    self.kept.program = self.newest;
                     self.put_kept();
                 }
                 Ok(())
             }
         }
+    }
+
+    /// Everything has been written: it survives a crash of the machine, and the array says that nothing in it is torn
+    /// but what is marked so. Without syncs that is not known.
+    ///
+    /// # Errors
+    /// As [`FlashFile::sync`].
+    pub fn seal(&mut self) -> Result<(), String> {
+        self.sync()?;
+        if self.syncs && !self.kept.is_sealed {
+            self.kept.is_sealed = true;
+            self.put_kept();
+            self.write(Disk::sync);
+            self.is_written = false;
+        }
+        self.failure.clone().map_or(Ok(()), Err)
     }
 
     /// Programs up to the newest survive a crash of the machine, and the array says so.
@@ -541,14 +461,7 @@ impl<D: Disk> FlashFile<D> {
     }
 
     fn put_kept(&mut self) {
-        self.puts += 1;
-        let mut bytes = [0; KEPT_BYTES];
-        bytes[..8].copy_from_slice(&self.puts.to_le_bytes());
-        bytes[8..16].copy_from_slice(&self.kept.to_le_bytes());
-        bytes[16..32].copy_from_slice(&self.boot);
-        let check = crc32fast::hash(&bytes[..32]);
-        bytes[32..].copy_from_slice(&check.to_le_bytes());
-        let offset = Format::kept(self.puts % 2);
+        let (offset, bytes) = self.kept.next();
         let was_dirty = self.is_dirty;
         self.write(|disk| disk.write_at(&bytes, offset));
         // A number that is lost is only less than what is known.
@@ -558,7 +471,15 @@ impl<D: Disk> FlashFile<D> {
     fn head(&self, ppn: Ppn) -> io::Result<Read> {
         let mut bytes = [0; HEAD_BYTES];
         self.disk.read_at(&mut bytes, self.format.head(ppn.0))?;
-        Ok(Head::from_bytes(&bytes))
+        Ok(self.head_of(ppn.0, &bytes))
+    }
+
+    /// What the bytes of a slice's head are, there.
+    fn head_of(&self, slice: u32, bytes: &[u8]) -> Read {
+        match Head::from_bytes(bytes.try_into().expect("the bytes of a head")) {
+            Read::Damaged if self.kept.can_be_cut(self.format.head(slice), HEAD_BYTES as u64) => Read::Torn,
+            read => read,
+        }
     }
 
     /// Reads the data of a slice, and the rest of its spare area, and checks both.
@@ -607,6 +528,17 @@ impl<D: Disk> FlashFile<D> {
         }
     }
 
+    /// Reads the data of a logical page from the slice that holds it.
+    ///
+    /// # Errors
+    /// As [`FlashFile::read_slice`], or it holds another.
+    pub(crate) fn read_page(&self, ppn: Ppn, page: u32, data: &mut [u8]) -> Result<(), ArrayFault> {
+        match self.read_slice(ppn, None, data)?.page {
+            holds if holds == Some(page) => Ok(()),
+            holds => Err(ArrayFault::Another { slice: ppn.0, holds, page }),
+        }
+    }
+
     fn heads(&self, superblock: u32) -> Result<Vec<u8>, String> {
         let first = superblock * self.format.shape.superblock_slices;
         let mut heads = vec![0; self.format.shape.superblock_slices as usize * HEAD_BYTES];
@@ -616,7 +548,7 @@ impl<D: Disk> FlashFile<D> {
         Ok(heads)
     }
 
-    /// Looks at every slice of a superblock; `each` is told what is wrong.
+    /// Looks at every slice of a superblock; `each` is called with what is wrong.
     ///
     /// # Errors
     /// The spare areas cannot be read.
@@ -624,7 +556,7 @@ impl<D: Disk> FlashFile<D> {
         let first = superblock * self.format.shape.superblock_slices;
         let mut data = [0; SLICE];
         for (slice, bytes) in (first..).zip(self.heads(superblock)?.chunks_exact(HEAD_BYTES)) {
-            match Head::from_bytes(bytes.try_into().expect("an exact chunk")) {
+            match self.head_of(slice, bytes) {
                 Read::Blank => {}
                 Read::Torn => found.torn += 1,
                 Read::Damaged => {
@@ -676,13 +608,15 @@ impl<D: Disk> FlashFile<D> {
 impl<D: Disk> FlashArray for FlashFile<D> {
     fn look(&mut self, superblock: u32, seen: &mut Vec<Seen>) -> Result<(), String> {
         let heads = self.heads(superblock)?;
-        let look = |bytes: &[u8]| match Head::from_bytes(bytes.try_into().expect("an exact chunk")) {
+        let first = superblock * self.format.shape.superblock_slices;
+        let look = |(slice, bytes): (u32, &[u8])| match self.head_of(slice, bytes) {
             Read::Blank => Seen::Blank,
-            Read::Torn | Read::Damaged => Seen::Torn,
+            Read::Torn => Seen::Torn,
+            Read::Damaged => Seen::Damaged,
             Read::Head(head) => Seen::Programmed(head.spare),
         };
         seen.clear();
-        seen.extend(heads.chunks_exact(HEAD_BYTES).map(look));
+        seen.extend((first..).zip(heads.chunks_exact(HEAD_BYTES)).map(look));
         Ok(())
     }
 
@@ -735,34 +669,13 @@ impl<D: Disk> FlashArray for FlashFile<D> {
     }
 
     fn kept(&self) -> Option<u64> {
-        (!self.is_whole).then_some(self.kept)
+        (!self.kept.has_all()).then_some(self.kept.program)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn heads_come_back_and_tell_damage() {
-        let spare = Spare {
-            kind: SliceKind::Map,
-            stream: Stream::Meta,
-            page: Some(7),
-            sequence: (1 << 48) - 1,
-            program: 1 << 47,
-            ends_unit: true,
-        };
-        let head = Head { spare, check: 0xdead_beef, has_data: true, has_rest: false };
-        let bytes = head.to_bytes();
-        assert_eq!(Head::from_bytes(&bytes), Read::Head(head));
-        for bit in 0..HEAD_BYTES * 8 {
-            let mut flipped = bytes;
-            flipped[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(Head::from_bytes(&flipped), Read::Damaged, "bit {bit}");
-        }
-        assert_eq!((Head::from_bytes(&[0; HEAD_BYTES]), Head::from_bytes(&torn())), (Read::Blank, Read::Torn));
-    }
 
     #[test]
     fn only_zeros_are_zero() {

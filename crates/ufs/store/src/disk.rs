@@ -119,7 +119,7 @@ fn hole_at(file: &File, offset: u64, bytes: usize) -> io::Result<usize> {
         Ok(data) => data,
         // Only a hole is left, or nothing.
         Err(rustix::io::Errno::NXIO) => file.metadata()?.len(),
-        // The file system has no holes, or does not tell.
+        // The file system has no holes, or does not say.
         Err(_) => offset,
     };
     Ok(data.saturating_sub(offset).min(bytes as u64) as usize)
@@ -229,7 +229,7 @@ impl MemoryDisk {
     }
 
     /// The machine crashes: of each write since the last sync, `stays` says how many of its bytes reach the disk, to
-    /// whole sectors and in whatever order.
+    /// whole sectors and in any order.
     pub fn crash(&mut self, mut stays: impl FnMut(usize) -> usize) {
         let writes: Vec<(u64, Vec<u8>, Vec<u8>)> = self
             .unsynced

@@ -59,7 +59,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// Faults that are told in words.
+    /// Faults that are described in words.
     const MOST: usize = 20;
 
     fn add(&mut self, fault: String) {
@@ -119,7 +119,7 @@ impl<D: Disk> Image<D> {
         if text.len() > MOST_TEXT as usize {
             return Err(ImageError::Contents(format!("its device file has more than {MOST_TEXT} bytes")));
         }
-        // The size of the state is known when everything has been told, and everything else lies behind it; so the
+        // The size of the state is known when everything has been listed, and everything else lies behind it; so the
         // device is asked twice.
         let factory = device.seal(|_| {}).map_err(ImageError::Busy)?;
         let (text_bytes, factory_bytes) = (text.len() as u32, factory.len() as u32);
@@ -131,7 +131,7 @@ impl<D: Disk> Image<D> {
         array.put_part(Format::TEXT, text.as_bytes());
         array.put_part(format.factory(), &factory);
         array.put_format();
-        array.sync().map_err(ImageError::Contents)?;
+        array.seal().map_err(ImageError::Contents)?;
         Ok(Image { array, text: text.to_owned() })
     }
 
@@ -156,7 +156,7 @@ impl<D: Disk> Image<D> {
         Ok(Image { array, text })
     }
 
-    /// Reads everything that is programmed or kept, and says what is not what was written. `progress` is told how many
+    /// Reads everything that is programmed or kept, and lists what is damaged. `progress` is called with how many
     /// superblocks have been examined.
     pub fn examine(&mut self, mut progress: impl FnMut(u32)) -> Check {
         let mut check = Check::default();

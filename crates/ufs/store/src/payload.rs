@@ -4,7 +4,6 @@
 use crate::array::FlashFile;
 use crate::disk::Disk;
 use readpath_device::{Failing, MediaOp, Own, WithMedia};
-use readpath_flash::Ppn;
 use readpath_host::{BlockOp, BlockRequest};
 use readpath_kit::{BLOCK_BYTES, Prng};
 use readpath_proto::typed::Sense;
@@ -14,7 +13,7 @@ use std::rc::Rc;
 
 const SLICE: usize = BLOCK_BYTES as usize;
 
-/// What went wrong with the data of a request, whatever the device says.
+/// What went wrong with the data of a request, of which the device knows nothing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Fault {
     /// A slice cannot be read, or is not what was written.
@@ -191,7 +190,7 @@ impl<D: Disk> Payload for Store<D> {
                 let at = usize::from(slot) * SLICE;
                 self.array.program(ppn, lpn, sequence, &self.slots[at..at + SLICE]);
             }
-            MediaOp::Move { from, to } => self.array.copy(from, to),
+            MediaOp::Move { from, to, lpn, sequence } => self.array.copy(from, to, lpn, sequence),
             MediaOp::Programmed { first, stream, program } => self.array.programmed(first, stream, program),
             MediaOp::Own => {}
             MediaOp::Torn { first, slices } => self.array.tear(first, slices),
@@ -199,11 +198,15 @@ impl<D: Disk> Payload for Store<D> {
                 self.slices_read += 1;
                 let Part { cookie, page, .. } = self.parts[usize::from(tag)];
                 if self.transfers.read_fails() {
-                    let what = format!("slice {} cannot be read: a fault was ordered", ppn.0);
+                    let what = format!("slice {} cannot be read: this read was ordered to fail", ppn.0);
                     return self.fault(cookie, Fault::Medium(what));
                 }
                 let page = page + index;
-                self.with_block(tag, index, |store, block| read(&store.array, ppn, page, block));
+                self.with_block(tag, index, |store, block| {
+                    let fault = store.array.read_page(ppn, page, block).err()?;
+                    block.fill(0);
+                    Some(Fault::Medium(fault.to_string()))
+                });
             }
             MediaOp::ReadBuffer { tag, index, slot } => {
                 self.slices_read += 1;
@@ -266,17 +269,5 @@ impl<D: Disk> BlockData for Store<D> {
     fn take(&mut self, cookie: u32) -> (Vec<u8>, Option<Sense>) {
         let (data, fault) = self.transfers.end(cookie);
         (data, fault.map(|fault| fault.sense()))
-    }
-}
-
-/// Reads a slice that holds a logical page.
-fn read<D: Disk>(array: &FlashFile<D>, ppn: Ppn, page: u32, block: &mut [u8]) -> Option<Fault> {
-    match array.read_slice(ppn, None, block) {
-        Ok(spare) if spare.page == Some(page) => None,
-        Ok(spare) => {
-            block.fill(0);
-            Some(Fault::Medium(format!("slice {} holds {:?} and not logical page {page}", ppn.0, spare.page)))
-        }
-        Err(fault) => Some(Fault::Medium(fault.to_string())),
     }
 }

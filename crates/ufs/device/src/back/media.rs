@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the core asks of the medium. The core never touches a byte: it says which slice is read, written or erased, and
-//! whoever drives it moves the data (or, in a pure timing run, nothing).
+//! its driver moves the data (or, in a pure timing run, nothing).
 
 use crate::ftl::Stream;
 use readpath_flash::Ppn;
@@ -34,6 +34,10 @@ pub enum MediaOp {
         from: Ppn,
         /// Slice that was written.
         to: Ppn,
+        /// The logical page that it holds (device-wide).
+        lpn: u32,
+        /// The sequence number that its spare area has.
+        sequence: u64,
     },
     /// The unit is complete whose slices were programmed just before. Only of a device that is kept in flash.
     Programmed {
@@ -44,8 +48,8 @@ pub enum MediaOp {
         /// Number of the program.
         program: u64,
     },
-    /// The device has something of its own to keep: [`crate::UfsDevice::take_own`] tells. Only of a device that is kept
-    /// in flash.
+    /// The device has something of its own to keep: [`crate::UfsDevice::take_own`] returns it. Only of a device that is
+    /// kept in flash.
     Own,
     /// The power went while these slices were being programmed: what they hold is undefined.
     Torn {
@@ -94,7 +98,7 @@ pub trait MediaMode {
     const ACTIVE: bool;
 }
 
-/// Nobody moves data; only time is simulated.
+/// No data is moved; only time is simulated.
 pub struct NoMedia;
 
 impl MediaMode for NoMedia {

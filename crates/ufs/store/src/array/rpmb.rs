@@ -280,7 +280,7 @@ impl<D: Disk> FlashFile<D> {
         format!("RPMB: block {block} (byte {} of the image) is not what was written", self.rpmb().block(block))
     }
 
-    /// All blocks; `damaged` is told which are not what was written.
+    /// All blocks; `damaged` is called with those that are not what was written.
     fn rpmb_blocks(&self, mut damaged: impl FnMut(u32)) -> Result<Vec<u8>, String> {
         let checks = self.read_rpmb("checks of blocks", self.rpmb().checks(0), CHECKS_BYTES as u64)?;
         let data = self.read_rpmb("blocks", self.rpmb().block(0), BLOCKS_BYTES as u64)?;
@@ -291,7 +291,7 @@ impl<D: Disk> FlashFile<D> {
         Ok(data)
     }
 
-    /// Looks at all of it; `each` is told what is wrong.
+    /// Looks at all of it; `each` is called with what is wrong.
     pub(crate) fn examine_rpmb(&mut self, mut each: impl FnMut(String)) {
         let blocks = match self.has_rpmb() {
             Ok(true) => self.begin_rpmb().map(|_| ()),

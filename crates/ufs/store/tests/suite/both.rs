@@ -93,7 +93,7 @@ impl Payload for Both {
                 self.slots[usize::from(slot)] = self.moving[usize::from(tag)][index as usize];
             }
             MediaOp::Program { slot, ppn, .. } => self.slices[ppn.0 as usize] = self.slots[usize::from(slot)],
-            MediaOp::Move { from, to } => self.slices[to.0 as usize] = self.slices[from.0 as usize],
+            MediaOp::Move { from, to, .. } => self.slices[to.0 as usize] = self.slices[from.0 as usize],
             MediaOp::ReadFlash { tag, index, ppn } => {
                 self.moving[usize::from(tag)][index as usize] = self.slices[ppn.0 as usize];
             }
@@ -236,7 +236,7 @@ impl Left {
                 match seen {
                     Seen::Blank => both.tags.execute(MediaOp::Erase { first, slices: 1 }),
                     Seen::Torn => both.tags.execute(MediaOp::Torn { first, slices: 1 }),
-                    Seen::Programmed(_) => {}
+                    Seen::Programmed(_) | Seen::Damaged => {}
                 }
             }
         }

@@ -2,10 +2,13 @@
 //! Images as a whole: what becomes of them when bits flip, when they are cut off, and when the disk is full.
 
 use crate::both::{Both, Kept, Left, check, image, switch_on_full};
-use readpath_device::{DeviceConfig, Without};
+use readpath_device::{
+    DeviceConfig, FlashArray, MediaOp, Own, OwnSlice, SPARE_REST_BYTES, SliceKind, Spare, Stream, Without,
+};
+use readpath_flash::Ppn;
 use readpath_host::{BlockOp, BlockRequest};
 use readpath_kit::{Ns, Prng};
-use readpath_stack::Typed;
+use readpath_stack::{Payload, Typed};
 use readpath_store::{Fault, FormatError, Image, ImageError, MemoryDisk, Store, Transfers};
 use readpath_testkit::full::{Load, any_full_device, full_device};
 use readpath_testkit::{DELAYS, host};
@@ -40,6 +43,53 @@ fn an_image_says_what_it_is() {
     assert!(matches!(on(disk), Err(ImageError::Format(FormatError::NoImage))));
     let found = on(image(&config, true).array.disk().clone()).unwrap().examine(|_| {});
     assert!(found.faults.is_empty() && found.damage.torn == 0, "{found:?}");
+}
+
+/// A seal says that nothing can be torn. It lasts until something is torn, erased or programmed, in this process or in
+/// another; and without syncs there is none.
+#[test]
+fn a_seal_lasts_until_something_is_written() {
+    let slices = Ppn(600);
+    type Write<'a> = &'a dyn Fn(&mut Store<MemoryDisk>);
+    let writes: [Write; 3] = [
+        &|store| store.execute(MediaOp::Torn { first: slices, slices: 1 }),
+        &|store| store.execute(MediaOp::Erase { first: slices, slices: 2 }),
+        &|store| {
+            let spare = Spare {
+                kind: SliceKind::Journal,
+                stream: Stream::Meta,
+                page: None,
+                sequence: 0,
+                program: 9,
+                ends_unit: true,
+            };
+            store.keep(Own::Unit(vec![OwnSlice { ppn: slices, spare, rest: [1; SPARE_REST_BYTES], data: vec![1] }]));
+        },
+    ];
+    let mut boot = 1;
+    let mut open = |store: &Store<MemoryDisk>, syncs| {
+        let mut disk = store.array().disk().clone();
+        let bytes = disk.bytes_mut().len() as u64;
+        boot += 1;
+        let image = Image::on(disk, bytes, syncs, [boot; 16]).unwrap();
+        let kept = image.array.kept();
+        (Store::new(image.array, Transfers::default()), kept.is_none())
+    };
+    let made = Store::new(image(&full_device(Without::NOTHING), false).array, Transfers::default());
+    for write in writes {
+        let (mut store, is_sealed) = open(&made, true);
+        assert!(is_sealed, "as it was made");
+        for _ in 0..2 {
+            write(&mut store);
+            assert!(!open(&store, true).1, "it was written");
+            store.array_mut().seal().unwrap();
+            assert!(open(&store, true).1, "and sealed again");
+        }
+        let (mut store, _) = open(&store, false);
+        write(&mut store);
+        store.array_mut().seal().unwrap();
+        assert!(!open(&store, true).1, "nothing was synced");
+    }
 }
 
 /// Two images of one device are the same, to the bit.

@@ -4,6 +4,7 @@
 mod attached;
 mod both;
 mod cuts;
+mod flips;
 mod images;
 mod rpmb;
 mod settings;

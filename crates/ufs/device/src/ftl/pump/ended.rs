@@ -155,7 +155,8 @@ impl Ftl {
         while let Some((moving, is_current)) = self.collect.next_moved(&mut chain, failed) {
             if !failed {
                 self.space.spares_mut().program(to, moving.lpn, moving.sequence);
-                hw.emit(MediaOp::Move { from: moving.from, to });
+                let sequence = self.log.sequence_in_flash(moving.sequence);
+                hw.emit(MediaOp::Move { from: moving.from, to, lpn: moving.lpn.0, sequence });
                 if is_current {
                     self.relocate(moving.lpn, Entry::at(to));
                     self.effects.changed(moving.lpn);

@@ -6,6 +6,10 @@
 //! had not reached the disk may be missing, in any order. Programs are numbered without gaps, and everything up to an
 //! erase or a flush is known to be there, so the first gap behind that is where the power went: what has a higher
 //! number counts as torn.
+//!
+//! *What is damaged.* A map says what a damaged spare area of data held, if the data was there when the newest
+//! checkpoint was put together: reading it fails, and moving it moves that it cannot be read. No map knows of what was
+//! programmed since, so the device does not begin: it could only bring older data back.
 
 use super::super::Log;
 use super::super::durable::{Checkpoint, Durable, Held, Logged};
@@ -46,6 +50,7 @@ impl From<String> for LoadError {
 enum Unit {
     Blank,
     Torn,
+    Damaged,
     Programmed(Spare),
 }
 
@@ -68,10 +73,11 @@ fn unit_of(slices: &[Seen]) -> Unit {
     for seen in slices {
         unit = match (*seen, unit) {
             (Seen::Blank, unit) => unit,
-            (Seen::Torn, _) | (_, Unit::Torn) => return Unit::Torn,
+            (Seen::Damaged, _) => return Unit::Damaged,
+            (Seen::Torn, _) | (_, Unit::Torn) => Unit::Torn,
             (Seen::Programmed(spare), Unit::Blank) => Unit::Programmed(spare),
             (Seen::Programmed(spare), Unit::Programmed(first)) if spare.program == first.program => unit,
-            _ => return Unit::Torn,
+            _ => Unit::Torn,
         };
     }
     unit
@@ -100,7 +106,7 @@ impl Log {
         let (anchored, checkpoint) = self.newest_checkpoint((space, map), array, hw)?;
         (self.export.base, self.export.programs) = (anchored.base, anchored.programs);
         space.spares_mut().begin_at(checkpoint.oldest.saturating_sub(1));
-        let mut behind = self.look_at_data(space, array, &anchored)?;
+        let (mut behind, damaged) = self.look_at_data(space, array, &anchored, &checkpoint)?;
         let known = array.kept().map(|kept| kept.max(anchored.programs));
         self.leave_out_what_is_behind_a_gap(space, array, known, &mut behind, hw)?;
         let limits = Limits {
@@ -118,6 +124,7 @@ impl Log {
         }
         self.check_journal(&checkpoint, &log)?;
         self.read_map(map, array, &checkpoint, &log)?;
+        name_damaged(space, map, &damaged, &checkpoint);
         array.goes_on(self.export.programs);
         self.durable = Durable::with_log(checkpoint, log, refs);
         Ok(())
@@ -147,12 +154,23 @@ impl Log {
             }
         }
         anchors.sort_unstable();
-        // One that cannot be read was being programmed when everything ended; and what another leads to may not be
+        for of_superblock in shown.chunks_exact(units as usize) {
+            // One behind the other was programmed, so the last is the newest.
+            let last = of_superblock.iter().rfind(|unit| matches!(unit, Unit::Damaged | Unit::Programmed(_)));
+            if last == Some(&Unit::Damaged) {
+                return Err("an anchor is damaged, and may be the newest".to_owned().into());
+            }
+        }
+        // One that is not complete was being programmed when everything ended; and what another leads to may not be
         // there.
         let kept = array.kept().unwrap_or(u64::MAX);
         let mut newest = None;
         while let (None, Some((program, at))) = (&newest, anchors.pop()) {
-            newest = self.read_anchor(array, at, program).filter(|_| program <= kept).map(|bytes| (at, bytes));
+            newest = match self.read_anchor(array, at, program) {
+                Ok(bytes) if program <= kept => bytes.map(|bytes| (at, bytes)),
+                Err(error) if program < kept => return Err(format!("an anchor: {error}").into()),
+                _ => None,
+            };
             if newest.is_none() {
                 // The superblocks of anchors are the first.
                 let slices = self.geometry().slices_per_unit();
@@ -196,20 +214,22 @@ impl Log {
         whole.ok_or_else(|| "the newest checkpoint is not one of this device".to_owned().into())
     }
 
-    /// The bytes of an anchor, if all of it can be read.
-    fn read_anchor(&self, array: &mut impl FlashArray, at: u32, program: u64) -> Option<Vec<u8>> {
+    /// The bytes of an anchor, if all of it was programmed.
+    fn read_anchor(&self, array: &mut impl FlashArray, at: u32, program: u64) -> Result<Option<Vec<u8>>, String> {
         let first = at * self.geometry().slices_per_unit();
         let mut bytes = Vec::new();
         for ppn in (first..first + self.geometry().slices_per_unit()).map(Ppn) {
             let from = bytes.len();
             bytes.resize(from + SLICE, 0);
-            let spare = array.read(ppn, &mut [0; SPARE_REST_BYTES], &mut bytes[from..]).ok()?;
-            (spare.program == program).then_some(())?;
-            if spare.ends_unit {
-                return Some(bytes);
+            if array.is_blank(ppn)? {
+                break;
+            }
+            let spare = array.read(ppn, &mut [0; SPARE_REST_BYTES], &mut bytes[from..])?;
+            if spare.program == program && spare.ends_unit {
+                return Ok(Some(bytes));
             }
         }
-        None
+        Ok(None)
     }
 
     fn is_ours(&self, head: &Head) -> bool {
@@ -271,15 +291,17 @@ impl Log {
         Ok(record)
     }
 
-    /// Looks at all superblocks but those of anchors. Returns what was programmed behind the checkpoint, in order.
+    /// Looks at all superblocks but those of anchors. Returns what was programmed behind the checkpoint, in order, and
+    /// the damaged slices that were programmed before.
     fn look_at_data(
         &mut self,
         space: &mut Space,
         array: &mut impl FlashArray,
         anchored: &Anchored,
-    ) -> Result<Vec<Behind>, LoadError> {
+        checkpoint: &Checkpoint,
+    ) -> Result<(Vec<Behind>, Vec<Ppn>), LoadError> {
         let unit_slices = self.geometry().slices_per_unit();
-        let mut behind: Vec<Behind> = Vec::new();
+        let (mut behind, mut damaged): (Vec<Behind>, Vec<Ppn>) = Default::default();
         let mut seen = Vec::new();
         for sb in (0..self.geometry().superblocks()).map(SuperblockId) {
             let record = self.take_block_record(space, array, sb)?;
@@ -293,6 +315,17 @@ impl Log {
                 match unit_of(slices).whole_behind(anchored.programs, slices) {
                     Unit::Blank => {}
                     Unit::Torn => torn = unit + 1,
+                    Unit::Damaged => {
+                        let then = &checkpoint.superblocks[sb.index()];
+                        if record.erases != then.erases || unit >= then.next_unit {
+                            let what = "what is damaged in the unit of slice";
+                            return Err(format!("{what} {} was not there when the map was written", first.0).into());
+                        }
+                        torn = unit + 1;
+                        let seen = (first.0..).map(Ppn).zip(slices);
+                        damaged.extend(seen.filter(|(_, seen)| **seen == Seen::Damaged).map(|(ppn, _)| ppn));
+                        self.take_spares(space, first, slices, anchored)?;
+                    }
                     Unit::Programmed(spare) => {
                         match spare.kind {
                             SliceKind::Table => tables.push(unit),
@@ -302,9 +335,7 @@ impl Log {
                         if spare.program > anchored.programs {
                             behind.push(Behind { program: spare.program, first, stream: spare.stream });
                         }
-                        if spare.kind == SliceKind::Data {
-                            self.take_spares(space, first, slices, anchored)?;
-                        }
+                        self.take_spares(space, first, slices, anchored)?;
                     }
                 }
             }
@@ -315,7 +346,7 @@ impl Log {
             let (a, b) = (two[0].first.0, two[1].first.0);
             return Err(format!("the units of slices {a} and {b} have the same number").into());
         }
-        Ok(behind)
+        Ok((behind, damaged))
     }
 
     fn take_spares(
@@ -326,7 +357,9 @@ impl Log {
         anchored: &Anchored,
     ) -> Result<(), LoadError> {
         for (ppn, seen) in (first.0..).map(Ppn).zip(slices) {
-            let Seen::Programmed(Spare { page: Some(page), sequence, .. }) = *seen else { continue };
+            let Seen::Programmed(Spare { kind: SliceKind::Data, page: Some(page), sequence, .. }) = *seen else {
+                continue;
+            };
             let sequence = u32::try_from(sequence.saturating_sub(anchored.base)).ok();
             let sequence = sequence.filter(|&sequence| space.spares().has_room_for(sequence));
             let (true, Some(sequence)) = (page < self.logical_blocks(), sequence) else {
@@ -442,6 +475,20 @@ impl Log {
             map.load_page(page, at, bytes.written_at(), entries.into_iter());
         }
         Ok(())
+    }
+}
+
+/// What damaged slices hold is what the map or a change of the checkpoint says.
+fn name_damaged(space: &mut Space, map: &Map, damaged: &[Ppn], checkpoint: &Checkpoint) {
+    if damaged.is_empty() {
+        return;
+    }
+    let of_map = map.all_pages().flat_map(|page| map.blocks_of(page)).map(|lpn| (lpn, map.get(lpn)));
+    let of_changes = checkpoint.changes().iter().map(|change| (change.first, change.entry.mapping()));
+    let places = of_map.chain(of_changes).filter_map(|(lpn, at)| Some((at.flash()?, lpn)));
+    for (ppn, lpn) in places.filter(|(ppn, _)| damaged.binary_search(ppn).is_ok()) {
+        // Nothing that was written or trimmed since is older.
+        space.spares_mut().load(ppn, lpn, checkpoint.sequence);
     }
 }
 

@@ -74,8 +74,10 @@ pub struct Spare {
 pub enum Seen {
     /// Erased, and not programmed since.
     Blank,
-    /// Programmed, but what it says cannot be believed: the power went, or the medium has a fault.
+    /// Its program was interrupted, and what it says cannot be believed.
     Torn,
+    /// It is not what was written, and no interrupted program explains that.
+    Damaged,
     /// Programmed.
     Programmed(Spare),
 }

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The beginning of a slice's spare area, as bytes. It knows no file.
+
+use crate::layout::HEAD_BYTES;
+use readpath_device::{SliceKind, Spare, Stream};
+
+/// The kind of a slice whose program was interrupted.
+const TORN: u8 = 0xff;
+const HAS_DATA: u8 = 1 << 4;
+const HAS_REST: u8 = 1 << 5;
+pub(super) const ENDS_UNIT: u8 = 1 << 6;
+const NUMBER: std::ops::Range<u64> = 0..1 << 48;
+
+/// The spare area of a slice as the file has it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Head {
+    pub spare: Spare,
+    /// Of the rest and the data, whichever there is.
+    pub check: u32,
+    pub has_data: bool,
+    pub has_rest: bool,
+}
+
+/// What the bytes of a head are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Read {
+    Blank,
+    Torn,
+    Damaged,
+    Head(Head),
+}
+
+impl Head {
+    pub(super) fn to_bytes(self) -> [u8; HEAD_BYTES] {
+        let Spare { kind, stream, page, sequence, program, ends_unit } = self.spare;
+        debug_assert!(NUMBER.contains(&sequence) && NUMBER.contains(&program));
+        let mut bytes = [0; HEAD_BYTES];
+        bytes[..4].copy_from_slice(&self.check.to_le_bytes());
+        // Never 0, so that no head is blank.
+        bytes[6] = kind as u8 + 1;
+        let flags = [(HAS_DATA, self.has_data), (HAS_REST, self.has_rest), (ENDS_UNIT, ends_unit)];
+        bytes[7] = flags.iter().filter(|(_, is_set)| *is_set).fold(stream.index() as u8, |byte, (flag, _)| byte | flag);
+        bytes[8..12].copy_from_slice(&page.map_or(0, |page| page + 1).to_le_bytes());
+        bytes[12..18].copy_from_slice(&sequence.to_le_bytes()[..6]);
+        bytes[18..24].copy_from_slice(&program.to_le_bytes()[..6]);
+        checked(bytes)
+    }
+
+    pub(super) fn from_bytes(bytes: &[u8; HEAD_BYTES]) -> Read {
+        if *bytes == [0; HEAD_BYTES] {
+            return Read::Blank;
+        }
+        if own_check(*bytes) != [bytes[4], bytes[5]] {
+            return Read::Damaged;
+        }
+        if bytes[6] == TORN {
+            return Read::Torn;
+        }
+        // Every slice of an array passes here when a device is switched on.
+        let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+        let (page, program) = (number(8) as u32, number(16) >> 16);
+        let sequence = number(10) >> 16;
+        let kind = SliceKind::ALL.get(usize::from(bytes[6]).wrapping_sub(1));
+        let stream = Stream::ALL.get(usize::from(bytes[7] & 0xf));
+        let (Some(&kind), Some(&stream)) = (kind, stream) else { return Read::Damaged };
+        Read::Head(Head {
+            spare: Spare {
+                kind,
+                stream,
+                page: page.checked_sub(1),
+                sequence,
+                program,
+                ends_unit: bytes[7] & ENDS_UNIT != 0,
+            },
+            check: number(0) as u32,
+            has_data: bytes[7] & HAS_DATA != 0,
+            has_rest: bytes[7] & HAS_REST != 0,
+        })
+    }
+}
+
+/// The same head with its own check, which is never 0 for a head that is.
+pub(super) fn checked(mut bytes: [u8; HEAD_BYTES]) -> [u8; HEAD_BYTES] {
+    let check = own_check(bytes);
+    bytes[4..6].copy_from_slice(&check);
+    bytes
+}
+
+fn own_check(mut bytes: [u8; HEAD_BYTES]) -> [u8; 2] {
+    bytes[4..6].fill(0);
+    (crc32fast::hash(&bytes) as u16).to_le_bytes()
+}
+
+pub(super) fn torn() -> [u8; HEAD_BYTES] {
+    let mut bytes = [0; HEAD_BYTES];
+    bytes[6] = TORN;
+    checked(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_come_back_and_tell_damage() {
+        let spare = Spare {
+            kind: SliceKind::Map,
+            stream: Stream::Meta,
+            page: Some(7),
+            sequence: (1 << 48) - 1,
+            program: 1 << 47,
+            ends_unit: true,
+        };
+        let head = Head { spare, check: 0xdead_beef, has_data: true, has_rest: false };
+        let bytes = head.to_bytes();
+        assert_eq!(Head::from_bytes(&bytes), Read::Head(head));
+        for bit in 0..HEAD_BYTES * 8 {
+            let mut flipped = bytes;
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(Head::from_bytes(&flipped), Read::Damaged, "bit {bit}");
+        }
+        assert_eq!((Head::from_bytes(&[0; HEAD_BYTES]), Head::from_bytes(&torn())), (Read::Blank, Read::Torn));
+    }
+}
