@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Deadlines of up to 4096 slots in a binary heap of single 64-bit words. A heap of (time, event) tuples or boxed
-//! events costs two to four times as much per event; no crate offers the packed form. The earliest deadline lies beside
-//! the heap: with one operation in progress the heap itself is never touched.
+//! events costs two to four times as much per event; no crate offers the packed form. The earliest deadline lies
+//! outside of the heap: with one operation in progress the heap itself is never touched.
 
 use crate::Ns;
 use std::cmp::Reverse;
@@ -31,7 +31,7 @@ impl Default for DeadlineHeap {
 }
 
 impl DeadlineHeap {
-    /// The number of slots that can be told apart.
+    /// The number of slots with numbers of their own.
     pub const SLOTS: u32 = 1 << SLOT_BITS;
     /// The latest representable deadline.
     pub const LATEST: Ns = Ns((NONE >> SLOT_BITS) - 1);
@@ -45,7 +45,7 @@ impl DeadlineHeap {
     ///
     /// # Panics
     /// When `at` is beyond [`DeadlineHeap::LATEST`] or `slot` is not below [`DeadlineHeap::SLOTS`]: either would
-    /// silently reorder the run. Times and counts that come from a user are bounded by the caller.
+    /// silently reorder the run. Times and counts from a user have to be bounded first.
     #[inline(always)]
     pub fn push(&mut self, at: Ns, slot: u32) {
         assert!(at <= Self::LATEST, "virtual time exceeds 52 days");

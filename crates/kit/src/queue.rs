@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A line that is mostly empty or holds one item: its first item lies beside the line, not in it. At queue depth 1
+//! A line that is mostly empty or holds one item: its first item lies outside of the line. At queue depth 1
 //! every line of the simulator is of that kind, and `VecDeque` alone pays for its ring at each push, look and pop.
 
 use std::collections::VecDeque;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The earliest of the deadlines of many servers, each of which has one or none: a tournament in single 64-bit words. A
 //! heap branches on every comparison, and a processor guesses half of them wrong; here a change takes one minimum for
-//! each round, and as many rounds whatever comes out. While only one server has a deadline, no round is played.
+//! each round, and as many rounds whichever server wins. While only one server has a deadline, no round is played.
 
 use crate::{DeadlineHeap, Ns};
 
@@ -10,7 +10,7 @@ const TAG_MASK: u64 = (1 << TAG_BITS) - 1;
 /// Stands for no deadline; later than every word that is made.
 const NONE: u64 = u64::MAX;
 /// Stands for no server.
-const NOBODY: u32 = u32::MAX;
+const NO_SERVER: u32 = u32::MAX;
 /// Nodes of the largest tournament: as many as a scheduler of 4096 dies and 64 channels needs.
 const NODES: usize = 1 << 14;
 
@@ -19,7 +19,7 @@ const NODES: usize = 1 << 14;
 pub struct Tournament {
     /// The earliest deadline, or `NONE`.
     first: u64,
-    /// The only server with a deadline, which the rounds do not know of; else `NOBODY`.
+    /// The only server with a deadline, which the rounds do not know of; else `NO_SERVER`.
     alone: u32,
     places: u32,
     /// Server `s` is at `places + s`, and the earlier of `2 i` and `2 i + 1` at `i`. Of fixed size, so that no index
@@ -38,7 +38,7 @@ impl Tournament {
     pub fn new(servers: u32) -> Self {
         assert!(servers <= Self::SERVERS, "{servers} servers of {}", Self::SERVERS);
         let places = servers.max(1).next_power_of_two();
-        Tournament { first: NONE, alone: NOBODY, places, rounds: Box::new([NONE; NODES]) }
+        Tournament { first: NONE, alone: NO_SERVER, places, rounds: Box::new([NONE; NODES]) }
     }
 
     /// The earliest deadline, or [`Ns::NEVER`].
@@ -68,8 +68,8 @@ impl Tournament {
             self.first = word;
             return;
         }
-        if self.alone != NOBODY {
-            let other = std::mem::replace(&mut self.alone, NOBODY);
+        if self.alone != NO_SERVER {
+            let other = std::mem::replace(&mut self.alone, NO_SERVER);
             self.play(other, self.first);
         }
         self.play(server, word);
@@ -79,9 +79,9 @@ impl Tournament {
     #[inline(always)]
     pub fn clear(&mut self, server: u32) {
         if self.alone == server {
-            self.alone = NOBODY;
+            self.alone = NO_SERVER;
             self.first = NONE;
-        } else if self.alone == NOBODY {
+        } else if self.alone == NO_SERVER {
             self.play(server, NONE);
         }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Names that parts of the device give to what they share. They know nothing but their numbers.
 
-/// A use of a task tag. Tags are used again and again; what waits for a command of an earlier use waits in vain.
+/// A use of a task tag. Tags are reused; what waits for a command of an earlier use is dropped.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct TagRef {
     /// Task tag.
@@ -11,7 +11,7 @@ pub(crate) struct TagRef {
 }
 
 impl TagRef {
-    /// Nobody's.
+    /// Of no request.
     pub(crate) const NONE: TagRef = TagRef { tag: u8::MAX, life: 0 };
 }
 

@@ -25,9 +25,7 @@ mod rpmb;
 mod sram_table;
 
 pub use back::{DeviceStats, Failable, Failing, MediaMode, MediaOp, NoMedia, Probe, Resource, StageOf, WithMedia};
-pub use config::{
-    CellMode, ConfigError, DeviceConfig, FirmwareTiming, FlashTiming, LinkTiming, LuConfig, MAP_ENTRY_BYTES,
-};
+pub use config::{CellMode, ConfigError, DeviceConfig, FirmwareTiming, FlashTiming, LinkTiming, LuConfig};
 pub use device::UfsDevice;
 pub use front::{Delays, SETTINGS_BYTES, outlives_power};
 pub use ftl::bytes::{
@@ -39,7 +37,7 @@ pub use ftl::{
 };
 pub use host_map::{HostMap, LineCheck, MapMemory, Protocol};
 pub use hpb::prototype::PrototypeConfig;
-pub use hpb::{CheckOn, EntryCodec, EntryConfig, Hpb2Config, HpbConfig, MOST_ENTRIES, Protection, Verification};
+pub use hpb::{CheckOn, EntryConfig, Hpb2Config, HpbConfig, MOST_ENTRIES, Protection, Verification};
 pub use readpath_proto::groups::GroupUpdate;
 pub use readpath_proto::hpb::Control;
 pub use rpmb::{RpmbState, RpmbUpdate};

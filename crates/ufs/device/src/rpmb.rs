@@ -232,7 +232,7 @@ impl Rpmb {
 
     fn respond(&mut self, answer: Frame) -> Next {
         self.response.extend(answer.to_bytes());
-        // Nobody can check a code before there is a key, and a host that programs it need not.
+        // No code can be checked before there is a key, and a host that programs it need not.
         if answer.kind != request::PROGRAM_KEY << 8
             && let Some(kept) = &self.kept
         {

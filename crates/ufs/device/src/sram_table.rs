@@ -38,7 +38,7 @@ tables! {
     OpenSuperblocks "tables of open superblocks" "Logical pages of superblocks that are being written.";
     WrittenBlocks "table of written blocks" "Blocks that are written often.";
     Hpb "HPB tables" "Regions and sub-regions of HPB, or groups of the prototype.";
-    Recommendations "recommendations" "What the host is yet to be told.";
+    Recommendations "recommendations" "Recommendations that the host has not received yet.";
     HpbReadBuffers "HPB read buffers" "Entries that are being given out.";
     ReadData "read data" "Data on its way to the host.";
     PreRequests "HPB pre-requests" "Entries that pre-requests brought.";

@@ -192,8 +192,8 @@ descriptor! {
     fixed {
         // bDeviceSubClass: not bootable. bNumberWLU. bInitPowerMode: active. bHighPriorityLUN: none. bSecurityLU: RPMB.
         0x04 = 1, 0x07 = 4, 0x0A = 1, 0x0B = 0x7F, 0x0D = 1,
-        // wManufactureDate in BCD: month, year. wManufacturerID: nobody's; Linux has quirks for 012Ch, 01CEh, 01ADh and
-        // 0198h.
+        // wManufactureDate in BCD: month, year. wManufacturerID: unassigned; Linux has quirks for 012Ch, 01CEh, 01ADh
+        // and 0198h.
         0x12 = 0x01, 0x13 = 0x26, 0x18 = 0x52, 0x19 = 0x50,
         // bUD0BaseOffset and bUDConfigPLength of the configuration descriptor. bDeviceRTTCap. wDeviceVersion.
         0x1A = 0x16, 0x1B = 0x1A, 0x1C = 2, 0x23 = 1,
@@ -293,7 +293,7 @@ pub const CONFIGURED_UNITS: usize = 8;
 const CONFIG_HEADER: usize = 0x16;
 const CONFIG_UNIT: usize = 0x1A;
 /// Bytes of a configuration descriptor.
-pub const CONFIGURATION_BYTES: usize = CONFIG_HEADER + CONFIGURED_UNITS * CONFIG_UNIT;
+const CONFIGURATION_BYTES: usize = CONFIG_HEADER + CONFIGURED_UNITS * CONFIG_UNIT;
 
 /// Configuration descriptor (JESD220E; offsets as in ufs-utils, `device_config_desc_field_name` and
 /// `device_config_unit_desc_field_name`): how the device and its first units are provisioned. It says what the other

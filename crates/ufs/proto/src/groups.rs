@@ -72,7 +72,7 @@ pub struct GroupPair {
     pub entry: GroupEntry,
 }
 
-/// What a GOOD response tells of groups. Kept small: every response has room for it.
+/// What a GOOD response reports of groups. Kept small: every response has room for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GroupNotice {
     dirty: [u8; 4],
@@ -87,7 +87,7 @@ const HAS_PAIR: u8 = 2;
 
 impl GroupNotice {
     /// The notice of a dirty group, a changed entry, or both; `None` without either. `update` is the number of the
-    /// response among those with a changed entry, modulo 256; without one it is not told.
+    /// response among those with a changed entry, modulo 256; without one it is not sent.
     pub fn new(dirty: Option<u32>, pair: Option<GroupPair>, update: u8) -> Option<Self> {
         let has = if dirty.is_some() { HAS_DIRTY } else { 0 } | if pair.is_some() { HAS_PAIR } else { 0 };
         (has != 0).then(|| GroupNotice {

@@ -20,7 +20,7 @@ readpath_kit::named! {
     pub enum Control {
         /// The device recommends, and the host follows.
         Device = "device",
-        /// The host decides, and tells the device what it drops.
+        /// The host decides, and reports to the device what it drops.
         Host = "host",
     }
 }

@@ -15,7 +15,7 @@ pub const FRAME_BYTES: usize = 512;
 /// Bytes of data in a frame: a logical block.
 pub const BLOCK_BYTES: usize = 256;
 /// Bytes of a key, and of a code.
-pub const KEY_BYTES: usize = 32;
+const KEY_BYTES: usize = 32;
 /// Logical blocks of region 0, the only one: 4 MiB.
 pub const BLOCKS: u32 = 16_384;
 /// Frames of one read or write, at most: bRPMB_ReadWriteSize.

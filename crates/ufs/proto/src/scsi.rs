@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Data that SCSI commands move beside their CDBs: INQUIRY, capacity, mode pages, LUN lists, sense data and the UNMAP
+//! Data that SCSI commands move besides their CDBs: INQUIRY, capacity, mode pages, LUN lists, sense data and the UNMAP
 //! list.
 //!
 //! Layouts: SPC-4 (INQUIRY, VPD 00h, 80h, 83h, MODE SENSE, REPORT LUNS, sense), SBC-3 (VPD B0h to B2h, READ CAPACITY,

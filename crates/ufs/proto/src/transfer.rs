@@ -4,7 +4,7 @@
 //!
 //! Layouts: JESD223 (UTRD, PRDT, UTMRD), Linux `include/ufs/ufshci.h` (`struct utp_transfer_req_desc`, `struct
 //! ufshcd_sg_entry`, `struct utp_task_req_desc`). Fields are little-endian, other than those of UPIUs. Knows layouts
-//! only: whether what is described exists is up to the reader.
+//! only: whether what is described exists is checked by the reader of that memory.
 
 /// Bytes of a transfer request descriptor (UTRD).
 pub const UTRD_BYTES: usize = 32;
@@ -35,8 +35,6 @@ pub mod ocs {
     pub const RESPONSE_SIZE: u8 = 0x4;
     /// The command was aborted.
     pub const ABORTED: u8 = 0x6;
-    /// The controller failed.
-    pub const FATAL: u8 = 0x7;
     /// What a host sets before it starts a command.
     pub const INVALID: u8 = 0xF;
 }

@@ -2,7 +2,7 @@
 //! Requests and replies as values: what a UFS host and a UFS device say to each other, without bytes.
 //!
 //! Everything a UPIU can carry is representable here, also what is out of range, because the receiver has to answer it.
-//! Bulk data (descriptors, parameter lists, HPB entries) travels beside these values as byte slices. Knows no layout.
+//! Bulk data (descriptors, parameter lists, HPB entries) is passed separately, as byte slices. Knows no layout.
 
 use crate::groups::{GroupHint, GroupNotice};
 pub use crate::names::{HpbEntry, SubRegion};
@@ -25,7 +25,7 @@ pub enum RequestBody {
     NopOut,
     /// COMMAND (01h).
     Command(Command),
-    /// QUERY REQUEST (16h); the data segment of WRITE DESCRIPTOR travels beside it.
+    /// QUERY REQUEST (16h); the data segment of WRITE DESCRIPTOR is passed separately.
     Query(QueryRequest),
     /// TASK MANAGEMENT REQUEST (04h).
     Task(TaskRequest),
@@ -258,7 +258,7 @@ pub enum ReplyBody {
     NopIn,
     /// RESPONSE (21h) to a SCSI command.
     Response(Response),
-    /// QUERY RESPONSE (36h); a descriptor travels beside it.
+    /// QUERY RESPONSE (36h); a descriptor is passed separately.
     Query(QueryResponse),
     /// TASK MANAGEMENT RESPONSE (24h).
     Task(TaskResponse),
@@ -324,11 +324,11 @@ impl Sense {
     pub const NO_SPACE: Sense = Sense { key: 7, asc: 0x27, ascq: 0x07 };
 }
 
-/// The HPB part of a response (JESD220-3; Linux `struct utp_hpb_rsp`). Counts and indices are as received: users
-/// check their ranges.
+/// The HPB part of a response (JESD220-3; Linux `struct utp_hpb_rsp`). Counts and indices are as received: who acts
+/// on them checks their ranges.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct HpbNotification {
-    /// HPB operation: [`HpbNotification::REGION_UPDATE`], [`HpbNotification::RESET`] or anything else.
+    /// HPB operation: [`HpbNotification::REGION_UPDATE`], [`HpbNotification::RESET`], or an unknown one.
     pub operation: u8,
     /// The logical unit meant.
     pub lun: u8,
@@ -360,15 +360,15 @@ pub struct Response {
     pub residual: Residual,
     /// HPB notification; only with [`Status::Good`].
     pub hpb: Option<HpbNotification>,
-    /// What the prototype tells of groups; only with [`Status::Good`] and without `hpb`. A dirty group takes the place
-    /// of a residual count.
+    /// What the prototype reports of groups; only with [`Status::Good`] and without `hpb`. A dirty group takes the
+    /// place of a residual count.
     pub groups: Option<GroupNotice>,
     /// Event alert: device information bit 0.
     pub event_alert: bool,
 }
 
 impl Response {
-    /// GOOD, everything moved, nothing to tell.
+    /// GOOD, everything moved, nothing to report.
     pub const GOOD: Response = Response {
         status: Status::Good,
         sense: None,
@@ -399,7 +399,7 @@ pub struct QueryResponse {
     pub index: u8,
     /// Selector of the request.
     pub selector: u8,
-    /// Bytes of the descriptor that travel beside this.
+    /// Bytes of the descriptor, which is passed separately.
     pub length: u16,
     /// Value of the attribute or flag.
     pub value: u32,

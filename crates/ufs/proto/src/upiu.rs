@@ -199,7 +199,7 @@ pub fn parse_request(bytes: &[u8]) -> Result<(Request, &[u8]), UpiuError> {
 /// Writes `reply` as a UPIU into `out`, which is cleared first.
 ///
 /// `data` is the data segment of a query response (READ DESCRIPTOR), at most 65,535 bytes; other replies have none
-/// beside what follows from their fields. Sense data is sent only with CHECK CONDITION, an HPB notification only with
+/// besides what follows from their fields. Sense data is sent only with CHECK CONDITION, an HPB notification only with
 /// GOOD, because both use the same bytes. A notification is written as given, also if no host would accept it.
 pub fn encode_reply(reply: &Reply, data: &[u8], out: &mut Vec<u8>) {
     let mut b = [0u8; UPIU_BYTES];
@@ -275,11 +275,11 @@ pub fn encode_reply(reply: &Reply, data: &[u8], out: &mut Vec<u8>) {
 /// An HPB notification is recognised as Linux `ufshpb_rsp_upiu` and `ufshpb_is_hpb_rsp_valid` do: GOOD, HPB alert set,
 /// data segment length not 0, sense length 12h, descriptor type 80h, additional length 10h (here also the 11h of 2018),
 /// and [`crate::hpb::is_acceptable`]. What fails that test is dropped without an error, like there. What the prototype
-/// tells of groups is recognised by its bits of byte 9.
+/// reports groups is recognised by its bits of byte 9.
 ///
 /// # Errors
 /// [`UpiuError`] if the bytes are too few, are no reply, carry an extra header segment, report a target failure or an
-/// unknown SCSI status, set both residual flags, hold sense data that is not in the fixed format, or tell of groups
+/// unknown SCSI status, set both residual flags, hold sense data that is not in the fixed format, or report groups
 /// where that cannot be.
 pub fn parse_reply(bytes: &[u8]) -> Result<(Reply, &[u8]), UpiuError> {
     // The prototype has a number of its own where UFS 4.0 counts extra header segments.
@@ -314,7 +314,7 @@ pub fn parse_reply(bytes: &[u8]) -> Result<(Reply, &[u8]), UpiuError> {
 }
 
 fn parse_response(bytes: &[u8], b: &[u8; UPIU_BYTES]) -> Result<Response, UpiuError> {
-    // A host that took a target failure for GOOD would return data that was never transferred.
+    // A target failure taken for GOOD would hand out data that never came.
     if b[6] != 0 {
         return Err(UpiuError::Field { offset: 6, found: b[6].into(), expected: "00h (target success)" });
     }
@@ -340,7 +340,7 @@ fn parse_response(bytes: &[u8], b: &[u8; UPIU_BYTES]) -> Result<Response, UpiuEr
     if status == Status::CheckCondition {
         response.sense = Some(parse_sense(segment)?);
     } else if status == Status::Good && b[9] & INFO_HPB_ALERT != 0 {
-        // Linux reads all 52 bytes whatever the data segment length says.
+        // Linux reads all 52 bytes and ignores the data segment length.
         let Some(fields) = bytes.get(UPIU_BYTES..RESPONSE_BYTES) else {
             return Err(UpiuError::Short { have: bytes.len(), need: RESPONSE_BYTES });
         };

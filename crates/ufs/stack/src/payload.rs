@@ -29,7 +29,7 @@ pub trait Payload {
     /// The device has something of its own to keep, if it is kept in flash.
     fn keep(&mut self, _own: Own) {}
 
-    /// Why what the device has of its own cannot be kept any more, if so: then no answer holds that tells of it.
+    /// Why what the device has of its own cannot be kept any more, if so: then no answer about it holds.
     fn not_kept(&self) -> Option<Sense> {
         None
     }
@@ -53,10 +53,10 @@ pub trait Payload {
 /// A payload that is given the data of each request, and gives back what became of it. Requests are named by small
 /// numbers: their cookies.
 pub trait BlockData: Payload {
-    /// The request `cookie`, from `block` on, brings this data, or wants it filled. Told before [`Payload::begin`].
+    /// The request `cookie`, from `block` on, brings this data, or wants it filled. Called before [`Payload::begin`].
     fn bring(&mut self, cookie: u32, block: u32, data: Vec<u8>);
 
-    /// It has ended, or will not: its data, and what went wrong with it, whatever the device says.
+    /// It has ended, or will not: its data, and the error of moving it, which the device does not know.
     fn take(&mut self, cookie: u32) -> (Vec<u8>, Option<Sense>);
 }
 

@@ -302,9 +302,9 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         self.device.recover(on)
     }
 
-    /// A new device is switched on at `on` with what the array of its payload holds, and tells from now on everything
-    /// that it programs. The host has to [`Stack::start`] when it is ready. `looked` is told each superblock that the
-    /// device looks at.
+    /// A new device is switched on at `on` with what the array of its payload holds, and reports from now on everything
+    /// that it programs. The host has to [`Stack::start`] when it is ready. `looked` is called with each superblock
+    /// that the device looks at.
     ///
     /// # Errors
     /// As [`UfsDevice::power_on_with`].
@@ -333,7 +333,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         }
     }
 
-    /// Brings near what a write or a trim of `block` will touch: the device's map too, whatever the host knows.
+    /// Brings near what a write or a trim of `block` will touch: the device's map too, even if the host has an entry.
     #[inline]
     pub fn prefetch_write(&self, lun: u8, block: u32) {
         self.host.prefetch(lun, block);

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An array with a progress callback while a device starts from it, which takes long for a large one. It changes
-//! nothing.
+//! An array with a progress report while a device begins from it, which takes long for a large one.
 
 use readpath_device::{BLOCK_RECORD_BYTES, FlashArray, RpmbState, SETTINGS_BYTES, SPARE_REST_BYTES, Seen, Spare};
 use readpath_flash::Ppn;
 
-/// See the module.
+/// An array that reports each superblock the device looks at.
 pub struct Watched<'a, A> {
     /// The array.
     pub array: &'a mut A,
-    /// Is told each superblock that is looked at.
+    /// Called with each superblock that is looked at.
     pub looked: &'a mut dyn FnMut(u32),
 }
 

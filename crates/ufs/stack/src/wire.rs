@@ -10,7 +10,7 @@ pub enum WireError {
     /// A UPIU that our own encoder made could not be parsed.
     #[error("a UPIU did not survive its encoding: {0}")]
     Upiu(#[from] UpiuError),
-    /// A host controller did not do what it was told.
+    /// A host controller did not do what its driver asked.
     #[error("the host controller: {0}")]
     Controller(String),
 }
@@ -28,7 +28,7 @@ pub trait Wire {
 
     /// Host to device, with the bytes that go along: a parameter list, or the entries in an extra header segment.
     fn request<'a>(&'a mut self, request: &'a Request, data: &'a [u8]) -> Result<Crossed<'a>, WireError>;
-    /// Device to host, with the bytes that go along: a descriptor, entries, what a command returns beside blocks.
+    /// Device to host, with the bytes that go along: a descriptor, entries, what a command returns besides blocks.
     fn reply<'a>(&'a mut self, reply: &'a Reply, data: &'a [u8]) -> Result<Crossed<'a, Reply>, WireError>;
 
     /// Controller and device are reset: what is under way does not arrive.
@@ -56,8 +56,8 @@ impl Wire for Typed {
     }
 }
 
-/// Through bytes. Bulk data (descriptors, parameter lists, entries) is bytes in any case and passes beside, but for
-/// what is part of the request itself: the extra header segment of an HPB READ.
+/// Through bytes. Bulk data (descriptors, parameter lists, entries) is bytes in any case and is passed separately, but
+/// for what is part of the request itself: the extra header segment of an HPB READ.
 #[derive(Default)]
 pub struct Encoded {
     bytes: Vec<u8>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The one firmware core, a first-in-first-out server: since when it is reserved, and what it will be done with, in
-//! order. It knows neither what its work is for nor who waits for it.
+//! The one firmware core, a first-in-first-out server: until when it is reserved, and the work that it completes, in
+//! order. It knows neither the purpose of its work nor the request that waits for it.
 
 use crate::config::FirmwareTiming;
 use crate::ids::TagRef;
@@ -64,7 +64,7 @@ impl Cpu {
         (start, self.free)
     }
 
-    /// It is busy for `cost` from `now` on, with nothing that anybody waits for.
+    /// It is busy for `cost` from `now` on, with work that no request waits for.
     pub(crate) fn occupy(&mut self, now: Ns, cost: Ns) {
         if cost > Ns::ZERO {
             self.reserve(now, cost);

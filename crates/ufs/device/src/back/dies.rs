@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The flash array as the firmware sees it: operations in progress, what each takes at its die, and the faults of the
-//! array. It knows neither why something is read or written nor who waits for it.
+//! array. It knows neither why a slice is read or written nor which request waits for it.
 
 use super::faults::{Failable, Failing, Faults};
 use super::ops::{Job, Op, OpPool};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What flash translation and all above it work with: the firmware core, the flash array, and who watches. An operation
-//! passes the core first and then its die. Nothing here knows the map, a request or HPB, or decides anything.
+//! What flash translation and all above it work with: the firmware core, the flash array, and the observer. An
+//! operation passes the core first and then its die. Nothing here knows the map, a request or HPB, or decides anything.
 
 mod cpu;
 mod dies;

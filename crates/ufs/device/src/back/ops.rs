@@ -93,7 +93,7 @@ pub(crate) struct Op {
 }
 
 impl Op {
-    /// An operation of nobody's request.
+    /// An operation that belongs to no request.
     pub(crate) const fn new(job: Job, ppn: Ppn) -> Op {
         Op { job, cells: CellMode::Full, tag: TagRef::NONE, count: 0, next: NO_OP, index: 0, lpn: 0, ppn, frame: 0 }
     }
@@ -151,7 +151,7 @@ impl OpPool {
     }
 
     /// Whether new work may begin. What has begun may still need operations of its own, and so may programs and erases;
-    /// resets and aborts leave operations in flight that nobody waits for, on top of what the limits per request allow.
+    /// resets and aborts leave operations in flight without a request, on top of what the limits per request allow.
     #[inline]
     pub(crate) fn has_room(&self) -> bool {
         const RESERVE: usize = 2000;

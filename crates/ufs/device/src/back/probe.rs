@@ -77,7 +77,7 @@ pub trait Probe {
     }
 }
 
-/// Whoever lends its probe has it back when the device is gone.
+/// The owner of a lent probe has it back when the device is gone.
 impl<P: Probe> Probe for &mut P {
     const ACTIVE: bool = P::ACTIVE;
 

@@ -38,7 +38,7 @@ counters! {
     host_map_fetches,
     /// Of those, what came was out of date, and was fetched anew or read from flash.
     host_map_stale,
-    /// Of those, what came had been changed by somebody, or named no slice.
+    /// Of those, what came did not pass its check, or named no slice.
     host_map_bad,
     /// Map pages written to host memory because they were read from flash.
     host_map_fills,
@@ -46,7 +46,7 @@ counters! {
     host_map_updates,
     /// Bytes of entries that came from host memory.
     host_map_bytes_read,
-    /// Bytes of entries that went to host memory.
+    /// Bytes of entries written to host memory.
     host_map_bytes_written,
     /// Time for which the link to the host was busy with the map, in nanoseconds.
     host_map_link_up_ns,
@@ -58,7 +58,7 @@ counters! {
     data_reads,
     /// Blocks accepted from the host.
     slices_written,
-    /// Multi-plane pages programmed, for whatever purpose.
+    /// Multi-plane pages programmed, for all purposes.
     programs,
     /// Slices programmed with data from the host.
     slices_programmed,
@@ -144,10 +144,10 @@ counters! {
     hpb_stale,
     /// Entries that this device did not make for this block.
     hpb_forged,
-    /// Entries that it made for another block, and that were told from forged ones; of the prototype, blocks that were
-    /// not where a hint said.
+    /// Entries that it made for another block, and that were distinguished from forged ones; of the prototype, blocks
+    /// that were not where a hint said.
     hpb_foreign,
-    /// Spare areas read to tell them.
+    /// Spare areas read to find those.
     owner_reads,
     /// HPB WRITE BUFFER commands with entries for a coming HPB READ.
     pre_requests,
@@ -177,7 +177,7 @@ impl DeviceStats {
         self.map_hits + self.recent_hits + self.host_map_hits + self.map_misses + self.hpb_hits
     }
 
-    /// Whether data was moved that nobody had to make room for just then.
+    /// Whether data was moved though no room was needed just then.
     pub fn has_moved_unasked(&self) -> bool {
         self.collected_idle + self.levelled + self.refreshed > 0
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! WriteBooster beside the rest of the device: what its buffer takes, and whether it can exist.
+//! WriteBooster, checked against the rest of the device: what its buffer takes, and whether it can exist.
 
 use super::error::{ConfigError, bad};
 use super::{CellMode, DeviceConfig};
@@ -7,7 +7,7 @@ use readpath_kit::Ns;
 
 impl DeviceConfig {
     /// Units of a superblock in SLC mode; 0 without WriteBooster.
-    pub fn booster_units(&self) -> u32 {
+    pub(crate) fn booster_units(&self) -> u32 {
         self.units_in(CellMode::Slc)
     }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Memory for the map beside the rest of the device: what fits into it, and whether it can exist.
+//! Memory for the map, checked against the rest of the device: what fits into it, and whether it can exist.
 
 use super::DeviceConfig;
 use super::error::{ConfigError, bad};

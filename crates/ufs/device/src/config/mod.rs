@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Everything that makes one device different from another, and the checks that it can exist. It knows nothing of
-//! files: errors name the field, and whoever read the file knows its line.
+//! files: errors name the field; the reader of the file knows its line.
 
 mod booster;
 mod cells;
@@ -59,7 +59,7 @@ pub struct DeviceConfig {
     pub ftl: FtlConfig,
     /// WriteBooster, if the device has it.
     pub write_booster: Option<WriteBoosterConfig>,
-    /// Where the map is held beside flash and SRAM, if anywhere.
+    /// Where the map is held besides flash and SRAM, if anywhere.
     pub map_memory: Option<MapMemory>,
     /// HPB, if the device has it.
     pub hpb: Option<HpbConfig>,
@@ -73,7 +73,7 @@ pub struct DeviceConfig {
 pub(crate) const KEPT_ERASED: u32 = 5;
 
 /// Bytes of one map entry in flash and in the map cache.
-pub const MAP_ENTRY_BYTES: u32 = 4;
+pub(crate) const MAP_ENTRY_BYTES: u32 = 4;
 
 impl DeviceConfig {
     /// Logical blocks of all units.
@@ -125,13 +125,13 @@ impl DeviceConfig {
         self.ftl.collect_idle_below > 0 || self.write_booster.is_some()
     }
 
-    /// Slices beyond the logical capacity that garbage has for itself while collection goes on beside the host's
+    /// Slices beyond the logical capacity that garbage has for itself while collection runs during the host's
     /// writes: all but the anchors, what the map, journal and checkpoints may take, and `ftl.collect_below` erased
     /// superblocks. Divided by the logical capacity it is the over-provisioning that formulas of write amplification
     /// speak of.
     ///
     /// It is right to about one superblock as long as `collect_below` is small: there may be fewer erased ones, down to
-    /// two, because the host is let have all that collection frees; and those that are being written, or emptied, are
+    /// two, because the host may use all that collection frees; and those that are being written, or emptied, are
     /// about half full.
     pub fn spare_slices(&self) -> u64 {
         let others = ANCHORS + self.meta_superblocks() + self.ftl.collect_below;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What becomes of an HPB entry that was not good: it is counted, and nothing else. Whether a forged one was made for
-//! another block of this device cannot be told from SRAM: an entry does not say for which. The slice that it names
-//! does, in its spare area, which has to be read; and that is done only if the configuration asks for it.
+//! another block of this device cannot be recognised from SRAM: an entry does not say for which. The slice that it
+//! names does, in its spare area, which has to be read; and that is done only if the configuration asks for it.
 
 use crate::back::MediaMode;
 use crate::back::Probe;

@@ -8,7 +8,7 @@ use readpath_flash::DieSched;
 use readpath_kit::Ns;
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
-    /// The HPB READ `tag` is here: its entries are checked before anything else happens to it.
+    /// The HPB READ `tag` is here: its entries are checked first.
     #[inline(never)]
     pub(crate) fn check_on_engine(&mut self, now: Ns, tag: u8) {
         let slot = self.front.slot(tag);
@@ -43,7 +43,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             return;
         }
         match what {
-            // Whatever changed meanwhile: what the entries are worth is decided now.
+            // Whether the entries are good is decided now, after all changes meanwhile.
             Checked::Read => {
                 self.front.slot_mut(tag.tag).checked = true;
                 self.read(now, tag.tag);
@@ -52,7 +52,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// So many entries are checked again, which nobody waits for.
+    /// So many entries are checked again, which no request waits for.
     pub(crate) fn check_again(&mut self, now: Ns, entries: u32) {
         let EntryConfig { check_on, check, .. } = *self.back.engine().config();
         let span = Ns(check.0 * u64::from(entries));

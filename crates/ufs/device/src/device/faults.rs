@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Flash that fails because somebody wants it to, while the device is in use.
+//! Injected failures of flash, while the device is in use.
 
 use super::UfsDevice;
 use crate::back::{Failable, Failing, MediaMode, Probe};
 use readpath_flash::DieSched;
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
-    /// Which operations fail from now on, whatever the configuration says.
+    /// Which operations fail from now on, instead of what the configuration says.
     pub fn set_failing(&mut self, what: Failable, failing: Failing) {
         if what == Failable::Program && failing != Failing::default() {
             self.ftl.expect_failing_programs();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who is told when a flash operation ends.
+//! Which part takes a flash operation that has ended.
 
 use crate::back::{Hardware, Job, MediaMode, Probe};
 use crate::device::UfsDevice;
@@ -54,7 +54,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             Job::RpmbRead | Job::RpmbProgram => return self.rpmb_done(now, done.op),
             Job::MetaProgram => {
                 ftl.meta_programmed(done.op, back);
-                // Copies of what was written are renewed before anything else begins.
+                // Copies of what was written are renewed before other work begins.
                 self.settle(now);
                 return self.pump(now);
             }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the device says of itself to whoever built it: configuration, counters, bytes. Nothing here changes its state.
+//! What the device says of itself to its owner: configuration, counters, bytes. Nothing here changes its state.
 
 use super::run::OPS_PER_REQUEST;
 use crate::SramTable;
@@ -66,12 +66,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.ftl.process_bytes() + self.hpb.process_bytes()
     }
 
-    /// Slices of the flash array, for whoever keeps data per slice.
+    /// Slices of the flash array, for payloads that keep data per slice.
     pub fn array_slices(&self) -> u32 {
         self.config.geometry.slices()
     }
 
-    /// Slices of the write buffer, for whoever keeps data per slot.
+    /// Slices of the write buffer, for payloads that keep data per slot.
     pub fn buffer_slots(&self) -> usize {
         self.ftl.buffer_slots()
     }
@@ -81,12 +81,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.ftl.valid_slices()
     }
 
-    /// Whether no request with `tag` is under way, for whoever speaks to the device beside a driver.
+    /// Whether no request with `tag` is under way, for users of the device other than a driver.
     pub fn is_tag_free(&self, tag: u8) -> bool {
         self.front.is_free(tag)
     }
 
-    /// Whether a block of a unit was written and not trimmed since, for whoever shows that to the outside; the device
+    /// Whether a block of a unit was written and not trimmed since, for reports; the device
     /// itself would have to read its map. False beyond the unit.
     pub fn holds_data(&self, lun: u8, block: u32) -> bool {
         let unit = self.config.lus.get(usize::from(lun)).filter(|lu| block < lu.blocks);
@@ -100,7 +100,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// Checks that every mapped block's spare area names it; that references into superblocks are as many as they are
     /// counted; that every superblock is on the list of its state; and that as many are retired, and as many blocks
-    /// bad, as ever were counted, however often the power went away. Only tests may look at everything at once.
+    /// bad, as ever were counted, however often the power was cut. Only tests may look at everything at once.
     ///
     /// # Errors
     /// What does not agree.
@@ -109,7 +109,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     /// Maps the blocks `first..first + blocks` of logical unit `lun` as if they had been written, in no time. `place`
-    /// is told each logical page and its slice, for whoever keeps data.
+    /// is called with each logical page and its slice, for payloads that keep data.
     ///
     /// # Errors
     /// [`NoSpace`] when the erased superblocks do not suffice.

@@ -282,7 +282,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     fn copied(&self, held: Held, lpn: Lpn) -> Mapping {
-        // What was fetched is as good as the page itself; where nobody looks at contents, it stands for the copy.
+        // What was fetched is as good as the page itself; where contents are not kept, it stands for the copy.
         let in_copy = || match self.host_map.place(held, lpn) {
             Some(place) => place.map_or(Mapping::Unmapped, Mapping::Flash),
             None => self.ftl.translate_fetched(held, lpn),
@@ -296,12 +296,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     /// The host gives so many bytes of its memory, before it sends anything else: at most as many as the device would
-    /// like, which it has if nobody says otherwise. NVMe: Set Features, Host Memory Buffer, without Memory Return.
+    /// like, which is the default. NVMe: Set Features, Host Memory Buffer, without Memory Return.
     pub fn give_host_memory(&mut self, bytes: u64) {
         self.host_map.give(&self.config, bytes);
     }
 
-    /// The host takes its memory away until it returns it. Answers on their way are still taken; whatever waits for its
+    /// The host takes its memory away until it returns it. Answers on their way are still taken; what waits for its
     /// turn looks into flash. NVMe: Set Features with Enable Host Memory cleared, as Linux does before it suspends.
     pub fn take_host_memory(&mut self) {
         self.host_map.take_away();
@@ -312,7 +312,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.host_map.give_back();
     }
 
-    /// Somebody on the host changes the copies of map pages that the device keeps there: `change` is given a logical
+    /// A fault of the host changes the copies of map pages that the device keeps there: `change` is given a logical
     /// page and the slice where it is, for each that is held, and returns another one. Only a device whose data moves
     /// keeps what the copies say.
     pub fn tamper_with_host_map(&mut self, change: impl FnMut(u32, u32) -> u32) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The device as a whole: its parts, time, and what follows for one of them from what happened in another. The ways of
-//! reads, writes and everything else through the parts are in the modules beside this one, which hold no state.
+//! reads, writes and everything else through the parts are in the modules of this folder, which hold no state.
 
 mod bad_entries;
 mod control;
@@ -38,12 +38,11 @@ use std::sync::Arc;
 
 /// A UFS device. `S` schedules its dies, `M` says whether data moves, `P` observes.
 ///
-/// *Parts.* `back` (firmware core, dies), `ftl`, `hpb`, `host_map`, `rpmb` and `front` know nothing of each other but
-/// that the ones before may be used by those behind them, which hand them over; none reaches up. What flash translation
-/// has to tell waits in its line of effects, and is told (by `settle`) after every call of it, before anything else
-/// begins.
+/// *Parts.* `back` (firmware core, dies), `ftl`, `hpb`, `host_map`, `rpmb` and `front` depend only on earlier parts.
+/// What flash translation reports waits in its line of effects, and takes place (in `settle`) after every call of it,
+/// before other work begins.
 ///
-/// *Order.* Whoever drives the device takes the earliest of [`UfsDevice::next_deadline`] and its own events, calls
+/// *Order.* The driver of the device takes the earliest of [`UfsDevice::next_deadline`] and its own events, calls
 /// [`UfsDevice::advance`], then [`UfsDevice::poll_media`] until `None`, then [`UfsDevice::take_reply`] until false, and
 /// only then submits what follows from the replies. Inside, what happens at the same time is taken in the order flash
 /// (as its scheduler reports it), firmware core, the engine that checks HPB entries, commands that arrive, answers of
@@ -97,8 +96,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// A request leaves the host's software at `now`, not earlier than any request before it. `data_out` is the
     /// parameter list of UNMAP or HPB WRITE BUFFER, the frames of SECURITY PROTOCOL OUT, the entries in the extra
-    /// header segment of HPB READ, or the descriptor of WRITE DESCRIPTOR; the data of writes is moved by whoever
-    /// executes the media operations.
+    /// header segment of HPB READ, or the descriptor of WRITE DESCRIPTOR; the data of writes is moved by the
+    /// executor of the media operations.
     ///
     /// A request whose tag is in use or out of range is dropped, as a controller would never send it.
     pub fn submit(&mut self, now: Ns, request: &Request, data_out: &[u8]) {
@@ -309,7 +308,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.take_reply(now).then(|| *self.front.reply())
     }
 
-    /// The reply of `tag`, with what it has to tell.
+    /// The reply of `tag`, with notifications.
     #[inline(never)]
     fn special_reply(&mut self, now: Ns, tag: u8, event_alert: bool) -> ReplyBody {
         self.end_read_buffer(now, tag);

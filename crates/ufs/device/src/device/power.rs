@@ -28,18 +28,18 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         recovery
     }
 
-    /// From now on the device tells everything that it programs, so that another can begin from it: see
+    /// From now on the device reports everything that it programs, so that another can begin from it: see
     /// [`crate::MediaOp::Own`] and [`crate::MediaOp::Programmed`]. It has not been written to.
     pub fn keep_in_flash(&mut self) {
         self.ftl.keep_in_flash();
     }
 
-    /// Takes what the device keeps beside data, once for each [`crate::MediaOp::Own`].
+    /// Takes what the device keeps besides data, once for each [`crate::MediaOp::Own`].
     pub fn take_own(&mut self) -> Option<Own> {
         self.ftl.take_own()
     }
 
-    /// Tells everything that flash holds, for a medium from which another device is to begin, and returns what
+    /// Lists everything that flash holds, for a medium from which another device is to begin, and returns what
     /// [`FlashArray::factory`] has to give back. The device has nothing to do.
     ///
     /// # Errors

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The prototype of HPB at the device (W. Jeong et al., HotStorage 2017): READ (16) with an entry, groups given out
-//! with HPB READ BUFFER, and what responses say of groups. [`Groups`](crate::hpb::prototype::Groups) decides which hints
-//! are current.
+//! with HPB READ BUFFER, and what responses say of groups. [`Groups`](crate::hpb::prototype::Groups) decides which
+//! hints are current.
 //!
 //! A hint says where the first block lies; the others lie behind it. So a page of data that it names is read as it is,
 //! and its spare area, which comes with it, has to name the blocks that were asked for. It is no proof of more: an
-//! older copy of the same block has the same spare area, and only the dirty bits tell it.
+//! older copy of the same block has the same spare area, and only the dirty bits show that.
 
 use super::{OPS_PER_REQUEST, Run, UfsDevice, residual};
 use crate::back::{Hardware, Job, MediaMode, MediaOp, Op, Probe};
@@ -115,7 +115,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 return;
             }
             let extra = if index == 0 { self.hpb_read_extra } else { Ns::ZERO };
-            // What the spare areas will say: whatever else is done to these pages comes to the die behind this read.
+            // What the spare areas will say: later operations on these pages come to the die behind this read.
             let names = |i: u32| self.ftl.spare_area(Ppn(ppn.0 + i)) == Some(lpn + i);
             let foreign = (0..count).filter(|&i| !names(i)).fold(0, |foreign, i| foreign | 1 << i);
             let mut op = Op {
@@ -234,7 +234,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.send_data(now, tag);
     }
 
-    /// What the response to `tag` tells of groups: that one it was about is dirty, and an entry that has changed.
+    /// What the response to `tag` reports of groups: that one it was about is dirty, and an entry that has changed.
     pub(super) fn tell_of_groups(&mut self, now: Ns, tag: u8, response: &mut Response) {
         let slot = self.front.slot(tag);
         let lun = slot.lun;

@@ -71,7 +71,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.submit(now, &Request { lun, tag, body }, &[]);
     }
 
-    /// READ or HPB READ arrives, or whoever checks its entries before the firmware does has done so. An entry that is
+    /// READ or HPB READ arrives, or the engine has checked its entries. An entry that is
     /// not good is ignored: the data is the same either way.
     #[inline(never)]
     pub(crate) fn read(&mut self, now: Ns, tag: u8) {

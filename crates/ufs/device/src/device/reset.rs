@@ -12,7 +12,7 @@ use readpath_proto::typed::{ReplyBody, Request, TaskRequest, TaskResponse};
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Hardware reset (RST_n) or link startup at `now`: every request in progress is dropped without reply; the mapping
-    /// and what the write buffer holds stay; HPB state is lost and the host is told so (HPB operation 02h). RPMB
+    /// and what the write buffer holds stay; HPB state is lost and the host is informed (HPB operation 02h). RPMB
     /// forgets what it was asked and would have answered, and nothing else.
     pub fn hardware_reset(&mut self, now: Ns) {
         if P::ACTIVE {
@@ -27,9 +27,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.find_rare();
     }
 
-    /// What a power cut takes beside the state of flash translation: requests, operations, caches, HPB.
+    /// What a power cut takes besides the state of flash translation: requests, operations, caches, HPB.
     pub(crate) fn lose_sram(&mut self) {
-        // Nobody will know any more whose they were.
+        // Their requests are gone.
         let owner_reads = self.back.ops().in_progress().filter(|op| op.job == Job::OwnerRead).count();
         self.back.stats().hpb_forged += owner_reads as u64;
         self.back.lose_power();
@@ -87,7 +87,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.front.set_busy_until(now);
     }
 
-    /// Takes a request at `now` that is never answered: its tag is in use until somebody drops it.
+    /// Takes a request at `now` that is never answered: its tag is in use until it is dropped.
     pub fn swallow(&mut self, now: Ns, request: &Request) {
         if self.front.is_free(request.tag) {
             if P::ACTIVE {

@@ -3,7 +3,7 @@
 //! flash reads or programs for one of them, those behind it wait.
 //!
 //! A read takes the time of a page read, a write or a key that of a program, on die 0, behind what the die has to do.
-//! The code of a message takes no time beside that of any command.
+//! The code of a message takes no time besides that of any command.
 
 use crate::back::{Hardware, Job, MediaMode, Op, Probe};
 use crate::device::UfsDevice;

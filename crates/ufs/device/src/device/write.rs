@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The way of a write and of TRIM at the device's front, and what becomes of what flash translation has to tell.
+//! The way of a write and of TRIM at the device's front, and what becomes of the effects of flash translation.
 
 use crate::back::{Hardware, MediaMode, Probe, Work};
 use crate::device::UfsDevice;
@@ -49,7 +49,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.settle(now);
     }
 
-    /// What flash translation has to tell is told, in order.
+    /// The effects of flash translation take place, in order.
     #[inline(always)]
     pub(crate) fn settle(&mut self, now: Ns) {
         while let Some(effect) = self.ftl.take_effect() {

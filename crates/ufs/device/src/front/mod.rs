@@ -18,7 +18,7 @@ use slot::Slots;
 use std::collections::VecDeque;
 use target::Target;
 
-/// Constant delays between the host's software and the link: they hold nobody else up.
+/// Constant delays between the host's software and the link: other requests do not wait for them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Delays {
     /// From the host's submission to the link.

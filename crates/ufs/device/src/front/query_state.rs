@@ -25,7 +25,7 @@ const PERSISTENT: u32 = 1 << attribute::BOOT_LUN_EN
 /// Attributes that are kept for ever. Each has one byte.
 const WRITE_ONCE: u32 = 1 << attribute::OUT_OF_ORDER_DATA_EN | 1 << attribute::CONFIG_DESCR_LOCK;
 const PERSISTENT_FLAGS: u32 = 1 << flag::HPB_EN;
-/// Flags that nobody can clear once they are set.
+/// Flags that cannot be cleared once they are set.
 const WRITE_ONCE_FLAGS: u32 = 1 << flag::PERMANENT_WP_EN | 1 << flag::DISABLE_FW_UPDATE;
 
 /// Whether this is about a flag or an attribute that outlives the power. If it cannot be kept, no answer to that holds.
@@ -74,7 +74,7 @@ impl QueryState {
         self.written_flags |= bit & (PERSISTENT_FLAGS | WRITE_ONCE_FLAGS);
     }
 
-    /// Whether nobody can change a flag any more.
+    /// Whether a flag cannot be changed any more.
     pub(crate) fn is_final_flag(&self, idn: u8) -> bool {
         (self.flags & WRITE_ONCE_FLAGS) >> idn & 1 == 1
     }
@@ -95,7 +95,7 @@ impl QueryState {
         self.written_attributes |= 1 << idn & (PERSISTENT | WRITE_ONCE);
     }
 
-    /// Whether nobody can write an attribute with an IDN below 20h any more.
+    /// Whether an attribute with an IDN below 20h cannot be written any more.
     pub(crate) fn is_final_attribute(&self, idn: u8) -> bool {
         (self.written_attributes & WRITE_ONCE) >> idn & 1 == 1
     }
@@ -184,7 +184,7 @@ mod tests {
         assert_eq!(query.settings(), bytes);
     }
 
-    /// Whatever is written, in whatever order: what outlives the power is read again, all else is as in a new device.
+    /// Any writes, in any order: what outlives the power is read again, all else is as in a new device.
     #[test]
     fn what_is_kept_comes_back_and_nothing_else() {
         const KEPT: [u8; 7] = [0x00, 0x04, 0x07, 0x08, 0x0A, 0x0B, 0x0C];

@@ -16,7 +16,7 @@ pub(crate) enum Kind {
     HpbRead,
     /// WRITE.
     Write,
-    /// Anything else; the slot's `body` says what.
+    /// Any other command; the slot's `body` has it.
     Other,
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct Slot {
     pub hinted: bool,
     /// No good entry came with a read that counts for what is recommended.
     pub missed: bool,
-    /// The reply, unless it is GOOD with nothing to tell.
+    /// The reply, unless it is GOOD with nothing to report.
     pub outcome: Option<ReplyBody>,
     /// Data-in of commands that return bytes other than blocks.
     pub data_in: Vec<u8>,

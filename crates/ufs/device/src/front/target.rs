@@ -11,7 +11,7 @@ pub(crate) struct Target {
     /// Units that have to report UNIT ATTENTION after a reset, one bit each.
     attention: u8,
     active: bool,
-    /// Somebody has to see reads before the firmware does.
+    /// Reads pass another part before the firmware.
     checks_first: bool,
     /// Units whose reads nothing has to be looked at before, one bit each: follows from the three above.
     direct: u8,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the map is held beside flash and the map cache, as part of a device's configuration. It knows nothing of
+//! Where the map is held besides flash and the map cache, as part of a device's configuration. It knows nothing of
 //! requests.
 
 use readpath_kit::Ns;
@@ -57,7 +57,7 @@ pub struct HostMap {
     pub access: Ns,
     /// Link to the device: what comes before data, or an answer without data.
     pub response: Ns,
-    /// Whether each line has a tag that tells if somebody changed it, and what that costs.
+    /// Whether each line has a tag that shows changes to it, and what that costs.
     pub check: Option<LineCheck>,
 }
 
@@ -71,7 +71,7 @@ pub struct LineCheck {
 }
 
 impl LineCheck {
-    /// Bytes of a tag, which lies and travels beside its line.
+    /// Bytes of a tag, which is stored and sent with its line.
     pub const TAG_BYTES: u32 = 8;
 }
 

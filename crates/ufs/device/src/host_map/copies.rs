@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The copies of map pages in host memory: which there are is SRAM of the device; what they say is kept apart from what
-//! the device knows, so that a copy that is out of date, or that somebody changed, does harm here as it would there. It
-//! knows no times.
+//! the device knows, so that a copy that is out of date, or that was tampered with, does harm here as it would there.
+//! It knows no times.
 
 use super::config::HostMap;
 use crate::config::{DeviceConfig, MAP_ENTRY_BYTES};
@@ -100,7 +100,7 @@ impl Copies {
         self.page_of_frame[held.frame as usize] != NONE && self.copy_of_frame[held.frame as usize] == held.copy
     }
 
-    /// `page` is written to a frame: its own, a free one, or that of the least recently used page. `place` tells where
+    /// `page` is written to a frame: its own, a free one, or that of the least recently used page. `place` says where
     /// the page says that each logical page is.
     pub(crate) fn write(&mut self, page: MapPage, place: impl Fn(Lpn) -> Option<Ppn>) {
         let frame = match self.held(page) {
@@ -145,7 +145,7 @@ impl Copies {
         self.contents.as_ref().map(|c| c.place_of(held.frame, lpn))
     }
 
-    /// Whether the lines of `count` entries from `lpn` on are as they were written, as far as tags tell, and every
+    /// Whether the lines of `count` entries from `lpn` on are as they were written, as far as tags show, and every
     /// address exists in an array of `slices`.
     pub(crate) fn is_sound(&self, held: Held, lpn: Lpn, count: u32, slices: u32) -> bool {
         let Some(c) = &self.contents else { return true };
@@ -154,7 +154,7 @@ impl Copies {
         (c.tags.is_empty() || lines.into_iter().all(|line| c.is_authentic(held, line))) && lpn.run(count).all(exists)
     }
 
-    /// Somebody on the host changes what the copies say: `change` is given each logical page that they speak of, and
+    /// A fault of the host changes what the copies say: `change` is given each logical page that they speak of, and
     /// its address, and returns another one.
     pub(crate) fn tamper(&mut self, mut change: impl FnMut(u32, u32) -> u32) {
         let Some(c) = &mut self.contents else { return };
@@ -198,8 +198,8 @@ impl Contents {
         self.tags[place] == self.tag(held, line)
     }
 
-    /// Binds a line to its place, its copy and the key. It stands for an authentication code: it tells changes that do
-    /// not know the key, which is all that is asked here.
+    /// Binds a line to its place, its copy and the key. It stands for an authentication code: it detects changes that
+    /// do not know the key, which is all that is asked here.
     fn tag(&self, held: Held, line: u32) -> u64 {
         let mix = |h: u64, word: u64| {
             let x = (h ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -237,7 +237,7 @@ mod tests {
         assert!(c.touch(MapPage(3)) && !c.touch(MapPage(5)));
         c.write(MapPage(5), |lpn| Some(Ppn(lpn.0 + 1)));
         assert_eq!((c.held(MapPage(4)), c.held(MapPage(3))), (None, Some(three)));
-        assert!(!c.is_there(four), "whoever asked for page 4 gets something else");
+        assert!(!c.is_there(four), "the frame of page 4 has another page");
         let five = c.held(MapPage(5)).unwrap();
         assert_eq!(c.place(five, Lpn(5 * 16 + 2)), Some(Some(Ppn(5 * 16 + 3))));
         c.write(MapPage(3), |_| None);

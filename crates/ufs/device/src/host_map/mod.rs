@@ -124,7 +124,7 @@ impl HostMemory {
         self.copies.is_there(held)
     }
 
-    /// Whether what has come of a copy is as it was written, as far as anybody can tell.
+    /// Whether what has come of a copy is as it was written, as far as checks show.
     pub(crate) fn is_sound(&self, held: Held, lpn: Lpn, count: u32, slices: u32) -> bool {
         self.copies.is_sound(held, lpn, count, slices)
     }
@@ -212,13 +212,13 @@ impl HostMemory {
         self.exchange = Exchange::new();
     }
 
-    /// Somebody on the host changes what the copies say.
+    /// A fault of the host changes the copies.
     pub(crate) fn tamper(&mut self, change: impl FnMut(u32, u32) -> u32) {
         self.copies.tamper(change);
     }
 
     /// SRAM of the modelled device, by table: what it is and its bytes. A fetch is of as many blocks as a request may
-    /// have operations. There is room for all that the device would like, whatever the host gives.
+    /// have operations. There is room for all that the device would like, even if the host gives less.
     pub(crate) fn sram(&self, config: &DeviceConfig, fetched_blocks: u32) -> Vec<(SramTable, u64)> {
         let Some(host) = self.host else { return Vec::new() };
         let map_pages = config.map_pages();

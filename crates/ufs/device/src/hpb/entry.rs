@@ -24,7 +24,7 @@ type Block = aes::Block;
 /// Encrypted entries are a block of 64 bits of a Feistel network with AES-128 as its round function. The tweak, logical
 /// page and generation, and the number of the round are part of every round's input.
 #[derive(Clone)]
-pub struct EntryCodec {
+pub(crate) struct EntryCodec {
     cipher: Aes128Enc,
     protection: Protection,
     /// Bits of the tag that are there; the others are 0.
@@ -49,7 +49,7 @@ const RUNS: [u8; 16] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32, 64, 128, 255
 
 impl EntryCodec {
     /// A codec with the device's key.
-    pub fn new(key: [u64; 2]) -> Self {
+    pub(crate) fn new(key: [u64; 2]) -> Self {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&key[0].to_le_bytes());
         bytes[8..].copy_from_slice(&key[1].to_le_bytes());
@@ -58,46 +58,46 @@ impl EntryCodec {
     }
 
     /// The same for entries of another kind.
-    pub fn protecting(self, config: &EntryConfig) -> Self {
+    pub(crate) fn protecting(self, config: &EntryConfig) -> Self {
         let tag_mask = u32::MAX >> (32 - u32::from(config.tag_bits));
         EntryCodec { protection: config.protection, tag_mask, ..self }
     }
 
     /// The same for entries that say how many blocks lie in a row. All addresses are below 2^`ADDRESS_BITS`.
-    pub fn with_runs(self) -> Self {
+    pub(crate) fn with_runs(self) -> Self {
         EntryCodec { runs: true, address_mask: (1 << ADDRESS_BITS) - 1, ..self }
     }
 
     /// The same with another key.
-    pub fn with_key(&self, key: [u64; 2]) -> Self {
+    pub(crate) fn with_key(&self, key: [u64; 2]) -> Self {
         EntryCodec { cipher: EntryCodec::new(key).cipher, ..*self }
     }
 
     /// The address in `entry`, whether or not it may be believed; nothing of meaning if it is encrypted.
     #[inline]
-    pub fn address(&self, entry: HpbEntry) -> Ppn {
+    pub(crate) fn address(&self, entry: HpbEntry) -> Ppn {
         self.address_in(place(entry))
     }
 
     /// The address in what [`EntryCodec::open`] has found.
     #[inline(always)]
-    pub fn address_in(&self, place: u32) -> Ppn {
+    pub(crate) fn address_in(&self, place: u32) -> Ppn {
         Ppn(place & self.address_mask)
     }
 
     /// How many blocks lay in a row from the address in `entry` when it was made, at least; as [`EntryCodec::address`].
-    pub fn run(&self, entry: HpbEntry) -> u32 {
+    pub(crate) fn run(&self, entry: HpbEntry) -> u32 {
         self.run_in(place(entry))
     }
 
     /// The same for what [`EntryCodec::open`] has found.
-    pub fn run_in(&self, place: u32) -> u32 {
+    pub(crate) fn run_in(&self, place: u32) -> u32 {
         if self.runs { u32::from(RUNS[(place >> ADDRESS_BITS) as usize]) } else { 1 }
     }
 
     /// Appends the entries of `count` blocks from logical page `lpn` on, valid for the hand-out `generation`, to `out`.
     /// A block without an address gets the entry of all zeros. Runs end with the last of these blocks.
-    pub fn make_all(
+    pub(crate) fn make_all(
         &self,
         lpn: u32,
         count: u32,
@@ -131,7 +131,7 @@ impl EntryCodec {
         }
     }
 
-    /// Puts tags beside the addresses in at most [`BATCH`] entries.
+    /// Puts tags next to the addresses in at most [`BATCH`] entries.
     fn add_tags(&self, first: u32, generation: u32, entries: &mut [[u8; HpbEntry::BYTES]]) {
         let mut blocks = [Block::default(); BATCH as usize];
         for ((lpn, block), entry) in (first..).zip(&mut blocks).zip(entries.iter()) {
@@ -166,9 +166,9 @@ impl EntryCodec {
     }
 
     /// Address and length of the run in `entry`, if this device made it for `lpn` in the hand-out `generation`, or if
-    /// nothing protects it. One comparison of one word: its time does not tell how much of a guess was right.
+    /// nothing protects it. One comparison of one word: its time does not show how much of a guess was right.
     #[inline(always)]
-    pub fn open(&self, lpn: u32, entry: HpbEntry, generation: u32) -> Option<u32> {
+    pub(crate) fn open(&self, lpn: u32, entry: HpbEntry, generation: u32) -> Option<u32> {
         if self.protection == Protection::Mac {
             self.open_tagged(lpn, entry, generation)
         } else {
@@ -178,7 +178,7 @@ impl EntryCodec {
 
     /// [`EntryCodec::open`] for a codec of [`Protection::Mac`].
     #[inline(always)]
-    pub fn open_tagged(&self, lpn: u32, entry: HpbEntry, generation: u32) -> Option<u32> {
+    pub(crate) fn open_tagged(&self, lpn: u32, entry: HpbEntry, generation: u32) -> Option<u32> {
         let word = u64::from_be_bytes(entry.0);
         let place = (word >> 32) as u32;
         let mut block = message(lpn, place, generation);
@@ -242,7 +242,7 @@ fn block_bytes(low: u64, high: u64) -> [u8; 16] {
     (u128::from(high) << 64 | u128::from(low)).to_le_bytes()
 }
 
-/// A tag may be zero; an entry is not, because slice 0 belongs to the map and is nobody's address.
+/// A tag may be zero; an entry is not, because slice 0 belongs to the map and is the address of no block.
 #[inline]
 fn tag_of(block: &Block) -> u32 {
     u128::from_le_bytes(block.0) as u32

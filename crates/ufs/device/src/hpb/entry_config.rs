@@ -17,12 +17,12 @@ pub enum Verification {
 /// What keeps a host from making entries of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Protection {
-    /// A keyed tag beside the physical address, which anybody can read.
+    /// A keyed tag next to the physical address, which is not encrypted.
     Mac,
     /// Address and redundancy are encrypted together: the host learns no address.
     Encrypted,
     /// Nothing. The address is believed if it exists, the sub-region was handed out and nothing in the neighbourhood
-    /// has changed since. A host that makes entries up, or keeps old ones, reads whatever it likes.
+    /// has changed since. A host that makes entries up, or keeps old ones, can read any slice.
     None,
 }
 
@@ -40,7 +40,7 @@ impl Protection {
 /// Who makes and checks entries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheckOn {
-    /// The firmware core, beside everything else that it does.
+    /// The firmware core, which does everything else too.
     Firmware,
     /// An engine of its own, first come, first served; the firmware core hears of an HPB READ when it is done with it.
     Engine,

@@ -3,7 +3,7 @@
 //! prototype), what entries are made of, which generation they are of, and what is recommended.
 //!
 //! It is SRAM of the modelled device. It knows neither the map, nor flash, nor the requests that entries come with; and
-//! no time but what it is told with a read.
+//! no time but that of a read.
 
 pub(crate) mod config;
 mod entry;
@@ -16,7 +16,7 @@ mod unit;
 mod v2_config;
 
 pub use config::HpbConfig;
-pub use entry::EntryCodec;
+pub(crate) use entry::EntryCodec;
 pub use entry_config::{CheckOn, EntryConfig, Protection, Verification};
 pub(crate) use unit::{HpbUnit, Verdict};
 pub use v2_config::{Hpb2Config, MOST_ENTRIES};
@@ -246,9 +246,9 @@ impl Hpb {
         Some(n)
     }
 
-    /// A number for the next hand-out; 0 says that there is none. `may_use` tells whether a number has been named where
+    /// A number for the next hand-out; 0 says that there is none. `may_use` says whether a number has been named where
     /// a power cut does not reach it: none is used twice under one key. After the last the key is changed, and the
-    /// host, whose entries are then worth nothing, is told.
+    /// host, whose entries are then worth nothing, is informed.
     pub(crate) fn next_generation(&mut self, may_use: impl FnOnce(u64) -> bool) -> u32 {
         // A host that loads entries has heard of every reset but the one that may come now.
         self.recommendations.reset_seen();
@@ -288,7 +288,7 @@ impl Hpb {
     }
 
     /// Puts the entries of the first blocks of a sub-region into `out`, as many as whole ones go into `alloc` bytes, as
-    /// of now: under `generation`, or all zeros without one. `place` tells where a logical page lies.
+    /// of now: under `generation`, or all zeros without one. `place` says where a logical page lies.
     pub(crate) fn hand_out(
         &mut self,
         lun: u8,
@@ -372,7 +372,7 @@ impl Hpb {
         self.reset();
     }
 
-    /// The device was reset: the host is told, if it uses HPB.
+    /// The device was reset: the host is informed, if it uses HPB.
     pub(crate) fn hardware_reset(&mut self) {
         self.read_buffers.clear();
         self.reset();
@@ -381,7 +381,7 @@ impl Hpb {
         }
     }
 
-    /// The power is gone, and whatever the device knew of a host.
+    /// The power is gone, and all that the device knew of a host.
     pub(crate) fn lose_power(&mut self) {
         self.read_buffers.clear();
         self.reset();
@@ -389,7 +389,7 @@ impl Hpb {
     }
 
     /// The power is back; generations up to `used` may have been given out. The host may have lived on, with entries of
-    /// the time before or with none, or may not know HPB at all. Whoever does not know it ignores what is said.
+    /// the time before or with none, or may not know HPB at all. Such a host ignores the notification.
     pub(crate) fn recover(&mut self, used: u64) {
         self.set_generation(used);
         let has_units = matches!(&self.side, Side::Standard(units) if units.iter().any(Option::is_some));

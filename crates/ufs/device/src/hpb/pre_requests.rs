@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Entries that came ahead of their HPB READ (HPB WRITE BUFFER 02h), in a fixed number of places, until that comes or
-//! they are displaced. Nobody here looks into an entry.
+//! they are displaced. No entry is looked into here.
 
 use super::v2_config::MOST_ENTRIES;
 use readpath_proto::typed::HpbEntry;

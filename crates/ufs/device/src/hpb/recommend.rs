@@ -32,7 +32,7 @@ impl Recommendations {
     pub(super) const CAPACITY: usize = 128;
     /// How often an HPB reset is announced, should the host not react.
     const RESET_REPEATS: u8 = 4;
-    /// In `reset_pending`: there is always something to tell, by somebody else.
+    /// In `reset_pending`: there is always something to report, by another part.
     const ALWAYS: u8 = 0x80;
 
     /// An empty line. A reset concerns all units; its announcement names `reset_lun`, which has to be one with HPB, or
@@ -41,7 +41,7 @@ impl Recommendations {
         Recommendations { line: VecDeque::with_capacity(Self::CAPACITY), reset_pending: 0, reset_lun }
     }
 
-    /// The same where every response may have something to tell, which is not known here.
+    /// The same where every response may have something to report, which is not known here.
     pub(super) fn never_empty(self) -> Self {
         Recommendations { reset_pending: self.reset_pending | Self::ALWAYS, ..self }
     }
@@ -58,7 +58,7 @@ impl Recommendations {
         true
     }
 
-    /// The host has to be told that everything was lost.
+    /// The host has to learn that everything was lost.
     pub(super) fn announce_reset(&mut self) {
         self.line.clear();
         self.reset_pending = self.reset_pending & Self::ALWAYS | Self::RESET_REPEATS;

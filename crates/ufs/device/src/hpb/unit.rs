@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! HPB of one logical unit: which sub-regions the host holds, which of their entries are still current, what is read
 //! where, and what to recommend. In host control mode the host says what it drops, holds what it loads, and is only
-//! told which of its sub-regions have become worthless.
+//! informed which of its sub-regions have become worthless.
 //!
 //! Everything here is SRAM of the modelled device and counted by [`HpbUnit::sram_bytes`]. In particular, whether an
 //! entry is *fresh* is decided without the map: each sub-region that was handed out has a generation, which its entries
@@ -93,7 +93,7 @@ pub(crate) struct HpbUnit {
 struct HandOut {
     /// Generation of the entries given out last; 0 = none.
     generation: u32,
-    /// The generation before, only to tell a stale entry from a forged one.
+    /// The generation before, only to distinguish a stale entry from a forged one.
     previous: u32,
     /// Until when a recommendation of it is not repeated.
     quiet_until: Ns,

@@ -24,7 +24,7 @@ pub struct Hpb2Config {
 
 impl Hpb2Config {
     /// SRAM that keeps one pre-request: its entries, and unit, READ ID, block and age.
-    pub const PRE_REQUEST_BYTES: u64 = MOST_ENTRIES as u64 * HpbEntry::BYTES as u64 + 8;
+    pub(crate) const PRE_REQUEST_BYTES: u64 = MOST_ENTRIES as u64 * HpbEntry::BYTES as u64 + 8;
 
     /// Checks it for an array of so many slices.
     pub(crate) fn check(&self, slices: u32) -> Result<(), ConfigError> {

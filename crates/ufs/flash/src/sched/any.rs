@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whichever scheduler the device names, behind one type: each call takes one more branch, and what uses it is compiled
+//! Whichever scheduler the device names, behind one type: each call takes one more branch, and its users are compiled
 //! once instead of once for each scheduler.
 
 use super::{DieSched, Done, Exact, FlashOp, Lean, OpId, Queued, Scheduler, SuspendTiming};

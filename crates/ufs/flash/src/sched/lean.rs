@@ -7,7 +7,7 @@
 use super::{DieSched, Done, FlashOp, OpId, OpKind, Scheduler, SuspendTiming};
 use readpath_kit::{DeadlineHeap, Divisor, Ns, Tournament};
 
-/// Operations that can be told apart.
+/// Operations with numbers of their own.
 const OPS: usize = DeadlineHeap::SLOTS as usize;
 const NONE: OpId = OpId::MAX;
 /// Dies and channels that can be. Tables have fixed sizes, so that no index needs a look at a length.

@@ -54,10 +54,10 @@ pub struct FlashOp {
     pub array: Ns,
     /// Time the channel is busy; zero for an erase.
     pub transfer: Ns,
-    /// For a read: the submitter wants to hear of it no earlier than its end, because something starts then. Otherwise
+    /// For a read: it is reported no earlier than its end, because something starts then. Otherwise
     /// a scheduler may report as soon as it knows the end.
     pub report_at_end: bool,
-    /// [`DieSched::expect`] was told of it.
+    /// [`DieSched::expect`] announced it.
     pub expected: bool,
 }
 

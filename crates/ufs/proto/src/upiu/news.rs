@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a GOOD response tells of HPB, in bytes: the notification of JESD220-3, and what the prototype of 2017 tells of
-//! its groups. Knows layouts only; who believes it is not known here.
+//! What a GOOD response reports of HPB, in bytes: the notification of JESD220-3, and what the prototype of 2017 reports
+//! of its groups. Knows layouts only; who believes it is not known here.
 
 use super::error::UpiuError;
 use crate::groups::{GroupEntry, GroupNotice, GroupPair, PAIR_BYTES};

@@ -20,9 +20,9 @@ pub struct PrototypeConfig {
 
 impl PrototypeConfig {
     /// SRAM of a remembered change: its logical page, whether it was sent, and in which update.
-    pub const CHANGE_BYTES: u64 = 6;
+    pub(crate) const CHANGE_BYTES: u64 = 6;
 
-    /// Checks it beside what else the configuration says of HPB.
+    /// Checks it against the rest of the configuration of HPB.
     pub(crate) fn check(&self, entries: &EntryConfig, has_v2: bool) -> Result<(), ConfigError> {
         let group_entries = self.group_entries;
         if !group_entries.is_power_of_two() || !(64..=65_536).contains(&group_entries) {
@@ -47,7 +47,7 @@ impl PrototypeConfig {
         Ok(())
     }
 
-    /// Checks it beside the rest of the device: whether the map is in host memory, and the first unit that pins
+    /// Checks it against the rest of the device: whether the map is in host memory, and the first unit that pins
     /// regions.
     pub(crate) fn check_device(&self, has_host_map: bool, pinned: Option<usize>) -> Result<(), ConfigError> {
         if has_host_map {

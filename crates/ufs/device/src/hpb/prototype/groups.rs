@@ -129,7 +129,7 @@ impl Groups {
         if self.first_dirty(lun, blocks.clone()).is_some() {
             return false;
         }
-        // Whatever a host says, it can have seen only what it was sent, and no less than it was known to have seen.
+        // A host can have seen only what it was sent, and no less than it was known to have seen.
         let is_possible = seen.wrapping_sub(self.seen) <= self.updates.wrapping_sub(self.seen);
         let seen = if is_possible { seen } else { self.seen };
         let from = self.changes.partition_point(|c| c.lpn < unit.pages.start + blocks.start);
@@ -137,7 +137,7 @@ impl Groups {
         listed.into_iter().all(|c| c.sent.is_some_and(|sent| is_seen(sent, seen)))
     }
 
-    /// A hint has come. What its host had seen when it sent it, every later one has: those entries are as good as any.
+    /// A hint has come. Its host has seen these updates, so their entries are as current as those of a whole group.
     pub(crate) fn hint_came(&mut self, hint: GroupHint) {
         if self.seen != hint.seen && is_seen(self.seen, hint.seen) && is_seen(hint.seen, self.updates) {
             self.seen = hint.seen;
@@ -150,7 +150,7 @@ impl Groups {
         }
     }
 
-    /// The entry of logical page `lpn` changes now, in what unit ever.
+    /// The entry of logical page `lpn` changes now, in any unit.
     pub(crate) fn changed(&mut self, lpn: u32) {
         let Some(bit) = self.bit_of(lpn) else { return };
         if self.dirty.contains(bit) {
@@ -324,9 +324,9 @@ mod tests {
         assert!(g.are_current(0, 7..8, 2) && g.changes.is_empty());
     }
 
-    /// Otherwise 129 updates of one unit would make a host of another that has heard of none look ahead of them.
+    /// Otherwise the `u8` counter wraps, and a stale host looks newer.
     #[test]
-    fn nobody_is_believed_to_have_seen_what_was_not_sent() {
+    fn a_host_cannot_have_seen_what_was_not_sent() {
         let mut g = groups(GroupUpdate::Device, 4);
         hand_out_all(&mut g);
         for _ in 0..129 {
