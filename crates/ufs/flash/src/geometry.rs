@@ -172,12 +172,6 @@ impl Geometry {
             slice: ppn.0 % self.slices_per_unit(),
         }
     }
-
-    /// The slice at a place: the inverse of [`Geometry::place`].
-    pub fn ppn(&self, p: Place) -> Ppn {
-        let unit = p.superblock * self.units_per_superblock() + p.page * self.dies() + p.die;
-        Ppn(unit * self.slices_per_unit() + p.slice)
-    }
 }
 
 #[cfg(test)]
@@ -199,7 +193,8 @@ mod tests {
         fn place_and_ppn_are_inverse(ppn in 0..G.slices()) {
             prop_assert_eq!(G.dies_of_slices().die_of(Ppn(ppn)), G.die_of(Ppn(ppn)));
             let place = G.place(Ppn(ppn));
-            prop_assert_eq!(G.ppn(place), Ppn(ppn));
+            let unit = place.superblock * G.units_per_superblock() + place.page * G.dies() + place.die;
+            prop_assert_eq!(unit * G.slices_per_unit() + place.slice, ppn);
             prop_assert_eq!(G.die_of(Ppn(ppn)), place.die);
             prop_assert_eq!(G.slices_to_page_end(Ppn(ppn)), 4 - place.slice % 4);
         }

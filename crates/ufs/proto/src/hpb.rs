@@ -154,16 +154,6 @@ impl HpbGeometry {
         Ok(HpbGeometry { rs, ss, region_shift, sub_region_shift, logical_blocks: blocks, regions, sub_regions })
     }
 
-    /// bHPBRegionSize: a region has 512 * 2^this bytes of data.
-    pub const fn region_size(&self) -> u8 {
-        self.rs
-    }
-
-    /// bHPBSubRegionSize: a sub-region has 512 * 2^this bytes of data.
-    pub const fn sub_region_size(&self) -> u8 {
-        self.ss
-    }
-
     /// Logical blocks (4 KiB each) of the logical unit.
     #[inline]
     pub const fn logical_blocks(&self) -> u32 {
@@ -322,8 +312,8 @@ mod tests {
     #[test]
     fn worked_example() {
         let g = EXAMPLE;
-        assert_eq!(512_u64 << g.region_size(), 16 << 20);
-        assert_eq!(512_u64 << g.sub_region_size(), 4 << 20);
+        assert_eq!(512_u64 << g.rs, 16 << 20);
+        assert_eq!(512_u64 << g.ss, 4 << 20);
         assert_eq!(g.entries_per_region(), 4096);
         assert_eq!(g.map_bytes(1), 32 << 10);
         assert_eq!(g.entries_per_sub_region(), 1024);
