@@ -3,8 +3,8 @@
 //!
 //! *Order of writes.* The data of a unit is written first, then its spare areas, in one write: until that, nothing was
 //! programmed. When a flush is answered, and before a superblock is erased, everything before that is synced, and the
-//! number of the newest program is put down; so a reader after a crash of the machine knows up to which program it is
-//! complete. As long as the machine runs, it is complete anyway.
+//! number of the newest program is put down; so a reader of the array after a crash of the machine knows up to which
+//! program it is complete. As long as the machine runs, it is complete anyway.
 //!
 //! *Torn or damaged.* A write is cut between two sectors by a crash of the machine, between two pages of memory by a
 //! kill, and nowhere once the array was sealed. So the beginning of a spare area that has a wrong check was torn only

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 const KEYS: [Key; 2] = [[0x11; 32], [0x22; 32]];
 
-/// What somebody sends.
+/// A message.
 #[derive(Clone, Debug)]
 enum Sent {
     ProgramKey(usize),

@@ -3,7 +3,7 @@
 //!
 //! *A change* is first written as a record, with the key, the write counter and the blocks that change, and synced.
 //! From then on it counts. Only then are the blocks written to their places. There are two records, which take turns:
-//! the newest is always whole, or being written while the one before it is. A reader of the part writes the blocks of
+//! the newest is always whole, or being written while the one before it is. The reader of the part writes the blocks of
 //! both records to their places again, because a crash may have come before that.
 //!
 //! *The mark* says which record has been there. A newest record that cannot be read is one that a crash cut short,

@@ -103,7 +103,7 @@ fn images_are_reproducible() {
 /// Bytes of an image behind its data.
 pub const RPMB_BYTES: u64 = 110_592 + (4 << 20);
 
-/// Whichever bit flips: it is reported, or no block reads differently.
+/// Any flipped bit is either reported or changes nothing that is read.
 #[test]
 fn a_flipped_bit_is_found_or_does_no_harm() {
     let (mut found, mut refused, mut harmless) = (0, 0, 0);
