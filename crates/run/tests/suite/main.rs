@@ -5,6 +5,7 @@ mod booster;
 mod closed_forms;
 mod determinism;
 mod drive;
+mod flash_pages;
 mod flush;
 mod freshness;
 mod generations;

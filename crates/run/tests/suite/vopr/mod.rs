@@ -14,7 +14,8 @@ mod traffic;
 mod trouble;
 
 use met::Met;
-use options::{Options, one_of};
+use options::Options;
+pub use options::one_of;
 use readpath_device::{EntryConfig, FaultConfig, GroupUpdate, Layout, PrototypeConfig, Verification};
 use readpath_flash::{DieSched, Exact, Lean, Queued};
 use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions, ListOrder};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the device says of itself to its owner: configuration, counters, bytes. Nothing here changes its state.
 
-use super::run::OPS_PER_REQUEST;
+use super::host_map::blocks_per_fetch;
 use crate::SramTable;
 use crate::back::MediaMode;
 use crate::back::Probe;
@@ -51,7 +51,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 (SramTable::MapCacheIndex, map_cache_index(self.ftl.map_cache_frames(), self.config.map_pages())),
             ],
         };
-        tables.extend(self.host_map.sram(&self.config, OPS_PER_REQUEST));
+        tables.extend(self.host_map.sram(&self.config, blocks_per_fetch(&self.config)));
         tables.extend(self.ftl.sram());
         let read_buffers = self.config.hpb.map_or(0, |hpb| u64::from(hpb.read_buffers));
         tables.extend(self.hpb.sram(read_buffers * self.config.read_buffer_bytes()));

@@ -3,13 +3,18 @@
 //! came.
 
 use crate::back::{Hardware, MediaMode, Op, Probe, Resource, StageOf, Work};
-use crate::config::MAP_ENTRY_BYTES;
-use crate::device::{Run, UfsDevice};
+use crate::config::{DeviceConfig, MAP_ENTRY_BYTES};
+use crate::device::{OPS_PER_REQUEST, Run, UfsDevice};
 use crate::ftl::{FrameState, Mapping, Paid};
 use crate::host_map::{Ask, Coming, Held, HostMap, Next, Protocol};
 use crate::ids::Lpn;
 use readpath_flash::{DieSched, OpId, Ppn};
 use readpath_kit::Ns;
+
+/// Blocks that a fetch of entries is for at most: as many as a request may have operations, and all of a flash page.
+pub(crate) fn blocks_per_fetch(config: &DeviceConfig) -> u32 {
+    OPS_PER_REQUEST.max(config.geometry.slices_per_page())
+}
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Requests of the host come to the link after a delay, between answers from its memory.
@@ -167,6 +172,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         Some(end)
     }
 
+    /// Blocks from `lpn` on whose entries are fetched at once: [`blocks_per_fetch`], and what else is in the
+    /// last of their lines.
+    pub(crate) fn fetched_at_once(&self, lpn: Lpn) -> u32 {
+        let entries = self.host_map.host().map_or(1, |host| host.line_bytes / MAP_ENTRY_BYTES);
+        (lpn.0 + blocks_per_fetch(&self.config)).next_multiple_of(entries) - lpn.0
+    }
+
     /// Lines that hold the entries of `op`.
     fn lines_of(&self, op: &Op, host: &HostMap) -> u32 {
         let entries = host.line_bytes / MAP_ENTRY_BYTES;
@@ -232,9 +244,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             self.host_map.drop_page(page);
             return self.look_in_device(now, id);
         }
-        self.back.stats().host_map_hits += u64::from(op.count);
-        self.back.ops_mut().free(id);
-        self.front.slot_mut(op.tag.tag).in_flight -= u32::from(op.count);
+        self.back.dies.ops_mut().free(id);
         self.translate_copied(now, &op, held, cost);
     }
 
@@ -242,7 +252,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     fn look_in_device(&mut self, now: Ns, id: OpId) {
         let op = *self.back.ops().get(id);
         let page = self.ftl.page_of(Lpn(op.lpn));
-        self.back.stats().map_misses += u64::from(op.count);
+        if self.front.slot(op.tag.tag).issued > op.index {
+            self.back.stats.map_misses += u64::from(op.count);
+        }
         match self.ftl.look_up(page) {
             FrameState::Present(paid) => {
                 self.back.ops_mut().free(id);
@@ -252,33 +264,28 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// The blocks of an operation are where SRAM, or else the copy, says.
+    /// The blocks of an operation are where SRAM, or else the copy, says. What there is no room for is fetched again
+    /// later, and so is the beginning of a flash page that goes on behind what was fetched, which is read once.
     fn translate_copied(&mut self, now: Ns, op: &Op, held: Held, mut extra: Ns) {
+        let behind = self.end_wait(op).unwrap_or(0);
         let mut left = Run::of(op);
-        while left.blocks > 0 {
-            let lpn = left.lpn;
-            let first = self.copied(held, lpn);
-            let n = match first {
-                Mapping::Buffered(_) => self.serve_buffered(now, left, extra),
-                Mapping::Unmapped => {
-                    let n = (1..left.blocks).take_while(|&i| self.copied(held, lpn + i) == first).count() as u32 + 1;
-                    self.serve_zeros(now, left.at_most(n), extra)
-                }
-                Mapping::Flash(ppn) => {
-                    let most = left.blocks.min(self.ftl.slices_to_page_end(ppn));
-                    let next = |i: u32| self.copied(held, lpn + i) == Mapping::Flash(Ppn(ppn.0 + i));
-                    let n = (1..most).take_while(|&i| next(i)).count() as u32 + 1;
-                    self.begin_translated_read(now, left.at_most(n), ppn, extra);
-                    n
-                }
-            };
+        while left.blocks > 0 && self.front.slot(op.tag.tag).in_flight < OPS_PER_REQUEST {
+            let first = self.copied(held, left.lpn);
+            let n = self.run_length(left, first, |lpn| Some(self.copied(held, lpn)));
+            if let Mapping::Flash(ppn) = first
+                && n == left.blocks
+                && n < self.ftl.slices_to_page_end(ppn)
+                && behind > 0
+                && left.index > op.index
+            {
+                break;
+            }
+            self.serve(now, left.at_most(n), first, extra);
             extra = Ns::ZERO;
             left = left.behind(n);
         }
-        let slot = self.front.slot(op.tag.tag);
-        if slot.issued < slot.blocks {
-            self.issue_reads(now, op.tag.tag, Ns::ZERO);
-        }
+        self.back.stats.host_map_hits += u64::from(left.index - op.index);
+        self.read_on(now, left);
     }
 
     fn copied(&self, held: Held, lpn: Lpn) -> Mapping {

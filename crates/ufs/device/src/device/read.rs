@@ -210,7 +210,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub(crate) fn issue_reads(&mut self, now: Ns, tag: u8, mut extra: Ns) {
         loop {
             let slot = self.front.slot(tag);
-            if slot.issued == slot.blocks || slot.in_flight >= OPS_PER_REQUEST {
+            if slot.issued == slot.blocks || slot.in_flight >= OPS_PER_REQUEST || slot.is_cut {
                 return;
             }
             if !self.back.ops().has_room() {
@@ -280,36 +280,36 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             }
             state => {
                 // The entry, if one came, has been checked in vain.
-                self.back.cpu_mut().occupy(now, extra);
-                // Each block may turn out to need an operation of its own, so it counts as one while it waits.
+                self.back.cpu.occupy(now, extra);
                 let room = OPS_PER_REQUEST - self.front.slot(tag.tag).in_flight;
                 let is_on_host = state == FrameState::Absent && self.host_map.touch(page);
-                // What is fetched is kept nowhere: fetched block by block, every flash page would be read again and
-                // again.
-                if is_on_host && room < most.blocks.min(OPS_PER_REQUEST / 2) {
-                    return 0;
-                }
-                // And what was written in order ends with a page where its addresses do.
-                let beyond_page = (lpn.0 + room) % self.config.geometry.slices_per_page();
-                let ends_with_page = is_on_host && room < most.blocks && beyond_page < room;
-                let room = if ends_with_page { room - beyond_page } else { room };
-                let most = most.blocks.min(room);
+                // Each block may need an operation of its own, and counts as one while it waits. Where there is no room
+                // for all, what one operation serves is known only when the blocks are translated, and nothing behind
+                // them begins earlier: else two operations might read one flash page.
+                let is_cut = room < most.blocks;
+                let count = match is_cut {
+                    true if is_on_host => most.blocks.min(self.fetched_at_once(lpn)),
+                    _ => most.blocks.min(room),
+                };
                 // Buffered blocks further on are found when the run is translated.
                 let id = self.back.ops_mut().take(Op {
                     tag,
-                    count: most as u16,
+                    count: count as u16,
                     index,
                     lpn: lpn.0,
                     ..Op::new(Job::HostRead, Ppn(0))
                 });
-                self.front.slot_mut(tag.tag).in_flight += most;
+                let slot = self.front.slot_mut(tag.tag);
+                slot.is_cut |= is_cut;
+                slot.in_flight += if is_cut { 0 } else { count };
                 if is_on_host {
                     self.fetch_from_host(now, id);
                 } else {
-                    self.back.stats().map_misses += u64::from(most);
+                    // Of one that was cut is not known yet how many wait.
+                    self.back.stats.map_misses += if is_cut { 0 } else { u64::from(count) };
                     self.ftl.wait_for_map(now, id, page, state, &mut self.back);
                 }
-                most
+                if is_cut { 0 } else { count }
             }
         }
     }
@@ -317,18 +317,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Serves the first run of blocks that the table of changes places together, the first of them as `mapping` says;
     /// returns its length.
     fn serve_recent(&mut self, now: Ns, left: Run, mapping: Mapping, extra: Ns) -> u32 {
-        let lpn = left.lpn;
-        let Mapping::Flash(ppn) = mapping else {
-            // Trimmed; what follows may be clean, and then has to be looked up.
-            let next = |&i: &u32| self.ftl.known(lpn + i) == Some(mapping);
-            let trimmed = (1..left.blocks.min(u32::from(u16::MAX))).take_while(next).count() as u32 + 1;
-            return self.serve_zeros(now, left.at_most(trimmed), extra);
-        };
-        let most = left.blocks.min(self.ftl.slices_to_page_end(ppn));
-        let next = |i: u32| self.ftl.known(lpn + i) == Some(Mapping::Flash(Ppn(ppn.0 + i)));
-        let n = (1..most).take_while(|&i| next(i)).count() as u32 + 1;
-        self.back.stats().recent_hits += u64::from(n);
-        self.begin_translated_read(now, left.at_most(n), ppn, extra);
+        // What follows may be clean, and then has to be looked up.
+        let n = self.run_length(left.at_most(u32::from(u16::MAX)), mapping, |lpn| self.ftl.known(lpn));
+        if mapping != Mapping::Unmapped {
+            self.back.stats.recent_hits += u64::from(n);
+        }
+        self.serve(now, left.at_most(n), mapping, extra);
         n
     }
 
@@ -357,53 +351,95 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// The blocks of a waiting operation, whose map page is now in SRAM, are translated and read.
+    /// The blocks of a waiting operation, whose map page is now in SRAM, are translated and read. The last flash page
+    /// of an operation that was cut for want of room is read as far as the request wants it.
     pub(crate) fn translate_all(&mut self, now: Ns, op: &Op, paid: Paid) {
         if !self.front.is_alive(op.tag) {
             return;
         }
-        self.front.slot_mut(op.tag.tag).in_flight -= u32::from(op.count);
-        let mut left = Run::of(op);
-        while left.blocks > 0 {
+        let cut = self.end_wait(op);
+        let behind = cut.unwrap_or(0);
+        let mut left = Run { blocks: u32::from(op.count) + behind, ..Run::of(op) };
+        while left.blocks > behind && self.front.slot(op.tag.tag).in_flight < OPS_PER_REQUEST {
             left = left.behind(self.translate_run(now, left, paid, Ns::ZERO));
         }
-        let slot = self.front.slot(op.tag.tag);
+        if cut.is_some() {
+            let (served, waited) = (left.index - op.index, u32::from(op.count));
+            self.back.stats.map_misses += u64::from(served.min(waited));
+            self.back.stats.map_hits += u64::from(served.saturating_sub(waited));
+        }
+        self.read_on(now, left);
+    }
+
+    /// Map entries for `op` are in SRAM. Returns how many blocks of the request and of the same map page lie behind it,
+    /// if it was cut for want of room.
+    pub(crate) fn end_wait(&mut self, op: &Op) -> Option<u32> {
+        let count = u32::from(op.count);
+        let to_page_end = self.ftl.page_entries() - op.lpn % self.ftl.page_entries();
+        let slot = self.front.slot_mut(op.tag.tag);
+        if slot.issued > op.index {
+            slot.in_flight -= count;
+            return None;
+        }
+        slot.is_cut = false;
+        Some((slot.blocks - op.index).min(to_page_end) - count)
+    }
+
+    /// Begins what is behind the blocks of a request that have waited: `left`, if they were cut.
+    pub(crate) fn read_on(&mut self, now: Ns, left: Run) {
+        let slot = self.front.slot_mut(left.tag.tag);
+        slot.issued = slot.issued.max(left.index);
         if slot.issued < slot.blocks {
-            self.issue_reads(now, op.tag.tag, Ns::ZERO);
+            self.issue_reads(now, left.tag.tag, Ns::ZERO);
         }
     }
 
     /// Serves the first run of blocks, whose map page is in SRAM, that lies together; returns its length.
     #[inline]
     fn translate_run(&mut self, now: Ns, most: Run, paid: Paid, extra: Ns) -> u32 {
-        let lpn = most.lpn;
-        let first = self.ftl.translate(paid, lpn);
-        let Mapping::Flash(ppn) = first else {
-            let is_buffered = |&i: &u32| matches!(self.ftl.translate(paid, lpn + i), Mapping::Buffered(_));
-            return match first {
-                Mapping::Buffered(_) => {
-                    let n = (1..most.blocks).take_while(is_buffered).count() as u32 + 1;
-                    self.serve_buffered(now, most.at_most(n), extra)
-                }
-                _ => {
-                    let is_unmapped = |&i: &u32| self.ftl.translate(paid, lpn + i) == Mapping::Unmapped;
-                    let n = (1..most.blocks).take_while(is_unmapped).count() as u32 + 1;
-                    self.serve_zeros(now, most.at_most(n), extra)
-                }
-            };
+        let first = self.ftl.translate(paid, most.lpn);
+        let n = self.run_length(most, first, |lpn| Some(self.ftl.translate(paid, lpn)));
+        self.serve(now, most.at_most(n), first, extra);
+        n
+    }
+
+    /// How many blocks of `most` one operation serves, the first of which lies at `first` and the others where `place`
+    /// says.
+    #[inline(always)]
+    pub(crate) fn run_length(&self, most: Run, first: Mapping, place: impl Fn(Lpn) -> Option<Mapping>) -> u32 {
+        let blocks = match first {
+            Mapping::Flash(ppn) => most.blocks.min(self.ftl.slices_to_page_end(ppn)),
+            _ => most.blocks,
         };
-        let to_page_end = self.ftl.slices_to_page_end(ppn);
         let mut n = 1;
-        while n < most.blocks.min(to_page_end) && self.ftl.translate(paid, lpn + n) == Mapping::Flash(Ppn(ppn.0 + n)) {
+        while n < blocks {
+            let goes_on = match (first, place(most.lpn + n)) {
+                (Mapping::Flash(ppn), Some(Mapping::Flash(next))) => next.0 == ppn.0 + n,
+                (Mapping::Buffered(_), Some(Mapping::Buffered(_))) => true,
+                (Mapping::Unmapped, Some(Mapping::Unmapped)) => true,
+                _ => false,
+            };
+            if !goes_on {
+                break;
+            }
             n += 1;
         }
-        self.begin_translated_read(now, most.at_most(n), ppn, extra);
         n
+    }
+
+    /// Serves a run of blocks that one operation serves, the first of which lies at `first`.
+    #[inline(always)]
+    pub(crate) fn serve(&mut self, now: Ns, run: Run, first: Mapping, extra: Ns) {
+        match first {
+            Mapping::Flash(ppn) => self.begin_translated_read(now, run, ppn, extra),
+            Mapping::Buffered(_) => drop(self.serve_buffered(now, run, extra)),
+            Mapping::Unmapped => self.serve_zeros(now, run, extra),
+        }
     }
 
     /// [`UfsDevice::begin_flash_read`] of blocks that no entry led to.
     #[inline(always)]
-    pub(crate) fn begin_translated_read(&mut self, now: Ns, run: Run, ppn: Ppn, extra: Ns) {
+    fn begin_translated_read(&mut self, now: Ns, run: Run, ppn: Ppn, extra: Ns) {
         self.note_missed(now, run);
         self.begin_flash_read(now, run, ppn, extra);
     }
@@ -467,8 +503,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         n
     }
 
-    /// Serves blocks that are not mapped; returns how many.
-    pub(crate) fn serve_zeros(&mut self, now: Ns, run: Run, extra: Ns) -> u32 {
+    /// Serves blocks that are not mapped.
+    fn serve_zeros(&mut self, now: Ns, run: Run, extra: Ns) {
         for index in run.index..run.index + run.blocks {
             self.back.emit(MediaOp::ReadZeros { tag: run.tag.tag, index });
         }
@@ -476,7 +512,6 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let timing = self.back.cpu().timing();
         let cost = timing.unmapped_read.unwrap_or(timing.buffer_read);
         self.served_from_sram(now, run, cost + extra);
-        run.blocks
     }
 
     fn served_from_sram(&mut self, now: Ns, run: Run, cost: Ns) {

@@ -68,6 +68,8 @@ pub(crate) struct Slot {
     pub counted: u32,
     /// Entries may say where blocks are for which work has not begun.
     pub hinted: bool,
+    /// An operation waits for map entries, of the next blocks, that there was no room for: how many it serves is open.
+    pub is_cut: bool,
     /// No good entry came with a read that counts for what is recommended.
     pub missed: bool,
     /// The reply, unless it is GOOD with nothing to report.
@@ -105,6 +107,7 @@ impl Slot {
             in_flight: 0,
             counted: 0,
             hinted: false,
+            is_cut: false,
             missed: false,
             outcome: None,
             data_in: Vec::new(),
@@ -120,6 +123,7 @@ impl Slot {
         self.lun = lun;
         self.outcome = None;
         self.hinted = false;
+        self.is_cut = false;
         self.missed = false;
         self.read_id = 0;
         self.listed = false;
