@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Small, fast parts that every other room of Readpath stands on: virtual time, deadline heap and tournament, divisors,
-//! short lines, index LRU lists, histogram, pseudo-random streams, permutations, huge-page vectors and named enums.
+//! short lines, index LRU lists, histogram, pseudo-random streams, permutations, huge-page vectors, named enums and bounds.
 //!
 //! This room knows nothing about flash, UFS or workloads. It never reads a clock, starts a thread or opens a file.
 //! A part belongs here only if a well-kept crate cannot give it at the speed or with the stability of values that the
@@ -8,6 +8,7 @@
 
 #![warn(unreachable_pub)]
 
+mod bound;
 mod divisor;
 mod heap;
 mod hist;
@@ -20,6 +21,7 @@ mod queue;
 mod time;
 mod tournament;
 
+pub use bound::{Bound, range_of};
 pub use divisor::Divisor;
 pub use heap::DeadlineHeap;
 pub use hist::Histogram;

@@ -143,7 +143,9 @@ impl Rogue {
                 truth[lpn as usize] = Content::of(lpn, 0);
             };
             device.precondition(lun, 0, BLOCKS, Layout::Random, seed, preset).map_err(|NoSpace| ConfigError {
-                field: "geometry.blocks_per_plane".into(),
+                field: "geometry.blocks_per_plane",
+                lun: None,
+                says_value: false,
                 message: "is too few".into(),
             })?;
         }

@@ -122,6 +122,6 @@ fn the_bytes_of_a_buffer() {
     assert_eq!((of(SramTable::HpbReadBuffers), of(SramTable::ReadData)), (3 * (4096 + 512), 32 * 4096));
     for wrong in [0, 65] {
         let e = config(wrong).check().expect_err("no such device");
-        assert_eq!((e.field.as_str(), e.message), ("hpb.read_buffers", format!("is {wrong}; it must be 1 to 64")));
+        assert_eq!((e.field, e.message), ("hpb.read_buffers", format!("is {wrong}; it must be 1 to 64")));
     }
 }

@@ -3,7 +3,7 @@
 
 use super::error::{ConfigFileError, nearest};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A file that is part of the program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,6 +58,17 @@ pub fn experiments() -> &'static [Builtin] {
     ]
 }
 
+/// Whether a name is meant as the path of a file.
+pub(crate) fn is_path(name: &str) -> bool {
+    name.contains('/') || name.ends_with(".toml")
+}
+
+/// A path as text that [`is_path`]: one without a folder is that of a file in the current folder.
+pub(crate) fn path_text(path: PathBuf) -> String {
+    let path = if path.components().count() > 1 { path } else { Path::new(".").join(path) };
+    path.display().to_string()
+}
+
 /// Text and file name of what a name or a path means. `others` are names that the caller knows himself.
 pub(crate) fn find(
     kind: &str,
@@ -71,7 +82,7 @@ pub(crate) fn find(
     if let Some(b) = all.iter().find(|b| b.name == name_or_path) {
         return Ok((b.text.to_owned(), b.file.to_owned()));
     }
-    if name_or_path.contains('/') || name_or_path.ends_with(".toml") {
+    if is_path(name_or_path) {
         let text = read(Path::new(name_or_path)).map_err(|e| error(format!("cannot be read: {e}")))?;
         return Ok((text, name_or_path.to_owned()));
     }

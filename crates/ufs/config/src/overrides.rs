@@ -20,8 +20,8 @@ impl Override {
     /// When the text is neither.
     pub fn new(key: &str, text: &str, origin: &str) -> Result<Self, ConfigFileError> {
         let at = At::outside(origin);
-        let value =
-            parse_value(text.trim(), &at).map_err(|e| at.error(key, format!("{text:?} is not a value: {e}")))?;
+        let text = text.trim();
+        let value = parse_value(text, &at).map_err(|e| at.error(key, format!("{text:?} is not a value: {e}")))?;
         Ok(Override { key: key.to_owned(), value, at })
     }
 

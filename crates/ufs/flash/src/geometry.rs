@@ -2,7 +2,7 @@
 //! How a flash array is cut: channels, dies, planes, blocks, pages, slices; and the order in which physical addresses
 //! run through them. It knows nothing of time.
 
-use readpath_kit::{BLOCK_BYTES, Divisor};
+use readpath_kit::{BLOCK_BYTES, Bound, Divisor};
 
 /// A physical slice of 4 KiB. Addresses run through one die's multi-plane page first, then across the dies, then along
 /// the pages of the superblock, then to the next superblock: consecutive addresses are written by consecutive programs.
@@ -30,7 +30,7 @@ pub struct Geometry {
 /// Why a geometry cannot exist: the field at fault and what would be right.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GeometryError {
-    /// Name of the field in [`Geometry`].
+    /// Path of the field, as in `geometry.channels`.
     pub field: &'static str,
     /// What is wrong and what would be right.
     pub message: String,
@@ -65,23 +65,26 @@ impl DiesOfSlices {
 }
 
 impl Geometry {
+    /// Bounds of every field, by its path in a device.
+    pub const BOUNDS: &[Bound<Geometry>] = &[
+        Bound::count("geometry.channels", 1, 64, |g| Some(g.channels.into())),
+        Bound::count("geometry.dies_per_channel", 1, 64, |g| Some(g.dies_per_channel.into())),
+        Bound::count("geometry.planes", 1, 16, |g| Some(g.planes.into())),
+        Bound::count("geometry.blocks_per_plane", 1, 1 << 20, |g| Some(g.blocks_per_plane.into())),
+        Bound::count("geometry.pages_per_block", 1, 1 << 14, |g| Some(g.pages_per_block.into())),
+        Bound::count("geometry.page_bytes", 4096, 1 << 17, |g| Some(g.page_bytes.into())),
+    ];
+
     /// Checks every field and the sizes that follow from them.
     pub fn check(&self) -> Result<(), GeometryError> {
-        let bound = |field, value: u32, max: u32| {
-            if (1..=max).contains(&value) {
-                Ok(())
-            } else {
-                Err(GeometryError { field, message: format!("is {value}; it must be 1 to {max}") })
+        for bound in Geometry::BOUNDS {
+            if let Some(message) = bound.violation(self) {
+                return Err(GeometryError { field: bound.field, message });
             }
-        };
-        bound("channels", self.channels, 64)?;
-        bound("dies_per_channel", self.dies_per_channel, 64)?;
-        bound("planes", self.planes, 16)?;
-        bound("blocks_per_plane", self.blocks_per_plane, 1 << 20)?;
-        bound("pages_per_block", self.pages_per_block, 1 << 14)?;
-        if !self.page_bytes.is_power_of_two() || !(BLOCK_BYTES..=1 << 17).contains(&self.page_bytes) {
-            let message = format!("is {}; it must be a power of two from 4096 to 131072", self.page_bytes);
-            return Err(GeometryError { field: "page_bytes", message });
+        }
+        if !self.page_bytes.is_power_of_two() {
+            let message = format!("is {}; it must be a power of two", self.page_bytes);
+            return Err(GeometryError { field: "geometry.page_bytes", message });
         }
         let slices = u64::from(self.dies())
             * u64::from(self.planes)
@@ -93,7 +96,7 @@ impl Geometry {
                 "makes {slices} slices of 4 KiB; physical addresses have room for {} (just below 8 TiB)",
                 Geometry::MAX_SLICES
             );
-            return Err(GeometryError { field: "blocks_per_plane", message });
+            return Err(GeometryError { field: "geometry.blocks_per_plane", message });
         }
         Ok(())
     }
@@ -208,9 +211,9 @@ mod tests {
 
     #[test]
     fn impossible_shapes_name_the_field() {
-        assert_eq!(Geometry { channels: 0, ..G }.check().unwrap_err().field, "channels");
-        assert_eq!(Geometry { page_bytes: 6000, ..G }.check().unwrap_err().field, "page_bytes");
+        assert_eq!(Geometry { channels: 0, ..G }.check().unwrap_err().field, "geometry.channels");
+        assert_eq!(Geometry { page_bytes: 6000, ..G }.check().unwrap_err().field, "geometry.page_bytes");
         let huge = Geometry { blocks_per_plane: 1 << 20, pages_per_block: 1 << 14, ..G };
-        assert_eq!(huge.check().unwrap_err().field, "blocks_per_plane");
+        assert_eq!(huge.check().unwrap_err().field, "geometry.blocks_per_plane");
     }
 }

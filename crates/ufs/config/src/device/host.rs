@@ -3,7 +3,7 @@
 
 use super::preset::DevicePreset;
 use crate::error::Result;
-use crate::keys::{Key, Keys, blocks_of_kib, fields, flag, keys, multiple, table, us_within, whole};
+use crate::keys::{Key, Keys, blocks_of_kib, fields, flag, keys, multiple, table, us, whole};
 use readpath_device::{Delays, HostMap, Protocol};
 use readpath_host::{HostConfig, HostMemoryLimit, NoHostMemory, grant};
 use readpath_kit::Ns;
@@ -18,7 +18,7 @@ pub(super) struct Host {
 
 /// `[host]`; whether WriteBooster is used, and what memory is given, is written only where it matters.
 pub(super) fn read(k: &mut Keys<DevicePreset>, has_booster: bool, asks_for_memory: bool) -> Result<Host> {
-    let delay = || us_within(Ns::ZERO, Ns::from_secs(1000));
+    let delay = || us(0..=Ns::from_secs(1000).0);
     let keys = |k: &mut Keys<Host>| {
         fields! { k:
             /// from the submission of a request to the link; delays no other request
@@ -28,7 +28,7 @@ pub(super) fn read(k: &mut Keys<DevicePreset>, has_booster: bool, asks_for_memor
             /// transfer request slots (NUTRS); the last is reserved for queries
             slots of config: whole(2..=64);
             /// longest transfer of a command; longer requests are split
-            max_transfer_blocks of config = "max_transfer_kib": blocks_of_kib(65_535);
+            max_transfer_blocks of config = "max_transfer_kib": blocks_of_kib(1..=65_535);
             /// whether the host enables WriteBooster if the device has it
             write_booster of config: flag().or(true).quiet_if(!has_booster);
         }

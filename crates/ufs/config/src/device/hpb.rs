@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Keys of HPB: what the device offers, how its entries are protected, HPB 2.0, and the prototype.
 
+use super::bounds;
 use super::preset::DevicePreset;
 use crate::error::Result;
 use crate::keys::{
-    Key, Keys, Kind, fields, flag, in_blocks, keys, ms, multiple, power_of_two, table, text, us, whole, words,
+    Key, Keys, Kind, blocks_of_kib, fields, flag, keys, ms, power_of_two, power_of_two_blocks_of_kib, table, text, us,
+    whole, words,
 };
 use crate::tree::Value;
 use readpath_device::{
@@ -30,9 +32,13 @@ pub(super) fn of(preset: &DevicePreset) -> Option<Hpb> {
 const CONTROL_MODES: [(&str, Option<Control>); 3] =
     [("device", Some(Control::Device)), ("host", Some(Control::Host)), ("both", None)];
 
+/// A MiB has 2 to this many sectors.
+const MIB_EXPONENT: u64 = 11;
+
 /// MiB that are a power of two; as an exponent, of sectors of 512 bytes.
 fn exponent_of_mib(most: u64, counted: &'static str) -> Kind<'static, u8> {
-    let (there, back) = (|mib: u64| u64::from(mib.ilog2()) + 11, |exponent: u64| 1 << exponent.saturating_sub(11));
+    let (there, back) =
+        (|mib: u64| u64::from(mib.ilog2()) + MIB_EXPONENT, |exponent: u64| 1 << exponent.saturating_sub(MIB_EXPONENT));
     power_of_two(1..=most).scaled(there, back, counted)
 }
 
@@ -47,23 +53,26 @@ pub(super) fn hpb(k: &mut Keys<Hpb>) -> Result<Hpb> {
             exponent_of_mib(1 << 19, " (as an exponent: a region is 512 << this bytes)");
         /// size of a sub-region, the unit of loading
         sub_region_size of config = "sub_region_mib":
-            exponent_of_mib(256, " (as an exponent: a sub-region is 512 << this bytes)");
+            exponent_of_mib(
+                1 << (bounds("hpb.sub_region_size").end() - MIB_EXPONENT),
+                " (as an exponent: a sub-region is 512 << this bytes)",
+            );
         /// wDeviceMaxActiveHPBRegions
-        max_active_regions of config: whole(1..=65_535);
+        max_active_regions of config: whole(bounds("hpb.max_active_regions"));
         /// reads without a good entry before a sub-region is recommended
-        activate_after of config = "activate_after_reads": whole(1..=255);
+        activate_after of config = "activate_after_reads": whole(bounds("hpb.activate_after"));
         /// the same for a sub-region that is loaded
-        refresh_after of config = "refresh_after_reads": whole(1..=255);
+        refresh_after of config = "refresh_after_reads": whole(bounds("hpb.refresh_after"));
         /// if no more regions may be active: reads of an inactive sub-region before its region replaces one that is
         /// read little
-        replace_after of config = "replace_after_reads": whole(1..=255);
+        replace_after of config = "replace_after_reads": whole(bounds("hpb.replace_after"));
         /// time after which a recommendation that was not followed is repeated
-        repeat_after of config = "repeat_after_ms": ms(Ns::ZERO, Ns::from_secs(1000));
+        repeat_after of config = "repeat_after_ms": ms(0..=Ns::from_secs(1000).0);
         /// entries that share a bit of the freshness table; at most those of a sub-region
-        freshness_chunk_entries of config: power_of_two(1..=65_536);
+        freshness_chunk_entries of config: power_of_two(bounds("hpb.freshness_chunk_entries"));
         /// HPB READ BUFFERs served at the same time; more wait in order of arrival. Each takes SRAM for the map pages
         /// and the entries (8 bytes each) of a sub-region
-        read_buffers of config: whole(1..=64).or(4);
+        read_buffers of config: whole(bounds("hpb.read_buffers")).or(4);
     }
     let verify = Key::new("verify", "false = the device uses any entry, right or wrong; for tests").of("verification");
     let verify = k.key(verify, flag(), |hpb| hpb.config.verification == Verification::On)?;
@@ -116,14 +125,14 @@ fn entries(k: &mut Keys<EntryConfig>) -> Result<EntryConfig> {
         /// an address is believed if it exists and nothing near it has changed)
         protection: words(Protection::ALL).or(default.protection);
         /// bits of the tag; fewer than 32 are for measuring how often forgeries succeed. Only with `mac`
-        tag_bits: whole(8..=32).or(default.tag_bits);
+        tag_bits: whole(bounds("hpb.entries.tag_bits")).or(default.tag_bits);
         /// who makes and checks entries: the `firmware` core, or an `engine` of its own, first come, first served. Not
         /// with `none`
         check_on: words(CheckOn::ALL).or(default.check_on);
         /// time to protect an entry that is handed out, on top of `firmware.make_entry_us`. 0 with `none`
-        make = "make_us": us().or(default.make);
+        make = "make_us": us(bounds("hpb.entries.make")).or(default.make);
         /// time to check an entry of an HPB READ, on top of `firmware.hpb_read_extra_us`. 0 with `none`
-        check = "check_us": us().or(default.check);
+        check = "check_us": us(bounds("hpb.entries.check")).or(default.check);
         /// read the spare area of the slice that a forged entry names, to count entries made for another block
         /// separately. Only with `mac`
         tell_foreign: flag().or(default.tell_foreign);
@@ -133,9 +142,9 @@ fn entries(k: &mut Keys<EntryConfig>) -> Result<EntryConfig> {
 fn v2(k: &mut Keys<Hpb2Config>) -> Result<Hpb2Config> {
     Ok(keys!(k => Hpb2Config {
         /// longest HPB READ without a pre-request (bMAX_DATA_SIZE_FOR_HPB_SINGLE_CMD)
-        single_blocks = "single_kib": in_blocks(multiple(4..=1020, 4));
+        single_blocks = "single_kib": blocks_of_kib(bounds("hpb.v2.single_blocks"));
         /// pre-requests held at once; each takes 2048 bytes of SRAM
-        pre_requests: whole(1..=126).or(16);
+        pre_requests: whole(bounds("hpb.v2.pre_requests")).or(16);
         /// factory setting of fHPBEn
         enabled: flag().or(true);
         /// an HPB READ may carry an entry for each block in an extra header segment; an extension of this program, not
@@ -150,9 +159,9 @@ fn prototype(k: &mut Keys<PrototypeConfig>) -> Result<PrototypeConfig> {
         /// carry entries
         update: words(GroupUpdate::ALL.map(|one| (one.name(), one))).or(GroupUpdate::Host);
         /// data covered by a group; each takes a bit of SRAM. Default: a map page of 16 KiB (HotStorage 2017)
-        group_entries = "group_kib": in_blocks(power_of_two(256..=256 << 10)).or(4096);
+        group_entries = "group_kib": power_of_two_blocks_of_kib(bounds("hpb.prototype.group_entries")).or(4096);
         /// with `update = "device"`: changed entries listed until the host has them; 6 bytes of SRAM each. Default:
         /// more than the write buffer of a preset holds (assumption)
-        listed_changes: whole(1..=4096).or(512);
+        listed_changes: whole(bounds("hpb.prototype.listed_changes")).or(512);
     }))
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Keys of WriteBooster, and of memory for the map beside flash and SRAM.
 
+use super::bounds;
 use crate::error::Result;
-use crate::keys::{Key, Keys, fields, flag, keys, multiple, power_of_two, us, us_above_zero, whole, words};
+use crate::keys::{Key, Keys, bytes_of_mib, fields, flag, keys, multiple, power_of_two, us, whole, words};
 use readpath_device::{HostMap, LineCheck, MapMemory, Protocol, WriteBoosterConfig};
 use readpath_proto::booster::ALLOCATION_UNIT_BLOCKS;
 
@@ -36,16 +37,16 @@ pub(super) fn write_booster(k: &mut Keys<WriteBoosterConfig>) -> Result<WriteBoo
     Ok(keys!(k => WriteBoosterConfig {
         /// bits of a cell outside the buffer (bWriteBoosterBufferCapAdjFac). In SLC mode a block has
         /// `pages_per_block / bits_per_cell` pages, rounded down
-        bits_per_cell: whole(2..=5);
+        bits_per_cell: whole(bounds("write_booster.bits_per_cell"));
         /// tR of a page in SLC mode
-        slc_read = "slc_read_us": us_above_zero();
+        slc_read = "slc_read_us": us(bounds("write_booster.slc_read"));
         /// tPROG of a multi-plane page in SLC mode
-        slc_program = "slc_program_us": us_above_zero();
+        slc_program = "slc_program_us": us(bounds("write_booster.slc_program"));
         /// tBERS of a block in SLC mode
-        slc_erase = "slc_erase_us": us_above_zero();
+        slc_erase = "slc_erase_us": us(bounds("write_booster.slc_erase"));
         /// mean number of erases that the superblocks of the buffer endure (bWriteBoosterBufferLifeTimeEst). After
         /// these the buffer takes no more data
-        life_erases: whole(1..=10_000_000);
+        life_erases: whole(bounds("write_booster.life_erases"));
         .. buffer_blocks
     }))
 }
@@ -71,10 +72,7 @@ pub(super) fn map_memory(k: &mut Keys<MapMemory>) -> Result<MapMemory> {
         doc: "`dram`: a lookup, for which the firmware core waits. Otherwise from the end of a request on the link \
             until the host's answer is ready to be sent",
     };
-    let access = k.key(access, us(), |memory| match memory {
-        MapMemory::Dram { access } => *access,
-        MapMemory::Host(host) => host.access,
-    })?;
+    let access = k.key(access, us(bounds("map_memory.access")), MapMemory::access)?;
     let why = "has no meaning for kind = \"dram\", which holds all of the map in the device";
     let host = k.group(protocol.is_some(), Some(why), of_host, host_map)?;
     let why = "belongs to kind = \"hmb\", whose device and host agree on a size";
@@ -119,17 +117,17 @@ fn host_map(k: &mut Keys<HostMap>) -> Result<HostMap> {
     fields! { k:
         /// host memory that the device asks for, allocated from the start; with `hmb` (HMPRE) the host may give less,
         /// see `host.max_host_mem_mib`. A map page takes as much as in flash, plus its tags
-        bytes = "size_mib": whole(1..=1 << 20).scaled(|mib| mib << 20, |bytes| bytes >> 20, " (counted in bytes)");
+        bytes = "size_mib": bytes_of_mib(bounds("map_memory.bytes"));
         /// bytes of entries fetched at once, at most `map_cache.page_bytes`; 4 bytes an entry
-        line_bytes: power_of_two(16..=16384);
+        line_bytes: power_of_two(bounds("map_memory.line_bytes"));
         /// requests outstanding at once; more wait in order. Writes are answered with `ume` only
-        outstanding: whole(1..=64);
+        outstanding: whole(bounds("map_memory.outstanding"));
         /// firmware core for each exchange
-        firmware = "firmware_us": us();
+        firmware = "firmware_us": us(bounds("map_memory.firmware"));
         /// link to the host: a request, or the header of a page that is written
-        request = "request_us": us();
+        request = "request_us": us(bounds("map_memory.request"));
         /// link to the device: the header of lines, or the answer to a write (`ume`)
-        response = "response_us": us();
+        response = "response_us": us(bounds("map_memory.response"));
     }
     let checked = Key::new("check", "each line has a tag of 8 bytes, which shows whether the host changed it");
     let checked = k.key(checked.of(""), flag(), |host| host.check.is_some())?;
@@ -140,9 +138,9 @@ fn host_map(k: &mut Keys<HostMap>) -> Result<HostMap> {
         |k| {
             Ok(keys!(k => LineCheck {
                 /// with `check = true`: firmware core for each line fetched
-                check = "check_us": us();
+                check = "check_us": us(bounds("map_memory.check"));
                 /// with `check = true`: firmware core for each line written
-                seal = "seal_us": us();
+                seal = "seal_us": us(bounds("map_memory.seal"));
             }))
         },
     )?;

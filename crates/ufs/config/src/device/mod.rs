@@ -23,10 +23,18 @@ use crate::overrides::Override;
 use crate::tree::{At, Node, Value, parse_document};
 use array::{firmware, flash, geometry, link, map_transfer, suspend};
 use readpath_device::{ConfigError, DeviceConfig, MapMemory, Protocol};
-use readpath_flash::{Scheduler, SuspendTiming};
+use readpath_flash::{Geometry, Scheduler, SuspendTiming};
+use readpath_kit::{Bound, range_of};
 use serde::Serialize;
+use std::ops::RangeInclusive;
 
 const SCHEMA: &str = "readpath-device/1";
+
+/// The bounds of a field of [`DeviceConfig`], in its unit.
+fn bounds(field: &str) -> RangeInclusive<u64> {
+    let of_geometry = Geometry::BOUNDS.iter().find(|bound| bound.field == field).map(Bound::range);
+    of_geometry.unwrap_or_else(|| range_of(DeviceConfig::BOUNDS, field))
+}
 
 #[derive(Clone)]
 struct MapCache {
@@ -52,7 +60,7 @@ struct WriteBuffer {
 fn write_buffer(k: &mut Keys<WriteBuffer>) -> Result<WriteBuffer> {
     Ok(keys!(k => WriteBuffer {
         /// SRAM for data to be written, at least a multi-plane page
-        write_buffer_blocks = "size_kib": blocks_of_kib(1 << 16);
+        write_buffer_blocks = "size_kib": blocks_of_kib(bounds("write_buffer_blocks"));
     }))
 }
 
@@ -70,7 +78,7 @@ fn root(k: &mut Keys<DevicePreset>) -> Result<DevicePreset> {
         /// iProductName, 1 to 16 ASCII characters
         product_name of device: text();
         /// commands that the device accepts at once (bQueueDepth)
-        queue_depth of device: whole(1..=64);
+        queue_depth of device: whole(bounds("queue_depth"));
         /// die scheduler: `lean` (in order of arrival, fastest), `queued` (reads overtake and suspend programs and
         /// erases) or `exact` (an event for every stage, the oracle)
         scheduler of device: words(Scheduler::ALL.map(|one| (one.name(), one)));
@@ -230,18 +238,14 @@ pub(crate) fn reference() -> Vec<Row> {
 
 /// The line of what the device finds wrong with itself.
 fn at_its_key(tree: &Node, e: &ConfigError) -> ConfigFileError {
-    let (field, index) = match e.field.split_once('[').zip(e.field.split_once(']')) {
-        Some(((list, _), (before, rest))) => (format!("{list}[]{rest}"), before[list.len() + 1..].to_owned()),
-        None => (e.field.clone(), String::new()),
-    };
     let mut found = Vec::new();
-    keys_of_field(&reference(), "", "", &field, &mut found);
-    let mut found = found.into_iter().map(|(key, counted)| (key.replacen("[]", &format!("[{index}]"), 1), counted));
+    keys_of_field(&reference(), "", "", e.field, &mut found);
+    let index = e.lun.map_or(String::new(), |lun| format!("[{lun}]"));
+    let mut found = found.into_iter().map(|(key, counted)| (key.replacen("[]", &index, 1), counted));
     let first = found.next();
     let stands = first.iter().cloned().chain(found).find(|(key, _)| tree.contains(key));
-    let (key, counted) = stands.or(first).unwrap_or_else(|| (e.field.clone(), ""));
-    // Messages that give only a count of something else need no unit.
-    let counted = if e.message.starts_with("is ") { counted } else { "" };
+    let (key, counted) = stands.or(first).unwrap_or_else(|| (e.path(), ""));
+    let counted = if e.says_value { counted } else { "" };
     tree.locate(&key).error(key, format!("{}{counted}", e.message))
 }
 

@@ -102,7 +102,7 @@ impl EventKind {
 pub(crate) fn event(k: &mut Keys<Event>) -> Result<Event> {
     fields! { k:
         /// virtual time after the host has probed the device
-        at = "at_ms": ms(Ns::ZERO, Ns::from_secs(1_000_000));
+        at = "at_ms": ms(0..=Ns::from_secs(1_000_000).0);
     }
     let what = words(KINDS.map(|kind| (kind.name(), kind.name())));
     let what = k.key(Key::new("what", "one of the words below"), what, |event| event.kind.name())?;
@@ -113,7 +113,7 @@ pub(crate) fn event(k: &mut Keys<Event>) -> Result<Event> {
     };
     let off = k.group(what == "power-cycle", Some(&others("power-cycle")), power, |k| {
         let key = Key::new("off_ms", "for `power-cycle`: how long the power is off");
-        k.key(key, ms(Ns::ZERO, Ns::from_secs(1000)).or(OFF), |off| *off)
+        k.key(key, ms(0..=Ns::from_secs(1000).0).or(OFF), |off| *off)
     })?;
     let limit = |event: &Event| match event.kind {
         EventKind::Pressure { bytes } => Some(bytes),

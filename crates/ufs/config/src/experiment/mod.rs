@@ -301,14 +301,10 @@ impl Experiment {
     /// # Errors
     /// When it cannot be read, or as [`device::parse`].
     pub fn load_device(&self, read: ReadFile) -> Result<DevicePreset> {
-        let is_path = self.device.contains('/') || self.device.ends_with(".toml");
-        if !is_path {
-            return device::load(&self.device, read);
+        match builtin::is_path(&self.device) {
+            true => device::load(&builtin::path_text(self.resolve(&self.device)), read),
+            false => device::load(&self.device, read),
         }
-        let path = self.resolve(&self.device);
-        // A preset's name has no separator; this one keeps a path a path.
-        let path = if path.components().count() > 1 { path } else { Path::new(".").join(path) };
-        device::load(&path.to_string_lossy(), read)
     }
 
     /// The device of each variant, in order: `base` with the variant's overrides.

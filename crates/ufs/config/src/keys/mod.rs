@@ -14,7 +14,7 @@ pub(crate) use kinds::{
     Digits, any, digits, filled, flag, list, name, number, open_table, size, snake, text, texts, words,
 };
 pub(crate) use numbers::{
-    blocks_of_kib, either, gib, in_blocks, ms, multiple, power_of_two, us, us_above_zero, us_within, whole,
+    blocks_of_kib, bytes_of_mib, either, gib, ms, multiple, power_of_two, power_of_two_blocks_of_kib, us, whole,
 };
 pub(crate) use schema::json_schema;
 pub(crate) use table::{Keys, describe, names, read_document, read_table, table, write_document};

@@ -73,13 +73,23 @@ pub(crate) fn either<'a>(a: u32, b: u32) -> Kind<'a, u32> {
     Kind::plain(format!("{a} or {b}"), schema, read, |n| Value::whole(*n), move || a)
 }
 
-/// KiB that are whole blocks, at least one and at most `most`; in blocks.
-pub(crate) fn blocks_of_kib<'a, T: Count + 'a>(most: u64) -> Kind<'a, T> {
-    in_blocks(multiple(4..=most * 4, 4))
+/// KiB that are a number of whole blocks within `range`; in blocks.
+pub(crate) fn blocks_of_kib<'a, T: Count + 'a>(range: RangeInclusive<u64>) -> Kind<'a, T> {
+    in_blocks(multiple(range.start() * 4..=range.end() * 4, 4))
 }
 
-/// KiB as blocks.
-pub(crate) fn in_blocks<'a, T: Count + 'a>(kib: Kind<'a, u64>) -> Kind<'a, T> {
+/// KiB that are a power of two of blocks within `range`; in blocks.
+pub(crate) fn power_of_two_blocks_of_kib<'a, T: Count + 'a>(range: RangeInclusive<u64>) -> Kind<'a, T> {
+    in_blocks(power_of_two(range.start() * 4..=range.end() * 4))
+}
+
+/// MiB, at least one; `range` is in bytes.
+pub(crate) fn bytes_of_mib<'a, T: Count + 'a>(range: RangeInclusive<u64>) -> Kind<'a, T> {
+    let mib = range.start().div_ceil(1 << 20)..=range.end() >> 20;
+    whole(mib).scaled(|mib| mib << 20, |bytes| bytes >> 20, " (counted in bytes)")
+}
+
+fn in_blocks<'a, T: Count + 'a>(kib: Kind<'a, u64>) -> Kind<'a, T> {
     kib.scaled(|kib| kib / 4, |blocks| blocks * 4, " (counted in blocks of 4 KiB)")
 }
 
@@ -142,24 +152,14 @@ fn time<'a>(kind: Kind<'a, u64>) -> Kind<'a, Ns> {
     Kind { about, read, write: Box::new(move |time: &Ns| write(&time.0)), blank, absent: None, quiet: false }
 }
 
-/// A time in microseconds, to the nanosecond, up to a second.
-pub(crate) fn us<'a>() -> Kind<'a, Ns> {
-    us_within(Ns::ZERO, Ns(SECOND))
+/// A time in microseconds, to the nanosecond; `range` is in ns.
+pub(crate) fn us<'a>(range: RangeInclusive<u64>) -> Kind<'a, Ns> {
+    time(decimal("a time in microseconds", 3, range, show_time))
 }
 
-/// The same, but not 0.
-pub(crate) fn us_above_zero<'a>() -> Kind<'a, Ns> {
-    us_within(Ns(1), Ns(SECOND))
-}
-
-/// A time in microseconds, to the nanosecond, within bounds.
-pub(crate) fn us_within<'a>(least: Ns, most: Ns) -> Kind<'a, Ns> {
-    time(decimal("a time in microseconds", 3, least.0..=most.0, show_time))
-}
-
-/// A time in milliseconds, to the nanosecond, within bounds.
-pub(crate) fn ms<'a>(least: Ns, most: Ns) -> Kind<'a, Ns> {
-    time(decimal("a time in milliseconds", 6, least.0..=most.0, show_time))
+/// A time in milliseconds, to the nanosecond; `range` is in ns.
+pub(crate) fn ms<'a>(range: RangeInclusive<u64>) -> Kind<'a, Ns> {
+    time(decimal("a time in milliseconds", 6, range, show_time))
 }
 
 fn show_time(ns: u64) -> String {

@@ -15,6 +15,7 @@ use crate::error::Result;
 use crate::keys::{
     Key, KeyValue, Keys, any, fields, flag, list, open_table, read_document, snake, table, text, whole, words,
 };
+use crate::overrides::Override;
 use crate::tree::{At, Node, Value, parse_document};
 
 const SCHEMA: &str = "readpath-study/1";
@@ -99,15 +100,8 @@ impl Assigned {
     /// # Errors
     /// When there is no `=`, or the value is neither TOML nor a bare word.
     pub fn from_argument(argument: &str, origin: &str) -> Result<Self> {
-        let at = At::outside(origin);
-        let Some((key, value)) = argument.split_once('=') else {
-            return Err(at.error("", format!("{argument:?} has no '='; expected key=value, map_cache.size_kib=2048")));
-        };
-        let (key, value) = (key.trim(), value.trim());
-        let setting = crate::tree::parse_value(value, &at)
-            .map_err(|e| at.error(key, format!("{value:?} is not a value: {e}")))
-            .map(|value| Setting::of(&value))?;
-        Ok(Assigned { key: key.to_owned(), value: setting, at })
+        let Override { key, value, at } = Override::from_argument(argument, origin)?;
+        Ok(Assigned { key, value: Setting::of(&value), at })
     }
 }
 

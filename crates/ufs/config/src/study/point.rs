@@ -247,14 +247,11 @@ impl Assigned {
 
 /// A name, or a path as it is seen from where the program runs: a path has a `/` or ends in `.toml`.
 fn resolved(at: &At, name: &str) -> String {
-    if name.contains('/') || name.ends_with(".toml") { beside_file(at, name) } else { name.to_owned() }
+    if builtin::is_path(name) { beside_file(at, name) } else { name.to_owned() }
 }
 
 /// A path as it is written in a file, seen from where the program runs.
 fn beside_file(at: &At, path: &str) -> String {
     let folder = Path::new(&*at.file).parent().filter(|_| at.line > 0).unwrap_or(Path::new(""));
-    let path = folder.join(path);
-    // A name has no separator; this one keeps a path a path.
-    let path = if path.components().count() > 1 { path } else { Path::new(".").join(path) };
-    path.display().to_string()
+    builtin::path_text(folder.join(path))
 }

@@ -48,7 +48,7 @@ pub(super) fn trace(k: &mut Keys<TraceKeys>) -> Result<TraceKeys> {
         /// for `timed`: how many times as fast as recorded
         speed: number().or(1.0);
         /// for `timed`: longer pauses are cut to this
-        max_idle = "max_idle_ms": ms(Ns::ZERO, Ns::from_secs(1_000_000)).optional();
+        max_idle = "max_idle_ms": ms(0..=Ns::from_secs(1_000_000).0).optional();
         /// fold addresses beyond the device onto it, instead of refusing them
         fold: flag().or(false);
         /// for `timed`: spread requests with the same time over the resolution of the trace's clock

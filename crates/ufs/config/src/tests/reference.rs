@@ -104,6 +104,32 @@ fn the_page_of_policies_has_every_policy() {
     check(&path, &page, &format!("{before}{head}{rows}<!-- end of policies -->{after}"));
 }
 
+/// Paths of all fields that have a key.
+fn fields(path: &str, rows: &[Row], all: &mut Vec<String>) {
+    for row in rows {
+        let dot = if path.is_empty() || row.key.field.is_empty() { "" } else { "." };
+        let path = format!("{path}{dot}{}", row.key.field);
+        if let Form::Table(rows) = &row.about.form {
+            fields(&path, rows, all);
+        }
+        all.push(path);
+    }
+}
+
+/// Keys ask for the bounds of their field by name, and a name that is unknown would end the program. So no bound is left
+/// over, and every one has a key.
+#[test]
+fn every_bound_of_a_device_belongs_to_a_key() {
+    let mut all = Vec::new();
+    fields("", &device::reference(), &mut all);
+    let of_device = readpath_device::DeviceConfig::BOUNDS.iter().map(|bound| bound.field);
+    let bounds: Vec<&str> = of_device.chain(readpath_flash::Geometry::BOUNDS.iter().map(|bound| bound.field)).collect();
+    for (i, field) in bounds.iter().enumerate() {
+        assert!(all.iter().any(|key| key == field), "{field} has no key");
+        assert!(!bounds[..i].contains(field), "{field} has bounds twice");
+    }
+}
+
 /// What is wrong with a value by a schema, as far as types, ranges, words, and names of keys go.
 fn violations(at: &str, value: &Value, schema: &Value, wrong: &mut Vec<String>) {
     let is = |name: &Value| match name.as_str() {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! WriteBooster, checked against the rest of the device: what its buffer takes, and whether it can exist.
 
-use super::error::{ConfigError, bad};
+use super::error::{ConfigError, bad_value};
 use super::{CellMode, DeviceConfig};
-use readpath_kit::Ns;
 
 impl DeviceConfig {
     /// Units of a superblock in SLC mode; 0 without WriteBooster.
@@ -24,32 +23,16 @@ impl DeviceConfig {
     /// Checks what does not depend on the other parts of the device; called before sizes are.
     pub(crate) fn check_booster(&self) -> Result<(), ConfigError> {
         let Some(wb) = &self.write_booster else { return Ok(()) };
-        if !(2..=5).contains(&wb.bits_per_cell) {
-            return bad("write_booster.bits_per_cell", format!("is {}; it must be 2 to 5", wb.bits_per_cell));
-        }
         let pages = self.geometry.pages_per_block;
         if pages < wb.bits_per_cell {
-            return bad(
+            return bad_value(
                 "write_booster.bits_per_cell",
                 format!("is {}; a block has only {pages} pages, so none is left in SLC mode", wb.bits_per_cell),
             );
         }
-        for (field, value) in [
-            ("write_booster.slc_read", wb.slc_read),
-            ("write_booster.slc_program", wb.slc_program),
-            ("write_booster.slc_erase", wb.slc_erase),
-        ] {
-            if !(Ns(1)..=Ns::from_secs(1)).contains(&value) {
-                return bad(field, format!("is {value}; it must be above 0 and at most 1 s"));
-            }
-        }
-        const MOST_ERASES: u32 = 10_000_000;
-        if !(1..=MOST_ERASES).contains(&wb.life_erases) {
-            return bad("write_booster.life_erases", format!("is {}; it must be 1 to {MOST_ERASES}", wb.life_erases));
-        }
         let most = self.data_superblocks();
         if wb.buffer_blocks == 0 || self.booster_superblocks() > most {
-            return bad(
+            return bad_value(
                 "write_booster.buffer_blocks",
                 format!(
                     "is {}; it must be 1 to {}: {most} superblocks for data, {} blocks each in SLC mode",

@@ -2,21 +2,15 @@
 //! Whether a device can have the HPB that its configuration says.
 
 use super::DeviceConfig;
-use super::error::{ConfigError, bad};
+use super::error::{ConfigError, bad, bad_unit, bad_value};
 use crate::hpb::config::HpbConfig;
 
 impl DeviceConfig {
     pub(super) fn check_hpb(&self, hpb: &HpbConfig) -> Result<(), ConfigError> {
-        if !(3..=19).contains(&hpb.sub_region_size) {
-            return bad(
-                "hpb.sub_region_size",
-                format!("is {}; 3 (one entry) to 19 (65,536 entries) are possible", hpb.sub_region_size),
-            );
-        }
         // Sub-regions of a region are counted in 16 bits wherever one is named (JESD220-3).
         let largest = 30.min(hpb.sub_region_size + 16);
         if !(hpb.sub_region_size..=largest).contains(&hpb.region_size) {
-            return bad(
+            return bad_value(
                 "hpb.region_size",
                 format!(
                     "is {}; a region is at least a sub-region ({}) and at most {largest}",
@@ -24,30 +18,15 @@ impl DeviceConfig {
                 ),
             );
         }
-        if hpb.max_active_regions == 0 {
-            return bad("hpb.max_active_regions", "is 0, which would switch HPB off; remove [hpb] to do that");
-        }
         let entries = 1u32 << (hpb.sub_region_size - 3);
         if !hpb.freshness_chunk_entries.is_power_of_two() || hpb.freshness_chunk_entries > entries {
-            return bad(
+            return bad_value(
                 "hpb.freshness_chunk_entries",
                 format!(
                     "is {}; it must be a power of two and at most the {entries} entries of a sub-region",
                     hpb.freshness_chunk_entries
                 ),
             );
-        }
-        for (field, value) in [
-            ("hpb.activate_after", hpb.activate_after),
-            ("hpb.refresh_after", hpb.refresh_after),
-            ("hpb.replace_after", hpb.replace_after),
-        ] {
-            if value == 0 {
-                return bad(field, "is 0; it must be 1 to 255 reads");
-            }
-        }
-        if !(1..=64).contains(&hpb.read_buffers) {
-            return bad("hpb.read_buffers", format!("is {}; it must be 1 to 64", hpb.read_buffers));
         }
         hpb.entries.check(hpb.verification)?;
         if let Some(prototype) = &hpb.prototype {
@@ -67,17 +46,19 @@ impl DeviceConfig {
                 );
             }
             if lu.max_active_regions == 0 {
-                return bad(format!("lus[{i}].max_active_regions"), "is 0; an HPB unit needs at least 1");
+                return bad_unit(i, "lus[].max_active_regions", "is 0; an HPB unit needs at least 1");
             }
             if lu.max_active_regions > hpb.max_active_regions {
-                return bad(
-                    format!("lus[{i}].max_active_regions"),
+                return bad_unit(
+                    i,
+                    "lus[].max_active_regions",
                     format!("is {}, more than the device's {}", lu.max_active_regions, hpb.max_active_regions),
                 );
             }
             if lu.pinned_regions >= lu.max_active_regions {
-                return bad(
-                    format!("lus[{i}].pinned_regions"),
+                return bad_unit(
+                    i,
+                    "lus[].pinned_regions",
                     format!(
                         "is {}; it must be below max_active_regions ({})",
                         lu.pinned_regions, lu.max_active_regions
@@ -85,8 +66,9 @@ impl DeviceConfig {
                 );
             }
             if lu.pinned_regions > 0 && u64::from(lu.pinned_start) + u64::from(lu.pinned_regions) > regions {
-                return bad(
-                    format!("lus[{i}].pinned_start"),
+                return bad_unit(
+                    i,
+                    "lus[].pinned_start",
                     format!("puts the pinned range beyond the last of {regions} regions"),
                 );
             }

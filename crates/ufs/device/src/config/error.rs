@@ -1,24 +1,47 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is wrong with a configuration.
 
+use std::fmt;
+
 /// Why a device cannot exist.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConfigError {
-    /// The field at fault, as a path of [`crate::DeviceConfig`] (`hpb.sub_region_size`, `lus[0].blocks`).
-    pub field: String,
+    /// The field at fault, as a path of [`crate::DeviceConfig`] (`hpb.sub_region_size`, `lus[].blocks`).
+    pub field: &'static str,
+    /// The logical unit, if it is a field of one.
+    pub lun: Option<usize>,
+    /// Whether the message begins with the value of the field, in the unit of the field.
+    pub says_value: bool,
     /// What is wrong and what would be right.
     pub message: String,
 }
 
-impl std::fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} {}", self.field, self.message)
+impl ConfigError {
+    /// The path of the field, with the number of its logical unit (`lus[0].blocks`).
+    pub fn path(&self) -> String {
+        self.lun.map_or(self.field.to_owned(), |lun| self.field.replacen("[]", &format!("[{lun}]"), 1))
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.path(), self.message)
     }
 }
 
 impl std::error::Error for ConfigError {}
 
-/// The error of a field.
-pub(crate) fn bad<T>(field: impl Into<String>, message: impl Into<String>) -> Result<T, ConfigError> {
-    Err(ConfigError { field: field.into(), message: message.into() })
+/// A combination of fields that cannot be.
+pub(crate) fn bad<T>(field: &'static str, message: impl Into<String>) -> Result<T, ConfigError> {
+    Err(ConfigError { field, lun: None, says_value: false, message: message.into() })
+}
+
+/// A value that cannot be; `message` begins with it.
+pub(crate) fn bad_value<T>(field: &'static str, message: String) -> Result<T, ConfigError> {
+    Err(ConfigError { field, lun: None, says_value: true, message })
+}
+
+/// A field of a logical unit.
+pub(crate) fn bad_unit<T>(lun: usize, field: &'static str, message: impl Into<String>) -> Result<T, ConfigError> {
+    Err(ConfigError { field, lun: Some(lun), says_value: false, message: message.into() })
 }

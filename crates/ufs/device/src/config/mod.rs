@@ -3,6 +3,7 @@
 //! files: errors name the field; the reader of the file knows its line.
 
 mod booster;
+mod bounds;
 mod cells;
 mod check;
 mod check_hpb;

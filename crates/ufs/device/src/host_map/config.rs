@@ -17,6 +17,16 @@ pub enum MapMemory {
     Host(HostMap),
 }
 
+impl MapMemory {
+    /// A look at the map in DRAM, or the access to host memory.
+    pub fn access(&self) -> Ns {
+        match self {
+            MapMemory::Dram { access } => *access,
+            MapMemory::Host(host) => host.access,
+        }
+    }
+}
+
 /// How device and host exchange parts of the map.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Protocol {

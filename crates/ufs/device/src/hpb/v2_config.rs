@@ -28,12 +28,6 @@ impl Hpb2Config {
 
     /// Checks it for an array of so many slices.
     pub(crate) fn check(&self, slices: u32) -> Result<(), ConfigError> {
-        if self.single_blocks == 0 {
-            return bad("hpb.v2.single_blocks", "is 0; an HPB READ has 1 to 255 blocks");
-        }
-        if !(1..=126).contains(&self.pre_requests) {
-            return bad("hpb.v2.pre_requests", format!("is {}; it must be 1 to 126", self.pre_requests));
-        }
         let most = 1 << ADDRESS_BITS;
         if slices > most {
             return bad(

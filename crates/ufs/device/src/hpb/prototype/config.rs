@@ -2,7 +2,7 @@
 //! What makes a device one of the prototype of HPB (HotStorage 2017) instead of one of JESD220-3, and the checks that
 //! it can exist. It knows nothing of commands.
 
-use crate::config::error::{ConfigError, bad};
+use crate::config::error::{ConfigError, bad, bad_unit, bad_value};
 use crate::hpb::entry_config::{EntryConfig, Protection};
 use readpath_proto::groups::GroupUpdate;
 
@@ -25,21 +25,15 @@ impl PrototypeConfig {
     /// Checks it against the rest of the configuration of HPB.
     pub(crate) fn check(&self, entries: &EntryConfig, has_v2: bool) -> Result<(), ConfigError> {
         let group_entries = self.group_entries;
-        if !group_entries.is_power_of_two() || !(64..=65_536).contains(&group_entries) {
-            return bad(
-                "hpb.prototype.group_entries",
-                format!("is {group_entries}; it must be a power of two, 64 to 65,536"),
-            );
-        }
-        if !(1..=4096).contains(&self.listed_changes) {
-            return bad("hpb.prototype.listed_changes", format!("is {}; it must be 1 to 4096", self.listed_changes));
+        if !group_entries.is_power_of_two() {
+            return bad_value("hpb.prototype.group_entries", format!("is {group_entries}; it must be a power of two"));
         }
         if has_v2 {
             return bad("hpb.v2", "is there, but the prototype is older than HPB 2.0; remove one of the two tables");
         }
         if *entries != EntryConfig::DEFAULT && entries.protection != Protection::None {
             let word = entries.protection.name();
-            return bad(
+            return bad_value(
                 "hpb.entries.protection",
                 format!("is {word:?}, but entries of the prototype are plain addresses; remove [hpb.entries]"),
             );
@@ -57,7 +51,7 @@ impl PrototypeConfig {
             );
         }
         match pinned {
-            Some(i) => bad(format!("lus[{i}].pinned_regions"), "is not 0, but the prototype pins nothing"),
+            Some(i) => bad_unit(i, "lus[].pinned_regions", "is not 0, but the prototype pins nothing"),
             None => Ok(()),
         }
     }
