@@ -54,9 +54,14 @@ impl Case {
         self.name == self.text.len()
     }
 
+    /// The part, by what it is called; empty for all of the workload.
+    pub fn part_name(&self) -> &str {
+        self.text[self.name..].strip_prefix(": ").unwrap_or_default()
+    }
+
     /// The group or phase that it is about; none for anything else.
     pub fn jobs_name(&self) -> Option<&str> {
-        self.text[self.name..].strip_prefix(": ").filter(|_| self.part == Part::Jobs)
+        (self.part == Part::Jobs).then(|| self.part_name())
     }
 }
 

@@ -109,7 +109,8 @@ impl Maker {
                     return Err(missing);
                 }
                 let figures = run_figures(run).into_iter().map(|(case, metric, value)| {
-                    let part = case.strip_prefix(&*planned.case).map_or(&*case, |part| part.trim_start_matches(": "));
+                    // Cycles of launches are cases of their own.
+                    let part = if case.name() == &*planned.case { case.part_name() } else { &case };
                     (column(part, &metric), value)
                 });
                 Ok((output.ios, checked(figures)?))
