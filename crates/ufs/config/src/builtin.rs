@@ -8,15 +8,15 @@ use std::path::{Path, PathBuf};
 /// A file that is part of the program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Builtin {
-    /// The name by which it is asked for.
+    /// Its name on the command line.
     pub name: &'static str,
-    /// Where it is in the source tree; errors name it so.
+    /// Its path in the source tree, for errors.
     pub file: &'static str,
-    /// What it says.
+    /// Its content.
     pub text: &'static str,
 }
 
-/// Reads a file of the user; the caller decides whether and how.
+/// Reads a file of the user. The caller decides whether and how.
 pub type ReadFile<'a> = &'a dyn Fn(&Path) -> io::Result<String>;
 
 macro_rules! builtin {
@@ -69,7 +69,7 @@ pub(crate) fn path_text(path: PathBuf) -> String {
     path.display().to_string()
 }
 
-/// Text and file name of what a name or a path means. `others` are names that the caller knows himself.
+/// Text and file name of what a name or a path means. `others` are names that only the caller knows; errors list them.
 pub(crate) fn find(
     kind: &str,
     all: &[Builtin],

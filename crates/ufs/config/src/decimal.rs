@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Decimal numbers without binary fractions, so that 0.3 us are 300 ns and not 299. It knows nothing of units.
+//! Decimal numbers, read exactly: 0.3 us are 300 ns, not 299. It knows nothing of units.
 
-/// Why a text is not a decimal number that can be taken.
+/// Why a text is not a decimal number of so many places.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum DecimalError {
     /// Not written as digits, or as digits, a point and digits.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The one error of configuration. It knows where something stood, not what it was for.
+//! The error of configuration: a place and a message. It knows no key.
 
 use std::fmt;
 
-/// What reading a file comes to.
+/// The result of reading a file or a part of it.
 pub(crate) type Result<T> = std::result::Result<T, ConfigFileError>;
 
 /// A mistake in a configuration file, or in an override of one of its keys.
@@ -34,7 +34,7 @@ impl fmt::Display for ConfigFileError {
     }
 }
 
-/// The known name that is nearest to a mistyped one, if any is near enough to be meant.
+/// The known name with the least edit distance from a mistyped one, if that is small.
 pub(crate) fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let typed: String = typed.chars().take(64).collect();
     let length = typed.chars().count();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The files that describe devices and experiments: commented TOML with units in key names.
 //!
-//! A file is read into a tree that knows the line of every value, overrides are put into that tree as if they had stood
-//! in the file, and only then the tree is made into what the simulator takes. So every mistake, also one that the
-//! device finds in itself, names file, line and key. This module opens no file: the caller passes the text, or a
-//! function that reads one. It knows nothing of workloads beyond their description, and runs nothing.
+//! A file is read into a tree that keeps the line of every value. Overrides replace values of the tree, and then the
+//! configuration is made from it. So every error names file, line and key, those of the device's own checks included.
+//! This crate opens no file: callers pass the text, or a function that reads a file. It knows nothing of workloads
+//! beyond their description, and runs nothing.
 
 #![warn(unreachable_pub)]
 

@@ -13,7 +13,7 @@ pub struct Override {
 }
 
 impl Override {
-    /// `key` gets the value that is written `text`, in TOML or as a bare word. `origin` names the option, for
+    /// `key` gets the value that is written `text`, in TOML or as a bare word. `origin` is its source, for
     /// errors (`--set`).
     ///
     /// # Errors

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A TOML document whose values know where they stood. It knows no key and no meaning.
+//! A TOML document that keeps the place of every value. It knows no key.
 
 use super::error::ConfigFileError;
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
 
-/// Where something stood.
+/// A place in a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct At {
     pub file: Arc<str>,
@@ -16,7 +16,7 @@ pub(crate) struct At {
 }
 
 impl At {
-    /// Not in a file, but in `origin`.
+    /// No file: `origin` is the source, for errors.
     pub(crate) fn outside(origin: &str) -> At {
         At { file: origin.into(), line: 0, column: 0 }
     }
@@ -45,7 +45,7 @@ impl Table {
         self.0.iter_mut().find(|(k, _)| k == key).map(|(_, entry)| entry)
     }
 
-    /// Adds a key that is not there yet.
+    /// Adds a key that does not exist yet.
     pub(crate) fn push(&mut self, key: &str, at: At, value: Value) {
         self.0.push((key.to_owned(), Entry { key_at: at.clone(), node: Node { at, value } }));
     }
@@ -66,7 +66,7 @@ pub(crate) struct Entry {
     pub node: Node,
 }
 
-/// A value and where it stood.
+/// A value and its place.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Node {
     pub at: At,
@@ -100,12 +100,12 @@ impl Value {
         Value::Float(x.to_string())
     }
 
-    /// An array of values that stand nowhere.
+    /// An array of values without places.
     pub(crate) fn list(values: impl IntoIterator<Item = Value>) -> Value {
         Value::Array(values.into_iter().map(Node::from).collect())
     }
 
-    /// A table of values that stand nowhere.
+    /// A table of values without places.
     pub(crate) fn table<'k>(values: impl IntoIterator<Item = (&'k str, Value)>) -> Value {
         let mut table = Table::default();
         values.into_iter().for_each(|(key, value)| table.push(key, At::outside(""), value));
@@ -230,7 +230,7 @@ pub(crate) fn parse_document(text: &str, file: &str) -> Result<Node, ConfigFileE
     Ok(Node { at: lines.at(0), value: Value::Table(lines.table(table.into_inner())) })
 }
 
-/// Reads a single value. A bare word is a text, as nobody wants to quote quotes on a command line.
+/// Reads a single value. A bare word is a text: quotes would have to be escaped on a command line.
 pub(crate) fn parse_value(text: &str, at: &At) -> Result<Value, String> {
     let bare = |c: char| c.is_alphanumeric() || "-_./+".contains(c);
     match DeValue::parse(text) {
@@ -270,7 +270,7 @@ fn steps(path: &str) -> Option<Vec<Step<'_>>> {
 }
 
 impl From<Value> for Node {
-    /// A value that stands nowhere.
+    /// A value without a place.
     fn from(value: Value) -> Node {
         Node { at: At::outside(""), value }
     }
@@ -289,7 +289,7 @@ impl Node {
         }
     }
 
-    /// Where `path` stands, or as much of it as there is.
+    /// The place of `path`, or of its longest part that exists.
     pub(crate) fn locate(&self, path: &str) -> At {
         let mut node = self;
         for step in steps(path).unwrap_or_default() {
@@ -301,12 +301,12 @@ impl Node {
         node.at.clone()
     }
 
-    /// Whether `path` stands here.
+    /// Whether `path` exists.
     pub(crate) fn contains(&self, path: &str) -> bool {
         self.find(path).is_some()
     }
 
-    /// What stands at `path`.
+    /// The node at `path`.
     pub(crate) fn find(&self, path: &str) -> Option<&Node> {
         steps(path)?.iter().try_fold(self, |node, step| node.child(step))
     }
@@ -327,7 +327,7 @@ impl Node {
         }
     }
 
-    /// Puts a value at `path`, making tables on the way, as if it had stood in the document.
+    /// Puts a value at `path` and makes the tables above it.
     pub(crate) fn set(&mut self, path: &str, value: Value, at: &At) -> Result<(), String> {
         let steps = steps(path).ok_or("is not a path of keys such as map_cache.size_kib or lu[0].blocks")?;
         let mut node = self;

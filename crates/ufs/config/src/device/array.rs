@@ -27,7 +27,7 @@ pub(super) fn geometry(k: &mut Keys<Geometry>) -> Result<Geometry> {
     }))
 }
 
-/// `[flash]`. The time of a map page's transfer is `Ns::NEVER` if it is not said; see [`map_transfer`].
+/// `[flash]`. Without `map_transfer_us` that time is `Ns::NEVER` here; [`map_transfer`] sets it.
 pub(super) fn flash(k: &mut Keys<FlashTiming>) -> Result<FlashTiming> {
     fields! { k:
         /// tR of a page of data
@@ -49,8 +49,8 @@ pub(super) fn flash(k: &mut Keys<FlashTiming>) -> Result<FlashTiming> {
     Ok(FlashTiming { read, map_read, program, erase, transfer_block, map_transfer })
 }
 
-/// The map cache holds whole pages, so a whole page crosses the channel: never faster than as much data, and just as
-/// fast unless the file says otherwise.
+/// The map cache holds whole pages, so a whole page crosses the channel, no faster than as much data. That is the
+/// default too.
 pub(super) fn map_transfer(k: &Keys<DevicePreset>, flash: FlashTiming, map_page_bytes: u32) -> Result<FlashTiming> {
     let blocks = u64::from(map_page_bytes / 4096);
     let least = Ns(flash.transfer_block.0 * blocks);

@@ -9,14 +9,14 @@ use readpath_host::{HostConfig, HostMemoryLimit, NoHostMemory, grant};
 use readpath_kit::Ns;
 use readpath_stack::host_memory_ask;
 
-/// What the table `[host]` says.
+/// The table `[host]`.
 #[derive(Clone)]
 pub(super) struct Host {
     pub delays: Delays,
     pub config: HostConfig,
 }
 
-/// `[host]`; whether WriteBooster is used, and what memory is given, is written only where it matters.
+/// `[host]`. Keys of WriteBooster and of host memory are written only for devices that have or ask for them.
 pub(super) fn read(k: &mut Keys<DevicePreset>, has_booster: bool, asks_for_memory: bool) -> Result<Host> {
     let delay = || us(0..=Ns::from_secs(1000).0);
     let keys = |k: &mut Keys<Host>| {
@@ -59,8 +59,8 @@ fn memory(k: &mut Keys<HostMemoryLimit>, asks: bool) -> Result<HostMemoryLimit> 
     }))
 }
 
-/// Refuses a host that would give less than its device needs. Linux says so in its log and goes on; here it is taken
-/// for a mistake.
+/// Refuses a host that would give less than its device needs. Linux logs that and goes on without host memory; here it
+/// is an error.
 pub(super) fn check_memory(k: &Keys<DevicePreset>, map: Option<&HostMap>, limit: &HostMemoryLimit) -> Result<()> {
     let Some(map) = map.filter(|map| map.protocol == Protocol::Hmb) else { return Ok(()) };
     let mib = |bytes: u64| bytes.div_ceil(MIB);

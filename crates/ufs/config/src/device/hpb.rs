@@ -14,7 +14,7 @@ use readpath_device::{
 };
 use readpath_kit::Ns;
 
-/// What the table `[hpb]` says.
+/// The table `[hpb]`.
 #[derive(Clone)]
 pub(super) struct Hpb {
     pub config: HpbConfig,
@@ -22,7 +22,7 @@ pub(super) struct Hpb {
     pub entry_key: [u64; 2],
 }
 
-/// The same of a device.
+/// That table for a device.
 pub(super) fn of(preset: &DevicePreset) -> Option<Hpb> {
     let (only_control, entry_key) = (preset.only_control, preset.device.entry_key);
     preset.device.hpb.map(|config| Hpb { config, only_control, entry_key })

@@ -85,7 +85,7 @@ pub(super) fn map_memory(k: &mut Keys<MapMemory>) -> Result<MapMemory> {
     Ok(MapMemory::Host(HostMap { protocol, access, minimum, least_chunk, most_chunks, ..host }))
 }
 
-/// What a device with `hmb` says of the memory that it asks for, beside its size.
+/// What a device with `hmb` asks of host memory besides its size.
 #[derive(Clone, Copy, Default)]
 struct Ask {
     minimum: u64,

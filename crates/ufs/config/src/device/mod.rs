@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Device files: a device, the delays around it and the host's limits. What the numbers do is the business of the
-//! device; here they are only read, converted and checked, and written as a file would say them. The files of this
+//! Device files: a device, the delays around it and the host's limits. Here numbers are
+//! read, converted and checked, and written in the form of a file; the device gives them their meaning. The files of this
 //! folder are the tables of its keys; `docs/formats/device.md` has them for readers.
 
 mod array;
@@ -213,7 +213,7 @@ impl DevicePreset {
     }
 }
 
-/// A device as its file would say it: the same names, nesting and units.
+/// A device in the form of its file: the same names, nesting and units.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct DeviceEcho(Value);
 
@@ -236,7 +236,7 @@ pub(crate) fn reference() -> Vec<Row> {
     describe(root)
 }
 
-/// The line of what the device finds wrong with itself.
+/// An error of the device's own checks, at the line of its key.
 fn at_its_key(tree: &Node, e: &ConfigError) -> ConfigFileError {
     let mut found = Vec::new();
     keys_of_field(&reference(), "", "", e.field, &mut found);
@@ -249,7 +249,7 @@ fn at_its_key(tree: &Node, e: &ConfigError) -> ConfigFileError {
     tree.locate(&key).error(key, format!("{}{counted}", e.message))
 }
 
-/// The keys that say a field of [`DeviceConfig`], and what it is counted in.
+/// The keys of a field of [`DeviceConfig`], and its unit.
 fn keys_of_field(rows: &[Row], field: &str, key: &str, wanted: &str, found: &mut Vec<(String, &'static str)>) {
     let join = |a: &str, b: &str| if a.is_empty() || b.is_empty() { format!("{a}{b}") } else { format!("{a}.{b}") };
     for row in rows {

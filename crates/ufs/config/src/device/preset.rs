@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a device file says, read and checked. It knows no key.
+//! A device file after reading and checking. It knows no key.
 
 use crate::tree::Node;
 use readpath_device::{Control, Delays, DeviceConfig};
@@ -18,12 +18,12 @@ pub struct DevicePreset {
     pub device: DeviceConfig,
     /// Delays of the host's software.
     pub delays: Delays,
-    /// Limits of the host; HPB is up to the run.
+    /// Limits of the host, without HPB, which variants add.
     pub host: HostConfig,
     /// The only control mode of HPB that it can be configured for, if not either.
     pub only_control: Option<Control>,
     /// Keys that were fitted, and the published row that each was fitted to.
     pub fitted: Vec<(String, String)>,
-    /// What all this was made from, for overrides.
+    /// The file's tree, for overrides.
     pub(super) tree: Node,
 }

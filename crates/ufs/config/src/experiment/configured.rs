@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The device as its maker or its user would have configured it for a host that uses HPB in a certain way, and what no
-//! configuration makes possible: a host that is to use HPB on a device where it would find none. What is done with
-//! either is the business of device and host.
+//! Configures a device for the way in which a variant's host uses HPB, and refuses a host with HPB on a device where it
+//! would find none. It knows neither device nor host beyond their configuration.
 
 use super::host_control::refused;
 use super::variant::Variant;
@@ -22,8 +21,8 @@ impl Variant {
     ///
     /// # Errors
     /// Names the key in `set` that is at fault, or the key of HPB that this device does not take; so does a variant
-    /// with HPB on a device on which it would find none, unless that offers none at all: a host that may use HPB does
-    /// without.
+    /// with HPB on a device on which it would find none, unless that offers none at all: then the host runs
+    /// without HPB.
     pub fn device(&self, base: &DevicePreset) -> Result<DevicePreset> {
         let preset = base.with_overrides(&self.set)?;
         match &self.hpb {
@@ -75,7 +74,7 @@ impl Wish<'_> {
         Ok(configured)
     }
 
-    /// The device as one of the prototype, which begins updates as its host wants it.
+    /// The device as one of the prototype, with its host's choice of who begins updates.
     fn prototype(&self, preset: &DevicePreset, update: GroupUpdate) -> Result<DevicePreset> {
         if preset.device.hpb.is_none() {
             let message = format!("the device '{}' has no HPB, so it cannot be one of its prototype", preset.name);
@@ -85,7 +84,7 @@ impl Wish<'_> {
         self.with(preset, UPDATE, "prototype", update.name())
     }
 
-    /// Some logical unit has HPB.
+    /// Checks that a logical unit has HPB.
     fn has_units(&self, preset: &DevicePreset) -> Result<()> {
         if preset.device.lus.iter().any(|lu| lu.hpb) {
             return Ok(());
@@ -98,8 +97,8 @@ impl Wish<'_> {
         Err(preset.locate("lu[0].hpb").error("lu[0].hpb", message))
     }
 
-    /// The device with what the variant says for a key. A device file may say something else, as no file is written for
-    /// one host; who says it beside the variant is mistaken.
+    /// The device with the variant's value of a key. It replaces the value of the device file, which is not written for
+    /// one host; another value from an override is an error.
     fn with(&self, preset: &DevicePreset, key: &str, said_by: &str, word: &str) -> Result<DevicePreset> {
         let wanted = Override { at: self.at(said_by), ..Override::new(key, word, "")? };
         if let Some((at, other)) = preset.given_beside_file(key)
@@ -111,7 +110,7 @@ impl Wish<'_> {
         preset.with_overrides(&[wanted])
     }
 
-    /// The host's parameters and memory fit the device.
+    /// Checks that the host's parameters and memory fit the device.
     fn fits(&self, preset: &DevicePreset) -> Result<()> {
         let (Some(hpb), Some(region)) = (&preset.device.hpb, preset.region_map_bytes()) else { return Ok(()) };
         if let Some(bytes) = self.options.max_map_bytes.filter(|&bytes| bytes < region) {
@@ -132,7 +131,7 @@ impl Wish<'_> {
         })
     }
 
-    /// Where the variant says a key; else the variant itself.
+    /// Where the variant has a key; else the variant itself.
     fn at(&self, key: &str) -> At {
         self.variant.place_of(key)
     }

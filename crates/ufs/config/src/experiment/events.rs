@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What happens to host and device in the middle of a run, at which virtual time. The run makes it happen.
+//! Events of host and device during a run, with their virtual times. The runner of the workload carries them out.
 
 use super::variant::Variant;
 use crate::error::Result;
@@ -11,7 +11,7 @@ use std::fmt;
 
 /// Events of a run at most: each gives rows of its own.
 pub const MOST_EVENTS: usize = 1000;
-/// For how long the power is away, unless it is said.
+/// Default of how long the power is off.
 const OFF: Ns = Ns::from_ms(100);
 
 /// What happens.
@@ -89,7 +89,7 @@ const KINDS: [EventKind; 6] = [
 ];
 
 impl EventKind {
-    /// The kind that a word names, with what else belongs to it as usual, or not yet said.
+    /// The kind that a word names, with default or blank values.
     pub fn named(word: &str) -> std::result::Result<EventKind, String> {
         KINDS.into_iter().find(|kind| kind.name() == word).ok_or_else(|| {
             let names = KINDS.map(EventKind::name);
@@ -151,7 +151,7 @@ pub(super) fn check<T>(k: &Keys<T>, events: &[Event], variants: &[Variant]) -> R
     Ok(())
 }
 
-/// Why a host with HPB keeps the memory that it has, whatever the pressure, if it does.
+/// Why a host with HPB keeps its memory under pressure, if it does.
 pub fn keeps_memory(hpb: Option<HpbOptions>) -> Option<&'static str> {
     match hpb? {
         HpbOptions { policy: Some(_), .. } => None,
@@ -160,7 +160,7 @@ pub fn keeps_memory(hpb: Option<HpbOptions>) -> Option<&'static str> {
     }
 }
 
-/// Why some host has no memory to give back, or is not able to.
+/// Why a host has no memory to give back, or cannot give it back.
 fn cannot_shrink(variants: &[Variant]) -> Option<String> {
     let hosts = || variants.iter().filter_map(|v| v.hpb.map(|hpb| (&v.name, hpb)));
     if let Some((name, why)) = hosts().find_map(|(name, hpb)| Some((name, keeps_memory(Some(hpb))?))) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Who controls HPB: keys of a variant that choose the control mode or a policy, limit its memory and set the
-//! parameters of host control mode. What they do is the business of the host.
+//! parameters of host control mode. It does not know what they do.
 
 use crate::error::Result;
 use crate::keys::{Key, Keys, fields, size, whole, words};
@@ -37,7 +37,7 @@ pub(super) fn read(k: &mut Keys<HpbOptions>, options: HpbOptions) -> Result<HpbO
     k.refuse(policy.is_none() && options.long_reads == LongReads::Measured, "long_reads", message)?;
     let exclusive = exclusive(k, policy)?;
     let options = HpbOptions { mode, policy, exclusive, memory_bytes, params: params(k, policy)?, ..options };
-    // Where the device says who is in control, the host is asked when it has found it.
+    // Without `mode` the device chooses the mode, and the host checks again when it has probed it.
     let limits = ParamLimits { host_control: mode != Some(Control::Device), ..ParamLimits::WIDEST };
     if let Err(e) = options.params.check(&limits) {
         let (key, message) = refused(&e);
@@ -104,7 +104,7 @@ pub(super) fn refused(error: &ParamError) -> (&'static str, String) {
     (key, text.strip_prefix(&format!("{key} ")).unwrap_or(&text).to_owned())
 }
 
-/// What is to do exactly as Linux does not do what Linux cannot.
+/// With `strict_linux`, options that Linux does not have are refused.
 fn as_linux(k: &Keys<HpbOptions>, options: &HpbOptions) -> Result<()> {
     let never = [
         ("order", options.order != ListOrder::Activation, "keeps its list by activation"),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Experiment files: a device, a workload, the variants that are compared under it, and what others have published
-//! about it. The workload is plain data here; the run makes requests of it. The files of this
+//! about it. The workload is plain data here, of which the runner makes requests. The files of this
 //! folder are the tables of its keys; `docs/formats/experiment.md` has them for readers.
 
 mod claim;
@@ -257,8 +257,8 @@ impl Experiment {
         }
     }
 
-    /// What a workload that a user typed amounts to, with seed 1. Its files are on the device at the start, in this
-    /// order, unless there is none.
+    /// An experiment of a workload that a user typed, with seed 1. Its files are written beforehand in `layout`; with
+    /// none the device is as new.
     pub fn of_user(name: &str, title: &str, device: &str, layout: Option<Layout>, workload: Workload) -> Self {
         let range = if layout.is_none() { PreconditionRange::None } else { PreconditionRange::Files };
         let precondition = Precondition { layout: layout.unwrap_or(Layout::Sequential), range };

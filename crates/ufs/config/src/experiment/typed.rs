@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Variants that were typed, not written in a file: the same keys with the same meaning, and errors that name the
-//! argument. It knows which keys are the host's; every other key is the device's, who checks it.
+//! argument. It knows the keys of the host; every other key is one of the device, and is checked there.
 
 use super::variant::{Variant, hpb_keys, variant};
 use crate::error::ConfigFileError;
@@ -9,7 +9,7 @@ use crate::overrides::Override;
 use crate::tree::{At, Node, Table, Value, parse_value};
 use readpath_host::{Control, GroupUpdate, PolicyChoice};
 
-/// A key of a variant with its value, as it was typed.
+/// A key of a variant with its value, as typed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GivenKey {
     /// `hpb` (`off`, `dcm` or `hcm`, which also says `mode`, `prototype-host` or `prototype-device`, which says
@@ -17,7 +17,7 @@ pub struct GivenKey {
     pub key: String,
     /// The value, in TOML or as a bare word.
     pub text: String,
-    /// The origin, for errors: `--vary`.
+    /// Source of the key, for errors: `--vary`.
     pub origin: String,
 }
 
@@ -41,7 +41,7 @@ pub fn hpb_modes(word: &str) -> Option<&'static [(&'static str, &'static str)]> 
 }
 
 impl GivenKey {
-    /// A key, its value and who says so.
+    /// A key, its value and its source.
     pub fn new(key: impl Into<String>, text: impl Into<String>, origin: impl Into<String>) -> Self {
         GivenKey { key: key.into(), text: text.into(), origin: origin.into() }
     }
@@ -61,7 +61,7 @@ impl GivenKey {
                 );
                 Err(self.at().error("hpb", message))
             }
-            // Always a word, so that one that cannot be is told what there is, not what is wrong with it as TOML.
+            // Always a word, so that the error for an unknown one lists the policies, not a mistake in TOML.
             ("policy", word) if !word.starts_with(['"', '\'']) => Ok(Value::String(word.to_owned())),
             (_, text) => parse_value(text, &self.at()).map_err(error),
         }
@@ -82,7 +82,7 @@ fn update_of(word: &str) -> Option<GroupUpdate> {
     GroupUpdate::by_name(word.strip_prefix("prototype-")?)
 }
 
-/// Refuses a key that belongs to HPB where `hpb`, which may come from another place, means another kind or none.
+/// Refuses a key of HPB where the key `hpb`, which may have another source, means another kind of HPB or none.
 fn contradicted(given: &GivenKey, keys: &[GivenKey]) -> Result<(), ConfigFileError> {
     let Some(hpb) = keys.iter().find(|k| k.key == "hpb") else { return Ok(()) };
     let word = hpb.text.trim();
@@ -108,7 +108,7 @@ impl Variant {
         ["hpb"].into_iter().chain(typed).collect()
     }
 
-    /// The variant `name` that these keys describe; `hpb` has to be among them, or `policy`, which says as much.
+    /// The variant `name` that these keys describe; `hpb` has to be among them, or `policy`, which implies it.
     ///
     /// # Errors
     /// A value that its key cannot have, a key that is given twice. Whether a key of the device exists is found out
@@ -128,7 +128,7 @@ impl Variant {
                 };
                 return Err(given.at().error(&given.key, message));
             }
-            // The same said twice, or a contradiction.
+            // `hpb` implies both keys.
             if given.key == "mode" && keys.iter().any(|k| k.key == "hpb") {
                 return Err(given.at().error("mode", "is what hpb=dcm and hpb=hcm say; leave it out"));
             }

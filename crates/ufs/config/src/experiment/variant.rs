@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Keys of a variant: the host's use of HPB, and what is different about the device. What they do is the business of
-//! the host.
+//! Keys of a variant: the host's use of HPB, and the keys of the device that differ. It does not know what they do.
 
 use super::host_control::{self, memory};
 use crate::device::DevicePreset;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a kind of value is: how it is read, written and described, and whether its key has to be there. It knows no
+//! Kinds of values: how one is read, written and described, and whether its key is required. It knows no particular
 //! kind.
 
 use crate::error::{ConfigFileError, Result};
@@ -18,7 +18,7 @@ impl KeyValue<'_> {
         self.node.at.error(&self.path, message)
     }
 
-    /// The error that something else stands here.
+    /// The error of a value of another kind.
     pub(crate) fn unlike(&self, expected: &str) -> ConfigFileError {
         self.wrong(format!("is {}; expected {expected}", self.node.value.describe()))
     }
@@ -35,7 +35,7 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// A key that is called as its field, or belongs to none.
+    /// A key with the name of its field, or of no field.
     pub(crate) const fn new(name: &'static str, doc: &'static str) -> Key {
         Key { name, field: name, doc }
     }
@@ -51,26 +51,26 @@ impl Key {
 pub(crate) struct Row {
     pub key: Key,
     pub about: Arc<About>,
-    /// It has to be there; not if it belongs to keys that are there, or not, together.
+    /// Whether it is required. Keys of a group are not: the group may be absent.
     pub required: bool,
-    /// What it means if it is left out.
+    /// The value if it is left out.
     pub default: Option<Value>,
 }
 
-/// What is known of a kind without any file.
+/// The description of a kind.
 pub(crate) struct About {
     /// What is expected, for messages and for readers.
     pub expected: String,
     /// For programs.
     pub form: Form,
-    /// What the value is counted in behind the file, if that is not what the file counts in; in brackets.
+    /// The unit of the configuration in brackets, if the file has another.
     pub counted: &'static str,
 }
 
 /// The shape of values.
 #[derive(Clone)]
 pub(crate) enum Form {
-    /// What a JSON schema says of them.
+    /// Their properties in a JSON schema.
     Plain(Vec<(&'static str, Value)>),
     List(Box<Form>),
     Table(Vec<Row>),
@@ -84,11 +84,11 @@ pub(crate) struct Kind<'a, T> {
     pub(super) about: Box<dyn Fn() -> About + 'a>,
     pub(super) read: Read<'a, T>,
     pub(super) write: Write<'a, T>,
-    /// Any value, for a pass without one.
+    /// A value for passes that read and write none.
     pub(super) blank: Box<dyn Fn() -> T + 'a>,
-    /// What it means if the key is left out.
+    /// The value if the key is left out.
     pub(super) absent: Option<T>,
-    /// It is written only where it is not what it means to leave it out.
+    /// It is written only if it differs from that.
     pub(super) quiet: bool,
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The keys of files. A function for each table says every key of it once: its name, its kind of value, its default and
-//! what it means. Passes over that function read the table, write it, or describe it. This module knows no particular
-//! key.
+//! The keys of files. A function for each table has every key once: name, kind of value, default and meaning. Passes
+//! over that function read the table, write it, or describe it. This module knows no particular key.
 
 mod kind;
 mod kinds;

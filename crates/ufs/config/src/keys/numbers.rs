@@ -7,7 +7,7 @@ use crate::tree::Value;
 use readpath_kit::Ns;
 use std::ops::RangeInclusive;
 
-/// What a whole number of a file becomes.
+/// The types that a whole number of a file can become.
 pub(crate) trait Count: TryFrom<u64> + Into<u64> + Copy {}
 
 impl<T: TryFrom<u64> + Into<u64> + Copy> Count for T {}
@@ -40,7 +40,7 @@ pub(crate) fn power_of_two<'a, T: Count + 'a>(range: RangeInclusive<u64>) -> Kin
     ruled(range, words, ("$comment", Value::text(words)), move |n| (!n.is_power_of_two()).then(|| such_as(n)))
 }
 
-/// A number of a range with a rule: `check` says what it has to be if it is not.
+/// A number of a range with a rule: `check` returns what would be right for a number that breaks it.
 fn ruled<'a, T: Count + 'a>(
     range: RangeInclusive<u64>,
     rule: &str,
@@ -94,7 +94,8 @@ fn in_blocks<'a, T: Count + 'a>(kib: Kind<'a, u64>) -> Kind<'a, T> {
 }
 
 impl<'a> Kind<'a, u64> {
-    /// Counted in something else behind the file: there, and back. `counted` says in what.
+    /// Converted to the unit of the configuration (`there`), and to that of the file (`back`). `counted` names the unit in
+    /// brackets.
     pub(crate) fn scaled<T: Count + 'a>(
         self,
         there: fn(u64) -> u64,
@@ -118,7 +119,7 @@ fn decimal<'a>(
 ) -> Kind<'a, u64> {
     let (least, most) = range.clone().into_inner();
     let number = move |n: u64| Value::number(n as f64 / 10u64.pow(places as u32) as f64);
-    // Nothing shorter than a unit is told apart from 0.
+    // 1 is the smallest value above 0.
     let (minimum, bounds) = match least {
         0 => (("minimum", number(0)), format!("at most {}", show(most))),
         1 => (("exclusiveMinimum", number(0)), format!("above 0 and at most {}", show(most))),

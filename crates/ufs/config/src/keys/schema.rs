@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A JSON schema of a kind of file, for editors and checkers. It says of each key what is known without the others.
+//! A JSON schema of a kind of file, for editors and checkers. It has the rules of single keys, not those between keys.
 
 use super::kind::{Form, Row};
 use crate::tree::Value;

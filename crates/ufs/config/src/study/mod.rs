@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Study files: what every run of a study starts from, the factors that differ between its points, and the design that
-//! chooses the points. It knows the keys and their values; the arithmetic of designs and the runs are the business of
-//! others.
+//! chooses the points. It knows the keys and their values; designs and runs are
+//! made elsewhere.
 
 mod factor;
 mod point;
@@ -39,7 +39,7 @@ pub struct Study {
     pub design: Design,
     /// What differs between them.
     pub factors: Vec<Factor>,
-    /// Keys that are the same for all points, and who said so.
+    /// Keys that are the same for all points, and their source.
     pub set: Vec<Assigned>,
     /// The file it was read from, as it was named.
     pub file: String,
@@ -84,7 +84,7 @@ impl Design {
     }
 }
 
-/// A key with its value, and who says so.
+/// A key with its value and its source.
 #[derive(Clone, Debug)]
 pub struct Assigned {
     /// A key of a point.
@@ -95,7 +95,7 @@ pub struct Assigned {
 }
 
 impl Assigned {
-    /// From an argument `key=value`; `origin` names the option, for errors.
+    /// From an argument `key=value`; `origin` is its source, for errors.
     ///
     /// # Errors
     /// When there is no `=`, or the value is neither TOML nor a bare word.
@@ -246,7 +246,7 @@ impl Study {
         self.factors.iter().flat_map(|factor| factor.keys.iter().map(String::as_str))
     }
 
-    /// Fixes keys for all points, as if the file had said so; they take the place of what it says.
+    /// Fixes keys for all points. They replace those of the file.
     ///
     /// # Errors
     /// For a key that a factor varies.

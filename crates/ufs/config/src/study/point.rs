@@ -18,7 +18,7 @@ use std::path::Path;
 pub(super) const OWN: [&str; 7] = ["experiment", "device", "case", "precondition", "workload", "event", "trace"];
 /// Before the options of a fio job.
 const JOB: &str = "job.";
-/// What points are called where a run has to have a variant.
+/// Name of the variant of a point's run.
 const VARIANT: &str = "point";
 
 /// What a point runs, and on what.
@@ -28,7 +28,7 @@ pub struct PointFile {
     pub device: DevicePreset,
     /// The host's use of HPB, and the keys of the device that are different.
     pub variant: Variant,
-    /// Seed of every random stream, if the point says one.
+    /// Seed of every random stream, if the point has one.
     pub seed: Option<u64>,
     /// What is run.
     pub source: Source,
@@ -39,7 +39,7 @@ pub struct PointFile {
 pub enum Source {
     /// A case of a workload.
     Workload {
-        /// An experiment without variants, whose device does not count.
+        /// An experiment without variants. Its device is not used.
         experiment: Box<Experiment>,
         /// The case.
         case: String,
@@ -90,7 +90,7 @@ impl Study {
     /// experiment files.
     ///
     /// # Errors
-    /// The key that is unknown, wrong or missing, and where it was said.
+    /// The key that is unknown, wrong or missing, and its place.
     pub fn point(&self, settings: &[Setting], read: ReadFile) -> Result<PointFile> {
         let varied = self.factors.iter().enumerate().flat_map(|(i, factor)| {
             let at = self.tree.locate(&format!("factor[{i}]"));
@@ -163,7 +163,7 @@ impl Study {
             let value = parse_value(one.value.text(), &one.at).map_err(|e| one.at.error(&one.key, e))?;
             tree.set(&one.key, value, &one.at).map_err(|e| one.at.error(&one.key, e))?;
         }
-        // What it does not say is as without it.
+        // Keys that are left out have the default of a study without the table.
         for (key, usual) in [("precondition.layout", "sequential"), ("precondition.range", "files")] {
             if tree.contains("precondition") && !tree.contains(key) {
                 let at = tree.locate("precondition");
