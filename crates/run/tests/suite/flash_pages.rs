@@ -161,8 +161,8 @@ fn a_read_reads_each_flash_page_once_with_every_kind_of_map() {
     assert!(fetched > 5_000 && long > 500, "{fetched} reads fetched entries, {long} of them more than once");
 }
 
-/// What host memory adds to a read at most: each of its fetches (firmware, request, access, response, lines on the link,
-/// their check), and each copy of a map page that it loads (firmware with seals, request, page on the link).
+/// What host memory adds to a read at most: each of its fetches (firmware, request, access, response, lines on the
+/// link, their check), and each copy of a map page that it loads (firmware with seals, request, page on the link).
 fn added(config: &DeviceConfig, host: &HostMap, stats: &DeviceStats) -> u64 {
     let LineCheck { check, seal } = host.check.unwrap_or(LineCheck { check: Ns::ZERO, seal: Ns::ZERO });
     let lines = stats.host_map_bytes_read / u64::from(host.stored_line_bytes());

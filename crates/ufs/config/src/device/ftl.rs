@@ -43,7 +43,8 @@ fn keys_of_ftl(k: &mut Keys<FtlConfig>) -> Result<FtlConfig> {
         /// time without a command after which the host counts as idle
         idle_after = "idle_after_ms": ms(bounds("ftl.idle_after")).or(default.idle_after);
         /// buffer through which valid data moves, two units or more. SRAM: as much
-        move_buffer_blocks = "move_buffer_kib": blocks_of_kib(bounds("ftl.move_buffer_blocks")).or(default.move_buffer_blocks);
+        move_buffer_blocks = "move_buffer_kib":
+            blocks_of_kib(bounds("ftl.move_buffer_blocks")).or(default.move_buffer_blocks);
         /// moved data is kept apart from data of the host
         separate_moved: flag().or(default.separate_moved);
         /// recently written blocks that are remembered, a power of two; blocks written again meanwhile go to

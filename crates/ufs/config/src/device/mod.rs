@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Device files: a device, the delays around it and the host's limits. Here numbers are
-//! read, converted and checked, and written in the form of a file; the device gives them their meaning. The files of this
-//! folder are the tables of its keys; `docs/formats/device.md` has them for readers.
+//! Device files: a device, the delays around it and the host's limits. Numbers are read, converted and checked here,
+//! and written in the form of a file; the device gives them their meaning. The files of this folder are the tables of
+//! its keys; `docs/formats/device.md` has them for readers.
 
 mod array;
 mod ftl;

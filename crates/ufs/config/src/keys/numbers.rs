@@ -94,8 +94,8 @@ fn in_blocks<'a, T: Count + 'a>(kib: Kind<'a, u64>) -> Kind<'a, T> {
 }
 
 impl<'a> Kind<'a, u64> {
-    /// Converted to the unit of the configuration (`there`), and to that of the file (`back`). `counted` names the unit in
-    /// brackets.
+    /// Converted to the unit of the configuration (`there`), and to that of the file (`back`). `counted` names the unit
+    /// in brackets.
     pub(crate) fn scaled<T: Count + 'a>(
         self,
         there: fn(u64) -> u64,

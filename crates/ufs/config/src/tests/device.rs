@@ -204,8 +204,8 @@ fn read_buffers_may_be_left_out() {
     assert_eq!(echo.clone().device, preset("ufs21-64g").device);
 }
 
-/// Blocks that were never written take what buffered ones take, and documents do not name them, until they are
-/// given a time.
+/// Blocks that were never written take what buffered ones take, and documents leave the key out, unless the file
+/// has a time for them.
 #[test]
 fn unmapped_reads_have_a_time_if_they_are_given_one() {
     let plain = preset("ufs21-64g");

@@ -116,8 +116,8 @@ fn fields(path: &str, rows: &[Row], all: &mut Vec<String>) {
     }
 }
 
-/// Keys ask for the bounds of their field by name, and a name that is unknown would end the program. So no bound is left
-/// over, and every one has a key.
+/// Keys ask for the bounds of their field by name, and an unknown name would end the program. So every key with bounds
+/// has them from the table; here, every bound has a key.
 #[test]
 fn every_bound_of_a_device_belongs_to_a_key() {
     let mut all = Vec::new();
