@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the driver's user asks for and is told, and a read on its way to the device. Knows nothing of how it is done.
+//! Block requests, their ends, and a read as it goes to the device. It does not know how they are carried out.
 
 use readpath_proto::typed::{HpbEntry, Sense};
 
@@ -44,7 +44,7 @@ pub struct BlockDone {
     pub error: Option<Sense>,
 }
 
-/// A READ or, if there is an entry, an HPB READ on its way to the device. All of its blocks are expected.
+/// A READ or, if there is an entry, an HPB READ as it goes to the device. All of its blocks are expected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReadRequest {
     /// Logical unit.

@@ -69,15 +69,15 @@ pub struct HpbOptions {
     pub mode: Option<Control>,
     /// Entries of reads of more than one block; all but [`LongReads::First`] need a device that takes them.
     pub long_reads: LongReads,
-    /// The prototype of HPB in the place of that of JESD220-3; the device has to be one. Who begins an update is the
-    /// device's business: this is for whoever configures it.
+    /// The prototype of HPB in the place of that of JESD220-3; the device has to be one. Who begins an update is a
+    /// setting of the device, which has to be configured for it.
     pub prototype: Option<GroupUpdate>,
     /// Parameters of host control mode.
     pub params: HpbParams,
 }
 
 impl HpbOptions {
-    /// Linux's way, without its holes and without bounds of memory.
+    /// As Linux, without its faults and without bounds of memory.
     pub const DEFAULT: HpbOptions = HpbOptions {
         order: ListOrder::Activation,
         strict_linux: false,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How much of its memory a host gives to a device that asks for some: the decision of Linux 6.12's NVMe driver
-//! (`nvme_setup_host_mem` and `nvme_alloc_host_mem` of `drivers/nvme/host/pci.c`). It knows nothing of what the device
-//! does with it.
+//! (`nvme_setup_host_mem` and `nvme_alloc_host_mem` of `drivers/nvme/host/pci.c`). What the device does with it is not
+//! known here.
 
 use thiserror::Error;
 
@@ -46,7 +46,7 @@ pub struct HostMemoryGrant {
 /// Why a host gives nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum NoHostMemory {
-    /// The device asks for none, or the host gives none to anybody.
+    /// The device asks for none, or the host gives none to any device.
     #[error("no host memory is asked for or allowed")]
     NotWanted,
     /// The device needs more than the host allows.
@@ -57,7 +57,7 @@ pub enum NoHostMemory {
         /// What the host allows.
         limit: u64,
     },
-    /// So many pieces of the largest size that there is are less than the device needs.
+    /// The pieces that the device takes, each as large as the host can find, are less than it needs.
     #[error("the device needs {minimum} bytes at least, and takes {chunks} pieces, of {chunk} bytes at most")]
     ChunksBelowMinimum {
         /// What the device needs.
@@ -67,12 +67,12 @@ pub enum NoHostMemory {
         /// The largest piece.
         chunk: u64,
     },
-    /// The largest piece that there is is smaller than what the device takes.
+    /// The largest piece that the host can find is smaller than the device takes.
     #[error("the device takes no piece below {least} bytes, the largest that the host has is {largest}")]
     ChunksTooSmall {
         /// The smallest that it takes.
         least: u64,
-        /// The largest that there is.
+        /// The largest that the host can find.
         largest: u64,
     },
 }
@@ -80,7 +80,7 @@ pub enum NoHostMemory {
 /// Two pages, the least that Linux tries.
 const LEAST_CHUNK: u64 = 8192;
 
-/// What a host gives to a device that asks so.
+/// What a host gives to a device that asks for `ask`.
 ///
 /// Linux takes the smaller of what the device prefers and what it allows itself, and tries pieces of 4 MiB; if these
 /// cannot be had it halves them. It gives less than what is preferred if the device takes too few pieces, which is why

@@ -24,7 +24,7 @@ macro_rules! id {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
         #[repr(transparent)]
-        pub struct $name(u32);
+        pub(crate) struct $name(u32);
 
         impl Id for $name {
             #[inline(always)]
@@ -71,12 +71,12 @@ id!(
 
 impl RegionId {
     /// Its number in commands and descriptors.
-    pub fn number(self) -> u16 {
+    pub(crate) fn number(self) -> u16 {
         self.0 as u16
     }
 
     /// Its sub-regions; fewer in a short last region.
-    pub fn sub_regions(self, geometry: &HpbGeometry) -> impl Iterator<Item = SubRegionId> + use<> {
+    pub(crate) fn sub_regions(self, geometry: &HpbGeometry) -> impl Iterator<Item = SubRegionId> + use<> {
         let per_region = geometry.sub_regions_per_region();
         (self.0 * per_region..((self.0 + 1) * per_region).min(geometry.sub_regions())).map(SubRegionId)
     }
@@ -91,22 +91,22 @@ impl From<u16> for RegionId {
 impl SubRegionId {
     /// That of a block of the unit.
     #[inline(always)]
-    pub fn of_block(geometry: &HpbGeometry, block: u32) -> Self {
+    pub(crate) fn of_block(geometry: &HpbGeometry, block: u32) -> Self {
         SubRegionId(geometry.index_of_lba(block))
     }
 
     /// The one that a command or a notification names; the unit must have it.
-    pub fn named(geometry: &HpbGeometry, at: SubRegion) -> Self {
+    pub(crate) fn named(geometry: &HpbGeometry, at: SubRegion) -> Self {
         SubRegionId(geometry.index_of(at))
     }
 
     /// As commands name it.
-    pub fn name(self, geometry: &HpbGeometry) -> SubRegion {
+    pub(crate) fn name(self, geometry: &HpbGeometry) -> SubRegion {
         geometry.sub_region_at(self.0)
     }
 
     /// The region that it is a part of.
-    pub fn region(self, geometry: &HpbGeometry) -> RegionId {
+    pub(crate) fn region(self, geometry: &HpbGeometry) -> RegionId {
         geometry.sub_region_at(self.0).region.into()
     }
 }

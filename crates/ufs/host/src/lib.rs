@@ -23,6 +23,7 @@ mod ids;
 mod params;
 mod policy;
 mod probe;
+mod quirks;
 
 pub use block::{BlockDone, BlockOp, BlockRequest, ReadRequest};
 pub use config::{ExclusiveOptions, HostConfig, HpbOptions, ListOrder, LongReads};

@@ -35,7 +35,7 @@ impl HpbParam {
     pub const MANAGED: [HpbParam; 2] = [HpbParam::RequeueTimeoutMs, HpbParam::InflightMapReq];
 
     /// All of them, each before those whose least value it is or twice it is: lowered in this order and raised in the
-    /// other, values are least in each other's way.
+    /// other, values obstruct each other least.
     const LOWERED: [HpbParam; 9] = [
         HpbParam::ActivationThld,
         HpbParam::EvictionThldExit,
@@ -72,7 +72,7 @@ pub struct HpbParams {
     pub read_timeout_ms: u32,
     /// How often the time of a region is up before it is dropped; if it was written, once is enough.
     pub read_timeout_expiries: u32,
-    /// Milliseconds between two looks at what time is up, which also start queued loads.
+    /// Milliseconds between two checks of read timeouts, which also start queued loads.
     pub timeout_polling_interval_ms: u32,
     /// HPB READ BUFFERs in flight at most.
     pub inflight_map_req: u32,
@@ -98,7 +98,7 @@ impl HpbParams {
         *copy.slot(param)
     }
 
-    /// Where the value of `param` is kept, for who reads a whole set that [`HpbParams::check`] looks at afterwards.
+    /// The field of `param`, for readers of a whole set, which [`HpbParams::check`] checks afterwards.
     pub const fn slot(&mut self, param: HpbParam) -> &mut u32 {
         match param {
             HpbParam::RequeueTimeoutMs => &mut self.requeue_timeout_ms,
@@ -162,7 +162,7 @@ impl Default for HpbParams {
     }
 }
 
-/// What the values that are accepted depend on, beside other values.
+/// What the range of a value depends on, other values apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ParamLimits {
     /// The unit is in host control mode.

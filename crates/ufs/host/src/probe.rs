@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Finding out what is on the other side: the order of requests in which Linux 6.1 probes a UFS device and starts HPB
+//! The probe: the order of requests in which Linux 6.1 probes a UFS device and starts HPB
 //! (`ufshcd_device_params_init`, `ufs_get_device_desc`, `ufshpb_init`, `ufshcd_slave_configure`), without the steps
 //! that only concern power and speed of a physical link. What units are used for afterwards is not known here.
 
@@ -7,6 +7,7 @@ use crate::booster;
 use crate::config::{HostConfig, HpbOptions, LongReads};
 use crate::hpb::{GroupLu, HpbLu, PrototypeError, UnitHpb, UnitSetup, check_groups};
 use crate::params::ParamError;
+use crate::quirks::Quirks;
 use readpath_kit::Ns;
 use readpath_proto::desc::{DescError, DeviceDescriptor, GeometryDescriptor, UnitDescriptor};
 use readpath_proto::hpb::{self, Control, HpbGeometry, HpbGeometryError};
@@ -31,7 +32,7 @@ pub enum ProbeError {
     /// The HPB fields describe something impossible.
     #[error(transparent)]
     Hpb(#[from] HpbGeometryError),
-    /// The device is configured for another control mode of HPB than the host was told to use.
+    /// The device is configured for another control mode of HPB than the host is to use.
     #[error(
         "the device is configured for HPB in {} control mode (bHPBControl = {:02X}h), not for {} control mode",
         .configured.name(), .configured.byte(), .wanted.name()
@@ -39,13 +40,13 @@ pub enum ProbeError {
     Control {
         /// What bHPBControl says.
         configured: Control,
-        /// What the host was told.
+        /// What the host is to use.
         wanted: Control,
     },
-    /// The device cannot take the entries of long reads as the host was told to send them.
+    /// The device cannot take the entries of long reads as the host is to send them.
     #[error("long_reads = {wanted:?} needs {needed}")]
     LongReads {
-        /// What the host was told.
+        /// What the host is to use.
         wanted: &'static str,
         /// What the device would have to be.
         needed: &'static str,
@@ -84,7 +85,7 @@ enum Step {
 }
 
 impl Step {
-    /// What is asked, for people.
+    /// What is asked, in words.
     const fn name(self) -> &'static str {
         match self {
             Step::NopOut => "NOP OUT",
@@ -357,13 +358,13 @@ impl Probe {
         }
     }
 
-    /// Units whose HPB is started. Linux does so when it has seen as many units as bNumberLU says: if that is more than
-    /// there are, never, and not for those that come later.
+    /// Units whose HPB is started.
     fn counted_luns(&self) -> &[u8] {
         let number = usize::from(self.device.number_lu);
-        match self.options {
-            Some(options) if options.strict_linux => self.luns.get(..number).unwrap_or_default(),
-            _ => &self.luns,
+        if Quirks::of(self.options.as_ref()).counts_units_by_b_number_lu {
+            self.luns.get(..number).unwrap_or_default()
+        } else {
+            &self.luns
         }
     }
 

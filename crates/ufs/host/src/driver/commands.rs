@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The command for what a tag carries, built when it goes to the controller: READ becomes HPB READ here, and writes
-//! make their entries dirty. Which tag goes next is not decided here.
+//! The command for the request that a tag carries, built when it goes to the controller: READ becomes HPB READ here,
+//! and writes make their entries dirty. Which tag goes next is not decided here.
 
 use super::tags::{Tag, TagState};
 use super::{Driver, LastEntries};
@@ -28,7 +28,7 @@ impl Driver {
         let state = &mut self.tags[tag];
         let hpb = self.units[usize::from(state.lun)].as_mut().and_then(|unit| unit.hpb.standard_mut());
         let entry = hpb.filter(|_| !state.plain).and_then(|hpb| hpb.entry_for(now, state.block, state.blocks));
-        if self.follows_reads {
+        if self.paths.follows_reads {
             // As words: bytes would cross memory, which every read would pay for.
             let word = entry.map(|HpbEntry(bytes)| u64::from_ne_bytes(bytes));
             return self.follow_read(now, tag, word).map(|word| HpbEntry(word.to_ne_bytes()));
@@ -37,15 +37,15 @@ impl Driver {
         entry
     }
 
-    /// What is to be done with each read beside: Linux sends entries again, policies want to know how long commands
-    /// take, and units of the prototype have hints in the place of entries. The entry to send.
+    /// Rare paths of a read: Linux sends old entries again, policies measure how long commands take, and units of the
+    /// prototype have hints in the place of entries. The entry to send.
     #[inline(never)]
     fn follow_read(&mut self, now: Ns, tag: Tag, mut entry: Option<u64>) -> Option<u64> {
         let TagState { lun, block, blocks, plain, hpb: was_hpb, .. } = self.tags[tag];
         if let Some(last) = &mut self.last_entries {
             entry = last.keep(tag, was_hpb, entry);
         }
-        if let Some(unit) = self.units[usize::from(lun)].as_mut().filter(|_| self.watch.is_some()) {
+        if let Some(unit) = self.units[usize::from(lun)].as_mut().filter(|_| self.times.is_some()) {
             if let UnitHpb::Prototype(groups) = &mut unit.hpb {
                 let hint = if plain { None } else { groups.hint_for(block, blocks) };
                 entry = hint.map(|HpbEntry(bytes)| u64::from_ne_bytes(bytes));

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Units that take fewer commands at a time than the controller has slots (bLUQueueDepth; Linux
 //! `ufshcd_set_queue_depth`, `scsi_dev_queue_ready`). As on Linux a command has its tag when it waits here, and HPB's
-//! own go before all others. What a command says is not known here.
+//! own go before all others. The content of commands is not known here.
 
 use super::tags::{MAX_SLOTS, Tag, Tags, Use};
 use readpath_kit::FrontQueue;
 use std::collections::VecDeque;
 
-/// How many commands each unit takes, and which are under way.
+/// How many commands each unit takes, and which are in flight.
 pub(super) struct UnitDepths {
     /// Commands that each unit takes; 0 if it shares the device's queue.
     depths: Vec<u8>,
-    under_way: [bool; MAX_SLOTS],
+    in_flight: [bool; MAX_SLOTS],
     waiting: VecDeque<Tag>,
 }
 
@@ -19,7 +19,7 @@ impl UnitDepths {
     /// For units with these depths, by number; `None` if none has one.
     pub(super) fn new(depths: Vec<u8>) -> Option<Box<UnitDepths>> {
         let has_some = depths.iter().any(|&depth| depth > 0);
-        has_some.then(|| Box::new(UnitDepths { depths, under_way: [false; MAX_SLOTS], waiting: VecDeque::new() }))
+        has_some.then(|| Box::new(UnitDepths { depths, in_flight: [false; MAX_SLOTS], waiting: VecDeque::new() }))
     }
 
     /// The next of `out` whose unit takes it; the others wait.
@@ -27,7 +27,7 @@ impl UnitDepths {
         loop {
             let tag = out.pop_front()?;
             if self.has_room(tag, tags) {
-                self.under_way[tag.row()] = matches!(tags[tag].used, Use::Block | Use::Map | Use::Unmap);
+                self.in_flight[tag.row()] = matches!(tags[tag].used, Use::Block | Use::Map | Use::Unmap);
                 return Some(tag);
             }
             match tags[tag].used {
@@ -41,16 +41,16 @@ impl UnitDepths {
         let state = &tags[tag];
         let depth = self.depths.get(usize::from(state.lun)).copied().unwrap_or(0);
         let is_command = matches!(state.used, Use::Block | Use::Map | Use::Unmap);
-        if depth == 0 || !is_command || self.under_way[tag.row()] {
+        if depth == 0 || !is_command || self.in_flight[tag.row()] {
             return true;
         }
-        let same_unit = |tag: Tag, lun| self.under_way[tag.row()] && lun == state.lun;
+        let same_unit = |tag: Tag, lun| self.in_flight[tag.row()] && lun == state.lun;
         tags.iter().filter(|&(tag, other)| same_unit(tag, other.lun)).count() < usize::from(depth)
     }
 
     /// A reply has come: the next that waits for the unit goes out.
     pub(super) fn ended(&mut self, tag: Tag, out: &mut FrontQueue<Tag>, tags: &Tags) {
-        if !std::mem::take(&mut self.under_way[tag.row()]) {
+        if !std::mem::take(&mut self.in_flight[tag.row()]) {
             return;
         }
         let lun = tags[tag].lun;
@@ -59,9 +59,9 @@ impl UnitDepths {
         }
     }
 
-    /// No command is under way, and none waits.
+    /// No command is in flight, and none waits.
     pub(super) fn clear(&mut self) {
-        self.under_way = [false; MAX_SLOTS];
+        self.in_flight = [false; MAX_SLOTS];
         self.waiting.clear();
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a command's bad end means (Linux `drivers/scsi/scsi_error.c`: `scsi_decide_disposition`, `scsi_check_sense`):
-//! whether it passes by itself. What follows is decided by the driver.
+//! What a failed command means (Linux `drivers/scsi/scsi_error.c`: `scsi_decide_disposition`, `scsi_check_sense`):
+//! whether it passes by itself. The driver decides what follows.
 
 use readpath_proto::typed::{ReplyBody, Sense, Status};
 
@@ -9,7 +9,7 @@ const ILLEGAL_REQUEST: u8 = 5;
 const UNIT_ATTENTION: u8 = 6;
 const ABORTED_COMMAND: u8 = 0xB;
 
-/// A bad end.
+/// Why a command failed.
 pub(super) struct Failure {
     /// The device could not take it now.
     pub busy: bool,

@@ -1,34 +1,32 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The driver's part in HPB beside the way of a request: notifications, map loads, timers, sleep, parameters, and what
-//! can be asked about it. What a unit makes of them is not known here.
+//! The driver's part in HPB apart from requests: notifications, map loads, timers, sleep, parameters, and getters. What
+//! a unit does with them is not known here.
 
 use super::Driver;
 use super::tags::{MAX_SLOTS, Tag, TagState, Tags, Use};
 use crate::block::BlockOp;
-use crate::hpb::{HostMemory, HpbCounters, HpbLu, HpbRequest, LuState, Port, TimedWhat, UnitHpb, Went};
+use crate::hpb::{HostMemory, HpbCounters, HpbLu, HpbRequest, LuState, Port, Route, TimedWhat, UnitHpb};
 use crate::params::{HpbParam, ParamError};
 use readpath_kit::{BLOCK_BYTES, FrontQueue, Ns};
 use readpath_proto::hpb::is_acceptable;
 use readpath_proto::typed::{HpbNotification, Reply, ReplyBody, Response, Status, SubRegion};
-use std::collections::VecDeque;
 
-/// What is kept for those who want to know of commands and replies.
-pub(super) struct Watch {
+/// When each command was sent, and how, for policies and the prototype.
+pub(super) struct SendTimes {
     sent: [Ns; MAX_SLOTS],
-    went: [Went; MAX_SLOTS],
-    limits: VecDeque<Limit>,
+    route: [Route; MAX_SLOTS],
 }
 
 /// From `at` on, HPB of a unit may take so many bytes.
-struct Limit {
+pub(super) struct Limit {
     at: Ns,
     lun: u8,
     bytes: u64,
 }
 
-impl Default for Watch {
+impl Default for SendTimes {
     fn default() -> Self {
-        Watch { sent: [Ns::ZERO; MAX_SLOTS], went: [Went::Other; MAX_SLOTS], limits: VecDeque::new() }
+        SendTimes { sent: [Ns::ZERO; MAX_SLOTS], route: [Route::Other; MAX_SLOTS] }
     }
 }
 
@@ -84,8 +82,8 @@ impl Driver {
         self.find_timer();
     }
 
-    /// The timer of host control mode goes off at `now`, whenever it was due: for whoever follows another host, whose
-    /// timer has a phase of its own.
+    /// The timer of host control mode goes off at `now`, whenever it was due: for a replay of another host's commands,
+    /// whose timer has another phase.
     pub fn poll_hpb(&mut self, now: Ns) {
         self.each_standard(|hpb| hpb.poll(now));
         self.run_map_worker(now);
@@ -140,7 +138,7 @@ impl Driver {
         0..self.units.len() as u8
     }
 
-    /// HPB of a unit, for those who look at its states.
+    /// HPB of a unit, for readers of its states.
     pub fn hpb(&self, lun: u8) -> Option<&HpbLu> {
         self.unit(lun)?.hpb.standard()
     }
@@ -163,7 +161,7 @@ impl Driver {
 
     pub(super) fn find_timer(&mut self) {
         let timers = self.units.iter().flatten().filter_map(|unit| unit.hpb.standard()).map(HpbLu::next_timer);
-        let limit = self.watch.as_ref().and_then(|watch| watch.limits.front()).map_or(Ns::NEVER, |limit| limit.at);
+        let limit = self.limits.front().map_or(Ns::NEVER, |limit| limit.at);
         self.timer = timers.min().unwrap_or(Ns::NEVER).min(self.requeue_deadline()).min(limit);
     }
 
@@ -177,10 +175,9 @@ impl Driver {
         for (i, &(_, bytes)) in limits.iter().enumerate() {
             hpb.check_limit(bytes).map_err(|error| (i, error))?;
         }
-        let Some(watch) = &mut self.watch else { return Err((0, ParamError::CannotShrink)) };
-        watch.limits.extend(limits.iter().map(|&(at, bytes)| Limit { at, lun, bytes }));
-        // Those of several units are told one unit after the other.
-        watch.limits.make_contiguous().sort_by_key(|limit| limit.at);
+        self.limits.extend(limits.iter().map(|&(at, bytes)| Limit { at, lun, bytes }));
+        // Those of several units come one unit after the other.
+        self.limits.make_contiguous().sort_by_key(|limit| limit.at);
         self.find_timer();
         Ok(())
     }
@@ -196,30 +193,30 @@ impl Driver {
     }
 
     fn change_limits(&mut self, now: Ns) {
-        while let Some(watch) = &mut self.watch
-            && let Some(&Limit { at, lun, bytes }) = watch.limits.front()
+        while let Some(&Limit { at, lun, bytes }) = self.limits.front()
             && at <= now
         {
-            watch.limits.pop_front();
+            self.limits.pop_front();
             // Checked when it was scheduled; what tables take does not change.
             let limited = self.hpb_of(lun).map(|hpb| hpb.limit_memory(bytes));
             debug_assert!(!matches!(limited, Some(Err(_))));
         }
     }
 
-    /// The command of `tag` is being sent. What a policy wants loaded now goes out with the next reply.
+    /// The command of `tag` is being sent. Loads that a policy asks for now are sent with the next reply.
     #[inline(never)]
     pub(super) fn note_sent(&mut self, now: Ns, tag: Tag) {
-        let Some(watch) = &mut self.watch else { return };
-        watch.sent[tag.row()] = now;
+        let Some(times) = &mut self.times else { return };
+        times.sent[tag.row()] = now;
         let alone = self.tags.in_use() == 1;
         let lun = self.tags[tag].lun;
         let Some(unit) = self.units.get(usize::from(lun)).and_then(Option::as_ref) else { return };
-        watch.went[tag.row()] = unit.hpb.standard().filter(|_| alone).map_or(Went::Other, |hpb| hpb.went());
+        times.route[tag.row()] = unit.hpb.standard().filter(|_| alone).map_or(Route::Other, |hpb| hpb.route());
         self.map_work |= unit.hpb.is_kicked();
     }
 
-    /// What the prototype tells, whether the unit takes another command, and how long reads and loads took.
+    /// Passes on notices of the prototype and how long reads and loads took, and sends the next command that waits for
+    /// the depth of the unit.
     #[inline(never)]
     pub(super) fn note_reply(&mut self, now: Ns, reply: &Reply) {
         if let ReplyBody::Response(Response { status: Status::Good, groups: Some(notice), .. }) = &reply.body
@@ -234,18 +231,18 @@ impl Driver {
         if state.used == Use::Block {
             self.hpb_of(state.lun).into_iter().for_each(|hpb| hpb.block_ended(now));
         }
-        let Some(watch) = &self.watch else { return };
+        let Some(times) = &self.times else { return };
         let TagState { used, op, lun, hpb, retries, block, blocks, at, .. } = state;
         let good = matches!(&reply.body, ReplyBody::Response(Response { status: Status::Good, .. }));
         let what = match used {
             Use::Block if op == BlockOp::Read && retries == 0 => {
-                let went = watch.went[usize::from(reply.tag)];
-                TimedWhat::Read { block, blocks, with_entry: hpb, went }
+                let route = times.route[usize::from(reply.tag)];
+                TimedWhat::Read { block, blocks, with_entry: hpb, route }
             }
             Use::Map => TimedWhat::Load(at),
             _ => return,
         };
-        let took = now.saturating_sub(watch.sent[usize::from(reply.tag)]);
+        let took = now.saturating_sub(times.sent[usize::from(reply.tag)]);
         let others = self.tags.in_use().saturating_sub(1) + self.waiting.len() as u32;
         if let Some(unit) = self.hpb_of(lun).filter(|_| good) {
             unit.timed(now, what, took, others);
@@ -257,12 +254,12 @@ impl Driver {
             return;
         }
         self.map_work = true;
-        let strict = self.is_strict();
+        let needs_unit = self.quirks.resets_need_hpb_unit;
         let heard = self.hpb_of(n.lun).is_some_and(|hpb| hpb.notified(n));
-        // A reset concerns every HPB unit, whatever the notification names. Linux hears it only if that is one of them.
-        if n.operation == HpbNotification::RESET && (heard || !strict) {
+        // A reset concerns every HPB unit, whatever the notification names.
+        if n.operation == HpbNotification::RESET && (heard || !needs_unit) {
             self.each_standard(|hpb| {
-                if strict || hpb.listens() {
+                if needs_unit || hpb.listens() {
                     hpb.device_reset();
                 }
             });
@@ -279,7 +276,7 @@ impl Driver {
             let mut port = UnitPort { lun: lun as u8, tags, out, waiting: waiting.len() as u32 };
             self.map_work |= unit.hpb.run_worker(now, &mut port);
         }
-        if self.is_strict() || self.watch.is_some() {
+        if self.quirks.worker_sleeps_for_tags || self.times.is_some() {
             // A worker may have begun to wait.
             self.find_timer();
         }

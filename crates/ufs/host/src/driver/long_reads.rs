@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The way of a read whose entries do not all fit into its command (HPB 2.0): a pre-request goes before it, on a tag of
-//! its own, or the command carries them in an extra header segment. While there is no tag for a pre-request, the read
-//! waits for `requeue_timeout_ms` and then goes without entries. What an entry says, and which may be used, is not
-//! known here.
+//! Reads whose entries do not all fit into the command (HPB 2.0): a pre-request goes before the read, on a tag of its
+//! own, or the command carries them in an extra header segment. While there is no tag for a pre-request, the read waits
+//! for `requeue_timeout_ms` and is then sent without entries. Which entries may be used is not known here.
 
 use super::Driver;
 use super::tags::{MAX_SLOTS, Tag, TagState, Use};
@@ -45,7 +44,7 @@ impl Driver {
         self.long_reads.as_ref().map_or(Ns::NEVER, |long| long.deadline())
     }
 
-    /// Whether the request under `tag` goes the way of this module.
+    /// Whether the request under `tag` is a read that this module sends.
     #[inline(always)]
     pub(super) fn is_long_read(&self, state: &TagState) -> bool {
         state.blocks > 1 && self.long_reads.is_some() && (state.used, state.op) == (Use::Block, BlockOp::Read)
@@ -66,7 +65,7 @@ impl Driver {
             return send(hpb_read(long.first[at], read_id));
         }
         let Some(entry) = self.entry_for(now, tag) else { return send(plain) };
-        if self.is_strict() && retries > 0 {
+        if self.quirks.resends_old_entries && retries > 0 {
             // A command that is sent again keeps its form and its entry, whatever has become of the map.
             return send(hpb_read(entry, 0));
         }
@@ -92,7 +91,7 @@ impl Driver {
                 long.give_up_at[at] = now + Ns::from_ms(u64::from(hpb.params().requeue_timeout_ms));
             }
             let given_up = now >= long.give_up_at[at];
-            hpb.without_pre_request(given_up);
+            hpb.pre_request_lacks_tag(given_up);
             tags[tag].hpb = false;
             if given_up {
                 long.give_up_at[at] = Ns::NEVER;

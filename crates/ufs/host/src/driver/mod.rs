@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Block requests to commands and back: which tag carries what, splitting, and what to do about errors. The command for
-//! a tag is built in [`commands`], the commands of HPB's own, its timers and its sleep are in [`hpb`].
+//! From block requests to commands and back: tags, splitting, and errors. [`commands`] builds the command for a tag;
+//! [`hpb`] has the commands, timers and sleep of HPB.
 //!
 //! It knows tags and requests; not which entry a read may use, nor what is loaded when.
 
@@ -17,6 +17,7 @@ use crate::booster;
 use crate::config::{HostConfig, HpbOptions, LongReads as LongReadsOption};
 use crate::hpb::UnitHpb;
 use crate::probe::{Probe, ProbeError, ProbedUnit};
+use crate::quirks::Quirks;
 use depths::UnitDepths;
 use errors::Failure;
 use joins::{JoinId, Joins};
@@ -37,18 +38,35 @@ struct Unit {
     hpb: UnitHpb,
 }
 
-/// Entries last sent under each tag, as words, for a host that sends them again as Linux does.
+/// Entries last sent under each tag, as words, for a host that sends old entries again.
 struct LastEntries([u64; MAX_SLOTS]);
 
-/// The host driver of one UFS device.
-pub struct Driver {
-    config: HostConfig,
-    units: Vec<Option<Unit>>,
+/// The probe, and what it has switched on.
+#[derive(Default)]
+struct Setup {
     probe: Option<Probe>,
     failed: Option<ProbeError>,
     /// The probe has switched WriteBooster on.
     booster: bool,
     booster_step: u8,
+}
+
+/// Which rare paths requests and replies take: every request looks at these.
+struct Paths {
+    /// `times` or `depths` is there.
+    notes_replies: bool,
+    /// `long_reads` or `depths` is there.
+    reads_may_wait: bool,
+    /// `times` or `last_entries` is there.
+    follows_reads: bool,
+}
+
+/// The host driver of one UFS device.
+pub struct Driver {
+    config: HostConfig,
+    units: Vec<Option<Unit>>,
+    quirks: Quirks,
+    setup: Setup,
     tags: Tags,
     /// What waits for a tag. A request longer than the limit waits as a whole and is cut when there is one.
     waiting: VecDeque<(BlockRequest, JoinId)>,
@@ -58,79 +76,74 @@ pub struct Driver {
     done: FrontQueue<BlockDone>,
     /// Whether a unit may have sub-regions to load or drop; false is certain.
     map_work: bool,
-    /// What a policy of this host's own, or the prototype, wants to know of replies.
-    watch: Option<Box<hpb::Watch>>,
+    /// There for a policy of this host's own, and for the prototype.
+    times: Option<Box<hpb::SendTimes>>,
+    /// Limits of HPB's memory that are to come, in the order of their times.
+    limits: VecDeque<hpb::Limit>,
     /// There if units take fewer commands than the controller.
     depths: Option<Box<UnitDepths>>,
-    /// `watch` or `depths` is there.
-    hears_replies: bool,
-    /// `long_reads` or `depths` is there.
-    reads_may_wait: bool,
+    paths: Paths,
+    /// Reads wait for a tag for their pre-request.
     reads_wait: bool,
     /// When a unit's timer is due next.
     timer: Ns,
     /// Reads that may have more entries than one, for a host that sends such.
     long_reads: Option<Box<LongReads>>,
-    /// There for a host that does as Linux, faults included.
+    /// There for a host that sends old entries again.
     last_entries: Option<Box<LastEntries>>,
-    /// `watch` or `last_entries` is there.
-    follows_reads: bool,
     data_out: Vec<Vec<u8>>,
 }
 
 impl Driver {
     /// A driver that has not looked for a device yet.
     pub fn new(config: HostConfig) -> Self {
-        let mut config = config;
-        if let Some(hpb) = &mut config.hpb {
-            // Linux has neither.
-            hpb.strict_linux &= hpb.policy.is_none() && hpb.prototype.is_none();
-        }
         let slots = config.slots.clamp(2, MAX_SLOTS as u8);
         let if_hpb = |of: fn(&HpbOptions) -> bool| config.hpb.as_ref().is_some_and(of);
-        let watches = if_hpb(|hpb| hpb.policy.is_some() || hpb.prototype.is_some());
-        let is_strict = if_hpb(|hpb| hpb.strict_linux);
+        let quirks = Quirks::of(config.hpb.as_ref());
+        let needs_times = if_hpb(|hpb| hpb.policy.is_some() || hpb.prototype.is_some());
+        let keeps_entries = quirks.resends_old_entries;
         let has_long_reads = if_hpb(|hpb| hpb.long_reads != LongReadsOption::First);
         Driver {
             config: HostConfig { slots, max_transfer_blocks: config.max_transfer_blocks.max(1), ..config },
             units: Vec::new(),
-            probe: None,
-            failed: None,
-            booster: false,
-            booster_step: 0,
+            quirks,
+            setup: Setup::default(),
             tags: Tags::new(slots),
             waiting: VecDeque::new(),
             joins: Joins::default(),
             out: FrontQueue::with_capacity(usize::from(slots)),
             done: FrontQueue::with_capacity(usize::from(slots)),
             map_work: false,
-            watch: watches.then(Box::default),
+            times: needs_times.then(Box::default),
+            limits: VecDeque::new(),
             depths: None,
-            hears_replies: watches,
-            reads_may_wait: has_long_reads,
+            paths: Paths {
+                notes_replies: needs_times,
+                reads_may_wait: has_long_reads,
+                follows_reads: needs_times || keeps_entries,
+            },
             reads_wait: false,
             timer: Ns::NEVER,
             long_reads: has_long_reads.then(|| Box::new(LongReads::new())),
-            last_entries: is_strict.then(|| Box::new(LastEntries([0; MAX_SLOTS]))),
-            follows_reads: watches || is_strict,
+            last_entries: keeps_entries.then(|| Box::new(LastEntries([0; MAX_SLOTS]))),
             data_out: vec![Vec::new(); usize::from(slots)],
         }
     }
 
     /// Begins to find out what the device is. Block requests may be submitted when [`Driver::is_ready`].
     pub fn start(&mut self, now: Ns) {
-        self.probe = Some(Probe::new(&self.config));
+        self.setup.probe = Some(Probe::new(&self.config));
         self.step_probe(now);
     }
 
     /// Whether the probe has ended well.
     pub fn is_ready(&self) -> bool {
-        self.probe.is_none() && self.failed.is_none() && !self.units.is_empty()
+        self.setup.probe.is_none() && self.setup.failed.is_none() && !self.units.is_empty()
     }
 
     /// Why the probe failed.
     pub fn failure(&self) -> Option<&ProbeError> {
-        self.failed.as_ref()
+        self.setup.failed.as_ref()
     }
 
     /// Takes a block request. One that goes beyond its unit ends with LBA OUT OF RANGE without being sent.
@@ -168,7 +181,7 @@ impl Driver {
         let &tag = self.out.front()?;
         let state = &self.tags[tag];
         let TagState { used: Use::Block, op: BlockOp::Read, lun, block, blocks, .. } = *state else { return None };
-        if self.reads_may_wait && (self.depths.is_some() || self.is_long_read(state)) {
+        if self.paths.reads_may_wait && (self.depths.is_some() || self.is_long_read(state)) {
             return None;
         }
         self.out.pop_front();
@@ -201,8 +214,8 @@ impl Driver {
                 let cdb = Cdb::HpbInactivate { region: state.at.region };
                 RequestBody::Command(Command { expected_bytes: 0, cdb })
             }
-            Use::Probe => self.probe.as_ref()?.request()?,
-            Use::Booster => booster::request(self.booster_step)?,
+            Use::Probe => self.setup.probe.as_ref()?.request()?,
+            Use::Booster => booster::request(self.setup.booster_step)?,
             Use::Free | Use::PreRequest => return None,
         };
         Some(Request { lun, tag: tag.0, body })
@@ -244,7 +257,7 @@ impl Driver {
         }
     }
 
-    /// The block request (or part of one) that `tag` carries, for whoever moves its data.
+    /// The block request (or part of one) that `tag` carries, for the code that moves its data.
     pub fn carried(&self, tag: u8) -> Option<BlockRequest> {
         let state = self.tags.get(tag)?;
         (state.used == Use::Block).then(|| state.part())
@@ -253,7 +266,7 @@ impl Driver {
     /// A reply of the device, at `now`, with its data-in. One whose tag is not in use is ignored.
     #[inline(always)]
     pub fn on_reply(&mut self, now: Ns, reply: &Reply, data_in: &[u8]) {
-        if self.hears_replies {
+        if self.paths.notes_replies {
             self.note_reply(now, reply);
         }
         let Some(state) = self.tags.get(reply.tag) else { return };
@@ -291,19 +304,21 @@ impl Driver {
             }
             Use::Booster => {
                 self.tags[tag].used = Use::Free;
-                self.ask_booster(self.booster_step + 1);
+                self.ask_booster(self.setup.booster_step + 1);
                 return false;
             }
             // Linux sends its own commands again as well, while the device is busy (`scsi_decide_disposition`).
-            Use::Map | Use::Unmap if self.is_strict() && Failure::of(&reply.body).busy => self.out.push_back(tag),
+            Use::Map | Use::Unmap if self.quirks.retries_busy_without_end && Failure::of(&reply.body).busy => {
+                self.out.push_back(tag)
+            }
             Use::Map => {
                 self.tags.release(tag);
                 let unit = self.units[usize::from(lun)].as_mut();
                 self.map_work |= unit.is_some_and(|unit| unit.hpb.loaded(at, good.then_some(data_in)));
             }
-            // What has become of it does not matter: the region is dropped.
+            // Its result does not matter: the region is dropped.
             Use::Unmap => self.tags.release(tag),
-            // Nor here: the read behind it is served in any case.
+            // Nor does it here: the read behind it is served in any case.
             Use::PreRequest => {
                 self.tags.release(tag);
                 self.pre_request_ended(lun);
@@ -323,14 +338,11 @@ impl Driver {
     #[cold]
     fn on_error(&mut self, reply: &Reply) {
         let Failure { busy, passing, attention, refused, sense } = Failure::of(&reply.body);
-        let is_strict = self.is_strict();
         let tag = Tag(reply.tag);
         let state = &mut self.tags[tag];
-        // Linux does not count how often a device was busy or reset (`scsi_decide_disposition`;
-        // `scsi_io_completion_action`, ACTION_RETRY).
-        let counts = !(busy || attention) || !is_strict;
-        // A device that refuses an HPB READ may still serve the READ: Linux has no such way back.
-        let refused = refused && state.hpb && !is_strict;
+        let counts = !(busy || attention) || !self.quirks.retries_busy_without_end;
+        // A device that refuses an HPB READ may still serve the READ.
+        let refused = refused && state.hpb && !self.quirks.reports_refused_hpb_reads;
         if (busy || passing || refused) && (state.retries < RETRIES || !counts) {
             // A retry is a retry even if it does not count: it keeps its form on Linux.
             state.retries = if counts { state.retries + 1 } else { state.retries.max(1) };
@@ -349,20 +361,20 @@ impl Driver {
     pub fn reset(&mut self, now: Ns) {
         self.out.clear();
         self.depths.iter_mut().for_each(|depths| depths.clear());
-        if self.probe.is_some() {
+        if self.setup.probe.is_some() {
             // What was asked will not be answered: from the beginning.
             return self.start(now);
         }
         // The device is made ready before commands go on.
-        if self.booster {
+        if self.setup.booster {
             self.ask_booster(0);
         }
         self.each_unit(UnitHpb::reset);
-        let (mut again, is_strict) = (Vec::new(), self.is_strict());
+        let (mut again, resends) = (Vec::new(), self.quirks.resends_at_reset);
         for tag in (0..MAX_SLOTS as u8).map(Tag) {
             let state = &mut self.tags[tag];
             match state.used {
-                Use::Block | Use::Map | Use::Unmap if is_strict => {
+                Use::Block | Use::Map | Use::Unmap if resends => {
                     (state.listed, state.read_id) = (false, 0);
                     self.out.push_back(tag);
                 }
@@ -402,11 +414,6 @@ impl Driver {
     #[inline]
     pub fn prefetch(&self, lun: u8, block: u32) -> bool {
         self.hpb(lun).is_some_and(|hpb| hpb.prefetch(block))
-    }
-
-    /// Whether the host does as Linux, faults included.
-    fn is_strict(&self) -> bool {
-        self.last_entries.is_some()
     }
 
     #[inline]
@@ -467,13 +474,13 @@ impl Driver {
         if booster::request(step).is_some() {
             let tag = self.tags.for_queries();
             self.tags[tag].used = Use::Booster;
-            self.booster_step = step;
+            self.setup.booster_step = step;
             self.out.push_back(tag);
         }
     }
 
     fn step_probe(&mut self, now: Ns) {
-        let Some(probe) = &self.probe else { return };
+        let Some(probe) = &self.setup.probe else { return };
         match probe.request() {
             Some(_) => {
                 let tag = self.tags.for_queries();
@@ -481,10 +488,10 @@ impl Driver {
                 self.out.push_back(tag);
             }
             None => {
-                let probe = self.probe.take().expect("seen above");
-                self.booster = probe.booster;
-                // The length of the queue that units share (0: not stated). Linux 6.1 does not look at it.
-                if probe.device_depth() > 0 && !self.is_strict() {
+                let probe = self.setup.probe.take().expect("seen above");
+                self.setup.booster = probe.booster;
+                // The length of the queue that units share (0: not stated).
+                if probe.device_depth() > 0 && !self.quirks.ignores_device_queue_depth {
                     self.tags.limit(probe.device_depth());
                 }
                 let mut depths = vec![0; 256];
@@ -498,8 +505,8 @@ impl Driver {
                 }
                 depths.truncate(self.units.len());
                 self.depths = UnitDepths::new(depths);
-                self.hears_replies |= self.depths.is_some();
-                self.reads_may_wait |= self.depths.is_some();
+                self.paths.notes_replies |= self.depths.is_some();
+                self.paths.reads_may_wait |= self.depths.is_some();
                 self.run_map_worker(now);
                 self.find_timer();
             }
@@ -508,12 +515,12 @@ impl Driver {
 
     fn on_probe_reply(&mut self, now: Ns, reply: &Reply, data_in: &[u8]) {
         self.tags[Tag(reply.tag)].used = Use::Free;
-        let Some(probe) = &mut self.probe else { return };
+        let Some(probe) = &mut self.setup.probe else { return };
         match probe.on_reply(now, &reply.body, data_in) {
             Ok(()) => self.step_probe(now),
             Err(e) => {
-                self.failed = Some(e);
-                self.probe = None;
+                self.setup.failed = Some(e);
+                self.setup.probe = None;
             }
         }
     }

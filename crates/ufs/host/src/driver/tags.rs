@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The controller's tags: what each carries, and which are free. What the device makes of a command is not known here.
+//! The controller's tags: what each carries, and which are free. What the device does with a command is not known here.
 
 use super::joins::JoinId;
 use crate::block::{BlockOp, BlockRequest};
@@ -38,8 +38,8 @@ pub(super) enum Use {
     Booster,
 }
 
-/// What a tag carries. The request itself is built when it is taken: it is never stored, and entries are looked up when
-/// the command goes to the controller, as Linux does. Aligned so that its place among the tags is a shift away.
+/// What a tag carries. The request itself is built when it is sent, and never stored: entries are looked up when the
+/// command goes to the controller, as Linux does. Aligned so that a shift gives its place among the tags.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 pub(super) struct TagState {

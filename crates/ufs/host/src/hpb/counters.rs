@@ -69,7 +69,7 @@ impl HpbCounters {
         shown.into_iter().chain(pre_requests).chain(pairs)
     }
 
-    /// What the policies of this host's own count beside.
+    /// What only managed units count.
     pub fn managed_by_name(&self) -> [(&'static str, u64); 4] {
         [
             ("evict_cnt", self.evict_cnt),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Commands of HPB's own, and the way by which they leave a unit. What carries them is not known here.
+//! The commands of HPB, and the port through which a unit sends them. What carries them is not known here.
 
 use readpath_proto::typed::SubRegion;
 
@@ -18,7 +18,7 @@ pub(crate) enum HpbRequest {
     Drop { region: u16 },
 }
 
-/// The way to the device.
+/// Where commands go, and what is in flight.
 pub(crate) trait Port {
     fn has_tag(&self) -> bool;
     /// Commands in flight, and requests that wait for a tag.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which HPB a logical unit has on the host, if any, and what the driver asks of either kind alike. What the kinds do
-//! is not known here.
+//! Which HPB a logical unit has on the host, if any, and what the driver asks of either kind alike. How the kinds
+//! work is not known here.
 
 use super::prototype::GroupLu;
 use super::{HostMemory, HpbCounters, HpbLu, LuState, Port};

@@ -4,7 +4,7 @@
 //! (the correlated references of LRU-K, O'Neil et al., SIGMOD 1993).
 //! - A sub-region is loaded when reads have missed it that often: by then not having loaded it has cost as much.
 //!   In the worst case that is twice the cost of an optimal choice with knowledge of the future (the rent-or-buy rule).
-//! - If another has to make room, the newcomer must have been read more often of late, by a margin. The margin is
+//! - If another has to make room, the newcomer must have been read more often lately, by a margin. The margin is
 //!   learned: of some replacements it is counted how often both are read afterwards. While that does not make up for
 //!   the load, the margin doubles; while it does, it is halved.
 
@@ -40,7 +40,7 @@ pub(crate) struct CostAware {
     costs: Costs,
     /// The sub-regions read last, the last first.
     last: [SubRegionId; TOGETHER],
-    /// Their first reads are on the way, whose time tells what a miss costs.
+    /// Sub-regions whose first read is in flight; its time is what a miss costs.
     first: FixedBitSet,
     recent: Reads,
     /// All reads, going around.
@@ -81,7 +81,7 @@ impl CostAware {
         CostAware { most_margin, ..self }
     }
 
-    /// Whether this is not one of a number of reads that belong together.
+    /// Whether this read does not belong together with one just before.
     fn is_first(&mut self, sub_region: SubRegionId) -> bool {
         let before = self.last.iter().position(|&s| s == sub_region);
         self.last[..=before.unwrap_or(TOGETHER - 1)].rotate_right(1);

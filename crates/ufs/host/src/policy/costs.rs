@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a load costs and what an entry saves, as the host has measured it. A load is not waited for; what it costs is
-//! the time by which it delays the reads beside it, which is nothing while the device has nothing else to do.
+//! What a load costs and what an entry saves, as the host has measured it. No request waits for a load; its cost is the
+//! time by which it delays other reads in flight, which is nothing while the device is idle.
 
 use super::Timed;
 use readpath_kit::Ns;
 
 /// A running mean over about 256 values. A few that took very long, because they waited for a program or an erase, say
-/// nothing of maps and do not count in full.
+/// nothing about maps and do not count in full.
 #[derive(Clone, Copy, Default)]
 struct Mean {
     /// In 1/256 ns.
@@ -45,30 +45,30 @@ pub(super) struct Costs {
     read: Mean,
     hpb_read: Mean,
     /// HPB READs while a map was being loaded.
-    hpb_read_beside: Mean,
-    /// Loads, and reads beside them: of late, both are halved now and then.
+    hpb_read_during_load: Mean,
+    /// Loads, and HPB READs and READs in flight with one. Both are halved now and then.
     loads: u32,
-    beside: u32,
+    delayed: u32,
 }
 
 /// Reads that a load has to save as long as nothing is known: without loads nothing would ever be.
 const AT_FIRST: u32 = 1;
-/// However little an entry saves, so many reads are worth a load: means are never exact.
+/// So many reads are always worth a load, however little an entry seems to save: means are not exact.
 const MOST: u32 = 64;
 const MOST_LOADS: u32 = 256;
 
 impl Costs {
-    /// A command took so long, beside a load or not.
+    /// A command took so long; `during_load`: while a map was being loaded.
     pub(super) fn timed(&mut self, what: Timed, took: Ns, during_load: bool) {
         match (what, during_load) {
             (Timed::Load, _) => self.loads += 1,
             (Timed::Read, _) => self.read.add(took),
             (Timed::HpbRead, false) => self.hpb_read.add(took),
-            (Timed::HpbRead, true) => self.hpb_read_beside.add(took),
+            (Timed::HpbRead, true) => self.hpb_read_during_load.add(took),
         }
-        self.beside = self.beside.saturating_add(u32::from(during_load && what != Timed::Load));
+        self.delayed = self.delayed.saturating_add(u32::from(during_load && what != Timed::Load));
         if self.loads >= MOST_LOADS {
-            (self.loads, self.beside) = (self.loads / 2, self.beside / 2);
+            (self.loads, self.delayed) = (self.loads / 2, self.delayed / 2);
         }
     }
 
@@ -76,9 +76,9 @@ impl Costs {
     pub(super) fn break_even(&self) -> u32 {
         let (Some(read), Some(hpb)) = (self.read.ns(), self.hpb_read.ns()) else { return AT_FIRST };
         let saved = read.saturating_sub(hpb).max(1);
-        // Without enough reads beside loads, loads delay nobody.
-        let delay = self.hpb_read_beside.ns().map_or(0, |beside| beside.saturating_sub(hpb));
-        let cost = u128::from(delay) * u128::from(self.beside) / u128::from(self.loads.max(1));
+        // Without enough reads in flight with loads, loads delay nothing.
+        let delay = self.hpb_read_during_load.ns().map_or(0, |during| during.saturating_sub(hpb));
+        let cost = u128::from(delay) * u128::from(self.delayed) / u128::from(self.loads.max(1));
         cost.div_ceil(u128::from(saved)).clamp(1, u128::from(MOST)) as u32
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which maps the device has needed of late for reads without entries, as far as the host can tell. Any device keeps
-//! the last few of them in SRAM; how many more it keeps is not known here.
+//! Which maps the device has needed lately for reads without entries, as far as the host can know. Any device keeps the
+//! last few of them in SRAM; how many more it keeps is not known here.
 
 use crate::ids::{Id, SubRegionId};
 
@@ -25,7 +25,7 @@ impl Age {
     }
 }
 
-/// See the module.
+/// The maps that the device needed last, and how long ago it needed each of the others.
 pub(crate) struct DeviceReads {
     /// The sub-regions last read without an entry, the last first.
     last: [SubRegionId; WINDOW],
@@ -36,11 +36,11 @@ pub(crate) struct DeviceReads {
     left: Vec<u16>,
 }
 
-const NOBODY: u32 = u32::MAX;
+const NONE: u32 = u32::MAX;
 
 impl DeviceReads {
     pub(crate) fn new(sub_regions: u32) -> Self {
-        let last = [SubRegionId::new(NOBODY); WINDOW];
+        let last = [SubRegionId::new(NONE); WINDOW];
         DeviceReads { last, windows: 1, in_window: 0, left: vec![0; sub_regions as usize] }
     }
 
@@ -49,7 +49,7 @@ impl DeviceReads {
         let before = self.last.iter().position(|&s| s == sub_region);
         self.last[..=before.unwrap_or(WINDOW - 1)].rotate_right(1);
         let oldest = std::mem::replace(&mut self.last[0], sub_region);
-        if before.is_some() || oldest.index() == NOBODY {
+        if before.is_some() || oldest.index() == NONE {
             return None;
         }
         self.in_window += 1;
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
     use readpath_kit::Prng;
 
-    /// Beside a list of everything that left, the last at the end.
+    /// Compared with a list of everything that left, the last at the end.
     #[test]
     fn ages_are_powers_of_two_of_what_left_since() {
         let (units, mut rng) = (400, Prng::new(1));

@@ -3,10 +3,10 @@
 //! 2002). A READ brings a map into SRAM, where it serves the next reads for nothing. Only what is about to leave it is
 //! worth a load, and a load of what is still there reads no map page.
 //! - A miss is a read without an entry of a map that the device has not just read. A second one is worth a load: by
-//!   then not having loaded has cost as much as a load does. One is enough if the load itself will cost nothing: nobody
-//!   waits for it, and SRAM probably still holds the map.
+//!   then not having loaded has cost as much as a load does. One is enough if the load itself costs nothing: no
+//!   request waits for it, and SRAM probably still holds the map.
 //! - Reads that are too long for an entry bring the map into SRAM whatever is held, so each undoes a miss.
-//! - A load beside other commands delays each of them by about as much as a miss costs, so it waits for the device to
+//! - A load delays each of the other commands in flight by about as much as a miss costs, so it waits for the device to
 //!   be idle unless there have been more misses than there are commands.
 //! - What makes room, and whether it does, is decided as in `cost-aware`, with a margin that stays small.
 
@@ -15,11 +15,11 @@ use super::{MapPolicy, Timed, Touch};
 use crate::ids::SubRegionId;
 use readpath_kit::Ns;
 
-/// By which a newcomer must have been read more often than what makes room, at most. Counters forget after ten reads
-/// for each map that is held, so with a larger margin nothing would be replaced any more, whatever comes.
+/// Bound of the margin by which a newcomer must have been read more often than the victim. Counters are halved after
+/// ten reads for each map that is held, so with a larger margin nothing would be replaced any more.
 const MOST_MARGIN: u32 = 15;
 
-/// See the module.
+/// The policy `exclusive`.
 pub(crate) struct Exclusive {
     host: CostAware,
     /// Misses of each sub-region since it was held last.
@@ -54,7 +54,7 @@ impl MapPolicy for Exclusive {
         self.host.timed(sub_region, what, took, during_load);
     }
 
-    /// It counts reads of entries out of date as misses itself.
+    /// Reads of entries out of date count as misses already.
     fn heeds_advice(&self) -> bool {
         false
     }

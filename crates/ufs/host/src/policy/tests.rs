@@ -23,7 +23,7 @@ fn every(_: SubRegionId) -> bool {
     true
 }
 
-/// Drives a policy as the mechanism does, with room for `room` maps, and a model beside it.
+/// Drives a policy as a managed unit does, with room for `room` maps.
 struct Driven<P> {
     policy: P,
     room: usize,
@@ -89,8 +89,8 @@ fn lru_is_a_list_by_reads() {
     assert_eq!(lru.policy.victim(None, |_| false), None);
 }
 
-/// Costs are told, so it is known when a load pays: a load delays one HPB READ, by so much.
-fn tell(policy: &mut impl MapPolicy, read: u64, hpb_read: u64, delay: u64) {
+/// Reports times, so that it is known when a load pays: a load delays one HPB READ, by so much.
+fn report(policy: &mut impl MapPolicy, read: u64, hpb_read: u64, delay: u64) {
     for i in 0..400 {
         // Far enough apart that each is the first of its sub-region.
         let s = UNITS - 1 - i % 20;
@@ -109,7 +109,7 @@ fn cost_aware_loads_when_not_loading_has_cost_as_much() {
         let others = |p: &mut CostAware| assert!((2..UNITS).all(|s| !p.read(&touch(s, true))));
         assert!(p.read(&touch(0, false)), "nothing is known");
         assert!(!p.read(&touch(0, false)), "the same again belongs to it");
-        tell(&mut p, read, 100, delay);
+        report(&mut p, read, 100, delay);
         let loaded = (1..100).find(|_| {
             others(&mut p);
             p.read(&touch(1, false))
@@ -118,12 +118,12 @@ fn cost_aware_loads_when_not_loading_has_cost_as_much() {
     }
 }
 
-/// Reads spread evenly over more than fits: whoever makes room is read as often as the newcomer, so replacing stops.
+/// Reads spread evenly over more than fits: the victim is read as often as the newcomer, so replacing stops.
 #[test]
 fn cost_aware_learns_that_replacing_does_not_pay() {
     let mut rng = Prng::new(3);
     let mut p = Driven::new(CostAware::new(128), 96);
-    tell(&mut p.policy, 200, 100, 300);
+    report(&mut p.policy, 200, 100, 300);
     assert_eq!(p.loads, 0);
     let mut late = 0;
     for i in 0..200_000 {

@@ -2,11 +2,9 @@
 //! Managed units under random traffic: the limits of memory and of loads under way hold after every event, an entry is
 //! used only if it was loaded and its block not written since, and nothing gets lost however often limits change.
 
-use super::super::{RegionState, UnitSetup};
 use super::*;
-use crate::config::HpbOptions;
-use crate::params::HpbParams;
-use crate::policy::ManagedPolicy;
+use crate::hpb::{HpbLu, HpbRequest, Port, RegionState, SubRegionState, UnitSetup};
+use crate::params::{HpbParams, ParamError};
 use readpath_kit::Prng;
 use readpath_proto::hpb::HpbGeometry;
 use readpath_proto::typed::HpbNotification;
@@ -105,7 +103,7 @@ impl Play {
         self.tags.drops[drops..].iter().for_each(|&r| self.active[usize::from(r)] = false);
         for at in &self.tags.loads[loads..] {
             self.active[usize::from(at.region)] = true;
-            let first = self.lu.geometry.first_lba(*at) as usize;
+            let first = (at.region * 2 + at.index) as usize * ENTRIES as usize;
             let content = &self.content[first..first + ENTRIES as usize];
             self.handed_out.push(content.iter().flat_map(|c| c.to_ne_bytes()).collect());
         }
@@ -130,11 +128,11 @@ impl Play {
         let active = (0..8).filter(|&r| self.lu.region_state(r) != RegionState::Inactive).count();
         assert!(active <= 4, "{active} regions");
         for region in 0..8 {
-            let mut sub_regions = RegionId::from(region).sub_regions(&self.lu.geometry);
-            let held = sub_regions.any(|s| self.lu.map_of[s] != MapId::NONE);
+            let held =
+                (0..2).any(|index| self.lu.sub_region_state(SubRegion { region, index }) != SubRegionState::Unused);
             assert_eq!(held, self.lu.region_state(region) != RegionState::Inactive, "region {region}");
         }
-        let maps = self.lu.map_of.iter().filter(|&&m| m != MapId::NONE).count() as u64;
+        let maps = self.lu.sub_region_states().iter().filter(|&&state| state != SubRegionState::Unused).count() as u64;
         assert_eq!(self.lu.memory().map_bytes, maps * 128);
     }
 }
@@ -186,7 +184,7 @@ fn no_event_exceeds_the_limit_or_brings_an_old_entry() {
                         play.lu.restored(Ns::ZERO);
                     }
                     94 if rng.below(8) == 0 => {
-                        // No entry of before is worth anything, also of those on their way.
+                        // No earlier entry is worth anything, nor are those being loaded.
                         version += 1;
                         play.content.fill(version);
                         play.lu.device_reset();
@@ -198,7 +196,8 @@ fn no_event_exceeds_the_limit_or_brings_an_old_entry() {
                         play.lu.resume(Ns::ZERO);
                     }
                     96 => {
-                        let at = play.lu.geometry.sub_region_at(rng.below(16) as u32);
+                        let index = rng.below(16) as u16;
+                        let at = SubRegion { region: index / 2, index: index % 2 };
                         let mut n = HpbNotification::default();
                         (n.operation, n.active_count, n.active[0]) = (HpbNotification::REGION_UPDATE, 1, at);
                         play.lu.notified(&n);
@@ -223,10 +222,10 @@ fn no_event_exceeds_the_limit_or_brings_an_old_entry() {
             }
             assert!(play.tags.loads.is_empty() && !play.lu.is_kicked(), "{}, seed {seed}", policy.name());
             assert_eq!(play.tags.free, 4);
-            assert_eq!(play.lu.mode.manager().map(|m| m.abandoned.len()), Some(0), "loads that nobody waits for");
+            assert_eq!(play.lu.managed().0.abandoned.len(), 0, "loads whose ends are still expected");
             for region in 0..8 {
                 let held = play.lu.region_state(region) != RegionState::Inactive;
-                assert!(held || !play.active[usize::from(region)], "the device was not told of region {region}");
+                assert!(held || !play.active[usize::from(region)], "the drop of region {region} was not announced");
             }
         }
     }
@@ -308,13 +307,13 @@ fn limits_that_are_not_possible_are_refused() {
     let with = |bytes| HpbLu::new(&setup, HpbOptions { memory_bytes: Some(bytes), ..HpbOptions::default() }, Ns::ZERO);
     let region = tables + 2 * MAP_BYTES;
     for (bytes, regions) in [(region, 1), (region + 2 * MAP_BYTES - 1, 1), (region + 2 * MAP_BYTES, 2), (1 << 30, 4)] {
-        assert_eq!(with(bytes).expect("a unit").capacity, regions, "{bytes} bytes");
+        assert_eq!(with(bytes).expect("a unit").linux().0.capacity(), regions, "{bytes} bytes");
     }
     assert_eq!(refused(with(region - 1)), Some((region - 1, region)));
 }
 
 /// What leaves the window of reads is loaded when the device has been idle for a while, or at once if it was missed
-/// more often than there are commands to delay; what was written of late is no miss.
+/// more often than there are commands to delay; a read of what was written lately is no miss.
 #[test]
 fn loads_wait_for_an_idle_device() {
     let begin = |busy: u32| {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Blocks written of late, whose reads need no map page: their data is in the device's write buffer, or its table of
-//! changes says where it is. Two generations of bits; others share a bit, and up to
-//! one in six is taken for written.
+//! Blocks written lately, whose reads need no map page: their data is in the device's write buffer, or its table of
+//! changes names the place. Two generations of hashed bits: up to one block in six is wrongly taken for written. It
+//! knows nothing about the device but that.
 
 /// Bits of a generation.
 const BITS: u32 = 1 << 16;

@@ -4,8 +4,8 @@
 //! changed.
 //!
 //! Entries are plain addresses, so the host can see whether blocks lie in a row. Two rules keep old entries from being
-//! believed: no hint is sent of a group that is being loaded, and what a response says meanwhile of one of its blocks
-//! makes that block's entry worthless, since nobody knows which of the two is newer.
+//! used: no hint is sent for a group that is being loaded, and a response that names one of its blocks meanwhile makes
+//! the entry of that block worthless, because it is unknown which of the two is newer.
 //!
 //! It knows nothing of HPB of JESD220-3, and neither tags nor commands but the read that carries a hint.
 
@@ -44,8 +44,7 @@ enum State {
     Dirty,
 }
 
-/// In the place of an entry while its group is loaded: a response spoke of the block, so the load may bring an older
-/// one.
+/// In the place of an entry while its group is loaded: a response named the block, so the load may bring an older one.
 const DOUBTFUL: u32 = u32::MAX;
 
 /// What is held of the blocks of a read.
@@ -58,7 +57,7 @@ enum Lookup {
     Nothing,
 }
 
-/// See the module.
+/// HPB of the prototype for one logical unit.
 pub(crate) struct GroupLu {
     blocks: u32,
     shift: u32,
@@ -76,7 +75,7 @@ pub(crate) struct GroupLu {
     wanted: IdList<GroupId>,
     /// Number of the newest update of the device, whichever unit it was for.
     seen: u8,
-    /// The host sleeps, or is about to: nothing is sent, but what responses tell is heard.
+    /// The host sleeps, or is about to: nothing is sent, but responses are taken in.
     asleep: bool,
     counters: HpbCounters,
 }
@@ -108,7 +107,7 @@ impl GroupLu {
             asleep: false,
             counters: HpbCounters::default(),
         };
-        // A map takes a place in the list of free ones besides.
+        // A map also takes a place in the list of free ones.
         let (fixed, each) = (lu.table_bytes() - u64::from(maps) * FREE_BYTES, map_bytes + FREE_BYTES);
         if let Some(bytes) = options.memory_bytes {
             let room = bytes.saturating_sub(fixed) / each;
@@ -195,8 +194,8 @@ impl GroupLu {
         }
     }
 
-    /// A GOOD response of this unit tells of groups. Returns the number of the update that it carries, if any: the
-    /// device counts updates of all units together, so [`GroupLu::saw`] tells the others.
+    /// A GOOD response of this unit names groups. Returns the number of the update that it carries, if any: the device
+    /// counts updates of all units together, so [`GroupLu::saw`] passes it to the others.
     #[must_use]
     pub(crate) fn notified(&mut self, notice: &GroupNotice) -> Option<u8> {
         let groups = self.states.len() as u64;
@@ -239,7 +238,7 @@ impl GroupLu {
             && let Some(group) = self.wanted.front().filter(|_| port.has_tag())
         {
             if self.map_of[group] == NO_MAP && !self.make_room() {
-                // All that is held is on its way; it is read again if it is needed.
+                // All that is held is being loaded; the next read asks again.
                 self.wanted.pop_front();
                 continue;
             }
@@ -257,7 +256,7 @@ impl GroupLu {
                 self.list.remove(group);
             }
             self.states[group] = State::Loading;
-            // From here on the places say only which blocks responses spoke of.
+            // From here on the places only mark the blocks that responses name.
             let at = self.place_of(group.index() << self.shift).expect("it has just been given memory");
             self.entries[at..at + (1 << self.shift)].fill(0);
         }
@@ -308,7 +307,7 @@ impl GroupLu {
         self.list.add(group);
     }
 
-    /// The controller is being reset, and with it the device: what is held is worth nothing, and no load will be
+    /// The controller is being reset, and with it the device: no entry may be used any more, and no load will be
     /// answered.
     pub(crate) fn reset(&mut self) {
         (0..self.states.len() as u32).for_each(|group| self.drop_group(GroupId::new(group)));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a device of the prototype has to say of itself before a host uses it as one. Knows no driver.
+//! Checks before a host uses a device as the prototype. It knows no driver.
 
 use thiserror::Error;
 
 /// Why a device cannot be used as the prototype of HPB.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum PrototypeError {
-    /// The host was told to use the prototype of HPB, and the device is none.
+    /// The host is to use the prototype of HPB, and the device is none.
     #[error("the device is not a prototype of HPB (it has no attribute C1h); hpb.prototype makes it one")]
     NotOffered,
     /// A group has a size that none can have.

@@ -47,9 +47,9 @@ fn address(lu: &mut GroupLu, block: u32, blocks: u32) -> Option<u32> {
     lu.hint_for(block, blocks).map(|hint| GroupHint::from_entry(hint).entry.address())
 }
 
-fn tell(lu: &mut GroupLu, dirty: Option<u32>, pair: Option<(u32, u32)>, update: u8) -> Option<u8> {
+fn notify(lu: &mut GroupLu, dirty: Option<u32>, pair: Option<(u32, u32)>, update: u8) -> Option<u8> {
     let pair = pair.map(|(lba, address)| GroupPair { lba, entry: GroupEntry::of(address) });
-    lu.notified(&GroupNotice::new(dirty, pair, update).expect("it tells something"))
+    lu.notified(&GroupNotice::new(dirty, pair, update).expect("it names something"))
 }
 
 /// Group 0 is being loaded.
@@ -81,20 +81,20 @@ fn a_group_is_used_when_it_is_here() {
 }
 
 #[test]
-fn of_a_block_told_of_while_its_group_is_loaded_nothing_is_believed() {
+fn a_block_named_while_its_group_is_loaded_has_no_entry() {
     let mut lu = loading();
-    assert_eq!(tell(&mut lu, None, Some((5, 77)), 1), Some(1));
+    assert_eq!(notify(&mut lu, None, Some((5, 77)), 1), Some(1));
     lu.loaded(group_at(0), Some(&map(64, 1000)));
     assert_eq!([4, 5, 6].map(|block| address(&mut lu, block, 1)), [Some(1004), None, Some(1006)]);
     assert_eq!(address(&mut lu, 4, 3), None, "nor by a longer read");
-    tell(&mut lu, None, Some((5, 78)), 2);
-    assert_eq!(address(&mut lu, 5, 1), Some(78), "until it is told of again");
+    notify(&mut lu, None, Some((5, 78)), 2);
+    assert_eq!(address(&mut lu, 5, 1), Some(78), "until it is named again");
 }
 
 #[test]
 fn a_dirty_group_is_not_used_until_it_is_loaded_again() {
     let mut lu = held();
-    tell(&mut lu, Some(0), Some((5, 77)), 1);
+    notify(&mut lu, Some(0), Some((5, 77)), 1);
     assert_eq!([4, 5].map(|block| address(&mut lu, block, 1)), [None; 2]);
     (0..30).for_each(|_| assert_eq!(address(&mut lu, 4, 1), None));
     assert_eq!(asked_for(&mut lu), [(0, 64 * 4)]);
@@ -105,7 +105,7 @@ fn a_dirty_group_is_not_used_until_it_is_loaded_again() {
 #[test]
 fn nothing_is_left_of_a_load_that_fails_and_of_a_reset() {
     let mut lu = held();
-    tell(&mut lu, Some(0), None, 0);
+    notify(&mut lu, Some(0), None, 0);
     (0..32).for_each(|_| assert_eq!(address(&mut lu, 4, 1), None));
     assert_eq!(asked_for(&mut lu).len(), 1);
     lu.loaded(group_at(0), None);
@@ -122,11 +122,11 @@ fn nothing_is_left_of_a_load_that_fails_and_of_a_reset() {
 }
 
 #[test]
-fn a_host_that_sleeps_sends_nothing_and_hears_all() {
+fn a_host_that_sleeps_sends_nothing_and_takes_in_notices() {
     let mut lu = held();
     lu.set_asleep(true);
     assert_eq!(address(&mut lu, 4, 1), None);
-    tell(&mut lu, None, Some((4, 77)), 1);
+    notify(&mut lu, None, Some((4, 77)), 1);
     assert_eq!([70; 2].map(|block| address(&mut lu, block, 1)), [None; 2]);
     assert_eq!(asked_for(&mut lu), []);
     lu.set_asleep(false);
@@ -136,12 +136,12 @@ fn a_host_that_sleeps_sends_nothing_and_hears_all() {
 #[test]
 fn what_the_unit_does_not_have_is_refused() {
     let mut lu = held();
-    assert_eq!(tell(&mut lu, Some(2), Some((4, 77)), 1), None);
-    assert_eq!(tell(&mut lu, Some(0), Some((100, 77)), 1), None);
+    assert_eq!(notify(&mut lu, Some(2), Some((4, 77)), 1), None);
+    assert_eq!(notify(&mut lu, Some(0), Some((100, 77)), 1), None);
     assert_eq!((address(&mut lu, 4, 1), lu.counters().rejected_noti_cnt), (Some(1004), 2));
 }
 
-/// As many groups as fit beside the tables, whose list of free maps is as long as there are maps.
+/// As many groups as fit together with the tables, whose list of free maps is as long as there are maps.
 #[test]
 fn all_of_the_memory_is_used_and_no_more() {
     let with = |bytes| GroupLu::new(64 * 64, 64, &HpbOptions { memory_bytes: Some(bytes), ..HpbOptions::DEFAULT });

@@ -3,10 +3,8 @@
 //! driver of Linux 5.15-rc, `ufshpb_issue_pre_req`; 6.1 has no pre-requests any more). Whether an entry may be used at
 //! all is decided in `reads`; nothing is sent here.
 
-use super::{HpbLu, MapId};
+use super::HpbLu;
 use crate::config::LongReads;
-use crate::ids::SubRegionId;
-use readpath_proto::typed::HpbEntry;
 
 /// READ IDs go from 1 to one less than this (Linux 5.15-rc `MAX_HPB_READ_ID`); 0 says that there was no pre-request.
 const READ_ID_END: u8 = 0x7F;
@@ -22,11 +20,32 @@ pub(crate) enum Carries {
     All,
 }
 
+/// How long reads go, and the pre-requests in flight.
+pub(super) struct PreRequests {
+    how: LongReads,
+    /// READ ID of the newest one.
+    read_id: u8,
+    in_flight: u32,
+    /// So many may be in flight.
+    most: u32,
+}
+
+impl PreRequests {
+    pub(super) fn new(how: LongReads, most: u32) -> Self {
+        PreRequests { how, read_id: 0, in_flight: 0, most }
+    }
+
+    /// A reset has ended all of them.
+    pub(super) fn lost(&mut self) {
+        self.in_flight = 0;
+    }
+}
+
 impl HpbLu {
     /// How the entries of a read of so many blocks travel.
     pub(crate) fn carries(&self, blocks: u32) -> Carries {
-        match self.options.long_reads {
-            LongReads::PreRequest | LongReads::Measured if blocks > self.single_blocks => Carries::PreRequest,
+        match self.pre_requests.how {
+            LongReads::PreRequest | LongReads::Measured if blocks > self.common.single_blocks => Carries::PreRequest,
             LongReads::Ehs if blocks > 1 => Carries::All,
             _ => Carries::First,
         }
@@ -35,31 +54,28 @@ impl HpbLu {
     /// Puts the entries of these blocks into `out`. What is not held is zero.
     pub(crate) fn entries(&self, block: u32, blocks: u32, out: &mut Vec<u8>) {
         out.clear();
-        for at in block..block + blocks {
-            let map = self.map_of[SubRegionId::of_block(&self.geometry, at)];
-            let entry = if map == MapId::NONE { HpbEntry::ZERO } else { self.store.entry(map, self.slot_of(at)) };
-            out.extend_from_slice(&entry.0);
-        }
+        (block..block + blocks).for_each(|at| out.extend_from_slice(&self.common.table.stored_entry(at).0));
     }
 
     /// The READ ID of another pre-request, unless as many are in flight as may be: half of what the unit takes.
     pub(crate) fn begin_pre_request(&mut self) -> Option<u8> {
-        if self.pre_requests_in_flight >= self.queue_depth / 2 {
+        let ahead = &mut self.pre_requests;
+        if ahead.in_flight >= ahead.most {
             return None;
         }
-        self.pre_requests_in_flight += 1;
-        self.counters.pre_req_cnt += 1;
-        self.read_id = if self.read_id + 1 >= READ_ID_END { 1 } else { self.read_id + 1 };
-        Some(self.read_id)
+        ahead.in_flight += 1;
+        ahead.read_id = if ahead.read_id + 1 >= READ_ID_END { 1 } else { ahead.read_id + 1 };
+        self.common.counters.pre_req_cnt += 1;
+        Some(ahead.read_id)
     }
 
     pub(crate) fn pre_request_ended(&mut self) {
-        self.pre_requests_in_flight = self.pre_requests_in_flight.saturating_sub(1);
+        self.pre_requests.in_flight = self.pre_requests.in_flight.saturating_sub(1);
     }
 
     /// There is no tag for the pre-request of a read that had its entries: a miss, once that is given up.
-    pub(crate) fn without_pre_request(&mut self, given_up: bool) {
-        self.counters.hit_cnt -= 1;
-        self.counters.miss_cnt += u64::from(given_up);
+    pub(crate) fn pre_request_lacks_tag(&mut self, given_up: bool) {
+        self.common.counters.hit_cnt -= 1;
+        self.common.counters.miss_cnt += u64::from(given_up);
     }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What this host does on its own account in device control mode, beside the rows of `conformance`: bounds, memory, and
-//! what travels.
+//! Device control mode, beyond the rows of `linux::conformance`: bounds, memory, and which entries are sent.
 
 use super::*;
-use crate::config::ListOrder;
+use crate::hpb::HpbRequest;
+use readpath_proto::hpb::HpbGeometry;
 use readpath_proto::typed::{HpbEntry, HpbNotification};
 
 /// 8 regions of two sub-regions of 16 entries.

@@ -8,8 +8,13 @@ mod lists;
 mod states;
 mod timers;
 
-use super::*;
-use readpath_proto::typed::{HpbEntry, HpbNotification};
+use crate::config::HpbOptions;
+use crate::hpb::{HpbLu, HpbRequest, LuState, Port, RegionState, SubRegionState, UnitSetup};
+use crate::ids::{Id, SubRegionId};
+use crate::params::{HpbParam, HpbParams};
+use readpath_kit::Ns;
+use readpath_proto::hpb::HpbGeometry;
+use readpath_proto::typed::{HpbEntry, HpbNotification, SubRegion};
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Modes {
@@ -72,7 +77,7 @@ enum Step {
     ActivateAndInactivate(u16, u16),
     /// HPB operation 02h.
     Lost,
-    /// HPB operation 03h, which nobody knows.
+    /// HPB operation 03h, which does not exist.
     Unknown,
     /// A notification that names what does not exist.
     OutOfRange,
@@ -203,6 +208,11 @@ impl Bench {
         self.run();
     }
 
+    fn queue(&mut self, srgn: SubRegionId) {
+        let (linux, common) = self.lu.linux();
+        linux.queue_activation(common, srgn);
+    }
+
     fn read(&mut self, block: u32, blocks: u32) -> Option<HpbEntry> {
         self.lu.entry_for(self.now, block, blocks)
     }
@@ -215,14 +225,15 @@ impl Bench {
                 self.run();
             }
             Step::Hold(region, sub) => {
-                self.lu.queue_activation(index(region, sub));
-                self.lu.kick();
+                self.queue(index(region, sub));
+                let (linux, common) = self.lu.linux();
+                linux.kick(common);
                 self.run();
                 assert_eq!(self.tags.sent.pop(), Some(Command::Load(region, sub)), "it is loaded");
                 self.lu.loaded(SubRegion { region, index: sub }, Some(&[7; 128]));
                 self.tags.free = 30;
             }
-            Step::Queue(region, sub) => self.lu.queue_activation(index(region, sub)),
+            Step::Queue(region, sub) => self.queue(index(region, sub)),
             Step::Activate(region, sub) => self.notify(Some((region, sub)), None),
             Step::Inactivate(region) => self.notify(None, Some(region)),
             Step::ActivateAndInactivate(region, sub) => self.notify(Some((region, sub)), Some(region)),
@@ -276,7 +287,7 @@ impl Bench {
                 let found = self.lu.counters().by_name().find(|(n, _)| *n == name).expect("a counter of Linux");
                 assert_eq!(found.1, value, "{name}");
             }
-            Step::ReadsOf(region, reads) => assert_eq!(self.lu.region_reads(region), reads),
+            Step::ReadsOf(region, reads) => assert_eq!(self.lu.linux().0.region_reads(region), reads),
             Step::Maps(maps) => assert_eq!(self.lu.memory().map_bytes, maps * 128),
             Step::Timer(armed) => assert_eq!(self.lu.next_timer() != Ns::NEVER, armed),
         }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What host control mode keeps of the regions of a unit: how often they are read, whether they were written, and when
-//! their time is up (Linux 6.1 `ufshpb.c`). It counts and says what follows; what is loaded and dropped is decided by
-//! its owner, and states of regions are not known here.
+//! Counters and timers of host control mode: how often regions are read, whether they were written, and when their time
+//! is up (Linux 6.1 `ufshpb.c`). It decides nothing about loads and drops, and does not know the states of regions.
 
 use crate::ids::{Id, RegionId, SubRegionId};
 use crate::params::HpbParams;

@@ -2,21 +2,21 @@
 //! Whether a pre-request pays, measured in the run. It costs a command, and saves the map page that the device would
 //! have to read. Whether it would have to depends on how long ago it needed that map ([`Age`]); so for each age it is
 //! measured how much longer reads take without entries than those of maps that it surely holds, and for pre-requests
-//! the same. Only reads that have the device to themselves are compared: the others wait for each other.
+//! the same. Only reads that have the device to themselves are compared: others wait for each other.
 //!
-//! Until enough is known, pre-requests are sent for maps that the device did not need of late. What seems not to pay is
-//! tried now and then, and the other way round.
+//! Until enough is known, pre-requests are sent for maps that the device did not need lately. Now and then a
+//! pre-request that seems not to pay is sent, and one that seems to pay is left out.
 
 use crate::policy::Age;
 
-/// How a read went.
+/// How a read was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Went {
+pub(crate) enum Route {
     /// Without an entry; the device needed its oldest map so long ago.
     Plain(Age),
     /// Behind a pre-request.
     PreRequest,
-    /// Otherwise, or beside other commands.
+    /// Otherwise, or with other commands in flight.
     Other,
 }
 
@@ -31,9 +31,9 @@ struct Mean {
 const SHIFT: u32 = 8;
 /// Values before a mean counts.
 const ENOUGH: u32 = 32;
-/// A time counts as so many means at most: what waited for an erase says nothing of maps.
+/// A time counts as so many means at most: what waited for an erase says nothing about maps.
 const MOST_MEANS: i64 = 4;
-/// Of so many reads one goes the other way, while nothing is known and afterwards.
+/// Of so many reads one is sent against the rule, while nothing is known and afterwards.
 const TRY_AT_FIRST: u32 = 64;
 const TRY: u32 = 512;
 /// Longest time, an hour: no sum can overflow.
@@ -54,8 +54,8 @@ impl Mean {
     }
 }
 
-/// See the module.
-pub(super) struct Pays {
+/// Mean times from which follows whether a pre-request pays.
+pub(super) struct PreRequestGain {
     /// Reads of maps that the device has just needed, by length.
     held: [Mean; LENGTHS],
     /// How much longer others take, by age, and behind a pre-request.
@@ -64,10 +64,10 @@ pub(super) struct Pays {
     since_try: u32,
 }
 
-impl Pays {
+impl PreRequestGain {
     pub(super) fn new() -> Self {
         let none = Mean::default();
-        Pays { held: [none; LENGTHS], plain: [none; Age::COUNT], pre_request: none, since_try: 0 }
+        PreRequestGain { held: [none; LENGTHS], plain: [none; Age::COUNT], pre_request: none, since_try: 0 }
     }
 
     /// Whether a read is to go behind a pre-request.
@@ -83,21 +83,21 @@ impl Pays {
     }
 
     /// A read of so many blocks, which was alone, took so long.
-    pub(super) fn timed(&mut self, went: Went, blocks: u32, took: u64) {
+    pub(super) fn timed(&mut self, route: Route, blocks: u32, took: u64) {
         let held = &mut self.held[(blocks as usize / 8).min(LENGTHS - 1)];
         let mut took = took.min(MOST_NS) as i64;
         let mean = held.ns();
         if let Some(mean) = mean {
             took = took.min(mean * MOST_MEANS);
         }
-        if went == Went::Plain(Age::IN_WINDOW) {
+        if route == Route::Plain(Age::IN_WINDOW) {
             held.add(took);
         }
         let Some(mean) = mean else { return };
-        match went {
-            Went::Plain(age) => self.plain[age.row()].add(took - mean),
-            Went::PreRequest => self.pre_request.add(took - mean),
-            Went::Other => {}
+        match route {
+            Route::Plain(age) => self.plain[age.row()].add(took - mean),
+            Route::PreRequest => self.pre_request.add(took - mean),
+            Route::Other => {}
         }
     }
 }
@@ -114,8 +114,8 @@ mod tests {
 
     /// Reads of 16 to 128 blocks, uniform over `units` maps with entries for all, on a device that holds `frames` maps.
     /// Share of pre-requests, and mean time beyond that of reads without misses, of the last quarter.
-    fn play(units: u64, frames: usize, choose: impl Fn(&mut Pays, Age) -> bool) -> (f64, f64) {
-        let (mut rng, mut pays) = (Prng::new(5), Pays::new());
+    fn play(units: u64, frames: usize, choose: impl Fn(&mut PreRequestGain, Age) -> bool) -> (f64, f64) {
+        let (mut rng, mut pays) = (Prng::new(5), PreRequestGain::new());
         let mut device = DeviceReads::new(units as u32);
         let mut cache: Vec<u64> = Vec::new();
         let (mut sent, mut extra, reads) = (0u64, 0u64, 40_000u64);
@@ -124,8 +124,8 @@ mod tests {
             let id = SubRegionId::new(unit as u32);
             let blocks = 16 << rng.below(4);
             let age = device.age(id);
-            let (went, more) = if choose(&mut pays, age) {
-                (Went::PreRequest, PRE_REQUEST)
+            let (route, more) = if choose(&mut pays, age) {
+                (Route::PreRequest, PRE_REQUEST)
             } else {
                 let hit = cache.contains(&unit);
                 cache.retain(|&c| c != unit);
@@ -134,12 +134,12 @@ mod tests {
                     cache.remove(0);
                 }
                 device.read(id);
-                (Went::Plain(age), if hit { 0 } else { MISS })
+                (Route::Plain(age), if hit { 0 } else { MISS })
             };
             // Times differ by more than a pre-request costs.
-            pays.timed(went, blocks, 100_000 + u64::from(blocks) * 2_000 + rng.below(40_000) + more);
+            pays.timed(route, blocks, 100_000 + u64::from(blocks) * 2_000 + rng.below(40_000) + more);
             if i >= 3 * reads {
-                sent += u64::from(went == Went::PreRequest);
+                sent += u64::from(route == Route::PreRequest);
                 extra += more;
             }
         }
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn pre_requests_are_sent_where_they_pay() {
-        let measured = |units, frames| play(units, frames, Pays::pays);
+        let measured = |units, frames| play(units, frames, PreRequestGain::pays);
         let always = |units, frames| play(units, frames, |_, _| true);
         let never = |units, frames| play(units, frames, |_, _| false);
         // The device holds all maps: nearly none, and nearly nothing is lost.
@@ -159,7 +159,7 @@ mod tests {
         let (sent, extra) = measured(1000, 64);
         assert!(sent > 0.8 && extra < always(1000, 64).1 * 1.05, "{sent} {extra}");
         assert!(never(1000, 64).1 > 60_000.0);
-        // It holds fewer than is believed of any device.
+        // It holds fewer than is assumed of any device.
         let (_, extra) = measured(200, 2);
         assert!(extra < 9_000.0, "{extra}");
     }

@@ -63,7 +63,7 @@ fn notifications() {
         row("what does not exist is refused: Linux would write where it must not", Both, Any, &[
             OutOfRange, Counter("rcmd_noti_cnt", 0), Sent(&[]),
         ]),
-        row("an operation that nobody knows is counted", Both, Any, &[Hold(0, 0), Unknown, Counter("rcmd_noti_cnt", 1),
+        row("an unknown operation is counted", Both, Any, &[Hold(0, 0), Unknown, Counter("rcmd_noti_cnt", 1),
             Hit(0, 1)]),
         Row { unit: Unit { max_active: 4, pinned: 2..4, ..WIDE }, ..row(
             "device lost everything: all but pinned dropped", Dcm, Any, &[
@@ -126,7 +126,7 @@ fn the_worker() {
             Hold(0, 0), Hold(1, 0), Queue(2, 0), Queue(0, 1), Wait(200), Sent(&[]), Wait(200), Sent(&[]),
             Reads(64, 14), Wait(200), Sent(&[Drop(0), Load(2, 0)]),
         ]),
-        row("one that cannot be loaded keeps nobody waiting", Hcm, Own, &[
+        row("one that cannot be loaded does not block the others", Hcm, Own, &[
             Hold(0, 0), Hold(1, 0), Queue(2, 0), Queue(0, 1), Wait(200), Sent(&[Load(0, 1)]),
         ]),
         row("no tag for a load on Linux: five attempts, 3 ms apart, then something has to start the worker", Dcm,

@@ -108,7 +108,7 @@ fn regions() {
             Hold(0, 0), Hold(0, 1), Hold(1, 0), Activate(2, 0), Sent(&[Load(2, 0)]), Region(0, R::Inactive),
             Sub(0, 0, S::Unused), Sub(0, 1, S::Unused), Maps(2), Counter("umap_req_cnt", 0),
         ]),
-        row("activation, no room: the device is told first", Hcm, Any, &[
+        row("activation, no room: the drop is announced first", Hcm, Any, &[
             Hold(0, 0), Hold(0, 1), Hold(1, 0), Reads(64, 14), Wait(200), Sent(&[Drop(0), Load(2, 0)]),
             Region(0, R::Inactive), Sub(0, 1, S::Unused), Maps(2), Counter("umap_req_cnt", 1),
         ]),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Maps of sub-regions and their dirty bitmaps, in one flat table each, and their bytes counted. Entries are stored as
-//! they came; nobody here looks into them.
+//! Memory for maps of sub-regions and their dirty bitmaps, one flat table each. It knows no regions and no states;
+//! entries are stored as they came and never interpreted.
 
-use super::HostMemory;
+use crate::hpb::HostMemory;
 use fixedbitset::FixedBitSet;
 use readpath_kit::{huge_vec, prefetch};
 use readpath_proto::typed::HpbEntry;
@@ -41,7 +41,7 @@ impl MapStore {
         }
     }
 
-    /// A map that nobody uses, all zeros and clean.
+    /// A free map, all zeros and clean.
     pub(super) fn take(&mut self) -> Option<MapId> {
         let map = self.free.pop()?;
         self.peak_maps = self.peak_maps.max(self.maps - self.free.len() as u32);
