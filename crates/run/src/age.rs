@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A device that has a past: filled, written to by a workload in virtual time, and left with nothing to do. Its
-//! further use is up to the caller.
+//! A device that has a past: filled, written to by a workload in virtual time, and then idle. The caller says what is
+//! done with it ([`Finish`]).
 
 use crate::execute::{ExecuteError, fits};
 use crate::request::LUN;
@@ -21,16 +21,16 @@ pub struct Past<'a> {
     pub fill: Option<Layout>,
     /// Seed of that order.
     pub seed: u64,
-    /// What is done then.
+    /// The workload that follows.
     pub workload: Option<&'a mut Workload>,
 }
 
-/// What is made of an aged device.
+/// What is done with an aged device.
 pub trait Finish {
-    /// What comes of it.
+    /// Its result.
     type Output;
 
-    /// Does it. All that was written is in flash, and the device is at rest.
+    /// Does it. All that was written is in flash, and the device is idle.
     fn finish<S: DieSched>(self, device: &mut UfsDevice<S, NoMedia, ()>) -> Self::Output;
 }
 

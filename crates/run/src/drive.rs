@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One loop drives a stack: whatever submits requests, whatever happens in between, whatever clock time follows.
+//! One loop drives a stack, for any source of requests, with hooks between its steps, under any clock. It does not know
+//! what a request is for.
 //!
-//! The way of one request:
-//! 1. Its [`Source`] submits it through a [`Port`], because its time has come ([`Source::act`]) or because another
-//!    request has ended ([`Source::ended`]). The source keeps what it wants to know again at the request's cookie.
-//! 2. Host driver and device make of it what they do, as [`Stack`] moves it between them.
-//! 3. The [`Clock`] lets time go on to the next reply of the device, but never past the next deadline of the source
-//!    or of the [`Hooks`].
-//! 4. Hooks whose time has come do their part: an event, a power cut. Nothing is lost on the way but what they say.
-//! 5. The end of the request is polled. A refusal ends the run; else the source hears of it, counts it and may submit
-//!    more, and the hooks hear its kind and latency.
-//! 6. When the source is over, what the device still does is waited for or left ([`Rest`]).
+//! What happens to a request:
+//! 1. Its [`Source`] submits it through a [`Port`], because it is due ([`Source::act`]) or because another request has
+//!    ended ([`Source::ended`]). The source finds its data again by the request's cookie.
+//! 2. Host driver and device handle it; [`Stack`] moves it between them.
+//! 3. The [`Clock`] advances time to the next reply of the device, but never past the next deadline of source or hooks.
+//! 4. Hooks that are due act: an event, a power cut. Nothing else loses requests.
+//! 5. The end of the request is polled. A refusal ends the run; otherwise the source counts it and may submit more, and
+//!    the hooks get its kind and latency.
+//! 6. When the source is over, the device's own work is waited for or left ([`Rest`]).
 
 use crate::error::{LATEST, RunError, io_error};
 use readpath_device::Probe;
@@ -20,7 +20,7 @@ use readpath_kit::Ns;
 use readpath_stack::{Payload, Stack, Wire};
 use readpath_workload::{Io, IoKind};
 
-/// What a source may do with a stack. It cannot let time go on.
+/// What a source may do with a stack. It cannot advance time.
 pub trait Port {
     /// Submits a request at `now`.
     fn submit(&mut self, now: Ns, request: &BlockRequest);
@@ -28,7 +28,7 @@ pub trait Port {
     fn prefetch(&self, lun: u8, block: u32);
     /// The same for a write or a trim.
     fn prefetch_write(&self, lun: u8, block: u32);
-    /// Whether a block holds data, for observers.
+    /// Whether a block holds data, for sources that report it.
     fn holds_data(&self, lun: u8, block: u32) -> bool;
 }
 
@@ -53,10 +53,10 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Port for Stack<S, X, P, W> {
     }
 }
 
-/// What becomes of a device's own work when a source is over.
+/// What happens to the device's own work when a source is over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rest {
-    /// It takes its time; nobody waits for it.
+    /// The run ends without it.
     Leave,
     /// It is waited for; the time is then that of the last reply that reached the host.
     Replies,
@@ -64,11 +64,11 @@ pub enum Rest {
     Events,
 }
 
-/// Submits requests and hears of their ends.
+/// Submits requests and is called when they end.
 pub trait Source {
-    /// Ends of commands between two looks of those who watch.
+    /// Ends of commands between two calls of [`Hooks::watch`].
     const WATCH_EVERY: u64 = 1 << 12;
-    /// What comes first at one time: the ends of requests, or what the source does of itself.
+    /// At equal times the ends of requests come before [`Source::act`].
     const ENDS_FIRST: bool = true;
 
     /// The run begins at `now`.
@@ -76,12 +76,11 @@ pub trait Source {
         let _ = (port, now);
     }
 
-    /// When it wants to act next, without hearing of an end before; [`Ns::NEVER`] if it does not. It may be in the
-    /// past: then it wants to act at once.
+    /// When [`Source::act`] is due next, unless a request ends before; [`Ns::NEVER`] if it is not. A time in the past
+    /// means at once.
     fn next_at(&self) -> Ns;
 
-    /// Its time has come: does at `now` what was to be done by `until`, which is not later. Afterwards
-    /// [`Source::next_at`] is later than `until`.
+    /// Does at `now` what was due by `until`, which is not later. Afterwards [`Source::next_at`] is later than `until`.
     fn act(&mut self, port: &mut impl Port, now: Ns, until: Ns);
 
     /// A command has ended. If a request of the workload has ended with it, its kind and how long it took.
@@ -102,7 +101,7 @@ pub trait Source {
     /// Requests that have not ended.
     fn in_flight(&self) -> u32;
 
-    /// Whether it wants nothing any more.
+    /// Whether it has nothing more to do.
     fn is_over(&self) -> bool;
 
     /// What is waited for when it is over.
@@ -114,7 +113,7 @@ pub trait Source {
     fn lost(&mut self, port: &mut impl Port, now: Ns);
 }
 
-/// How far time may go on at once.
+/// How far time may advance at once.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Pace {
     /// To the next reply.
@@ -123,29 +122,29 @@ pub enum Pace {
     ToEvent,
 }
 
-/// What happens between requests. Each method does nothing unless it is written, and then costs nothing; several hooks
-/// at once are a pair of them.
+/// What happens between requests. Each method does nothing by default, which costs nothing. Several hooks at once are a
+/// pair of them.
 pub trait Hooks {
-    /// When something of its own happens next; time goes no further without it. In the past: at once. A source that is
-    /// over does not wait for it.
+    /// When [`Hooks::happen`] is due next; time does not advance past it. A time in the past means at once. A source
+    /// that is over does not wait for it.
     #[inline(always)]
     fn next_at(&self) -> Ns {
         Ns::NEVER
     }
 
-    /// Time is about to go on: how far it may at once.
+    /// Time is about to advance: how far it may at once.
     #[inline(always)]
     fn pace(&mut self) -> Pace {
         Pace::ToReply
     }
 
-    /// Whether the host loses its power in what happens next, and all that it knows.
+    /// Whether the host loses its power, and all that it knows, in what happens next.
     #[inline(always)]
     fn takes_host(&self) -> bool {
         false
     }
 
-    /// The host is about to lose what it counted, whichever hook is at fault.
+    /// The host is about to lose its counters, whichever hook causes that.
     fn host_goes<S: DieSched, X: Payload, P: Probe, W: Wire>(&mut self, stack: &Stack<S, X, P, W>) {
         let _ = stack;
     }
@@ -171,8 +170,8 @@ pub trait Hooks {
         let _ = (kind, latency);
     }
 
-    /// A look now and then: at the beginning, every [`Source::WATCH_EVERY`] commands, after what happened, and at the
-    /// end. `ios` requests have ended. False stops the run.
+    /// Called at the beginning, every [`Source::WATCH_EVERY`] commands, after [`Hooks::happen`], and at the end. `ios`
+    /// requests have ended. False stops the run.
     #[inline(always)]
     fn watch<S: DieSched, X: Payload, P: Probe, W: Wire>(
         &mut self,
@@ -188,7 +187,7 @@ pub trait Hooks {
 /// Nothing happens.
 impl Hooks for () {}
 
-/// Both; at one time the first before the second.
+/// Both; at equal times the first before the second.
 impl<A: Hooks, B: Hooks> Hooks for (A, B) {
     #[inline(always)]
     fn next_at(&self) -> Ns {
@@ -239,27 +238,27 @@ impl<A: Hooks, B: Hooks> Hooks for (A, B) {
     }
 }
 
-/// Lets time go on. [`Virtual`] time jumps. A clock of real time sleeps: it is given to [`drive`] in its place, with a
-/// source whose requests come from outside and wake it. Neither stack nor source nor hooks can tell the two apart.
+/// Advances time. [`Virtual`] time jumps. A clock of real time sleeps, and its source has requests from outside that
+/// wake it. Neither stack nor source nor hooks can distinguish the two.
 pub trait Clock {
     /// Whether nothing can come from outside before the next reply, so that the stack may go on to it at once.
     const JUMPS: bool;
-    /// Whether a source can wake it when nothing else would happen any more.
+    /// Whether a source can wake it when nothing else is due.
     const WAKES: bool;
 
-    /// Waits until `at`, or, for a clock that can be woken, until it is woken; with [`Ns::NEVER`] only the latter.
-    /// Returns the time that it then is, never less than before. A real clock may return a little later than it was
-    /// asked to, and what was due meanwhile is then handled late, at its own modelled time.
+    /// Waits until `at`, or until the clock is woken, if it can be; with [`Ns::NEVER`] only the latter. Returns the
+    /// time then, never less than before. A real clock may return a little late; what was due meanwhile is then handled
+    /// late, at its own modelled time.
     fn wait_until(&mut self, at: Ns) -> Ns;
 
-    /// Waits until `at`, even if it is woken before.
+    /// Waits until `at`, and cannot be woken.
     #[inline(always)]
     fn sleep_until(&mut self, at: Ns) {
         self.wait_until(at);
     }
 }
 
-/// Virtual time: as fast as this machine can.
+/// Virtual time: as fast as the machine can simulate.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Virtual;
 
@@ -285,7 +284,7 @@ pub struct Driven {
 /// Drives `stack` from time `from` on until `source` is over.
 ///
 /// # Errors
-/// The first request that was refused, and whatever else a [`RunError`] says.
+/// The first request that was refused, and the other cases of [`RunError`].
 pub fn drive<S, X, P, W, Q, H, C>(
     stack: &mut Stack<S, X, P, W>,
     source: &mut Q,
@@ -360,7 +359,7 @@ where
     Ok(Driven { end: now, ios })
 }
 
-/// Lets time go on until `limit` at most; [`Ns::NEVER`] if nothing can happen any more.
+/// Advances time to `limit` at most; [`Ns::NEVER`] if nothing can happen any more.
 #[inline(always)]
 fn go_on<S: DieSched, X: Payload, P: Probe, W: Wire, C: Clock>(
     stack: &mut Stack<S, X, P, W>,
@@ -373,7 +372,7 @@ fn go_on<S: DieSched, X: Payload, P: Probe, W: Wire, C: Clock>(
     }
     let now = clock.wait_until(stack.next_deadline().min(limit));
     if C::WAKES && now != Ns::NEVER {
-        // It may be later than it was to be. What is due goes first, each at its own time.
+        // It may be late. What is due goes first, each at its own time.
         return stack.advance_to_reply(now.min(limit));
     }
     if now != Ns::NEVER {
@@ -382,7 +381,7 @@ fn go_on<S: DieSched, X: Payload, P: Probe, W: Wire, C: Clock>(
     now
 }
 
-/// Lets everything happen whose time has come, in the order of the times. Returns the time when it is over.
+/// Runs source and hooks as long as they are due, in the order of their times. Returns the time when that is over.
 #[inline(never)]
 fn what_is_due<S: DieSched, X: Payload, P: Probe, W: Wire, Q: Source, H: Hooks, C: Clock>(
     stack: &mut Stack<S, X, P, W>,
@@ -415,7 +414,7 @@ fn what_is_due<S: DieSched, X: Payload, P: Probe, W: Wire, Q: Source, H: Hooks, 
     }
 }
 
-/// Shows how far the run has come. In line, so that nothing is left of it where nobody watches.
+/// Calls the hooks that watch. Inlined, so that it costs nothing without one.
 #[inline(always)]
 fn watch<S: DieSched, X: Payload, P: Probe, W: Wire>(
     stack: &mut Stack<S, X, P, W>,

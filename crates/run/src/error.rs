@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a run stops before its end: the device refuses a request, virtual time overflows, or it is stopped.
+//! Why a run stops before its end: the device refuses a request, virtual time is exhausted, or the user interrupts.
 
 use readpath_host::SenseData;
 use readpath_kit::{DeadlineHeap, Ns};
@@ -11,7 +11,7 @@ use thiserror::Error;
 /// Runs stop a day before the deadlines of the device run out of bits.
 pub const LATEST: Ns = Ns(DeadlineHeap::LATEST.0 - 86_400_000_000_000);
 
-/// Later than any run goes on, but not never: a run that waits for it ends with an error.
+/// Later than any run lasts, but not never: a run that waits for it ends with an error.
 pub(crate) const TOO_LATE: Ns = Ns(LATEST.0 + 1);
 
 /// Why a run stopped.
@@ -60,7 +60,7 @@ pub enum RunError {
     /// Nothing can happen any more though requests are outstanding.
     #[error("the run is stuck at {0} with requests outstanding")]
     Stuck(Ns),
-    /// A UPIU did not survive.
+    /// A UPIU was not the same after encoding and parsing.
     #[error(transparent)]
     Wire(#[from] readpath_stack::WireError),
     /// After a power cut the host did not find the device again.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Events in the middle of a run: lets them happen at their times, and keeps what host and device counted before,
-//! between and after them. Sources of requests do not know them.
+//! Events in the middle of a run, at their times, and what host and device counted before, between and after them. It
+//! knows nothing about the source of requests.
 
 use crate::drive::Hooks;
 use crate::error::RunError;
@@ -55,7 +55,7 @@ impl Counts {
 /// The part of a run from one event to the next.
 #[derive(Clone, Debug)]
 pub struct Span {
-    /// The event that it begins with, and its place from 1; none for what is before all of them.
+    /// The event that it begins with, and its place from 1; none before the first event.
     pub event: Option<(usize, Event)>,
     /// Virtual time of its beginning.
     pub from: Ns,
@@ -63,7 +63,7 @@ pub struct Span {
     pub to: Ns,
     /// What was counted.
     pub counts: Counts,
-    /// From the return of the power until the device was ready, if the event took it away.
+    /// From power-on until the device was ready, if the event was a power cycle.
     pub recovery: Option<Ns>,
     /// By kind, from submission to end in nanoseconds: the requests that ended in it, also those from before.
     pub latency: [Histogram; 4],
@@ -77,7 +77,7 @@ pub struct Schedule<'a> {
     next: usize,
     /// What had been counted when the newest span began.
     before: Counts,
-    /// What hosts had counted that have lost their power.
+    /// Counters of hosts that have lost their power.
     gone: HpbCounters,
     spans: Vec<Span>,
 }
@@ -129,7 +129,7 @@ impl<'a> Schedule<'a> {
                 }
             }
         }
-        // Timers of the host that were due while the power was away.
+        // Timers of the host that were due while the power was off.
         stack.advance(after);
         self.next += 1;
         self.begin(Some((self.next, event)), now, recovery);
@@ -201,7 +201,7 @@ pub struct LimitError {
     pub error: ParamError,
 }
 
-/// Has limits of host memory for HPB come at their times after `start`, on each unit with HPB: every one has its own
+/// Schedules limits of host memory for HPB at their times after `start`, on each unit with HPB: every unit has its own
 /// memory.
 pub fn limit<S: DieSched, X: Payload, P: Probe, W: Wire>(
     stack: &mut Stack<S, X, P, W>,

@@ -66,7 +66,7 @@ impl ExecuteError {
     }
 }
 
-/// What a run is made of, besides its workload.
+/// All inputs of a run but its workload.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// Device, delays and scheduler.

@@ -53,8 +53,8 @@ pub struct Jobs<'a> {
     start: Ns,
     jobs: Vec<Running<'a>>,
     flights: Flights<InFlight>,
-    /// Jobs that wait for a time. Jobs may be more than a [`readpath_kit::DeadlineHeap`] can tell apart, and timers are
-    /// rare.
+    /// Jobs that wait for a time. There may be more jobs than slots of a [`readpath_kit::DeadlineHeap`], and timers
+    /// are rare.
     timers: BinaryHeap<Reverse<(Ns, u32)>>,
     rest: Rest,
 }
@@ -119,7 +119,7 @@ impl<'a> Jobs<'a> {
 }
 
 impl Source for Jobs<'_> {
-    /// A job whose pause is over goes on before others hear of an end.
+    /// A job whose pause is over continues before ends of requests are handled.
     const ENDS_FIRST: bool = false;
 
     fn begin(&mut self, port: &mut impl Port, now: Ns) {

@@ -95,7 +95,7 @@ impl<'a> Cycle<'a> {
         };
     }
 
-    /// Asks for what the step wants.
+    /// Submits the requests of the step.
     fn ask(&mut self, port: &mut impl Port, now: Ns) {
         let step = self.launch.steps[self.step];
         let first = self.request;

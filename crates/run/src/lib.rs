@@ -2,8 +2,8 @@
 //! One run: a workload on a stack, and what a user of the modelled system would have seen. The same inputs and seed
 //! give the same bits. This room knows stacks and workloads; it knows no files, cases, variants or tables.
 //!
-//! One loop drives everything ([`drive()`]): a source submits ([`Jobs`], [`Cycle`], [`Trace`], [`ReadBack`]), hooks do
-//! what happens in between ([`Schedule`], [`Watched`]), a clock lets time go on ([`Virtual`]).
+//! One loop drives everything ([`drive()`]): a source submits ([`Jobs`], [`Cycle`], [`Trace`], [`ReadBack`]), hooks act
+//! in between ([`Schedule`], [`Watched`]), and a clock advances time ([`Virtual`]).
 
 #![warn(unreachable_pub)]
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What runs in progress show of themselves, and what they let others change: a [`Board`] with a [`Post`] for each
-//! planned run. The run looks at its post now and then, between requests: it leaves there a copy of what host and
-//! device would tell ([`View`]), and takes requested changes of HPB parameters. Observers read the copy.
+//! Runs in progress as others see and change them: a [`Board`] with a [`Post`] for each planned run. Between requests
+//! the run now and then publishes a copy of what host and device answer ([`View`]) at its post, and makes the changes
+//! of HPB parameters that were asked for there. All others read the copy.
 //!
-//! It knows no names of files and no sockets, and costs nothing while nobody asked for a board.
+//! It knows no names of files and no sockets, and costs nothing without a board.
 
 use readpath_device::Probe;
 use readpath_flash::DieSched;
@@ -41,7 +41,7 @@ pub struct UnitView {
     pub lun: u8,
     /// Its unit descriptor, as read.
     pub descriptor: Vec<u8>,
-    /// dDynCapNeeded, or nothing if the device refuses to tell.
+    /// dDynCapNeeded, or nothing if the device refuses.
     pub dyn_cap_needed: Option<u32>,
     /// Its HPB, if the host uses it.
     pub hpb: Option<HpbView>,
@@ -65,7 +65,7 @@ impl HpbView {
     }
 }
 
-/// What host and device would tell at one moment.
+/// What host and device answer at one moment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct View {
     /// Virtual time.
@@ -149,12 +149,12 @@ impl Post {
         Post { case, variant, inner: Mutex::new(inner), answered: Condvar::new() }
     }
 
-    /// The state behind the lock is consistent after every statement, so a poisoned lock can be used.
+    /// The data behind the lock is consistent after every statement, so a panic while it was held does no harm.
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Passes the state of the run and its last copy to `see`. It should not take long: the run may have to
+    /// Shows the progress of the run and what it published last. The call should not take long: the run may have to
     /// wait.
     pub fn read<T>(&self, see: impl FnOnce(RunState, Option<&View>) -> T) -> T {
         let inner = self.lock();
@@ -166,11 +166,11 @@ impl Post {
         self.lock().state
     }
 
-    /// Asks for a change of a parameter and waits until the run has made or refused it: it looks every few thousand
+    /// Asks for a change of a parameter and waits until the run has made or refused it: it checks every few thousand
     /// requests.
     ///
     /// # Errors
-    /// As the host's; [`StoreError::NotRunning`] if the run has not begun, or ends before it looks.
+    /// As the host's; [`StoreError::NotRunning`] if the run has not begun, or ends before it checks.
     pub fn store(&self, lun: u8, param: HpbParam, value: u32) -> Result<(), StoreError> {
         let mut inner = self.lock();
         if inner.state != RunState::Running {

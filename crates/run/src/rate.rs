@@ -18,7 +18,7 @@ pub(crate) enum Step {
     End,
 }
 
-/// How far each kind of a job's requests is.
+/// How far the requests of each kind have come.
 #[derive(Default)]
 pub(crate) struct Rates {
     /// Bytes per second; reads, writes, trims.
@@ -28,7 +28,7 @@ pub(crate) struct Rates {
     bytes: [u64; 3],
     /// When the next request of a kind may be sent.
     due: [Ns; 3],
-    /// What waits for its time.
+    /// The turn that is not due yet.
     waiting: Option<Turn>,
 }
 

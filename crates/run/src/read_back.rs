@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reading back a range of blocks as a source: in order, whole, a few long reads at a time. What is read is for a
-//! payload that checks it.
+//! A source that reads back a range of blocks in order, a few long reads at a time. The payload checks what is read.
 
 use crate::drive::{Port, Source};
 use crate::request::Flights;

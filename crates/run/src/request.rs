@@ -8,7 +8,7 @@ use readpath_workload::{Io, IoKind};
 pub const LUN: u8 = 0;
 
 /// Requests in flight, each at the cookie that the stack hands back with its end. Places are used again, so that there
-/// are never more than requests were outstanding at once.
+/// are no more of them than requests were ever outstanding at once.
 pub(crate) struct Flights<T> {
     places: Vec<T>,
     free: Vec<u32>,
@@ -16,7 +16,6 @@ pub(crate) struct Flights<T> {
 
 impl<T: Copy> Flights<T> {
     /// Nothing in flight.
-    #[allow(clippy::new_without_default)]
     pub(crate) fn new() -> Self {
         Flights { places: Vec::new(), free: Vec::new() }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs one source after another on a stack, in virtual time, which goes on from each to the next.
+//! Runs one source after another on a stack, in virtual time that continues from each to the next.
 
 use crate::drive::{Driven, Hooks, Rest, Source, Virtual, drive};
 use crate::error::{LATEST, RunError};
@@ -12,7 +12,7 @@ use readpath_kit::Ns;
 use readpath_stack::{Payload, Stack, Wire};
 use readpath_workload::Phase;
 
-/// See the module.
+/// Virtual time, and the runs of sources in it.
 pub struct Runner {
     now: Ns,
 }
@@ -40,8 +40,7 @@ impl Runner {
         Ok(driven)
     }
 
-    /// Runs the jobs of a phase. The next one does not wait for what a device does by itself that works when it is
-    /// idle.
+    /// Runs the jobs of a phase. The next phase does not wait for the work of a device that goes on when idle.
     pub fn jobs<S: DieSched, X: Payload, P: Probe, W: Wire>(
         &mut self,
         stack: &mut Stack<S, X, P, W>,

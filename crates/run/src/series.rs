@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A run over its virtual time, in a bounded number of bins of equal length: how long the run takes need not be known.
-//! When the bins are full, every two become one, which loses nothing: counters are kept as they were at the end of
-//! each bin, and counts of latencies add up. So a request costs one more count, and the rest is done
-//! a few hundred times in a run.
+//! A run over its virtual time, in a bounded number of bins of equal length: the length of the run need not be known.
+//! When the bins are full, every two become one, which loses nothing: counters are kept as they were at the end of each
+//! bin, and counts of latencies add up. A request costs one more count; the rest is done a few hundred times in a run.
 
 use crate::drive::Hooks;
 use crate::error::RunError;

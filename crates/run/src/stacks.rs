@@ -16,24 +16,24 @@ pub struct Parts<'a, X, P, W> {
     pub host: HostConfig,
     /// The data.
     pub payload: X,
-    /// Who sees every stage.
+    /// The probe of every stage.
     pub probe: P,
-    /// How requests cross.
+    /// How requests are encoded.
     pub wire: W,
 }
 
-/// Something to be done with a stack, whichever scheduler its device has.
+/// A computation on a stack, whichever scheduler its device has.
 pub trait Work<X: Payload, P: Probe, W: Wire> {
-    /// What comes of it.
+    /// Its result.
     type Output;
 
-    /// Does it.
+    /// Runs it.
     fn on<S: DieSched>(self, stack: Stack<S, X, P, W>) -> Self::Output;
 }
 
 impl<X: Payload, P: Probe, W: Wire> Parts<'_, X, P, W> {
-    /// Does `work` with the stack of these parts. What is compiled for `lean` alone is fastest and takes longest to
-    /// build, so only plain runs have it.
+    /// Does `work` with the stack of these parts. Code compiled for `lean` alone is fastest but takes longest to build,
+    /// so only plain runs have it.
     pub fn stack_for<T: Work<X, P, W>>(self, work: T) -> Result<T::Output, StackError> {
         // Two constants in two branches, so that the compiler leaves out what neither reaches.
         if P::ACTIVE {

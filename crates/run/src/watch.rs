@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Those who watch a run from outside: they see how far it is, look at host and device, and may stop it.
+//! Observers of a run: they see its progress, look at host and device, and may stop it. They submit nothing.
 
 use crate::drive::Hooks;
 use readpath_device::Probe;
@@ -7,7 +7,7 @@ use readpath_flash::DieSched;
 use readpath_kit::Ns;
 use readpath_stack::{Payload, Stack, Wire};
 
-/// Watches a run from outside, now and then.
+/// Observes a run from outside.
 pub trait Observer {
     /// So many requests have ended in this phase, at virtual time `now`: none at its beginning, all at its end. False
     /// stops the run.
@@ -18,7 +18,7 @@ pub trait Observer {
     fn look<S: DieSched, X: Payload, P: Probe, W: Wire>(&mut self, _stack: &mut Stack<S, X, P, W>, _now: Ns) {}
 }
 
-/// Nobody watches.
+/// Observes nothing.
 impl Observer for () {
     fn progress(&mut self, _: u64, _: Ns) -> bool {
         true

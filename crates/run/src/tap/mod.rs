@@ -18,7 +18,7 @@ use std::fmt::Write as _;
 use std::io;
 use text::{Details, Escaped, Hex, Name, Notification, Outcome, Us, reply_name, request_name};
 
-/// Requests that a trace records unless its user wants another limit: about 200 MB of text for reads of one block.
+/// Default limit of requests that a trace records: about 200 MB of text for reads of one block.
 pub const TRACE_IO_LIMIT: u64 = 100_000;
 
 /// Bytes that are collected before they are written.
@@ -92,7 +92,7 @@ pub struct Tap<W: io::Write> {
 }
 
 impl<W: io::Write> Tap<W> {
-    /// A tap that writes to `out`. `title` is shown beside the host's tracks; after `limit` requests (`None`: never) no
+    /// A tap that writes to `out`. `title` labels the host's tracks; after `limit` requests (`None`: never) no
     /// further one is recorded, and the trace says so.
     pub fn new(out: W, title: &str, limit: Option<u64>) -> Self {
         let mut tap = Tap {
@@ -138,7 +138,7 @@ impl<W: io::Write> Tap<W> {
         self
     }
 
-    /// Requests with `tag` are not recorded: it is nobody's whom the trace is about.
+    /// Requests with `tag` are not recorded: they are not the client's.
     #[must_use]
     pub fn leaving_out(mut self, tag: u8) -> Self {
         self.left_out = Some(tag);

@@ -391,7 +391,7 @@ fn what_is_dropped_in_real_time_ends_there() {
         tap.dropped(Ns(2_100), 3);
         tap.dropped(Ns(2_200), 200);
         tap.reset(Ns(3_000));
-        // A reply to what was dropped would be a fault of the device, and is nobody's.
+        // A reply to a dropped request would be a fault of the device, and belongs to no request.
         tap.reply(Ns(3_500), &Reply { lun: 0, tag: 9, body: ReplyBody::Response(Response::GOOD) }, &[]);
         tap.request(Ns(5_000), &read_10(3, 9), &[]);
         tap.request(Ns(5_000), &read_10(4, 9), &[]);
