@@ -120,7 +120,7 @@ fn each_retry_takes_another_array_time() {
     }
 }
 
-/// A TRIM keeps the firmware busy for each map page that it touches, and the next command waits for that.
+/// A TRIM keeps the firmware busy for each map page that it touches, and the next request waits for that.
 #[test]
 fn a_trim_takes_its_time_for_each_map_page() {
     let mut c = device(BLOCKS);

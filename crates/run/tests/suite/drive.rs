@@ -226,7 +226,7 @@ impl Hooks for Diary {
     }
 }
 
-/// Events come with every source, and the observer sees every end.
+/// Events work with every source, and an observer sees every end.
 #[test]
 fn events_come_whatever_submits() {
     let event = |ms, kind| Event { at: Ns::from_ms(ms), kind };

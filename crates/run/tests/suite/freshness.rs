@@ -118,7 +118,7 @@ fn together(b: &mut Bare, entry: HpbEntry, good: HpbEntry, after: Ns) -> Ns {
     b.now - begun
 }
 
-/// A check takes twice as long, and the next command waits for that.
+/// The engine that checks is busy for twice as long, and the next request waits for that.
 #[test]
 fn an_entry_that_is_not_of_the_newest_hand_out_is_checked_twice() {
     let check = Ns::from_us(50);

@@ -24,7 +24,7 @@ pub struct Trouble {
     pub replay: u32,
     /// HPB READ BUFFERs that ask for another sub-region, which may not exist.
     pub misdirect: u32,
-    /// Not on the wire: of a million steps of a run, those before which another initiator sets fHPBReset.
+    /// Not on the wire: of a million steps of a run, those before which another host sets fHPBReset.
     pub hpb_resets_per_million: u64,
 }
 

@@ -204,7 +204,7 @@ fn a_reset_sends_what_is_in_flight_again() {
 /// Commands of HPB's own and what becomes of them: nothing that anybody else would notice.
 #[test]
 fn a_load_that_is_refused_is_a_load_on_linux() {
-    // The SCSI mid-layer hands both to whoever sent the command: of its own it tries only block requests again.
+    // The SCSI mid-layer passes both to the sender of the command: by itself it retries only block requests.
     for sense in [Sense::INVALID_FIELD, Sense::RESET_OCCURRED] {
         for strict in [true, false] {
             let options = HpbOptions { strict_linux: strict, ..HpbOptions::default() };
