@@ -2,12 +2,22 @@
 //! A job given as options of a command line, made into the text of a job file (fio HOWTO, "Command line
 //! options"). Knows no option but `--name`.
 
+/// Options of fio's command line that are none of a job (`fio --help`).
+const OF_COMMAND: &str = "\
+    alloc-size append-terse aux-path bandwidth-log client cmdhelp cpuclock-test crctest daemonize debug enghelp eta \
+    eta-interval eta-newline help idle-prof inflate-log max-jobs merge-blktrace-only minimal output output-format \
+    parse-only readonly remote-config section server showcmd status-interval terse-version trigger trigger-file \
+    trigger-remote trigger-timeout version warnings-fatal";
+
 /// What is wrong with the options as a command line; what is wrong with a job is found when its text is parsed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ArgumentError {
     /// A job file has no way to write it.
     #[error("--{0}: has a ; or # in its value, where a comment begins in a job file")]
     Comment(String),
+    /// It says how fio itself runs.
+    #[error("--{0}: is an option of the program fio, not of a job; options of this program come before the --")]
+    OfCommand(String),
     /// Something is not `--option`, `--option=value` or `--option value`.
     #[error("{0}: is not an option of a job; write --option=value")]
     NotAnOption(String),
@@ -37,13 +47,16 @@ pub fn of_arguments(arguments: &[String]) -> Result<Typed, ArgumentError> {
     let (mut first, mut text) = (None, "[global]\n".to_owned());
     let mut rest = arguments.iter().peekable();
     while let Some(argument) = rest.next() {
-        let Some(option) = argument.strip_prefix("--").filter(|option| !option.is_empty()) else {
+        let Some(option) = option(argument) else {
             return Err(ArgumentError::NotAnOption(argument.clone()));
         };
         let (key, value) = match option.split_once('=') {
             Some((key, value)) => (key, Some(value.to_owned())),
-            None => (option, rest.next_if(|next| !next.starts_with("--")).cloned()),
+            None => (option, rest.next_if(|next| self::option(next).is_none()).cloned()),
         };
+        if OF_COMMAND.split_whitespace().any(|name| name == key) {
+            return Err(ArgumentError::OfCommand(key.to_owned()));
+        }
         if argument.contains('\n') || value.as_ref().is_some_and(|value| value.contains('\n')) {
             return Err(ArgumentError::LineBreak(key.to_owned()));
         }
@@ -63,6 +76,13 @@ pub fn of_arguments(arguments: &[String]) -> Result<Typed, ArgumentError> {
     Ok(Typed { name: first.ok_or(ArgumentError::NoName)?, text })
 }
 
+/// What follows the dashes: one will do, as for fio. A negative number is no option.
+fn option(argument: &str) -> Option<&str> {
+    let rest = argument.strip_prefix('-')?;
+    let option = rest.strip_prefix('-').unwrap_or(rest);
+    option.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_').then_some(option)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,11 +96,14 @@ mod tests {
         let typed = of("--direct=1 --name=a --rw randread --time_based --runtime=5 --name b --rw=write").unwrap();
         assert_eq!(typed.name, "a");
         assert_eq!(typed.text, "[global]\ndirect=1\n[a]\nrw=randread\ntime_based\nruntime=5\n[b]\nrw=write\n");
+        assert_eq!(of("-nice -5 -name=a -rw read").unwrap().text, "[global]\nnice=-5\n[a]\nrw=read\n");
     }
 
     #[test]
     fn what_is_none() {
         assert_eq!(of("--name=a job.fio"), Err(ArgumentError::NotAnOption("job.fio".into())));
+        assert_eq!(of("--name=a --output-format=json"), Err(ArgumentError::OfCommand("output-format".into())));
+        assert_eq!(of("--name=a --"), Err(ArgumentError::NotAnOption("--".into())));
         assert_eq!(of("--rw=read"), Err(ArgumentError::NoName));
         assert_eq!(of("--name= --rw=read"), Err(ArgumentError::NoName));
         assert_eq!(of("--name=a --filename=/data/a;b"), Err(ArgumentError::Comment("filename".into())));

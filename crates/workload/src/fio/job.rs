@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::JobError;
 use super::lexer::{At, Opt, Section};
-use super::options::{self, Class};
+use super::options;
 use super::settings::Settings;
 use crate::Sizes;
 
@@ -112,7 +112,7 @@ fn finish(s: &mut Settings, section: &Section, notes: &mut Notes) -> Result<(), 
     if let Some(verify) = &s.verify {
         if s.writes() && s.do_verify {
             return Err(verify.error(
-                "verify: reading back what a job has written is not built; leave verify out, or give do_verify=0 to \
+                "verify: reading back what a job has written is not modelled; leave verify out, or give do_verify=0 to \
                  write only",
             ));
         }
@@ -129,6 +129,13 @@ fn finish(s: &mut Settings, section: &Section, notes: &mut Notes) -> Result<(), 
     if s.end_flush && s.by_time() {
         notes.add("end_fsync", &section.at, || "a job that ends by time makes no flush at its end".into());
         s.end_flush = false;
+    }
+    if let Some(align) = s.align.as_ref().filter(|_| s.pattern.random)
+        && s.used().iter().any(|&k| align.value[k].is_some_and(|bytes| bytes != s.shortest()[k]))
+    {
+        return Err(
+            align.error("ba: random places that are not multiples of the block size are not modelled; leave it out")
+        );
     }
     let several_sizes = || s.used().iter().any(|&k| !matches!(s.lengths()[k], Sizes::Fixed(_)));
     if s.pattern.random && !s.norandommap && several_sizes() {
@@ -159,24 +166,7 @@ fn apply_all(settings: &mut Settings, echo: &mut Echo, section: &Section, notes:
     // The base of size suffixes counts for the whole section, wherever it stands.
     let (base, rest): (Vec<&Opt>, Vec<&Opt>) = section.options.iter().partition(|o| o.key == "kb_base");
     for option in base.into_iter().chain(rest) {
-        let Some((key, class)) = options::find(&option.key) else {
-            let shown: String = option.key.chars().take(80).collect();
-            let hint = options::nearest(&option.key).map_or_else(String::new, |n| format!("; did you mean {n}?"));
-            return Err(option.error(format!("\"{shown}\" is not an option of fio{hint}")));
-        };
-        match class {
-            Class::Used => settings.apply(key, option, notes)?,
-            Class::Ignored => {
-                notes.add(key, &option.at, || format!("option {key} has no meaning here and is ignored"));
-            }
-            Class::NotBuilt(off) => {
-                if !option.value.as_deref().is_some_and(|v| off.contains(&v)) {
-                    let or = off.first().map_or_else(String::new, |value| format!(", or give {key}={value}"));
-                    return Err(option
-                        .error(format!("option {key} would change the result and is not built; leave it out{or}")));
-                }
-            }
-        }
+        let key = options::read(option, settings, notes)?;
         let value = option.value.clone().unwrap_or_default();
         match echo.iter_mut().find(|e| e.0 == key) {
             Some(entry) => entry.1 = value,
@@ -184,21 +174,4 @@ fn apply_all(settings: &mut Settings, echo: &mut Echo, section: &Section, notes:
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_used_option_is_read() {
-        for key in options::USED.split_whitespace() {
-            for value in [None, Some("1".into()), Some("x".into())] {
-                let at = At { file: "t".into(), line: 1 };
-                let option = Opt { at: at.clone(), key: key.into(), value };
-                // Whether the value is right does not matter here: an option without a branch would panic.
-                let _ = Settings::new(&at).apply(key, &option, &mut Notes::default());
-            }
-        }
-    }
 }

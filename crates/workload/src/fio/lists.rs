@@ -80,7 +80,7 @@ pub(super) fn pattern(text: &str, kb: u64) -> Result<Pattern, String> {
     match postfix {
         None => {}
         Some(n) if random => pattern.run = value::count(n, 1, u64::from(u32::MAX))? as u32,
-        Some(n) if n.starts_with('-') => return Err("going backwards is not built".into()),
+        Some(n) if n.starts_with('-') => return Err("going backwards is not supported".into()),
         Some(n) => {
             let skip = value::bytes(n, kb)?;
             if !skip.is_multiple_of(4096) || skip / 4096 > u64::from(u32::MAX) {
@@ -96,7 +96,7 @@ pub(super) fn pattern(text: &str, kb: u64) -> Result<Pattern, String> {
 pub(super) fn distribution(text: &str, out: &mut [Option<Offsets>; 3]) -> Result<(), String> {
     let (name, rest) = text.split_once(':').unwrap_or((text, ""));
     let parameter = || match rest.split_once(':') {
-        Some(_) => Err(format!("a centre for {name} is not built")),
+        Some(_) => Err(format!("a centre for {name} is not supported")),
         None => value::float(rest.trim()),
     };
     match name {
@@ -116,7 +116,7 @@ pub(super) fn distribution(text: &str, out: &mut [Option<Offsets>; 3]) -> Result
             *out = std::array::from_fn(|_| Some(Offsets::Pareto(h)));
         }
         "zoned" => value::per_kind(rest, out, |t| zones(t).map(|z| Some(Offsets::Zoned(z))))?,
-        "normal" | "zoned_abs" => return Err(format!("{name} is not built; random, zipf, pareto and zoned are")),
+        "normal" | "zoned_abs" => return Err(format!("{name} is not supported; random, zipf, pareto and zoned are")),
         _ => return Err(format!("\"{name}\" must be random, zipf:THETA, pareto:H or zoned:ACCESSES/SIZE:...")),
     }
     Ok(())
@@ -189,7 +189,9 @@ pub(super) struct Engine {
     pub queues: bool,
 }
 
-pub(super) fn engine(name: &str) -> Result<Engine, String> {
+/// The engine that `ioengine=` names; a path may follow its name after a colon.
+pub(super) fn engine(text: &str) -> Result<Engine, String> {
+    let name = text.split(':').next().unwrap_or_default();
     let queues = match name {
         "sync" | "psync" | "vsync" | "pvsync" | "pvsync2" | "mmap" | "splice" => false,
         "libaio" | "posixaio" | "solarisaio" | "windowsaio" | "io_uring" | "io_uring_cmd" | "sg" | "libblkio"

@@ -18,6 +18,7 @@ use std::path::Path;
 use crate::Workload;
 
 pub use arguments::{ArgumentError, Typed, of_arguments};
+pub use options::reference;
 
 /// Something in a job file that cannot be run, and where it stands.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

@@ -1,144 +1,623 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The names of fio's options and what becomes of each here (fio HOWTO, "Job Parameters" and "I/O engine"). Knows no
-//! values but those that switch an option off.
+//! The table of fio's options: every name, category, kind of value, and what the option means for a result (fio HOWTO,
+//! `fio --cmdhelp=all`, `fio --enghelp`). Parsing, errors, suggestions and the reference page follow from it.
 
+use std::fmt::Write;
+use std::sync::Arc;
+
+use readpath_kit::Ns;
 use strsim::levenshtein;
 
-/// What becomes of an option.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Class {
-    /// `job` reads its value.
-    Used,
-    /// Has no meaning in virtual time.
-    Ignored,
-    /// Would change the result and is not built, unless it has one of these values.
-    NotBuilt(&'static [&'static str]),
+use super::JobError;
+use super::job::Notes;
+use super::lexer::{At, Opt};
+use super::lists;
+use super::settings::{Set, Settings, check_name, path};
+use super::value::{self, Amount, Unit};
+use crate::Sizes;
+
+/// Where fio's documentation has an option.
+#[derive(Clone, Copy)]
+enum Category {
+    General,
+    File,
+    Io,
+    Log,
+    Statistics,
+    Engine,
 }
 
-/// Other names of an option and the name used here.
-const ALIASES: &[(&str, &str)] = &[
-    ("readwrite", "rw"),
-    ("blocksize", "bs"),
-    ("blocksize_range", "bsrange"),
-    ("blocksize_unaligned", "bs_unaligned"),
-    ("blockalign", "ba"),
-    ("io_limit", "io_size"),
-    ("timeout", "runtime"),
-    ("wait_for_previous", "stonewall"),
-    ("fill_fs", "fill_device"),
-    ("mem", "iomem"),
-    ("mem_align", "iomem_align"),
-    ("hugepage-size", "hugepage_size"),
-    ("steadystate", "ss"),
-    ("ss_dur", "steadystate_duration"),
-    ("ss_ramp", "steadystate_ramp_time"),
-    ("iodepth_batch_submit", "iodepth_batch"),
-    ("iodepth_batch_complete", "iodepth_batch_complete_min"),
-    ("ratemin", "rate_min"),
-    ("ratecycle", "rate_cycle"),
-];
+/// What the value of an option is.
+#[derive(Clone, Copy)]
+pub(super) enum Kind {
+    /// 0 or 1; the option alone is 1.
+    Switch,
+    Number,
+    Size,
+    Percent,
+    Time,
+    /// One of fio's words, or several of them.
+    Words,
+    /// A name, path or pattern.
+    Text,
+    /// Numbers, separated by colons or commas.
+    Numbers,
+    /// Up to three values, for reads, writes and trims, separated by commas.
+    PerKind,
+}
 
-pub(super) const USED: &str = "\
-    allrandrepeat bs bsrange bssplit buffered description direct directory do_verify end_fsync fdatasync filename \
-    filesize fsync group_reporting io_size iodepth ioengine kb_base loops name new_group norandommap number_ios \
-    numjobs offset offset_increment percentage_random percentile_list ramp_time random_distribution randrepeat \
-    randseed rate rate_iops runtime rw rwmixread rwmixwrite size startdelay stonewall sync thinktime thinktime_blocks \
-    time_based verify";
+/// Where a value stands, and what reading it needs.
+pub(super) struct Given<'a> {
+    key: &'static str,
+    at: &'a At,
+    /// Bytes of 1k.
+    kb: u64,
+    notes: &'a mut Notes,
+}
 
-/// Options of how fio itself works, checks, logs or prints, and of how engines hand requests over.
-const IGNORED: &str = "\
-    allow_file_create allow_mounted_write block_error_percentiles buffer_compress_chunk buffer_compress_percentage \
-    buffer_pattern bwavgtime cgroup cgroup_nodelete cgroup_weight clat_percentiles clocksource cmdprio cmdprio_bssplit \
-    cmdprio_class cmdprio_percentage continue_on_error cpumask cpus_allowed cpus_allowed_policy create_fsync \
-    create_on_open create_serialize dedupe_global dedupe_mode dedupe_percentage dedupe_working_set_percentage \
-    disable_bw_measurement disable_clat disable_lat disable_slat disk_util error_dump exec_postrun exec_prerun \
-    exitall_on_error experimental_verify fadvise_hint fallocate file_service_type fixedbufs force_async gid gtod_cpu \
-    gtod_reduce hipri hipri_percentage hostname hugepage_size ignore_error invalidate io_submit_mode iomem iomem_align \
-    iopsavgtime ioscheduler job_start_clock_id lat_percentiles libaio_vectored lockmem log_alternate_epoch \
-    log_alternate_epoch_clock_id log_avg_msec log_compression log_compression_cpus log_entries log_hist_coarseness \
-    log_hist_msec log_issue_time log_max_value log_offset log_prio log_store_compressed log_unix_epoch \
-    log_window_value nice nonvectored nowait numa_cpu_nodes numa_mem_policy openfiles overwrite per_job_logs \
-    prio prioclass priohint random_generator refill_buffers registerfiles replay_align replay_no_stall \
-    replay_redirect replay_scale replay_skip replay_time_scale scramble_buffers significant_figures slat_percentiles \
-    softrandommap sqthread_poll sqthread_poll_cpu thinktime_spin thp thread trim_verify_zero uid uncached \
-    unique_filename unit_base unlink unlink_each_loop userspace_reap verify_async verify_async_cpus verify_dump \
-    verify_fatal verify_header_seed verify_interval verify_offset verify_pattern verify_pattern_interval \
-    verify_state_load verify_state_save verify_write_sequence verifysort verifysort_nr write_bw_log write_hint \
-    write_hist_log write_iops_log write_lat_log zero_buffers";
+impl Given<'_> {
+    fn set<T>(&self, value: T) -> Set<T> {
+        Set { value, at: self.at.clone(), key: self.key }
+    }
+}
 
-/// Options that change what is asked for or when, below the values at which they do not.
-const NOT_BUILT: &[(&[&str], &str)] = &[
-    (
-        &["0"],
-        "\
-        atomic bs_is_seq_rand bs_unaligned create_only exitall fdp file_append fill_device flow flow_id \
-        flow_sleep fsync_on_close ignore_zone_limits iodepth_low job_max_open_zones latency_run latency_target \
-        latency_window max_latency max_open_zones offset_align pre_read rate_ignore_thinktime rate_iops_min \
-        rate_min read_beyond_wp read_iolog_chunked readfua recover_zbd_write_error serialize_overlap sprandom \
-        stream_id thinkcycles thinktime_iotime trim_backlog trim_backlog_batch trim_percentage verify_backlog \
-        verify_backlog_batch verify_only write_barrier writefua zonecapacity zonerange zonesize zoneskip",
+type Res = Result<(), String>;
+
+/// How the value of a simulated option is read, and what it sets.
+pub(super) enum Reads {
+    Switch(fn(&mut Settings, bool, &mut Given)),
+    /// A whole number between two bounds.
+    Number(u64, u64, fn(&mut Settings, u64, &mut Given)),
+    /// A size, or a share in percent; zero only where the first field says so.
+    Amount(bool, fn(&mut Settings, Set<Amount>)),
+    /// A time; a number without suffix counts the unit.
+    Time(Unit, fn(&mut Settings, Ns)),
+    /// A value with a form of its own.
+    Other(Kind, fn(&mut Settings, &Arc<str>, &mut Given) -> Res),
+}
+
+/// What an option means for a result.
+pub(super) enum Meaning {
+    Simulated(Reads),
+    /// It says how fio itself works, checks, logs or prints, or how an engine hands requests over.
+    NoEffect(Kind),
+    /// It would change what is asked for or when, except with these values.
+    NotModelled(Kind, &'static [&'static str]),
+}
+
+/// Options of one category and meaning.
+struct Row {
+    category: Category,
+    meaning: Meaning,
+    /// Separated by spaces; aliases of one option by `=`, fio's first name first.
+    names: &'static str,
+}
+
+use Category::{Engine, File, General, Io, Log, Statistics};
+use Kind::{Number, Numbers, PerKind, Percent, Size, Switch, Text, Time, Words};
+
+const fn switch(category: Category, names: &'static str, set: fn(&mut Settings, bool, &mut Given)) -> Row {
+    Row { category, names, meaning: Meaning::Simulated(Reads::Switch(set)) }
+}
+
+const fn number(
+    category: Category,
+    names: &'static str,
+    (min, max): (u64, u64),
+    set: fn(&mut Settings, u64, &mut Given),
+) -> Row {
+    Row { category, names, meaning: Meaning::Simulated(Reads::Number(min, max, set)) }
+}
+
+const fn amount(names: &'static str, zero: bool, set: fn(&mut Settings, Set<Amount>)) -> Row {
+    Row { category: Io, names, meaning: Meaning::Simulated(Reads::Amount(zero, set)) }
+}
+
+const fn time(category: Category, names: &'static str, unit: Unit, set: fn(&mut Settings, Ns)) -> Row {
+    Row { category, names, meaning: Meaning::Simulated(Reads::Time(unit, set)) }
+}
+
+const fn other(
+    category: Category,
+    names: &'static str,
+    kind: Kind,
+    set: fn(&mut Settings, &Arc<str>, &mut Given) -> Res,
+) -> Row {
+    Row { category, names, meaning: Meaning::Simulated(Reads::Other(kind, set)) }
+}
+
+const fn no_effect(category: Category, kind: Kind, names: &'static str) -> Row {
+    Row { category, names, meaning: Meaning::NoEffect(kind) }
+}
+
+const fn not_modelled(category: Category, kind: Kind, off: &'static [&'static str], names: &'static str) -> Row {
+    Row { category, names, meaning: Meaning::NotModelled(kind, off) }
+}
+
+const ANY: u64 = u64::MAX;
+const U32: u64 = u32::MAX as u64;
+/// Most jobs of a section and requests in flight, as in fio.
+const MANY: (u64, u64) = (1, 65_535);
+const OFF: &[&str] = &["0"];
+
+static TABLE: &[Row] = &[
+    other(General, "name", Text, |s, text, _| Ok(s.name = Some(check_name(text)?))),
+    other(General, "description", Text, |s, text, _| Ok(s.description = Some(text.clone()))),
+    number(General, "numjobs", MANY, |s, n, _| s.numjobs = n as u32),
+    number(General, "loops", (1, ANY), |s, n, g| s.loops = g.set(n)),
+    time(General, "runtime=timeout", Unit::Second, |s, t| s.runtime = (t > Ns::ZERO).then_some(t)),
+    switch(General, "time_based", |s, on, g| s.time_based = Some(g.set(on))),
+    time(General, "ramp_time", Unit::Second, |s, t| s.ramp = t),
+    other(General, "startdelay", Time, |s, text, _| {
+        if text.contains('-') {
+            return Err("a delay drawn from a range is not supported; give one time".into());
+        }
+        Ok(s.start_delay = value::time(text, Unit::Second)?)
+    }),
+    switch(General, "stonewall=wait_for_previous", |s, on, _| s.stonewall = on),
+    switch(General, "new_group", |s, on, _| s.new_group = on),
+    other(General, "kb_base", Words, |s, text, _| match &**text {
+        "1000" => Ok(s.kb_base = 1000),
+        "1024" => Ok(s.kb_base = 1024),
+        _ => Err("must be 1000 or 1024".into()),
+    }),
+    switch(Statistics, "group_reporting", |s, on, _| s.group_reporting = on),
+    other(Statistics, "percentile_list", Numbers, |s, text, _| Ok(s.percentiles = lists::percentiles(text)?.into())),
+    other(File, "filename", Text, |s, text, g| {
+        let name = path(text, "several files per job (a list with colons) are not supported; write one job per file")?;
+        if text.contains('$') {
+            return Err("variables in file names are not expanded here".into());
+        }
+        Ok(s.filename = Some(g.set(name)))
+    }),
+    other(File, "directory", Text, |s, text, _| {
+        Ok(s.directory = Some(path(text, "several directories are not supported; give one")?))
+    }),
+    other(File, "filesize", Size, |s, text, g| {
+        if text.contains('-') {
+            return Err("file sizes drawn from a range are not supported; give one size".into());
+        }
+        match value::bytes(text, g.kb)? {
+            0 => Err("must not be zero".into()),
+            bytes => Ok(s.filesize = Some(g.set(bytes))),
+        }
+    }),
+    number(File, "fsync", (0, U32), |s, n, _| s.flush_every[0] = n as u32),
+    number(File, "fdatasync", (0, U32), |s, n, _| s.flush_every[1] = n as u32),
+    switch(File, "end_fsync", |s, on, _| s.end_flush = on),
+    other(Io, "rw=readwrite", Words, |s, text, g| Ok(s.pattern = lists::pattern(text, g.kb)?)),
+    other(Io, "ioengine", Words, |s, text, _| Ok(s.engine = Some(lists::engine(text)?))),
+    number(Io, "iodepth", MANY, |s, n, g| s.iodepth = g.set(n as u32)),
+    amount("size", false, |s, amount| s.size = Some(amount)),
+    amount("io_size=io_limit", false, |s, amount| s.io_size = Some(amount)),
+    amount("offset=fileoffset", true, |s, amount| s.offset = Some(amount)),
+    amount("offset_increment", true, |s, amount| s.offset_increment = Some(amount)),
+    number(Io, "number_ios", (0, ANY), |s, n, g| s.number_ios = (n > 0).then(|| g.set(n))),
+    other(Io, "bs=blocksize", PerKind, |s, text, g| {
+        value::per_kind(text, &mut s.sizes, |t| value::block_size(t, g.kb).map(|n| Some(Sizes::Fixed(n))))
+    }),
+    other(Io, "bsrange=blocksize_range", PerKind, |s, text, g| {
+        value::per_kind(text, &mut s.sizes, |t| lists::size_range(t, g.kb).map(Some))
+    }),
+    other(Io, "bssplit", PerKind, |s, text, g| {
+        value::per_kind(text, &mut s.split, |t| lists::size_split(t, g.kb).map(Some))
+    }),
+    other(Io, "ba=blockalign", PerKind, |s, text, g| {
+        let mut align = s.align.take().map_or([None; 3], |align| align.value);
+        value::per_kind(text, &mut align, |t| value::bytes(t, g.kb).map(Some))?;
+        Ok(s.align = Some(g.set(align)))
+    }),
+    switch(Io, "randrepeat", not_repeated),
+    switch(Io, "allrandrepeat", not_repeated),
+    number(Io, "randseed", (0, ANY), |s, n, _| s.randseed = Some(n)),
+    switch(Io, "norandommap", |s, on, _| s.norandommap = on),
+    other(Io, "random_distribution", Words, |s, text, _| lists::distribution(text, &mut s.distribution)),
+    other(Io, "percentage_random", PerKind, |s, text, _| {
+        value::per_kind(text, &mut s.random_percent, |t| value::count(t, 0, 100).map(|p| p as u8))
+    }),
+    switch(Io, "direct", |s, on, _| s.direct = on),
+    switch(Io, "buffered", |s, on, _| s.direct = !on),
+    other(Io, "sync", Words, |s, text, _| match &**text {
+        "0" | "none" => Ok(s.fua = false),
+        "1" | "sync" | "dsync" => Ok(s.fua = true),
+        _ => Err("must be none, sync or dsync".into()),
+    }),
+    other(Io, "verify", Words, |s, text, g| Ok(s.verify = (**text != *"0").then(|| g.set(())))),
+    switch(Io, "do_verify", |s, on, _| s.do_verify = on),
+    number(Io, "rwmixread", (0, 100), |s, n, g| mix(s, 0, n as u8, g)),
+    number(Io, "rwmixwrite", (0, 100), |s, n, g| mix(s, 1, n as u8, g)),
+    time(Io, "thinktime", Unit::Microsecond, |s, t| s.think_time = t),
+    number(Io, "thinktime_blocks", (1, U32), |s, n, _| s.think_every = n as u32),
+    other(Io, "rate", PerKind, |s, text, g| {
+        s.rate_at = Some(g.set(()));
+        value::per_kind(text, &mut s.rate, |t| value::bytes(t, g.kb))
+    }),
+    other(Io, "rate_iops", PerKind, |s, text, g| {
+        s.rate_at = Some(g.set(()));
+        value::per_kind(text, &mut s.rate_iops, |t| value::bytes(t, g.kb))
+    }),
+    no_effect(
+        General,
+        Number,
+        "cgroup_weight cpumask gid gpu_dev_id gtod_cpu job_start_clock_id nice prio prioclass priohint uid",
     ),
-    (
+    no_effect(General, Switch, "cgroup_nodelete error_dump exitall_on_error thread"),
+    no_effect(General, Size, "hugepage-size lockmem"),
+    no_effect(
+        General,
+        Words,
+        "clocksource continue_on_error cpus_allowed cpus_allowed_policy ignore_error numa_cpu_nodes numa_mem_policy \
+         unit_base",
+    ),
+    no_effect(General, Text, "cgroup comm exec_postrun exec_prerun"),
+    no_effect(
+        File,
+        Switch,
+        "allow_file_create allow_mounted_write create_fsync create_on_open create_serialize overwrite \
+         unique_filename unlink unlink_each_loop",
+    ),
+    no_effect(File, Number, "openfiles"),
+    no_effect(File, Words, "fadvise_hint fallocate file_service_type filetype ioscheduler"),
+    no_effect(
+        Io,
+        Switch,
+        "dedupe_global experimental_verify invalidate refill_buffers replay_no_stall scramble_buffers softrandommap \
+         trim_verify_zero verify_dump verify_fatal verify_header_seed verify_state_load verify_state_save \
+         verify_write_sequence verifysort zero_buffers",
+    ),
+    no_effect(Io, Number, "replay_scale replay_time_scale rwmixcycle verify_async verifysort_nr"),
+    no_effect(
+        Io,
+        Percent,
+        "buffer_compress_percentage dedupe_percentage dedupe_working_set_percentage percentage_sequential",
+    ),
+    no_effect(
+        Io,
+        Size,
+        "buffer_compress_chunk iomem_align=mem_align replay_align verify_interval verify_offset \
+         verify_pattern_interval",
+    ),
+    no_effect(Io, Time, "thinktime_spin"),
+    no_effect(
+        Io,
+        Words,
+        "dedupe_mode io_submit_mode mem=iomem random_generator replay_skip verify_async_cpus verify_policy",
+    ),
+    no_effect(Io, Text, "buffer_pattern replay_redirect verify_pattern"),
+    no_effect(
+        Log,
+        Switch,
+        "block_error_percentiles log_alternate_epoch log_issue_time log_max_value log_offset log_prio \
+         log_store_compressed log_unix_epoch log_window_value per_job_logs",
+    ),
+    no_effect(Log, Number, "log_alternate_epoch_clock_id log_entries log_hist_coarseness"),
+    no_effect(Log, Time, "bwavgtime iopsavgtime log_avg_msec log_hist_msec"),
+    no_effect(Log, Size, "log_compression"),
+    no_effect(Log, Text, "log_compression_cpus write_bw_log write_hist_log write_iops_log write_lat_log"),
+    no_effect(
+        Statistics,
+        Switch,
+        "clat_percentiles disable_bw_measurement=disable_bw disable_clat disable_lat disable_slat disk_util \
+         gtod_reduce lat_percentiles slat_percentiles",
+    ),
+    no_effect(Statistics, Number, "significant_figures"),
+    no_effect(
+        Engine,
+        Switch,
+        "fixedbufs hipri libaio_vectored libblkio_force_enable_completion_eventfd libblkio_vectored \
+         no_completion_thread nonvectored nowait registerfiles sqthread_poll thp uncached userspace_reap \
+         verify_bytchk xnvme_iovec",
+    ),
+    no_effect(
+        Engine,
+        Number,
+        "apptag apptag_mask cdb_len cmdprio cmdprio_class force_async libblkio_num_entries libblkio_queue_size \
+         sqthread_poll_cpu xnvme_dev_nsid",
+    ),
+    no_effect(Engine, Percent, "cmdprio_percentage hipri_percentage"),
+    no_effect(
+        Engine,
+        Words,
+        "cmd_type cmdprio_bssplit libblkio_driver libblkio_wait_mode pi_chk write_hint xnvme_admin xnvme_async \
+         xnvme_be xnvme_mem xnvme_sync",
+    ),
+    no_effect(Engine, Text, "libblkio_path libblkio_pre_connect_props libblkio_pre_start_props xnvme_dev_subnqn"),
+    not_modelled(General, Switch, OFF, "exitall latency_run verify_only"),
+    not_modelled(General, Words, &[], "exit_what profile steadystate=ss"),
+    not_modelled(General, Words, &["0", "none"], "unified_rw_reporting"),
+    not_modelled(General, Text, &[], "wait_for"),
+    not_modelled(
+        General,
+        Time,
         &[],
-        "\
-        ba comp_offset_align cpuchunks cpuload dp_scheme exit_what fdp_pli fdp_pli_select filename_format \
-        flow_watermark merge_blktrace_file merge_blktrace_iters merge_blktrace_scalars opendir plids profile \
-        rate_cycle read_iolog ss steadystate_check_interval steadystate_duration steadystate_ramp_time \
-        sync_file_range wait_for write_iolog zone_reset_frequency zone_reset_threshold",
+        "steadystate_check_interval=ss_interval steadystate_duration=ss_dur steadystate_ramp_time=ss_ramp",
     ),
-    (&["none"], "dataplacement lockfile zonemode"),
-    (&["1"], "iodepth_batch iodepth_batch_complete_max iodepth_batch_complete_min nrfiles stats"),
-    (&["100", "100.0"], "latency_percentile"),
-    (&["0", "1"], "num_range"),
-    (&["linear"], "rate_process"),
-    (&["sequential"], "rw_sequencer"),
-    (&["write"], "sg_write_mode"),
-    (&["complete"], "thinktime_blocks_type"),
-    (&["0", "none"], "unified_rw_reporting"),
+    not_modelled(General, Size, OFF, "ramp_size"),
+    not_modelled(File, Switch, OFF, "create_only end_syncfs file_append fill_device=fill_fs fsync_on_close pre_read"),
+    not_modelled(File, Number, &["1"], "nrfiles=nr_files"),
+    not_modelled(File, Words, &["none"], "lockfile"),
+    not_modelled(File, Text, &[], "filename_format opendir sync_file_range"),
+    not_modelled(
+        Io,
+        Switch,
+        OFF,
+        "atomic bs_is_seq_rand bs_unaligned=blocksize_unaligned fdp ignore_zone_limits random_sequence_stride \
+         rate_ignore_thinktime read_beyond_wp read_iolog_chunked recover_zbd_write_error serialize_overlap sprandom \
+         write_zone_remainder",
+    ),
+    not_modelled(
+        Io,
+        Number,
+        OFF,
+        "flow flow_id iodepth_low job_max_open_zones max_open_zones rate_iops_min thinkcycles trim_backlog \
+         trim_backlog_batch verify_backlog verify_backlog_batch write_barrier",
+    ),
+    not_modelled(Io, Number, &[], "flow_watermark rate_cycle=ratecycle spr_num_regions"),
+    not_modelled(
+        Io,
+        Number,
+        &["1"],
+        "iodepth_batch=iodepth_batch_submit iodepth_batch_complete_min=iodepth_batch_complete \
+         iodepth_batch_complete_max",
+    ),
+    not_modelled(Io, Number, &["0", "1"], "num_range"),
+    not_modelled(Io, Percent, OFF, "trim_percentage"),
+    not_modelled(Io, Percent, &["100", "100.0"], "latency_percentile"),
+    not_modelled(Io, Size, OFF, "offset_align rate_min=ratemin zonecapacity zonerange zonesize zoneskip"),
+    not_modelled(Io, Size, &[], "spr_cs"),
+    not_modelled(Io, Time, OFF, "flow_sleep latency_target latency_window max_latency thinktime_iotime"),
+    not_modelled(Io, Words, &["none"], "dataplacement=data_placement zonemode"),
+    not_modelled(Io, Words, &["linear"], "rate_process"),
+    not_modelled(Io, Words, &["sequential"], "rw_sequencer"),
+    not_modelled(Io, Words, &["complete"], "thinktime_blocks_type"),
+    not_modelled(Io, Words, &[], "plid_select=fdp_pli_select"),
+    not_modelled(Io, Text, &[], "dp_scheme merge_blktrace_file read_iolog write_iolog"),
+    not_modelled(
+        Io,
+        Numbers,
+        &[],
+        "merge_blktrace_iters merge_blktrace_scalars plids=fdp_pli spr_op zone_reset_frequency zone_reset_threshold",
+    ),
+    not_modelled(Statistics, Switch, &["1"], "stats"),
+    not_modelled(
+        Engine,
+        Switch,
+        OFF,
+        "deac libblkio_write_zeroes_on_trim pi_act readfua skip_bad touch_objects writefua",
+    ),
+    not_modelled(Engine, Number, OFF, "md_per_io_size stream_id"),
+    not_modelled(Engine, Words, &["write"], "sg_write_mode write_mode"),
+    not_modelled(Engine, Words, &["read"], "read_mode verify_mode"),
+    // Engines that do not read and write a block device.
+    not_modelled(
+        Engine,
+        Text,
+        &[],
+        "arguments bindname brick busy_poll chunk_size=chunck_size clientname clustername conf cont cpuchunks cpuload \
+         cpumode cuda_io donorname exit_on_io_done gpu_dev_ids grace_time hdfs_use_direct hdfsdirectory hostname \
+         http_host http_mode http_object_mode http_pass http_s3_key http_s3_keyid http_s3_region \
+         http_s3_security_token http_s3_sse_customer_algorithm http_s3_sse_customer_key http_s3_storage_class \
+         http_swift_auth_token http_user http_verbose https initiator inplace interface listen mss namenode nfs_url \
+         nodelay object_class pingpong pool port program protocol=proto rbd_encryption_format \
+         rbd_encryption_passphrase rbdname rocm_io single-instance single_instance stat_type std_redirect svcl ttl \
+         uri verb volume window_size",
+    ),
 ];
 
-/// All names used here, each with its class.
-fn all() -> impl Iterator<Item = (&'static str, Class)> {
-    let of = |names: &'static str, class| names.split_whitespace().map(move |name| (name, class));
-    let not_built = NOT_BUILT.iter().flat_map(move |&(off, names)| of(names, Class::NotBuilt(off)));
-    of(USED, Class::Used).chain(of(IGNORED, Class::Ignored)).chain(not_built)
+fn not_repeated(_: &mut Settings, repeat: bool, given: &mut Given) {
+    if !repeat {
+        let key = given.key;
+        given.notes.add("randrepeat", given.at, || {
+            format!("{key}=0: the same seed gives the same requests here all the same")
+        });
+    }
 }
 
-/// The name used here and the class of the option `key`; `None` when fio has none of that name.
-pub(super) fn find(key: &str) -> Option<(&'static str, Class)> {
-    let key = ALIASES.iter().find(|a| a.0 == key).map_or(key, |a| a.1);
-    all().find(|(name, _)| *name == key)
+/// Sets the share of reads (0) or writes (1) of a mix.
+fn mix(s: &mut Settings, of: usize, percent: u8, given: &mut Given) {
+    s.mix_set[of] = Some(percent);
+    if let [Some(r), Some(w)] = s.mix_set
+        && r + w != 100
+    {
+        given.notes.add("mix", given.at, || {
+            format!("rwmixread {r} and rwmixwrite {w} do not sum to 100; the later one counts, as in fio")
+        });
+    }
+    s.mix_read = if of == 1 { 100 - percent } else { percent };
+}
+
+impl Reads {
+    /// Sets what the option says.
+    fn apply(&self, settings: &mut Settings, value: Option<&Arc<str>>, given: &mut Given) -> Res {
+        let text = || value.filter(|v| !v.is_empty()).ok_or("a value is missing");
+        match self {
+            Reads::Switch(set) => set(settings, value::switch(value.map(|v| &**v))?, given),
+            Reads::Number(min, max, set) => set(settings, value::count(text()?, *min, *max)?, given),
+            Reads::Amount(zero, set) => match value::amount(text()?, given.kb)? {
+                Amount::Bytes(0) | Amount::Percent(0) if !zero => return Err("must not be zero".into()),
+                amount => set(settings, given.set(amount)),
+            },
+            Reads::Time(unit, set) => set(settings, value::time(text()?, *unit)?),
+            Reads::Other(_, set) => set(settings, text()?, given)?,
+        }
+        Ok(())
+    }
+}
+
+/// Every option: its row and its names, separated by `=`.
+fn all() -> impl Iterator<Item = (&'static Row, &'static str)> {
+    TABLE.iter().flat_map(|row| row.names.split_whitespace().map(move |names| (row, names)))
+}
+
+/// Reads an option into the settings of its job. Returns fio's first name for it.
+///
+/// # Errors
+/// fio has no such option, it is not modelled, or its value is missing, wrong or not modelled.
+pub(super) fn read(option: &Opt, settings: &mut Settings, notes: &mut Notes) -> Result<&'static str, JobError> {
+    let typed = option.key.as_str();
+    let Some((row, names)) = all().find(|(_, names)| names.split('=').any(|name| name == typed)) else {
+        let shown: String = typed.chars().take(80).collect();
+        let hint = nearest(typed).map_or_else(String::new, |n| format!("; did you mean {n}?"));
+        return Err(option.error(format!("\"{shown}\" is not an option of fio{hint}")));
+    };
+    let key = names.split('=').next().unwrap_or(names);
+    match &row.meaning {
+        Meaning::Simulated(reads) => {
+            let kb = settings.kb_base;
+            let given = &mut Given { key, at: &option.at, kb, notes };
+            reads
+                .apply(settings, option.value.as_ref(), given)
+                .map_err(|message| option.error(format!("{key}: {message}")))?;
+        }
+        Meaning::NoEffect(_) => {
+            notes.add(key, &option.at, || format!("option {key} has no meaning here and is ignored"));
+        }
+        Meaning::NotModelled(_, off) if option.value.as_deref().is_some_and(|v| off.contains(&v)) => {}
+        Meaning::NotModelled(_, off) => {
+            let or = off.first().map_or_else(String::new, |value| format!(", or give {typed}={value}"));
+            let message = format!("option {typed} would change the result and is not modelled; leave it out{or}");
+            return Err(option.error(message));
+        }
+    }
+    Ok(key)
 }
 
 /// The known name nearest to `key`, when at most two letters differ.
-pub(super) fn nearest(key: &str) -> Option<&'static str> {
+fn nearest(key: &str) -> Option<&'static str> {
     if key.len() > 40 {
         return None;
     }
-    let names = ALIASES.iter().map(|a| a.0).chain(all().map(|(name, _)| name));
+    let names = all().flat_map(|(_, names)| names.split('='));
     names.map(|name| (levenshtein(key, name), name)).filter(|d| d.0 <= 2 && d.0 < key.len()).min().map(|d| d.1)
+}
+
+/// The table as Markdown, for the reference page: what is simulated, what has no effect, what is not modelled.
+pub fn reference() -> String {
+    let mut parts = [
+        "## Simulated\n\n| option | category | value |\n|---|---|---|\n".to_owned(),
+        "\n## Without effect on the result\n\n| options | category | value |\n|---|---|---|\n".to_owned(),
+        "\n## Not modelled\n\n| options | category | value | accepted with |\n|---|---|---|---|\n".to_owned(),
+    ];
+    for row in TABLE {
+        let names = row.names.split_whitespace().map(|names| names.replace('=', "` = `"));
+        let names = names.collect::<Vec<_>>().join("`, `");
+        let category = row.category.name();
+        let _ = match &row.meaning {
+            Meaning::Simulated(reads) => writeln!(parts[0], "| `{names}` | {category} | {} |", reads.expected()),
+            Meaning::NoEffect(kind) => writeln!(parts[1], "| `{names}` | {category} | {} |", kind.name()),
+            Meaning::NotModelled(kind, off) => {
+                let off = off.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(", ");
+                writeln!(parts[2], "| `{names}` | {category} | {} | {off} |", kind.name())
+            }
+        };
+    }
+    parts.concat()
+}
+
+impl Category {
+    fn name(self) -> &'static str {
+        match self {
+            General => "general",
+            File => "files",
+            Io => "I/O",
+            Log => "logs",
+            Statistics => "statistics",
+            Engine => "engine",
+        }
+    }
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Switch => "0 or 1",
+            Number => "number",
+            Size => "bytes",
+            Percent => "percent",
+            Time => "time",
+            Words => "words",
+            Text => "text",
+            Numbers => "numbers",
+            PerKind => "for each of read, write and trim",
+        }
+    }
+}
+
+impl Reads {
+    fn expected(&self) -> String {
+        match self {
+            Reads::Switch(_) => Switch.name().to_owned(),
+            Reads::Number(min, ANY, _) => format!("number from {min}"),
+            Reads::Number(min, max, _) => format!("{min} to {max}"),
+            Reads::Amount(_, _) => "bytes or percent".to_owned(),
+            Reads::Time(Unit::Second, _) => "time in s".to_owned(),
+            Reads::Time(Unit::Microsecond, _) => "time in us".to_owned(),
+            Reads::Other(kind, _) => kind.name().to_owned(),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
+    use std::process::{Command, Stdio};
+    use std::{env, fs};
+
+    fn names() -> BTreeSet<&'static str> {
+        all().flat_map(|(_, names)| names.split('=')).collect()
+    }
 
     #[test]
-    fn names_are_listed_once_and_aliases_lead_somewhere() {
-        let mut seen = BTreeSet::new();
-        for (name, _) in all() {
-            assert!(seen.insert(name), "{name}");
-        }
-        assert!(ALIASES.iter().all(|a| seen.contains(a.1)));
+    fn every_name_stands_once() {
+        assert_eq!(names().len(), all().map(|(_, names)| names.split('=').count()).sum::<usize>());
     }
 
     #[test]
     fn nearest_name() {
         assert_eq!(nearest("iodpeth"), Some("iodepth"));
         assert_eq!(nearest("rwmixraed"), Some("rwmixread"));
+        assert_eq!(nearest("nr_fiels"), Some("nr_files"));
         assert_eq!(nearest("colour"), None);
-        assert_eq!(find("blocksize"), Some(("bs", Class::Used)));
-        assert_eq!(find("nope"), None);
+    }
+
+    /// What fio prints when asked for help on each of these; nothing where there is no fio.
+    fn fio(arguments: impl IntoIterator<Item = String>) -> String {
+        let run = |argument| Command::new("fio").arg(argument).stdout(Stdio::piped()).spawn();
+        let started: Vec<_> = arguments.into_iter().filter_map(|argument| run(argument).ok()).collect();
+        let printed = started.into_iter().filter_map(|child| child.wait_with_output().ok());
+        printed.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).collect()
+    }
+
+    #[test]
+    fn every_option_of_the_installed_fio_is_known() {
+        let (options, engines) = (fio(["--cmdhelp=all".into()]), fio(["--enghelp".into()]));
+        if options.is_empty() {
+            return println!("SKIPPED: there is no fio");
+        }
+        let first = |line: &str| line.split([':', ' ']).find(|word| !word.is_empty()).map(str::to_owned);
+        let mut of_fio: BTreeSet<String> = options.lines().filter_map(first).collect();
+        let aliases = fio(of_fio.iter().map(|option| format!("--cmdhelp={option}")));
+        of_fio.extend(aliases.lines().filter_map(|line| line.trim().strip_prefix("alias: ")).map(str::to_owned));
+        let of_engines = fio(engines.lines().skip(1).map(|engine| format!("--enghelp={}", engine.trim())));
+        of_fio.extend(of_engines.lines().filter(|line| line.contains(':')).filter_map(first));
+        assert!(of_fio.contains("blocksize") && of_fio.contains("cmd_type") && of_fio.len() > 200, "{of_fio:?}");
+        let known = names();
+        let unknown: Vec<_> = of_fio.iter().filter(|name| !known.contains(name.as_str())).collect();
+        assert!(unknown.is_empty(), "not in the table: {unknown:?}");
+    }
+
+    #[test]
+    fn the_page_has_every_option() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats/fio-options.md");
+        let page = fs::read_to_string(path).expect("the page exists");
+        let (before, _) = page.split_once("## Simulated").expect("the tables begin with what is simulated");
+        let new = format!("{before}{}", reference());
+        if env::var_os("READPATH_KEEP_REFERENCE").is_some() {
+            fs::write(path, &new).expect("the page can be written");
+        } else {
+            let keep = "READPATH_KEEP_REFERENCE=1 cargo test -p readpath-workload the_page_has_every_option";
+            assert!(page == new, "docs/formats/fio-options.md differs from the table; write it anew with\n    {keep}");
+        }
     }
 }

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The values of one job's options, from text to what a stream of requests is made of. Knows nothing of sections or of
-//! where files lie.
+//! The values of one job's options, and what they are together for its stream of requests. Knows no option as text,
+//! and nothing of sections or of where files lie.
 
 use std::sync::Arc;
 
 use readpath_kit::Ns;
 
 use super::JobError;
-use super::job::Notes;
-use super::lexer::{At, MAX_NAME, Opt};
-use super::lists::{self, Engine, Mode, Pattern};
-use super::value::{self, Amount};
+use super::lexer::{At, MAX_NAME};
+use super::lists::{Engine, Mode, Pattern};
+use super::value::Amount;
 use crate::{IoKind, Kinds, Offsets, Sizes};
 
 /// Bytes of a file's or directory's name.
@@ -27,10 +26,6 @@ pub(super) struct Set<T> {
 }
 
 impl<T> Set<T> {
-    fn new(value: T, at: &At, key: &'static str) -> Set<T> {
-        Set { value, at: at.clone(), key }
-    }
-
     pub(super) fn error(&self, message: impl Into<String>) -> JobError {
         JobError { key: Some(self.key.into()), ..self.at.error(message) }
     }
@@ -41,8 +36,8 @@ impl<T> Set<T> {
 pub(super) struct Settings {
     pub pattern: Pattern,
     /// 4 KiB unless set.
-    sizes: [Option<Sizes>; 3],
-    split: [Option<Sizes>; 3],
+    pub sizes: [Option<Sizes>; 3],
+    pub split: [Option<Sizes>; 3],
     pub size: Option<Set<Amount>>,
     pub io_size: Option<Set<Amount>>,
     pub filesize: Option<Set<u64>>,
@@ -59,18 +54,20 @@ pub(super) struct Settings {
     pub start_delay: Ns,
     pub loops: Set<u64>,
     pub number_ios: Option<Set<u64>>,
-    mix_read: u8,
+    pub mix_read: u8,
     pub mix_set: [Option<u8>; 2],
-    random_percent: [u8; 3],
-    distribution: [Option<Offsets>; 3],
+    pub random_percent: [u8; 3],
+    pub distribution: [Option<Offsets>; 3],
     pub norandommap: bool,
     pub randseed: Option<u64>,
     pub think_time: Ns,
     pub think_every: u32,
-    rate: [u64; 3],
-    rate_iops: [u64; 3],
+    pub rate: [u64; 3],
+    pub rate_iops: [u64; 3],
     /// Where the later of the two was set.
-    rate_at: Option<(At, &'static str)>,
+    pub rate_at: Option<Set<()>>,
+    /// Bytes that random places are multiples of; unset where it is the shortest request.
+    pub align: Option<Set<[Option<u64>; 3]>>,
     pub stonewall: bool,
     pub new_group: bool,
     pub group_reporting: bool,
@@ -83,7 +80,7 @@ pub(super) struct Settings {
     pub do_verify: bool,
     pub description: Option<Arc<str>>,
     pub percentiles: Arc<[f64]>,
-    kb_base: u64,
+    pub kb_base: u64,
 }
 
 impl Settings {
@@ -91,8 +88,8 @@ impl Settings {
     pub(super) fn new(at: &At) -> Settings {
         Settings {
             numjobs: 1,
-            iodepth: Set::new(1, at, "iodepth"),
-            loops: Set::new(1, at, "loops"),
+            iodepth: Set { value: 1, at: at.clone(), key: "iodepth" },
+            loops: Set { value: 1, at: at.clone(), key: "loops" },
             mix_read: 50,
             random_percent: [100; 3],
             think_every: 1,
@@ -153,17 +150,22 @@ impl Settings {
         self.engine.as_ref().map_or((DEFAULT_ENGINE, false), |e| (&e.name, e.queues))
     }
 
+    /// Bytes of the shortest request of each kind.
+    pub(super) fn shortest(&self) -> [u64; 3] {
+        self.lengths().map(|sizes| u64::from(sizes.min()) * u64::from(readpath_kit::BLOCK_BYTES))
+    }
+
     /// Bytes per second and kind; 0 for no bound. As in fio, requests per second count the shortest request.
     ///
     /// # Errors
     /// fio takes only one of the two options.
     pub(super) fn rates(&self) -> Result<[u64; 3], JobError> {
-        let Some((at, key)) = &self.rate_at else { return Ok([0; 3]) };
-        let wrong = |message: &str| JobError { key: Some((*key).into()), ..at.error(format!("{key}: {message}")) };
+        let Some(set) = &self.rate_at else { return Ok([0; 3]) };
+        let wrong = |message: &str| set.error(format!("{}: {message}", set.key));
         if self.rate != [0; 3] && self.rate_iops != [0; 3] {
             return Err(wrong("rate and rate_iops exclude each other, as in fio"));
         }
-        let shortest = self.lengths().map(|sizes| u64::from(sizes.min()) * u64::from(readpath_kit::BLOCK_BYTES));
+        let shortest = self.shortest();
         let mut rates = self.rate;
         for (kind, rate) in rates.iter_mut().enumerate() {
             let bytes = self.rate_iops[kind].checked_mul(shortest[kind]);
@@ -171,156 +173,15 @@ impl Settings {
         }
         Ok(rates)
     }
-
-    /// Sets what the option `key` says; `option` holds its value and place.
-    ///
-    /// # Errors
-    /// The value is missing, wrong or not built.
-    pub(super) fn apply(&mut self, key: &'static str, option: &Opt, notes: &mut Notes) -> Result<(), JobError> {
-        let wrong = |message: String| option.error(format!("{key}: {message}"));
-        let kb = self.kb_base;
-        let switch = || value::switch(option.value.as_deref()).map_err(wrong);
-        match key {
-            "time_based" => self.time_based = Some(Set::new(switch()?, &option.at, key)),
-            "norandommap" => self.norandommap = switch()?,
-            "stonewall" => self.stonewall = switch()?,
-            "new_group" => self.new_group = switch()?,
-            "group_reporting" => self.group_reporting = switch()?,
-            "end_fsync" => self.end_flush = switch()?,
-            "direct" => self.direct = switch()?,
-            "do_verify" => self.do_verify = switch()?,
-            "buffered" => self.direct = !switch()?,
-            "randrepeat" | "allrandrepeat" => {
-                if !switch()? {
-                    notes.add("randrepeat", &option.at, || {
-                        format!("{key}=0: the same seed gives the same requests here all the same")
-                    });
-                }
-            }
-            _ => {
-                let Some(text) = option.value.as_ref().filter(|v| !v.is_empty()) else {
-                    return Err(wrong("a value is missing".into()));
-                };
-                self.apply_value(key, text, &option.at, kb, notes).map_err(wrong)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn apply_value(
-        &mut self,
-        key: &'static str,
-        text: &Arc<str>,
-        at: &At,
-        kb: u64,
-        notes: &mut Notes,
-    ) -> Result<(), String> {
-        let count = |min: u64, max: u64| value::count(text, min, max);
-        let positive = |bytes: u64| if bytes == 0 { Err("must not be zero".to_owned()) } else { Ok(bytes) };
-        let amount = || match value::amount(text, kb)? {
-            Amount::Bytes(0) | Amount::Percent(0) => Err("must not be zero".to_owned()),
-            some => Ok(some),
-        };
-        const SECOND: u64 = 1_000_000_000;
-        match key {
-            "rw" => self.pattern = lists::pattern(text, kb)?,
-            "bs" => {
-                value::per_kind(text, &mut self.sizes, |t| value::block_size(t, kb).map(|n| Some(Sizes::Fixed(n))))?
-            }
-            "bsrange" => value::per_kind(text, &mut self.sizes, |t| lists::size_range(t, kb).map(Some))?,
-            "bssplit" => value::per_kind(text, &mut self.split, |t| lists::size_split(t, kb).map(Some))?,
-            "size" => self.size = Some(Set::new(amount()?, at, key)),
-            "io_size" => self.io_size = Some(Set::new(amount()?, at, key)),
-            "filesize" => {
-                if text.contains('-') {
-                    return Err("file sizes drawn from a range are not built; give one size".into());
-                }
-                self.filesize = Some(Set::new(positive(value::bytes(text, kb)?)?, at, key));
-            }
-            "offset" => self.offset = Some(Set::new(value::amount(text, kb)?, at, key)),
-            "offset_increment" => {
-                self.offset_increment = Some(Set::new(value::amount(text, kb)?, at, key));
-            }
-            "filename" => {
-                let several = "several files per job (a list with colons) are not built; write one job per file";
-                let value = path(text, several)?;
-                if text.contains('$') {
-                    return Err("variables in file names are not expanded here".into());
-                }
-                self.filename = Some(Set::new(value, at, key));
-            }
-            "directory" => self.directory = Some(path(text, "several directories are not built; give one")?),
-            "name" if text.len() > MAX_NAME => return Err(format!("the name is longer than {MAX_NAME} bytes")),
-            "name" => self.name = Some(text.clone()),
-            "description" => self.description = Some(text.clone()),
-            "numjobs" => self.numjobs = count(1, 65_535)? as u32,
-            "iodepth" => self.iodepth = Set::new(count(1, 65_535)? as u32, at, key),
-            "percentile_list" => self.percentiles = lists::percentiles(text)?.into(),
-            "runtime" => self.runtime = Some(value::time(text, SECOND)?).filter(|t| *t > Ns::ZERO),
-            "ramp_time" => self.ramp = value::time(text, SECOND)?,
-            "startdelay" => {
-                if text.contains('-') {
-                    return Err("a delay drawn from a range is not built; give one time".into());
-                }
-                self.start_delay = value::time(text, SECOND)?;
-            }
-            "loops" => self.loops = Set::new(count(1, u64::MAX)?, at, key),
-            "number_ios" => {
-                let value = count(0, u64::MAX)?;
-                self.number_ios = (value > 0).then(|| Set::new(value, at, key));
-            }
-            "rwmixread" => self.mix(false, count(0, 100)? as u8, at, notes),
-            "rwmixwrite" => self.mix(true, count(0, 100)? as u8, at, notes),
-            "percentage_random" => {
-                value::per_kind(text, &mut self.random_percent, |t| value::count(t, 0, 100).map(|p| p as u8))?;
-            }
-            "random_distribution" => lists::distribution(text, &mut self.distribution)?,
-            "randseed" => self.randseed = Some(count(0, u64::MAX)?),
-            "thinktime" => self.think_time = value::time(text, 1000)?,
-            "thinktime_blocks" => self.think_every = count(1, u64::from(u32::MAX))? as u32,
-            "rate" | "rate_iops" => {
-                let rates = if key == "rate" { &mut self.rate } else { &mut self.rate_iops };
-                value::per_kind(text, rates, |t| value::bytes(t, kb))?;
-                self.rate_at = Some((at.clone(), key));
-            }
-            "fsync" => self.flush_every[0] = count(0, u64::from(u32::MAX))? as u32,
-            "fdatasync" => self.flush_every[1] = count(0, u64::from(u32::MAX))? as u32,
-            "sync" => {
-                self.fua = match &**text {
-                    "0" | "none" => false,
-                    "1" | "sync" | "dsync" => true,
-                    _ => return Err("must be none, sync or dsync".into()),
-                }
-            }
-            "kb_base" => match &**text {
-                "1000" => self.kb_base = 1000,
-                "1024" => self.kb_base = 1024,
-                _ => return Err("must be 1000 or 1024".into()),
-            },
-            // An engine may carry a path after a colon.
-            "ioengine" => self.engine = Some(lists::engine(text.split(':').next().unwrap_or_default())?),
-            "verify" => self.verify = (**text != *"0").then(|| Set::new((), at, key)),
-            _ => unreachable!("option {key} is listed as used"),
-        }
-        Ok(())
-    }
-
-    /// Sets the share of writes, or of reads.
-    fn mix(&mut self, write: bool, percent: u8, at: &At, notes: &mut Notes) {
-        self.mix_set[usize::from(write)] = Some(percent);
-        if let [Some(r), Some(w)] = self.mix_set
-            && r + w != 100
-        {
-            notes.add("mix", at, || {
-                format!("rwmixread {r} and rwmixwrite {w} do not sum to 100; the later one counts, as in fio")
-            });
-        }
-        self.mix_read = if write { 100 - percent } else { percent };
-    }
 }
 
-/// The name of a file or directory, which has to be one.
-fn path(text: &Arc<str>, several: &str) -> Result<Arc<str>, String> {
+/// The name of a job, unless it is too long.
+pub(super) fn check_name(text: &Arc<str>) -> Result<Arc<str>, String> {
+    if text.len() > MAX_NAME { Err(format!("the name is longer than {MAX_NAME} bytes")) } else { Ok(text.clone()) }
+}
+
+/// The name of one file or directory; `several` is the error for a list.
+pub(super) fn path(text: &Arc<str>, several: &str) -> Result<Arc<str>, String> {
     match () {
         () if text.contains(':') => Err(several.to_owned()),
         () if text.len() > MAX_PATH => Err(format!("the name is longer than {MAX_PATH} bytes")),

@@ -13,6 +13,13 @@ pub(super) enum Amount {
 
 type Res<T> = Result<T, String>;
 
+/// What a time without suffix counts, in nanoseconds.
+#[derive(Clone, Copy)]
+pub(super) enum Unit {
+    Second = 1_000_000_000,
+    Microsecond = 1000,
+}
+
 /// Longest time that an option may give, in days: a mistake in the unit is noticed, and sums of times fit.
 const MAX_DAYS: u64 = 400;
 
@@ -26,7 +33,7 @@ fn number(text: &str) -> Res<(u64, &str)> {
     let end = digits.find(|c: char| !c.is_digit(radix)).unwrap_or(digits.len());
     if end == 0 {
         return Err(if text.starts_with('(') {
-            "calculations in brackets are not built; write the result".into()
+            "calculations in brackets are not supported; write the result".into()
         } else {
             wrong()
         });
@@ -64,11 +71,11 @@ pub(super) fn bytes(text: &str, kb_base: u64) -> Res<u64> {
     value.checked_mul(base.pow(power)).ok_or_else(|| format!("\"{text}\" is too large"))
 }
 
-/// A size or a percentage (1 to 100) of something.
+/// A size or a percentage (0 to 100) of something. As in fio, several percent signs count as one.
 pub(super) fn amount(text: &str, kb_base: u64) -> Res<Amount> {
-    match text.strip_suffix('%') {
-        Some(percent) => count(percent.trim(), 0, 100).map(Amount::Percent),
-        None => bytes(text, kb_base).map(Amount::Bytes),
+    match text.trim_end_matches('%') {
+        percent if percent.len() < text.len() => count(percent.trim(), 0, 100).map(Amount::Percent),
+        _ => bytes(text, kb_base).map(Amount::Bytes),
     }
 }
 
@@ -87,8 +94,8 @@ pub(super) fn block_size(text: &str, kb_base: u64) -> Res<u16> {
     u16::try_from(bytes / block).map_err(|_| format!("a block size must be below {} bytes", block << 16))
 }
 
-/// A span of time; numbers without suffix count `unit` nanoseconds.
-pub(super) fn time(text: &str, unit: u64) -> Res<Ns> {
+/// A span of time; numbers without suffix count `unit`.
+pub(super) fn time(text: &str, unit: Unit) -> Res<Ns> {
     let wrong = || format!("\"{text}\" is not a time; d, h, m, s, ms or us may follow the number");
     let large = || format!("\"{text}\" is longer than {MAX_DAYS} days of virtual time, the most that can be given");
     let second = 1_000_000_000u64;
@@ -107,7 +114,7 @@ pub(super) fn time(text: &str, unit: u64) -> Res<Ns> {
     } else {
         let (value, suffix) = number(text).map_err(|_| wrong())?;
         let scale = match suffix.to_ascii_lowercase().as_str() {
-            "" => unit,
+            "" => unit as u64,
             "d" => 86_400 * second,
             "h" => 3600 * second,
             "m" => 60 * second,

@@ -230,7 +230,7 @@ fn verification_that_changes_what_is_run_is_an_error() {
     {
         let e = bad(&format!("[a]\nsize=1m\n{option}\n"));
         assert_eq!((e.line, e.key.as_deref()), (3, option.split('=').next()));
-        assert!(e.message.contains("is not built; leave it out, or give"), "{e}");
+        assert!(e.message.contains("is not modelled; leave it out, or give"), "{e}");
     }
 }
 
@@ -268,6 +268,8 @@ fn amounts_times_and_pacing() {
     assert_eq!(job("rate_iops=500").rate_bytes, [Some(500 << 12); 3]);
     assert_eq!(job("rate_iops=,5k").rate_bytes, [None, Some(5 << 22), Some(5 << 22)]);
     assert_eq!(job("rate_iops=7,\nbs=8k,4k").rate_bytes, [Some(7 << 13), None, None]);
+    // Each kind counts requests of its own length.
+    assert_eq!(job("rate_iops=7,9\nbs=8k,4k").rate_bytes, [Some(7 << 13), Some(9 << 12), Some(9 << 12)]);
     // Of several lengths the shortest counts.
     assert_eq!(job("rw=randread\nbsrange=8k-64k\nrate_iops=7").rate_bytes[0], Some(7 << 13));
     assert_eq!(job("rate=1m,500k").rate_bytes, [Some(1 << 20), Some(500 << 10), Some(500 << 10)]);
@@ -323,6 +325,23 @@ fn ignored_options_are_noted_once() {
 }
 
 #[test]
+fn options_are_known_by_all_their_names() {
+    let accepted = |options: &str| good(&format!("[a]\nioengine=io_uring_cmd\ndirect=1\nsize=1m\n{options}\n"));
+    assert_eq!(accepted("nr_files=1\nrw=randread\nblockalign=4k").notes, [""; 0]);
+    // Only random places are aligned.
+    assert_eq!(accepted("rw=read\nbs=8k\nba=4k").notes, [""; 0]);
+    assert_eq!(accepted("fileoffset=512k").files[0].blocks, 384);
+    assert_eq!(accepted("filename=x\nfilesize=1m\nsize=50%%").phases[0].jobs[0].stream.region(), (0, 128));
+    let notes = |name| vec![format!("t.fio:5: option {name} has no meaning here and is ignored")];
+    assert_eq!(accepted("cmd_type=nvme").notes, notes("cmd_type"));
+    // Notes and reports have fio's first name.
+    let work = accepted("disable_bw=1");
+    assert_eq!(work.notes, notes("disable_bw_measurement"));
+    let own = work.phases[0].jobs[0].fio.options.as_ref().unwrap();
+    assert_eq!(own.last().unwrap().0, "disable_bw_measurement");
+}
+
+#[test]
 fn includes() {
     let load = |path: &Path| match path.to_str() {
         Some("jobs/base.inc") => Ok("rw=randread\nsize=1m\n".to_owned()),
@@ -351,7 +370,7 @@ fn errors_name_file_line_and_option() {
         (2, None, "[a]\n=4\n", "no option name"),
         (2, Some("iodpeth"), "[a]\niodpeth=4\n", "did you mean iodepth?"),
         (2, Some("colour"), "[a]\ncolour=red\n", "not an option of fio"),
-        (2, Some("rate_min"), "[a]\nrate_min=1m\n", "not built"),
+        (2, Some("rate_min"), "[a]\nrate_min=1m\n", "not modelled"),
         (4, Some("rate_iops"), "[a]\nsize=1m\nrate=1m\nrate_iops=10\n", "exclude each other"),
         (2, Some("zonemode"), "[a]\nzonemode=strided\n", "or give zonemode=none"),
         (2, Some("filename"), "[a]\nfilename=a:b\n", "one job per file"),
@@ -382,7 +401,7 @@ fn errors_name_file_line_and_option() {
         (2, Some("numjobs"), "[a]\nnumjobs=0\n", "between 1 and 65535"),
         (2, Some("rwmixread"), "[a]\nrwmixread=101\n", "between 0 and 100"),
         (2, Some("rw"), "[a]\nrw=sideways\n", "must be read, write"),
-        (2, Some("random_distribution"), "[a]\nrandom_distribution=normal:5\n", "not built"),
+        (2, Some("random_distribution"), "[a]\nrandom_distribution=normal:5\n", "not supported"),
         (2, Some("random_distribution"), "[a]\nrandom_distribution=zipf:0\n", "above 0"),
         (2, Some("random_distribution"), "[a]\nrandom_distribution=pareto:1\n", "between 0 and 1"),
         (2, Some("random_distribution"), "[a]\nrandom_distribution=zoned:50/10:40/90\n", "accesses sum to 90"),
@@ -395,6 +414,9 @@ fn errors_name_file_line_and_option() {
         (2, Some("ioengine"), "[a]\nioengine=net\n", "not read and write a block device"),
         (2, Some("sync"), "[a]\nsync=maybe\n", "none, sync or dsync"),
         (3, None, "[a]\nnumjobs=65535\n[b]\nnumjobs=65535\n", "more than 65536 jobs"),
+        (3, Some("ba"), "[a]\nrw=randread\nblockalign=512\nsize=1m\n", "not multiples of the block size"),
+        (2, Some("nr_files"), "[a]\nnr_files=2\n", "or give nr_files=1"),
+        (2, Some("port"), "[a]\nport=80\n", "option port would change the result and is not modelled"),
     ] {
         let e = bad(text);
         assert_eq!((e.file.as_str(), e.line, e.key.as_deref()), ("t.fio", line, key), "{text}{e}");
