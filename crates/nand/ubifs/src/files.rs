@@ -54,7 +54,7 @@ impl<L: Lebs> Ubifs<L> {
         entries.into_iter().map(value).collect()
     }
 
-    /// The same, where a part may be damaged: what can still be reached. `damaged` is told what cannot.
+    /// The same, where a part may be damaged: what can still be reached. `damaged` gets what cannot.
     ///
     /// # Errors
     /// What is not damage ends the walk.

@@ -7,7 +7,6 @@ use crate::compress::Expander;
 use crate::error::{Damage, DamageKind, Place, Result, UbifsError, unreadable};
 use crate::key::Key;
 use crate::lebs::{Lebs, ReadKind};
-use crate::lpt::Lpt;
 use crate::node::{self, Entry, Header, Inode, NodeType, key_of};
 use crate::superblock::Superblock;
 
@@ -35,8 +34,6 @@ impl From<NodeRef> for At {
 pub(crate) struct Flash<L> {
     pub lebs: L,
     pub sb: Superblock,
-    /// Properties of blocks, as far as they have been read; none when nobody accounts for space.
-    pub lpt: Option<Lpt>,
     pub expander: Expander,
     buf: Vec<u8>,
 }
@@ -54,7 +51,7 @@ pub(crate) fn leaf_kind(key: Key) -> Option<(ReadKind, NodeType)> {
 
 impl<L: Lebs> Flash<L> {
     pub(crate) fn new(lebs: L, sb: Superblock) -> Flash<L> {
-        Flash { lebs, sb, lpt: None, expander: Expander::default(), buf: Vec::new() }
+        Flash { lebs, sb, expander: Expander::default(), buf: Vec::new() }
     }
 
     /// A place, for messages.
@@ -162,22 +159,6 @@ impl<L: Lebs> Flash<L> {
     /// The node that was read last, and the decompressors.
     pub(crate) fn node_and_expander(&mut self) -> (&[u8], &mut Expander) {
         (&self.buf, &mut self.expander)
-    }
-
-    /// Space is no longer used: touches the properties of its block, which may have to be read.
-    pub(crate) fn add_dirt(&mut self, at: NodeRef) -> Result<()> {
-        if at.len == 0 {
-            return Ok(());
-        }
-        self.with_lpt(|lpt, flash| lpt.add_dirt(flash, at.lnum, at.len))
-    }
-
-    /// Runs `f` with the properties, if anybody accounts for space.
-    pub(crate) fn with_lpt(&mut self, f: impl FnOnce(&mut Lpt, &mut Flash<L>) -> Result<()>) -> Result<()> {
-        let Some(mut lpt) = self.lpt.take() else { return Ok(()) };
-        let result = f(&mut lpt, self);
-        self.lpt = Some(lpt);
-        result
     }
 }
 

@@ -9,6 +9,7 @@ use crate::error::{DamageKind, Result};
 use crate::flash::{Flash, NodeRef, leaf_kind};
 use crate::key::{Key, LOW_MASK};
 use crate::lebs::{Lebs, ReadKind};
+use crate::lpt::Space;
 use crate::node::{Entry, NodeType, align8, le32, le64};
 use crate::scan::{ScannedLeb, Tail, recover, scan};
 use crate::tnc::Tnc;
@@ -211,7 +212,7 @@ pub(crate) struct Replayed {
 
 /// Reads all buds and applies their nodes in the order in which they were written (`replay_buds`, `apply_replay_list`).
 pub(crate) fn replay<L: Lebs>(
-    flash: &mut Flash<L>,
+    flash: &mut Space<L>,
     tnc: &mut Tnc,
     log: &mut Log,
     unclean: bool,
@@ -351,7 +352,7 @@ fn read_bud<L: Lebs>(
 
 /// Applies one change (`apply_replay_entry`).
 fn apply<L: Lebs>(
-    flash: &mut Flash<L>,
+    flash: &mut Space<L>,
     tnc: &mut Tnc,
     change: &Change,
     last: &BTreeMap<u32, (u64, bool)>,
@@ -404,7 +405,7 @@ fn note_size(sizes: &mut BTreeMap<u32, Size>, change: &Change) {
 }
 
 /// Tells the properties of each bud what the replay found (`set_buds_lprops`).
-pub(crate) fn set_bud_properties<L: Lebs>(flash: &mut Flash<L>, log: &Log) -> Result<()> {
+pub(crate) fn set_bud_properties<L: Lebs>(flash: &mut Space<L>, log: &Log) -> Result<()> {
     for bud in &log.buds {
         let whole = flash.sb.leb_bytes;
         flash.with_lpt(|lpt, flash| {
@@ -425,7 +426,7 @@ pub(crate) fn set_bud_properties<L: Lebs>(flash: &mut Flash<L>, log: &Log) -> Re
 /// Sizes that data in the journal shows to be larger than inodes say (`ubifs_recover_size`). With `rewrite`, the block
 /// of such an inode is read as a whole, because a mount with write access writes it anew.
 pub(crate) fn recover_sizes<L: Lebs>(
-    flash: &mut Flash<L>,
+    flash: &mut Space<L>,
     tnc: &mut Tnc,
     replayed: Replayed,
     rewrite: bool,

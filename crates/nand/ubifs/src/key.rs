@@ -75,7 +75,7 @@ impl Key {
     }
 
     /// The largest key of inode `ino` that a deletion of the inode removes.
-    pub fn last_of(ino: u32) -> Key {
+    pub(crate) fn last_of(ino: u32) -> Key {
         Key { ino, rest: u32::MAX }
     }
 
@@ -91,7 +91,7 @@ impl Key {
     }
 
     /// Whether several names may share the key.
-    pub fn is_hashed(self) -> bool {
+    pub(crate) fn is_hashed(self) -> bool {
         matches!(self.kind(), Some(KeyType::Dentry | KeyType::Xattr))
     }
 

@@ -36,7 +36,7 @@ pub use journal::Bud;
 pub use key::{Key, KeyType, NameHash};
 pub use lebs::{FlashRead, LebError, LebSizes, Lebs, ReadKind, Recorder};
 pub use lpt::{LptShape, Properties, crc16};
-pub use master::Master;
+pub use master::{Master, Totals};
 pub use node::{Entry, FileType, Header, Inode, NODE_MAGIC, NodeError, NodeType, Time, check as check_node, crc32};
 pub use scan::{Recovered, ScanError, Scanned, ScannedLeb, Tail, recover as recover_leb, scan as scan_leb};
 pub use session::Session;

@@ -5,10 +5,11 @@
 //! first touch of a block's properties reads them. Facts: Linux `fs/ubifs/lpt.c`, `lprops.c`, `find.c`.
 
 use crate::error::{DamageKind, Result};
-use crate::flash::Flash;
+use crate::flash::{Flash, NodeRef};
 use crate::lebs::{Lebs, ReadKind};
 use crate::node::align8;
 use crate::superblock::Superblock;
+use std::ops::{Deref, DerefMut};
 
 /// Children of a node.
 const FANOUT: u32 = 4;
@@ -317,6 +318,51 @@ impl Lpt {
             self.get(flash, lnum)?.taken = true;
         }
         Ok(found)
+    }
+}
+
+/// The blocks, and the properties of those in use where space is accounted for.
+pub(crate) struct Space<L> {
+    flash: Flash<L>,
+    pub lpt: Option<Lpt>,
+}
+
+impl<L> Deref for Space<L> {
+    type Target = Flash<L>;
+
+    fn deref(&self) -> &Flash<L> {
+        &self.flash
+    }
+}
+
+impl<L> DerefMut for Space<L> {
+    fn deref_mut(&mut self) -> &mut Flash<L> {
+        &mut self.flash
+    }
+}
+
+impl<L: Lebs> Space<L> {
+    /// Without accounts of space.
+    pub(crate) fn new(flash: Flash<L>) -> Space<L> {
+        Space { flash, lpt: None }
+    }
+
+    /// The blocks alone.
+    pub(crate) fn into_flash(self) -> Flash<L> {
+        self.flash
+    }
+
+    /// The bytes of a node are no longer used: the properties of its block may have to be read.
+    pub(crate) fn add_dirt(&mut self, at: NodeRef) -> Result<()> {
+        match &mut self.lpt {
+            Some(lpt) if at.len > 0 => lpt.add_dirt(&mut self.flash, at.lnum, at.len),
+            _ => Ok(()),
+        }
+    }
+
+    /// Runs `f` with the properties, where space is accounted for.
+    pub(crate) fn with_lpt(&mut self, f: impl FnOnce(&mut Lpt, &mut Flash<L>) -> Result<()>) -> Result<()> {
+        self.lpt.as_mut().map_or(Ok(()), |lpt| f(lpt, &mut self.flash))
     }
 }
 

@@ -25,6 +25,21 @@ const HIGHEST_SQNUM: u64 = 0xFFFF_FFFF_FF00_0000;
 /// Longest node with data within: an inode (Linux `UBIFS_MAX_NODE_SZ`). Space that is shorter is called dark.
 const LONGEST_NODE: u32 = 160 + 4096;
 
+/// Bytes of the main area by what they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Totals {
+    /// Free.
+    pub free: u64,
+    /// No longer used.
+    pub dirty: u64,
+    /// Used.
+    pub used: u64,
+    /// Free and dirty bytes in blocks that have too few of them for any node.
+    pub dead: u64,
+    /// Free and dirty bytes that may be too few for the node that comes.
+    pub dark: u64,
+}
+
 /// What the master says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Master {
@@ -48,16 +63,8 @@ pub struct Master {
     pub index_head: At,
     /// Bytes of the index.
     pub index_bytes: u64,
-    /// Free bytes of the main area.
-    pub total_free: u64,
-    /// Dirty bytes of the main area.
-    pub total_dirty: u64,
-    /// Used bytes of the main area.
-    pub total_used: u64,
-    /// Free and dirty bytes in blocks that have too few of them for any node.
-    pub total_dead: u64,
-    /// Free and dirty bytes that may be too few for the node that comes.
-    pub total_dark: u64,
+    /// Bytes of the main area.
+    pub totals: Totals,
     /// Root of the properties tree.
     pub lpt_root: At,
     /// Where the properties tree is continued.
@@ -90,11 +97,13 @@ impl Master {
             gc_lnum: le32(b, 60),
             index_head: at(64),
             index_bytes: le64(b, 72),
-            total_free: le64(b, 80),
-            total_dirty: le64(b, 88),
-            total_used: le64(b, 96),
-            total_dead: le64(b, 104),
-            total_dark: le64(b, 112),
+            totals: Totals {
+                free: le64(b, 80),
+                dirty: le64(b, 88),
+                used: le64(b, 96),
+                dead: le64(b, 104),
+                dark: le64(b, 112),
+            },
             lpt_root: at(120),
             lpt_head: at(128),
             ltab: at(136),
@@ -318,25 +327,25 @@ fn validate<L: Lebs>(flash: &Flash<L>, m: &Master) -> Result<()> {
     // As after a mount that let the volume grow.
     let growth = u64::from(sb.leb_count - m.leb_count);
     let dark_mark = u64::from(align(LONGEST_NODE, sb.min_io_bytes));
-    let free = m.total_free.saturating_add(growth * u64::from(sb.leb_bytes));
-    let dark = m.total_dark.saturating_add(growth * dark_mark);
+    let free = m.totals.free.saturating_add(growth * u64::from(sb.leb_bytes));
+    let dark = m.totals.dark.saturating_add(growth * dark_mark);
     let sums = [
         ("free", free, main_bytes),
-        ("dirty", m.total_dirty, main_bytes),
-        ("used", m.total_used, main_bytes),
+        ("dirty", m.totals.dirty, main_bytes),
+        ("used", m.totals.used, main_bytes),
         ("index", m.index_bytes, main_bytes),
     ];
-    let unused =
-        [("dead", m.total_dead), ("dark", dark)].map(|(what, bytes)| (what, bytes, free.saturating_add(m.total_dirty)));
+    let unused = [("dead", m.totals.dead), ("dark", dark)]
+        .map(|(what, bytes)| (what, bytes, free.saturating_add(m.totals.dirty)));
     for (what, bytes, most) in sums.into_iter().chain(unused) {
         if bytes > most || !bytes.is_multiple_of(8) {
             return bad(format!("{bytes} {what} bytes, expected a multiple of 8 up to {most}"));
         }
     }
-    if free + m.total_dirty + m.total_used > main_bytes {
+    if free + m.totals.dirty + m.totals.used > main_bytes {
         return bad(format!("more free, dirty and used bytes together than the main area has, {main_bytes}"));
     }
-    if m.total_dead + dark + m.total_used + m.index_bytes > main_bytes {
+    if m.totals.dead + dark + m.totals.used + m.index_bytes > main_bytes {
         return bad(format!("more dead, dark, used and index bytes together than the main area has, {main_bytes}"));
     }
     if sb.big_lpt && !in_lpt(m.lsave) {

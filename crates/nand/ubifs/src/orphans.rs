@@ -4,15 +4,15 @@
 //! Facts: Linux `fs/ubifs/orphan.c`.
 
 use crate::error::{DamageKind, Result};
-use crate::flash::Flash;
 use crate::key::Key;
 use crate::lebs::{Lebs, ReadKind};
+use crate::lpt::Space;
 use crate::node::{NodeType, le32, le64};
 use crate::scan::{Tail, recover, scan};
 use crate::tnc::Tnc;
 
 /// Removes inodes that wait for deletion (`kill_orphans`).
-pub(crate) fn kill_orphans<L: Lebs>(flash: &mut Flash<L>, tnc: &mut Tnc) -> Result<u64> {
+pub(crate) fn kill_orphans<L: Lebs>(flash: &mut Space<L>, tnc: &mut Tnc) -> Result<u64> {
     let (min_io, fanout) = (flash.sb.min_io_bytes, flash.sb.fanout);
     let (mut last_commit, mut flagged, mut removed) = (0, false, 0);
     for lnum in flash.sb.orphans_first()..flash.sb.main_first() {

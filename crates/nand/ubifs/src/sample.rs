@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Nodes made by hand, and a volume made of them, for tests and benches. It is no mkfs: the volume has no properties of
-//! blocks, so it can be inspected but not mounted as Linux would.
+//! Nodes made by hand, and a volume made of them, for tests and benches. It is not a mkfs: the volume has no
+//! properties of blocks, so it can be inspected but not mounted as Linux would.
 
 use crate::flash::NodeRef;
 use crate::key::{Key, KeyType, NameHash};

@@ -31,7 +31,7 @@ pub struct ScannedLeb {
 pub struct ScanError {
     /// Byte within the block.
     pub offset: u32,
-    /// What is there.
+    /// What was found.
     pub what: String,
 }
 

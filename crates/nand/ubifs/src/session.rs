@@ -36,7 +36,7 @@ pub struct Session<L> {
     base_head: Option<(u32, u32)>,
 }
 
-/// Who is told of a path: its entry, unless it is where a walk begins, and its inode, if it was read.
+/// Called with a path: its entry, unless it is where a walk begins, and its inode, if it was read.
 type Visitor<'f> = &'f mut dyn FnMut(&[u8], Option<&Entry>, Option<&Inode>);
 
 impl<L: Lebs> Session<L> {
@@ -172,7 +172,7 @@ impl<L: Lebs> Session<L> {
                 Some(FileType::Directory) => {
                     return Err(UbifsError::path(path, "it is a directory; only regular files can be read"));
                 }
-                _ => return Err(UbifsError::path(path, "it is no regular file; only those can be read")),
+                _ => return Err(UbifsError::path(path, "it is not a regular file; only those can be read")),
             }
         }
         Ok(())
@@ -382,7 +382,7 @@ impl<L: Lebs> Ubifs<L> {
     }
 }
 
-/// What a bulk read came to.
+/// Result of a bulk read.
 struct Bulk {
     /// Pages that it filled.
     pages: u32,

@@ -66,8 +66,6 @@ pub struct Superblock {
     pub reserved_bytes: u64,
     /// Granularity of times in nanoseconds.
     pub time_granularity_ns: u32,
-    /// Identity of the volume.
-    pub uuid: [u8; 16],
 }
 
 impl Superblock {
@@ -126,7 +124,6 @@ impl Superblock {
             compression: le16(bytes, 84),
             reserved_bytes: le64(bytes, 96),
             time_granularity_ns: le32(bytes, 104),
-            uuid: bytes[108..124].try_into().unwrap_or_default(),
         };
         if sb.written_leb_count == 0 || sb.written_leb_count > leb_count {
             return Err(bad(format!("{} erase blocks, the volume has {leb_count}", sb.written_leb_count)));
@@ -200,17 +197,17 @@ impl Superblock {
     }
 
     /// Blocks of the main area.
-    pub fn main_lebs(&self) -> u32 {
+    pub(crate) fn main_lebs(&self) -> u32 {
         self.leb_count - self.main_first()
     }
 
     /// The log block after `lnum`; the log is a ring.
-    pub fn next_log(&self, lnum: u32) -> u32 {
+    pub(crate) fn next_log(&self, lnum: u32) -> u32 {
         if lnum + 1 >= self.lpt_first() { LOG_LEB } else { lnum + 1 }
     }
 
     /// Whether `len` bytes at `offset` of `lnum` lie within the main area.
-    pub fn in_main(&self, lnum: u32, offset: u32, len: u32) -> bool {
+    pub(crate) fn in_main(&self, lnum: u32, offset: u32, len: u32) -> bool {
         (self.main_first()..self.leb_count).contains(&lnum)
             && u64::from(offset) + u64::from(len) <= u64::from(self.leb_bytes)
     }

@@ -7,7 +7,7 @@ use crate::flash::Flash;
 use crate::journal::{self, Bud, Log};
 use crate::key::{Key, KeyType};
 use crate::lebs::{LebSizes, Lebs, ReadKind};
-use crate::lpt::Lpt;
+use crate::lpt::{Lpt, Space};
 use crate::master::{self, Master};
 use crate::node::{Inode, NodeType, SUPERBLOCK_BYTES};
 use crate::orphans;
@@ -42,7 +42,7 @@ pub struct MountReport {
 
 /// A mounted volume.
 pub struct Ubifs<L> {
-    pub(crate) flash: Flash<L>,
+    pub(crate) flash: Space<L>,
     pub(crate) tnc: Tnc,
     pub(crate) master: Master,
     pub(crate) log: Log,
@@ -91,7 +91,7 @@ impl<L: Lebs> Ubifs<L> {
             let what = "the first mount with write access rewrites all blocks (mkfs.ubifs -F); mount it to read";
             return Err(UbifsError::Unsupported(what.to_owned()));
         }
-        let mut flash = Flash::new(lebs, sb);
+        let mut flash = Space::new(Flash::new(lebs, sb));
         let master = master::read(&mut flash)?;
         let unclean = master.is_dirty();
         if mode != MountMode::Inspect {
@@ -158,7 +158,7 @@ impl<L: Lebs> Ubifs<L> {
 
     /// Unmounts.
     pub fn into_lebs(self) -> L {
-        self.flash.lebs
+        self.flash.into_flash().lebs
     }
 
     /// Bytes of flash that the data nodes of each inode take. Walks over the whole index, and keeps none of what it
@@ -181,7 +181,7 @@ impl<L: Lebs> Ubifs<L> {
     }
 }
 
-fn inode<L: Lebs>(flash: &mut Flash<L>, tnc: &mut Tnc, sizes: &BTreeMap<u32, u64>, ino: u32) -> Result<Inode> {
+fn inode<L: Lebs>(flash: &mut Space<L>, tnc: &mut Tnc, sizes: &BTreeMap<u32, u64>, ino: u32) -> Result<Inode> {
     let found = tnc.lookup(flash, Key::inode(ino))?;
     if !found.exact {
         return Err(UbifsError::path(format!("inode {ino}").as_bytes(), "no such inode"));
@@ -197,7 +197,7 @@ fn inode<L: Lebs>(flash: &mut Flash<L>, tnc: &mut Tnc, sizes: &BTreeMap<u32, u64
 
 /// Looks whether index and properties tree can be continued where the master says (`ubifs_recover_inl_heads`). If there
 /// is something, the kernel writes the block anew, for which it reads what lies before.
-fn check_heads<L: Lebs>(flash: &mut Flash<L>, master: &Master) -> Result<()> {
+fn check_heads<L: Lebs>(flash: &mut Space<L>, master: &Master) -> Result<()> {
     for (lnum, offset) in [master.index_head, master.lpt_head] {
         let len = flash.sb.min_io_bytes.min(flash.sb.leb_bytes - offset);
         if len == 0 {

@@ -64,7 +64,7 @@ fn superblock<L: Lebs>(check: &mut Check, flash: &mut Flash<L>) -> Result<()> {
     Ok(())
 }
 
-/// A block of the log or of the orphan area: nodes, padding, then erased flash.
+/// A block of the log or of the orphan area: nodes, padding, and then nothing.
 fn nodes<L: Lebs>(
     check: &mut Check,
     flash: &mut Flash<L>,
@@ -103,7 +103,7 @@ fn properties<L: Lebs>(check: &mut Check, flash: &mut Flash<L>, master: &Master)
     if master.is_dirty() {
         return Ok(());
     }
-    // What is wrong with the table itself was told when the properties were looked at.
+    // Errors of the table itself were reported when the properties were checked.
     let Ok(table) = lpt::own_blocks(flash, master.ltab) else { return Ok(()) };
     let whole = flash.sb.leb_bytes;
     for (lnum, (free, dirty)) in (flash.sb.lpt_first()..).zip(table) {
@@ -112,14 +112,14 @@ fn properties<L: Lebs>(check: &mut Check, flash: &mut Flash<L>, master: &Master)
             check.damage(DamageKind::BadProperties, master.ltab, detail);
             continue;
         }
-        // One that is empty is unmapped before anybody writes to it.
+        // An empty one is unmapped before it is written to.
         if free == 0 || free == whole || !flash.lebs.is_mapped(lnum) {
             continue;
         }
         let Some(bytes) = check.read(flash.read_rest(lnum, whole - free, ReadKind::Check))? else { continue };
         let Some(first) = bytes.iter().position(|&b| b != 0xFF) else { continue };
         let offset = whole - free + first as u32;
-        if check.told((lnum, offset)) {
+        if check.reported((lnum, offset)) {
             continue;
         }
         let byte = bytes[first];

@@ -50,7 +50,7 @@ struct Current {
     xattr_names: u64,
     /// Something of it is damaged, so that sums mean nothing.
     lost: bool,
-    missing_told: bool,
+    missing_reported: bool,
 }
 
 /// Inodes and entries seen so far.
@@ -77,7 +77,8 @@ impl Inodes {
         match &mut self.current {
             Some(current) if current.ino == key.ino => current.lost = true,
             current => {
-                *current = Some(Current { lost: true, missing_told: true, ..Current::new(key.ino, NodeRef::default()) })
+                *current =
+                    Some(Current { lost: true, missing_reported: true, ..Current::new(key.ino, NodeRef::default()) })
             }
         }
     }
@@ -132,7 +133,7 @@ impl Inodes {
         self.current = Some(Current { inode: Some(known), ..Current::new(inode.ino, at) });
     }
 
-    /// What belongs to `key`'s inode; tells once if there is none.
+    /// What belongs to `key`'s inode; reports once if it is missing.
     fn current_of(&mut self, check: &mut Check, key: Key, at: NodeRef) -> &mut Current {
         if self.current.is_none_or(|c| c.ino != key.ino) {
             self.leave(check);
@@ -140,8 +141,8 @@ impl Inodes {
         }
         let incomplete = self.incomplete;
         let current = self.current.get_or_insert(Current::new(key.ino, at));
-        if current.inode.is_none() && !current.missing_told && !incomplete {
-            current.missing_told = true;
+        if current.inode.is_none() && !current.missing_reported && !incomplete {
+            current.missing_reported = true;
             check.damage(DamageKind::MissingInode, at, format!("{key}, but no inode {}", key.ino));
         }
         current
@@ -299,7 +300,7 @@ impl Inodes {
 
     /// Directories that have entries, but only from each other.
     fn check_roots(&self, check: &mut Check, links: &[(u32, u32, Option<u32>)]) {
-        // 0 unknown, 1 on the way, 2 known to end at the root or at something told already.
+        // 0 unknown, 1 on the way, 2 known to end at the root or at something reported already.
         let mut state = vec![0u8; self.inodes.len()];
         for start in 0..self.inodes.len() {
             if self.inodes[start].kind != Some(FileType::Directory) {
@@ -329,6 +330,15 @@ impl Inodes {
 
 impl Current {
     fn new(ino: u32, at: NodeRef) -> Current {
-        Current { ino, inode: None, at, entries_bytes: 0, xattrs: 0, xattr_names: 0, lost: false, missing_told: false }
+        Current {
+            ino,
+            inode: None,
+            at,
+            entries_bytes: 0,
+            xattrs: 0,
+            xattr_names: 0,
+            lost: false,
+            missing_reported: false,
+        }
     }
 }

@@ -14,6 +14,7 @@ use crate::flash::{Flash, NodeRef};
 use crate::journal::{self, Log};
 use crate::key::{Key, KeyType};
 use crate::lebs::{Lebs, ReadKind};
+use crate::lpt::Space;
 use crate::master::{self, Master};
 use crate::node::le32;
 use crate::orphans;
@@ -38,7 +39,7 @@ pub fn check<L: Lebs>(mut lebs: L, most: usize) -> Result<CheckReport> {
 
 fn run<L: Lebs>(check: &mut Check, mut lebs: L) -> Result<()> {
     let Some(sb) = check.read(read_superblock(&mut lebs))? else { return Ok(()) };
-    let mut flash = Flash::new(lebs, sb);
+    let mut flash = Space::new(Flash::new(lebs, sb));
     let Some(master) = check.read(master::read(&mut flash))? else { return Ok(()) };
     check.report.unclean = master.is_dirty();
     check_master_copies(check, &mut flash, &master)?;
@@ -89,7 +90,7 @@ fn check_master_copies<L: Lebs>(check: &mut Check, flash: &mut Flash<L>, master:
 
 type Sizes = BTreeMap<u32, u64>;
 
-fn replay<L: Lebs>(check: &mut Check, flash: &mut Flash<L>, tnc: &mut Tnc, master: &Master) -> Result<(Log, Sizes)> {
+fn replay<L: Lebs>(check: &mut Check, flash: &mut Space<L>, tnc: &mut Tnc, master: &Master) -> Result<(Log, Sizes)> {
     let unclean = master.is_dirty();
     let mut log = journal::read_log(flash, master.log_lnum, master.commit, unclean)?;
     let replayed = journal::replay(flash, tnc, &mut log, unclean, false)?;

@@ -49,7 +49,7 @@ pub(super) struct Check {
     pub report: CheckReport,
     /// Most findings that are listed.
     most: usize,
-    /// Blocks of which it was told that they are not mapped.
+    /// Blocks that were reported as not mapped.
     unmapped: BTreeSet<u32>,
 }
 
@@ -79,8 +79,8 @@ impl Check {
         }
     }
 
-    /// Whether something was told of this place.
-    pub(super) fn told(&self, at: At) -> bool {
+    /// Whether something was reported at this place.
+    pub(super) fn reported(&self, at: At) -> bool {
         self.report.findings.iter().any(|d| (d.place.lnum, d.place.offset) == at)
     }
 

@@ -90,7 +90,7 @@ pub(super) fn check<L: Lebs>(
     let lpt = Lpt::init(flash, master.lpt_root, master.ltab, flash.sb.big_lpt.then_some(master.lsave));
     let mut lpt = check.read(lpt)?.unwrap_or_else(|| Lpt::unread(flash, master.lpt_root));
     let used = Used::of(flash, master);
-    // Without the log nobody knows which blocks were written to since the commit.
+    // Only the log says which blocks were written to since the commit.
     let buds: Option<BTreeMap<u32, u32>> = log.map(|log| log.buds.iter().map(|bud| (bud.lnum, bud.start)).collect());
     let mut sums = Sums::default();
     for lnum in flash.sb.main_first()..flash.sb.leb_count {
@@ -159,7 +159,7 @@ fn contents<L: Lebs>(
         return check.error(e);
     }
     match scan(&bytes, 0, flash.sb.min_io_bytes, flash.sb.fanout) {
-        // At the end of a block of the index nobody writes, but at the head.
+        // Blocks of the index are written to at the head only.
         Ok(leb) if leb.end != said && bud.is_none() && (!p.index || lnum == master.index_head.0) => {
             let detail = format!("its properties say the last {} bytes are free; nodes end at {}", p.free, leb.end);
             check.damage(DamageKind::WrongProperties, (lnum, said.min(leb.end)), detail);
@@ -168,7 +168,7 @@ fn contents<L: Lebs>(
             let detail = format!("nodes end at {}, the journal goes on behind them", leb.end);
             check.damage(DamageKind::WrongProperties, (lnum, leb.end), detail);
         }
-        Err(e) if !check.told((lnum, e.offset)) => check.damage(DamageKind::BadNode, (lnum, e.offset), e.what),
+        Err(e) if !check.reported((lnum, e.offset)) => check.damage(DamageKind::BadNode, (lnum, e.offset), e.what),
         _ => {}
     }
     Ok(())
@@ -205,9 +205,9 @@ fn totals(check: &mut Check, master: &Master, sums: &Sums, used: &Used) {
     let mut wrong = |detail: String| check.damage(DamageKind::WrongTotals, master.place(), detail);
     if !sums.incomplete {
         for (what, said, found) in [
-            ("free bytes", master.total_free, sums.free),
-            ("dirty bytes", master.total_dirty, sums.dirty),
-            ("used bytes", master.total_used, sums.used),
+            ("free bytes", master.totals.free, sums.free),
+            ("dirty bytes", master.totals.dirty, sums.dirty),
+            ("used bytes", master.totals.used, sums.used),
             ("empty blocks", master.empty_lebs.into(), sums.empty),
             ("index blocks", master.index_lebs.into(), sums.index),
         ] {

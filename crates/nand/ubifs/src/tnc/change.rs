@@ -6,13 +6,14 @@
 
 use super::{Branch, Lookup, MAX_LEVELS, NONE, Spot, Tnc, Znode};
 use crate::error::{DamageKind, Result};
-use crate::flash::{Flash, NodeRef};
+use crate::flash::NodeRef;
 use crate::key::{Key, KeyType};
 use crate::lebs::Lebs;
+use crate::lpt::Space;
 
 impl Tnc {
     /// Marks a node as changed and counts its old place as dirt (`dirty_cow_znode`).
-    fn mark<L: Lebs>(&mut self, flash: &mut Flash<L>, znode: u32) -> Result<()> {
+    fn mark<L: Lebs>(&mut self, flash: &mut Space<L>, znode: u32) -> Result<()> {
         let z = &mut self.znodes[znode as usize];
         if z.dirty {
             return Ok(());
@@ -27,7 +28,7 @@ impl Tnc {
     }
 
     /// Marks a node and everything above it that is not yet, from the top (`dirty_cow_bottom_up`).
-    fn mark_up<L: Lebs>(&mut self, flash: &mut Flash<L>, znode: u32) -> Result<()> {
+    fn mark_up<L: Lebs>(&mut self, flash: &mut Space<L>, znode: u32) -> Result<()> {
         let mut path = [NONE; MAX_LEVELS as usize + 2];
         let mut n = 0;
         let mut at = znode;
@@ -43,7 +44,7 @@ impl Tnc {
     }
 
     /// Finds a key and marks all nodes on the way (`lookup_level0_dirty`).
-    fn lookup_to_change<L: Lebs>(&mut self, flash: &mut Flash<L>, key: Key) -> Result<Lookup> {
+    fn lookup_to_change<L: Lebs>(&mut self, flash: &mut Space<L>, key: Key) -> Result<Lookup> {
         let mut znode = self.load_root(flash)?;
         self.mark(flash, znode)?;
         loop {
@@ -64,7 +65,7 @@ impl Tnc {
     }
 
     /// The branch leads elsewhere from now on.
-    fn replace<L: Lebs>(&mut self, flash: &mut Flash<L>, spot: Spot, at: NodeRef) -> Result<()> {
+    fn replace<L: Lebs>(&mut self, flash: &mut Space<L>, spot: Spot, at: NodeRef) -> Result<()> {
         let branch = self.branch_mut(spot);
         branch.leaf = None;
         let old = std::mem::replace(&mut branch.at, at);
@@ -72,7 +73,7 @@ impl Tnc {
     }
 
     /// Inserts or replaces a node whose key is its own (`ubifs_tnc_add`).
-    pub(crate) fn add<L: Lebs>(&mut self, flash: &mut Flash<L>, key: Key, at: NodeRef) -> Result<()> {
+    pub(crate) fn add<L: Lebs>(&mut self, flash: &mut Space<L>, key: Key, at: NodeRef) -> Result<()> {
         let found = self.lookup_to_change(flash, key)?;
         if found.exact {
             self.replace(flash, found.spot, at)
@@ -82,7 +83,7 @@ impl Tnc {
     }
 
     /// Inserts or replaces an entry (`ubifs_tnc_add_nm`).
-    pub(crate) fn add_name<L: Lebs>(&mut self, flash: &mut Flash<L>, key: Key, at: NodeRef, name: &[u8]) -> Result<()> {
+    pub(crate) fn add_name<L: Lebs>(&mut self, flash: &mut Space<L>, key: Key, at: NodeRef, name: &[u8]) -> Result<()> {
         let mut found = self.lookup_to_change(flash, key)?;
         if found.exact {
             found = self.resolve(flash, key, found.spot, name, true)?;
@@ -100,7 +101,7 @@ impl Tnc {
     }
 
     /// Removes an entry (`ubifs_tnc_remove_nm`).
-    pub(crate) fn remove_name<L: Lebs>(&mut self, flash: &mut Flash<L>, key: Key, name: &[u8]) -> Result<()> {
+    pub(crate) fn remove_name<L: Lebs>(&mut self, flash: &mut Space<L>, key: Key, name: &[u8]) -> Result<()> {
         let found = self.lookup_to_change(flash, key)?;
         if !found.exact {
             return Ok(());
@@ -114,7 +115,7 @@ impl Tnc {
     }
 
     /// Removes all keys from `first` to `last` (`ubifs_tnc_remove_range`).
-    pub(crate) fn remove_range<L: Lebs>(&mut self, flash: &mut Flash<L>, first: Key, last: Key) -> Result<()> {
+    pub(crate) fn remove_range<L: Lebs>(&mut self, flash: &mut Space<L>, first: Key, last: Key) -> Result<()> {
         loop {
             let found = self.lookup(flash, first)?;
             let mut spot = found.spot;
@@ -141,7 +142,7 @@ impl Tnc {
     }
 
     /// Removes an inode with its data, entries and extended attributes (`ubifs_tnc_remove_ino`).
-    pub(crate) fn remove_inode<L: Lebs>(&mut self, flash: &mut Flash<L>, ino: u32) -> Result<()> {
+    pub(crate) fn remove_inode<L: Lebs>(&mut self, flash: &mut Space<L>, ino: u32) -> Result<()> {
         let mut key = Key::xattr(ino, 0);
         let mut name: Option<Box<[u8]>> = None;
         while let Some(spot) = self.next_entry(flash, key, name.as_deref())? {
@@ -156,7 +157,7 @@ impl Tnc {
     }
 
     /// Removes a branch of the lowest level, and index nodes that become empty (`tnc_delete`).
-    fn delete<L: Lebs>(&mut self, flash: &mut Flash<L>, spot: Spot) -> Result<()> {
+    fn delete<L: Lebs>(&mut self, flash: &mut Space<L>, spot: Spot) -> Result<()> {
         let Spot { mut znode, slot } = spot;
         let gone = self.znodes[znode as usize].branches.remove(slot as usize);
         flash.add_dirt(gone.at)?;
@@ -223,7 +224,7 @@ impl Tnc {
     }
 
     /// Inserts a branch behind a spot and splits what gets too large, as the kernel would (`tnc_insert`).
-    fn insert<L: Lebs>(&mut self, flash: &mut Flash<L>, behind: Spot, branch: Branch) -> Result<()> {
+    fn insert<L: Lebs>(&mut self, flash: &mut Space<L>, behind: Spot, branch: Branch) -> Result<()> {
         let fanout = flash.sb.fanout as usize;
         let (mut znode, mut n) = (behind.znode, (behind.slot + 1) as usize);
         let mut branch = branch;

@@ -4,6 +4,7 @@
 use super::*;
 use crate::key::NameHash;
 use crate::lebs::{LebError, LebSizes};
+use crate::lpt::Space;
 use crate::sample;
 use crate::superblock::Superblock;
 use proptest::prelude::*;
@@ -32,7 +33,7 @@ impl Lebs for Memory {
 
 /// An index with inode 1 in it, and room for more nodes.
 struct Index {
-    flash: Flash<Memory>,
+    flash: Space<Memory>,
     tnc: Tnc,
     /// Where the next node goes.
     end: usize,
@@ -44,7 +45,7 @@ impl Index {
         let mut sb = Superblock::parse(&sample::superblock(sizes), sizes).expect("a superblock");
         (sb.hash, sb.fanout) = (NameHash::Test, fanout);
         let end = sb.main_first() as usize * LEB_BYTES;
-        let mut flash = Flash::new(Memory(vec![0xFF; LEB_BYTES * LEBS as usize]), sb);
+        let mut flash = Space::new(Flash::new(Memory(vec![0xFF; LEB_BYTES * LEBS as usize]), sb));
         let inode = write(&mut flash, &mut { end }, NodeType::Inode, &[0; 136]);
         let mut end = end + 160;
         let mut body = vec![1, 0, 0, 0];
