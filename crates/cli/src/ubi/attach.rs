@@ -149,7 +149,7 @@ fn table(ubi: &Device, guess: &Guess, takes: &Takes, missing: Option<&str>) -> S
     if cost.cpu_is_known {
         line("of these", format!("{} of waiting and {} of CPU time", Ns(with.wait_ns), Ns(with.cpu_ns)));
     }
-    line("costs", format!("{} (--cost names others)", cost.told(g.page_bytes)));
+    line("costs", format!("{} (--cost names others)", cost.described(g.page_bytes)));
     for (copy, _) in found_rewrites(ubi) {
         line("volume table", format!("copy {copy} is damaged or older, the other one is used"));
     }

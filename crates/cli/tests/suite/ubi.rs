@@ -110,7 +110,7 @@ fn mistakes_name_file_line_and_field() {
         ),
         (&["none.csv"], "none.csv: no line is a read (r or R), so there is nothing to replay"),
         (&["gone.csv"], "gone.csv: cannot be read"),
-        (&["s.csv", "--cache", "lrv"], "--cache lrv: \"lrv\" is no cache; there are none, nand-page"),
+        (&["s.csv", "--cache", "lrv"], "--cache lrv: \"lrv\" is not a cache; there are none, nand-page"),
         (&["s.csv", "--cache", "lru,lru"], "--cache lru with 61 lines: is asked for twice"),
         (
             &["many.csv", "--cache", "opt+split", "--lines", "1999"],

@@ -168,7 +168,7 @@ fn mistakes_are_named_and_leave_nothing() {
     let says = "fx.mtd: special: it is a directory; only regular files can be read";
     room.bad(&["ubi", "stream", "read", "list", "fx.mtd", "--out", "s.csv"], &[says]);
     room.write("list", "special/null\n");
-    let says = "fx.mtd: special/null: it is no regular file; only those can be read";
+    let says = "fx.mtd: special/null: it is not a regular file; only those can be read";
     room.bad(&["ubi", "stream", "read", "list", "fx.mtd", "--out", "s.csv"], &[says]);
     room.bad(&["ubi", "stream", "rm", "/special", "fx.mtd", "--out", "s.csv"], &["it is a directory"]);
 }

@@ -207,7 +207,7 @@ fn general_notes(doc: &mut Document, model: &Model, streams: &[TaskStream]) {
     }
     let pages: BTreeSet<u32> = streams.iter().map(|s| s.page_bytes).collect();
     doc.notes.extend(pages.into_iter().map(|page_bytes| {
-        let told = model.preset(page_bytes).told(page_bytes);
+        let told = model.preset(page_bytes).described(page_bytes);
         Note::remark(format!("Reads of streams with pages of {page_bytes} bytes cost: {told}. --cost names others."))
     }));
     if streams.is_empty() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! UBI's way of reading flash: retries, and headers told apart into good, empty and damaged (Linux,
+//! UBI's way of reading flash: retries, and headers sorted into good, empty and damaged (Linux,
 //! drivers/mtd/ubi/io.c: `ubi_io_read`, `ubi_io_read_ec_hdr`, `ubi_io_read_vid_hdr`). It knows nothing of volumes.
 
 use crate::error::UbiError;

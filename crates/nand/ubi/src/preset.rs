@@ -212,7 +212,7 @@ impl CostPreset {
         CostPreset::builtin(nearest.name).expect("it is one of them")
     }
 
-    /// Waiting for a NAND. Nobody has measured the CPU time of these.
+    /// Waiting for a NAND. The CPU time of these has not been measured.
     fn of_nand(nand: &nand::Preset) -> CostPreset {
         let page_bytes = nand.geometry.page_bytes;
         let ecc_step_bytes = nand.timing.ecc_step_bytes;
@@ -232,7 +232,7 @@ impl CostPreset {
     }
 
     /// The name, and what a reader must know of the figures for pages of `page_bytes`.
-    pub fn told(&self, page_bytes: u32) -> String {
+    pub fn described(&self, page_bytes: u32) -> String {
         let mut text = self.name.clone();
         if self.page_bytes != page_bytes {
             text += &format!(
@@ -313,9 +313,9 @@ mod tests {
         // Call 10 us, page 15 us, tR 25 us, 7 cycles and 519 bytes of 25 ns for each step.
         assert_eq!(model.steps(1), Cost { wait_ns: 50_000 + 526 * 25, cpu_ns: 0 });
         assert_eq!(model.page(), Cost { wait_ns: 50_000 + (7 + 4 * 519) * 25, cpu_ns: 0 });
-        assert_eq!(slc.told(2048), "slc-2k, waiting only: the CPU time was not measured");
-        let told = CostPreset::builtin("mlc-16k").unwrap().told(2048);
-        assert!(told.starts_with("mlc-16k, SCALED from pages of 16384 bytes to 2048"), "{told}");
+        assert_eq!(slc.described(2048), "slc-2k, waiting only: the CPU time was not measured");
+        let described = CostPreset::builtin("mlc-16k").unwrap().described(2048);
+        assert!(described.starts_with("mlc-16k, SCALED from pages of 16384 bytes to 2048"), "{described}");
     }
 
     #[test]

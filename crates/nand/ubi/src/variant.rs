@@ -87,7 +87,7 @@ impl Variant {
         let name = parts.next().unwrap_or_default();
         let Some(&(kind, ..)) = Kind::ALL.iter().find(|(_, n, _)| *n == name) else {
             let names: Vec<&str> = Kind::ALL.iter().map(|(_, n, _)| *n).collect();
-            return Err(format!("\"{name}\" is no cache; there are {}", names.join(", ")));
+            return Err(format!("\"{name}\" is not a cache; there are {}", names.join(", ")));
         };
         if !(1..=Variant::MOST_LINES).contains(&lines) {
             return Err(format!("{lines} lines: expected 1 to {}", Variant::MOST_LINES));
@@ -146,7 +146,7 @@ mod tests {
         }
         assert_eq!(Variant::parse("one-line", 61).unwrap().lines, 1);
         for (text, lines, says) in [
-            ("lruu", 61, "\"lruu\" is no cache; there are none, nand-page,"),
+            ("lruu", 61, "\"lruu\" is not a cache; there are none, nand-page,"),
             ("none+split", 61, "\"none\" has no variant \"+split\"; it has none"),
             ("arc+second", 61, "\"arc\" has no variant \"+second\""),
             ("lru", 0, "0 lines: expected 1 to 1048576"),

@@ -93,8 +93,8 @@ impl<M: MtdWrite, C: ReadCache> Device<M, C> {
         }
     }
 
-    /// Erases the superblocks of all fastmaps before anything else changes: from here on they would tell a later attach
-    /// what is no longer true. The oldest goes first, so that a cut in between leaves none that is older than the
+    /// Erases the superblocks of all fastmaps before anything else changes: from here on they would mislead a later
+    /// attach. The oldest goes first, so that a cut in between leaves none that is older than the
     /// newest (Linux, `ubi_wl_init`, erases those that it does not use in the same way).
     pub(super) fn end_fastmaps(&mut self) -> Result<(), UbiError> {
         for peb in self.ubi.found().anchors.clone() {

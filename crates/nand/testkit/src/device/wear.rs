@@ -5,7 +5,7 @@
 use readpath_ubi::attach::AttachInfo;
 use std::collections::{BTreeSet, VecDeque};
 
-/// Erasures for which a block that was just taken is left where it is: its owner may still be filling it
+/// Erasures for which a block that was just taken is not moved: it may still be being filled
 /// (`UBI_PROT_QUEUE_LEN`).
 const PROTECTION: usize = 10;
 

@@ -126,7 +126,7 @@ impl<M: MtdWrite, C: ReadCache> Device<M, C> {
         Ok(())
     }
 
-    /// Writes to the data area and tells the cache.
+    /// Writes to the data area and notifies the cache.
     pub(super) fn write_data(&mut self, peb: u32, offset: u32, data: &[u8], why: Why) -> Result<(), MtdError> {
         let offset = self.ubi.layout().data_offset + offset;
         self.ubi.cache.written(peb, offset, data.len() as u32);

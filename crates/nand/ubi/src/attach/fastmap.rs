@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Attaching by a fastmap: a summary of all blocks that UBI wrote at some time, brought up to date by reading the
-//! headers of the few blocks (the pools) from which it has taken new ones since (Linux, drivers/mtd/ubi/fastmap.c). A
-//! fastmap that does not hold together is not an error: the caller scans.
+//! headers of the few blocks (the pools) from which it has taken new ones since (Linux, drivers/mtd/ubi/fastmap.c). An
+//! inconsistent fastmap is not an error: the caller scans.
 
 use super::compare::{Verdict, compare};
 use super::info::{AttachInfo, FoundLeb, FoundVolume, Method, ToErase};
@@ -33,7 +33,7 @@ const EBA_MAGIC: u32 = 0xF0C0_40A8;
 /// Why a fastmap is not used.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// It does not hold together; a scan may.
+    /// It is inconsistent; a scan may succeed.
     Unusable(String),
     /// The device cannot be read.
     Fatal(UbiError),

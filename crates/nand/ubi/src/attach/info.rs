@@ -53,7 +53,7 @@ pub struct ToErase {
     pub erase_counter: u32,
 }
 
-/// What a scan saw in an erase block that is not as UBI leaves it when nobody disturbs it.
+/// What a scan saw in an erase block that UBI does not leave behind when nothing disturbs it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Note {
     /// Erase block.
@@ -126,7 +126,7 @@ pub struct AttachInfo {
     pub free: Vec<(u32, u32)>,
     /// Blocks to erase, in order.
     pub erase: VecDeque<ToErase>,
-    /// Blocks that look damaged but may hold data of a user: kept.
+    /// Blocks that look damaged but may hold data: kept.
     pub corrupted: Vec<(u32, u32)>,
     /// Blocks of internal volumes that are not known but have to be preserved.
     pub alien: Vec<u32>,

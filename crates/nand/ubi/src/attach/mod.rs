@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Finding out what a device holds: by a fastmap if there is one, otherwise by reading the headers of every erase
 //! block; then the volume table (Linux, drivers/mtd/ubi/attach.c, fastmap.c and vtbl.c). It only reads. What has to be
-//! erased or written again is returned to the caller.
+//! erased or written again is noted for later steps.
 
 mod compare;
 mod fastmap;

@@ -76,7 +76,7 @@ impl Scanner {
                 if ecc && ec_fault == Some(true) {
                     self.found.maybe_bad_count += 1;
                 }
-                // With both headers gone it cannot be told from a block whose erase was interrupted.
+                // With both headers gone it looks like a block whose erase was interrupted.
                 if ec_fault.is_some() || erase_was_cut(io, peb)? {
                     self.note(peb, if ec_fault.is_some() { NoteKind::BadHeaders } else { NoteKind::BadVidOnly });
                     self.erase(peb, ec, true);
@@ -217,8 +217,8 @@ impl Scanner {
         Ok(())
     }
 
-    /// Looks at the whole, and gives blocks without erase counter the mean of the others. Of a part of a device nobody
-    /// can say whether too much is damaged.
+    /// Evaluates the whole, and gives blocks without erase counter the mean of the others. Whether too much is damaged
+    /// is known only of a whole device.
     pub(super) fn finish<M: Mtd>(mut self, io: &mut Io<M>, partial: bool) -> Result<AttachInfo, UbiError> {
         let anchors = self.anchors_by_age();
         let found = &mut self.found;
@@ -263,8 +263,8 @@ fn rival(volume: u32, lnum: u32, used: u32, is_damaged: bool) -> NoteKind {
     }
 }
 
-/// Whether a block with a good EC and a bad VID header was being erased or written when the power went: its data area
-/// cannot be read without errors, or is empty. Otherwise it may hold data of a user.
+/// Whether a block with a good EC and a bad VID header was being erased or written at a power cut: its data area
+/// cannot be read without errors, or is empty. Otherwise it may hold data.
 fn erase_was_cut<M: Mtd>(io: &mut Io<M>, peb: u32) -> Result<bool, UbiError> {
     let mut data = vec![0; io.layout.leb_bytes as usize];
     let outcome = io.read_data(peb, 0, &mut data, Why::Check)?;

@@ -2,15 +2,17 @@
 //! ARC of Megiddo and Modha (FAST 2003): two lists of lines, seen once and seen again, whose shares follow from which
 //! of two lists of ghosts is asked for.
 
-use super::frames::Frames;
+use super::frames::{Framed, Frames, Order};
 use super::ghosts::Ghosts;
 use super::seen::Seen;
-use super::{Answer, Page, Policy, Touch};
+use super::{Answer, Page};
 
-/// The paper's T1, T2, B1, B2 and p.
+/// The paper's cache.
+pub type Arc = Framed<Shares>;
+
+/// The order of [`Arc`]: the paper's T1, T2, B1, B2 and p.
 #[derive(Clone, Debug)]
-pub struct Arc {
-    frames: Frames,
+pub struct Shares {
     seen: Seen,
     once_gone: Ghosts,
     again_gone: Ghosts,
@@ -21,119 +23,93 @@ pub struct Arc {
 impl Arc {
     /// `lines` lines, and as many ghosts in all.
     pub fn new(lines: u32) -> Arc {
-        Arc {
-            frames: Frames::new(lines),
-            seen: Seen::new(lines),
-            once_gone: Ghosts::new(lines),
-            again_gone: Ghosts::new(lines),
-            target: 0,
-        }
-    }
-
-    fn drop_line(&mut self, line: u32) {
-        self.seen.remove(line);
-        self.frames.remove(line);
-    }
-
-    /// Empties a line of the list that has more than its share, and remembers its page. In a tie `from_again` decides.
-    fn replace(&mut self, from_again: bool) {
-        let n = self.seen.once.len();
-        let once = n > 0 && (n > self.target || (from_again && n == self.target)) || self.seen.again.is_empty();
-        let line = self.seen.oldest(once);
-        let Some(line) = line else { return };
-        if let Some(page) = self.frames.page(line) {
-            if once { self.once_gone.push(page) } else { self.again_gone.push(page) }
-        }
-        self.drop_line(line);
+        let ghosts = || Ghosts::new(lines);
+        Framed::of(lines, Shares { seen: Seen::new(lines), once_gone: ghosts(), again_gone: ghosts(), target: 0 })
     }
 }
 
-impl Policy for Arc {
-    #[inline]
-    fn touch(&mut self, touch: &Touch) -> Answer {
-        if let Some(line) = self.frames.find(touch.page) {
-            if self.seen.once.contains(line) {
-                self.seen.once.remove(line);
-                self.seen.again.push_back(line);
-            } else {
-                self.seen.again.touch(line);
-            }
-            return Answer::Hit(line);
+impl Shares {
+    /// The line that goes from the list that has more than its share; its page is remembered. In a tie `from_again`
+    /// decides.
+    fn choose(&mut self, frames: &Frames, from_again: bool) -> Option<u32> {
+        let n = self.seen.once.len();
+        let once = n > 0 && (n > self.target || (from_again && n == self.target)) || self.seen.again.is_empty();
+        let line = self.seen.oldest(once)?;
+        if let Some(page) = frames.page(line) {
+            if once { self.once_gone.push(page) } else { self.again_gone.push(page) }
         }
-        let limit = self.frames.limit();
+        Some(line)
+    }
+}
+
+impl Order for Shares {
+    #[inline]
+    fn hit(&mut self, line: u32) {
+        if self.seen.once.contains(line) {
+            self.seen.once.remove(line);
+            self.seen.again.push_back(line);
+        } else {
+            self.seen.again.touch(line);
+        }
+    }
+
+    #[inline]
+    fn miss(&mut self, frames: &mut Frames, page: Page) -> Answer {
+        let limit = frames.limit();
         if limit == 0 {
             return Answer::Bypass;
         }
         let (b1, b2) = (self.once_gone.len(), self.again_gone.len());
-        let known = if self.once_gone.take(touch.page) {
+        let known = if self.once_gone.take(page) {
             self.target = (self.target + (b2 / b1).max(1)).min(limit);
             true
-        } else if self.again_gone.take(touch.page) {
+        } else if self.again_gone.take(page) {
             self.target = self.target.saturating_sub((b1 / b2).max(1));
-            if self.frames.is_full() {
-                self.replace(true);
+            if frames.is_full()
+                && let Some(line) = self.choose(frames, true)
+            {
+                self.dropped(line);
+                frames.remove(line);
             }
             true
         } else {
             false
         };
-        if known {
-            if self.frames.is_full() {
-                self.replace(false);
-            }
-        } else if self.seen.once.len() + b1 >= limit {
+        if !known && self.seen.once.len() + b1 >= limit {
             if self.seen.once.len() < limit {
                 self.once_gone.pop();
-                if self.frames.is_full() {
-                    self.replace(false);
-                }
             } else if let Some(line) = self.seen.once.front() {
-                self.drop_line(line);
+                self.dropped(line);
+                frames.remove(line);
             }
-        } else if self.frames.is_full() {
-            if self.frames.len() + b1 + b2 >= 2 * limit {
-                self.again_gone.pop();
-            }
-            self.replace(false);
+        } else if !known && frames.is_full() && frames.len() + b1 + b2 >= 2 * limit {
+            self.again_gone.pop();
         }
-        let line = self.frames.insert(touch.page);
+        let Some(line) = self.admit(frames, page) else { return Answer::Bypass };
         self.seen.push(line, known);
         Answer::Fill(line)
     }
 
-    fn abandon(&mut self, line: u32) {
-        self.drop_line(line);
+    fn victim(&mut self, frames: &Frames) -> Option<u32> {
+        self.choose(frames, false)
     }
 
-    fn invalidate(&mut self, first: Page, pages: u32) -> u32 {
-        let gone = self.frames.in_range(first, pages);
-        gone.iter().for_each(|&line| self.drop_line(line));
+    fn dropped(&mut self, line: u32) {
+        self.seen.remove(line);
+    }
+
+    fn forget(&mut self, first: Page, pages: u32) {
         self.once_gone.invalidate(first, pages);
         self.again_gone.invalidate(first, pages);
-        gone.len() as u32
     }
 
-    fn resize(&mut self, lines: u32, freed: &mut dyn FnMut(u32)) {
-        self.frames.set_limit(lines);
-        let lines = self.frames.limit();
+    fn resized(&mut self, lines: u32) {
         self.target = self.target.min(lines);
-        while self.frames.len() > lines {
-            self.replace(false);
-        }
         self.once_gone.set_limit(lines);
         self.again_gone.set_limit(lines);
-        self.frames.give_back(freed);
     }
 
-    fn resident(&self) -> u32 {
-        self.frames.len()
-    }
-
-    fn line_of(&self, page: Page) -> Option<u32> {
-        self.frames.find(page)
-    }
-
-    fn metadata_bytes(&self) -> u64 {
-        self.frames.bytes() + self.seen.bytes() + self.once_gone.bytes() + self.again_gone.bytes()
+    fn bytes(&self, frames: &Frames) -> u64 {
+        frames.bytes() + self.seen.bytes() + self.once_gone.bytes() + self.again_gone.bytes()
     }
 }

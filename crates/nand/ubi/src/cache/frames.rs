@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The lines of a cache: which page each holds, and which are free. The budget may change at run time. Knows no policy.
+//! The lines of a cache: which page each holds, and which are free. The budget may change at run time. Policies over
+//! such lines differ in their [`Order`] only.
 
-use super::Page;
 use super::index::{Index, NONE};
+use super::{Answer, Page, Policy, Touch};
 
 /// Numbered lines with pages. At most `limit` of them hold one.
 #[derive(Clone, Debug)]
-pub(super) struct Frames {
+pub struct Frames {
     index: Index,
     free: Vec<u32>,
     limit: u32,
@@ -69,7 +70,7 @@ impl Frames {
         self.limit = lines.min(self.most());
     }
 
-    /// Names all lines without a page, whose memory nobody needs now.
+    /// Names all lines without a page, whose memory is no longer needed.
     pub(super) fn give_back(&self, freed: &mut dyn FnMut(u32)) {
         self.free.iter().for_each(|&line| freed(line));
     }
@@ -82,5 +83,112 @@ impl Frames {
     /// Bytes that it keeps.
     pub(super) fn bytes(&self) -> u64 {
         self.index.bytes() + u64::from(self.most()) * size_of::<u32>() as u64
+    }
+}
+
+/// The part of a policy that decides which page goes.
+pub trait Order {
+    /// The page of a line is asked for.
+    fn hit(&mut self, line: u32);
+
+    /// A page without a line is asked for.
+    fn miss(&mut self, frames: &mut Frames, page: Page) -> Answer;
+
+    /// The line whose page goes next, if any has one. Its page may be remembered: the line is emptied now.
+    fn victim(&mut self, frames: &Frames) -> Option<u32>;
+
+    /// A line is emptied.
+    fn dropped(&mut self, _line: u32) {}
+
+    /// Forgets pages that have no line.
+    fn forget(&mut self, _first: Page, _pages: u32) {}
+
+    /// So many lines may be used from now on.
+    fn resized(&mut self, _lines: u32) {}
+
+    /// Memory that it and the table of lines take.
+    fn bytes(&self, frames: &Frames) -> u64;
+
+    /// Empties the line whose page goes next.
+    fn evict(&mut self, frames: &mut Frames) {
+        if let Some(line) = self.victim(frames) {
+            self.dropped(line);
+            frames.remove(line);
+        }
+    }
+
+    /// A page gets a line, another's if none is free; none where no line may be used.
+    #[inline]
+    fn admit(&mut self, frames: &mut Frames, page: Page) -> Option<u32> {
+        if frames.limit() == 0 {
+            return None;
+        }
+        if frames.is_full() {
+            self.evict(frames);
+        }
+        Some(frames.insert(page))
+    }
+}
+
+/// A policy over [`Frames`].
+#[derive(Clone, Debug)]
+pub struct Framed<O> {
+    frames: Frames,
+    order: O,
+}
+
+impl<O: Order> Framed<O> {
+    pub(super) fn of(lines: u32, order: O) -> Framed<O> {
+        Framed { frames: Frames::new(lines), order }
+    }
+
+    fn drop_line(&mut self, line: u32) {
+        self.order.dropped(line);
+        self.frames.remove(line);
+    }
+}
+
+impl<O: Order> Policy for Framed<O> {
+    #[inline]
+    fn touch(&mut self, touch: &Touch) -> Answer {
+        match self.frames.find(touch.page) {
+            Some(line) => {
+                self.order.hit(line);
+                Answer::Hit(line)
+            }
+            None => self.order.miss(&mut self.frames, touch.page),
+        }
+    }
+
+    fn abandon(&mut self, line: u32) {
+        self.drop_line(line);
+    }
+
+    fn invalidate(&mut self, first: Page, pages: u32) -> u32 {
+        let gone = self.frames.in_range(first, pages);
+        gone.iter().for_each(|&line| self.drop_line(line));
+        self.order.forget(first, pages);
+        gone.len() as u32
+    }
+
+    fn resize(&mut self, lines: u32, freed: &mut dyn FnMut(u32)) {
+        self.frames.set_limit(lines);
+        self.order.resized(self.frames.limit());
+        while self.frames.len() > self.frames.limit() {
+            self.order.evict(&mut self.frames);
+        }
+        self.frames.give_back(freed);
+    }
+
+    fn resident(&self) -> u32 {
+        self.frames.len()
+    }
+
+    fn line_of(&self, page: Page) -> Option<u32> {
+        self.frames.find(page)
+    }
+
+    fn metadata_bytes(&self) -> u64 {
+        self.order.bytes(&self.frames)
     }
 }

@@ -23,7 +23,7 @@ impl Ghosts {
         self.frames.len()
     }
 
-    /// Remembers a page that is not yet; the oldest is forgotten for it. Nothing happens where there is no room at all.
+    /// Remembers a page that is not yet; the oldest is forgotten for it. Nothing happens where the limit is 0.
     pub(super) fn push(&mut self, page: Page) {
         if self.frames.is_full() {
             self.pop();

@@ -1,75 +1,46 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The least recently used page goes.
 
-use super::frames::Frames;
-use super::{Answer, Page, Policy, Touch};
+use super::frames::{Framed, Frames, Order};
+use super::{Answer, Page};
 use readpath_kit::IndexLru;
 
 /// Lines in order of their last touch.
+pub type Lru = Framed<Recency>;
+
+/// The order of [`Lru`].
 #[derive(Clone, Debug)]
-pub struct Lru {
-    frames: Frames,
-    order: IndexLru,
-}
+pub struct Recency(IndexLru);
 
 impl Lru {
     /// `lines` lines.
     pub fn new(lines: u32) -> Lru {
-        Lru { frames: Frames::new(lines), order: IndexLru::new(lines as usize) }
-    }
-
-    fn drop_line(&mut self, line: u32) {
-        self.frames.remove(line);
-        self.order.remove(line);
+        Framed::of(lines, Recency(IndexLru::new(lines as usize)))
     }
 }
 
-impl Policy for Lru {
+impl Order for Recency {
     #[inline]
-    fn touch(&mut self, touch: &Touch) -> Answer {
-        if let Some(line) = self.frames.find(touch.page) {
-            self.order.touch(line);
-            return Answer::Hit(line);
-        }
-        if self.frames.is_full() {
-            let Some(coldest) = self.order.front() else { return Answer::Bypass };
-            self.drop_line(coldest);
-        }
-        let line = self.frames.insert(touch.page);
-        self.order.push_back(line);
+    fn hit(&mut self, line: u32) {
+        self.0.touch(line);
+    }
+
+    #[inline]
+    fn miss(&mut self, frames: &mut Frames, page: Page) -> Answer {
+        let Some(line) = self.admit(frames, page) else { return Answer::Bypass };
+        self.0.push_back(line);
         Answer::Fill(line)
     }
 
-    fn abandon(&mut self, line: u32) {
-        self.drop_line(line);
+    fn victim(&mut self, _: &Frames) -> Option<u32> {
+        self.0.front()
     }
 
-    fn invalidate(&mut self, first: Page, pages: u32) -> u32 {
-        let before = self.frames.len();
-        for line in self.frames.in_range(first, pages) {
-            self.drop_line(line);
-        }
-        before - self.frames.len()
+    fn dropped(&mut self, line: u32) {
+        self.0.remove(line);
     }
 
-    fn resize(&mut self, lines: u32, freed: &mut dyn FnMut(u32)) {
-        self.frames.set_limit(lines);
-        while self.frames.len() > self.frames.limit() {
-            let Some(coldest) = self.order.front() else { break };
-            self.drop_line(coldest);
-        }
-        self.frames.give_back(freed);
-    }
-
-    fn resident(&self) -> u32 {
-        self.frames.len()
-    }
-
-    fn line_of(&self, page: Page) -> Option<u32> {
-        self.frames.find(page)
-    }
-
-    fn metadata_bytes(&self) -> u64 {
-        self.frames.bytes() + self.order.bytes()
+    fn bytes(&self, frames: &Frames) -> u64 {
+        frames.bytes() + self.0.bytes()
     }
 }

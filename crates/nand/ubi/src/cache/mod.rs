@@ -119,8 +119,8 @@ pub trait Policy {
     /// Decides about one page of a read.
     fn touch(&mut self, touch: &Touch) -> Answer;
 
-    /// Told of a part of a read that is served if its page is there and else leaves it as it is: neither filled, nor
-    /// counted as a use. The line of the page.
+    /// The line of a page of which a part is read that is served if the page has a line, but neither fills one nor
+    /// counts as a use.
     fn peek(&mut self, touch: &Touch) -> Option<u32> {
         self.line_of(touch.page)
     }
@@ -132,11 +132,11 @@ pub trait Policy {
     fn invalidate(&mut self, first: Page, pages: u32) -> u32;
 
     /// Changes how many lines may be used, to at most the number it was made with; 0 works. Pages beyond go, and
-    /// `freed` is told every line whose memory nobody needs now.
+    /// `freed` gets every line whose memory is no longer needed.
     fn resize(&mut self, lines: u32, freed: &mut dyn FnMut(u32));
 
-    /// Does with `bytes` bytes of memory, lines and tables together, as well as it can, with at most the `most` lines
-    /// that it was made with. Nearly all have tables as large as these need, however few of them may be used.
+    /// Limits memory of lines and tables together to `bytes`, with at most the `most` lines that it was made with.
+    /// Nearly all policies keep tables for `most` lines, however few of them may be used.
     fn fit(&mut self, bytes: u64, line_bytes: u32, most: u32, freed: &mut dyn FnMut(u32)) {
         let lines = bytes.saturating_sub(self.metadata_bytes()) / u64::from(line_bytes);
         self.resize(u32::try_from(lines).unwrap_or(most).min(most), freed);

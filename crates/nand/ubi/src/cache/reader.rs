@@ -20,7 +20,7 @@ pub enum Rules {
 /// Pages from which on a read is a scan.
 pub const BULK_PAGES: u32 = 4;
 
-/// Reads flash into the caller's buffer. Positions are in bytes of an erase block.
+/// Reads flash, and holds the reader's buffer. Positions are in bytes of an erase block.
 pub trait Media {
     /// Why flash could not be read.
     type Error;
@@ -42,7 +42,7 @@ pub trait Media {
     fn copy(&mut self, line: &[u8], from: u32, offset: u32, bytes: u32);
 }
 
-/// Something that reads go through. It is told of every change of flash, so what it holds is what flash holds.
+/// A cache that reads go through. It is notified of every change of flash, so its content is that of flash.
 pub trait ReadCache {
     /// One read of `ubi_eba_read_leb`: `bytes` bytes, at least 1, from `offset` of erase block `peb`, not beyond its
     /// end.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bytes of the lines, or none where only the decisions count.
+//! Bytes of the lines; none for replays, where only the decisions count.
 
 /// Where lines keep their bytes.
 pub trait Store {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is wrong with a device below its volumes' contents: headers, the volume table, data with checksums. What a
-//! power cut leaves behind is told apart from damage. It only reads.
+//! power cut leaves behind is distinguished from damage. It only reads.
 
 use super::Ubi;
 use crate::attach::{Method, Note, NoteKind};
@@ -13,7 +13,7 @@ use crate::mtd::{Mtd, ReadOutcome, Why};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// One thing that is not as UBI leaves it when nobody disturbs it.
+/// One thing that UBI does not leave behind when nothing disturbs it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
     /// Its kind, a name that stays the same.
@@ -108,7 +108,7 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
         // Volumes that the table does not name: their blocks, and the first of these.
         let mut unknown: BTreeMap<u32, (u32, u32)> = BTreeMap::new();
         for (peb, is_free) in pebs {
-            // A header with impossible contents is one that nobody reads.
+            // A header with impossible contents is never used.
             let ec = self.io.read_ec(peb).ok();
             let vid = self.io.read_vid(peb).ok();
             let (no_ec, no_vid) = (matches!(ec, Some(Header::Empty { .. })), matches!(vid, Some(Header::Empty { .. })));

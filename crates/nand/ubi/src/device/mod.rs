@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A UBI device that is read: volumes of logical erase blocks on raw flash. Nothing here writes. Who does so, as the
-//! tests' device, owns a [`Ubi`] and tells it through [`Ubi::remap`] and [`Ubi::set_volume`] what has become of its
-//! blocks.
+//! A UBI device that is read: volumes of logical erase blocks on raw flash. Nothing here writes. A writer, such as the
+//! device of the tests, owns a [`Ubi`] and reports changes through [`Ubi::remap`] and [`Ubi::set_volume`].
 
 mod erased;
 mod findings;
@@ -58,7 +57,7 @@ impl Volume {
         let mut volume = Volume::new(id, record, layout);
         let Some(blocks) = found.volumes.get(&id) else { return volume };
         if volume.record.vol_type == STATIC {
-            // Without any block it cannot be told whether the volume is empty or lost.
+            // Without any block the volume may be empty or lost.
             volume.used_lebs = blocks.used_lebs;
             volume.last_leb_bytes = blocks.last_data_bytes;
             volume.corrupted = blocks.lebs.len() as u32 != blocks.used_lebs;
@@ -114,7 +113,7 @@ pub struct Ubi<M, C = NoCache> {
     pub cache: C,
     /// By slot; the layout volume is the last one.
     volumes: Vec<Option<Volume>>,
-    /// Where logical blocks are was told by a fastmap, which knows of no erase after it.
+    /// Places of logical blocks come from a fastmap, which does not know of erases after it.
     by_fastmap: bool,
     found: AttachInfo,
     table: FoundTable,

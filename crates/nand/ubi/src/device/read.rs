@@ -40,7 +40,7 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
         Ok(outcome)
     }
 
-    /// The block of flash that holds a logical block, which a fastmap may have told: then its VID header is read, once
+    /// The block of flash that holds a logical block, which may come from a fastmap: then its VID header is read, once
     /// for each logical block. A block that was given up after the fastmap was written may have been erased by now
     /// (Linux, drivers/mtd/ubi/eba.c: `check_mapping`).
     #[inline]
@@ -138,7 +138,7 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
         let Header::Good { header, .. } = self.io.read_vid(peb)? else {
             return Err(UbiError::Peb { peb, offset, what: "VID header: it was good at the attach".into() });
         };
-        // A fastmap may have told of a volume with less in each block.
+        // By a fastmap the volume may have had less in each block.
         if header.data_bytes > leb_bytes {
             let what = format!("VID header: {} bytes of data in a LEB of {leb_bytes}", header.data_bytes);
             return Err(UbiError::Peb { peb, offset, what });
@@ -171,7 +171,7 @@ impl<M: Mtd> Media for Flash<'_, M> {
     fn fill(&mut self, page: Page, line: &mut [u8]) -> Result<(), MtdError> {
         let (peb, offset) = (page.peb(), page.number() * self.io.layout.page_bytes);
         match self.io.read(peb, offset, line, self.why)? {
-            // Not what the read comes to: other bytes of the page may be at fault.
+            // Not an error of this read: other bytes of the page may be at fault.
             ReadOutcome::Uncorrectable => Err(MtdError::Uncorrectable { peb, offset }),
             outcome => {
                 self.outcome = self.outcome.max(outcome);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Raw flash that is the bytes of an image: what `nanddump` without spare areas or `ubinize` gives. Only what is asked
-//! for is read. It opens no file; the caller passes one.
+//! for is read. It opens no file: the caller lends one.
 
 use super::{Geometry, GeometryError, Mtd, MtdError, ReadOutcome, Why};
 use std::io;

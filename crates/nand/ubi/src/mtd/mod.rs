@@ -28,8 +28,8 @@ pub enum ReadOutcome {
 /// An operation that did not happen, or not completely.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum MtdError {
-    /// The power is off, or went off during this operation.
-    #[error("PEB {peb}: the power went off")]
+    /// The power is off, or was lost during this operation.
+    #[error("PEB {peb}: the power was lost")]
     PowerOff {
         /// Erase block of the operation.
         peb: u32,
@@ -99,7 +99,7 @@ pub enum Why {
     Recover,
     /// A block under torture, or its erasure.
     Erase,
-    /// A logical block, for users of the volume.
+    /// A logical block, for the user of the volume.
     Leb {
         /// Volume identifier.
         volume: u32,

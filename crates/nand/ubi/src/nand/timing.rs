@@ -24,7 +24,7 @@ pub struct Timing {
     pub ecc_check_bytes: u32,
     /// Driver: each call.
     pub call: Ns,
-    /// Driver: each page, such as an interrupt and a wakeup.
+    /// Driver: each page, such as an interrupt and waking the waiting thread.
     pub page: Ns,
     /// Whether single steps can be read.
     pub subpage_reads: bool,

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     /// Size that would fit and whether the misfit is certain, of one record on pages of 16 KiB.
-    fn told(op: Op, offset: u32, bytes: u32) -> Option<(u32, bool)> {
+    fn refusal(op: Op, offset: u32, bytes: u32) -> Option<(u32, bool)> {
         let mut misfits = Misfits::default();
         misfits.note(&Record { op, peb: 3, offset, bytes }, 7, 16384);
         let certain = misfits.certain.map(|m| (m.page_bytes, true));
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn records_of_other_pages_are_told() {
+    fn records_of_other_pages_are_refused() {
         for (op, offset, bytes, says) in [
             (Op::Read, 32_768, 188, None),
             (Op::Read, 32_767, 188, Some((8192, false))),
@@ -114,7 +114,7 @@ mod tests {
             (Op::Write, 24_576, 8192, Some((8192, true))),
             (Op::Erase, 0, 128 << 10, None),
         ] {
-            assert_eq!(told(op, offset, bytes), says, "{op:?} {offset} {bytes}");
+            assert_eq!(refusal(op, offset, bytes), says, "{op:?} {offset} {bytes}");
         }
     }
 }

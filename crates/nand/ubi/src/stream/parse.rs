@@ -26,7 +26,7 @@ impl Default for Limits {
     }
 }
 
-/// What reading a stream came to.
+/// Counts of a stream.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Summary {
     /// Lines, comments and skipped ones included.
@@ -66,7 +66,7 @@ impl Summary {
 pub struct Stream {
     /// The records in order.
     pub records: Vec<Record>,
-    /// What reading came to.
+    /// Counts of what was read.
     pub summary: Summary,
 }
 
@@ -124,7 +124,10 @@ pub fn load(
         }
         stream.summary.lines = at;
         let parsed = if end == End::LongLine {
-            Err(Fault::of_line(format!("the line is longer than {} bytes; this is no read stream", limits.line_bytes)))
+            Err(Fault::of_line(format!(
+                "the line is longer than {} bytes; this is not a read stream",
+                limits.line_bytes
+            )))
         } else {
             stream.summary.unterminated = end == End::Unterminated;
             stream.summary.page_bytes = said_page_bytes(&line).or(stream.summary.page_bytes);
@@ -414,11 +417,11 @@ mod tests {
     fn limits_hold() {
         let long = "y".repeat(5000);
         let error = strict(&format!("r,1,0,4,0,{long}\n")).unwrap_err();
-        assert_eq!(error.to_string(), "s.csv:1: the line is longer than 4096 bytes; this is no read stream");
+        assert_eq!(error.to_string(), "s.csv:1: the line is longer than 4096 bytes; this is not a read stream");
         // It is not read any further than that.
         let endless = std::io::repeat(b'y');
         let error = load("s.csv", &mut std::io::BufReader::new(endless), PAGES, false, Limits::default()).unwrap_err();
-        assert_eq!(error.to_string(), "s.csv:1: the line is longer than 4096 bytes; this is no read stream");
+        assert_eq!(error.to_string(), "s.csv:1: the line is longer than 4096 bytes; this is not a read stream");
         let endless = std::io::repeat(b'y');
         let error = load("s.csv", &mut std::io::BufReader::new(endless), PAGES, true, Limits::default()).unwrap_err();
         assert_eq!(error.to_string(), "s.csv:1: the line is longer than 16777216 bytes; this is no text");

@@ -23,7 +23,7 @@ pub struct Totals {
     pub cost: Cost,
 }
 
-/// What a stream came to.
+/// Result of a replay.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outcome {
     /// What the cache counted; only reads through `ubi_eba_read_leb`.
@@ -78,7 +78,7 @@ pub fn run(records: &[Record], setup: &Setup) -> Result<Outcome, TooLarge> {
         Kind::Learned => with(records, setup, Adaptive::learned(lines, costs)),
         Kind::Adaptive => with(records, setup, Adaptive::new(lines, costs)),
         Kind::Opt => {
-            // What a cache is asked for depends on no answer of it, so one without lines hears all there is to know.
+            // Requests to a cache do not depend on its answers, so one without lines can record all of them.
             let (_, asked) = drive(records, setup, cache(setup, Future::default()));
             with(records, setup, Opt::new(lines, asked.into_policy())?)
         }
@@ -156,7 +156,7 @@ impl Media for Ledger {
     fn copy(&mut self, _line: &[u8], _from: u32, _offset: u32, _bytes: u32) {}
 }
 
-/// Replays through any cache; what it came to, and the cache.
+/// Replays through any cache; the result, and the cache.
 fn drive<C: ReadCache>(records: &[Record], setup: &Setup, mut cache: C) -> (Outcome, C) {
     let whole_pages = setup.variant.whole_pages();
     let (mut ledger, mut other) = (Ledger::new(&setup.costs, whole_pages), Ledger::new(&setup.costs, whole_pages));

@@ -9,9 +9,9 @@
 
 /// Levels that are kept.
 const MOST: usize = 64;
-/// Levels from the innermost on that are told apart.
+/// Levels from the innermost on that are distinguished.
 const LEVELS: usize = 2;
-/// What [`Cursors::place`] tells apart: after all cursors, and for each level passed or to come.
+/// What [`Cursors::place`] distinguishes: after all cursors, and for each level passed or to come.
 pub(super) const PLACES: usize = 3 + 2 * LEVELS;
 
 /// Cursors from the outermost to the innermost; times rise along them.

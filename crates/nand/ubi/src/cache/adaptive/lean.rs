@@ -4,7 +4,7 @@
 //! no budget it has a line less.
 
 use super::judge::Judge;
-use super::{Kept, NO_LINE};
+use super::kept::{Kept, NO_LINE};
 use crate::cache::index::{Index, NONE};
 use crate::cache::{Answer, Page, Touch};
 use readpath_kit::IndexLru;

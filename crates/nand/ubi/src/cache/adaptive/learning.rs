@@ -4,8 +4,8 @@
 //! elsewhere.
 
 use super::judge::Judge;
+use super::kept::{Kept, NO_LINE};
 use super::reuse::{self, Known, Reuse, UNWATCHED};
-use super::{Kept, NO_LINE};
 use crate::cache::index::Index;
 use crate::cache::{Answer, Page, Touch};
 use readpath_kit::IndexLru;

@@ -15,6 +15,7 @@
 
 mod cursors;
 mod judge;
+mod kept;
 mod lean;
 mod learning;
 mod reuse;
@@ -22,24 +23,12 @@ mod reuse;
 use super::{Answer, Page, Policy, Touch};
 use crate::cost::CostModel;
 use judge::Judge;
+use kept::NO_LINE;
 use lean::Lean;
 use learning::Learning;
-use reuse::Known;
 
-/// No line.
-const NO_LINE: u32 = u32::MAX;
 /// Tables to learn with may take the place of one line of so many.
 const LINES_FOR_TABLES: u64 = 64;
-
-/// A page that is followed, when tables are made anew.
-#[derive(Clone, Copy, Debug)]
-struct Kept {
-    page: u64,
-    /// Its line, or [`NO_LINE`] if it is not filled.
-    line: u32,
-    /// What is known of it, by one that learns.
-    known: Option<Known>,
-}
 
 /// Pages and lines, with tables to learn with or without.
 #[derive(Clone, Debug)]
@@ -115,7 +104,7 @@ impl Adaptive {
         marked
     }
 
-    /// Names all lines without a page, whose memory nobody needs now.
+    /// Names all lines without a page, whose memory is no longer needed.
     fn give_back(&self, freed: &mut dyn FnMut(u32)) {
         let filled = match &self.shape {
             Shape::Learning(learning) => self.marked(learning.filled_lines()),
