@@ -166,7 +166,7 @@ def test_mistakes_of_reading() -> None:
     mistakes: list[tuple[Callable[[], object], str]] = [
         (lambda: readpath.trace("none.csv"), "none.csv: cannot be read: No such file"),
         (lambda: readpath.trace("small.fio"), "small.fio: "),
-        (lambda: readpath.trace("play.csv", format="cvs"), 'format: "cvs" is no format; there are msr, '),
+        (lambda: readpath.trace("play.csv", format="cvs"), 'format: "cvs" is not a format; there are msr, '),
         (lambda: readpath.trace("play.csv", format="csv", columns="time=0"), 'columns: "op" is missing'),
         (lambda: readpath.trace("huge.csv", format="csv"), "format: csv needs columns"),
         (lambda: readpath.trace("huge.csv", columns=columns), "huge.csv: has a number beyond 2^63 - 1"),

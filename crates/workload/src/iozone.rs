@@ -69,7 +69,7 @@ struct Plan {
 /// `seed` chooses the order of the random tests.
 ///
 /// # Errors
-/// Names the argument that is unknown, not built, missing or out of range, and what would be right.
+/// Names the argument that is unknown, not supported, missing or out of range, and what would be right.
 pub fn parse<S: AsRef<str>>(args: &[S], seed: u64) -> Result<Workload, ArgError> {
     let args: Vec<&str> = args.iter().map(AsRef::as_ref).collect();
     let line = read_line(&args)?;
@@ -170,7 +170,7 @@ fn extended(args: &[&str], here: usize, long: &str, line: &mut Line) -> Result<(
         "u" | "d" | "r" | "A" | "D" | "N" => {
             line.notes.push(format!("iozone option -+{long} has no meaning here and is ignored"));
         }
-        _ => return Err(error(args, here, "this extended option is not built; -+n (no re-tests) is")),
+        _ => return Err(error(args, here, "this extended option is not supported; -+n (no re-tests) is")),
     }
     Ok(())
 }
@@ -187,9 +187,9 @@ fn flag(args: &[&str], here: usize, letter: char, line: &mut Line) -> Result<(),
         'R' | 'C' | 'G' | 'D' | 'M' | 'N' | 'p' | 'Q' | 'T' | 'W' | 'm' => {
             line.notes.push(format!("iozone option -{letter} has no meaning here and is ignored"));
         }
-        'a' | 'A' | 'z' => return Err(error(args, here, "automatic mode is not built; give -s, -r, -t and -i")),
-        'B' | 'Z' => return Err(error(args, here, "memory-mapped files are not built; leave it out or use -I")),
-        'E' | 'K' => return Err(error(args, here, format!("-{letter} (other access patterns) is not built"))),
+        'a' | 'A' | 'z' => return Err(error(args, here, "automatic mode is not supported; give -s, -r, -t and -i")),
+        'B' | 'Z' => return Err(error(args, here, "memory-mapped files are not supported; leave it out or use -I")),
+        'E' | 'K' => return Err(error(args, here, format!("-{letter} (other access patterns) is not supported"))),
         'h' | 'v' => return Err(error(args, here, format!("-{letter} only prints text; it runs no test"))),
         _ => return Err(error(args, here, format!("-{letter} is not an iozone option that is known here"))),
     }
@@ -222,7 +222,7 @@ fn valued(args: &[&str], at: usize, letter: char, text: &str, line: &mut Line) -
                 return Err(error(
                     args,
                     at,
-                    format!("test {text} is not built; 0 (write), 1 (read) and 2 (random) are"),
+                    format!("test {text} is not supported; 0 (write), 1 (read) and 2 (random) are"),
                 ));
             }
             _ => return Err(error(args, at, "-i needs the number of a test: 0 (write), 1 (read) or 2 (random)")),
@@ -231,8 +231,8 @@ fn valued(args: &[&str], at: usize, letter: char, text: &str, line: &mut Line) -
             Ok(ms) if ms <= 86_400_000 => line.compute_delay = Ns::from_ms(ms),
             _ => return Err(error(args, at, "-J needs milliseconds, at most one day")),
         },
-        'H' | 'k' => return Err(error(args, at, "asynchronous I/O is not built; use more threads (-t)")),
-        'X' | 'Y' => return Err(error(args, at, "telemetry files are not built")),
+        'H' | 'k' => return Err(error(args, at, "asynchronous I/O is not supported; use more threads (-t)")),
+        'X' | 'Y' => return Err(error(args, at, "telemetry files are not supported")),
         _ => line.notes.push(format!("iozone option -{letter} has no meaning here and is ignored")),
     }
     Ok(())

@@ -2,7 +2,7 @@
 //! Apps of a telephone that are started one after another, cycle after cycle. It says what a launch reads, and how long
 //! it computes in between; it knows nothing of devices.
 //!
-//! What is public of such launches made the shape: most requests are of 4 KiB and one at a time (Zhou et al., IISWC
+//! The shape follows public measurements: most requests are of 4 KiB and one at a time (Zhou et al., IISWC
 //! 2015; Kim, Lee and Won on Android), a fifth of the data takes four fifths of the accesses (Lim and Bahn, IEEE Access
 //! 2021), each launch of an app reads nearly what the one before read, files lie in many fragments (Ji et al.,
 //! HotStorage 2016; Hahn et al., ATC 2017), and small synchronous writes come in between.
@@ -18,7 +18,7 @@ pub struct LaunchSpec {
     pub apps: u32,
     /// How many of them are games; they are spread evenly among the others.
     pub games: u32,
-    /// Requests of a launch of an app that is no game, at least 1.
+    /// Requests of a launch of an app that is not a game, at least 1.
     pub requests: u32,
     /// Requests of a game, in percent of that.
     pub game_percent: u32,
@@ -48,7 +48,7 @@ pub struct LaunchSpec {
 pub enum LaunchError {
     /// No app, more games than apps, or no cycle.
     #[error("there must be at least one app and one cycle, and no more games than apps")]
-    Nobody,
+    NoApps,
     /// A percentage above 100.
     #[error("a percentage is above 100")]
     BadPercent,
@@ -118,7 +118,7 @@ impl Launches {
     /// When `spec` is impossible.
     pub fn new(spec: LaunchSpec) -> Result<Self, LaunchError> {
         if spec.apps == 0 || spec.games > spec.apps || spec.busy.is_empty() {
-            return Err(LaunchError::Nobody);
+            return Err(LaunchError::NoApps);
         }
         let percents = [spec.shared_percent, spec.repeat_percent, spec.burst_percent, spec.write_percent];
         if percents.iter().any(|p| *p > 100) {
@@ -322,8 +322,8 @@ mod tests {
             change(&mut spec);
             Launches::new(spec).map(|_| ()).unwrap_err()
         };
-        assert_eq!(with(|s| s.games = 10), LaunchError::Nobody);
-        assert_eq!(with(|s| s.busy.clear()), LaunchError::Nobody);
+        assert_eq!(with(|s| s.games = 10), LaunchError::NoApps);
+        assert_eq!(with(|s| s.busy.clear()), LaunchError::NoApps);
         assert_eq!(with(|s| s.write_percent = 101), LaunchError::BadPercent);
         assert_eq!(with(|s| s.requests = 0), LaunchError::BadRequests);
         assert_eq!(with(|s| s.game_percent = u32::MAX), LaunchError::BadRequests);

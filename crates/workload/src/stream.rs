@@ -369,8 +369,8 @@ impl Stream {
         }
     }
 
-    /// What comes next, with its place still open where its kind is: for a caller that paces kinds apart. Whoever gets
-    /// [`Turn::Of`] calls [`Stream::request`] next; then the requests are the same as those of [`Stream::fill`].
+    /// What comes next, with its place still open where its kind is: for a caller that paces kinds apart. After
+    /// [`Turn::Of`] it calls [`Stream::request`]; then the requests are the same as those of [`Stream::fill`].
     pub fn turn(&mut self) -> Turn {
         let mut rng = self.rng.clone();
         let turn = self.draw(&mut rng);

@@ -193,7 +193,7 @@ fn iozone_lines() {
         ("-i2 -q", 2, "needs a value"),
         ("-i2 --turbo", 2, "is not an iozone option"),
         ("-i 99", 2, "-i needs the number of a test"),
-        ("-i 8", 2, "is not built"),
+        ("-i 8", 2, "is not supported"),
         ("-r 4k -s 1m", 5, "no test: give -i"),
         ("-a", 1, "automatic mode"),
         ("-i2 mnt/tmp_1", 2, "file names belong after -F"),

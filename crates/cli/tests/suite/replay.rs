@@ -299,7 +299,7 @@ fn mistakes() {
         (&["prose.txt"], &["prose.txt: the format is not recognised"]),
         (&["prose.txt", "--lenient"], &["prose.txt: the format is not recognised"]),
         (&["prose.txt", "--format", "msr"], &["prose.txt:1: "]),
-        (&["t.csv", "--format", "nonsense"], &["--format: \"nonsense\" is no format"]),
+        (&["t.csv", "--format", "nonsense"], &["--format: \"nonsense\" is not a format"]),
         (&["t.csv", "--format", "csv"], &["--format: csv needs columns"]),
         (&["t.csv", "--columns", "time=0"], &["--columns: \"op\" is missing"]),
         (&["two.csv"], &["two.csv:3: "]),

@@ -2,14 +2,16 @@
 //! How block traces are read and replayed.
 
 use clap::{Args, ValueEnum};
+use readpath_workload::trace::Format;
 
 /// How block traces are read.
 #[derive(Args, Clone, Debug)]
 pub struct TraceInput {
-    /// Format, if it is not recognised: msr, systor17, cloudphysics, mobile, alibaba, tencent, blkparse, blktrace,
-    /// vscsi, oracle-general, lcs, fio2, fio3, ftrace-ufs, ftrace-block, perfetto-ufs, perfetto-block, trace-io, csv.
-    /// Needed for oracle-general, and for alibaba and tencent without a header
-    #[arg(long, value_name = "NAME")]
+    /// Format, if it is not recognised
+    #[arg(long, value_name = "NAME", help = format!(
+        "Format, if it is not recognised: {}. Needed for oracle-general, and for alibaba and tencent without a header",
+        Format::ALL.map(Format::name).join(", ")
+    ))]
     pub format: Option<String>,
     /// Columns of a CSV table, for example time=0:us,op=1,offset=2:bytes,size=3:sectors
     #[arg(long, value_name = "DESCRIPTION")]

@@ -76,7 +76,7 @@ pub fn of_arguments(arguments: &[String]) -> Result<Typed, ArgumentError> {
     Ok(Typed { name: first.ok_or(ArgumentError::NoName)?, text })
 }
 
-/// What follows the dashes: one will do, as for fio. A negative number is no option.
+/// The option behind one or two dashes, as in fio. A negative number is not an option.
 fn option(argument: &str) -> Option<&str> {
     let rest = argument.strip_prefix('-')?;
     let option = rest.strip_prefix('-').unwrap_or(rest);

@@ -2,11 +2,11 @@
 //! Sections of options to checked settings: global defaults, what becomes of every option, notes on what is ignored or
 //! changed. Knows nothing of where files lie.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::JobError;
 use super::lexer::{At, Opt, Section};
+use super::notes::Notes;
 use super::options;
 use super::settings::Settings;
 use crate::Sizes;
@@ -15,23 +15,6 @@ use crate::Sizes;
 const MAX_JOBS: u64 = 65_536;
 /// Bytes of the options echoed with all jobs.
 const MAX_ECHO: usize = 64 << 20;
-
-/// Notes for the reader of the results, one per subject.
-#[derive(Default)]
-pub(super) struct Notes {
-    seen: BTreeSet<String>,
-    pub list: Vec<String>,
-}
-
-impl Notes {
-    /// Adds a note unless there is one about `subject`; it begins with the file and line.
-    pub(super) fn add(&mut self, subject: &str, at: &At, note: impl FnOnce() -> String) {
-        if !self.seen.contains(subject) {
-            self.seen.insert(subject.to_owned());
-            self.list.push(format!("{}:{}: {}", at.file, at.line, note()));
-        }
-    }
-}
 
 pub(super) struct JobSection {
     pub at: At,

@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use readpath_kit::{BLOCK_BYTES, Prng};
 
-use super::job::{JobSection, Jobs, Notes};
+use super::job::{JobSection, Jobs};
 use super::lexer::At;
+use super::notes::Notes;
 use super::settings::{Set, Settings};
 use super::value::Amount;
 use super::{Context, JobError};
@@ -158,7 +159,7 @@ fn name_phase(phases: &mut [Phase], titles: &mut Vec<&str>) {
 /// A name that the phase does not have yet.
 fn unique(names: &mut BTreeSet<String>, base: &str, clone: Option<u64>) -> String {
     let wanted = clone.map_or_else(|| base.to_owned(), |n| format!("{base}.{n}"));
-    // Thousands of sections of one name are allowed; their place in the phase tells them apart at once.
+    // Thousands of sections of one name are allowed; their place in the phase makes names unique at once.
     let name = if names.contains(&wanted) { format!("{wanted} #{}", names.len() + 1) } else { wanted };
     names.insert(name.clone());
     name

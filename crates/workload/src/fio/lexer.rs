@@ -53,7 +53,7 @@ pub(super) struct Section {
     pub options: Vec<Opt>,
 }
 
-/// Puts options behind those of every job, where they take the place of what is there.
+/// Adds options to every job, after its own: a later value replaces an earlier one.
 pub(super) fn add(sections: &mut [Section], options: &[(String, String)]) {
     for section in sections.iter_mut().filter(|section| !section.name.starts_with("global")) {
         section.options.extend(options.iter().map(|(key, value)| {
@@ -129,7 +129,7 @@ impl Reader<'_> {
             return Err(at.error("an option before the first section; put [global] or [jobname] above it"));
         };
         if key.is_empty() {
-            return Err(at.error("there is no option name before the ="));
+            return Err(at.error("the option name before the = is missing"));
         }
         let option = Opt { at, key: key.into(), value: value.map(Into::into) };
         for word in ["${", "$pagesize", "$mb_memory", "$ncpus"] {

@@ -7,6 +7,7 @@ mod job;
 mod layout;
 mod lexer;
 mod lists;
+mod notes;
 mod options;
 mod settings;
 mod value;
@@ -57,7 +58,7 @@ pub struct Context<'a> {
 /// Makes a workload of the job file at `path`, which `load` reads, as it does every included file.
 ///
 /// # Errors
-/// The file and line of the first thing that is unknown, not built, out of range or beyond the device.
+/// The file and line of the first thing that is unknown, not modelled, out of range or beyond the device.
 pub fn parse_file(path: &Path, load: &dyn Fn(&Path) -> io::Result<String>, cx: &Context) -> Result<Workload, JobError> {
     let file = path.display().to_string();
     match load(path) {
@@ -76,7 +77,7 @@ pub fn parse(
 ) -> Result<Workload, JobError> {
     let mut sections = lexer::read(file, text, load)?;
     lexer::add(&mut sections, cx.options);
-    let mut notes = job::Notes::default();
+    let mut notes = notes::Notes::default();
     let jobs = job::resolve(file, sections, &mut notes)?;
     layout::build(file, jobs, notes, cx)
 }

@@ -9,42 +9,31 @@ use readpath_kit::Ns;
 use strsim::levenshtein;
 
 use super::JobError;
-use super::job::Notes;
 use super::lexer::{At, Opt};
 use super::lists;
+use super::notes::Notes;
 use super::settings::{Set, Settings, check_name, path};
 use super::value::{self, Amount, Unit};
 use crate::Sizes;
 
 /// Where fio's documentation has an option.
-#[derive(Clone, Copy)]
-enum Category {
-    General,
-    File,
-    Io,
-    Log,
-    Statistics,
-    Engine,
-}
+const GENERAL: &str = "general";
+const FILE: &str = "files";
+const IO: &str = "I/O";
+const LOG: &str = "logs";
+const STATISTICS: &str = "statistics";
+const ENGINE: &str = "engine";
 
 /// What the value of an option is.
-#[derive(Clone, Copy)]
-pub(super) enum Kind {
-    /// 0 or 1; the option alone is 1.
-    Switch,
-    Number,
-    Size,
-    Percent,
-    Time,
-    /// One of fio's words, or several of them.
-    Words,
-    /// A name, path or pattern.
-    Text,
-    /// Numbers, separated by colons or commas.
-    Numbers,
-    /// Up to three values, for reads, writes and trims, separated by commas.
-    PerKind,
-}
+const SWITCH: &str = "0 or 1";
+const NUMBER: &str = "number";
+const SIZE: &str = "bytes";
+const PERCENT: &str = "percent";
+const TIME: &str = "time";
+const WORDS: &str = "words";
+const TEXT: &str = "text";
+const NUMBERS: &str = "numbers";
+const PER_KIND: &str = "for each of read, write and trim";
 
 /// Where a value stands, and what reading it needs.
 pub(super) struct Given<'a> {
@@ -73,35 +62,32 @@ pub(super) enum Reads {
     /// A time; a number without suffix counts the unit.
     Time(Unit, fn(&mut Settings, Ns)),
     /// A value with a form of its own.
-    Other(Kind, fn(&mut Settings, &Arc<str>, &mut Given) -> Res),
+    Other(&'static str, fn(&mut Settings, &Arc<str>, &mut Given) -> Res),
 }
 
 /// What an option means for a result.
 pub(super) enum Meaning {
     Simulated(Reads),
     /// It says how fio itself works, checks, logs or prints, or how an engine hands requests over.
-    NoEffect(Kind),
+    NoEffect(&'static str),
     /// It would change what is asked for or when, except with these values.
-    NotModelled(Kind, &'static [&'static str]),
+    NotModelled(&'static str, &'static [&'static str]),
 }
 
 /// Options of one category and meaning.
 struct Row {
-    category: Category,
+    category: &'static str,
     meaning: Meaning,
     /// Separated by spaces; aliases of one option by `=`, fio's first name first.
     names: &'static str,
 }
 
-use Category::{Engine, File, General, Io, Log, Statistics};
-use Kind::{Number, Numbers, PerKind, Percent, Size, Switch, Text, Time, Words};
-
-const fn switch(category: Category, names: &'static str, set: fn(&mut Settings, bool, &mut Given)) -> Row {
+const fn switch(category: &'static str, names: &'static str, set: fn(&mut Settings, bool, &mut Given)) -> Row {
     Row { category, names, meaning: Meaning::Simulated(Reads::Switch(set)) }
 }
 
 const fn number(
-    category: Category,
+    category: &'static str,
     names: &'static str,
     (min, max): (u64, u64),
     set: fn(&mut Settings, u64, &mut Given),
@@ -110,27 +96,32 @@ const fn number(
 }
 
 const fn amount(names: &'static str, zero: bool, set: fn(&mut Settings, Set<Amount>)) -> Row {
-    Row { category: Io, names, meaning: Meaning::Simulated(Reads::Amount(zero, set)) }
+    Row { category: IO, names, meaning: Meaning::Simulated(Reads::Amount(zero, set)) }
 }
 
-const fn time(category: Category, names: &'static str, unit: Unit, set: fn(&mut Settings, Ns)) -> Row {
+const fn time(category: &'static str, names: &'static str, unit: Unit, set: fn(&mut Settings, Ns)) -> Row {
     Row { category, names, meaning: Meaning::Simulated(Reads::Time(unit, set)) }
 }
 
 const fn other(
-    category: Category,
+    category: &'static str,
     names: &'static str,
-    kind: Kind,
+    kind: &'static str,
     set: fn(&mut Settings, &Arc<str>, &mut Given) -> Res,
 ) -> Row {
     Row { category, names, meaning: Meaning::Simulated(Reads::Other(kind, set)) }
 }
 
-const fn no_effect(category: Category, kind: Kind, names: &'static str) -> Row {
+const fn no_effect(category: &'static str, kind: &'static str, names: &'static str) -> Row {
     Row { category, names, meaning: Meaning::NoEffect(kind) }
 }
 
-const fn not_modelled(category: Category, kind: Kind, off: &'static [&'static str], names: &'static str) -> Row {
+const fn not_modelled(
+    category: &'static str,
+    kind: &'static str,
+    off: &'static [&'static str],
+    names: &'static str,
+) -> Row {
     Row { category, names, meaning: Meaning::NotModelled(kind, off) }
 }
 
@@ -141,39 +132,39 @@ const MANY: (u64, u64) = (1, 65_535);
 const OFF: &[&str] = &["0"];
 
 static TABLE: &[Row] = &[
-    other(General, "name", Text, |s, text, _| Ok(s.name = Some(check_name(text)?))),
-    other(General, "description", Text, |s, text, _| Ok(s.description = Some(text.clone()))),
-    number(General, "numjobs", MANY, |s, n, _| s.numjobs = n as u32),
-    number(General, "loops", (1, ANY), |s, n, g| s.loops = g.set(n)),
-    time(General, "runtime=timeout", Unit::Second, |s, t| s.runtime = (t > Ns::ZERO).then_some(t)),
-    switch(General, "time_based", |s, on, g| s.time_based = Some(g.set(on))),
-    time(General, "ramp_time", Unit::Second, |s, t| s.ramp = t),
-    other(General, "startdelay", Time, |s, text, _| {
+    other(GENERAL, "name", TEXT, |s, text, _| Ok(s.name = Some(check_name(text)?))),
+    other(GENERAL, "description", TEXT, |s, text, _| Ok(s.description = Some(text.clone()))),
+    number(GENERAL, "numjobs", MANY, |s, n, _| s.numjobs = n as u32),
+    number(GENERAL, "loops", (1, ANY), |s, n, g| s.loops = g.set(n)),
+    time(GENERAL, "runtime=timeout", Unit::Second, |s, t| s.runtime = (t > Ns::ZERO).then_some(t)),
+    switch(GENERAL, "time_based", |s, on, g| s.time_based = Some(g.set(on))),
+    time(GENERAL, "ramp_time", Unit::Second, |s, t| s.ramp = t),
+    other(GENERAL, "startdelay", TIME, |s, text, _| {
         if text.contains('-') {
             return Err("a delay drawn from a range is not supported; give one time".into());
         }
         Ok(s.start_delay = value::time(text, Unit::Second)?)
     }),
-    switch(General, "stonewall=wait_for_previous", |s, on, _| s.stonewall = on),
-    switch(General, "new_group", |s, on, _| s.new_group = on),
-    other(General, "kb_base", Words, |s, text, _| match &**text {
+    switch(GENERAL, "stonewall=wait_for_previous", |s, on, _| s.stonewall = on),
+    switch(GENERAL, "new_group", |s, on, _| s.new_group = on),
+    other(GENERAL, "kb_base", WORDS, |s, text, _| match &**text {
         "1000" => Ok(s.kb_base = 1000),
         "1024" => Ok(s.kb_base = 1024),
         _ => Err("must be 1000 or 1024".into()),
     }),
-    switch(Statistics, "group_reporting", |s, on, _| s.group_reporting = on),
-    other(Statistics, "percentile_list", Numbers, |s, text, _| Ok(s.percentiles = lists::percentiles(text)?.into())),
-    other(File, "filename", Text, |s, text, g| {
+    switch(STATISTICS, "group_reporting", |s, on, _| s.group_reporting = on),
+    other(STATISTICS, "percentile_list", NUMBERS, |s, text, _| Ok(s.percentiles = lists::percentiles(text)?.into())),
+    other(FILE, "filename", TEXT, |s, text, g| {
         let name = path(text, "several files per job (a list with colons) are not supported; write one job per file")?;
         if text.contains('$') {
             return Err("variables in file names are not expanded here".into());
         }
         Ok(s.filename = Some(g.set(name)))
     }),
-    other(File, "directory", Text, |s, text, _| {
+    other(FILE, "directory", TEXT, |s, text, _| {
         Ok(s.directory = Some(path(text, "several directories are not supported; give one")?))
     }),
-    other(File, "filesize", Size, |s, text, g| {
+    other(FILE, "filesize", SIZE, |s, text, g| {
         if text.contains('-') {
             return Err("file sizes drawn from a range are not supported; give one size".into());
         }
@@ -182,216 +173,216 @@ static TABLE: &[Row] = &[
             bytes => Ok(s.filesize = Some(g.set(bytes))),
         }
     }),
-    number(File, "fsync", (0, U32), |s, n, _| s.flush_every[0] = n as u32),
-    number(File, "fdatasync", (0, U32), |s, n, _| s.flush_every[1] = n as u32),
-    switch(File, "end_fsync", |s, on, _| s.end_flush = on),
-    other(Io, "rw=readwrite", Words, |s, text, g| Ok(s.pattern = lists::pattern(text, g.kb)?)),
-    other(Io, "ioengine", Words, |s, text, _| Ok(s.engine = Some(lists::engine(text)?))),
-    number(Io, "iodepth", MANY, |s, n, g| s.iodepth = g.set(n as u32)),
+    number(FILE, "fsync", (0, U32), |s, n, _| s.flush_every[0] = n as u32),
+    number(FILE, "fdatasync", (0, U32), |s, n, _| s.flush_every[1] = n as u32),
+    switch(FILE, "end_fsync", |s, on, _| s.end_flush = on),
+    other(IO, "rw=readwrite", WORDS, |s, text, g| Ok(s.pattern = lists::pattern(text, g.kb)?)),
+    other(IO, "ioengine", WORDS, |s, text, _| Ok(s.engine = Some(lists::engine(text)?))),
+    number(IO, "iodepth", MANY, |s, n, g| s.iodepth = g.set(n as u32)),
     amount("size", false, |s, amount| s.size = Some(amount)),
     amount("io_size=io_limit", false, |s, amount| s.io_size = Some(amount)),
     amount("offset=fileoffset", true, |s, amount| s.offset = Some(amount)),
     amount("offset_increment", true, |s, amount| s.offset_increment = Some(amount)),
-    number(Io, "number_ios", (0, ANY), |s, n, g| s.number_ios = (n > 0).then(|| g.set(n))),
-    other(Io, "bs=blocksize", PerKind, |s, text, g| {
+    number(IO, "number_ios", (0, ANY), |s, n, g| s.number_ios = (n > 0).then(|| g.set(n))),
+    other(IO, "bs=blocksize", PER_KIND, |s, text, g| {
         value::per_kind(text, &mut s.sizes, |t| value::block_size(t, g.kb).map(|n| Some(Sizes::Fixed(n))))
     }),
-    other(Io, "bsrange=blocksize_range", PerKind, |s, text, g| {
+    other(IO, "bsrange=blocksize_range", PER_KIND, |s, text, g| {
         value::per_kind(text, &mut s.sizes, |t| lists::size_range(t, g.kb).map(Some))
     }),
-    other(Io, "bssplit", PerKind, |s, text, g| {
+    other(IO, "bssplit", PER_KIND, |s, text, g| {
         value::per_kind(text, &mut s.split, |t| lists::size_split(t, g.kb).map(Some))
     }),
-    other(Io, "ba=blockalign", PerKind, |s, text, g| {
+    other(IO, "ba=blockalign", PER_KIND, |s, text, g| {
         let mut align = s.align.take().map_or([None; 3], |align| align.value);
         value::per_kind(text, &mut align, |t| value::bytes(t, g.kb).map(Some))?;
         Ok(s.align = Some(g.set(align)))
     }),
-    switch(Io, "randrepeat", not_repeated),
-    switch(Io, "allrandrepeat", not_repeated),
-    number(Io, "randseed", (0, ANY), |s, n, _| s.randseed = Some(n)),
-    switch(Io, "norandommap", |s, on, _| s.norandommap = on),
-    other(Io, "random_distribution", Words, |s, text, _| lists::distribution(text, &mut s.distribution)),
-    other(Io, "percentage_random", PerKind, |s, text, _| {
+    switch(IO, "randrepeat", not_repeated),
+    switch(IO, "allrandrepeat", not_repeated),
+    number(IO, "randseed", (0, ANY), |s, n, _| s.randseed = Some(n)),
+    switch(IO, "norandommap", |s, on, _| s.norandommap = on),
+    other(IO, "random_distribution", WORDS, |s, text, _| lists::distribution(text, &mut s.distribution)),
+    other(IO, "percentage_random", PER_KIND, |s, text, _| {
         value::per_kind(text, &mut s.random_percent, |t| value::count(t, 0, 100).map(|p| p as u8))
     }),
-    switch(Io, "direct", |s, on, _| s.direct = on),
-    switch(Io, "buffered", |s, on, _| s.direct = !on),
-    other(Io, "sync", Words, |s, text, _| match &**text {
+    switch(IO, "direct", |s, on, _| s.direct = on),
+    switch(IO, "buffered", |s, on, _| s.direct = !on),
+    other(IO, "sync", WORDS, |s, text, _| match &**text {
         "0" | "none" => Ok(s.fua = false),
         "1" | "sync" | "dsync" => Ok(s.fua = true),
         _ => Err("must be none, sync or dsync".into()),
     }),
-    other(Io, "verify", Words, |s, text, g| Ok(s.verify = (**text != *"0").then(|| g.set(())))),
-    switch(Io, "do_verify", |s, on, _| s.do_verify = on),
-    number(Io, "rwmixread", (0, 100), |s, n, g| mix(s, 0, n as u8, g)),
-    number(Io, "rwmixwrite", (0, 100), |s, n, g| mix(s, 1, n as u8, g)),
-    time(Io, "thinktime", Unit::Microsecond, |s, t| s.think_time = t),
-    number(Io, "thinktime_blocks", (1, U32), |s, n, _| s.think_every = n as u32),
-    other(Io, "rate", PerKind, |s, text, g| {
+    other(IO, "verify", WORDS, |s, text, g| Ok(s.verify = (**text != *"0").then(|| g.set(())))),
+    switch(IO, "do_verify", |s, on, _| s.do_verify = on),
+    number(IO, "rwmixread", (0, 100), |s, n, g| mix(s, 0, n as u8, g)),
+    number(IO, "rwmixwrite", (0, 100), |s, n, g| mix(s, 1, n as u8, g)),
+    time(IO, "thinktime", Unit::Microsecond, |s, t| s.think_time = t),
+    number(IO, "thinktime_blocks", (1, U32), |s, n, _| s.think_every = n as u32),
+    other(IO, "rate", PER_KIND, |s, text, g| {
         s.rate_at = Some(g.set(()));
         value::per_kind(text, &mut s.rate, |t| value::bytes(t, g.kb))
     }),
-    other(Io, "rate_iops", PerKind, |s, text, g| {
+    other(IO, "rate_iops", PER_KIND, |s, text, g| {
         s.rate_at = Some(g.set(()));
         value::per_kind(text, &mut s.rate_iops, |t| value::bytes(t, g.kb))
     }),
     no_effect(
-        General,
-        Number,
+        GENERAL,
+        NUMBER,
         "cgroup_weight cpumask gid gpu_dev_id gtod_cpu job_start_clock_id nice prio prioclass priohint uid",
     ),
-    no_effect(General, Switch, "cgroup_nodelete error_dump exitall_on_error thread"),
-    no_effect(General, Size, "hugepage-size lockmem"),
+    no_effect(GENERAL, SWITCH, "cgroup_nodelete error_dump exitall_on_error thread"),
+    no_effect(GENERAL, SIZE, "hugepage-size lockmem"),
     no_effect(
-        General,
-        Words,
+        GENERAL,
+        WORDS,
         "clocksource continue_on_error cpus_allowed cpus_allowed_policy ignore_error numa_cpu_nodes numa_mem_policy \
          unit_base",
     ),
-    no_effect(General, Text, "cgroup comm exec_postrun exec_prerun"),
+    no_effect(GENERAL, TEXT, "cgroup comm exec_postrun exec_prerun"),
     no_effect(
-        File,
-        Switch,
+        FILE,
+        SWITCH,
         "allow_file_create allow_mounted_write create_fsync create_on_open create_serialize overwrite \
          unique_filename unlink unlink_each_loop",
     ),
-    no_effect(File, Number, "openfiles"),
-    no_effect(File, Words, "fadvise_hint fallocate file_service_type filetype ioscheduler"),
+    no_effect(FILE, NUMBER, "openfiles"),
+    no_effect(FILE, WORDS, "fadvise_hint fallocate file_service_type filetype ioscheduler"),
     no_effect(
-        Io,
-        Switch,
+        IO,
+        SWITCH,
         "dedupe_global experimental_verify invalidate refill_buffers replay_no_stall scramble_buffers softrandommap \
          trim_verify_zero verify_dump verify_fatal verify_header_seed verify_state_load verify_state_save \
          verify_write_sequence verifysort zero_buffers",
     ),
-    no_effect(Io, Number, "replay_scale replay_time_scale rwmixcycle verify_async verifysort_nr"),
+    no_effect(IO, NUMBER, "replay_scale replay_time_scale rwmixcycle verify_async verifysort_nr"),
     no_effect(
-        Io,
-        Percent,
+        IO,
+        PERCENT,
         "buffer_compress_percentage dedupe_percentage dedupe_working_set_percentage percentage_sequential",
     ),
     no_effect(
-        Io,
-        Size,
+        IO,
+        SIZE,
         "buffer_compress_chunk iomem_align=mem_align replay_align verify_interval verify_offset \
          verify_pattern_interval",
     ),
-    no_effect(Io, Time, "thinktime_spin"),
+    no_effect(IO, TIME, "thinktime_spin"),
     no_effect(
-        Io,
-        Words,
+        IO,
+        WORDS,
         "dedupe_mode io_submit_mode mem=iomem random_generator replay_skip verify_async_cpus verify_policy",
     ),
-    no_effect(Io, Text, "buffer_pattern replay_redirect verify_pattern"),
+    no_effect(IO, TEXT, "buffer_pattern replay_redirect verify_pattern"),
     no_effect(
-        Log,
-        Switch,
+        LOG,
+        SWITCH,
         "block_error_percentiles log_alternate_epoch log_issue_time log_max_value log_offset log_prio \
          log_store_compressed log_unix_epoch log_window_value per_job_logs",
     ),
-    no_effect(Log, Number, "log_alternate_epoch_clock_id log_entries log_hist_coarseness"),
-    no_effect(Log, Time, "bwavgtime iopsavgtime log_avg_msec log_hist_msec"),
-    no_effect(Log, Size, "log_compression"),
-    no_effect(Log, Text, "log_compression_cpus write_bw_log write_hist_log write_iops_log write_lat_log"),
+    no_effect(LOG, NUMBER, "log_alternate_epoch_clock_id log_entries log_hist_coarseness"),
+    no_effect(LOG, TIME, "bwavgtime iopsavgtime log_avg_msec log_hist_msec"),
+    no_effect(LOG, SIZE, "log_compression"),
+    no_effect(LOG, TEXT, "log_compression_cpus write_bw_log write_hist_log write_iops_log write_lat_log"),
     no_effect(
-        Statistics,
-        Switch,
+        STATISTICS,
+        SWITCH,
         "clat_percentiles disable_bw_measurement=disable_bw disable_clat disable_lat disable_slat disk_util \
          gtod_reduce lat_percentiles slat_percentiles",
     ),
-    no_effect(Statistics, Number, "significant_figures"),
+    no_effect(STATISTICS, NUMBER, "significant_figures"),
     no_effect(
-        Engine,
-        Switch,
+        ENGINE,
+        SWITCH,
         "fixedbufs hipri libaio_vectored libblkio_force_enable_completion_eventfd libblkio_vectored \
          no_completion_thread nonvectored nowait registerfiles sqthread_poll thp uncached userspace_reap \
          verify_bytchk xnvme_iovec",
     ),
     no_effect(
-        Engine,
-        Number,
+        ENGINE,
+        NUMBER,
         "apptag apptag_mask cdb_len cmdprio cmdprio_class force_async libblkio_num_entries libblkio_queue_size \
          sqthread_poll_cpu xnvme_dev_nsid",
     ),
-    no_effect(Engine, Percent, "cmdprio_percentage hipri_percentage"),
+    no_effect(ENGINE, PERCENT, "cmdprio_percentage hipri_percentage"),
     no_effect(
-        Engine,
-        Words,
+        ENGINE,
+        WORDS,
         "cmd_type cmdprio_bssplit libblkio_driver libblkio_wait_mode pi_chk write_hint xnvme_admin xnvme_async \
          xnvme_be xnvme_mem xnvme_sync",
     ),
-    no_effect(Engine, Text, "libblkio_path libblkio_pre_connect_props libblkio_pre_start_props xnvme_dev_subnqn"),
-    not_modelled(General, Switch, OFF, "exitall latency_run verify_only"),
-    not_modelled(General, Words, &[], "exit_what profile steadystate=ss"),
-    not_modelled(General, Words, &["0", "none"], "unified_rw_reporting"),
-    not_modelled(General, Text, &[], "wait_for"),
+    no_effect(ENGINE, TEXT, "libblkio_path libblkio_pre_connect_props libblkio_pre_start_props xnvme_dev_subnqn"),
+    not_modelled(GENERAL, SWITCH, OFF, "exitall latency_run verify_only"),
+    not_modelled(GENERAL, WORDS, &[], "exit_what profile steadystate=ss"),
+    not_modelled(GENERAL, WORDS, &["0", "none"], "unified_rw_reporting"),
+    not_modelled(GENERAL, TEXT, &[], "wait_for"),
     not_modelled(
-        General,
-        Time,
+        GENERAL,
+        TIME,
         &[],
         "steadystate_check_interval=ss_interval steadystate_duration=ss_dur steadystate_ramp_time=ss_ramp",
     ),
-    not_modelled(General, Size, OFF, "ramp_size"),
-    not_modelled(File, Switch, OFF, "create_only end_syncfs file_append fill_device=fill_fs fsync_on_close pre_read"),
-    not_modelled(File, Number, &["1"], "nrfiles=nr_files"),
-    not_modelled(File, Words, &["none"], "lockfile"),
-    not_modelled(File, Text, &[], "filename_format opendir sync_file_range"),
+    not_modelled(GENERAL, SIZE, OFF, "ramp_size"),
+    not_modelled(FILE, SWITCH, OFF, "create_only end_syncfs file_append fill_device=fill_fs fsync_on_close pre_read"),
+    not_modelled(FILE, NUMBER, &["1"], "nrfiles=nr_files"),
+    not_modelled(FILE, WORDS, &["none"], "lockfile"),
+    not_modelled(FILE, TEXT, &[], "filename_format opendir sync_file_range"),
     not_modelled(
-        Io,
-        Switch,
+        IO,
+        SWITCH,
         OFF,
         "atomic bs_is_seq_rand bs_unaligned=blocksize_unaligned fdp ignore_zone_limits random_sequence_stride \
          rate_ignore_thinktime read_beyond_wp read_iolog_chunked recover_zbd_write_error serialize_overlap sprandom \
          write_zone_remainder",
     ),
     not_modelled(
-        Io,
-        Number,
+        IO,
+        NUMBER,
         OFF,
         "flow flow_id iodepth_low job_max_open_zones max_open_zones rate_iops_min thinkcycles trim_backlog \
          trim_backlog_batch verify_backlog verify_backlog_batch write_barrier",
     ),
-    not_modelled(Io, Number, &[], "flow_watermark rate_cycle=ratecycle spr_num_regions"),
+    not_modelled(IO, NUMBER, &[], "flow_watermark rate_cycle=ratecycle spr_num_regions"),
     not_modelled(
-        Io,
-        Number,
+        IO,
+        NUMBER,
         &["1"],
         "iodepth_batch=iodepth_batch_submit iodepth_batch_complete_min=iodepth_batch_complete \
          iodepth_batch_complete_max",
     ),
-    not_modelled(Io, Number, &["0", "1"], "num_range"),
-    not_modelled(Io, Percent, OFF, "trim_percentage"),
-    not_modelled(Io, Percent, &["100", "100.0"], "latency_percentile"),
-    not_modelled(Io, Size, OFF, "offset_align rate_min=ratemin zonecapacity zonerange zonesize zoneskip"),
-    not_modelled(Io, Size, &[], "spr_cs"),
-    not_modelled(Io, Time, OFF, "flow_sleep latency_target latency_window max_latency thinktime_iotime"),
-    not_modelled(Io, Words, &["none"], "dataplacement=data_placement zonemode"),
-    not_modelled(Io, Words, &["linear"], "rate_process"),
-    not_modelled(Io, Words, &["sequential"], "rw_sequencer"),
-    not_modelled(Io, Words, &["complete"], "thinktime_blocks_type"),
-    not_modelled(Io, Words, &[], "plid_select=fdp_pli_select"),
-    not_modelled(Io, Text, &[], "dp_scheme merge_blktrace_file read_iolog write_iolog"),
+    not_modelled(IO, NUMBER, &["0", "1"], "num_range"),
+    not_modelled(IO, PERCENT, OFF, "trim_percentage"),
+    not_modelled(IO, PERCENT, &["100", "100.0"], "latency_percentile"),
+    not_modelled(IO, SIZE, OFF, "offset_align rate_min=ratemin zonecapacity zonerange zonesize zoneskip"),
+    not_modelled(IO, SIZE, &[], "spr_cs"),
+    not_modelled(IO, TIME, OFF, "flow_sleep latency_target latency_window max_latency thinktime_iotime"),
+    not_modelled(IO, WORDS, &["none"], "dataplacement=data_placement zonemode"),
+    not_modelled(IO, WORDS, &["linear"], "rate_process"),
+    not_modelled(IO, WORDS, &["sequential"], "rw_sequencer"),
+    not_modelled(IO, WORDS, &["complete"], "thinktime_blocks_type"),
+    not_modelled(IO, WORDS, &[], "plid_select=fdp_pli_select"),
+    not_modelled(IO, TEXT, &[], "dp_scheme merge_blktrace_file read_iolog write_iolog"),
     not_modelled(
-        Io,
-        Numbers,
+        IO,
+        NUMBERS,
         &[],
         "merge_blktrace_iters merge_blktrace_scalars plids=fdp_pli spr_op zone_reset_frequency zone_reset_threshold",
     ),
-    not_modelled(Statistics, Switch, &["1"], "stats"),
+    not_modelled(STATISTICS, SWITCH, &["1"], "stats"),
     not_modelled(
-        Engine,
-        Switch,
+        ENGINE,
+        SWITCH,
         OFF,
         "deac libblkio_write_zeroes_on_trim pi_act readfua skip_bad touch_objects writefua",
     ),
-    not_modelled(Engine, Number, OFF, "md_per_io_size stream_id"),
-    not_modelled(Engine, Words, &["write"], "sg_write_mode write_mode"),
-    not_modelled(Engine, Words, &["read"], "read_mode verify_mode"),
+    not_modelled(ENGINE, NUMBER, OFF, "md_per_io_size stream_id"),
+    not_modelled(ENGINE, WORDS, &["write"], "sg_write_mode write_mode"),
+    not_modelled(ENGINE, WORDS, &["read"], "read_mode verify_mode"),
     // Engines that do not read and write a block device.
     not_modelled(
-        Engine,
-        Text,
+        ENGINE,
+        TEXT,
         &[],
         "arguments bindname brick busy_poll chunk_size=chunck_size clientname clustername conf cont cpuchunks cpuload \
          cpumode cuda_io donorname exit_on_io_done gpu_dev_ids grace_time hdfs_use_direct hdfsdirectory hostname \
@@ -491,7 +482,7 @@ fn nearest(key: &str) -> Option<&'static str> {
     names.map(|name| (levenshtein(key, name), name)).filter(|d| d.0 <= 2 && d.0 < key.len()).min().map(|d| d.1)
 }
 
-/// The table as Markdown, for the reference page: what is simulated, what has no effect, what is not modelled.
+/// The table in Markdown, for the book: what is simulated, what has no effect, what is not modelled.
 pub fn reference() -> String {
     let mut parts = [
         "## Simulated\n\n| option | category | value |\n|---|---|---|\n".to_owned(),
@@ -501,58 +492,29 @@ pub fn reference() -> String {
     for row in TABLE {
         let names = row.names.split_whitespace().map(|names| names.replace('=', "` = `"));
         let names = names.collect::<Vec<_>>().join("`, `");
-        let category = row.category.name();
+        let category = row.category;
         let _ = match &row.meaning {
             Meaning::Simulated(reads) => writeln!(parts[0], "| `{names}` | {category} | {} |", reads.expected()),
-            Meaning::NoEffect(kind) => writeln!(parts[1], "| `{names}` | {category} | {} |", kind.name()),
+            Meaning::NoEffect(kind) => writeln!(parts[1], "| `{names}` | {category} | {} |", kind),
             Meaning::NotModelled(kind, off) => {
                 let off = off.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(", ");
-                writeln!(parts[2], "| `{names}` | {category} | {} | {off} |", kind.name())
+                writeln!(parts[2], "| `{names}` | {category} | {} | {off} |", kind)
             }
         };
     }
     parts.concat()
 }
 
-impl Category {
-    fn name(self) -> &'static str {
-        match self {
-            General => "general",
-            File => "files",
-            Io => "I/O",
-            Log => "logs",
-            Statistics => "statistics",
-            Engine => "engine",
-        }
-    }
-}
-
-impl Kind {
-    fn name(self) -> &'static str {
-        match self {
-            Switch => "0 or 1",
-            Number => "number",
-            Size => "bytes",
-            Percent => "percent",
-            Time => "time",
-            Words => "words",
-            Text => "text",
-            Numbers => "numbers",
-            PerKind => "for each of read, write and trim",
-        }
-    }
-}
-
 impl Reads {
     fn expected(&self) -> String {
         match self {
-            Reads::Switch(_) => Switch.name().to_owned(),
+            Reads::Switch(_) => SWITCH.to_owned(),
             Reads::Number(min, ANY, _) => format!("number from {min}"),
             Reads::Number(min, max, _) => format!("{min} to {max}"),
             Reads::Amount(_, _) => "bytes or percent".to_owned(),
             Reads::Time(Unit::Second, _) => "time in s".to_owned(),
             Reads::Time(Unit::Microsecond, _) => "time in us".to_owned(),
-            Reads::Other(kind, _) => kind.name().to_owned(),
+            Reads::Other(kind, _) => (*kind).to_owned(),
         }
     }
 }
@@ -562,7 +524,6 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
     use std::process::{Command, Stdio};
-    use std::{env, fs};
 
     fn names() -> BTreeSet<&'static str> {
         all().flat_map(|(_, names)| names.split('=')).collect()
@@ -605,19 +566,5 @@ mod tests {
         let known = names();
         let unknown: Vec<_> = of_fio.iter().filter(|name| !known.contains(name.as_str())).collect();
         assert!(unknown.is_empty(), "not in the table: {unknown:?}");
-    }
-
-    #[test]
-    fn the_page_has_every_option() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats/fio-options.md");
-        let page = fs::read_to_string(path).expect("the page exists");
-        let (before, _) = page.split_once("## Simulated").expect("the tables begin with what is simulated");
-        let new = format!("{before}{}", reference());
-        if env::var_os("READPATH_KEEP_REFERENCE").is_some() {
-            fs::write(path, &new).expect("the page can be written");
-        } else {
-            let keep = "READPATH_KEEP_REFERENCE=1 cargo test -p readpath-workload the_page_has_every_option";
-            assert!(page == new, "docs/formats/fio-options.md differs from the table; write it anew with\n    {keep}");
-        }
     }
 }

@@ -24,7 +24,7 @@ const FORMATS: [Format; 14] = [
     Format::Blktrace,
 ];
 
-/// How the sample of a format is read: as whoever has such a trace would have to.
+/// Options that the sample of a format is read with: those that a user has to give.
 pub fn options(format: Format) -> Options {
     let named = matches!(format, Format::Alibaba | Format::Tencent | Format::OracleGeneral);
     Options { format: named.then_some(format), object_bytes: format.has_objects().then_some(512), ..Options::default() }

@@ -115,7 +115,7 @@ impl TraceError {
 /// What is expected behind the number of a field.
 pub(super) const NOTHING_MORE: &str = "nothing more after the number";
 
-/// Why one row is not a request. Small, so that the fast path returns it cheaply; text is made when somebody asks.
+/// Why one row is not a request. Small, so that the fast path returns it cheaply; text is made on demand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct RowError {
     pub(super) reason: Reason,

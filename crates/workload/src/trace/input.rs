@@ -2,7 +2,7 @@
 //! Bytes of a trace: decompression recognised by its first bytes, a bounded buffer, lines cut out of it without
 //! copying. Knows no format. Decoders: flate2 on zlib-rs, zstd, liblzma; their windows are bounded as well.
 
-use super::packets::{Damaged, Expand};
+use super::packets::{Damaged, Expand, ZSTD_WINDOW_LOG};
 use std::io::{self, BufReader, Cursor, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,8 +32,6 @@ impl Compression {
     }
 }
 
-/// Largest window of a zstd frame: 2^27 bytes, what the `zstd` program accepts by default.
-pub(super) const ZSTD_WINDOW_LOG: u32 = 27;
 /// Memory that the xz decoder may take; level 9 needs 65 MiB.
 pub(super) const XZ_MEMORY: u64 = 256 << 20;
 /// Bytes kept at once, at least.
@@ -57,11 +55,11 @@ pub(super) enum Stop {
     Memory,
     /// The system could not read.
     Io(String),
-    /// Somebody asked to stop.
+    /// The caller asked to stop.
     Asked,
 }
 
-/// What the message of a decoder means; zstd and xz tell a limit from damage by words only.
+/// What the message of a decoder means; zstd and xz distinguish a limit from damage in words only.
 fn decoding(message: &str) -> Stop {
     if message.contains("too much memory") || message.contains("memory limit") {
         Stop::Memory
@@ -262,7 +260,7 @@ impl Input {
         self.refill();
         match memchr::memchr(b'\n', &self.buffer[self.start + seen..self.end]) {
             Some(n) => self.cut(seen + n, seen + n + 1),
-            // Passed over when the next line is asked for: who takes this for an error need not wait for its end.
+            // Skipped when the next line is asked for: a caller that ends with an error need not wait for its end.
             None if self.stop.is_none() => {
                 self.in_long_line = true;
                 Line::TooLong

@@ -5,11 +5,12 @@ use super::detect::{self, Detected};
 use super::error::{Place, Reason, RowError, Skips, TraceError, excerpt};
 use super::formats::columns::Resolved;
 use super::formats::perfetto;
-use super::input::{Input, Stop, XZ_MEMORY, ZSTD_WINDOW_LOG};
+use super::input::{Input, Stop, XZ_MEMORY};
+use super::packets::ZSTD_WINDOW_LOG;
 use super::{Format, Options, Stamps};
 use readpath_kit::Ns;
 
-/// What reading a trace came to; complete when the reader has ended.
+/// Counts of what was read; complete when the reader has ended.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Summary {
     /// Lines of text or binary records read, headers and comments included.
@@ -24,7 +25,7 @@ pub struct Summary {
     pub stamps: Stamps,
     /// Requests with a latency.
     pub with_latency: u64,
-    /// Rows that came after one with a later time, and were put right.
+    /// Rows that came after one with a later time, and were sorted.
     pub inversions: u64,
     /// How far the furthest of them was behind.
     pub furthest_inversion: Ns,
@@ -94,14 +95,13 @@ pub(super) fn recognise(file: &str, input: &Input, options: &Options) -> Result<
                 return Err(TraceError::of_file(file, Reason::Empty, "it is empty"));
             }
             let first = &head[..memchr::memchr(b'\n', head).unwrap_or(head.len())];
-            let names: Vec<&str> = Format::ALL.into_iter().map(Format::name).collect();
             let mut message = format!(
                 "the format is not recognised (it begins with \"{}\"); give the columns of a table, or one of the \
                  formats {}",
                 excerpt(first),
-                names.join(", ")
+                Format::names()
             );
-            if let Some(format) = detect::named_row(first.trim_ascii_end()) {
+            if let Some(format) = Format::by_likeness(first.trim_ascii_end()) {
                 message += &format!("; rows of format {} look like this one", format.name());
             }
             if perfetto::may_be_trace(head) {
@@ -122,10 +122,10 @@ pub(super) fn explain(e: &RowError, row: &[u8], format: Format, columns: Option<
     if e.reason != Reason::Syntax && e.reason != Reason::Number && e.reason != Reason::Operation {
         return message;
     }
-    match detect::row(row) {
+    match Format::by_row(row) {
         Some(other) if other != format => {
             format!("{message}; this is a row of format {}, not {}", other.name(), format.name())
         }
-        _ => format!("{message}; a row of format {} is {}", format.name(), format.shape()),
+        _ => format!("{message}; a row of format {} is {}", format.name(), format.about().shape),
     }
 }

@@ -31,6 +31,7 @@ pub mod replay;
 pub mod reuse;
 mod sorter;
 mod stamps;
+mod table;
 pub mod upius;
 mod window;
 pub mod write;
@@ -40,7 +41,6 @@ use readpath_kit::Ns;
 use crate::IoKind;
 
 pub use error::{Place, Reason, Skips, TraceError};
-pub use formats::Format;
 pub use formats::columns::Columns;
 pub use info::{Analysis, Info};
 pub use input::{Compression, decompress};
@@ -48,6 +48,7 @@ pub use messages::Summary;
 pub use reader::Reader;
 pub use replay::{Fit, Loaded, NO_DEVICE, Prepare, Replay, Speed, TimedIo, Within};
 pub use stamps::Stamps;
+pub use table::Format;
 pub use write::{CsvWriter, FioWriter};
 
 /// Bytes of the sector in which Linux and most traces count.
@@ -62,9 +63,9 @@ pub struct Request {
     pub offset: u64,
     /// Length in bytes, at least 1; 0 for a flush. Reads and writes have less than 4 GiB.
     pub bytes: u64,
-    /// How long it took, where the trace tells.
+    /// How long it took, where the trace says so.
     pub latency: Option<Ns>,
-    /// Process or thread that made it, where the trace tells.
+    /// Process or thread that made it, where the trace says so.
     pub process: Option<u32>,
     /// What it does.
     pub kind: IoKind,
@@ -101,7 +102,7 @@ impl Request {
         }
     }
 
-    /// What makes this no request that a reader gives after one at `last`.
+    /// Why a reader cannot give this request after one at `last`.
     fn fault(&self, last: Ns) -> Option<&'static str> {
         let size_fits = match self.kind {
             IoKind::Flush => true,
@@ -193,10 +194,8 @@ impl Options {
     /// Begins with the option at fault, `format` or `columns`, and says what would be right.
     pub fn of_words(format: Option<&str>, columns: Option<&str>) -> Result<Options, String> {
         let named = |name| {
-            Format::by_name(name).ok_or_else(|| {
-                let names = Format::ALL.map(Format::name).join(", ");
-                format!("format: {name:?} is no format; there are {names}")
-            })
+            Format::by_name(name)
+                .ok_or_else(|| format!("format: {name:?} is not a format; there are {}", Format::names()))
         };
         let format = format.map(named).transpose()?;
         let columns = columns.map(Columns::parse).transpose()?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How often a map cache of any size would hit under a trace: least recently used, filled on demand. It sees requests
-//! one by one, knows no device and no time. A map page is a span of addresses; what a cache of it weighs is for others.
+//! one by one, knows no device and no time. A map page is a span of addresses; its size in memory is not known here.
 
 use super::reuse::{Curve, Distances};
 use super::{Reason, Request, TraceError};
@@ -87,7 +87,7 @@ struct Tracker {
     span: Span,
     reads: Distances,
     writes: Distances,
-    /// Of all, once there are reads and writes: until then it is that of the ones.
+    /// Of all, once there are reads and writes; until then it equals the only one.
     all: Option<Distances>,
 }
 
@@ -162,7 +162,7 @@ impl MapReuse {
         let of = match request.kind {
             IoKind::Read => Of::Reads,
             IoKind::Write => Of::Writes,
-            // A device can free whole map pages without a look at them.
+            // A device can free whole map pages without reading them.
             IoKind::Trim | IoKind::Flush => return Ok(()),
         };
         if request.bytes == 0 {

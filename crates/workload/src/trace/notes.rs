@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What was odd about a trace, in sentences for whoever sees results of it. Knows nothing of where they are shown.
+//! Notes on a trace for the reader of its results. Knows nothing of where they are shown.
 
 use super::{NO_DEVICE, Place, Reader, Reason};
 
 impl Reader {
-    /// What there is to know of a trace called `name` that has been read to its end, in the words of the command's
+    /// Notes on a trace called `name` that has been read to its end, in the words of the command's
     /// options. The first says what it is.
     pub fn notes(&self, name: &str) -> Vec<String> {
         let s = self.summary();

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Traces of Perfetto without the compression that they may have inside: a packet that holds nothing but compressed
 //! packets (`TracePacket.compressed_packets` for zlib, `zstd_compressed_packets`) is replaced by those. Knows where
-//! packets begin and nothing of what is in them; from the first byte on that begins none, all comes as it is, and who
-//! reads it will say so.
+//! packets begin and nothing of what is in them; from the first byte on that begins none, the rest is passed on as
+//! it is, for the reader to report.
 
-use super::input::ZSTD_WINDOW_LOG;
 use flate2::{Decompress, FlushDecompress, Status};
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
 use zstd::stream::raw::{self, Operation};
 use zstd::zstd_safe::DParameter;
+
+/// Largest window of a zstd frame: 2^27 bytes, what the `zstd` program accepts by default.
+pub(super) const ZSTD_WINDOW_LOG: u32 = 27;
 
 /// Bytes read at a time.
 const BUFFER: usize = 64 << 10;
@@ -65,7 +67,7 @@ enum Class {
     Plain(u64),
     /// So many compressed bytes follow, and nothing else.
     Packed(Packing, u64),
-    /// It is no packet.
+    /// It is not a packet.
     Broken,
 }
 
@@ -322,7 +324,7 @@ mod tests {
         assert_eq!(expand(&twice, 64).expect("a trace"), zlib(&plain));
         let beside = bytes(&[PACKET], &[bytes(&[0x92, 0x03], &[1, 2]), vec![0x40, 7]].concat());
         assert_eq!(expand(&beside, 64).expect("a trace"), beside);
-        // What is no packet comes as it is.
+        // Other bytes are passed on as they are.
         let broken = [&plain[..], &[0x55], &zlib(&plain)].concat();
         assert_eq!(expand(&broken, 64).expect("a trace"), broken);
     }
@@ -367,7 +369,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// Whatever it is, it ends, and without a compressed packet in it, it stays as it is.
+        /// Any content ends, and is unchanged where it has no compressed packet.
         #[test]
         fn anything(mut trace in proptest::collection::vec(0u8..0x91, 0..200), at_once in 1usize..70) {
             prop_assert_eq!(expand(&trace, at_once).map_err(|(_, e)| e), Ok(trace.clone()));

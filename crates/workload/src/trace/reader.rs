@@ -8,12 +8,11 @@ mod records;
 use super::detect;
 use super::error::{Place, Reason, RowError, TraceError, excerpt};
 use super::formats::perfetto::Survey;
-use super::formats::{
-    Context, DeviceName, Gate, Raw, Row, blkparse, columns, columns::Resolved, csv, fio, ftrace, trace_io,
-};
+use super::formats::{Context, DeviceName, Gate, Raw, Row, fio};
 use super::input::{Compression, Input, Line, MOST_PASSED, Stop};
 use super::messages::{Summary, explain, recognise, stop_error};
 use super::replay::advice;
+use super::table::{Content, ReadRows};
 use super::window::Window;
 use super::{Columns, Devices, Event, Format, Options, Request, TraceUnit, Within};
 use readpath_kit::Ns;
@@ -131,10 +130,10 @@ impl Reader {
             base: None,
             summary: Summary::default(),
         };
-        match format {
-            Format::Blktrace | Format::Vscsi | Format::OracleGeneral | Format::Lcs => reader.layout()?,
-            Format::PerfettoUfs | Format::PerfettoBlock => {}
-            _ => reader.header(options.columns.as_ref())?,
+        match format.content() {
+            Content::Records => reader.layout()?,
+            Content::Packets => {}
+            Content::Text => reader.header(options.columns.as_ref())?,
         }
         if matches!(options.devices, Devices::Named(_) | Devices::Units(_)) && reader.records.is_nameless() {
             return Err(wrong("records of this trace (lcs of version 1) name no device to choose by".into()));
@@ -158,7 +157,7 @@ impl Reader {
     }
 
     /// Whether records say what they do; where they do not, all are reads.
-    pub fn has_operations(&self) -> bool {
+    pub(super) fn has_operations(&self) -> bool {
         self.records.has_operations()
     }
 
@@ -181,7 +180,7 @@ impl Reader {
         self.cx.event
     }
 
-    /// What reading came to so far.
+    /// Counts of what was read so far.
     pub fn summary(&self) -> &Summary {
         &self.summary
     }
@@ -260,25 +259,19 @@ impl Reader {
                 self.cx.columns = Some(resolved);
                 header
             }
-            Format::FioV2 | Format::FioV3 => match fio::announced(first) {
-                Some(Ok(format)) if format == self.format => true,
-                _ => {
-                    let version = if self.format == Format::FioV2 { 2 } else { 3 };
-                    return Err(self
-                        .at_start(format!("expected \"fio version {version} iolog\", found \"{}\"", excerpt(first))));
+            Format::FioV2 | Format::FioV3 => {
+                let version = if self.format == Format::FioV2 { 2 } else { 3 };
+                if fio::announced(first) != Some(Ok(version)) {
+                    let found = excerpt(first);
+                    return Err(self.at_start(format!("expected \"fio version {version} iolog\", found \"{found}\"")));
                 }
-            },
-            _ => csv::header(first).is_some(),
+                true
+            }
+            _ => Format::by_header(first).is_some(),
         };
-        let separator = match self.format {
-            Format::MsrCambridge
-            | Format::Systor17
-            | Format::CloudPhysics
-            | Format::Mobile
-            | Format::Alibaba
-            | Format::Tencent => Some(b','),
-            Format::Csv => self.cx.columns.as_ref().and_then(Resolved::separator),
-            _ => None,
+        let separator = match &self.cx.columns {
+            Some(columns) => columns.separator(),
+            None => (!self.format.about().headers.is_empty()).then_some(b','),
         };
         self.separators = separator.map(|s| (s, separators_in(s, first)));
         if header {
@@ -293,23 +286,7 @@ impl Reader {
     }
 
     fn read_rows(&mut self) -> Result<(), TraceError> {
-        let result = match self.format {
-            Format::MsrCambridge => self.text(csv::msr),
-            Format::Systor17 => self.text(csv::systor),
-            Format::CloudPhysics => self.text(csv::cloudphysics),
-            Format::Mobile => self.text(csv::mobile),
-            Format::Alibaba => self.text(csv::alibaba),
-            Format::Tencent => self.text(csv::tencent),
-            Format::Blkparse => self.text(blkparse::row),
-            Format::Blktrace | Format::Vscsi | Format::OracleGeneral | Format::Lcs => self.records(),
-            Format::FioV2 => self.text(fio::v2),
-            Format::FioV3 => self.text(fio::v3),
-            Format::FtraceUfs => self.text(ftrace::ufs),
-            Format::FtraceBlock => self.text(ftrace::block),
-            Format::PerfettoUfs | Format::PerfettoBlock => self.packets(),
-            Format::TraceIo => self.text(trace_io::row),
-            Format::Csv => self.text(columns::row),
-        };
+        let result = self.format.read(self);
         let s = &mut self.summary;
         s.other_layer = self.cx.other_layer;
         s.inversions = self.window.inversions + self.levels.sorter.inversions;
@@ -321,7 +298,7 @@ impl Reader {
     }
 
     /// Whether the last line, which has no end, has fewer fields than the first: then what it says is not what was
-    /// recorded. One that is cut within its last field cannot be told from a whole one.
+    /// recorded. A cut within its last field goes unnoticed.
     #[cold]
     fn is_cut(&mut self, from: usize, to: usize) -> Result<bool, TraceError> {
         let Some((separator, Some(expected))) = self.separators else { return Ok(false) };
@@ -351,7 +328,7 @@ impl Reader {
             _ if is_event && closes && !text.trim_ascii_end().ends_with(b"]") => {
                 "and no ], with which such a row closes"
             }
-            // A time that lost digits is an earlier one. Where rows are out of order anyway nobody can tell.
+            // A time that lost digits is an earlier one. It shows only where rows are in order.
             Row::Request(raw) if ends_with_time && self.window.inversions == 0 && raw.time < self.window.latest => {
                 "and ends with a time before that of the rows above, which are in order"
             }
@@ -370,54 +347,6 @@ impl Reader {
         };
         self.summary.rows += lines;
         self.summary.other_rows += lines;
-        Ok(())
-    }
-
-    /// Reads rows until about [`BATCH`] more requests are in the window. One copy for each format.
-    #[inline(always)]
-    fn text(&mut self, parse: impl Fn(&[u8], &mut Context) -> Result<Row, RowError>) -> Result<(), TraceError> {
-        let target = self.window.len() + BATCH;
-        while self.window.len() < target && !self.ended {
-            match self.input.line() {
-                Line::Text(from, to) => {
-                    self.summary.rows += 1;
-                    if let Some((separator, expected @ None)) = &mut self.separators {
-                        *expected = separators_in(*separator, self.input.slice(from, to));
-                    }
-                    if self.input.unterminated && self.is_cut(from, to)? {
-                        continue;
-                    }
-                    match parse(self.input.slice(from, to), &mut self.cx).and_then(|row| self.cx.placed(row)) {
-                        Ok(row) if self.input.unterminated && self.is_torn(&row, from, to)? => {}
-                        Ok(Row::Request(raw)) if self.is_usual(&raw) => self.window.push(raw),
-                        Ok(Row::Issue(raw, key)) if self.is_usual(&raw) => {
-                            self.window.push_issued(raw, key);
-                        }
-                        Ok(row) => self.unusual(row, Place::Line(self.summary.rows))?,
-                        Err(e) => {
-                            let row = self.input.slice(from, to);
-                            if is_remark(row) {
-                                self.summary.other_rows += 1;
-                                self.pass_blank()?;
-                            } else if !self.lenient || !self.summary.skips.again(e.reason) {
-                                let message = explain(&e, row, self.format, self.cx.columns.as_ref());
-                                self.fault(e.reason, Place::Line(self.summary.rows), message)?;
-                            }
-                        }
-                    }
-                }
-                Line::TooLong => {
-                    self.summary.rows += 1;
-                    let message = "the line is longer than the limit; this is no text of the format".to_owned();
-                    self.fault(Reason::LongLine, Place::Line(self.summary.rows), message)?;
-                }
-                Line::Endless => {
-                    let message = format!("the line is longer than {} MiB; this is no text", MOST_PASSED >> 20);
-                    return self.fault(Reason::Limit, Place::Line(self.summary.rows), message);
-                }
-                Line::End => return self.end(Place::Line(self.summary.rows + 1)),
-            }
-        }
         Ok(())
     }
 
@@ -522,6 +451,64 @@ impl Reader {
             None => Ok(()),
             Some(e) => self.fault(e.reason, e.place, e.message),
         }
+    }
+}
+
+impl ReadRows for Reader {
+    /// Reads rows until about [`BATCH`] more requests are in the window. One copy for each format.
+    #[inline(always)]
+    fn text(&mut self, parse: impl Fn(&[u8], &mut Context) -> Result<Row, RowError>) -> Result<(), TraceError> {
+        let target = self.window.len() + BATCH;
+        while self.window.len() < target && !self.ended {
+            match self.input.line() {
+                Line::Text(from, to) => {
+                    self.summary.rows += 1;
+                    if let Some((separator, expected @ None)) = &mut self.separators {
+                        *expected = separators_in(*separator, self.input.slice(from, to));
+                    }
+                    if self.input.unterminated && self.is_cut(from, to)? {
+                        continue;
+                    }
+                    match parse(self.input.slice(from, to), &mut self.cx).and_then(|row| self.cx.placed(row)) {
+                        Ok(row) if self.input.unterminated && self.is_torn(&row, from, to)? => {}
+                        Ok(Row::Request(raw)) if self.is_usual(&raw) => self.window.push(raw),
+                        Ok(Row::Issue(raw, key)) if self.is_usual(&raw) => {
+                            self.window.push_issued(raw, key);
+                        }
+                        Ok(row) => self.unusual(row, Place::Line(self.summary.rows))?,
+                        Err(e) => {
+                            let row = self.input.slice(from, to);
+                            if is_remark(row) {
+                                self.summary.other_rows += 1;
+                                self.pass_blank()?;
+                            } else if !self.lenient || !self.summary.skips.again(e.reason) {
+                                let message = explain(&e, row, self.format, self.cx.columns.as_ref());
+                                self.fault(e.reason, Place::Line(self.summary.rows), message)?;
+                            }
+                        }
+                    }
+                }
+                Line::TooLong => {
+                    self.summary.rows += 1;
+                    let message = "the line is longer than the limit; this is no text of the format".to_owned();
+                    self.fault(Reason::LongLine, Place::Line(self.summary.rows), message)?;
+                }
+                Line::Endless => {
+                    let message = format!("the line is longer than {} MiB; this is no text", MOST_PASSED >> 20);
+                    return self.fault(Reason::Limit, Place::Line(self.summary.rows), message);
+                }
+                Line::End => return self.end(Place::Line(self.summary.rows + 1)),
+            }
+        }
+        Ok(())
+    }
+
+    fn records(&mut self) -> Result<(), TraceError> {
+        self.read_records()
+    }
+
+    fn packets(&mut self) -> Result<(), TraceError> {
+        self.read_packets()
     }
 }
 

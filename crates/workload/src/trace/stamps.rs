@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How fine the times of a trace are, and how many requests share one: what coarse times make of a replay, the device
-//! has no part in. Knows times only.
+//! How fine the times of a trace are, and how many requests share one: coarse times make bursts in a replay that the
+//! device did not see. Knows times only.
 
-use super::TimedIo;
 use readpath_kit::Ns;
 
-/// Units in which times may be recorded, from the coarsest. Finer ones make no bursts that anybody would notice.
+/// Units in which times may be recorded, from the coarsest. Finer ones make no bursts of note.
 const UNITS: [u64; 4] = [1_000_000_000, 100_000_000, 10_000_000, 1_000_000];
 /// Coarse times do no harm where fewer requests than this share one: devices have queues.
 const FEW: u64 = 8;
@@ -42,7 +41,7 @@ impl Stamps {
     }
 
     /// The unit of the times, where it is 1 ms or more.
-    pub fn coarse_unit(&self) -> Option<Ns> {
+    fn coarse_unit(&self) -> Option<Ns> {
         UNITS.get(self.unit).copied().map(Ns)
     }
 
@@ -67,26 +66,6 @@ impl Stamps {
             self.largest_burst
         ))
     }
-}
-
-/// Spreads requests that share a time evenly until the next time, but at most over `most`. Pieces of one request stay
-/// together. Returns how many got another time.
-pub(super) fn spread(ios: &mut [TimedIo], most: Ns) -> u64 {
-    let (mut from, mut moved) = (0, 0);
-    while let Some(first) = ios.get(from) {
-        let time = first.time;
-        let to = from + ios[from..].iter().take_while(|io| io.time == time).count();
-        let width = ios.get(to).map_or(most, |next| next.time.saturating_sub(time).min(most));
-        let count = ios[from..to].iter().filter(|io| !io.continued()).count() as u128;
-        let mut before = 0;
-        for (i, io) in ios[from..to].iter_mut().enumerate() {
-            before += u128::from(i > 0 && !io.continued());
-            io.time = time + Ns((u128::from(width.0) * before / count.max(1)) as u64);
-        }
-        moved += before as u64;
-        from = to;
-    }
-    moved
 }
 
 #[cfg(test)]

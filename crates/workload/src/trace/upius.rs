@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a trace of format [`super::Format::TraceIo`] has beside requests, one by one, for who prints it: every UPIU
+//! What a trace of format [`super::Format::TraceIo`] has beside requests, one by one, for printing: every UPIU
 //! with its bytes, requests without reply, marks. What the bytes mean is not known here.
 
 use super::error::{Place, Reason, TraceError};
@@ -39,7 +39,7 @@ pub enum Seen {
         /// How the trace calls it.
         name: String,
     },
-    /// The host's driver looked which of its requests had ended: it heard of the replies so far.
+    /// The host's driver looked which of its requests had ended, and took the replies so far.
     Heard {
         /// When, in virtual time.
         time: Ns,
@@ -100,7 +100,7 @@ impl Upius {
                 }
                 Line::TooLong | Line::Endless => {
                     self.line += 1;
-                    (Reason::LongLine, "the line is longer than the limit; this is no event".to_owned())
+                    (Reason::LongLine, "the line is longer than the limit; this is not an event".to_owned())
                 }
                 Line::Text(from, to) => {
                     self.line += 1;
@@ -120,7 +120,7 @@ impl Upius {
                         },
                         Err(e) => {
                             let (message, name) = (e.message(row, e.expected), Format::TraceIo.name());
-                            let shape = Format::TraceIo.shape();
+                            let shape = Format::TraceIo.about().shape;
                             (e.reason, format!("{message}; a row of format {name} is {shape}"))
                         }
                     }

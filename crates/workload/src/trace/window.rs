@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The reorder window: rows a little out of order are put right, and completions find their requests. Knows times and
-//! keys, not formats.
+//! The reorder window: rows that are a little out of order are sorted, and completions find their requests. Knows times
+//! and keys, not formats.
 
 use super::formats::{NO_LATENCY, Raw};
 use readpath_kit::Ns;

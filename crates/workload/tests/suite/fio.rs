@@ -280,6 +280,15 @@ fn amounts_times_and_pacing() {
 }
 
 #[test]
+fn shares_of_a_mix_are_compared_within_a_section() {
+    let notes = |text: &str| good(&format!("[global]\ndirect=1\nsize=1m\nrw=rw\n{text}")).notes.len();
+    assert_eq!(notes("rwmixread=70\nrwmixwrite=40\n[a]\n"), 1);
+    assert_eq!(notes("[a]\nrwmixread=70\nrwmixwrite=30\n"), 0);
+    // A job overrides what the section of defaults says.
+    assert_eq!(notes("rwmixread=70\n[a]\nrwmixwrite=40\n"), 0);
+}
+
+#[test]
 fn requests_follow_the_options() {
     let list = |options: &str, n| requests(&good(&format!("[a]\nsize=64m\n{options}")), 0, 0, n);
     assert!(list("rw=write\nsync=dsync", 9).iter().all(|io| io.fua));
@@ -367,7 +376,7 @@ fn errors_name_file_line_and_option() {
         (0, None, "[global]\nsize=1m\n", "there is no job"),
         (1, None, "[a\n", "must end with ]"),
         (1, None, "[]\n", "needs a name"),
-        (2, None, "[a]\n=4\n", "no option name"),
+        (2, None, "[a]\n=4\n", "the option name before"),
         (2, Some("iodpeth"), "[a]\niodpeth=4\n", "did you mean iodepth?"),
         (2, Some("colour"), "[a]\ncolour=red\n", "not an option of fio"),
         (2, Some("rate_min"), "[a]\nrate_min=1m\n", "not modelled"),

@@ -86,8 +86,8 @@ fn errors_name_the_argument() {
         ("-i 2 -q", 3, "-q", "needs a value"),
         ("-i 2 -$", 3, "-$", "not an iozone option"),
         ("-i 2 file", 3, "file", "file names belong after -F"),
-        ("-i 5", 2, "5", "not built"),
-        ("-i5", 1, "-i5", "not built"),
+        ("-i 5", 2, "5", "not supported"),
+        ("-i5", 1, "-i5", "not supported"),
         ("-i x", 2, "x", "number of a test"),
         ("-i 2 -r 5k", 4, "5k", "multiple of 4096"),
         ("-i 2 -r 0", 4, "0", "not zero"),
@@ -115,7 +115,7 @@ fn errors_name_the_argument() {
         assert!(e.message.contains(part), "{line}: {e}");
     }
     let e = iozone::parse(&["-i", "5"], 0).unwrap_err();
-    assert!(e.to_string().starts_with("argument 2 (\"5\"): test 5 is not built"));
+    assert!(e.to_string().starts_with("argument 2 (\"5\"): test 5 is not supported"));
 }
 
 proptest! {

@@ -3,6 +3,7 @@
 
 mod fio;
 mod iozone;
+mod reference;
 mod streams;
 mod trace_analysis;
 mod trace_binary;

@@ -178,6 +178,18 @@ fn runs_and_partly_random_lanes() {
 }
 
 #[test]
+fn a_percentage_of_random_places_is_exact() {
+    for percent in [1, 99] {
+        let mut spec = StreamSpec::plain(IoKind::Read, 0, 1 << 20, 1, Offsets::Uniform);
+        spec.random_percent[0] = percent;
+        let list = take(&mut Stream::new(&spec, 3).unwrap(), 100_000);
+        let random = list.windows(2).filter(|w| w[1].block != w[0].block + 1).count();
+        // Five standard deviations are 157.
+        assert!(random.abs_diff(usize::from(percent) * 1000) < 157, "{percent} %: {random} of 100,000");
+    }
+}
+
+#[test]
 fn skewed_places_lie_anywhere() {
     let zones = vec![Zone { access_percent: 90, size_percent: 10 }, Zone { access_percent: 10, size_percent: 90 }];
     for offsets in [Offsets::Zipf(1.1), Offsets::Pareto(0.2), Offsets::Zoned(zones)] {

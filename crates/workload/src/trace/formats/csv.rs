@@ -6,25 +6,8 @@
 
 use super::super::error::{Reason, RowError};
 use super::super::number::{Cursor, FILETIME, MICROS, SECONDS, trailing_number};
-use super::{Amount, Context, Format, NO_PROCESS, RWBS, Row, request, rwbs, scsi};
+use super::{Amount, Context, NO_PROCESS, RWBS, Row, request, rwbs, scsi};
 use crate::IoKind;
-
-/// What headers that these tables may have begin with.
-const HEADERS: [(&[u8], Format); 7] = [
-    (b"Timestamp,Response,IOType", Format::Systor17),
-    (b"version,time,op,size,lbn", Format::CloudPhysics),
-    (b"process,device,rw_flag", Format::Mobile),
-    (b"proces,device,rw_flag", Format::Mobile),
-    (b"Timestamp,Hostname,DiskNumber", Format::MsrCambridge),
-    (b"device_id,opcode,offset,length,timestamp", Format::Alibaba),
-    (b"Timestamp,Offset,Size,IOType,VolumeID", Format::Tencent),
-];
-
-/// The table of which a row is the header.
-pub(in super::super) fn header(row: &[u8]) -> Option<Format> {
-    let begins = |h: &[u8]| row.len() >= h.len() && row[..h.len()].eq_ignore_ascii_case(h);
-    HEADERS.iter().find(|(header, _)| begins(header)).map(|&(_, format)| format)
-}
 
 #[inline]
 fn comma(c: &mut Cursor, field: &'static str) -> Result<(), RowError> {

@@ -2,18 +2,17 @@
 //! fio I/O logs, versions 2 and 3 (fio HOWTO, "Trace file format"). Version 2 has no times, only waits in microseconds;
 //! version 3 has a time in microseconds in front of each row, as fio 3.33 writes it.
 
-use super::super::Format;
 use super::super::error::{Reason, RowError};
 use super::super::number::{Cursor, MICROS};
 use super::{Amount, Context, NO_PROCESS, Op, Row, request};
 use crate::IoKind;
 
-/// The format that a first row announces; a version that is not known is an error with its number.
-pub(in super::super) fn announced(row: &[u8]) -> Option<Result<Format, String>> {
+/// The version that a first row announces; one that is not known is an error.
+pub(in super::super) fn announced(row: &[u8]) -> Option<Result<u32, String>> {
     let version = row.trim_ascii().strip_prefix(b"fio version ")?.strip_suffix(b" iolog")?;
     Some(match version {
-        b"2" => Ok(Format::FioV2),
-        b"3" => Ok(Format::FioV3),
+        b"2" => Ok(2),
+        b"3" => Ok(3),
         other => Err(other.escape_ascii().to_string()),
     })
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The formats, one module for each family, and what they share: a row, the operation words of Linux and SCSI, and the
 //! gate that tells devices apart. A format turns one row into one [`Row`]; it knows neither files nor other rows.
+//! [`super::Format`] and the table of formats stand in `table.rs`.
 
 pub(super) mod binary;
 pub(super) mod blkparse;
@@ -18,112 +19,6 @@ use super::error::{Reason, RowError};
 use super::{Devices, Event, Request, SECTOR_BYTES, TraceUnit};
 use crate::IoKind;
 use readpath_kit::Ns;
-
-readpath_kit::named! {
-    /// A format of traces.
-    #[derive(Hash)]
-    pub enum Format {
-        /// MSR Cambridge: `timestamp,host,disk,Read|Write,offset,size,response`; times in 100 ns, sizes in bytes.
-        MsrCambridge = "msr",
-        /// SYSTOR '17: `Timestamp,Response,IOType,LUN,Offset,Size`; times in seconds, sizes in bytes.
-        Systor17 = "systor17",
-        /// CloudPhysics: `version,time,op,size,lbn`; seconds, SCSI operation code in hexadecimal, bytes, 512-byte
-        /// blocks.
-        CloudPhysics = "cloudphysics",
-        /// MobileBlockIOTraces: `process,device,rw_flag,sector,size,timestamp`; 512-byte sectors, seconds.
-        Mobile = "mobile",
-        /// Alibaba: `device_id,opcode,offset,length,timestamp`; bytes, microseconds. Nothing but a header tells it
-        /// from other tables.
-        Alibaba = "alibaba",
-        /// Tencent CBS: `timestamp,offset,size,iotype,volumeid`; seconds, 512-byte sectors. Nothing but a header tells
-        /// it from other tables.
-        Tencent = "tencent",
-        /// Text of `blkparse` in its default format.
-        Blkparse = "blkparse",
-        /// Binary of `blktrace` (version 7), of one device and in order of time, as `blkparse -d` writes it.
-        Blktrace = "blktrace",
-        /// Binary of VMware's `vscsiStats`, version 1 or 2; microseconds, SCSI operation codes, bytes, 512-byte blocks.
-        Vscsi = "vscsi",
-        /// libCacheSim's `oracleGeneral`: accesses to objects at whole seconds. Nothing tells it from other bytes.
-        OracleGeneral = "oracle-general",
-        /// libCacheSim's `lcs`, versions 1 to 8: the same with a header, and from version 2 on with operations.
-        Lcs = "lcs",
-        /// fio I/O log version 2.
-        FioV2 = "fio2",
-        /// fio I/O log version 3; times in microseconds.
-        FioV3 = "fio3",
-        /// ftrace text with the event `ufshcd_command`.
-        FtraceUfs = "ftrace-ufs",
-        /// ftrace text with the events `block_rq_issue`, `block_rq_complete` and `block_bio_queue`.
-        FtraceBlock = "ftrace-block",
-        /// Trace of Perfetto with the ftrace event `ufshcd_command`.
-        PerfettoUfs = "perfetto-ufs",
-        /// Trace of Perfetto with the ftrace events `block_rq_issue`, `block_rq_complete` and `block_bio_queue`.
-        PerfettoBlock = "perfetto-block",
-        /// UPIUs as the simulator's own tracing of requests writes them: JSON with one event per line.
-        TraceIo = "trace-io",
-        /// Any table of which [`columns::Columns`] says what stands where; with the header of [`super::CsvWriter`],
-        /// recognised by itself.
-        Csv = "csv",
-    }
-}
-
-impl Format {
-    /// Whether rows name a device, so that [`Devices`] has a meaning; tables only with a `device` column.
-    pub fn names_devices(self) -> bool {
-        !matches!(self, Format::CloudPhysics | Format::Vscsi | Format::OracleGeneral)
-    }
-
-    /// Whether requests go to numbered objects, whose unit only [`super::Options::object_bytes`] says.
-    pub fn has_objects(self) -> bool {
-        matches!(self, Format::OracleGeneral | Format::Lcs)
-    }
-
-    /// The format that reads the other layer's requests from the same text.
-    pub fn other_layer(self) -> Option<Format> {
-        match self {
-            Format::FtraceUfs => Some(Format::FtraceBlock),
-            Format::FtraceBlock => Some(Format::FtraceUfs),
-            Format::PerfettoUfs => Some(Format::PerfettoBlock),
-            Format::PerfettoBlock => Some(Format::PerfettoUfs),
-            _ => None,
-        }
-    }
-
-    /// Whether it is a trace of Perfetto.
-    pub fn is_perfetto(self) -> bool {
-        matches!(self, Format::PerfettoUfs | Format::PerfettoBlock)
-    }
-
-    /// What a row looks like, for messages.
-    pub(super) fn shape(self) -> &'static str {
-        match self {
-            Format::MsrCambridge => "timestamp,host,disk,Read|Write,offset,size,response",
-            Format::Systor17 => "Timestamp,Response,IOType,LUN,Offset,Size",
-            Format::CloudPhysics => "version,time,op,size,lbn",
-            Format::Mobile => "process,device,rw_flag,sector,size,timestamp",
-            Format::Alibaba => "device_id,opcode,offset,length,timestamp",
-            Format::Tencent => "timestamp,offset,size,iotype,volumeid",
-            Format::Blkparse => "MAJOR,MINOR CPU SEQUENCE TIME PID ACTION RWBS SECTOR + SECTORS [PROCESS]",
-            Format::Blktrace => "a record with the magic number 0x65617407",
-            Format::Vscsi => "32 bytes (version 1) or 40 (version 2)",
-            Format::OracleGeneral => "24 bytes: time (4), object (8), size (4), next access (8)",
-            Format::Lcs => "24 to 100 bytes: time (4), object (8), size, and more",
-            Format::FioV2 => "FILE ACTION [OFFSET LENGTH]",
-            Format::FioV3 => "TIME FILE ACTION [OFFSET LENGTH]",
-            Format::FtraceUfs => "TASK-PID [CPU] FLAGS TIME: ufshcd_command: send_req: DEVICE: tag: N, ...",
-            Format::FtraceBlock => {
-                "TASK-PID [CPU] FLAGS TIME: block_rq_issue: MAJOR,MINOR RWBS BYTES () SECTOR + SECTORS"
-            }
-            Format::PerfettoUfs => "TracePacket { ftrace_events { event { ufshcd_command } } }",
-            Format::PerfettoBlock => "TracePacket { ftrace_events { event { block_rq_issue } } }",
-            Format::TraceIo => {
-                "{\"name\":\"COMMAND UPIU\",\"cat\":\"upiu\",\"ts\":TIME,\"args\":{\"request\":N,\"upiu\":\"HEX\"}},"
-            }
-            Format::Csv => "TIME, OPERATION, OFFSET and SIZE, in the order of the table's header or of its description",
-        }
-    }
-}
 
 /// A request with its time as recorded.
 #[derive(Clone, Copy, Debug)]

@@ -163,7 +163,7 @@ impl Field<'_> {
     }
 }
 
-/// The message about an event: what is there instead.
+/// The message about an event: what was found instead.
 pub(in super::super) fn message(e: &RowError, event: &[u8]) -> String {
     let from = &event[e.at.min(event.len())..];
     let found = match head(from) {

@@ -20,7 +20,7 @@ const ONE: &[Field] = &[
     Field::new("time", 24, 8),
 ];
 
-/// Fields of version 2, which also has how long the command took, in a unit that nobody names.
+/// Fields of version 2, which also has how long the command took, in an undocumented unit.
 const TWO: &[Field] = &[
     Field::new("command", 0, 2),
     Field::new("version", 2, 2),
@@ -74,7 +74,7 @@ pub(in super::super) fn version(head: &[u8]) -> Option<Version> {
     })
 }
 
-/// The version of content of which nobody said what it is: that of each of many records, which are all commands.
+/// The version of content whose format was not given: that of each of many records, all of which are commands.
 pub(in super::super) fn recognise(head: &[u8]) -> Option<Version> {
     [Version::Two, Version::One].into_iter().find(|version| {
         let records = head.chunks_exact(version.record_bytes());

@@ -25,7 +25,7 @@ pub const SIZE_CLASSES: usize = 15;
 const STREAMS: usize = 32;
 
 /// The span of addresses in bytes that one map page of `page_bytes` translates, at 4 bytes for each block of 4 KiB.
-pub const fn map_page_span(page_bytes: u32) -> u64 {
+const fn map_page_span(page_bytes: u32) -> u64 {
     (page_bytes as u64 / 4) * BLOCK_BYTES as u64
 }
 

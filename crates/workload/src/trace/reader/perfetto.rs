@@ -3,9 +3,10 @@
 //! they come; only an event has to be in memory as a whole. Each bundle has the events of one processor, so what comes
 //! of them is sorted before it goes into the window.
 
+use super::super::Format;
 use super::super::error::{Place, Reason, TraceError};
 use super::super::formats::perfetto::{self, EVENT, Head, LOST_EVENTS, MOST_EVENT, MOST_HEAD, NoHead, Value};
-use super::super::formats::{Format, Raw, Row};
+use super::super::formats::{Raw, Row};
 use super::super::input::Stop;
 use super::super::messages::stop_error;
 use super::super::packets::{PACKET, varint};
@@ -53,7 +54,7 @@ enum Trouble {
 
 impl Reader {
     /// Reads packets until about [`BATCH`] more requests are in the window.
-    pub(super) fn packets(&mut self) -> Result<(), TraceError> {
+    pub(super) fn read_packets(&mut self) -> Result<(), TraceError> {
         let target = self.window.len() + BATCH;
         while self.window.len() < target && !self.ended {
             match self.levels.sorter.next() {

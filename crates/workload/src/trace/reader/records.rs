@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reading of binary records: those of `blktrace`, which a magic number begins, and those of one size.
 
+use super::super::Format;
 use super::super::error::{Place, Reason, RowError, TraceError};
 use super::super::formats::binary::{Field, message};
 use super::super::formats::libcachesim::{self, HEADER_BYTES, Lcs};
-use super::super::formats::{Context, DeviceName, Format, Row, blktrace, vscsi};
+use super::super::formats::{Context, DeviceName, Row, blktrace, vscsi};
 use super::super::input::Stop;
 use super::super::messages::explain;
 use super::{BATCH, Reader};
@@ -62,7 +63,7 @@ impl Reader {
     }
 
     /// Reads records until about [`BATCH`] more requests are in the window.
-    pub(super) fn records(&mut self) -> Result<(), TraceError> {
+    pub(super) fn read_records(&mut self) -> Result<(), TraceError> {
         match self.records {
             Layout::Text => Ok(()),
             Layout::Blktrace(order) => self.with_payload(order),

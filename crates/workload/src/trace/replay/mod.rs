@@ -4,12 +4,11 @@
 
 mod timed;
 
-use super::stamps::spread;
 use super::{Reason, Request, SECTOR_BYTES, TraceError};
 use crate::IoKind;
 use fixedbitset::FixedBitSet;
 use readpath_kit::{BLOCK_BYTES, Ns};
-use timed::ranges;
+use timed::{ranges, spread};
 
 pub use timed::{Prepared, Speed, TimedIo};
 
@@ -95,7 +94,7 @@ pub struct Prepare {
     /// Blocks of 4 KiB on the device, at least 1.
     pub device_blocks: u32,
     /// Sectors of 512 bytes added to every address, 0 to 7. Puts right what was recorded behind a partition table that
-    /// is not aligned to 4 KiB: [`super::Info::phases`] tells.
+    /// is not aligned to 4 KiB: see [`super::Info::phases`].
     pub shift_sectors: u8,
     /// What to do with addresses beyond.
     pub fit: Fit,
@@ -188,7 +187,7 @@ pub struct Replay<I> {
 }
 
 impl<I: Iterator<Item = Result<Request, TraceError>>> Replay<I> {
-    /// What preparing came to so far.
+    /// Counts of the preparation so far.
     pub fn prepared(&self) -> &Prepared {
         &self.prepared
     }
@@ -379,7 +378,7 @@ pub struct Loaded {
     pub ios: Vec<TimedIo>,
     /// Blocks that the device has to hold before the replay begins: first block and how many, in order.
     pub preload: Vec<(u32, u32)>,
-    /// What preparing came to.
+    /// Counts of the preparation.
     pub prepared: Prepared,
 }
 

@@ -120,7 +120,7 @@ impl fmt::Debug for TimedIo {
     }
 }
 
-/// What preparing came to.
+/// Counts of the preparation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Prepared {
     /// Requests of the trace.
@@ -198,4 +198,24 @@ pub(super) fn ranges(bits: &FixedBitSet) -> Vec<(u32, u32)> {
         }
     }
     list
+}
+
+/// Spreads requests that share a time evenly until the next time, but at most over `most`. Pieces of one request stay
+/// together. Returns how many got another time.
+pub(super) fn spread(ios: &mut [TimedIo], most: Ns) -> u64 {
+    let (mut from, mut moved) = (0, 0);
+    while let Some(first) = ios.get(from) {
+        let time = first.time;
+        let to = from + ios[from..].iter().take_while(|io| io.time == time).count();
+        let width = ios.get(to).map_or(most, |next| next.time.saturating_sub(time).min(most));
+        let count = ios[from..to].iter().filter(|io| !io.continued()).count() as u128;
+        let mut before = 0;
+        for (i, io) in ios[from..to].iter_mut().enumerate() {
+            before += u128::from(i > 0 && !io.continued());
+            io.time = time + Ns((u128::from(width.0) * before / count.max(1)) as u64);
+        }
+        moved += before as u64;
+        from = to;
+    }
+    moved
 }
