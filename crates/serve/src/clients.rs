@@ -174,10 +174,12 @@ impl Clients {
         })
     }
 
-    /// Whether answers should be sent now.
+    /// Whether answers should be sent now: before an order, so that no client hears after a power cut that it was
+    /// before.
     #[inline]
     fn wants_to_send(&self) -> bool {
-        self.unsent >= self.most_unsent || (!self.dirty.is_empty() && self.requests.count() == 0)
+        let is_idle = self.requests.count() == 0;
+        self.unsent >= self.most_unsent || (!self.dirty.is_empty() && (is_idle || self.control.has_work()))
     }
 
     fn accept(&mut self, index: usize) {

@@ -217,6 +217,12 @@ impl Control {
         }
     }
 
+    /// Whether something was asked for that host or device have to do.
+    #[inline]
+    pub(crate) fn has_work(&self) -> bool {
+        self.has_work.get()
+    }
+
     /// Whether a new host is to take over as soon as everything under way has ended.
     #[inline]
     pub(crate) fn has_new_host(&self) -> bool {

@@ -58,6 +58,11 @@ impl Ask {
         }
     }
 
+    /// Whether what it did is durable when it is answered.
+    pub(crate) fn is_durable(self) -> bool {
+        self == Ask::Flush || self != self.without_promise()
+    }
+
     /// The same without the promise that anything is durable.
     pub(crate) fn without_promise(self) -> Ask {
         match self {
@@ -75,12 +80,14 @@ pub(crate) struct Steps {
     steps: [Step; Steps::MOST],
     len: u8,
     next: u8,
+    /// Blocks of the step that is due that are done.
+    part: u32,
 }
 
 impl Default for Steps {
     /// Nothing is to be done.
     fn default() -> Self {
-        Steps { steps: [Step::Flush; Steps::MOST], len: 0, next: 0 }
+        Steps { steps: [Step::Flush; Steps::MOST], len: 0, next: 0, part: 0 }
     }
 }
 
@@ -150,21 +157,32 @@ impl Steps {
         }
     }
 
-    /// The step that is due.
+    /// The step that is due, or what is left of it.
     pub(crate) fn now(&self) -> Option<Step> {
-        (self.next < self.len).then(|| self.steps[usize::from(self.next)])
+        let mut step = (self.next < self.len).then(|| self.steps[usize::from(self.next)]);
+        if let Some(Step::Zero { block, blocks } | Step::Cache { block, blocks }) = &mut step {
+            *block += self.part;
+            *blocks -= self.part;
+        }
+        step
     }
 
     /// The step that is due is done, or so many blocks of it.
     pub(crate) fn done(&mut self, part: u32) {
-        if let Step::Zero { block, blocks } | Step::Cache { block, blocks } = &mut self.steps[usize::from(self.next)]
-            && part < *blocks
-        {
-            *block += part;
-            *blocks -= part;
-            return;
+        match self.now() {
+            Some(Step::Zero { blocks, .. } | Step::Cache { blocks, .. }) if part < blocks => self.part += part,
+            _ => (self.next, self.part) = (self.next + 1, 0),
         }
-        self.next += 1;
+    }
+
+    /// Whether something of it is done.
+    pub(crate) fn have_begun(&self) -> bool {
+        self.next > 0 || self.part > 0
+    }
+
+    /// All steps are due again.
+    pub(crate) fn begin_again(&mut self) {
+        (self.next, self.part) = (0, 0);
     }
 
     /// Whether a block is read to be written back, so that nobody else may write it meanwhile.

@@ -38,6 +38,8 @@ pub(crate) struct Job {
     pub data: Vec<u8>,
     /// When it was read from the socket.
     pub since: Ns,
+    /// How often the device had lost its power when its first step was submitted.
+    pub power_losses: u32,
     /// Why it failed.
     pub failure: Option<Failure>,
 }
@@ -86,6 +88,10 @@ impl Jobs {
 
     pub(crate) fn get(&self, cookie: u32) -> &Job {
         &self.places[cookie as usize].job
+    }
+
+    pub(crate) fn get_mut(&mut self, cookie: u32) -> &mut Job {
+        &mut self.places[cookie as usize].job
     }
 
     /// The request has failed, and is over.

@@ -94,6 +94,7 @@ impl Order {
                 let on = now + off;
                 let recovery = stack.device_power_cycle(now, on);
                 stack.advance(on);
+                troubles.power_was_lost();
                 let answer = format!(
                     "cut at {now} for {off} with {in_flight} requests in flight; {} units torn; recovered in {}",
                     recovery.torn,

@@ -3,7 +3,7 @@
 //! wants trouble. A server has clients ask, a replay a recording; so the device sees the same of both. It knows neither
 //! socket nor file.
 
-use crate::edges::Steps;
+use crate::edges::{Ask, Steps};
 use crate::jobs::{Failure, Job, Jobs, Owner};
 use crate::nbd::Errno;
 use crate::troubles::Troubles;
@@ -84,7 +84,10 @@ impl Requests {
 
     /// Submits the step of a request that is due, or lets it end.
     fn go_on(&mut self, port: &mut impl Port, now: Ns, cookie: u32, spare: &mut dyn FnMut(Owner) -> Option<Vec<u8>>) {
-        let job = self.jobs.get(cookie);
+        let job = self.jobs.get_mut(cookie);
+        if !job.steps.have_begun() || begins_again(job, self.troubles.power_losses()) {
+            job.power_losses = self.troubles.power_losses();
+        }
         if job.steps.now().is_none() || job.failure.is_some() {
             let until = self.troubles.held_until(now, job);
             let number = job.number;
@@ -136,7 +139,13 @@ impl Requests {
         self.let_go();
         while self.next_at() <= now {
             let Some(Reverse((_, _, cookie))) = self.held.pop() else { return };
-            self.end(port, now, cookie, spare);
+            let job = self.jobs.get_mut(cookie);
+            // What was made durable before the power was lost is still there.
+            if !job.ask.is_durable() && begins_again(job, self.troubles.power_losses()) {
+                self.go_on(port, now, cookie, spare);
+            } else {
+                self.end(port, now, cookie, spare);
+            }
         }
     }
 
@@ -148,6 +157,20 @@ impl Requests {
                 self.held.drain().map(|Reverse((_, number, cookie))| Reverse((Ns::ZERO, number, cookie))).collect();
         }
     }
+}
+
+/// Whether all steps of a request are due again because the device has lost its power since the first: what they changed
+/// may be lost. A flush fails instead, for what it covers has been answered already and cannot be written again.
+fn begins_again(job: &mut Job, power_losses: u32) -> bool {
+    if job.power_losses == power_losses || job.failure.is_some() || job.ask.kind() == IoKind::Read {
+        return false;
+    }
+    if job.ask == Ask::Flush && job.owner.is_some() {
+        job.failure = Some((Errno::Io, "the device lost its power before the flush was done".to_owned()));
+        return false;
+    }
+    job.steps.begin_again();
+    true
 }
 
 /// A refusal of the device, for a client.
@@ -164,3 +187,6 @@ fn refusal(sense: SenseData) -> Failure {
     };
     (errno, format!("the device refused it with sense {key:X}h/{asc:02X}h/{ascq:02X}h ({what})"))
 }
+
+#[cfg(test)]
+mod tests;

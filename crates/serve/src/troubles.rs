@@ -32,6 +32,7 @@ struct State {
     slow: Vec<Slow>,
     lies: bool,
     is_worn_out: bool,
+    power_losses: u32,
 }
 
 /// See the module. All clones are one.
@@ -94,6 +95,16 @@ impl Troubles {
         self.0.borrow().is_worn_out
     }
 
+    /// The device has lost its power, and with it what was in its write buffer.
+    pub(crate) fn power_was_lost(&self) {
+        self.0.borrow_mut().power_losses += 1;
+    }
+
+    /// How often the device has lost its power.
+    pub(crate) fn power_losses(&self) -> u32 {
+        self.0.borrow().power_losses
+    }
+
     /// What is done of what a client asked; none for nothing.
     pub(crate) fn kept(&self, ask: Ask) -> Option<Ask> {
         match (self.0.borrow().lies, ask) {
@@ -120,5 +131,29 @@ impl Troubles {
         };
         let longer = state.slow.iter().filter(meets).fold(0u64, |sum, slow| sum.saturating_add(slow.by.0));
         Ns(now.0.saturating_add(longer)).max(state.stalled_until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_that_meet_a_request_add_up() {
+        let troubles = Troubles::default();
+        let rule = |kind, range, ms| Slow { kind, range, by: Ns::from_ms(ms) };
+        let everything = 0..u64::MAX;
+        troubles.slow(rule(None, everything.clone(), 1)).unwrap();
+        troubles.slow(rule(Some(IoKind::Read), 4096..8192, 2)).unwrap();
+        troubles.slow(rule(Some(IoKind::Flush), everything, 4)).unwrap();
+        let held = |ask, offset| troubles.held_until(Ns::ZERO, &Job { ask, offset, bytes: 4096, ..Job::default() });
+        assert_eq!(held(Ask::Read, 4096), Ns::from_ms(3));
+        assert_eq!((held(Ask::Read, 0), held(Ask::Read, 8192)), (Ns::from_ms(1), Ns::from_ms(1)));
+        assert_eq!((held(Ask::Write { fua: false }, 4096), held(Ask::Flush, 0)), (Ns::from_ms(1), Ns::from_ms(5)));
+        troubles.stall(Ns::from_ms(10));
+        assert_eq!((held(Ask::Read, 4096), held(Ask::Flush, 0)), (Ns::from_ms(10), Ns::from_ms(10)));
+        troubles.hurry();
+        troubles.let_go();
+        assert_eq!(held(Ask::Read, 4096), Ns::ZERO);
     }
 }
