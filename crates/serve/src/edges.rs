@@ -221,8 +221,12 @@ mod tests {
     #[test]
     fn long_requests_are_done_in_parts() {
         let mut steps = Steps::new(Ask::Zero { fua: false, no_hole: true }, 0, 40960);
+        assert!(!steps.have_begun());
         steps.done(8);
-        assert_eq!(steps.now(), Some(Step::Zero { block: 8, blocks: 2 }));
+        assert_eq!((steps.now(), steps.have_begun()), (Some(Step::Zero { block: 8, blocks: 2 }), true));
+        steps.begin_again();
+        assert_eq!((steps.now(), steps.have_begun()), (Some(Step::Zero { block: 0, blocks: 10 }), false));
+        steps.done(8);
         steps.done(2);
         assert_eq!(steps.now(), None);
     }

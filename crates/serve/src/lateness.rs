@@ -106,3 +106,18 @@ impl Lateness {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_latency_is_valid_within_five_percent_or_ten_microseconds() {
+        let is_valid =
+            |modelled, served| Verdict { name: "mean", modelled: Ns::from_us(modelled), served: Ns(served) }.is_valid();
+        assert!(is_valid(1000, 1_050_000) && is_valid(1000, 950_000));
+        assert!(!is_valid(1000, 1_050_001) && !is_valid(1000, 949_999));
+        assert!(is_valid(100, 110_000) && is_valid(100, 90_000));
+        assert!(!is_valid(100, 110_001) && !is_valid(100, 89_999));
+    }
+}

@@ -13,3 +13,6 @@ mod session;
 pub use maps::Maps;
 pub use pci::{PciId, UfsFunction};
 pub use session::{Broken, Errno, Function, Irqs, Mapping, Session};
+
+#[cfg(test)]
+mod tests;

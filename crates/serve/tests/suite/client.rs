@@ -178,6 +178,20 @@ impl Server {
         answer
     }
 
+    /// A counter of the server's, host's or device's.
+    pub fn counter(&self, name: &str) -> f64 {
+        let stats = self.tell("stats");
+        let value = stats.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        value.unwrap_or_else(|| panic!("{name} in {stats}")).parse().unwrap()
+    }
+
+    /// Waits until so many requests are in flight.
+    pub fn wait_for_requests(&self, in_flight: f64) {
+        while self.counter("readpath_requests_in_flight") < in_flight {
+            std::thread::yield_now();
+        }
+    }
+
     pub fn recording(&self) -> PathBuf {
         self.folder.path().join("recording")
     }

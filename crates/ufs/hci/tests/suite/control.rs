@@ -166,7 +166,8 @@ fn the_link_is_started_changed_and_put_to_sleep() {
     );
     machine.device.write(at, reg::UTRLRSR, 1);
     machine.device.write(at, reg::UTRLDBR, 1);
-    assert_eq!(machine.device.read(reg::UTRLDBR), 0);
+    assert_eq!((machine.device.read(reg::UTRLRSR), machine.device.read(reg::UTRLDBR)), (0, 0), "nothing is fetched");
+    assert_eq!(machine.device.read(reg::IS) & (interrupt::BUS_FATAL | interrupt::TRANSFER), 0);
     machine.start();
     assert!(uic(&mut machine, uic::opcode::SET, 0x1571, 0x33).is_err(), "no such power mode");
 
@@ -192,6 +193,40 @@ fn the_link_is_started_changed_and_put_to_sleep() {
     }
     assert_eq!(machine.port.task_reply(&machine.memory, 2).unwrap().service_response, 0);
     assert_eq!(machine.device.read(reg::UECPA), 0);
+}
+
+/// A command that is cleared while the link sleeps is never sent.
+#[test]
+fn what_is_cleared_while_the_link_sleeps_does_not_start() {
+    let mut machine = Machine::started(&config());
+    uic(&mut machine, uic::opcode::HIBERNATE_ENTER, 0, 0).unwrap();
+    machine.device.write(machine.now, reg::IS, u32::MAX);
+    for tag in [4, 5] {
+        machine.send(tag, 0, RequestBody::Command(Command { expected_bytes: 0, cdb: Cdb::TestUnitReady }), &[]);
+    }
+    machine.port.clear(&mut At(&mut machine.device, machine.now), 1 << 4);
+    uic(&mut machine, uic::opcode::HIBERNATE_EXIT, 0, 0).unwrap();
+    machine.device.write(machine.now, reg::IS, interrupt::HIBERNATE_EXIT);
+    assert_eq!(machine.wait().transfers, 1 << 5);
+    machine.now += Ns::from_secs(1);
+    machine.device.advance(machine.now);
+    assert!(!machine.device.line(), "nothing else has ended");
+    assert!(matches!(machine.port.reply(&machine.memory, 4), Err(PortError::Command { tag: 4, .. })), "not answered");
+}
+
+/// The data of a read that was cleared is not that of the next command in its slot.
+#[test]
+fn a_slot_that_was_cleared_carries_nothing_over() {
+    let mut machine = Machine::started(&config());
+    let data = [9; BLOCK];
+    let write = Cdb::Write { form: Form::Ten, lba: 0, blocks: 1, flags: 0 };
+    machine.command(1, 0, write, BLOCK as u32, &data);
+    let read = RequestBody::Command(Command { expected_bytes: BLOCK as u32, cdb: read_10(0, 1) });
+    machine.send(1, 0, read, &[]);
+    machine.port.clear(&mut At(&mut machine.device, machine.now), 1 << 1);
+    let (_, inquiry) = machine.command(1, 0, Cdb::Inquiry { vpd: None, alloc: 36 }, 36, &[]);
+    assert_eq!((inquiry.len(), inquiry[4]), (36, 31), "the length that standard inquiry data says");
+    assert!(inquiry != data[..36]);
 }
 
 #[test]
