@@ -243,6 +243,8 @@ impl Clients {
         {
             client.is_dirty = true;
             self.dirty.push(place);
+            // In real time it is sent at once, though nothing in flight may end for long.
+            self.unsent = self.unsent.max(1);
         }
     }
 
