@@ -17,17 +17,17 @@ mod ubi;
 pub use common::{Basics, Common, Recorded};
 pub use compare::{BreakEven, Compare};
 pub use device::{DeviceCommand, Fit, ProbeCommand, ProbeFit, ProbePlan};
-pub use image::{
-    ImageInput, ImageSizes, OwnImages, UbiAttach, UbiCat, UbiCheck, UbiExtract, UbiFind, UbiLook, UbiStream, UbiWork,
-};
+pub use image::{UbiAttach, UbiCat, UbiCheck, UbiExtract, UbiFind, UbiLook, UbiStream};
 pub use live::{LiveOptions, Stats};
 pub use other::{Bench, Completions, Doctor, Man, Report};
-pub use readpath_session::args::{Fill, Hpb, HpbHost, Offers, Preload, ReplayMode, TraceHow, TraceInput};
+pub use readpath_session::args::{
+    Fill, Hpb, HpbHost, ImageInput, Offers, OwnImages, Preload, ReplayMode, TraceHow, TraceInput, UbiWork,
+};
 pub use serve::{Attach, Ctl, ImageCommand, ImageCreate, ImageFill, RpmbCommand, Serve};
 pub use simulate::{Fio, FioFormat, Iozone, Loses, Power, Reproduce, RunFile};
 pub use sweep::{Merge, Sweep, SweepCommand};
 pub use trace::{Mrc, Replay, TraceCommand, TraceFormat};
-pub use ubi::{StreamInput, UbiCommand, UbiReplay};
+pub use ubi::{UbiCommand, UbiReplay};
 
 use clap::{Parser, Subcommand};
 

@@ -13,7 +13,7 @@ use readpath_lab::runs::Shared;
 use readpath_results::{Document, Note};
 use readpath_run::Tap;
 use readpath_session::runs;
-pub use readpath_session::runs::{choose, mark, missing};
+pub use readpath_session::runs::{choose, mark};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -6,12 +6,13 @@ use crate::args::Attach;
 use crate::failure::Damaged;
 use crate::files::{PartFile, check_not_input, is_standard_output};
 use crate::serve::speed;
-use crate::{image, output, stop, usage};
+use crate::{output, stop, usage};
 use anyhow::{Context, Result, anyhow};
 use readpath_device::Recovery;
 use readpath_kit::Ns;
 use readpath_run::Tap;
 use readpath_serve::{AttachOptions, OWN_TAG, ServeError, WasAttached, attach};
+use readpath_session::images;
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Write};
@@ -30,7 +31,7 @@ pub fn main(args: &Attach) -> Result<()> {
     let counters = args.counters.as_ref().map(made).transpose()?;
     // A signal that comes while the device recovers waits until a client could connect.
     let stop = stop::readable()?;
-    let (image, preset) = image::open(&args.image, true, !args.no_sync)?;
+    let (image, preset) = images::open(&args.image, true, !args.no_sync)?;
     let trace = args.trace.as_deref().map(|path| trace_file(path, &args.image)).transpose()?;
     let has_begun = Cell::new(false);
     let bar = output::bar(u64::from(image.array.format().shape.superblocks), "superblocks");

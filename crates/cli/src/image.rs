@@ -1,22 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `readpath image`: the flash of a device in a file, made, described, checked, copied and emptied.
 
-use crate::args::{Fill, ImageCommand, ImageCreate, ImageFill};
-use crate::failure::{Damaged, classify};
-use crate::inputs::read_text;
-use crate::presets::{overrides, preset};
-use crate::{output, rpmb, stop, typed, usage};
+use crate::args::{ImageCommand, ImageCreate, ImageFill};
+use crate::failure::Damaged;
+use crate::presets::preset;
+use crate::{output, rpmb, stop, usage};
 use anyhow::{Context, Result, anyhow};
 use readpath_config::DevicePreset;
-use readpath_config::experiment::Variant;
-use readpath_device::{Layout, NoMedia, UfsDevice, WithMedia};
-use readpath_flash::{AnySched, DieSched};
-use readpath_kit::Ns;
-use readpath_lab::experiment::plan;
-use readpath_lab::runs::{ExperimentError, Shared, expected_ios, watch};
-use readpath_run::{Finish, Past, age};
-use readpath_store::{FileDisk, Image, ImageError, Shape};
-use readpath_workload::Workload;
+use readpath_device::Layout;
+use readpath_lab::runs::Shared;
+use readpath_session::images::{self, Aged, open, recover};
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::Path;
@@ -33,41 +26,22 @@ pub fn main(command: &ImageCommand) -> Result<()> {
     }
 }
 
-/// What is wrong with an image, with its name.
-pub fn of_image(path: &Path, error: ImageError) -> anyhow::Error {
-    let message = anyhow!("{}: {error}", path.display());
-    match error {
-        ImageError::Contents(_) => Damaged(message.to_string()).into(),
-        _ => usage(message),
-    }
-}
-
-/// An image, and the device that it is of.
-pub fn open(path: &Path, writable: bool, syncs: bool) -> Result<(Image<FileDisk>, DevicePreset)> {
-    let image = Image::open(path, writable, syncs).map_err(|error| of_image(path, error))?;
-    let name = format!("{}: the device file in it", path.display());
-    let preset = readpath_config::device::parse(&image.text, &name).map_err(usage)?;
-    if Shape::of(&preset.device) != image.array.format().shape {
-        return Err(Damaged(format!("{}: its device file is of another device", path.display())).into());
-    }
-    Ok((image, preset))
-}
-
 fn create(args: &ImageCreate) -> Result<()> {
     let preset = preset(&args.device, &args.set)?;
     if args.image.exists() {
-        return Err(usage(anyhow!("{}: is there already; name another file, or remove it", args.image.display())));
+        return Err(usage(anyhow!("{}: already exists; name another file, or remove it", args.image.display())));
     }
-    let mut workload = args.age.as_deref().map(|job| job_of(job, args)).transpose()?;
-    let layout = match args.fill {
+    let workload = args.age.as_deref().map(|job| images::workload(job, &args.device, &args.set, args.seed));
+    let workload = workload.transpose()?;
+    let fill = match args.fill {
         ImageFill::None => None,
         ImageFill::Sequential => Some(Layout::Sequential),
         ImageFill::Random => Some(Layout::Random),
     };
-    write(&args.image, &preset, layout, args.seed, workload.as_mut())?;
+    make(&args.image, &preset, Aged { fill, seed: args.seed, workload })?;
     let blocks = preset.device.logical_blocks();
     let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
-    let (bytes, taken) = FileDisk::open(&args.image, false)?.sizes()?;
+    let (bytes, taken) = images::sizes(&args.image)?;
     writeln!(
         io::stdout(),
         "{}: {} with {:.2} GiB, {}; the file takes {:.2} of {:.2} GiB",
@@ -85,44 +59,12 @@ fn create(args: &ImageCreate) -> Result<()> {
     Ok(())
 }
 
-/// The workload of a fio job on the device that is to be made.
-fn job_of(job: &Path, args: &ImageCreate) -> Result<Workload> {
-    let off = vec![Variant::new("off", None, Vec::new())];
-    let mut experiment = typed::of_job(job, &args.device, Fill::None, off);
-    experiment.seed = args.seed;
-    let mut plans = plan(&experiment, &overrides(&args.set)?, &read_text).map_err(classify)?;
-    Ok(plans.remove(0).workload)
-}
-
-/// Makes an image of a device with a past.
-fn write(
-    path: &Path,
-    preset: &DevicePreset,
-    fill: Option<Layout>,
-    seed: u64,
-    workload: Option<&mut Workload>,
-) -> Result<()> {
-    struct Maker<'a> {
-        path: &'a Path,
-        text: String,
-        seed: u64,
-    }
-    impl Finish for Maker<'_> {
-        type Output = Result<(), ImageError>;
-
-        fn finish<S: DieSched>(self, device: &mut UfsDevice<S, NoMedia, ()>) -> Self::Output {
-            Image::create(self.path, &self.text, self.seed, device)
-        }
-    }
+/// Makes an image, with progress and until a signal.
+fn make(path: &Path, preset: &DevicePreset, aged: Aged) -> Result<()> {
     let shared = Arc::new(Shared::default());
     stop::in_order(shared.stop.clone())?;
-    let _progress = workload.as_deref().map(|workload| output::Progress::start(shared.clone(), expected_ios(workload)));
-    let maker = Maker { path, text: preset.echo().to_toml(), seed };
-    let aged = age(preset, Past { fill, seed, workload }, &mut watch(&shared, 0), maker);
-    let aged = aged.map_err(|error| {
-        classify(ExperimentError::Run { case: path.display().to_string(), variant: "aged".to_owned(), error })
-    })?;
-    aged.map_err(|error| of_image(path, error))
+    let _progress = aged.workload.is_some().then(|| output::Progress::start(shared.clone(), aged.expected_ios()));
+    images::make(path, preset, aged, &shared)
 }
 
 fn info(path: &Path) -> Result<()> {
@@ -154,20 +96,6 @@ fn info(path: &Path) -> Result<()> {
         recovery.torn
     )?;
     Ok(())
-}
-
-type Recovered = UfsDevice<AnySched, WithMedia, ()>;
-
-/// Lets a device recover from an image, which stays as it is.
-fn recover(
-    path: &Path,
-    image: &mut Image<FileDisk>,
-    preset: &DevicePreset,
-) -> Result<(Recovered, readpath_device::Recovery)> {
-    let mut device = Recovered::new(&preset.device, preset.delays, ()).map_err(usage)?;
-    let recovery = device.power_on_with(Ns::ZERO, &mut image.array);
-    let recovery = recovery.map_err(|error| Damaged(format!("{}: {error}", path.display())))?;
-    Ok((device, recovery))
 }
 
 fn check(path: &Path) -> Result<()> {
@@ -216,7 +144,7 @@ fn clone(path: &Path, copy: &Path) -> Result<()> {
     copied.with_context(|| format!("{}: cannot copy", copy.display()))
 }
 
-/// Copies what is not a hole; shares it where the file system can.
+/// Copies what is not a hole; shares the blocks where the file system can.
 fn copy_holes(from: &std::fs::File, to: &mut std::fs::File) -> io::Result<()> {
     use rustix::fs::{SeekFrom, ioctl_ficlone, seek};
     if ioctl_ficlone(&to, from).is_ok() {
@@ -239,7 +167,7 @@ fn copy_holes(from: &std::fs::File, to: &mut std::fs::File) -> io::Result<()> {
     to.sync_all()
 }
 
-/// Copies a range to the same place. File systems of different kinds know no other way than through memory.
+/// Copies a range to the same place, through memory: copy_file_range(2) does not work across all file systems.
 fn copy_range(from: &std::fs::File, to: &std::fs::File, range: std::ops::Range<u64>) -> io::Result<()> {
     use std::os::unix::fs::FileExt;
     let mut bytes = vec![0; 1 << 20];
@@ -254,14 +182,14 @@ fn copy_range(from: &std::fs::File, to: &std::fs::File, range: std::ops::Range<u
 }
 
 fn reset(path: &Path) -> Result<()> {
-    // Nobody else may have it open meanwhile.
+    // Opened for writing, it is locked until the end.
     let (image, preset) = open(path, true, false)?;
     let shown = path.display();
     // A link stays one.
     let path = &path.canonicalize()?;
     let name = path.file_name().context("an image has a name")?.to_string_lossy().into_owned();
     let new = path.with_file_name(format!(".{name}.new-{}", std::process::id()));
-    write(&new, &preset, None, image.array.format().seed, None)?;
+    make(&new, &preset, Aged { seed: image.array.format().seed, ..Aged::default() })?;
     std::fs::rename(&new, path).with_context(|| format!("{shown}: cannot take the place of the old image"))?;
     Ok(writeln!(io::stdout(), "{shown}: empty")?)
 }

@@ -4,9 +4,10 @@
 use crate::args::Replay;
 use crate::failure::Damaged;
 use crate::serve::judged;
-use crate::{image, output, stop, usage};
+use crate::{output, stop, usage};
 use anyhow::{Result, anyhow};
 use readpath_serve::{Recorded, Replayed, ServeError};
+use readpath_session::images;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, BufReader, Write};
@@ -21,7 +22,7 @@ pub fn main(args: &Replay, start: &Path) -> Result<()> {
     let name = file.display();
     let opened = File::open(file).map_err(|error| usage(anyhow!("{name}: {error}")))?;
     let recorded = Recorded::read(BufReader::new(opened)).map_err(|error| usage(anyhow!("{name}: {error}")))?;
-    let (image, preset) = image::open(start, false, false)?;
+    let (image, preset) = images::open(start, false, false)?;
     let host = recorded.host.clone();
     let flag = Arc::new(AtomicBool::new(false));
     stop::in_order(flag.clone())?;

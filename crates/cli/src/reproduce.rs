@@ -112,7 +112,7 @@ fn reproduce_all(args: &Reproduce) -> Result<()> {
     writeln!(io::stdout())?;
     // All runs are over; replays of reads do not look whether they are to stop.
     stop::at_once(Written::Others)?;
-    documents.push(prepared.ubi.write_and_show(&folder.join(ubi::EXPERIMENT), &common.basics)?);
+    documents.push(ubi::write_and_show(&prepared.ubi, &folder.join(ubi::EXPERIMENT), &common.basics)?);
     let all = html::pages("Readpath: all experiments", &documents)?;
     let held = stop::hold();
     write_whole(&page, all.as_bytes())?;

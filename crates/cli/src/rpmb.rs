@@ -3,10 +3,10 @@
 
 use crate::args::RpmbCommand;
 use crate::failure::Damaged;
-use crate::image;
 use anyhow::{Result, anyhow};
 use readpath_device::FlashArray;
 use readpath_proto::rpmb::{BLOCK_BYTES, BLOCKS};
+use readpath_session::images;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -22,7 +22,7 @@ fn damaged(path: &Path, error: impl std::fmt::Display) -> anyhow::Error {
 }
 
 fn show(path: &Path, with_key: bool) -> Result<()> {
-    let (mut image, _) = image::open(path, false, false)?;
+    let (mut image, _) = images::open(path, false, false)?;
     let kept = image.array.rpmb().map_err(|error| damaged(path, error))?;
     let mut out = io::stdout().lock();
     match &kept {
@@ -43,8 +43,8 @@ fn show(path: &Path, with_key: bool) -> Result<()> {
 }
 
 fn reset(path: &Path) -> Result<()> {
-    // Nobody else may have it open meanwhile.
-    let (mut image, _) = image::open(path, true, true)?;
+    // Opened for writing, it is locked until the end.
+    let (mut image, _) = images::open(path, true, true)?;
     let had_key = image.array.reset_rpmb().map_err(|error| match image.array.failure() {
         Some(_) => anyhow!("{}: {error}", path.display()),
         None => damaged(path, error),

@@ -11,6 +11,7 @@ pub mod events;
 pub mod failure;
 pub mod files;
 pub mod folder;
+pub mod images;
 pub mod inputs;
 pub mod memory;
 pub mod presets;
@@ -18,6 +19,7 @@ pub mod process;
 pub mod runs;
 pub mod traces;
 pub mod typed;
+pub mod ubi;
 pub mod units;
 pub mod variants;
 

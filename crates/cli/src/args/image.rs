@@ -1,75 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The arguments of the `readpath ubi` commands that read an image.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use readpath_session::args;
+use readpath_session::args::{ImageInput, UbiWork};
 use std::path::PathBuf;
-
-/// An image and the volume in it.
-#[derive(Args, Debug)]
-pub struct ImageInput {
-    /// The image: made by ubinize or dumped by nanddump; plain, or packed with gzip, xz or zstd
-    #[arg(value_name = "IMAGE")]
-    pub image: PathBuf,
-    /// Name or number of the volume, if the image has several
-    #[arg(long, value_name = "NAME|ID")]
-    pub volume: Option<String>,
-    #[command(flatten)]
-    pub sizes: ImageSizes,
-}
-
-/// Properties of an image; those not given are read from the image.
-#[derive(Args, Debug, Default)]
-pub struct ImageSizes {
-    /// Erase block size in bytes, or with K or M
-    #[arg(long, value_name = "BYTES")]
-    pub peb_size: Option<String>,
-    /// Page size in bytes, or with K
-    #[arg(long, value_name = "BYTES")]
-    pub page_size: Option<String>,
-    /// Sub-page size in bytes, or with K
-    #[arg(long, value_name = "BYTES")]
-    pub subpage_size: Option<String>,
-    /// Bytes of the spare area behind each page, if the image has spare areas
-    #[arg(long, value_name = "BYTES")]
-    pub oob: Option<String>,
-    /// Number of erase blocks of the device; blocks beyond the image are erased [default: those of the image]
-    #[arg(long, value_name = "N")]
-    pub pebs: Option<u32>,
-}
-
-/// Images for `reproduce ubi`.
-#[derive(Args, Debug, Default)]
-pub struct OwnImages {
-    /// For ubi: a raw NAND image with a UBIFS volume, whose reads are derived and replayed as well; repeatable
-    #[arg(long = "image", value_name = "FILE")]
-    pub images: Vec<PathBuf>,
-    /// For ubi: number of erase blocks of the device; blocks beyond an image are erased [default: those of the image]
-    #[arg(long, value_name = "N", requires = "images")]
-    pub pebs: Option<u32>,
-    /// For ubi: a list of the files that a boot reads, one path a line [default: all below /etc, /lib/systemd and
-    /// /usr/lib/systemd]
-    #[arg(long, value_name = "FILE", requires = "images")]
-    pub boot_list: Option<PathBuf>,
-    /// For ubi: what reads of streams and images cost: a kind of NAND, such as slc-2k or mlc-16k, or a file [default:
-    /// the kind with such pages]
-    #[arg(long, value_name = "NAME|FILE")]
-    pub cost: Option<String>,
-}
 
 /// Arguments of `ubi attach`.
 #[derive(Args, Debug)]
 pub struct UbiAttach {
-    /// The image: made by ubinize or dumped by nanddump; plain, or packed with gzip, xz or zstd
-    #[arg(value_name = "IMAGE")]
-    pub image: PathBuf,
     #[command(flatten)]
-    pub sizes: ImageSizes,
-    /// What reads cost: a kind of NAND, such as slc-2k or mlc-16k, or a file [default: the kind with such pages]
-    #[arg(long, visible_alias = "nand", value_name = "NAME|FILE")]
-    pub cost: Option<String>,
-    /// Read all headers, even if there is a fastmap
-    #[arg(long)]
-    pub scan: bool,
+    pub of: args::UbiAttach,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -140,23 +81,6 @@ pub struct UbiCheck {
     /// List at most N findings
     #[arg(long, value_name = "N", default_value = "1000")]
     pub most: usize,
-}
-
-/// The work that causes the reads of a stream.
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UbiWork {
-    /// Mount; PATH is /
-    Mount,
-    /// `find PATH`
-    Find,
-    /// `find PATH -ls`
-    FindLs,
-    /// `find PATH -type f`, then read every file from start to end
-    Cat,
-    /// Read the files listed in PATH, a local file with one path a line, such as the files that a boot reads
-    Read,
-    /// `rm PATH`
-    Rm,
 }
 
 /// Arguments of `ubi stream`.

@@ -2,9 +2,8 @@
 //! Commands that run a workload on a modelled device.
 
 use super::common::{Common, Target};
-use super::image::OwnImages;
 use clap::{Args, ValueEnum};
-use readpath_session::args::TraceHow;
+use readpath_session::args::{OwnImages, TraceHow};
 use std::path::PathBuf;
 
 /// Arguments of `reproduce`.

@@ -64,7 +64,7 @@ fn listen(path: &Path) -> Result<UnixListener> {
     let wrong = |what: String| usage(anyhow!("--stats: {name}: {what}"));
     match socket::look(path).map_err(|e| wrong(format!("cannot look at it: {e}")))? {
         PathKind::Nothing => {}
-        PathKind::Other => return Err(wrong("is there already, and is no socket".into())),
+        PathKind::Other => return Err(wrong("already exists and is no socket".into())),
         PathKind::Socket => match UnixStream::connect(path) {
             Ok(_) => return Err(wrong("another program serves this socket; name another".into())),
             Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {

@@ -99,7 +99,7 @@ fn target_bytes(path: &Path, typed: Option<u64>) -> Result<u64> {
 pub fn check_new(folder: &Path) -> Result<()> {
     let file = folder.join(PLAN);
     if file.exists() {
-        return Err(usage(anyhow!("{}: is there already; choose another folder", file.display())));
+        return Err(usage(anyhow!("{}: already exists; choose another folder", file.display())));
     }
     Ok(())
 }

@@ -7,10 +7,11 @@ use crate::args::{Ctl, Hpb, Serve};
 use crate::failure::Damaged;
 use crate::inputs::read_text;
 use crate::live::Live;
-use crate::{image, output, stop, usage};
+use crate::{output, stop, usage};
 use anyhow::{Result, anyhow};
 use readpath_kit::Ns;
 use readpath_serve::{Address, Begun, Cause, Faults, Host, Lateness, Options, ServeError, Served, Speed, serve};
+use readpath_session::images;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
@@ -28,7 +29,7 @@ pub fn main(args: &Serve) -> Result<()> {
     }
     // A signal that comes while the device recovers waits until clients could connect.
     let stop = stop::readable()?;
-    let (image, preset) = image::open(&args.image, !args.read_only, !args.no_sync)?;
+    let (image, preset) = images::open(&args.image, !args.read_only, !args.no_sync)?;
     host.fits(&preset).map_err(|error| usage(anyhow!("--hpb, --policy, --host-memory ({host}): {error}")))?;
     faults.check(&preset).map_err(usage)?;
     let live = Live::start(&args.live, [(preset.name.clone(), host.to_string())])?;

@@ -2,12 +2,12 @@
 //! `readpath ubi check`: everything that is wrong with a UBIFS volume of an image, and with UBI below it.
 
 use super::names::json_text;
-use super::open::{Opened, findings, open_volume, wrong};
 use crate::args::UbiCheck;
 use crate::failure::Damaged;
 use crate::output::stdout;
 use crate::usage;
 use anyhow::{Result, anyhow};
+use readpath_session::ubi::{Opened, findings, open_volume, wrong};
 use readpath_ubi::device::Finding;
 use readpath_ubi::printable;
 use readpath_ubifs::CheckReport;

@@ -3,10 +3,10 @@
 //! name with a slash is none, so nothing in the image, however it was damaged, leads out of what is made.
 
 use super::image::{Failure, Problems, Walk, mount};
-use super::open::wrong;
 use crate::args::UbiExtract;
 use crate::usage;
 use anyhow::{Context, Result, anyhow};
+use readpath_session::ubi::wrong;
 use readpath_ubifs::{FileType, Inode, Piece};
 use rustix::fs::Mode;
 use rustix::io::Errno;

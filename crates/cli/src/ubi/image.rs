@@ -2,12 +2,12 @@
 //! `readpath ubi ls|cat|find|stat`: what is in a UBIFS volume of an image.
 
 use super::names::{hex, json_text, put};
-use super::open::{Volume, volume, wrong};
 use crate::args::{UbiCat, UbiFind, UbiLook};
 use crate::failure::Damaged;
 use crate::output::stdout;
 use crate::usage;
 use anyhow::{Result, anyhow};
+use readpath_session::ubi::{Volume, volume, wrong};
 use readpath_ubi::printable;
 use readpath_ubifs::{Compression, Entry, FileType, Inode, MountMode, Time, Ubifs, UbifsError};
 use serde_json::{Value, json};

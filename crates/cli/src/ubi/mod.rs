@@ -2,22 +2,16 @@
 //! `readpath ubi`: raw NAND and UBI. Each command has a file.
 
 mod attach;
-mod boot;
-mod bytes;
 mod check;
 mod extract;
 mod image;
 mod names;
-mod open;
-mod own;
 mod replay;
 mod reproduce;
 mod stream;
-mod streams;
-mod work;
 
-pub use replay::caches;
-pub use reproduce::{EXPERIMENT, Prepared, prepare, reproduce};
+pub use readpath_session::ubi::{EXPERIMENT, Prepared, prepare};
+pub use reproduce::{reproduce, write_and_show};
 
 use crate::args::UbiCommand;
 use crate::stop::{self, Written};

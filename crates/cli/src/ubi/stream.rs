@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `readpath ubi stream`: the flash reads of work on a freshly mounted volume, in the format that `ubi replay` reads.
 
-use super::boot::lines;
-use super::open::{volume, wrong};
-use super::work::{Reads, Work, reads};
 use crate::args::{UbiStream, UbiWork};
 use crate::files::{check_not_input, check_writable, is_special, is_standard_output, write_whole};
 use crate::inputs;
 use crate::stop::hold;
 use crate::usage;
 use anyhow::{Result, anyhow};
+use readpath_session::ubi::{Reads, Work, lines, reads, volume, wrong};
 use readpath_ubi::mtd::write_stream;
 use readpath_ubifs::{MountMode, ReadKind};
 use std::io::{self, Write};

@@ -129,7 +129,7 @@ fn rpmb_is_shown_and_forgotten() {
 fn mistakes_with_images_are_told() {
     let room = Room::with("no.img", "not an image");
     create(&room, &[]);
-    room.bad(&["image", "create", "dev.img"], &["dev.img: is there already"]);
+    room.bad(&["image", "create", "dev.img"], &["dev.img: already exists"]);
     room.bad(&["image", "create", "new.img", "--device", "nothing"], &["nothing"]);
     room.bad(&["image", "create", "new.img", "--age", "none.fio"], &["none.fio"]);
     room.bad(&["image", "clone", "dev.img", "no.img"], &["no.img"]);

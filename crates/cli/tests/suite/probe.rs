@@ -28,7 +28,7 @@ fn a_plan_only_reads_unless_the_target_is_named_twice() {
     assert!(told.contains("15 jobs in 1 files; 3 of them are held out"), "{told}");
     assert!(told.contains("They only read /data/probe.bin") && told.contains("would show how large the map cache is"));
     assert!(!room.read("p/reads-1.fio").contains("write") && room.read("p/run.sh").contains("fio --readonly"));
-    room.bad(&PLAN, &["p/plan.json: is there already; choose another folder"]);
+    room.bad(&PLAN, &["p/plan.json: already exists; choose another folder"]);
 
     let destructive = |named| with(&PLAN[..10], &["q", "--long-write", "256M", "--destructive", named]);
     room.bad(
@@ -234,7 +234,7 @@ fn the_jobs_to_run_next_are_written_and_tell_more() {
     assert_eq!(mode & 0o111, 0o111);
     assert_eq!(room.read("out/next/device.toml"), room.read("p/device.toml"));
     let again = ["device", "probe", "fit", "--plan", "p", "deep.json", "--out", "out"];
-    room.bad(&again, &["out/next/plan.json: is there already; choose another folder"]);
+    room.bad(&again, &["out/next/plan.json: already exists; choose another folder"]);
 
     // Run, they tell what was left open.
     run("out/next/reads-1.fio", "next.json");

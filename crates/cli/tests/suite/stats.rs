@@ -193,7 +193,7 @@ fn wrong_sockets() {
     drop(UnixListener::bind(room.path("stale")).expect("a socket"));
     room.bad(&["stats", "stale"], &["stale: no answer", "has ended"]);
     room.bad(&["stats", "stale", "--watch", "0"], &["--watch"]);
-    room.bad(&["run", "small.toml", "--stats=file"], &["--stats: file: is there already, and is no socket"]);
+    room.bad(&["run", "small.toml", "--stats=file"], &["--stats: file: already exists and is no socket"]);
     room.bad(&["run", "small.toml", "--stats=none/its.sock"], &["none/its.sock: cannot make the socket"]);
     room.bad(&["run", "small.toml", "--hold"], &["--hold keeps what --stats or --sysfs shows"]);
     room.bad(&["reproduce", "all", "--stats"], &["--stats belongs to one experiment"]);

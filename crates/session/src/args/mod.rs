@@ -7,9 +7,11 @@ use clap::ValueEnum;
 
 mod host;
 mod trace;
+mod ubi;
 
 pub use host::{Fill, Hpb, HpbHost, policies};
 pub use trace::{Offers, Preload, ReplayMode, TraceHow, TraceInput};
+pub use ubi::{ImageInput, ImageSizes, OwnImages, StreamInput, UbiAttach, UbiReplay, UbiWork};
 
 /// The value of `option` that `text` names.
 ///

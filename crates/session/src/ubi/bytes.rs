@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The bytes of an image, at any place: those of a file, unpacked if it is packed, and without spare areas. Knows
-//! nothing of UBI.
+//! The bytes of an image: of a file, unpacked, and without spare areas. Knows nothing of UBI.
 
 use readpath_ubi::mtd::ReadAt;
 use readpath_workload::trace::decompress;
@@ -37,7 +36,7 @@ pub struct ImageBytes {
 }
 
 impl ImageBytes {
-    /// Opens an image. One that is packed is unpacked into memory, once for all who open it one after the other.
+    /// Opens an image. A packed one is unpacked into memory, and kept for the next call with the same path.
     pub fn open(path: &Path) -> io::Result<ImageBytes> {
         static LAST: Mutex<Option<(PathBuf, Arc<Vec<u8>>)>> = Mutex::new(None);
         let file = File::open(path)?;
@@ -68,14 +67,14 @@ impl ImageBytes {
         Ok(ImageBytes { held: Held::Unpacked(bytes), spare: None })
     }
 
-    /// The same without the spare areas behind its pages; none if it is not made of such pages.
+    /// The image without spare areas; none if its length is not a multiple of such pages.
     pub fn without(&self, spare: Spare) -> Option<ImageBytes> {
         let bytes = self.held().bytes().ok()?;
         let whole = bytes > 0 && bytes.is_multiple_of(u64::from(spare.page + spare.oob));
         whole.then(|| ImageBytes { held: self.held.clone(), spare: Some(spare) })
     }
 
-    /// Tells the system how a file will be read. It is only advice, and for all handles of the open file.
+    /// Advises the kernel how the file will be read (posix_fadvise(2)); it holds for all handles of the open file.
     pub fn advise(&self, advice: Advice) {
         if let Held::File(file) = &self.held {
             let _ = rustix::fs::fadvise(file, 0, None, advice);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From the name of an image to a UBIFS volume: sizes are guessed where they are not given, the volume is picked.
+//! From an image to a UBIFS volume: sizes that are not given are guessed, and the volume is chosen.
 
 use super::bytes::{ImageBytes, Spare};
 use crate::args::{ImageInput, ImageSizes};
@@ -17,15 +17,15 @@ use rustix::fs::Advice;
 use std::io;
 use std::path::Path;
 
-/// A volume in an image, whose flash operations are logged when asked for.
+/// A volume in an image; its flash operations can be logged.
 pub type Volume = UbiVolume<Logged<Image<ImageBytes>>, NoCache>;
 
-/// Opens an image and finds its sizes. Behind each page is a spare area of `oob` bytes, if somebody says so.
+/// Opens an image and finds its sizes.
 pub fn sized(image: &Path, sizes: &ImageSizes) -> Result<(ImageBytes, Guess)> {
     let (known, oob) = (&known(sizes)?, oob(sizes.oob.as_deref())?);
     let wrong = |e: &dyn std::fmt::Display| usage(anyhow!("{}: {e}", image.display()));
     let unreadable = |e: io::Error| wrong(&format!("cannot be read: {e}"));
-    // Whoever opens a pipe waits for its other end.
+    // Opening a pipe would wait for its other end.
     let kind = std::fs::metadata(image).map_err(unreadable)?.file_type();
     if kind.is_dir() {
         return Err(wrong(&"is a folder, not an image"));
@@ -34,8 +34,7 @@ pub fn sized(image: &Path, sizes: &ImageSizes) -> Result<(ImageBytes, Guess)> {
         return Err(wrong(&"is not a file; an image is read at any place, so copy it into one"));
     }
     let raw = ImageBytes::open(image).map_err(unreadable)?;
-    // Headers are small and far apart, so that what the kernel would read ahead is in the way of an attach; data are
-    // not.
+    // Headers are small and far apart, so read-ahead slows an attach down. It helps with data.
     raw.advise(Advice::Random);
     let (bytes, found) = match oob {
         None => {
@@ -64,17 +63,17 @@ pub fn sized(image: &Path, sizes: &ImageSizes) -> Result<(ImageBytes, Guess)> {
     Ok((bytes, found))
 }
 
-/// Bytes of spare areas that chips have.
+/// Sizes of spare areas of real chips in bytes.
 const SPARE: [u32; 13] = [16, 64, 112, 128, 218, 224, 232, 256, 448, 640, 744, 1280, 1664];
 
-/// The spare areas that keep an image from being UBI, if it is one without them. One that is UBI as it is, with other
-/// sizes than were given, has none.
+/// The spare areas of an image that is UBI without them. An image that is UBI as it is, with other sizes than were
+/// given, has none.
 fn spare_areas(raw: &ImageBytes, known: &Known) -> Option<Spare> {
     let (_, spare, _) = without_spare(raw, known, &SPARE)?;
     guess(raw, &Known::default()).is_err().then_some(spare)
 }
 
-/// The image without the spare areas behind its pages, if with one of these sizes, and some size of a page, it is UBI.
+/// The image without spare areas of one of these `sizes`, if it is UBI then, with some size of a page.
 fn without_spare(raw: &ImageBytes, known: &Known, sizes: &[u32]) -> Option<(ImageBytes, Spare, Guess)> {
     let pages = (9..=16).map(|bits| 1 << bits).filter(|&page| known.page_bytes.is_none_or(|known| known == page));
     let mut all = pages.flat_map(|page| sizes.iter().map(move |&oob| Spare { page, oob }));
@@ -86,16 +85,16 @@ fn without_spare(raw: &ImageBytes, known: &Known, sizes: &[u32]) -> Option<(Imag
     })
 }
 
-/// Sizes of the device that an image is of, which may have more erase blocks.
+/// Sizes of the device of an image; it may have more erase blocks than the image.
 pub fn of_device(found: &Guess, pebs: Option<u32>) -> Geometry {
     Geometry { pebs: pebs.unwrap_or(found.geometry.pebs), ..found.geometry }
 }
 
-/// First bytes of packed files that are not unpacked here, and what does it.
+/// First bytes of packed files that are not unpacked here, with name and command.
 const PACKED: [(&[u8], &str, &str); 3] =
     [(b"BZh", "bzip2", "bzip2 -dk"), (&[0x04, 0x22, 0x4D, 0x18], "lz4", "lz4 -d"), (b"PK\x03\x04", "zip", "unzip")];
 
-/// What a file is that has nothing of UBI, where that is easy to say.
+/// What a file is that is not UBI, where its first bytes show that.
 fn something_else(file: &ImageBytes, image: &Path) -> Option<String> {
     let mut first = [0; 6];
     file.read_exact_at(0, &mut first).ok()?;
@@ -107,13 +106,13 @@ fn something_else(file: &ImageBytes, image: &Path) -> Option<String> {
     })
 }
 
-/// Decides between two sizes of a page by a superblock of UBIFS, which says it. Volumes are where they are with either.
+/// Decides between two sizes of a page by a superblock of UBIFS, which has it. Volumes are found with either size.
 fn settle(file: &ImageBytes, guess: &mut Guess) {
     if !guess.ambiguous {
         return;
     }
     let options = Options { vid_offset: guess.vid_offset, ..Options::image() };
-    // What keeps it from being attached is told by the attach that counts.
+    // Errors are reported by the attach that follows.
     let Ok(image) = Image::new(file, guess.geometry) else { return };
     let Ok(mut ubi) = Ubi::attach(image, NoCache, &options) else { return };
     let ids: Vec<u32> = ubi.volumes().map(|v| v.id).collect();
@@ -140,7 +139,7 @@ fn superblock_min_io<M: Mtd>(ubi: &mut Ubi<M>, id: u32) -> Option<u32> {
     (header.kind == NodeType::Superblock).then_some(u32::from_le_bytes(word))
 }
 
-/// Why an image was not attached; where sizes may be why, with those that were taken and the options that name others.
+/// Why an image was not attached. If sizes may be the reason, the error has them and their options.
 pub fn not_attached(image: &Path, guess: &Guess, e: &UbiError) -> anyhow::Error {
     if !matches!(e, UbiError::Sizes(_)) {
         return usage(anyhow!("{}: {e}", image.display()));
@@ -151,7 +150,7 @@ pub fn not_attached(image: &Path, guess: &Guess, e: &UbiError) -> anyhow::Error 
     usage(anyhow!("{}: {e} ({sizes}; {options})", image.display()))
 }
 
-/// What to say where headers leave two sizes of a page.
+/// A warning, if headers allow two sizes of a page.
 pub fn ambiguity(guess: &Guess) -> Option<String> {
     let page = guess.geometry.page_bytes;
     guess.ambiguous.then(|| {
@@ -175,7 +174,7 @@ fn open(input: &ImageInput, log: bool, fastmap: bool) -> Result<Ubi<Logged<Image
     Ok(ubi)
 }
 
-/// A volume, by what can be done with it.
+/// A volume, by its contents.
 pub enum Opened {
     /// It may hold UBIFS.
     Ubifs(Volume),
@@ -188,7 +187,10 @@ pub enum Opened {
     },
 }
 
-/// Opens the volume of an image. The flash operations of the attach are logged if `log` says so.
+/// Opens the volume of an image. With `log` the flash operations of the attach are logged.
+///
+/// # Errors
+/// A mistake of the user when the image is not UBI or has no such volume.
 pub fn open_volume(input: &ImageInput, log: bool) -> Result<Opened> {
     let wrong = |e: &dyn std::fmt::Display| usage(anyhow!("{}: {e}", input.image.display()));
     let mut ubi = open(input, log, true)?;
@@ -201,6 +203,10 @@ pub fn open_volume(input: &ImageInput, log: bool) -> Result<Opened> {
     UbiVolume::new(ubi, id).map(Opened::Ubifs).map_err(|e| wrong(&e))
 }
 
+/// Opens a volume of UBIFS.
+///
+/// # Errors
+/// As [`open_volume`], and when the volume is static and holds no UBIFS.
 pub fn volume(input: &ImageInput, log: bool) -> Result<Volume> {
     match open_volume(input, log)? {
         Opened::Ubifs(volume) => Ok(volume),
@@ -222,13 +228,13 @@ fn is_ubifs(ubi: &mut Ubi<Logged<Image<ImageBytes>>>, id: u32) -> bool {
     is_read && u32::from_le_bytes(magic) == NODE_MAGIC
 }
 
-/// The same for a volume by its number.
+/// [`volume`] by its number.
 pub fn volume_at(input: &ImageInput, id: u32, log: bool) -> Result<Volume> {
     let ubi = open(input, log, true)?;
     UbiVolume::new(ubi, id).map_err(|e| usage(anyhow!("{}: {e}", input.image.display())))
 }
 
-/// Number and name of the one volume of an image that holds UBIFS; others, a kernel's for example, do not count.
+/// Number and name of the only volume of an image that holds UBIFS.
 pub fn only_ubifs(input: &ImageInput) -> Result<(u32, String)> {
     let mut ubi = open(input, false, true)?;
     let volumes: Vec<(u32, String)> = ubi.volumes().map(|v| (v.id, printable(&v.record.name))).collect();
@@ -245,11 +251,14 @@ pub fn only_ubifs(input: &ImageInput) -> Result<(u32, String)> {
     }
 }
 
-/// What is wrong with the device that holds a volume, below what the volume holds.
+/// Damage of the device below a volume.
+///
+/// # Errors
+/// When the device cannot be read.
 pub fn findings(input: &ImageInput, ubi: &mut Ubi<Logged<Image<ImageBytes>>>) -> Result<Vec<Finding>> {
     let found = match ubi.found().method {
         Method::Scan => ubi.findings(),
-        // A fastmap makes most headers needless to read, so that nobody has looked at them.
+        // An attach by fastmap reads few headers.
         Method::Fastmap { .. } => open(input, false, false)?.findings(),
     };
     found.map_err(|e| usage(anyhow!("{}: {e}", input.image.display())))
@@ -269,14 +278,14 @@ fn known(sizes: &ImageSizes) -> Result<Known> {
     })
 }
 
-/// What an option says of a size on NAND.
+/// A size on NAND from an option.
 pub fn nand_bytes(option: &str, text: &Option<String>) -> Result<Option<u32>> {
     let Some(text) = text else { return Ok(None) };
     let bytes = size(text).map_err(|e| usage(anyhow!("{option}: {e}")))?;
     u32::try_from(bytes).map(Some).map_err(|_| usage(anyhow!("{option}: {bytes} bytes are more than NAND has")))
 }
 
-/// The volume that is meant: by name, by number, or the only one.
+/// The number of the volume `wanted`: by name, by number, or the only one.
 fn pick<M: Mtd>(ubi: &Ubi<M>, wanted: Option<&str>) -> Result<u32, String> {
     let names = || {
         let name = |v: &readpath_ubi::device::Volume| {
@@ -303,7 +312,7 @@ fn pick<M: Mtd>(ubi: &Ubi<M>, wanted: Option<&str>) -> Result<u32, String> {
     }
 }
 
-/// An error of a volume, as the image's mistake.
+/// An error of a volume, with the name of its image.
 pub fn wrong(image: &Path, error: UbifsError) -> anyhow::Error {
     usage(anyhow!("{}: {error}", image.display()))
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Read streams and cost presets from files, for all commands that replay.
+//! Read streams and cost presets from files.
 
 use super::open::nand_bytes;
 use crate::args::StreamInput;
@@ -14,23 +14,24 @@ use std::io::{self, BufReader};
 use std::path::Path;
 use std::sync::Arc;
 
+/// How streams are read, and what reads cost.
 #[derive(Clone, Debug)]
 pub struct Input {
     /// Sizes that streams must fit.
     pub geometry: Geometry,
-    /// Streams may say of themselves that their pages are of another size.
+    /// Whether no option gave the size of a page: a stream may state it.
     pub page_is_assumed: bool,
     /// Whether lines with a fault are left out.
     pub lenient: bool,
-    /// What reads cost, if somebody said so.
+    /// What reads cost, if an option names it.
     pub cost: Option<CostPreset>,
 }
 
-/// Bytes of a page where nobody says how many.
+/// Bytes of a page, unless a stream or an option states them.
 const PAGE_BYTES: u32 = 16384;
 
 impl Input {
-    /// Takes the page size that streams say of themselves, if no option did. They have to agree.
+    /// Takes the page size that streams state, unless an option gave one. They have to agree.
     pub fn settle(&mut self, cases: &[CacheCase]) -> Result<()> {
         let size = |case: &CacheCase| case.stream.summary.page_bytes.unwrap_or(self.geometry.page_bytes);
         let Some(first) = cases.first() else { return Ok(()) };
@@ -46,12 +47,12 @@ impl Input {
         Ok(())
     }
 
-    /// What reads cost, once the size of pages is settled: that of the kind of NAND with such pages, if nobody said.
+    /// What reads cost, once the size of pages is settled: by default that of the kind of NAND with such pages.
     pub fn cost(&self) -> CostPreset {
         self.cost.clone().unwrap_or_else(|| CostPreset::for_pages(self.geometry.page_bytes, None))
     }
 
-    /// Who says how large pages are, once that is settled.
+    /// The source of the size of pages, once that is settled.
     pub fn page_size_is_from(&self, cases: &[CacheCase]) -> &'static str {
         match cases.iter().any(|case| self.is_assumed(case)) {
             true => "assumed",
@@ -64,8 +65,7 @@ impl Input {
         self.page_is_assumed && case.stream.summary.page_bytes.is_none()
     }
 
-    /// What a reader must know of the size of pages, once that is settled: that nobody said it, and which streams speak
-    /// against it.
+    /// Notes on the size of pages, once that is settled: that it was assumed, and which streams do not fit it.
     pub fn notes_of_pages(&self, cases: &[CacheCase]) -> Vec<String> {
         let page_bytes = self.geometry.page_bytes;
         let names = |cases: &[&CacheCase]| cases.iter().map(|c| c.input.file.as_str()).collect::<Vec<_>>().join(", ");
@@ -82,8 +82,7 @@ impl Input {
     }
 }
 
-/// What speaks against pages of `page_bytes` in a stream. What is merely unusual counts where nobody said how large
-/// they are.
+/// A note, if a stream does not fit pages of `page_bytes`. What is only unusual counts if that size is assumed.
 pub fn misfit(case: &CacheCase, page_bytes: u32, is_assumed: bool) -> Option<String> {
     let misfits = &case.stream.summary.misfits;
     let unusual = misfits.unusual.as_ref().filter(|_| is_assumed);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a boot reads of a volume, as far as that can be said without booting it: the files that a list names, or else
-//! those in which a Debian keeps what it starts and how.
+//! The files that a boot reads, without booting: those of a list, or else the configuration and services of a Debian.
 
 use crate::inputs::read_text;
 use crate::usage;
@@ -10,17 +9,24 @@ use readpath_ubifs::{Entry, FileType, Lebs, Ubifs, UbifsError};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Folders whose files are read unless a list says otherwise.
+/// Folders whose files are read without a list.
 pub const FOLDERS: [&str; 3] = ["/etc", "/lib/systemd", "/usr/lib/systemd"];
 /// Longest path that a program can open on Linux (`PATH_MAX`, with the zero byte behind it).
 const LONGEST_PATH: usize = 4095;
 
+/// A list of the files that a boot reads.
 pub struct BootList {
+    /// Their paths.
     pub paths: Vec<Vec<u8>>,
+    /// The list as an input of a document.
     pub input: Input,
 }
 
 impl BootList {
+    /// Reads a list.
+    ///
+    /// # Errors
+    /// When it cannot be read or is empty.
     pub fn read(path: &Path) -> Result<BootList> {
         let name = path.display().to_string();
         let text = read_text(path).with_context(|| format!("--boot-list: {name}: cannot be read")).map_err(usage)?;
@@ -32,7 +38,7 @@ impl BootList {
     }
 }
 
-/// The paths of a text with one on each line. Empty lines are none.
+/// The paths of a text, one a line; empty lines are skipped.
 pub fn lines(text: &str) -> Vec<Vec<u8>> {
     text.lines().filter(|line| !line.is_empty()).map(|line| line.as_bytes().to_vec()).collect()
 }
@@ -41,7 +47,7 @@ pub fn lines(text: &str) -> Vec<Vec<u8>> {
 /// count, and folders on the way to a folder may be links. A folder that has two names is gone through once.
 pub fn files<L: Lebs>(fs: &mut Ubifs<L>) -> Result<Vec<Vec<u8>>, UbifsError> {
     let (mut files, mut visited) = (Vec::new(), BTreeSet::new());
-    // What is still to come, the next one last.
+    // Entries that are left, the next one last.
     let mut todo: Vec<(Vec<u8>, Option<Entry>)> = FOLDERS.iter().rev().map(|f| (f.as_bytes().to_vec(), None)).collect();
     while let Some((path, entry)) = todo.pop() {
         let kind = entry.as_ref().map(|entry| entry.file_type());

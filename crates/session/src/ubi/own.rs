@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Streams of the experiment `ubi` that our own reader of UBIFS makes of an image: attach and mount, find,
-//! reading, what a boot reads, rm.
+//! Streams of the experiment `ubi` that our own reader of UBIFS makes of an image: attach and mount, find, reading,
+//! boot-like reading, rm.
 
 use super::boot::{self, BootList, FOLDERS};
 use super::open::{only_ubifs, volume_at, wrong};
@@ -60,14 +60,14 @@ pub fn streams(path: &Path, name: &str, pebs: Option<u32>, list: Option<&BootLis
     Ok(streams)
 }
 
-/// Name of reading what a boot reads.
+/// Name of reading the files of a boot.
 const BOOT: &str = "boot-like reading";
 
-/// What is in a volume, as far as it decides what is done with it.
+/// Contents of a volume that decide which streams are made of it.
 struct Tree {
     /// Directory whose tree is walked and read.
     top: &'static [u8],
-    /// The largest file that has no other name, with which its data would stay.
+    /// The largest file without a second name; data of a file with one would stay.
     largest: Option<Largest>,
     /// The first mount with write access would rewrite the volume.
     read_only: bool,
@@ -76,7 +76,7 @@ struct Tree {
     boot_from: &'static [u8],
 }
 
-/// The file with most bytes on flash: holes are no work to remove, however many.
+/// The file with most bytes on flash. Removing holes takes no reads.
 struct Largest {
     /// Bytes that its data nodes take.
     stored: u64,
@@ -125,7 +125,7 @@ impl Tree {
         Ok(Tree { top, largest, read_only, boot, boot_from })
     }
 
-    /// What a reader must know of the streams, each of which comes with its path and the task that it is like.
+    /// The note on the streams, each of which comes with its path and the published task that it is like.
     fn note(
         &self,
         image: &Path,
@@ -182,7 +182,7 @@ impl Tree {
     }
 }
 
-/// Says where the options are that messages about images name.
+/// Adds the command that has the options which an error of an image names.
 fn with_hint(error: anyhow::Error) -> anyhow::Error {
     let text = crate::failure::describe(&error);
     if !["--volume", "--peb-size", "--page-size", "--subpage-size"].iter().any(|option| text.contains(option)) {

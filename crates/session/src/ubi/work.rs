@@ -1,30 +1,39 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The flash reads of one piece of work on a freshly mounted volume. Knows nothing of what becomes of them.
+//! The flash reads of work on a freshly mounted volume.
 
 use super::open::Volume;
 use crate::args::UbiWork;
 use readpath_ubi::mtd::{Mtd, Record};
 use readpath_ubifs::{MountMode, Session, Ubifs, UbifsError};
 
+/// Work on a volume.
 pub struct Work<'a> {
     /// The kind of work.
     pub what: UbiWork,
+    /// Path in the volume.
     pub path: &'a [u8],
     /// Files to read; for `read` only.
     pub list: &'a [Vec<u8>],
+    /// How it is mounted.
     pub mode: MountMode,
     /// Whether it is mounted with `bulk_read`.
     pub bulk_read: bool,
-    /// Whether the reads of the mount come first, behind those of the attach that the volume was opened with.
+    /// Whether the stream begins with the reads of the mount, after those of the attach if they were logged.
     pub with_mount: bool,
 }
 
+/// The flash reads of the work.
 pub struct Reads {
+    /// In order.
     pub records: Vec<Record>,
+    /// Bytes of a page.
     pub page_bytes: u32,
 }
 
-/// Mounts a volume and works with it.
+/// Mounts a volume and does the work.
+///
+/// # Errors
+/// Damage of the volume, or a path that it does not have.
 pub fn reads(mut volume: Volume, work: &Work) -> Result<Reads, UbifsError> {
     volume.ubi().mtd_mut().recording = work.with_mount;
     let mut session = Session::new(Ubifs::mount(volume, work.mode)?, work.bulk_read);

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Images of devices: opened, made and recovered from, with errors that name the file.
+
+use crate::failure::{Damaged, classify};
+use crate::inputs::read_text;
+use crate::presets::overrides;
+use crate::{typed, usage};
+use anyhow::{Result, anyhow};
+use readpath_config::DevicePreset;
+use readpath_config::experiment::Variant;
+use readpath_device::{Layout, NoMedia, Recovery, UfsDevice, WithMedia};
+use readpath_flash::{AnySched, DieSched};
+use readpath_kit::Ns;
+use readpath_lab::experiment::plan;
+use readpath_lab::runs::{ExperimentError, Shared, expected_ios, watch};
+use readpath_run::{Finish, Past, age};
+use readpath_store::{FileDisk, ImageError, Shape};
+use readpath_workload::Workload;
+use std::path::Path;
+
+/// A device image in a file.
+pub type Image = readpath_store::Image<FileDisk>;
+
+/// A device that recovered from an image.
+pub type Recovered = UfsDevice<AnySched, WithMedia, ()>;
+
+/// The error of an image, with its name.
+fn of_image(path: &Path, error: ImageError) -> anyhow::Error {
+    let message = anyhow!("{}: {error}", path.display());
+    match error {
+        ImageError::Contents(_) => Damaged(message.to_string()).into(),
+        _ => usage(message),
+    }
+}
+
+/// Opens an image: its flash, and the device in its head.
+///
+/// # Errors
+/// A mistake of the user, or damage.
+pub fn open(path: &Path, writable: bool, syncs: bool) -> Result<(Image, DevicePreset)> {
+    let image = Image::open(path, writable, syncs).map_err(|error| of_image(path, error))?;
+    let name = format!("{}: the device file in it", path.display());
+    let preset = readpath_config::device::parse(&image.text, &name).map_err(usage)?;
+    if Shape::of(&preset.device) != image.array.format().shape {
+        return Err(Damaged(format!("{}: its device file is of another device", path.display())).into());
+    }
+    Ok((image, preset))
+}
+
+/// Sizes of the file of an image in bytes: its length, and what it takes on its disk.
+///
+/// # Errors
+/// When they cannot be read.
+pub fn sizes(path: &Path) -> Result<(u64, u64)> {
+    Ok(FileDisk::open(path, false)?.sizes()?)
+}
+
+/// A device before its image is written.
+#[derive(Default)]
+pub struct Aged {
+    /// The order in which every block was written, if it was.
+    pub fill: Option<Layout>,
+    /// Seed of the random numbers.
+    pub seed: u64,
+    /// The workload that ran on it, if one did.
+    pub workload: Option<Workload>,
+}
+
+impl Aged {
+    /// Requests of the workload; none if there is no workload, or it runs for a time.
+    pub fn expected_ios(&self) -> Option<u64> {
+        self.workload.as_ref().and_then(expected_ios)
+    }
+}
+
+/// The workload of a fio job on a device with the keys of `set`.
+///
+/// # Errors
+/// When the job or the device is wrong.
+pub fn workload(job: &Path, device: &str, set: &[String], seed: u64) -> Result<Workload> {
+    let off = vec![Variant::new("off", None, Vec::new())];
+    let mut experiment = typed::of_job(job, device, crate::args::Fill::None, off);
+    experiment.seed = seed;
+    let mut plans = plan(&experiment, &overrides(set)?, &read_text).map_err(classify)?;
+    Ok(plans.remove(0).workload)
+}
+
+/// Makes an image.
+///
+/// # Errors
+/// When the workload fails, the image cannot be written, or the command is to stop.
+pub fn make(path: &Path, preset: &DevicePreset, mut aged: Aged, shared: &Shared) -> Result<()> {
+    struct Maker<'a> {
+        path: &'a Path,
+        text: String,
+        seed: u64,
+    }
+    impl Finish for Maker<'_> {
+        type Output = Result<(), ImageError>;
+
+        fn finish<S: DieSched>(self, device: &mut UfsDevice<S, NoMedia, ()>) -> Self::Output {
+            Image::create(self.path, &self.text, self.seed, device)
+        }
+    }
+    let Aged { fill, seed, workload } = &mut aged;
+    let maker = Maker { path, text: preset.echo().to_toml(), seed: *seed };
+    let past = Past { fill: *fill, seed: *seed, workload: workload.as_mut() };
+    let made = age(preset, past, &mut watch(shared, 0), maker).map_err(|error| {
+        classify(ExperimentError::Run { case: path.display().to_string(), variant: "aged".to_owned(), error })
+    })?;
+    made.map_err(|error| of_image(path, error))
+}
+
+/// Lets a device recover from an image, which is not changed.
+///
+/// # Errors
+/// Damage, or a device that cannot be made.
+pub fn recover(path: &Path, image: &mut Image, preset: &DevicePreset) -> Result<(Recovered, Recovery)> {
+    let mut device = Recovered::new(&preset.device, preset.delays, ()).map_err(usage)?;
+    let recovery = device.power_on_with(Ns::ZERO, &mut image.array);
+    let recovery = recovery.map_err(|error| Damaged(format!("{}: {error}", path.display())))?;
+    Ok((device, recovery))
+}
