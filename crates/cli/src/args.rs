@@ -3,7 +3,6 @@
 //! commands.
 
 mod common;
-mod compare;
 mod device;
 mod image;
 mod live;
@@ -15,18 +14,15 @@ mod trace;
 mod ubi;
 
 pub use common::{Basics, Common, Recorded};
-pub use compare::{BreakEven, Compare};
 pub use device::{DeviceCommand, Fit, ProbeCommand, ProbeFit, ProbePlan};
 pub use image::{UbiAttach, UbiCat, UbiCheck, UbiExtract, UbiFind, UbiLook, UbiStream};
 pub use live::{LiveOptions, Stats};
 pub use other::{Bench, Completions, Doctor, Man, Report};
-pub use readpath_session::args::{
-    Fill, Hpb, HpbHost, ImageInput, Offers, OwnImages, Preload, ReplayMode, TraceHow, TraceInput, UbiWork,
-};
+pub use readpath_session::args::{Hpb, ImageInput, TraceInput, UbiWork};
 pub use serve::{Attach, Ctl, ImageCommand, ImageCreate, ImageFill, RpmbCommand, Serve};
-pub use simulate::{Fio, FioFormat, Iozone, Loses, Power, Reproduce, RunFile};
+pub use simulate::{BreakEven, Compare, Fio, FioFormat, Iozone, Power, Replay, Reproduce, RunFile};
 pub use sweep::{Merge, Sweep, SweepCommand};
-pub use trace::{Mrc, Replay, TraceCommand, TraceFormat};
+pub use trace::{Mrc, TraceCommand, TraceFormat};
 pub use ubi::{UbiCommand, UbiReplay};
 
 use clap::{Parser, Subcommand};

@@ -12,8 +12,9 @@ use readpath_lab::question::{Answer, Done, Point, Question, make_one};
 use readpath_lab::runs::Shared;
 use readpath_results::{Document, Note};
 use readpath_run::Tap;
-use readpath_session::runs;
-pub use readpath_session::runs::{choose, mark};
+use readpath_session::args::Making;
+use readpath_session::ask::Ready;
+use readpath_session::runs::{self, mark};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -45,6 +46,7 @@ impl Files<'_> {
 
 /// A command whose options were looked at, and that may begin to read and run.
 pub struct Asking<'a> {
+    threads: Option<u32>,
     basics: &'a Basics,
     recorded: Option<(&'a Path, Recorded)>,
     files: Files<'a>,
@@ -55,38 +57,38 @@ pub struct Asking<'a> {
 
 impl<'a> Asking<'a> {
     /// Begins a command that shows its runs, which have these cases and variants, while they go on.
-    pub fn begin(
-        common: &'a Common,
-        runs: impl IntoIterator<Item = (String, String)>,
-        files: Files<'a>,
-    ) -> Result<Self> {
+    pub fn begin(making: &Making, common: &'a Common, runs: Vec<(String, String)>, files: Files<'a>) -> Result<Self> {
+        if common.trace_io.is_some() && runs.len() != 1 {
+            let message = "choose one with --case, --variant or --hpb";
+            return Err(usage(anyhow!("--trace-io records one run, but this makes {}: {message}", runs.len())));
+        }
         let live = Live::start(&common.live, runs)?;
         let recorded = common.trace_io.as_deref().map(|path| (path, common.recorded()));
-        Asking::with(&common.basics, recorded, live, files)
+        Asking::with(making, &common.basics, recorded, live, files)
     }
 
     /// Begins a command that shows nothing before its end.
-    pub fn plain(basics: &'a Basics, files: Files<'a>) -> Result<Self> {
-        Asking::with(basics, None, Live::default(), files)
+    pub fn plain(making: &Making, basics: &'a Basics, files: Files<'a>) -> Result<Self> {
+        Asking::with(making, basics, None, Live::default(), files)
     }
 
-    fn with(basics: &'a Basics, recorded: Option<(&'a Path, Recorded)>, live: Live, files: Files<'a>) -> Result<Self> {
+    fn with(
+        making: &Making,
+        basics: &'a Basics,
+        recorded: Option<(&'a Path, Recorded)>,
+        live: Live,
+        files: Files<'a>,
+    ) -> Result<Self> {
         let shared = stoppable(&live)?;
         let kept = files.prepare(basics)?;
-        Ok(Asking { basics, recorded, files, live, shared, kept })
-    }
-
-    /// What runs, and files that are read for them, share.
-    pub fn shared(&self) -> &Arc<Shared> {
-        &self.shared
+        Ok(Asking { threads: making.threads, basics, recorded, files, live, shared, kept })
     }
 
     /// Makes all points of a question.
     pub fn make<Q: Question>(&self, question: &Q) -> Result<Vec<Done<Q::Figures>>> {
         match (self.recorded, question.points()) {
-            (None, _) => side_by_side(self.basics.threads, question, &self.shared),
             (Some((path, recorded)), [point]) => Ok(vec![self.record(question, point, path, recorded)?]),
-            (Some(_), points) => Err(several(points.len())),
+            _ => side_by_side(question, self.threads, &self.shared),
         }
     }
 
@@ -172,37 +174,44 @@ impl<'a> Asking<'a> {
     }
 }
 
-/// Answers a question of a command with `common` options, or with `--dry-run` says what it would run.
-pub fn ask<Q: Question>(
-    question: &Q,
-    common: &Common,
-    dry: bool,
-    files: Files,
+/// Answers the question that `question` makes, and shows the answer with `tables`; or shows the runs that it would make,
+/// as JSON or not, if `dry` says so. `begin` begins the command when options are checked, before traces are read.
+pub fn ask<'a, Q: Question>(
+    begin: impl FnOnce(Vec<(String, String)>) -> Result<Asking<'a>>,
+    dry: Option<bool>,
+    question: impl FnOnce(Ready) -> Result<Q>,
     tables: impl FnOnce(&Answer, Option<u16>) -> String,
 ) -> Result<Option<Document>> {
-    only_one_traced(common, question.points().len())?;
-    if dry {
-        return dry_run::show(question, common.basics.json).map(|()| None);
+    if let Some(json) = dry {
+        let question = question(&mut |_| stoppable(&Live::default()))?;
+        return dry_run::show(&question, json).map(|()| None);
     }
-    Asking::begin(common, names(question.points()), files)?.answer(question, tables).map(Some)
+    let (mut begin, mut asking) = (Some(begin), None);
+    let mut ready = |names| {
+        if let Some(begin) = begin.take() {
+            asking = Some(begin(names)?);
+        }
+        asking.as_ref().map(|asking| asking.shared.clone()).context("a command begins once")
+    };
+    let question = question(&mut ready)?;
+    ready(names(question.points()))?;
+    asking.context("a command begins")?.answer(&question, tables).map(Some)
 }
 
 /// Cases and variants of points.
-pub fn names(points: &[Point]) -> impl Iterator<Item = (String, String)> {
-    points.iter().map(|point| (point.case().to_owned(), point.variant().to_owned()))
+pub fn names(points: &[Point]) -> Vec<(String, String)> {
+    points.iter().map(|point| (point.case().to_owned(), point.variant().to_owned())).collect()
 }
 
-/// Refuses `--trace-io` for several runs.
-pub fn only_one_traced(common: &Common, runs: usize) -> Result<()> {
-    match common.trace_io.is_some() && runs != 1 {
-        true => Err(several(runs)),
-        false => Ok(()),
-    }
-}
-
-fn several(runs: usize) -> anyhow::Error {
-    let message = "choose one with --case, --variant or --hpb";
-    usage(anyhow!("--trace-io records one run, but this makes {runs}: {message}"))
+/// Makes all points of a question side by side, with progress.
+pub fn side_by_side<Q: Question>(
+    question: &Q,
+    threads: Option<u32>,
+    shared: &Arc<Shared>,
+) -> Result<Vec<Done<Q::Figures>>> {
+    let expected = question.points().iter().map(Point::expected_ios).sum::<Option<u64>>();
+    let _progress = output::Progress::start(shared.clone(), expected);
+    runs::side_by_side(question, threads, shared)
 }
 
 /// What runs share: what `live` shows of them, and a wish to stop, which signals express from now on.
@@ -210,15 +219,4 @@ pub fn stoppable(live: &Live) -> Result<Arc<Shared>> {
     let shared = live.shared();
     stop::in_order(shared.stop.clone())?;
     Ok(Arc::new(shared))
-}
-
-/// Makes all points of a question side by side, with progress on the way.
-pub fn side_by_side<Q: Question>(
-    threads: Option<u32>,
-    question: &Q,
-    shared: &Arc<Shared>,
-) -> Result<Vec<Done<Q::Figures>>> {
-    let expected = question.points().iter().map(Point::expected_ios).sum::<Option<u64>>();
-    let _progress = output::Progress::start(shared.clone(), expected);
-    runs::side_by_side(question, threads, shared)
 }

@@ -1,39 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `readpath device fit`: reads measurements, has a device fitted to them and shows the result. It knows nothing of how
-//! fits are made.
+//! `readpath device fit`: a device fitted to measurements. The fitted device is written as a file.
 
 use crate::args::Fit as FitArgs;
 use crate::files::write_whole;
-use crate::inputs::{self, read_text};
-use crate::{output, usage};
-use anyhow::{Result, anyhow};
-use readpath_config::DevicePreset;
-use readpath_lab::fit::{
-    Fit, FitOptions, FittedParam, Measurement, ModelError, Param, check, default_params, fit, parse,
-};
+use crate::output;
+use anyhow::Result;
+use readpath_lab::fit::{Fit, FittedParam};
 use readpath_lab::runs::Shared;
 use readpath_report::terminal;
+use readpath_session::ask::fit::Fitting;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
 pub fn main(args: &FitArgs) -> Result<()> {
-    let preset = readpath_config::device::load(&args.device, &read_text).map_err(usage)?;
-    let rows = measurements(&args.measurements, &preset)?;
-    let params = if args.params.is_empty() { default_params(&preset) } else { params(&args.params)? };
-    let options = FitOptions { params, ios: args.ios, ..FitOptions::default() };
-
+    let fitting = Fitting::read(&args.of)?;
     let shared = Arc::new(Shared::default());
     let progress = output::Progress::start(shared.clone(), None);
-    let mut pool = rayon::ThreadPoolBuilder::new();
-    if let Some(n) = args.threads {
-        pool = pool.num_threads(usize::from(n));
-    }
-    let result = pool.build()?.install(|| fit(&preset, &rows, &options, &shared));
+    let fit = fitting.fit(&shared)?;
     drop(progress);
-    let fit = result.map_err(run_error)?;
-
-    let source = args.measurements.display().to_string();
+    let source = fitting.source;
     let mut doc = fit.document(&source)?;
     doc.process = output::process();
     let json = doc.to_json_pretty()?;
@@ -56,32 +42,7 @@ pub fn main(args: &FitArgs) -> Result<()> {
     Ok(())
 }
 
-fn measurements(path: &Path, preset: &DevicePreset) -> Result<Vec<Measurement>> {
-    let name = path.to_string_lossy();
-    let rows = parse(&inputs::text(path)?, &name).map_err(usage)?;
-    check(&rows, preset, &name).map_err(usage)?;
-    Ok(rows)
-}
-
-/// What went wrong with a fit.
-pub fn run_error(error: ModelError) -> anyhow::Error {
-    match error {
-        ModelError::Config(e) => usage(e),
-        ModelError::Plan(e) => usage(e),
-        e @ ModelError::Run { .. } => e.into(),
-    }
-}
-
-/// Parameters by their keys.
-pub fn params(keys: &[String]) -> Result<Vec<Param>> {
-    let of = |key: &String| {
-        let unknown = || anyhow!("--params: {key:?} cannot be fitted; known here: {}", Param::keys().join(", "));
-        Param::of_key(key.trim()).ok_or_else(|| usage(unknown()))
-    };
-    keys.iter().map(of).collect()
-}
-
-/// What is told at the beginning of the file of a fitted device.
+/// The comment at the beginning of the file of a fitted device.
 pub struct Heading {
     /// The command that made it.
     pub program: &'static str,
@@ -91,7 +52,7 @@ pub struct Heading {
     pub lines: Vec<String>,
 }
 
-/// Writes the fitted device as a file. What is written is read first.
+/// Writes the fitted device as a file, once its text was parsed again.
 pub fn write_device(path: &Path, fit: &Fit, heading: &Heading) -> Result<()> {
     let mut text = format!("# A device fitted to measurements with readpath {}.\n", heading.program);
     // A name may hold anything; a comment is one line.

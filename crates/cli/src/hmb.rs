@@ -1,31 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `readpath reproduce hmb`: the experiment of that name, recorded traces on its device, and how much host memory each
-//! of them needs. What is compared, and how sure that is, is known elsewhere.
+//! The table of `readpath reproduce hmb`.
 
-use crate::args::{Common, Reproduce};
-use crate::ask::{Files, ask, choose};
-use crate::failure::classify;
-use crate::inputs::read_text;
-use crate::{cases, experiment, output, policies, presets, usage};
-use anyhow::{Result, anyhow};
-use readpath_config::DevicePreset;
-use readpath_config::experiment::{Layout, Variant};
-use readpath_device::LuConfig;
-use readpath_lab::beforehand;
-use readpath_lab::hmb::{self, HostMemory};
+use crate::output;
 use readpath_lab::question::Answer;
-use readpath_lab::replay::{Mode, ReplayCase, ReplayOptions};
-use readpath_lab::runs::Shared;
 use readpath_report::TableSpec;
+use readpath_results::Metric;
 use readpath_results::metric::{self, Figure, Requests::Read, Requests::Write};
-use readpath_results::{Metric, Note};
-use readpath_stack::given_host_memory;
-use std::path::Path;
-
-pub use readpath_lab::hmb::NAME;
-
-/// Said of a result without recorded traces.
-pub const ONLY_SYNTHETIC: &str = "Without --traces only synthetic requests were run.";
 
 static COLUMNS: [Metric; 10] = [
     Read.of(Figure::Iops),
@@ -40,87 +20,7 @@ static COLUMNS: [Metric; 10] = [
     metric::MEMORY_WOULD_SAVE_ERROR,
 ];
 
-pub fn reproduce(args: &Reproduce) -> Result<()> {
-    if args.common.trace_io.is_some() {
-        return Err(usage(anyhow!(
-            "--trace-io records a single run: use 'readpath run experiments/hmb.toml' with --case"
-        )));
-    }
-    let folder = args.common.basics.out.clone().unwrap_or_else(|| Path::new("out").join(NAME));
-    let note = args.traces.is_none().then(|| ONLY_SYNTHETIC.to_owned());
-    let question = prepare(&args.common, args.traces.as_deref(), args.fold, note)?;
-    let files = Files { folder: Some(folder), ..Files::default() };
-    ask(&question, &args.common, args.dry_run, files, table).map(drop)
-}
-
 /// The table of its answer.
 pub fn table(answer: &Answer, width: Option<u16>) -> String {
     output::table(&answer.document, TableSpec::of(&COLUMNS), width)
-}
-
-/// Reads all that is to be run: the experiment, and the traces of a folder or a single one. With `fold` addresses
-/// beyond the device are folded onto it; otherwise they are errors. `note` goes with the answer.
-pub fn prepare(common: &Common, traces: Option<&Path>, fold: bool, note: Option<String>) -> Result<HostMemory> {
-    let mut experiment = readpath_config::experiment::load(NAME, &read_text).map_err(usage)?;
-    let base = experiment.load_device(&read_text).map_err(usage)?;
-    let given = presets::overrides(&common.basics.set)?;
-    let of_variants = experiment.variants.iter().flat_map(|variant| variant.set.iter().map(|key| key.key()));
-    if let Some(key) = of_variants.into_iter().find(|key| given.iter().any(|given| given.key() == *key)) {
-        return Err(usage(anyhow!(
-            "--set {key}: its variants set that key themselves; readpath fio and replay take it"
-        )));
-    }
-    let base = base.with_overrides(&given).map_err(usage)?;
-    let recorded = traces.map(|path| recorded(path, &base.device.lus, fold)).transpose()?;
-    let mut recorded = recorded.unwrap_or_default();
-    // A case is one of the experiment's or a trace.
-    let of_trace = common.case.as_ref().is_some_and(|wanted| recorded.iter().any(|case| case.name == *wanted));
-    if let Some(wanted) = &common.case {
-        let of_experiment = experiment.workload.runs().into_iter().map(str::to_owned);
-        let mut names: Vec<String> = of_experiment.chain(recorded.iter().map(|case| case.name.clone())).collect();
-        choose(&mut names, |name| name, "--case", Some(wanted))?;
-        recorded.retain(|case| case.name == *wanted);
-    }
-    let plans = if of_trace { Vec::new() } else { experiment::plans(&experiment, common)? };
-    if plans.is_empty() {
-        // Nothing is run that they speak of.
-        experiment.claims.clear();
-    }
-    let mut variants: Vec<Variant> = experiment.variants.clone();
-    choose(&mut variants, |variant| &variant.name, "--variant", common.variant.as_deref())?;
-    let with_variants = |case: ReplayCase| {
-        let variants = hmb::variants(&variants, &base, &case).map_err(usage)?;
-        beforehand::variants(&case.name, &variants).map_err(classify)?;
-        Ok((case, variants))
-    };
-    let traces = recorded.into_iter().map(with_variants).collect::<Result<_>>()?;
-    let notes = variants.iter().filter_map(|variant| less_than_named(variant, &base)).chain(note);
-    let options = ReplayOptions {
-        mode: Mode::Timed,
-        layout: Layout::Sequential,
-        seed: experiment.seed,
-        encoded: common.wire,
-        over_time: false,
-    };
-    Ok(HostMemory::new(experiment, plans, traces, &options, notes.map(Note::remark).collect()))
-}
-
-/// What a variant gets, if that is not what its host would give: then it is not what its name says.
-fn less_than_named(variant: &Variant, base: &DevicePreset) -> Option<String> {
-    let preset = variant.device(base).ok()?;
-    let (given, limit) = (given_host_memory(&preset.device, &preset.host), preset.host.host_memory.bytes);
-    let few_pieces = variant.set.iter().any(|key| key.key() == "map_memory.max_chunks");
-    let mib = |bytes: u64| bytes >> 20;
-    (given != limit && !few_pieces).then(|| {
-        format!("{}: the device takes {} of the {} MiB that the host would give", variant.name, mib(given), mib(limit))
-    })
-}
-
-/// The traces of a folder as `reproduce policies` finds them, or the trace of a file.
-fn recorded(path: &Path, units: &[LuConfig], fold: bool) -> Result<Vec<ReplayCase>> {
-    if path.is_dir() {
-        return policies::recorded(path, units, fold);
-    }
-    let file = [path.to_owned()];
-    cases::cases(&policies::how(fold), &[], &file, &cases::names(&file)?, units, &Shared::default())
 }

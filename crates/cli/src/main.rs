@@ -43,7 +43,7 @@ use args::{Cli, Command};
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, FromArgMatches};
 use readpath_session::failure::usage;
-use readpath_session::{cases, events, failure, files, inputs, memory, presets, traces, typed, units, variants};
+use readpath_session::{cases, failure, files, inputs, presets, traces, units};
 use std::io::{self, Write};
 use std::process::ExitCode;
 

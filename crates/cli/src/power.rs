@@ -1,30 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `readpath power`: plans the runs of a fio job as `fio` does, or of a trace as `replay` does, has the power cut in
-//! the middle of each and shows what recovery took and whether all data was there.
+//! `readpath power`: power cuts in the middle of a fio job or a trace.
 
-use crate::args::{Loses, Power};
-use crate::ask::{Asking, Files, choose, only_one_traced};
-use crate::events::time_without_power;
-use crate::failure::classify;
-use crate::inputs::read_text;
-use crate::presets::{self, overrides};
-use crate::{cases, memory, output, typed, usage};
-use anyhow::{Result, anyhow};
-use readpath_config::experiment::{Precondition, PreconditionRange, Variant};
-use readpath_kit::Ns;
-use readpath_lab::beforehand;
-use readpath_lab::experiment::plan;
-use readpath_lab::power_cuts::{self, Cutting, Cuttings, PowerCuts, PowerTexts};
-use readpath_lab::replay::{Mode, ReplayCase};
-use readpath_lab::runs::{Plan, Shared};
+use crate::args::Power;
+use crate::ask::{Asking, Files, ask};
+use crate::output;
+use anyhow::Result;
 use readpath_report::TableSpec;
 use readpath_results::Metric;
 use readpath_results::metric;
-use readpath_run::Setup;
-use readpath_stack::Tags;
-use readpath_workload::Workload;
-use std::slice;
-use std::sync::Arc;
+use readpath_session::ask::power::question;
 
 static COLUMNS: [Metric; 12] = [
     metric::POWER_CUTS,
@@ -41,164 +25,11 @@ static COLUMNS: [Metric; 12] = [
     metric::HOST_MEMORY,
 ];
 
-/// Most seconds without power in all.
-const MOST_OFF_S: u64 = 1_000_000;
-
-/// What is run: a plan for each host, and what the document says.
-struct Planned {
-    plans: Vec<Plan>,
-    texts: PowerTexts,
-}
-
 pub fn main(args: &Power) -> Result<()> {
-    let cuts = PowerCuts {
-        cuts: args.cuts,
-        loses: match args.loses {
-            Loses::Everything => power_cuts::Loses::Everything,
-            Loses::Device => power_cuts::Loses::Device,
-        },
-        off: off(&args.off, args.cuts).map_err(|e| usage(anyhow!(e)))?,
-        seed: args.target.seed,
-    };
-    let common = &args.common;
-    let Planned { mut plans, mut texts } = if args.trace { of_trace(args)? } else { of_job(args)? };
-    choose(&mut plans, |p| &p.case, "--case", common.case.as_deref())?;
-    choose(&mut plans, |p| &p.variant, "--variant", common.variant.as_deref())?;
-    plans.iter_mut().for_each(|plan| plan.setup.encoded = common.wire);
-    only_one_traced(common, plans.len())?;
-    // The length of a trace is not known before it was read.
-    let runs = if args.trace { Vec::new() } else { cuttings(plans.clone(), None, cuts)? };
-    beforehand::plans(&plans).map_err(classify)?;
-    check_memory(&plans, common.basics.threads)?;
-    let names: Vec<_> = plans.iter().map(|plan| (plan.case.clone(), plan.variant.clone())).collect();
-    let files = Files { folder: common.basics.out.clone(), inputs: vec![&args.workload], ..Files::default() };
-    let asking = Asking::begin(common, names, files)?;
-    let runs = match args.trace {
-        false => runs,
-        true => {
-            let case = read_trace(args, &mut plans, &mut texts, asking.shared())?;
-            cuttings(plans, Some((case, cases::mode(&args.how)?)), cuts)?
-        }
-    };
+    let (of, common) = (&args.of, &args.common);
+    let files = Files { folder: common.basics.out.clone(), inputs: vec![&of.workload], ..Files::default() };
     let spec = TableSpec::of(&COLUMNS).headed(&metric::MAP_REQ_CNT, "map loads");
-    let question = Cuttings::new(texts, cuts, runs);
-    asking.answer(&question, |answer, width| output::table(&answer.document, spec, width)).map(drop)
-}
-
-fn cuttings(plans: Vec<Plan>, trace: Option<(Arc<ReplayCase>, Mode)>, cuts: PowerCuts) -> Result<Vec<Cutting>> {
-    let cutting = |plan| Cutting::new(plan, trace.clone(), cuts).map_err(usage);
-    plans.into_iter().map(cutting).collect()
-}
-
-/// The trace that all plans replay.
-fn read_trace(args: &Power, plans: &mut [Plan], texts: &mut PowerTexts, shared: &Shared) -> Result<Arc<ReplayCase>> {
-    let (files, first) = (slice::from_ref(&args.workload), &plans[0]);
-    let names = slice::from_ref(&first.case);
-    let case = cases::cases(&args.how, &[], files, names, &first.setup.preset.device.lus, shared)?.remove(0);
-    let layout = first.setup.precondition.layout;
-    plans.iter_mut().for_each(|plan| plan.inputs.clone_from(&case.inputs));
-    let of_replay = cases::texts(&args.how, (&[], files), &args.target.device, layout, slice::from_ref(&case));
-    texts.title = of_replay.title.replacen("Replay", "Power cuts under a replay", 1);
-    texts.description = of_replay.description;
-    texts.notes.clone_from(&case.notes);
-    texts.settings = Some(of_replay.settings);
-    Ok(Arc::new(case))
-}
-
-fn of_job(args: &Power) -> Result<Planned> {
-    let target = &args.target;
-    if let Some(option) = args.how.given() {
-        return Err(usage(anyhow!(
-            "{option} is for traces; {} is taken for a fio job without --trace",
-            args.workload.display()
-        )));
-    }
-    let variants = typed::variants(&target.host)?;
-    let mut experiment = typed::of_job(&args.workload, &target.device, target.precondition, variants);
-    experiment.seed = target.seed;
-    let plans = plan(&experiment, &overrides(&args.common.basics.set)?, &read_text).map_err(classify)?;
-    let texts = PowerTexts {
-        title: format!("Power cuts under {}", experiment.title),
-        description: format!("Simulated on the device '{}'.", target.device),
-        notes: Vec::new(),
-        settings: None,
-    };
-    Ok(Planned { plans, texts })
-}
-
-fn of_trace(args: &Power) -> Result<Planned> {
-    let target = &args.target;
-    let layout = target.precondition.layout().ok_or_else(|| {
-        let message = "blocks of a trace that are read before they are written have to be there";
-        usage(anyhow!("--precondition none is for jobs: {message}"))
-    })?;
-    let files = slice::from_ref(&args.workload);
-    let names = cases::names(files)?;
-    // Options are looked at before the file is.
-    cases::mode(&args.how)?;
-    cases::prepare(&args.how, 1)?;
-    let base = presets::preset(&target.device, &args.common.basics.set)?;
-    let range = PreconditionRange::None;
-    let plan_of = |variant: &Variant| {
-        let preset = variant.device(&base).map_err(usage)?;
-        Ok(Plan {
-            case: names[0].clone(),
-            variant: variant.name.clone(),
-            setup: Setup {
-                host: variant.host(&preset),
-                preset,
-                precondition: Precondition { range, layout },
-                seed: target.seed,
-                encoded: false,
-                events: Vec::new(),
-                over_time: false,
-            },
-            workload: nothing(&names[0]),
-            inputs: Vec::new(),
-        })
-    };
-    let plans = typed::variants(&target.host)?.iter().map(plan_of).collect::<Result<Vec<_>>>()?;
-    let texts = PowerTexts { title: String::new(), description: String::new(), notes: Vec::new(), settings: None };
-    Ok(Planned { plans, texts })
-}
-
-/// What runs beside a trace.
-fn nothing(name: &str) -> Workload {
-    Workload {
-        name: name.to_owned(),
-        phases: Vec::new(),
-        groups: Vec::new(),
-        tests: Vec::new(),
-        global_options: Vec::new(),
-        files: Vec::new(),
-        launches: None,
-        notes: Vec::new(),
-    }
-}
-
-/// For how long the power is away each time. Virtual time ends not much later than what is allowed.
-fn off(text: &str, cuts: u32) -> Result<Ns, String> {
-    let off = time_without_power(text).map_err(|e| format!("--off: {e}"))?;
-    if off.0.saturating_mul(u64::from(cuts)) > Ns::from_secs(MOST_OFF_S).0 {
-        return Err(format!("--off: {cuts} times {text} without power; at most {MOST_OFF_S} s in all are possible"));
-    }
-    Ok(off)
-}
-
-/// Refuses runs whose tags this machine has no memory for, before it begins to swap.
-fn check_memory(plans: &[Plan], threads: Option<u32>) -> Result<()> {
-    let Some(available) = memory::available() else { return Ok(()) };
-    let each = plans.iter().map(|p| Tags::most_bytes(&p.setup.preset.device)).max().unwrap_or(0);
-    let threads = threads.map_or_else(rayon::current_num_threads, |n| n as usize);
-    let together = threads.min(plans.len()).max(1) as u64;
-    if each * together <= available {
-        return Ok(());
-    }
-    let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
-    let (needed, runs) = (gib(each * together), if together == 1 { "a run" } else { "runs side by side" });
-    Err(usage(anyhow!(
-        "every block of the device is checked, which takes {needed:.1} GiB for {runs}; this machine has {:.1} GiB \
-         free. Take --threads 1 or --hpb off, or a smaller device (--set lu[0].blocks=N)",
-        gib(available)
-    )))
+    let begin = |names| Asking::begin(&of.making, common, names, files);
+    ask(begin, None, |ready| question(of, ready), |answer, width| output::table(&answer.document, spec, width))
+        .map(drop)
 }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub fn main(args: &Replay, start: &Path) -> Result<()> {
-    let [file] = &args.files[..] else {
+    let [file] = &args.of.files[..] else {
         return Err(usage(anyhow!("--image: one recording is replayed at a time")));
     };
     let name = file.display();

@@ -6,6 +6,7 @@
 //! This crate must not know a terminal, a signal or Python.
 
 pub mod args;
+pub mod ask;
 pub mod cases;
 pub mod events;
 pub mod failure;

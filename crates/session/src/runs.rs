@@ -34,12 +34,19 @@ pub fn choose<T>(list: &mut Vec<T>, name: impl Fn(&T) -> &str, option: &str, wan
 /// When a point fails that the question does not stand without.
 pub fn side_by_side<Q: Question>(question: &Q, threads: Option<u32>, shared: &Shared) -> Result<Vec<Done<Q::Figures>>> {
     // Further threads would have no run.
-    let runs = question.points().len().max(1);
-    let pool = ThreadPoolBuilder::new().num_threads(threads.map_or(0, |n| (n as usize).min(runs))).build()?;
-    pool.install(|| make(question, shared)).map_err(mark)
+    let runs = u32::try_from(question.points().len().max(1)).unwrap_or(u32::MAX);
+    on_threads(threads.map(|n| n.min(runs)), || make(question, shared))?.map_err(mark)
 }
 
-/// Marks what is the user's mistake, or wish.
+/// Does work on `threads` threads, or one for each processor.
+///
+/// # Errors
+/// When they cannot be started.
+pub fn on_threads<T: Send>(threads: Option<u32>, work: impl FnOnce() -> T + Send) -> Result<T> {
+    Ok(ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0) as usize).build()?.install(work))
+}
+
+/// The class of an error of a question.
 pub fn mark(error: AskError) -> anyhow::Error {
     match error {
         AskError::Run(error) => classify(error),

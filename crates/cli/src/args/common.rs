@@ -5,7 +5,6 @@ use super::live::LiveOptions;
 use crate::inputs::is_stdin;
 use clap::Args;
 use readpath_run::TapFrom;
-use readpath_session::args::{Fill, HpbHost};
 use std::path::PathBuf;
 
 /// Options of every command that simulates.
@@ -20,12 +19,6 @@ pub struct Basics {
     /// Write the rows of the result document as CSV; - for standard output, instead of a table
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
-    /// Change a key of the device file for this run; repeatable
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    pub set: Vec<String>,
-    /// Runs to simulate in parallel [default: one per processor]; results do not depend on it
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub threads: Option<u32>,
 }
 
 impl Basics {
@@ -55,15 +48,6 @@ pub struct Common {
     /// Record at most N requests
     #[arg(long, value_name = "N", default_value_t = readpath_run::TRACE_IO_LIMIT)]
     pub trace_io_limit: u64,
-    /// Encode every request and reply as a UPIU and parse it again: slower, same results
-    #[arg(long)]
-    pub wire: bool,
-    /// Run only this case
-    #[arg(long, value_name = "NAME")]
-    pub case: Option<String>,
-    /// Run only this variant
-    #[arg(long, value_name = "NAME")]
-    pub variant: Option<String>,
     #[command(flatten)]
     pub live: LiveOptions,
 }
@@ -89,20 +73,4 @@ pub struct Recorded {
     pub from: Option<TapFrom>,
     /// How many at most.
     pub limit: u64,
-}
-
-/// What a workload of the user's runs on.
-#[derive(Args, Debug)]
-pub struct Target {
-    /// Device preset, or a device file
-    #[arg(long, value_name = "NAME|FILE", default_value = "ufs21-64g")]
-    pub device: String,
-    #[command(flatten)]
-    pub host: HpbHost,
-    /// How the device is filled before the run
-    #[arg(long, value_enum, default_value = "sequential")]
-    pub precondition: Fill,
-    /// Seed of the random numbers
-    #[arg(long, allow_negative_numbers = true, default_value_t = 1)]
-    pub seed: u64,
 }

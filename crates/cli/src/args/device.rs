@@ -2,6 +2,7 @@
 //! Device presets: shown, checked and fitted to measurements.
 
 use clap::{Args, Subcommand};
+use readpath_session::args;
 use std::path::PathBuf;
 
 /// Commands about device presets.
@@ -35,28 +36,14 @@ pub enum DeviceCommand {
 /// Arguments of `device fit`.
 #[derive(Args, Debug)]
 pub struct Fit {
-    /// The measurements (CSV): range, queue depth, HPB, metric and value
-    #[arg(value_name = "MEASUREMENTS.csv")]
-    pub measurements: PathBuf,
-    /// Preset or file of the device to start from
-    #[arg(long, value_name = "NAME|FILE", default_value = "ufs21-64g")]
-    pub device: String,
-    /// Keys of the parameters to fit, separated by commas
-    #[arg(long, value_name = "KEY,KEY,...", value_delimiter = ',')]
-    pub params: Vec<String>,
+    #[command(flatten)]
+    pub of: args::Fit,
     /// Write the fitted device to FILE
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// Requests to simulate for each measurement, after the warm-up
-    #[arg(long, value_name = "N", default_value_t = 20_000,
-        value_parser = clap::value_parser!(u32).range(1000..=10_000_000))]
-    pub ios: u32,
     /// Print a result document instead of tables
     #[arg(long)]
     pub json: bool,
-    /// Runs to simulate in parallel [default: one per processor]; results do not depend on it
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub threads: Option<u16>,
 }
 
 /// What `device probe` does.
@@ -104,26 +91,12 @@ pub struct ProbePlan {
 /// Arguments of `device probe fit`.
 #[derive(Args, Debug)]
 pub struct ProbeFit {
-    /// What fio wrote with --output-format=json+
-    #[arg(value_name = "RESULTS.json", required = true)]
-    pub results: Vec<PathBuf>,
-    /// Folder of the plan
-    #[arg(long, value_name = "DIR")]
-    pub plan: PathBuf,
+    #[command(flatten)]
+    pub of: args::ProbeFit,
     /// Folder for result.json, report.html, the fitted device and the jobs to run next
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Keys of the parameters to fit, separated by commas
-    #[arg(long, value_name = "KEY,KEY,...", value_delimiter = ',')]
-    pub params: Vec<String>,
-    /// Requests to simulate for each job, after the warm-up
-    #[arg(long, value_name = "N", default_value_t = 4000,
-        value_parser = clap::value_parser!(u32).range(500..=10_000_000))]
-    pub ios: u32,
     /// Print a result document instead of tables
     #[arg(long)]
     pub json: bool,
-    /// Runs to simulate in parallel [default: one per processor]; results do not depend on it
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub threads: Option<u16>,
 }

@@ -1,27 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Commands that run a workload on a modelled device.
+//! Commands that ask a question: its options, and how the answer is shown.
 
-use super::common::{Common, Target};
+use super::common::{Basics, Common};
 use clap::{Args, ValueEnum};
-use readpath_session::args::{OwnImages, TraceHow};
+use readpath_session::args;
 use std::path::PathBuf;
 
 /// Arguments of `reproduce`.
 #[derive(Args, Debug)]
 pub struct Reproduce {
-    /// iozone, tiobench, appstart, mixed, chunk, memory, verification, rivals, rivals_apps, hmb, policies, ubi,
-    /// or all
-    pub name: String,
-    /// Folder of recorded traces. policies and hmb read mobile/X_exec.csv.gz (each after its X_precond.csv.gz) and
-    /// block/*, hmb also a single file; ubi reads recorded read streams; all takes a folder with mobile, block and
-    /// ubi, or some of them
-    #[arg(long, value_name = "DIR")]
-    pub traces: Option<PathBuf>,
-    /// hmb: addresses of traces beyond the device are folded onto it (policies always does so)
-    #[arg(long, requires = "traces")]
-    pub fold: bool,
     #[command(flatten)]
-    pub own: OwnImages,
+    pub of: args::Reproduce,
     /// Say which runs there would be and how many requests they have, and make none
     #[arg(long)]
     pub dry_run: bool,
@@ -32,8 +21,8 @@ pub struct Reproduce {
 /// Arguments of `run`.
 #[derive(Args, Debug)]
 pub struct RunFile {
-    /// The experiment file (TOML)
-    pub file: PathBuf,
+    #[command(flatten)]
+    pub of: args::RunFile,
     /// Say which runs there would be and how many requests they have, and make none
     #[arg(long)]
     pub dry_run: bool,
@@ -45,15 +34,12 @@ pub struct RunFile {
 #[derive(Args, Debug)]
 pub struct Iozone {
     #[command(flatten)]
-    pub target: Target,
+    pub of: args::Iozone,
     /// Say which runs there would be and how many requests they have, and make none
     #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]
     pub common: Common,
-    /// The iozone command line after `--`, for example: -- -r 4k -+n -i2 -ecI -t 16 -l 16 -u 16 -s 64m
-    #[arg(last = true, required = true, value_name = "IOZONE ARGUMENTS")]
-    pub args: Vec<String>,
 }
 
 /// How `fio` prints.
@@ -71,62 +57,100 @@ pub enum FioFormat {
 /// Arguments of `fio`.
 #[derive(Args, Debug)]
 pub struct Fio {
-    /// The job file; - for standard input
-    #[arg(required_unless_present = "options")]
-    pub job: Option<PathBuf>,
+    #[command(flatten)]
+    pub of: args::Fio,
     /// Say which runs there would be and how many requests they have, and make none
     #[arg(long)]
     pub dry_run: bool,
-    #[command(flatten)]
-    pub target: Target,
-    #[command(flatten)]
-    pub common: Common,
-    /// Events during the run, one a line: time in ms, a comma, then suspend, resume, hardware-reset, power-cycle[,TIME
-    /// without power] or pressure,BYTES
-    #[arg(long, value_name = "FILE")]
-    pub events: Option<PathBuf>,
     /// Output format
     #[arg(long, value_enum, default_value = "normal")]
     pub output_format: FioFormat,
     /// Print to FILE instead of the terminal
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// The job as options of fio after `--` instead of a file, for example: -- --name=a --rw=randread --size=1g
-    #[arg(last = true, conflicts_with = "job", value_name = "FIO OPTIONS")]
-    pub options: Vec<String>,
+    #[command(flatten)]
+    pub common: Common,
 }
 
-/// What loses power.
-#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Loses {
-    /// Host and device: the host probes the device again
-    Everything,
-    /// The device only: the host keeps its HPB entries until the device resets them
-    Device,
+/// Arguments of `replay`.
+#[derive(Args, Debug)]
+pub struct Replay {
+    #[command(flatten)]
+    pub of: args::Replay,
+    /// Replay what `readpath serve --record` wrote on the image that it began with: same requests, same moments, same
+    /// device and host. The image stays as it is
+    #[arg(long, value_name = "START.img", conflicts_with_all = NOT_WITH_IMAGE)]
+    pub image: Option<PathBuf>,
+    #[command(flatten)]
+    pub common: Common,
 }
 
 /// Arguments of `power`.
 #[derive(Args, Debug)]
 pub struct Power {
-    /// A fio job file; with --trace a block trace
-    #[arg(value_name = "FILE")]
-    pub workload: PathBuf,
-    /// Replay FILE, a block trace (- for standard input)
-    #[arg(long)]
-    pub trace: bool,
-    /// Number of power cuts, at random moments
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub cuts: u32,
-    /// What loses power
-    #[arg(long, value_enum, default_value = "everything")]
-    pub loses: Loses,
-    /// Time without power
-    #[arg(long, value_name = "TIME", default_value = "100ms")]
-    pub off: String,
     #[command(flatten)]
-    pub target: Target,
-    #[command(flatten)]
-    pub how: TraceHow,
+    pub of: args::Power,
     #[command(flatten)]
     pub common: Common,
 }
+
+/// Arguments of `compare`.
+#[derive(Args, Debug)]
+pub struct Compare {
+    #[command(flatten)]
+    pub of: args::Compare,
+    /// Say which runs there would be and how many requests they have, and make none
+    #[arg(long)]
+    pub dry_run: bool,
+    #[command(flatten)]
+    pub basics: Basics,
+}
+
+/// Arguments of `break-even`.
+#[derive(Args, Debug)]
+pub struct BreakEven {
+    #[command(flatten)]
+    pub of: args::BreakEven,
+    #[command(flatten)]
+    pub basics: Basics,
+}
+
+/// A recording has its own device, host and times, and its report one form.
+const NOT_WITH_IMAGE: [&str; 36] = [
+    "units",
+    "precondition",
+    "format",
+    "columns",
+    "object_bytes",
+    "lenient",
+    "trace_device",
+    "merge_devices",
+    "mode",
+    "iodepth",
+    "speed",
+    "max_idle",
+    "fold",
+    "spread_ties",
+    "shift_sectors",
+    "device",
+    "hpb",
+    "policy",
+    "host_memory",
+    "map_cache",
+    "host_map",
+    "pressure",
+    "events",
+    "preload",
+    "seed",
+    "json",
+    "out",
+    "set",
+    "threads",
+    "trace_io",
+    "wire",
+    "case",
+    "variant",
+    "stats",
+    "sysfs",
+    "hold",
+];

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Block traces: how they are read, replayed, described and converted.
 
-use super::common::Common;
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
-use readpath_session::args::{Hpb, HpbHost, Preload, TraceHow, TraceInput};
+use readpath_session::args::{Hpb, TraceInput};
 use std::path::PathBuf;
 
 /// `readpath trace mrc`.
@@ -50,89 +49,6 @@ pub struct Mrc {
     /// Folder for result.json and report.html
     #[arg(long, visible_alias = "output", value_name = "DIR")]
     pub out: Option<PathBuf>,
-}
-
-/// A recording has its own device, host and times, and its report one form.
-const NOT_WITH_IMAGE: [&str; 36] = [
-    "units",
-    "precondition",
-    "format",
-    "columns",
-    "object_bytes",
-    "lenient",
-    "trace_device",
-    "merge_devices",
-    "mode",
-    "iodepth",
-    "speed",
-    "max_idle",
-    "fold",
-    "spread_ties",
-    "shift_sectors",
-    "device",
-    "hpb",
-    "policy",
-    "host_memory",
-    "map_cache",
-    "host_map",
-    "pressure",
-    "events",
-    "preload",
-    "seed",
-    "json",
-    "out",
-    "set",
-    "threads",
-    "trace_io",
-    "wire",
-    "case",
-    "variant",
-    "stats",
-    "sysfs",
-    "hold",
-];
-
-/// Arguments of `replay`.
-#[derive(Args, Debug)]
-pub struct Replay {
-    /// The traces, each on a fresh device; one may be - for standard input
-    #[arg(required = true, value_name = "FILE")]
-    pub files: Vec<PathBuf>,
-    /// Replay what `readpath serve --record` wrote on the image that it began with: same requests, same moments, same
-    /// device and host. The image stays as it is
-    #[arg(long, value_name = "START.img", conflicts_with_all = NOT_WITH_IMAGE)]
-    pub image: Option<PathBuf>,
-    /// A trace to replay before each trace, measured apart (- for standard input); repeatable
-    #[arg(long, value_name = "FILE")]
-    pub precondition: Vec<PathBuf>,
-    #[command(flatten)]
-    pub how: TraceHow,
-    /// Device preset, or a device file
-    #[arg(long, value_name = "NAME|FILE", default_value = "ufs21-64g")]
-    pub device: String,
-    #[command(flatten)]
-    pub host: HpbHost,
-    /// Map cache sizes to compare, separated by commas: bytes, or with K, M or G [default: the device's]
-    #[arg(long, value_name = "BYTES", value_delimiter = ',')]
-    pub map_cache: Vec<String>,
-    /// Limit of host memory for HPB maps: bytes, or with K, M or G [default: what the device allows]
-    #[arg(long, value_name = "BYTES", conflicts_with = "host_memory")]
-    pub host_map: Option<String>,
-    /// Change --host-memory during the trace: a file of lines TIME_MS,SIZE; not with linux-dcm and linux-hcm
-    #[arg(long, value_name = "FILE", requires = "host_memory")]
-    pub pressure: Option<PathBuf>,
-    /// Events during the trace, one a line: time in ms, a comma, then suspend, resume, hardware-reset,
-    /// power-cycle[,TIME without power] or pressure,BYTES
-    #[arg(long, value_name = "FILE", conflicts_with = "pressure")]
-    pub events: Option<PathBuf>,
-    /// Physical order of blocks that are read before they are written
-    #[arg(long, value_enum, default_value = "sequential")]
-    pub preload: Preload,
-    /// Seed of the random numbers
-    #[arg(long, allow_negative_numbers = true, default_value_t = 1)]
-    pub seed: u64,
-    #[command(flatten)]
-    pub common: Common,
 }
 
 /// Formats that traces are written in.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the machine has that simulations take: processors, memory, disk, huge pages.
 
-use crate::{memory, units};
+use crate::units;
+use readpath_session::memory;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;

@@ -5,11 +5,10 @@
 mod machine;
 mod programs;
 
-use crate::args::{Doctor, Fill, HpbHost};
+use crate::args::Doctor;
 use crate::failure::describe;
 use crate::inputs::read_text;
 use crate::output::{self, terminal_width};
-use crate::typed;
 use anyhow::{Context, Result, anyhow};
 use machine::Machine;
 use programs::{Part, State};
@@ -17,6 +16,8 @@ use readpath_lab::experiment::{Experimenting, plan};
 use readpath_lab::question::{Question, make};
 use readpath_lab::runs::Shared;
 use readpath_report::terminal::texts;
+use readpath_session::args::{Fill, HpbHost};
+use readpath_session::typed;
 use serde_json::{Value, json};
 use std::fmt::Write;
 

@@ -2,13 +2,14 @@
 //! `readpath device probe plan`: looks what the target is, and writes jobs that measure it. It runs no job, and
 //! opens a disk only to ask for its size.
 
-use super::{DEVICE, PLAN, SCRIPT};
+use super::SCRIPT;
 use crate::args::ProbePlan;
 use crate::files::{NewFolder, write_whole};
 use crate::{presets, units, usage};
 use anyhow::{Context, Result, anyhow};
 use readpath_config::{DevicePreset, size};
 use readpath_lab::probe::{Ask, JobFile, Plan};
+use readpath_session::ask::probe::{DEVICE, PLAN};
 use readpath_stack::given_host_memory;
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `readpath trace mrc`: how much memory a map needs under traces.
 
-use crate::args::{Mrc, Offers, ReplayMode, TraceHow};
+use crate::args::Mrc;
 use crate::ask::{self, stoppable};
 use crate::live::Live;
 use crate::output::{self, Folder};
@@ -16,6 +16,7 @@ use readpath_lab::replay::ReplayCase;
 use readpath_lab::runs::Shared;
 use readpath_report::terminal;
 use readpath_results::{Input, Note};
+use readpath_session::args::{Offers, ReplayMode, TraceHow};
 use readpath_workload::IoKind;
 use readpath_workload::trace::mrc::{MapReuse, Of, SpanCurves};
 use readpath_workload::trace::{Reason, Request, SECTOR_BYTES, TraceError};
@@ -188,7 +189,7 @@ fn gained(
     let variants = map_gain::variants(device, knees).map_err(usage)?;
     let cases = replayed(args, None, path, &case.name, device, shared)?;
     let case = cases.into_iter().next().expect("a trace is a case");
-    let done = ask::side_by_side(args.threads, &Gaining::new(case, variants), shared)?;
+    let done = ask::side_by_side(&Gaining::new(case, variants), args.threads, shared)?;
     Ok(done.into_iter().flatten().collect())
 }
 
@@ -198,7 +199,7 @@ fn checked(args: &Mrc, path: &Path, name: &str, device: &DevicePreset, shared: &
         CheckError::Device(error) => usage(error),
         CheckError::Trace(error) => usage(TraceError { file: inputs::name(path), ..error }),
     })?;
-    Ok(question.check(&ask::side_by_side(args.threads, &question, shared)?))
+    Ok(question.check(&ask::side_by_side(&question, args.threads, shared)?))
 }
 
 /// Tables and sentences.

@@ -10,8 +10,7 @@ mod replay;
 mod reproduce;
 mod stream;
 
-pub use readpath_session::ubi::{EXPERIMENT, Prepared, prepare};
-pub use reproduce::{reproduce, write_and_show};
+pub use reproduce::{begin, write_and_show};
 
 use crate::args::UbiCommand;
 use crate::stop::{self, Written};

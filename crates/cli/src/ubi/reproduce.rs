@@ -10,7 +10,7 @@ use readpath_lab::ubi::Reproduction;
 use readpath_report::TableSpec;
 use readpath_results::metric;
 use readpath_results::{Document, Metric};
-use readpath_session::ubi::{EXPERIMENT, Prepared, prepare};
+use readpath_session::ubi::{EXPERIMENT, Prepared};
 use std::ops::Range;
 use std::path::Path;
 
@@ -27,26 +27,22 @@ static COLUMNS: [Metric; 7] = [
 static CACHE_COLUMNS: [Metric; 6] =
     [metric::HITS, metric::MISSES, metric::NO_QUERY, metric::PAGE_READS, metric::READ_SECONDS, metric::REAL_SECONDS];
 
-pub fn reproduce(args: &Reproduce) -> Result<()> {
-    let common = &args.common;
-    let basics = &common.basics;
+/// Refuses options that the experiment does not have, and lets signals end it.
+pub fn begin(args: &Reproduce) -> Result<()> {
+    let (common, chosen) = (&args.common, &args.of.chosen);
     let unused = [
         (common.trace_io.is_some(), "--trace-io"),
-        (common.wire, "--wire"),
-        (common.case.is_some(), "--case"),
-        (common.variant.is_some(), "--variant"),
-        (!basics.set.is_empty(), "--set"),
+        (chosen.wire, "--wire"),
+        (chosen.case.is_some(), "--case"),
+        (chosen.variant.is_some(), "--variant"),
+        (!args.of.making.set.is_empty(), "--set"),
         (args.dry_run, "--dry-run"),
     ];
     let unused = unused.into_iter().find(|(given, _)| *given).map(|(_, option)| option);
     if let Some(option) = unused.or(common.live.given()) {
         return Err(usage(anyhow!("{option} is for experiments on a UFS device; ubi has none")));
     }
-    stop::at_once(Written::Nothing)?;
-    let out = basics.out.clone().unwrap_or_else(|| Path::new("out").join(EXPERIMENT));
-    // A folder for all experiments has a folder for this one.
-    let within = args.traces.as_ref().map(|folder| folder.join(EXPERIMENT)).filter(|folder| folder.is_dir());
-    write_and_show(&prepare(within.as_deref().or(args.traces.as_deref()), &args.own)?, &out, basics).map(drop)
+    Ok(stop::at_once(Written::Nothing)?)
 }
 
 /// Writes the document to the folder `out` and shows it.

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Options of all questions.
+
+use crate::inputs;
+use clap::Args;
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Device keys, threads, and texts that are given instead of files.
+#[derive(Args, Clone, Default, Debug)]
+pub struct Making {
+    /// Change a key of the device file for this run; repeatable
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Runs to simulate in parallel [default: one per processor]; results do not depend on it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub threads: Option<u32>,
+    /// Texts by the paths of their files.
+    #[arg(skip)]
+    pub texts: HashMap<PathBuf, String>,
+}
+
+impl Making {
+    /// Reads a text: one that is given, or a file.
+    ///
+    /// # Errors
+    /// As [`inputs::read_text`].
+    pub fn read(&self, path: &Path) -> io::Result<String> {
+        self.texts.get(path).map_or_else(|| inputs::read_text(path), |text| Ok(text.clone()))
+    }
+
+    /// [`Making::read`], with an error that names the file.
+    ///
+    /// # Errors
+    /// As [`inputs::text`].
+    pub fn text(&self, path: &Path) -> anyhow::Result<String> {
+        self.texts.get(path).map_or_else(|| inputs::text(path), |text| Ok(text.clone()))
+    }
+
+    /// [`Making::read`] as a function.
+    pub fn reader(&self) -> Arc<dyn Fn(&Path) -> io::Result<String> + Send + Sync> {
+        let making = self.clone();
+        Arc::new(move |path| making.read(path))
+    }
+}
+
+/// Which runs are made, and how.
+#[derive(Args, Clone, Default, Debug)]
+pub struct Chosen {
+    /// Encode every request and reply as a UPIU and parse it again: slower, same results
+    #[arg(long)]
+    pub wire: bool,
+    /// Run only this case
+    #[arg(long, value_name = "NAME")]
+    pub case: Option<String>,
+    /// Run only this variant
+    #[arg(long, value_name = "NAME")]
+    pub variant: Option<String>,
+}
+
+impl Chosen {
+    /// Whether all runs are made.
+    pub fn is_whole(&self) -> bool {
+        self.case.is_none() && self.variant.is_none()
+    }
+}

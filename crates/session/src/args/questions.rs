@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Options of the questions: what is asked, without how the answer is shown.
+
+use super::{Chosen, Fill, Hpb, HpbHost, Making, OwnImages, Preload, TraceHow, policies};
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// `--with` and `--against` of a host without HPB.
+pub const HPB_OFF: &str = "hpb=off";
+
+/// Device and host of a workload.
+#[derive(Args, Debug)]
+pub struct Target {
+    /// Device preset, or a device file
+    #[arg(long, value_name = "NAME|FILE", default_value = "ufs21-64g")]
+    pub device: String,
+    /// The host.
+    #[command(flatten)]
+    pub host: HpbHost,
+    /// How the device is filled before the run
+    #[arg(long, value_enum, default_value = "sequential")]
+    pub precondition: Fill,
+    /// Seed of the random numbers
+    #[arg(long, allow_negative_numbers = true, default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// A built-in experiment.
+#[derive(Args, Debug)]
+pub struct Reproduce {
+    /// iozone, tiobench, appstart, mixed, chunk, memory, verification, rivals, rivals_apps, hmb, policies, ubi,
+    /// or all
+    pub name: String,
+    /// Folder of recorded traces. policies and hmb read mobile/X_exec.csv.gz (each after its X_precond.csv.gz) and
+    /// block/*, hmb also a single file; ubi reads recorded read streams; all takes a folder with mobile, block and
+    /// ubi, or some of them
+    #[arg(long, value_name = "DIR")]
+    pub traces: Option<PathBuf>,
+    /// hmb: addresses of traces beyond the device are folded onto it (policies always does so)
+    #[arg(long, requires = "traces")]
+    pub fold: bool,
+    /// Images of NAND.
+    #[command(flatten)]
+    pub own: OwnImages,
+    /// Its device keys and threads.
+    #[command(flatten)]
+    pub making: Making,
+    /// Which of its runs are made, and how.
+    #[command(flatten)]
+    pub chosen: Chosen,
+}
+
+/// An experiment file.
+#[derive(Args, Debug)]
+pub struct RunFile {
+    /// The experiment file (TOML)
+    pub file: PathBuf,
+    /// Its device keys and threads.
+    #[command(flatten)]
+    pub making: Making,
+    /// Which of its runs are made, and how.
+    #[command(flatten)]
+    pub chosen: Chosen,
+}
+
+/// An iozone command line on a device.
+#[derive(Args, Debug)]
+pub struct Iozone {
+    /// Device and host.
+    #[command(flatten)]
+    pub target: Target,
+    /// Its device keys and threads.
+    #[command(flatten)]
+    pub making: Making,
+    /// Which of its runs are made, and how.
+    #[command(flatten)]
+    pub chosen: Chosen,
+    /// The iozone command line after `--`, for example: -- -r 4k -+n -i2 -ecI -t 16 -l 16 -u 16 -s 64m
+    #[arg(last = true, required = true, value_name = "IOZONE ARGUMENTS")]
+    pub args: Vec<String>,
+}
+
+/// A fio job on a device.
+#[derive(Args, Debug)]
+pub struct Fio {
+    /// The job file; - for standard input
+    #[arg(required_unless_present = "options")]
+    pub job: Option<PathBuf>,
+    /// Device and host.
+    #[command(flatten)]
+    pub target: Target,
+    /// Its device keys and threads.
+    #[command(flatten)]
+    pub making: Making,
+    /// Which of its runs are made, and how.
+    #[command(flatten)]
+    pub chosen: Chosen,
+    /// Events during the run, one a line: time in ms, a comma, then suspend, resume, hardware-reset, power-cycle[,TIME
+    /// without power] or pressure,BYTES
+    #[arg(long, value_name = "FILE")]
+    pub events: Option<PathBuf>,
+    /// The job as options of fio after `--` instead of a file, for example: -- --name=a --rw=randread --size=1g
+    #[arg(last = true, conflicts_with = "job", value_name = "FIO OPTIONS")]
+    pub options: Vec<String>,
+}
+
+/// Block traces on a device.
+#[derive(Args, Debug)]
+pub struct Replay {
+    /// The traces, each on a fresh device; one may be - for standard input
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// A trace to replay before each trace, measured apart (- for standard input); repeatable
+    #[arg(long, value_name = "FILE")]
+    pub precondition: Vec<PathBuf>,
+    /// How traces are read and replayed.
+    #[command(flatten)]
+    pub how: TraceHow,
+    /// Device preset, or a device file
+    #[arg(long, value_name = "NAME|FILE", default_value = "ufs21-64g")]
+    pub device: String,
+    /// The host.
+    #[command(flatten)]
+    pub host: HpbHost,
+    /// Map cache sizes to compare, separated by commas: bytes, or with K, M or G [default: the device's]
+    #[arg(long, value_name = "BYTES", value_delimiter = ',')]
+    pub map_cache: Vec<String>,
+    /// Limit of host memory for HPB maps: bytes, or with K, M or G [default: what the device allows]
+    #[arg(long, value_name = "BYTES", conflicts_with = "host_memory")]
+    pub host_map: Option<String>,
+    /// Change --host-memory during the trace: a file of lines TIME_MS,SIZE; not with linux-dcm and linux-hcm
+    #[arg(long, value_name = "FILE", requires = "host_memory")]
+    pub pressure: Option<PathBuf>,
+    /// Events during the trace, one a line: time in ms, a comma, then suspend, resume, hardware-reset,
+    /// power-cycle[,TIME without power] or pressure,BYTES
+    #[arg(long, value_name = "FILE", conflicts_with = "pressure")]
+    pub events: Option<PathBuf>,
+    /// Physical order of blocks that are read before they are written
+    #[arg(long, value_enum, default_value = "sequential")]
+    pub preload: Preload,
+    /// Seed of the random numbers
+    #[arg(long, allow_negative_numbers = true, default_value_t = 1)]
+    pub seed: u64,
+    /// Its device keys and threads.
+    #[command(flatten)]
+    pub making: Making,
+    /// Which of its runs are made, and how.
+    #[command(flatten)]
+    pub chosen: Chosen,
+}
+
+/// Variants under one workload.
+#[derive(Args, Clone, Debug)]
+pub struct Compare {
+    /// A fio job file (*.fio), an experiment (*.toml, or a built-in name), or a block trace (any other file, or - for
+    /// standard input)
+    pub workload: PathBuf,
+    /// WORKLOAD is a fio job file, whatever its name
+    #[arg(long, conflicts_with = "trace")]
+    pub fio: bool,
+    /// WORKLOAD is a block trace, whatever its name
+    #[arg(long)]
+    pub trace: bool,
+    /// A variant: its name, then keys of the device file or of an experiment's variant
+    /// (hpb=off|dcm|hcm|prototype-host|prototype-device, order, max_map=512K, ...); repeatable
+    #[arg(long, value_name = "NAME:KEY=VALUE,...")]
+    pub variant: Vec<String>,
+    /// Values of a key to compare, combined with all other values; repeatable
+    #[arg(long, value_name = "KEY=VALUE,...")]
+    pub vary: Vec<String>,
+    /// HPB modes to compare [default: off,dcm, unless --variant or --vary name them; for an experiment, those of its
+    /// file]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub hpb: Vec<Hpb>,
+    /// Host memory policies to compare.
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_delimiter = ',',
+        help = policies("Host memory policies to compare, separated by commas")
+    )]
+    pub policy: Vec<String>,
+    /// Map cache sizes to compare, separated by commas: bytes, or with K, M or G [default: the device's]
+    #[arg(long, value_name = "BYTES", value_delimiter = ',')]
+    pub map_cache: Vec<String>,
+    /// The baseline variant [default: the first]
+    #[arg(long, value_name = "NAME")]
+    pub base: Option<String>,
+    /// Number of seeds [default: 5; 1 for a trace with --preload sequential, where nothing is random]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub seeds: Option<u32>,
+    /// The first seed; the others follow it [default: 1, or the experiment's]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub seed: Option<u64>,
+    /// Device preset, or a device file; an experiment names its own [default: ufs21-64g]
+    #[arg(long, value_name = "NAME|FILE")]
+    pub device: Option<String>,
+    /// Physical order of a job's files, or of trace blocks that are read before they are written; not for experiments,
+    /// and none only for jobs [default: sequential]
+    #[arg(long, value_enum)]
+    pub preload: Option<Fill>,
+    /// Run only this case of an experiment
+    #[arg(long, value_name = "NAME")]
+    pub case: Option<String>,
+    /// Its device keys and threads.
+    #[command(flatten)]
+    pub making: Making,
+    /// A trace to replay first (- for standard input), measured apart; may be repeated, and goes before each trace
+    #[arg(long, value_name = "FILE")]
+    pub precondition: Vec<PathBuf>,
+    /// How traces are read and replayed.
+    #[command(flatten)]
+    pub how: TraceHow,
+}
+
+/// The least value of a key.
+#[derive(Args, Debug)]
+pub struct BreakEven {
+    /// A fio job file (*.fio), or a block trace (any other file)
+    pub workload: PathBuf,
+    /// WORKLOAD is a fio job file, whatever its name
+    #[arg(long, conflicts_with = "trace")]
+    pub fio: bool,
+    /// WORKLOAD is a block trace, whatever its name
+    #[arg(long)]
+    pub trace: bool,
+    /// The key whose least value is looked for; whole numbers
+    #[arg(long, value_name = "KEY", default_value = "map_cache.size_kib")]
+    pub key: String,
+    /// The least value [default, for map_cache.size_kib: 64]
+    #[arg(long, value_name = "N")]
+    pub from: Option<u64>,
+    /// The greatest value [default, for map_cache.size_kib: the whole map]
+    #[arg(long, value_name = "N")]
+    pub to: Option<u64>,
+    /// Distance of the values [default, for map_cache.size_kib: 64]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub step: Option<u64>,
+    /// What it has to be as good as: keys of the device file or the host; HPB is off unless one says
+    /// otherwise
+    #[arg(long, value_name = "KEY=VALUE,...", default_value = "hpb=dcm")]
+    pub against: String,
+    /// What goes with the key: keys of the device file or the host; HPB is off unless one says
+    /// otherwise
+    #[arg(long, value_name = "KEY=VALUE,...", default_value = HPB_OFF)]
+    pub with: String,
+    /// The metric that is compared, as in result documents
+    #[arg(long, value_name = "NAME", default_value = "read_latency_mean")]
+    pub metric: String,
+    /// How much worse the metric may be, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
+    pub within: f64,
+    /// Number of seeds; means over them are compared
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub seeds: u32,
+    /// The first seed; the others follow it
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 1)]
+    pub seed: u64,
+    /// Device preset, or a device file
+    #[arg(long, value_name = "NAME|FILE", default_value = "ufs21-64g")]
+    pub device: String,
+    /// Physical order of a job's files, or of trace blocks that are read before they are written; none only for jobs
+    #[arg(long, value_enum, default_value = "sequential")]
+    pub preload: Fill,
+    /// Its device keys and threads.
+    #[command(flatten)]
+    pub making: Making,
+    /// A trace to replay first, measured apart; may be repeated
+    #[arg(long, value_name = "FILE")]
+    pub precondition: Vec<PathBuf>,
+    /// How traces are read and replayed.
+    #[command(flatten)]
+    pub how: TraceHow,
+}
+
+/// What loses power.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Loses {
+    /// Host and device: the host probes the device again
+    Everything,
+    /// The device only: the host keeps its HPB entries until the device resets them
+    Device,
+}
+
+/// Power cuts under a workload.
+#[derive(Args, Debug)]
+pub struct Power {
+    /// A fio job file; with --trace a block trace
+    #[arg(value_name = "FILE")]
+    pub workload: PathBuf,
+    /// Replay FILE, a block trace (- for standard input)
+    #[arg(long)]
+    pub trace: bool,
+    /// Number of power cuts, at random moments
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub cuts: u32,
+    /// What loses power
+    #[arg(long, value_enum, default_value = "everything")]
+    pub loses: Loses,
+    /// Time without power
+    #[arg(long, value_name = "TIME", default_value = "100ms")]
+    pub off: String,
+    /// Device and host.
+    #[command(flatten)]
+    pub target: Target,
+    /// How traces are read and replayed.
+    #[command(flatten)]
+    pub how: TraceHow,
+    /// Its device keys and threads.
+    #[command(flatten)]
+    pub making: Making,
+    /// Which of its runs are made, and how.
+    #[command(flatten)]
+    pub chosen: Chosen,
+}
+
+/// Measurements, and the device that is fitted to them.
+#[derive(Args, Debug)]
+pub struct Fit {
+    /// The measurements (CSV): range, queue depth, HPB, metric and value
+    #[arg(value_name = "MEASUREMENTS.csv")]
+    pub measurements: PathBuf,
+    /// Preset or file of the device to start from
+    #[arg(long, value_name = "NAME|FILE", default_value = "ufs21-64g")]
+    pub device: String,
+    /// Keys of the parameters to fit, separated by commas
+    #[arg(long, value_name = "KEY,KEY,...", value_delimiter = ',')]
+    pub params: Vec<String>,
+    /// Requests to simulate for each measurement, after the warm-up
+    #[arg(long, value_name = "N", default_value_t = 20_000,
+        value_parser = clap::value_parser!(u32).range(1000..=10_000_000))]
+    pub ios: u32,
+    /// Runs to simulate in parallel [default: one per processor]; results do not depend on it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub threads: Option<u32>,
+}
+
+/// Results of the jobs of a probe, and the device that is fitted to them.
+#[derive(Args, Debug)]
+pub struct ProbeFit {
+    /// What fio wrote with --output-format=json+
+    #[arg(value_name = "RESULTS.json", required = true)]
+    pub results: Vec<PathBuf>,
+    /// Folder of the plan
+    #[arg(long, value_name = "DIR")]
+    pub plan: PathBuf,
+    /// Keys of the parameters to fit, separated by commas
+    #[arg(long, value_name = "KEY,KEY,...", value_delimiter = ',')]
+    pub params: Vec<String>,
+    /// Requests to simulate for each job, after the warm-up
+    #[arg(long, value_name = "N", default_value_t = 4000,
+        value_parser = clap::value_parser!(u32).range(500..=10_000_000))]
+    pub ios: u32,
+    /// Runs to simulate in parallel [default: one per processor]; results do not depend on it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub threads: Option<u32>,
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A device fitted to measurements.
+
+use crate::args::Fit as Args;
+use crate::inputs::{self, read_text};
+use crate::{runs, usage};
+use anyhow::{Result, anyhow};
+use readpath_config::DevicePreset;
+use readpath_lab::fit::{Fit, FitOptions, Measurement, ModelError, Param, check, default_params, fit, parse};
+use readpath_lab::runs::Shared;
+use std::path::Path;
+
+/// Measurements, and the device that is to be fitted to them.
+pub struct Fitting {
+    preset: DevicePreset,
+    rows: Vec<Measurement>,
+    options: FitOptions,
+    threads: Option<u32>,
+    /// Name of the measurements.
+    pub source: String,
+}
+
+impl Fitting {
+    /// Reads the measurements.
+    ///
+    /// # Errors
+    /// When an option or a measurement is wrong.
+    pub fn read(args: &Args) -> Result<Self> {
+        let preset = readpath_config::device::load(&args.device, &read_text).map_err(usage)?;
+        let rows = measurements(&args.measurements, &preset)?;
+        let params = if args.params.is_empty() { default_params(&preset) } else { params(&args.params)? };
+        let options = FitOptions { params, ios: args.ios, ..FitOptions::default() };
+        let source = args.measurements.display().to_string();
+        Ok(Fitting { preset, rows, options, threads: args.threads, source })
+    }
+
+    /// Fits the device.
+    ///
+    /// # Errors
+    /// When a run fails.
+    pub fn fit(&self, shared: &Shared) -> Result<Fit> {
+        let made = runs::on_threads(self.threads, || fit(&self.preset, &self.rows, &self.options, shared))?;
+        made.map_err(run_error)
+    }
+}
+
+fn measurements(path: &Path, preset: &DevicePreset) -> Result<Vec<Measurement>> {
+    let name = path.to_string_lossy();
+    let rows = parse(&inputs::text(path)?, &name).map_err(usage)?;
+    check(&rows, preset, &name).map_err(usage)?;
+    Ok(rows)
+}
+
+/// The error of a fit.
+pub(super) fn run_error(error: ModelError) -> anyhow::Error {
+    match error {
+        ModelError::Config(e) => usage(e),
+        ModelError::Plan(e) => usage(e),
+        e @ ModelError::Run { .. } => e.into(),
+    }
+}
+
+/// Parameters by their keys.
+pub(super) fn params(keys: &[String]) -> Result<Vec<Param>> {
+    let of = |key: &String| {
+        let unknown = || anyhow!("--params: {key:?} cannot be fitted; known here: {}", Param::keys().join(", "));
+        Param::of_key(key.trim()).ok_or_else(|| usage(unknown()))
+    };
+    keys.iter().map(of).collect()
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Built-in experiments as questions: one, or all of them.
+
+use super::{experiment, hmb, policies};
+use crate::args::{Chosen, Making, OwnImages, Reproduce};
+use crate::inputs::read_text;
+use crate::{ubi, usage};
+use anyhow::{Result, anyhow};
+use readpath_config::experiment::{load, load_beside};
+use readpath_lab::builtin::{self, Builtin, Kind};
+use readpath_lab::experiment::Experimenting;
+use readpath_lab::hmb::HostMemory;
+use readpath_lab::policies::Policies;
+use std::path::Path;
+
+/// The name that means every built-in experiment.
+pub const ALL: &str = "all";
+
+/// A built-in experiment that options name.
+pub enum Named {
+    /// Cases and variants, with attacks if it has some.
+    Runs(Box<Experimenting>),
+    /// Host memory of SSDs.
+    Hmb(Box<HostMemory>),
+    /// Host memory policies.
+    Policies(Box<Policies>),
+    /// Read caches of UBI.
+    Ubi(ubi::Prepared),
+}
+
+/// The experiment that options name.
+///
+/// # Errors
+/// When there is none of this name, or an option or trace is wrong.
+pub fn named(args: &Reproduce) -> Result<Named> {
+    let kind = builtin::find(&args.name).map(|builtin| builtin.kind);
+    check_options(args, kind)?;
+    Ok(match kind {
+        Some(Kind::Ubi) => {
+            // A folder for all experiments has a folder for this one.
+            let within =
+                args.traces.as_ref().map(|folder| folder.join(ubi::EXPERIMENT)).filter(|folder| folder.is_dir());
+            Named::Ubi(ubi::prepare(within.as_deref().or(args.traces.as_deref()), &args.own)?)
+        }
+        Some(Kind::Policies) => Named::Policies(policies::question(args)?.into()),
+        Some(Kind::Hmb) => Named::Hmb(hmb::question(args)?.into()),
+        // An unknown name is refused where files are looked for.
+        Some(Kind::File { .. }) | None => {
+            let others: Vec<&str> =
+                builtin::BUILTINS.iter().filter(|b| !b.is_file()).map(|b| b.name).chain([ALL]).collect();
+            let experiment = load_beside(&others, &args.name, &read_text).map_err(usage)?;
+            Named::Runs(experiment::of(experiment, &args.making, &args.chosen)?.into())
+        }
+    })
+}
+
+/// Refuses options that belong to other experiments.
+fn check_options(args: &Reproduce, kind: Option<Kind>) -> Result<()> {
+    let name = &args.name;
+    if args.fold && kind != Some(Kind::Hmb) {
+        return Err(usage(anyhow!("--fold goes with reproduce hmb; policies and all fold without it")));
+    }
+    if kind == Some(Kind::Ubi) {
+        return Ok(());
+    }
+    if !args.own.images.is_empty() {
+        return Err(usage(anyhow!("--image goes with reproduce ubi; {name} reads no image of NAND")));
+    }
+    if args.own.cost.is_some() {
+        return Err(usage(anyhow!("--cost goes with reproduce ubi; {name} has no NAND to name")));
+    }
+    if args.traces.is_some() && !matches!(kind, Some(Kind::Policies | Kind::Hmb)) {
+        return Err(usage(anyhow!(
+            "--traces goes with reproduce policies, hmb and ubi; {name} runs on no recorded trace"
+        )));
+    }
+    Ok(())
+}
+
+/// Everything that `all` asks.
+pub struct All {
+    /// Experiments of cases and variants.
+    pub files: Vec<Experimenting>,
+    /// Host memory of SSDs.
+    pub hmb: HostMemory,
+    /// Host memory policies.
+    pub policies: Policies,
+    /// Read caches of UBI.
+    pub ubi: ubi::Prepared,
+}
+
+/// All built-in experiments, with the traces of the folders `mobile`, `block` and `ubi` that exist.
+///
+/// # Errors
+/// When a trace cannot be read.
+pub fn all(making: &Making, dir: Option<&Path>) -> Result<All> {
+    let chosen = &Chosen::default();
+    const UBI: &str = ubi::EXPERIMENT;
+    let has = |name: &str| dir.is_some_and(|dir| dir.join(name).is_dir());
+    let traces = dir.filter(|_| policies::folders().into_iter().any(has));
+    let streams = dir.filter(|_| has(UBI)).map(|dir| dir.join(UBI));
+    if let (Some(dir), None, None) = (dir, traces, &streams) {
+        let dir = dir.display();
+        return Err(usage(anyhow!("--traces {dir}: there is none of {dir}/mobile, {dir}/block and {dir}/ubi")));
+    }
+    let without_traces = match dir.map(Path::display) {
+        None => Some(policies::ONLY_BUILT_IN.to_owned()),
+        Some(dir) => traces
+            .is_none()
+            .then(|| format!("--traces {dir}: has no folder mobile or block; only the built-in workloads were run.")),
+    };
+    let policies = policies::prepare(making, chosen, traces, without_traces)?;
+    let hmb = hmb::prepare(making, chosen, traces, true, traces.is_none().then(|| hmb::ONLY_SYNTHETIC.to_owned()))?;
+    let mut ubi = ubi::prepare(streams.as_deref(), &OwnImages::default())?;
+    if let (Some(dir), None) = (dir, &streams) {
+        let dir = dir.display();
+        ubi.notes.push(format!("--traces {dir}: has no folder {UBI}; no recorded stream was replayed."));
+    }
+    let file = |builtin: &Builtin| {
+        let experiment = load(builtin.name, &read_text).map_err(usage)?;
+        experiment::of(experiment, making, chosen)
+    };
+    let is_plain = |builtin: &&Builtin| matches!(builtin.kind, Kind::File { .. });
+    let files = builtin::BUILTINS.iter().filter(is_plain).map(file).collect::<Result<_>>()?;
+    Ok(All { files, hmb, policies, ubi })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// Each part says in its own result what the folder has not.
+    #[test]
+    fn notes_of_a_folder_of_traces_that_lacks_some() {
+        let room = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| room.path().join(name);
+        let notes = |dir: Option<&Path>| {
+            let all = all(&Making::default(), dir).expect("traces");
+            let of = |notes: Vec<String>| notes.join(" ").replace(&room.path().display().to_string(), "DIR");
+            (of(all.policies.notes().iter().map(ToString::to_string).collect()), of(all.ubi.notes))
+        };
+        assert_eq!(notes(None), (policies::ONLY_BUILT_IN.to_owned(), String::new()));
+        for name in ["ubi", "block"] {
+            fs::create_dir(path(name)).expect("a folder");
+        }
+        fs::write(path("ubi/x_find.csv"), "R,1,0,64,,find\n").expect("a stream");
+        let table = "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n0,R,0,4096,,\n";
+        fs::write(path("block/x.csv"), table).expect("a trace");
+        let no_mobile = "--traces DIR: has no folder mobile; left out.".to_owned();
+        assert_eq!(notes(Some(room.path())), (no_mobile.clone(), String::new()));
+        fs::rename(path("ubi"), path("other")).expect("another name");
+        let no_ubi = "--traces DIR: has no folder ubi; no recorded stream was replayed.".to_owned();
+        assert_eq!(notes(Some(room.path())), (no_mobile, no_ubi));
+        fs::rename(path("other"), path("ubi")).expect("its name");
+        fs::remove_dir_all(path("block")).expect("the folder");
+        let only_ubi = "--traces DIR: has no folder mobile or block; only the built-in workloads were run.".to_owned();
+        assert_eq!(notes(Some(room.path())), (only_ubi, String::new()));
+    }
+}
