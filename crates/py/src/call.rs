@@ -22,7 +22,7 @@ const GRACE: Duration = Duration::from_millis(500);
 /// Has `work` done without the lock of the interpreter. A signal whose handler raises stops it, and is raised.
 pub fn outside<T: Send + 'static>(
     py: Python<'_>,
-    work: impl FnOnce(&Shared) -> Result<T> + Send + 'static,
+    work: impl FnOnce(&Arc<Shared>) -> Result<T> + Send + 'static,
 ) -> PyResult<T> {
     outside_while(py, |_| Ok(()), work)
 }
@@ -31,7 +31,7 @@ pub fn outside<T: Send + 'static>(
 pub fn outside_while<T: Send + 'static>(
     py: Python<'_>,
     go_on: impl Fn(Python<'_>) -> PyResult<()> + Send,
-    work: impl FnOnce(&Shared) -> Result<T> + Send + 'static,
+    work: impl FnOnce(&Arc<Shared>) -> Result<T> + Send + 'static,
 ) -> PyResult<T> {
     let shared = Arc::new(Shared::default());
     py.detach(|| {

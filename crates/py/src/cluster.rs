@@ -97,7 +97,7 @@ impl Study {
     /// Makes points, one after the other: their lines. It stops when `go_on`, which is called now and then, raises.
     fn make(&self, py: Python<'_>, points: Vec<u64>, go_on: Py<PyAny>) -> PyResult<Cow<'static, [u8]>> {
         let (plan, maker, texts) = (self.plan.clone(), self.maker.clone(), self.texts.clone());
-        let work = move |shared: &Shared| {
+        let work = move |shared: &Arc<Shared>| {
             let mut lines = Vec::new();
             for index in points {
                 if index >= plan.count() {

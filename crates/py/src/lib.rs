@@ -2,32 +2,36 @@
 //! The extension module `readpath._readpath`: plain functions on texts, numbers and paths. What a user of Python sees
 //! is made of them in `python/readpath`. Nothing is modelled here, and nothing is shown.
 
+mod asked;
 mod call;
 mod cluster;
 mod failure;
 mod given;
 mod reading;
-mod replays;
-mod runs;
 mod studies;
 mod traces;
 
 /// Functions of the package `readpath`, in plain types. They are not for users.
 #[pyo3::pymodule]
 mod _readpath {
+    use crate::asked::{Shown, Texts};
     use crate::failure::Failure;
-    use crate::given::{Choice, Host, Source, Target};
+    use crate::given::Source;
     use crate::reading::{Reading, Requests};
-    use crate::replays::How;
-    use crate::runs::Shown;
     use crate::studies::{Swept, Task};
     use crate::traces::{MapCurve, Maps};
-    use crate::{call, reading, replays, runs, studies, traces};
+    use crate::{asked, call, reading, studies, traces};
     use pyo3::prelude::*;
+    use readpath_report::html;
+    use readpath_results::Document;
+    use readpath_session::presets;
     use std::path::PathBuf;
 
     #[pymodule_export]
     use crate::failure::Error;
+
+    #[pymodule_export]
+    use crate::asked::Question;
 
     #[pymodule_export]
     use crate::cluster::{Pending, Study};
@@ -42,40 +46,28 @@ mod _readpath {
         readpath_config::presets().iter().map(|preset| preset.name).collect()
     }
 
-    /// A device with keys that are changed, as its file would say it.
+    /// A device with keys that are changed, as its file would have it.
     #[pyfunction]
-    fn device(target: Target) -> Result<String, Failure> {
-        Ok(target.preset()?.echo().to_toml())
+    fn device(name: &str, set: Vec<String>) -> Result<String, Failure> {
+        Ok(presets::preset(name, &set)?.echo().to_toml())
     }
 
     /// The rows of a result document as a table.
     #[pyfunction]
     fn csv(document: &str) -> Result<String, Failure> {
-        Ok(runs::csv(document)?)
+        Ok(Document::from_json(document)?.to_csv()?)
     }
 
     /// The page of a result document.
     #[pyfunction]
     fn page(document: &str) -> Result<String, Failure> {
-        Ok(runs::page(document)?)
+        Ok(html::page(&Document::from_json(document)?)?)
     }
 
-    /// Runs an experiment.
+    /// Answers a question: its name and options, as words of a command line.
     #[pyfunction]
-    fn run(py: Python<'_>, experiment: Source, choice: Choice) -> PyResult<Shown> {
-        call::outside(py, move |shared| runs::experiment(&experiment, &choice, shared))
-    }
-
-    /// Runs a fio job.
-    #[pyfunction]
-    fn fio(py: Python<'_>, job: Source, device: String, host: Host, choice: Choice) -> PyResult<Shown> {
-        call::outside(py, move |shared| runs::job(&job, &device, &host, &choice, shared))
-    }
-
-    /// Replays a block trace.
-    #[pyfunction]
-    fn replay(py: Python<'_>, trace: PathBuf, device: String, how: How, host: Host, choice: Choice) -> PyResult<Shown> {
-        call::outside(py, move |shared| replays::replay(trace, &device, &how, &host, &choice, shared))
+    fn ask(py: Python<'_>, words: Vec<String>, texts: Texts) -> PyResult<Shown> {
+        call::outside(py, move |shared| asked::ask(&words, texts, shared))
     }
 
     /// Makes a study, or a part of it.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Studies: the same plans, segments and tables as those of `readpath sweep`.
 
+use crate::asked::since;
 use crate::given::{Source, assigned};
-use crate::runs::since;
 use anyhow::{Result, anyhow};
 use pyo3::{FromPyObject, IntoPyObject};
 use readpath_config::study::{self, Study};

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 import readpath
 from conftest import ROOT
-from readpath import _charts, _cluster, _given, _readpath, _results
+from readpath import _charts, _cluster, _given, _questions, _readpath, _results, ubi
 
 FLAGS = doctest.NORMALIZE_WHITESPACE
 
 
-@pytest.mark.parametrize("module", [readpath, _charts, _cluster, _given, _results])
+@pytest.mark.parametrize("module", [readpath, _charts, _cluster, _given, _questions, _results, ubi])
 def test_docstrings(module: object) -> None:
     result = doctest.testmod(module, extraglobs={"readpath": readpath}, optionflags=FLAGS)  # type: ignore[arg-type]
     assert result.failed == 0
@@ -47,8 +47,8 @@ def test_types() -> None:
 
 def test_the_stub_has_what_the_module_has() -> None:
     stub = (ROOT / "crates/py/python/readpath/_readpath.pyi").read_text(encoding="utf-8")
-    functions = set(re.findall(r"^def (\w+)", stub, re.MULTILINE)) | {"Study", "Pending"}
-    for kind in _readpath.Study, _readpath.Pending:
+    functions = set(re.findall(r"^def (\w+)", stub, re.MULTILINE)) | {"Pending", "Question", "Study"}
+    for kind in _readpath.Study, _readpath.Pending, _readpath.Question:
         body = stub.split(f"class {kind.__name__}:\n")[1].split("\n\n")[0]
         methods = set(re.findall(r"^    def (\w+)", body, re.MULTILINE))
         assert methods - {"__new__"} == {name for name in vars(kind) if not name.startswith("_")}

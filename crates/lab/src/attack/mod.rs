@@ -5,10 +5,12 @@
 
 mod document;
 mod host;
+mod question;
 
 pub use document::Attempt;
 pub(crate) use document::{document, verdict_metrics};
 pub use host::{BLOCKS, Content, Got, Means, Rogue, device};
+pub use question::Attacks;
 
 use readpath_device::{ConfigError, DeviceConfig, DeviceStats, EntryConfig, Protection};
 use readpath_kit::{Ns, Prng};

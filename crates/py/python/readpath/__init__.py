@@ -32,11 +32,29 @@ import os
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Literal, Unpack
 
-from . import _readpath
+from . import _readpath, ubi
 from ._charts import Chart
-from ._given import PathLike, Set, Value, count, pairs, source
+from ._given import PathLike, Set, count, pairs, source
+from ._questions import (
+    Choosing,
+    Making,
+    Reading,
+    Replaying,
+    attack,
+    break_even,
+    compare,
+    fio,
+    fit,
+    hmb,
+    policies,
+    power,
+    probe,
+    reading as _reading,
+    replay,
+    run,
+)
 from ._readpath import Error, __version__
 from ._results import Curve, Device, Results, Sweep, Trace, numpy_for
 
@@ -45,43 +63,36 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Chart",
+    "Choosing",
     "Curve",
     "Device",
     "Error",
+    "Making",
+    "Reading",
+    "Replaying",
     "Results",
     "Sweep",
     "Trace",
     "__version__",
+    "attack",
+    "break_even",
+    "compare",
     "device",
     "devices",
     "fio",
+    "fit",
+    "hmb",
     "merge",
     "mrc",
+    "policies",
+    "power",
+    "probe",
     "replay",
     "run",
     "sweep",
     "trace",
+    "ubi",
 ]
-
-#: Whether and how the host uses HPB.
-Hpb = Literal["off", "dcm", "hcm", "both", "all", "prototype-host", "prototype-device", "prototype"]
-
-
-class Reading(TypedDict, total=False):
-    """How a block trace is read, as the options of the command say it."""
-
-    #: Its format, where that is not recognised: ``"oracle-general"``.
-    format: str | None
-    #: The columns of a table: ``"time=0:us,op=1,offset=2:bytes,size=3:sectors"``.
-    columns: str | None
-    #: Bytes by which the numbers of objects count, where a trace has objects.
-    object_bytes: int | None
-    #: The device of the trace whose requests are taken.
-    trace_device: str | None
-    #: Whether requests to all its devices are taken as requests to one.
-    merge_devices: bool
-    #: Whether rows that cannot be read are left out and counted.
-    lenient: bool
 
 
 def devices() -> list[str]:
@@ -102,90 +113,9 @@ def device(name: PathLike, set: Set | None = None) -> Device:
     """
     import tomllib
 
-    toml = _readpath.device({"name": _path(name), "set": pairs(set)})
-    return Device(tomllib.loads(toml), toml, (_path(name), dict(set or {})))
-
-
-def run(
-    experiment: PathLike,
-    *,
-    set: Set | None = None,
-    case: str | None = None,
-    variant: str | None = None,
-    threads: int | None = None,
-) -> Results:
-    """Runs an experiment: a built-in one by its name, or an experiment file; all of it, or one case or variant.
-
-    >>> results = readpath.run("iozone", case="1 GB", variant="HPB off")
-    >>> [(row["metric"], row["published"]) for row in results.rows][0]
-    ('random_read_throughput', 300.87)
-    """
-    choice = _choice(set, threads, case, variant)
-    return _shown(_readpath.run(source(experiment, "experiment"), choice))
-
-
-def fio(
-    job: PathLike,
-    *,
-    device: PathLike | Device = "ufs21-64g",
-    hpb: Hpb = "both",
-    set: Set | None = None,
-    precondition: Literal["sequential", "random", "none"] = "sequential",
-    seed: int = 1,
-    threads: int | None = None,
-) -> Results:
-    """Runs a fio job file, or the text of one, on a device: a variant for each mode of HPB.
-
-    ``precondition`` says in which order the files of the job were written before the run, if they were.
-
-    >>> results = readpath.fio("[job]\\nfilename=/dev/sda\\nrw=randread\\nbs=4k\\nsize=2g\\nio_size=1m\\n")
-    >>> [round(results.value("read_iops", variant=variant)) for variant in ("HPB off", "HPB dcm")]
-    [6791, 6718]
-    """
-    name, keys = _target(device, set)
-    return _shown(_readpath.fio(source(job, "job"), name, _host(hpb, precondition, seed), _choice(keys, threads)))
-
-
-def replay(
-    trace: PathLike,
-    *,
-    device: PathLike | Device = "ufs21-64g",
-    hpb: Hpb = "both",
-    set: Set | None = None,
-    map_cache_kib: Sequence[int] = (),
-    precondition: Iterable[PathLike] = (),
-    iodepth: int | None = None,
-    speed: float | None = None,
-    max_idle_ms: float | None = None,
-    spread_ties: bool = False,
-    fold: bool = False,
-    preload: Literal["sequential", "random"] = "sequential",
-    seed: int = 1,
-    threads: int | None = None,
-    **reading: Unpack[Reading],
-) -> Results:
-    """Replays a block trace: a variant for each mode of HPB and each size of the map cache.
-
-    Requests come at their times, or with ``iodepth`` in order, so many at once. ``precondition`` are traces that are
-    replayed before, and measured apart. ``fold`` puts addresses beyond the device onto it. ``preload`` is the physical
-    order of blocks that are read before they are written. ``format`` and what follows it in :class:`Reading` say how
-    traces are read. ``readpath replay`` has more options.
-    """
-    if preload not in ("sequential", "random"):
-        raise Error(f'preload: is {preload!r}; expected "sequential" or "random"')
-    name, keys = _target(device, set)
-    how: _readpath.How = {
-        "before": [Path(path) for path in precondition],
-        "iodepth": count(iodepth, "iodepth"),
-        "speed": speed,
-        "max_idle_ms": max_idle_ms,
-        "fold": fold,
-        "spread_ties": spread_ties,
-        "map_cache_kib": list(map_cache_kib),
-        "reading": _reading(reading, "replay"),
-    }
-    host = _host(hpb, preload, seed)
-    return _shown(_readpath.replay(Path(trace), name, how, host, _choice(keys, threads)))
+    path = os.fspath(name)
+    toml = _readpath.device(path, pairs(set))
+    return Device(tomllib.loads(toml), toml, (path, dict(set or {})))
 
 
 def sweep(
@@ -271,55 +201,6 @@ def mrc(
     }
     numpy_for("mrc()")
     return [Curve(curve) for curve in _readpath.mrc(Path(trace), _reading(reading, "mrc"), maps)]
-
-
-def _reading(given: Reading, caller: str) -> _readpath.Reading:
-    for name in given:
-        if name not in Reading.__annotations__:
-            raise TypeError(f"{caller}() has no argument {name!r}")
-    for name in ("format", "columns", "trace_device"):
-        if not isinstance(given.get(name), str | None):
-            raise TypeError(f"{name}: is {given.get(name)!r}; expected a text")
-    object_bytes = given.get("object_bytes")
-    if object_bytes is not None and not 1 <= object_bytes <= 1 << 20:
-        raise Error(f"object_bytes: is {object_bytes}; expected a whole number from 1 to 1048576")
-    return {
-        "format": given.get("format"),
-        "columns": given.get("columns"),
-        "object_bytes": object_bytes,
-        "trace_device": given.get("trace_device"),
-        "merge_devices": given.get("merge_devices", False),
-        "lenient": given.get("lenient", False),
-    }
-
-
-def _path(given: PathLike) -> str:
-    return os.fspath(given)
-
-
-def _target(device: PathLike | Device, set: Set | None) -> tuple[str, Set | None]:
-    if isinstance(device, Device):
-        name, keys = device._given
-        return name, {**keys, **(set or {})}
-    return _path(device), set
-
-
-def _host(hpb: Hpb, precondition: str, seed: int) -> _readpath.Host:
-    if not 0 <= seed < 1 << 64:
-        raise Error(f"seed: is {seed}; expected a whole number from 0 to {(1 << 64) - 1}")
-    return {"hpb": hpb, "precondition": precondition, "seed": seed}
-
-
-def _choice(
-    set: Set | None, threads: int | None, case: str | None = None, variant: str | None = None
-) -> _readpath.Choice:
-    return {"set": pairs(set), "case": case, "variant": variant, "threads": count(threads, "threads")}
-
-
-def _shown(shown: _readpath.Shown) -> Results:
-    if shown["missing"] is not None:
-        warnings.warn(shown["missing"], RuntimeWarning, stacklevel=3)
-    return Results(shown["json"])
 
 
 def _swept(swept: _readpath.Swept, damage: str) -> Sweep:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Studies on Dask.distributed: the client has the plan and the folder, workers make points.
+"""Studies and questions on Dask.distributed: the client has the plan and what was made, workers make points.
 
 A task is a batch of points. It says all that they depend on, so whoever gets it makes the same lines, and Dask gives it
 to another worker if one is lost. Few tasks are out at a time. A batch takes about two seconds, and more on a large
@@ -17,6 +17,7 @@ import time
 import uuid
 import zlib
 from collections import deque
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from concurrent import futures
 
-    from ._readpath import Pending, Source, Study, Swept, Task
+    from ._readpath import Pending, Question, Shown, Source, Study, Swept, Task
 
 #: How traces get to workers.
 Traces = Literal["path", "content"]
@@ -54,16 +55,16 @@ class _Job(TypedDict):
 
     version: str
     header: str
-    source: Source
-    set: list[tuple[str, str]]
-    texts: list[tuple[str, str | None, int | None]]
+    #: A study: source, changed keys and texts. Or a question: words, texts and lines of its first points.
+    study: tuple[Source, list[str], list[tuple[str, str | None, int | None]]] | None
+    question: tuple[list[str], list[tuple[str, str]], list[str]] | None
     #: Path and SHA-256 of traces that were sent.
     sent: list[tuple[str, str]]
 
 
 # At a worker.
 
-_studies: dict[str, Study] = {}
+_studies: dict[str, Study | Question] = {}
 _planning = threading.Lock()
 
 
@@ -100,12 +101,11 @@ def _task() -> Any:
     return points
 
 
-def _study(job: _Job, worker: Any) -> Study:
+def _study(job: _Job, worker: Any) -> Study | Question:
     with _planning:
         if job["header"] in _studies:
             return _studies[job["header"]]
-        traces = {path: _place(worker, sha256) for path, sha256 in job["sent"]}
-        study = _readpath.Study(job["source"], job["set"], {"texts": job["texts"], "traces": traces})
+        study = _planned(job, worker)
         if study.header() != job["header"]:
             what = "has other files than the client: a trace that is not there, or not the same"
             raise Error(f"worker {worker.address} {what}; traces='content' sends traces")
@@ -113,6 +113,15 @@ def _study(job: _Job, worker: Any) -> Study:
             del _studies[next(iter(_studies))]
         _studies[job["header"]] = study
         return study
+
+
+def _planned(job: _Job, worker: Any) -> Study | Question:
+    if job["question"] is not None:
+        return _readpath.Question(*job["question"])
+    assert job["study"] is not None
+    source, set, texts = job["study"]
+    traces = {path: _place(worker, sha256) for path, sha256 in job["sent"]}
+    return _readpath.Study(source, set, {"texts": texts, "traces": traces})
 
 
 def _place(worker: Any, sha256: str) -> Path:
@@ -143,23 +152,56 @@ def _sender(sha256: str, content: bytes) -> Any:
 
 def sweep(source: Source, task: Task, given: Any, traces: Traces, timeout: float) -> Swept:
     """Makes the points that a folder lacks on a cluster."""
-    distributed = _distributed()
     study = _readpath.Study(source, task["set"], None)
     pending = study.begin(task)
     missing = pending.missing()
-    if not missing:
-        return pending.finish()
+    if missing:
+        # By its text, since a worker has no such file.
+        told: Source = {**source, "text": source["text"] or Path(source["name"]).read_text(encoding="utf-8")}
+        job: _Job = {
+            "version": __version__,
+            "header": study.header(),
+            "study": (told, task["set"], study.texts()),
+            "question": None,
+            "sent": study.traces() if traces == "content" else [],
+        }
+        with _client(given, timeout) as client:
+            _Farm(client, job, timeout, _KEPT_POINTS).make(pending, missing)
+    return pending.finish()
+
+
+def ask(words: list[str], texts: list[tuple[str, str]], given: Any, timeout: float) -> Shown:
+    """Makes the points of a question on a cluster, round by round, and answers it."""
+    question = _readpath.Question(words, texts, [])
+    with _client(given, timeout) as client:
+        more = True
+        while more:
+            job: _Job = {
+                "version": __version__,
+                "header": question.header(),
+                "study": None,
+                "question": (words, question.texts(), question.kept()),
+                "sent": [],
+            }
+            if missing := question.missing():
+                _Farm(client, job, timeout, "").make(question, missing)
+            more = question.more()
+    return question.answer()
+
+
+@contextmanager
+def _client(given: Any, timeout: float) -> Iterator[Any]:
+    distributed = _distributed()
     if isinstance(given, distributed.Client):
-        _Farm(given, study, source, task, traces, timeout).make(pending, missing)
-        return pending.finish()
+        yield given
+        return
     if not isinstance(given, str):
         raise TypeError(f"client: {given!r}: expected a distributed.Client or an address such as tcp://host:8786")
     client = _connected(distributed, given, timeout)
     try:
-        _Farm(client, study, source, task, traces, timeout).make(pending, missing)
+        yield client
     finally:
         client.close(timeout=timeout)
-    return pending.finish()
 
 
 def _connected(distributed: Any, address: str, timeout: float) -> Any:
@@ -197,23 +239,13 @@ def _distributed() -> Any:
 class _Farm:
     """A client's side of a cluster."""
 
-    def __init__(
-        self, client: Any, study: Study, source: Source, task: Task, traces: Traces, timeout: float
-    ) -> None:
+    def __init__(self, client: Any, job: _Job, timeout: float, kept: str) -> None:
         if client.asynchronous:
             raise Error("client: is asynchronous; expected one that waits")
-        self.client, self.timeout = client, timeout
+        self.client, self.job, self.timeout = client, job, timeout
+        #: What an error says of points that were made.
+        self.kept = kept
         self.address: str = client.scheduler.address if client.scheduler is not None else "the scheduler"
-        named = study.traces() if traces == "content" else []
-        self.job: _Job = {
-            "version": __version__,
-            "header": study.header(),
-            # By its text, since a worker has no such file.
-            "source": {**source, "text": source["text"] or Path(source["name"]).read_text(encoding="utf-8")},
-            "set": task["set"],
-            "texts": study.texts(),
-            "sent": named,
-        }
         # New for each call: a scheduler may still know those of an earlier one, and answer with what came of it.
         self.key = f"readpath-{uuid.uuid4().hex}"
         self.task = _task()
@@ -239,7 +271,7 @@ class _Farm:
             self.names.append(f"readpath-{sha256}-{uuid.uuid4()}")
             self.client.register_plugin(_sender(sha256, content), name=self.names[-1])
 
-    def make(self, pending: Pending, missing: list[int]) -> None:
+    def make(self, pending: Pending | Question, missing: list[int]) -> None:
         """Has points made, and keeps them as they come."""
         try:
             self._send()
@@ -264,7 +296,7 @@ class _Farm:
             except (OSError, ValueError):
                 continue
 
-    def _make(self, pending: Pending, missing: deque[int]) -> None:
+    def _make(self, pending: Pending | Question, missing: deque[int]) -> None:
         job = zlib.compress(pickle.dumps(self.job))
         threads, looked, alive = self._threads(), time.monotonic(), time.monotonic()
         seconds, points = 0.0, 0
@@ -299,7 +331,7 @@ class _Farm:
                 if threads:
                     alive = looked
                 elif looked - alive > self.timeout:
-                    raise Error(f"client: {self.address}: no worker came within {self.timeout:g} s{_KEPT_POINTS}")
+                    raise Error(f"client: {self.address}: no worker came within {self.timeout:g} s{self.kept}")
 
     def _submit(self, job: bytes, batch: list[int]) -> None:
         numbers = pickle.dumps(batch)
@@ -326,12 +358,12 @@ class _Farm:
             return None
         batch = self.out[future]
         if future.status != "error":
-            return Error(f"client: {self.address}: the scheduler was lost, or somebody ended its work{_KEPT_POINTS}")
+            return Error(f"client: {self.address}: the scheduler was lost, or somebody ended its work{self.kept}")
         if isinstance(error, Error):
             return Error(f"client: {self.address}: {error}")
         if isinstance(error, _distributed().scheduler.KilledWorker):
             lost = "every worker that made them was lost, perhaps for want of memory"
-            return Error(f"client: {self.address}: points {batch[0]} to {batch[-1]}: {lost}{_KEPT_POINTS}")
+            return Error(f"client: {self.address}: points {batch[0]} to {batch[-1]}: {lost}{self.kept}")
         if isinstance(error, ImportError):
             return Error(f"client: {self.address}: a worker cannot import readpath {__version__}: {error}")
         return Error(f"client: {self.address}: {type(error).__name__}: {error}")
@@ -339,11 +371,11 @@ class _Farm:
     def _threads(self) -> int:
         """Threads of all workers."""
         if self.client.scheduler is None or self.client.status != "running":
-            raise Error(f"client: {self.address}: the scheduler was lost{_KEPT_POINTS}")
+            raise Error(f"client: {self.address}: the scheduler was lost{self.kept}")
         try:
             ncores = self.client.scheduler.ncores
             found: dict[str, int] = self.client.sync(ncores, workers=None, callback_timeout=self.timeout)
         except (OSError, TimeoutError):
             what = f"the scheduler did not answer within {self.timeout:g} s"
-            raise Error(f"client: {self.address}: {what}{_KEPT_POINTS}") from None
+            raise Error(f"client: {self.address}: {what}{self.kept}") from None
         return sum(found.values())

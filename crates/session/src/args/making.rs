@@ -6,7 +6,7 @@ use clap::Args;
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Device keys, threads, and texts that are given instead of files.
 #[derive(Args, Clone, Default, Debug)]
@@ -17,9 +17,31 @@ pub struct Making {
     /// Runs to simulate in parallel [default: one per processor]; results do not depend on it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub threads: Option<u32>,
-    /// Texts by the paths of their files.
+    /// Texts that were given or read.
     #[arg(skip)]
-    pub texts: HashMap<PathBuf, String>,
+    pub texts: Texts,
+}
+
+/// Texts by the paths of their files: given ones, and those that were read. Clones share them.
+#[derive(Clone, Default, Debug)]
+pub struct Texts(Arc<Mutex<HashMap<PathBuf, String>>>);
+
+impl Texts {
+    /// Gives a text instead of a file.
+    pub fn give(&self, path: PathBuf, text: String) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(path, text);
+    }
+
+    /// All of them, by path.
+    pub fn all(&self) -> Vec<(PathBuf, String)> {
+        let mut all: Vec<_> = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone().into_iter().collect();
+        all.sort();
+        all
+    }
+
+    fn get(&self, path: &Path) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned()
+    }
 }
 
 impl Making {
@@ -28,7 +50,12 @@ impl Making {
     /// # Errors
     /// As [`inputs::read_text`].
     pub fn read(&self, path: &Path) -> io::Result<String> {
-        self.texts.get(path).map_or_else(|| inputs::read_text(path), |text| Ok(text.clone()))
+        if let Some(text) = self.texts.get(path) {
+            return Ok(text);
+        }
+        let text = inputs::read_text(path)?;
+        self.texts.give(path.to_owned(), text.clone());
+        Ok(text)
     }
 
     /// [`Making::read`], with an error that names the file.
@@ -36,7 +63,7 @@ impl Making {
     /// # Errors
     /// As [`inputs::text`].
     pub fn text(&self, path: &Path) -> anyhow::Result<String> {
-        self.texts.get(path).map_or_else(|| inputs::text(path), |text| Ok(text.clone()))
+        self.texts.get(path).map_or_else(|| inputs::text(path), Ok)
     }
 
     /// [`Making::read`] as a function.

@@ -273,6 +273,20 @@ pub struct BreakEven {
     pub how: TraceHow,
 }
 
+/// Attacks on HPB entries.
+#[derive(Args, Debug)]
+pub struct Attack {
+    /// Device preset, or a device file, whose times a small device is attacked with
+    #[arg(long, value_name = "NAME|FILE", default_value = "ufs21-64g")]
+    pub device: String,
+    /// Seed of the random numbers
+    #[arg(long, allow_negative_numbers = true, default_value_t = 1)]
+    pub seed: u64,
+    /// Its device keys and threads.
+    #[command(flatten)]
+    pub making: Making,
+}
+
 /// What loses power.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Loses {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Questions made of their options. Who makes their points, and how the answer is shown, is decided elsewhere.
 
+mod asked;
 pub mod break_even;
 pub mod compare;
+mod elsewhere;
 pub mod experiment;
 pub mod fit;
 pub mod hmb;
@@ -11,6 +13,9 @@ pub mod power;
 pub mod probe;
 pub mod replay;
 pub mod reproduce;
+
+pub use asked::{Asked, Asker};
+pub use elsewhere::Elsewhere;
 
 use anyhow::Result;
 use readpath_lab::runs::Shared;

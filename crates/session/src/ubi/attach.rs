@@ -3,10 +3,14 @@
 
 use super::bytes::ImageBytes;
 use super::open::{ambiguity, not_attached, of_device, sized};
+use super::own::digest;
 use super::streams::cost;
 use crate::args::UbiAttach;
+use crate::cases::names;
 use crate::usage;
 use anyhow::{Result, anyhow};
+use readpath_lab::ubi::{CacheCase, CacheTexts, document};
+use readpath_results::{Document, Note};
 use readpath_ubi::attach::{Method, Options, PebCounts};
 use readpath_ubi::cost::Cost;
 use readpath_ubi::device::Volume;
@@ -17,11 +21,17 @@ use readpath_ubi::stream::{Pressure, Setup, Stream, run};
 use readpath_ubi::variant::Variant;
 use readpath_ubi::{NoCache, Ubi};
 use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::slice;
+
+/// Chips with sub-page reads, and without.
+const ATTACHED_BY: [&str; 2] = ["none", "nand-page"];
 
 /// An attached image, with the cost of the reads of the attach.
 pub struct Attached {
     /// The device.
     pub ubi: Ubi<Logged<Image<ImageBytes>>, NoCache>,
+    image: PathBuf,
     guess: Guess,
     given_pebs: Option<u32>,
     /// Reads of the attach.
@@ -51,13 +61,13 @@ impl Attached {
         let has_subpages = g.subpage_bytes < g.page_bytes;
         let cost = given.unwrap_or_else(|| CostPreset::for_pages(g.page_bytes, Some(has_subpages)));
         let stream = Stream::of_log(log, g.page_bytes);
-        let [with_subpage_reads, without] = ["none", "nand-page"].map(|cache| {
+        let [with_subpage_reads, without] = ATTACHED_BY.map(|cache| {
             let variant = Variant::parse(cache, 1).expect("the name of a cache");
             let setup = Setup { variant, costs: cost.model(g.page_bytes), pressure: &Pressure::default() };
             run(&stream.records, &setup).expect("no cache that knows the future").other.cost
         });
         let (reads, given_pebs) = (log.len(), args.sizes.pebs);
-        Ok(Attached { ubi, guess, given_pebs, reads, cost, with_subpage_reads, without })
+        Ok(Attached { ubi, image: args.image.clone(), guess, given_pebs, reads, cost, with_subpage_reads, without })
     }
 
     /// A warning, if the image is smaller than its volumes, as ubinize makes it, and no option names the size of the
@@ -108,6 +118,26 @@ impl Attached {
     pub fn rewrites(&self) -> Vec<usize> {
         let rewrite = self.ubi.found_table().rewrite.into_iter().enumerate();
         rewrite.filter(|&(_, rewrite)| rewrite).map(|(copy, _)| copy).collect()
+    }
+
+    /// The result document: the reads of the attach, on chips with and without sub-page reads.
+    ///
+    /// # Errors
+    /// When the image cannot be read again.
+    pub fn document(&self) -> Result<Document> {
+        let page_bytes = self.ubi.mtd().geometry().page_bytes;
+        let name = names(slice::from_ref(&self.image))?.remove(0);
+        let stream = Stream::of_log(&self.ubi.mtd().records, page_bytes);
+        let title = format!("Attach of {name}");
+        let case = CacheCase { name, stream, notes: Vec::new(), input: digest(&self.image)? };
+        let variants = ATTACHED_BY.map(|cache| Variant::parse(cache, 1).expect("the name of a cache"));
+        let texts = CacheTexts { title, settings: self.json() };
+        let costs = self.cost.model(page_bytes);
+        let mut doc = document(&texts, &[case], &variants, &costs, &Pressure::default()).map_err(usage)?;
+        let warnings = [self.too_few_pebs(), self.larger_pebs(), self.other_pages()];
+        doc.notes.extend(warnings.into_iter().flatten().map(Note::remark));
+        doc.remark(format!("Reads cost: {}.", self.cost.told(page_bytes)));
+        Ok(doc)
     }
 
     /// All of it as JSON.

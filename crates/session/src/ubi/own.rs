@@ -191,7 +191,7 @@ fn with_hint(error: anyhow::Error) -> anyhow::Error {
     usage(anyhow!("{text}. These are options of 'readpath ubi stream', which writes streams for --traces"))
 }
 
-fn digest(path: &Path) -> Result<Input> {
+pub fn digest(path: &Path) -> Result<Input> {
     let name = path.display().to_string();
     let digested = Source::open(path, "an image", Arc::default())?.input(&name);
     digested.map_err(|e| usage(anyhow!("{name}: cannot be read: {e}")))

@@ -1,0 +1,457 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""Questions: their options become the words of a command line, so that each has the meaning that it has there."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
+
+from . import _readpath
+from ._given import PathLike, Set, Value, count, keys, literal, source, words
+from ._readpath import Error
+from ._results import Device, Results
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+#: Whether and how the host uses HPB.
+Hpb = Literal["off", "dcm", "hcm", "both", "all", "prototype-host", "prototype-device", "prototype"]
+#: A mode of HPB, or several of them.
+Modes = Hpb | Sequence[Hpb]
+#: The state of a device before the first request.
+Fill = Literal["sequential", "random", "none"]
+
+
+class Reading(TypedDict, total=False):
+    """How a block trace is read, as the options of the command say it."""
+
+    #: Its format, where that is not recognised: ``"oracle-general"``.
+    format: str | None
+    #: The columns of a table: ``"time=0:us,op=1,offset=2:bytes,size=3:sectors"``.
+    columns: str | None
+    #: Bytes by which the numbers of objects count, where a trace has objects.
+    object_bytes: int | None
+    #: The device of the trace whose requests are taken.
+    trace_device: str | None
+    #: Whether requests to all its devices are taken as requests to one.
+    merge_devices: bool
+    #: Whether rows that cannot be read are left out and counted.
+    lenient: bool
+
+
+class Replaying(Reading, total=False):
+    """How a block trace is replayed, as the options of the command say it."""
+
+    #: Requests that are outstanding; without it they come at their times.
+    iodepth: int | None
+    #: Recorded times are divided by this.
+    speed: float | None
+    #: Longer pauses between requests are shortened to this, in milliseconds.
+    max_idle_ms: float | None
+    #: Whether requests with equal times are spread up to the next time.
+    spread_ties: bool
+    #: Whether addresses beyond the device are folded onto it.
+    fold: bool
+    #: Sectors of 512 bytes that are added to every address.
+    shift_sectors: int
+    #: Logical units of devices of the trace: ``["sda=0", "sdb=1"]``.
+    units: Sequence[str]
+
+
+class Making(TypedDict, total=False):
+    """How runs are made."""
+
+    #: Runs that are made at once, one for each processor by default.
+    threads: int | None
+    #: A client of Dask.distributed, or the address of its scheduler: its workers make the runs. They read device files,
+    #: traces and lists of events at the same paths; jobs and experiments are sent.
+    client: Client | str | None
+    #: Seconds that a cluster may have no scheduler or no worker.
+    timeout: float
+
+
+class Choosing(Making, total=False):
+    """Which runs are made, and how."""
+
+    #: Only this case.
+    case: str | None
+    #: Only this variant.
+    variant: str | None
+    #: Whether every request is encoded as a UPIU and parsed again: slower, same results.
+    wire: bool
+
+
+def run(experiment: PathLike, *, set: Set | None = None, **choosing: Unpack[Choosing]) -> Results:
+    """Runs an experiment: a built-in one by its name, or an experiment file; all of it, or one case or variant.
+
+    Keywords are those of :class:`Choosing`.
+
+    >>> results = readpath.run("iozone", case="1 GB", variant="HPB off")
+    >>> [(row["metric"], row["published"]) for row in results.rows][0]
+    ('random_read_throughput', 300.87)
+    """
+    given = source(experiment, "experiment")
+    built_in = isinstance(experiment, str) and given["text"] is None
+    return _ask("reproduce" if built_in else "run", [given], {"set": set}, choosing)
+
+
+def fio(
+    job: PathLike,
+    *,
+    device: PathLike | Device = "ufs21-64g",
+    hpb: Hpb | None = None,
+    policy: Sequence[str] = (),
+    host_memory: str | int | None = None,
+    set: Set | None = None,
+    precondition: Fill = "sequential",
+    events: PathLike | None = None,
+    seed: int = 1,
+    **choosing: Unpack[Choosing],
+) -> Results:
+    """Runs a fio job file, or the text of one, on a device: a variant for each mode of HPB and each policy.
+
+    ``precondition`` is the order in which the files of the job were written before the run, if they were.
+    ``host_memory`` limits all memory for HPB, in bytes or as ``"8M"``. ``events`` is a file of events. Other keywords
+    are those of :class:`Choosing`.
+
+    >>> results = readpath.fio("[job]\\nfilename=/dev/sda\\nrw=randread\\nbs=4k\\nsize=2g\\nio_size=1m\\n")
+    >>> [round(results.value("read_iops", variant=variant)) for variant in ("HPB off", "HPB dcm")]
+    [6791, 6718]
+    """
+    options = {
+        **_target(device, set),
+        **_host(hpb, policy, host_memory),
+        "precondition": precondition,
+        "events": events,
+        "seed": _seed(seed),
+    }
+    return _ask("fio", [source(job, "job")], options, choosing)
+
+
+def replay(
+    trace: PathLike,
+    *,
+    device: PathLike | Device = "ufs21-64g",
+    hpb: Hpb | None = None,
+    policy: Sequence[str] = (),
+    host_memory: str | int | None = None,
+    set: Set | None = None,
+    map_cache_kib: Sequence[int] = (),
+    precondition: Iterable[PathLike] = (),
+    events: PathLike | None = None,
+    preload: Literal["sequential", "random"] = "sequential",
+    seed: int = 1,
+    client: Client | str | None = None,
+    threads: int | None = None,
+    **replaying: Unpack[Replaying],
+) -> Results:
+    """Replays a block trace: a variant for each mode of HPB, each policy and each size of the map cache.
+
+    Requests come at their times, or with ``iodepth`` in order, so many at once. ``precondition`` are traces that are
+    replayed before, and measured apart. ``preload`` is the physical order of blocks that are read before they are
+    written. ``host_memory`` limits all memory for HPB, in bytes or as ``"8M"``. ``client`` is that of
+    :class:`Making`; other keywords are those of :class:`Replaying`.
+    """
+    options = {
+        **_target(device, set),
+        **_host(hpb, policy, host_memory),
+        **_replaying(replaying, "replay"),
+        "map_cache": [f"{kib}K" for kib in map_cache_kib],
+        "precondition": precondition,
+        "events": events,
+        "preload": preload,
+        "seed": _seed(seed),
+    }
+    return _ask("replay", [source(trace, "trace")], options, {"client": client, "threads": threads})
+
+
+def compare(
+    workload: PathLike,
+    *,
+    variant: Mapping[str, Set] | None = None,
+    vary: Mapping[str, Sequence[Value]] | None = None,
+    hpb: Modes = (),
+    policy: Sequence[str] = (),
+    map_cache_kib: Sequence[int] = (),
+    base: str | None = None,
+    seeds: int | None = None,
+    seed: int | None = None,
+    device: PathLike | Device | None = None,
+    set: Set | None = None,
+    preload: Fill | None = None,
+    case: str | None = None,
+    precondition: Iterable[PathLike] = (),
+    trace: bool = False,
+    client: Client | str | None = None,
+    threads: int | None = None,
+    **replaying: Unpack[Replaying],
+) -> Results:
+    """Compares variants under the same workload and seeds, with confidence intervals.
+
+    The workload is a fio job (a text, or ``*.fio``), an experiment (``*.toml``, or a built-in name), or else a block
+    trace. ``variant`` has named variants with their keys, ``vary`` keys with values that are combined:
+    ``{"hpb": ["off", "dcm"], "map_cache.size_kib": [64, 512]}``. ``base`` is the variant against which differences are taken. ``preload``
+    is the order in which the files of a job were written, or blocks of a trace that are read first. ``client`` is that
+    of :class:`Making`; other keywords, for traces, are those of :class:`Replaying`.
+
+    >>> results = readpath.compare(job, device="ufs31-256g", hpb=["off", "dcm"], seeds=2)
+    >>> results.value("read_iops", variant="HPB dcm") > results.value("read_iops", variant="HPB off")
+    True
+    """
+    given = source(workload, "job.fio")
+    options = {
+        **(_target(device, set) if device is not None else {"set": set}),
+        **_replaying(replaying, "compare"),
+        "variant": [f"{name}:{keys(values)}" for name, values in (variant or {}).items()],
+        "vary": [f"{key}={','.join(map(literal, values))}" for key, values in (vary or {}).items()],
+        "hpb": _modes(hpb),
+        "policy": policy,
+        "map_cache": [f"{kib}K" for kib in map_cache_kib],
+        "base": base,
+        "seeds": count(seeds, "seeds"),
+        "seed": None if seed is None else _seed(seed),
+        "preload": preload,
+        "case": case,
+        "precondition": precondition,
+        "trace": trace,
+    }
+    return _ask("compare", [given], options, {"client": client, "threads": threads})
+
+
+def break_even(
+    workload: PathLike,
+    *,
+    key: str = "map_cache.size_kib",
+    least: int | None = None,
+    most: int | None = None,
+    step: int | None = None,
+    against: Set | str | None = None,
+    having: Set | str | None = None,
+    metric: str = "read_latency_mean",
+    within: float = 0.0,
+    seeds: int = 1,
+    seed: int = 1,
+    device: PathLike | Device = "ufs21-64g",
+    set: Set | None = None,
+    preload: Fill = "sequential",
+    precondition: Iterable[PathLike] = (),
+    client: Client | str | None = None,
+    threads: int | None = None,
+    **replaying: Unpack[Replaying],
+) -> Results:
+    """Finds the least value of a key with which a workload is served as well as by another variant.
+
+    Values from ``least`` to ``most``, ``step`` apart, are tried (``--from`` and ``--to`` of the command), with the keys
+    ``having`` (``--with``), ``{"hpb": "off"}`` by default. The variant to be as good as has the keys ``against``,
+    ``{"hpb": "dcm"}`` by default; ``metric`` may be worse than its by ``within`` percent. Other keywords are those of
+    :func:`compare`.
+    """
+    options = {
+        **_target(device, set),
+        **_replaying(replaying, "break_even"),
+        "key": key,
+        "from": least,
+        "to": most,
+        "step": step,
+        "against": keys(against),
+        "with": keys(having),
+        "metric": metric,
+        "within": within,
+        "seeds": count(seeds, "seeds"),
+        "seed": _seed(seed),
+        "preload": preload,
+        "precondition": precondition,
+    }
+    return _ask("break-even", [source(workload, "job.fio")], options, {"client": client, "threads": threads})
+
+
+def power(
+    workload: PathLike,
+    *,
+    trace: bool = False,
+    cuts: int = 10,
+    loses: Literal["everything", "device"] = "everything",
+    off_ms: int = 100,
+    device: PathLike | Device = "ufs21-64g",
+    hpb: Hpb | None = None,
+    policy: Sequence[str] = (),
+    host_memory: str | int | None = None,
+    set: Set | None = None,
+    precondition: Fill = "sequential",
+    seed: int = 1,
+    client: Client | str | None = None,
+    threads: int | None = None,
+    **replaying: Unpack[Replaying],
+) -> Results:
+    """Cuts the power at random moments of a fio job, or of a block ``trace``, and checks all data after each recovery.
+
+    ``cuts`` is the number of cuts, ``off_ms`` the time without power in milliseconds. Other keywords are those of
+    :func:`fio`, and for traces those of :class:`Replaying`.
+    """
+    options = {
+        **_target(device, set),
+        **_host(hpb, policy, host_memory),
+        **_replaying(replaying, "power"),
+        "trace": trace,
+        "cuts": cuts,
+        "loses": loses,
+        "off": f"{off_ms}ms",
+        "precondition": precondition,
+        "seed": _seed(seed),
+    }
+    return _ask("power", [source(workload, "job")], options, {"client": client, "threads": threads})
+
+
+def hmb(
+    traces: PathLike | None = None, *, fold: bool = False, set: Set | None = None, **choosing: Unpack[Choosing]
+) -> Results:
+    """How much of the host's memory a DRAM-less SSD needs: the experiment ``hmb``, and a trace or a folder of traces.
+
+    ``fold`` puts addresses beyond the device onto it. Other keywords are those of :class:`Choosing`.
+    """
+    return _ask("reproduce", [source("hmb", "")], {"traces": traces, "fold": fold, "set": set}, choosing)
+
+
+def policies(traces: PathLike | None = None, *, set: Set | None = None, **choosing: Unpack[Choosing]) -> Results:
+    """Every host memory policy with every size of memory: the experiment ``policies``, and a folder of traces.
+
+    Keywords are those of :class:`Choosing`.
+    """
+    return _ask("reproduce", [source("policies", "")], {"traces": traces, "set": set}, choosing)
+
+
+def attack(
+    *,
+    device: PathLike | Device = "ufs21-64g",
+    set: Set | None = None,
+    seed: int = 1,
+    **making: Unpack[Making],
+) -> Results:
+    """What a dishonest host gains by HPB entries, by protection, on a small device with the times of ``device``.
+
+    Keywords are those of :class:`Making`.
+    """
+    return _ask("attack", [], {**_target(device, set), "seed": _seed(seed)}, making)
+
+
+def fit(
+    measurements: PathLike,
+    *,
+    device: PathLike = "ufs21-64g",
+    params: Sequence[str] = (),
+    ios: int = 20_000,
+    threads: int | None = None,
+) -> Results:
+    """Fits a device to a table of measurements (CSV), and says which parameters they identify.
+
+    ``params`` are the keys to fit, ``ios`` the requests that are simulated for each measurement.
+    """
+    options = {"device": os.fspath(device), "params": params, "ios": ios}
+    return _ask("fit", [source(measurements, "")], options, {"threads": threads})
+
+
+def probe(
+    results: PathLike | Iterable[PathLike],
+    *,
+    plan: PathLike,
+    params: Sequence[str] = (),
+    ios: int = 4000,
+    threads: int | None = None,
+) -> Results:
+    """Fits a device to the results (json+) of the jobs of ``readpath device probe plan``, in whose folder ``plan`` is.
+
+    ``params`` are the keys to fit, ``ios`` the requests that are simulated for each job.
+    """
+    files = [results] if isinstance(results, str | os.PathLike) else list(results)
+    options = {"plan": os.fspath(plan), "params": params, "ios": ios}
+    return _ask("probe", [source(file, "") for file in files], options, {"threads": threads})
+
+
+def _ask(
+    name: str, inputs: Sequence[_readpath.Source], options: Mapping[str, object], choosing: Choosing | Making
+) -> Results:
+    for key in choosing:
+        if key not in Choosing.__annotations__:
+            raise TypeError(f"{name.replace('-', '_')}() has no argument {key!r}")
+    client = choosing.get("client")
+    if client is not None and choosing.get("threads") is not None:
+        raise Error("threads: is for this machine; workers of a cluster have their own number")
+    count(choosing.get("threads"), "threads")
+    more = {key: value for key, value in choosing.items() if key not in ("client", "timeout")}
+    said = words(name, [one["name"] for one in inputs], {**options, **more})
+    texts = [(one["name"], one["text"]) for one in inputs if one["text"] is not None]
+    if client is None:
+        shown = _readpath.ask(said, texts)
+    else:
+        from . import _cluster
+
+        shown = _cluster.ask(said, texts, client, choosing.get("timeout", 30.0))
+    if shown["missing"] is not None:
+        warnings.warn(shown["missing"], RuntimeWarning, stacklevel=3)
+    return Results(shown["json"])
+
+
+def reading(given: Reading, caller: str) -> _readpath.Reading:
+    for name in given:
+        if name not in Reading.__annotations__:
+            raise TypeError(f"{caller}() has no argument {name!r}")
+    for name in ("format", "columns", "trace_device"):
+        if not isinstance(given.get(name), str | None):
+            raise TypeError(f"{name}: is {given.get(name)!r}; expected a text")
+    object_bytes = given.get("object_bytes")
+    if object_bytes is not None and not 1 <= object_bytes <= 1 << 20:
+        raise Error(f"object_bytes: is {object_bytes}; expected a whole number from 1 to 1048576")
+    return {
+        "format": given.get("format"),
+        "columns": given.get("columns"),
+        "object_bytes": object_bytes,
+        "trace_device": given.get("trace_device"),
+        "merge_devices": given.get("merge_devices", False),
+        "lenient": given.get("lenient", False),
+    }
+
+
+def _replaying(given: Replaying, caller: str) -> dict[str, object]:
+    for name in given:
+        if name not in Replaying.__annotations__:
+            raise TypeError(f"{caller}() has no argument {name!r}")
+    options = {key: value for key, value in given.items() if value is not None}
+    if "iodepth" in options:
+        options["mode"] = "closed"
+    if (speed := options.get("speed")) is not None:
+        options["speed"] = repr(speed).removesuffix(".0")
+    if (idle := given.get("max_idle_ms")) is not None:
+        if not 0 <= idle <= 1e9:
+            raise Error(f"max_idle_ms: is {idle}; expected 0 to 1000000000")
+        options["max_idle"] = f"{int(idle * 1e6)}ns"
+        del options["max_idle_ms"]
+    return options
+
+
+def target(device: PathLike | Device, set: Set | None) -> tuple[str, Set | None]:
+    """The name of a device, and its changed keys."""
+    if isinstance(device, Device):
+        name, own = device._given
+        return name, {**own, **(set or {})}
+    return os.fspath(device), set
+
+
+def _target(device: PathLike | Device, set: Set | None) -> dict[str, object]:
+    name, changed = target(device, set)
+    return {"device": name, "set": changed}
+
+
+def _host(hpb: Hpb | None, policy: Sequence[str], host_memory: str | int | None) -> dict[str, object]:
+    return {"hpb": hpb, "policy": policy, "host_memory": host_memory}
+
+
+def _modes(hpb: Modes) -> Sequence[str]:
+    return [hpb] if isinstance(hpb, str) else hpb
+
+
+def _seed(seed: int) -> int:
+    if not 0 <= seed < 1 << 64:
+        raise Error(f"seed: is {seed}; expected a whole number from 0 to {(1 << 64) - 1}")
+    return seed

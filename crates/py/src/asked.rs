@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Questions by their names and options: answered here, or with points that workers make.
+
+use crate::call;
+use crate::failure::Failure;
+use anyhow::{Result, anyhow};
+use pyo3::prelude::*;
+use readpath_lab::question::Answer;
+use readpath_lab::runs::Shared;
+use readpath_results::Process;
+use readpath_session::ask::{Asked, Elsewhere};
+use readpath_session::process::process;
+use readpath_session::runs::complete;
+use std::borrow::Cow;
+use std::path::PathBuf;
+use std::sync::{Arc, RwLock};
+
+/// A result document.
+#[derive(IntoPyObject)]
+pub struct Shown {
+    /// As JSON.
+    json: String,
+    /// What is missing of it, in a sentence.
+    missing: Option<String>,
+}
+
+/// Texts that are given instead of files.
+pub type Texts = Vec<(PathBuf, String)>;
+
+/// What the process used since `before`, and the most memory that it ever had.
+pub fn since(before: &Process) -> Process {
+    let now = process();
+    Process { cpu_seconds: now.cpu_seconds - before.cpu_seconds, ..now }
+}
+
+fn shown(answer: Answer, before: &Process) -> Result<Shown> {
+    let missing = complete(&answer).err().map(|why| why.to_string());
+    let mut document = answer.document;
+    document.process = since(before);
+    document.validate()?;
+    Ok(Shown { json: document.to_json_pretty()?, missing })
+}
+
+fn parsed(words: &[String], texts: Texts) -> Result<Asked> {
+    let asked = Asked::parse(words)?;
+    if let Some(making) = asked.making() {
+        texts.into_iter().for_each(|(path, text)| making.texts.give(path, text));
+    }
+    Ok(asked)
+}
+
+/// Answers a question.
+pub fn ask(words: &[String], texts: Texts, shared: &Arc<Shared>) -> Result<Shown> {
+    let before = process();
+    shown(parsed(words, texts)?.answer(shared)?, &before)
+}
+
+/// A question whose points workers make.
+#[pyclass(frozen, module = "readpath._readpath")]
+pub struct Question {
+    asked: Asked,
+    question: Arc<RwLock<Box<dyn Elsewhere>>>,
+    before: Process,
+}
+
+const POISONED: &str = "a call on it panicked";
+
+#[pymethods]
+impl Question {
+    /// Makes a question of words, and takes what was kept of its first points.
+    #[new]
+    fn new(py: Python<'_>, words: Vec<String>, texts: Texts, kept: Vec<String>) -> PyResult<Question> {
+        call::outside(py, move |shared| {
+            let before = process();
+            let asked = parsed(&words, texts)?;
+            let mut question = asked.elsewhere(shared)?;
+            for (point, line) in kept.iter().enumerate() {
+                if point == question.count() {
+                    question.more()?;
+                }
+                question.keep(point, line)?;
+            }
+            if !kept.is_empty() && kept.len() == question.count() {
+                question.more()?;
+            }
+            Ok(Question { asked, question: Arc::new(RwLock::new(question)), before })
+        })
+    }
+
+    /// Points and inputs as JSON: questions with the same ones make the same lines.
+    fn header(&self) -> Result<String, Failure> {
+        let question = self.question.read().map_err(|_| anyhow!(POISONED))?;
+        Ok(serde_json::to_string(&(question.count(), question.inputs()))?)
+    }
+
+    /// Texts that were given or read.
+    fn texts(&self) -> Texts {
+        self.asked.making().map(|making| making.texts.all()).unwrap_or_default()
+    }
+
+    /// Points that were not kept.
+    fn missing(&self) -> Result<Vec<usize>, Failure> {
+        Ok(self.question.read().map_err(|_| anyhow!(POISONED))?.missing())
+    }
+
+    /// Makes points: a line for each. It stops when `go_on` raises.
+    fn make(&self, py: Python<'_>, points: Vec<usize>, go_on: Py<PyAny>) -> PyResult<Cow<'static, [u8]>> {
+        let question = self.question.clone();
+        let work = move |shared: &Arc<Shared>| {
+            let question = question.read().map_err(|_| anyhow!(POISONED))?;
+            let lines = points.iter().map(|&point| Ok(question.make(point, shared)? + "\n"));
+            Ok(lines.collect::<Result<String>>()?.into_bytes())
+        };
+        call::outside_while(py, move |py| go_on.call0(py).map(drop), work).map(Cow::Owned)
+    }
+
+    /// Keeps the lines of points.
+    fn keep(&self, points: Vec<usize>, lines: &[u8]) -> Result<(), Failure> {
+        let mut question = self.question.write().map_err(|_| anyhow!(POISONED))?;
+        let lines: Vec<&str> = std::str::from_utf8(lines)?.lines().collect();
+        if lines.len() != points.len() {
+            return Err(anyhow!("{} points came back as {} lines", points.len(), lines.len()).into());
+        }
+        Ok(points.into_iter().zip(lines).try_for_each(|(point, line)| question.keep(point, line))?)
+    }
+
+    /// Nothing of a question is on a disk.
+    fn sync(&self) {}
+
+    /// Lines of the points, in order up to the first that is missing.
+    fn kept(&self) -> Result<Vec<String>, Failure> {
+        let question = self.question.read().map_err(|_| anyhow!(POISONED))?;
+        Ok(question.lines().into_iter().map(str::to_owned).collect())
+    }
+
+    /// Adds the points that depend on those before them. Whether there are any.
+    fn more(&self) -> Result<bool, Failure> {
+        Ok(self.question.write().map_err(|_| anyhow!(POISONED))?.more()?)
+    }
+
+    /// The answer, once all points are kept.
+    fn answer(&self) -> Result<Shown, Failure> {
+        let answer = self.question.read().map_err(|_| anyhow!(POISONED))?.answer()?;
+        Ok(shown(answer, &self.before)?)
+    }
+}
