@@ -5,12 +5,12 @@ use crate::args::Bench;
 use crate::output;
 use crate::usage;
 use anyhow::{Result, anyhow};
-use readpath_lab::bench::{
+use readpath_session::lab::bench::{
     BENCHES, BenchCase, FLAT, IMAGES, LOOKUPS, PARSES, REUSES, STARTS, STEADY, images, lookups, parse, reuse, run,
     start, steady,
 };
-use readpath_results::metric;
-use readpath_results::{Document, Metric, Origin};
+use readpath_session::results::metric;
+use readpath_session::results::{Document, Metric, Origin};
 use std::io::{self, StdoutLock, Write};
 
 /// Bytes of a trace for each of `--ios`, about a row, and at most.

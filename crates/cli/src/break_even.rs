@@ -6,8 +6,8 @@ use crate::ask::{Asking, Files, ask};
 use crate::output;
 use anyhow::Result;
 use readpath_report::TableSpec;
-use readpath_results::{Metric, metric};
 use readpath_session::ask::break_even::question;
+use readpath_session::results::{Metric, metric};
 use std::path::PathBuf;
 
 pub fn main(args: &BreakEven) -> Result<()> {

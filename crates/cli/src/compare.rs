@@ -6,9 +6,9 @@ use crate::ask::{Asking, Files, ask};
 use crate::output;
 use anyhow::Result;
 use readpath_report::{TableSpec, comparison};
-use readpath_results::Metric;
-use readpath_results::metric::{self, Figure::*, Requests::*};
 use readpath_session::ask::compare::question;
+use readpath_session::results::Metric;
+use readpath_session::results::metric::{self, Figure::*, Requests::*};
 use std::path::PathBuf;
 
 /// Lines of the table, where a document has them; all metrics are in the document and on the page.

@@ -6,8 +6,8 @@ use crate::failure::describe;
 use crate::inputs::{self, read_text};
 use crate::{presets, usage};
 use anyhow::{Result, anyhow};
-use readpath_config::DevicePreset;
-use readpath_device::ANCHORS;
+use readpath_session::config::DevicePreset;
+use readpath_session::device::ANCHORS;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -24,8 +24,8 @@ pub fn main(command: &DeviceCommand) -> Result<()> {
 
 fn list() -> Result<()> {
     let mut out = io::stdout().lock();
-    for builtin in readpath_config::presets() {
-        let preset = readpath_config::device::parse(builtin.text, builtin.file)?;
+    for builtin in readpath_session::config::presets() {
+        let preset = readpath_session::config::device::parse(builtin.text, builtin.file)?;
         writeln!(out, "{:<12} {}", preset.name, preset.description.trim())?;
     }
     Ok(())
@@ -42,7 +42,7 @@ fn show(name: &str, set: &[String]) -> Result<()> {
 }
 
 fn schema() -> Result<()> {
-    let schema = serde_json::to_string_pretty(&readpath_config::device::schema())?;
+    let schema = serde_json::to_string_pretty(&readpath_session::config::device::schema())?;
     Ok(writeln!(io::stdout().lock(), "{schema}")?)
 }
 
@@ -61,7 +61,7 @@ fn facts(preset: &DevicePreset) -> Result<Vec<String>> {
         + d.link.response.0
         + preset.delays.from_link.0;
     let miss = hit + d.firmware.flash_op.0 + d.flash.map_read.0 + d.flash.map_transfer.0;
-    let sram = readpath_run::sram(preset)?;
+    let sram = readpath_session::running::sram(preset)?;
     let mut lines = vec![
         format!(
             "flash {:.2} GiB, logical {:.2} GiB, beyond it {:.2} GiB",
@@ -143,7 +143,7 @@ fn check(files: &[std::path::PathBuf]) -> Result<()> {
 fn check_one(file: &Path) -> Result<String> {
     let name = file.to_string_lossy();
     if !file.exists() && file.extension().is_none() {
-        return Ok(readpath_config::device::load(&name, &read_text)?.name);
+        return Ok(readpath_session::config::device::load(&name, &read_text)?.name);
     }
-    Ok(readpath_config::device::parse(&inputs::text(file)?, &name)?.name)
+    Ok(readpath_session::config::device::parse(&inputs::text(file)?, &name)?.name)
 }

@@ -5,8 +5,8 @@
 use crate::output;
 use anyhow::Result;
 use indicatif::HumanCount;
-use readpath_lab::question::{Point, Question};
 use readpath_report::terminal;
+use readpath_session::lab::question::{Point, Question};
 use serde_json::json;
 
 /// Runs of one variant under one case.

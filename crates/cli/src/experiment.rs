@@ -2,10 +2,10 @@
 //! The tables of experiments.
 
 use crate::output;
-use readpath_lab::question::Answer;
 use readpath_report::TableSpec;
-use readpath_results::metric;
-use readpath_results::{Document, Metric};
+use readpath_session::lab::question::Answer;
+use readpath_session::results::metric;
+use readpath_session::results::{Document, Metric};
 
 /// Columns of attacks on HPB entries.
 static ATTACKS: [Metric; 9] = [

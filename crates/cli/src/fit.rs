@@ -5,10 +5,10 @@ use crate::args::Fit as FitArgs;
 use crate::files::write_whole;
 use crate::output;
 use anyhow::Result;
-use readpath_lab::fit::{Fit, FittedParam};
-use readpath_lab::runs::Shared;
 use readpath_report::terminal;
 use readpath_session::ask::fit::Fitting;
+use readpath_session::lab::fit::{Fit, FittedParam};
+use readpath_session::lab::runs::Shared;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ pub fn write_device(path: &Path, fit: &Fit, heading: &Heading) -> Result<()> {
         text.push_str(&format!("# {line}\n"));
     }
     text.push_str(&fit.preset.echo().to_toml());
-    readpath_config::device::parse(&text, "the fitted device")?;
+    readpath_session::config::device::parse(&text, "the fitted device")?;
     write_whole(path, text.as_bytes())
 }
 

@@ -2,10 +2,10 @@
 //! The table of `readpath reproduce hmb`.
 
 use crate::output;
-use readpath_lab::question::Answer;
 use readpath_report::TableSpec;
-use readpath_results::Metric;
-use readpath_results::metric::{self, Figure, Requests::Read, Requests::Write};
+use readpath_session::lab::question::Answer;
+use readpath_session::results::Metric;
+use readpath_session::results::metric::{self, Figure, Requests::Read, Requests::Write};
 
 static COLUMNS: [Metric; 10] = [
     Read.of(Figure::Iops),

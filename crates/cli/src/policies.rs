@@ -2,10 +2,10 @@
 //! The table of `readpath reproduce policies`.
 
 use crate::output;
-use readpath_lab::question::Answer;
 use readpath_report::TableSpec;
-use readpath_results::Metric;
-use readpath_results::metric::{self, Figure::LatencyMean, Requests::Read};
+use readpath_session::lab::question::Answer;
+use readpath_session::results::Metric;
+use readpath_session::results::metric::{self, Figure::LatencyMean, Requests::Read};
 
 static COLUMNS: [Metric; 14] = [
     metric::START_UP_TIME,

@@ -6,9 +6,9 @@ use crate::ask::{Asking, Files, ask};
 use crate::output;
 use anyhow::Result;
 use readpath_report::TableSpec;
-use readpath_results::Metric;
-use readpath_results::metric;
 use readpath_session::ask::power::question;
+use readpath_session::results::Metric;
+use readpath_session::results::metric;
 
 static COLUMNS: [Metric; 12] = [
     metric::POWER_CUTS,

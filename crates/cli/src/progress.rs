@@ -2,7 +2,7 @@
 //! Progress on standard error, while something takes long; nothing in a pipe.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
-use readpath_lab::runs::Shared;
+use readpath_session::lab::runs::Shared;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};

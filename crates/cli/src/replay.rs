@@ -6,9 +6,9 @@ use crate::ask::{Asking, Files, ask};
 use crate::{output, recording};
 use anyhow::Result;
 use readpath_report::TableSpec;
-use readpath_results::Metric;
-use readpath_results::metric::{self, Figure::*, Requests::*};
 use readpath_session::ask::replay::question;
+use readpath_session::results::Metric;
+use readpath_session::results::metric::{self, Figure::*, Requests::*};
 use std::path::PathBuf;
 
 static COLUMNS: [Metric; 17] = [

@@ -6,7 +6,7 @@ use crate::files::{check_not_input, is_standard_output, write_whole};
 use crate::{inputs, usage};
 use anyhow::{Context, Result};
 use readpath_report::html;
-use readpath_results::Document;
+use readpath_session::results::Document;
 use std::io::{self, Write};
 
 pub fn main(args: &Report) -> Result<()> {

@@ -4,8 +4,8 @@
 use crate::args::RpmbCommand;
 use crate::failure::Damaged;
 use anyhow::{Result, anyhow};
-use readpath_device::FlashArray;
-use readpath_proto::rpmb::{BLOCK_BYTES, BLOCKS};
+use readpath_session::device::FlashArray;
+use readpath_session::device::rpmb::{BLOCK_BYTES, BLOCKS};
 use readpath_session::images;
 use std::io::{self, Write};
 use std::path::Path;

@@ -5,9 +5,9 @@ use crate::args::{Common, Fio, FioFormat, Iozone, RunFile};
 use crate::ask::{Asking, Files, ask, names};
 use crate::{experiment, usage};
 use anyhow::{Result, anyhow};
-use readpath_lab::question::Question;
 use readpath_session::args::{Chosen, Making};
 use readpath_session::ask::experiment::{of, of_file, of_fio, of_iozone};
+use readpath_session::lab::question::Question;
 use std::path::{Path, PathBuf};
 
 pub fn run(args: &RunFile) -> Result<()> {

@@ -16,9 +16,11 @@ use crate::traces::{self, fill, open, options};
 use crate::usage;
 use anyhow::{Result, anyhow};
 use describe::describe;
-use readpath_lab::trace_info::document;
-use readpath_workload::IoKind;
-use readpath_workload::trace::{Analysis, CsvWriter, FioWriter, Info, Reason, Request, SECTOR_BYTES, TraceError};
+use readpath_session::lab::trace_info::document;
+use readpath_session::workload::IoKind;
+use readpath_session::workload::trace::{
+    Analysis, CsvWriter, FioWriter, Info, Reason, Request, SECTOR_BYTES, TraceError,
+};
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::path::Path;

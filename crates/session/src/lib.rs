@@ -17,11 +17,14 @@ pub mod inputs;
 pub mod memory;
 pub mod presets;
 pub mod process;
+mod rooms;
 pub mod runs;
 pub mod traces;
 pub mod typed;
 pub mod ubi;
 pub mod units;
 pub mod variants;
+
+pub use rooms::{config, device, lab, results, running, study, workload};
 
 use failure::usage;

@@ -4,7 +4,7 @@
 use super::live::LiveOptions;
 use crate::inputs::is_stdin;
 use clap::Args;
-use readpath_run::TapFrom;
+use readpath_session::running::TapFrom;
 use std::path::PathBuf;
 
 /// Options of every command that simulates.
@@ -46,7 +46,7 @@ pub struct Common {
     #[arg(long, value_name = "N|TIME", requires = "trace_io", value_parser = trace_from)]
     pub trace_io_from: Option<TapFrom>,
     /// Record at most N requests
-    #[arg(long, value_name = "N", default_value_t = readpath_run::TRACE_IO_LIMIT)]
+    #[arg(long, value_name = "N", default_value_t = readpath_session::running::TRACE_IO_LIMIT)]
     pub trace_io_limit: u64,
     #[command(flatten)]
     pub live: LiveOptions,
@@ -55,7 +55,7 @@ pub struct Common {
 fn trace_from(text: &str) -> Result<TapFrom, String> {
     match text.parse() {
         Ok(requests) => Ok(TapFrom::Request(requests)),
-        Err(_) => readpath_config::time(text).map(TapFrom::Time),
+        Err(_) => readpath_session::config::time(text).map(TapFrom::Time),
     }
 }
 

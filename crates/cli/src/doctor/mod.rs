@@ -12,11 +12,11 @@ use crate::output::{self, terminal_width};
 use anyhow::{Context, Result, anyhow};
 use machine::Machine;
 use programs::{Part, State};
-use readpath_lab::experiment::{Experimenting, plan};
-use readpath_lab::question::{Question, make};
-use readpath_lab::runs::Shared;
 use readpath_report::terminal::texts;
 use readpath_session::args::{Fill, HpbHost};
+use readpath_session::lab::experiment::{Experimenting, plan};
+use readpath_session::lab::question::{Question, make};
+use readpath_session::lab::runs::Shared;
 use readpath_session::typed;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -44,11 +44,12 @@ struct Model {
 
 /// Reads all that is built in, and simulates a little.
 fn model() -> Result<Model> {
-    for builtin in readpath_config::presets() {
-        readpath_config::device::parse(builtin.text, builtin.file).context("a built-in device cannot be read")?;
+    for builtin in readpath_session::config::presets() {
+        readpath_session::config::device::parse(builtin.text, builtin.file)
+            .context("a built-in device cannot be read")?;
     }
-    for builtin in readpath_config::experiments() {
-        let loaded = readpath_config::experiment::load(builtin.name, &read_text);
+    for builtin in readpath_session::config::experiments() {
+        let loaded = readpath_session::config::experiment::load(builtin.name, &read_text);
         loaded.context("a built-in experiment cannot be read")?;
     }
     let line = ["-r", "4k", "-+n", "-i2", "-t", "2", "-s", "1m"].map(str::to_owned);
@@ -63,8 +64,8 @@ fn model() -> Result<Model> {
         return Err(anyhow!("a small simulation made no requests"));
     }
     Ok(Model {
-        devices: readpath_config::presets().len(),
-        experiments: readpath_config::experiments().len(),
+        devices: readpath_session::config::presets().len(),
+        experiments: readpath_session::config::experiments().len(),
         requests: doc.simulated_ios,
     })
 }

@@ -9,9 +9,9 @@ use crate::args::{ProbeCommand, ProbeFit};
 use crate::fit::{Heading, write_device};
 use crate::{inputs, output};
 use anyhow::Result;
-use readpath_lab::probe::Probe;
-use readpath_lab::runs::Shared;
 use readpath_session::ask::probe::Probing;
+use readpath_session::lab::probe::Probe;
+use readpath_session::lab::runs::Shared;
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ fn fit(args: &ProbeFit) -> Result<()> {
 /// The comment in the file of the fitted device.
 fn heading(probe: &Probe, args: &ProbeFit) -> Heading {
     let known = probe.known.iter().filter(|k| k.high.is_finite());
-    let line = |k: &readpath_lab::probe::Known| {
+    let line = |k: &readpath_session::lab::probe::Known| {
         format!("{}: {}, {} ({})", k.param.key(), k.param.show(k.fitted), k.verdict.as_str(), k.interval())
     };
     let sources: Vec<_> = args.of.results.iter().map(|path| inputs::name(path)).collect();

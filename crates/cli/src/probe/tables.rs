@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A probe as tables of a terminal.
 
-use readpath_lab::fit::Metric;
-use readpath_lab::probe::{Compared, Probe};
 use readpath_report::terminal;
+use readpath_session::lab::fit::Metric;
+use readpath_session::lab::probe::{Compared, Probe};
 
 /// Parameters, and then jobs.
 pub fn of(probe: &Probe) -> String {
@@ -20,7 +20,7 @@ pub fn of(probe: &Probe) -> String {
 }
 
 fn parameters(probe: &Probe) -> String {
-    let row = |k: &readpath_lab::probe::Known| {
+    let row = |k: &readpath_session::lab::probe::Known| {
         vec![
             k.param.key().to_owned(),
             k.param.show(k.start),

@@ -2,10 +2,10 @@
 //! What a trace is like, as tables for people.
 
 use crate::units::bytes;
-use readpath_lab::trace_info::class_name;
-use readpath_workload::IoKind;
-use readpath_workload::trace::Info;
-use readpath_workload::trace::info::Skew;
+use readpath_session::lab::trace_info::class_name;
+use readpath_session::workload::IoKind;
+use readpath_session::workload::trace::Info;
+use readpath_session::workload::trace::info::Skew;
 
 fn percent(part: u64, whole: u64) -> String {
     format!("{:.1} %", 100.0 * part as f64 / whole.max(1) as f64)

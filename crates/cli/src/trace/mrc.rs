@@ -9,17 +9,19 @@ use crate::presets::preset;
 use crate::traces::{self, fill, open, options};
 use crate::{cases, inputs, usage};
 use anyhow::{Result, anyhow};
-use readpath_config::DevicePreset;
-use readpath_lab::map_gain::{self, GainRow, Gaining, Knees};
-use readpath_lab::map_reuse::{CHECK_DEPTHS, Check, CheckError, Checking, MapOf, MapReuseCase, document, size};
-use readpath_lab::replay::ReplayCase;
-use readpath_lab::runs::Shared;
 use readpath_report::terminal;
-use readpath_results::{Input, Note};
 use readpath_session::args::{Offers, ReplayMode, TraceHow};
-use readpath_workload::IoKind;
-use readpath_workload::trace::mrc::{MapReuse, Of, SpanCurves};
-use readpath_workload::trace::{Reason, Request, SECTOR_BYTES, TraceError};
+use readpath_session::config::DevicePreset;
+use readpath_session::lab::map_gain::{self, GainRow, Gaining, Knees};
+use readpath_session::lab::map_reuse::{
+    CHECK_DEPTHS, Check, CheckError, Checking, MapOf, MapReuseCase, document, size,
+};
+use readpath_session::lab::replay::ReplayCase;
+use readpath_session::lab::runs::Shared;
+use readpath_session::results::{Input, Note};
+use readpath_session::workload::IoKind;
+use readpath_session::workload::trace::mrc::{MapReuse, Of, SpanCurves};
+use readpath_session::workload::trace::{Reason, Request, SECTOR_BYTES, TraceError};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;

@@ -9,10 +9,10 @@ use crate::presets::preset;
 use crate::traces::check_stop;
 use crate::usage;
 use anyhow::{Result, anyhow};
-use readpath_config::GivenKey;
-use readpath_config::experiment::Variant;
-use readpath_lab::parity::{HEARD_WITHIN, Parity, ParityError, parity};
-use readpath_workload::trace::upius::Upius;
+use readpath_session::config::GivenKey;
+use readpath_session::config::experiment::Variant;
+use readpath_session::lab::parity::{HEARD_WITHIN, Parity, ParityError, parity};
+use readpath_session::workload::trace::upius::Upius;
 use std::io::{self, Write};
 use std::path::Path;
 

@@ -5,11 +5,11 @@ use super::names::json_text;
 use crate::args::UbiAttach;
 use crate::output::stdout;
 use anyhow::Result;
-use readpath_kit::Ns;
+use readpath_session::device::Ns;
+use readpath_session::ubi::nand::cost::Cost;
+use readpath_session::ubi::nand::mtd::Mtd;
+use readpath_session::ubi::nand::printable;
 use readpath_session::ubi::{Attached, kind, remarks};
-use readpath_ubi::cost::Cost;
-use readpath_ubi::mtd::Mtd;
-use readpath_ubi::printable;
 use std::fmt::Write as _;
 use std::io::Write;
 

@@ -7,10 +7,10 @@ use crate::failure::Damaged;
 use crate::output::stdout;
 use crate::usage;
 use anyhow::{Result, anyhow};
+use readpath_session::ubi::nand::device::Finding;
+use readpath_session::ubi::nand::printable;
+use readpath_session::ubi::ubifs::CheckReport;
 use readpath_session::ubi::{Opened, findings, open_volume, wrong};
-use readpath_ubi::device::Finding;
-use readpath_ubi::printable;
-use readpath_ubifs::CheckReport;
 use serde_json::{Value, json};
 use std::io::Write;
 
@@ -19,7 +19,7 @@ pub fn check(args: &UbiCheck) -> Result<()> {
     let (below, report, of_static) = match open_volume(&args.input, false)? {
         Opened::Ubifs(mut volume) => {
             let below = findings(&args.input, volume.ubi())?;
-            let report = readpath_ubifs::check(volume, args.most).map_err(|e| wrong(image, e))?;
+            let report = readpath_session::ubi::ubifs::check(volume, args.most).map_err(|e| wrong(image, e))?;
             (below, report, None)
         }
         Opened::Static { mut ubi, id } => {

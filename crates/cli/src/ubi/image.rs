@@ -7,9 +7,9 @@ use crate::failure::Damaged;
 use crate::output::stdout;
 use crate::usage;
 use anyhow::{Result, anyhow};
+use readpath_session::ubi::nand::printable;
+use readpath_session::ubi::ubifs::{Compression, Entry, FileType, Inode, MountMode, Time, Ubifs, UbifsError};
 use readpath_session::ubi::{Volume, volume, wrong};
-use readpath_ubi::printable;
-use readpath_ubifs::{Compression, Entry, FileType, Inode, MountMode, Time, Ubifs, UbifsError};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -217,12 +217,12 @@ pub fn cat(args: &UbiCat) -> Result<()> {
 
 /// Why the bytes of a file did not arrive.
 pub enum Failure {
-    Volume(readpath_ubifs::UbifsError),
+    Volume(readpath_session::ubi::ubifs::UbifsError),
     Output(io::Error),
 }
 
-impl From<readpath_ubifs::UbifsError> for Failure {
-    fn from(e: readpath_ubifs::UbifsError) -> Failure {
+impl From<readpath_session::ubi::ubifs::UbifsError> for Failure {
+    fn from(e: readpath_session::ubi::ubifs::UbifsError) -> Failure {
         Failure::Volume(e)
     }
 }

@@ -7,9 +7,9 @@ use crate::inputs;
 use crate::stop::hold;
 use crate::usage;
 use anyhow::{Result, anyhow};
+use readpath_session::ubi::nand::mtd::write_stream;
+use readpath_session::ubi::ubifs::{MountMode, ReadKind};
 use readpath_session::ubi::{Reads, Work, lines, reads, volume, wrong};
-use readpath_ubi::mtd::write_stream;
-use readpath_ubifs::{MountMode, ReadKind};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 

@@ -17,3 +17,15 @@ pub use open::{Opened, Volume, findings, open_volume, volume, wrong};
 pub use replay::{Replay, caches};
 pub use reproduce::{EXPERIMENT, Prepared, prepare};
 pub use work::{Reads, Work, reads};
+
+/// What the program takes from the reader of UBI.
+pub mod nand {
+    pub use readpath_ubi::{cost, device, mtd, printable};
+}
+
+/// What the program takes from the reader of UBIFS.
+pub mod ubifs {
+    pub use readpath_ubifs::{
+        CheckReport, Compression, Entry, FileType, Inode, MountMode, Piece, ReadKind, Time, Ubifs, UbifsError, check,
+    };
+}
