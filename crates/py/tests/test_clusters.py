@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 import readpath
-from conftest import STUDY, Command, without_process
+from conftest import JOB, STUDY, Command, without_process
 from distributed import Client
 from readpath import _cluster
 
@@ -467,7 +467,7 @@ def test_what_is_no_cluster(cluster: Cluster) -> None:
 
 
 def test_records_that_come_back_damaged_are_not_kept() -> None:
-    study = readpath._readpath.Study({"name": "small.toml", "text": None, "is_path": True}, [], None)
+    study = readpath._readpath.Study({"name": "small.toml", "text": None}, [], None)
     pending = study.begin({"out": Path("ours"), "threads": None, "set": [], "shard": None, "retry_failed": False})
     lines = study.make([0, 1], lambda: None)
     pending.keep([0, 1], lines)
@@ -477,3 +477,25 @@ def test_records_that_come_back_damaged_are_not_kept() -> None:
             pending.keep(points, wrong)
     pending.sync()
     assert readpath.sweep("small.toml", out="ours").made == 4
+
+
+def test_questions_have_the_same_documents_on_a_cluster(cluster: Cluster) -> None:
+    """Workers are given jobs that they do not have as files; a search has rounds."""
+    cluster.start()
+    cluster.start()
+    short = JOB.replace("io_size=16m", "io_size=2m")
+
+    def compare(**where: Any) -> readpath.Results:
+        return readpath.compare(short, seeds=4, hpb=["off", "dcm"], **where)
+
+    def search(**where: Any) -> readpath.Results:
+        return readpath.break_even(short, least=64, most=2048, within=5, device="ufs31-256g", **where)
+
+    for ask in compare, search:
+        ask().to_json("here.json")
+        with within(120):
+            ask(client=cluster.address).to_json("there.json")
+        here, there = (without_process(Path(name).read_text()) for name in ("here.json", "there.json"))
+        assert here == there
+    with pytest.raises(readpath.Error, match="^client: the question has no points that workers could make$"):
+        readpath.run("ubi", client=cluster.address)
