@@ -174,8 +174,8 @@ impl<'a> Asking<'a> {
     }
 }
 
-/// Answers the question that `question` makes, and shows the answer with `tables`; or shows the runs that it would make,
-/// as JSON or not, if `dry` says so. `begin` begins the command when options are checked, before traces are read.
+/// Answers the question that `question` makes, and shows the answer with `tables`; or shows the runs that it would
+/// make, as JSON or not, if `dry` says so. `begin` begins the command when options are checked, before traces are read.
 pub fn ask<'a, Q: Question>(
     begin: impl FnOnce(Vec<(String, String)>) -> Result<Asking<'a>>,
     dry: Option<bool>,

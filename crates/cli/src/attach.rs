@@ -98,7 +98,7 @@ fn trace_file(path: &Path, image: &Path) -> Result<PartFile> {
     PartFile::create(path)
 }
 
-/// Records what the machine asks of the device to `out`, and nothing that nobody outside asked for.
+/// Records to `out` what the machine asks of the device, without the device's own requests.
 fn tap<W: Write>(out: W, image: &Path, device: &str) -> Tap<W> {
     let (start, now) = (Instant::now(), SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default());
     let seconds = format!("{}.{:09}", now.as_secs(), now.subsec_nanos());

@@ -22,7 +22,7 @@ fn names() -> Vec<&'static str> {
     listed().map(|(name, _)| name).collect()
 }
 
-/// What there is but for `--flat`: names, and what they are.
+/// Names and descriptions of the benchmarks, but for `--flat`.
 fn listed() -> impl Iterator<Item = (&'static str, &'static str)> {
     let runs = BENCHES.iter().chain(STEADY.iter().map(|s| &s.bench)).map(|b| (b.name, b.what));
     let parts = PARSES.iter().map(|p| (p.name, p.what)).chain(REUSES.iter().map(|r| (r.name, r.what)));

@@ -65,7 +65,7 @@ fn help(command: &mut Command, page: &mut String) {
 #[test]
 fn the_page_of_options_is_the_help() {
     let mut page = "<!-- SPDX-License-Identifier: MIT OR Apache-2.0 -->\n# All options\n\nWhat `--help` says of each \
-                    command. [Commands](commands.md) tells what they are for.\n"
+                    command. [Commands](commands.md) says what they are for.\n"
         .to_owned();
     let mut all = command().disable_help_subcommand(true).term_width(100);
     all.build();

@@ -78,7 +78,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if failure::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            // Nobody may be listening; that is no reason to panic.
+            // Standard error may be closed; that is no reason to panic.
             writeln!(io::stderr(), "readpath: {}", failure::describe(&error)).ok();
             ExitCode::from(failure::status(&error))
         }

@@ -162,7 +162,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Sees to it that all of it can be written, and replaces none of `inputs`.
+    /// Checks that all of it can be written, and that none of it is one of `inputs`.
     pub fn create<'a, P: AsRef<Path> + ?Sized + 'a>(
         basics: &Basics,
         folder: Option<&Path>,

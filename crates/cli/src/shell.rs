@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `readpath completions` and `readpath man`: the command line told to a shell and to man(1). Both follow from its
+//! `readpath completions` and `readpath man`: the command line for a shell and for man(1). Both follow from its
 //! definitions, so they cannot say anything else than `--help`.
 
 use crate::args::{Completions, Man};
@@ -73,7 +73,7 @@ fn add_pages(command: &Command, above: Option<&str>, pages: &mut Vec<(String, Ve
     below.into_iter().try_for_each(|c| add_pages(c, Some(&title), pages))
 }
 
-/// clap_mangen tells nothing of other names of an option.
+/// clap_mangen leaves out other names of an option.
 fn with_aliases(option: Arg) -> Arg {
     let names = option.get_visible_aliases().unwrap_or_default();
     if names.is_empty() {

@@ -119,7 +119,7 @@ fn ask(path: &Path) -> Result<Value> {
     }
 }
 
-/// A text that somebody else wrote, for the terminal: what would control that is shown, not sent.
+/// A text of another program, for the terminal: its control characters are escaped.
 fn harmless(text: &str) -> String {
     let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
     text.chars().map(shown).collect()

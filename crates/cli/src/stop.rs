@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Ctrl-C, a request to terminate and a terminal that goes away: the one place that hears of them. Runs end in order at
-//! the first signal, and a second one ends the program; what is not made of runs ends at once. Files are named while
-//! the end is held off, so none is left in part, and what must not outlive the program is cleaned up.
+//! Signals: SIGINT, SIGTERM and SIGHUP. The first one stops runs in order, and a second one ends the program; commands
+//! without runs end at once. Files are renamed while the end is held off, so none is left in part, and sockets and
+//! mounts are cleaned up.
 
 use crate::failure::{INTERRUPTED, Interrupted};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -11,7 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
 
-/// What a command that ends at once has written, as far as that matters to whoever ended it.
+/// What a command that ends at once has written, for the message at its end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Written {
     /// Neither file nor result.
@@ -54,8 +54,7 @@ pub fn in_order(flag: Arc<AtomicBool>) -> io::Result<()> {
     Ok(())
 }
 
-/// From now on the first signal makes this readable, for who waits for files and sockets, and the second ends the
-/// program.
+/// From now on the first signal makes the returned socket readable, for poll(2), and the second ends the program.
 pub fn readable() -> io::Result<UnixStream> {
     catch()?;
     let (stop, end) = UnixStream::pair()?;
@@ -73,7 +72,7 @@ pub fn at_once(so_far: Written) -> io::Result<()> {
     catch()
 }
 
-/// Sees to it that this is done if the program ends before its runs do, or panics. It may have been done already.
+/// Calls `cleanup` if a signal ends the program within a run, or it panics. Its work may have been done already.
 pub fn clean_up(cleanup: impl Fn() + Send + 'static) -> io::Result<()> {
     lock(&STATE).cleanups.push(Box::new(cleanup));
     catch()
@@ -88,7 +87,7 @@ pub fn wait() {
 pub struct Held(MutexGuard<'static, Written>);
 
 impl Held {
-    /// The files are there.
+    /// The files are written.
     pub fn done(mut self) {
         *self.0 = Written::Files;
     }
@@ -99,7 +98,7 @@ pub fn hold() -> Held {
     Held(lock(&WRITTEN))
 }
 
-/// Hears of signals until the program ends, and does nothing yet but count them.
+/// Counts signals from now on, until the program ends.
 pub fn catch() -> io::Result<()> {
     static BEGUN: Once = Once::new();
     let mut result = Ok(());
@@ -111,21 +110,21 @@ fn watch() -> io::Result<()> {
     let (mut bytes, end) = UnixStream::pair()?;
     let wait = move || {
         while matches!(bytes.read(&mut [0]), Ok(1)) {
-            heard();
+            signalled();
         }
     };
     std::thread::Builder::new().name("signals".into()).spawn(wait)?;
     for signal in [SIGINT, SIGTERM] {
         pipe::register(signal, end.try_clone()?)?;
     }
-    // Whoever started the program so that it outlives its terminal (nohup) means that.
+    // Started with nohup(1), the program outlives its terminal.
     if !is_ignored(SIGHUP) {
         pipe::register(SIGHUP, end)?;
     }
-    // Programs that are built to abort at a panic drop nothing.
+    // With panic = "abort" nothing is dropped.
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
-        // The one that panics may hold it.
+        // The panicking thread may hold the lock.
         if let Ok(state) = STATE.try_lock() {
             state.cleanups.iter().for_each(|cleanup| cleanup());
         }
@@ -134,7 +133,7 @@ fn watch() -> io::Result<()> {
     Ok(())
 }
 
-fn heard() {
+fn signalled() {
     let mut state = lock(&STATE);
     state.seen += 1;
     state.flags.iter().for_each(|flag| flag.store(true, Ordering::Relaxed));
@@ -144,7 +143,7 @@ fn heard() {
         return;
     }
     state.cleanups.iter().for_each(|cleanup| cleanup());
-    // Locked until the end, so that nobody begins to write.
+    // Locked until the end, so that no file is begun.
     let written = state.at_once.then(|| lock(&WRITTEN));
     if let Some(written) = &written {
         let what = match **written {
@@ -158,7 +157,7 @@ fn heard() {
     std::process::exit(INTERRUPTED.into());
 }
 
-/// Whether a signal was ignored when the program was started, as far as proc(5) tells.
+/// Whether a signal was ignored when the program was started, by proc(5).
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());

@@ -160,7 +160,7 @@ fn convert(from: &Path, into: &Path, to: TraceFormat, target: &str, input: &Trac
     }
     writeln!(text, "{name}: {} requests", reader.summary().requests)?;
     if is_standard_output(into) {
-        // Nobody may be listening; that is no reason to fail.
+        // Standard error may be closed; that is no reason to fail.
         io::stderr().write_all(text.as_bytes()).ok();
         return Ok(());
     }

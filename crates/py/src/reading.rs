@@ -41,9 +41,9 @@ pub struct Requests {
     offset_bytes: Cow<'static, [u8]>,
     /// 64-bit integers.
     size_bytes: Cow<'static, [u8]>,
-    /// 64-bit integers; -1 where the trace tells none.
+    /// 64-bit integers; -1 where the trace has none.
     process: Cow<'static, [u8]>,
-    /// 64-bit floating-point numbers; NaN where the trace tells none.
+    /// 64-bit floating-point numbers; NaN where the trace has none.
     latency_ns: Cow<'static, [u8]>,
 }
 

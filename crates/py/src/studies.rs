@@ -87,7 +87,7 @@ impl Begun {
         points.filter(|&point| !self.found.done.contains(point as usize)).collect()
     }
 
-    /// A new segment for them, with the worker's `name` in its file name.
+    /// A new segment for them, with `name` in its file name.
     pub fn segment(&self, name: &str) -> Result<Segment> {
         let name = format!("points-{}-{name}", std::process::id());
         Ok(Segment::create(&self.out, &name, &self.plan.header())?)

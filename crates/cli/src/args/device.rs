@@ -49,7 +49,7 @@ pub struct Fit {
 /// What `device probe` does.
 #[derive(Subcommand, Debug)]
 pub enum ProbeCommand {
-    /// Write the fio jobs that measure a device, and a script that runs them; reads only, unless told otherwise
+    /// Write the fio jobs that measure a device, and a script that runs them; reads only, unless --destructive is given
     Plan(ProbePlan),
     /// Fit a device to the results of the jobs (json+), say how sure each parameter is and which job to run next
     Fit(ProbeFit),

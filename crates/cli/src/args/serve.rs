@@ -46,7 +46,7 @@ pub enum RpmbCommand {
     Show {
         /// The image
         image: PathBuf,
-        /// Print the key as well, in hexadecimal: whoever has it can write
+        /// Print the key as well, in hexadecimal: it allows writing
         #[arg(long)]
         key: bool,
     },
@@ -99,10 +99,10 @@ pub struct Serve {
     /// Where NBD clients connect: unix:PATH or tcp:IP:PORT; repeatable [default: tcp:127.0.0.1:10809]
     #[arg(long, value_name = "ADDRESS")]
     pub nbd: Vec<String>,
-    /// Listen to an address that other machines reach. There is no TLS: whoever reaches it reads and writes everything
+    /// Listen to an address that other machines reach. There is no TLS: every client reads and writes everything
     #[arg(long)]
     pub public: bool,
-    /// real: as fast as the device; instant: nobody waits for modelled time
+    /// real: as fast as the device; instant: without waiting for modelled time
     #[arg(long, value_name = "SPEED", default_value = "real", value_parser = ["real", "instant"])]
     pub speed: String,
     /// Stretch time: at 10 the device is ten times slower
@@ -161,7 +161,7 @@ pub struct Attach {
     /// Listen to a socket at PATH for the machine, which speaks vfio-user
     #[arg(long, value_name = "PATH")]
     pub socket: PathBuf,
-    /// real: as fast as the device; instant: nobody waits for modelled time
+    /// real: as fast as the device; instant: without waiting for modelled time
     #[arg(long, value_name = "SPEED", default_value = "real", value_parser = ["real", "instant"])]
     pub speed: String,
     /// Stretch time: at 10 the device is ten times slower

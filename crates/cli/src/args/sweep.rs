@@ -14,7 +14,7 @@ pub struct Sweep {
     /// The study file
     #[arg(value_name = "STUDY.toml", required = true)]
     pub file: Option<PathBuf>,
-    /// Folder of the results [default: out/NAME]; points that are there already are not made again
+    /// Folder of the results [default: out/NAME]; points that it holds are not made again
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Say how many points there are and about how long they take, and make none

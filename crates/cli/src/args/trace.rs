@@ -88,7 +88,7 @@ pub enum TraceCommand {
         /// The trace; - for standard input
         file: PathBuf,
     },
-    /// Whether the host of this program, told to do as Linux, decides as the one of which `attach --trace` wrote
+    /// Whether the host of this program, with Linux's decisions, decides as the one in a trace of `attach --trace`
     ///
     /// It is given the same block requests and replies. The trace begins with a device that has just been switched on.
     Parity {

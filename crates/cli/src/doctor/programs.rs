@@ -14,7 +14,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// How long a program may take to tell its version.
+/// How long a program may take to print its version.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Folders with programs that Debian leaves out of the `PATH` of ordinary users.
@@ -193,7 +193,7 @@ fn find(name: &str, path: &OsStr) -> Option<PathBuf> {
     folders.map(|folder| folder.join(name)).find(|file| file.is_file() && access(file, Access::EXEC_OK).is_ok())
 }
 
-/// The version that a program tells when it is asked, if it does so in time.
+/// The version that a program prints, if it does so in time.
 fn version(program: &Path) -> Option<String> {
     let mut child = Command::new(program)
         .arg("--version")
@@ -206,7 +206,7 @@ fn version(program: &Path) -> Option<String> {
         .ok()?;
     let (send, receive) = mpsc::channel();
     if let Some(stdout) = child.stdout.take() {
-        // Whoever the program started may keep the pipe open for longer than it lives.
+        // A child of the program may keep the pipe open for longer than the program runs.
         thread::spawn(move || {
             let mut text = Vec::new();
             stdout.take(4096).read_to_end(&mut text).ok();
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_does_not_answer_is_not_waited_for() {
+    fn a_program_that_does_not_answer_is_not_waited_for() {
         let room = tempfile::tempdir().expect("a folder");
         let program = room.path().join("slow");
         // Its child holds the pipe open.

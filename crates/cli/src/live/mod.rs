@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What others see of runs in progress: a socket for `readpath stats`, and a file tree as Linux has it in sysfs. Both
-//! show the same [`Tree`], which reads what each run leaves at its post; no run waits for them.
+//! Runs in progress for other programs: a socket for `readpath stats`, and a file tree as in Linux's sysfs. Both show
+//! the same [`Tree`], which reads the counters that each run posts; no run waits for them.
 
 mod mount;
 mod report;
@@ -20,13 +20,13 @@ use server::Server;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-/// What is shown, as long as this lives. Nothing, if nobody asked for it.
+/// What is shown until this is dropped; nothing without `--stats` and `--sysfs`.
 #[derive(Default)]
 pub struct Live(Option<Shows>);
 
 struct Shows {
     board: Arc<Board>,
-    // Both vanish when they are dropped.
+    // Both are removed on drop.
     mounted: Option<Mounted>,
     server: Option<Server>,
     hold: bool,
@@ -43,7 +43,7 @@ impl Live {
         }
         let board = Arc::new(Board::new(runs));
         let tree = Arc::new(Tree::new(board.clone()));
-        // What is made now has to go away again.
+        // Signals remove what is made from now on.
         stop::catch()?;
         let server = match &options.stats {
             Some(path) => Some(Server::start(path.as_deref(), tree.clone())?),
@@ -56,18 +56,18 @@ impl Live {
         Ok(Live(Some(Shows { board, mounted, server, hold: options.hold })))
     }
 
-    /// What runs are told: the board, if somebody looks at it.
+    /// What runs share, with the board if it is shown.
     pub fn shared(&self) -> Shared {
         Shared { board: self.0.as_ref().map(|shows| shows.board.clone()), ..Shared::default() }
     }
 
-    /// What somebody changed while the runs went on, for those who read their results: these depend on when.
+    /// Notes on parameters that were changed during runs: results depend on when.
     pub fn notes(&self) -> Vec<String> {
         let posts = self.0.iter().flat_map(|shows| shows.board.posts()).enumerate();
         posts.filter_map(|(run, post)| changes(run, post)).collect()
     }
 
-    /// The end of the command: what is shown goes away, but not before Ctrl-C if it is to be held.
+    /// Ends the command: with `--hold` after Ctrl-C.
     pub fn finish(self) -> Result<()> {
         let Some(shows) = self.0 else { return Ok(()) };
         if shows.hold {

@@ -29,7 +29,7 @@ const REMEMBER: Duration = Duration::from_secs(3600);
 const PAGE: u32 = 4096;
 /// Requests served side by side: those that write wait for the run.
 const THREADS: usize = 4;
-/// Errors of the operating system that are not told apart by [`io::ErrorKind`].
+/// Errors of the operating system that [`io::ErrorKind`] does not distinguish.
 const ENOTCONN: i32 = 107;
 
 /// A mounted tree; it is unmounted when this is dropped.
@@ -89,7 +89,7 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        // Somebody may still be in there: the name goes away now, the rest when they leave or this program ends.
+        // A process may still use it: it is unmounted lazily, and goes away when that process leaves or this one ends.
         detach(&self.folder);
         drop(self.session.take());
     }
@@ -128,7 +128,7 @@ fn check(folder: &Path) -> Result<PathBuf> {
     // Of a folder whose program is gone the kernel may still remember that it is one; what is in it, it has to ask.
     let is_empty = fs::read_dir(&folder).map_err(failed)?.next().is_none();
     if is_mount_point(&folder) {
-        return Err(wrong("something is mounted there already"));
+        return Err(wrong("another file system is mounted there"));
     }
     if !is_empty {
         return Err(wrong("is not empty; what is in it would be hidden"));
@@ -148,7 +148,7 @@ struct Files {
     group: u32,
     since: SystemTime,
     opened: AtomicU64,
-    /// What each open file said when it was read from its beginning: whoever reads on gets the rest of that, as in
+    /// The text of each open file when it was read from its beginning: reading on gives the rest of it, as in
     /// sysfs, though the number has changed meanwhile.
     texts: Mutex<HashMap<u64, String>>,
 }
@@ -173,7 +173,7 @@ impl Files {
     fn attributes(&self, node: u64) -> Result<FileAttr, Errno> {
         let kind = self.tree.kind(node)?;
         let (size, perm, nlink) = match &kind {
-            // One link: who counts folders by links is told that it cannot be done.
+            // One link: programs that count folders by links then look into them.
             Kind::Folder => (0, 0o755, 1),
             Kind::Link(target) => (target.len() as u64, 0o777, 1),
             Kind::File { writable: true } => (PAGE.into(), 0o644, 1),

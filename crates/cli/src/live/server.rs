@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The socket: whoever connects gets one line of JSON with everything as it is now, and nothing is read from them.
+//! The socket: a client gets one line of JSON with the current state, and nothing is read from it.
 
 use super::report::report;
 use super::socket::{self, PathKind};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Whoever does not read for so long is let go.
+/// A client that does not read for so long is disconnected.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A socket that is served; it vanishes when this is dropped.

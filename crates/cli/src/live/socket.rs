@@ -33,7 +33,7 @@ pub fn folder() -> PathBuf {
     }
 }
 
-/// The socket of this process, in a folder that nobody else can change.
+/// The socket of this process, in a folder that other users cannot change.
 pub fn of_this_process() -> Result<PathBuf> {
     let folder = folder();
     let name = folder.display();

@@ -77,13 +77,13 @@ pub fn main(args: &Serve) -> Result<()> {
     }
 }
 
-/// What goes wrong by itself.
+/// Faults of `--faults`.
 fn faults(path: &Path) -> Result<Faults> {
     let text = read_text(path).map_err(|error| usage(anyhow!("{}: {error}", path.display())))?;
     Faults::read(&text, &path.display().to_string()).map_err(usage)
 }
 
-/// A file that was made for a recording which has not begun. It vanishes with this: nobody wants an empty one.
+/// A file that was made for a recording. It is removed on drop unless the recording has begun.
 struct Fresh(Option<PathBuf>);
 
 impl Fresh {
@@ -98,27 +98,27 @@ impl Drop for Fresh {
     }
 }
 
-/// Made before the device recovers: what is wrong with the path is told at once.
+/// Made before the device recovers, so that a wrong path is reported at once.
 fn recording(path: &Path) -> Result<(Box<dyn Write>, Fresh)> {
     let file = File::create_new(path).map_err(|error| usage(anyhow!("{}: {error}", path.display())))?;
     Ok((Box::new(BufWriter::with_capacity(1 << 16, file)), Fresh(Some(path.to_owned()))))
 }
 
-/// `readpath ctl`: sends a line to a server, and shows what it says.
+/// `readpath ctl`: sends a line to a server, and shows its answer.
 pub fn ctl(args: &Ctl) -> Result<()> {
     if args.order == ["watch"] {
         return watch::main(&args.socket);
     }
-    let answer = tell(&args.socket, &args.order.join(" "))?;
+    let answer = send(&args.socket, &args.order.join(" "))?;
     Ok(write!(io::stdout(), "{answer}")?)
 }
 
-/// What a server says to a line.
-fn tell(socket: &Path, line: &str) -> Result<String> {
+/// Sends a line to a server and returns its answer.
+fn send(socket: &Path, line: &str) -> Result<String> {
     let name = socket.display();
     let connected = UnixStream::connect(socket);
     let mut connected = connected.map_err(|error| usage(anyhow!("{name}: no server listens there: {error}")))?;
-    // Whoever is not heard may still be answered.
+    // The server may refuse the line and still send an answer.
     _ = writeln!(connected, "{line}");
     let mut answer = String::new();
     let read = connected.read_to_string(&mut answer);
@@ -142,7 +142,7 @@ fn addresses(args: &Serve) -> Result<Vec<Address>> {
     }
 }
 
-/// How time is to pass.
+/// The speed of time.
 pub fn speed(speed: &str, scale: Option<f64>) -> Result<Speed> {
     if speed == "instant" {
         return match scale {
@@ -156,7 +156,7 @@ pub fn speed(speed: &str, scale: Option<f64>) -> Result<Speed> {
     }
 }
 
-/// What the host does.
+/// The host of the options.
 fn host(args: &Serve) -> Result<Host> {
     let hpb = match args.hpb {
         None if args.policy.is_some() => None,

@@ -2,7 +2,7 @@
 //! `readpath ctl SOCKET watch`: what a served device does, every second: on a terminal in one place, in a pipe a line
 //! for each second.
 
-use super::tell;
+use super::send;
 use crate::progress::escapes;
 use anyhow::Result;
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ struct Counters {
 
 impl Counters {
     fn read(socket: &Path) -> Result<Counters> {
-        let text = tell(socket, "stats")?;
+        let text = send(socket, "stats")?;
         let at = Instant::now();
         let values = text.lines().filter_map(|line| {
             let (name, value) = line.rsplit_once(' ')?;

@@ -58,7 +58,7 @@ struct Trial {
     seconds_per_point: f64,
 }
 
-/// Makes points for a while; none if somebody wants it to end.
+/// Makes points for a while; none when the command is to stop.
 fn trial(plan: &Plan) -> Result<Option<Trial>> {
     let (shared, maker) = (Arc::new(Shared::default()), Maker::default());
     stop::in_order(shared.stop.clone())?;
@@ -74,7 +74,7 @@ fn trial(plan: &Plan) -> Result<Option<Trial>> {
             None if began.elapsed() < TRIAL => return Err(Interrupted.into()),
             None if points > 0 => break,
             None => {
-                // Not even one: what share of its requests was made tells.
+                // Not even one point: estimated by the share of its requests.
                 let elapsed = began.elapsed().as_secs_f64();
                 let made = shared.ios.load(Ordering::Relaxed);
                 let mut out = io::stdout().lock();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `readpath sweep`: plans a study, makes the points that its folder lacks, and tells what became of them.
+//! `readpath sweep`: plans a study, makes the points that its folder lacks, and shows the tables.
 
 mod estimate;
 
@@ -196,7 +196,7 @@ fn merge_folders(args: &Merge) -> Result<()> {
     Ok(())
 }
 
-/// Nothing is left of tables in `folder` that a signal keeps from being written.
+/// Removes unfinished tables of `folder` if a signal ends the program.
 fn remove_if_stopped(folder: &Path) -> Result<()> {
     let parts = unfinished(folder);
     Ok(stop::clean_up(move || {
@@ -224,7 +224,7 @@ fn list(plan: &Plan, shard: Shard) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// So many threads, in words.
+/// A number of threads in words.
 fn in_threads(threads: usize) -> String {
     if threads == 1 { "1 thread".into() } else { format!("{threads} threads") }
 }

@@ -39,7 +39,7 @@ pub fn main(args: &UbiExtract) -> Result<()> {
     let mut directories: Vec<(PathBuf, u32)> = Vec::new();
     let mut end = Ok(());
     loop {
-        let inode = match walk.next(&mut fs, image, &mut |path, what| problems.tell(path, what)) {
+        let inode = match walk.next(&mut fs, image, &mut |path, what| problems.report(path, what)) {
             Ok(Some(inode)) => inode,
             Ok(None) => break,
             Err(e) => {
@@ -69,7 +69,7 @@ pub fn main(args: &UbiExtract) -> Result<()> {
             Some(FileType::Regular) => match file(&to, &inode, |sink| fs.read_pieces(&inode, sink)) {
                 Ok(()) => Ok(()),
                 Err(Failure::Volume(e)) => {
-                    problems.tell(&walk.path, &e);
+                    problems.report(&walk.path, &e);
                     continue;
                 }
                 Err(Failure::Output(e)) => Err(e),
@@ -86,7 +86,7 @@ pub fn main(args: &UbiExtract) -> Result<()> {
                 end = Err(e).with_context(|| format!("{}: cannot be written", to.display()));
                 break;
             }
-            Err(e) => problems.tell(&walk.path, &format!("cannot be made whole: {e}")),
+            Err(e) => problems.report(&walk.path, &format!("cannot be made whole: {e}")),
         }
     }
     for (path, mode) in directories.iter().rev() {

@@ -43,7 +43,7 @@ pub fn ls(args: &UbiLook) -> Result<()> {
     list.finish()
 }
 
-/// `readpath ubi find`. What is reached is printed at once; what is damaged is told, and the walk goes on behind it.
+/// `readpath ubi find`. Names are printed as they are reached; damage is reported, and the walk goes on behind it.
 pub fn find(args: &UbiFind) -> Result<()> {
     let UbiLook { input, path, json } = &args.look;
     if let Some(glob) = &args.name {
@@ -61,7 +61,7 @@ pub fn find(args: &UbiFind) -> Result<()> {
     let mut list = List::new(stdout(), show);
     let path = path.as_os_str().as_bytes().to_vec();
     let mut problems = Problems::of(image);
-    let mut problem = |path: &[u8], what: &dyn Display| problems.tell(path, what);
+    let mut problem = |path: &[u8], what: &dyn Display| problems.report(path, what);
     let mut walk = Walk::new(path, at);
     while let Some(inode) = walk.next(&mut fs, image, &mut problem)? {
         let base = walk.path.rsplit(|&byte| byte == b'/').find(|part| !part.is_empty()).unwrap_or(b"/");
@@ -87,11 +87,11 @@ impl<'a> Problems<'a> {
         Problems { image, count: 0 }
     }
 
-    pub fn tell(&mut self, path: &[u8], what: &dyn Display) {
+    pub fn report(&mut self, path: &[u8], what: &dyn Display) {
         self.count += 1;
-        // Nobody reads more of them.
+        // More of them are not read.
         if self.count <= MOST_PROBLEMS {
-            // Nobody may be listening; that is no reason to panic.
+            // Standard error may be closed; that is no reason to panic.
             writeln!(io::stderr(), "readpath: {}: {}: {what}", self.image.display(), printable(path)).ok();
         }
     }
@@ -107,7 +107,7 @@ impl<'a> Problems<'a> {
     }
 }
 
-/// A walk over a tree: a directory before what is in it, sorted by name. What is damaged is told, and the walk goes on
+/// A walk over a tree: a directory before what is in it, sorted by name. Damage is reported, and the walk goes on
 /// behind it.
 pub struct Walk {
     /// Where it is.
@@ -244,7 +244,7 @@ pub fn stat(args: &UbiLook) -> Result<()> {
         match fs.occupied_bytes(&inode) {
             Ok(bytes) => value["occupied"] = bytes.into(),
             // All else of it can be shown.
-            Err(e) => problems.tell(path, &damage(image, e)?),
+            Err(e) => problems.report(path, &damage(image, e)?),
         }
     }
     value["compression"] = compression.map_or("unknown", Compression::name).into();

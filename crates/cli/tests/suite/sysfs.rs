@@ -178,7 +178,7 @@ fn wrong_folders() {
     room.bad(&["run", "small.toml", "--sysfs", "none"], &["--sysfs none: there is no such folder"]);
     room.bad(&["run", "small.toml", "--sysfs", "full"], &["--sysfs full: is not empty"]);
     room.bad(&["run", "small.toml", "--sysfs", "small.toml"], &["--sysfs small.toml: is no folder"]);
-    room.bad(&["run", "small.toml", "--sysfs", "/proc"], &["--sysfs /proc: something is mounted there already"]);
+    room.bad(&["run", "small.toml", "--sysfs", "/proc"], &["--sysfs /proc: another file system is mounted there"]);
     room.bad(&["reproduce", "ubi", "--sysfs", "full"], &["--sysfs is for experiments on a UFS device"]);
     assert_eq!(room.read("full/file"), "precious");
 }

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 """Studies and questions on Dask.distributed: the client has the plan and what was made, workers make points.
 
-A task is a batch of points. It says all that they depend on, so whoever gets it makes the same lines, and Dask gives it
-to another worker if one is lost. Few tasks are out at a time. A batch takes about two seconds, and more on a large
+A task is a batch of points. It holds all that they depend on, so every worker makes the same lines, and Dask gives
+it to another worker if one is lost. Few tasks are out at a time. A batch takes about two seconds, and more on a large
 cluster; how many points that are is known once the first have come back. Batches become smaller towards the end, so
 that all workers end together.
 """
@@ -83,7 +83,7 @@ def make(job: bytes, points: bytes) -> tuple[bytes, float]:
     def go_on() -> None:
         task = worker.state.tasks.get(key)
         if task is None or task.state == "cancelled":
-            raise Error("nobody wants these points any more")
+            raise Error("these points were cancelled")
 
     began = time.perf_counter()
     lines = study.make(pickle.loads(points), go_on)
@@ -157,11 +157,11 @@ def sweep(source: Source, task: Task, given: Any, traces: Traces, timeout: float
     missing = pending.missing()
     if missing:
         # By its text, since a worker has no such file.
-        told: Source = {**source, "text": source["text"] or Path(source["name"]).read_text(encoding="utf-8")}
+        sent: Source = {**source, "text": source["text"] or Path(source["name"]).read_text(encoding="utf-8")}
         job: _Job = {
             "version": __version__,
             "header": study.header(),
-            "study": (told, task["set"], study.texts()),
+            "study": (sent, task["set"], study.texts()),
             "question": None,
             "sent": study.traces() if traces == "content" else [],
         }
@@ -214,7 +214,7 @@ def _connected(distributed: Any, address: str, timeout: float) -> Any:
         except Exception as error:
             connected.put(error)
 
-    # Dask waits for ever for whoever takes a connection and says nothing.
+    # Dask waits for ever for a peer that takes a connection and sends nothing.
     threading.Thread(target=connect, name="readpath connects", daemon=True).start()
     try:
         # Its own error says more.
@@ -358,7 +358,7 @@ class _Farm:
             return None
         batch = self.out[future]
         if future.status != "error":
-            return Error(f"client: {self.address}: the scheduler was lost, or somebody ended its work{self.kept}")
+            return Error(f"client: {self.address}: the scheduler was lost, or its work was cancelled{self.kept}")
         if isinstance(error, Error):
             return Error(f"client: {self.address}: {error}")
         if isinstance(error, _distributed().scheduler.KilledWorker):

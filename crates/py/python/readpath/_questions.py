@@ -192,9 +192,9 @@ def compare(
 
     The workload is a fio job (a text, or ``*.fio``), an experiment (``*.toml``, or a built-in name), or else a block
     trace. ``variant`` has named variants with their keys, ``vary`` keys with values that are combined:
-    ``{"hpb": ["off", "dcm"], "map_cache.size_kib": [64, 512]}``. ``base`` is the variant against which differences are taken. ``preload``
-    is the order in which the files of a job were written, or blocks of a trace that are read first. ``client`` is that
-    of :class:`Making`; other keywords, for traces, are those of :class:`Replaying`.
+    ``{"hpb": ["off", "dcm"], "map_cache.size_kib": [64, 512]}``. ``base`` is the variant against which differences are
+    taken. ``preload`` is the order in which the files of a job were written, or blocks of a trace that are read first.
+    ``client`` is that of :class:`Making`; other keywords, for traces, are those of :class:`Replaying`.
 
     >>> results = readpath.compare(job, device="ufs31-256g", hpb=["off", "dcm"], seeds=2)
     >>> results.value("read_iops", variant="HPB dcm") > results.value("read_iops", variant="HPB off")

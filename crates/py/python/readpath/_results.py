@@ -161,7 +161,7 @@ class Trace:
         numpy = numpy_for("trace()")
         #: The format that it has.
         self.format: str = requests["format"]
-        #: What was odd in reading it. One says what it is.
+        #: Remarks on reading it, with its format.
         self.notes: list[str] = requests["notes"]
         #: Nanoseconds since the first request.
         self.time_ns = numpy.frombuffer(requests["time_ns"], dtype=numpy.int64).copy()
@@ -172,17 +172,17 @@ class Trace:
         self.offset_bytes = numpy.frombuffer(requests["offset_bytes"], dtype=numpy.int64).copy()
         #: Length in bytes.
         self.size_bytes = numpy.frombuffer(requests["size_bytes"], dtype=numpy.int64).copy()
-        #: The process; -1 where the trace tells none.
+        #: The process; -1 where the trace has none.
         self.process = numpy.frombuffer(requests["process"], dtype=numpy.int64).copy()
-        #: How long it took, in nanoseconds; NaN where the trace tells nothing.
+        #: How long it took, in nanoseconds; NaN where the trace has none.
         self.latency_ns = numpy.frombuffer(requests["latency_ns"], dtype=numpy.float64).copy()
 
     def to_frame(self, library: Library | None = None) -> Any:
         """The requests as a table of pandas, or else of polars. As CSV it is a trace that is recognised."""
         columns = {name: getattr(self, name) for name in ("time_ns", "op", "offset_bytes", "size_bytes")}
-        told = ~numpy_for("to_frame()").isnan(self.latency_ns)
+        known = ~numpy_for("to_frame()").isnan(self.latency_ns)
         columns["process"] = _frame.integers(self.process, self.process >= 0, library)
-        columns["latency_ns"] = _frame.integers(self.latency_ns, told, library)
+        columns["latency_ns"] = _frame.integers(self.latency_ns, known, library)
         return _frame.of_columns(columns, library)
 
     def __len__(self) -> int:

@@ -48,7 +48,7 @@ impl Fill {
     }
 }
 
-/// Help of an option that takes policies: what it is, and their names.
+/// Help of an option that takes policies, with their names.
 pub fn policies(what: &str) -> String {
     format!("{what}: {}", PolicyChoice::names())
 }

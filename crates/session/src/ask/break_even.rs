@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The least value of a key with which a workload is served as well as by another variant. Each round of the search is a
-//! comparison; the answer is one of all of them.
+//! The least value of a key with which a workload is served as well as by another variant. Each round of the search is
+//! a comparison; the answer is one of all of them.
 
 use super::Ready;
 use super::compare::{TraceBasis, layout};

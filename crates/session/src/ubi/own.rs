@@ -27,7 +27,7 @@ pub fn streams(path: &Path, name: &str, pebs: Option<u32>, list: Option<&BootLis
     let tree = Tree::of(&input, id, list)?;
     let mode = if tree.read_only { MountMode::ReadOnly } else { MountMode::ReadWrite };
     let top = tree.top;
-    // Name of the work, what it is, where, and the published task that it is like.
+    // Name of the work, kind, path, and the published task that it is like.
     let mut works = vec![
         ("attach and mount", UbiWork::Mount, b"/".as_slice(), None),
         ("find", UbiWork::Find, top, Some(Task::Find)),
