@@ -105,6 +105,14 @@ impl Point {
             Point::Attack(attempt) => (attempt.make(shared).map(|tally| Shown::Attack(Box::new(tally))), Some(probe)),
         }
     }
+
+    /// [`Point::make`] without a probe: compiled here once, and not again for each question elsewhere.
+    ///
+    /// # Errors
+    /// As [`Point::make`].
+    pub fn run(&self, place: usize, shared: &Shared) -> Result<Shown<'_>, ExperimentError> {
+        self.make(place, (), shared).0
+    }
 }
 
 /// Why a question has no answer.
@@ -217,7 +225,7 @@ fn make_points<Q: Question>(
         .enumerate()
         .with_max_len(1)
         .map(|(number, point)| {
-            let (figures, _) = make_at(question, point, first + number, (), shared);
+            let figures = figures(question, point.run(first + number, shared));
             if figures.is_err() && !question.stands_without() {
                 shared.stop.store(true, Ordering::Relaxed);
             }
@@ -234,18 +242,16 @@ pub fn make_one<Q: Question, P: Probe>(
     probe: P,
     shared: &Shared,
 ) -> (Result<Q::Figures, AskError>, Option<P>) {
-    make_at(question, point, 0, probe, shared)
+    let (shown, probe) = point.make(0, probe, shared);
+    (figures(question, shown), probe)
 }
 
-fn make_at<Q: Question, P: Probe>(
-    question: &Q,
-    point: &Point,
-    place: usize,
-    probe: P,
-    shared: &Shared,
-) -> (Result<Q::Figures, AskError>, Option<P>) {
-    let (shown, probe) = point.make(place, probe, shared);
-    (shown.map_err(AskError::from).and_then(|shown| Ok(question.figures(shown)?)), probe)
+/// The figures of a run.
+///
+/// # Errors
+/// The error of the run, or a figure that is not finite.
+pub fn figures<Q: Question>(question: &Q, shown: Result<Shown<'_>, ExperimentError>) -> Result<Q::Figures, AskError> {
+    Ok(question.figures(shown?)?)
 }
 
 /// What became of points. A failure may have stopped others, which then report that they were interrupted, so the cause

@@ -30,7 +30,7 @@ impl Question for Attacks {
 
     fn figures(&self, shown: Shown<'_>) -> Result<Tally, Error> {
         match shown {
-            Shown::Attack(tally) => Ok(tally),
+            Shown::Attack(tally) => Ok(*tally),
             _ => unreachable!("all points are attacks"),
         }
     }

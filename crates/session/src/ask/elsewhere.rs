@@ -6,7 +6,7 @@ use crate::failure::Interrupted;
 use crate::runs::mark;
 use crate::usage;
 use anyhow::{Result, anyhow};
-use readpath_lab::question::{Answer, AskError, Done, Point, Question, make_one};
+use readpath_lab::question::{Answer, AskError, Done, Point, Question, figures};
 use readpath_lab::runs::Shared;
 use readpath_results::Input;
 use std::sync::Arc;
@@ -109,7 +109,7 @@ impl<Q: Question + Send> Elsewhere for Kept<Q> {
 
     fn make(&self, point: usize, shared: &Shared) -> Result<String> {
         let of = self.points.get(point).ok_or_else(|| usage(anyhow!("point {point}: there is no such point")))?;
-        let made = make_one(&self.question, of, (), shared).0;
+        let made = figures(&self.question, of.run(0, shared));
         let done: Done<Q::Figures> = match made {
             Err(AskError::Run(error)) if self.question.stands_without() && !error.is_interruption() => {
                 Err(error.to_string())
