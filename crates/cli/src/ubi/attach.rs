@@ -60,7 +60,7 @@ fn table(attached: &Attached) -> String {
     if cost.cpu_is_known {
         line("of these", format!("{} of waiting and {} of CPU time", Ns(with.wait_ns), Ns(with.cpu_ns)));
     }
-    line("costs", format!("{} (--cost names others)", cost.told(g.page_bytes)));
+    line("costs", format!("{} (--cost names others)", cost.described(g.page_bytes)));
     for copy in attached.rewrites() {
         line("volume table", format!("copy {copy} is damaged or older, the other one is used"));
     }

@@ -21,7 +21,7 @@ use std::slice;
 use std::sync::Arc;
 
 /// How the text of a file is read.
-type Read = Arc<dyn Fn(&Path) -> io::Result<String> + Send + Sync>;
+pub type Read = Arc<dyn Fn(&Path) -> io::Result<String> + Send + Sync>;
 
 /// A workload without variants and seeds.
 #[derive(Clone)]

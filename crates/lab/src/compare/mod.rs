@@ -10,7 +10,7 @@ mod statistics;
 #[cfg(test)]
 mod tests;
 
-pub use basis::{Basis, replay_variants};
+pub use basis::{Basis, Read, replay_variants};
 pub use break_even::{BreakEven, Grid, Wanted};
 pub use document::{CompareTexts, document};
 pub(crate) use statistics::t_95;

@@ -36,10 +36,11 @@ impl Places {
     fn operations(&mut self, block: u32, slices_per_page: u32) -> RangeInclusive<u64> {
         self.0.sort_unstable();
         let (mut fewest, mut more) = (self.0.len() as u64, 0);
-        for &[(index, ppn), (next, next_ppn)] in self.0.array_windows() {
+        for pair in self.0.windows(2) {
+            let ((index, ppn), (next, next_ppn)) = (pair[0], pair[1]);
             if (next, next_ppn) == (index + 1, ppn + 1) && next_ppn % slices_per_page > 0 {
                 fewest -= 1;
-                more += u64::from((block + next) % PAGE_ENTRIES == 0);
+                more += u64::from((block + next).is_multiple_of(PAGE_ENTRIES));
             }
         }
         fewest..=fewest + more

@@ -3,6 +3,7 @@
 
 use crate::inputs;
 use clap::Args;
+use readpath_lab::compare::Read;
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -67,7 +68,7 @@ impl Making {
     }
 
     /// [`Making::read`] as a function.
-    pub fn reader(&self) -> Arc<dyn Fn(&Path) -> io::Result<String> + Send + Sync> {
+    pub fn reader(&self) -> Read {
         let making = self.clone();
         Arc::new(move |path| making.read(path))
     }

@@ -134,7 +134,7 @@ impl<Q: Question + Send> Elsewhere for Kept<Q> {
         let more = self.question.more(&self.done()?).map_err(mark)?;
         self.lines.resize(self.points.len() + more.len(), None);
         self.points.extend(more);
-        Ok(self.missing().first().is_some())
+        Ok(!self.missing().is_empty())
     }
 
     fn answer(&self) -> Result<Answer> {

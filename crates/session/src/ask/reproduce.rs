@@ -25,7 +25,7 @@ pub enum Named {
     /// Host memory policies.
     Policies(Box<Policies>),
     /// Read caches of UBI.
-    Ubi(ubi::Prepared),
+    Ubi(Box<ubi::Prepared>),
 }
 
 /// The experiment that options name.
@@ -40,7 +40,7 @@ pub fn named(args: &Reproduce) -> Result<Named> {
             // A folder for all experiments has a folder for this one.
             let within =
                 args.traces.as_ref().map(|folder| folder.join(ubi::EXPERIMENT)).filter(|folder| folder.is_dir());
-            Named::Ubi(ubi::prepare(within.as_deref().or(args.traces.as_deref()), &args.own)?)
+            Named::Ubi(ubi::prepare(within.as_deref().or(args.traces.as_deref()), &args.own)?.into())
         }
         Some(Kind::Policies) => Named::Policies(policies::question(args)?.into()),
         Some(Kind::Hmb) => Named::Hmb(hmb::question(args)?.into()),

@@ -136,7 +136,7 @@ impl Attached {
         let mut doc = document(&texts, &[case], &variants, &costs, &Pressure::default()).map_err(usage)?;
         let warnings = [self.too_few_pebs(), self.larger_pebs(), self.other_pages()];
         doc.notes.extend(warnings.into_iter().flatten().map(Note::remark));
-        doc.remark(format!("Reads cost: {}.", self.cost.told(page_bytes)));
+        doc.remark(format!("Reads cost: {}.", self.cost.described(page_bytes)));
         Ok(doc)
     }
 

@@ -106,7 +106,7 @@ impl Replay {
             Error::Document(_) => e.into(),
         })?;
         let chosen = if input.cost.is_some() { "" } else { " They were chosen by the page size; --cost names others." };
-        doc.remark(format!("Reads cost: {}.{chosen}", cost.told(page_bytes)));
+        doc.remark(format!("Reads cost: {}.{chosen}", cost.described(page_bytes)));
         let of_pages = input.notes_of_pages(cases).into_iter().map(Note::remark);
         let missing = self.left_out.iter().map(|what| Note::new(NoteKind::Incomplete, what));
         // What makes all figures doubtful comes first.

@@ -132,8 +132,14 @@ const MANY: (u64, u64) = (1, 65_535);
 const OFF: &[&str] = &["0"];
 
 static TABLE: &[Row] = &[
-    other(GENERAL, "name", TEXT, |s, text, _| Ok(s.name = Some(check_name(text)?))),
-    other(GENERAL, "description", TEXT, |s, text, _| Ok(s.description = Some(text.clone()))),
+    other(GENERAL, "name", TEXT, |s, text, _| {
+        s.name = Some(check_name(text)?);
+        Ok(())
+    }),
+    other(GENERAL, "description", TEXT, |s, text, _| {
+        s.description = Some(text.clone());
+        Ok(())
+    }),
     number(GENERAL, "numjobs", MANY, |s, n, _| s.numjobs = n as u32),
     number(GENERAL, "loops", (1, ANY), |s, n, g| s.loops = g.set(n)),
     time(GENERAL, "runtime=timeout", Unit::Second, |s, t| s.runtime = (t > Ns::ZERO).then_some(t)),
@@ -143,26 +149,38 @@ static TABLE: &[Row] = &[
         if text.contains('-') {
             return Err("a delay drawn from a range is not supported; give one time".into());
         }
-        Ok(s.start_delay = value::time(text, Unit::Second)?)
+        s.start_delay = value::time(text, Unit::Second)?;
+        Ok(())
     }),
     switch(GENERAL, "stonewall=wait_for_previous", |s, on, _| s.stonewall = on),
     switch(GENERAL, "new_group", |s, on, _| s.new_group = on),
     other(GENERAL, "kb_base", WORDS, |s, text, _| match &**text {
-        "1000" => Ok(s.kb_base = 1000),
-        "1024" => Ok(s.kb_base = 1024),
+        "1000" => {
+            s.kb_base = 1000;
+            Ok(())
+        }
+        "1024" => {
+            s.kb_base = 1024;
+            Ok(())
+        }
         _ => Err("must be 1000 or 1024".into()),
     }),
     switch(STATISTICS, "group_reporting", |s, on, _| s.group_reporting = on),
-    other(STATISTICS, "percentile_list", NUMBERS, |s, text, _| Ok(s.percentiles = lists::percentiles(text)?.into())),
+    other(STATISTICS, "percentile_list", NUMBERS, |s, text, _| {
+        s.percentiles = lists::percentiles(text)?.into();
+        Ok(())
+    }),
     other(FILE, "filename", TEXT, |s, text, g| {
         let name = path(text, "several files per job (a list with colons) are not supported; write one job per file")?;
         if text.contains('$') {
             return Err("variables in file names are not expanded here".into());
         }
-        Ok(s.filename = Some(g.set(name)))
+        s.filename = Some(g.set(name));
+        Ok(())
     }),
     other(FILE, "directory", TEXT, |s, text, _| {
-        Ok(s.directory = Some(path(text, "several directories are not supported; give one")?))
+        s.directory = Some(path(text, "several directories are not supported; give one")?);
+        Ok(())
     }),
     other(FILE, "filesize", SIZE, |s, text, g| {
         if text.contains('-') {
@@ -170,14 +188,23 @@ static TABLE: &[Row] = &[
         }
         match value::bytes(text, g.kb)? {
             0 => Err("must not be zero".into()),
-            bytes => Ok(s.filesize = Some(g.set(bytes))),
+            bytes => {
+                s.filesize = Some(g.set(bytes));
+                Ok(())
+            }
         }
     }),
     number(FILE, "fsync", (0, U32), |s, n, _| s.flush_every[0] = n as u32),
     number(FILE, "fdatasync", (0, U32), |s, n, _| s.flush_every[1] = n as u32),
     switch(FILE, "end_fsync", |s, on, _| s.end_flush = on),
-    other(IO, "rw=readwrite", WORDS, |s, text, g| Ok(s.pattern = lists::pattern(text, g.kb)?)),
-    other(IO, "ioengine", WORDS, |s, text, _| Ok(s.engine = Some(lists::engine(text)?))),
+    other(IO, "rw=readwrite", WORDS, |s, text, g| {
+        s.pattern = lists::pattern(text, g.kb)?;
+        Ok(())
+    }),
+    other(IO, "ioengine", WORDS, |s, text, _| {
+        s.engine = Some(lists::engine(text)?);
+        Ok(())
+    }),
     number(IO, "iodepth", MANY, |s, n, g| s.iodepth = g.set(n as u32)),
     amount("size", false, |s, amount| s.size = Some(amount)),
     amount("io_size=io_limit", false, |s, amount| s.io_size = Some(amount)),
@@ -196,7 +223,8 @@ static TABLE: &[Row] = &[
     other(IO, "ba=blockalign", PER_KIND, |s, text, g| {
         let mut align = s.align.take().map_or([None; 3], |align| align.value);
         value::per_kind(text, &mut align, |t| value::bytes(t, g.kb).map(Some))?;
-        Ok(s.align = Some(g.set(align)))
+        s.align = Some(g.set(align));
+        Ok(())
     }),
     switch(IO, "randrepeat", not_repeated),
     switch(IO, "allrandrepeat", not_repeated),
@@ -209,11 +237,20 @@ static TABLE: &[Row] = &[
     switch(IO, "direct", |s, on, _| s.direct = on),
     switch(IO, "buffered", |s, on, _| s.direct = !on),
     other(IO, "sync", WORDS, |s, text, _| match &**text {
-        "0" | "none" => Ok(s.fua = false),
-        "1" | "sync" | "dsync" => Ok(s.fua = true),
+        "0" | "none" => {
+            s.fua = false;
+            Ok(())
+        }
+        "1" | "sync" | "dsync" => {
+            s.fua = true;
+            Ok(())
+        }
         _ => Err("must be none, sync or dsync".into()),
     }),
-    other(IO, "verify", WORDS, |s, text, g| Ok(s.verify = (**text != *"0").then(|| g.set(())))),
+    other(IO, "verify", WORDS, |s, text, g| {
+        s.verify = (**text != *"0").then(|| g.set(()));
+        Ok(())
+    }),
     switch(IO, "do_verify", |s, on, _| s.do_verify = on),
     number(IO, "rwmixread", (0, 100), |s, n, g| mix(s, 0, n as u8, g)),
     number(IO, "rwmixwrite", (0, 100), |s, n, g| mix(s, 1, n as u8, g)),

@@ -35,14 +35,14 @@ pub(super) trait ReadRows {
 /// What recognises a format. Where it has headers, each of them does too.
 pub(super) enum Recognised {
     /// The beginning of the content.
-    ByStart(fn(&[u8]) -> bool),
+    Start(fn(&[u8]) -> bool),
     /// A row.
-    ByRow(fn(&[u8]) -> bool),
+    RowShape(fn(&[u8]) -> bool),
     /// A header.
-    ByHeader,
+    Header,
     /// Its name, or a header that the trace may lack. A row that looks like one of the format is a hint: other tables
     /// have such rows too, in other units.
-    ByName(fn(&[u8]) -> bool),
+    Name(fn(&[u8]) -> bool),
 }
 
 /// One format.
@@ -56,7 +56,7 @@ pub(super) struct About {
     units: [&'static str; 4],
 }
 
-use Recognised::{ByHeader, ByName, ByRow, ByStart};
+use Recognised::{Header, Name, RowShape, Start};
 
 /// A format with the row of the table that describes it.
 macro_rules! formats {
@@ -115,7 +115,7 @@ formats! {
         "MSR Cambridge: `timestamp,host,disk,Read\\|Write,offset,size,response`",
         Text(csv::msr): About {
         headers: &["Timestamp,Hostname,DiskNumber"],
-        recognised: ByRow(|row| is_request(csv::msr, row)),
+        recognised: RowShape(|row| is_request(csv::msr, row)),
         shape: "timestamp,host,disk,Read|Write,offset,size,response",
         units: ["100 ns", "bytes", "yes", "–"],
     };
@@ -123,7 +123,7 @@ formats! {
         "SYSTOR '17: `Timestamp,Response,IOType,LUN,Offset,Size`",
         Text(csv::systor): About {
         headers: &["Timestamp,Response,IOType"],
-        recognised: ByRow(|row| is_request(csv::systor, row)),
+        recognised: RowShape(|row| is_request(csv::systor, row)),
         shape: "Timestamp,Response,IOType,LUN,Offset,Size",
         units: ["s", "bytes", "yes", "–"],
     };
@@ -131,7 +131,7 @@ formats! {
         "CloudPhysics: `version,time,op,size,lbn`; `op` is a SCSI operation code in hexadecimal",
         Text(csv::cloudphysics): About {
         headers: &["version,time,op,size,lbn"],
-        recognised: ByHeader,
+        recognised: Header,
         shape: "version,time,op,size,lbn",
         units: ["s", "512 bytes; bytes", "–", "–"],
     };
@@ -139,7 +139,7 @@ formats! {
         "MobileBlockIOTraces: `process,device,rw_flag,sector,size,timestamp` (also `proces`)",
         Text(csv::mobile): About {
         headers: &["process,device,rw_flag", "proces,device,rw_flag"],
-        recognised: ByRow(|row| is_request(csv::mobile, row)),
+        recognised: RowShape(|row| is_request(csv::mobile, row)),
         shape: "process,device,rw_flag,sector,size,timestamp",
         units: ["s", "512 bytes", "–", "yes"],
     };
@@ -147,7 +147,7 @@ formats! {
         "Alibaba block traces: `device_id,opcode,offset,length,timestamp`",
         Text(csv::alibaba): About {
         headers: &["device_id,opcode,offset,length,timestamp"],
-        recognised: ByName(|row| is_request(csv::alibaba, row)),
+        recognised: Name(|row| is_request(csv::alibaba, row)),
         shape: "device_id,opcode,offset,length,timestamp",
         units: ["us", "bytes", "–", "–"],
     };
@@ -155,7 +155,7 @@ formats! {
         "Tencent CBS: `timestamp,offset,size,iotype,volumeid`",
         Text(csv::tencent): About {
         headers: &["Timestamp,Offset,Size,IOType,VolumeID"],
-        recognised: ByName(|row| is_request(csv::tencent, row)),
+        recognised: Name(|row| is_request(csv::tencent, row)),
         shape: "timestamp,offset,size,iotype,volumeid",
         units: ["s", "512 bytes", "–", "–"],
     };
@@ -163,7 +163,7 @@ formats! {
         "text of `blkparse` in its default format",
         Text(blkparse::row): About {
         headers: &[],
-        recognised: ByRow(|row| blkparse::action(row).is_some()),
+        recognised: RowShape(|row| blkparse::action(row).is_some()),
         shape: "MAJOR,MINOR CPU SEQUENCE TIME PID ACTION RWBS SECTOR + SECTORS [PROCESS]",
         units: ["s", "512 bytes", "from completions", "yes"],
     };
@@ -171,7 +171,7 @@ formats! {
         "binary of `blktrace`, version 7, either byte order",
         Records: About {
         headers: &[],
-        recognised: ByStart(|head| matches!(blktrace::magic(head), blktrace::Magic::Known(_))),
+        recognised: Start(|head| matches!(blktrace::magic(head), blktrace::Magic::Known(_))),
         shape: "a record with the magic number 0x65617407",
         units: ["ns", "512 bytes; bytes", "from completions", "yes"],
     };
@@ -179,7 +179,7 @@ formats! {
         "binary of VMware's `vscsiStats`, versions 1 and 2",
         Records: About {
         headers: &[],
-        recognised: ByStart(|head| vscsi::recognise(head).is_some()),
+        recognised: Start(|head| vscsi::recognise(head).is_some()),
         shape: "32 bytes (version 1) or 40 (version 2)",
         units: ["us", "512 bytes; bytes", "–", "–"],
     };
@@ -187,7 +187,7 @@ formats! {
         "libCacheSim's `oracleGeneral`: objects, no operations",
         Records: About {
         headers: &[],
-        recognised: ByName(|_| false),
+        recognised: Name(|_| false),
         shape: "24 bytes: time (4), object (8), size (4), next access (8)",
         units: ["s", "`--object-bytes`; bytes", "–", "–"],
     };
@@ -195,7 +195,7 @@ formats! {
         "libCacheSim's `lcs`, versions 1 to 8",
         Records: About {
         headers: &[],
-        recognised: ByStart(libcachesim::is_lcs),
+        recognised: Start(libcachesim::is_lcs),
         shape: "24 to 100 bytes: time (4), object (8), size, and more",
         units: ["s", "`--object-bytes`; bytes", "–", "–"],
     };
@@ -203,7 +203,7 @@ formats! {
         "fio I/O log, version 2; no times but `wait` in us",
         Text(fio::v2): About {
         headers: &[],
-        recognised: ByRow(|row| fio::announced(row) == Some(Ok(2))),
+        recognised: RowShape(|row| fio::announced(row) == Some(Ok(2))),
         shape: "FILE ACTION [OFFSET LENGTH]",
         units: ["us", "bytes", "–", "–"],
     };
@@ -211,7 +211,7 @@ formats! {
         "fio I/O log, version 3",
         Text(fio::v3): About {
         headers: &[],
-        recognised: ByRow(|row| fio::announced(row) == Some(Ok(3))),
+        recognised: RowShape(|row| fio::announced(row) == Some(Ok(3))),
         shape: "TIME FILE ACTION [OFFSET LENGTH]",
         units: ["us", "bytes", "–", "–"],
     };
@@ -219,7 +219,7 @@ formats! {
         "ftrace text with `ufshcd_command`",
         Text(ftrace::ufs): About {
         headers: &[],
-        recognised: ByRow(|row| ftrace::event(row, true).is_some()),
+        recognised: RowShape(|row| ftrace::event(row, true).is_some()),
         shape: "TASK-PID [CPU] FLAGS TIME: ufshcd_command: send_req: DEVICE: tag: N, ...",
         units: ["s", "4 KiB; bytes", "from completions", "yes"],
     };
@@ -227,7 +227,7 @@ formats! {
         "ftrace text with `block_rq_issue`, `block_rq_complete`, `block_bio_queue`",
         Text(ftrace::block): About {
         headers: &[],
-        recognised: ByRow(|row| ftrace::event(row, false).is_some()),
+        recognised: RowShape(|row| ftrace::event(row, false).is_some()),
         shape: "TASK-PID [CPU] FLAGS TIME: block_rq_issue: MAJOR,MINOR RWBS BYTES () SECTOR + SECTORS",
         units: ["s", "512 bytes", "from completions", "yes"],
     };
@@ -235,7 +235,7 @@ formats! {
         "Perfetto (`.pftrace`) with `ufshcd_command`",
         Packets: About {
         headers: &[],
-        recognised: ByStart(perfetto::is_trace),
+        recognised: Start(perfetto::is_trace),
         shape: "TracePacket { ftrace_events { event { ufshcd_command } } }",
         units: ["ns", "4 KiB; bytes", "from completions", "yes"],
     };
@@ -243,7 +243,7 @@ formats! {
         "Perfetto with `block_rq_issue`, `block_rq_complete`, `block_bio_queue`",
         Packets: About {
         headers: &[],
-        recognised: ByStart(perfetto::is_trace),
+        recognised: Start(perfetto::is_trace),
         shape: "TracePacket { ftrace_events { event { block_rq_issue } } }",
         units: ["ns", "512 bytes", "from completions", "yes"],
     };
@@ -251,7 +251,7 @@ formats! {
         "[`--trace-io` and `attach --trace`](trace-io.md): COMMAND UPIUs",
         Text(trace_io::row): About {
         headers: &[],
-        recognised: ByRow(trace_io::is_event),
+        recognised: RowShape(trace_io::is_event),
         shape: "{\"name\":\"COMMAND UPIU\",\"cat\":\"upiu\",\"ts\":TIME,\"args\":{\"request\":N,\"upiu\":\"HEX\"}},",
         units: ["us, three decimals", "4 KiB", "from RESPONSE UPIUs", "–"],
     };
@@ -259,7 +259,7 @@ formats! {
         "any table, see below",
         Text(columns::row): About {
         headers: &[OWN_HEADER],
-        recognised: ByHeader,
+        recognised: Header,
         shape: "TIME, OPERATION, OFFSET and SIZE, in the order of the table's header or of its description",
         units: ["as given", "as given", "if there", "if there"],
     };
@@ -299,7 +299,7 @@ impl Format {
 
     /// The format that content which begins with `head` has. Which of Perfetto's two shows when it is expanded.
     pub(super) fn by_start(head: &[u8]) -> Option<Format> {
-        Format::ALL.into_iter().find(|format| matches!(format.about().recognised, ByStart(is) if is(head)))
+        Format::ALL.into_iter().find(|format| matches!(format.about().recognised, Start(is) if is(head)))
     }
 
     /// The format of which `row` is the header.
@@ -311,13 +311,13 @@ impl Format {
 
     /// The format that `row` must be of.
     pub(super) fn by_row(row: &[u8]) -> Option<Format> {
-        let is_row = |format: &Format| matches!(format.about().recognised, ByRow(is) if is(row));
+        let is_row = |format: &Format| matches!(format.about().recognised, RowShape(is) if is(row));
         Format::by_header(row).or_else(|| Format::ALL.into_iter().find(is_row))
     }
 
     /// The format that has to be named, of which `row` seems to be.
     pub(super) fn by_likeness(row: &[u8]) -> Option<Format> {
-        Format::ALL.into_iter().find(|format| matches!(format.about().recognised, ByName(is) if is(row)))
+        Format::ALL.into_iter().find(|format| matches!(format.about().recognised, Name(is) if is(row)))
     }
 
     /// The table of formats in Markdown, for the book. An asterisk marks those that have to be named.
@@ -325,7 +325,7 @@ impl Format {
         let head = "| Name | Recorded by | Time | Address, size | Latency | Process |\n|---|---|---|---|---|---|\n";
         Format::ALL.into_iter().fold(head.to_owned(), |text, format| {
             let About { recognised, units, .. } = format.about();
-            let mark = if matches!(recognised, ByName(_)) { " \\*" } else { "" };
+            let mark = if matches!(recognised, Name(_)) { " \\*" } else { "" };
             format!("{text}| `{}`{mark} | {} | {} |\n", format.name(), format.recorded(), units.join(" | "))
         })
     }

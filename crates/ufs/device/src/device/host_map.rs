@@ -244,7 +244,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             self.host_map.drop_page(page);
             return self.look_in_device(now, id);
         }
-        self.back.dies.ops_mut().free(id);
+        self.back.ops_mut().free(id);
         self.translate_copied(now, &op, held, cost);
     }
 
@@ -253,7 +253,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let op = *self.back.ops().get(id);
         let page = self.ftl.page_of(Lpn(op.lpn));
         if self.front.slot(op.tag.tag).issued > op.index {
-            self.back.stats.map_misses += u64::from(op.count);
+            self.back.stats().map_misses += u64::from(op.count);
         }
         match self.ftl.look_up(page) {
             FrameState::Present(paid) => {
@@ -284,7 +284,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             extra = Ns::ZERO;
             left = left.behind(n);
         }
-        self.back.stats.host_map_hits += u64::from(left.index - op.index);
+        self.back.stats().host_map_hits += u64::from(left.index - op.index);
         self.read_on(now, left);
     }
 

@@ -280,7 +280,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             }
             state => {
                 // The entry, if one came, has been checked in vain.
-                self.back.cpu.occupy(now, extra);
+                self.back.cpu_mut().occupy(now, extra);
                 let room = OPS_PER_REQUEST - self.front.slot(tag.tag).in_flight;
                 let is_on_host = state == FrameState::Absent && self.host_map.touch(page);
                 // Each block may need an operation of its own, and counts as one while it waits. Where there is no room
@@ -306,7 +306,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                     self.fetch_from_host(now, id);
                 } else {
                     // Of one that was cut is not known yet how many wait.
-                    self.back.stats.map_misses += if is_cut { 0 } else { u64::from(count) };
+                    self.back.stats().map_misses += if is_cut { 0 } else { u64::from(count) };
                     self.ftl.wait_for_map(now, id, page, state, &mut self.back);
                 }
                 if is_cut { 0 } else { count }
@@ -320,7 +320,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         // What follows may be clean, and then has to be looked up.
         let n = self.run_length(left.at_most(u32::from(u16::MAX)), mapping, |lpn| self.ftl.known(lpn));
         if mapping != Mapping::Unmapped {
-            self.back.stats.recent_hits += u64::from(n);
+            self.back.stats().recent_hits += u64::from(n);
         }
         self.serve(now, left.at_most(n), mapping, extra);
         n
@@ -365,8 +365,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         if cut.is_some() {
             let (served, waited) = (left.index - op.index, u32::from(op.count));
-            self.back.stats.map_misses += u64::from(served.min(waited));
-            self.back.stats.map_hits += u64::from(served.saturating_sub(waited));
+            self.back.stats().map_misses += u64::from(served.min(waited));
+            self.back.stats().map_hits += u64::from(served.saturating_sub(waited));
         }
         self.read_on(now, left);
     }
