@@ -337,3 +337,23 @@ fn charts(doc: &mut Document, case: &MapReuseCase) -> Result<(), Error> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_knee_is_where_the_last_doubling_gains_a_point() {
+        let map = MapOf::pages(16 << 10);
+        // A plateau from 2 to 63 pages, and half a point behind 64.
+        let steps = vec![(1, 500.0), (2, 503.0), (64, 900.0), (1000, 905.0)];
+        let mut curve = Curve { accesses: 1000, pages: 1100, steps };
+        assert_eq!(map.knee(&curve), Some(64 * (16 << 10)));
+        // A last doubling that gains a point needs no more than what hits all.
+        curve.steps[3].1 = 950.0;
+        assert_eq!(map.knee(&curve), Some(1000 * (16 << 10)));
+        assert_eq!(map.enough(&curve), 1000 * (16 << 10));
+        curve.steps.clear();
+        assert_eq!(map.knee(&curve), None);
+    }
+}

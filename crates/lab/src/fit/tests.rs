@@ -76,6 +76,7 @@ fn known_values_come_back() {
         assert_eq!(p.verdict, Verdict::Identified, "{key}: {}", p.error());
         assert!((p.fitted as f64 / wanted - 1.0).abs() < 0.02, "{key}: {} instead of {wanted}", p.fitted);
     }
+    assert_eq!(fit.freedom, rows.len() - 3);
     assert!(fit.rms_percent() < 0.5 && fit.misfit < fit.misfit_before);
 }
 

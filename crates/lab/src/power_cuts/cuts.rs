@@ -149,3 +149,19 @@ impl Hooks for Cuts<'_> {
         self.ios += 1;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_power_is_back_before_it_goes_again() {
+        let off = Ns::from_ms(10);
+        let plan = PowerCuts { cuts: 50, loses: Loses::Device, off, seed: 3 };
+        let (start, span) = (Ns::from_secs(7), Ns::from_secs(1));
+        let moments = Cuts::new(&plan, Moments::Time(span), start).moments;
+        assert_eq!(moments.len(), 50);
+        assert!(moments.windows(2).all(|pair| pair[1] - pair[0] >= off.0), "{moments:?}");
+        assert!(moments[0] > start.0 && moments[49] + off.0 <= (start + span).0, "{moments:?}");
+    }
+}

@@ -213,6 +213,47 @@ fn normal_quantile(beyond: f64) -> f64 {
 mod tests {
     use super::*;
 
+    /// As the Particle Data Group does: by the root of the sum of squares over the degrees of freedom, if that is more
+    /// than 1.
+    #[test]
+    fn intervals_are_as_wide_as_the_misfit_asks() {
+        let preset = readpath_config::device::load("ufs21-64g", &|_| Err(std::io::Error::other("none"))).unwrap();
+        let param = Param::of_key("flash.read_us").unwrap();
+        let one = crate::fit::FittedParam {
+            param,
+            start: 60_000,
+            fitted: 60_000,
+            standard_error: 0.05,
+            verdict: Verdict::Identified,
+            concerned: true,
+            at_bound: false,
+        };
+        let grain = param.grain(&preset);
+        let mut fit = Fit {
+            device: preset.name.clone(),
+            preset,
+            params: vec![one],
+            rows: Vec::new(),
+            combinations: Vec::new(),
+            correlations: Vec::new(),
+            advice: None,
+            iterations: 1,
+            converged: true,
+            misfit_before: 100.0,
+            misfit: 0.0,
+            freedom: 4,
+            simulated_ios: 0,
+            options: FitOptions::default(),
+        };
+        for (misfit, wider) in [(1.0, 1.0), (4.0, 1.0), (16.0, 2.0), (36.0, 3.0)] {
+            fit.misfit = misfit;
+            let [known] = &known(&fit)[..] else { panic!("one parameter") };
+            let (down, up) = (60.0 / (known.low + grain), (known.high - grain) / 60.0);
+            let wanted = libm::exp(1.959_964 * 0.05 * wider);
+            assert!((down - wanted).abs() < 1e-5 && (up - wanted).abs() < 1e-5, "{misfit}: {known:?}");
+        }
+    }
+
     #[test]
     fn quantiles_are_those_of_the_tables() {
         for (beyond, wanted) in [(0.05, 1.959_964), (0.01, 2.575_829), (0.005, 2.807_034), (1.0, 0.0)] {

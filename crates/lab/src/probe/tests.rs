@@ -151,6 +151,18 @@ fn a_reading_is_taken_from_what_fio_prints() {
     assert_eq!((one.throughput_mib_s, one.scatter), (100.0, 0.005));
     // 39 of 100 requests took 90 us, 60 took 100 us.
     assert_eq!((one.mean_us, one.p50_us, one.p99_us), (101.0, 100.0, 100.0));
+    // By nearest rank: of 3 requests the median is the second, of 10 the 99th percentile is the last.
+    for (bins, n, wanted) in [
+        (serde_json::json!({ "1000": 1, "2000": 1, "3000": 1 }), 3, (2.0, 3.0)),
+        (serde_json::json!({ "1000": 9, "9000": 1 }), 10, (1.0, 9.0)),
+    ] {
+        let text = printed(&plan, &[ONE], |d| {
+            let clat = &mut d["jobs"][0]["read"]["clat_ns"];
+            (clat["bins"], clat["N"]) = (bins.clone(), n.into());
+        });
+        let one = read(&text, "r.json", &plan).unwrap()[0];
+        assert_eq!((one.p50_us, one.p99_us), wanted);
+    }
 }
 
 /// A way to spoil what fio printed.
