@@ -107,9 +107,7 @@ impl HostMemory {
 
     /// A run of the experiment without its parts.
     fn of_plan(&self, plan: &Plan, mut output: readpath_run::RunOutput) -> Result<Parted, Error> {
-        // The ramp is before the first mark, and what is behind the last one is not measured.
-        let spans = std::mem::take(&mut output.spans);
-        let parts = spans.iter().skip(1).take(PARTS as usize).map(times).collect();
+        let parts = measured(&std::mem::take(&mut output.spans));
         let mut unmarked = plan.clone();
         unmarked.setup.events.clear();
         let run = CaseRun { plan: &unmarked, output: &output };
@@ -226,6 +224,11 @@ impl Study<'_> {
     }
 }
 
+/// The parts between the first mark, which ends the ramp, and the last one.
+fn measured(spans: &[Span]) -> Vec<PartTimes> {
+    spans.iter().skip(1).take(PARTS as usize).map(times).collect()
+}
+
 fn times(span: &Span) -> PartTimes {
     span.latency.iter().fold(PartTimes::default(), |times, latency| PartTimes {
         requests: times.requests + latency.count(),
@@ -285,6 +288,9 @@ fn sentence(sizes: &[SizeTimes], advice: &Advice) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runs::Shared;
+    use readpath_config::experiment::{Layout, Precondition, PreconditionRange};
+    use readpath_run::Setup;
 
     /// A study of one case with these sizes, whose parts take so many microseconds.
     fn study(sizes: &[(u64, &[f64])]) -> Vec<Sized> {
@@ -325,5 +331,29 @@ mod tests {
         assert_eq!(notes, [format!("{says} at least")]);
         let (notes, _) = concluded(&[(0, &[100.0; 20])]);
         assert!(notes.len() == 1 && notes[0].starts_with("NO RECOMMENDATION: only one size"), "{notes:?}");
+    }
+
+    /// A thousand requests a second, of which the first second is the ramp.
+    #[test]
+    fn parts_are_of_equal_time_and_begin_behind_the_ramp() {
+        let none = |_: &std::path::Path| Err(std::io::Error::other("none"));
+        let preset = readpath_config::device::load("ufs21-64g", &none).expect("it comes with the program");
+        let text = "[j]\nrw=randread\nbs=4k\nsize=64m\nrate_iops=1000\nramp_time=1\nruntime=2\ntime_based=1\n";
+        let context =
+            readpath_workload::fio::Context { unit_blocks: &[preset.device.lus[0].blocks], seed: 3, options: &[] };
+        let workload = readpath_workload::fio::parse("j", text, &none, &context).expect("a job");
+        let precondition = Precondition { layout: Layout::Sequential, range: PreconditionRange::Files };
+        let host = preset.host;
+        let setup = Setup { preset, host, precondition, seed: 1, encoded: false, events: Vec::new(), over_time: false };
+        let (case, variant) = ("j".to_owned(), "v".to_owned());
+        let mut plans = vec![Plan { case, variant, setup, workload, inputs: Vec::new() }];
+        mark(&mut plans);
+        let at: Vec<u64> = plans[0].setup.events.iter().map(|event| event.at.0 / 1_000_000).collect();
+        assert_eq!(at, (0..=20).map(|part| 1000 + 100 * part).collect::<Vec<_>>(), "milliseconds");
+        let plan = plans.remove(0);
+        let output = plan.make(0, (), &Shared::default()).0.expect("it runs");
+        let parts = measured(&output.spans);
+        assert_eq!(parts.len(), 20);
+        assert!(parts.iter().all(|part| (99..=101).contains(&part.requests)), "{parts:?}");
     }
 }
