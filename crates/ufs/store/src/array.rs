@@ -125,6 +125,9 @@ pub struct FlashFile<D> {
     failure: Option<String>,
     /// Slices that were to be programmed since. What the disk holds there is something else.
     lost: BTreeSet<u32>,
+    /// Slices whose heads a crash or a kill has cut. They are marked as torn before a kept record says that there was
+    /// none.
+    cut: BTreeSet<u32>,
     /// Superblocks (first slice, slices) that were erased since the last sync. Their data goes when it is certain that
     /// their spare areas are gone: else a crash could leave a spare area without its data.
     erased: Vec<(Ppn, u32)>,
@@ -154,6 +157,7 @@ impl<D: Disk> FlashFile<D> {
             comes_first: false,
             failure: None,
             lost: BTreeSet::new(),
+            cut: BTreeSet::new(),
             erased: Vec::new(),
             rpmb_newest: None,
             heads: Vec::new(),
@@ -174,6 +178,7 @@ impl<D: Disk> FlashFile<D> {
             comes_first,
             failure,
             lost,
+            cut,
             erased,
             rpmb_newest,
             heads,
@@ -191,6 +196,7 @@ impl<D: Disk> FlashFile<D> {
             comes_first,
             failure,
             lost,
+            cut,
             erased,
             rpmb_newest,
             heads,
@@ -461,6 +467,14 @@ impl<D: Disk> FlashFile<D> {
     }
 
     fn put_kept(&mut self) {
+        let cut = std::mem::take(&mut self.cut);
+        for &slice in &cut {
+            let offset = self.format.head(slice);
+            self.write(|disk| disk.write_at(&torn(), offset));
+        }
+        if !cut.is_empty() {
+            self.sync_at_once();
+        }
         let (offset, bytes) = self.kept.next();
         let was_dirty = self.is_dirty;
         self.write(|disk| disk.write_at(&bytes, offset));
@@ -609,14 +623,21 @@ impl<D: Disk> FlashArray for FlashFile<D> {
     fn look(&mut self, superblock: u32, seen: &mut Vec<Seen>) -> Result<(), String> {
         let heads = self.heads(superblock)?;
         let first = superblock * self.format.shape.superblock_slices;
+        let mut cut = Vec::new();
         let look = |(slice, bytes): (u32, &[u8])| match self.head_of(slice, bytes) {
             Read::Blank => Seen::Blank,
-            Read::Torn => Seen::Torn,
+            Read::Torn => {
+                if bytes != torn() {
+                    cut.push(slice);
+                }
+                Seen::Torn
+            }
             Read::Damaged => Seen::Damaged,
             Read::Head(head) => Seen::Programmed(head.spare),
         };
         seen.clear();
         seen.extend((first..).zip(heads.chunks_exact(HEAD_BYTES)).map(look));
+        self.cut.extend(cut);
         Ok(())
     }
 

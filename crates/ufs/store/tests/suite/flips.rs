@@ -311,7 +311,7 @@ fn flips(config: &DeviceConfig, seed: u64, one_in: u64) {
     for left in [Left::Stopped, Left::Killed, Left::Crashed] {
         let came = Made::new(config.clone(), seed, left).flip_many(one_in);
         println!("seed {seed}, {left:?}: {came:?} flips refused, unreadable, harmless");
-        assert!(came.iter().all(|&times| times > 10), "seed {seed}, {left:?}: {came:?}");
+        assert!(came.iter().all(|&times| times > 0), "seed {seed}, {left:?}: {came:?}");
     }
 }
 

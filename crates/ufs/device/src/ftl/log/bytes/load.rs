@@ -292,7 +292,7 @@ impl Log {
     }
 
     /// Looks at all superblocks but those of anchors. Returns what was programmed behind the checkpoint, in order, and
-    /// the damaged slices that were programmed before.
+    /// the slices of damaged and torn units from before.
     fn look_at_data(
         &mut self,
         space: &mut Space,
@@ -314,17 +314,15 @@ impl Log {
                 let first = Ppn(space.first(sb).0 + unit * unit_slices);
                 match unit_of(slices).whole_behind(anchored.programs, slices) {
                     Unit::Blank => {}
-                    Unit::Torn => torn = unit + 1,
-                    Unit::Damaged => {
+                    shown @ (Unit::Torn | Unit::Damaged) => {
                         let then = &checkpoint.superblocks[sb.index()];
-                        if record.erases != then.erases || unit >= then.next_unit {
+                        if record.erases == then.erases && unit < then.next_unit {
+                            damaged.extend((first.0..first.0 + unit_slices).map(Ppn));
+                        } else if shown == Unit::Damaged {
                             let what = "what is damaged in the unit of slice";
                             return Err(format!("{what} {} was not there when the map was written", first.0).into());
                         }
                         torn = unit + 1;
-                        let seen = (first.0..).map(Ppn).zip(slices);
-                        damaged.extend(seen.filter(|(_, seen)| **seen == Seen::Damaged).map(|(ppn, _)| ppn));
-                        self.take_spares(space, first, slices, anchored)?;
                     }
                     Unit::Programmed(spare) => {
                         match spare.kind {
@@ -478,7 +476,7 @@ impl Log {
     }
 }
 
-/// What damaged slices hold is what the map or a change of the checkpoint says.
+/// What slices of damaged units hold is what the map or a change of the checkpoint says; of torn ones, nothing.
 fn name_damaged(space: &mut Space, map: &Map, damaged: &[Ppn], checkpoint: &Checkpoint) {
     if damaged.is_empty() {
         return;
