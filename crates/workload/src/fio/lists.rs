@@ -200,3 +200,14 @@ pub(super) fn engine(text: &str) -> Result<Engine, String> {
     };
     Ok(Engine { name: name.to_owned(), queues })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn open_shares_sum_to_100() {
+        assert_eq!(size_split("4k:8k:16k", 1024), Ok(Sizes::Split(vec![(1, 34), (2, 33), (4, 33)])));
+        assert_eq!(size_split("4k/90:8k:16k", 1024), Ok(Sizes::Split(vec![(1, 90), (2, 5), (4, 5)])));
+    }
+}

@@ -184,6 +184,8 @@ fn amounts_are_those_of_fio() {
     assert_eq!(region("size=50%\nfilesize=1m"), (0, 128));
     let work = good("[a]\nfilename=x\nfilesize=1000k\nsize=100%\nnumjobs=2\noffset_increment=10%\n");
     assert_eq!(work.phases[0].jobs[1].stream.region(), (25, 225));
+    // A third of 250 blocks is cut to whole blocks.
+    assert_eq!(region("filename=x\nfilesize=1000k\noffset=33%"), (82, 168));
     let flushes = requests(&good("[a]\nrw=write\nsize=64k\nfsync=4\n"), 0, 0, 99);
     assert_eq!(flushes.iter().filter(|io| io.kind == IoKind::Flush).count(), 3);
 }
