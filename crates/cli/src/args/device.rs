@@ -35,6 +35,8 @@ pub enum DeviceCommand {
 
 /// Arguments of `device fit`.
 #[derive(Args, Debug)]
+// The options within have this name already.
+#[group(skip)]
 pub struct Fit {
     #[command(flatten)]
     pub of: args::Fit,
@@ -90,6 +92,8 @@ pub struct ProbePlan {
 
 /// Arguments of `device probe fit`.
 #[derive(Args, Debug)]
+// The options within have this name already.
+#[group(skip)]
 pub struct ProbeFit {
     #[command(flatten)]
     pub of: args::ProbeFit,

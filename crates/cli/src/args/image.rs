@@ -8,6 +8,8 @@ use std::path::PathBuf;
 
 /// Arguments of `ubi attach`.
 #[derive(Args, Debug)]
+// The options within have this name already.
+#[group(skip)]
 pub struct UbiAttach {
     #[command(flatten)]
     pub of: args::UbiAttach,

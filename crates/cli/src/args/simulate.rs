@@ -8,6 +8,8 @@ use std::path::PathBuf;
 
 /// Arguments of `reproduce`.
 #[derive(Args, Debug)]
+// The options within have this name already.
+#[group(skip)]
 pub struct Reproduce {
     #[command(flatten)]
     pub of: args::Reproduce,
@@ -20,6 +22,8 @@ pub struct Reproduce {
 
 /// Arguments of `run`.
 #[derive(Args, Debug)]
+// The options within have this name already.
+#[group(skip)]
 pub struct RunFile {
     #[command(flatten)]
     pub of: args::RunFile,
@@ -32,6 +36,8 @@ pub struct RunFile {
 
 /// Arguments of `iozone`.
 #[derive(Args, Debug)]
+// The options within have this name already.
+#[group(skip)]
 pub struct Iozone {
     #[command(flatten)]
     pub of: args::Iozone,
@@ -56,6 +62,8 @@ pub enum FioFormat {
 
 /// Arguments of `fio`.
 #[derive(Args, Debug)]
+// The options within have this name already.
+#[group(skip)]
 pub struct Fio {
     #[command(flatten)]
     pub of: args::Fio,
@@ -74,6 +82,8 @@ pub struct Fio {
 
 /// Arguments of `replay`.
 #[derive(Args, Debug)]
+// The options within have this name already.
+#[group(skip)]
 pub struct Replay {
     #[command(flatten)]
     pub of: args::Replay,
@@ -87,6 +97,8 @@ pub struct Replay {
 
 /// Arguments of `power`.
 #[derive(Args, Debug)]
+// The options within have this name already.
+#[group(skip)]
 pub struct Power {
     #[command(flatten)]
     pub of: args::Power,
@@ -96,6 +108,8 @@ pub struct Power {
 
 /// Arguments of `compare`.
 #[derive(Args, Debug)]
+// The options within have this name already.
+#[group(skip)]
 pub struct Compare {
     #[command(flatten)]
     pub of: args::Compare,
@@ -108,6 +122,8 @@ pub struct Compare {
 
 /// Arguments of `break-even`.
 #[derive(Args, Debug)]
+// The options within have this name already.
+#[group(skip)]
 pub struct BreakEven {
     #[command(flatten)]
     pub of: args::BreakEven,

@@ -32,6 +32,8 @@ pub enum UbiCommand {
 /// Arguments of `ubi replay`.
 #[derive(Args, Debug)]
 #[command(after_help = readpath_session::ubi::caches())]
+// The options within have this name already.
+#[group(skip)]
 pub struct UbiReplay {
     #[command(flatten)]
     pub of: args::UbiReplay,
