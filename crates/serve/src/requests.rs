@@ -160,7 +160,7 @@ impl Requests {
 }
 
 /// Whether all steps of a request are due again because the device has lost its power since the first: what they
-/// changed may be lost. A flush fails instead, for what it covers has been answered already and cannot be written again.
+/// changed may be lost. A flush fails instead, for what it covers has been answered and cannot be written again.
 fn begins_again(job: &mut Job, power_losses: u32) -> bool {
     if job.power_losses == power_losses || job.failure.is_some() || job.ask.kind() == IoKind::Read {
         return false;
