@@ -112,6 +112,6 @@ def test_a_script_ends_by_ctrl_c(call: str) -> None:
     time.sleep(0.3)
     script.send_signal(signal.SIGINT)
     began = time.perf_counter()
-    _, told = script.communicate()
-    assert told.endswith("KeyboardInterrupt\n") and script.returncode == -signal.SIGINT
+    _, printed = script.communicate()
+    assert printed.endswith("KeyboardInterrupt\n") and script.returncode == -signal.SIGINT
     assert time.perf_counter() - began < 2.0

@@ -295,8 +295,8 @@ def test_ctrl_c_keeps_points_and_the_command_goes_on(
             with pytest.raises(KeyboardInterrupt):
                 readpath.sweep("points.toml", out="ours", client=client)
         until(lambda: not any(client.processing().values()))
-    told = command("sweep", "points.toml", "--out", "ours", status=1).stdout
-    there = int(told.split(" points (cross), ")[1].split()[0])
+    printed = command("sweep", "points.toml", "--out", "ours", status=1).stdout
+    there = int(printed.split(" points (cross), ")[1].split()[0])
     assert 0 < there < 30
     readpath.sweep("points.toml", out="theirs")
     assert_same("ours", "theirs")
@@ -430,19 +430,19 @@ def test_a_scheduler_that_is_lost_costs_nothing_that_was_made(
 
 
 @pytest.mark.parametrize(
-    ("prelude", "told"),
+    ("prelude", "reason"),
     [
         ("import readpath._cluster as c; c.__version__ = '0.0.9'\n", "has readpath 0.0.9, the client 0"),
         ("import sys; sys.modules['readpath'] = None\n", "a worker cannot import readpath 0"),
     ],
 )
-def test_workers_with_another_package(cluster: Cluster, prelude: str, told: str) -> None:
+def test_workers_with_another_package(cluster: Cluster, prelude: str, reason: str) -> None:
     cluster.start(prelude=prelude)
-    with pytest.raises(readpath.Error, match=f"^client: tcp://.*{told}"):
+    with pytest.raises(readpath.Error, match=f"^client: tcp://.*{reason}"):
         readpath.sweep("small.toml", out="ours", client=cluster.address)
 
 
-def test_a_point_that_ends_its_workers_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_point_that_ends_its_workers_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # One worker for a task, where there are four.
     monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES", "0")
     cluster = Cluster(tmp_path)

@@ -15,7 +15,7 @@ from nbclient import NotebookClient
 NOTEBOOKS = sorted((ROOT / "docs/notebooks").glob("*.ipynb"))
 
 
-def test_optuna_asks_and_is_told() -> None:
+def test_optuna_asks_for_points_and_gets_their_figures() -> None:
     script: dict[str, Any] = runpy.run_path(str(ROOT / "docs/examples/optuna_search.py"))
     study = script["main"](trials=6)
     assert len(study.trials) == 6

@@ -3,6 +3,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import struct
 import zlib
@@ -18,6 +19,8 @@ from test_traces import TRACE
 
 #: A job that is over at once.
 SHORT = JOB.replace("io_size=16m", "io_size=2m")
+#: The same on a device of a few blocks.
+FEW = SHORT.replace("\nsize=1g", "\nsize=100m")
 #: A device of a few blocks, so that a power cut finds its map soon.
 SMALL = {"lu[0].blocks": 40_000, "geometry.blocks_per_plane": 60}
 SET = [f"--set={key}={value}" for key, value in SMALL.items()]
@@ -30,9 +33,14 @@ PLAN = "device probe plan --target=/data/probe.bin --size=512M --seconds=2 --out
 QUESTIONS: list[tuple[str, Callable[[], readpath.Results]]] = [
     ("compare short.fio --seeds=2 --hpb=off,dcm", lambda: readpath.compare("short.fio", seeds=2, hpb=["off", "dcm"])),
     (
-        "compare short.fio --seeds=2 --vary=map_cache.size_kib=64,4096 --variant=a:hpb=off --base=a,",
+        "compare short.fio --seeds=2 --vary=map_cache.size_kib=64,4096 --variant=a:hpb=off "
+        "'--base=a, map_cache.size_kib=64'",
         lambda: readpath.compare(
-            "short.fio", seeds=2, vary={"map_cache.size_kib": [64, 4096]}, variant={"a": {"hpb": "off"}}, base="a,"
+            "short.fio",
+            seeds=2,
+            vary={"map_cache.size_kib": [64, 4096]},
+            variant={"a": {"hpb": "off"}},
+            base="a, map_cache.size_kib=64",
         ),
     ),
     (
@@ -46,8 +54,8 @@ QUESTIONS: list[tuple[str, Callable[[], readpath.Results]]] = [
         lambda: readpath.break_even("short.fio", least=64, most=1024, within=5, device="ufs31-256g"),
     ),
     (
-        f"power short.fio --cuts=3 --off=5ms --hpb=dcm {' '.join(SET)}",
-        lambda: readpath.power("short.fio", cuts=3, off_ms=5, hpb="dcm", set=SMALL),
+        f"power few.fio --cuts=3 --off=5ms --hpb=dcm {' '.join(SET)}",
+        lambda: readpath.power("few.fio", cuts=3, off_ms=5, hpb="dcm", set=SMALL),
     ),
     (
         f"power play.csv --trace --fold --cuts=2 --policy=cost-aware --host-memory=8M {' '.join(SET)}",
@@ -80,8 +88,9 @@ def inputs(room: Path, command: Command) -> None:
     """Files that the questions name."""
     command(*PLAN.split())
     shutil.copy(RECORDED, "reads.json")
-    Path("events.csv").write_text("20,suspend\n30,resume\n40,pressure,64K\n")
+    Path("events.csv").write_text("20,suspend\n30,resume\n40,pressure,512K\n")
     Path("short.fio").write_text(SHORT)
+    Path("few.fio").write_text(FEW)
     Path("play.csv").write_text(TRACE)
     Path("measured.csv").write_text(MEASURED)
     Path("find.csv").write_text("".join(f"R,{i % 7},{i % 5 * 2048},512,,find\n" for i in range(200)))
@@ -91,7 +100,7 @@ def inputs(room: Path, command: Command) -> None:
 def test_a_question_has_the_document_of_the_command(
     command: Command, words: str, ask: Callable[[], readpath.Results]
 ) -> None:
-    printed = command(*words.split(), "--json").stdout
+    printed = command(*shlex.split(words), "--json").stdout
     results = ask()
     results.to_json("result.json")
     assert without_process(Path("result.json").read_text()) == without_process(printed)
@@ -111,7 +120,7 @@ def test_experiments_on_traces_are_those_of_the_command(command: Command) -> Non
 def test_workloads_that_are_texts() -> None:
     file, text = readpath.compare("short.fio", seeds=2), readpath.compare(SHORT, seeds=2)
     assert [row["simulated"] for row in text.rows] == [row["simulated"] for row in file.rows]
-    cut = readpath.power(SHORT, cuts=2, hpb="off", set=SMALL)
+    cut = readpath.power(FEW, cuts=2, hpb="off", set=SMALL)
     assert cut.value("power_cuts") == 2 and cut.value("blocks_wrong") == 0
 
 

@@ -151,14 +151,14 @@ MISTAKES: list[tuple[list[str], Callable[[], object]]] = [
 
 
 @pytest.mark.parametrize(("arguments", "call"), MISTAKES, ids=[" ".join(arguments) for arguments, _ in MISTAKES])
-def test_mistakes_are_told_as_by_the_command(
+def test_mistakes_are_those_of_the_command(
     command: Command, arguments: list[str], call: Callable[[], object]
 ) -> None:
     Path("wrong.fio").write_text("[job]\nfilename=/dev/sda\nrw=randreed\n")
-    told = as_arguments(command(*arguments, status=2).stderr.removeprefix("readpath: "))
+    printed = as_arguments(command(*arguments, status=2).stderr.removeprefix("readpath: "))
     with pytest.raises(readpath.Error) as error:
         call()
-    assert f"{error.value}\n" == told
+    assert f"{error.value}\n" == printed
     assert isinstance(error.value, ValueError)
 
 

@@ -54,7 +54,7 @@ def test_shards_are_merged(command: Command) -> None:
     assert readpath.merge(["part1"], "some").points is None
 
 
-def test_points_that_fail_are_told(command: Command) -> None:
+def test_points_that_fail_are_reported(command: Command) -> None:
     text = STUDY.replace("[64, 1024, 4096]", "[64, 1024, 0]")
     Path("bad.toml").write_text(text)
     failed = command("sweep", "bad.toml", "--out", "theirs", status=1)

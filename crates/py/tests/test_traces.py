@@ -146,15 +146,15 @@ def test_the_first_of_a_trace() -> None:
     assert len(readpath.trace("play.csv", requests=10**9)) == 3000
 
 
-def test_replays_and_curves_read_as_they_are_told(command: Command) -> None:
+def test_options_say_how_replays_and_curves_read(command: Command) -> None:
     Path("bare.txt").write_text("".join(f"{i * 50},{(i * i * 7 % 1009) << 10},r,8\n" for i in range(9000)))
     columns = "time=0:us,op=2:r/w,offset=1:sectors,size=3:sectors"
     printed = json.loads(command("replay", "bare.txt", "--columns", columns, "--json").stdout)
     results = readpath.replay("bare.txt", columns=columns)
     assert (results.rows, results.document["notes"]) == (printed["rows"], printed["notes"])
     command("trace", "convert", "--to", "csv", "bare.txt", "own.csv", "--columns", columns)
-    as_told, converted = readpath.mrc("bare.txt", columns=columns), readpath.mrc("own.csv")
-    assert [curve.hits.tolist() for curve in as_told] == [curve.hits.tolist() for curve in converted]
+    by_columns, converted = readpath.mrc("bare.txt", columns=columns), readpath.mrc("own.csv")
+    assert [curve.hits.tolist() for curve in by_columns] == [curve.hits.tolist() for curve in converted]
     trace = readpath.trace("bare.txt", columns=columns, requests=5000)
     assert trace.offset_bytes[4999] == (4999 * 4999 * 7 % 1009) << 19
 
@@ -186,7 +186,7 @@ def test_mistakes_of_reading() -> None:
         readpath.trace("play.csv", trace_device=7)  # type: ignore[arg-type]
 
 
-def test_what_is_odd_is_told() -> None:
+def test_what_is_odd_is_noted() -> None:
     Path("seconds.csv").write_text("".join(f"{i // 300},R,{i * 4096},4096\n" for i in range(3000)))
     columns = "time=0:s,op=1,offset=2:bytes,size=3:bytes"
     coarse, *others = readpath.trace("seconds.csv", columns=columns).notes

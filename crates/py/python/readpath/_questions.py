@@ -196,6 +196,7 @@ def compare(
     taken. ``preload`` is the order in which the files of a job were written, or blocks of a trace that are read first.
     ``client`` is that of :class:`Making`; other keywords, for traces, are those of :class:`Replaying`.
 
+    >>> job = "[job]\\nfilename=/dev/sda\\nrw=randread\\nbs=4k\\nsize=2g\\nio_size=8m\\n"
     >>> results = readpath.compare(job, device="ufs31-256g", hpb=["off", "dcm"], seeds=2)
     >>> results.value("read_iops", variant="HPB dcm") > results.value("read_iops", variant="HPB off")
     True
