@@ -4,8 +4,8 @@
 use crate::failure::Failure;
 use anyhow::Result;
 use pyo3::prelude::*;
-use readpath_lab::runs::Shared;
 use readpath_session::failure::Interrupted;
+use readpath_session::lab::runs::Shared;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Studies whose points others make: a client has the folder, and workers, who know nothing of it, make lines of
-//! segments. What goes between them is Python's business.
+//! Studies whose points workers make: a client has the folder, and workers, which do not see it, return lines of
+//! segments. Python carries what they exchange.
 
 use crate::call;
 use crate::failure::Failure;
@@ -8,10 +8,10 @@ use crate::given::Source;
 use crate::studies::{Begun, Swept, Task, read_study};
 use anyhow::{Result, anyhow};
 use pyo3::prelude::*;
-use readpath_lab::runs::Shared;
 use readpath_session::failure::Interrupted;
 use readpath_session::inputs::read_text;
-use readpath_sweep::{Maker, Outcome, Plan, Record, Segment};
+use readpath_session::lab::runs::Shared;
+use readpath_session::study::{Maker, Outcome, Plan, Record, Segment};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io;

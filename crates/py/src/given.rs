@@ -3,7 +3,7 @@
 
 use anyhow::Result;
 use pyo3::FromPyObject;
-use readpath_config::study::Assigned;
+use readpath_session::config::study::Assigned;
 use readpath_session::inputs;
 use std::path::Path;
 

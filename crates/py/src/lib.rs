@@ -23,8 +23,8 @@ mod _readpath {
     use crate::{asked, call, reading, studies, traces};
     use pyo3::prelude::*;
     use readpath_report::html;
-    use readpath_results::Document;
-    use readpath_session::presets;
+    use readpath_session::results::Document;
+    use readpath_session::{config, presets};
     use std::path::PathBuf;
 
     #[pymodule_export]
@@ -43,7 +43,7 @@ mod _readpath {
     /// Names of the presets.
     #[pyfunction]
     fn devices() -> Vec<&'static str> {
-        readpath_config::presets().iter().map(|preset| preset.name).collect()
+        config::presets().iter().map(|preset| preset.name).collect()
     }
 
     /// A device with keys that are changed, as its file would have it.

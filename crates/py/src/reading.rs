@@ -3,11 +3,11 @@
 
 use anyhow::{Result, anyhow};
 use pyo3::{FromPyObject, IntoPyObject};
-use readpath_kit::Ns;
-use readpath_lab::runs::Shared;
 use readpath_session::args::TraceInput;
+use readpath_session::device::Ns;
+use readpath_session::lab::runs::Shared;
 use readpath_session::traces::{self, fill};
-use readpath_workload::trace::{Reader, Request};
+use readpath_session::workload::trace::{Reader, Request};
 use std::borrow::Cow;
 use std::path::Path;
 

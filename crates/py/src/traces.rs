@@ -4,11 +4,11 @@
 use crate::reading::{BATCH, Reading};
 use anyhow::{Result, anyhow};
 use pyo3::{FromPyObject, IntoPyObject};
-use readpath_lab::map_reuse::MapOf;
-use readpath_lab::runs::Shared;
+use readpath_session::lab::map_reuse::MapOf;
+use readpath_session::lab::runs::Shared;
 use readpath_session::traces::fill;
-use readpath_workload::trace::mrc::{MapReuse, Of};
-use readpath_workload::trace::{Request, TraceError};
+use readpath_session::workload::trace::mrc::{MapReuse, Of};
+use readpath_session::workload::trace::{Request, TraceError};
 use std::borrow::Cow;
 use std::path::Path;
 

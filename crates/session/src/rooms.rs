@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the program takes from the rooms below, by room.
+//! What the program and the Python package take from the crates below, by subject.
 
 /// Devices, and their images.
 pub mod device {
@@ -33,10 +33,13 @@ pub mod lab {
 
 /// Result documents.
 pub mod results {
-    pub use readpath_results::{Document, Input, Metric, Note, Origin, Row, csv_cell, metric};
+    pub use readpath_results::{Document, Input, Metric, Note, Origin, Process, Row, csv_cell, metric};
 }
 
 /// Points of studies.
 pub mod study {
-    pub use readpath_sweep::{Folder, Found, Made, Maker, Plan, Shard, SweepError, document, merge, unfinished, work};
+    pub use readpath_sweep::{
+        Folder, Found, Made, Maker, Outcome, Plan, Record, Segment, Shard, SweepError, document, merge, unfinished,
+        work,
+    };
 }
