@@ -2,7 +2,8 @@
 //! A plan as job files of fio, and the script that runs them. Jobs of reads share a file; writes that begin on an idle
 //! device have files of their own.
 
-use super::plan::{Job, MIB, Plan};
+use super::names::MIB;
+use super::plan::{Job, Plan};
 use crate::fit::Access;
 
 /// A job file.

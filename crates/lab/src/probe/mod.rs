@@ -18,6 +18,7 @@ mod tests;
 
 pub use cliff::{Cliff, cliff};
 pub use jobs::JobFile;
-pub use plan::{Ask, Job, Plan, PlanError, SCHEMA};
+pub use names::PlanError;
+pub use plan::{Ask, Job, Plan, SCHEMA};
 pub use readings::{Reading, ReadingError, read};
 pub use solve::{Compared, Known, Probe, ProbeOptions, default_params, probe};

@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Names of jobs, which say what they measure, and of what they measure. It knows nothing of plans or results.
 
-use super::plan::{MIB, PlanError};
 use crate::fit::{Access, Setting};
+use thiserror::Error;
+
+/// Blocks of 4 KiB of a MiB.
+pub(super) const MIB: u32 = 256;
+
+/// Why there is no plan.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+#[error("{0}")]
+pub struct PlanError(pub(super) String);
 
 /// The name of a job: `randread-256m-q1-4k`, `randwrite-256m-q1-4k-8192`, `write-4096m-q8-512k-3of16`.
 pub(super) fn of(setting: &Setting) -> String {

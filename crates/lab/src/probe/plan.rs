@@ -2,19 +2,13 @@
 //! Which measurements identify a device: ranges around what its map cache covers, alone and with many outstanding, long
 //! requests, and if asked for, writes. It knows neither fio nor results.
 
-use super::names;
+use super::names::{self, MIB, PlanError};
 use crate::fit::{Access, Setting};
 use readpath_config::DevicePreset;
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 /// Name and version of the format of plans.
 pub const SCHEMA: &str = "readpath-probe/1";
-
-/// Why there is no plan.
-#[derive(Clone, PartialEq, Eq, Debug, Error)]
-#[error("{0}")]
-pub struct PlanError(pub(super) String);
 
 /// What is asked for.
 #[derive(Clone, PartialEq, Debug)]
@@ -79,8 +73,6 @@ struct KeptJob {
 const PARTS: u16 = 12;
 /// Writes of a job at random places: 32 MiB.
 const RANDOM_WRITES: u32 = 8192;
-/// Blocks of 4 KiB of a MiB.
-pub(super) const MIB: u32 = 256;
 /// Ranges are multiples of this.
 const STEP: u32 = 64 * MIB;
 /// The long write where no buffer is known.

@@ -2,7 +2,7 @@
 //! A probe as a result document, with figures, and as sentences. It adds no figure that the probe did not give.
 
 use super::cliff::{Cliff, cliff};
-use super::plan::MIB;
+use super::names::MIB;
 use super::solve::{Compared, Known, Probe};
 use crate::fit::{Access, Metric, Setting, Verdict};
 use readpath_results::{Chart, ChartKind, Document, Error, Interval, Note, Origin, SeriesStyle};

@@ -3,9 +3,9 @@
 
 use super::TaskStream;
 use super::by_lines::by_lines;
-use super::document::label;
+use super::error::label;
 use super::error::{self, Error};
-use super::reproduce::Model;
+use super::model::Model;
 use readpath_results::metric;
 use readpath_results::{Document, Origin};
 use readpath_ubi::stream::{Outcome, Pressure, Setup};

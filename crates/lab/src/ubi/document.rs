@@ -2,7 +2,7 @@
 //! From replays of read streams to a result document: rows and charts. It adds no figure that a replay did not give.
 
 use super::by_lines::by_lines;
-use super::error::{Error, replay};
+use super::error::{Error, label, replay};
 use crate::spans::did_not_come;
 use readpath_results::metric;
 use readpath_results::{Chart, ChartKind, Document, Input, Metric, Note, Origin, SeriesStyle};
@@ -88,15 +88,6 @@ pub fn document(
         doc.read_from([&case.input]);
     }
     Ok(doc)
-}
-
-/// Name of a variant in tables.
-pub(super) fn label(variant: &Variant) -> String {
-    match variant.lines {
-        _ if !variant.kind.has_lines() => variant.name(),
-        1 => format!("{}, 1 line", variant.name()),
-        n => format!("{}, {n} lines", variant.name()),
-    }
 }
 
 fn echo(variant: &Variant) -> Value {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why there is no document of replays.
+//! Replays of streams, what tables call their caches, and why there is no document of them.
 
-use super::document::label;
 use readpath_ubi::cache::TooLarge;
 use readpath_ubi::stream::{Outcome, Setup, Stream, run};
+use readpath_ubi::variant::Variant;
 
 /// A replay that cannot be, or a document that must not.
 #[derive(Debug, thiserror::Error)]
@@ -30,4 +30,13 @@ pub(super) fn replay(case: &str, stream: &Stream, setup: &Setup) -> Result<Outco
         variant: label(&setup.variant),
         source,
     })
+}
+
+/// Name of a variant in tables.
+pub(super) fn label(variant: &Variant) -> String {
+    match variant.lines {
+        _ if !variant.kind.has_lines() => variant.name(),
+        1 => format!("{}, 1 line", variant.name()),
+        n => format!("{}, {n} lines", variant.name()),
+    }
 }

@@ -6,6 +6,7 @@ mod beyond;
 mod by_lines;
 mod document;
 mod error;
+mod model;
 mod published;
 mod reproduce;
 mod streams;
