@@ -345,6 +345,26 @@ fn published_values_are_kept_apart_from_many_others() {
 }
 
 #[test]
+fn multiples_are_shown_of_metrics_that_differ_by_a_twentieth_of_a_percent() {
+    for (value, is_shown) in [(100.04, false), (100.06, true)] {
+        let mut doc = Document::new("x", "x");
+        for (variant, value) in [("A", 100.0), ("B", value)] {
+            let metric = Requests::RandomRead.of(Figure::Throughput);
+            doc.row("c", variant, metric, value, Origin::Predicted).unwrap();
+        }
+        assert_eq!(html::page(&doc).unwrap().contains("as a multiple of A"), is_shown, "{value}");
+    }
+}
+
+#[test]
+fn a_published_fraction_gives_its_whole_column_decimals() {
+    let mut doc = Document::new("x", "x");
+    doc.row("c", "", SECONDS, 2.0, Origin::Predicted).unwrap().published(2.5).unwrap();
+    let table = terminal::table(&doc, &TableSpec::new());
+    assert!(table.contains("2.000") && table.contains("2.500"), "{table}");
+}
+
+#[test]
 fn negative_error_is_shown_with_its_sign() {
     let mut doc = Document::new("e", "t");
     doc.row("c", "", Metric::new("m", "s"), 90.0, Origin::Predicted).unwrap().published(100.0).unwrap();

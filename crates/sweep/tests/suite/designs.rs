@@ -69,6 +69,18 @@ fn a_latin_hypercube_has_one_point_in_each_part() {
         let right = parts.iter().enumerate().filter(|&(i, &part)| part == i as u32).count();
         assert!(right >= 45, "{parts:?}");
     }
+    // Points lie anywhere in their parts, in the middle on average.
+    let within: f64 = all.iter().flatten().map(|place| (place * 50.0 + 1e-6).fract()).sum();
+    assert!((within / 150.0 - 0.5).abs() < 0.1, "{within}");
+}
+
+#[test]
+fn a_choice_of_points_begins_with_the_first_and_has_each_once() {
+    let plan = design("kind = \"latin-hypercube\"\nsamples = 50", 3);
+    let mut some: Vec<u64> = plan.some(100).collect();
+    assert_eq!(some[0], 0);
+    some.sort_unstable();
+    assert_eq!(some, (0..50).collect::<Vec<_>>());
 }
 
 #[test]

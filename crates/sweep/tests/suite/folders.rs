@@ -160,6 +160,25 @@ fn shards_are_checked() {
 }
 
 #[test]
+fn a_shard_counts_its_own_points_among_those_found() {
+    let (plan, folder) = (plan(TWELVE), TempDir::new().expect("a folder"));
+    assert_eq!(make(&plan, folder.path(), "1/3", 1), 4);
+    let found = Found::of(&[Folder::new(folder.path())], Some(&plan.header())).expect("its own");
+    let done = |shard: &str| shard.parse::<Shard>().expect("a shard").done(&found);
+    assert_eq!((done("1/3"), done("2/3"), done("1/1")), (4, 0, 4));
+}
+
+#[test]
+fn a_seed_that_is_a_factor_has_one_column() {
+    let (plan, folder) = (plan("[[factor]]\nkey = \"seed\"\nvalues = [77, 78]\n"), TempDir::new().expect("a folder"));
+    assert_eq!(make(&plan, folder.path(), "1/1", 1), 2);
+    let (points, _) = tables(&[folder.path()]);
+    let lines: Vec<&str> = points.lines().collect();
+    assert_eq!(lines[0].split(',').filter(|column| *column == "seed").count(), 1, "{}", lines[0]);
+    assert!(lines[1].starts_with("0,77,") && lines[2].starts_with("1,78,"), "{points}");
+}
+
+#[test]
 fn points_that_failed_can_be_made_again() {
     let folder = TempDir::new().expect("a folder");
     let job = folder.path().join("j.fio");

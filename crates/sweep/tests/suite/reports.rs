@@ -9,14 +9,20 @@ use tempfile::TempDir;
 
 /// The document of a study in which a point's mean read latency is `latency` of its settings, each a number.
 fn report(plan: &Plan, latency: impl Fn(&[f64]) -> f64) -> Document {
+    report_of(plan, |x| vec![(LATENCY.to_owned(), latency(x))])
+}
+
+const LATENCY: &str = "read_latency_mean (us)";
+
+/// The same of any figures.
+fn report_of(plan: &Plan, figures: impl Fn(&[f64]) -> Vec<(String, f64)>) -> Document {
     let folder = TempDir::new().expect("a folder");
     let mut segment = Segment::create(folder.path(), "points", &plan.header()).expect("a segment");
     for index in 0..plan.count() {
         let point = plan.point(index);
-        let numbers: Vec<f64> = point.settings.iter().map(|s| s.as_number().expect("a number")).collect();
-        let figures = vec![("read_latency_mean (us)".to_owned(), latency(&numbers))];
         let settings = point.settings.iter().map(|s| s.plain()).collect();
-        let record = Record { point: index, seed: point.seed, settings, ios: 1, outcome: Outcome::Figures(figures) };
+        let outcome = Outcome::Figures(figures(&numbers(plan, index)));
+        let record = Record { point: index, seed: point.seed, settings, ios: 1, outcome };
         segment.append(&record).expect("a record");
     }
     segment.finish().expect("a segment");
@@ -24,6 +30,22 @@ fn report(plan: &Plan, latency: impl Fn(&[f64]) -> f64) -> Document {
     let document = document(plan, &mut found).expect("a document");
     document.validate().expect("a valid document");
     document
+}
+
+/// The settings of a point.
+fn numbers(plan: &Plan, index: u64) -> Vec<f64> {
+    plan.point(index).settings.iter().map(|s| s.as_number().expect("a number")).collect()
+}
+
+/// A factor with these levels.
+fn levels(key: &str, values: &str) -> String {
+    format!("[[factor]]\nkey = \"{key}\"\nvalues = [{values}]\n")
+}
+
+/// Figures of each series of a chart.
+fn drawn(document: &Document, id: &str) -> Vec<Vec<f64>> {
+    let chart = document.charts.iter().find(|chart| chart.id == id).expect("the chart");
+    chart.series.iter().map(|series| series.points.iter().map(|point| point.y).collect()).collect()
 }
 
 fn value(document: &Document, case: &str, variant: &str, metric: &Metric) -> Option<f64> {
@@ -99,4 +121,48 @@ fn parts_of_a_logarithmic_range_are_equal_ratios() {
         let X::Number(x) = point.x else { panic!("{:?} is a number", point.x) };
         assert!((x.log2() - middle).abs() < 0.01 && (point.y - middle).abs() < 0.03, "{part}: {point:?}");
     }
+}
+
+/// Five levels of a third factor would be five maps.
+#[test]
+fn a_map_of_many_factors_has_means() {
+    let factors = levels("flash.read_us", "1.0, 2.0") + &levels("link.request_us", "1.0, 2.0");
+    let plan = plan(&(factors + &levels("flash.transfer_4k_us", "1.0, 2.0, 3.0, 4.0, 5.0")));
+    let document = report(&plan, |x| 100.0 * x[0] + 10.0 * x[1] + x[2]);
+    assert_eq!(drawn(&document, "map_0_0"), [[113.0, 213.0], [123.0, 223.0]]);
+}
+
+/// 8 us with 1 MiB, 6 us with 2 MiB and 7 us with 3 MiB.
+#[test]
+fn less_latency_is_worth_more_memory() {
+    let plan = plan(&levels("flash.read_us", "1.0, 2.0, 3.0"));
+    let document = report_of(&plan, |x| {
+        let memory = x[0] * f64::from(1 << 20);
+        vec![(LATENCY.to_owned(), [8.0, 6.0, 7.0][x[0] as usize - 1]), ("host_memory (bytes)".to_owned(), memory)]
+    });
+    assert_eq!(drawn(&document, "front_0"), [[8.0, 6.0]]);
+}
+
+/// Of three per unit, half of the levels of a range of one are two.
+#[test]
+fn effects_of_trajectories_are_in_percent_of_the_mean() {
+    let plan = design("kind = \"morris\"\ntrajectories = 8\nlevels = 4", 2);
+    let latency = |x: &[f64]| 10.0 + 3.0 * x[0];
+    let mean = (0..plan.count()).map(|i| latency(&numbers(&plan, i))).sum::<f64>() / plan.count() as f64;
+    let document = report(&plan, latency);
+    let figure = Metric::new("read_latency_mean", "us").label();
+    let of = |key, metric| value(&document, &figure, key, &metric).expect("an effect");
+    let (large, none) = (of("flash.read_us", metric::MEAN_EFFECT), of("flash.transfer_4k_us", metric::MEAN_EFFECT));
+    assert!((large - 200.0 / mean).abs() < 0.1 && none == 0.0, "{large} and {none}, of {mean}");
+    assert!(of("flash.read_us", metric::EFFECT_SPREAD) < 0.1);
+}
+
+#[test]
+fn a_figure_that_a_point_lacks_is_not_shown() {
+    let plan = plan(&levels("flash.read_us", "1.0, 2.0, 3.0"));
+    let document = report_of(&plan, |x| {
+        let all = [(LATENCY.to_owned(), x[0]), ("start_up_time (ms)".to_owned(), x[0])];
+        all.into_iter().take(if x[0] < 3.0 { 2 } else { 1 }).collect()
+    });
+    assert!(document.rows.iter().all(|row| row.metric.name() == "read_latency_mean") && document.rows.len() == 3);
 }
