@@ -51,6 +51,13 @@ fn they_come_back_as_they_were_and_are_described() {
 }
 
 #[test]
+fn columns_of_intervals_have_the_low_end_first() {
+    let csv = sample().to_csv().unwrap();
+    let line = csv.lines().find(|line| line.starts_with("c,B,")).unwrap();
+    assert!(line.ends_with(",0.5,5.5,2 3 4,A,1,0.9,1.1,50,45,55,shown"), "{line}");
+}
+
+#[test]
 fn what_does_not_fit_together_is_refused() {
     let refused = |change: fn(&mut Document)| {
         let mut doc = sample();
