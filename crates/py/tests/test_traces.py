@@ -51,9 +51,9 @@ def test_mistakes_of_a_replay() -> None:
     wrong: Any = "none"
     mistakes: list[tuple[Callable[[], object], str]] = [
         (lambda: readpath.replay("none.csv"), "none.csv: cannot be read: No such file"),
-        (lambda: readpath.replay("play.csv", iodepth=70_000), "invalid value '70000' for 'iodepth <N>'"),
+        (lambda: readpath.replay("play.csv", iodepth=70_000), "invalid value '70000' for '--iodepth <N>'"),
         (lambda: readpath.replay("play.csv", iodepth=1, speed=2.0), "speed, max_idle and spread_ties change times"),
-        (lambda: readpath.replay("play.csv", preload=wrong), "invalid value 'none' for 'preload <PRELOAD>'"),
+        (lambda: readpath.replay("play.csv", preload=wrong), "invalid value 'none' for '--preload <PRELOAD>'"),
         (lambda: readpath.replay("play.csv", speed=0.0), "speed: "),
         (lambda: readpath.replay("play.csv", max_idle_ms=-1.0), "max_idle_ms: is -1; expected 0 to 1000000000"),
         (lambda: readpath.replay("small.fio"), "small.fio: "),
@@ -190,5 +190,5 @@ def test_what_is_odd_is_noted() -> None:
     Path("seconds.csv").write_text("".join(f"{i // 300},R,{i * 4096},4096\n" for i in range(3000)))
     columns = "time=0:s,op=1,offset=2:bytes,size=3:bytes"
     coarse, *others = readpath.trace("seconds.csv", columns=columns).notes
-    assert coarse.endswith("spread_ties of replay spreads them")
+    assert coarse.endswith("spread_ties of replay() spreads them")
     assert others == ["seconds.csv: format csv, not compressed, 3000 requests over 9.000 s"]
