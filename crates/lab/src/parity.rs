@@ -82,19 +82,19 @@ impl Cause {
 pub struct Parity {
     /// Block requests of the trace.
     pub requests: u64,
-    /// Reads that both send as HPB READ, and reads that both send as READ.
+    /// Reads that both send as HPB READ.
     pub both_hpb: u64,
-    /// See there.
+    /// Reads that both send as READ.
     pub both_plain: u64,
-    /// Sub-regions that both load, and regions that both drop.
+    /// Sub-regions that both load.
     pub loads: u64,
-    /// See there.
+    /// Regions that both drop.
     pub drops: u64,
     /// Differences that were to be expected, by their causes.
     pub tolerated: BTreeMap<Cause, u64>,
-    /// Other differences, and the first of them in words.
+    /// Other differences.
     pub differences: u64,
-    /// See there.
+    /// The first of them in words.
     pub told: Vec<String>,
 }
 

@@ -121,7 +121,7 @@ pub struct Shared {
     pub ios: AtomicU64,
     /// Set to stop all runs, here or by a signal handler.
     pub stop: Arc<AtomicBool>,
-    /// Where runs show themselves, if somebody wants to see them: a post for each run.
+    /// A post for each run, where it shows its state; none if runs are not watched.
     pub board: Option<Arc<Board>>,
 }
 

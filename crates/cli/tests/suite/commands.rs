@@ -450,7 +450,7 @@ fn interrupted() {
     }
 }
 
-/// Whoever reads our output may stop at any time.
+/// The reader of the output may close the pipe at any time.
 #[test]
 fn closed_pipes() {
     let room = Room::with("small.toml", EXPERIMENT);

@@ -183,7 +183,7 @@ fn a_server_is_told_what_to_do_and_ends_in_order() {
     room.good(&["image", "check", "dev.img"]);
 }
 
-/// Others watch a server: Prometheus, `readpath stats`, and whoever likes figures of every second.
+/// A server is watched by Prometheus, by `readpath stats`, and by `readpath ctl watch`.
 #[test]
 fn a_server_is_watched() {
     let room = Room::new();

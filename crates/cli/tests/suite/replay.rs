@@ -138,7 +138,7 @@ fn flushes_and_trims() {
         room.write("t.csv", &table(&[(0, "W", 0, 4096), (1000, second, 64, 4096)]));
         value(&document(&room, &["t.csv", "--hpb", "off"]), "t.csv", "HPB off", "programs")
     };
-    // A block stays in the write buffer until it is full or somebody insists.
+    // A block stays in the write buffer until it is full, or a flush or FUA asks for it.
     assert_eq!(programs("W"), 0.0);
     assert!(programs("FW") >= 1.0);
     assert!(programs("WF") >= 1.0);

@@ -199,7 +199,7 @@ fn wrong_sockets() {
     room.bad(&["reproduce", "all", "--stats"], &["--stats belongs to one experiment"]);
     room.bad(&["reproduce", "ubi", "--stats"], &["--stats is for experiments on a UFS device"]);
     assert_eq!(room.read("file"), "precious");
-    // Somebody else's.
+    // The socket of another program.
     let listener = UnixListener::bind(room.path("taken")).expect("a socket");
     room.bad(&["run", "small.toml", "--stats=taken"], &["taken: another program serves this socket"]);
     let answer = std::thread::spawn(move || {
@@ -260,14 +260,14 @@ fn answers_of_strangers() {
     }
 }
 
-/// Somebody who accepts and says nothing is the user's mistake too, not a failure of this program.
+/// A socket that accepts and answers nothing is a mistake of the user, not a failure of this program.
 #[test]
 fn silence() {
     let room = Room::new();
     let listener = UnixListener::bind(room.path("its.sock")).expect("a socket");
     let server = std::thread::spawn(move || {
-        let (mut stream, _) = listener.accept().expect("somebody asks");
-        // Until whoever asks has gone.
+        let (mut stream, _) = listener.accept().expect("a connection");
+        // Until the client has closed its end.
         std::io::Read::read(&mut stream, &mut [0]).expect("the end")
     });
     room.bad(&["stats", "its.sock"], &["its.sock: has not answered for 10 s"]);
@@ -276,6 +276,6 @@ fn silence() {
 
 fn serve_once(listener: &UnixListener, answer: &[u8]) {
     use std::io::Write;
-    let (mut stream, _) = listener.accept().expect("somebody asks");
+    let (mut stream, _) = listener.accept().expect("a connection");
     stream.write_all(answer).ok();
 }

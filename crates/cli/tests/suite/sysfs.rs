@@ -109,7 +109,7 @@ fn files_of_a_run_in_progress() {
     assert_eq!(denied(fs::remove_file(unit.join("hpb_stats/hit_cnt"))), Some(1));
     assert_eq!(denied(fs::rename(unit.join("hpb_stats"), folder.join("new"))), Some(1));
     assert_eq!(read(&unit.join("hpb_stats/none")), Err(2));
-    // With somebody inside, the folder is free again all the same.
+    // A folder that is open does not keep the file system mounted.
     let open = File::open(unit.join("hpb_stats")).expect("a folder");
     run.interrupt();
     let output = run.end();

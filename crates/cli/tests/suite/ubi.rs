@@ -160,7 +160,7 @@ fn who_says_how_large_pages_are_is_told_and_what_speaks_against_it() {
     );
     let text = room.good(&["ubi", "replay", "attach.csv"]);
     assert!(text.contains(&format!("\nNote: attach.csv: {assumed}\nNote: attach.csv: line 3 does NOT FIT")), "{text}");
-    // Whoever says a size may know of sub-pages, but no chip reads half pages of a table.
+    // A given size may be one with sub-pages, but no chip reads half pages of a table.
     let doc = document(&room, &["attach.csv", "find.csv", "--page-size", "16K"]);
     assert_eq!(from(&doc), "--page-size");
     note(&doc, "does NOT FIT");
@@ -242,7 +242,7 @@ fn an_attach_is_counted_as_what_it_is_and_what_has_no_reads_is_left_out() {
     note(&both, "attach.csv: none of its 3 reads passes ubi_eba_read_leb");
     let text = room.good(&["ubi", "replay", "attach.csv", "--cache", "none"]);
     assert!(text.contains("other reads") && !text.contains("misses"), "{text}");
-    // What holds no read does not take the others along, but somebody asked for it.
+    // A trace without a read does not end the replay of the others, but the results are incomplete.
     let output = room.output(&["ubi", "replay", "none.csv", "s.csv", "--json", "--cache", "none,nand-page,lru"]);
     assert_eq!(output.status.code(), Some(1));
     let why = "none.csv: no line is a read (r or R), so there is nothing to replay";

@@ -47,7 +47,7 @@ fn what_is_wrong_with_an_image() {
     bytes[19 * 131_072 + 60_000] ^= 1;
     fs::write(room.path("bad.mtd"), bytes).expect("a file");
     let output = room.output(&["ubi", "check", "bad.mtd"]);
-    assert_eq!(output.status.code(), Some(4), "damage is no mistake of whoever asks, which ends with 2");
+    assert_eq!(output.status.code(), Some(4), "damage ends with 4; a mistake of the user ends with 2");
     let text = crate::common::text(&output.stdout);
     assert!(!text.contains("clean"), "{text}");
     assert!(text.starts_with("LEB 17 (PEB 19) offset 53872: bad-node: expected a data node: checksum"), "{text}");

@@ -216,7 +216,7 @@ fn events_come_between_the_cuts() {
     }
 }
 
-/// The wire and whoever records what crosses it make no difference.
+/// Neither the wire nor a recording of what crosses it makes a difference.
 #[test]
 fn cuts_are_the_same_when_recorded_and_on_the_wire() {
     let (mut setup, case, plan) = (setup(), trace(500), cuts(3, Loses::Device));

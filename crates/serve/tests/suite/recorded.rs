@@ -138,7 +138,7 @@ fn what_there_is_of_a_recording_is_replayed() {
     assert!(matches!(replayed(&server, &start), Err(ServeError::Recording(_))));
 }
 
-/// Whoever takes no answers, or goes away, has asked all the same.
+/// Requests of clients that take no answers, or disconnect, are recorded too.
 #[test]
 fn what_nobody_waited_for_is_recorded() {
     for how in [INSTANT, REAL] {
@@ -286,7 +286,7 @@ fn another_host_takes_over() {
     assert_eq!(server.stop().errors, 0);
 }
 
-/// What comes of a file may be refused when it is due: whoever wrote it reads where it stands. So does whoever asks.
+/// An order of a file may be refused when it is due: the log names its line. An order of `ctl` gets the reason.
 #[test]
 fn orders_that_are_refused_when_they_are_due_have_a_place() {
     let faults = "# a bad day\n0s seed 3\n0s memory 7654321\n\n1ms param inflight_map_req 7654\n2ms cut 3599s\n";

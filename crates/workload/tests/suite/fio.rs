@@ -134,7 +134,7 @@ fn names_and_groups_are_those_of_fio() {
         ),
         ["a 0 4", "c 1 1", "c 1 1", "c 1 1", "d 2 1", "e 2 1", "e 2 1", "f 3 1", "g 4 3"]
     );
-    // A job under group_reporting joins the entry before it, whoever that is.
+    // A job under group_reporting joins the entry before it, of any job.
     assert_eq!(entries("[a]\ngroup_reporting\n[b]\n[c]\ngroup_reporting\n"), ["a 0 1", "b 0 2"]);
     assert_eq!(entries("stonewall\n[a]\nnumjobs=2\n[b]\n[c]\nname=zz\n"), ["a 0 1", "a 0 1", "b 1 1", "zz 2 1"]);
     // Only the first clone has the name, and files are named after the section.

@@ -145,7 +145,7 @@ fn a_damaged_record_of_vscsi() {
         refused(&[&good[..], &bad].concat(), &options, message);
     }
     refused(&[7; 80], &options, "byte 0: expected records of version 1 or 2: 0x01 as the upper byte of the version");
-    // Fewer may be anything, unless somebody says what they are.
+    // Fewer records are not recognised, unless the format is given.
     assert!(open(&good[..7 * 32], &Options::default()).is_err());
     assert_eq!(read_with(&good[..32], &options).expect("one").0.len(), 1);
 }

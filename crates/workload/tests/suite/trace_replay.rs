@@ -180,7 +180,7 @@ fn limits_and_errors_of_the_trace_come_through() {
     assert!(load(how, &backwards).unwrap_err().message.starts_with("request 2: it is earlier"));
 }
 
-/// Whoever loads is asked before each step, and no step is large.
+/// The caller is asked before each step of loading, and no step is large.
 #[test]
 fn memory_is_asked_for_before_it_is_taken() {
     let one = request(0, Read, 0, 4096 * 200_000);

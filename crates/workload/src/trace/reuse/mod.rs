@@ -168,9 +168,9 @@ impl Order {
 /// Exact, or from a sample.
 #[derive(Clone)]
 pub enum Distances {
-    /// See there.
+    /// From all accesses.
     Exact(Exact),
-    /// See there.
+    /// From a sample of the accesses.
     Sampled(Sampled),
 }
 
