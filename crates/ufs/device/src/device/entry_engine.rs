@@ -12,7 +12,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     #[inline(never)]
     pub(crate) fn check_on_engine(&mut self, now: Ns, tag: u8) {
         let slot = self.front.slot(tag);
-        let entries = if slot.listed { u64::from(slot.blocks.max(1)) } else { 1 };
+        let entries = if slot.hpb.listed { u64::from(slot.blocks.max(1)) } else { 1 };
         let span = Ns(self.back.engine().config().check.0 * entries);
         self.occupy_engine(now, span, Checked::Read, tag);
     }
@@ -45,7 +45,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         match what {
             // Whether the entries are good is decided now, after all changes meanwhile.
             Checked::Read => {
-                self.front.slot_mut(tag.tag).checked = true;
+                self.front.slot_mut(tag.tag).hpb.checked = true;
                 self.read(now, tag.tag);
             }
             Checked::HandOut => self.hand_out(now, tag.tag),

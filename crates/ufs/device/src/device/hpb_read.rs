@@ -29,7 +29,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         if takes && entries.len() == slot.blocks as usize * HpbEntry::BYTES {
             slot.data_out.clear();
             slot.data_out.extend_from_slice(entries);
-            slot.listed = true;
+            slot.hpb.listed = true;
         }
     }
 
@@ -37,9 +37,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     #[cold]
     pub(crate) fn find_pre_request(&mut self, tag: u8) {
         let slot = self.front.slot_mut(tag);
-        let (lun, id, lba, blocks) = (slot.lun, slot.read_id, slot.lba as u32, slot.blocks);
+        let (lun, id, lba, blocks) = (slot.lun, slot.hpb.read_id, slot.lba as u32, slot.blocks);
         if self.hpb.take_pre_request(lun, id, lba, blocks, &mut slot.data_out) {
-            slot.listed = true;
+            slot.hpb.listed = true;
             self.back.stats().pre_requests_used += 1;
         }
     }
@@ -48,7 +48,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// making it took for each other.
     pub(crate) fn time_to_check(&self, tag: u8) -> Ns {
         let slot = self.front.slot(tag);
-        let more = if slot.listed { u64::from(slot.blocks.saturating_sub(1)) } else { 0 };
+        let more = if slot.hpb.listed { u64::from(slot.blocks.saturating_sub(1)) } else { 0 };
         let each = self.back.cpu().timing().make_entry + self.back.engine().config().check_on_firmware();
         Ns(self.hpb_read_extra.0 + each.0 * more)
     }
@@ -62,8 +62,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             return Hint::Translate(left);
         };
         let first = slot.lba as u32;
-        if !slot.listed {
-            return match self.hpb.place(unit, first, slot.entry, slot.blocks) {
+        if !slot.hpb.listed {
+            return match self.hpb.place(unit, first, slot.hpb.entry, slot.blocks) {
                 Ok((ppn, run)) if run > index => Hint::At(Ppn(ppn.0 + index), run - index),
                 _ => Hint::Translate(left),
             };
@@ -73,7 +73,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             let slot = self.front.slot(tag);
             let (entries, _) = slot.data_out.as_chunks::<{ HpbEntry::BYTES }>();
             let entry = HpbEntry(entries[(index + bad) as usize]);
-            let was_counted = index + bad < slot.counted;
+            let was_counted = index + bad < slot.hpb.counted;
             let unit = self.hpb.standard(slot.lun).expect("seen above");
             match self.hpb.place(unit, first + index + bad, entry, left - bad) {
                 Ok((ppn, run)) if bad == 0 => return Hint::At(ppn, run),
@@ -88,7 +88,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             }
         }
         let slot = self.front.slot_mut(tag);
-        slot.counted = slot.counted.max(index + bad);
+        slot.hpb.counted = slot.hpb.counted.max(index + bad);
         Hint::Translate(bad)
     }
 
@@ -100,14 +100,14 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         else {
             return;
         };
-        if slot.listed || !self.hpb.is_enabled() || self.pre_request_fault(tag).is_some() {
+        if slot.hpb.listed || !self.hpb.is_enabled() || self.pre_request_fault(tag).is_some() {
             return;
         }
         let list = &slot.data_out[..usize::from(list_bytes)];
         self.hpb.store_pre_request(slot.lun, read_id, lba, list);
         self.back.stats().pre_requests += 1;
         // It may have been used and dropped by the time it is answered.
-        self.front.slot_mut(tag).listed = true;
+        self.front.slot_mut(tag).hpb.listed = true;
     }
 
     /// The answer to HPB WRITE BUFFER 02h.

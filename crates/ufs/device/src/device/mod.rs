@@ -138,8 +138,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 cdb: Cdb::HpbRead { lba, blocks, entry, flags, read_id },
             }) if self.hpb.standard(request.lun).is_some() => {
                 fast(Kind::HpbRead, u64::from(*lba), u32::from(*blocks), *flags, *expected_bytes);
-                slot.entry = *entry;
-                slot.read_id = *read_id;
+                slot.hpb.entry = *entry;
+                slot.hpb.read_id = *read_id;
                 if !data_out.is_empty() {
                     span += link.bytes(ehs_bytes(data_out.len()));
                     self.keep_listed(tag, data_out);

@@ -60,13 +60,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 let hand_outs = self.hand_outs();
                 let slot = self.front.slot_mut(tag);
                 slot.lpn = lpn;
-                (slot.issued, slot.left, slot.in_flight, slot.hinted) = (0, blocks, 0, false);
+                (slot.issued, slot.left, slot.in_flight, slot.hpb.hinted) = (0, blocks, 0, false);
                 if u64::from(slot.expected_bytes) != u64::from(blocks) * u64::from(BLOCK_BYTES) {
                     let residual = residual(slot);
                     slot.outcome = Some(ReplyBody::Response(Response { residual, ..Response::GOOD }));
                 }
-                slot.entry = hint.to_entry();
-                slot.counted = hand_outs;
+                slot.hpb.entry = hint.to_entry();
+                slot.hpb.counted = hand_outs;
                 self.read_as_hinted(now, tag);
             }
             // Too much is going on: it waits as a READ does, and asks the map when its turn comes.
@@ -109,7 +109,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         loop {
             let slot = self.front.slot(tag);
             let (index, life, lpn) = (slot.issued, slot.life, slot.lpn + slot.issued);
-            let ppn = Ppn(GroupHint::from_entry(slot.entry).entry.address() + index);
+            let ppn = Ppn(GroupHint::from_entry(slot.hpb.entry).entry.address() + index);
             let count = (slot.blocks - index).min(self.ftl.slices_to_page_end(ppn)).min(OPS_PER_REQUEST);
             if count == 0 || slot.in_flight + count > OPS_PER_REQUEST || !self.back.ops().has_room() {
                 return;
@@ -172,16 +172,17 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             return;
         }
         let (lun, first) = (slot.lun, slot.lba as u32 + slot.issued);
-        let hint = GroupHint::from_entry(slot.entry);
+        let hint = GroupHint::from_entry(slot.hpb.entry);
         let rest = first..slot.lba as u32 + slot.blocks;
-        let is_good = slot.counted == self.hand_outs() && matches!(self.judge_hint(lun, rest, hint), Verdict::Good(_));
+        let is_good =
+            slot.hpb.counted == self.hand_outs() && matches!(self.judge_hint(lun, rest, hint), Verdict::Good(_));
         if hint.entry != GroupEntry::ZERO && (is_good || self.believes_all()) {
             self.read_as_hinted(now, tag);
         } else {
-            self.front.slot_mut(tag).entry = HpbEntry::ZERO;
+            self.front.slot_mut(tag).hpb.entry = HpbEntry::ZERO;
         }
         let slot = self.front.slot(tag);
-        if slot.in_flight == 0 || slot.entry == HpbEntry::ZERO {
+        if slot.in_flight == 0 || slot.hpb.entry == HpbEntry::ZERO {
             self.issue_reads(now, tag, Ns::ZERO);
         }
     }
@@ -189,7 +190,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// The page that a hint named is one of other blocks. They are looked for in the map, and so is what is left of the
     /// read.
     fn read_in_spite_of_hint(&mut self, now: Ns, op: &Op) {
-        self.front.slot_mut(op.tag.tag).entry = HpbEntry::ZERO;
+        self.front.slot_mut(op.tag.tag).hpb.entry = HpbEntry::ZERO;
         let mut left = Run::of(op);
         while left.blocks > 0 {
             left = left.behind(self.issue_run(now, left, Ns::ZERO));

@@ -9,7 +9,7 @@ use crate::back::{Hardware, Job, NO_OP, Op};
 use crate::back::{MediaMode, MediaOp};
 use crate::config::CellMode;
 use crate::device::UfsDevice;
-use crate::front::{Kind, Slot};
+use crate::front::{HpbRead, Kind, Slot};
 use crate::ftl::{FrameState, Mapping, Paid};
 use crate::hpb::Verdict;
 use crate::ids::{Lpn, TagRef};
@@ -50,7 +50,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         slot.flags = 0;
         slot.expected_bytes = expected_bytes;
         if let Some(entry) = entry {
-            slot.entry = entry;
+            slot.hpb.entry = entry;
         }
         if let Some(at) = self.link_down(now, tag, self.front.link().request) {
             if self.front.target().is_direct(lun) {
@@ -75,7 +75,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// not good is ignored: the data is the same either way.
     #[inline(never)]
     pub(crate) fn read(&mut self, now: Ns, tag: u8) {
-        let &Slot { lun, lba, blocks, expected_bytes, entry, kind, read_id, .. } = self.front.slot(tag);
+        let &Slot { lun, lba, blocks, expected_bytes, hpb: HpbRead { entry, read_id, .. }, kind, .. } =
+            self.front.slot(tag);
         let entry = (kind == Kind::HpbRead).then_some(entry);
         if entry.is_some() && (read_id != 0 || self.back.engine().checks()) && !self.prepare_hpb_read(now, tag) {
             return;
@@ -88,10 +89,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     #[cold]
     fn prepare_hpb_read(&mut self, now: Ns, tag: u8) -> bool {
         let slot = self.front.slot(tag);
-        if slot.checked {
+        if slot.hpb.checked {
             return true;
         }
-        if slot.read_id != 0 {
+        if slot.hpb.read_id != 0 {
             self.find_pre_request(tag);
         }
         if self.back.engine().checks() {
@@ -149,8 +150,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     #[inline(never)]
     fn issue_hpb_reads(&mut self, now: Ns, tag: u8, is_good: bool) {
         let slot = self.front.slot_mut(tag);
-        slot.hinted = is_good || slot.listed;
-        slot.counted = 1;
+        slot.hpb.hinted = is_good || slot.hpb.listed;
+        slot.hpb.counted = 1;
         self.issue_reads(now, tag, self.time_to_check(tag));
     }
 
@@ -223,7 +224,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             let all = Run { tag: TagRef { tag, life: slot.life }, index: 0, lpn: slot.lpn, blocks: slot.blocks };
             let left = all.behind(slot.issued);
             let count =
-                if slot.hinted { self.issue_hinted(now, left, extra) } else { self.issue_run(now, left, extra) };
+                if slot.hpb.hinted { self.issue_hinted(now, left, extra) } else { self.issue_run(now, left, extra) };
             if count == 0 {
                 return;
             }
@@ -248,7 +249,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             }
             Hint::Translate(n) => {
                 let slot = self.front.slot_mut(tag);
-                slot.hinted = slot.listed;
+                slot.hpb.hinted = slot.hpb.listed;
                 self.issue_run(now, left.at_most(n), extra)
             }
         }

@@ -8,7 +8,7 @@ mod target;
 
 pub(crate) use query_state::attribute_access;
 pub use query_state::{SETTINGS_BYTES, outlives_power};
-pub(crate) use slot::{Kind, Slot, TAGS};
+pub(crate) use slot::{HpbRead, Kind, Slot, TAGS};
 
 use crate::config::{DeviceConfig, LinkTiming};
 use crate::ids::{Lpn, TagRef};

@@ -23,6 +23,23 @@ pub(crate) enum Kind {
 /// Every slot, by task tag.
 pub(super) type Slots = Box<[Slot; TAGS]>;
 
+/// What a slot keeps of the entries of an HPB READ.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HpbRead {
+    /// The entry of its first block.
+    pub entry: HpbEntry,
+    /// HPB READ ID; 0 without a pre-request.
+    pub read_id: u8,
+    /// `data_out` has an entry for each block; those of a pre-request have been kept.
+    pub listed: bool,
+    /// The engine has checked the entries.
+    pub checked: bool,
+    /// Entries may say where blocks are for which work has not begun.
+    pub hinted: bool,
+    /// So many blocks have had their entry counted.
+    pub counted: u32,
+}
+
 /// A request slot. Reads and writes are kept as plain fields: copying the whole request would cost more than serving
 /// it.
 #[derive(Clone, Debug)]
@@ -44,14 +61,8 @@ pub(crate) struct Slot {
     pub expected_bytes: u32,
     /// First logical block of a read or write.
     pub lba: u64,
-    /// The entry of an HPB READ.
-    pub entry: HpbEntry,
-    /// HPB READ ID of an HPB READ; 0 without a pre-request.
-    pub read_id: u8,
-    /// `data_out` has an entry for each block of an HPB READ; those of a pre-request have been kept.
-    pub listed: bool,
-    /// The engine has checked the entries of an HPB READ.
-    pub checked: bool,
+    /// The entries of an HPB READ.
+    pub hpb: HpbRead,
     /// The request as it came, if it is neither a read nor a write.
     pub body: RequestBody,
     /// First logical page.
@@ -64,10 +75,6 @@ pub(crate) struct Slot {
     pub left: u32,
     /// Operations in progress, and blocks that wait for their map page.
     pub in_flight: u32,
-    /// So many blocks of an HPB READ have had their entry counted.
-    pub counted: u32,
-    /// Entries may say where blocks are for which work has not begun.
-    pub hinted: bool,
     /// An operation waits for map entries, of the next blocks, that there was no room for: how many it serves is open.
     pub is_cut: bool,
     /// No good entry came with a read that counts for what is recommended.
@@ -95,18 +102,20 @@ impl Slot {
             flags: 0,
             expected_bytes: 0,
             lba: 0,
-            entry: HpbEntry::ZERO,
-            read_id: 0,
-            listed: false,
-            checked: false,
+            hpb: HpbRead {
+                entry: HpbEntry::ZERO,
+                read_id: 0,
+                listed: false,
+                checked: false,
+                hinted: false,
+                counted: 0,
+            },
             body: RequestBody::NopOut,
             lpn: Lpn(0),
             blocks: 0,
             issued: 0,
             left: 0,
             in_flight: 0,
-            counted: 0,
-            hinted: false,
             is_cut: false,
             missed: false,
             outcome: None,
@@ -122,12 +131,12 @@ impl Slot {
         self.life = self.life.wrapping_add(1);
         self.lun = lun;
         self.outcome = None;
-        self.hinted = false;
+        self.hpb.hinted = false;
         self.is_cut = false;
         self.missed = false;
-        self.read_id = 0;
-        self.listed = false;
-        self.checked = false;
+        self.hpb.read_id = 0;
+        self.hpb.listed = false;
+        self.hpb.checked = false;
         self.fua = false;
     }
 
