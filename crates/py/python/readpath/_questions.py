@@ -425,7 +425,7 @@ def _replaying(given: Replaying, caller: str) -> dict[str, object]:
         options["speed"] = repr(speed).removesuffix(".0")
     if (idle := given.get("max_idle_ms")) is not None:
         if not 0 <= idle <= 1e9:
-            raise Error(f"max_idle_ms: is {idle}; expected 0 to 1000000000")
+            raise Error(f"max_idle_ms: is {idle:g}; expected 0 to 1000000000")
         options["max_idle"] = f"{int(idle)}ms" if idle == int(idle) else f"{int(idle * 1e6)}ns"
         del options["max_idle_ms"]
     return options
