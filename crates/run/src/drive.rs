@@ -7,7 +7,8 @@
 //!    ended ([`Source::ended`]). The source finds its data again by the request's cookie.
 //! 2. Host driver and device handle it; [`Stack`] moves it between them.
 //! 3. The [`Clock`] advances time to the next reply of the device, but never past the next deadline of source or hooks.
-//! 4. Hooks that are due act: an event, a power cut. Nothing else loses requests.
+//! 4. Hooks that are due act: an event, a power cut. A source may act on host and device too ([`Source::work`]), for
+//!    orders that change what it keeps of its requests. Nothing else loses requests.
 //! 5. The end of the request is polled. A refusal ends the run; otherwise the source counts it and may submit more, and
 //!    the hooks get its kind and latency.
 //! 6. When the source is over, the device's own work is waited for or left ([`Rest`]).
@@ -17,7 +18,7 @@ use readpath_device::Probe;
 use readpath_flash::DieSched;
 use readpath_host::{BlockRequest, SenseData};
 use readpath_kit::Ns;
-use readpath_stack::{Payload, Stack, Wire};
+use readpath_stack::{Fault, Payload, Stack, Wire};
 use readpath_workload::{Io, IoKind};
 
 /// What a source may do with a stack. It cannot advance time.
@@ -30,6 +31,10 @@ pub trait Port {
     fn prefetch_write(&self, lun: u8, block: u32);
     /// Whether a block holds data, for sources that report it.
     fn holds_data(&self, lun: u8, block: u32) -> bool;
+    /// The request `cookie` that is submitted next has this data, or wants it filled, as [`Payload::bring`].
+    fn bring(&mut self, cookie: u32, block: u32, data: Vec<u8>);
+    /// The data of a request that has ended, as [`Payload::take`].
+    fn take(&mut self, cookie: u32) -> (Vec<u8>, Option<Fault>);
 }
 
 impl<S: DieSched, X: Payload, P: Probe, W: Wire> Port for Stack<S, X, P, W> {
@@ -50,6 +55,14 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Port for Stack<S, X, P, W> {
 
     fn holds_data(&self, lun: u8, block: u32) -> bool {
         self.device.holds_data(lun, block)
+    }
+
+    fn bring(&mut self, cookie: u32, block: u32, data: Vec<u8>) {
+        self.payload.bring(cookie, block, data);
+    }
+
+    fn take(&mut self, cookie: u32) -> (Vec<u8>, Option<Fault>) {
+        self.payload.take(cookie)
     }
 }
 
@@ -82,6 +95,25 @@ pub trait Source {
 
     /// Does at `now` what was due by `until`, which is not later. Afterwards [`Source::next_at`] is later than `until`.
     fn act(&mut self, port: &mut impl Port, now: Ns, until: Ns);
+
+    /// When it next does something with host and device themselves, which no request does; in the past: at once.
+    #[inline(always)]
+    fn work_at(&self) -> Ns {
+        Ns::NEVER
+    }
+
+    /// Does that at `now`; returns the time when it is over. Afterwards [`Source::work_at`] is another time.
+    ///
+    /// # Errors
+    /// Host or device cannot go on.
+    fn work<S: DieSched, X: Payload, P: Probe, W: Wire>(
+        &mut self,
+        stack: &mut Stack<S, X, P, W>,
+        now: Ns,
+    ) -> Result<Ns, RunError> {
+        let _ = stack;
+        Ok(now)
+    }
 
     /// A command has ended. If a request of the workload has ended with it, its kind and how long it took.
     fn ended(&mut self, port: &mut impl Port, cookie: u32, now: Ns) -> Option<(IoKind, Ns)>;
@@ -322,7 +354,7 @@ where
             continue;
         }
         let mut pace = hooks.pace();
-        let of_hooks = hooks.next_at();
+        let of_hooks = hooks.next_at().min(source.work_at());
         if of_hooks <= now {
             now = what_is_due(stack, source, hooks, clock, (now, ios))?;
             continue;
@@ -392,12 +424,19 @@ fn what_is_due<S: DieSched, X: Payload, P: Probe, W: Wire, Q: Source, H: Hooks, 
 ) -> Result<Ns, RunError> {
     loop {
         let own = if Q::ENDS_FIRST { Ns::NEVER } else { source.next_at() };
-        let of_hooks = hooks.next_at();
-        if own.min(of_hooks) > now {
+        let (work, of_hooks) = (source.work_at(), hooks.next_at());
+        let others = work.min(of_hooks);
+        if own.min(others) > now {
             return Ok(now);
         }
-        if own <= of_hooks {
-            source.act(stack, now, of_hooks.min(now));
+        if own <= others {
+            source.act(stack, now, others.min(now));
+            continue;
+        }
+        if work <= of_hooks {
+            now = source.work(stack, now)?;
+            clock.sleep_until(now);
+            watch(stack, hooks, ios, now)?;
             continue;
         }
         let is_host_lost = hooks.takes_host();

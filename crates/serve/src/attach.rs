@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A device behind a host controller that a machine's own driver uses: from its image to its end, in real time, with
-//! one client at a time. When a client goes, what it had under way is dropped, and the next one finds a device that was
-//! reset.
+//! one client at a time. When a client disconnects, what it had under way is dropped, and the next one finds a device
+//! that was reset.
 //!
 //! The loop here is not that of the simulator: no host driver of this program's own is in it, and no source of block
 //! requests. It lets the same clocks pass the time, and the device is the same.
@@ -17,14 +17,14 @@ use readpath_flash::AnySched;
 use readpath_hci::{Attached, Misbehaviour};
 use readpath_kit::Ns;
 use readpath_run::Clock;
-use readpath_store::{FileDisk, Image, Store, Transfers};
+use readpath_store::{FileDisk, Image, Store};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::rc::Rc;
 
 /// Slots for commands: as many as UFSHCI has.
 const SLOTS: u8 = 32;
-/// What the poller calls things.
+/// Tokens of the poller.
 const STOP: u64 = 0;
 const LISTENER: u64 = 1;
 const CLIENT: u64 = 2;
@@ -42,17 +42,17 @@ pub struct AttachOptions<'a> {
     pub speed: Speed,
     /// It ends when this can be read.
     pub stop: BorrowedFd<'a>,
-    /// Hears who comes and goes, and what went wrong.
+    /// Logs connections and what went wrong.
     pub log: fn(&str),
 }
 
 /// What was done for clients.
 pub struct WasAttached {
-    /// Clients; those turned away because there was one; those that broke the protocol.
+    /// Clients.
     pub clients: u64,
-    /// See there.
+    /// Clients that were turned away because there was one.
     pub turned_away: u64,
-    /// See there.
+    /// Clients that broke the protocol.
     pub broken: u64,
     /// How often device and controller misbehaved.
     pub misbehaved: u64,
@@ -68,8 +68,8 @@ pub struct WasAttached {
 
 type Ufs<P> = UfsFunction<AnySched, Store<FileDisk>, P>;
 
-/// Offers the device of `image`, which is of `preset`, as a PCI function until it is told to stop. `looked` is told
-/// each superblock that the device looks at before that, `begun` hears when a client can connect.
+/// Offers the device of `image`, which is of `preset`, as a PCI function until `stop` can be read. `looked` is called
+/// with each superblock that recovery looks at, `begun` when a client can connect.
 ///
 /// # Errors
 /// The device cannot begin from the image, the socket cannot be listened to, or what was accepted could not be kept.
@@ -81,11 +81,11 @@ pub fn attach<P: Probe>(
     looked: &mut dyn FnMut(u32),
     begun: impl FnOnce(&Recovery),
 ) -> Result<WasAttached, ServeError> {
-    let payload = Store::new(image.array, Transfers::default());
+    let payload = Store::new(image.array);
     let mut attached = Attached::new(&preset.device, SLOTS, payload, probe, Maps::default())
         .map_err(|error| ServeError::Stack(error.into()))?;
     let recovery = attached.power_on_with(Ns::ZERO, Store::array_mut, looked)?;
-    // What clients are shown from now on stays, whatever becomes of the machine.
+    // What clients read from now on survives a crash of the machine.
     attached.data.array_mut().sync().map_err(ServeError::Image)?;
     let from = recovery.ready_at;
     if let Some(how) = options.misbehaviour {
@@ -149,18 +149,18 @@ impl<P: Probe> Server<P> {
             self.function.now = now;
             self.function.attached.advance(now);
             self.poller.look();
-            let mut somebody_comes = false;
+            let mut connects = false;
             for ready in if self.poller.is_ready() { self.poller.take() } else { Vec::new() } {
                 match ready.token {
                     STOP => return now,
-                    LISTENER => somebody_comes = true,
+                    LISTENER => connects = true,
                     UNMASK if !self.function.take_unmask() => self.unwatch(),
                     UNMASK => {}
                     _ => self.serve_client(),
                 }
             }
-            // Whoever was there before may have gone just now.
-            if somebody_comes {
+            // The client before may have disconnected just now.
+            if connects {
                 self.accept();
             }
             self.function.raise();
@@ -176,7 +176,7 @@ impl<P: Probe> Server<P> {
         self.counts[0] += 1;
         match self.poller.add(&stream, CLIENT) {
             Ok(()) => {
-                (self.log)("a client has come");
+                (self.log)("a client has connected");
                 self.client = Some(Client::new(stream));
             }
             Err(error) => (self.log)(&format!("a client was turned away: {error}")),
@@ -200,7 +200,7 @@ impl<P: Probe> Server<P> {
                         self.counts[2] += 1;
                         (self.log)(&format!("the client is disconnected: {why}"));
                     }
-                    None => (self.log)("the client has gone"),
+                    None => (self.log)("the client has disconnected"),
                 }
                 self.unwatch();
                 if let Some(client) = self.client.take() {
@@ -211,7 +211,7 @@ impl<P: Probe> Server<P> {
         }
     }
 
-    /// Hears from now on when the client's eventfd says that the interrupt waits no longer, and of no other any more.
+    /// Watches the eventfd by which the client unmasks the interrupt, in place of the one before.
     fn watch_unmask(&mut self) {
         let Some(unmask) = self.function.new_unmask() else { return };
         let unmask = unmask.and_then(|unmask| unmask.try_clone_to_owned().ok());

@@ -12,15 +12,15 @@ use std::time::Duration;
 pub enum Speed {
     /// So many times slower than the model: 1 is as the device would be.
     Real(f64),
-    /// Nobody waits for the modelled time.
+    /// Device time jumps to the next event.
     Instant,
 }
 
-/// The kernel wakes a sleeper so much too late, or less; who waits for less stays awake.
+/// The kernel wakes a sleeper up to so much late; shorter waits are spent awake.
 const WAKING: Duration = Duration::from_micros(150);
 
-/// Whoever has just been answered is likely to ask again, and to be woken takes longer than that: so long who waits for
-/// clients stays awake.
+/// A client that has just been answered is likely to ask again, and waking takes longer than that: waits for clients
+/// begin with so long awake.
 const AWAKE: Duration = Duration::from_micros(200);
 
 /// Real time, stretched.

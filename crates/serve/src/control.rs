@@ -1,28 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who controls a server: `readpath ctl` through a socket, one line for each connection; a file of orders with their
-//! times; and Prometheus, which only reads. What is asked of host and device happens between two steps of the loop, as
-//! a hook.
+//! Orders for a server: from `readpath ctl` through a socket, one line for each connection, and from a file with their
+//! times; and Prometheus, which only reads. They are carried out between two steps of the loop. It knows no client and
+//! no NBD.
 
+use crate::connections::Counts;
 use crate::host::Host;
 use crate::orders::{Due, ORDERS, Order};
 use crate::poller::Poller;
 use crate::record::Recording;
-use crate::troubles::Troubles;
+use crate::requests::Requests;
 use readpath_config::DevicePreset;
 use readpath_device::Probe;
 use readpath_flash::DieSched;
 use readpath_kit::Ns;
-use readpath_run::{Hooks, RunError};
 use readpath_stack::{Payload, Stack, Wire};
-use readpath_store::Transfers;
-use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::rc::Rc;
 
 /// What the poller calls the control socket, and that of Prometheus; their connections have higher numbers.
 pub(crate) const CONTROL: u64 = 1 << 49;
@@ -80,7 +77,7 @@ impl Link {
         }
     }
 
-    /// Says something, and hangs up. It is shorter than what a socket takes at once; whoever has gone away misses it.
+    /// Answers and closes the connection. An answer is shorter than what a socket takes at once.
     fn answer(self, text: &str, is_good: bool) {
         match self {
             Link::Line(mut stream) => _ = write!(stream, "{}{text}", if is_good { "" } else { "error: " }),
@@ -122,140 +119,191 @@ struct Place {
     life: u32,
 }
 
-/// What orders act on beside host and device.
-#[derive(Clone, Default)]
-pub(crate) struct Subject {
-    pub troubles: Troubles,
-    pub transfers: Transfers,
-    pub recording: Recording,
-}
-
+/// Sockets that orders come from.
 #[derive(Default)]
-struct State {
+struct Links {
     listener: Option<UnixListener>,
     metrics: Option<TcpListener>,
     links: Vec<Option<Place>>,
     lives: u32,
-    /// What waits to be done, and for whom.
+    /// The connection whose order waits to be carried out.
+    waits: Option<u64>,
+}
+
+/// See the module.
+pub(crate) struct Control {
+    links: Links,
+    /// What a connection asked for and has not been done.
     asked: Option<(u64, Asked)>,
-    /// Longest time without power.
-    longest: Ns,
-    /// What is said beside what host and device know.
-    beside: String,
     /// Orders that come at their times.
     due: VecDeque<Due>,
+    /// If time jumps, how far it has come: orders come with the requests that take it there, not before.
+    heard: Option<Ns>,
     /// The host that is to take over, and who asked for it.
     new_host: Option<(Host, By)>,
-    subject: Subject,
-    preset: Option<DevicePreset>,
-    log: Option<fn(&str)>,
+    /// Longest time without power.
+    longest: Ns,
+    /// The device that hosts have to go with.
+    preset: DevicePreset,
+    /// Logs what came of orders of a file.
+    log: fn(&str),
 }
 
-/// See the module. All clones are one.
-#[derive(Clone, Default)]
-pub(crate) struct Control {
-    state: Rc<RefCell<State>>,
-    has_work: Rc<Cell<bool>>,
-    /// When the next order comes by itself; and if time jumps, how far it has come. Then orders come with the requests
-    /// that take it there, not before.
-    due: Rc<Cell<Ns>>,
-    heard: Option<Rc<Cell<Ns>>>,
-    has_new_host: Rc<Cell<bool>>,
-}
-
-/// Where orders come from, and what they may do.
+/// Where orders come from, and their limits.
 pub(crate) struct Sources {
     pub listener: Option<UnixListener>,
     pub metrics: Option<TcpListener>,
     pub due: Vec<Due>,
     pub time_jumps: bool,
+    /// As [`Control::longest`].
     pub longest: Ns,
-    pub subject: Subject,
-    /// The device that hosts have to go with.
+    /// As [`Control::preset`].
     pub preset: DevicePreset,
-    /// Hears of orders that come by themselves.
+    /// As [`Control::log`].
     pub log: fn(&str),
+}
+
+/// What orders act on apart from host and device.
+pub(crate) struct Subject<'a> {
+    pub requests: &'a mut Requests,
+    pub recording: &'a mut Recording,
+    /// What the server itself has counted, for those who ask.
+    pub counts: &'a Counts,
 }
 
 impl Control {
     pub(crate) fn new(sources: Sources, poller: &Poller) -> std::io::Result<Control> {
-        let Sources { listener, metrics, due, time_jumps, longest, subject, preset, log } = sources;
+        let Sources { listener, metrics, due, time_jumps, longest, preset, log } = sources;
         if let Some(listener) = &listener {
             poller.add(listener, CONTROL)?;
         }
         if let Some(metrics) = &metrics {
             poller.add(metrics, METRICS)?;
         }
-        let (due, log, preset) = (due.into(), Some(log), Some(preset));
-        let state = State { listener, metrics, due, longest, subject, preset, log, ..State::default() };
-        let control =
-            Control { state: Rc::new(RefCell::new(state)), heard: time_jumps.then(Rc::default), ..Control::default() };
-        control.find_due();
-        Ok(control)
-    }
-
-    fn find_due(&self) {
-        self.due.set(self.state.borrow().due.front().map_or(Ns::NEVER, |due| due.at));
+        let links = Links { listener, metrics, ..Links::default() };
+        let heard = time_jumps.then_some(Ns::ZERO);
+        Ok(Control { links, asked: None, due: due.into(), heard, new_host: None, longest, preset, log })
     }
 
     /// Time has come to `now`.
     #[inline]
-    pub(crate) fn hear(&self, now: Ns) {
-        self.heard.iter().for_each(|heard| heard.set(now));
+    pub(crate) fn hear(&mut self, now: Ns) {
+        self.heard.iter_mut().for_each(|heard| *heard = now);
     }
 
-    /// Something that the poller calls `token` is ready; `beside` is what the server itself has counted.
-    pub(crate) fn serve(&self, poller: &Poller, token: u64, beside: impl FnOnce() -> String) {
-        let mut state = self.state.borrow_mut();
+    /// Something that the poller calls `token` is ready.
+    pub(crate) fn serve(&mut self, poller: &Poller, token: u64) {
         if matches!(token, CONTROL | METRICS) {
-            return state.accept(poller);
+            return self.links.accept(poller);
         }
         // One after the other: the rest stays ready.
-        if !self.has_work.get() && state.read(poller, token) {
-            state.beside = beside();
-            self.has_work.set(true);
+        if self.asked.is_none()
+            && let Some(asked) = self.links.read(poller, token)
+        {
+            self.links.waits = Some(token);
+            self.asked = Some((token, asked));
         }
     }
 
-    /// Whether something was asked for that host or device have to do.
+    /// When there is something to be done with host and device: [`Control::work`].
+    #[inline]
+    pub(crate) fn work_at(&self) -> Ns {
+        let due = self.due.front().map_or(Ns::NEVER, |due| due.at);
+        match self.heard {
+            _ if self.asked.is_some() => Ns::ZERO,
+            Some(heard) if heard < due => Ns::NEVER,
+            _ => due,
+        }
+    }
+
+    /// Whether a connection asked for something that host or device have to do.
     #[inline]
     pub(crate) fn has_work(&self) -> bool {
-        self.has_work.get()
+        self.asked.is_some()
     }
 
     /// Whether a new host is to take over as soon as everything under way has ended.
     #[inline]
     pub(crate) fn has_new_host(&self) -> bool {
-        self.has_new_host.get()
+        self.new_host.is_some()
     }
 
     /// The host that is to take over.
     pub(crate) fn new_host(&self) -> Option<Host> {
-        Some(self.state.borrow().new_host.as_ref()?.0.clone())
+        Some(self.new_host.as_ref()?.0.clone())
     }
 
-    /// It cannot: what the device holds in its buffer would be lost.
-    pub(crate) fn host_cannot_come(&self, why: &str) {
-        let mut state = self.state.borrow_mut();
-        self.has_new_host.set(false);
-        state.subject.troubles.drain(false);
-        if let Some((host, by)) = state.new_host.take() {
-            state.say(by, &format!("host {host}: the device cannot flush before: {why}\n"), false);
+    /// The new host has taken over; or it cannot, because the device cannot flush.
+    pub(crate) fn new_host_came(&mut self, came: Result<(), &str>) {
+        let Some((host, by)) = self.new_host.take() else { return };
+        match came {
+            Ok(()) => self.say(by, &format!("host {host}\n"), true),
+            Err(why) => self.say(by, &format!("host {host}: the device cannot flush before: {why}\n"), false),
         }
     }
 
-    /// It has taken over.
-    pub(crate) fn host_has_come(&self) {
-        let mut state = self.state.borrow_mut();
-        self.has_new_host.set(false);
-        state.subject.troubles.drain(false);
-        if let Some((host, by)) = state.new_host.take() {
-            state.say(by, &format!("host {host}\n"), true);
+    /// Does what is due at `now`; returns the time when it is over.
+    pub(crate) fn work<S: DieSched, X: Payload, P: Probe, W: Wire>(
+        &mut self,
+        stack: &mut Stack<S, X, P, W>,
+        subject: Subject,
+        now: Ns,
+    ) -> Ns {
+        let Subject { requests, recording, counts } = subject;
+        let (by, asked) = match self.asked.take() {
+            Some((called, asked)) => (By::Link(called), asked),
+            None => match self.due.pop_front() {
+                Some(due) => (By::File(due.place), Asked::Order(due.order)),
+                None => return now,
+            },
+        };
+        self.links.waits = None;
+        let order = match asked {
+            Asked::Stats => {
+                self.say(by, &(counts.as_text(requests.count()) + &stats(stack, now)), true);
+                return now;
+            }
+            Asked::Order(order) => order,
+        };
+        let longest = self.longest;
+        let objection = match &order {
+            Order::Cut { off } if *off > longest => Some(format!("at this speed it may take {longest} at most")),
+            Order::Host(_) if self.new_host.is_some() => Some("another host is about to take over".to_owned()),
+            Order::Host(host) => host.fits(&self.preset).err(),
+            _ => None,
+        };
+        let in_flight = requests.count();
+        let carried = match objection {
+            Some(objection) => Err(objection),
+            None => order.carry_out(stack, &mut requests.troubles, now, in_flight),
+        };
+        match carried {
+            Ok(carried) => {
+                recording.ordered(now, &order);
+                match order {
+                    Order::Host(host) => self.new_host = Some((host, by)),
+                    _ => self.say(by, &format!("{}\n", carried.answer), true),
+                }
+                carried.after
+            }
+            Err(error) => {
+                self.say(by, &format!("{order}: {error}\n"), false);
+                now
+            }
+        }
+    }
+
+    /// Answers an order: to its connection, or to the log, with the line of the file if it failed.
+    fn say(&mut self, by: By, text: &str, is_good: bool) {
+        match by {
+            By::Link(called) => self.links.say(called, text, is_good),
+            By::File(_) if is_good => (self.log)(text.trim_end()),
+            By::File(place) => (self.log)(&format!("{place}: {}", text.trim_end())),
         }
     }
 }
 
-impl State {
+impl Links {
     fn accept(&mut self, poller: &Poller) {
         loop {
             let line = self.listener.as_ref().and_then(|listener| listener.accept().ok());
@@ -290,11 +338,10 @@ impl State {
         }
     }
 
-    /// Whoever has been silent for longest goes. Returns its place.
+    /// Disconnects the oldest connection that has not asked yet. Returns its place.
     fn make_room(&mut self, poller: &Poller) -> usize {
-        let waits = self.asked.as_ref().map(|&(called, _)| called);
         let is_silent = |(at, place): (usize, &Option<Place>)| {
-            let place = place.as_ref().filter(|place| Some(token(at, place.life)) != waits)?;
+            let place = place.as_ref().filter(|place| Some(token(at, place.life)) != self.waits)?;
             Some((self.lives.wrapping_sub(place.life) & 0xffff, at))
         };
         let oldest = self.links.iter().enumerate().filter_map(is_silent).max().map_or(0, |(_, at)| at);
@@ -304,117 +351,36 @@ impl State {
         oldest
     }
 
-    /// Reads from a connection. True if it has asked for something.
-    fn read(&mut self, poller: &Poller, called: u64) -> bool {
+    /// Reads from a connection: what it asks for, once all of that has come.
+    fn read(&mut self, poller: &Poller, called: u64) -> Option<Asked> {
         let at = (called & 0xff) as usize;
-        let Some(place) = self.links.get_mut(at).and_then(Option::as_mut) else { return false };
+        let place = self.links.get_mut(at)?.as_mut()?;
         if token(at, place.life) != called {
-            return false;
+            return None;
         }
         let mut bytes = [0; LONGEST];
         let read = match place.link.read(&mut bytes) {
-            Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return None,
             read => read.unwrap_or(0),
         };
         place.bytes.extend(&bytes[..read]);
-        let Some(asked) = place.link.asked(&place.bytes, read == 0) else { return false };
+        let asked = place.link.asked(&place.bytes, read == 0)?;
         poller.remove(&place.link);
-        match asked {
-            Ok(asked) => {
-                self.asked = Some((called, asked));
-                true
-            }
-            Err(error) => {
-                self.say(By::Link(called), &format!("{error}\n"), false);
-                false
-            }
-        }
+        asked.map_err(|error| self.say(called, &format!("{error}\n"), false)).ok()
     }
 
-    /// Says something to whoever asked. The log hears what came of a file, and of which line if it went wrong.
-    fn say(&mut self, by: By, text: &str, is_good: bool) {
-        match by {
-            By::Link(called) => {
-                let at = (called & 0xff) as usize;
-                let link = self.links.get_mut(at);
-                let is_there = |place: &mut Place| token(at, place.life) == called;
-                if let Some(place) = link.and_then(|link| link.take_if(is_there)) {
-                    place.link.answer(text, is_good);
-                }
-            }
-            By::File(_) if is_good => _ = self.log.map(|log| log(text.trim_end())),
-            By::File(place) => _ = self.log.map(|log| log(&format!("{place}: {}", text.trim_end()))),
+    /// Answers a connection and closes it.
+    fn say(&mut self, called: u64, text: &str, is_good: bool) {
+        let at = (called & 0xff) as usize;
+        let is_there = |place: &mut Place| token(at, place.life) == called;
+        if let Some(place) = self.links.get_mut(at).and_then(|link| link.take_if(is_there)) {
+            place.link.answer(text, is_good);
         }
     }
 }
 
 fn token(place: usize, life: u32) -> u64 {
     CONTROL << 1 | u64::from(life) << 8 | place as u64
-}
-
-impl Hooks for Control {
-    #[inline]
-    fn next_at(&self) -> Ns {
-        match &self.heard {
-            _ if self.has_work.get() => Ns::ZERO,
-            Some(heard) if heard.get() < self.due.get() => Ns::NEVER,
-            _ => self.due.get(),
-        }
-    }
-
-    fn happen<S: DieSched, X: Payload, P: Probe, W: Wire>(
-        &mut self,
-        stack: &mut Stack<S, X, P, W>,
-        now: Ns,
-        in_flight: u32,
-    ) -> Result<Ns, RunError> {
-        let mut state = self.state.borrow_mut();
-        let asked = match self.has_work.take() {
-            true => state.asked.take().map(|(called, asked)| (By::Link(called), asked)),
-            false => state.due.pop_front().map(|due| (By::File(due.place), Asked::Order(due.order))),
-        };
-        let Some((by, asked)) = asked else { return Ok(now) };
-        let order = match asked {
-            Asked::Stats => {
-                let text = std::mem::take(&mut state.beside) + &stats(stack, now);
-                state.say(by, &text, true);
-                return Ok(now);
-            }
-            Asked::Order(order) => order,
-        };
-        let longest = state.longest;
-        let objection = match &order {
-            Order::Cut { off } if *off > longest => Some(format!("at this speed it may take {longest} at most")),
-            Order::Host(_) if state.new_host.is_some() => Some("another host is about to take over".to_owned()),
-            Order::Host(host) => state.preset.as_ref().and_then(|preset| host.fits(preset).err()),
-            _ => None,
-        };
-        let Subject { troubles, transfers, .. } = &state.subject;
-        let carried = match objection {
-            Some(objection) => Err(objection),
-            None => order.carry_out(stack, (troubles, transfers), now, in_flight),
-        };
-        let after = match carried {
-            Ok(carried) => {
-                state.subject.recording.told(now, &order);
-                match order {
-                    Order::Host(host) => {
-                        state.new_host = Some((host, by));
-                        self.has_new_host.set(true);
-                    }
-                    _ => state.say(by, &format!("{}\n", carried.answer), true),
-                }
-                carried.after
-            }
-            Err(error) => {
-                state.say(by, &format!("{order}: {error}\n"), false);
-                now
-            }
-        };
-        drop(state);
-        self.find_due();
-        Ok(after)
-    }
 }
 
 /// Counters of host and device.
@@ -452,16 +418,16 @@ mod tests {
         }
     }
 
-    /// Who asked may have had to make room for somebody else, who must not get the answer.
+    /// A connection may have been replaced by another, which must not get the answer.
     #[test]
-    fn an_answer_goes_to_whoever_asked() {
+    fn an_answer_goes_to_the_connection_that_asked() {
         let (kept, mut other) = UnixStream::pair().unwrap();
         let place = Place { link: Link::Line(kept), bytes: Vec::new(), life: 2 };
-        let mut state = State { links: vec![Some(place)], ..State::default() };
-        state.say(By::Link(token(0, 1)), "not yours\n", true);
-        assert!(state.links[0].is_some(), "it still waits for its own");
-        state.say(By::Link(token(0, 2)), "yours\n", true);
-        assert!(state.links[0].is_none());
+        let mut links = Links { links: vec![Some(place)], ..Links::default() };
+        links.say(token(0, 1), "not yours\n", true);
+        assert!(links.links[0].is_some(), "it still waits for its own");
+        links.say(token(0, 2), "yours\n", true);
+        assert!(links.links[0].is_none());
         let mut heard = String::new();
         other.read_to_string(&mut heard).unwrap();
         assert_eq!(heard, "yours\n");

@@ -12,7 +12,7 @@ pub(crate) const BLOCK: usize = readpath_kit::BLOCK_BYTES as usize;
 pub(crate) enum Step {
     /// Read all blocks that the request touches.
     Read { block: u32, blocks: u32 },
-    /// Read blocks for nobody.
+    /// Read blocks and drop the data.
     Cache { block: u32, blocks: u32 },
     /// Read a block that only part of the request's data goes to.
     Fetch { block: u32 },
@@ -185,7 +185,7 @@ impl Steps {
         (self.next, self.part) = (0, 0);
     }
 
-    /// Whether a block is read to be written back, so that nobody else may write it meanwhile.
+    /// Whether a block is read to be written back, so that no other request may write it meanwhile.
     pub(crate) fn has_edges(&self) -> bool {
         self.steps[..usize::from(self.len)].iter().any(|step| matches!(step, Step::Fetch { .. }))
     }

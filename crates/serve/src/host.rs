@@ -19,7 +19,7 @@ impl Host {
     /// tables take, so it looks at such a device, which is empty.
     ///
     /// # Errors
-    /// What is against it.
+    /// Why it does not.
     pub fn fits(&self, base: &DevicePreset) -> Result<(), String> {
         let (preset, host) = self.of(base)?;
         if host.hpb.is_some_and(|hpb| hpb.memory_bytes.is_some() || hpb.max_map_bytes.is_some()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Requests of clients under way: their data, their steps, and who has to wait for whom. It knows no socket and no
+//! Requests of clients under way: their data, their steps, and which of them wait for others. It knows no socket and no
 //! device.
 
 use crate::edges::{Ask, BLOCK, Step, Steps};
@@ -10,7 +10,7 @@ use readpath_run::LUN;
 use readpath_workload::{Io, IoKind};
 use std::collections::VecDeque;
 
-/// Blocks of zeros that are written at once, and blocks that are read for nobody.
+/// Blocks of zeros that are written at once, and blocks of a CACHE that are read at once.
 const AT_ONCE: u32 = 256;
 
 /// Whose request it is: a place in the table of clients, and which of the clients that were there.
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn who_writes_a_block_waits_while_its_edges_are_merged() {
         let mut jobs = Jobs::default();
-        let merging = jobs.add(write(100, 50)).expect("nobody else writes");
+        let merging = jobs.add(write(100, 50)).expect("no other write is under way");
         assert_eq!(jobs.add(write(0, 4096)), None, "the same block");
         assert_eq!(jobs.add(write(200, 50)), None, "the same block");
         assert!(jobs.add(write(4096, 4096)).is_some(), "another block");
@@ -266,14 +266,14 @@ mod tests {
         assert_eq!(jobs.get(next).bytes, 4096);
         assert_eq!(jobs.next_waiting(), None, "a write of the block is under way");
         jobs.end(next);
-        let last = jobs.next_waiting().expect("nobody else writes");
+        let last = jobs.next_waiting().expect("no other write is under way");
         assert_eq!((jobs.get(last).bytes, jobs.next_waiting()), (50, None));
     }
 
     #[test]
     fn who_waits_is_not_overtaken() {
         let mut jobs = Jobs::default();
-        let whole = jobs.add(write(0, 4096)).expect("nobody else writes");
+        let whole = jobs.add(write(0, 4096)).expect("no other write is under way");
         assert_eq!(jobs.add(write(0, 10)), None);
         assert_eq!(jobs.add(write(0, 4096)), None, "it came later");
         jobs.end(whole);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How late answers were: the model says when a request has ended, and the client hears of it a little later. Latencies
-//! that a client measures are worth as much as that is small.
+//! How late answers were: the model says when a request has ended, and the answer leaves a little later. Latencies
+//! that a client measures are valid while that is short.
 
 use readpath_kit::{Histogram, Ns};
 
@@ -28,13 +28,13 @@ impl Verdict {
 pub struct Lateness {
     modelled: Histogram,
     served: Histogram,
-    /// Lateness in all, and how much of it the disk and slow clients are to blame for.
+    /// Lateness in all, and the shares of the disk and of slow clients.
     late_by: u64,
     disk: u64,
     client: u64,
 }
 
-/// What was to blame for most of the time that was lost.
+/// The cause of most of the lateness.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cause {
     /// The processors had something else to do, or the model itself takes too long.
@@ -57,7 +57,7 @@ impl Cause {
 }
 
 impl Lateness {
-    /// A request took `modelled` time and was answered `late`, for which the disk or a slow client may be to blame.
+    /// A request took `modelled` time and was answered `late`; the disk took `disk` meanwhile.
     pub(crate) fn add(&mut self, modelled: Ns, late: Ns, disk: Ns, client_is_slow: bool) {
         self.modelled.record(modelled.0);
         self.served.record(modelled.0 + late.0);
@@ -95,7 +95,7 @@ impl Lateness {
         ]
     }
 
-    /// What is to blame for most of it.
+    /// The cause of most of it.
     pub fn cause(&self) -> Cause {
         if self.disk * 2 > self.late_by {
             Cause::Disk
@@ -119,5 +119,16 @@ mod tests {
         assert!(!is_valid(1000, 1_050_001) && !is_valid(1000, 949_999));
         assert!(is_valid(100, 110_000) && is_valid(100, 90_000));
         assert!(!is_valid(100, 110_001) && !is_valid(100, 89_999));
+    }
+
+    #[test]
+    fn the_cause_is_that_of_most_of_the_lateness() {
+        let late = |disk, client_is_slow| {
+            let mut lateness = Lateness::default();
+            lateness.add(Ns(100), Ns(1000), Ns(disk), client_is_slow);
+            lateness.cause()
+        };
+        assert_eq!([late(501, false), late(2000, false), late(500, false)], [Cause::Disk, Cause::Disk, Cause::Cpu]);
+        assert_eq!(late(2000, true), Cause::Client);
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a served device can be told: the language of `readpath ctl`, of `--faults` files and of recordings, and what
+//! Orders for a served device: the language of `readpath ctl`, of `--faults` files and of recordings, and what
 //! each order does to host and device. `docs/serve.md` describes it. It knows no socket and no clock.
 
 use crate::host::Host;
@@ -11,7 +11,6 @@ use readpath_host::HpbParam;
 use readpath_kit::Ns;
 use readpath_run::LUN;
 use readpath_stack::{Payload, Stack, Wire};
-use readpath_store::Transfers;
 use readpath_workload::IoKind;
 use std::fmt;
 use std::ops::Range;
@@ -63,28 +62,28 @@ pub(crate) enum Order {
 #[error("{0}")]
 pub struct OrderError(String);
 
-/// The orders, for those who ask and those who mistyped.
+/// The orders, for help and errors.
 pub(crate) const ORDERS: &str = "cut [TIME], stall TIME, stall off, slow [read|write|trim|flush] [FROM-TO] TIME, slow \
                                  off, fail read|program|erase N|Nppm|off, lie on|off, end-of-life on|off, memory SIZE, \
                                  param NAME VALUE, host KEY=VALUE..., seed N";
 
 /// What an order has done.
 pub(crate) struct Carried {
-    /// For whoever gave it.
+    /// For the sender.
     pub answer: String,
     /// When it is over.
     pub after: Ns,
 }
 
 impl Order {
-    /// Carries an order out at `now`, with so many requests in flight. A new host is somebody else's business.
+    /// Carries an order out at `now`, with so many requests in flight. The caller brings the new host.
     ///
     /// # Errors
     /// What host or device has against it.
     pub(crate) fn carry_out<S: DieSched, X: Payload, P: Probe, W: Wire>(
         &self,
         stack: &mut Stack<S, X, P, W>,
-        (troubles, transfers): (&Troubles, &Transfers),
+        troubles: &mut Troubles,
         now: Ns,
         in_flight: u32,
     ) -> Result<Carried, String> {
@@ -120,7 +119,7 @@ impl Order {
                 done(self.to_string())
             }
             &Order::Fail { what: Fails::Read, failing } => {
-                transfers.set_failing(failing);
+                stack.payload.fail_reads(failing);
                 done(self.to_string())
             }
             &Order::Fail { what: Fails::Flash(what), failing } => {
@@ -151,7 +150,7 @@ impl Order {
             }
             &Order::Seed(seed) => {
                 stack.device.seed_faults(seed);
-                transfers.seed(seed);
+                stack.payload.seed_reads(seed);
                 done(self.to_string())
             }
         }
@@ -318,7 +317,7 @@ pub(crate) struct Due {
     /// When it is due, from when clients can connect.
     pub at: Ns,
     pub order: Order,
-    /// Where it stands, for whoever looks for what is wrong with it.
+    /// File and line, for messages.
     pub place: String,
 }
 

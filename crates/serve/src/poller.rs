@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What real time and sockets have in common: both wake the server. The clock waits here, and those who serve clients
-//! take here what has become ready. It knows no protocol.
+//! The wait for real time and for sockets at once. The clock waits here, and servers take here what has become
+//! ready. It knows no protocol.
 
 use readpath_kit::Ns;
 use rustix::event::Timespec;
@@ -47,17 +47,17 @@ impl Poller {
         self.begun.elapsed()
     }
 
-    /// Hears from now on when `fd` can be read, and if that is wanted, written.
+    /// Watches `fd` from now on: it is ready when it can be read.
     pub(crate) fn add(&self, fd: impl AsFd, token: u64) -> io::Result<()> {
         Ok(epoll::add(&self.epoll, fd, EventData::new_u64(token), EventFlags::IN | EventFlags::RDHUP)?)
     }
 
-    /// Hears once that `fd` can be read.
+    /// Watches `fd` until it can be read once.
     pub(crate) fn add_once(&self, fd: impl AsFd, token: u64) -> io::Result<()> {
         Ok(epoll::add(&self.epoll, fd, EventData::new_u64(token), EventFlags::IN | EventFlags::ONESHOT)?)
     }
 
-    /// What is heard of `fd` from now on.
+    /// Watches `fd` for these from now on.
     pub(crate) fn change(&self, fd: impl AsFd, token: u64, read: bool, write: bool) -> io::Result<()> {
         let mut flags = EventFlags::empty();
         flags.set(EventFlags::IN | EventFlags::RDHUP, read);
@@ -65,7 +65,7 @@ impl Poller {
         Ok(epoll::modify(&self.epoll, fd, EventData::new_u64(token), flags)?)
     }
 
-    /// Nothing more is heard of `fd`, which is about to be closed.
+    /// `fd`, which is about to be closed, is not watched any more.
     pub(crate) fn remove(&self, fd: impl AsFd) {
         epoll::delete(&self.epoll, fd).ok();
     }
@@ -80,7 +80,7 @@ impl Poller {
             tv_nsec: i64::from(limit.subsec_nanos()),
         });
         let mut events = self.events.borrow_mut();
-        // Interrupted is as good as over: who waits looks at the time again.
+        // An interrupted wait is over too: the caller looks at the time again.
         let buffer = rustix::buffer::spare_capacity(&mut *events);
         _ = epoll::wait(&self.epoll, buffer, limit.as_ref());
         let mut ready = self.ready.borrow_mut();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Recordings: what a served device was asked and told, when, and how long it took, as lines of text. Up to the
+//! Recordings: requests and orders of a served device, their times and how long they took, as lines of text. Up to the
 //! latency a line is one of our tables of requests, which every command reads that reads traces; the rest of it and the
 //! lines that begin with `#` are for a replay on the image that the recording began with. `docs/formats/recording.md`
 //! describes it. It knows no file by name.
@@ -9,10 +9,8 @@ use crate::orders::{Order, OrderError};
 use readpath_device::{DeviceStats, Recovery, Wear};
 use readpath_host::HpbCounters;
 use readpath_kit::Ns;
-use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::io::{self, BufRead, Write};
-use std::rc::Rc;
 use thiserror::Error;
 
 const FIRST: &str = "time_ns,op,offset_bytes,size_bytes,process,latency_ns,request,number,modelled_ns";
@@ -50,11 +48,11 @@ pub(crate) struct Asked {
     pub number: u64,
     /// How long the device took.
     pub modelled: Ns,
-    /// How long it was until the answer had left, if there was somebody to answer and time was real.
+    /// How long it was until the answer had left, if a client took it and time was real.
     pub served: Option<Ns>,
 }
 
-/// With what a device began, so that nobody replays a recording on something else.
+/// The state that a device began with: a replay on another image is refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Start(String);
 
@@ -92,24 +90,23 @@ struct Recorder {
     failure: Option<String>,
 }
 
-/// What is being recorded; or nothing. All clones are one.
-#[derive(Clone, Default)]
-pub(crate) struct Recording(Option<Rc<RefCell<Recorder>>>);
+/// What is being recorded; or nothing.
+#[derive(Default)]
+pub(crate) struct Recording(Option<Recorder>);
 
 impl Recording {
     /// Begins a recording of a device with this name and host.
     pub(crate) fn new(out: Box<dyn Write>, device: &str, host: &str, start: &Start) -> Recording {
         let recorder = Recorder { out, line: String::new(), next: 0, failure: None };
-        let recording = Recording(Some(Rc::new(RefCell::new(recorder))));
+        let mut recording = Recording(Some(recorder));
         let Start(start) = start;
         recording
             .line(|line| _ = write!(line, "{FIRST}\n{VERSION}\n# device {device}\n# host {host}\n# start {start}"));
         recording
     }
 
-    fn line(&self, line: impl FnOnce(&mut String)) {
-        let Some(recorder) = &self.0 else { return };
-        let Recorder { out, line: buffer, failure, .. } = &mut *recorder.borrow_mut();
+    fn line(&mut self, line: impl FnOnce(&mut String)) {
+        let Some(Recorder { out, line: buffer, failure, .. }) = &mut self.0 else { return };
         buffer.clear();
         line(buffer);
         buffer.push('\n');
@@ -121,15 +118,14 @@ impl Recording {
     }
 
     /// The place of the next request or order.
-    pub(crate) fn number(&self) -> u64 {
-        let Some(recorder) = &self.0 else { return 0 };
-        let mut recorder = recorder.borrow_mut();
+    pub(crate) fn number(&mut self) -> u64 {
+        let Some(recorder) = &mut self.0 else { return 0 };
         recorder.next += 1;
         recorder.next
     }
 
     /// A request has been answered.
-    pub(crate) fn asked(&self, asked: &Asked) {
+    pub(crate) fn asked(&mut self, asked: &Asked) {
         if self.0.is_none() {
             return;
         }
@@ -145,19 +141,18 @@ impl Recording {
     }
 
     /// An order has been carried out.
-    pub(crate) fn told(&self, at: Ns, order: &Order) {
+    pub(crate) fn ordered(&mut self, at: Ns, order: &Order) {
         let number = self.number();
         self.line(|line| _ = write!(line, "#order {} {number} {order}", at.0));
     }
 
     /// The server has ended at `at`. Says why the recording is not whole, if it is not.
-    pub(crate) fn end(&self, at: Ns, device: &DeviceStats, hpb: Option<&HpbCounters>) -> Option<String> {
-        let recorder = self.0.as_ref()?;
+    pub(crate) fn end(&mut self, at: Ns, device: &DeviceStats, hpb: Option<&HpbCounters>) -> Option<String> {
         self.line(|line| {
             let _ = write!(line, "# end {}", at.0);
             counters(device, hpb).iter().for_each(|(name, value)| _ = write!(line, "\n# counter {name} {value}"));
         });
-        let Recorder { out, failure, .. } = &mut *recorder.borrow_mut();
+        let Recorder { out, failure, .. } = self.0.as_mut()?;
         let flushed = out.flush().err().map(|error| error.to_string());
         failure.take().or(flushed)
     }
@@ -318,6 +313,8 @@ impl Recorded {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::RefCell;
+    use std::rc::Rc;
 
     /// A place that a test can look at.
     #[derive(Clone, Default)]
@@ -338,7 +335,7 @@ mod tests {
     fn a_recording_is_read_as_it_was_written() {
         let sink = Sink::default();
         let start = Start("ready_ns=5".to_owned());
-        let recording = Recording::new(Box::new(sink.clone()), "ufs21-64g", "hpb=dcm", &start);
+        let mut recording = Recording::new(Box::new(sink.clone()), "ufs21-64g", "hpb=dcm", &start);
         let mut expected = Vec::new();
         for (i, &(ask, ..)) in ASKS.iter().enumerate() {
             let at = Ns(100 + i as u64);
@@ -354,7 +351,7 @@ mod tests {
             recording.asked(asked);
         }
         let order: Order = "cut 5ms".parse().unwrap();
-        recording.told(Ns(200), &order);
+        recording.ordered(Ns(200), &order);
         expected.push((12, Ns(200), Item::Order(order)));
         assert_eq!(recording.end(Ns(300), &DeviceStats::default(), None), None);
         let bytes = sink.0.borrow().clone();

@@ -12,7 +12,6 @@ use crate::orders::Order;
 use crate::record::{Asked, Item, Recorded, Start, counters};
 use crate::requests::Requests;
 use crate::server::ServeError;
-use crate::troubles::Troubles;
 use readpath_config::DevicePreset;
 use readpath_device::{DeviceStats, Probe};
 use readpath_flash::DieSched;
@@ -20,11 +19,9 @@ use readpath_host::{HpbCounters, SenseData};
 use readpath_kit::{BLOCK_BYTES, Histogram, Ns};
 use readpath_run::{Hooks, LUN, Parts, Port, RunError, Source, Virtual, Work, drive};
 use readpath_stack::{Payload, Stack, Typed, Wire};
-use readpath_store::{Disk, FlashFile, Image, Store, Transfers};
+use readpath_store::{Disk, Image, Store};
 use readpath_workload::{Io, IoKind};
-use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::rc::Rc;
 
 /// What a replay found.
 pub struct Replayed {
@@ -52,7 +49,7 @@ pub struct Replayed {
 }
 
 /// Replays a recording on the image of a device of `base` that it began with; the image stays as it is. `progress` is
-/// told how many requests have ended; what it says, whether the replay goes on.
+/// called with the number of requests that have ended; false stops the replay.
 ///
 /// # Errors
 /// The recording is of another device or began from another state, or the device cannot begin from the image.
@@ -71,17 +68,15 @@ pub fn replay<D: Disk>(
         return Err(ServeError::Recording(fault));
     }
     let host: Host = host.parse().map_err(|error| ServeError::Recording(format!("its host: {error}")))?;
-    let (transfers, troubles) = (Transfers::default(), Troubles::default());
     let last = items.last().map_or(Ns::ZERO, |&(_, at, _)| at);
     let known_until = if end.is_some() { Ns::NEVER } else { last };
-    let script = Script { items: Rc::new(RefCell::new(items.into())), new_host: Rc::default() };
     let mut replay = Replay {
         start: Some(start),
         on: Ns::ZERO,
-        transfers: transfers.clone(),
         source: Asker {
-            script: script.clone(),
-            requests: Requests::new(transfers.clone(), troubles.clone()),
+            items: items.into(),
+            new_host: None,
+            requests: Requests::default(),
             has_flushed: false,
             same: 0,
             total: 0,
@@ -91,16 +86,15 @@ pub fn replay<D: Disk>(
             modelled: Histogram::default(),
             asked: Vec::new(),
         },
-        hooks: (Orders { script, troubles, transfers }, Progress(progress)),
+        progress: Progress(progress),
     };
-    let (mut array, mut host) = (image.array, host);
+    let (mut payload, mut host) = (Store::new(image.array), host);
     loop {
         let (preset, config) = host.of(base).map_err(ServeError::Host)?;
-        let payload = Store::new(array, replay.transfers.clone());
         let parts = Parts { preset: &preset, host: config, payload, probe: (), wire: Typed };
         let (kept, next, lived) = parts.stack_for(&mut replay)??;
         if let Some(next) = next {
-            (array, host) = (kept, next);
+            (payload, host) = (kept, next);
             continue;
         }
         let (device, hpb) = lived;
@@ -146,28 +140,12 @@ fn fault(items: &[(u64, Ns, Item)], unit_bytes: u64) -> Option<String> {
     })
 }
 
-/// What is to come, of whatever kind it is.
-#[derive(Clone)]
-struct Script {
-    items: Rc<RefCell<VecDeque<(u64, Ns, Item)>>>,
-    /// The host that takes over when what is under way has ended.
-    new_host: Rc<RefCell<Option<Host>>>,
-}
-
-impl Script {
-    /// When the next item comes, if it is of the kind that is asked for.
-    fn next_at(&self, of: impl FnOnce(&Item) -> bool) -> Ns {
-        self.items.borrow().front().filter(|(.., item)| of(item)).map_or(Ns::NEVER, |&(_, at, _)| at)
-    }
-
-    fn take(&self) -> Option<Item> {
-        self.items.borrow_mut().pop_front().map(|(.., item)| item)
-    }
-}
-
-/// Asks what was asked.
+/// Asks what was asked, and carries out what was ordered.
 struct Asker {
-    script: Script,
+    /// What is to come: numbers, times, requests and orders.
+    items: VecDeque<(u64, Ns, Item)>,
+    /// The host that takes over when what is under way has ended.
+    new_host: Option<Host>,
     requests: Requests,
     /// The flush before the device is switched off has ended.
     has_flushed: bool,
@@ -183,6 +161,12 @@ struct Asker {
 }
 
 impl Asker {
+    /// When the next item comes, if it is an order as asked for.
+    fn next_item_at(&self, is_order: bool) -> Ns {
+        let next = self.items.front().filter(|(.., item)| matches!(item, Item::Order(_)) == is_order);
+        next.map_or(Ns::NEVER, |&(_, at, _)| at)
+    }
+
     fn hear_ends(&mut self, now: Ns) -> Option<(IoKind, Ns)> {
         let mut last = None;
         while let Some(job) = self.requests.poll() {
@@ -192,7 +176,7 @@ impl Asker {
             if asked.client.is_none() {
                 self.has_flushed = job.failure.is_none();
                 if !self.has_flushed {
-                    self.script.new_host.take();
+                    self.new_host = None;
                     self.requests.troubles.drain(false);
                 }
             }
@@ -213,14 +197,14 @@ impl Asker {
 
 impl Source for Asker {
     fn next_at(&self) -> Ns {
-        self.script.next_at(|item| matches!(item, Item::Request(_))).min(self.requests.next_at())
+        self.next_item_at(false).min(self.requests.next_at())
     }
 
     fn act(&mut self, port: &mut impl Port, now: Ns, _: Ns) {
         self.requests.release(port, now, &mut |_| None);
         self.hear_ends(now);
-        while self.script.next_at(|item| matches!(item, Item::Request(_))) <= now {
-            let Some(Item::Request(asked)) = self.script.take() else { return };
+        while self.next_item_at(false) <= now {
+            let Some((.., Item::Request(asked))) = self.items.pop_front() else { return };
             let Asked { ask, offset, bytes, number, client, .. } = asked;
             // What the data is does not matter to host and device.
             let data = vec![0; if matches!(ask, Ask::Write { .. }) { bytes as usize } else { 0 }];
@@ -252,9 +236,26 @@ impl Source for Asker {
     }
 
     fn is_over(&self) -> bool {
-        let is_done = self.requests.count() == 0;
-        let is_last = self.script.items.borrow().is_empty();
-        is_done && (is_last || (self.has_flushed && self.script.new_host.borrow().is_some()))
+        self.requests.count() == 0 && (self.items.is_empty() || (self.has_flushed && self.new_host.is_some()))
+    }
+
+    fn work_at(&self) -> Ns {
+        self.next_item_at(true)
+    }
+
+    fn work<S: DieSched, X: Payload, P: Probe, W: Wire>(
+        &mut self,
+        stack: &mut Stack<S, X, P, W>,
+        now: Ns,
+    ) -> Result<Ns, RunError> {
+        let Some((.., Item::Order(order))) = self.items.pop_front() else { return Ok(now) };
+        let in_flight = self.in_flight();
+        // It was possible when it was recorded; if it is not, latencies differ.
+        let carried = order.carry_out(stack, &mut self.requests.troubles, now, in_flight);
+        if let Order::Host(host) = order {
+            self.new_host = Some(host);
+        }
+        Ok(carried.map_or(now, |carried| carried.after))
     }
 
     fn lost(&mut self, _: &mut impl Port, _: Ns) {
@@ -262,35 +263,7 @@ impl Source for Asker {
     }
 }
 
-/// Gives the orders that were given.
-struct Orders {
-    script: Script,
-    troubles: Troubles,
-    transfers: Transfers,
-}
-
-impl Hooks for Orders {
-    fn next_at(&self) -> Ns {
-        self.script.next_at(|item| matches!(item, Item::Order(_)))
-    }
-
-    fn happen<S: DieSched, X: Payload, P: Probe, W: Wire>(
-        &mut self,
-        stack: &mut Stack<S, X, P, W>,
-        now: Ns,
-        in_flight: u32,
-    ) -> Result<Ns, RunError> {
-        let Some(Item::Order(order)) = self.script.take() else { return Ok(now) };
-        // It was possible when it was recorded; if it is not, latencies tell.
-        let carried = order.carry_out(stack, (&self.troubles, &self.transfers), now, in_flight);
-        if let Order::Host(host) = order {
-            *self.script.new_host.borrow_mut() = Some(host);
-        }
-        Ok(carried.map_or(now, |carried| carried.after))
-    }
-}
-
-/// Tells how far the replay has come.
+/// Reports how many requests have ended.
 struct Progress<F>(F);
 
 impl<F: FnMut(u64) -> bool> Hooks for Progress<F> {
@@ -309,13 +282,12 @@ struct Replay<F> {
     start: Option<Start>,
     /// When the device is switched on.
     on: Ns,
-    transfers: Transfers,
     source: Asker,
-    hooks: (Orders, Progress<F>),
+    progress: Progress<F>,
 }
 
-/// The array, the host that is to take over, if one is, and what was counted.
-type Lived<D> = (FlashFile<D>, Option<Host>, (DeviceStats, Option<HpbCounters>));
+/// The data, the host that is to take over, if one is, and what was counted.
+type Lived<D> = (Store<D>, Option<Host>, (DeviceStats, Option<HpbCounters>));
 
 impl<D: Disk, F: FnMut(u64) -> bool> Work<Store<D>, (), Typed> for &mut Replay<F> {
     type Output = Result<Lived<D>, ServeError>;
@@ -332,11 +304,11 @@ impl<D: Disk, F: FnMut(u64) -> bool> Work<Store<D>, (), Typed> for &mut Replay<F
         }
         let from = stack.start(recovery.ready_at)?;
         self.source.has_flushed = false;
-        self.hooks.0.troubles.drain(false);
-        let driven = drive(&mut stack, &mut self.source, &mut self.hooks, &mut Virtual, from)?;
+        self.source.requests.troubles.drain(false);
+        let driven = drive(&mut stack, &mut self.source, &mut self.progress, &mut Virtual, from)?;
         self.on = driven.end;
         let counted = (*stack.device.stats(), stack.host.counters(LUN).copied());
-        let host = self.source.script.new_host.take();
-        Ok((stack.payload.into_array(), host, counted))
+        let host = self.source.new_host.take();
+        Ok((stack.payload, host, counted))
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Requests at the device, whoever asks: their steps are submitted, their ends awaited, and held back where somebody
-//! wants trouble. A server has clients ask, a replay a recording; so the device sees the same of both. It knows neither
-//! socket nor file.
+//! Requests at the device: their steps are submitted, their ends awaited, and held back as orders say. They come from
+//! clients in a server and from a recording in a replay, and the device sees the same of both. It knows neither socket
+//! nor file.
 
 use crate::edges::{Ask, Steps};
 use crate::jobs::{Failure, Job, Jobs, Owner};
@@ -10,15 +10,15 @@ use crate::troubles::Troubles;
 use readpath_host::SenseData;
 use readpath_kit::Ns;
 use readpath_run::Port;
-use readpath_store::{Fault, Transfers};
+use readpath_stack::Fault;
 use readpath_workload::{Io, IoKind};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 /// See the module.
+#[derive(Default)]
 pub(crate) struct Requests {
     jobs: Jobs,
-    transfers: Transfers,
     pub(crate) troubles: Troubles,
     /// Those that have ended and are answered later: when, their numbers and cookies.
     held: BinaryHeap<Reverse<(Ns, u64, u32)>>,
@@ -28,12 +28,6 @@ pub(crate) struct Requests {
 }
 
 impl Requests {
-    /// None yet. Their data goes through `transfers`.
-    pub(crate) fn new(transfers: Transfers, troubles: Troubles) -> Requests {
-        let (jobs, held, let_go, ended) = Default::default();
-        Requests { jobs, transfers, troubles, held, let_go, ended }
-    }
-
     /// Those that have not ended.
     pub(crate) fn count(&self) -> u32 {
         self.jobs.count()
@@ -99,7 +93,7 @@ impl Requests {
         }
         let owner = job.owner;
         let (request, data) = self.jobs.request(cookie, || spare(owner?));
-        self.transfers.begin(cookie, request.block, data);
+        port.bring(cookie, request.block, data);
         port.submit(now, &request);
     }
 
@@ -120,7 +114,7 @@ impl Requests {
         now: Ns,
         spare: &mut dyn FnMut(Owner) -> Option<Vec<u8>>,
     ) {
-        let (data, fault) = self.transfers.end(cookie);
+        let (data, fault) = port.take(cookie);
         let failure = match (refused, fault) {
             (Some(sense), _) => Some(refusal(sense)),
             (None, Some(Fault::Medium(what))) => Some((Errno::Io, what)),

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A server from its image to its end: the device recovers, the host finds it, clients are served, and what the device
-//! had accepted is flushed. If it is told to have another host, the device is switched off and on in between.
+//! had accepted is flushed. For another host the device is switched off and on in between.
 
 use crate::address::Address;
-use crate::clients::{Clients, Counts, STOP, Setup};
+use crate::clients::{Clients, STOP};
 use crate::clock::{JumpingClock, RealClock, Speed};
-use crate::control::{Control, Sources, Subject};
+use crate::connections::{Connections, Counts, Setup};
+use crate::control::{Control, Sources};
 use crate::host::Host;
 use crate::lateness::Lateness;
 use crate::nbd::Export;
 use crate::orders::{Due, Faults};
 use crate::poller::Poller;
 use crate::record::{Recording, Start};
-use crate::requests::Requests;
 use crate::shown::Shown;
 use crate::sockets::Sockets;
 use crate::timed::TimedDisk;
@@ -23,7 +23,7 @@ use readpath_host::HpbCounters;
 use readpath_kit::{BLOCK_BYTES, Ns};
 use readpath_run::{Clock, Driven, LUN, Parts, Post, RunError, Work, drive};
 use readpath_stack::{Stack, StackError, Typed};
-use readpath_store::{FileDisk, FlashFile, Image, Store};
+use readpath_store::{Image, Store};
 use std::cell::Cell;
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -33,7 +33,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use thiserror::Error;
 
-/// Longest READ and WRITE: what clients take for granted that do not ask.
+/// Longest READ and WRITE: what clients assume that do not ask.
 const MOST_PAYLOAD: u32 = 32 << 20;
 
 /// Longest real time for which a power cut may keep clients waiting.
@@ -85,7 +85,7 @@ pub struct Options<'a> {
     pub faults: Faults,
     /// Where requests are recorded, if they are.
     pub record: Option<Box<dyn Write>>,
-    /// What others see of host and device, if they do.
+    /// Where host and device are shown, if they are.
     pub post: Option<&'a Post>,
     /// How time passes.
     pub speed: Speed,
@@ -93,7 +93,7 @@ pub struct Options<'a> {
     pub read_only: bool,
     /// The server ends when this can be read.
     pub stop: BorrowedFd<'a>,
-    /// Hears what went wrong with a client or a request, and what the server was told by nobody.
+    /// Logs what went wrong with a client or a request, and what came of orders of a file.
     pub log: fn(&str),
 }
 
@@ -108,17 +108,17 @@ pub struct Begun {
 
 /// What a server has done.
 pub struct Served {
-    /// Connections; clients turned away; clients that broke the protocol.
+    /// Connections.
     pub connections: u64,
-    /// See there.
+    /// Clients that were turned away, because there were too many.
     pub turned_away: u64,
-    /// See there.
+    /// Clients that broke the protocol.
     pub broken: u64,
-    /// Bytes that clients read and wrote, and requests that failed.
+    /// Bytes that clients read.
     pub read_bytes: u64,
-    /// See there.
+    /// Bytes that clients wrote.
     pub written_bytes: u64,
-    /// See there.
+    /// Requests that failed.
     pub errors: u64,
     /// Requests that were answered.
     pub requests: u64,
@@ -132,9 +132,9 @@ pub struct Served {
     pub wear: Wear,
     /// What the host's HPB did since then.
     pub hpb: Option<HpbCounters>,
-    /// Blocks read though nothing was ever written there, and all others.
+    /// Blocks read that were never written, or were trimmed.
     pub zeros_read: u64,
-    /// See there.
+    /// All other blocks read.
     pub slices_read: u64,
     /// Why the recording is not whole.
     pub recording: Option<String>,
@@ -142,43 +142,37 @@ pub struct Served {
     pub lost: Option<String>,
 }
 
-/// Serves `image`, which is of a device of `base`, until it is told to stop. `looked` is told each superblock
-/// that the device looks at before that, `begun` hears when clients can connect.
+/// Serves `image`, which is of a device of `base`, until `stop` can be read. `looked` is called with each superblock
+/// that recovery looks at, `begun` when clients can connect.
 ///
 /// # Errors
 /// The device cannot begin from the image, an address cannot be listened to, or what was accepted could not be kept.
 pub fn serve(
-    image: Image<FileDisk>,
+    image: Image<TimedDisk>,
     base: &DevicePreset,
     host: &Host,
     options: Options,
     looked: &mut dyn FnMut(u32),
     begun: impl FnOnce(&Begun),
 ) -> Result<Served, ServeError> {
-    let disk = Rc::new(Cell::default());
-    let mut array = image.array.map_disk(|file| TimedDisk::new(file, disk.clone()));
-    let subject = Subject::default();
+    let disk = image.array.disk().spent();
+    let mut payload = Store::new(image.array);
     let mut server = Server {
         base,
         host: host.clone(),
         on: Ns::ZERO,
         read_only: options.read_only,
-        subject,
         disk,
         looked,
         opening: Some((options, begun)),
         outside: None,
-        zeros_read: 0,
-        slices_read: 0,
     };
     loop {
         let (preset, config) = server.host.of(base).map_err(ServeError::Host)?;
-        let payload = Store::new(array, server.subject.transfers.clone());
         let parts = Parts { preset: &preset, host: config, payload, probe: (), wire: Typed };
-        let (kept, served) = parts.stack_for(&mut server)??;
-        match served {
-            Some(served) => return Ok(*served),
-            None => array = kept,
+        match parts.stack_for(&mut server)?? {
+            Lived::Ended(served) => return Ok(*served),
+            Lived::Left(kept) => payload = *kept,
         }
     }
 }
@@ -189,24 +183,21 @@ struct Server<'a, F> {
     /// When the device is switched on.
     on: Ns,
     read_only: bool,
-    subject: Subject,
     disk: Rc<Cell<Duration>>,
     looked: &'a mut dyn FnMut(u32),
     opening: Option<(Options<'a>, F)>,
     outside: Option<Outside<'a>>,
-    zeros_read: u64,
-    slices_read: u64,
 }
 
 /// What stays though the device is switched off and on.
 struct Outside<'a> {
     clients: Clients,
-    hooks: (Control, Shown<'a>),
+    shown: Shown<'a>,
     poller: Rc<Poller>,
     speed: Speed,
     /// Device time when real time began.
     from: Ns,
-    // They vanish when the server has ended.
+    // Their files are removed when the server has ended.
     _sockets: Sockets,
 }
 
@@ -227,10 +218,8 @@ impl<'a, F: FnOnce(&Begun)> Server<'a, F> {
             });
             listener.map_err(refused(at.to_string()))
         });
-        if let Some(out) = record {
-            self.subject.recording = Recording::new(out, &self.base.name, &self.host.to_string(), start);
-        }
-        // Nobody hears of a signal meanwhile.
+        let recording = record.map(|out| Recording::new(out, &self.base.name, &self.host.to_string(), start));
+        // A cut is not interrupted by a signal.
         let longest = match speed {
             Speed::Real(scale) => Ns((LONGEST_CUT.0 as f64 / scale.max(1.0)) as u64),
             Speed::Instant => LONGEST_CUT,
@@ -242,7 +231,6 @@ impl<'a, F: FnOnce(&Begun)> Server<'a, F> {
             due: faults.0.into_iter().map(|due| Due { at: Ns(from.0.saturating_add(due.at.0)), ..due }).collect(),
             time_jumps: speed == Speed::Instant,
             longest,
-            subject: self.subject.clone(),
             preset: self.base.clone(),
             log,
         };
@@ -262,20 +250,18 @@ impl<'a, F: FnOnce(&Begun)> Server<'a, F> {
             Speed::Real(scale) => Some((scale, from)),
             Speed::Instant => None,
         };
-        let Subject { troubles, transfers, recording } = self.subject.clone();
-        let clients = Clients::new(Setup {
+        let connections = Connections::new(Setup {
             poller: poller.clone(),
             listeners: std::mem::take(&mut sockets.listeners),
-            control: control.clone(),
             export,
-            requests: Requests::new(transfers, troubles),
-            recording,
             scale,
             disk: self.disk.clone(),
             log,
         })?;
+        let how = (scale.is_none(), log);
+        let clients = Clients::new(connections, control, recording.unwrap_or_default(), poller.clone(), how);
         let shown = Shown::new(post, scale.map(|(scale, _)| scale));
-        Ok(Outside { clients, hooks: (control, shown), poller, speed, from, _sockets: sockets })
+        Ok(Outside { clients, shown, poller, speed, from, _sockets: sockets })
     }
 }
 
@@ -286,20 +272,24 @@ impl Outside<'_> {
         stack: &mut Stack<S, Store<TimedDisk>, (), Typed>,
         from: Ns,
     ) -> Result<Driven, RunError> {
-        let Outside { clients, hooks, poller, speed, from: begun, .. } = self;
+        let Outside { clients, shown, poller, speed, from: begun, .. } = self;
         match *speed {
             Speed::Real(scale) => {
                 let mut clock = RealClock::new(poller.clone(), scale, *begun);
                 clock.sleep_until(from);
-                drive(stack, clients, hooks, &mut clock, from)
+                drive(stack, clients, shown, &mut clock, from)
             }
-            Speed::Instant => drive(stack, clients, hooks, &mut JumpingClock::new(poller.clone(), from), from),
+            Speed::Instant => drive(stack, clients, shown, &mut JumpingClock::new(poller.clone(), from), from),
         }
     }
 }
 
-/// The array, and if nothing follows, what has been done.
-type Lived = (FlashFile<TimedDisk>, Option<Box<Served>>);
+/// What a device leaves that was served.
+enum Lived {
+    /// Its data, for another host.
+    Left(Box<Store<TimedDisk>>),
+    Ended(Box<Served>),
+}
 
 impl<'a, F: FnOnce(&Begun)> Work<Store<TimedDisk>, (), Typed> for &mut Server<'a, F> {
     type Output = Result<Lived, ServeError>;
@@ -307,7 +297,7 @@ impl<'a, F: FnOnce(&Begun)> Work<Store<TimedDisk>, (), Typed> for &mut Server<'a
     fn on<S: DieSched>(self, mut stack: Stack<S, Store<TimedDisk>, (), Typed>) -> Self::Output {
         let recovery = stack.power_on_with(self.on, Store::array_mut, self.looked)?;
         if !self.read_only {
-            // What clients are shown from now on stays, whatever becomes of the machine.
+            // What clients read from now on survives a crash of the machine.
             stack.payload.array_mut().sync().map_err(ServeError::Image)?;
         }
         let from = stack.start(recovery.ready_at)?;
@@ -316,8 +306,7 @@ impl<'a, F: FnOnce(&Begun)> Work<Store<TimedDisk>, (), Typed> for &mut Server<'a
             self.outside = Some(self.open(options, from, &start)?);
             begun(&Begun { recovery, ready_at: from });
         } else if let Some(outside) = &mut self.outside {
-            outside.hooks.0.host_has_come();
-            outside.hooks.1.begin_again();
+            outside.shown.begin_again();
             outside.clients.begin_again(from);
         }
         let Some(outside) = &mut self.outside else { unreachable!("it was opened above") };
@@ -325,17 +314,15 @@ impl<'a, F: FnOnce(&Begun)> Work<Store<TimedDisk>, (), Typed> for &mut Server<'a
         let sealed = stack.payload.array_mut().seal().map_err(ServeError::Image);
         let driven = driven?;
         sealed?;
-        self.zeros_read += stack.payload.zeros_read();
-        self.slices_read += stack.payload.slices_read();
-        if let Some(host) = outside.hooks.0.new_host().filter(|_| !outside.clients.has_ended()) {
+        if let Some(host) = outside.clients.new_host() {
             (self.host, self.on) = (host, driven.end);
-            return Ok((stack.payload.into_array(), None));
+            return Ok(Lived::Left(Box::new(stack.payload)));
         }
         let (device, hpb) = (*stack.device.stats(), stack.host.counters(LUN).copied());
-        outside.clients.close_all();
-        let recording = self.subject.recording.end(driven.end, &device, hpb.as_ref());
-        let Counts { connections, turned_away, broken, read_bytes, written_bytes, errors, requests } =
-            outside.clients.counts;
+        outside.clients.close();
+        let recording = outside.clients.recording.end(driven.end, &device, hpb.as_ref());
+        let Connections { counts, lateness, .. } = &outside.clients.connections;
+        let Counts { connections, turned_away, broken, read_bytes, written_bytes, errors, requests } = *counts;
         let served = Served {
             connections,
             turned_away,
@@ -345,17 +332,17 @@ impl<'a, F: FnOnce(&Begun)> Work<Store<TimedDisk>, (), Typed> for &mut Server<'a
             errors,
             requests,
             end: driven.end,
-            lateness: matches!(outside.speed, Speed::Real(_)).then(|| outside.clients.lateness.clone()),
+            lateness: matches!(outside.speed, Speed::Real(_)).then(|| lateness.clone()),
             device,
             wear: stack.device.wear(),
             hpb,
-            zeros_read: self.zeros_read,
-            slices_read: self.slices_read,
+            zeros_read: stack.payload.zeros_read(),
+            slices_read: stack.payload.slices_read(),
             recording,
             lost: outside.clients.lost.take(),
         };
-        // Nobody can connect any more when the image is free.
+        // The sockets are closed before the image is free.
         self.outside = None;
-        Ok((stack.payload.into_array(), Some(Box::new(served))))
+        Ok(Lived::Ended(Box::new(served)))
     }
 }

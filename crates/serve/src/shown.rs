@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What others see of a device while it is served: a look at its post now and then, as runs of the simulator have it.
+//! Shows a device while it is served: it is published at its post now and then, as in runs of the simulator.
 //! It knows neither sockets nor files.
 
 use readpath_device::Probe;

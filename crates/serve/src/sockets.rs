@@ -49,7 +49,7 @@ impl Listener {
                 let stream = listener.accept()?.0;
                 stream.set_nonblocking(true)?;
                 stream.set_nodelay(true)?;
-                // A machine that went away without a word is noticed, and its place is free again.
+                // A machine that crashed is noticed, and its place is free again.
                 sockopt::set_socket_keepalive(&stream, true)?;
                 sockopt::set_tcp_keepidle(&stream, SILENCE)?;
                 Ok(Stream::Tcp(stream))
@@ -87,7 +87,7 @@ impl Stream {
 #[derive(Default)]
 pub(crate) struct Sockets {
     pub listeners: Vec<Listener>,
-    /// With their numbers in the file system: somebody may have put another in the place of one.
+    /// With their inode numbers: another file may have taken the place of one.
     paths: Vec<(PathBuf, u64)>,
 }
 

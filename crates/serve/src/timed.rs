@@ -1,23 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A disk that is watched: how long it keeps the server waiting. Reads and writes go to the page cache; what takes long
-//! is a sync, and a read of what is not there. It changes nothing.
+//! A disk that measures how long it keeps the server waiting. Reads and writes go to the page cache; a sync takes long,
+//! and so does a read of what is not there. It changes nothing.
 
-use readpath_store::{Disk, FileDisk};
+use readpath_store::{Disk, FileDisk, Image, ImageError};
 use std::cell::Cell;
 use std::io;
+use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// See the module.
-pub(crate) struct TimedDisk {
+#[derive(Debug)]
+pub struct TimedDisk {
     disk: FileDisk,
     spent: Rc<Cell<Duration>>,
 }
 
+/// Opens an image to be served, as [`Image::open`].
+///
+/// # Errors
+/// It cannot be opened, is in use, or is no image.
+pub fn open(path: &Path, writable: bool, syncs: bool) -> Result<Image<TimedDisk>, ImageError> {
+    Image::open_as(path, writable, syncs, |disk| TimedDisk { disk, spent: Rc::default() })
+}
+
 impl TimedDisk {
-    /// A watched disk; what it takes is added to `spent`.
-    pub(crate) fn new(disk: FileDisk, spent: Rc<Cell<Duration>>) -> Self {
-        TimedDisk { disk, spent }
+    /// Real time that it has taken since it was last set to zero.
+    pub(crate) fn spent(&self) -> Rc<Cell<Duration>> {
+        self.spent.clone()
     }
 
     fn timed<T>(spent: &Cell<Duration>, what: impl FnOnce() -> T) -> T {

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is wrong with a device because somebody wants it so: answers that come late, promises that are not kept. What
-//! goes wrong inside of the flash is the device's business. It knows no clock and no language.
+//! Faults that orders put between a device and its clients: answers that come late, promises that are not kept. Faults
+//! inside the flash are the device's. It knows no clock and no language of orders.
 
 use crate::edges::Ask;
 use crate::jobs::Job;
 use readpath_kit::Ns;
 use readpath_workload::IoKind;
-use std::cell::RefCell;
 use std::ops::Range;
-use std::rc::Rc;
 
 /// Rules for what takes longer. Each request is compared with each.
 const MOST_SLOW: usize = 64;
@@ -24,9 +22,11 @@ pub(crate) struct Slow {
     pub by: Ns,
 }
 
+/// See the module.
 #[derive(Default)]
-struct State {
+pub(crate) struct Troubles {
     stalled_until: Ns,
+    /// How often what was held back was let go.
     let_go: u32,
     drains: bool,
     slow: Vec<Slow>,
@@ -35,79 +35,72 @@ struct State {
     power_losses: u32,
 }
 
-/// See the module. All clones are one.
-#[derive(Clone, Default)]
-pub(crate) struct Troubles(Rc<RefCell<State>>);
-
 impl Troubles {
     /// Nothing is answered before `until`.
-    pub(crate) fn stall(&self, until: Ns) {
-        let mut state = self.0.borrow_mut();
-        state.stalled_until = state.stalled_until.max(until);
+    pub(crate) fn stall(&mut self, until: Ns) {
+        self.stalled_until = self.stalled_until.max(until);
     }
 
-    /// Some requests take longer from now on. If several rules meet a request, it takes as much longer as all say.
+    /// Some requests take longer from now on. If several rules meet a request, it takes longer by their sum.
     ///
     /// # Errors
     /// There are as many rules as there may be.
-    pub(crate) fn slow(&self, slow: Slow) -> Result<(), String> {
-        let rules = &mut self.0.borrow_mut().slow;
-        if rules.len() >= MOST_SLOW {
+    pub(crate) fn slow(&mut self, slow: Slow) -> Result<(), String> {
+        if self.slow.len() >= MOST_SLOW {
             return Err(format!("{MOST_SLOW} rules make requests slow, and no more can; 'slow off' ends them all"));
         }
-        rules.push(slow);
+        self.slow.push(slow);
         Ok(())
     }
 
     /// No request takes longer than the device.
-    pub(crate) fn hurry(&self) {
-        self.0.borrow_mut().slow.clear();
+    pub(crate) fn hurry(&mut self) {
+        self.slow.clear();
     }
 
     /// What is held back is answered at once.
-    pub(crate) fn let_go(&self) {
-        let mut state = self.0.borrow_mut();
-        state.stalled_until = Ns::ZERO;
-        state.let_go += 1;
+    pub(crate) fn let_go(&mut self) {
+        self.stalled_until = Ns::ZERO;
+        self.let_go += 1;
     }
 
     /// Whether nothing is held back, because the device is about to be switched off.
-    pub(crate) fn drain(&self, drains: bool) {
-        self.0.borrow_mut().drains = drains;
+    pub(crate) fn drain(&mut self, drains: bool) {
+        self.drains = drains;
     }
 
     /// How often what was held back was let go.
     pub(crate) fn times_let_go(&self) -> u32 {
-        self.0.borrow().let_go
+        self.let_go
     }
 
     /// Whether flushes and FUA promise what is not so.
-    pub(crate) fn lie(&self, lies: bool) {
-        self.0.borrow_mut().lies = lies;
+    pub(crate) fn lie(&mut self, lies: bool) {
+        self.lies = lies;
     }
 
     /// Whether writes and trims are refused.
-    pub(crate) fn wear_out(&self, is_worn_out: bool) {
-        self.0.borrow_mut().is_worn_out = is_worn_out;
+    pub(crate) fn wear_out(&mut self, is_worn_out: bool) {
+        self.is_worn_out = is_worn_out;
     }
 
     pub(crate) fn refuses_writes(&self) -> bool {
-        self.0.borrow().is_worn_out
+        self.is_worn_out
     }
 
     /// The device has lost its power, and with it what was in its write buffer.
-    pub(crate) fn power_was_lost(&self) {
-        self.0.borrow_mut().power_losses += 1;
+    pub(crate) fn power_was_lost(&mut self) {
+        self.power_losses += 1;
     }
 
     /// How often the device has lost its power.
     pub(crate) fn power_losses(&self) -> u32 {
-        self.0.borrow().power_losses
+        self.power_losses
     }
 
     /// What is done of what a client asked; none for nothing.
     pub(crate) fn kept(&self, ask: Ask) -> Option<Ask> {
-        match (self.0.borrow().lies, ask) {
+        match (self.lies, ask) {
             (false, ask) => Some(ask),
             (true, Ask::Flush) => None,
             (true, ask) => Some(ask.without_promise()),
@@ -116,21 +109,20 @@ impl Troubles {
 
     /// When a request may be answered that has ended at `now`.
     pub(crate) fn held_until(&self, now: Ns, job: &Job) -> Ns {
-        let state = self.0.borrow();
-        if state.drains {
+        if self.drains {
             return now;
         }
         let range = job.offset..job.offset + u64::from(job.bytes);
         let meets = |slow: &&Slow| {
             let touches = match job.ask {
-                // It has no place.
+                // A flush has no place.
                 Ask::Flush => slow.kind == Some(IoKind::Flush) || slow.range == (0..u64::MAX),
                 _ => slow.range.start < range.end && range.start < slow.range.end,
             };
             touches && slow.kind.is_none_or(|kind| kind == job.ask.kind())
         };
-        let longer = state.slow.iter().filter(meets).fold(0u64, |sum, slow| sum.saturating_add(slow.by.0));
-        Ns(now.0.saturating_add(longer)).max(state.stalled_until)
+        let longer = self.slow.iter().filter(meets).fold(0u64, |sum, slow| sum.saturating_add(slow.by.0));
+        Ns(now.0.saturating_add(longer)).max(self.stalled_until)
     }
 }
 
@@ -140,20 +132,28 @@ mod tests {
 
     #[test]
     fn rules_that_meet_a_request_add_up() {
-        let troubles = Troubles::default();
+        let mut troubles = Troubles::default();
         let rule = |kind, range, ms| Slow { kind, range, by: Ns::from_ms(ms) };
         let everything = 0..u64::MAX;
         troubles.slow(rule(None, everything.clone(), 1)).unwrap();
         troubles.slow(rule(Some(IoKind::Read), 4096..8192, 2)).unwrap();
         troubles.slow(rule(Some(IoKind::Flush), everything, 4)).unwrap();
-        let held = |ask, offset| troubles.held_until(Ns::ZERO, &Job { ask, offset, bytes: 4096, ..Job::default() });
-        assert_eq!(held(Ask::Read, 4096), Ns::from_ms(3));
-        assert_eq!((held(Ask::Read, 0), held(Ask::Read, 8192)), (Ns::from_ms(1), Ns::from_ms(1)));
-        assert_eq!((held(Ask::Write { fua: false }, 4096), held(Ask::Flush, 0)), (Ns::from_ms(1), Ns::from_ms(5)));
+        let held = |troubles: &Troubles, ask, offset| {
+            troubles.held_until(Ns::ZERO, &Job { ask, offset, bytes: 4096, ..Job::default() })
+        };
+        assert_eq!(held(&troubles, Ask::Read, 4096), Ns::from_ms(3));
+        assert_eq!((held(&troubles, Ask::Read, 0), held(&troubles, Ask::Read, 8192)), (Ns::from_ms(1), Ns::from_ms(1)));
+        assert_eq!(
+            (held(&troubles, Ask::Write { fua: false }, 4096), held(&troubles, Ask::Flush, 0)),
+            (Ns::from_ms(1), Ns::from_ms(5))
+        );
         troubles.stall(Ns::from_ms(10));
-        assert_eq!((held(Ask::Read, 4096), held(Ask::Flush, 0)), (Ns::from_ms(10), Ns::from_ms(10)));
+        assert_eq!(
+            (held(&troubles, Ask::Read, 4096), held(&troubles, Ask::Flush, 0)),
+            (Ns::from_ms(10), Ns::from_ms(10))
+        );
         troubles.hurry();
         troubles.let_go();
-        assert_eq!(held(Ask::Read, 4096), Ns::ZERO);
+        assert_eq!(held(&troubles, Ask::Read, 4096), Ns::ZERO);
     }
 }

@@ -14,12 +14,12 @@ use readpath_kit::Ns;
 use readpath_lab::experiment::plan;
 use readpath_lab::runs::{ExperimentError, Shared, expected_ios, watch};
 use readpath_run::{Finish, Past, age};
-use readpath_store::{FileDisk, ImageError, Shape};
+use readpath_store::{self as store, Disk, FileDisk, ImageError, Shape};
 use readpath_workload::Workload;
 use std::path::Path;
 
 /// A device image in a file.
-pub type Image = readpath_store::Image<FileDisk>;
+pub type Image = store::Image<FileDisk>;
 
 /// A device that recovered from an image.
 pub type Recovered = UfsDevice<AnySched, WithMedia, ()>;
@@ -38,7 +38,18 @@ fn of_image(path: &Path, error: ImageError) -> anyhow::Error {
 /// # Errors
 /// A mistake of the user, or damage.
 pub fn open(path: &Path, writable: bool, syncs: bool) -> Result<(Image, DevicePreset)> {
-    let image = Image::open(path, writable, syncs).map_err(|error| of_image(path, error))?;
+    opened(path, Image::open(path, writable, syncs))
+}
+
+/// The same for an image on another disk.
+///
+/// # Errors
+/// As [`open`].
+pub fn opened<D: Disk>(
+    path: &Path,
+    image: Result<store::Image<D>, ImageError>,
+) -> Result<(store::Image<D>, DevicePreset)> {
+    let image = image.map_err(|error| of_image(path, error))?;
     let name = format!("{}: the device file in it", path.display());
     let preset = readpath_config::device::parse(&image.text, &name).map_err(usage)?;
     if Shape::of(&preset.device) != image.array.format().shape {

@@ -29,7 +29,8 @@ pub fn main(args: &Serve) -> Result<()> {
     }
     // A signal that comes while the device recovers waits until clients could connect.
     let stop = stop::readable()?;
-    let (image, preset) = images::open(&args.image, !args.read_only, !args.no_sync)?;
+    let opened = readpath_serve::open(&args.image, !args.read_only, !args.no_sync);
+    let (image, preset) = images::opened(&args.image, opened)?;
     host.fits(&preset).map_err(|error| usage(anyhow!("--hpb, --policy, --host-memory ({host}): {error}")))?;
     faults.check(&preset).map_err(usage)?;
     let live = Live::start(&args.live, [(preset.name.clone(), host.to_string())])?;

@@ -4,7 +4,7 @@
 use crate::common::{Room, text};
 use readpath_device::{Own, RpmbUpdate};
 use readpath_stack::Payload;
-use readpath_store::{Image, Store, Transfers};
+use readpath_store::{Image, Store};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -90,7 +90,7 @@ fn rpmb_is_shown_and_forgotten() {
     let key = *b"0123456789abcdefghijklmnopqrstuv";
     let keep = |counter, first, data: Vec<u8>| {
         let image = Image::open(&room.path("dev.img"), true, true).expect("an image");
-        let mut store = Store::new(image.array, Transfers::default());
+        let mut store = Store::new(image.array);
         store.keep(Own::Rpmb(RpmbUpdate { key, counter, first, data }));
         assert_eq!(store.array().failure(), None);
     };

@@ -11,7 +11,7 @@ pub(super) struct Model {
     pub(super) preset: CostPreset,
     /// For the pages of the published table.
     pub(super) costs: CostModel,
-    /// What somebody asks streams to cost.
+    /// Costs of streams that were asked for, if any.
     pub(super) given: Option<CostPreset>,
 }
 

@@ -6,7 +6,7 @@
 //! the NetworkBlockDevice project). Does not know sockets, TLS, or what an export is made of.
 //!
 //! The client is not trusted. Nothing that it sends panics, and a session holds at most the input buffer of 64 KiB, one
-//! payload and 8 MiB of spare buffers, beside the output. Whoever drives it bounds the output by not reading from a
+//! payload and 8 MiB of spare buffers, and the output. Its driver bounds the output by not reading from a
 //! client that takes no replies ([`Session::output_bytes`]): what the session says by itself are the replies to at most
 //! 1000 options, and to refused requests at most four times their bytes.
 

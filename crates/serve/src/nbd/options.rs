@@ -43,7 +43,7 @@ type Refused = (u32, &'static str);
 
 const UNKNOWN_EXPORT: Refused = (reply::ERR_UNKNOWN, "no such export");
 
-/// What the client is told when an option is skipped.
+/// The message for an option that is skipped.
 pub(super) const TOO_BIG: Refused = (reply::ERR_TOO_BIG, "the option is too long");
 
 /// The end of a session for an option of `bytes` that is not even skipped. A name that is too long cannot be refused
@@ -140,26 +140,26 @@ fn list(data: &[u8], export: &Export, output: &mut Output) -> Result<(), Refused
     Ok(())
 }
 
-/// Size, flags and block sizes are always told, names only to those who ask.
+/// Size, flags and block sizes are always sent, names only on request.
 fn export_info(option: u32, data: &[u8], export: &Export, agreed: Agreed, output: &mut Output) -> Result<(), Refused> {
     let (name, wanted) = parse_info(data).ok_or((reply::ERR_INVALID, "name or information requests are cut off"))?;
     if !is_name_of(name, export) {
         return Err(UNKNOWN_EXPORT);
     }
-    let mut tell = |kind: u16, parts: [&[u8]; 3]| {
+    let mut send = |kind: u16, parts: [&[u8]; 3]| {
         put(output, option, reply::INFO, &[&kind.to_be_bytes(), parts[0], parts[1], parts[2]]);
     };
     let wants = |kind: u16| wanted.chunks_exact(2).any(|id| id == kind.to_be_bytes());
     let flags = transmission_flags(export, agreed);
-    tell(info::EXPORT, [&export.bytes.to_be_bytes(), &flags.to_be_bytes(), &[]]);
+    send(info::EXPORT, [&export.bytes.to_be_bytes(), &flags.to_be_bytes(), &[]]);
     if wants(info::NAME) {
-        tell(info::NAME, [export.name.as_bytes(), &[], &[]]);
+        send(info::NAME, [export.name.as_bytes(), &[], &[]]);
     }
     if wants(info::DESCRIPTION) && !export.description.is_empty() {
-        tell(info::DESCRIPTION, [export.description.as_bytes(), &[], &[]]);
+        send(info::DESCRIPTION, [export.description.as_bytes(), &[], &[]]);
     }
     let sizes = [export.min_block, export.preferred_block, export.payload_limit()].map(u32::to_be_bytes);
-    tell(info::BLOCK_SIZE, [&sizes[0], &sizes[1], &sizes[2]]);
+    send(info::BLOCK_SIZE, [&sizes[0], &sizes[1], &sizes[2]]);
     Ok(())
 }
 

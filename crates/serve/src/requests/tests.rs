@@ -9,7 +9,7 @@ use crate::orders::Order;
 use readpath_device::{Probe, UfsDevice, WithMedia};
 use readpath_flash::{AnySched, DieSched};
 use readpath_kit::Prng;
-use readpath_run::{Hooks, RunError, Source, Virtual, drive};
+use readpath_run::{RunError, Source, Virtual, drive};
 use readpath_stack::{Payload, Stack, Typed, Wire};
 use readpath_store::{Image, MemoryDisk, Store};
 
@@ -58,6 +58,8 @@ struct Client {
     heard: Ns,
     /// How many requests of each kind were under way when power was lost, as `Ask` and FUA.
     met: [u32; 6],
+    next_order: Ns,
+    orders: Prng,
     wrong: Option<String>,
 }
 
@@ -72,10 +74,10 @@ fn kind_of(ask: Ask) -> usize {
 }
 
 impl Client {
-    fn new(seed: u64, rounds: u32, requests: Requests) -> Client {
+    fn new(seed: u64, rounds: u32, from: Ns) -> Client {
         let sector = Sector { values: vec![0], is_known: true, is_changing: false };
         Client {
-            requests,
+            requests: Requests::default(),
             rng: Prng::new(seed),
             sectors: vec![sector; SECTORS as usize],
             asked: Vec::new(),
@@ -87,6 +89,8 @@ impl Client {
             next_at: Ns::ZERO,
             heard: Ns::ZERO,
             met: [0; 6],
+            next_order: from + Ns::from_ms(5),
+            orders: Prng::new(seed + 1000),
             wrong: None,
         }
     }
@@ -305,36 +309,27 @@ impl Source for Client {
         self.wrong.is_some() || (self.rounds == 0 && self.left == 0 && self.asked.is_empty())
     }
 
-    fn lost(&mut self, _: &mut impl Port, _: Ns) {
-        unreachable!("only the device loses its power")
-    }
-}
-
-/// Cuts the power at random, and makes answers late now and then.
-struct Cuts {
-    rng: Prng,
-    next: Ns,
-    troubles: Troubles,
-    transfers: Transfers,
-}
-
-impl Hooks for Cuts {
-    fn next_at(&self) -> Ns {
-        self.next
+    fn work_at(&self) -> Ns {
+        self.next_order
     }
 
-    fn happen<S: DieSched, X: Payload, P: Probe, W: Wire>(
+    /// Cuts the power at random, and makes answers late now and then.
+    fn work<S: DieSched, X: Payload, P: Probe, W: Wire>(
         &mut self,
         stack: &mut Stack<S, X, P, W>,
         now: Ns,
-        in_flight: u32,
     ) -> Result<Ns, RunError> {
         let orders =
             ["cut 1ms", "cut 1ms", "cut 1ms", "cut 1ms", "slow write 3ms", "slow off", "stall 2ms", "stall off"];
-        let order: Order = orders[self.rng.below(orders.len() as u64) as usize].parse().unwrap();
-        let carried = order.carry_out(stack, (&self.troubles, &self.transfers), now, in_flight).unwrap();
-        self.next = carried.after + Ns(self.rng.below(6_000_000));
+        let order: Order = orders[self.orders.below(orders.len() as u64) as usize].parse().unwrap();
+        let in_flight = self.in_flight();
+        let carried = order.carry_out(stack, &mut self.requests.troubles, now, in_flight).unwrap();
+        self.next_order = carried.after + Ns(self.orders.below(6_000_000));
         Ok(carried.after)
+    }
+
+    fn lost(&mut self, _: &mut impl Port, _: Ns) {
+        unreachable!("only the device loses its power")
     }
 }
 
@@ -349,14 +344,12 @@ fn run(seed: u64, rounds: u32) -> Client {
     let mut empty = UfsDevice::<AnySched, WithMedia, ()>::new(&preset.device, preset.delays, ()).unwrap();
     let disk = |bytes| Ok(MemoryDisk::new(bytes));
     let image = Image::create_on("", 1, &mut empty, disk).unwrap();
-    let (transfers, troubles) = (Transfers::default(), Troubles::default());
-    let store = Store::new(image.array, transfers.clone());
+    let store = Store::new(image.array);
     let mut stack = Stack::<AnySched, _, (), _>::new(&preset.device, host, preset.delays, store, (), Typed).unwrap();
     let recovery = stack.power_on_with(Ns::ZERO, Store::array_mut, &mut |_| {}).unwrap();
     let from = stack.start(recovery.ready_at).unwrap();
-    let mut client = Client::new(seed, rounds, Requests::new(transfers.clone(), troubles.clone()));
-    let mut cuts = Cuts { rng: Prng::new(seed + 1000), next: from + Ns::from_ms(5), troubles, transfers };
-    drive(&mut stack, &mut client, &mut cuts, &mut Virtual, from).unwrap();
+    let mut client = Client::new(seed, rounds, from);
+    drive(&mut stack, &mut client, &mut (), &mut Virtual, from).unwrap();
     client
 }
 

@@ -9,7 +9,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
-/// Messages that are handled before anybody else has a turn.
+/// Messages that are handled before listener and device have a turn.
 const AT_ONCE: u32 = 64;
 
 /// See the module.
@@ -43,7 +43,7 @@ impl Client {
     /// Handles what has come, and sends what was answered.
     ///
     /// # Errors
-    /// The client has gone, or, with the reason, cannot stay.
+    /// The client has disconnected, or, with the reason, is to be disconnected.
     pub(crate) fn serve(&mut self, function: &mut impl Function) -> Result<(), Option<Broken>> {
         self.send()?;
         for _ in 0..AT_ONCE {

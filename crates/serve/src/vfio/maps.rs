@@ -9,7 +9,7 @@ use rustix::io::{pread, pwrite};
 
 /// Mappings at once, at most: each may keep a file open.
 const MOST: usize = 512;
-/// File systems (statfs(2)) that cannot be written like others, or keep whoever reads them waiting: hugetlbfs and FUSE.
+/// File systems (statfs(2)) that cannot be written like others, or block a reader: hugetlbfs and FUSE.
 const REFUSED: [u32; 2] = [0x9584_58F6, 0x6573_5546];
 
 /// See the module.

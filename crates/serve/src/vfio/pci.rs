@@ -7,7 +7,7 @@ use readpath_device::Probe;
 use readpath_flash::DieSched;
 use readpath_hci::{Attached, register};
 use readpath_kit::Ns;
-use readpath_stack::BlockData;
+use readpath_stack::Payload;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_setfl, fstat};
 use std::fmt;
@@ -85,7 +85,7 @@ fn configuration(id: PciId) -> [u8; CONFIG_BYTES] {
 }
 
 /// See the module. Time is set from outside before anything is asked of it.
-pub struct UfsFunction<S: DieSched, X: BlockData, P: Probe> {
+pub struct UfsFunction<S: DieSched, X: Payload, P: Probe> {
     /// Controller and device.
     pub attached: Attached<S, X, P, Maps>,
     /// The time of what is asked now.
@@ -94,13 +94,13 @@ pub struct UfsFunction<S: DieSched, X: BlockData, P: Probe> {
     space: [u8; CONFIG_BYTES],
     trigger: Option<OwnedFd>,
     unmask: Option<OwnedFd>,
-    /// `unmask` is another since somebody asked.
+    /// `unmask` has changed since [`UfsFunction::new_unmask`] was called.
     has_new_unmask: bool,
     /// The interrupt was raised, or the client masked it.
     is_masked: bool,
 }
 
-impl<S: DieSched, X: BlockData, P: Probe> UfsFunction<S, X, P> {
+impl<S: DieSched, X: Payload, P: Probe> UfsFunction<S, X, P> {
     /// A function that no client has seen.
     pub fn new(attached: Attached<S, X, P, Maps>, id: PciId) -> Self {
         UfsFunction {
@@ -119,8 +119,8 @@ impl<S: DieSched, X: BlockData, P: Probe> UfsFunction<S, X, P> {
         u16::from_le_bytes([self.space[COMMAND], self.space[COMMAND + 1]])
     }
 
-    /// Raises the interrupt if the controller asks for it and nobody said that it shall wait. It waits from then on
-    /// until the client has looked: the line is level-triggered, an eventfd is not.
+    /// Raises the interrupt if the controller asks for it and it is not masked. It then masks itself until the client
+    /// unmasks it: the line is level-triggered, an eventfd is not.
     pub fn raise(&mut self) {
         if self.is_masked || self.command() & INTERRUPT_OFF != 0 || !self.attached.line() {
             return;
@@ -131,7 +131,7 @@ impl<S: DieSched, X: BlockData, P: Probe> UfsFunction<S, X, P> {
         }
     }
 
-    /// The eventfd that says that the interrupt waits no longer, if there is one.
+    /// The eventfd that unmasks the interrupt, if there is one.
     pub fn unmask_by(&self) -> Option<BorrowedFd<'_>> {
         self.unmask.as_ref().map(AsFd::as_fd)
     }
@@ -141,7 +141,7 @@ impl<S: DieSched, X: BlockData, P: Probe> UfsFunction<S, X, P> {
         std::mem::take(&mut self.has_new_unmask).then(|| self.unmask_by())
     }
 
-    /// That eventfd may have said so. False if it is none.
+    /// Unmasks the interrupt if that eventfd was written. False if it is no eventfd.
     pub fn take_unmask(&mut self) -> bool {
         let Some(unmask) = &self.unmask else { return true };
         if !can(unmask, PollFlags::IN) {
@@ -157,7 +157,7 @@ impl<S: DieSched, X: BlockData, P: Probe> UfsFunction<S, X, P> {
         }
     }
 
-    /// The client is gone, and all that it lent with it.
+    /// The client has disconnected: its memory and eventfds are dropped, and the function is reset.
     pub fn client_gone(&mut self) {
         self.reset();
         self.attached.memory = Maps::default();
@@ -172,7 +172,7 @@ impl<S: DieSched, X: BlockData, P: Probe> UfsFunction<S, X, P> {
 }
 
 fn fire(trigger: &OwnedFd) {
-    // One whose counter is full, or that nobody reads any more, is left as it is.
+    // An eventfd whose counter is full is left as it is.
     if can(trigger, PollFlags::OUT) {
         _ = rustix::io::write(trigger, &1u64.to_ne_bytes());
     }
@@ -190,7 +190,7 @@ fn is_eventfd(file: &OwnedFd) -> bool {
     fstat(file).is_ok_and(|stat| stat.st_mode & 0o170_000 == 0)
 }
 
-impl<S: DieSched, X: BlockData, P: Probe> Function for UfsFunction<S, X, P> {
+impl<S: DieSched, X: Payload, P: Probe> Function for UfsFunction<S, X, P> {
     fn region_bytes(&self, region: u32) -> u64 {
         match region {
             BAR_0 => BAR_BYTES.into(),

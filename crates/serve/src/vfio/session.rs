@@ -10,7 +10,7 @@ pub(crate) const HEADER_BYTES: usize = 16;
 const MOST_DATA: u32 = 1 << 20;
 /// Most bytes of a message.
 pub(crate) const MOST_MESSAGE: usize = HEADER_BYTES + 64 + MOST_DATA as usize;
-/// Writes of one message: nobody else has a turn meanwhile.
+/// Writes of one message. They are done without a break.
 const MOST_WRITES: u64 = 256;
 /// File descriptors that may come with one message.
 pub(crate) const MOST_FDS: usize = 8;
@@ -77,11 +77,11 @@ pub enum Irqs {
     Trigger(Option<OwnedFd>),
     /// One is raised now.
     Fire,
-    /// They wait.
+    /// They are masked.
     Mask,
-    /// They wait no longer.
+    /// They are unmasked.
     Unmask,
-    /// They wait no longer whenever this eventfd says so.
+    /// They are unmasked whenever this eventfd is written.
     UnmaskBy(Option<OwnedFd>),
 }
 
@@ -324,7 +324,7 @@ impl Session {
         }
     }
 
-    /// VERSION: 0.0 is what everybody speaks whose major number is 0.
+    /// VERSION: every client whose major number is 0 can speak 0.0.
     fn agree(&mut self, fields: &mut Fields, out: &mut Vec<u8>) -> Result<(), Errno> {
         let (major, _minor) = (fields.u16()?, fields.u16()?);
         if major != 0 {

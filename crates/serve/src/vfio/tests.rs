@@ -9,7 +9,7 @@ use readpath_flash::AnySched;
 use readpath_hci::Attached;
 use readpath_hci::register::{self as reg, interrupt};
 use readpath_kit::Ns;
-use readpath_store::{Image, MemoryDisk, Store, Transfers};
+use readpath_store::{Image, MemoryDisk, Store};
 use rustix::event::{EventfdFlags, eventfd};
 use std::os::fd::OwnedFd;
 
@@ -27,7 +27,7 @@ fn function() -> Ufs {
     let preset = parse(text, "preset").unwrap().with_overrides(&set).unwrap();
     let mut empty = UfsDevice::<AnySched, WithMedia, ()>::new(&preset.device, preset.delays, ()).unwrap();
     let image = Image::create_on("", 1, &mut empty, |bytes| Ok(MemoryDisk::new(bytes))).unwrap();
-    let store = Store::new(image.array, Transfers::default());
+    let store = Store::new(image.array);
     let mut attached = Attached::new(&preset.device, 32, store, (), Maps::default()).unwrap();
     let recovery = attached.power_on_with(Ns::ZERO, Store::array_mut, &mut |_| {}).unwrap();
     let mut function = UfsFunction::new(attached, PciId::SAMSUNG);
@@ -88,6 +88,23 @@ fn the_next_client_begins_with_an_interrupt_that_is_not_masked() {
     let (given, seen) = trigger();
     function.irqs(Irqs::Trigger(Some(given))).unwrap();
     ask_for_an_interrupt(&mut function);
+    function.raise();
+    assert_eq!(raised(&seen), 1);
+}
+
+#[test]
+fn an_interrupt_that_the_command_register_disables_is_not_raised() {
+    const CONFIG: u32 = 7;
+    const COMMAND: u64 = 4;
+    const INTERRUPT_OFF: u16 = 1 << 10;
+    let mut function = function();
+    let (given, seen) = trigger();
+    function.irqs(Irqs::Trigger(Some(given))).unwrap();
+    function.write(CONFIG, COMMAND, &INTERRUPT_OFF.to_le_bytes()).unwrap();
+    ask_for_an_interrupt(&mut function);
+    function.raise();
+    assert_eq!(raised(&seen), 0);
+    function.write(CONFIG, COMMAND, &[0, 0]).unwrap();
     function.raise();
     assert_eq!(raised(&seen), 1);
 }

@@ -202,7 +202,7 @@ impl Server {
         let (image, socket, control) = (self.image(), self.socket(), self.control());
         let (begun, wait) = mpsc::channel();
         let thread = std::thread::spawn(move || {
-            let image = Image::open(&image, !read_only, true).expect("an image");
+            let image = readpath_serve::open(&image, !read_only, true).expect("an image");
             let preset = readpath_config::device::parse(&image.text, "test").unwrap();
             let options = Options {
                 addresses: vec![Address::Unix(socket)],

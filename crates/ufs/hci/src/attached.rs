@@ -12,7 +12,7 @@ use crate::memory::GuestMem;
 use crate::misbehaviour::{Misbehaving, Misbehaviour, Wrong};
 use crate::register::{self as reg, interrupt};
 use readpath_device::{
-    ConfigError, Delays, DeviceConfig, FlashArray, LoadError, MediaOp, Probe, Recovery, UfsDevice, outlives_power,
+    ConfigError, Delays, DeviceConfig, FlashArray, LoadError, Probe, Recovery, UfsDevice, outlives_power,
 };
 use readpath_flash::DieSched;
 use readpath_host::{BlockOp, BlockRequest};
@@ -23,15 +23,15 @@ use readpath_proto::typed::{
     Cdb, Command, FLAG_FUA, Form, QueryResponse, Reply, ReplyBody, Request, RequestBody, Response, Sense, Status,
 };
 use readpath_proto::uic;
-use readpath_stack::{BlockData, Watched};
+use readpath_stack::{Payload, Units, medium};
 
 /// Most bytes of one command.
 const MOST_BYTES: u64 = 32 << 20;
-/// The tag of what the device is asked by nobody outside: [`Attached::flush`].
+/// The tag of requests that no host makes: those of [`Attached::flush`].
 pub const OWN_TAG: u8 = 63;
 
 /// See the module.
-pub struct Attached<S: DieSched, X: BlockData, P: Probe, M: GuestMem> {
+pub struct Attached<S: DieSched, X: Payload, P: Probe, M: GuestMem> {
     /// The device.
     pub device: UfsDevice<S, X::Mode, P>,
     /// Its data.
@@ -39,39 +39,30 @@ pub struct Attached<S: DieSched, X: BlockData, P: Probe, M: GuestMem> {
     /// The host's memory.
     pub memory: M,
     controller: Controller,
-    /// First logical page and blocks of each unit.
-    units: Vec<(u32, u32)>,
+    units: Units,
     /// Commands whose data is kept until they end.
     carried: [Option<BlockRequest>; 64],
     spare: Vec<Vec<u8>>,
     /// Reads and writes that move nothing, a bit each: what their tags returned before is none of theirs.
     without_data: u64,
-    /// Commands, a bit each, whose answers tell of what the device keeps of its own: those of RPMB, and of attributes
+    /// Commands, a bit each, whose answers depend on what the device keeps of its own: those of RPMB, and of attributes
     /// and flags that outlive the power.
-    tells_of_kept: u64,
-    /// What has become of the request that nobody outside asked for.
+    depends_on_kept: u64,
+    /// The answer to the request that no host made.
     own: Option<ReplyBody>,
     misbehaving: Option<Misbehaving>,
     /// When the last reply was given to the controller, if the host has not looked at the doorbell since.
-    unheard: Option<Ns>,
+    unseen: Option<Ns>,
 }
 
-impl<S: DieSched, X: BlockData, P: Probe, M: GuestMem> Attached<S, X, P, M> {
+impl<S: DieSched, X: Payload, P: Probe, M: GuestMem> Attached<S, X, P, M> {
     /// A device fresh from the factory behind a controller that has just been switched on.
     ///
     /// # Errors
     /// The device cannot exist.
     pub fn new(config: &DeviceConfig, slots: u8, mut data: X, probe: P, memory: M) -> Result<Self, ConfigError> {
-        let mut next = 0;
-        let units = config.lus.iter().map(|lu| {
-            let unit = (next, lu.blocks);
-            next += lu.blocks;
-            unit
-        });
-        let units = units.collect();
         // Time that the host's software takes passes there.
-        let device = UfsDevice::new(config, Delays::default(), probe)?;
-        data.attach(device.array_slices(), device.buffer_slots(), next);
+        let (device, units) = medium::new_device(config, Delays::default(), &mut data, probe)?;
         Ok(Attached {
             device,
             data,
@@ -81,15 +72,15 @@ impl<S: DieSched, X: BlockData, P: Probe, M: GuestMem> Attached<S, X, P, M> {
             carried: [None; 64],
             spare: Vec::new(),
             without_data: 0,
-            tells_of_kept: 0,
+            depends_on_kept: 0,
             own: None,
             misbehaving: None,
-            unheard: None,
+            unseen: None,
         })
     }
 
-    /// The device is switched on at `on` with what the array of its data holds. `looked` is told each superblock that
-    /// it looks at.
+    /// The device is switched on at `on` with what the array of its data holds. `looked` is called with each
+    /// superblock that it looks at.
     ///
     /// # Errors
     /// As [`UfsDevice::power_on_with`].
@@ -99,10 +90,7 @@ impl<S: DieSched, X: BlockData, P: Probe, M: GuestMem> Attached<S, X, P, M> {
         array: impl FnOnce(&mut X) -> &mut A,
         looked: &mut dyn FnMut(u32),
     ) -> Result<Recovery, LoadError> {
-        let array = array(&mut self.data);
-        let recovery = self.device.power_on_with(on, &mut Watched { array, looked })?;
-        self.move_data();
-        Ok(recovery)
+        medium::power_on_with(&mut self.device, &mut self.data, on, array, looked)
     }
 
     /// From now on device and controller misbehave in one way.
@@ -126,7 +114,7 @@ impl<S: DieSched, X: BlockData, P: Probe, M: GuestMem> Attached<S, X, P, M> {
     pub fn read(&mut self, offset: u32) -> u32 {
         if P::ACTIVE
             && offset == reg::UTRLDBR
-            && let Some(now) = self.unheard.take()
+            && let Some(now) = self.unseen.take()
         {
             self.device.probe_mut().heard(now);
         }
@@ -167,8 +155,8 @@ impl<S: DieSched, X: BlockData, P: Probe, M: GuestMem> Attached<S, X, P, M> {
         }
     }
 
-    /// The host is gone, or the machine around it is reset: controller and device begin anew, and what was under way is
-    /// dropped.
+    /// The host has disconnected, or the machine around it is reset: controller and device begin anew, and what was
+    /// under way is dropped.
     pub fn reset(&mut self, now: Ns) {
         self.advance(now);
         self.controller.reset();
@@ -201,7 +189,7 @@ impl<S: DieSched, X: BlockData, P: Probe, M: GuestMem> Attached<S, X, P, M> {
                 misbehaving.reply(now, &mut reply);
             }
             self.answer(&reply);
-            self.unheard = Some(now);
+            self.unseen = Some(now);
         }
     }
 
@@ -211,8 +199,8 @@ impl<S: DieSched, X: BlockData, P: Probe, M: GuestMem> Attached<S, X, P, M> {
     /// The device cannot, or its data could not be kept.
     pub fn flush(&mut self, mut now: Ns) -> Result<Ns, Sense> {
         self.reset(now);
-        for lun in 0..self.units.len() as u8 {
-            // The first command after a reset hears of the reset, and of nothing else.
+        for lun in 0..self.units.count() {
+            // The first command after a reset ends with UNIT ATTENTION.
             for is_last in [false, true] {
                 let op = BlockOp::Flush;
                 self.carry(BlockRequest { cookie: OWN_TAG.into(), lun, op, block: 0, blocks: 0 }, 0, Vec::new());
@@ -241,8 +229,8 @@ impl<S: DieSched, X: BlockData, P: Probe, M: GuestMem> Attached<S, X, P, M> {
         let Some((block, expected_bytes)) = block_request(&request) else { return self.submit(now, &request) };
         let moves = matches!(block.op, BlockOp::Read | BlockOp::Write | BlockOp::WriteFua);
         let writes = moves && block.op != BlockOp::Read;
-        let (base, blocks) = match self.units.get(usize::from(block.lun)) {
-            Some(unit) => *unit,
+        let (base, blocks) = match self.units.get(block.lun) {
+            Some(unit) => unit,
             None if !moves => (0, 0),
             None => {
                 self.without_data |= 1 << slot;
@@ -289,13 +277,13 @@ impl<S: DieSched, X: BlockData, P: Probe, M: GuestMem> Attached<S, X, P, M> {
     }
 
     fn submit(&mut self, now: Ns, request: &Request) {
-        let tells = match &request.body {
+        let depends = match &request.body {
             RequestBody::Command(command) => SecurityProtocol::parse(&command.cdb).is_some(),
             RequestBody::Query(query) => outlives_power(query),
             _ => false,
         };
         let bit = 1 << request.tag;
-        self.tells_of_kept = if tells { self.tells_of_kept | bit } else { self.tells_of_kept & !bit };
+        self.depends_on_kept = if depends { self.depends_on_kept | bit } else { self.depends_on_kept & !bit };
         self.device.submit(now, request, self.controller.parameters());
     }
 
@@ -314,7 +302,7 @@ impl<S: DieSched, X: BlockData, P: Probe, M: GuestMem> Attached<S, X, P, M> {
             return self.controller.complete_task(slot, reply, &mut self.memory);
         }
         let Some(block) = self.carried[usize::from(tag)].take() else {
-            if self.tells_of_kept >> tag & 1 == 1
+            if self.depends_on_kept >> tag & 1 == 1
                 && let Some(sense) = self.data.not_kept()
                 && let Some(body) = not_kept(reply, sense)
             {
@@ -325,9 +313,10 @@ impl<S: DieSched, X: BlockData, P: Probe, M: GuestMem> Attached<S, X, P, M> {
             let data = if has_data { self.device.data_in(tag) } else { &[] };
             return self.controller.complete(reply, data, &mut self.memory);
         };
-        let base = self.units.get(usize::from(block.lun)).map_or(0, |unit| unit.0);
+        let base = self.units.get(block.lun).map_or(0, |unit| unit.0);
         self.data.end(tag, &block, base + block.block, is_good(reply));
         let (data, fault) = self.data.take(tag.into());
+        let fault = fault.map(|fault| fault.sense());
         if tag == OWN_TAG {
             self.own = Some(fault.map_or(reply.body, |sense| ReplyBody::Response(Response::check(sense, 0))));
             return;
@@ -359,14 +348,7 @@ impl<S: DieSched, X: BlockData, P: Probe, M: GuestMem> Attached<S, X, P, M> {
     }
 
     fn move_data(&mut self) {
-        while let Some(op) = self.device.poll_media() {
-            if op == MediaOp::Own
-                && let Some(own) = self.device.take_own()
-            {
-                self.data.keep(own);
-            }
-            self.data.execute(op);
-        }
+        medium::move_data(&mut self.device, &mut self.data);
     }
 }
 
@@ -381,7 +363,7 @@ fn is_good(reply: &Reply) -> bool {
     matches!(reply.body, ReplyBody::Response(Response { status: Status::Good, .. }))
 }
 
-/// What is said instead of an answer that tells of what could not be kept.
+/// The answer in place of one that depends on what could not be kept.
 fn not_kept(reply: &Reply, sense: Sense) -> Option<ReplyBody> {
     match reply.body {
         ReplyBody::Query(answer) => {

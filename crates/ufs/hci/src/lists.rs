@@ -180,7 +180,7 @@ impl Controller {
         self.finish(reply.tag, status, mem);
     }
 
-    /// A command ends with this overall status: it is written to its descriptor, and then the host is told.
+    /// A command ends with this overall status: it is written to its descriptor, and then the interrupt is raised.
     fn finish<M: GuestMem>(&mut self, index: u8, status: u8, mem: &mut M) {
         let at = u64::from(index) * UTRD_BYTES as u64 + OCS_OFFSET as u64;
         if mem.write(self.transfers.base.wrapping_add(at), &[status, 0, 0, 0]).is_err() {

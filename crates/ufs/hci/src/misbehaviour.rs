@@ -20,10 +20,10 @@ pub enum Misbehaviour {
     HungTag,
     /// Every 1000th read or write completes without an interrupt, unless another one comes along.
     LostCompletion,
-    /// With every 200th read or write a layer of UIC tells of an error: of lanes, of a frame that was refused, of the
+    /// With every 200th read or write a layer of UIC reports an error: of lanes, of a frame that was refused, of the
     /// data link layer that begins anew.
     UicErrors,
-    /// Every 1000th read or write is never answered, and the controller tells that the device has failed.
+    /// Every 1000th read or write is never answered, and the controller reports that the device has failed.
     FatalError,
 }
 
@@ -83,7 +83,7 @@ pub(crate) enum Wrong {
     Hangs,
     /// Its completion raises no interrupt.
     Silent,
-    /// It goes well, and the controller raises this beside; the register at the offset from UECPA has this code.
+    /// It goes well, and the controller also raises this; the register at the offset from UECPA has this code.
     Uic(usize, u32),
     /// It is never answered, and the controller raises this.
     Fatal(u32),

@@ -72,7 +72,7 @@ pub enum PortError {
     Memory(#[from] Unreachable),
 }
 
-/// What an interrupt told of, a bit for each slot.
+/// What an interrupt reported, a bit for each slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Completed {
     /// Commands.
@@ -227,15 +227,15 @@ impl Port {
         };
         let entry_bytes = if bytes <= ENTRIES_OF_LINUX * PAGE { PAGE } else { PRDT_ENTRY_MOST };
         let entries = bytes.div_ceil(entry_bytes) as usize;
-        let beside = if in_upiu { 0 } else { data.len() };
-        if tag >= self.slots || entries > MOST_ENTRIES || u64::from(returns).max(beside as u64) > DATA_BYTES {
+        let out_of_upiu = if in_upiu { 0 } else { data.len() };
+        if tag >= self.slots || entries > MOST_ENTRIES || u64::from(returns).max(out_of_upiu as u64) > DATA_BYTES {
             return Err(PortError::Room { tag, bytes: bytes as usize });
         }
         self.returns[usize::from(tag)] = returns;
         let (command, window) = (self.command(tag), self.window(tag));
         upiu::encode_request(request, if in_upiu { data } else { &[] }, &mut self.bytes);
         mem.write(command, &self.bytes)?;
-        if beside > 0 {
+        if out_of_upiu > 0 {
             mem.write(window, data)?;
         }
         mem.write(command + u64::from(RESPONSE_OFFSET), &CLEARED)?;
@@ -293,7 +293,7 @@ impl Port {
     /// Handles an interrupt.
     ///
     /// # Errors
-    /// It tells of a failure.
+    /// It reports a failure.
     #[inline]
     pub fn interrupt(&mut self, bus: &mut impl Bus) -> Result<Completed, PortError> {
         let mut completed = Completed::default();

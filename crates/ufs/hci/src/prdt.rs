@@ -31,7 +31,8 @@ pub(crate) struct Prdt {
 }
 
 impl Prdt {
-    /// The pieces that data of so many bytes takes, in order: `move_piece` is told where each is, and which bytes.
+    /// The pieces that data of so many bytes takes, in order: `move_piece` is called with the place and the
+    /// bytes of each.
     #[inline(always)]
     fn each<M: GuestMem>(
         self,

@@ -59,7 +59,7 @@ pub const UCMDARG3: u32 = 0x9C;
 pub mod interrupt {
     /// A transfer has completed.
     pub const TRANSFER: u32 = 1 << 0;
-    /// UE: an error of a UIC layer, which UECPA to UECDME tell.
+    /// UE: an error of a UIC layer, which UECPA to UECDME report.
     pub const UIC_ERROR: u32 = 1 << 2;
     /// UPMS: the power mode has changed.
     pub const POWER_MODE: u32 = 1 << 4;

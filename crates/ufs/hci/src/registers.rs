@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A wire that is a host controller: what the host driver of a stack sends becomes descriptors in simulated memory and
-//! writes of registers, is read there by a controller, and comes back by an interrupt. Blocks of data pass beside.
+//! writes of registers, is read there by a controller, and comes back by an interrupt. Blocks of data do not
+//! pass through it.
 
 use crate::controller::{Controller, Effect};
 use crate::memory::Ram;
@@ -11,7 +12,7 @@ use readpath_stack::{Crossed, Wire, WireError};
 /// Where the memory of the simulated host begins.
 const BASE: u64 = 0x8000_0000;
 
-/// A controller beside its host: what an access asks of the device is left here.
+/// A controller with its host: what an access asks of the device is left here.
 struct Local<'a>(&'a mut Controller, Effect);
 
 impl Bus for Local<'_> {

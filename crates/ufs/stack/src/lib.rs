@@ -8,6 +8,7 @@
 #![warn(unreachable_pub)]
 
 mod host_memory;
+pub mod medium;
 mod payload;
 mod stack;
 mod tags;
@@ -15,8 +16,8 @@ mod watched;
 mod wire;
 
 pub use host_memory::{given_host_memory, host_memory_ask};
-pub use payload::{BlockData, NoData, Payload};
+pub use medium::Units;
+pub use payload::{Fault, NoData, Payload};
 pub use stack::{Stack, StackError};
 pub use tags::{ReadCheck, Tags};
-pub use watched::Watched;
 pub use wire::{AnyWire, Crossed, Encoded, Typed, Wire, WireError};

@@ -3,12 +3,11 @@
 //! nothing.
 
 use crate::host_memory::given_host_memory;
+use crate::medium::{self, Units};
 use crate::payload::Payload;
-use crate::watched::Watched;
 use crate::wire::{Wire, WireError};
 use readpath_device::{
-    ConfigError, Delays, DeviceConfig, FlashArray, Layout, LoadError, MediaMode, MediaOp, NoSpace, Probe, Recovery,
-    UfsDevice,
+    ConfigError, Delays, DeviceConfig, FlashArray, Layout, LoadError, MediaMode, NoSpace, Probe, Recovery, UfsDevice,
 };
 use readpath_flash::DieSched;
 use readpath_host::{BlockDone, BlockRequest, Driver, HostConfig, ParamError, ProbeError, ReadRequest};
@@ -42,7 +41,7 @@ pub struct Stack<S: DieSched, X: Payload, P: Probe, W: Wire> {
     /// The data.
     pub payload: X,
     wire: W,
-    bases: Vec<u32>,
+    units: Units,
     wire_error: Option<WireError>,
 }
 
@@ -56,17 +55,10 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         probe: P,
         wire: W,
     ) -> Result<Self, StackError> {
-        let mut bases = Vec::new();
-        let mut next = 0;
-        for lu in &device.lus {
-            bases.push(next);
-            next += lu.blocks;
-        }
         let given = given_host_memory(device, &host);
-        let mut device = UfsDevice::new(device, delays, probe)?;
+        let (mut device, units) = medium::new_device(device, delays, &mut payload, probe)?;
         device.give_host_memory(given);
-        payload.attach(device.array_slices(), device.buffer_slots(), next);
-        Ok(Stack { host: Driver::new(host), device, payload, wire, bases, wire_error: None })
+        Ok(Stack { host: Driver::new(host), device, payload, wire, units, wire_error: None })
     }
 
     /// Maps blocks of a unit as if they had been written, in no time.
@@ -211,14 +203,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
     /// Moves data as the device says.
     #[inline(always)]
     fn move_data(&mut self) {
-        while let Some(op) = self.device.poll_media() {
-            if op == MediaOp::Own
-                && let Some(own) = self.device.take_own()
-            {
-                self.payload.keep(own);
-            }
-            self.payload.execute(op);
-        }
+        medium::move_data(&mut self.device, &mut self.payload);
     }
 
     #[inline(always)]
@@ -237,7 +222,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
                 && let Some(part) = self.host.carried(reply.tag)
             {
                 let good = matches!(&reply.body, ReplyBody::Response(r) if r.status == Status::Good);
-                let lpn = self.bases[usize::from(part.lun)] + part.block;
+                let lpn = self.units.page(part.lun, part.block);
                 self.payload.end(reply.tag, &part, lpn, good);
             }
             self.host.on_reply(now, reply, data);
@@ -314,10 +299,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         array: impl FnOnce(&mut X) -> &mut A,
         looked: &mut dyn FnMut(u32),
     ) -> Result<Recovery, LoadError> {
-        let array = array(&mut self.payload);
-        let recovery = self.device.power_on_with(on, &mut Watched { array, looked })?;
-        self.move_data();
-        Ok(recovery)
+        medium::power_on_with(&mut self.device, &mut self.payload, on, array, looked)
     }
 
     /// A UPIU that did not survive its encoding, if there was one: the run is then worth nothing.
@@ -347,7 +329,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
             return;
         }
         while let Some(ReadRequest { lun, tag, block, blocks, entry }) = self.host.poll_read(now) {
-            begin_payload(&self.host, &mut self.payload, &self.bases, tag);
+            begin_payload(&self.host, &mut self.payload, &self.units, tag);
             self.device.submit_read(now, lun, tag, block, blocks, entry);
         }
     }
@@ -364,7 +346,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
                     continue;
                 }
             };
-            begin_payload(&self.host, &mut self.payload, &self.bases, request.tag);
+            begin_payload(&self.host, &mut self.payload, &self.units, request.tag);
             self.device.submit(now, request, data_out);
             self.exchange_reads(now);
         }
@@ -373,10 +355,10 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
 
 /// The command `tag` is being sent.
 #[inline(always)]
-fn begin_payload<X: Payload>(host: &Driver, payload: &mut X, bases: &[u32], tag: u8) {
+fn begin_payload<X: Payload>(host: &Driver, payload: &mut X, units: &Units, tag: u8) {
     if X::Mode::ACTIVE
         && let Some(part) = host.carried(tag)
     {
-        payload.begin(tag, &part, bases[usize::from(part.lun)] + part.block);
+        payload.begin(tag, &part, units.page(part.lun, part.block));
     }
 }

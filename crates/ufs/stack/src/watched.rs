@@ -5,7 +5,7 @@ use readpath_device::{BLOCK_RECORD_BYTES, FlashArray, RpmbState, SETTINGS_BYTES,
 use readpath_flash::Ppn;
 
 /// An array that reports each superblock the device looks at.
-pub struct Watched<'a, A> {
+pub(crate) struct Watched<'a, A> {
     /// The array.
     pub array: &'a mut A,
     /// Called with each superblock that is looked at.

@@ -165,45 +165,6 @@ impl<D: Disk> FlashFile<D> {
         })
     }
 
-    /// The same array on what is made of its disk.
-    pub fn map_disk<E>(self, made: impl FnOnce(D) -> E) -> FlashFile<E> {
-        let FlashFile {
-            disk,
-            format,
-            syncs,
-            is_dirty,
-            newest,
-            kept,
-            is_written,
-            comes_first,
-            failure,
-            lost,
-            cut,
-            erased,
-            rpmb_newest,
-            heads,
-            data,
-        } = self;
-        let disk = made(disk);
-        FlashFile {
-            disk,
-            format,
-            syncs,
-            is_dirty,
-            newest,
-            kept,
-            is_written,
-            comes_first,
-            failure,
-            lost,
-            cut,
-            erased,
-            rpmb_newest,
-            heads,
-            data,
-        }
-    }
-
     /// Where everything lies.
     pub fn format(&self) -> &Format {
         &self.format

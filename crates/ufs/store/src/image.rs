@@ -95,16 +95,29 @@ impl Image<FileDisk> {
     /// # Errors
     /// It cannot be opened, is in use, or is no image.
     pub fn open(path: &Path, writable: bool, syncs: bool) -> Result<Self, ImageError> {
+        Image::open_as(path, writable, syncs, |disk| disk)
+    }
+}
+
+impl<D: Disk> Image<D> {
+    /// The same on the disk that `make` makes of the file.
+    ///
+    /// # Errors
+    /// As [`Image::open`].
+    pub fn open_as(
+        path: &Path,
+        writable: bool,
+        syncs: bool,
+        make: impl FnOnce(FileDisk) -> D,
+    ) -> Result<Self, ImageError> {
         let disk = FileDisk::open(path, writable).map_err(|error| match error.kind() {
             ErrorKind::WouldBlock => ImageError::InUse,
             _ => ImageError::Io(error),
         })?;
         let bytes = disk.sizes()?.0;
-        Image::on(disk, bytes, syncs, this_boot())
+        Image::on(make(disk), bytes, syncs, this_boot())
     }
-}
 
-impl<D: Disk> Image<D> {
     /// Makes an image on the disk that `make` gives for so many bytes.
     ///
     /// # Errors
@@ -119,7 +132,7 @@ impl<D: Disk> Image<D> {
         if text.len() > MOST_TEXT as usize {
             return Err(ImageError::Contents(format!("its device file has more than {MOST_TEXT} bytes")));
         }
-        // The size of the state is known when everything has been listed, and everything else lies behind it; so the
+        // The size of the state is known when the device has been sealed, and everything else lies behind it; so the
         // device is asked twice.
         let factory = device.seal(|_| {}).map_err(ImageError::Busy)?;
         let (text_bytes, factory_bytes) = (text.len() as u32, factory.len() as u32);

@@ -18,4 +18,4 @@ pub use array::{ArrayFault, Boot, Damage, FlashFile};
 pub use disk::{Disk, FileDisk, MemoryDisk};
 pub use image::{Check, Image, ImageError};
 pub use layout::{Format, FormatError, Shape, VERSION};
-pub use payload::{Fault, Store, Transfers};
+pub use payload::Store;

@@ -7,31 +7,9 @@ use readpath_device::{Failing, MediaOp, Own, WithMedia};
 use readpath_host::{BlockOp, BlockRequest};
 use readpath_kit::{BLOCK_BYTES, Prng};
 use readpath_proto::typed::Sense;
-use readpath_stack::{BlockData, Payload};
-use std::cell::RefCell;
-use std::rc::Rc;
+use readpath_stack::{Fault, Payload};
 
 const SLICE: usize = BLOCK_BYTES as usize;
-
-/// What went wrong with the data of a request, of which the device knows nothing.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Fault {
-    /// A slice cannot be read, or is not what was written.
-    Medium(String),
-    /// The image cannot be written any more.
-    Write(String),
-}
-
-impl Fault {
-    /// What a SCSI device says of it.
-    pub fn sense(&self) -> Sense {
-        match self {
-            // UNRECOVERED READ ERROR, WRITE ERROR.
-            Fault::Medium(_) => Sense { key: 3, asc: 0x11, ascq: 0 },
-            Fault::Write(_) => Sense { key: 3, asc: 0x0C, ascq: 0 },
-        }
-    }
-}
 
 /// The data of a request.
 #[derive(Debug, Default)]
@@ -55,42 +33,6 @@ impl Default for FailingReads {
     }
 }
 
-/// The data of requests in flight, each at its cookie. Who submits requests and the payload share it.
-#[derive(Clone, Debug, Default)]
-pub struct Transfers(Rc<RefCell<Vec<Transfer>>>, Rc<RefCell<FailingReads>>);
-
-impl Transfers {
-    /// The request `cookie`, from `block` on, brings this data, or wants it filled.
-    pub fn begin(&self, cookie: u32, block: u32, data: Vec<u8>) {
-        let mut all = self.0.borrow_mut();
-        if all.len() <= cookie as usize {
-            all.resize_with(cookie as usize + 1, Transfer::default);
-        }
-        all[cookie as usize] = Transfer { block, data, fault: None };
-    }
-
-    /// Which reads of a block from flash fail from now on.
-    pub fn set_failing(&self, failing: Failing) {
-        self.1.borrow_mut().failing = failing;
-    }
-
-    /// Those that fail by chance are drawn anew.
-    pub fn seed(&self, seed: u64) {
-        self.1.borrow_mut().stream = Prng::stream(seed, "reads", 0);
-    }
-
-    fn read_fails(&self) -> bool {
-        let FailingReads { failing, stream } = &mut *self.1.borrow_mut();
-        failing.next(stream)
-    }
-
-    /// It has ended: its data, and what went wrong with it.
-    pub fn end(&self, cookie: u32) -> (Vec<u8>, Option<Fault>) {
-        let transfer = std::mem::take(&mut self.0.borrow_mut()[cookie as usize]);
-        (transfer.data, transfer.fault)
-    }
-}
-
 /// A command under way: the request it is part of, and where in that request's data it begins.
 #[derive(Clone, Copy, Default)]
 struct Part {
@@ -105,7 +47,9 @@ pub struct Store<D> {
     array: FlashFile<D>,
     /// 4 KiB for each slot of the write buffer.
     slots: Vec<u8>,
-    transfers: Transfers,
+    /// The data of requests in flight, each at its cookie.
+    transfers: Vec<Transfer>,
+    failing_reads: FailingReads,
     parts: [Part; 64],
     /// Reads of data never written, and all others.
     zeros_read: u64,
@@ -114,8 +58,16 @@ pub struct Store<D> {
 
 impl<D: Disk> Store<D> {
     /// Data in `array`.
-    pub fn new(array: FlashFile<D>, transfers: Transfers) -> Self {
-        Store { array, slots: Vec::new(), transfers, parts: [Part::default(); 64], zeros_read: 0, slices_read: 0 }
+    pub fn new(array: FlashFile<D>) -> Self {
+        Store {
+            array,
+            slots: Vec::new(),
+            transfers: Vec::new(),
+            failing_reads: FailingReads::default(),
+            parts: [Part::default(); 64],
+            zeros_read: 0,
+            slices_read: 0,
+        }
     }
 
     /// The array.
@@ -126,11 +78,6 @@ impl<D: Disk> Store<D> {
     /// The array, to sync or to load from.
     pub fn array_mut(&mut self) -> &mut FlashFile<D> {
         &mut self.array
-    }
-
-    /// Gives the array back.
-    pub fn into_array(self) -> FlashFile<D> {
-        self.array
     }
 
     /// Blocks that were read though nothing was ever written there, or it was trimmed.
@@ -151,19 +98,15 @@ impl<D: Disk> Store<D> {
     /// Block `index` of the command `tag`, if its request has data.
     fn with_block(&mut self, tag: u8, index: u32, what: impl FnOnce(&mut Self, &mut [u8]) -> Option<Fault>) {
         let Part { cookie, offset, .. } = self.parts[usize::from(tag)];
-        let transfers = self.transfers.clone();
-        let mut all = transfers.0.borrow_mut();
-        let transfer = &mut all[cookie as usize];
+        let mut data = std::mem::take(&mut self.transfers[cookie as usize].data);
         let at = offset + index as usize * SLICE;
-        if let Some(block) = transfer.data.get_mut(at..at + SLICE)
-            && let Some(fault) = what(self, block)
-        {
-            transfer.fault.get_or_insert(fault);
-        }
+        let fault = data.get_mut(at..at + SLICE).and_then(|block| what(self, block));
+        self.transfers[cookie as usize].data = data;
+        fault.into_iter().for_each(|fault| self.fault(cookie, fault));
     }
 
     fn fault(&mut self, cookie: u32, fault: Fault) {
-        self.transfers.0.borrow_mut()[cookie as usize].fault.get_or_insert(fault);
+        self.transfers[cookie as usize].fault.get_or_insert(fault);
     }
 }
 
@@ -175,7 +118,7 @@ impl<D: Disk> Payload for Store<D> {
     }
 
     fn begin(&mut self, tag: u8, request: &BlockRequest, page: u32) {
-        let first = self.transfers.0.borrow()[request.cookie as usize].block;
+        let first = self.transfers[request.cookie as usize].block;
         let offset = (request.block - first) as usize * SLICE;
         self.parts[usize::from(tag)] = Part { cookie: request.cookie, offset, page };
     }
@@ -197,7 +140,8 @@ impl<D: Disk> Payload for Store<D> {
             MediaOp::ReadFlash { tag, index, ppn } => {
                 self.slices_read += 1;
                 let Part { cookie, page, .. } = self.parts[usize::from(tag)];
-                if self.transfers.read_fails() {
+                let FailingReads { failing, stream } = &mut self.failing_reads;
+                if failing.next(stream) {
                     let what = format!("slice {} cannot be read: this read was ordered to fail", ppn.0);
                     return self.fault(cookie, Fault::Medium(what));
                 }
@@ -256,18 +200,27 @@ impl<D: Disk> Payload for Store<D> {
         self.slots.fill(0);
     }
 
+    fn bring(&mut self, cookie: u32, block: u32, data: Vec<u8>) {
+        if self.transfers.len() <= cookie as usize {
+            self.transfers.resize_with(cookie as usize + 1, Transfer::default);
+        }
+        self.transfers[cookie as usize] = Transfer { block, data, fault: None };
+    }
+
+    fn take(&mut self, cookie: u32) -> (Vec<u8>, Option<Fault>) {
+        let transfer = std::mem::take(&mut self.transfers[cookie as usize]);
+        (transfer.data, transfer.fault)
+    }
+
+    fn fail_reads(&mut self, failing: Failing) {
+        self.failing_reads.failing = failing;
+    }
+
+    fn seed_reads(&mut self, seed: u64) {
+        self.failing_reads.stream = Prng::stream(seed, "reads", 0);
+    }
+
     fn process_bytes(&self) -> u64 {
         self.slots.len() as u64
-    }
-}
-
-impl<D: Disk> BlockData for Store<D> {
-    fn bring(&mut self, cookie: u32, block: u32, data: Vec<u8>) {
-        self.transfers.begin(cookie, block, data);
-    }
-
-    fn take(&mut self, cookie: u32) -> (Vec<u8>, Option<Sense>) {
-        let (data, fault) = self.transfers.end(cookie);
-        (data, fault.map(|fault| fault.sense()))
     }
 }

@@ -8,7 +8,7 @@ use readpath_kit::Ns;
 use readpath_proto::typed::{
     Cdb, Command, QueryRequest, QueryResponse, Reply, ReplyBody, Request, RequestBody, TaskRequest,
 };
-use readpath_store::{Image, MemoryDisk, Store, Transfers};
+use readpath_store::{Image, MemoryDisk, Store};
 use readpath_testkit::{DELAYS, device};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -74,7 +74,7 @@ impl Machine {
     /// The same with what an image holds.
     pub fn with(config: &DeviceConfig, image: Image<MemoryDisk>) -> Machine {
         let memory = Shared(Rc::new(RefCell::new(Ram::new(BASE, Port::MEMORY as usize))));
-        let store = Store::new(image.array, Transfers::default());
+        let store = Store::new(image.array);
         let mut device = Device::new(config, 32, store, (), memory.clone()).unwrap();
         let recovery = device.power_on_with(Ns::ZERO, Store::array_mut, &mut |_| {}).unwrap();
         Machine { device, port: Port::new(BASE, 32, true), memory, now: recovery.ready_at }

@@ -10,7 +10,7 @@ use readpath_kit::{BLOCK_BYTES, Ns};
 use readpath_proto::rpmb::{Frame, Key, SecurityProtocol, is_signed, request, result, sign};
 use readpath_proto::scsi::{WLUN_DEVICE, WLUN_RPMB};
 use readpath_proto::typed::{Cdb, Command, ReplyBody, Request, RequestBody, Residual, Response, Sense, Status};
-use readpath_store::{Image, MemoryDisk, Store, Transfers};
+use readpath_store::{Image, MemoryDisk, Store};
 use readpath_testkit::full::full_device;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -62,7 +62,7 @@ impl Host {
         let bytes = disk.bytes_mut().len() as u64;
         let image = Image::on(disk, bytes, true, Default::default()).unwrap();
         let memory = Shared(Rc::new(RefCell::new(Ram::new(BASE, (1 << 20) + (SLOTS as usize) * (1 << 24)))));
-        let store = Store::new(image.array, Transfers::default());
+        let store = Store::new(image.array);
         let mut device = Device::new(config, SLOTS, store, (), memory.clone()).unwrap();
         let recovery = device.power_on_with(Ns::ZERO, Store::array_mut, &mut |_| {}).unwrap();
         let mut host = Host { device, port: Port::new(BASE, SLOTS, true), memory, now: recovery.ready_at };
@@ -146,7 +146,7 @@ impl Host {
     }
 
     fn into_disk(self) -> MemoryDisk {
-        self.device.data.into_array().disk().clone()
+        self.device.data.array().disk().clone()
     }
 }
 

@@ -6,8 +6,8 @@ use readpath_device::{DeviceConfig, FlashArray, MediaOp, Own, Recovery, Seen, Wi
 use readpath_flash::{Lean, Ppn};
 use readpath_host::{BlockOp, BlockRequest};
 use readpath_kit::Ns;
-use readpath_stack::{Payload, Stack, Tags, Typed};
-use readpath_store::{Fault, Image, MemoryDisk, Store, Transfers};
+use readpath_stack::{Fault, Payload, Stack, Tags, Typed};
+use readpath_store::{Image, MemoryDisk, Store};
 use readpath_testkit::full::read_everything;
 use readpath_testkit::{DELAYS, host};
 
@@ -17,7 +17,6 @@ const SLICE: usize = 4096;
 pub struct Both {
     pub tags: Tags,
     pub store: Store<MemoryDisk>,
-    transfers: Transfers,
     /// What was written last as the data of a block, by slice, slot and command; 0 = zeros.
     slices: Vec<u64>,
     slots: Vec<u64>,
@@ -31,11 +30,11 @@ pub struct Both {
 }
 
 impl Both {
-    pub fn new(store: Store<MemoryDisk>, transfers: Transfers) -> Both {
+    pub fn new(store: Store<MemoryDisk>) -> Both {
         let moving = vec![Vec::new(); 64];
         let tags = Tags::default();
         let (slices, slots) = (Vec::new(), Vec::new());
-        Both { tags, store, transfers, slices, slots, moving, next: 0, is_gone: false, boot: 1, faults: Vec::new() }
+        Both { tags, store, slices, slots, moving, next: 0, is_gone: false, boot: 1, faults: Vec::new() }
     }
 }
 
@@ -73,7 +72,7 @@ impl Payload for Both {
         }
         // Each command is a request of its own here.
         let request = &BlockRequest { cookie: u32::from(tag), ..*request };
-        self.transfers.begin(u32::from(tag), request.block, data);
+        self.store.bring(u32::from(tag), request.block, data);
         self.tags.begin(tag, request, lpn);
         self.store.begin(tag, request, lpn);
     }
@@ -113,7 +112,7 @@ impl Payload for Both {
 
     fn end(&mut self, tag: u8, request: &BlockRequest, lpn: u32, good: bool) {
         self.store.end(tag, &BlockRequest { cookie: u32::from(tag), ..*request }, lpn, good);
-        let (data, fault) = self.transfers.end(u32::from(tag));
+        let (data, fault) = self.store.take(u32::from(tag));
         let has_failed = self.store.array().failure().is_some();
         self.tags.end(tag, request, lpn, good && fault.is_none() && !has_failed);
         if has_failed {
@@ -172,11 +171,10 @@ pub fn switch_on(
     before: Option<Both>,
     what: &str,
 ) -> (Kept, Ns, Recovery) {
-    let transfers = Transfers::default();
-    let store = Store::new(image.array, transfers.clone());
+    let store = Store::new(image.array);
     let both = match before {
-        Some(before) => Both { store, transfers, is_gone: false, ..before },
-        None => Both::new(store, transfers),
+        Some(before) => Both { store, is_gone: false, ..before },
+        None => Both::new(store),
     };
     let mut stack = Kept::new(config, host(None), DELAYS, both, (), Typed).unwrap();
     let recovery = stack.power_on_with(Ns::ZERO, |both: &mut Both| both.store.array_mut(), &mut |_| {});

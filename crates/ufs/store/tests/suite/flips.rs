@@ -6,8 +6,8 @@ use readpath_device::{DeviceConfig, Without};
 use readpath_flash::Lean;
 use readpath_host::{BlockOp, BlockRequest};
 use readpath_kit::{Ns, Prng};
-use readpath_stack::{Stack, Typed};
-use readpath_store::{Disk, Format, Image, MemoryDisk, Store, Transfers};
+use readpath_stack::{Payload, Stack, Typed};
+use readpath_store::{Disk, Format, Image, MemoryDisk, Store};
 use readpath_testkit::full::{any_full_device, full_device};
 use readpath_testkit::{DELAYS, chosen, host, settle};
 use std::collections::BTreeMap;
@@ -78,7 +78,6 @@ impl Disk for Changed {
 /// A device that is on, and what its blocks read as.
 struct On<D: Disk> {
     stack: Stack<Lean, Store<D>, (), Typed>,
-    transfers: Transfers,
     now: Ns,
 }
 
@@ -86,24 +85,23 @@ impl<D: Disk> On<D> {
     /// # Errors
     /// The device does not begin from it.
     fn switch(config: &DeviceConfig, image: Image<D>) -> Result<On<D>, String> {
-        let transfers = Transfers::default();
-        let store = Store::new(image.array, transfers.clone());
+        let store = Store::new(image.array);
         let mut stack = Stack::new(config, host(None), DELAYS, store, (), Typed).unwrap();
         let recovery = stack.power_on_with(Ns::ZERO, Store::array_mut, &mut |_| {});
         let recovery = recovery.map_err(|error| error.to_string())?;
         stack.payload.array_mut().sync().unwrap();
         let now = stack.start(recovery.ready_at).unwrap();
-        Ok(On { stack, transfers, now })
+        Ok(On { stack, now })
     }
 
     /// Runs one request; its data, unless something went wrong with it.
     fn run(&mut self, op: BlockOp, block: u32, blocks: u32, stamp: u64) -> Result<Vec<u8>, String> {
         let data = stamp.to_le_bytes().repeat(blocks as usize * SLICE / 8);
-        self.transfers.begin(0, block, data);
+        self.stack.payload.bring(0, block, data);
         self.stack.submit(self.now, &BlockRequest { cookie: 0, lun: 0, op, block, blocks });
         settle(&mut self.stack, &mut self.now);
         let done = self.stack.poll_done().unwrap();
-        let (data, fault) = self.transfers.end(0);
+        let (data, fault) = self.stack.payload.take(0);
         match (done.error, fault) {
             (None, None) => Ok(data),
             wrong => Err(format!("{wrong:?}")),

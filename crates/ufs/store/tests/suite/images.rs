@@ -8,8 +8,8 @@ use readpath_device::{
 use readpath_flash::Ppn;
 use readpath_host::{BlockOp, BlockRequest};
 use readpath_kit::{Ns, Prng};
-use readpath_stack::{Payload, Typed};
-use readpath_store::{Fault, FormatError, Image, ImageError, MemoryDisk, Store, Transfers};
+use readpath_stack::{Fault, Payload, Typed};
+use readpath_store::{FormatError, Image, ImageError, MemoryDisk, Store};
 use readpath_testkit::full::{Load, any_full_device, full_device};
 use readpath_testkit::{DELAYS, host};
 
@@ -73,9 +73,9 @@ fn a_seal_lasts_until_something_is_written() {
         boot += 1;
         let image = Image::on(disk, bytes, syncs, [boot; 16]).unwrap();
         let kept = image.array.kept();
-        (Store::new(image.array, Transfers::default()), kept.is_none())
+        (Store::new(image.array), kept.is_none())
     };
-    let made = Store::new(image(&full_device(Without::NOTHING), false).array, Transfers::default());
+    let made = Store::new(image(&full_device(Without::NOTHING), false).array);
     for write in writes {
         let (mut store, is_sealed) = open(&made, true);
         assert!(is_sealed, "as it was made");
@@ -131,9 +131,7 @@ fn a_flipped_bit_is_found_or_does_no_harm() {
                 }
             };
             let examined = image.examine(|_| {});
-            let transfers = Transfers::default();
-            let store = Store::new(image.array, transfers.clone());
-            let both = Both::new(store, transfers);
+            let both = Both::new(Store::new(image.array));
             let mut stack = Kept::new(&config, host(None), DELAYS, both, (), Typed).unwrap();
             let recovered = stack.power_on_with(Ns::ZERO, |both: &mut Both| both.store.array_mut(), &mut |_| {});
             if !examined.faults.is_empty() {

@@ -7,7 +7,7 @@ use readpath_device::{FlashArray, Own, RpmbState, RpmbUpdate, Without};
 use readpath_kit::Prng;
 use readpath_proto::rpmb::{BLOCK_BYTES, BLOCKS};
 use readpath_stack::Payload;
-use readpath_store::{Disk, FileDisk, Image, MemoryDisk, Store, Transfers};
+use readpath_store::{Disk, FileDisk, Image, MemoryDisk, Store};
 use readpath_testkit::full::full_device;
 use std::io::{self, ErrorKind};
 
@@ -49,7 +49,7 @@ pub fn fresh() -> MemoryDisk {
 }
 
 fn store<D: Disk>(disk: D, bytes: u64) -> Store<D> {
-    Store::new(Image::on(disk, bytes, true, Default::default()).unwrap().array, Transfers::default())
+    Store::new(Image::on(disk, bytes, true, Default::default()).unwrap().array)
 }
 
 pub fn on(mut disk: MemoryDisk, left: u64) -> Store<Cut> {
@@ -281,7 +281,7 @@ fn an_image_of_version_1_is_opened_and_grows() {
     let mut state = None;
     for update in updates(&mut Prng::new(3), 3) {
         state = changed(&state, &update);
-        Store::new(open(true).array, Transfers::default()).keep(Own::Rpmb(update));
+        Store::new(open(true).array).keep(Own::Rpmb(update));
         let mut image = open(false);
         assert!(image.array.rpmb() == Ok(trimmed(&state)) && image.examine(|_| {}).faults.is_empty());
     }

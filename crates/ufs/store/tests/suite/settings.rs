@@ -6,7 +6,7 @@ use readpath_device::{FlashArray, Hpb2Config, HpbConfig, Own, SETTINGS_BYTES};
 use readpath_kit::{Ns, Prng};
 use readpath_proto::query::{flag, opcode};
 use readpath_stack::Payload;
-use readpath_store::{Disk, Image, MemoryDisk, Store, Transfers};
+use readpath_store::{Disk, Image, MemoryDisk, Store};
 use readpath_testkit::{Bare, HPB, device};
 
 type Settings = [u8; SETTINGS_BYTES];
@@ -105,7 +105,7 @@ fn hpb_is_as_the_host_left_it() {
         before.device.keep_in_flash();
         let set = if enabled { opcode::SET_FLAG } else { opcode::CLEAR_FLAG };
         before.query(set, flag::HPB_EN, 0, 0);
-        let mut store = Store::new(crate::both::image(&config, false).array, Transfers::default());
+        let mut store = Store::new(crate::both::image(&config, false).array);
         store.keep(before.device.take_own().expect("the flag is kept"));
         let mut after = Bare::new(&config);
         after.now = after.device.power_on_with(Ns::ZERO, store.array_mut()).unwrap().ready_at;
