@@ -17,7 +17,7 @@ use serde_json::json;
 pub struct Launched {
     case: String,
     contenders: Vec<Contender>,
-    /// The runs, in the order in which [`add_launches`] wants them back.
+    /// The runs, variant by variant.
     pub plans: Vec<Plan>,
 }
 
