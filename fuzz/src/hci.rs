@@ -7,9 +7,9 @@ use readpath_device::{DeviceConfig, WithMedia};
 use readpath_flash::Lean;
 use readpath_hci::{Attached, Bus, GuestMem, Port, Ram, register as reg};
 use readpath_kit::Ns;
-use readpath_proto::typed::{ReplyBody, Request, RequestBody, Sense};
+use readpath_proto::typed::{ReplyBody, Request, RequestBody};
 use readpath_serve::vfio::{Function, Maps, PciId, Session, UfsFunction};
-use readpath_stack::{BlockData, Payload};
+use readpath_stack::{Fault, Payload};
 use readpath_testkit::device;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
@@ -22,15 +22,13 @@ struct Carried(Vec<Vec<u8>>);
 
 impl Payload for Carried {
     type Mode = WithMedia;
-}
 
-impl BlockData for Carried {
     fn bring(&mut self, cookie: u32, _: u32, data: Vec<u8>) {
         assert!(self.0[cookie as usize].is_empty(), "a command is under way");
         self.0[cookie as usize] = data;
     }
 
-    fn take(&mut self, cookie: u32) -> (Vec<u8>, Option<Sense>) {
+    fn take(&mut self, cookie: u32) -> (Vec<u8>, Option<Fault>) {
         (take(&mut self.0[cookie as usize]), None)
     }
 }

@@ -9,8 +9,8 @@ use readpath_host::{BlockOp, BlockRequest};
 use readpath_kit::Ns;
 use readpath_serve::nbd::{Command, Errno, Event, Export, Extent, Session};
 use readpath_serve::{Faults, Recorded, replay};
-use readpath_stack::{Stack, Typed};
-use readpath_store::{Image, MemoryDisk, Store, Transfers};
+use readpath_stack::{Payload, Stack, Typed};
+use readpath_store::{Image, MemoryDisk, Store};
 use readpath_testkit::full::full_device;
 use readpath_testkit::{DELAYS, host};
 use std::rc::Rc;
@@ -77,10 +77,8 @@ fn answer(session: &mut Session, options: u8) {
 
 type Kept = Stack<Lean, Store<MemoryDisk>, (), Typed>;
 
-fn stack(image: Image<MemoryDisk>, config: &DeviceConfig) -> (Kept, Transfers) {
-    let transfers = Transfers::default();
-    let store = Store::new(image.array, transfers.clone());
-    (Kept::new(config, host(None), DELAYS, store, (), Typed).expect("a device"), transfers)
+fn stack(image: Image<MemoryDisk>, config: &DeviceConfig) -> Kept {
+    Kept::new(config, host(None), DELAYS, Store::new(image.array), (), Typed).expect("a device")
 }
 
 /// The bytes of an image whose device has done some work.
@@ -91,12 +89,12 @@ fn worked() -> &'static (DeviceConfig, Vec<u8>) {
         let mut device = UfsDevice::<Lean, WithMedia, ()>::new(&config, DELAYS, ()).expect("a device");
         device.precondition(0, 0, 500, Layout::Random, 5, |_, _| {}).expect("room");
         let image = Image::create_on("device", 7, &mut device, |bytes| Ok(MemoryDisk::new(bytes))).expect("an image");
-        let (mut stack, transfers) = stack(image, &config);
+        let mut stack = stack(image, &config);
         let on = stack.power_on_with(Ns::ZERO, Store::array_mut, &mut |_| {}).expect("its own image");
         let mut now = stack.start(on.ready_at).expect("its own device");
         for i in 0..300u32 {
             let op = if i % 11 == 0 { BlockOp::Discard } else { BlockOp::Write };
-            transfers.begin(0, i * 37 % 590, vec![i as u8; 4 * 4096]);
+            stack.payload.bring(0, i * 37 % 590, vec![i as u8; 4 * 4096]);
             stack.submit(now, &BlockRequest { cookie: 0, lun: 0, op, block: i * 37 % 590, blocks: 4 });
             readpath_testkit::settle(&mut stack, &mut now);
         }
@@ -117,7 +115,7 @@ pub fn image(data: &[u8]) {
     }
     let Ok(mut image) = Image::on(disk, bytes.len() as u64, true, [1; 16]) else { return };
     let examined = image.examine(|_| {});
-    let (mut stack, _) = stack(image, config);
+    let mut stack = stack(image, config);
     if stack.power_on_with(Ns::ZERO, Store::array_mut, &mut |_| {}).is_ok() && examined.faults.is_empty() {
         stack.device.check_consistency().expect("nobody has found anything wrong");
     }
