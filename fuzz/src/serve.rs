@@ -115,8 +115,10 @@ pub fn image(data: &[u8]) {
     }
     let Ok(mut image) = Image::on(disk, bytes.len() as u64, true, [1; 16]) else { return };
     let examined = image.examine(|_| {});
+    // A beginning that counts as torn may be one that the map names: its block cannot be read.
+    let is_whole = examined.faults.is_empty() && examined.damage.torn == 0;
     let mut stack = stack(image, config);
-    if stack.power_on_with(Ns::ZERO, Store::array_mut, &mut |_| {}).is_ok() && examined.faults.is_empty() {
+    if stack.power_on_with(Ns::ZERO, Store::array_mut, &mut |_| {}).is_ok() && is_whole {
         stack.device.check_consistency().expect("nobody has found anything wrong");
     }
 }
