@@ -46,7 +46,7 @@ impl Files<'_> {
 
 /// A command whose options were looked at, and that may begin to read and run.
 pub struct Asking<'a> {
-    threads: Option<u32>,
+    making: Making,
     basics: &'a Basics,
     recorded: Option<(&'a Path, Recorded)>,
     files: Files<'a>,
@@ -61,6 +61,9 @@ impl<'a> Asking<'a> {
         if common.trace_io.is_some() && runs.len() != 1 {
             let message = "choose one with --case, --variant or --hpb";
             return Err(usage(anyhow!("--trace-io records one run, but this makes {}: {message}", runs.len())));
+        }
+        if common.trace_io.is_some() && making.keep.is_some() {
+            return Err(usage(anyhow!("--trace-io records a run; --keep would leave it out")));
         }
         let live = Live::start(&common.live, runs)?;
         let recorded = common.trace_io.as_deref().map(|path| (path, common.recorded()));
@@ -81,14 +84,14 @@ impl<'a> Asking<'a> {
     ) -> Result<Self> {
         let shared = stoppable(&live)?;
         let kept = files.prepare(basics)?;
-        Ok(Asking { threads: making.threads, basics, recorded, files, live, shared, kept })
+        Ok(Asking { making: making.clone(), basics, recorded, files, live, shared, kept })
     }
 
     /// Makes all points of a question.
     pub fn make<Q: Question>(&self, question: &Q) -> Result<Vec<Done<Q::Figures>>> {
         match (self.recorded, question.points()) {
             (Some((path, recorded)), [point]) => Ok(vec![self.record(question, point, path, recorded)?]),
-            _ => side_by_side(question, self.threads, &self.shared),
+            _ => side_by_side(question, &self.making, &self.shared),
         }
     }
 
@@ -204,14 +207,10 @@ pub fn names(points: &[Point]) -> Vec<(String, String)> {
 }
 
 /// Makes all points of a question side by side, with progress.
-pub fn side_by_side<Q: Question>(
-    question: &Q,
-    threads: Option<u32>,
-    shared: &Arc<Shared>,
-) -> Result<Vec<Done<Q::Figures>>> {
+pub fn side_by_side<Q: Question>(question: &Q, making: &Making, shared: &Arc<Shared>) -> Result<Vec<Done<Q::Figures>>> {
     let expected = question.points().iter().map(Point::expected_ios).sum::<Option<u64>>();
     let _progress = output::Progress::start(shared.clone(), expected);
-    runs::side_by_side(question, threads, shared)
+    runs::side_by_side(question, making, shared)
 }
 
 /// What runs share: what `live` shows of them, and a wish to stop, which signals express from now on.

@@ -77,6 +77,10 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if failure::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) if failure::status(&error) == 0 => {
+            writeln!(io::stdout(), "{error}").ok();
+            ExitCode::SUCCESS
+        }
         Err(error) => {
             // Standard error may be closed; that is no reason to panic.
             writeln!(io::stderr(), "readpath: {}", failure::describe(&error)).ok();

@@ -13,7 +13,7 @@
 
 use crate::attack::{Attempt, Tally};
 use crate::power_cuts::{Cutting, PowerRun};
-use crate::replay::{Replay, ReplayRun};
+use crate::replay::{Replay, ReplayCase, ReplayRun};
 use crate::runs::{ExperimentError, Plan, Shared, expected_ios};
 use rayon::prelude::*;
 use readpath_device::Probe;
@@ -21,6 +21,7 @@ use readpath_results::{Document, Error as ResultsError, NoteKind};
 use readpath_run::RunOutput;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use thiserror::Error;
 
@@ -68,6 +69,28 @@ impl Point {
             Point::Replay(replay) => &replay.variant.name,
             Point::Cuts(cutting) => &cutting.plan.variant,
             Point::Attack(attempt) => attempt.variant,
+        }
+    }
+
+    /// The block trace that it replays.
+    pub fn trace(&self) -> Option<&Arc<ReplayCase>> {
+        match self {
+            Point::Replay(replay) => Some(&replay.case),
+            Point::Cuts(cutting) => cutting.trace.as_ref().map(|(case, _)| case),
+            Point::Workload(_) | Point::Attack(_) => None,
+        }
+    }
+
+    /// All that its run depends on, but for the requests of its [`Point::trace`]: two points of one version that differ
+    /// have different texts.
+    pub fn settings(&self) -> String {
+        match self {
+            Point::Workload(plan) => format!("{plan:?}"),
+            Point::Replay(Replay { case, variant, options }) => {
+                format!("{} {:?} {variant:?} {options:?}", case.name, case.units)
+            }
+            Point::Cuts(cutting) => cutting.settings(),
+            Point::Attack(attempt) => format!("{attempt:?}"),
         }
     }
 

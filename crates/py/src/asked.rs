@@ -69,7 +69,7 @@ const POISONED: &str = "a call on it panicked";
 impl Question {
     /// Makes a question of words, and takes what was kept of its first points.
     #[new]
-    fn new(py: Python<'_>, words: Vec<String>, texts: Texts, kept: Vec<String>) -> PyResult<Question> {
+    fn new(py: Python<'_>, words: Vec<String>, texts: Texts, kept: Vec<Vec<u8>>) -> PyResult<Question> {
         call::outside(py, move |shared| {
             let before = process();
             let asked = parsed(&words, texts)?;
@@ -87,10 +87,12 @@ impl Question {
         })
     }
 
-    /// Points and inputs as JSON: questions with the same ones make the same lines.
-    fn header(&self) -> Result<String, Failure> {
-        let question = self.question.read().map_err(|_| anyhow!(POISONED))?;
-        Ok(serde_json::to_string(&(question.count(), question.inputs()))?)
+    /// What segments of its last round begin with, as JSON: questions with the same one make the same lines.
+    fn header(&self, py: Python<'_>) -> Result<String, Failure> {
+        py.detach(|| {
+            let question = self.question.read().map_err(|_| anyhow!(POISONED))?;
+            Ok(serde_json::to_string(&question.header())?)
+        })
     }
 
     /// Texts that were given or read.
@@ -108,8 +110,8 @@ impl Question {
         let question = self.question.clone();
         let work = move |shared: &Arc<Shared>| {
             let question = question.read().map_err(|_| anyhow!(POISONED))?;
-            let lines = points.iter().map(|&point| Ok(question.make(point, shared)? + "\n"));
-            Ok(lines.collect::<Result<String>>()?.into_bytes())
+            let lines = points.iter().map(|&point| question.make(point, shared));
+            Ok(lines.collect::<Result<Vec<_>>>()?.concat())
         };
         call::outside_while(py, move |py| go_on.call0(py).map(drop), work).map(Cow::Owned)
     }
@@ -117,20 +119,22 @@ impl Question {
     /// Keeps the lines of points.
     fn keep(&self, points: Vec<usize>, lines: &[u8]) -> Result<(), Failure> {
         let mut question = self.question.write().map_err(|_| anyhow!(POISONED))?;
-        let lines: Vec<&str> = std::str::from_utf8(lines)?.lines().collect();
+        let lines: Vec<&[u8]> = lines.split_inclusive(|&byte| byte == b'\n').collect();
         if lines.len() != points.len() {
             return Err(anyhow!("{} points came back as {} lines", points.len(), lines.len()).into());
         }
         Ok(points.into_iter().zip(lines).try_for_each(|(point, line)| question.keep(point, line))?)
     }
 
-    /// Nothing of a question is on a disk.
-    fn sync(&self) {}
+    /// Brings to the disk what was kept, if it has a folder.
+    fn sync(&self, py: Python<'_>) -> Result<(), Failure> {
+        py.detach(|| Ok(self.question.write().map_err(|_| anyhow!(POISONED))?.sync()?))
+    }
 
     /// Lines of the points, in order up to the first that is missing.
-    fn kept(&self) -> Result<Vec<String>, Failure> {
+    fn kept(&self) -> Result<Vec<Cow<'static, [u8]>>, Failure> {
         let question = self.question.read().map_err(|_| anyhow!(POISONED))?;
-        Ok(question.lines().into_iter().map(str::to_owned).collect())
+        Ok(question.lines().into_iter().map(|line| Cow::Owned(line.to_owned())).collect())
     }
 
     /// Adds the points that depend on those before them. Whether there are any.

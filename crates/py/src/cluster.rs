@@ -5,13 +5,14 @@
 use crate::call;
 use crate::failure::Failure;
 use crate::given::Source;
-use crate::studies::{Begun, Swept, Task, read_study};
+use crate::studies::{InFolder, Swept, Task};
 use anyhow::{Result, anyhow};
 use pyo3::prelude::*;
 use readpath_session::failure::Interrupted;
 use readpath_session::inputs::read_text;
 use readpath_session::lab::runs::Shared;
-use readpath_session::study::{Maker, Outcome, Plan, Record, Segment};
+use readpath_session::studies;
+use readpath_session::study::{Maker, Plan, Record, Segment};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io;
@@ -53,7 +54,8 @@ impl Study {
     #[new]
     fn new(py: Python<'_>, source: Source, set: Vec<String>, sent: Option<Sent>) -> PyResult<Study> {
         call::outside(py, move |_| {
-            let (study, text) = read_study(&source, &set)?;
+            let text = source.read()?;
+            let study = studies::parsed(&text, &source.name, &set)?;
             let seen = Mutex::<Texts>::default();
             let (texts, traces) = sent.map_or_else(Default::default, |sent| {
                 let of =
@@ -115,15 +117,15 @@ impl Study {
     fn begin(&self, py: Python<'_>, task: Task) -> PyResult<Pending> {
         let plan = self.plan.clone();
         call::outside(py, move |_| {
-            let begun = Begun::new(plan, &task)?;
-            Ok(Pending(Mutex::new(Some(Made { begun, segment: None, points: 0, failed: None }))))
+            let study = InFolder::new(plan, &task)?;
+            Ok(Pending(Mutex::new(Some(Made { study, segment: None, points: 0, failed: None }))))
         })
     }
 }
 
 /// What has been made so far.
 struct Made {
-    begun: Begun,
+    study: InFolder,
     segment: Option<Segment>,
     points: u64,
     failed: Option<(u64, String)>,
@@ -139,16 +141,16 @@ impl Made {
             return Err(anyhow!("records{wanted} came back damaged; nothing of them is kept"));
         }
         if self.segment.is_none() {
-            self.segment = Some(self.begun.segment("client")?);
+            self.segment = Some(self.study.begun.segment("client")?);
         }
         let Some(segment) = &mut self.segment else { return Ok(()) };
         for (line, record) in lines.into_iter().zip(records) {
-            segment.append_line(line)?;
+            segment.append(line)?;
             self.points += 1;
-            if let Outcome::Error(why) = record.outcome
+            if let Some(why) = record.failure()
                 && self.failed.as_ref().is_none_or(|(other, _)| *other > record.point)
             {
-                self.failed = Some((record.point, why));
+                self.failed = Some((record.point, why.to_owned()));
             }
         }
         Ok(())
@@ -170,7 +172,7 @@ impl Pending {
 impl Pending {
     /// Points that are to be made.
     fn missing(&self) -> Result<Vec<u64>, Failure> {
-        Ok(self.with(|made| Ok(made.begun.missing()))?)
+        Ok(self.with(|made| Ok(made.study.begun.missing()))?)
     }
 
     /// Keeps the lines that a worker made of `points`.
@@ -189,7 +191,7 @@ impl Pending {
         let made = made.ok_or_else(|| Failure::from(anyhow!("the study is finished")))?;
         call::outside(py, move |_| {
             made.segment.map_or(Ok(()), Segment::finish)?;
-            made.begun.finish((made.points, made.failed))
+            made.study.finish((made.points, made.failed))
         })
     }
 }

@@ -3,7 +3,6 @@
 
 use anyhow::Result;
 use pyo3::FromPyObject;
-use readpath_session::config::study::Assigned;
 use readpath_session::inputs;
 use std::path::Path;
 
@@ -22,9 +21,4 @@ impl Source {
     pub fn read(&self) -> Result<String> {
         self.text.clone().map_or_else(|| inputs::text(Path::new(&self.name)), Ok)
     }
-}
-
-/// Keys that are the same for all points of a study.
-pub fn assigned(set: &[String]) -> Result<Vec<Assigned>> {
-    Ok(set.iter().map(|argument| Assigned::from_argument(argument, "--set")).collect::<Result<_, _>>()?)
 }

@@ -31,6 +31,11 @@ pub struct Interrupted;
 #[error("{0}")]
 pub struct Unfinished(pub String);
 
+/// The command has made its share, and others have theirs to make before there is an answer.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Partial(pub String);
+
 /// Marks an error as a mistake of the user.
 pub fn usage(error: impl Into<anyhow::Error>) -> anyhow::Error {
     anyhow::Error::new(Usage(error.into()))
@@ -51,6 +56,7 @@ pub fn classify(error: ExperimentError) -> anyhow::Error {
 pub fn status(error: &anyhow::Error) -> u8 {
     match () {
         () if error.is::<Usage>() => 2,
+        () if error.is::<Partial>() => 0,
         () if error.is::<Damaged>() => DAMAGED,
         () if error.is::<Interrupted>() || error.is::<Unfinished>() => INTERRUPTED,
         () => 1,

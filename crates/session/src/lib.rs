@@ -19,6 +19,7 @@ pub mod presets;
 pub mod process;
 mod rooms;
 pub mod runs;
+pub mod studies;
 pub mod traces;
 pub mod typed;
 pub mod ubi;

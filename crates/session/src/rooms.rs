@@ -39,7 +39,6 @@ pub mod results {
 /// Points of studies.
 pub mod study {
     pub use readpath_sweep::{
-        Folder, Found, Made, Maker, Outcome, Plan, Record, Segment, Shard, SweepError, document, merge, unfinished,
-        work,
+        Folder, Found, Made, Maker, OfPlan, Plan, Record, Segment, Shard, document, merge, unfinished, work,
     };
 }

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Runs: chosen by name, made on threads, and complete or not. What a question is, it does not know.
 
-use crate::failure::classify;
+use crate::args::Making;
+use crate::failure::{Partial, Unfinished, classify};
+use crate::files::NewFolder;
 use crate::usage;
 use anyhow::{Result, anyhow};
 use rayon::ThreadPoolBuilder;
 use readpath_lab::question::{Answer, AskError, Done, Question, make};
 use readpath_lab::runs::Shared;
+use readpath_sweep::{Keep, Kept, Shard, SweepError, keep};
 
 /// Keeps what has the name `wanted`, if `option` was given one.
 ///
@@ -28,14 +31,32 @@ pub fn choose<T>(list: &mut Vec<T>, name: impl Fn(&T) -> &str, option: &str, wan
     Ok(())
 }
 
-/// Makes all points of a question side by side, on as many threads as `threads` says, or one for each processor.
+/// Makes all points of a question side by side, with what `making` says of threads and of the folder that keeps them.
 ///
 /// # Errors
-/// When a point fails that the question does not stand without.
-pub fn side_by_side<Q: Question>(question: &Q, threads: Option<u32>, shared: &Shared) -> Result<Vec<Done<Q::Figures>>> {
+/// When a point fails that the question does not stand without, or other shards have points to make first.
+pub fn side_by_side<Q: Question>(question: &Q, making: &Making, shared: &Shared) -> Result<Vec<Done<Q::Figures>>> {
     // Further threads would have no run.
     let runs = u32::try_from(question.points().len().max(1)).unwrap_or(u32::MAX);
-    on_threads(threads.map(|n| n.min(runs)), || make(question, shared))?.map_err(mark)
+    let threads = making.threads.map(|n| n.min(runs));
+    let Some(folder) = &making.keep else {
+        return on_threads(threads, || make(question, shared))?.map_err(mark);
+    };
+    let _made = NewFolder::create(folder)?;
+    let kept = Keep { folder: folder.clone(), shard: making.shard.unwrap_or(Shard::WHOLE) };
+    let threads = threads.map_or_else(|| processors().min(runs as usize), |n| n as usize);
+    match keep(question, &kept, threads, shared).map_err(of_sweep)? {
+        Kept::All(done) => Ok(done),
+        Kept::Part { made, points } => {
+            let what = "when all shards have ended, the same command without --shard goes on";
+            Err(Partial(format!("{made} of {points} points are in {}; {what}", folder.display())).into())
+        }
+    }
+}
+
+/// Processors that this process may use.
+pub fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Does work on `threads` threads, or one for each processor.
@@ -52,6 +73,18 @@ pub fn mark(error: AskError) -> anyhow::Error {
         AskError::Run(error) => classify(error),
         AskError::Results(error) => error.into(),
         error @ AskError::Wrong(_) => usage(error),
+    }
+}
+
+/// The class of an error of points that are kept in a folder.
+pub fn of_sweep(error: SweepError) -> anyhow::Error {
+    match error {
+        SweepError::Ask(error) => mark(error),
+        SweepError::Interrupted => {
+            Unfinished("interrupted: the runs that ended are kept; the same command goes on from there".into()).into()
+        }
+        error if error.is_usage() => usage(error),
+        error => error.into(),
     }
 }
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a study cannot be made or its results cannot be used.
+//! Why a study or question cannot be made, or its results cannot be used.
 
 use readpath_config::ConfigFileError;
+use readpath_lab::question::AskError;
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Why a study cannot be made or its results cannot be used.
+/// Why a study or question cannot be made, or its results cannot be used.
 #[derive(Debug, Error)]
 pub enum SweepError {
     /// The study file is wrong.
@@ -45,6 +46,15 @@ pub enum SweepError {
         /// Why.
         error: io::Error,
     },
+    /// A question has no answer.
+    #[error(transparent)]
+    Ask(#[from] AskError),
+    /// Every point of a question failed.
+    #[error("{0}")]
+    AllFailed(String),
+    /// The work was to stop; what was made is kept.
+    #[error("interrupted; the points that were made are kept")]
+    Interrupted,
     /// A shard is not one of them.
     #[error("shard {0:?}: expected I/N with I from 1 to N, such as 2/8")]
     Shard(String),

@@ -3,10 +3,11 @@
 //! record stays where it is; it is reported, and its point is made again.
 
 use crate::error::SweepError;
-use crate::record::{Record, of_line};
+use crate::record::{Outcome, Record, of_line};
 use crate::segment::{EXTENSION, Header, SCHEMA};
 use fixedbitset::FixedBitSet;
 use readpath_config::study::MOST_POINTS;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -181,21 +182,22 @@ impl Found {
     }
 
     fn take_record(&mut self, path: &Path, line: Option<&[u8]>, (offset, number): (u64, u64)) {
-        let record: Option<Record> = line.and_then(of_line);
+        let record: Option<Record<IgnoredAny>> = line.and_then(of_line);
         match record.filter(|record| (record.point as usize) < self.done.len()) {
             Some(record) => {
                 let place = (record.point, self.segments.len() as u32, offset);
                 let failed = self.failures.get(&record.point).copied();
+                let fails = matches!(record.outcome, Outcome::Error(_));
                 match (self.done.put(record.point as usize), failed) {
                     (false, _) => {
-                        if record.is_failure() {
+                        if fails {
                             self.failures.insert(record.point, self.places.len());
                         }
                         self.places.push(place);
                         self.ios += record.ios;
                     }
                     // A retry succeeded.
-                    (true, Some(at)) if !record.is_failure() => {
+                    (true, Some(at)) if !fails => {
                         self.failures.remove(&record.point);
                         self.places[at] = place;
                         self.ios += record.ios;
@@ -218,6 +220,11 @@ impl Found {
         for point in self.failures.keys() {
             self.done.set(*point as usize, false);
         }
+    }
+
+    /// Puts records in the order of their points.
+    pub(crate) fn sort(&mut self) {
+        self.places.sort_unstable();
     }
 
     /// Points that have a record.

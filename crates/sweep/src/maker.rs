@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From a point to its record: device, host and workload are made of its settings, and the run is made.
 
+use crate::error::SweepError;
 use crate::plan::{Plan, Point};
-use crate::record::{Outcome, Record};
+use crate::record::{Named, Outcome, Record};
+use crate::segment::Header;
 use crate::traces::{Traces, mode};
-use readpath_config::study::Source;
+use crate::work::Work;
+use readpath_config::study::{Setting, Source};
 use readpath_lab::experiment::{ReadFile, plan_case, run_figures};
 use readpath_lab::replay::{self, Replay, ReplayOptions, ReplayVariant};
 use readpath_lab::runs::{self, CaseRun, Shared, expected_ios};
 use readpath_results::Metric;
 use readpath_run::LUN;
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 /// What makes points of a plan, and what they share.
@@ -18,15 +23,35 @@ pub struct Maker {
     traces: Traces,
 }
 
+/// The points of a plan, made by `maker`.
+#[derive(Clone, Copy)]
+pub struct OfPlan<'a> {
+    /// The plan.
+    pub plan: &'a Plan,
+    /// Makes them.
+    pub maker: &'a Maker,
+    /// Reads device, experiment and job files.
+    pub read: &'a (dyn Fn(&Path) -> io::Result<String> + Sync),
+}
+
+impl Work for OfPlan<'_> {
+    type Figures = Named;
+
+    fn header(&self) -> Header {
+        self.plan.header()
+    }
+
+    fn make(&self, index: u64, shared: &Shared) -> Result<Option<Record>, SweepError> {
+        Ok(self.maker.make(self.plan, &self.plan.point(index), self.read, shared))
+    }
+}
+
 /// A point that is ready to run.
 struct Ready {
     variant: ReplayVariant,
     run: Run,
     seed: u64,
 }
-
-/// Figures by name.
-type Figures = Vec<(String, f64)>;
 
 enum Run {
     Workload(Box<runs::Plan>),
@@ -94,13 +119,15 @@ impl Maker {
         if shared.stop.load(std::sync::atomic::Ordering::Relaxed) {
             return None;
         }
-        Some(match made {
-            Ok((ios, figures)) => Record::new(point, ios, Outcome::Figures(figures)),
-            Err(why) => Record::new(point, 0, Outcome::Error(why)),
-        })
+        let (ios, outcome) = match made {
+            Ok((ios, figures)) => (ios, Outcome::Figures(figures)),
+            Err(why) => (0, Outcome::Error(why)),
+        };
+        let settings = point.settings.iter().map(Setting::plain).collect();
+        Some(Record { point: point.index, seed: Some(point.seed), settings, ios, outcome })
     }
 
-    fn run(&self, plan: &Plan, ready: Ready, shared: &Shared) -> Result<(u64, Figures), String> {
+    fn run(&self, plan: &Plan, ready: Ready, shared: &Shared) -> Result<(u64, Named), String> {
         match ready.run {
             Run::Workload(planned) => {
                 let output = planned.make(0, (), shared).0.map_err(whole)?;
@@ -140,7 +167,7 @@ fn column(part: &str, metric: &Metric) -> String {
     }
 }
 
-fn checked(figures: impl Iterator<Item = (String, f64)>) -> Result<Figures, String> {
+fn checked(figures: impl Iterator<Item = (String, f64)>) -> Result<Named, String> {
     figures
         .map(|(name, value)| match value.is_finite() {
             true => Ok((name, value)),

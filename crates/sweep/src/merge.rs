@@ -6,6 +6,7 @@ use crate::error::SweepError;
 use crate::folder::Found;
 use crate::record::{Outcome, Record, of_line};
 use readpath_results::csv_cell;
+use serde::de::DeserializeOwned;
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Seek, Write};
@@ -39,9 +40,9 @@ pub struct Merged {
 /// # Errors
 /// When a segment cannot be read again, or a table cannot be written.
 pub fn merge(found: &mut Found, folder: &Path) -> Result<Merged, SweepError> {
-    found.places.sort_unstable();
+    found.sort();
     let mut names = Names::default();
-    each(found, |record| {
+    each(found, |record: Record| {
         if let Outcome::Figures(figures) = &record.outcome {
             figures.iter().for_each(|(name, _)| names.add(name));
         }
@@ -56,7 +57,11 @@ pub fn merge(found: &mut Found, folder: &Path) -> Result<Merged, SweepError> {
     };
     let settings = |record: &Record| {
         let seed = keys.iter().position(|key| key == "seed").and_then(|i| record.settings.get(i).cloned());
-        let first = [record.point.to_string(), seed.unwrap_or_else(|| record.seed.to_string())].into_iter();
+        let first = [
+            record.point.to_string(),
+            seed.unwrap_or_else(|| record.seed.map_or_else(String::new, |seed| seed.to_string())),
+        ]
+        .into_iter();
         let values = shown.iter().map(|&i| record.settings.get(i).cloned().unwrap_or_default());
         first.chain(values).collect::<Vec<_>>()
     };
@@ -65,7 +70,7 @@ pub fn merge(found: &mut Found, folder: &Path) -> Result<Merged, SweepError> {
     points.row(head(&names.list))?;
     failed.row(head(&["error".to_owned()]))?;
     let mut any_failed = false;
-    each(found, |record| match &record.outcome {
+    each(found, |record: Record| match &record.outcome {
         Outcome::Figures(figures) => {
             let mut row = settings(&record);
             let first = row.len();
@@ -111,7 +116,10 @@ impl Names {
 }
 
 /// Records in order of points; `places` has been sorted.
-pub(crate) fn each(found: &Found, mut take: impl FnMut(Record) -> Result<(), SweepError>) -> Result<(), SweepError> {
+pub(crate) fn each<F: DeserializeOwned>(
+    found: &Found,
+    mut take: impl FnMut(Record<F>) -> Result<(), SweepError>,
+) -> Result<(), SweepError> {
     let cannot = |path: &PathBuf, error| SweepError::Io { path: path.clone(), what: "cannot be read", error };
     let open = |path: &PathBuf| File::open(path).map(BufReader::new).map_err(|e| cannot(path, e));
     // Most records follow the one before in the same segment, so a relative seek keeps the buffer.

@@ -4,7 +4,7 @@
 use crate::design::{Points, changed};
 use crate::error::SweepError;
 use crate::maker::Maker;
-use crate::segment::{Header, SCHEMA};
+use crate::segment::Header;
 use readpath_config::study::{Levels, Setting, Study};
 use readpath_kit::Permutation;
 use readpath_lab::experiment::ReadFile;
@@ -106,14 +106,8 @@ impl Plan {
 
     /// The header of segments of this plan.
     pub fn header(&self) -> Header {
-        Header {
-            schema: SCHEMA.into(),
-            program: env!("CARGO_PKG_VERSION").into(),
-            study: self.study.name.clone(),
-            plan: self.digest.clone(),
-            points: self.count(),
-            keys: self.study.keys().map(str::to_owned).collect(),
-        }
+        let keys = self.study.keys().map(str::to_owned).collect();
+        Header::new(&self.study.name, self.digest.clone(), self.count(), keys)
     }
 
     /// Point `index`, below [`Plan::count`].
@@ -233,6 +227,6 @@ fn digest_of(path: &Path) -> io::Result<String> {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

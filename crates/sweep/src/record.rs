@@ -2,57 +2,67 @@
 //! The result of a point: its settings, and its figures or its error. A record is a line: the CRC-32 of the JSON text
 //! in eight hexadecimal digits, a blank, and the JSON text.
 
-use crate::plan::Point;
-use readpath_config::study::Setting;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// The result of a point.
+/// Figures by name, with their units in brackets: those of a study's point.
+pub type Named = Vec<(String, f64)>;
+
+/// The result of a point, with figures of type `F`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Record {
+#[serde(bound(deserialize = "F: DeserializeOwned"))]
+pub struct Record<F = Named> {
     /// Its number.
     pub point: u64,
-    /// The seed of its random streams.
-    pub seed: u64,
-    /// The value of each key of the study.
+    /// The seed of its random streams, if the point of a study.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// The value of each key of the header.
     pub settings: Vec<String>,
-    /// Requests that were simulated for it.
+    /// Requests that were simulated for it, if counted.
     pub ios: u64,
     /// Its figures or its error.
     #[serde(flatten)]
-    pub outcome: Outcome,
+    pub outcome: Outcome<F>,
 }
 
 /// Figures or error of a point.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Outcome {
-    /// Figures by name, with their units in brackets.
-    Figures(Vec<(String, f64)>),
+#[serde(rename_all = "lowercase", bound(deserialize = "F: DeserializeOwned"))]
+pub enum Outcome<F = Named> {
+    /// Its figures.
+    Figures(F),
     /// Why there are no figures.
     Error(String),
 }
 
-impl Record {
-    /// The record of `point`.
-    pub(crate) fn new(point: &Point, ios: u64, outcome: Outcome) -> Record {
-        let settings = point.settings.iter().map(Setting::plain).collect();
-        Record { point: point.index, seed: point.seed, settings, ios, outcome }
+impl<F> Outcome<F> {
+    /// The same as the outcome of a question's point.
+    pub fn done(self) -> Result<F, String> {
+        match self {
+            Outcome::Figures(figures) => Ok(figures),
+            Outcome::Error(why) => Err(why),
+        }
     }
+}
 
+impl<F: Serialize + DeserializeOwned> Record<F> {
     /// Its line in a segment, with its line feed.
     pub fn line(&self) -> Vec<u8> {
         line(self)
     }
 
     /// The record of a line with its line feed; none if it is damaged.
-    pub fn of_line(line: &[u8]) -> Option<Record> {
+    pub fn of_line(line: &[u8]) -> Option<Self> {
         of_line(line.strip_suffix(b"\n")?)
     }
 
-    /// Whether it has no figures.
-    pub fn is_failure(&self) -> bool {
-        matches!(self.outcome, Outcome::Error(_))
+    /// Why it has no figures, if it has none.
+    pub fn failure(&self) -> Option<&str> {
+        match &self.outcome {
+            Outcome::Figures(_) => None,
+            Outcome::Error(why) => Some(why),
+        }
     }
 }
 

@@ -3,14 +3,16 @@
 //! and it is never changed.
 
 use crate::error::SweepError;
-use crate::record::{Record, line};
+use crate::record::line;
 use serde::{Deserialize, Serialize};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 /// Format of segments and its version.
 pub const SCHEMA: &str = "readpath-sweep/1";
+/// How often a folder that disappears is made again.
+const MOST_TRIES: u32 = 8;
 /// How names of segments end.
 pub(crate) const EXTENSION: &str = "seg";
 
@@ -21,14 +23,22 @@ pub struct Header {
     pub schema: String,
     /// Version of the program; figures may differ between versions.
     pub program: String,
-    /// Name of the study.
+    /// Name of the study, or title of the question.
     pub study: String,
     /// Digest of the plan.
     pub plan: String,
     /// Points of the plan.
     pub points: u64,
-    /// Keys that differ between them.
+    /// What records have settings of: keys that differ between points.
     pub keys: Vec<String>,
+}
+
+impl Header {
+    /// That of a plan made by this version.
+    pub(crate) fn new(study: &str, plan: String, points: u64, keys: Vec<String>) -> Header {
+        let program = env!("CARGO_PKG_VERSION").into();
+        Header { schema: SCHEMA.into(), program, study: study.to_owned(), plan, points, keys }
+    }
 }
 
 /// A segment that is being written.
@@ -44,7 +54,7 @@ impl Segment {
     /// # Errors
     /// When it cannot be written.
     pub fn create(folder: &Path, name: &str, header: &Header) -> Result<Segment, SweepError> {
-        let mut number = 0;
+        let mut number = 0u32;
         loop {
             let path = folder.join(format!("{name}-{number}.{EXTENSION}"));
             match File::create_new(&path) {
@@ -54,24 +64,21 @@ impl Segment {
                     return Ok(segment);
                 }
                 Err(e) if e.kind() == ErrorKind::AlreadyExists => number += 1,
+                // A call that was interrupted removes the folder that it made, if it is empty, when it ends.
+                Err(e) if e.kind() == ErrorKind::NotFound && number < MOST_TRIES => {
+                    fs::create_dir_all(folder).ok();
+                    number += 1;
+                }
                 Err(error) => return Err(SweepError::Io { path, what: "cannot be written", error }),
             }
         }
     }
 
-    /// Appends a record.
+    /// Appends what [`Record::line`](crate::Record::line) made.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn append(&mut self, record: &Record) -> Result<(), SweepError> {
-        self.append_line(&record.line())
-    }
-
-    /// Appends what [`Record::line`] made elsewhere.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn append_line(&mut self, line: &[u8]) -> Result<(), SweepError> {
+    pub fn append(&mut self, line: &[u8]) -> Result<(), SweepError> {
         self.put(line)
     }
 

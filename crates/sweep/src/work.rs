@@ -3,13 +3,12 @@
 
 use crate::error::SweepError;
 use crate::folder::{Folder, Found};
-use crate::maker::Maker;
-use crate::plan::Plan;
-use crate::record::Outcome;
-use crate::segment::Segment;
+use crate::record::Record;
+use crate::segment::{Header, Segment};
 use readpath_lab::runs::Shared;
-use std::io;
-use std::path::Path;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fmt;
 use std::str::FromStr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,6 +40,13 @@ impl Shard {
     }
 }
 
+/// As a part of a file name: `2of8`.
+impl fmt::Display for Shard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}of{}", self.index + 1, self.of)
+    }
+}
+
 impl FromStr for Shard {
     type Err = SweepError;
 
@@ -64,47 +70,59 @@ pub struct Made {
     pub first_failure: Mutex<Option<(u64, String)>>,
 }
 
+/// Points that are made by number: the same record of each, whichever worker makes it.
+pub trait Work: Sync {
+    /// What is kept of a point.
+    type Figures: Serialize + DeserializeOwned;
+
+    /// The first line of its segments.
+    fn header(&self) -> Header;
+
+    /// Makes a point; none if it was stopped by `shared`.
+    ///
+    /// # Errors
+    /// When no further point is to be made.
+    fn make(&self, index: u64, shared: &Shared) -> Result<Option<Record<Self::Figures>>, SweepError>;
+}
+
 /// Makes the points of `shard` that are not in `found`, on so many threads, until all are made or `shared.stop` is set.
 /// Each thread has a segment in `folder`, whose name begins with `name`.
 ///
 /// # Errors
-/// When a segment cannot be written; other threads stop then.
-pub fn work(
-    plan: &Plan,
+/// When a segment cannot be written, or no further point is to be made; other threads stop then.
+pub fn work<W: Work>(
+    work: &W,
     (folder, name): (&Folder, &str),
     (shard, found): (Shard, &Found),
     threads: usize,
-    read: &(dyn Fn(&Path) -> io::Result<String> + Sync),
     shared: &Shared,
     made: &Made,
 ) -> Result<(), SweepError> {
-    let maker = Maker::default();
     let next = AtomicU64::new(0);
-    let header = plan.header();
+    let header = work.header();
     let worker = |thread: usize| -> Result<(), SweepError> {
         let mut segment: Option<Segment> = None;
         loop {
             let index = shard.point(next.fetch_add(1, Ordering::Relaxed));
-            if index >= plan.count() || shared.stop.load(Ordering::Relaxed) {
+            if index >= header.points || shared.stop.load(Ordering::Relaxed) {
                 break;
             }
             if found.done.contains(index as usize) {
                 continue;
             }
-            let point = plan.point(index);
-            let Some(record) = maker.make(plan, &point, &read, shared) else { break };
-            if let Outcome::Error(why) = &record.outcome {
+            let Some(record) = work.make(index, shared)? else { break };
+            if let Some(why) = record.failure() {
                 made.failed.fetch_add(1, Ordering::Relaxed);
                 let mut first = made.first_failure.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                 if first.as_ref().is_none_or(|(other, _)| *other > index) {
-                    *first = Some((index, why.clone()));
+                    *first = Some((index, why.to_owned()));
                 }
             }
             if segment.is_none() {
                 segment = Some(Segment::create(folder.path(), &format!("{name}-{thread}"), &header)?);
             }
             if let Some(segment) = &mut segment {
-                segment.append(&record)?;
+                segment.append(&record.line())?;
             }
             made.points.fetch_add(1, Ordering::Relaxed);
         }

@@ -2,6 +2,7 @@
 //! Options of studies.
 
 use clap::{Args, Subcommand};
+use readpath_session::study::Shard;
 use std::path::PathBuf;
 
 /// What `readpath sweep` takes.
@@ -25,7 +26,7 @@ pub struct Sweep {
     pub list: bool,
     /// Make every Nth point only, beginning with the Ith: for a batch system, whose jobs have I from 1 to N
     #[arg(long, value_name = "I/N")]
-    pub shard: Option<String>,
+    pub shard: Option<Shard>,
     /// Make points again that have failed
     #[arg(long)]
     pub retry_failed: bool,

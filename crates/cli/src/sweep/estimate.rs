@@ -7,6 +7,7 @@ use crate::inputs::read_text;
 use crate::stop;
 use anyhow::Result;
 use readpath_session::lab::runs::Shared;
+use readpath_session::runs::processors;
 use readpath_session::study::{Found, Maker, Plan, Shard};
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -35,7 +36,7 @@ pub fn show(plan: &Plan, shard: Shard, found: &Found, threads: usize) -> Result<
     if left == 0 {
         return Ok(());
     }
-    let threads = threads.min(super::processors());
+    let threads = threads.min(processors());
     let Some(trial) = trial(plan)? else { return Ok(()) };
     let seconds = trial.seconds_per_point * left as f64 / threads.min(left.max(1) as usize) as f64;
     let (points, each) = (trial.points, trial.seconds_per_point);
@@ -70,7 +71,7 @@ fn trial(plan: &Plan) -> Result<Option<Trial>> {
             end_after(TRIAL, shared.clone());
         }
         match maker.make(plan, &point, &read_text, &shared) {
-            Some(record) => failed += u64::from(record.is_failure()),
+            Some(record) => failed += u64::from(record.failure().is_some()),
             None if began.elapsed() < TRIAL => return Err(Interrupted.into()),
             None if points > 0 => break,
             None => {

@@ -5,21 +5,20 @@ mod estimate;
 
 use crate::args::{Merge, Sweep, SweepCommand};
 use crate::failure::Unfinished;
-use crate::files::NewFolder;
-use crate::inputs::{self, read_text};
+use crate::inputs;
 use crate::output::{self, Progress};
 use crate::{stop, usage};
 use anyhow::{Result, anyhow};
 use readpath_report::TableSpec;
-use readpath_session::config::study::{self, Assigned};
 use readpath_session::lab::runs::Shared;
 use readpath_session::results::metric::{self, Figure::*, Requests::*};
 use readpath_session::results::{Document, Row, csv_cell};
-use readpath_session::study::{Folder, Found, Made, Plan, Shard, SweepError, document, merge, unfinished, work};
+use readpath_session::runs::{of_sweep, processors};
+use readpath_session::studies::{self, Begun, Task};
+use readpath_session::study::{Found, Made, Plan, Shard, merge, unfinished};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -34,52 +33,31 @@ pub fn main(args: &Sweep) -> Result<()> {
     }
 }
 
-fn classify(error: SweepError) -> anyhow::Error {
-    if error.is_usage() { usage(error) } else { error.into() }
-}
-
-fn plan(args: &Sweep, file: &Path) -> Result<Plan> {
-    let text = inputs::text(file)?;
-    let mut study = study::parse(&text, &file.to_string_lossy()).map_err(usage)?;
-    let fixed: Result<Vec<_>, _> = args.set.iter().map(|one| Assigned::from_argument(one, "--set")).collect();
-    study.fix(fixed.map_err(usage)?).map_err(usage)?;
-    Plan::new(study, &text, &read_text).map_err(classify)
-}
-
 fn sweep(args: &Sweep, file: &Path) -> Result<()> {
-    let shard = args.shard.as_deref().map_or(Ok(Shard::WHOLE), str::parse).map_err(classify)?;
-    let plan = plan(args, file)?;
+    let plan = studies::planned(&inputs::text(file)?, &file.to_string_lossy(), &args.set)?;
+    let shard = args.shard.unwrap_or(Shard::WHOLE);
     if args.list {
         return list(&plan, shard);
     }
     let threads = args.threads.map_or_else(processors, |n| n as usize);
-    let path = args.out.clone().unwrap_or_else(|| Path::new("out").join(&plan.study.name));
+    let task = Task { out: args.out.clone(), shard: args.shard, retry_failed: args.retry_failed };
     if args.dry_run {
-        let found = match path.is_dir() {
-            true => Found::of(&[Folder::new(&path)], Some(&plan.header())).map_err(classify)?,
-            false => Found::none(plan.count()),
-        };
+        let path = task.folder(&plan);
+        let found = if path.is_dir() { studies::there(&plan, &path)? } else { Found::none(plan.count()) };
         return estimate::show(&plan, shard, &found, threads);
     }
-    let shown = output::Folder::create(&path)?.apart_from([file])?;
-    let folder = Folder::new(&path);
-    let mut found = Found::of(&[Folder::new(&path)], Some(&plan.header())).map_err(classify)?;
-    if args.retry_failed {
-        found.retry_failed();
-    }
-    let (there, count) = (shard.done(&found), shard.count(plan.count()));
-    found.damaged.iter().for_each(|what| warn(&format!("{what}; what it held is made again")));
+    let begun = Begun::new(plan.clone(), &task, &[file])?;
+    let (count, there) = begun.counts();
+    begun.found.damaged.iter().for_each(|what| warn(&format!("{what}; what it held is made again")));
     let (shared, made) = (Arc::new(Shared::default()), Arc::new(Made::default()));
     stop::in_order(shared.stop.clone())?;
     let began = Instant::now();
     {
         let so_far = made.clone();
         let _progress = Progress::of_points(count, move || there + so_far.points.load(Ordering::Relaxed));
-        let name = format!("points-{}", std::process::id());
-        let todo = (shard, &found);
-        work(&plan, (&folder, &name), todo, threads, &read_text, &shared, &made).map_err(classify)?;
+        begun.make(threads, &shared, &made)?;
     }
-    let new = made.points.load(Ordering::Relaxed);
+    let (new, first) = studies::new(&made);
     let ios = shared.ios.load(Ordering::Relaxed);
     if there + new < count {
         let message =
@@ -98,31 +76,33 @@ fn sweep(args: &Sweep, file: &Path) -> Result<()> {
          {mib:.0} MiB at most",
         in_threads(threads)
     )?;
-    let mut found = Found::of(&[Folder::new(&path)], Some(&plan.header())).map_err(classify)?;
-    if found.count() < plan.count() {
-        let part = format!("{} of {} points", found.count(), plan.count());
+    remove_if_stopped(begun.unfinished())?;
+    let path = begun.out.clone();
+    let tables = begun.finish(new, || process)?;
+    let mut table_of_failures = None;
+    if let Some((merged, doc)) = tables.whole {
+        for table in tables_of(&doc) {
+            writeln!(out, "\n{table}")?;
+        }
+        for note in &doc.notes {
+            writeln!(out, "Note: {note}")?;
+        }
+        writeln!(out, "Results: {} and {}", merged.points.display(), path.join("report.html").display())?;
+        table_of_failures = merged.failed;
+    } else {
+        let part = format!("{} of {} points", tables.done, plan.count());
         writeln!(out, "This folder holds {part}; 'readpath sweep merge' makes a table of all shards")?;
-        return failures(&plan, &made, found.failed(), None);
     }
-    remove_if_stopped(&path)?;
-    let merged = merge(&mut found, &path).map_err(classify)?;
-    let mut doc = document(&plan, &mut found).map_err(classify)?;
-    doc.process = process;
-    doc.validate()?;
-    shown.write(&doc)?;
-    for table in tables(&doc) {
-        writeln!(out, "\n{table}")?;
+    if tables.failed == 0 {
+        return Ok(());
     }
-    for note in &doc.notes {
-        writeln!(out, "Note: {note}")?;
-    }
-    writeln!(out, "Results: {} and {}", merged.points.display(), path.join("report.html").display())?;
-    drop(out);
-    failures(&plan, &made, found.failed(), merged.failed.as_deref())
+    let first = first.map_or_else(String::new, |first| format!("; {}", studies::failure(&plan, first)));
+    let table = table_of_failures.map_or_else(String::new, |path| format!("; all are in {}", path.display()));
+    Err(anyhow!("{} of {} points failed{first}{table}", tables.failed, plan.count()))
 }
 
 /// Tables of a study: what its points show, and how much each factor matters.
-fn tables(doc: &Document) -> Vec<String> {
+fn tables_of(doc: &Document) -> Vec<String> {
     let points = TableSpec::of(&[
         metric::START_UP_TIME,
         Read.of(LatencyMean),
@@ -152,31 +132,14 @@ fn tables(doc: &Document) -> Vec<String> {
     [part(false, points), part(true, factors)].into_iter().flatten().collect()
 }
 
-/// Fails if points did, with what is known of the first.
-fn failures(plan: &Plan, made: &Made, failed: u64, table: Option<&Path>) -> Result<()> {
-    if failed == 0 {
-        return Ok(());
-    }
-    let first = made.first_failure.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let first = first.map_or_else(String::new, |(index, why)| {
-        format!("; point {index} ({}): {why}", plan.describe(&plan.point(index)))
-    });
-    let table = table.map_or_else(String::new, |path| format!("; all are in {}", path.display()));
-    Err(anyhow!("{failed} of {} points failed{first}{table}", plan.count()))
-}
-
 fn merge_folders(args: &Merge) -> Result<()> {
-    let folders: Vec<Folder> = args.folders.iter().map(Folder::new).collect();
-    let mut found = Found::of(&folders, None).map_err(classify)?;
-    let Some(header) = found.header.clone() else {
-        return Err(usage(anyhow!("{}: no results of a study are there", args.folders[0].display())));
-    };
+    let (mut found, made) = studies::gathered(&args.folders, &args.out)?;
     found.damaged.iter().for_each(|what| warn(&format!("{what}; what it held is not in the table")));
-    let made = NewFolder::create(&args.out)?;
-    remove_if_stopped(&args.out)?;
+    remove_if_stopped(unfinished(&args.out))?;
     stop::at_once(stop::Written::Nothing)?;
-    let merged = merge(&mut found, &args.out).map_err(classify)?;
+    let merged = merge(&mut found, &args.out).map_err(of_sweep)?;
     drop(made);
+    let header = found.header.clone().unwrap_or_else(|| unreachable!("folders without points are refused"));
     let mut out = io::stdout().lock();
     writeln!(out, "{}: {} of {} points, {} failed", header.study, found.count(), header.points, found.failed())?;
     writeln!(out, "Results: {}", merged.points.display())?;
@@ -196,9 +159,8 @@ fn merge_folders(args: &Merge) -> Result<()> {
     Ok(())
 }
 
-/// Removes unfinished tables of `folder` if a signal ends the program.
-fn remove_if_stopped(folder: &Path) -> Result<()> {
-    let parts = unfinished(folder);
+/// Removes unfinished tables if a signal ends the program.
+fn remove_if_stopped(parts: [PathBuf; 2]) -> Result<()> {
     Ok(stop::clean_up(move || {
         for part in &parts {
             std::fs::remove_file(part).ok();
@@ -227,10 +189,6 @@ fn list(plan: &Plan, shard: Shard) -> Result<()> {
 /// A number of threads in words.
 fn in_threads(threads: usize) -> String {
     if threads == 1 { "1 thread".into() } else { format!("{threads} threads") }
-}
-
-fn processors() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 fn warn(text: &str) {

@@ -10,6 +10,7 @@ use crate::traces::{self, fill, open, options};
 use crate::{cases, inputs, usage};
 use anyhow::{Result, anyhow};
 use readpath_report::terminal;
+use readpath_session::args::Making;
 use readpath_session::args::{Offers, ReplayMode, TraceHow};
 use readpath_session::config::DevicePreset;
 use readpath_session::lab::map_gain::{self, GainRow, Gaining, Knees};
@@ -191,8 +192,13 @@ fn gained(
     let variants = map_gain::variants(device, knees).map_err(usage)?;
     let cases = replayed(args, None, path, &case.name, device, shared)?;
     let case = cases.into_iter().next().expect("a trace is a case");
-    let done = ask::side_by_side(&Gaining::new(case, variants), args.threads, shared)?;
+    let done = ask::side_by_side(&Gaining::new(case, variants), &making(args), shared)?;
     Ok(done.into_iter().flatten().collect())
+}
+
+/// How the runs of a check are made.
+fn making(args: &Mrc) -> Making {
+    Making { threads: args.threads, ..Making::default() }
 }
 
 fn checked(args: &Mrc, path: &Path, name: &str, device: &DevicePreset, shared: &Arc<Shared>) -> Result<Check> {
@@ -201,7 +207,7 @@ fn checked(args: &Mrc, path: &Path, name: &str, device: &DevicePreset, shared: &
         CheckError::Device(error) => usage(error),
         CheckError::Trace(error) => usage(TraceError { file: inputs::name(path), ..error }),
     })?;
-    Ok(question.check(&ask::side_by_side(&question, args.threads, shared)?))
+    Ok(question.check(&ask::side_by_side(&question, &making(args), shared)?))
 }
 
 /// Tables and sentences.

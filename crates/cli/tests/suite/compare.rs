@@ -272,6 +272,27 @@ fn mistakes() {
     }
 }
 
+/// Shards make their runs in one folder; then the same command has all, also those that depend on others.
+#[test]
+fn runs_are_kept_and_shared() {
+    let room = room();
+    let args = ["break-even", "job.fio", "--from", "64", "--to", "256", "--step", "64", "--seeds", "2"];
+    let doc = room.document(&[&args[..], &["--json"]].concat());
+    let kept = [&args[..], &["--keep", "runs"]].concat();
+    let part = room.good(&[&kept[..], &["--shard", "2/2"]].concat());
+    let says = "when all shards have ended, the same command without --shard goes on\n";
+    assert!(part.contains(" points are in runs; ") && part.ends_with(says), "{part}");
+    let whole = room.document(&[&kept[..], &["--json"]].concat());
+    assert_eq!((&whole["rows"], &whole["notes"]), (&doc["rows"], &doc["notes"]));
+    let segments = || room.files().into_iter().filter(|path| path.starts_with(room.path("runs"))).count();
+    let before = segments();
+    assert_eq!(room.document(&[&kept[..], &["--json", "--threads", "1"]].concat())["rows"], doc["rows"]);
+    assert_eq!(segments(), before, "nothing was made again");
+    room.bad(&[&kept[..], &["--seed", "9"]].concat(), &["belongs to another plan", "choose another folder"]);
+    room.bad(&[&args[..], &["--shard", "2/2"]].concat(), &["not provided:\n  --keep <DIR>"]);
+    room.bad(&[&kept[..], &["--shard", "3/2"]].concat(), &["I from 1 to N"]);
+}
+
 /// The answer is the least of the values: it is as good, and the one below is not. It does not depend on threads.
 #[test]
 fn break_even_finds_the_least_value() {

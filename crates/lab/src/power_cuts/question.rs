@@ -35,6 +35,12 @@ impl Cutting {
         Ok(Cutting { plan, trace, cuts, moments })
     }
 
+    /// All that it depends on but the requests of its trace.
+    pub(crate) fn settings(&self) -> String {
+        let trace = self.trace.as_ref().map(|(case, mode)| (&case.name, &case.units, mode));
+        format!("{:?} {trace:?} {:?} {:?}", self.plan, self.cuts, self.moments)
+    }
+
     /// Requests that it will make, if that is known before.
     pub(crate) fn expected_ios(&self) -> Option<u64> {
         match &self.trace {

@@ -102,7 +102,7 @@ impl ReplayCase {
     }
 
     /// The traces in order, with names for tables.
-    pub(crate) fn phases(&self) -> impl Iterator<Item = (String, &Loaded)> {
+    pub fn phases(&self) -> impl Iterator<Item = (String, &Loaded)> {
         let one = self.before.len() == 1;
         let name = move |i: usize| if one { "precondition".into() } else { format!("precondition {}", i + 1) };
         let before = self.before.iter().enumerate().map(move |(i, t)| (name(i), t.as_ref()));

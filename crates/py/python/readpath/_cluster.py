@@ -57,7 +57,7 @@ class _Job(TypedDict):
     header: str
     #: A study: source, changed keys and texts. Or a question: words, texts and lines of its first points.
     study: tuple[Source, list[str], list[tuple[str, str | None, int | None]]] | None
-    question: tuple[list[str], list[tuple[str, str]], list[str]] | None
+    question: tuple[list[str], list[tuple[str, str]], list[bytes]] | None
     #: Path and SHA-256 of traces that were sent.
     sent: list[tuple[str, str]]
 
@@ -170,9 +170,9 @@ def sweep(source: Source, task: Task, given: Any, traces: Traces, timeout: float
     return pending.finish()
 
 
-def ask(words: list[str], texts: list[tuple[str, str]], given: Any, timeout: float) -> Shown:
-    """Makes the points of a question on a cluster, round by round, and answers it."""
-    question = _readpath.Question(words, texts, [])
+def ask(words: list[str], texts: list[tuple[str, str]], given: Any, timeout: float, keep: list[str]) -> Shown:
+    """Makes the points of a question on a cluster, round by round, and answers it. ``keep`` are words for this side."""
+    question = _readpath.Question([*words, *keep], texts, [])
     with _client(given, timeout) as client:
         more = True
         while more:
@@ -184,7 +184,7 @@ def ask(words: list[str], texts: list[tuple[str, str]], given: Any, timeout: flo
                 "sent": [],
             }
             if missing := question.missing():
-                _Farm(client, job, timeout, "").make(question, missing)
+                _Farm(client, job, timeout, _KEPT_POINTS if keep else "").make(question, missing)
             more = question.more()
     return question.answer()
 

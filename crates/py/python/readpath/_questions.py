@@ -65,6 +65,8 @@ class Making(TypedDict, total=False):
 
     #: Runs that are made at once, one for each processor by default.
     threads: int | None
+    #: A folder for what each run shows: the same call goes on from there after an end.
+    keep: PathLike | None
     #: A client of Dask.distributed, or the address of its scheduler: its workers make the runs. They read device files,
     #: traces and lists of events at the same paths; jobs and experiments are sent.
     client: Client | str | None
@@ -145,14 +147,15 @@ def replay(
     seed: int = 1,
     client: Client | str | None = None,
     threads: int | None = None,
+    keep: PathLike | None = None,
     **replaying: Unpack[Replaying],
 ) -> Results:
     """Replays a block trace: a variant for each mode of HPB, each policy and each size of the map cache.
 
     Requests come at their times, or with ``iodepth`` in order, so many at once. ``precondition`` are traces that are
     replayed before, and measured apart. ``preload`` is the physical order of blocks that are read before they are
-    written. ``host_memory`` limits all memory for HPB, in bytes or as ``"8M"``. ``client`` is that of
-    :class:`Making`; other keywords are those of :class:`Replaying`.
+    written. ``host_memory`` limits all memory for HPB, in bytes or as ``"8M"``. ``client`` and ``keep`` are
+    those of :class:`Making`; other keywords are those of :class:`Replaying`.
     """
     options = {
         **_target(device, set),
@@ -164,7 +167,7 @@ def replay(
         "preload": preload,
         "seed": _seed(seed),
     }
-    return _ask("replay", [source(trace, "trace")], options, {"client": client, "threads": threads})
+    return _ask("replay", [source(trace, "trace")], options, {"client": client, "threads": threads, "keep": keep})
 
 
 def compare(
@@ -186,6 +189,7 @@ def compare(
     trace: bool = False,
     client: Client | str | None = None,
     threads: int | None = None,
+    keep: PathLike | None = None,
     **replaying: Unpack[Replaying],
 ) -> Results:
     """Compares variants under the same workload and seeds, with confidence intervals.
@@ -194,7 +198,7 @@ def compare(
     trace. ``variant`` has named variants with their keys, ``vary`` keys with values that are combined:
     ``{"hpb": ["off", "dcm"], "map_cache.size_kib": [64, 512]}``. ``base`` is the variant against which differences are
     taken. ``preload`` is the order in which the files of a job were written, or blocks of a trace that are read first.
-    ``client`` is that of :class:`Making`; other keywords, for traces, are those of :class:`Replaying`.
+    ``client`` and ``keep`` are those of :class:`Making`; other keywords, for traces, are those of :class:`Replaying`.
 
     >>> job = "[job]\\nfilename=/dev/sda\\nrw=randread\\nbs=4k\\nsize=2g\\nio_size=8m\\n"
     >>> results = readpath.compare(job, device="ufs31-256g", hpb=["off", "dcm"], seeds=2)
@@ -218,7 +222,7 @@ def compare(
         "precondition": precondition,
         "trace": trace,
     }
-    return _ask("compare", [given], options, {"client": client, "threads": threads})
+    return _ask("compare", [given], options, {"client": client, "threads": threads, "keep": keep})
 
 
 def break_even(
@@ -240,6 +244,7 @@ def break_even(
     precondition: Iterable[PathLike] = (),
     client: Client | str | None = None,
     threads: int | None = None,
+    keep: PathLike | None = None,
     **replaying: Unpack[Replaying],
 ) -> Results:
     """Finds the least value of a key with which a workload is served as well as by another variant.
@@ -265,7 +270,8 @@ def break_even(
         "preload": preload,
         "precondition": precondition,
     }
-    return _ask("break-even", [source(workload, "job.fio")], options, {"client": client, "threads": threads})
+    given = source(workload, "job.fio")
+    return _ask("break-even", [given], options, {"client": client, "threads": threads, "keep": keep})
 
 
 def power(
@@ -284,6 +290,7 @@ def power(
     seed: int = 1,
     client: Client | str | None = None,
     threads: int | None = None,
+    keep: PathLike | None = None,
     **replaying: Unpack[Replaying],
 ) -> Results:
     """Cuts the power at random moments of a fio job, or of a block ``trace``, and checks all data after each recovery.
@@ -302,7 +309,7 @@ def power(
         "precondition": precondition,
         "seed": _seed(seed),
     }
-    return _ask("power", [source(workload, "job")], options, {"client": client, "threads": threads})
+    return _ask("power", [source(workload, "job")], options, {"client": client, "threads": threads, "keep": keep})
 
 
 def hmb(
@@ -380,15 +387,17 @@ def _ask(
     if client is not None and choosing.get("threads") is not None:
         raise Error("threads: is for this machine; workers of a cluster have their own number")
     count(choosing.get("threads"), "threads")
-    more = {key: value for key, value in choosing.items() if key not in ("client", "timeout")}
+    more = {key: value for key, value in choosing.items() if key not in ("client", "timeout", "keep")}
+    kept = choosing.get("keep")
+    keep = [] if kept is None else [f"--keep={os.fspath(kept)}"]
     said = words(name, [one["name"] for one in inputs], {**options, **more})
     texts = [(one["name"], one["text"]) for one in inputs if one["text"] is not None]
     if client is None:
-        shown = _readpath.ask(said, texts)
+        shown = _readpath.ask([*said, *keep], texts)
     else:
         from . import _cluster
 
-        shown = _cluster.ask(said, texts, client, choosing.get("timeout", 30.0))
+        shown = _cluster.ask(said, texts, client, choosing.get("timeout", 30.0), keep)
     if shown["missing"] is not None:
         warnings.warn(shown["missing"], RuntimeWarning, stacklevel=3)
     return Results(shown["json"])

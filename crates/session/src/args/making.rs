@@ -4,6 +4,7 @@
 use crate::inputs;
 use clap::Args;
 use readpath_lab::compare::Read;
+use readpath_sweep::Shard;
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,12 @@ pub struct Making {
     /// Runs to simulate in parallel [default: one per processor]; results do not depend on it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub threads: Option<u32>,
+    /// Keep what each run shows in a folder: the same command goes on from there, and processes can share the runs
+    #[arg(long, value_name = "DIR")]
+    pub keep: Option<PathBuf>,
+    /// Make every Nth run only, beginning with the Ith: for a batch system, whose jobs have I from 1 to N
+    #[arg(long, value_name = "I/N", requires = "keep")]
+    pub shard: Option<Shard>,
     /// Texts that were given or read.
     #[arg(skip)]
     pub texts: Texts,

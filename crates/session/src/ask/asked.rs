@@ -141,14 +141,14 @@ impl Asked {
     /// # Errors
     /// When an option or an input is wrong, a run fails, or `shared` says to stop.
     pub fn answer(&self, shared: &Arc<Shared>) -> Result<Answer> {
-        let threads = self.making().and_then(|making| making.threads);
-        self.ask(&mut |_| Ok(shared.clone()), Here { threads, shared })
+        let making = self.making().cloned().unwrap_or_default();
+        self.ask(&mut |_| Ok(shared.clone()), Here { making, shared })
     }
 }
 
 /// Makes points in this process.
 struct Here<'a> {
-    threads: Option<u32>,
+    making: Making,
     shared: &'a Shared,
 }
 
@@ -156,7 +156,7 @@ impl Asker for Here<'_> {
     type Output = Answer;
 
     fn question<Q: Question + Send + 'static>(self, question: Q) -> Result<Answer> {
-        question.answer(&side_by_side(&question, self.threads, self.shared)?).map_err(mark)
+        question.answer(&side_by_side(&question, &self.making, self.shared)?).map_err(mark)
     }
 
     fn answer(self, answer: Answer) -> Result<Answer> {

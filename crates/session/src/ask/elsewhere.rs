@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Questions whose points are made in other processes: figures of points go between them as lines of JSON.
+//! Questions whose points are made in other processes: lines of records go between them, and into a folder if there is
+//! one.
 
 use super::{Asked, Asker};
 use crate::failure::Interrupted;
-use crate::runs::mark;
+use crate::runs::{mark, of_sweep};
 use crate::usage;
-use anyhow::{Result, anyhow};
-use readpath_lab::question::{Answer, AskError, Done, Point, Question, figures};
+use anyhow::{Context, Result, anyhow};
+use readpath_lab::question::{Answer, Done, Point, Question};
 use readpath_lab::runs::Shared;
-use readpath_results::Input;
+use readpath_sweep::{Header, Record, Round, Segment, Work};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A question whose points are made anywhere.
@@ -19,23 +21,29 @@ pub trait Elsewhere: Send + Sync {
     /// Those of them that were not kept.
     fn missing(&self) -> Vec<usize>;
 
-    /// What its points read.
-    fn inputs(&self) -> Vec<Input>;
+    /// The first line of segments of its last round: questions with the same one make the same lines.
+    fn header(&self) -> Header;
 
-    /// Makes a point: a line of JSON.
+    /// Makes a point of the last round: the line of its record.
     ///
     /// # Errors
     /// When there is no such point, its run fails and the question does not stand without it, or `shared` says to stop.
-    fn make(&self, point: usize, shared: &Shared) -> Result<String>;
+    fn make(&self, point: usize, shared: &Shared) -> Result<Vec<u8>>;
 
-    /// Keeps the line of a point.
+    /// Keeps the line of a point, in its folder too if it has one.
     ///
     /// # Errors
-    /// When it is not the line of a point.
-    fn keep(&mut self, point: usize, line: &str) -> Result<()>;
+    /// When it is not the line of that point, or the folder cannot be written.
+    fn keep(&mut self, point: usize, line: &[u8]) -> Result<()>;
+
+    /// Brings to the disk what was kept.
+    ///
+    /// # Errors
+    /// When that fails.
+    fn sync(&mut self) -> Result<()>;
 
     /// Lines of the points, in order up to the first that is missing.
-    fn lines(&self) -> Vec<&str>;
+    fn lines(&self) -> Vec<&[u8]>;
 
     /// Adds the points that depend on those before them, once all of these are kept. Whether there are any.
     ///
@@ -56,18 +64,23 @@ impl Asked {
     /// # Errors
     /// When an option or an input is wrong, or the question has no points.
     pub fn elsewhere(&self, shared: &Arc<Shared>) -> Result<Box<dyn Elsewhere>> {
-        self.ask(&mut |_| Ok(shared.clone()), Boxing)
+        let folder = self.making().and_then(|making| making.keep.clone());
+        self.ask(&mut |_| Ok(shared.clone()), Boxing(folder))
     }
 }
 
-struct Boxing;
+/// Boxes a question, with the folder that keeps its points.
+struct Boxing(Option<PathBuf>);
 
 impl Asker for Boxing {
     type Output = Box<dyn Elsewhere>;
 
     fn question<Q: Question + Send + 'static>(self, question: Q) -> Result<Self::Output> {
         let points = question.points().to_vec();
-        Ok(Box::new(Kept { lines: vec![None; points.len()], question, points }))
+        let folder = self.0;
+        let mut kept = Kept { lines: vec![None; points.len()], question, points, first: 0, folder, segment: None };
+        kept.load()?;
+        Ok(Box::new(kept))
     }
 
     fn answer(self, _: Answer) -> Result<Self::Output> {
@@ -79,14 +92,43 @@ impl Asker for Boxing {
 struct Kept<Q> {
     question: Q,
     points: Vec<Point>,
-    lines: Vec<Option<String>>,
+    lines: Vec<Option<Vec<u8>>>,
+    /// The first point of the last round.
+    first: usize,
+    folder: Option<PathBuf>,
+    /// What is kept of that round since this process began.
+    segment: Option<Segment>,
 }
 
-impl<Q: Question> Kept<Q> {
+impl<Q: Question + Send> Kept<Q> {
+    fn round(&self) -> Round<'_, Q> {
+        Round::new(&self.question, &self.points[self.first..], self.first)
+    }
+
+    /// Takes what the folder has of the last round.
+    fn load(&mut self) -> Result<()> {
+        self.sync()?;
+        let Some(folder) = &self.folder else { return Ok(()) };
+        let round = self.round();
+        let folder = round.folder(folder).map_err(of_sweep)?;
+        let mut found = round.found(&folder).map_err(of_sweep)?;
+        let records = round.records(&mut found).map_err(of_sweep)?;
+        for record in records.iter().filter(|record| record.failure().is_none()) {
+            self.lines[self.first + record.point as usize] = Some(record.line());
+        }
+        Ok(())
+    }
+
     fn done(&self) -> Result<Vec<Done<Q::Figures>>> {
-        self.lines.iter().map(|line| Ok(serde_json::from_str(line.as_deref().ok_or(Interrupted)?)?)).collect()
+        let of = |line: &Option<Vec<u8>>| {
+            let record: Option<Record<Q::Figures>> = Record::of_line(line.as_ref().ok_or(Interrupted)?);
+            Ok(record.context(DAMAGED)?.outcome.done())
+        };
+        self.lines.iter().map(of).collect()
     }
 }
+
+const DAMAGED: &str = "the line of a point is damaged";
 
 impl<Q: Question + Send> Elsewhere for Kept<Q> {
     fn count(&self) -> usize {
@@ -97,43 +139,50 @@ impl<Q: Question + Send> Elsewhere for Kept<Q> {
         (0..self.points.len()).filter(|&point| self.lines[point].is_none()).collect()
     }
 
-    fn inputs(&self) -> Vec<Input> {
-        let of = |point: &Point| match point {
-            Point::Workload(plan) => plan.inputs.clone(),
-            Point::Replay(replay) => replay.case.inputs.clone(),
-            Point::Cuts(cutting) => cutting.plan.inputs.clone(),
-            Point::Attack(_) => Vec::new(),
-        };
-        self.points.iter().flat_map(of).collect()
+    fn header(&self) -> Header {
+        self.round().header()
     }
 
-    fn make(&self, point: usize, shared: &Shared) -> Result<String> {
-        let of = self.points.get(point).ok_or_else(|| usage(anyhow!("point {point}: there is no such point")))?;
-        let made = figures(&self.question, of.run(0, shared));
-        let done: Done<Q::Figures> = match made {
-            Err(AskError::Run(error)) if self.question.stands_without() && !error.is_interruption() => {
-                Err(error.to_string())
-            }
-            made => Ok(made.map_err(mark)?),
-        };
-        Ok(serde_json::to_string(&done)?)
+    fn make(&self, point: usize, shared: &Shared) -> Result<Vec<u8>> {
+        if !(self.first..self.points.len()).contains(&point) {
+            return Err(usage(anyhow!("point {point}: this round has points {} to {}", self.first, self.points.len())));
+        }
+        let made = self.round().make((point - self.first) as u64, shared).map_err(of_sweep)?;
+        Ok(made.ok_or(Interrupted)?.line())
     }
 
-    fn keep(&mut self, point: usize, line: &str) -> Result<()> {
-        let _: Done<Q::Figures> = serde_json::from_str(line)?;
-        *self.lines.get_mut(point).ok_or_else(|| anyhow!("point {point}: there is no such point"))? =
-            Some(line.to_owned());
-        Ok(())
+    fn keep(&mut self, point: usize, line: &[u8]) -> Result<()> {
+        let record: Record<Q::Figures> = Record::of_line(line).context(DAMAGED)?;
+        if record.point as usize + self.first != point || point >= self.lines.len() {
+            return Err(anyhow!("point {point}: the line is that of point {}", record.point as usize + self.first));
+        }
+        self.lines[point] = Some(line.to_owned());
+        let Some(folder) = &self.folder else { return Ok(()) };
+        if self.segment.is_none() {
+            let round = self.round();
+            let folder = round.folder(folder).map_err(of_sweep)?;
+            let name = format!("points-{}-client", std::process::id());
+            self.segment = Some(Segment::create(folder.path(), &name, &round.header()).map_err(of_sweep)?);
+        }
+        self.segment.as_mut().map_or(Ok(()), |segment| segment.append(line)).map_err(of_sweep)
     }
 
-    fn lines(&self) -> Vec<&str> {
+    fn sync(&mut self) -> Result<()> {
+        self.segment.take().map_or(Ok(()), Segment::finish).map_err(of_sweep)
+    }
+
+    fn lines(&self) -> Vec<&[u8]> {
         self.lines.iter().map_while(Option::as_deref).collect()
     }
 
     fn more(&mut self) -> Result<bool> {
         let more = self.question.more(&self.done()?).map_err(mark)?;
-        self.lines.resize(self.points.len() + more.len(), None);
-        self.points.extend(more);
+        if !more.is_empty() {
+            self.first = self.points.len();
+            self.lines.resize(self.first + more.len(), None);
+            self.points.extend(more);
+            self.load()?;
+        }
         Ok(!self.missing().is_empty())
     }
 

@@ -4,7 +4,7 @@
 use crate::error::SweepError;
 use crate::folder::Found;
 use crate::merge::each;
-use crate::record::Outcome;
+use crate::record::{Outcome, Record};
 use readpath_results::Metric;
 
 /// Figures that answer most questions, in order of importance.
@@ -66,7 +66,7 @@ impl Columns {
         let mut names: Option<Vec<String>> = None;
         let mut values: Vec<Vec<f64>> = Vec::new();
         let mut settings = Vec::new();
-        each(found, |record| {
+        each(found, |record: Record| {
             let Outcome::Figures(figures) = record.outcome else { return Ok(()) };
             let names = names.get_or_insert_with(|| {
                 let wanted = |name: &&String| {

@@ -4,7 +4,7 @@
 use super::{plan, plan_of, read};
 use readpath_config::study;
 use readpath_lab::runs::Shared;
-use readpath_sweep::{Folder, Found, Made, Maker, Plan, Record, Shard, merge, work};
+use readpath_sweep::{Folder, Found, Made, Maker, OfPlan, Plan, Record, Shard, merge, work};
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,8 +20,8 @@ fn make(plan: &Plan, folder: &Path, shard: &str, threads: usize) -> u64 {
     let (shared, made) = (Shared::default(), Made::default());
     let shard: Shard = shard.parse().expect("a shard");
     let target = Folder::new(folder);
-    work(plan, (&target, "points"), (shard, &found), threads, &read, &shared, &made)
-        .expect("the folder can be written");
+    let of_plan = OfPlan { plan, maker: &Maker::default(), read: &read };
+    work(&of_plan, (&target, "points"), (shard, &found), threads, &shared, &made).expect("the folder can be written");
     made.points.load(Ordering::Relaxed)
 }
 
@@ -201,7 +201,8 @@ fn points_that_failed_can_be_made_again() {
         found.retry_failed();
         let (shared, made) = (Shared::default(), Made::default());
         let target = Folder::new(folder.path());
-        work(&plan, (&target, name), (Shard::WHOLE, &found), 1, &read, &shared, &made).expect("it can be written");
+        let of_plan = OfPlan { plan: &plan, maker: &Maker::default(), read: &read };
+        work(&of_plan, (&target, name), (Shard::WHOLE, &found), 1, &shared, &made).expect("it can be written");
         let mut found = of();
         assert_eq!((found.count(), found.failed(), found.ios), (2, 0, 20), "{name}");
         let merged = merge(&mut found, folder.path()).expect("tables");
@@ -257,8 +258,8 @@ fn a_trace_may_be_elsewhere() {
         (0..plan.count()).map(make).collect()
     };
     let expected = lines(&plan);
-    assert!(expected.iter().all(|line| Record::of_line(line).is_some_and(|record| !record.is_failure())));
-    assert!(Record::of_line(&expected[0][1..]).is_none() && Record::of_line(b"").is_none());
+    assert!(expected.iter().all(|line| <Record>::of_line(line).is_some_and(|record| record.failure().is_none())));
+    assert!(<Record>::of_line(&expected[0][1..]).is_none() && <Record>::of_line(b"").is_none());
     // The same under another path; what errors say, and so what records hold, does not tell.
     fs::rename(&file, &moved).expect("it can be moved");
     let places = HashMap::from([(named.path.clone(), moved)]);

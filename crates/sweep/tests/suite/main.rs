@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Every test of this room against its public surface, in one program: linking is what costs.
 
+mod asked;
 mod designs;
 mod folders;
 mod reports;

@@ -22,8 +22,8 @@ fn report_of(plan: &Plan, figures: impl Fn(&[f64]) -> Vec<(String, f64)>) -> Doc
         let point = plan.point(index);
         let settings = point.settings.iter().map(|s| s.plain()).collect();
         let outcome = Outcome::Figures(figures(&numbers(plan, index)));
-        let record = Record { point: index, seed: point.seed, settings, ios: 1, outcome };
-        segment.append(&record).expect("a record");
+        let record = Record { point: index, seed: Some(point.seed), settings, ios: 1, outcome };
+        segment.append(&record.line()).expect("a record");
     }
     segment.finish().expect("a segment");
     let mut found = Found::of(&[Folder::new(folder.path())], Some(&plan.header())).expect("its own segment");

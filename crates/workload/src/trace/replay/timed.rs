@@ -57,7 +57,7 @@ impl Speed {
 }
 
 /// One request to the device and its time: 16 bytes.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TimedIo {
     /// When, from the first.
     pub time: Ns,
