@@ -31,14 +31,26 @@ impl From<Failure> for PyErr {
     }
 }
 
-/// A text with its options as arguments of Python: `--max-idle` is `max_idle`.
+/// A text with its options as arguments of Python: `--max-idle <MS>` is `max_idle`.
 fn arguments(text: &str) -> String {
-    let named = |word: &str| match word.strip_prefix("--") {
-        Some(option) if option.starts_with(|c: char| c.is_ascii_lowercase()) => {
-            let end = option.find(|c: char| !c.is_ascii_lowercase() && c != '-').unwrap_or(option.len());
-            option[..end].replace('-', "_") + &option[end..]
+    let (mut said, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find("--") {
+        let (before, option) = (&rest[..at], &rest[at + 2..]);
+        let end = option.find(|c: char| !c.is_ascii_lowercase() && c != '-').unwrap_or(option.len());
+        said.push_str(before);
+        rest = &option[end..];
+        if end == 0 || !(said.is_empty() || said.ends_with([' ', '(', '\''])) {
+            said.push_str("--");
+            said.push_str(&option[..end]);
+            continue;
         }
-        _ => word.to_owned(),
-    };
-    text.split_inclusive([' ', '(']).map(named).collect()
+        said.push_str(&option[..end].replace('-', "_"));
+        // What the command's help calls its value.
+        if let Some((value, after)) = rest.strip_prefix(" <").and_then(|rest| rest.split_once('>'))
+            && value.chars().all(|c| c.is_ascii_uppercase() || "_=/|".contains(c))
+        {
+            rest = after;
+        }
+    }
+    said + rest
 }

@@ -76,7 +76,7 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def as_arguments(text: str) -> str:
     """An error of the command with its options as arguments: ``--max-idle`` is ``max_idle``."""
-    return re.sub(r"(?<![^ (])--([a-z][a-z-]*)", lambda option: option[1].replace("-", "_"), text)
+    return re.sub(r"(?<![^ ('])--([a-z][a-z-]*)", lambda option: option[1].replace("-", "_"), text)
 
 
 def without_process(text: str) -> dict[str, Any]:

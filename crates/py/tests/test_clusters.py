@@ -497,5 +497,21 @@ def test_questions_have_the_same_documents_on_a_cluster(cluster: Cluster) -> Non
             ask(client=cluster.address).to_json("there.json")
         here, there = (without_process(Path(name).read_text()) for name in ("here.json", "there.json"))
         assert here == there
+    # Runs that a cluster made are there for a call without one, and the other way round.
+    with within(120):
+        first, again = search(client=cluster.address, keep="search"), compare(keep="compare")
+    made = {path: path.stat().st_size for path in sorted(Path().glob("*/**/*.seg"))}
+    assert search(keep="search").rows == first.rows
+    with within(120):
+        assert compare(client=cluster.address, keep="compare").rows == again.rows
+    assert {path: path.stat().st_size for path in sorted(Path().glob("*/**/*.seg"))} == made
+    # Another question of as many points, with the same inputs, is not that one.
+    other: list[readpath.Results] = [
+        readpath.compare(short, seeds=4, hpb=["off", "dcm"], set={"map_cache.size_kib": kib}, **where)
+        for kib in (64, 4096)
+        for where in ({}, {"client": cluster.address})
+    ]
+    assert other[0].rows == other[1].rows and other[2].rows == other[3].rows
+    assert other[0].rows != other[2].rows
     with pytest.raises(readpath.Error, match="^client: the question has no points that workers could make$"):
         readpath.run("ubi", client=cluster.address)

@@ -180,6 +180,25 @@ def test_mistakes_are_those_of_the_command(command: Command, words: str, ask: Ca
     assert f"{error.value}\n".replace("2000000ms", "2000s") == said
 
 
+def test_a_value_that_clap_refuses() -> None:
+    wrong: Any = "maybe"
+    with pytest.raises(readpath.Error, match=r"^invalid value 'maybe' for 'hpb'"):
+        readpath.fio("short.fio", hpb=wrong)
+
+
+def test_runs_are_kept() -> None:
+    def compare(seeds: int, **kept: Any) -> list[dict[str, Any]]:
+        return readpath.compare("short.fio", hpb=["off", "dcm"], seeds=seeds, **kept).rows
+
+    expected = compare(2)
+    assert compare(2, keep="runs") == expected
+    segments = sorted(Path("runs").iterdir())
+    assert compare(2, keep=Path("runs"), threads=1) == expected
+    assert sorted(Path("runs").iterdir()) == segments
+    with pytest.raises(readpath.Error, match="belongs to another plan"):
+        compare(3, keep="runs")
+
+
 def test_arguments_that_a_question_does_not_have() -> None:
     wrong: Any = {"case": "x"}
     with pytest.raises(TypeError, match=r"^power\(\) has no argument 'case'$"):
