@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bounds of the numbers of a configuration. A table of them serves those who check a configuration, read it from a
-//! file or describe its keys. It knows no field.
+//! Bounds of the numbers of a configuration. One table serves checks, file parsers and the description of keys. Knows
+//! no field.
 
 use crate::Ns;
 use std::ops::RangeInclusive;
@@ -16,22 +16,22 @@ pub struct Bound<T> {
 }
 
 impl<T> Bound<T> {
-    /// Of a count; `value` is none where the part with the field is missing.
+    /// Bounds of a count; `value` returns `None` where the part with the field is missing.
     pub const fn count(field: &'static str, least: u64, most: u64, value: fn(&T) -> Option<u64>) -> Bound<T> {
         Bound { field, least, most, is_time: false, value }
     }
 
-    /// Of a time, in ns and whole seconds.
+    /// Bounds of a time: `least` in ns, `most_seconds` in whole seconds.
     pub const fn time(field: &'static str, least: Ns, most_seconds: u64, value: fn(&T) -> Option<u64>) -> Bound<T> {
         Bound { field, least: least.0, most: Ns::from_secs(most_seconds).0, is_time: true, value }
     }
 
-    /// Least and greatest value; of a time in ns.
+    /// Least and greatest value; those of a time in ns.
     pub fn range(&self) -> RangeInclusive<u64> {
         self.least..=self.most
     }
 
-    /// What is wrong with the value in `whole` and what would be right, if it is out of bounds.
+    /// The error message, if the value in `whole` is out of bounds.
     pub fn violation(&self, whole: &T) -> Option<String> {
         let value = (self.value)(whole).filter(|value| !self.range().contains(value))?;
         let Bound { least, most, .. } = self;

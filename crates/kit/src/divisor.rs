@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Division of 32-bit numbers by one that is known only at run time but stays the same: a multiplication instead of a
-//! division (Lemire, Kaser and Kurz, "Faster remainder by direct computation", 2019). Addresses are taken apart with it
-//! several times for each simulated I/O; a crate for so little would be longer than this.
+//! Division of 32-bit numbers by a divisor that is known only at run time and then stays the same: a multiplication
+//! instead of a division (Lemire, Kaser and Kurz, "Faster remainder by direct computation", 2019). Each simulated I/O
+//! splits addresses with it several times; a crate for so little would be longer than this.
 
 /// A divisor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -20,7 +20,7 @@ const NONE: u64 = u64::MAX;
 pub struct DeadlineHeap {
     /// The earliest deadline, or `NONE`.
     first: u64,
-    /// All others; empty when there is no first.
+    /// All other deadlines; empty when `first` is `NONE`.
     rest: BinaryHeap<Reverse<u64>>,
 }
 
@@ -31,7 +31,7 @@ impl Default for DeadlineHeap {
 }
 
 impl DeadlineHeap {
-    /// The number of slots with numbers of their own.
+    /// Slots are numbered below this.
     pub const SLOTS: u32 = 1 << SLOT_BITS;
     /// The latest representable deadline.
     pub const LATEST: Ns = Ns((NONE >> SLOT_BITS) - 1);

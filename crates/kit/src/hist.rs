@@ -62,12 +62,12 @@ impl Histogram {
         }
     }
 
-    /// Counts a value beyond the buckets so far. All of them take 58 KiB, those of latencies up to 250 us 12 KiB:
-    /// thousands of histograms need not have more than they use.
+    /// Counts a value above the allocated buckets. All buckets take 58 KiB, those for latencies up to 250 us 12 KiB:
+    /// there may be thousands of histograms, so each allocates only what it uses.
     #[cold]
     fn record_above(&mut self, value: u64) {
         let bucket = bucket_of(value);
-        // Up to twice the value at least, so that this remains rare.
+        // At least up to twice the value, so that growing stays rare.
         self.grow((((bucket >> SUB_BITS) + 2) << SUB_BITS).min(BUCKETS));
         self.counts[bucket] += 1;
     }
@@ -185,7 +185,7 @@ mod tests {
         let (short, long) = (of(&[100_000, 100_001]), of(&[u64::MAX, 3]));
         assert!(short.counts.len() * 8 < 13_000, "{} buckets", short.counts.len());
         assert_eq!(long.counts.len(), BUCKETS);
-        // Whichever is added to the other.
+        // Merging gives the same result in both directions.
         for (mut one, other) in [(short.clone(), &long), (long.clone(), &short), (Histogram::default(), &short)] {
             let count = one.count() + other.count();
             one.merge(other);

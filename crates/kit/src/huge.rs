@@ -33,7 +33,7 @@ fn advise_huge<T>(v: &[T]) {
 #[cfg(not(target_os = "linux"))]
 fn advise_huge<T>(_: &[T]) {}
 
-/// Asks the processor to bring the line of `table[index]` near; an index beyond the end does nothing.
+/// Prefetches the cache line of `table[index]`; an index beyond the end does nothing.
 #[inline(always)]
 #[allow(unsafe_code)]
 pub fn prefetch<T>(table: &[T], index: usize) {

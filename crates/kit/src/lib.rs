@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Small, fast parts that every other room of Readpath stands on: virtual time, deadline heap and tournament, divisors,
-//! short lines, index LRU lists, histogram, pseudo-random streams, permutations, huge-page vectors, named enums
-//! and bounds.
+//! Small, fast parts that every other crate of Readpath uses: virtual time, deadline heap and tournament, divisors,
+//! queues, index LRU lists, histogram, pseudo-random streams, permutations, huge-page vectors, named enums and bounds.
 //!
-//! This room knows nothing about flash, UFS or workloads. It never reads a clock, starts a thread or opens a file.
+//! This crate knows nothing about flash, UFS or workloads. It never reads a clock, starts a thread or opens a file.
 //! A part belongs here only if a well-kept crate cannot give it at the speed or with the stability of values that the
 //! simulator needs; each module says which crate it replaces and why.
 

@@ -129,12 +129,12 @@ impl IndexLru {
         })
     }
 
-    /// Bytes this list keeps.
+    /// Memory of this list, in bytes.
     pub fn bytes(&self) -> u64 {
         IndexLru::bytes_for(self.links.len())
     }
 
-    /// Bytes that a list over `0..capacity` keeps.
+    /// Memory of a list over `0..capacity`, in bytes.
     pub const fn bytes_for(capacity: usize) -> u64 {
         (capacity * size_of::<Link>()) as u64
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Enums whose variants have names in files and on command lines.
 
-/// An enum without data, each variant with its name: it gets `ALL`, `name` and `by_name`.
+/// Defines an enum without data whose variants have names. It gets `ALL`, `name` and `by_name`.
 #[macro_export]
 macro_rules! named {
     ($(#[$meta:meta])* pub enum $T:ident { $($(#[$doc:meta])* $variant:ident = $name:literal,)+ }) => {
@@ -12,17 +12,17 @@ macro_rules! named {
         }
 
         impl $T {
-            /// All of them, in order.
+            /// All variants, in order.
             pub const ALL: [$T; [$($name),+].len()] = [$($T::$variant),+];
 
-            /// Its name for people, files and command lines.
+            /// Name in messages, files and command lines.
             pub const fn name(self) -> &'static str {
                 match self {
                     $($T::$variant => $name,)+
                 }
             }
 
-            /// The one with this name.
+            /// The variant with this name.
             pub fn by_name(name: &str) -> Option<$T> {
                 $T::ALL.into_iter().find(|one| one.name() == name)
             }

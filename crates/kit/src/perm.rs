@@ -22,7 +22,7 @@ impl Permutation {
         Permutation { n, mask: (1 << bits) - 1, shift: bits.div_ceil(2), keys: std::array::from_fn(|_| rng.next_u64()) }
     }
 
-    /// Where `i` (below `n`) goes.
+    /// The image of `i`, which must be below `n`.
     #[inline]
     pub fn get(&self, i: u64) -> u64 {
         debug_assert!(i < self.n);

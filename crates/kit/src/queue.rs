@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A line that is mostly empty or holds one item: its first item lies outside of the line. At queue depth 1
-//! every line of the simulator is of that kind, and `VecDeque` alone pays for its ring at each push, look and pop.
+//! A queue that is mostly empty or holds one item: its first item lies outside of the ring. At queue depth 1 every
+//! queue of the simulator is of that kind, and `VecDeque` alone pays for its ring at each push, peek and pop.
 
 use std::collections::VecDeque;
 
-/// First in, first out.
+/// A first-in, first-out queue.
 #[derive(Debug, Clone)]
 pub struct FrontQueue<T> {
     front: Option<T>,
@@ -13,7 +13,7 @@ pub struct FrontQueue<T> {
 }
 
 impl<T> FrontQueue<T> {
-    /// An empty line with room for `capacity` items before it allocates again.
+    /// An empty queue with room for `capacity` items before it allocates again.
     pub fn with_capacity(capacity: usize) -> Self {
         FrontQueue { front: None, rest: VecDeque::with_capacity(capacity) }
     }
@@ -44,7 +44,7 @@ impl<T> FrontQueue<T> {
     /// Takes the first item out.
     #[inline(always)]
     pub fn pop_front(&mut self) -> Option<T> {
-        // Without this look, all of an item would be loaded before it is known to be none.
+        // Without this check, the whole item would be loaded before it is known to be `None`.
         self.front.as_ref()?;
         if self.rest.is_empty() { self.front.take() } else { std::mem::replace(&mut self.front, self.rest.pop_front()) }
     }

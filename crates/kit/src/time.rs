@@ -31,12 +31,12 @@ impl Ns {
         Ns(s * 1_000_000_000)
     }
 
-    /// This time in microseconds, for people.
+    /// This time in microseconds, for display.
     pub fn as_us_f64(self) -> f64 {
         self.0 as f64 / 1e3
     }
 
-    /// This time in seconds, for people and for rates.
+    /// This time in seconds, for display and for rates.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }

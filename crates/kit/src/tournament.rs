@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The earliest of the deadlines of many servers, each of which has one or none: a tournament in single 64-bit words. A
-//! heap branches on every comparison, and a processor guesses half of them wrong; here a change takes one minimum for
-//! each round, and as many rounds whichever server wins. While only one server has a deadline, no round is played.
+//! A tournament tree over the deadlines of many servers, at most one each, in single 64-bit words. A heap branches on
+//! every comparison, and a processor mispredicts half of these branches; here an update takes one minimum for each
+//! round, and always the same number of rounds. While only one server has a deadline, no round is played.
 
 use crate::{DeadlineHeap, Ns};
 
@@ -9,7 +9,6 @@ const TAG_BITS: u32 = DeadlineHeap::SLOTS.trailing_zeros();
 const TAG_MASK: u64 = (1 << TAG_BITS) - 1;
 /// Stands for no deadline; later than every word that is made.
 const NONE: u64 = u64::MAX;
-/// Stands for no server.
 const NO_SERVER: u32 = u32::MAX;
 /// Nodes of the largest tournament: as many as a scheduler of 4096 dies and 64 channels needs.
 const NODES: usize = 1 << 14;
@@ -19,19 +18,19 @@ const NODES: usize = 1 << 14;
 pub struct Tournament {
     /// The earliest deadline, or `NONE`.
     first: u64,
-    /// The only server with a deadline, which the rounds do not know of; else `NO_SERVER`.
+    /// The only server with a deadline, which is not entered in `rounds`; else `NO_SERVER`.
     alone: u32,
     places: u32,
-    /// Server `s` is at `places + s`, and the earlier of `2 i` and `2 i + 1` at `i`. Of fixed size, so that no index
-    /// needs a look at a length.
+    /// Server `s` is at `places + s`, and the earlier of `2 i` and `2 i + 1` at `i`. Of fixed size, so that indexing
+    /// needs no bounds check.
     rounds: Box<[u64; NODES]>,
 }
 
 impl Tournament {
-    /// The most servers.
+    /// Largest number of servers.
     pub const SERVERS: u32 = NODES as u32 / 2;
 
-    /// So many servers, none with a deadline.
+    /// A tournament of `servers` servers without deadlines.
     ///
     /// # Panics
     /// When there are more than [`Tournament::SERVERS`].
@@ -54,7 +53,7 @@ impl Tournament {
         (at <= now && self.first != NONE).then_some((at, (self.first & TAG_MASK) as u32))
     }
 
-    /// The deadline of `server`, in the place of the one that it had.
+    /// Sets the deadline of `server`, in place of the one that it had.
     ///
     /// # Panics
     /// When `at` is beyond [`DeadlineHeap::LATEST`] or `tag` is not below [`DeadlineHeap::SLOTS`].
@@ -75,7 +74,7 @@ impl Tournament {
         self.play(server, word);
     }
 
-    /// `server` has no deadline any more.
+    /// Removes the deadline of `server`.
     #[inline(always)]
     pub fn clear(&mut self, server: u32) {
         if self.alone == server {

@@ -30,7 +30,7 @@ pub(crate) struct Line<'a> {
     /// Heading of the metric with its unit.
     pub metric: String,
     pub variant: &'a str,
-    /// Of how many lines this is the first: those of its case and those of its metric; 0 if of none.
+    /// Number of lines of this case, on its first line; 0 on the others. `metric_lines` is the same for the metric.
     pub case_lines: usize,
     pub metric_lines: usize,
     pub mean: Figure,

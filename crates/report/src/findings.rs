@@ -8,9 +8,9 @@ use readpath_results::{Origin, Row};
 
 use crate::pivot::{KEY_METRICS, Line, Pivot};
 
-/// Lines of a table of effects at most; longer ones are not shown.
+/// Longest table of effects that is shown, in lines.
 const MOST_EFFECTS: usize = 40;
-/// Metrics whose effects are shown at most.
+/// Most metrics whose effects are shown.
 const MOST_METRICS: usize = 3;
 
 /// How well simulated values of one metric and origin agree with published ones.
@@ -57,9 +57,9 @@ pub(crate) struct Effects<'a> {
     pub lines: Vec<Effect<'a>>,
 }
 
-/// For each metric with published values, or for those that matter most and differ if there is none: every variant as a
-/// multiple of the first variant of its case. Metrics that it does not have, or whose baseline is not positive or not
-/// the same variant everywhere, have none.
+/// For each metric with published values, or for the most important ones that differ if there is none: every variant as
+/// a multiple of the first variant of its case. Metrics that this variant lacks, or whose baseline is not positive or
+/// not the same variant in all cases, are left out.
 pub(crate) fn effects<'a>(pivot: &'a Pivot<'_>) -> Vec<Effects<'a>> {
     let compared = pivot.has_compared();
     let mut out = Vec::new();
@@ -75,7 +75,7 @@ pub(crate) fn effects<'a>(pivot: &'a Pivot<'_>) -> Vec<Effects<'a>> {
         if out.len() >= MOST_METRICS && !compared {
             break;
         }
-        // Where cases differ in their baseline, or are many, those with published values are left.
+        // Where cases differ in their baseline, or are too many, only those with published values are shown.
         let found = effects_of(pivot, at, false).or_else(|| compared.then(|| effects_of(pivot, at, true)).flatten());
         // A metric that no variant changes is not shown.
         let differs = |of: &Effects| compared || of.lines.iter().any(|line| (line.simulated - 1.0).abs() > 0.0005);
@@ -84,7 +84,7 @@ pub(crate) fn effects<'a>(pivot: &'a Pivot<'_>) -> Vec<Effects<'a>> {
     out
 }
 
-/// The same of the column `at`, if `only_published` of cases that have a published value there.
+/// The effects on the metric of column `at`; with `only_published`, only of cases with a published value there.
 fn effects_of<'a>(pivot: &'a Pivot<'_>, at: usize, only_published: bool) -> Option<Effects<'a>> {
     let mut lines = Vec::new();
     let mut base: Option<(&str, &Row)> = None;

@@ -18,7 +18,7 @@ use readpath_results::{Document, Note, NoteKind, Origin, Row};
 use crate::pivot::{LEGEND, Line, Pivot, TableSpec, main_columns, mark};
 use crate::{Error, comparison, findings, format, style, text};
 
-/// A document in two, if it has cases with published values and a good many without: those need fewer columns.
+/// Splits a document if it has cases with published values and many more without: the latter need fewer columns.
 fn parted(document: &Document) -> Option<[Document; 2]> {
     let compared: HashSet<&str> = document.rows.iter().filter(|r| r.published.is_some()).map(|r| &*r.case).collect();
     let part = |is_compared: bool| {
@@ -116,7 +116,7 @@ impl Page {
         let _ = writeln!(self.out, "<h1>{}</h1>", text::html(&document.title));
         let name = text::html(&document.experiment);
         let _ = write!(self.out, "<p class=\"meta\"><span>Experiment {name}</span>");
-        // What was counted in a recording has neither.
+        // Counts of a recording have neither I/Os nor a seed.
         if document.simulated_ios > 0 {
             let ios = format::grouped(document.simulated_ios as f64, 0);
             let _ = write!(self.out, " <span>{ios} simulated I/Os</span> <span>seed {}</span>", document.seed);
@@ -254,7 +254,8 @@ impl Page {
         self.put("</dl>\n");
     }
 
-    /// What is too wide for one table: a table for each case, a line for each metric, a column for each variant.
+    /// The values that are too wide for one table: a table for each case, a line for each metric, a column for each
+    /// variant.
     fn by_case(&mut self, pivot: &Pivot<'_>) {
         self.put("<details>\n<summary>All values, case by case</summary>\n");
         let mut at = 0;

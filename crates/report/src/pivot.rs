@@ -21,8 +21,8 @@ impl TableSpec {
         Self::default()
     }
 
-    /// These metrics with the headings of the registry, as far as the document has them; if it has none, all that it
-    /// has.
+    /// These metrics with the headings of the registry, as far as the document has them; all metrics if it has none of
+    /// them.
     pub fn of<'a>(metrics: impl IntoIterator<Item = &'a Metric>) -> Self {
         Self::new().and(metrics)
     }
@@ -189,9 +189,8 @@ pub(crate) const KEY_METRICS: &[Metric] = &[
 /// More columns than this do not fit on a page.
 const MOST_COLUMNS: usize = 14;
 
-/// What of a document that is too wide for one table comes first: metrics with published values, and those that matter
-/// most.
-/// `None` if everything fits.
+/// The columns of the first table of a document that is too wide for one table: metrics with published values, and
+/// those that matter most. `None` if everything fits.
 pub(crate) fn main_columns(document: &Document, all: &Pivot<'_>) -> Option<TableSpec> {
     if all.columns.len() <= MOST_COLUMNS {
         return None;

@@ -47,7 +47,6 @@ font-variant-numeric:tabular-nums}
 .chart text.label[class*=k]{fill:var(--k,var(--ink));font-weight:600}
 ";
 
-/// The page.
 pub(crate) const PAGE: &str = "\
 *{box-sizing:border-box}
 html{color-scheme:light dark;-webkit-text-size-adjust:100%}

@@ -12,7 +12,7 @@ const GAP: usize = 2;
 /// Headings of single metrics and names of cases are wrapped at these widths.
 const HEADING: usize = 12;
 const NAME: usize = 28;
-/// Names are not broken into less than this.
+/// Names are not wrapped at less than this.
 const NARROWEST: usize = 6;
 
 /// The rows of a document as text: a line for each case and variant, a column for each metric.
@@ -28,7 +28,7 @@ pub fn table(document: &Document, spec: &TableSpec) -> String {
     let names = match spec.max_width() {
         None => Block::names(&pivot, None),
         Some(max) => {
-            // Names are broken as far as that makes room for the widest metric.
+            // Names are wrapped as far as that makes room for the widest metric.
             let widest = (0..pivot.columns.len()).map(|at| Block::metric(&pivot, at).width()).max().unwrap_or(0);
             let blocks = (NARROWEST..=NAME).rev().map(|width| Block::names(&pivot, Some(width)));
             let fits = |block: &Block| block.width() + widest - GAP <= max;
@@ -115,7 +115,7 @@ pub(crate) fn ruled() -> TableStyle {
     TableStyle::new().header_separator(LineStyle::none().fill('─'))
 }
 
-/// Lines without the gap behind the last column, each with its end.
+/// Lines without the gap after the last column, each with a line feed.
 fn ended<'a>(lines: impl Iterator<Item = &'a str>) -> String {
     lines.fold(String::new(), |mut out, line| {
         // The rule ends where the last column does.

@@ -83,8 +83,8 @@ pub(crate) fn elide(text: &str, width: usize) -> String {
     out
 }
 
-/// Names of at most `width` characters each. What is too long is not cut where names differ: of all of them what they
-/// begin with alike, up to a word, goes first; then the middle.
+/// Names of at most `width` characters each, shortened where they do not differ: first the common beginning of all
+/// names is cut, up to a word; then the middle of a name.
 pub(crate) fn apart<'a>(names: impl Iterator<Item = &'a str>, width: usize) -> Vec<String> {
     let names: Vec<Vec<char>> = names.map(|name| name.chars().collect()).collect();
     if names.iter().all(|name| name.len() <= width) {

@@ -11,18 +11,18 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
-    /// All of it.
+    /// The whole run.
     Whole,
-    /// A group of its jobs, or one of its phases.
+    /// A group of the workload's jobs, or one of its phases.
     Jobs,
     /// A logical unit.
     Unit,
-    /// What lies between two events.
+    /// The time between two events.
     Span,
 }
 
 /// The case of a row: the name of a workload, and the part that the row is about. Two cases are equal if their strings
-/// are. A document has that string, and beside it the part, if it is not the whole.
+/// are. A document has that string, and also the part unless it is the whole run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(from = "Written", into = "Written")]
 pub struct Case {
@@ -32,13 +32,13 @@ pub struct Case {
 }
 
 impl Case {
-    /// A part of it, by what it is called.
+    /// A part of this case, by name.
     #[must_use]
     pub fn with(&self, part: Part, name: &str) -> Self {
         Self { text: format!("{}: {name}", self.text), name: self.name, part }
     }
 
-    /// A group of its jobs, or one of its phases.
+    /// The part for a group of jobs or for a phase.
     #[must_use]
     pub fn jobs(&self, name: &str) -> Self {
         self.with(Part::Jobs, name)
@@ -49,17 +49,17 @@ impl Case {
         &self.text[..self.name]
     }
 
-    /// Whether it is about all of the workload.
+    /// Whether the row is about the whole workload.
     pub fn is_whole(&self) -> bool {
         self.name == self.text.len()
     }
 
-    /// The part, by what it is called; empty for all of the workload.
+    /// Name of the part; empty for the whole workload.
     pub fn part_name(&self) -> &str {
         self.text[self.name..].strip_prefix(": ").unwrap_or_default()
     }
 
-    /// The group or phase that it is about; none for anything else.
+    /// Name of the group or phase, if the part is one.
     pub fn jobs_name(&self) -> Option<&str> {
         (self.part == Part::Jobs).then(|| self.part_name())
     }
@@ -134,7 +134,7 @@ struct Written {
 #[derive(Serialize, Deserialize)]
 struct WrittenPart {
     kind: Part,
-    /// What it is called within the workload, with the parts that it is in.
+    /// Name within the workload, with the parts that enclose it.
     name: String,
 }
 

@@ -67,7 +67,7 @@ pub struct Point {
     pub x: X,
     /// How much, in the unit of the y axis.
     pub y: f64,
-    /// What `y` may as well be, drawn as an error bar; `y` lies within.
+    /// An interval that contains `y`, drawn as an error bar.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<Interval>,
 }
@@ -96,7 +96,7 @@ pub struct Chart {
     pub x_label: String,
     /// Title of the y axis with its unit; of a heat map, what the colours say.
     pub y_label: String,
-    /// Of a heat map, what its rows are, with its unit.
+    /// Of a heat map, the title of its rows with its unit.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub series_label: String,
     /// Logarithmic x axis; without meaning where x is a label.

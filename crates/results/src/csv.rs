@@ -92,7 +92,7 @@ fn ends(interval: Option<Interval>) -> [Option<f64>; 2] {
     [interval.map(|i| i.low), interval.map(|i| i.high)]
 }
 
-/// The word of the document.
+/// The finding as a document spells it.
 fn word(finding: Finding) -> &'static str {
     match finding {
         Finding::Identical => "identical",

@@ -10,7 +10,7 @@ use crate::{Case, Chart, Input, Metric, Note, Origin, Row};
 
 /// Name and number of the format. The number rises when the meaning of a field changes, not when a field is added.
 pub const SCHEMA: &str = "readpath-results/2";
-/// The version before, which is read too: its notes are strings, and its cases do not say where their parts begin.
+/// The former version, which is read too: its notes are strings, and its cases do not say where their parts begin.
 const FORMER: &str = "readpath-results/1";
 
 /// Figures that depend on the machine that ran the experiment; comparisons of documents ignore them.
@@ -96,7 +96,7 @@ impl Document {
         Ok(&mut self.rows[at])
     }
 
-    /// Adds a row for each of some predicted figures.
+    /// Adds a predicted row for each figure.
     pub fn predicted(
         &mut self,
         case: impl Into<Case>,

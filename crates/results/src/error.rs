@@ -39,7 +39,7 @@ pub enum Error {
         /// The row.
         what: String,
     },
-    /// An interval does not contain what it is the interval of.
+    /// An interval does not contain its value.
     #[error("{what}: an interval does not contain the value that it belongs to, or that value is missing")]
     WrongInterval {
         /// The row and field.

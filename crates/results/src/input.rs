@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a document was made from, so that a reader can check whether he has the same: files by size and digest, job
-//! files with their text. Opens none of them.
+//! The inputs of a document, so that a reader can check that he has the same: files by size and digest, job files with
+//! their text. Opens no file.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -21,7 +21,7 @@ pub struct Input {
 }
 
 impl Input {
-    /// A file of text that is kept whole.
+    /// A text file whose text is kept.
     pub fn of_text(file: impl Into<String>, text: &str) -> Self {
         let mut digest = InputDigest::default();
         digest.update(text.as_bytes());
@@ -37,13 +37,13 @@ pub struct InputDigest {
 }
 
 impl InputDigest {
-    /// Takes the bytes that follow.
+    /// Adds the next bytes of the file.
     pub fn update(&mut self, bytes: &[u8]) {
         self.bytes += bytes.len() as u64;
         self.hash.update(bytes);
     }
 
-    /// All of the file has been taken.
+    /// Ends the digest: all bytes of the file were added.
     pub fn input(self, file: impl Into<String>) -> Input {
         let sha256 = self.hash.finalize().iter().fold(String::new(), |mut text, byte| {
             // Writing to memory cannot fail.

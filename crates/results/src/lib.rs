@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The versioned result document: everything in Readpath that measures writes it; tables, pages and tests read it.
 //!
-//! This room knows rows, charts and the JSON they are kept in. It does not know flash, UFS, workloads or how any of
+//! This crate knows rows, charts and the JSON they are kept in. It does not know flash, UFS, workloads or how any of
 //! the numbers came about; it reads no clock, opens no file and prints nothing. The format is described field by
 //! field in `docs/formats/results.md`.
 //!

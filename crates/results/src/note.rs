@@ -10,17 +10,17 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoteKind {
-    /// Something of the results is missing.
+    /// A part of the results is missing.
     Incomplete,
-    /// The workload is another one than was recorded.
+    /// The workload differs from the recorded one.
     Altered,
-    /// What became of a claim of others.
+    /// The verdict on a published claim.
     Claim,
     /// What the results recommend.
     Advice,
-    /// What became of attacks.
+    /// The outcome of attacks.
     Attack,
-    /// A host was to use HPB, and found none.
+    /// The host was to use HPB, but the device has none.
     WithoutHpb,
     /// HPB gains little, and why.
     LittleGain,
@@ -43,7 +43,7 @@ impl NoteKind {
         Self::Remark,
     ];
 
-    /// With what a note of this kind begins where people read it.
+    /// The word that begins a note of this kind in text for people.
     const fn word(self) -> &'static str {
         match self {
             Self::Incomplete => "INCOMPLETE: ",
@@ -61,10 +61,10 @@ impl NoteKind {
 pub struct Note {
     /// What it is about.
     pub kind: NoteKind,
-    /// The case that it is about, if it is one.
+    /// The case, if the note is about one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub case: Option<String>,
-    /// The variant that it is about, if it is one.
+    /// The variant, if the note is about one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub variant: Option<String>,
     /// Its numbers by name, with their unit at the end of the name.
@@ -74,8 +74,7 @@ pub struct Note {
     pub text: String,
 }
 
-/// A note as it stands in a document: an object, or in documents of version 1 a string that begins with the word of its
-/// kind.
+/// A note in a document: an object, or in documents of version 1 a string that begins with the word of its kind.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Written {
@@ -111,31 +110,31 @@ impl Note {
         Self { kind, case: None, variant: None, numbers: Vec::new(), text: text.into() }
     }
 
-    /// A note of no other kind.
+    /// A note of kind [`NoteKind::Remark`].
     pub fn remark(text: impl Into<String>) -> Self {
         Self::new(NoteKind::Remark, text)
     }
 
-    /// The same about a case.
+    /// Names the case that the note is about.
     #[must_use]
     pub fn of_case(self, case: impl Into<String>) -> Self {
         Self { case: Some(case.into()), ..self }
     }
 
-    /// The same about a variant.
+    /// Names the variant that the note is about.
     #[must_use]
     pub fn of_variant(self, variant: impl Into<String>) -> Self {
         Self { variant: Some(variant.into()), ..self }
     }
 
-    /// The same with a number, whose unit ends its name.
+    /// Adds a number, whose unit ends its name.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, value: f64) -> Self {
         self.numbers.push((name.into(), value));
         self
     }
 
-    /// Whether it comes before all others, because it changes what the results mean.
+    /// Whether the note comes before all others, because it changes what the results mean.
     pub fn is_first(&self) -> bool {
         matches!(self.kind, NoteKind::Incomplete | NoteKind::Altered)
     }

@@ -61,7 +61,7 @@ pub struct Row {
     /// The values behind `simulated` if it is a mean over several seeds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample: Option<Sample>,
-    /// How far it is from the base variant, if it was compared with one.
+    /// Difference from the base variant, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub difference: Option<Difference>,
 }

@@ -11,9 +11,9 @@ use crate::{Error, format, svg, text};
 
 /// Tables of more lines are folded.
 const MOST_OPEN_LINES: usize = 16;
-/// Tables of more lines have only some of them.
+/// Tables of more lines show only some of them.
 const MOST_TABLE_LINES: usize = 128;
-/// So many of them, and the last.
+/// Lines that such a table shows, besides the last.
 const LINES_OF_MANY: usize = 40;
 
 /// Adds the buttons below each figure. A file of a figure gets the part of the style sheet that it needs; the CSV is
@@ -122,7 +122,7 @@ impl Page {
     }
 }
 
-/// The lines of a table of so many that are shown.
+/// Indices of the lines that a table of so many lines shows.
 fn shown(lines: usize) -> impl Iterator<Item = usize> {
     let every = if lines > MOST_TABLE_LINES { lines.div_ceil(LINES_OF_MANY) } else { 1 };
     (0..lines).filter(move |line| line % every == 0 || line + 1 == lines)
@@ -152,7 +152,7 @@ fn csv(chart: &Chart) -> String {
     out
 }
 
-/// What stands before `.csv` and `.svg`: a name for any file system.
+/// Name without `.csv` or `.svg`, fit for any file system.
 fn file_name(id: &str) -> String {
     let name: String = id.chars().take(60).map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     if name.is_empty() { "figure".to_owned() } else { name }

@@ -14,10 +14,10 @@ use crate::{format, text};
 const STEPS: usize = 9;
 /// From this colour on, text in a cell has the colour of the paper.
 const STRONG: usize = 5;
-/// Rows are no higher.
+/// Largest height of a row.
 const HIGHEST_ROW: f64 = 46.0;
 
-/// Which colour a value has.
+/// Maps values to colours.
 struct Colours {
     low: f64,
     high: f64,
@@ -30,7 +30,7 @@ impl Colours {
         let (low, high) = values().fold((f64::INFINITY, f64::NEG_INFINITY), |(lo, hi), y| (lo.min(y), hi.max(y)));
         let (low, high) = if low <= high { (low, high) } else { (0.0, 0.0) };
         let log = chart.y_log && low > 0.0;
-        // As on an axis: small differences are not to look like all or nothing.
+        // As on an axis, small differences must not look like all or nothing.
         let low = if !log && low >= 0.0 && (low < 0.6 * high || low == high) { 0.0 } else { low };
         Self { low, high, log }
     }
@@ -82,7 +82,7 @@ pub(super) fn draw(chart: &Chart, size: Size) -> (String, f64) {
             paint.text("tick", (left - 7.0, y + row / 2.0 + 4.0), "end", SMALL, &name);
         }
         let place = |point: &Point| of.get(&category(point)).copied().unwrap_or(0);
-        // Equal neighbours are one cell: a map of states has few.
+        // Equal neighbours are drawn as one cell, so that a map of states has few.
         let joined = |a: &Point, b: &Point| a.y == b.y && place(a) + 1 == place(b);
         for cells in series.points.chunk_by(joined) {
             let (Some(first), Some(last)) = (cells.first(), cells.last()) else { continue };
@@ -120,7 +120,7 @@ pub(super) fn draw(chart: &Chart, size: Size) -> (String, f64) {
     (paint.out, end + 6.0)
 }
 
-/// Draws what the colours mean and returns where it ends.
+/// Draws the legend of the colours and returns its lower edge.
 fn legend(paint: &mut Paint, chart: &Chart, colours: &Colours, width: f64) -> f64 {
     const SWATCH: f64 = 15.0;
     paint.text("axis-title", (4.0, 18.0), "start", SMALL, &fit(&chart.y_label, width - 8.0));
@@ -136,7 +136,7 @@ fn legend(paint: &mut Paint, chart: &Chart, colours: &Colours, width: f64) -> f6
     44.0
 }
 
-/// What a column is called.
+/// Name of a column.
 fn label(point: &Point) -> String {
     if let X::Number(x) = point.x { format::six(x) } else { category(point) }
 }

@@ -65,7 +65,7 @@ pub fn standalone(chart: &Chart) -> Result<String, Error> {
 
 fn draw(chart: &Chart, id: &str, size: Size, namespace: &str, sheet: &str) -> Result<String, Error> {
     check(chart)?;
-    // A line of a single point is none.
+    // A line through a single point is invisible: bars take its place.
     let single =
         !chart.series.is_empty() && chart.kind == ChartKind::Lines && chart.series.iter().all(|s| s.points.len() == 1);
     let bars = single.then(|| Chart { kind: ChartKind::Bars, ..chart.clone() });

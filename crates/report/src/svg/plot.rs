@@ -91,7 +91,7 @@ impl<'a> Plot<'a> {
             // A distribution in percent that ends at all.
             Scale::linear(0.0, 100.0, 5, true)
         } else {
-            // What hardly differs is not to look as if it did.
+            // Nearly equal values must not look different.
             let noise = chart.kind == ChartKind::Lines && hi - lo < 0.02 * hi;
             let from_zero = chart.kind == ChartKind::Bars || lo >= 0.0 && (lo < 0.6 * hi || noise);
             let to_zero = chart.kind == ChartKind::Bars && hi < 0.0;
@@ -384,9 +384,9 @@ impl<'a> Plot<'a> {
     }
 }
 
-/// `label` cut to what has room.
+/// `label`, cut to the width `room`.
 pub(super) fn fit(label: &str, room: f64) -> String {
-    // No letter is narrower, and cutting a long label letter by letter takes for ever.
+    // No letter is narrower than `i`. Starting from this bound, few letters are cut one by one.
     let most = 1 + (room / text_width("i", SMALL).max(1.0)) as usize;
     let longest = label.chars().count().min(most.max(1));
     let cut = (1..=longest).rev().map(|width| text::elide(label, width));
@@ -428,7 +428,7 @@ fn axis_of_numbers<I: Iterator<Item = f64>>(xs: impl Fn() -> I, log: bool, size:
     }
     let count = if size == Size::Wide { 8 } else { 4 };
     let lo = if lo > 0.0 && lo < 0.15 * hi { 0.0 } else { lo };
-    // Nothing stands between whole numbers, such as those of events.
+    // Whole numbers, such as those of events, have no ticks between them.
     let whole = xs().all(|x| x.fract() == 0.0) && hi - lo >= 1.0;
     let count = if whole { count.min((hi - lo) as usize) } else { count };
     Scale::linear(lo, hi, count, false)

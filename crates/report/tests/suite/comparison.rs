@@ -105,7 +105,7 @@ fn error_bars_are_drawn_to_scale_and_told() {
     plain.series("s", SeriesStyle::Plain, [("a", 1.0)]).unwrap();
     let figure = svg::standalone(&plain).unwrap();
     assert!(bars(&figure).is_empty() && !figure.contains("Error bars"));
-    // Beyond what a logarithmic axis has.
+    // Values outside of a logarithmic axis.
     let mut log = Chart::new("c", "t", ChartKind::Bars).y_log();
     log.series_with_bars("s", SeriesStyle::Plain, [("a", 1.0, interval(-1.0, 3.0))]).unwrap();
     assert_eq!(bars(&svg::standalone(&log).unwrap()).len(), 1);

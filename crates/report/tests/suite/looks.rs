@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What makes a page easy to read or hard: many rows, many variants, words about what is not there, axes.
+//! Whether a page is easy to read: many rows, many variants, text about missing parts, axes.
 
 use readpath_report::{html, svg};
 use readpath_results::metric::{Figure, MAP_LOADS, Requests};
@@ -30,7 +30,7 @@ fn words_about_published_values_are_only_where_there_are_some() {
     assert!(page.contains("7 simulated I/Os</span>"));
 }
 
-/// Of thirty variants the figures come first that matter, and not hundreds of rows.
+/// A comparison of thirty variants begins with the figures that matter, not with hundreds of rows.
 #[test]
 fn comparisons_of_many_variants_are_folded() {
     let document = |variants: usize| {
@@ -49,7 +49,7 @@ fn comparisons_of_many_variants_are_folded() {
         let section = page.split_once("<h2>Comparison</h2>").expect("a section").1;
         section.split_once("<details>").map(|(open, _)| open.matches("<tr>").count())
     };
-    // Nine lines are all shown; of 45 those of the two that matter most, each with a line of headings; of 90 none.
+    // Nine lines are all shown; of 45 those of the two most important metrics, each with headings; of 90 none.
     let few = document(3);
     assert!(
         !few.split_once("<h2>Comparison</h2>")
@@ -78,7 +78,7 @@ fn axes_do_not_make_much_of_little() {
     assert!(!ticks(&drawn(&chart([1.7, 1.8, 1.9]))).contains(&"0.0"), "ten percent are to be seen");
 }
 
-/// What tells long names apart is in the figure.
+/// Long names are cut where they are equal, so that the figure tells them apart.
 #[test]
 fn labels_are_not_cut_where_they_differ() {
     let names = ["HPB off, device.map_cache.size_kib=64", "HPB off, device.map_cache.size_kib=1024"];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Everything of a document reaches every output, nothing of it acts there, and odd charts are drawn all the same.
+//! Every output has the whole document, renders its text harmless, and draws odd charts too.
 
 use readpath_report::{Error, TableSpec, html, svg, terminal};
 use readpath_results::metric::{Figure, HITS, MAP_LOADS, Requests, SECONDS};
@@ -79,7 +79,7 @@ fn well_formed(markup: &str) -> (Vec<Tag>, String) {
         }
     }
     assert!(open.is_empty(), "left open: {open:?}");
-    // Whatever refers to an id finds it.
+    // Every reference to an id resolves.
     for (_, attributes) in &tags {
         for (key, value) in attributes {
             if key == "aria-labelledby" {
@@ -301,7 +301,7 @@ fn rows_may_be_missing_and_in_any_order() {
             vec!["a", "x", "-3.000", "1.500", "+150.0", "pred.", "–"],
         ]
     );
-    // Of named columns that are all missing nothing is left, so everything is shown.
+    // If the document lacks all named columns, all of its own are shown.
     assert_eq!(terminal::table(&doc, &TableSpec::of([&absent])), terminal::table(&doc, &TableSpec::new()));
     assert_eq!(TableSpec::of([&n, &m]).headed(&m, "M"), TableSpec::new().column(&n, "N").column(&m, "M"));
     assert!(terminal::table(&doc, &TableSpec::new()).contains("-4"));
@@ -309,7 +309,7 @@ fn rows_may_be_missing_and_in_any_order() {
     assert_loads_nothing(&html::page(&Document::new("", "")).unwrap());
 }
 
-/// A metric that the first variant does not have has no baseline: another variant would be taken for one.
+/// A metric that the first variant lacks has no multiples: another variant must not serve as the baseline.
 #[test]
 fn multiples_are_of_the_first_variant_or_of_none() {
     let mut doc = Document::new("x", "x");
@@ -323,8 +323,7 @@ fn multiples_are_of_the_first_variant_or_of_none() {
     assert!(page.contains("as a multiple of A") && !page.contains("as a multiple of B"));
 }
 
-/// Cases without published values, which are more, neither take away the multiples of those that have some, nor their
-/// table.
+/// Many cases without published values displace neither the multiples nor the table of those that have some.
 #[test]
 fn published_values_are_kept_apart_from_many_others() {
     let mut document = Document::new("apart", "Two tables");
@@ -467,7 +466,7 @@ fn heat_maps_say_values_by_colour_and_in_words() {
     let svg = drawn(&log);
     assert_eq!(cells(&svg).iter().map(|cell| cell.0).collect::<Vec<_>>(), [0, 4, 8]);
     assert!(svg.contains("100 (logarithmic)"));
-    // Values close to each other are not shown as little and much.
+    // Close values get close colours.
     let mut close = new();
     close.series("1", SeriesStyle::Plain, [(1.0, 50.0), (2.0, 100.0)]).unwrap();
     assert_eq!(cells(&drawn(&close))[0].0, 4);

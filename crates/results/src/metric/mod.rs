@@ -106,7 +106,7 @@ impl Metric {
 
 const PERCENTILE: &str = "{percentile}";
 
-/// All that the registry has.
+/// All definitions of the registry.
 pub fn definitions() -> impl Iterator<Item = &'static Definition> {
     SECTIONS.iter().flat_map(|(_, definitions)| definitions.iter())
 }

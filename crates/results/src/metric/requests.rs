@@ -24,7 +24,7 @@ impl Requests {
     /// All of them.
     pub const ALL: [Self; 6] = [Self::RandomRead, Self::RandomWrite, Self::Read, Self::Write, Self::Trim, Self::Flush];
 
-    /// What metrics of them begin with.
+    /// Prefix of the names of their metrics.
     pub const fn name(self) -> &'static str {
         named!(self, "")
     }
