@@ -30,7 +30,7 @@ const MAX_BLOCKS: u64 = 1 << 31;
 const DEFAULT_RECORD: u64 = 4 << 10;
 const DEFAULT_FILE: u64 = 512 << 10;
 
-/// A number of an option together with where it stood.
+/// A number of an option with its place on the line.
 #[derive(Clone, Copy)]
 struct At<T> {
     value: T,
@@ -338,7 +338,7 @@ readpath_kit::named! {
 }
 
 impl Test {
-    /// Whether it goes to random places.
+    /// Whether its requests go to random places.
     pub const fn is_random(self) -> bool {
         matches!(self, Self::RandomRead | Self::RandomWrite)
     }

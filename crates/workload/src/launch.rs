@@ -22,28 +22,29 @@ pub struct LaunchSpec {
     pub requests: u32,
     /// Requests of a game, in percent of that.
     pub game_percent: u32,
-    /// Blocks of 4 KiB that everything lies in.
+    /// Size of the address range, in blocks of 4 KiB.
     pub blocks: u32,
-    /// Blocks of what all apps share, at the start of it.
+    /// Blocks that all apps share, at the start of the range.
     pub shared_blocks: u32,
-    /// Blocks that the fragments of one app are strewn over.
+    /// Blocks that the fragments of one app are spread over.
     pub span_blocks: u32,
-    /// Reads that are of what is shared, in percent; places by Zipf's law with exponent 1, in pieces of 64 blocks.
+    /// Share of reads that go to shared blocks, in percent; places by Zipf's law with exponent 1, in pieces of 64
+    /// blocks.
     pub shared_percent: u8,
-    /// Reads of a launch that are those of the one before, in percent.
+    /// Share of a launch's reads that repeat those of the launch before, in percent.
     pub repeat_percent: u8,
-    /// Steps in which 4 to 8 requests begin at once, in percent. In all others it is one, and one of more than 4 KiB is
-    /// read ahead: the app does not wait for it.
+    /// Share of steps in which 4 to 8 requests begin at once, in percent. Every other step has one request; if it is
+    /// longer than 4 KiB, it is read-ahead: the app does not wait for it.
     pub burst_percent: u8,
     /// Requests that are writes of 4 KiB into a small area of the app, in percent.
     pub write_percent: u8,
-    /// Time that all launches of a cycle compute, for each cycle; a game's share goes with its requests.
+    /// Computing time of all launches of a cycle, for each cycle; a game's share is that of its requests.
     pub busy: Vec<Ns>,
-    /// Seed of all that is drawn.
+    /// Seed of all random draws.
     pub seed: u64,
 }
 
-/// Why apps cannot be launched so.
+/// Why a [`LaunchSpec`] is impossible.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum LaunchError {
     /// No app, more games than apps, or no cycle.
@@ -72,14 +73,14 @@ const MOST_REQUESTS: u64 = 20_000_000;
 const SHARED_PIECE: u32 = 64;
 const WRITTEN_BLOCKS: u32 = 256;
 
-/// Requests that begin at once, after so long a pause.
+/// A pause, and the requests that begin at once after it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Step {
-    /// What the app computes first.
+    /// Computing time of the app before the requests.
     pub think: Ns,
     /// How many of the launch's requests follow at once; at least 1.
     pub requests: u8,
-    /// Whether the app waits for them before it goes on. What it reads ahead it waits for at the end of the launch.
+    /// Whether the app waits for the requests before it goes on. It waits for read-ahead at the end of the launch.
     pub waits: bool,
 }
 
@@ -98,7 +99,7 @@ struct App {
     fragments: Vec<(u32, u32)>,
     written: u32,
     requests: u32,
-    /// What it reads again in every launch.
+    /// The reads that every launch repeats.
     script: Vec<Io>,
 }
 
@@ -107,12 +108,12 @@ struct App {
 pub struct Launches {
     spec: LaunchSpec,
     apps: Vec<App>,
-    /// Running sum of 1, 1/2, 1/3 and so on over the pieces of what is shared.
+    /// Running sum of 1, 1/2, 1/3 and so on over the pieces of the shared blocks.
     zipf: Vec<f64>,
 }
 
 impl Launches {
-    /// Draws apps.
+    /// Draws the apps of `spec`.
     ///
     /// # Errors
     /// When `spec` is impossible.
@@ -189,7 +190,7 @@ impl Launches {
             };
             launch.requests.push(io);
         }
-        // What begins at once is the same in every launch of the app.
+        // All launches of the app have the same steps.
         let mut rng = Prng::stream(spec.seed, "steps", u64::from(app));
         let mut left = launch.requests.len();
         while left > 0 {

@@ -2,7 +2,7 @@
 //! Block workloads: fio job files, iozone command lines and the generators behind them; recorded block traces.
 //!
 //! A [`Workload`] is phases that run one after another; a phase is jobs that run at the same time; a job is a stream of
-//! block requests with limits and pacing. This room knows nothing of devices, HPB or the clock: it says what is asked
+//! block requests with limits and pacing. This crate knows nothing of devices, HPB or the clock: it says what is asked
 //! for next, never when it is done.
 
 #![warn(unreachable_pub)]
@@ -94,8 +94,8 @@ pub struct FioReport {
     pub iodepth: u32,
     /// `description`, if given.
     pub description: Option<Arc<str>>,
-    /// Percentiles of latency that are asked for, ascending, each above 0 and at most 100; none if those of the reports
-    /// will do.
+    /// Percentiles of latency to report, ascending, each above 0 and at most 100; empty for those that reports have
+    /// anyway.
     pub percentiles: Arc<[f64]>,
     /// The options of its own section as typed, in order, under fio's first name for each; `None` when it has none.
     pub options: Option<Arc<[(String, String)]>>,
@@ -150,10 +150,10 @@ pub struct Workload {
     pub tests: Vec<iozone::Test>,
     /// Options of fio's global sections as typed, in order; empty for other workloads.
     pub global_options: Vec<(String, String)>,
-    /// Files and where they lie; what they cover is what has to be written before the first phase.
+    /// Files and their places; their blocks have to be written before the first phase.
     pub files: Vec<FileExtent>,
     /// Apps that are launched, instead of phases.
     pub launches: Option<launch::Launches>,
-    /// Things the reader of the result has to know, such as options that have no meaning here.
+    /// Notes for the reader of the result, such as on options that have no meaning here.
     pub notes: Vec<String>,
 }

@@ -142,7 +142,7 @@ pub struct Stream {
     start: u32,
     blocks: u32,
     kinds: Kinds,
-    /// One kind and length, every place drawn anew: the way of most streams, made in a tight loop.
+    /// One kind and length, every place drawn anew: most streams are such, and a tight loop makes them.
     plain: Option<(IoKind, u16)>,
     lanes: [Lane; 3],
     passes: [Pass; 3],
@@ -165,14 +165,14 @@ pub struct Stream {
 pub enum Turn {
     /// This request.
     Ready(Io),
-    /// A request of this kind. Where kinds are mixed it may as well be of the other one.
+    /// A request of this kind; in a mix, the caller may ask for the other kind instead.
     Of {
         /// The kind that was drawn: read, write or trim.
         kind: IoKind,
         /// The other kind of the mix.
         other: Option<IoKind>,
     },
-    /// Nothing any more.
+    /// The stream has ended.
     End,
 }
 
@@ -369,8 +369,8 @@ impl Stream {
         }
     }
 
-    /// What comes next, with its place still open where its kind is: for a caller that paces kinds apart. After
-    /// [`Turn::Of`] it calls [`Stream::request`]; then the requests are the same as those of [`Stream::fill`].
+    /// The next request, its place not yet drawn: for a caller that paces each kind separately. After [`Turn::Of`] it
+    /// calls [`Stream::request`]; with the drawn kinds, the requests are those of [`Stream::fill`].
     pub fn turn(&mut self) -> Turn {
         let mut rng = self.rng.clone();
         let turn = self.draw(&mut rng);
@@ -394,7 +394,7 @@ impl Stream {
                 self.count_write();
                 return Turn::Ready(io);
             }
-            // As in fio, what ends the job comes before a flush that is due.
+            // As in fio, the end of the job comes before a flush that is due.
             if self.issued < self.limit {
                 return Turn::Ready(io);
             }

@@ -2,7 +2,7 @@
 //! A job given as options of a command line, made into the text of a job file (fio HOWTO, "Command line
 //! options"). Knows no option but `--name`.
 
-/// Options of fio's command line that are none of a job (`fio --help`).
+/// Options of fio's command line that do not belong to a job (`fio --help`).
 const OF_COMMAND: &str = "\
     alloc-size append-terse aux-path bandwidth-log client cmdhelp cpuclock-test crctest daemonize debug enghelp eta \
     eta-interval eta-newline help idle-prof inflate-log max-jobs merge-blktrace-only minimal output output-format \

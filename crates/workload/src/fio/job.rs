@@ -18,7 +18,7 @@ const MAX_ECHO: usize = 64 << 20;
 
 pub(super) struct JobSection {
     pub at: At,
-    /// What stands in brackets.
+    /// The text in brackets.
     pub heading: Arc<str>,
     pub settings: Settings,
     /// Its own options as typed; `None` when it has none.

@@ -18,7 +18,7 @@ const BLOCK: u64 = BLOCK_BYTES as u64;
 /// Sections of one job file that need Zipf or zone tables.
 const MAX_TABLES: usize = 1024;
 
-/// A file while the jobs are looked through.
+/// A file, while the jobs are searched for files.
 struct File {
     name: String,
     /// Known length in bytes; 0 when no job says it.
@@ -303,8 +303,7 @@ fn files(jobs: &[JobSection], cx: &Context) -> Result<(Vec<File>, Vec<Vec<usize>
 }
 
 /// The logical unit that a name below `/dev/` means: the SCSI disks of a host are called `sda`, `sdb`, … in the order
-/// of their units. Where there is only one, nothing else can be meant, whatever the disk is called where the job comes
-/// from; but two disks cannot both be it.
+/// of their units. On a device with one unit every name means that unit, but a second name is an error.
 fn unit_of(name: &str, other: Option<&File>, unit_blocks: &[u32]) -> Result<u8, String> {
     let disks = || (0u8..).zip('a'..='z').zip(unit_blocks).map(|((lun, letter), _)| (lun, format!("/dev/sd{letter}")));
     if unit_blocks.len() == 1 {
@@ -413,7 +412,7 @@ fn pass(s: &Settings, region: u64, unit: u64) -> u64 {
         _ => whole,
     };
     match (s.used(), s.pattern.skip_blocks) {
-        // A job that leaves gaps has come to the end of the file with less.
+        // A job that leaves gaps reaches the end of the file with fewer bytes.
         (&[kind], skip @ 1..) if matches!(lengths[kind], Sizes::Fixed(_)) => {
             size.min(region.div_ceil(unit + u64::from(skip) * BLOCK) * unit)
         }

@@ -18,7 +18,7 @@ const MAX_DEPTH: u32 = 16;
 /// Included files altogether.
 const MAX_INCLUDES: u32 = 4096;
 
-/// Where something stands.
+/// File and line of an option or heading.
 #[derive(Clone, Debug, Default)]
 pub(super) struct At {
     pub file: Arc<str>,

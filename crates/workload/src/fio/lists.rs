@@ -152,7 +152,7 @@ fn shares<T>(text: &str, max: usize, parse: impl Fn(&str) -> Result<T, String>) 
     if given > 100 || (open == 0 && given != 100) {
         return Err(format!("the percentages sum to {given}, not 100"));
     }
-    // What cannot be divided evenly goes to the first open places.
+    // The remainder goes to the first values without a percentage.
     let mut left = 100 - given;
     let mut places = open;
     let fill = |(value, percent): (T, Option<u32>)| {

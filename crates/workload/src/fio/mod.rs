@@ -21,7 +21,7 @@ use crate::Workload;
 pub use arguments::{ArgumentError, Typed, of_arguments};
 pub use options::reference;
 
-/// Something in a job file that cannot be run, and where it stands.
+/// An error in a job file, with its place.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub struct JobError {
     /// File as the caller or the `include` line named it.
@@ -43,7 +43,7 @@ impl fmt::Display for JobError {
     }
 }
 
-/// What a job file does not say.
+/// What the meaning of a job file depends on besides its text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Context<'a> {
     /// Blocks of 4 KiB on each logical unit, at least one. Of several, `/dev/sda` means all of the first, `/dev/sdb` of

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The values of one job's options, and what they are together for its stream of requests. Knows no option as text,
-//! and nothing of sections or of where files lie.
+//! The values of one job's options, and what follows from them for its stream of requests. Knows no option as text, no
+//! sections and no places of files.
 
 use std::sync::Arc;
 

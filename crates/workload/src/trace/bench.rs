@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Fixed traces to measure readers with; the caller brings the clock. They check nothing.
+//! Fixed traces to measure the speed of readers with; the caller has the clock.
 
 use super::{Format, Options, Reader, Request, TraceError};
 use readpath_kit::Prng;
@@ -169,7 +169,6 @@ fn varint(mut value: u64, out: &mut Vec<u8>) {
     out.push(value as u8);
 }
 
-/// A field of protobuf with a number.
 fn field(number: u32, value: u64) -> Vec<u8> {
     let mut out = Vec::new();
     varint(u64::from(number) << 3, &mut out);
@@ -186,7 +185,6 @@ pub fn message(number: u32, content: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Bytes of the header of `lcs`.
 const LCS_HEADER: usize = 8192;
 
 /// The header of version 2 for so many requests.

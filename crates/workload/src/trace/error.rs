@@ -144,7 +144,7 @@ impl RowError {
         if self.field.is_empty() {
             return format!("expected {expected}, found \"{}\"", excerpt(from));
         }
-        // What is too much in a field may begin with what separates fields elsewhere.
+        // Surplus text in a field may begin with a separator of other formats.
         let first = usize::from(self.expected == NOTHING_MORE).min(from.len());
         let ends = |b: &u8| matches!(b, b',' | b' ' | b'\t' | b';' | b'|');
         let end = from[first..].iter().position(ends).map_or(from.len(), |n| first + n);

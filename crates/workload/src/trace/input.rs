@@ -68,11 +68,11 @@ fn decoding(message: &str) -> Stop {
     }
 }
 
-/// What is in `source` after decompression, which is recognised by the first bytes; memory is bounded. Anything that is
-/// not recognised comes as it is.
+/// The content of `source` after decompression, which is recognised by the first bytes; memory is bounded. Content that
+/// is not recognised is passed on unchanged.
 ///
 /// # Errors
-/// As reading has them.
+/// Those of reading `source`.
 pub fn decompress(source: Box<dyn Read + Send>) -> io::Result<(Box<dyn Read + Send>, Compression)> {
     let mut source = source;
     let mut head = Vec::with_capacity(8);
@@ -110,7 +110,7 @@ pub(super) struct Input {
     stop: Option<Stop>,
     /// What it means that the source has no more.
     at_end: Stop,
-    /// Looked at before each read.
+    /// Checked before each read.
     pub(super) asked: Option<Arc<AtomicBool>>,
     /// What is in the window belongs to a line that was found too long.
     in_long_line: bool,
@@ -164,7 +164,7 @@ impl Input {
             }
         };
         self.source = Box::new(Expand::new(Box::new(seen.chain(rest))));
-        // Made anew, not enlarged: what is not written to costs nothing.
+        // Allocated anew, not enlarged: zeroed memory that is never written costs nothing.
         self.buffer = vec![0; PACKETS_BUFFER.max(self.buffer.len())];
         (self.start, self.end) = (0, 0);
         self.refill();
@@ -279,8 +279,8 @@ impl Input {
         }
     }
 
-    /// Passes blank lines, of which a few bytes of compressed content can hold thousands of millions; how many. Nothing
-    /// if they do not end within [`MOST_PASSED`].
+    /// Passes blank lines and returns how many: a few bytes of compressed content can hold billions of them. `None` if
+    /// they do not end within [`MOST_PASSED`].
     #[cold]
     pub(super) fn pass_blank(&mut self) -> Option<u64> {
         let (from, mut lines) = (self.offset, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the reader says: the account of a trace, and the messages about what it cannot read.
+//! Texts of the reader: the account of a trace, and the messages about its faults.
 
 use super::detect::{self, Detected};
 use super::error::{Place, Reason, RowError, Skips, TraceError, excerpt};
@@ -35,9 +35,9 @@ pub struct Summary {
     pub other_layer: u64,
     /// Requests to devices that were not asked for.
     pub other_device: u64,
-    /// Requests that do not lie on the device, and the bytes of one on which all would.
+    /// Requests that do not lie on the device.
     pub beyond: u64,
-    /// See [`Summary::beyond`]; [`super::NO_DEVICE`] if there is none so large.
+    /// Bytes of a device on which all of these requests would lie; [`super::NO_DEVICE`] if there is none so large.
     pub needed_bytes: u64,
     /// Completions without their request.
     pub unmatched_completions: u64,

@@ -76,7 +76,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// A flush at time 0: something to fill arrays with that [`Reader::fill`] will overwrite.
+    /// A flush at time 0, to initialise arrays that [`Reader::fill`] will overwrite.
     pub const NONE: Request = Request {
         time: Ns::ZERO,
         offset: 0,
@@ -88,8 +88,8 @@ impl Request {
         preflush: false,
     };
 
-    /// What it does, as Readpath's own table has it: `R`, `W`, `D` for a trim, `F` for a flush; `WF` is a write with
-    /// force unit access, `FW` one with a flush before it.
+    /// The operation in Readpath's own table: `R`, `W`, `D` for a trim, `F` for a flush; `WF` is a write with force
+    /// unit access, `FW` one with a flush before it.
     pub fn letters(&self) -> &'static str {
         match (self.kind, self.preflush, self.fua) {
             (IoKind::Read, ..) => "R",
@@ -166,7 +166,7 @@ pub struct Options {
     pub format: Option<Format>,
     /// The columns of [`Format::Csv`]; implies that format.
     pub columns: Option<Columns>,
-    /// What is wrong is skipped and counted instead of ending the reading.
+    /// Faults are skipped and counted instead of ending the reading.
     pub lenient: bool,
     /// Which moment is the request.
     pub event: Event,

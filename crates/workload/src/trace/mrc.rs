@@ -22,7 +22,7 @@ impl Of {
     /// All of them.
     pub const ALL: [Of; 3] = [Of::Reads, Of::Writes, Of::All];
 
-    /// In a word.
+    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Of::Reads => "reads",
@@ -32,7 +32,7 @@ impl Of {
     }
 }
 
-/// What follows for one size of map pages.
+/// The curves for one size of map pages.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SpanCurves {
     /// Bytes of address space that a page translates.
@@ -44,8 +44,8 @@ pub struct SpanCurves {
 }
 
 impl SpanCurves {
-    /// The smallest number of pages of which a curve says anything: a sample knows nothing of fewer than some dozens of
-    /// its own pages.
+    /// The smallest number of pages for which a curve is valid: a sample says nothing of a cache that holds fewer than
+    /// some dozens of its pages.
     pub fn least(&self, of: Of) -> u64 {
         let share = self.shares[of as usize];
         if share < 1.0 { (SAMPLED_PAGES / share).ceil() as u64 } else { 1 }
@@ -64,7 +64,7 @@ const SAMPLED_PAGES: f64 = 64.0;
 #[derive(Clone, Copy)]
 struct Span {
     bytes: u64,
-    /// If they are a power of two, which: a division takes longer than all else that is done for a request.
+    /// Its logarithm, if it is a power of two: a division would take longer than all other work for a request.
     shift: Option<u32>,
 }
 
@@ -73,7 +73,6 @@ impl Span {
         Span { bytes, shift: bytes.is_power_of_two().then(|| bytes.trailing_zeros()) }
     }
 
-    /// The page of an address.
     #[inline]
     fn page(self, address: u64) -> u64 {
         match self.shift {
@@ -103,7 +102,8 @@ impl Tracker {
         }
     }
 
-    /// Reads and writes: what they have in common begins with those that came before.
+    /// From now on there are reads and writes: their common curve begins with the accesses so far, all of which were
+    /// `before`.
     fn mix(&mut self, before: Of) {
         self.all = Some(if before == Of::Reads { &self.reads } else { &self.writes }.clone());
     }
@@ -130,7 +130,7 @@ impl Tracker {
 /// Collects the curves of a trace.
 pub struct MapReuse {
     trackers: Vec<Tracker>,
-    /// What there is alone so far, before there are reads and writes.
+    /// The only kind so far, until there are both reads and writes.
     alone: Option<Of>,
     is_mixed: bool,
     limit_bytes: u64,
@@ -219,7 +219,7 @@ mod tests {
         Request { kind, offset, bytes, ..Request::NONE }
     }
 
-    /// The curves of all accesses, beside those of a map that sees nothing else.
+    /// The curves of all accesses equal those of a single map that sees all from the start.
     #[test]
     fn all_is_what_one_map_sees_from_the_start() {
         for first in [IoKind::Read, IoKind::Write] {

@@ -20,7 +20,7 @@ pub(super) const PACKET: u8 = 0x0A;
 /// Most bytes in front of what a compressed packet holds: two tags and two lengths.
 const HEAD_BYTES: usize = 1 + 10 + 2 + 10;
 
-/// What was found when compressed packets were to be expanded.
+/// Why compressed packets could not be expanded.
 #[derive(Debug)]
 pub(super) struct Damaged(String);
 
@@ -63,7 +63,7 @@ enum Packing {
 enum Class {
     /// Nothing yet.
     More,
-    /// It goes on like this for so many bytes.
+    /// An uncompressed packet, of which so many bytes follow.
     Plain(u64),
     /// So many compressed bytes follow, and nothing else.
     Packed(Packing, u64),
@@ -121,7 +121,7 @@ pub(super) struct Expand {
     taken: u64,
     /// Where the packet begins in the source.
     packet_at: u64,
-    /// Comes once what was made before it is out.
+    /// Returned after all output before it.
     failure: Option<io::Error>,
 }
 
@@ -146,7 +146,7 @@ impl Expand {
     /// Takes one more byte of a head; false at the end.
     fn head(&mut self) -> io::Result<bool> {
         let Some(&byte) = self.source.fill_buf()?.first() else {
-            // A part of a head is the end of what there is.
+            // The input ends within a head: its bytes go out as they are.
             self.state = State::Emit(0, u64::MAX);
             return Ok(self.head_bytes > 0);
         };
@@ -176,7 +176,7 @@ impl Expand {
         Ok(true)
     }
 
-    /// Goes on; how many bytes came out, or nothing at the end.
+    /// Makes the next step; returns the bytes that came out, or `None` at the end.
     fn step(&mut self, out: &mut [u8]) -> io::Result<Option<usize>> {
         let (used, made, over) = match &mut self.state {
             State::Head => return self.head().map(|more| more.then_some(0)),
@@ -319,7 +319,7 @@ mod tests {
         for at_once in [1, 2, 7, 100, 1 << 17] {
             assert_eq!(expand(&mixed, at_once).expect("a trace"), plain.repeat(4), "{at_once}");
         }
-        // One level only, and only where nothing stands beside.
+        // Only one level is expanded, and only without other fields beside it.
         let twice = zlib(&zlib(&plain));
         assert_eq!(expand(&twice, 64).expect("a trace"), zlib(&plain));
         let beside = bytes(&[PACKET], &[bytes(&[0x92, 0x03], &[1, 2]), vec![0x40, 7]].concat());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The reader: bytes in, requests in order of time out. It joins input, format and window, and decides what a fault
-//! means; what a row means is the formats' business.
+//! The reader: bytes in, requests in order of time out. It joins input, format and window, and decides what follows
+//! from a fault. The formats know the meaning of a row.
 
 mod perfetto;
 mod records;
@@ -49,7 +49,7 @@ pub struct Reader {
     levels: perfetto::Levels,
     device_name: DeviceName,
     window: Window,
-    /// What stands between the fields of a table, and how often it does in the first line that says something.
+    /// The separator of a table, and how often it stands in the first line that is no remark.
     separators: Option<(u8, Option<usize>)>,
     /// Nothing more comes into the window.
     ended: bool,
@@ -141,7 +141,7 @@ impl Reader {
         Ok(reader)
     }
 
-    /// Reading ends with an error soon after `asked` is set, also while no request comes out of what is read.
+    /// Reading ends with an error soon after `asked` is set, even if the content yields no request.
     pub fn stop_when(&mut self, asked: Arc<AtomicBool>) {
         self.input.asked = Some(asked);
     }
@@ -313,7 +313,7 @@ impl Reader {
         Ok(true)
     }
 
-    /// Whether the last line, which has no end, says something that only a part of a line would say, though it parses.
+    /// Whether the last line, which has no end, is recognisably a part of a line although it parses.
     #[cold]
     fn is_torn(&mut self, row: &Row, from: usize, to: usize) -> Result<bool, TraceError> {
         let text = self.input.slice(from, to);
@@ -418,12 +418,12 @@ impl Reader {
         Ok(())
     }
 
-    /// Whether a larger device would do. Of one beyond its logical unit nothing more is known.
+    /// Whether a larger device would help; unknown for a request beyond its logical unit.
     fn is_advised(&self, error: &TraceError) -> bool {
         error.reason == Reason::Beyond && !matches!(self.cx.gate, Gate::Units(..))
     }
 
-    /// Adds to the error of the first request beyond the device which device all lie on, for which all are read.
+    /// Adds to the error of the first request beyond the device the size that all requests need; reads them all for it.
     #[cold]
     fn advise(&mut self, mut error: TraceError) -> TraceError {
         self.lenient = true;
@@ -525,7 +525,7 @@ impl Iterator for Reader {
     }
 }
 
-/// What the numbers of objects are multiplied with.
+/// The factor of the numbers of objects, in bytes.
 fn object_bytes(format: Format, options: &Options) -> Result<u64, String> {
     match options.object_bytes {
         Some(bytes) if !format.has_objects() => {

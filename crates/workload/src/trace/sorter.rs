@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Puts events in order that come in runs, one of each processor: what comes first may be later than thousands behind
-//! it, which one by one would be too slow to insert. Knows times only.
+//! Sorts events that come in runs, one for each processor. An event may be later than thousands after it; inserting
+//! those one by one would be too slow. Knows times only.
 
 use super::formats::Row;
 use readpath_kit::Ns;
 
 /// Events, given out by time; equal times stay in the order in which they came.
 pub(super) struct Sorter {
-    /// An event with fewer than so many behind its place comes in order.
+    /// An event that is out of order by fewer events than this is put in order.
     capacity: usize,
     held: Vec<Row>,
     /// Time of each that is held.
@@ -60,7 +60,7 @@ impl Sorter {
         self.held.len() >= 2 * self.capacity
     }
 
-    /// The next event, once so many more are known that none will come before it.
+    /// The next event, once enough later events are known that none can come before it.
     #[inline]
     pub(super) fn next(&mut self) -> Option<Row> {
         match self.ready.next() {

@@ -50,7 +50,7 @@ impl Stamps {
         self.coarse_unit().unwrap_or(Ns::from_ms(1))
     }
 
-    /// What a reader of results has to know of `requests` requests with these times, if anything.
+    /// A warning about `requests` requests with these times, if they are coarse.
     pub fn warning(&self, requests: u64) -> Option<String> {
         let share = 100.0 * self.tied as f64 / requests.max(1) as f64;
         let what = match self.coarse_unit() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a trace of format [`super::Format::TraceIo`] has beside requests, one by one, for printing: every UPIU
-//! with its bytes, requests without reply, marks. What the bytes mean is not known here.
+//! The events of a trace of format [`super::Format::TraceIo`], one by one, for printing: every UPIU with its bytes,
+//! requests without reply, marks. Knows no meaning of the bytes.
 
 use super::error::{Place, Reason, TraceError};
 use super::formats::trace_io::Event;
@@ -12,14 +12,14 @@ use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Something that a trace of UPIUs says.
+/// An event of a trace of UPIUs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Seen {
     /// A UPIU on its way.
     Upiu {
         /// When, in virtual time.
         time: Ns,
-        /// The same in real time, from when the server began, if it was one.
+        /// The same in real time since the start of the server, if a server wrote the trace.
         wall: Option<Ns>,
         /// The request that it belongs to.
         request: u64,
@@ -30,29 +30,29 @@ pub enum Seen {
     },
     /// A request will not be answered.
     NoReply {
-        /// When that was clear.
+        /// When this was clear.
         time: Ns,
         /// The request.
         request: u64,
         /// Its tag.
         tag: u64,
-        /// How the trace calls it.
+        /// Its name in the trace.
         name: String,
     },
-    /// The host's driver looked which of its requests had ended, and took the replies so far.
+    /// The host's driver polled its requests and took the replies so far.
     Heard {
         /// When, in virtual time.
         time: Ns,
         /// The same in real time.
         wall: Option<Ns>,
     },
-    /// Something that concerns all requests.
+    /// An event that concerns all requests.
     Mark {
         /// When, in virtual time.
         time: Ns,
         /// The same in real time.
         wall: Option<Ns>,
-        /// What it is.
+        /// Its name.
         name: String,
     },
 }
@@ -83,7 +83,7 @@ impl Upius {
         self.input.asked = Some(asked);
     }
 
-    /// What comes next; nothing at the end.
+    /// The next event; `None` at the end.
     fn read(&mut self) -> Result<Option<Seen>, TraceError> {
         while !self.ended {
             let (reason, message) = match self.input.line() {

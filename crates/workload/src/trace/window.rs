@@ -21,7 +21,7 @@ pub(super) struct Window {
     pub(super) latest: u64,
     /// Time of the last request given out.
     pub(super) given: u64,
-    /// Issued requests by key: row and time. Never walked in an order that shows.
+    /// Issued requests by key: row and time. The order of its entries never affects results.
     outstanding: HashMap<u64, (u64, u64)>,
     /// (row, latency), by row modulo its length.
     latencies: Vec<(u64, u64)>,
@@ -81,7 +81,7 @@ impl Window {
         if self.latencies.is_empty() {
             self.latencies = vec![(u64::MAX, NO_LATENCY); (self.capacity + 1).next_power_of_two()];
         }
-        // Completions get lost; what left the window long ago would stay for ever.
+        // Completions get lost; requests that left the window long ago must not stay for ever.
         if self.outstanding.len() > 2 * self.latencies.len() {
             let oldest = self.next_sequence.saturating_sub(self.latencies.len() as u64);
             self.outstanding.retain(|_, (sequence, _)| *sequence >= oldest);

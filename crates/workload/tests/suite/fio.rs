@@ -47,7 +47,7 @@ fn disks_are_the_units_of_a_device() {
         // Of one unit, every name means all of it.
         assert_eq!(good(&format!("[a]\nfilename={name}\n")).files[0].lun, 0);
     }
-    // Two disks cannot both be the only unit; the same one twice can.
+    // Two names for the only unit are an error; the same name twice is not.
     let one = fio::parse("t", "[a]\nfilename=/dev/sda\n[b]\nfilename=/dev/sdb\n", &no_files, &CX);
     let error = one.unwrap_err().to_string();
     assert!(error.starts_with("t:4: \"/dev/sda\" and \"/dev/sdb\": the device has one logical unit"), "{error}");

@@ -146,7 +146,7 @@ fn a_mix_gives_either_kind_on_request() {
         assert_eq!((io.kind, io.block), (IoKind::Write, block), "the writes go on one after another");
     }
     assert!((15..45).contains(&reads), "{reads}");
-    // A kind of which there is to be nothing is no way out.
+    // A kind with a share of 0 % is no alternative.
     spec.kinds = Kinds::Mix(100);
     assert_eq!(Stream::new(&spec, 0).unwrap().turn(), Turn::Of { kind: IoKind::Read, other: None });
 }

@@ -108,7 +108,7 @@ fn after_a_fault_there_is_nothing_more() {
     assert_eq!(reader.fill(&mut [Request::NONE; 4]), Ok(0));
 }
 
-/// Blank lines and comments have no fields that could be missing, and none that rows are measured by.
+/// Blank lines and comments lack no fields, and do not set how many a row has.
 #[test]
 fn remarks_are_not_cut_off() {
     for text in ["1,R,0,4096,,\n# end", "1,R,0,4096,,\n   ", "# of, a, day, in, May, 2016, or, so\n1,R,0,4096,,"] {
@@ -119,7 +119,7 @@ fn remarks_are_not_cut_off() {
     }
 }
 
-/// A last line without an end is one that was cut off if fields are missing. Within the last field nobody can tell.
+/// A last line without an end was cut off if fields are missing. A cut within the last field cannot be noticed.
 #[test]
 fn a_last_line_that_is_too_short_was_cut_off() {
     let whole = "128166372003061629,usr,0,Read,4096,24576,41286\n128166372003061639,usr,0,Read,8192,24576,41286";
@@ -146,7 +146,7 @@ fn a_last_line_that_is_too_short_was_cut_off() {
     }
 }
 
-/// What a process is called may hold nearly anything, but not a row.
+/// The name of a process may contain nearly anything, but not a row.
 #[test]
 fn rows_that_run_into_each_other_are_no_names() {
     let blk = |n, tail: &str| format!("  8,0    3        {n}     0.00000{n}000   697  D   W 223490 + 8 [kj{tail}");
@@ -251,7 +251,7 @@ fn cut_off_content_is_an_error_and_leniently_a_count() {
         bad[middle] ^= 4;
         assert!(read(bad).is_err(), "{compression:?}");
     }
-    // Plain text that ends in the middle of a row is read as far as rows make sense, and the missing newline is told.
+    // Plain text that ends in the middle of a row is read as far as rows are valid, and the missing newline is noted.
     let (requests, summary) = read(&text[..text.len() - 1]).unwrap();
     assert_eq!((requests.len(), summary.unterminated), (all.len(), true));
     assert!(!read(&*text).unwrap().1.unterminated);
@@ -331,7 +331,7 @@ fn a_line_without_end_is_refused_without_keeping_it() {
     let requests: Vec<_> = reader.by_ref().map(Result::unwrap).collect();
     assert_eq!(requests, [request(0, Read, 0, 4096), request(2, Write, 0, 512)]);
     assert_eq!(reader.summary().skips.count(Reason::LongLine), 1);
-    // Unless it is so long that nothing can be meant by it.
+    // Unless it is too long for a line of any trace.
     for left in [(16 << 20) + 1, u64::MAX] {
         let e = Reader::new("t", endless(left), &options).unwrap().find_map(Result::err).expect("an error");
         assert_eq!(e.to_string(), "t:3: the line is longer than 16 MiB; this is no text");
@@ -343,7 +343,7 @@ fn a_line_without_end_is_refused_without_keeping_it() {
     assert_eq!(read_with(line(101), &options).unwrap_err().reason, Reason::LongLine);
 }
 
-/// Blank lines, with whatever is blank in them, cost next to nothing in a compressed trace.
+/// Blank lines of any kind take next to no space in a compressed trace.
 #[test]
 fn blank_lines_are_passed_over_until_they_cannot_be_meant() {
     let text = |blank: &str, times: usize| format!("{HEAD}1,R,0,4096,,\n{}3,W,0,512,,\n", blank.repeat(times));
@@ -370,7 +370,7 @@ fn blank_lines_are_passed_over_until_they_cannot_be_meant() {
     assert_eq!(blank.to_string(), "t: the first 256 KiB are blank; name the format (--format) if a trace follows");
 }
 
-/// Those behind the first request beyond the device may need a larger one.
+/// Later requests may need a larger device than the first one beyond it.
 #[test]
 fn the_device_that_is_advised_is_one_for_all_requests() {
     let within = Some(Within { device_blocks: 4, shift_sectors: 0 });
@@ -427,7 +427,7 @@ fn a_failing_disk_is_never_skipped() {
     }
 }
 
-/// Blank lines or other noise without end; who is reading is asked to stop at the tenth read.
+/// Blank lines or other noise without end; the reader is asked to stop at the tenth read.
 struct Asking {
     reads: u32,
     asked: Arc<AtomicBool>,

@@ -328,14 +328,14 @@ fn ftrace_of_newer_kernels_and_of_hpb_reads() {
     let read_of = |text: &str| read(text).map(|r| r.0);
     let hpb = Request { process: Some(28), latency: Some(Ns(293_000)), ..request(0, Read, 303 * 4096, 4096) };
     assert_eq!(read_of(HPB_6_1).unwrap(), [hpb]);
-    // The first row is of another tag, says too little, or nothing: then nobody knows.
+    // The first row has another tag, too few bytes, or is no command: then the address is unknown.
     for (row, other) in
         [("40 00 0e", "40 00 0f"), ("7c 5d 4a 01 00", "7c 5d"), ("send_req: 0000:00:01.0: HDR", "x: HDR")]
     {
         let e = fault(HPB_6_1.replace(row, other));
         assert!(e.starts_with("t:2: LBA: expected an address and a size (this kernel does not record"), "{e}");
     }
-    // It is that of the command which follows, not of later ones.
+    // The address is that of the next command only.
     let again = HPB_6_1.lines().skip(1).map(|l| format!("{l}\n")).collect::<String>();
     assert!(fault(format!("{HPB_6_1}{again}")).starts_with("t:4: LBA: "), "used twice");
 }
@@ -370,7 +370,7 @@ cpus=8
     assert!(fault(counter).contains("seconds with a fraction (a clock of tracefs"));
 }
 
-/// Other events may fill more than what the format is told by.
+/// Other events may fill all of the beginning by which the format is recognised.
 #[test]
 fn ftrace_is_known_by_its_header() {
     let switch = " x-8   [001] ...1   832.246300: sched_switch: prev_comm=a [120] ==> next_comm=b\n";
@@ -404,7 +404,7 @@ fn tables_by_place_and_by_name() {
     let own = columns("time=0:ms,op=3:9/8,offset=2:sectors,size=3:sectors,sep=;");
     let e = read_with(text, &own).unwrap_err();
     assert!(e.message.starts_with("op: expected a known operation (9 for read, 8 for write), found \"16\""), "{e}");
-    // A decimal comma is too much in a number, and has to be seen.
+    // A decimal comma is an error, and must not be ignored.
     let comma = columns("time=0:ms,op=1,offset=2:bytes,size=3:bytes,sep=semicolon");
     let e = read_with("0,5;R;0;512\n", &comma).unwrap_err();
     assert!(e.message.starts_with("time: expected nothing more after the number, found \",5\";"), "{e}");

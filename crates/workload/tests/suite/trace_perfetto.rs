@@ -27,7 +27,6 @@ fn bytes(field: u32, content: impl AsRef<[u8]>) -> Vec<u8> {
     [varint(u64::from(field) << 3 | 2), varint(content.len() as u64), content.to_vec()].concat()
 }
 
-/// An event at a time with a payload.
 fn event(time: u64, field: u32, payload: &[Vec<u8>]) -> Vec<u8> {
     bytes(2, [number(1, time), number(2, 7), bytes(field, payload.concat())].concat())
 }
@@ -168,7 +167,7 @@ fn messages_name_the_byte_and_what_would_be_right() {
     }
 }
 
-/// Where not even the first packet is one, nothing says that it is such a trace but who has it.
+/// If even the first packet is damaged, the format is not recognised: the user has to name it.
 #[test]
 fn a_damaged_beginning() {
     let bad = [bytes(1, [0x1C, 1]), bundle(&[issue(100, 8)])].concat();
@@ -237,7 +236,7 @@ fn which_events_count() {
     assert_eq!(strict(&bundle(&[issue(100, 8), passing])).expect("a trace").len(), 1);
 }
 
-/// Completions are of the device whose request they end, whatever else has the same sector.
+/// A completion ends a request of its own device, even if another device uses the same sector.
 #[test]
 fn devices_with_the_same_sector() {
     let done =

@@ -149,7 +149,7 @@ fn what_has_to_be_there_before() {
             request(0, Read, 62 * b, 4 * b),
             request(1, Write, 70 * b, 2 * b),
             request(2, Read, 69 * b, 4 * b),
-            // Discarded first: what is read is nothing.
+            // Discarded before it is read: nothing to preload.
             request(3, Trim, 100 * b, b),
             request(4, Read, 100 * b, b),
             // Written in part first.

@@ -147,7 +147,7 @@ fn a_compressed_or_binary_trace_that_was_cut_off_is_an_error() {
     }
 }
 
-/// A time that lost its last digits is an earlier one, and would be sorted in.
+/// A time that lost its last digits is an earlier one, and would be sorted to a wrong place.
 #[test]
 fn a_time_that_was_cut_off_is_known_by_the_order() {
     let mobile = "x-2,8388608,R,16,8,832.2\nx-2,8388608,W,24,16,832.35\nx-2,8388608,R,32,80,832.4";

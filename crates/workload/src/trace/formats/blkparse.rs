@@ -8,7 +8,7 @@ use super::super::number::{Cursor, SECONDS};
 use super::{Amount, Context, Found, NO_PROCESS, RWBS, Row, choose, rwbs};
 use crate::IoKind;
 
-/// Begins of the rows that follow the events: totals of each processor and of all.
+/// Beginnings of the rows that follow the events: totals of each processor and of all.
 const SUMMARY: [&[u8]; 5] = [b"CPU", b"Total", b"Throughput", b"Events", b"Skips:"];
 
 /// The event that an action letter stands for.
@@ -21,14 +21,14 @@ pub(in super::super) fn event(action: &[u8]) -> Option<Event> {
     }
 }
 
-/// The action of a row that is one.
+/// The action of a row, if it is an event.
 pub(in super::super) fn action(row: &[u8]) -> Option<&[u8]> {
     let head = head(&mut Cursor::new(row)).ok()?;
     head.has_fraction.then_some(head.action)
 }
 
-/// Where another row begins in what follows an action: the end of the line, and maybe more, is missing. What a process
-/// is called would hide it otherwise.
+/// Where another row begins in the text after an action: then the end of the line, and perhaps more, is missing. The
+/// name of a process would otherwise hide this.
 #[inline]
 fn next_row(rest: &[u8]) -> Option<usize> {
     memchr::memchr_iter(b',', rest)
@@ -47,7 +47,7 @@ fn device<'a>(c: &mut Cursor<'a>) -> Option<(&'a [u8], usize)> {
     Some((&c.row[from..c.at], from))
 }
 
-/// What stands before the operation.
+/// The part of a row before the operation.
 struct Head<'a> {
     device: (&'a [u8], usize),
     time: u64,

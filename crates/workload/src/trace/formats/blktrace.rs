@@ -115,7 +115,7 @@ impl Record {
             a if a & DISCARD != 0 => Some(IoKind::Trim),
             a if a & WRITE != 0 => Some(IoKind::Write),
             a if a & FLUSH != 0 => Some(IoKind::Flush),
-            // Linux sets READ for whatever is not a write, also for what moves no data.
+            // Linux sets READ for everything but writes, also for commands that move no data.
             a if a & READ != 0 && self.bytes > 0 => Some(IoKind::Read),
             _ => None,
         };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A table of which the user says what stands in which column.
+//! Tables whose columns the user describes.
 
 use super::super::error::{NOTHING_MORE, Reason, RowError, excerpt};
 use super::super::number::{Cursor, FILETIME, MICROS, SECONDS, trailing_number};
@@ -27,7 +27,7 @@ enum At {
     Name(String),
 }
 
-/// What stands where in a table, and in which units.
+/// The columns of a table and their units.
 ///
 /// Written as `time=0:us,op=1,offset=2:bytes,size=3:sectors`: a column is a number from 0 or a name of the header.
 ///
@@ -69,7 +69,7 @@ pub(in super::super) struct Resolved {
 }
 
 impl Resolved {
-    /// What stands once between two fields, if it does.
+    /// The separator, if exactly one stands between two fields.
     pub(in super::super) fn separator(&self) -> Option<u8> {
         (self.table.separator != b' ').then_some(self.table.separator)
     }

@@ -176,7 +176,7 @@ pub(in super::super) fn mobile(row: &[u8], cx: &mut Context) -> Result<Row, RowE
     }
 }
 
-/// Whether what should be a name holds the beginning of a row: then a part of the line, or its end, is missing.
+/// Whether a name contains the beginning of a row: then a part of the line, or its end, is missing.
 #[cold]
 fn holds_row(name: &[u8]) -> bool {
     memchr::memchr_iter(b',', name).any(|i| {

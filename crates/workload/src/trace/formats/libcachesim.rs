@@ -12,12 +12,10 @@ use crate::IoKind;
 
 /// Bytes of a record of `oracleGeneral`, and of the first version of `lcs`.
 pub(in super::super) const ORACLE_BYTES: usize = 24;
-/// Bytes of the header of `lcs`.
 pub(in super::super) const HEADER_BYTES: usize = 8192;
 /// Begins and ends that header.
 const MAGIC: u64 = 0x1234_5678_9ABC_DEF0;
 
-/// Fields of a record of `oracleGeneral`.
 pub(in super::super) const ORACLE: &[Field] = &[
     Field::new("time", 0, 4),
     Field::new("object", 4, 8),
@@ -87,7 +85,6 @@ impl Lcs {
         Ok(Lcs { version, requests })
     }
 
-    /// Bytes of a record.
     pub(in super::super) fn record_bytes(self) -> usize {
         match self.version {
             0 | 1 => ORACLE_BYTES,
@@ -111,7 +108,7 @@ pub(in super::super) fn is_lcs(bytes: &[u8]) -> bool {
     bytes.first_chunk().is_some_and(|eight| u64::from_le_bytes(*eight) == MAGIC)
 }
 
-/// What stands in every record: time and object, size at byte 12, and the next access at `next_at`.
+/// The fields of every record: time and object, size at byte 12, and the next access at `next_at`.
 #[inline]
 fn access(record: &[u8], op: Op, size: u64, next_at: usize, cx: &Context) -> Result<super::Raw, RowError> {
     let next = u64_at(record, next_at) as i64;
@@ -143,7 +140,7 @@ pub(in super::super) fn later(
         _ => (20, u64_at(record, 12), 28),
     };
     let word = u32_at(record, op_at);
-    // `req_op_e` in include/libCacheSim/enum.h. 0 is what a converter writes that knew none: it is as in version 1.
+    // `req_op_e` in include/libCacheSim/enum.h. Converters without operations write 0, which counts as in version 1.
     let kind = match word & 0xFF {
         0 | 1 | 2 | 12 => IoKind::Read,
         3 | 4 | 6 | 13 | 14 => IoKind::Write,

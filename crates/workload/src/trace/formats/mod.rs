@@ -324,7 +324,7 @@ impl Gate {
         }
     }
 
-    /// Whether what happens to the device `name` can concern requests that were admitted.
+    /// Whether events of the device `name` can concern admitted requests.
     #[inline]
     pub(super) fn concerns(&self, name: &[u8]) -> bool {
         match self {
@@ -363,11 +363,11 @@ pub(super) struct Found<'a> {
     pub(super) process: u32,
     /// Name, and where it stands in the row.
     pub(super) device: (&'a [u8], usize),
-    /// What its completion is known by.
+    /// Identifies its completion.
     pub(super) key: u64,
 }
 
-/// What an event is when `cx.event` is the one that counts.
+/// The row that an event makes when `cx.event` is the one that counts.
 #[inline]
 pub(super) fn choose(cx: &mut Context, event: Event, found: Found) -> Result<Row, RowError> {
     let Some(op) = found.op else { return Ok(Row::Other) };

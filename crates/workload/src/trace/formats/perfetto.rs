@@ -33,7 +33,7 @@ pub(in super::super) const MOST_EVENT: usize = 64 << 10;
 /// Most bytes of a tag and a number or length behind it.
 pub(in super::super) const MOST_HEAD: usize = 20;
 
-/// What a field has.
+/// Content of a field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in super::super) enum Value {
     Number(u64),
@@ -64,7 +64,7 @@ impl Head {
 pub(in super::super) enum NoHead {
     /// It does not end here.
     Short,
-    /// It cannot be one; what would be right.
+    /// It is not a head; says what would be right.
     Bad(&'static str),
 }
 
@@ -117,13 +117,13 @@ fn any_head(bytes: &[u8]) -> Result<Head, NoHead> {
     }
 }
 
-/// A field of a message that is all there.
+/// A field of a complete message.
 struct Field<'a> {
     number: u32,
     value: Value,
     /// Where its tag is.
     at: usize,
-    /// What it has, if that is bytes.
+    /// Its content, if that is bytes.
     bytes: &'a [u8],
     end: usize,
 }
@@ -191,7 +191,7 @@ pub(in super::super) fn hex(bytes: &[u8]) -> String {
     if bytes.len() > 8 { text + " ..." } else { text }
 }
 
-/// `major,minor` of the number of a device as programs see it (`makedev`), into which Perfetto puts that of the kernel.
+/// `major,minor` of a device number as programs see it (`makedev`); Perfetto converts the kernel's number into that.
 fn device_name(number: u64) -> String {
     let major = number >> 8 & 0xFFF | number >> 32 & 0xFFFF_F000;
     let minor = number & 0xFF | number >> 12 & 0xFFFF_FF00;
@@ -243,7 +243,7 @@ pub(in super::super) fn event(
     }
 }
 
-/// Where the payload of an event is, and what the event says beside it.
+/// Place of an event's payload, and the other fields of the event.
 struct Here<'a> {
     event: &'a [u8],
     from: usize,
@@ -252,12 +252,11 @@ struct Here<'a> {
     process: u32,
 }
 
-/// An event of the block layer.
 #[inline]
 fn block(here: &Here, event: Event, cx: &mut Context, name: &mut DeviceName) -> Result<Row, RowError> {
     let mut at = here.from;
     let (mut device, mut bytes, mut word) = (None, 0, None);
-    // What is not there is where nothing is.
+    // A missing field counts as one at the end of the event.
     let nowhere = here.event.len();
     let (mut sector, mut sectors) = (Amount::sectors(0, nowhere), Amount::sectors(0, nowhere));
     let rwbs_field = if event == Event::Queue { 4 } else { 5 };
@@ -388,7 +387,7 @@ impl<'a> Iterator for Fields<'a> {
             Value::Number(_) => 0,
             Value::Bytes(n) => usize::try_from(n).unwrap_or(usize::MAX),
         };
-        // Of a message that is not all there, that much.
+        // Of an incomplete message, the bytes that are present.
         let to = from.saturating_add(length).min(self.message.len());
         self.at = to;
         Some((head.field, &self.message[from..to]))

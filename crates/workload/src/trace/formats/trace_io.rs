@@ -9,7 +9,7 @@ use crate::IoKind;
 
 const SHAPE: &str = "one event per line, {\"name\":...}";
 const BYTES: &str = "bytes in hexadecimal, two digits each";
-/// Every trace begins with this, behind the bracket.
+/// The first event of every trace, after the bracket.
 const FIRST: &[u8] = br#"{"name":"process_name","ph":"M","pid":1,"tid":0,"args":{"name":"host"}}"#;
 /// Bytes of a logical block.
 const BLOCK: u64 = 4096;
@@ -42,7 +42,7 @@ impl Hex<'_> {
     }
 }
 
-/// What a row says. Members that it does not have are empty or 0.
+/// The members of a row. Missing ones are empty or 0.
 #[derive(Default)]
 pub(in super::super) struct Event<'a> {
     pub(in super::super) name: &'a [u8],
@@ -143,7 +143,7 @@ fn members<'a>(
     }
 }
 
-/// What stands between the quotes of a string, as it stands there.
+/// The raw text between the quotes of a string.
 fn string<'a>(c: &mut Cursor<'a>) -> Result<&'a [u8], RowError> {
     c.pass(b'"', "", "text in quotes")?;
     let from = c.at;
@@ -169,7 +169,7 @@ fn hex<'a>(c: &mut Cursor<'a>, field: &'static str) -> Result<Hex<'a>, RowError>
     }
 }
 
-/// A value that does not matter.
+/// Passes a value that is not needed.
 fn pass_value(c: &mut Cursor) -> Result<(), RowError> {
     let (from, mut depth) = (c.at, 0u32);
     loop {

@@ -8,7 +8,7 @@ use super::super::number::MICROS;
 use super::binary::{Field, u16_at, u32_at, u64_at};
 use super::{Amount, Context, NO_PROCESS, Row, request, scsi};
 
-/// Records that must look like ones before a trace is recognised by them.
+/// Records that must look valid before a trace is recognised by them.
 const ENOUGH: usize = 8;
 
 /// Fields of a record of version 1.
@@ -36,7 +36,6 @@ pub(in super::super) enum Version {
 }
 
 impl Version {
-    /// Bytes of a record.
     pub(in super::super) fn record_bytes(self) -> usize {
         match self {
             Version::One => 32,
@@ -66,7 +65,7 @@ impl Version {
     }
 }
 
-/// The version of a trace that was said to be one: the first records say so.
+/// The version of a trace whose format was given, from its first records.
 pub(in super::super) fn version(head: &[u8]) -> Option<Version> {
     [Version::Two, Version::One].into_iter().find(|version| {
         let records = head.chunks_exact(version.record_bytes()).take(2);
@@ -74,7 +73,7 @@ pub(in super::super) fn version(head: &[u8]) -> Option<Version> {
     })
 }
 
-/// The version of content whose format was not given: that of each of many records, all of which are commands.
+/// The version of content whose format was not given: each of many records must have it and be a command.
 pub(in super::super) fn recognise(head: &[u8]) -> Option<Version> {
     [Version::Two, Version::One].into_iter().find(|version| {
         let records = head.chunks_exact(version.record_bytes());

@@ -23,7 +23,7 @@ const EVENTS: usize = 32;
 pub(super) struct Levels {
     /// Where the packet begins.
     packet_at: u64,
-    /// Bytes left of it, of the bundle in it, and of a field that is passed over; the larger has the smaller.
+    /// Bytes left of the packet, of the bundle in it, and of a field that is passed over; each includes the next.
     packet: u64,
     bundle: u64,
     skip: u64,
@@ -38,7 +38,7 @@ impl Levels {
     }
 }
 
-/// What ends a look at a bundle before its end.
+/// What stops the reading of a bundle before its end.
 enum Trouble {
     /// The bundle goes on in the next bytes.
     NeedsMore,
@@ -81,7 +81,7 @@ impl Reader {
         }
     }
 
-    /// No more bytes come, with `left` still to come of the packet; `u64::MAX` if not even its length is there.
+    /// The content ends with `left` bytes of the packet missing; `u64::MAX` if even its length is incomplete.
     fn no_more(&mut self, left: u64) -> Result<(), TraceError> {
         self.levels.ended = true;
         self.levels.sorter.finish();
@@ -245,7 +245,7 @@ impl Reader {
         }
     }
 
-    /// Takes events from a bundle. How many bytes that were, and why it ended before the bytes that are there.
+    /// Reads events from a bundle. Returns their bytes, and why it stopped before the end of the available bytes.
     fn events(&mut self) -> (usize, Option<Trouble>) {
         let left = usize::try_from(self.levels.bundle).unwrap_or(usize::MAX);
         let bytes = self.input.need(left.min(MOST_EVENT + MOST_HEAD));

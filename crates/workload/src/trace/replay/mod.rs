@@ -67,11 +67,11 @@ impl Within {
     }
 }
 
-/// Stands for the bytes of a device that is larger than any: blocks of 4 KiB have numbers of 32 bits.
+/// Means that no device is large enough: blocks of 4 KiB have numbers of 32 bits.
 pub const NO_DEVICE: u64 = u64::MAX;
 
-/// What to do about `requests` requests that do not lie on the device, all of which lie on one of `needed` bytes. Of a
-/// trace that ends before its time nobody knows the rest.
+/// Advice about `requests` requests that do not lie on the device, all of which lie on one of `needed` bytes. If not
+/// all of the trace could be read, its rest may need more.
 pub(super) fn advice(requests: u64, needed: u64, all_were_read: bool) -> String {
     let others = match requests {
         ..=1 => String::new(),
@@ -319,7 +319,7 @@ impl<I: Iterator<Item = Result<Request, TraceError>>> Replay<I> {
         io
     }
 
-    /// Keeps track of blocks whose content is wanted before the trace gives it.
+    /// Tracks blocks that are read before the trace writes them.
     fn note_content(&mut self, io: &TimedIo) {
         let (first, end) = (io.block as usize, io.block as usize + usize::from(io.blocks));
         for block in first..end {

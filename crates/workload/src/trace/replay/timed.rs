@@ -147,22 +147,22 @@ pub struct Prepared {
     pub cut_pauses: u64,
     /// Time that was cut out of them, as recorded.
     pub cut_time: Ns,
-    /// Requests that shared the time of another and were given one of their own, and over how much time at most.
+    /// Requests that shared the time of another and got a time of their own.
     pub spread: u64,
-    /// See [`Prepared::spread`].
+    /// The most time over which they were spread.
     pub spread_over: Ns,
     /// Time of the last request.
     pub end: Ns,
 }
 
 impl Prepared {
-    /// That it is another trace than was recorded, if it is.
+    /// A note that the trace differs from the recorded one, if it does.
     pub fn altered(&self) -> Option<String> {
         let text = "lie beyond the device and were FOLDED onto it: different blocks of the trace became one";
         (self.folded > 0).then(|| format!("{} of {} requests {text}", self.folded, self.requests))
     }
 
-    /// What else the reader of a result has to know.
+    /// Further notes for the reader of a result.
     pub fn warnings(&self) -> Vec<String> {
         let mut list = Vec::new();
         let mut note = |n: u64, text: &str| {

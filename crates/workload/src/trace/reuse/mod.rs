@@ -58,7 +58,7 @@ const NOWHERE: u32 = u32::MAX;
 const LOW: u64 = 1 << 22;
 
 impl Table {
-    /// Puts the page at `slot`; where it was.
+    /// Puts the page at `slot` and returns its former slot.
     #[inline]
     fn put(&mut self, page: u64, slot: u32) -> Option<u32> {
         if page >= self.end {
@@ -110,7 +110,8 @@ impl Order {
         Order { slot_of, page_of, ranks, next: 0, live: 0, newest: None }
     }
 
-    /// The page is accessed: how many others were since it was last; `None` at its first time.
+    /// Adds an access to the page. Returns how many other pages were accessed since its last access; `None` at the
+    /// first.
     #[inline]
     fn access(&mut self, page: u64) -> Option<u32> {
         if self.newest == Some(page) {
@@ -133,7 +134,7 @@ impl Order {
         distance
     }
 
-    /// The page was never accessed.
+    /// Forgets all accesses to the page.
     fn forget(&mut self, page: u64) {
         if let Some(slot) = self.slot_of.take(page) {
             self.ranks.free(slot as usize);
@@ -142,7 +143,7 @@ impl Order {
         }
     }
 
-    /// Pages move together at the front; the row doubles when they fill more than half of it.
+    /// Moves the taken slots together at the front; doubles the slots when more than half are taken.
     #[cold]
     fn renumber(&mut self) {
         let pages: Vec<u64> = self.ranks.taken().map(|slot| self.page_of[slot]).collect();
@@ -183,7 +184,7 @@ impl Distances {
         }
     }
 
-    /// A page is accessed.
+    /// Adds an access to a page.
     #[inline]
     pub fn access(&mut self, page: u64) {
         match self {
@@ -208,7 +209,7 @@ impl Distances {
         }
     }
 
-    /// What follows for caches of all pages.
+    /// The curve for caches of all pages.
     pub fn curve(&self) -> Curve {
         match self {
             Distances::Exact(exact) => exact.curve(),
@@ -233,7 +234,7 @@ impl Default for Exact {
 }
 
 impl Exact {
-    /// A page is accessed.
+    /// Adds an access to a page.
     #[inline]
     pub fn access(&mut self, page: u64) {
         self.accesses += 1;
@@ -250,7 +251,7 @@ impl Exact {
         self.order.bytes() + (self.distances.len() * 8) as u64
     }
 
-    /// What follows for caches.
+    /// The curve for caches.
     pub fn curve(&self) -> Curve {
         let mut hits = 0;
         let steps = self.distances.iter().zip(1..).filter(|(n, _)| **n > 0).map(|(n, size)| {

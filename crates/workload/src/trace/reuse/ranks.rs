@@ -3,7 +3,7 @@
 //! 262,144 slots are kept beside the bits, so that a question and a change look at a few cache lines, whatever the
 //! length of the row. It knows nothing of what the slots stand for.
 
-/// See the module.
+/// Slots, with counts of the taken ones.
 #[derive(Clone)]
 pub(super) struct Ranks {
     /// A bit for each slot.
@@ -53,7 +53,6 @@ impl Ranks {
         self.of_pages[page] += 1;
     }
 
-    /// The slot is taken.
     #[inline]
     pub(super) fn free(&mut self, slot: usize) {
         let (word, line, page) = (slot / FAN, slot / FAN / FAN, slot / FAN / FAN / FAN);
@@ -63,11 +62,10 @@ impl Ranks {
         self.of_pages[page] -= 1;
     }
 
-    /// Taken slots behind `slot`.
     #[inline]
     pub(super) fn behind(&self, slot: usize) -> u32 {
         let (word, line, page) = (slot / FAN, slot / FAN / FAN, slot / FAN / FAN / FAN);
-        // All of a line is added, masked: without a branch that could be guessed wrong.
+        // Adds a whole line under a mask: this avoids a branch that may be mispredicted.
         let mut of_words = 0u16;
         for (i, &count) in (0u8..).zip(&self.of_words[line]) {
             of_words += u16::from(if i > (word % FAN) as u8 { count } else { 0 });

@@ -9,7 +9,7 @@ use std::collections::BinaryHeap;
 /// Classes of distances: exact below this many, so many to each power of two above.
 const CLASSES: u64 = 128;
 
-/// See the module.
+/// Reuse distances of a sample.
 #[derive(Clone)]
 pub struct Sampled {
     order: Order,
@@ -19,9 +19,9 @@ pub struct Sampled {
     /// Hashes below this belong to the sample.
     limit: u64,
     accesses: u64,
-    /// Accesses by class of distance, as many as there would be at the limit of today.
+    /// Accesses by class of distance, scaled to the current limit.
     distances: Vec<f64>,
-    /// Accesses of the sample, in the same way.
+    /// Accesses of the sample, scaled in the same way.
     sampled: f64,
 }
 
@@ -43,7 +43,7 @@ impl Sampled {
         self.limit as f64 / u64::MAX as f64
     }
 
-    /// A page is accessed.
+    /// Adds an access to a page.
     #[inline]
     pub fn access(&mut self, page: u64) {
         self.accesses += 1;
@@ -91,7 +91,7 @@ impl Sampled {
         self.rate()
     }
 
-    /// What follows for caches of all pages.
+    /// The curve for caches of all pages.
     pub fn curve(&self) -> Curve {
         let rate = self.rate();
         // A sample with too many or too few accesses has them on hot pages (SHARDS-adj).
@@ -99,7 +99,7 @@ impl Sampled {
         let (mut steps, mut hits) = (Vec::new(), 0.0_f64);
         for (class, n) in self.distances.iter().enumerate() {
             sum += n;
-            // What a correction takes away is taken from the smallest sizes; a curve does not fall.
+            // A negative correction reduces the smallest sizes first, since a curve does not fall.
             let now = (sum / rate).clamp(hits, self.accesses as f64);
             if now > hits {
                 hits = now;
@@ -110,7 +110,7 @@ impl Sampled {
     }
 }
 
-/// A hash of which every page has another (the finalizer of SplitMix64).
+/// A hash that is different for every page (the finalizer of SplitMix64).
 fn mixed(page: u64) -> u64 {
     let mut z = page.wrapping_add(0x9E37_79B9_7F4A_7C15);
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -126,7 +126,6 @@ fn class_of(distance: u64) -> usize {
     (u64::from(shift) * CLASSES + (distance >> shift)) as usize
 }
 
-/// The largest distance of a class.
 fn largest_of(class: usize) -> u64 {
     let class = class as u64;
     if class < 2 * CLASSES {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Distances beside a stack that is walked, and samples beside what is exact.
+//! Exact distances against a plain stack, and samples against exact distances.
 
 use super::*;
 use proptest::prelude::*;
@@ -104,7 +104,7 @@ fn a_sample_in_little_memory_is_near() {
     let curve = sampled.curve();
     assert!(sampled.share() < 0.05 && most < 1_200_000, "{} {most}", sampled.share());
     assert!(curve.pages.abs_diff(whole.pages) < whole.pages / 20, "{} of {}", curve.pages, whole.pages);
-    // Of fewer pages there are but a handful in the sample.
+    // For smaller caches, the sample has too few pages.
     for size in [2_000u64, 5_000, 20_000, 50_000, 100_000, 200_000] {
         let (near, right) = (curve.hit_ratio(size).unwrap(), whole.hit_ratio(size).unwrap());
         assert!((near - right).abs() < 0.02, "{size} pages: {near} and {right}");
