@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A device that has a past: filled, written to by a workload in virtual time, and then idle. The caller says what is
-//! done with it ([`Finish`]).
+//! An aged device: filled, written to by a workload in virtual time, and then idle. The caller says how it is used
+//! ([`Finish`]).
 
 use crate::execute::{ExecuteError, fits};
 use crate::request::LUN;
@@ -25,12 +25,12 @@ pub struct Past<'a> {
     pub workload: Option<&'a mut Workload>,
 }
 
-/// What is done with an aged device.
+/// A use of an aged device.
 pub trait Finish {
     /// Its result.
     type Output;
 
-    /// Does it. All that was written is in flash, and the device is idle.
+    /// Uses the device: all written data is in flash, and the device is idle.
     fn finish<S: DieSched>(self, device: &mut UfsDevice<S, NoMedia, ()>) -> Self::Output;
 }
 

@@ -25,13 +25,13 @@ use readpath_workload::{Io, IoKind};
 pub trait Port {
     /// Submits a request at `now`.
     fn submit(&mut self, now: Ns, request: &BlockRequest);
-    /// Brings near what a read of `block` will touch.
+    /// Prefetches the tables that a read of `block` will touch.
     fn prefetch(&self, lun: u8, block: u32);
     /// The same for a write or a trim.
     fn prefetch_write(&self, lun: u8, block: u32);
     /// Whether a block holds data, for sources that report it.
     fn holds_data(&self, lun: u8, block: u32) -> bool;
-    /// The request `cookie` that is submitted next has this data, or wants it filled, as [`Payload::bring`].
+    /// Gives the request `cookie`, which is submitted next, its data or a buffer to fill, as [`Payload::bring`].
     fn bring(&mut self, cookie: u32, block: u32, data: Vec<u8>);
     /// The data of a request that has ended, as [`Payload::take`].
     fn take(&mut self, cookie: u32) -> (Vec<u8>, Option<Fault>);
@@ -66,7 +66,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Port for Stack<S, X, P, W> {
     }
 }
 
-/// What happens to the device's own work when a source is over.
+/// Whether a run waits for the device's own work when its source is over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rest {
     /// The run ends without it.
@@ -96,13 +96,14 @@ pub trait Source {
     /// Does at `now` what was due by `until`, which is not later. Afterwards [`Source::next_at`] is later than `until`.
     fn act(&mut self, port: &mut impl Port, now: Ns, until: Ns);
 
-    /// When it next does something with host and device themselves, which no request does; in the past: at once.
+    /// When [`Source::work`] is due next; a time in the past means at once.
     #[inline(always)]
     fn work_at(&self) -> Ns {
         Ns::NEVER
     }
 
-    /// Does that at `now`; returns the time when it is over. Afterwards [`Source::work_at`] is another time.
+    /// Acts on host and device themselves at `now`; returns the time when it is over. Afterwards [`Source::work_at`] is
+    /// another time.
     ///
     /// # Errors
     /// Host or device cannot go on.
@@ -121,7 +122,7 @@ pub trait Source {
     /// A command was refused. An error ends the run.
     ///
     /// # Errors
-    /// What the source cannot go on from: unless it says otherwise, any refusal.
+    /// The refusal, if the source cannot go on after it; by default any refusal.
     fn refused(&mut self, port: &mut impl Port, cookie: u32, sense: SenseData, now: Ns) -> Result<(), RunError> {
         let _ = port;
         Err(io_error(self.io(cookie), sense, now))
@@ -164,13 +165,13 @@ pub trait Hooks {
         Ns::NEVER
     }
 
-    /// Time is about to advance: how far it may at once.
+    /// Asked before time advances: how far it may advance at once.
     #[inline(always)]
     fn pace(&mut self) -> Pace {
         Pace::ToReply
     }
 
-    /// Whether the host loses its power, and all that it knows, in what happens next.
+    /// Whether the next [`Hooks::happen`] takes the power of the host, which then loses all its state.
     #[inline(always)]
     fn takes_host(&self) -> bool {
         false
@@ -181,7 +182,7 @@ pub trait Hooks {
         let _ = stack;
     }
 
-    /// It happens at `now`, with so many requests in flight; returns the time when it is over. Afterwards
+    /// Acts at `now`, with `in_flight` requests in flight; returns the time when that is over. Afterwards
     /// [`Hooks::next_at`] is another time.
     ///
     /// # Errors
@@ -216,10 +217,10 @@ pub trait Hooks {
     }
 }
 
-/// Nothing happens.
+/// No hooks.
 impl Hooks for () {}
 
-/// Both; at equal times the first before the second.
+/// Two hooks; at equal times the first acts before the second.
 impl<A: Hooks, B: Hooks> Hooks for (A, B) {
     #[inline(always)]
     fn next_at(&self) -> Ns {

@@ -50,7 +50,7 @@ pub enum ExecuteError {
         /// Name of the preset.
         device: String,
     },
-    /// What is to be there at the start does not fit into flash.
+    /// The precondition does not fit into flash.
     #[error("the device has no room for the {blocks} blocks of 4 KiB that are to be written before the run")]
     Precondition {
         /// Blocks.
@@ -59,7 +59,7 @@ pub enum ExecuteError {
 }
 
 impl ExecuteError {
-    /// Whether the memory that the host may use for HPB is too little to begin with.
+    /// Whether the host may use too little memory for HPB.
     pub fn is_memory_of_host(&self) -> bool {
         let ExecuteError::Stack(StackError::Probe(ProbeError::Param { error, .. })) = self else { return false };
         matches!(error, ParamError::TooLittleMemory { .. })
@@ -81,7 +81,7 @@ pub struct Setup {
     pub encoded: bool,
     /// What happens in the middle of the run, in order of time, counted from when the host has found the device.
     pub events: Vec<Event>,
-    /// Whether what happens over time is kept.
+    /// Whether the run is recorded over time.
     pub over_time: bool,
 }
 
@@ -283,7 +283,7 @@ fn phases<S: DieSched, P: Probe, O: Observer>(
         let before = Before::of(stack);
         let stats = match runner.jobs(stack, phase, hooks) {
             Ok(stats) => stats,
-            // What ended before stands. A run that has shown nothing has failed.
+            // Results of earlier phases are kept. A run without any has failed.
             Err(error @ RunError::Io { .. }) if i > 0 => {
                 let cut = CutShort { phase: phase.name.clone(), not_run: planned - i - 1, error };
                 return Ok((phases, Some(cut)));
@@ -329,7 +329,7 @@ pub fn fits(workload: &Workload, preset: &DevicePreset) -> Result<(), ExecuteErr
     Ok(())
 }
 
-/// Puts what is to be there at the start into flash, unit by unit.
+/// Writes the precondition into flash, unit by unit.
 pub fn precondition<S: DieSched, X: Payload, P: Probe, W: Wire>(
     stack: &mut Stack<S, X, P, W>,
     setup: &Setup,

@@ -86,7 +86,7 @@ impl<'a> Jobs<'a> {
         self.fill_now(port, index, now);
     }
 
-    /// The same in line, for the one place where nearly all requests pass.
+    /// `fill`, inlined for the one caller that nearly all requests pass through.
     #[inline(always)]
     fn fill_now(&mut self, port: &mut impl Port, index: u32, now: Ns) {
         let job = &mut self.jobs[index as usize];
@@ -291,7 +291,7 @@ impl<'a> Running<'a> {
             Step::Submit(io) => return Some(io),
             Step::Wait(due) => {
                 let until = self.job.limits.runtime.map_or(due, |t| due.min(self.started + t));
-                // fio lets everything in flight end first, and sleeps as long as it had meant to before.
+                // fio first waits for all requests in flight, and then sleeps for the time that it computed before.
                 match self.outstanding {
                     0 => self.not_before = until,
                     _ => self.pause = Some(until - now),

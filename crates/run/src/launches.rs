@@ -24,9 +24,9 @@ struct Flight {
 enum Doing {
     /// It is at the beginning of a step, and computes until then.
     Thinks(Ns),
-    /// It waits for what it cannot go on without.
+    /// It waits for the requests of its step.
     Waits,
-    /// It has asked for everything, and is launched when all of it is there.
+    /// It has submitted all its requests, and is launched when all of them have ended.
     Ends,
     /// All apps were launched.
     Nothing,

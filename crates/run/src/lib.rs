@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One run: a workload on a stack, and what a user of the modelled system would have seen. The same inputs and seed
-//! give the same bits. This room knows stacks and workloads; it knows no files, cases, variants or tables.
+//! give the same bits. This crate knows stacks and workloads; it knows no files, cases, variants or tables.
 //!
 //! One loop drives everything ([`drive()`]): a source submits ([`Jobs`], [`Cycle`], [`Trace`], [`ReadBack`]), hooks act
 //! in between ([`Schedule`], [`Watched`]), and a clock advances time ([`Virtual`]).

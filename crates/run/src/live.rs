@@ -108,7 +108,7 @@ pub enum StoreError {
     Refused(#[from] ParamError),
 }
 
-/// Something that was asked of a run, and its answer.
+/// A change that was asked of a run, and its answer.
 struct Letter {
     id: u64,
     lun: u8,
@@ -187,7 +187,8 @@ impl Post {
         }
     }
 
-    /// The first changes that were made, and how many there were in all. A run with any depends on when they came.
+    /// The first changes that were made, and how many there were in all. A run with changes depends on their times, so
+    /// it cannot be repeated exactly.
     pub fn changes(&self) -> (Vec<Change>, u64) {
         let inner = self.lock();
         (inner.changes.clone(), inner.changed)
@@ -220,12 +221,12 @@ impl<'a> Publisher<'a> {
         Publisher(post)
     }
 
-    /// What was shown is not so any more: host and device have begun again.
+    /// Withdraws the published copy: host and device have started again.
     pub fn begin_again(&self) {
         self.0.lock().view = None;
     }
 
-    /// Takes what was asked, and shows how things are then.
+    /// Makes the changes that were asked for, then publishes the new state.
     #[cold]
     #[inline(never)]
     pub fn look<S: DieSched, X: Payload, P: Probe, W: Wire>(&self, stack: &mut Stack<S, X, P, W>, now: Ns, ios: u64) {
@@ -262,7 +263,7 @@ impl Drop for Publisher<'_> {
 }
 
 impl View {
-    /// What never changes.
+    /// A view with the parts that never change.
     fn of<S: DieSched, X: Payload, P: Probe, W: Wire>(stack: &Stack<S, X, P, W>) -> View {
         let read = |idn, index| {
             let mut data = Vec::new();
@@ -287,7 +288,7 @@ impl View {
         View { now: Ns::ZERO, ios: 0, descriptors, strings, flags: [None; NUMBERS], attributes: [None; NUMBERS], units }
     }
 
-    /// What does.
+    /// Updates the parts that change.
     fn update<S: DieSched, X: Payload, P: Probe, W: Wire>(&mut self, stack: &Stack<S, X, P, W>, now: Ns, ios: u64) {
         (self.now, self.ios) = (now, ios);
         let ask = |opcode, idn, index| stack.device.inspect(&query(opcode, idn, index), &mut Vec::new()).ok();

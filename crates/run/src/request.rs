@@ -59,7 +59,7 @@ impl<T: Copy> Flights<T> {
         self.places[cookie as usize]
     }
 
-    /// The same, to change.
+    /// What is kept of a request, mutable.
     #[inline(always)]
     pub(crate) fn get_mut(&mut self, cookie: u32) -> &mut T {
         &mut self.places[cookie as usize]
@@ -79,7 +79,7 @@ pub(crate) fn block_op(io: Io) -> BlockOp {
     if io.kind == IoKind::Read { BlockOp::Read } else { other_op(io) }
 }
 
-/// The same for what is not a read.
+/// The operation of a request that is not a read.
 #[inline(never)]
 fn other_op(io: Io) -> BlockOp {
     match io.kind {

@@ -53,7 +53,7 @@ impl Runner {
         jobs.stats(driven)
     }
 
-    /// The same while nothing else happens.
+    /// Runs the jobs of a phase without hooks.
     pub fn phase<S: DieSched, X: Payload, P: Probe, W: Wire>(
         &mut self,
         stack: &mut Stack<S, X, P, W>,

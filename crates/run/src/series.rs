@@ -13,7 +13,6 @@ use readpath_stack::{Payload, Stack, Wire};
 use readpath_workload::IoKind;
 use serde::{Deserialize, Serialize};
 
-/// Bins at most.
 const MOST_BINS: usize = 64;
 /// The length of the first.
 const FIRST_INTERVAL: Ns = Ns(100_000);
@@ -27,7 +26,7 @@ pub struct Series {
     pub from: Ns,
     /// Its bins, in order; all but the last are of one length.
     pub bins: Vec<Bin>,
-    /// What the host had of the map, by address, if it had anything of it.
+    /// The entries of the map that the host held, by address, if it held any.
     pub regions: Option<Regions>,
 }
 
@@ -66,10 +65,10 @@ pub struct Regions {
     pub valid: Vec<Vec<f64>>,
 }
 
-/// Of values below so many, each has a bucket of its own; the buckets of larger ones are as wide as 1/64 of them.
+/// Values below 2 to this power have a bucket each; buckets of larger values are 1/64 as wide as the values.
 const SUB_BITS: u32 = 6;
 const SUB: u64 = 1 << SUB_BITS;
-/// What is longer than 2^40 ns, a quarter of an hour, is in the last.
+/// Latencies of 2^40 ns (18 minutes) and more are in the last bucket.
 const BUCKETS: usize = (40 - SUB_BITS as usize + 1) << SUB_BITS;
 
 /// Counts of latencies of one bin. The run's histograms have finer buckets and moments; they would cost each request
@@ -99,7 +98,7 @@ impl Latencies {
         self.0.iter().map(|&n| u64::from(n)).sum()
     }
 
-    /// The largest latency of the bucket up to which there is this share of all.
+    /// The latency that this share of all does not exceed: the largest of its bucket.
     fn quantile(&self, share: f64) -> Ns {
         let rank = ((share * self.count() as f64).ceil() as u64).max(1);
         let mut seen = 0;
@@ -146,12 +145,12 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// One that keeps nothing.
+    /// A recorder that keeps nothing.
     pub fn off() -> Self {
         Recorder { next: Ns::NEVER, recording: None }
     }
 
-    /// One of a run that begins at `from`.
+    /// A recorder of a run that begins at `from`.
     pub fn new<S: DieSched, X: Payload, P: Probe, W: Wire>(stack: &Stack<S, X, P, W>, from: Ns) -> Self {
         let recording = Recording {
             from,
@@ -264,8 +263,7 @@ fn shown_unit<S: DieSched, X: Payload, P: Probe, W: Wire>(stack: &Stack<S, X, P,
     stack.host.luns().find_map(|lun| stack.host.hpb(lun))
 }
 
-/// What bits of sub-regions say, in as many rows as there are sub-regions with entries, but not more than
-/// [`MOST_ROWS`].
+/// Shares of valid sub-regions, in as many rows as there are sub-regions with entries, but not more than [`MOST_ROWS`].
 fn regions(kept: &[Kept], blocks: u64) -> Option<Regions> {
     let has = |bin: &Kept, at: usize| bin.map.get(at / 64).is_some_and(|bits| bits >> (at % 64) & 1 == 1);
     let all = 64 * kept.iter().map(|bin| bin.map.len()).max()?;

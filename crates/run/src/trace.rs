@@ -34,9 +34,8 @@ enum Step {
     Due,
     /// The flush before its write.
     Flush,
-    /// The blocks that it writes in part, as they were.
+    /// The old content of the blocks that it writes in part.
     Old,
-    /// Its pieces.
     Pieces,
 }
 

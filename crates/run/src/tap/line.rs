@@ -21,8 +21,8 @@ pub struct UpiuText {
 }
 
 impl UpiuText {
-    /// What the UPIU in `bytes` says, which `data` goes with; its bytes as they are if it is none that the device or
-    /// its host would send.
+    /// The text of the UPIU in `bytes`, whose parameter list is `data`; the bytes in hexadecimal if neither device nor
+    /// host would send such a UPIU.
     pub fn new(bytes: &[u8], data: &[u8]) -> UpiuText {
         let byte = |i: usize| bytes.get(i).copied().unwrap_or_default();
         // Bit 5 of the transaction code says who sends it.

@@ -123,8 +123,8 @@ impl<W: io::Write> Tap<W> {
         tap
     }
 
-    /// From now on UPIUs and marks have the time that `wall` gives when they are written. What happens in real time has
-    /// more to show: resets are marked, and what is dropped ends when it is dropped, not when its tag is used again.
+    /// From now on UPIUs and marks have the time that `wall` gives when they are written. In real time resets are
+    /// marked too, and a dropped request ends when it is dropped, not when its tag is used again.
     #[must_use]
     pub fn with_wall_clock(mut self, wall: impl FnMut() -> Ns + Send + 'static) -> Self {
         self.wall = Some(Box::new(wall));
@@ -375,7 +375,7 @@ impl<W: io::Write> Probe for Tap<W> {
             return;
         }
         self.last = self.last.max(now);
-        // The device dropped whatever had this tag.
+        // The device dropped the request that had this tag.
         self.close(request.tag, now, None);
         self.seen += 1;
         if let State::Before(from) = self.state {

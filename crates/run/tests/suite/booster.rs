@@ -187,7 +187,7 @@ fn pages_in_slc_mode_have_their_own_times() {
     assert_eq!(read - slc_read, config.flash.read - TIMES.slc_read);
 }
 
-/// When the buffer is full data goes where it would go without, and nobody waits for space.
+/// When the buffer is full, data goes to normal blocks, and no write waits for space.
 #[test]
 fn a_full_buffer_is_passed_by() {
     let config = device(4);
@@ -294,7 +294,7 @@ fn a_worn_buffer_retires() {
 }
 
 /// The buffer takes no space away: a device with a buffer larger than its spare area can be filled and overwritten, and
-/// gives the space back before anybody is refused.
+/// gives the space back before any write is refused.
 #[test]
 fn the_whole_capacity_can_be_written() {
     let mut config = readpath_testkit::device(3000);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The loop itself: whatever submits is checked by the payload, whatever happens in between; a clock that does not jump
-//! makes no difference; hooks come in order; and a run ends when its source says so.
+//! The loop itself: the payload checks the data of every source while hooks act; a clock that does not jump makes no
+//! difference; hooks act in order; a run ends when its source says so.
 
 use readpath_config::{Event, EventKind};
 use readpath_device::{Layout, MediaOp, Probe};
@@ -80,7 +80,7 @@ enum What {
 
 const ALL: [What; 5] = [What::Jobs, What::Launches, What::Timed, What::Closed, What::ReadBack];
 
-/// Runs it on a new stack, which comes back; how it ended, and what it measured as text.
+/// Runs the source on a new stack. Returns the stack, how the run ended, and its measurements as text.
 fn run<H: Hooks, C: Clock>(
     what: What,
     hooks: impl FnOnce(&Checked, Ns) -> H,
@@ -124,7 +124,7 @@ fn checks(stack: &Checked) -> (u64, u64) {
     (stack.payload.checked, stack.payload.wrong)
 }
 
-/// Loses what flash holds, behind everybody's back.
+/// Loses the content of flash without telling the host.
 struct Loss {
     at: Ns,
     slices: u32,
@@ -191,13 +191,13 @@ fn a_clock_that_does_not_jump_makes_no_difference() {
         let (stopped, slowly, stopped_stack, ()) = run(what, |_, _| (), &mut clock);
         let (jumped, stopped) = (jumped.expect("it runs"), stopped.expect("it runs"));
         assert_eq!((text, checks(&stack)), (slowly, checks(&stopped_stack)), "{what:?}");
-        // What the device still does when a job is over takes a clock along that stops at it.
+        // A clock that stops at events also stops at those that the device has after its job.
         assert!(stopped.end == jumped.end || what == What::Jobs && stopped.end > jumped.end, "{what:?}");
         assert!(clock.stops > 2 * jumped.ios, "{what:?}: {} stops", clock.stops);
     }
 }
 
-/// Writes down what it is told, and when.
+/// Records its calls and their times.
 #[derive(Default)]
 struct Diary {
     ends: u64,
@@ -233,7 +233,7 @@ fn events_come_whatever_submits() {
     let events = [
         event(1, EventKind::HardwareReset),
         event(3, EventKind::PowerCycle { off: Ns::from_ms(4) }),
-        // While the power is away: it comes when it is back.
+        // Due while the power is off: it happens when the power is back.
         event(5, EventKind::Suspend),
         event(9, EventKind::Resume),
     ];
@@ -297,7 +297,7 @@ fn a_host_that_lost_its_power_goes_on() {
             What::Jobs => 3000,
             What::Launches => launches().total_requests(),
             What::Timed | What::Closed => 1500,
-            // Of which nothing may be left out.
+            // No block may be left out.
             What::ReadBack => u64::from(BLOCKS / 64) + cut.lost,
         };
         assert_eq!((checks(&stack).1, ios + cut.lost), (0, all), "{what:?}");

@@ -25,7 +25,7 @@ fn hpb_read(entries: &[HpbEntry]) -> Cdb {
     Cdb::HpbRead { lba: MOVED, blocks: 1, entry: entries[MOVED as usize], flags: 0, read_id: 0 }
 }
 
-/// Gives the block that moved another place in flash.
+/// Moves the block to another place in flash.
 fn move_block(b: &mut Bare) {
     b.command(write_10(MOVED, 1, FLAG_FUA), 4096);
 }

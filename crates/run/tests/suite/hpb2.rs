@@ -72,8 +72,8 @@ fn write(b: &mut Bare, lba: u32, blocks: u32) {
 fn an_entry_counts_for_the_blocks_that_lie_behind_its_own() {
     let mut b = bare(V2, Layout::Sequential);
     let list = entries(&mut b, 0, 0);
-    // In order, so all of them, also beyond the eight for which the host needs no pre-request, but not beyond the
-    // sub-region. Not every length can be said: 63 is 32.
+    // The blocks lie in order, so all are hits, also beyond the eight for which the host needs no pre-request, but not
+    // beyond the sub-region. Not every length can be encoded: 63 becomes 32.
     for (lba, blocks, hits) in [(0, 8, 8), (3, 8, 8), (0, 1, 1), (1, 63, 32), (10, 32, 32), (60, 8, 4)] {
         assert_eq!(served(&mut b, hpb_read(lba, blocks, entry(&list, lba as usize), 0), &[]), hits, "{lba} {blocks}");
     }
@@ -100,7 +100,7 @@ fn an_older_copy_behind_a_block_is_not_taken_for_its_neighbour() {
     assert_eq!(served(&mut b, hpb_read(2, 2, entry(&list, 2), 0), &[]), 2);
 }
 
-/// What is longer than bMaxDataSizeForSingleCmd and has no pre-request is served all the same.
+/// A read longer than bMaxDataSizeForSingleCmd without a pre-request is served all the same.
 #[test]
 fn reads_that_are_longer_than_one_command_may_be_are_reads() {
     for layout in [Layout::Sequential, Layout::Random] {
@@ -160,7 +160,7 @@ fn entries_in_the_header_are_checked_one_by_one() {
     for bytes in [8, 56, 72] {
         assert_eq!(served(&mut b, read(8), &list[..bytes]), 1, "{bytes}");
     }
-    // So it is by a device that takes none.
+    // A device that takes no entries in the header serves the command in the same way.
     let mut b = bare(Hpb2Config { entries_in_ehs: false, ..V2 }, Layout::Random);
     let list = entries(&mut b, 0, 0);
     assert_eq!(served(&mut b, hpb_read(0, 8, entry(&list, 0), 0), &list[..64]), 1);
@@ -192,7 +192,8 @@ fn a_pre_request_is_used_once_by_the_read_that_it_is_for() {
     assert_eq!((s.pre_requests, s.pre_requests_used), (6, 3));
 }
 
-/// Nothing orders the two commands: if the read comes first, it does without, and what comes then serves nobody.
+/// Nothing orders the two commands: a read that comes first is served without the pre-request, which then has no
+/// effect.
 #[test]
 fn a_pre_request_that_comes_too_late_changes_nothing() {
     let mut b = bare(V2, Layout::Random);

@@ -412,7 +412,7 @@ fn an_hpb_reset_in_the_middle_of_a_load() {
             assert_eq!(b.response(hpb_read(5, 1, entry), 4096).status, Status::Good);
             b.moved()
         };
-        // Only what was put together after the reset counts, and wherever data comes from, it is the same.
+        // Only entries made after the reset are believed; the data is the same in both cases.
         let from = good(&mut b, old);
         assert_eq!(b.device.stats().hpb_hits, old_hits, "given out before the reset");
         let (_, new) = *loaded.iter().find(|(tag, _)| *tag == 2).expect("a load");
@@ -451,7 +451,7 @@ fn the_loss_of_hpb_state_is_told_until_the_host_reacts_but_not_for_ever() {
         }
         assert_eq!(told, if loads_after == 1 { 1 } else { 4 });
     }
-    // A host that never asked for HPB is not told.
+    // A host that never asked for HPB gets no notification.
     let mut b = bare();
     b.device.hardware_reset(b.now);
     for _ in 0..3 {
@@ -495,7 +495,7 @@ fn descriptors_say_what_a_host_needs_to_know() {
     assert_eq!(b.query(opcode::READ_FLAG, flag::HPB_RESET, 0, 0).0, result::INVALID_IDN);
 }
 
-/// What the device was made with, eight units of it; nobody can change it.
+/// The configuration descriptor has the eight units that the device was made with, and cannot be changed.
 #[test]
 fn a_configuration_says_how_the_device_is_provisioned() {
     let mut config = device(3 * 1024 + 1);

@@ -288,7 +288,7 @@ fn a_host_that_sleeps_takes_its_memory_and_returns_it_as_it_was() {
         s.suspend();
         let written = s.device.stats().host_map_bytes_written;
         assert_eq!(look(s, &mut now, 0..7), (0, 7), "nothing of it can be reached");
-        // A page that says something new while its copy is out of reach.
+        // A page that changes while its copy is out of reach.
         let mut block = 3 * 1024;
         while s.device.stats().map_writes == 0 {
             one(s, &mut now, BlockOp::Write, block, 4);
@@ -337,7 +337,7 @@ fn a_device_uses_no_more_than_the_host_gives() {
                 one(&mut stack, &mut now, BlockOp::Read, page * 1024 + round, 1);
             }
         }
-        // All pages in turn: what does not hold all of them holds nothing of use.
+        // All pages in turn: a memory that does not hold all of them has no hits.
         let hits = stack.device.stats().host_map_hits;
         assert_eq!(hits, if pages == 8 { 7 } else { 0 }, "{pages} pages");
         let held = (0..8).filter(|page| {
@@ -346,7 +346,7 @@ fn a_device_uses_no_more_than_the_host_gives() {
             stack.device.stats().host_map_hits > before
         });
         assert!(held.count() as u64 <= pages);
-        // Nor after a loss of power: nothing was given anew.
+        // Nor after a loss of power: the host has not granted the memory again.
         stack.device_power_cycle(now, now + Ns::from_ms(1));
         now += Ns::from_ms(1);
         settle(&mut stack, &mut now);

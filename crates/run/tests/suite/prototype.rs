@@ -232,7 +232,7 @@ fn mixed<W: Wire + Default>(seed: u64, verification: Verification) -> (String, u
     assert!(s.wire_error().is_none());
     let d = s.device.stats();
     assert!(d.hpb_hits > 50 && d.collected > 0 && d.slices_moved > 0, "seed {seed}: {d:?}");
-    // Bits and list are exact: an honest host is never told by a spare area that it was wrong.
+    // Bits and list are exact: no spare area ever contradicts an honest host.
     assert!(verification == Verification::Off || d.hpb_foreign == 0, "seed {seed}: {d:?}");
     let text = format!("{}{d:?}\n{:?}", everything(&stats), counters(&s));
     (text, s.payload.checked, s.payload.wrong)

@@ -159,8 +159,8 @@ fn descriptors_say_nothing_of_hpb() {
     assert_eq!(b.query(opcode::SET_FLAG, flag::HPB_RESET, 0, 0).0, result::INVALID_IDN);
 }
 
-/// A long read takes several flash operations. What is given out while it lasts may mean that its hint is an old one,
-/// and what changes, that its address is: the rest then goes by the map.
+/// A long read takes several flash operations. An entry that is given out meanwhile may make its hint an old one, and a
+/// change may make its address an old one: the rest of the read then uses the map.
 #[test]
 fn a_long_read_goes_on_with_its_hint_only_while_nothing_happens() {
     let write = write_10(120, 1, 0);

@@ -95,7 +95,7 @@ fn reads_as_values_and_as_requests_come_to_the_same() {
     let mut rng = Prng::stream(1, "reads", 0);
     for _ in 0..8 {
         for bare in [&mut a, &mut b] {
-            // Whatever is to be told after a reset is told to this command.
+            // This command gets the unit attention after a reset.
             bare.command(Cdb::TestUnitReady, 0);
         }
         let entries = load(&mut a, &mut b);
@@ -107,7 +107,7 @@ fn reads_as_values_and_as_requests_come_to_the_same() {
                 busy[tag] = true;
                 let mut read = Read::draw(&mut rng, tag as u8, &entries);
                 if step < 2 {
-                    // The unit that has not been told of the reset yet, while nothing is in the way.
+                    // The unit that has not reported the reset yet, while nothing is in the way.
                     read = Read { lun: 1, block: 5, blocks: 1, entry: None, ..read };
                 }
                 a.device.submit(now, &read.as_request(), &[]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Attributes and flags that a host has written: which of them outlive resets and the power, and which nobody can write
-//! twice.
+//! Attributes and flags that a host has written: which of them outlive resets and the power, and which can be written
+//! only once.
 
 use readpath_device::{Hpb2Config, HpbConfig, MediaOp, Own};
 use readpath_kit::Ns;
@@ -100,7 +100,7 @@ fn what_is_written_once_is_not_written_again() {
         assert_eq!(ask(&mut b, opcode::READ_ATTRIBUTE, other, 0), ok(1));
         b.power_cycle();
     }
-    // What may be written again may be written again.
+    // Attributes that are not write-once can be written again.
     for value in [1, 2, 2] {
         assert_eq!(ask(&mut b, opcode::WRITE_ATTRIBUTE, attribute::BOOT_LUN_EN, value), ok(value));
     }

@@ -152,9 +152,9 @@ fn trims_of_a_full_device_are_bounded() {
     }
 }
 
-/// TRIM does not look into the map, which nobody has paid for: blocks that lie nowhere cost what others do, map pages
-/// written and read, and places of the table of changes after a power cut. What SRAM knows costs nothing: that a block
-/// was trimmed before, or has no map page.
+/// TRIM does not look into the map, since the model charges no time for that: unmapped blocks cost what others do, map
+/// pages written and read, and places of the table of changes after a power cut. What SRAM knows costs nothing: that a
+/// block was trimmed before, or has no map page.
 #[test]
 fn trims_do_not_know_what_is_mapped() {
     const ENTRIES: u32 = 1024;

@@ -179,7 +179,7 @@ fn victims_together_and_tables_save_reads() {
     assert!(each(&four) < 0.3 * each(&alone), "{} map pages a victim against {}", each(&four), each(&alone));
 }
 
-/// Keeping apart what need not be kept apart costs no more than the superblocks that are open for it.
+/// Where there is no hot data, separating it costs no more than the superblocks that are open for it.
 #[test]
 fn hot_data_is_not_found_where_there_is_none() {
     let without = uniform(GIB, 8, 0.15, |_| ());

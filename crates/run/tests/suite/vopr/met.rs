@@ -6,12 +6,12 @@ use readpath_device::{CheckOn, EntryConfig, Protection};
 use readpath_flash::DieSched;
 use std::collections::BTreeMap;
 
-/// How many things there are to meet: those of [`Met::add`], and those that a run counts itself.
+/// Number of conditions: those of [`Met::add`], and those that a run counts itself.
 const KINDS: usize = 46;
-/// What is rare counts so many times.
+/// Weights of rare conditions.
 const RARE: [(&str, u64); 4] = [("refreshed", 10), ("host map stale", 10), ("retired", 20), ("shrunk", 4)];
 
-/// What all seeds of a test met together, by what it is called. A test that met nothing proves nothing.
+/// The conditions that all seeds of a test met together, by name. A test that met none proves nothing.
 #[derive(Default, Debug)]
 pub struct Met(BTreeMap<&'static str, u64>);
 
@@ -79,7 +79,7 @@ impl Met {
         }
     }
 
-    /// Whether all there is was met often.
+    /// Whether every condition was met often.
     pub fn everything(&self) -> bool {
         let weight = |what: &str| RARE.iter().find(|(rare, _)| *rare == what).map_or(1, |&(_, weight)| weight);
         self.0.len() == KINDS && self.0.iter().all(|(what, n)| n * weight(what) > 50)

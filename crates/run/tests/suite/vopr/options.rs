@@ -147,7 +147,7 @@ impl Options {
         if hcm.below(2) == 0 {
             let host = host.hpb.as_mut();
             config.hpb.as_mut().expect("it has HPB").control = Control::Host;
-            // What is read much becomes what was.
+            // The hot window moves by a region, so that hot regions become cold.
             hot_moves = region_entries;
             if let Some(hpb) = host {
                 hpb.params = host_control(hcm, 1 << (sub_region_size - 3));
