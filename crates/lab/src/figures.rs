@@ -10,7 +10,7 @@ use readpath_run::{GroupStats, KindStats, UnitOutput};
 use readpath_workload::{IoKind, Workload};
 
 pub(crate) const MIB: f64 = (1u64 << 20) as f64;
-/// What figures of writes are worth.
+/// The note on figures of writes.
 pub(crate) const WRITES: &str = "Writes pay for garbage collection, wear levelling, map pages, journal and \
                                  checkpoints. No published figure of writes has been fitted.";
 /// Points of a latency distribution in a chart.
@@ -92,7 +92,7 @@ pub(crate) fn write_metrics(device: &DeviceStats, config: &DeviceConfig) -> Vec<
         (metric::STALL_CHECKPOINT, ms(device.stall_checkpoint_ns)),
         (metric::STALL_FLASH, ms(device.stall_flash_ns)),
     ]);
-    // What most devices never do or meet.
+    // Counts that are zero for most devices.
     let seldom = [
         (metric::SUPERBLOCKS_COLLECTED_IDLE, device.collected_idle as f64),
         (metric::SUPERBLOCKS_REFRESHED, device.refreshed as f64),

@@ -13,7 +13,7 @@ use serde::ser::{SerializeMap, Serializer};
 use serde_json::ser::{Formatter, PrettyFormatter};
 use std::io;
 
-/// What stands in "fio version": the version whose shape this is, and who wrote it.
+/// Value of "fio version": the version whose shape this is, and the program that wrote it.
 const VERSION: &str = "fio-3.33-readpath";
 
 /// fio's default `percentile_list`.

@@ -18,7 +18,7 @@ pub struct Fragment {
     pub latency: Vec<(f64, f64)>,
     /// The run over time, if that was kept.
     pub over_time: Option<Series>,
-    /// What tells why HPB gains little.
+    /// Counts that explain why HPB gains little.
     pub(crate) gain: Gain,
     /// SRAM of the modelled device by table, in bytes.
     pub sram: Map<String, Value>,
@@ -28,7 +28,6 @@ pub struct Fragment {
     pub incomplete: Option<String>,
 }
 
-/// SRAM by table, as documents have it.
 pub(crate) fn sram(tables: &[(SramTable, u64)]) -> Map<String, Value> {
     tables.iter().map(|(table, bytes)| (table.name().to_owned(), Value::from(*bytes))).collect()
 }

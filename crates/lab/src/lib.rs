@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is asked of runs: experiments, replays, comparisons, power cuts, fits, policies, attacks and benches. It plans
-//! runs, has them made side by side, and makes result documents of what they showed. It opens no file.
+//! Questions about runs: experiments, replays, comparisons, power cuts, fits, policies, attacks and benches. It plans
+//! runs, makes them side by side, and makes result documents of what they showed. It opens no file.
 
 #![warn(unreachable_pub)]
 

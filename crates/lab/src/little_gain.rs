@@ -11,19 +11,15 @@ use serde::{Deserialize, Serialize};
 
 /// One run, as it is looked at.
 pub(crate) struct Seen<'a> {
-    /// Case.
     pub(crate) case: &'a str,
-    /// Variant.
     pub(crate) variant: &'a str,
-    /// The device.
     pub(crate) preset: &'a DevicePreset,
-    /// The host.
     pub(crate) host: &'a HostConfig,
     /// What was measured.
     pub(crate) phases: Vec<&'a PhaseOutput>,
 }
 
-/// What is kept of it.
+/// What is kept of a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct Gain {
     case: String,
@@ -60,7 +56,7 @@ struct Used {
 
 /// A gain in mean read latency below this, in percent, is little.
 const LITTLE: f64 = 5.0;
-/// Without a run to compare with: as few good entries, in percent of the blocks read.
+/// Without a run to compare with, fewer good entries than this are few, in percent of the blocks read.
 const FEW: f64 = 10.0;
 
 /// Adds a note for each run with HPB that gains little.

@@ -29,7 +29,7 @@ pub struct GainRow {
     pub read_mean_us: f64,
     /// The latency that one read in a hundred exceeds.
     pub read_p99_us: f64,
-    /// Map pages read from flash, whatever for.
+    /// Map pages read from flash, for any purpose.
     pub map_loads: u64,
 }
 
@@ -106,7 +106,6 @@ const ZONE_BYTES: u64 = 96 << 20;
 /// Assumption: where a zone begins and how far it is written, 4 bytes each.
 const ZONE_ENTRY_BYTES: u64 = 8;
 
-/// The map of a zoned device of that size.
 fn zone_map_bytes(device: &DeviceConfig) -> u64 {
     (device.logical_blocks() * u64::from(BLOCK_BYTES)).div_ceil(ZONE_BYTES) * ZONE_ENTRY_BYTES
 }
@@ -194,7 +193,6 @@ fn row(variant: &ReplayVariant, run: &ReplayRun) -> GainRow {
     }
 }
 
-/// Adds the rows to a document.
 pub(crate) fn rows(doc: &mut Document, case: &str, rows: &[GainRow]) -> Result<(), Error> {
     use metric::{Figure, Requests};
     for row in rows {

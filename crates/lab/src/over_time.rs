@@ -10,7 +10,7 @@ use readpath_run::{Bin, Series};
 
 /// Variants of a case at most that have charts over time: more lines cannot be told apart.
 pub(crate) const MOST_VARIANTS: usize = 4;
-/// Fewer bins are no course.
+/// A chart over time needs so many bins.
 const LEAST_BINS: usize = 4;
 /// Columns of a map of regions at most.
 const MOST_COLUMNS: usize = 32;

@@ -24,7 +24,7 @@ use readpath_workload::trace::upius::Seen;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use thiserror::Error;
 
-/// So much later, at most, a host has heard of what the device has sent.
+/// A host has taken every reply of the device after this time at most.
 pub const HEARD_WITHIN: Ns = Ns::from_ms(20);
 /// Differences that are kept in words.
 const MOST: usize = 20;
@@ -43,7 +43,7 @@ pub enum ParityError {
     Disturbed {
         /// When.
         at: Ns,
-        /// What.
+        /// What went wrong, as the verb of the sentence.
         what: &'static str,
     },
     /// The device is not one whose hosts are compared.
@@ -60,8 +60,8 @@ pub enum Cause {
     RegionJustWent,
     /// The region was dropped before the host got to loading it.
     Overtaken,
-    /// Our worker has loaded a region. The other's has not yet, or has just done so and not gone on: that other regions
-    /// wait for it is still to come.
+    /// Our worker has loaded a region. The other host's worker has not, or has just done so: the regions behind this
+    /// one still wait there.
     WorkerNotDone,
 }
 
@@ -200,7 +200,7 @@ pub fn parity(
             Seen::Upiu { time, wall, bytes, data, .. } => {
                 now = now.max(Ns(begun.0.saturating_add(wall.unwrap_or(time).0)));
                 comparison.advance(now);
-                // What nobody understands was rejected by the device, and does not concern a host's HPB.
+                // A UPIU that is not understood was rejected by the device, and does not concern a host's HPB.
                 match bytes.first().copied().unwrap_or_default() & 0x20 {
                     0 => upiu::parse_request(&bytes).map_or(Ok(()), |(r, _)| comparison.request(now, &r, &data))?,
                     _ => upiu::parse_reply(&bytes).map_or(Ok(()), |(reply, _)| comparison.arrives(now, reply))?,
@@ -223,8 +223,8 @@ pub fn parity(
 }
 
 impl Comparison {
-    /// Timers of our host. That of host control mode goes off when the other's is seen to: what it does is a matter of
-    /// its phase, which nobody sees else.
+    /// Timers of our host. That of host control mode runs when the trace shows that the other host's timer ran: its
+    /// phase is not known otherwise.
     fn advance(&mut self, now: Ns) {
         while self.has_own_timers && self.host.next_deadline() <= now {
             let at = self.host.next_deadline();
@@ -233,7 +233,7 @@ impl Comparison {
         }
     }
 
-    /// What our host sends is noted.
+    /// Notes the commands that our host sends.
     fn take(&mut self, now: Ns) {
         while let Some(Request { lun, tag, body }) = self.host.poll_request(now) {
             let RequestBody::Command(Command { cdb, .. }) = body else { continue };
@@ -413,7 +413,7 @@ impl Comparison {
             if i > 0
                 && let ReplyBody::Response(response) = &mut reply.body
             {
-                // It was told once.
+                // The notification was delivered with the first part of the reply.
                 response.hpb = None;
             }
             let mut bytes = 0;
@@ -421,7 +421,7 @@ impl Comparison {
                 self.changed.entry((reply.lun, region)).or_default().came = Some(now);
                 bytes = map_bytes;
             }
-            // What the entries say does not matter: nobody reads by them here.
+            // The values of the entries do not matter: no read uses them here.
             self.host.on_reply(now, &reply, &vec![0x5A; bytes as usize]);
             self.take(now);
         }

@@ -184,7 +184,7 @@ impl Answer {
     }
 }
 
-/// Something asked of runs. See the module's header.
+/// A question about runs; the module's header describes its life.
 pub trait Question: Sync {
     /// What is kept of a point: small, and the same when read back on any machine.
     type Figures: Send + Sync + Serialize + DeserializeOwned;
@@ -209,7 +209,8 @@ pub trait Question: Sync {
         Ok(Vec::new())
     }
 
-    /// Whether a point that fails leaves the others standing. Otherwise its error is that of the question.
+    /// Whether the question has an answer although points failed. Otherwise the error of such a point is that of the
+    /// question.
     fn stands_without(&self) -> bool {
         false
     }

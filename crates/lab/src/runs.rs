@@ -57,7 +57,7 @@ impl ExperimentError {
         matches!(self, ExperimentError::Run { error: ExecuteError::Run(RunError::Interrupted), .. })
     }
 
-    /// Whether what the user wrote is at fault, rather than what the device did.
+    /// Whether the error lies in the user's input, not in the run.
     pub fn is_usage(&self) -> bool {
         match self {
             ExperimentError::Run { error: ExecuteError::Run(error), .. } => {
@@ -114,7 +114,7 @@ pub fn expected_ios(workload: &Workload) -> Option<u64> {
     Some(sum)
 }
 
-/// What a run in progress is told and tells.
+/// State that runs in progress share with their caller.
 #[derive(Default)]
 pub struct Shared {
     /// Requests that ended so far, in all runs.

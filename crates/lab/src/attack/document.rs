@@ -125,7 +125,7 @@ fn rows(doc: &mut Document, case: &str, variant: &str, tally: &Tally) -> Result<
     doc.predicted(case, variant, counts.chain([share, time]))
 }
 
-/// What entries that were not good turned out to be.
+/// Verdicts of the device on bad entries.
 fn verdicts(device: &DeviceStats) -> [(Metric, u64); 5] {
     [
         (metric::HPB_ZERO, device.hpb_zero),
@@ -136,8 +136,8 @@ fn verdicts(device: &DeviceStats) -> [(Metric, u64); 5] {
     ]
 }
 
-/// The same as rows of a run, for a device whose file says how entries are protected, and for one of the prototype,
-/// with what its responses told.
+/// The verdicts as rows of a run, for a device whose file says how entries are protected, and for the prototype, with
+/// what its responses carried.
 pub(crate) fn verdict_metrics(device: &DeviceStats, preset: &DevicePreset) -> impl Iterator<Item = (Metric, f64)> {
     let is_prototype = preset.device.prototype().is_some();
     let says = is_prototype || preset.device.hpb.is_some_and(|hpb| hpb.entries != EntryConfig::DEFAULT);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A host that is not honest: it speaks to a device without a driver, keeps every entry that it ever got, sends
-//! whatever it likes, and knows of each block what an ordinary READ would return. Which attack it makes of that is not
-//! its business.
+//! A host that is not honest: it speaks to a device without a driver, keeps every entry that it ever got, sends any
+//! command, and knows what an ordinary READ of each block would return. It does not know the attacks that use it.
 
 use readpath_device::{
     ConfigError, Control, Delays, DeviceConfig, DeviceStats, EntryConfig, FtlConfig, Hpb2Config, HpbConfig, Layout,
@@ -117,7 +116,7 @@ pub struct Got {
     pub leaked: u64,
 }
 
-/// See the module.
+/// A dishonest host and its device.
 pub struct Rogue {
     device: UfsDevice<Lean, WithMedia, ()>,
     now: Ns,
@@ -252,7 +251,7 @@ impl Rogue {
         self.wait();
     }
 
-    /// Until the reply, which says GOOD.
+    /// Waits for the reply, which must be GOOD.
     fn wait(&mut self) {
         loop {
             self.now = self.device.advance_to_reply(Ns::NEVER);

@@ -22,7 +22,7 @@ const ALL: u32 = 2 * BLOCKS;
 /// The key of the device that is attacked, and of one that entries are stolen from.
 const KEYS: [[u64; 2]; 2] = [[0x5EED, 0xC0FFEE], [0x5EED, 0xC0FFEF]];
 
-/// What is tried.
+/// A kind of attack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Attack {
     /// Entries that were never given out. Addresses exist; tags, or whole words where all is encrypted, are guessed.
@@ -95,7 +95,7 @@ pub fn attack(
         Attack::Flip => tries.flip(&loaded),
     }
     tries.send();
-    // Whatever is still being looked at for the counters.
+    // Checks that are still in progress have to reach the counters.
     tries.rogue.flush();
     tries.tally.device = tries.rogue.stats().since(&before);
     Ok(tries.tally)
@@ -138,7 +138,7 @@ impl Tries {
         self.first + self.list.len() as u32
     }
 
-    /// Sends what waits.
+    /// Sends the waiting entries.
     fn send(&mut self) {
         if self.list.is_empty() {
             return;

@@ -70,7 +70,6 @@ fn geometry() -> Geometry {
     preset("slc-2k").expect("a built-in preset").geometry
 }
 
-/// The device of an image, attached.
 fn attach<R: ReadAt>(source: R) -> Ubi<Image<R>> {
     let pebs = Image::pebs_of(&source, geometry().peb_bytes).expect("whole blocks");
     let image = Image::new(source, Geometry { pebs, ..geometry() }).expect("an image as large as its device");

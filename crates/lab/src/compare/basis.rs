@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What variants are compared under: an experiment, which a fio job is too, or a trace. It makes the points of any
-//! variants and seeds, and reduces each run to its own document.
+//! The workload under which variants are compared: an experiment, also that of a fio job, or a trace. It makes the
+//! points of any variants and seeds, and reduces each run to its own document.
 
 use super::{CompareTexts, Seeds, Trial};
 use crate::experiment::{self, plan};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The least value of a key with which a workload is served as well as by another variant. The search is written as if
-//! all runs were there; the first that is not becomes a further point, and the search begins again with it. So each
-//! round depends on figures alone, and can be made anywhere.
+//! all runs had been made; a missing run becomes a further point, and the search begins again with it. So each round
+//! depends on figures alone, and its runs can be made anywhere.
 
 use super::{Basis, Seeds, Trial, answer};
 use crate::question::{Answer, AskError, Done, Point, Question, Shown};
@@ -44,7 +44,7 @@ pub struct Wanted {
     pub key: String,
     /// Its values; there are two at least.
     pub grid: Grid,
-    /// What is to be reached.
+    /// The variant to be reached.
     pub against: Variant,
     /// Keys of every variant that is tried, beside the one that is looked for.
     pub with: Vec<GivenKey>,
@@ -56,7 +56,7 @@ pub struct Wanted {
     pub whole_only: bool,
 }
 
-/// The search for it.
+/// The search for the least value.
 #[derive(Clone, Debug)]
 pub struct BreakEven {
     basis: Basis,
@@ -88,7 +88,7 @@ impl BreakEven {
     /// The search on a workload called `workload`.
     ///
     /// # Errors
-    /// When a run cannot be planned, or what is to be reached runs without HPB although it was to use it.
+    /// When a run cannot be planned, or the variant to be reached was to use HPB but runs without it.
     pub fn new(basis: Basis, wanted: Wanted, seeds: Seeds, workload: &str) -> Result<Self, AskError> {
         let title = format!("{workload}: the least {} that is as good as {}", wanted.key, wanted.against.name);
         let mut question = BreakEven { basis, wanted, seeds, title, points: Vec::new() };
@@ -213,7 +213,7 @@ impl Question for BreakEven {
             Err(Stop::Needs(_)) => unreachable!("an answer is asked for when no further point is needed"),
         };
         let against = &self.wanted.against.name;
-        // Time is shown of the two that matter.
+        // Only the two important variants are shown over time.
         let timed = [&self.name(found.value), against];
         trials.iter_mut().filter(|trial| !timed.contains(&&trial.variant)).for_each(|trial| trial.over_time.clear());
         // What is to be reached comes first, then values as they rise.
@@ -310,7 +310,7 @@ fn trials(done: &[Done<Trial>]) -> Vec<Trial> {
     done.iter().flatten().cloned().collect()
 }
 
-/// A figure as people compare it.
+/// A figure as text for people.
 fn shown(value: f64) -> String {
     match value.abs() {
         1000.0.. => format!("{value:.0}"),
@@ -349,7 +349,7 @@ mod tests {
         BreakEven::new(basis, wanted, Seeds::new(1, 1).expect("seeds"), "job").expect("a question")
     }
 
-    /// A document with every text blank that is for people. Names of metrics and variants are no such texts.
+    /// Blanks every text of a document that is for people. Names of metrics and variants are no such texts.
     fn blank(document: &mut Document) {
         document.title.clear();
         document.description.clear();

@@ -42,8 +42,8 @@ static CHARTED: [Metric; 14] = [
     WRITE_AMPLIFICATION,
 ];
 
-/// How much of a value its difference from another may be off by: half a unit in the last place each, and of what they
-/// were divided by. What differs by no more than that is the same difference.
+/// The relative rounding error of a difference: half a unit in the last place of each value, and of each divisor behind
+/// them. Differences that differ by no more are equal.
 const ROUNDING: f64 = 4.0 * f64::EPSILON;
 
 /// More variants stand side by side on an axis, instead of in a legend.
@@ -143,7 +143,7 @@ fn difference(values: &[f64], base_values: &[f64], base: &str, fixed: bool) -> D
     let e = estimate(&differences);
     let size = estimate(base_values).mean.abs();
     let in_percent = |x: f64| 100.0 * x / size;
-    // Of a base that is all but zero no percentage can be told.
+    // A base that is nearly zero has no percentage.
     let percent = Some(in_percent(e.mean)).filter(|p| size > 0.0 && p.is_finite());
     let percent_interval = e
         .interval
@@ -160,7 +160,7 @@ fn difference(values: &[f64], base_values: &[f64], base: &str, fixed: bool) -> D
     Difference { base: base.to_owned(), mean: e.mean, interval: e.interval, percent, percent_interval, finding }
 }
 
-/// That of the runs of the first seed put together, and what is compared.
+/// The merged configurations of the first seed's runs, and the comparison itself.
 fn configuration(trials: &[Trial], variants: &[String], base: &str, seeds: Seeds) -> Value {
     let mut all = json!({});
     for trial in trials.iter().filter(|t| t.seed == seeds.first()) {
@@ -275,7 +275,7 @@ fn what_is_covered(
     notes
 }
 
-/// The first seed over time: what one run did, since means of courses show what no run did.
+/// The first seed over time: a mean over seeds would show a course that no run had.
 fn over_time(doc: &mut Document, trials: &[Trial], seeds: Seeds) {
     for chart in trials.iter().filter(|t| t.seed == seeds.first()).flat_map(|t| &t.over_time) {
         match doc.charts.iter_mut().find(|known| known.id == chart.id) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Comparisons of figures that nobody had to simulate.
+//! Comparisons of made-up figures.
 
 use super::statistics::t_95;
 use super::{CompareTexts, Seeds, Trial, document};
@@ -117,7 +117,7 @@ fn every_finding() {
     assert_eq!(finding(&[2.0], &[2.0]), Finding::Identical);
     // What only rounding tells apart is not noise: 0.1 + 0.2 is not 0.3.
     assert_eq!(finding(&[0.1, 0.2, 0.3], &[0.3, 0.4, 0.1 + 0.2 + 0.2]), Finding::Exact);
-    // Nor is what is as small as that a difference of chance.
+    // A small difference of one seed is not taken for rounding.
     assert_eq!(finding(&[1e9, 1e9], &[1e9, 1e9 + 1.0]), Finding::NotShown);
     let fixed = [trial(3, "A", &[("m", 1.0)]), trial(3, "B", &[("m", 2.0)])];
     let doc = compared(&fixed, &["A", "B"], 1, None);

@@ -5,7 +5,7 @@ use readpath_config::experiment::Experiment;
 use readpath_results::metric::{self, Figure, Requests};
 use readpath_results::{Case, Chart, ChartKind, Document, Error, Metric, Row, SeriesStyle, X};
 
-/// What is charted if it was measured, the first of them.
+/// The first of these metrics that was measured has charts.
 static CHARTED: [Metric; 4] = [
     metric::START_UP_TIME,
     Requests::RandomRead.of(Figure::Throughput),
@@ -13,7 +13,7 @@ static CHARTED: [Metric; 4] = [
     Requests::Write.of(Figure::Throughput),
 ];
 
-/// What charts call a metric.
+/// Name of a metric in charts.
 fn title(metric: &Metric) -> String {
     match metric {
         m if *m == metric::START_UP_TIME => "Time until all apps have started".to_owned(),

@@ -52,14 +52,13 @@ pub(super) fn check(doc: &mut Document, experiment: &Experiment, plans: &[Plan])
     Ok(())
 }
 
-/// The cases that a claim speaks of.
 fn cases<'e>(experiment: &'e Experiment, claim: &'e Claim) -> impl Iterator<Item = &'e str> {
     let of_claim = |case: &&str| claim.cases.is_empty() || claim.cases.iter().any(|c| c == case);
     experiment.workload.cases().into_iter().filter(of_claim)
 }
 
-/// Whether a claim about `cases` speaks of what was run: of one of the cases and variants in `made`. What is not among
-/// `runs`, all that there could be, is a part of each.
+/// Whether both variants of a claim about `cases` were run, by the cases and variants in `made`. A case that is not
+/// among `runs`, all that could be run, is a part of each of them.
 fn concerns(claim: &Claim, cases: &[&str], runs: &[&str], made: &[(&str, &str)]) -> bool {
     let was_made = |case: &str, variant: &str| {
         made.iter().any(|made| made.1 == variant && (made.0 == case || !runs.contains(&case)))

@@ -84,7 +84,7 @@ pub fn document(experiment: &Experiment, plans: &[Plan], runs: &[&Fragment]) -> 
     doc.citations = experiment.citations.clone();
     doc.seed = experiment.seed;
     doc.configuration = configuration(experiment, plans, runs);
-    // Before everything else that there is to say.
+    // Before all other notes.
     let incomplete = runs.iter().filter_map(|run| run.incomplete.as_ref());
     doc.notes.extend(incomplete.map(|what| Note::new(NoteKind::Incomplete, what)));
     fragment::join(&mut doc, runs.iter().copied());

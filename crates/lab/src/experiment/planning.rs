@@ -26,7 +26,7 @@ pub fn plan(experiment: &Experiment, overrides: &[Override], read: ReadFile) -> 
             plans.push(plan_case(experiment, case, variant, preset, &[], read)?);
         }
     }
-    // What has charts over time: not what would be too many lines.
+    // The last case has charts over time, unless its variants would be too many lines.
     if let Some(last) = plans.last().map(|plan| plan.case.clone())
         && experiment.variants.len() <= MOST_VARIANTS
     {

@@ -27,7 +27,7 @@ impl About<'_> {
         }
     }
 
-    /// What rows of a group are about: the case, and what tells its groups apart.
+    /// The case of a group's rows, with the part that distinguishes the group.
     fn case(&self, group: &GroupStats) -> Case {
         let plan = &self.run.plan;
         let case = Case::from(&plan.case);

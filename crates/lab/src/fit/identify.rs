@@ -73,7 +73,8 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// The same where each such place has errors of its own, and an interval has to reach all of them.
+    /// Widens standard errors so that intervals reach all equally good places, which lie `apart` in logarithms and have
+    /// errors of their own.
     pub(super) fn add(&mut self, apart: &[f64]) {
         for ((error, verdict), apart) in self.standard_errors.iter_mut().zip(&mut self.verdicts).zip(apart) {
             *error += apart / REACH;
@@ -81,7 +82,8 @@ impl Known {
         }
     }
 
-    /// Equally good values lie so far apart, in logarithms: derivatives at one of them do not reach that far.
+    /// Raises standard errors to the distances of equally good values, in logarithms: derivatives are not valid that
+    /// far.
     pub(super) fn widen(&mut self, apart: &[f64]) {
         for ((error, verdict), apart) in self.standard_errors.iter_mut().zip(&mut self.verdicts).zip(apart) {
             *error = error.max(*apart);
@@ -89,7 +91,7 @@ impl Known {
         }
     }
 
-    /// Standard errors are so many times greater.
+    /// Multiplies all standard errors.
     pub(super) fn loosen(&mut self, times: f64) {
         for (error, verdict) in self.standard_errors.iter_mut().zip(&mut self.verdicts) {
             *error *= times;
@@ -97,7 +99,7 @@ impl Known {
         }
     }
 
-    /// The search did not converge: derivatives at a place where it did not want to stay identify nothing.
+    /// Withdraws what needs a minimum: derivatives at a place where the search has not converged identify nothing.
     pub(super) fn distrust(&mut self) {
         for verdict in self.verdicts.iter_mut().filter(|verdict| **verdict == Verdict::Identified) {
             *verdict = Verdict::Weakly;
@@ -108,16 +110,16 @@ impl Known {
 
 /// Standard errors of half an interval, at least.
 const REACH: f64 = 2.5;
-/// Correlations from here on are told.
+/// Correlations from here on are reported.
 const STRONG_CORRELATION: f64 = 0.9;
-/// Parts of a combination below this share of its largest are not told.
+/// Parts of a combination below this share of its largest are left out.
 const SMALL_PART: f64 = 0.15;
 /// Eigenvalues below this share of the largest are rounding.
 const ROUNDING: f64 = 1e-13;
 
 /// Without any measurement a parameter is taken to be known to within a factor of e: a standard error of 1 in its
-/// logarithm. Otherwise one about which nothing is known would be allowed to be anything, and would take with it what
-/// the others are; derivatives do not reach that far.
+/// logarithm. Otherwise an unknown parameter could take any value, far beyond the range of the derivatives, and change
+/// the estimates of the others with it.
 fn with_prior(information: &[Vec<f64>]) -> Eigen {
     let mut sum = information.to_vec();
     for (i, row) in sum.iter_mut().enumerate() {
@@ -183,7 +185,7 @@ fn combinations(params: &[Param], values: &Values, information: &[Vec<f64>], ver
     directions.filter_map(|(value, v)| combination(&other, params, values, v, 1.0 / value.sqrt())).collect()
 }
 
-/// A direction in logarithms, told as a sum of the parameters themselves.
+/// A direction in logarithms, written as a sum of the parameters themselves.
 fn combination(other: &[usize], params: &[Param], values: &Values, v: &[f64], error: f64) -> Option<Combination> {
     let mut parts: Vec<(usize, f64)> = (0..v.len()).map(|k| (other[k], v[k])).collect();
     parts.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
@@ -211,7 +213,6 @@ pub struct Advice {
     pub then: Vec<(Param, f64)>,
 }
 
-/// Measurements that are proposed at most.
 const MOST_PROPOSED: usize = 4;
 
 /// Finds measurements, each as good as the options say, that make the parameters known: one after another the
@@ -230,7 +231,7 @@ pub(super) fn advise(search: &mut Search, values: &Values, options: &FitOptions)
     for derivatives in &mut gains {
         derivatives.iter_mut().for_each(|d| *d *= 100.0 / options.candidate_error_percent);
     }
-    // Within the verdict less is not better.
+    // Errors below the limit of the best verdict count as equal.
     let score = |errors: &[f64]| -> f64 { errors.iter().map(|e| e.max(0.05)).sum() };
     let with = |information: &[Vec<f64>], d: &[f64]| -> Vec<Vec<f64>> {
         (0..n).map(|i| (0..n).map(|j| information[i][j] + d[i] * d[j]).collect()).collect()

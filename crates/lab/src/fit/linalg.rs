@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Eigenvalues of small symmetric matrices. It knows nothing of what the numbers mean.
 
-/// A symmetric matrix taken apart: `values[k]` belongs to the unit vector `vectors[k]`; largest value first.
+/// Eigenvalues and eigenvectors of a symmetric matrix: `values[k]` belongs to the unit vector `vectors[k]`; largest
+/// value first.
 pub(super) struct Eigen {
     pub values: Vec<f64>,
     pub vectors: Vec<Vec<f64>>,
@@ -10,7 +11,7 @@ pub(super) struct Eigen {
 /// Sweeps of a Jacobi iteration; a dozen are plenty for matrices of this size.
 const SWEEPS: usize = 60;
 
-/// Takes a symmetric matrix apart by Jacobi rotations.
+/// Eigenvalues and eigenvectors by Jacobi rotations.
 pub(super) fn eigen(matrix: &[Vec<f64>]) -> Eigen {
     let n = matrix.len();
     let mut a = matrix.to_vec();
@@ -58,7 +59,6 @@ fn rotate(a: &mut [Vec<f64>], v: &mut [Vec<f64>], p: usize, q: usize) {
     }
 }
 
-/// `aᵀb`.
 pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(x, y)| x * y).sum()
 }

@@ -3,8 +3,8 @@
 //!
 //! Every measurement is simulated; parameters are changed by Levenberg's method, on their logarithms, until the sum of
 //! squared differences, each in units of its measurement's standard error, is least. Searches from several places guard
-//! against one that stops too early. Then the derivatives at the best place, and how far apart equally good places are,
-//! tell what is known how well. This module prints nothing and opens no file.
+//! against one that stops too early. Then the derivatives at the best place, and the distances of equally good places,
+//! show how well each parameter is known. This module prints nothing and opens no file.
 
 mod identify;
 mod linalg;
@@ -46,10 +46,10 @@ pub struct FitOptions {
     pub candidates: Vec<Setting>,
     /// Standard error that they would have, in percent.
     pub candidate_error_percent: f64,
-    /// For many measurements, some of which change by leaps with the parameters: derivatives are carried on from step
-    /// to step and calculated anew only where they lead nowhere; an end from which they promise a gain within chance is
-    /// one, with standard errors that much greater; and searches also begin where a time is longer that shows in
-    /// nothing, since it may be hidden behind another.
+    /// For many measurements, some of which change in leaps with the parameters. Derivatives are updated from step to
+    /// step, and calculated anew only where they lead to no gain. A search has ended when they promise no gain beyond
+    /// chance; standard errors grow accordingly. Searches also begin at a longer value of a time without effect, since
+    /// another time may hide it.
     pub rough: bool,
 }
 
@@ -68,7 +68,7 @@ impl Default for FitOptions {
     }
 }
 
-/// What became of a parameter.
+/// The result for a parameter.
 #[derive(Clone, Debug)]
 pub struct FittedParam {
     /// Which.
@@ -119,7 +119,7 @@ pub struct Fit {
     pub rows: Vec<FittedRow>,
     /// Combinations that the measurements fix although they do not fix each of their parameters.
     pub combinations: Vec<Combination>,
-    /// Pairs of parameters that can hardly be told apart.
+    /// Pairs of parameters that can hardly be distinguished.
     pub correlations: Vec<Correlation>,
     /// Further measurements that would help.
     pub advice: Option<Advice>,
@@ -139,14 +139,14 @@ pub struct Fit {
     pub options: FitOptions,
 }
 
-/// Directions that the measurements know worse than to 50 % are not followed unless that promises a gain beyond chance:
-/// derivatives do not reach that far. In units of the logarithm an eigenvalue is one over the variance.
+/// Directions with a standard error above 50 % are followed only for a gain beyond chance: derivatives are not valid
+/// that far. In units of the logarithm an eigenvalue is one over the variance.
 const SAYS_SOMETHING: f64 = 4.0;
-/// What is known less than this is not followed at all.
+/// Directions with a smaller eigenvalue are never followed.
 const SAYS_NOTHING: f64 = 0.05;
 /// A gain of two standard errors.
 const BEYOND_CHANCE: f64 = 4.0;
-/// Least damping. It holds back directions that are known little better than that.
+/// Least damping, which limits steps in directions that are hardly better known.
 const LEAST_DAMPING: f64 = 1.0;
 /// Longest step of a logarithm.
 const LONGEST_STEP: f64 = 0.7;
@@ -226,7 +226,7 @@ pub fn fit(
     });
     let fitted: Vec<FittedParam> = fitted.collect();
     let advice = if options.advice && fitted.iter().any(|p| p.verdict != Verdict::Identified) {
-        // Also parameters that no measurement so far depends on can be asked after.
+        // Advice may concern parameters that no measurement depends on so far.
         let values = fitted.iter().map(|p| if p.concerned { p.fitted } else { p.param.start(preset) }).collect();
         let mut wider = Search::new(preset, rows, asked, options, shared);
         identify::advise(&mut wider, &values, options)?
@@ -257,8 +257,8 @@ pub fn fit(
     })
 }
 
-/// The device with the fitted values. It is another device than the one at the start, and says so: what that one was
-/// calibrated with does not hold for it.
+/// The device with the fitted values. Its name says that it is another device: the calibration of the one at the start
+/// does not hold for it.
 fn fitted_device(preset: &DevicePreset, values: &[(Param, u64)]) -> Result<DevicePreset, ConfigFileError> {
     let mut device = params::device(preset, values)?;
     let kept = preset.name.len().min(LONGEST_NAME - FITTED.len());
@@ -366,7 +366,7 @@ impl<'a> Search<'a> {
         weighted
     }
 
-    /// What a search follows: in a rough search differences to one side, at half the price.
+    /// The derivatives that a search follows: in a rough search one-sided differences, at half the cost.
     fn slopes(&mut self, values: &Values) -> Result<Jacobian, ModelError> {
         self.differences(self.rows, values, !self.rough)
     }
@@ -474,7 +474,8 @@ impl<'a> Search<'a> {
                 continue;
             }
             iterations += 1;
-            // Whole pages and regions may be in the way: times alone may still find something.
+            // Sizes change in whole pages and regions, which may prevent a gain: a step of times alone may still have
+            // one.
             let times = Step::new(&self.without_sizes(&jacobian), &residuals, values.len());
             if better.is_none() {
                 let next = self.moved(&values, &times.with(LEAST_DAMPING));
@@ -484,7 +485,7 @@ impl<'a> Search<'a> {
                 }
             }
             let Some((next, s)) = better else {
-                // Nothing better can be reached. That is the end if little was promised.
+                // No step gains. The search has ended if little gain was promised.
                 let step = self.final_step(step, &values, &residuals)?;
                 let converged = self.has_converged(&step, &values, misfit)
                     || (times.small(&values, self.preset, &self.params, misfit)
@@ -509,7 +510,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The step by which an end is judged: differences to one side would promise a gain at the edge of a valley.
+    /// The step that decides whether a search has ended: one-sided differences would promise a gain at the edge of a
+    /// valley.
     fn final_step(&mut self, step: Step, values: &Values, residuals: &[f64]) -> Result<Step, ModelError> {
         if !self.rough {
             return Ok(step);
@@ -531,7 +533,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Derivatives after a step: changed by no more than what makes them explain it (Broyden).
+/// Derivatives after a step, by Broyden's update: the smallest change that explains the step.
 fn carried_on(mut jacobian: Jacobian, moves: &[f64], before: &[f64], after: &[f64]) -> Jacobian {
     let length = dot(moves, moves);
     for (derivatives, (a, b)) in jacobian.iter_mut().zip(before.iter().zip(after)) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the model says of a way to measure, on a device that was written once in ascending order. Requests come in the
-//! same order whatever the device's times, so that two devices are compared on the same luck. It knows nothing of
-//! measured values.
+//! same order whatever the device's times, so that two devices are compared on the same random choices. It knows
+//! nothing of measured values.
 
 mod requests;
 
@@ -196,7 +196,7 @@ impl<'a> Model<'a> {
 /// Reads of more blocks than this are timed less often, in proportion, but so often at least.
 const FEW_BLOCKS: u32 = 4;
 const LEAST_READS: u32 = 500;
-/// No warm-up is longer.
+/// Longest warm-up, in reads.
 const LONGEST_WARM_UP: f64 = 4e6;
 
 /// Reads after which the map cache is full and nearly all sub-regions that can be active have had their chance: until

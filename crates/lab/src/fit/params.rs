@@ -21,7 +21,7 @@ pub enum Param {
     Booster,
 }
 
-/// What a time can show in.
+/// The measurements that a time can affect.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shows {
     Always,
@@ -29,7 +29,6 @@ enum Shows {
     Reads,
     /// Reads with HPB.
     Hpb,
-    /// Writes.
     Writes,
     /// Writes of a device with WriteBooster.
     Boosted,
@@ -203,7 +202,7 @@ impl Param {
         }
     }
 
-    /// Smallest and largest value that a device can have and that can mean anything.
+    /// Smallest and largest value that is possible and meaningful.
     pub fn bounds(self, preset: &DevicePreset) -> (u64, u64) {
         let unit = &preset.device.lus[0];
         match self {
@@ -268,7 +267,7 @@ impl Param {
         nearest.saturating_mul(unit).clamp(least, most)
     }
 
-    /// What sets it in a device.
+    /// The overrides that set it in a device.
     pub fn overrides(self, value: u64, preset: &DevicePreset) -> Result<Vec<Override>, ConfigFileError> {
         let set = |key: &str, text: String| Override::new(key, &text, "fit");
         match self {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Searches from several places: one may stop where whole pages or regions are in the way of something better.
+//! Searches from several places: a single search may stop where steps of whole pages or regions block the way to a
+//! better place.
 
 use super::identify::{Verdict, identify};
 use super::model::{ModelError, Values};
@@ -7,7 +8,8 @@ use super::{FitOptions, Minimum, Search, ln};
 
 /// Times of further starts, as multiples of what the first search found.
 const TIMES: [f64; 2] = [0.7, 1.4];
-/// How much longer a time is made that may be hidden, until it takes over, and how much shorter the one that hides it.
+/// Factors by which a hidden time is made longer, until it dominates, and by which the time that hides it is made
+/// shorter.
 const LONGER: [f64; 4] = [1.5, 2.0, 3.0, 5.0];
 const SHORTER: f64 = 0.7;
 /// A time of which a value is this share or more decides it alone.
@@ -20,7 +22,7 @@ const FEW_STEPS: u32 = 12;
 /// Three standard errors: in a rough search, places that differ by less are taken to be as good.
 const AS_GOOD: f64 = 9.0;
 
-/// Differences in misfit that are next to nothing: what a search leaves on the table when it ends.
+/// Differences in misfit that do not matter: what a search may still have to gain when it ends.
 fn slack(misfit: f64) -> f64 {
     0.1_f64.max(0.02 * misfit)
 }
@@ -97,7 +99,7 @@ impl Search<'_> {
         Ok(places)
     }
 
-    /// Times that decide a value alone which falls at other values of the parameters.
+    /// Times that alone decide a value which is smaller at the other values of the parameters.
     fn taken_over(&mut self, found: &Minimum, here: &[f64], other: &Values) -> Result<Vec<usize>, ModelError> {
         if !self.possible(other) {
             return Ok(Vec::new());

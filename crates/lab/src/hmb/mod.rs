@@ -79,7 +79,7 @@ pub fn variants(
 ) -> Result<Vec<ReplayVariant>, ConfigFileError> {
     let ios = &case.trace.ios;
     let at = |part: u64| ios.get((ios.len() as u64 * part / PARTS) as usize).map(|io| io.time);
-    // The first mark is where the trace begins, so that what is before it is nothing.
+    // The first mark is at the beginning of the trace, so that no part lies before it.
     let marks: Vec<Event> = (0..PARTS).filter_map(at).map(|at| Event { at, kind: EventKind::Mark }).collect();
     let marked = |variant: &Variant| Ok(ReplayVariant { events: marks.clone(), ..ReplayVariant::new(variant, base)? });
     variants.iter().map(marked).collect()
@@ -193,7 +193,7 @@ impl Study<'_> {
                 Ok(advice) => advice,
                 Err(why) => {
                     let note = Note::new(NoteKind::NoAdvice, silence(case, why));
-                    // One size is one for every case.
+                    // A single size holds for every case, so the note names none.
                     doc.note(if why == NoAdvice::OneSize { note } else { note.of_case(case) });
                     continue;
                 }
@@ -316,7 +316,7 @@ mod tests {
         let (notes, errors) = concluded(&[(0, &[100.0; 5]), (64, &[100.0; 5])]);
         assert!(notes[0].ends_with("save less than 1 % of the time of a request (0.00 %)"), "{notes:?}");
         assert_eq!(errors, 0);
-        // Nor has what is shown as nothing; the document has its digits.
+        // An interval that would be shown as zero is left out; the document has its digits.
         let (notes, errors) = concluded(&[(0, &[100.0, 100.001, 100.0, 100.0]), (64, &[100.0; 4])]);
         assert!(notes[0].ends_with("of the time of a request (0.00 %)"), "{notes:?}");
         assert_eq!(errors, 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From which size of memory on more of it gains next to nothing, and how sure that is. It knows sizes, and how long
-//! requests took in each part of a run, not what the memory is.
+//! The size of memory beyond which more memory gains next to nothing, and how sure that is. It knows sizes, and how
+//! long requests took in each part of a run, not what the memory is.
 
 use crate::compare::t_95;
 use serde::{Deserialize, Serialize};
@@ -55,7 +55,7 @@ pub struct Advice {
     pub enough: Option<usize>,
 }
 
-/// Why sizes say nothing.
+/// Why there is no advice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NoAdvice {
     /// There are fewer than two sizes to compare.
@@ -69,10 +69,10 @@ pub const LITTLE_PERCENT: f64 = 1.0;
 /// An interval needs so many parts with requests.
 pub const LEAST_PARTS: usize = 2;
 
-/// What `sizes`, from the smallest to the largest, say.
+/// The advice from `sizes`, which go from the smallest to the largest.
 ///
 /// # Errors
-/// Why they say nothing.
+/// Why there is none.
 pub fn advise(sizes: &[SizeTimes]) -> Result<Advice, NoAdvice> {
     let Some((largest, smaller @ [_, ..])) = sizes.split_last() else { return Err(NoAdvice::OneSize) };
     let left = smaller.iter().map(|size| saving(&size.parts, &largest.parts)).collect::<Result<Vec<_>, _>>()?;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What could be had at best: Belady's optimum for the maps that a trace reads (L. A. Belady, IBM Systems Journal
-//! 1966). It knows a list of units in order and a number of places, nothing of devices.
+//! The best possible result: Belady's optimum for the maps that a trace reads (L. A. Belady, IBM Systems Journal 1966).
+//! It knows a list of units in order and a number of places, nothing of devices.
 //!
 //! Every unit is as large as every other. Reading one that is in no place costs one load, whether it is put into a
-//! place (at the cost of another) or not. No policy that does not know the future can do with fewer loads, and none
-//! that does.
+//! place (at the cost of another) or not. No policy needs fewer loads, whether it knows the future or not.
 
 use std::collections::BinaryHeap;
 

@@ -44,7 +44,7 @@ pub fn applications(device_blocks: u32, seed: u64) -> Result<Arc<Loaded>, String
                 let block = area * AREA_BLOCKS + rng.below(AREA_BLOCKS);
                 let op = if rng.below(100) < 3 { 'W' } else { 'R' };
                 let time = start + read * READ_NS;
-                // A String takes everything.
+                // Writing to a string cannot fail.
                 let _ = writeln!(text, "{time},{op},{},4096,,", block * 4096);
             }
         }

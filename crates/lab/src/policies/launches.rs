@@ -66,7 +66,6 @@ impl Launched {
     }
 }
 
-/// Adds what the `runs` of `launched` showed to a document.
 pub(super) fn add_launches(doc: &mut Document, launched: &Launched, runs: &[&PolicyFigures]) -> Result<(), Error> {
     let Some(first) = launched.plans.first() else { return Ok(()) };
     let Some(launches) = &first.workload.launches else { return Ok(()) };

@@ -21,7 +21,7 @@ pub struct PoliciesPlan {
     pub seed: u64,
     /// Sizes of host memory that are compared.
     pub memory_mib: Vec<u64>,
-    /// A policy may be so much slower than `linux-dcm`, in percent, to be called better.
+    /// Largest slowdown against `linux-dcm`, in percent, of a policy that may be called better.
     pub slower_percent: f64,
     /// Folder of recorded traces each of which has one that goes before it.
     pub folder_of_pairs: String,

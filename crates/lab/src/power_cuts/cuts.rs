@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Power cuts as a hook of a run. The moments are drawn before it; what submits the requests knows nothing of them.
+//! Power cuts as a hook of a run. The moments are drawn before it; the source of requests does not know them.
 
 use super::{Cut, HpbUse, Loses, Moments, PowerCuts};
 use readpath_device::Probe;
@@ -67,7 +67,7 @@ impl<'a> Cuts<'a> {
         self.events.is_some() || self.next < self.moments.len()
     }
 
-    /// Such a cut, at the end of the workload. Returns the time after it.
+    /// Makes one of the cuts that are left, at the end of the workload. Returns the time after it.
     ///
     /// # Errors
     /// The host does not find its device again.
@@ -110,8 +110,8 @@ impl Hooks for Cuts<'_> {
         }
     }
 
-    /// Counts requests, then events: the power may go between any two of them. Of times there are so many that no two
-    /// events matter.
+    /// Counts requests, then events: the power may go between any two of them. Moments by time are so fine that events
+    /// need not be counted.
     fn pace(&mut self) -> Pace {
         if self.is_timed {
             return Pace::ToReply;

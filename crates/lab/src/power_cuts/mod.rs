@@ -34,7 +34,8 @@ use thiserror::Error;
 pub enum Loses {
     /// Host and device: requests in flight are gone, and the host finds the device anew.
     Everything,
-    /// The device beneath a living host, which sends again what was in flight and keeps its HPB entries until told.
+    /// The device only: the host sends the requests in flight again, and keeps its HPB entries until the device resets
+    /// them.
     Device,
 }
 
@@ -58,7 +59,7 @@ impl PowerCuts {
     }
 }
 
-/// What the power is cut under.
+/// The load under which the power is cut.
 pub enum Load<'a> {
     /// Jobs or launches.
     Workload(&'a mut Workload),
@@ -83,7 +84,7 @@ pub enum Moments {
 /// Why the power cannot be cut so.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum PowerError {
-    /// Nobody knows when the moments would be.
+    /// Without a known length no moments can be drawn.
     #[error("the workload has no known length; give its jobs a size, number_ios or runtime")]
     Endless,
     /// More cuts than requests.
@@ -166,8 +167,8 @@ pub fn check(load: &Load, plan: &PowerCuts) -> Result<Moments, PowerError> {
     Ok(Moments::Requests(ios))
 }
 
-/// How long the jobs of all phases may run that end after a time, if there are any: with them nobody knows how many
-/// requests there will be.
+/// How long the jobs of all phases may run that end after a time, if there are any: their number of requests is not
+/// known before.
 fn run_time(workload: &Workload) -> Option<Ns> {
     let of_job = |job: &readpath_workload::Job| Some(job.start_delay + job.limits.runtime?);
     let of_phases = workload.phases.iter().map(|phase| phase.jobs.iter().filter_map(of_job).max());
@@ -257,7 +258,7 @@ impl<O: Observer> Session<'_, O> {
 
 type Powered<S, P> = Stack<S, Tags, P, AnyWire>;
 
-/// Puts what is to be there at the start into flash.
+/// Writes the precondition into flash.
 fn fill<S: DieSched, P: Probe>(stack: &mut Powered<S, P>, setup: &Setup, load: &Load) -> Result<(), ExecuteError> {
     match load {
         Load::Workload(workload) => {

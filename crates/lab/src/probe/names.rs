@@ -57,7 +57,7 @@ pub(super) fn setting(name: &str) -> Option<Setting> {
     (possible && of(&setting) == name).then_some(setting)
 }
 
-/// Refuses what a job file or a shell would understand otherwise.
+/// Refuses names that a job file or a shell would interpret.
 pub(super) fn check_target(target: &str) -> Result<(), PlanError> {
     let strange = |c: char| c.is_control() || c.is_whitespace() || "'\"\\:;#$`".contains(c);
     match target.chars().find(|c| strange(*c)) {

@@ -77,7 +77,6 @@ const RANDOM_WRITES: u32 = 8192;
 const STEP: u32 = 64 * MIB;
 /// The long write where no buffer is known.
 const LONG_WRITE: u32 = 4096 * MIB;
-/// Most jobs of a plan.
 const MOST_JOBS: usize = 400;
 
 impl Plan {
@@ -221,7 +220,6 @@ fn covered(preset: &DevicePreset) -> f64 {
     f64::from(device.map_cache_bytes / device.map_page_bytes) * f64::from(device.map_page_entries())
 }
 
-/// Blocks of the long write.
 fn long_write(preset: &DevicePreset, ask: &Ask, room: u32) -> Result<u32, PlanError> {
     // Half as much again as the buffer, so that what is behind its end shows as well.
     let buffer = preset.device.write_booster.map_or(0, |wb| wb.buffer_blocks);
@@ -291,8 +289,8 @@ impl Jobs<'_> {
         self.add(setting, held_out);
     }
 
-    /// Ranges tell of the map and its cache, queue depths what is waited for and what works side by side, and long
-    /// requests of channels and link.
+    /// Ranges show the map and its cache, queue depths show waiting and parallel units, and long requests show channels
+    /// and link.
     fn reads(&mut self) {
         let most = self.most();
         for depth in [1, 4, 8, most] {

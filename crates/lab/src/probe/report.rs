@@ -74,7 +74,6 @@ impl Probe {
         cliff(&values).filter(|_| complete).map(|cliff| (cliff, mib))
     }
 
-    /// The parts of the long write.
     fn long_write(&self) -> Vec<&Compared> {
         let part = |row: &&Compared| matches!(self.setting(row).access, Access::SequentialWrite { parts: 2.., .. });
         self.rows.iter().filter(part).collect()

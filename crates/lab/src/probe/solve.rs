@@ -106,7 +106,7 @@ pub fn default_params(preset: &DevicePreset, plan: &Plan) -> Vec<Param> {
     params.filter(|p| p.value(preset) > 0).collect()
 }
 
-/// Evaluates what was measured of a device like `preset`. Without readings that are not held out it finds nothing.
+/// Evaluates what was measured of a device like `preset`. It needs readings that are not held out.
 ///
 /// # Errors
 /// When a run fails or is interrupted.
@@ -154,7 +154,7 @@ pub fn probe(
     let rows = readings.iter().zip(shown).map(row).collect();
     let known = known(&fit);
     let plausible = plausible(&fit);
-    // Where the model lacks something, what it promises of other jobs means little.
+    // An incomplete model gives unreliable advice on other jobs.
     let advice = fit.advice.as_ref().filter(|_| plausible);
     let next = advice.map(|advice| plan.with(advice.measurements.iter().map(|(setting, _)| *setting)));
     Ok(Probe { plan: plan.clone(), plausible, fit, known, rows, next })

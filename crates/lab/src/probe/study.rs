@@ -122,7 +122,7 @@ pub fn measure(
     Ok(shown.into_iter().enumerate().map(reading).collect())
 }
 
-/// Hides a device, measures it, and looks what the probe says of it.
+/// Hides a device, measures it, and compares the result of the probe with the truth.
 ///
 /// # Errors
 /// When the plan is not possible or a run fails.

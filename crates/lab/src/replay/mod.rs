@@ -88,7 +88,7 @@ impl ReplayCase {
         self.preload.iter().map(|r| u64::from(r.1)).sum()
     }
 
-    /// That blocks are on the device at the start, if any are.
+    /// The note that blocks are on the device at the start, if any are.
     pub fn preload_note(&self) -> Option<Note> {
         (self.preload_blocks() > 0).then(|| {
             Note::remark(format!(
@@ -114,7 +114,7 @@ impl ReplayCase {
         preload::touched(self.phases().map(|(_, trace)| trace), device_blocks)
     }
 
-    /// Puts what has to be there at the start onto a device.
+    /// Writes the preloaded blocks to a device.
     pub(crate) fn preload_to<S: DieSched, X: Payload, P: Probe, W: Wire>(
         &self,
         stack: &mut Stack<S, X, P, W>,
@@ -157,7 +157,7 @@ pub struct ReplayVariant {
 }
 
 impl ReplayVariant {
-    /// What `variant` makes of a device.
+    /// The device and host of `variant`, made of the device `base`.
     ///
     /// # Errors
     /// Names the key in its `set` that is at fault.

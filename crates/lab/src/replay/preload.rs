@@ -69,7 +69,7 @@ pub(super) fn of_phases(phases: &[&Loaded], device_blocks: u32) -> Vec<(u32, u32
 }
 
 /// Ranges with gaps shorter than `page_blocks`, what one program writes, made one. Each range begins a program of its
-/// own, so scattered blocks would take more flash than the device has; nobody reads the gaps before they are written.
+/// own, so scattered blocks would take more flash than the device has; the gaps are written before they are read.
 pub(super) fn joined(ranges: &[(u32, u32)], page_blocks: u32) -> Vec<(u32, u32)> {
     let mut list: Vec<(u32, u32)> = Vec::new();
     for &(first, blocks) in ranges {

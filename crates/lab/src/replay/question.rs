@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Replays as a question: every trace on every variant. What one run found out stands, whatever became of another.
+//! Replays as a question: every trace on every variant. The result of a run is kept if others fail.
 
 use super::{Replay, ReplayTexts, document, fragment};
 use crate::fragment::Fragment;

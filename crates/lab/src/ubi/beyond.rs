@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The same streams through caches that nobody had built in 2016, and through some of them with 1 to 256 lines.
+//! The same streams through caches that did not exist in 2016, and through some of them with 1 to 256 lines.
 
 use super::TaskStream;
 use super::by_lines::by_lines;
@@ -64,7 +64,8 @@ pub(super) fn caches(doc: &mut Document, model: &Model, stream: &TaskStream) -> 
 pub(super) fn sizes(doc: &mut Document, model: &Model, index: usize, stream: &TaskStream) -> Result<(), Error> {
     let name = stream.name(" by lines");
     let sized = SIZED.iter().flat_map(|cache| SIZES.map(|lines| replay(model, stream, cache, lines)));
-    // What no cache takes shows from how many lines on each pays. Last, so that both charts draw the others alike.
+    // The time without a cache shows from how many lines on each cache pays. Last, so that both charts draw the others
+    // alike.
     let outcomes: Vec<_> = sized.chain([replay(model, stream, "none", LINES)]).collect::<Result<_, _>>()?;
     for (variant, outcome) in &outcomes {
         doc.simulated_ios += outcome.counters.reads();

@@ -23,7 +23,6 @@ pub enum Error {
     },
 }
 
-/// Replays the stream called `case`.
 pub(super) fn replay(case: &str, stream: &Stream, setup: &Setup) -> Result<Outcome, Error> {
     run(&stream.records, setup).map_err(|source| Error::TooLarge {
         case: case.to_owned(),

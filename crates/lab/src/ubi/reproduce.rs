@@ -51,7 +51,7 @@ pub fn reproduce(streams: &[TaskStream], cost: Option<&CostPreset>) -> Result<Re
         "streams": streams.iter().map(|s| json!({ "stream": s.name(""), "page_bytes": s.page_bytes,
             "cost": model.preset(s.page_bytes).name })).collect::<Vec<_>>(),
     });
-    // Who has an image asks for it first; the published table is there to compare with.
+    // The user's images come first; the published table follows, to compare with.
     let images: BTreeSet<&str> = streams.iter().filter(|s| s.is_own()).map(|s| s.case.name.as_str()).collect();
     let image_comes_first = !images.is_empty();
     if image_comes_first {
@@ -100,7 +100,6 @@ fn of_streams(doc: &mut Document, model: &Model, streams: &[TaskStream]) -> Resu
     Ok(())
 }
 
-/// What holds for several streams, or for want of them.
 fn general_notes(doc: &mut Document, model: &Model, streams: &[TaskStream]) {
     if streams.iter().any(|s| s.case.stream.summary.other_reads > 0) {
         doc.remark(

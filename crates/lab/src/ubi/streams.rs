@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the experiment replays: streams, what they are of and whose they are.
+//! The streams that the experiment replays, each with its work and its reader.
 
 use super::CacheCase;
 use super::published::{Published, Task};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Power cuts under whatever can be run: as many as asked for, within the bounds of the configuration, nothing lost
-//! that was flushed, the same for the same seed; and what cannot be is said.
+//! Power cuts under every kind of load: as many as asked for, within the bounds of the configuration, nothing lost that
+//! was flushed, the same for the same seed; impossible cuts are errors.
 
 use readpath_config::experiment::{Layout, Precondition, PreconditionRange};
 use readpath_config::{DevicePreset, Event, EventKind, device};
@@ -51,7 +51,7 @@ fn cut(options: &str, count: u32, loses: Loses) -> Result<PowerRun, PowerError> 
     checked(&setup(), Load::Workload(&mut workload), &cuts(count, loses))
 }
 
-/// Everything came, nothing was lost, and all of it was looked at.
+/// All cuts came, no flushed data was lost, and all blocks were checked.
 fn assert_well(run: &PowerRun, count: usize, blocks: u64, what: &str) {
     assert_eq!((run.cuts.len(), run.wrong), (count, 0), "{what}: {:?}", run.first_wrong);
     assert!(run.checked >= blocks, "{what}: only {} blocks were checked", run.checked);
@@ -84,7 +84,7 @@ fn the_power_goes_and_the_workload_goes_on() {
 
 const BOTH: [Loses; 2] = [Loses::Everything, Loses::Device];
 
-/// What jobs are paced by goes on over the cuts.
+/// Rates, pauses and limits of jobs go on over the cuts.
 #[test]
 fn the_power_goes_under_jobs_with_a_pace() {
     for (options, requests) in [
@@ -103,7 +103,7 @@ fn the_power_goes_under_jobs_with_a_pace() {
     }
 }
 
-/// Nobody knows how many requests there will be: the moments are times, and the job ends when it would have ended.
+/// The number of requests is not known before: the moments are times, and the job ends when it would have ended.
 #[test]
 fn the_power_goes_under_a_job_that_ends_after_a_time() {
     let options = "rw=randrw\nruntime=2\ntime_based=1\nramp_time=1\nfsync=64";
@@ -186,7 +186,7 @@ fn the_power_goes_under_launches_of_apps() {
     }
 }
 
-/// Events come at their times, whatever the power does, and what was counted between them is told.
+/// Events come at their times in spite of the cuts, and the counts between them are reported.
 #[test]
 fn events_come_between_the_cuts() {
     let mut setup = setup();

@@ -41,8 +41,8 @@ fn hidden(seed: u64, ios: u32, keys: &[&str]) -> Hidden {
     Hidden { start: start(name, blocks), params, ask, factor: 1.4, noise: 0.02, measured_ios: 10 * ios, ios }
 }
 
-/// Probes hidden devices and tells what is wrong of each. The number of devices of which all holds, and of parameters
-/// that were identified. Each simulated value is the mean of `ios` requests.
+/// Probes hidden devices and prints what is wrong of each. Returns the number of devices of which all holds, and of
+/// parameters that were identified. Each simulated value is the mean of `ios` requests.
 fn study(seeds: std::ops::Range<u64>, ios: u32, keys: &[&str]) -> (usize, usize) {
     let shared = Shared::default();
     let cases: Vec<(u64, Case)> =
@@ -90,7 +90,7 @@ fn what_is_called_identified_holds_for_ten_hidden_devices() {
     let (held, identified) = study(0..10, 500, &[]);
     println!("{held} of 10 hold, {identified} parameters identified");
     assert!(held >= 9, "{held} of 10");
-    // Who says nothing is never wrong.
+    // A probe that identifies nothing would hold, too.
     assert!(identified >= 20, "{identified}");
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Jobs on several logical units of one device: each job's requests reach its unit, the host has HPB for each, figures
-//! are told for each and together, and what is written to one unit is never found on another.
+//! are reported for each and together, and data written to one unit is never found on another.
 
 use crate::made::{Made, run_all};
 use readpath_config::experiment::{Experiment, parse};
