@@ -9,7 +9,7 @@ use thiserror::Error;
 /// The port of NBD.
 const PORT: u16 = 10809;
 
-/// See the module.
+/// An address that clients connect to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Address {
     /// `unix:PATH`

@@ -26,12 +26,12 @@ const MOST_WAITING: usize = 256;
 /// Blocks that one BLOCK_STATUS looks at, and extents of its answer.
 const LOOKED_AT: u32 = 1 << 14;
 const MOST_EXTENTS: usize = 4096;
-/// Device time that the loop cannot go beyond is near: the server ends in order.
+/// The server ends in order at this device time, an hour before the loop must end.
 pub(crate) const LAST: Ns = Ns(LATEST.0 - 3_600_000_000_000);
 /// The poller's token of the end of the server.
 pub(crate) const STOP: u64 = u64::MAX;
 
-/// See the module.
+/// NBD clients as a source of requests.
 pub(crate) struct Clients {
     pub(crate) connections: Connections,
     pub(crate) control: Control,
@@ -40,15 +40,15 @@ pub(crate) struct Clients {
     poller: Rc<Poller>,
     /// Time jumps to what happens next.
     time_jumps: bool,
-    /// The newest time that is known here. What clients ask is submitted later, so that it does not matter in which
-    /// order this and what had happened by then were noticed.
+    /// The newest time that was reported here. Requests of clients are submitted after it, so the order in which they
+    /// and earlier events are noticed does not matter.
     heard: Ns,
     /// The server is ending; and what the device had accepted has been flushed.
     is_ending: bool,
     has_flushed: bool,
     /// Why the device could not flush at last.
     pub(crate) lost: Option<String>,
-    /// What went wrong with a request.
+    /// Logs what went wrong with a request.
     log: fn(&str),
 }
 
@@ -171,7 +171,7 @@ impl Clients {
         self.connections.take_left().for_each(|asked| self.recording.asked(&asked));
     }
 
-    /// Looks at the sockets, if time jumps. In real time the clock does, which knows when it was.
+    /// Polls the sockets, if time jumps. In real time the clock polls them, and keeps the time at which it did.
     fn look_if_time_jumps(&self) {
         if self.time_jumps {
             self.poller.look();

@@ -98,7 +98,7 @@ pub(crate) struct Setup {
     pub log: fn(&str),
 }
 
-/// See the module.
+/// The connections of a server.
 pub(crate) struct Connections {
     poller: Rc<Poller>,
     listeners: Vec<Listener>,
@@ -122,7 +122,7 @@ pub(crate) struct Connections {
     /// How late answers left.
     pub(crate) lateness: Lateness,
     pub(crate) counts: Counts,
-    /// What went wrong with a client.
+    /// Logs what went wrong with a client.
     log: fn(&str),
 }
 
@@ -240,7 +240,7 @@ impl Connections {
         self.clients[place].as_mut().filter(|client| client.life == life)
     }
 
-    /// Something waits to be sent to a client.
+    /// Notes that a client has output to send.
     fn touch(&mut self, place: usize) {
         if let Some(client) = &mut self.clients[place]
             && !client.is_dirty
@@ -306,7 +306,7 @@ impl Connections {
 
     /// Reads what a client has sent, as far as there is room for it.
     fn read(&mut self, inbox: &mut impl Inbox, place: usize) {
-        // Then it is others' turn; the poller knows if there is more.
+        // After so many reads other clients have a turn; the poller reports the rest.
         const TURNS: u32 = 4;
         for _ in 0..TURNS {
             if !self.take_requests(inbox, place) {

@@ -130,7 +130,7 @@ struct Links {
     waits: Option<u64>,
 }
 
-/// See the module.
+/// Orders that wait, and the sockets that they come from.
 pub(crate) struct Control {
     links: Links,
     /// What a connection asked for and has not been done.

@@ -4,10 +4,9 @@
 
 use readpath_workload::IoKind;
 
-/// Bytes of a block.
 pub(crate) const BLOCK: usize = readpath_kit::BLOCK_BYTES as usize;
 
-/// Something to be done with whole blocks. The steps of a request follow each other.
+/// An operation on whole blocks. The steps of a request follow each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Step {
     /// Read all blocks that the request touches.
@@ -28,7 +27,7 @@ pub(crate) enum Step {
     Flush,
 }
 
-/// What is asked for.
+/// A request of a client.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum Ask {
     Read,
@@ -85,7 +84,7 @@ pub(crate) struct Steps {
 }
 
 impl Default for Steps {
-    /// Nothing is to be done.
+    /// No steps.
     fn default() -> Self {
         Steps { steps: [Step::Flush; Steps::MOST], len: 0, next: 0, part: 0 }
     }
@@ -94,7 +93,7 @@ impl Default for Steps {
 impl Steps {
     const MOST: usize = 6;
 
-    /// Of a request for `bytes` bytes at `offset`, which lie within the device.
+    /// The steps of a request for `bytes` bytes at `offset`, which lie within the device.
     pub(crate) fn new(ask: Ask, offset: u64, bytes: u32) -> Steps {
         let mut steps = Steps::default();
         let (end, size) = (offset + u64::from(bytes), BLOCK as u64);

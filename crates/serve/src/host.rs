@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the host of a served device does, in words: `hpb=dcm`, `policy=lru memory=4M`. They are the keys of a variant.
+//! The host of a served device as text: `hpb=dcm`, `policy=lru memory=4M`. These are the keys of a variant.
 
 use readpath_config::experiment::Variant;
 use readpath_config::{DevicePreset, GivenKey};
@@ -10,7 +10,7 @@ use readpath_stack::{NoData, Stack, Typed};
 use std::fmt;
 use std::str::FromStr;
 
-/// See the module.
+/// A host of a served device.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Host(String);
 

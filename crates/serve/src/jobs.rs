@@ -67,7 +67,7 @@ struct Place {
     is_active: bool,
 }
 
-/// See the module.
+/// The requests under way.
 #[derive(Default)]
 pub(crate) struct Jobs {
     places: Vec<Place>,

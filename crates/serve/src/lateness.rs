@@ -23,7 +23,7 @@ impl Verdict {
     }
 }
 
-/// See the module.
+/// How late answers were.
 #[derive(Clone, Debug, Default)]
 pub struct Lateness {
     modelled: Histogram,

@@ -3,8 +3,8 @@
 //! clock through the one loop, with NBD clients as the source of its requests; or the driver of a virtual machine uses
 //! the device through a host controller, over vfio-user.
 //!
-//! This room has the clock and the sockets. It knows no flash translation, no HPB and no file format; what a request
-//! does is the stack's business, and what the image holds is the store's.
+//! This crate has the clock and the sockets. It knows no flash translation, no HPB and no file format: the stack
+//! handles requests, and the store keeps the image.
 
 #![warn(unreachable_pub)]
 

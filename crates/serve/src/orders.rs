@@ -28,7 +28,6 @@ pub(crate) enum Fails {
     Flash(Failable),
 }
 
-/// See the module.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Order {
     /// The device loses its power.
@@ -39,11 +38,11 @@ pub(crate) enum Order {
     StallOff,
     /// Requests take longer.
     Slow { kind: Option<IoKind>, range: Option<Range<u64>>, by: Ns },
-    /// They do not any more.
+    /// No request takes longer any more.
     SlowOff,
     /// Operations of flash fail.
     Fail { what: Fails, failing: Failing },
-    /// Flush and FUA promise what is not so.
+    /// Flush and FUA are answered although nothing is durable.
     Lie(bool),
     /// Writes are refused.
     EndOfLife(bool),
@@ -53,7 +52,7 @@ pub(crate) enum Order {
     Param { param: HpbParam, value: u32 },
     /// The host starts anew and does something else.
     Host(Host),
-    /// What fails by chance is drawn anew.
+    /// The seed of failures by chance.
     Seed(u64),
 }
 

@@ -18,7 +18,7 @@ pub(crate) struct Ready {
     pub can_write: bool,
 }
 
-/// See the module.
+/// The poller of a server.
 pub(crate) struct Poller {
     epoll: OwnedFd,
     ready: RefCell<Vec<Ready>>,
@@ -95,7 +95,7 @@ impl Poller {
         self.is_ready.set(!ready.is_empty());
     }
 
-    /// Looks, and does not wait.
+    /// Polls without waiting.
     pub(crate) fn look(&self) {
         self.wait(Some(Duration::ZERO));
     }

@@ -249,7 +249,7 @@ impl Recorded {
             }
         }
         recorded.items.sort_by_key(|&(number, ..)| number);
-        // What was in flight when a server was killed is missing, and it mattered to what came later.
+        // Requests in flight when a server was killed are missing, and they affected later ones.
         let whole = (1..).zip(&recorded.items).take_while(|(expected, (number, ..))| expected == number).count();
         recorded.left_out = (recorded.items.len() - whole) as u64;
         recorded.items.truncate(whole);

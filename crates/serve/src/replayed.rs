@@ -119,7 +119,7 @@ pub fn replay<D: Disk>(
     }
 }
 
-/// What makes it impossible to ask this of a unit of so many bytes, if anything does.
+/// Why these items cannot be replayed on a unit of so many bytes, if they cannot.
 fn fault(items: &[(u64, Ns, Item)], unit_bytes: u64) -> Option<String> {
     let mut last = Ns::ZERO;
     items.iter().find_map(|(number, at, item)| {
@@ -140,7 +140,7 @@ fn fault(items: &[(u64, Ns, Item)], unit_bytes: u64) -> Option<String> {
     })
 }
 
-/// Asks what was asked, and carries out what was ordered.
+/// Makes the recorded requests, and carries out the recorded orders.
 struct Asker {
     /// What is to come: numbers, times, requests and orders.
     items: VecDeque<(u64, Ns, Item)>,
@@ -152,7 +152,7 @@ struct Asker {
     same: u64,
     total: u64,
     first_other: Option<(u64, Ns, Ns)>,
-    /// What came later is not in the recording, and may have been in the way of those that ended later.
+    /// Requests after this time are not all in the recording, and may have delayed those that ended later.
     known_until: Ns,
     lateness: Lateness,
     modelled: Histogram,

@@ -15,12 +15,12 @@ use readpath_workload::{Io, IoKind};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// See the module.
+/// The requests at the device.
 #[derive(Default)]
 pub(crate) struct Requests {
     jobs: Jobs,
     pub(crate) troubles: Troubles,
-    /// Those that have ended and are answered later: when, their numbers and cookies.
+    /// Requests that have ended and are answered later: when, their numbers and cookies.
     held: BinaryHeap<Reverse<(Ns, u64, u32)>>,
     /// How often they have been let go.
     let_go: u32,
@@ -28,12 +28,12 @@ pub(crate) struct Requests {
 }
 
 impl Requests {
-    /// Those that have not ended.
+    /// Requests that have not ended.
     pub(crate) fn count(&self) -> u32 {
         self.jobs.count()
     }
 
-    /// Those that wait for others of the same blocks.
+    /// Requests that wait for others of the same blocks.
     pub(crate) fn waiting(&self) -> usize {
         self.jobs.waiting()
     }
@@ -43,12 +43,12 @@ impl Requests {
         self.jobs.io(cookie)
     }
 
-    /// One that has ended, in order.
+    /// The next request that has ended.
     pub(crate) fn poll(&mut self) -> Option<Job> {
         self.ended.pop_front()
     }
 
-    /// When one that is held back is to be answered.
+    /// When a request that is held back is to be answered.
     pub(crate) fn next_at(&self) -> Ns {
         match self.held.peek() {
             Some(_) if self.let_go != self.troubles.times_let_go() => Ns::ZERO,
@@ -128,7 +128,7 @@ impl Requests {
         self.go_on(port, now, cookie, spare);
     }
 
-    /// Lets those end that were held back until now.
+    /// Ends the requests that were held back until now.
     pub(crate) fn release(&mut self, port: &mut impl Port, now: Ns, spare: &mut dyn FnMut(Owner) -> Option<Vec<u8>>) {
         self.let_go();
         while self.next_at() <= now {
@@ -143,7 +143,7 @@ impl Requests {
         }
     }
 
-    /// If what is held back is to be answered at once, its time has come.
+    /// Ends the holding back of answers, if an order asked for that.
     fn let_go(&mut self) {
         let times = self.troubles.times_let_go();
         if std::mem::replace(&mut self.let_go, times) != times {

@@ -284,7 +284,7 @@ impl Outside<'_> {
     }
 }
 
-/// What a device leaves that was served.
+/// What is left of a served device.
 enum Lived {
     /// Its data, for another host.
     Left(Box<Store<TimedDisk>>),

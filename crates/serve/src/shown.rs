@@ -11,7 +11,7 @@ use readpath_stack::{Payload, Stack, Wire};
 /// Real time between two looks.
 const EVERY: Ns = Ns::from_ms(100);
 
-/// See the module.
+/// Shows a served device at its post.
 pub(crate) struct Shown<'a> {
     publisher: Option<Publisher<'a>>,
     every: Ns,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A disk that measures how long it keeps the server waiting. Reads and writes go to the page cache; a sync takes long,
-//! and so does a read of what is not there. It changes nothing.
+//! and so does a read that the page cache does not have. It changes nothing.
 
 use readpath_store::{Disk, FileDisk, Image, ImageError};
 use std::cell::Cell;
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// See the module.
+/// A disk that measures its own time.
 #[derive(Debug)]
 pub struct TimedDisk {
     disk: FileDisk,

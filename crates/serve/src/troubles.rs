@@ -22,7 +22,7 @@ pub(crate) struct Slow {
     pub by: Ns,
 }
 
-/// See the module.
+/// The faults that orders have put in effect.
 #[derive(Default)]
 pub(crate) struct Troubles {
     stalled_until: Ns,
@@ -74,12 +74,12 @@ impl Troubles {
         self.let_go
     }
 
-    /// Whether flushes and FUA promise what is not so.
+    /// Sets whether flushes and FUA are answered although nothing is durable.
     pub(crate) fn lie(&mut self, lies: bool) {
         self.lies = lies;
     }
 
-    /// Whether writes and trims are refused.
+    /// Sets whether writes and trims are refused.
     pub(crate) fn wear_out(&mut self, is_worn_out: bool) {
         self.is_worn_out = is_worn_out;
     }
@@ -98,7 +98,7 @@ impl Troubles {
         self.power_losses
     }
 
-    /// What is done of what a client asked; none for nothing.
+    /// The part of a client's request that is done; `None` if no part is.
     pub(crate) fn kept(&self, ask: Ask) -> Option<Ask> {
         match (self.lies, ask) {
             (false, ask) => Some(ask),

@@ -150,7 +150,7 @@ impl Tree {
         self.with(node, |_, node| Ok(node.parent))
     }
 
-    /// What is in a folder, in a lasting order: what appears later comes behind.
+    /// The entries of a folder in a stable order: those that appear later come last.
     ///
     /// # Errors
     /// ENOTDIR for something else.
@@ -194,8 +194,8 @@ impl Tree {
         })
     }
 
-    /// Whether a file may be opened, to be written if `write`. Even the superuser may not write what has no way of
-    /// being written (Linux `kernfs_fop_open`).
+    /// Whether a file may be opened, to be written if `write`. Even the superuser may not write a file that has no
+    /// store function (Linux `kernfs_fop_open`).
     ///
     /// # Errors
     /// EACCES, or EISDIR for a folder.
@@ -229,9 +229,8 @@ impl Tree {
     ///
     /// # Errors
     /// As Linux's `_store` functions, in their order: ENODEV without HPB or when the run is over, EOPNOTSUPP for all
-    /// but
-    /// `requeue_timeout_ms` outside host control mode, EINVAL for what is no number or out of range. EACCES for files
-    /// that cannot be written.
+    /// but `requeue_timeout_ms` outside host control mode, EINVAL for a text that is no number or out of range. EACCES
+    /// for files that cannot be written.
     pub fn write(&self, file: u64, written: &[u8]) -> Result<(), Errno> {
         match self.with(file, |_, node| Ok(node.what.clone()))? {
             What::OfRun { run, shown: Shown::Param { unit, param } } => {
@@ -244,7 +243,7 @@ impl Tree {
                 if !hpb.takes(param) {
                     return Err(Errno::OPNOTSUPP);
                 }
-                // Of what is no number, these functions make EINVAL, also where it is too large.
+                // These functions return EINVAL for a text that is no number, also where it is too large.
                 let value = parse_uint(written).map_err(|_| Errno::INVAL)?;
                 post.store(lun, param, value).map_err(of_store)
             }

@@ -52,7 +52,6 @@ impl Output {
         }
     }
 
-    /// Adds a header and its data.
     pub(super) fn put_with_data(&mut self, header: &[u8], data: Vec<u8>) {
         self.put(header);
         self.bytes += data.len();

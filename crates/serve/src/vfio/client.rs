@@ -12,7 +12,7 @@ use std::os::unix::net::UnixStream;
 /// Messages that are handled before listener and device have a turn.
 const AT_ONCE: u32 = 64;
 
-/// See the module.
+/// A client's connection.
 pub(crate) struct Client {
     stream: UnixStream,
     session: Session,

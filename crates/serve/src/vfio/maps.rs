@@ -12,7 +12,7 @@ const MOST: usize = 512;
 /// File systems (statfs(2)) that cannot be written like others, or block a reader: hugetlbfs and FUSE.
 const REFUSED: [u32; 2] = [0x9584_58F6, 0x6573_5546];
 
-/// See the module.
+/// A client's memory.
 #[derive(Debug, Default)]
 pub struct Maps {
     /// In the order of their addresses, without overlap.

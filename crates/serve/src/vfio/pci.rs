@@ -84,7 +84,7 @@ fn configuration(id: PciId) -> [u8; CONFIG_BYTES] {
     space
 }
 
-/// See the module. Time is set from outside before anything is asked of it.
+/// A UFS host controller as a PCI function. Time is set from outside before any access.
 pub struct UfsFunction<S: DieSched, X: Payload, P: Probe> {
     /// Controller and device.
     pub attached: Attached<S, X, P, Maps>,
@@ -185,7 +185,7 @@ fn can(eventfd: &OwnedFd, what: PollFlags) -> bool {
     poll(&mut polled, Some(&at_once)).is_ok() && polled[0].revents().contains(what)
 }
 
-/// An eventfd has no type of file; what else has none cannot be written.
+/// An eventfd has no file type; other files without one cannot be written.
 fn is_eventfd(file: &OwnedFd) -> bool {
     fstat(file).is_ok_and(|stat| stat.st_mode & 0o170_000 == 0)
 }

@@ -4,11 +4,9 @@
 
 use std::os::fd::OwnedFd;
 
-/// Bytes of a header.
 pub(crate) const HEADER_BYTES: usize = 16;
 /// Most bytes that one message reads or writes.
 const MOST_DATA: u32 = 1 << 20;
-/// Most bytes of a message.
 pub(crate) const MOST_MESSAGE: usize = HEADER_BYTES + 64 + MOST_DATA as usize;
 /// Writes of one message. They are done without a break.
 const MOST_WRITES: u64 = 256;
@@ -133,7 +131,7 @@ const INTX: u32 = 0;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Broken(pub &'static str);
 
-/// See the module.
+/// A session with one client.
 #[derive(Default)]
 pub struct Session {
     is_agreed: bool,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What was recorded is replayed to the bit: whatever clients asked, however the server was told to misbehave, and
-//! whether time was real or not. And what servers are told to do, they do.
+//! Recordings are replayed to the bit: whatever clients asked, whatever faults were ordered, in real time or not. And
+//! servers carry out their orders.
 
 use crate::client::{Client, FLUSH, FUA, How, INSTANT, LOG, NO_HOLE, READ, REAL, Server, TRIM, WRITE, ZERO};
 use readpath_kit::Prng;
@@ -172,7 +172,7 @@ fn what_nobody_waited_for_is_recorded() {
     }
 }
 
-/// In device time, which nothing but the device and the orders lets pass.
+/// Measured in device time, which only the device and the orders advance.
 #[test]
 fn answers_are_held_back_as_long_as_an_order_says() {
     let mut server = Server::new(INSTANT);
@@ -327,7 +327,7 @@ fn no_more_than_64_rules_make_requests_slow() {
 #[test]
 fn a_client_that_is_held_back_waits_for_another_host() {
     const MOST: u32 = 1024;
-    // No more than a socket takes that nobody reads from.
+    // No more than fits into a socket that is not read.
     const ALL: u32 = MOST + 128;
     let mut server = Server::new(REAL);
     let mut client = Client::connect(&server.socket());
@@ -348,7 +348,7 @@ fn a_client_that_is_held_back_waits_for_another_host() {
         (0..ALL).for_each(|_| client.any_reply());
         assert_eq!(told.join().unwrap(), "host hpb=off\n");
     });
-    // Counters began anew with the host: everything else came to it, and to nobody else.
+    // Counters began anew with the host: all other requests came to this host.
     let stats = server.tell("stats");
     assert!(stats.contains(&format!("readpath_device_unmapped_reads {}\n", ALL - MOST)), "{stats}");
     drop(client);

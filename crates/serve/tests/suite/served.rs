@@ -222,7 +222,7 @@ fn reads_of_unmapped_blocks_are_counted() {
     assert_eq!((served.zeros_read, served.slices_read), (3, 3));
 }
 
-/// Where nobody waits for it, device time still goes on, also from one idle moment to the next.
+/// Device time goes on while the device is idle, and never goes back.
 #[test]
 fn device_time_never_goes_back() {
     let mut server = Server::new(INSTANT);
@@ -343,7 +343,7 @@ fn fua_is_durable_for_every_kind_of_request() {
     assert_eq!(server.stop().errors, 0);
 }
 
-/// Requests that fail are counted, and told to the client that made them.
+/// Requests that fail are counted, and reported to the client that made them.
 #[test]
 fn errors_are_counted() {
     let mut server = Server::new(INSTANT);
@@ -359,7 +359,7 @@ fn errors_are_counted() {
     assert_eq!(server.stop().errors, 2);
 }
 
-/// What a client's reads will take of memory counts as soon as they are under way.
+/// The memory for a client's reads is counted as soon as they are under way.
 #[test]
 fn a_client_has_no_more_under_way_than_its_share_of_memory() {
     let mut server = Server::new(REAL);
@@ -367,7 +367,7 @@ fn a_client_has_no_more_under_way_than_its_share_of_memory() {
     server.tell("stall 3600s");
     (0..12).for_each(|_| client.send(READ, 0, 0, 16 << 20, &[]));
     server.wait_for_requests(4.0);
-    // Whatever else it sent has come by now, for others are served in between.
+    // All that it sent has come by now, for others are served in between.
     for _ in 0..5 {
         let mut other = Client::connect(&server.socket());
         assert_eq!(other.ask(99, 0, 0, 1), Err(22));

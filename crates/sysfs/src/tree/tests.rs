@@ -127,7 +127,6 @@ fn names_and_formats_are_the_kernels() {
     });
 }
 
-/// The names of the counters are those of the host, in its order.
 #[test]
 fn counters_have_the_names_of_the_host() {
     let names: Vec<&str> = readpath_host::HpbCounters::default().by_name().map(|(name, _)| name).collect();
@@ -237,7 +236,7 @@ fn device_control_mode_has_one_parameter() {
             assert_eq!(read(tree, &param(p.name())).as_deref(), Ok(shown), "{p}");
         }
     });
-    // The run is over: what it showed last stays, and there is nobody to write to.
+    // The run is over: its last values stay, and it takes no writes.
     assert_eq!(read(&tree, &param("requeue_timeout_ms")).as_deref(), Ok("5\n"));
     assert_eq!(write(&tree, &param("requeue_timeout_ms"), "6\n"), Err(Errno::NODEV));
     assert_eq!(read(&tree, "readpath/host0/state").as_deref(), Ok("over\n"));
@@ -245,7 +244,7 @@ fn device_control_mode_has_one_parameter() {
     assert_eq!((changes.len(), count, changes[0].param, changes[0].value), (1, 1, HpbParam::RequeueTimeoutMs, 5));
 }
 
-/// What is a rule of Linux's is not heeded by a policy of this host's own, so it is not taken either.
+/// A policy of this host's own does not use the rules of Linux, so it refuses their parameters.
 #[test]
 fn a_policy_takes_what_it_heeds() {
     let policy = PolicyChoice::ALL.into_iter().find_map(PolicyChoice::managed);

@@ -3,7 +3,6 @@
 
 use super::*;
 
-/// Reply to `option` of type `kind` with `data`, from its parts.
 fn reply(option: u32, kind: u32, data: &[u8]) -> Vec<u8> {
     let mut bytes = hex("0003e889045565a9");
     for field in [option, kind, data.len() as u32] {
