@@ -83,7 +83,7 @@ pub enum Command {
     Bench(Bench),
     /// Say which optional parts are here, what each is for and how to get it
     Doctor(Doctor),
-    /// Print what lets a shell complete commands, options and file names
+    /// Print a script that completes commands, options and file names in a shell
     Completions(Completions),
     /// Write a manual page for each command
     Man(Man),

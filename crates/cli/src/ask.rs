@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The way of every command that makes runs: its question's points are made, side by side or recorded, and its answer
-//! is written and shown. What the question is, it does not know.
+//! The way of every command that makes runs: the points of its question are made side by side or recorded, and its
+//! answer is written and shown. It knows no question.
 
 use crate::args::{Basics, Common, Recorded};
 use crate::files::{PartFile, check_not_input, check_writable};
@@ -213,7 +213,7 @@ pub fn side_by_side<Q: Question>(question: &Q, making: &Making, shared: &Arc<Sha
     runs::side_by_side(question, making, shared)
 }
 
-/// What runs share: what `live` shows of them, and a wish to stop, which signals express from now on.
+/// State that runs share: what `live` shows of them, and the stop flag, which signals set from now on.
 pub fn stoppable(live: &Live) -> Result<Arc<Shared>> {
     let shared = live.shared();
     stop::in_order(shared.stop.clone())?;

@@ -25,7 +25,7 @@ pub fn main(args: &Attach) -> Result<()> {
     let id = args.pci_id.parse().map_err(|error| usage(anyhow!("--pci-id: {error}")))?;
     let misbehaviour = args.misbehave.as_deref().map(str::parse).transpose();
     let misbehaviour = misbehaviour.map_err(|error| usage(anyhow!("--misbehave: {error}")))?;
-    // A file that cannot be made is not to be found out at the end.
+    // A file that cannot be made is reported now, not at the end.
     let made =
         |path: &PathBuf| File::create(path).map_err(|error| usage(anyhow!("--counters: {}: {error}", path.display())));
     let counters = args.counters.as_ref().map(made).transpose()?;
@@ -54,7 +54,7 @@ pub fn main(args: &Attach) -> Result<()> {
             (attach(image, &preset, &options, &mut tap, &mut looked, begun), tap.finish())
         }
     };
-    // Whatever ended the program, and what a full disk has left of it: it is what there is to look at.
+    // The trace is kept whatever ended the program, also as far as a full disk has taken it.
     let named = trace.filter(|_| has_begun.get()).map_or(Ok(()), PartFile::finish);
     let was = was.map_err(|error| match error {
         ServeError::Load(_) => Damaged(format!("{}: {error}", args.image.display())).into(),

@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// A run answers between two of its requests, so at once; who does not has been stopped.
+/// A run answers between two of its requests, so at once; one that does not has been stopped.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The longest answer that can be meant: some kilobytes for each run.
+/// The longest plausible answer: some kilobytes for each run.
 const LONGEST: u64 = 256 << 20;
 
 pub fn main(args: &Stats) -> Result<()> {
@@ -30,7 +30,7 @@ pub fn main(args: &Stats) -> Result<()> {
         print(&answer, args)?;
         let Some(seconds) = args.watch else { return Ok(()) };
         sleep(Duration::from_secs(seconds.into()));
-        // Its end is the end of this.
+        // The socket is removed when the run ends, and so this command ends.
         if matches!(socket::look(&path), Ok(PathKind::Nothing)) {
             return Ok(());
         }

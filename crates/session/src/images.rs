@@ -24,7 +24,6 @@ pub type Image = store::Image<FileDisk>;
 /// A device that recovered from an image.
 pub type Recovered = UfsDevice<AnySched, WithMedia, ()>;
 
-/// The error of an image, with its name.
 fn of_image(path: &Path, error: ImageError) -> anyhow::Error {
     let message = anyhow!("{}: {error}", path.display());
     match error {

@@ -134,7 +134,7 @@ impl Read for Opened {
     }
 }
 
-/// An input that is hashed while it is read. Clones read the same input; a reader may leave a rest.
+/// An input that is hashed while it is read. Clones read the same input; a reader need not read to its end.
 #[derive(Clone)]
 pub struct Source(Arc<Mutex<(Opened, InputDigest)>>);
 

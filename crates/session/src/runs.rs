@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs: chosen by name, made on threads, and complete or not. What a question is, it does not know.
+//! Runs: chosen by name, made on threads, and complete or not. Knows no question.
 
 use crate::args::Making;
 use crate::failure::{Partial, Unfinished, classify};
@@ -88,7 +88,7 @@ pub fn of_sweep(error: SweepError) -> anyhow::Error {
     }
 }
 
-/// Fails if something is missing of an answer, or if it says that it is none. It has been shown and written by then.
+/// Fails if an answer is incomplete, or if it says that it failed. It has been shown and written by then.
 ///
 /// # Errors
 /// When something is missing; the first is named.

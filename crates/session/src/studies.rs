@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Studies: planned, made in a folder point by point, and their tables. Who makes the points, it does not know.
+//! Studies: planned, made in a folder point by point, and their tables. It does not know where the points are made.
 
 use crate::failure::{Interrupted, usage};
 use crate::files::NewFolder;
@@ -84,7 +84,7 @@ pub struct Tables {
 }
 
 impl Begun {
-    /// Looks what the folder has. None of `inputs` may be a file of it that is written.
+    /// Reads what the folder has. None of `inputs` may be a file of it that is written.
     ///
     /// # Errors
     /// When the folder cannot be written, or has points of something else.
@@ -109,7 +109,7 @@ impl Begun {
         points.filter(|&point| !self.found.done.contains(point as usize)).collect()
     }
 
-    /// A new segment for them, with `name` in its file name.
+    /// A new segment for these points, with `name` in its file name.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -118,7 +118,7 @@ impl Begun {
         Segment::create(&self.out, &name, &self.plan.header()).map_err(of_sweep)
     }
 
-    /// Makes them here.
+    /// Makes the missing points in this process.
     ///
     /// # Errors
     /// When a segment cannot be written.

@@ -11,7 +11,6 @@ use readpath_config::{GivenKey, size};
 
 /// Variants at most; more would fill the memory before the first run.
 const MOST: usize = 1000;
-/// The key of `--map-cache`.
 const MAP_CACHE: &str = "map_cache.size_kib";
 
 /// Options that choose variants.

@@ -35,9 +35,9 @@ pub enum Kept<F> {
     All(Vec<Done<F>>),
     /// Other shards have to make theirs first: points of this round that are made, and all of them.
     Part {
-        /// Made.
+        /// Points that are made.
         made: u64,
-        /// All.
+        /// Points of the round.
         points: u64,
     },
 }
@@ -179,7 +179,7 @@ fn digest(points: &[Point]) -> String {
     for point in points {
         point.settings().hash(&mut digest);
         let Some(case) = point.trace() else { continue };
-        // Points have a trace in common; its requests are many.
+        // A trace has many requests, and points share it, so it is hashed once.
         let place = seen.iter().position(|other| Arc::ptr_eq(other, case)).unwrap_or_else(|| {
             case.phases().for_each(|(_, trace)| trace.ios.hash(&mut digest));
             seen.push(case);
@@ -198,7 +198,7 @@ impl Hasher for Sum {
         self.0.update(bytes);
     }
 
-    /// Nobody asks for 64 bits of it.
+    /// The trait asks for it; only the whole sum is used.
     fn finish(&self) -> u64 {
         0
     }

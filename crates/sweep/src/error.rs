@@ -55,7 +55,7 @@ pub enum SweepError {
     /// The work was to stop; what was made is kept.
     #[error("interrupted; the points that were made are kept")]
     Interrupted,
-    /// A shard is not one of them.
+    /// The text is not a shard.
     #[error("shard {0:?}: expected I/N with I from 1 to N, such as 2/8")]
     Shard(String),
 }

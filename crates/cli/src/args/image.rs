@@ -42,9 +42,8 @@ pub struct UbiFind {
     /// Print raw path bytes, each path followed by a zero byte
     #[arg(long, conflicts_with_all = ["ls", "json"])]
     pub print0: bool,
-    /// Print only what is called so; * stands for any bytes, ? for one, [a-z] for one of some, {a,b} for either, a
-    /// leading ! for what is not called so; a backslash takes the next byte as it is, but \n, \r, \t and \b are control
-    /// characters
+    /// Print only names that match: * is any bytes, ? one byte, [a-z] one byte of a range, {a,b} either, and a leading
+    /// ! negates; a backslash takes the next byte as it is, but \n, \r, \t and \b are control characters
     #[arg(long, value_name = "GLOB")]
     pub name: Option<String>,
 }

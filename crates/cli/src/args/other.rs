@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Commands that simulate nothing of the user's: pages of results, how fast the simulator is, and what makes the
-//! program at home in a shell.
+//! Commands that simulate nothing of the user's: pages of results, the speed of the simulator, and support for shells.
 
 use clap::Args;
 use clap_complete::Shell;

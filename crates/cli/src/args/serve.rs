@@ -171,7 +171,7 @@ pub struct Attach {
     /// `readpath trace upius` lists it, `readpath replay` takes it for a block trace, Perfetto draws it
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
-    /// What the PCI function says it is; 8086:4b41 for machines that are to be suspended
+    /// Vendor and device of the PCI function; 8086:4b41 for machines that are to be suspended
     #[arg(long, value_name = "VVVV:DDDD", default_value = "144d:c00c")]
     pub pci_id: String,
     /// Let device and controller misbehave in one way: slow-init, lost-hibernate, hung-tag, lost-completion, uic-errors

@@ -214,7 +214,7 @@ fn version(program: &Path) -> Option<String> {
         });
     }
     let text = receive.recv_timeout(PATIENCE).ok();
-    // It has not been waited for, so its number is still its own.
+    // The child was not waited for, so its process id is still its own.
     kill_process_group(Pid::from_child(&child), Signal::KILL).ok();
     child.wait().ok();
     version_in(&String::from_utf8_lossy(&text?))

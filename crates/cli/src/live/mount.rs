@@ -125,7 +125,7 @@ fn check(folder: &Path) -> Result<PathBuf> {
         return Err(wrong("is no folder"));
     }
     let folder = folder.canonicalize().map_err(failed)?;
-    // Of a folder whose program is gone the kernel may still remember that it is one; what is in it, it has to ask.
+    // The kernel may still remember the folder of a program that is gone; to list it, it has to ask the program.
     let is_empty = fs::read_dir(&folder).map_err(failed)?.next().is_none();
     if is_mount_point(&folder) {
         return Err(wrong("another file system is mounted there"));
@@ -173,7 +173,8 @@ impl Files {
     fn attributes(&self, node: u64) -> Result<FileAttr, Errno> {
         let kind = self.tree.kind(node)?;
         let (size, perm, nlink) = match &kind {
-            // One link: programs that count folders by links then look into them.
+            // A link count of 1 makes programs list a folder that otherwise derive the number of its subfolders from
+            // the count.
             Kind::Folder => (0, 0o755, 1),
             Kind::Link(target) => (target.len() as u64, 0o777, 1),
             Kind::File { writable: true } => (PAGE.into(), 0o644, 1),
@@ -341,7 +342,7 @@ impl Filesystem for Files {
     }
 
     fn access(&self, _: &Request, _: INodeNo, _: AccessFlags, reply: ReplyEmpty) {
-        // The kernel itself looks at modes.
+        // The kernel itself checks modes.
         reply.ok();
     }
 

@@ -89,7 +89,7 @@ fn serve(listener: &UnixListener, stopped: &UnixStream, tree: &Tree) {
             Ok(_) => {}
         }
         if let Ok((mut client, _)) = listener.accept() {
-            // What goes wrong here is that the client has gone away, and is no business of the run's.
+            // An error here means that the client has gone away, which does not concern the run.
             client.set_nonblocking(false).and_then(|()| client.set_write_timeout(Some(PATIENCE))).ok();
             client.write_all(format!("{}\n", report(tree)).as_bytes()).ok();
         }

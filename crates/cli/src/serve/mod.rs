@@ -78,7 +78,6 @@ pub fn main(args: &Serve) -> Result<()> {
     }
 }
 
-/// Faults of `--faults`.
 fn faults(path: &Path) -> Result<Faults> {
     let text = read_text(path).map_err(|error| usage(anyhow!("{}: {error}", path.display())))?;
     Faults::read(&text, &path.display().to_string()).map_err(usage)

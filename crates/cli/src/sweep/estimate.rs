@@ -19,7 +19,7 @@ const TRIAL: Duration = Duration::from_secs(4);
 /// Points of such a trial at most.
 const MOST_TRIED: u64 = 64;
 
-/// What the study is, and how long it takes if points like some of it are all there is.
+/// Shows the study, and how long it takes if some of its points are like all others.
 pub fn show(plan: &Plan, shard: Shard, found: &Found, threads: usize) -> Result<()> {
     let mut out = io::stdout().lock();
     let (count, there) = (shard.count(plan.count()), shard.done(found));

@@ -66,7 +66,7 @@ for scale in 1 10; do
             cp --sparse=always start.img dev.img
             rm -f recording
             serve "$scale" "$hpb" --record recording
-            # The map is on the host before anybody measures; what is recorded is replayed as a whole.
+            # The map is on the host before the measurement; what is recorded is replayed as a whole.
             reads "$scale" "$gib" "$depth" "$seconds"
             kill %?serve
             wait

@@ -59,7 +59,7 @@ impl Attached {
         attached
     }
 
-    /// What `connect` gives once the client before is gone, which the program may not have noticed yet.
+    /// Connects, again and again until the program has noticed that the client before is gone.
     fn connect<T>(&self, connect: fn(&Path) -> io::Result<T>) -> T {
         let until = Instant::now() + Duration::from_secs(20);
         loop {
@@ -136,7 +136,7 @@ fn data_outlives_clients_and_the_program() {
     assert_eq!(host.command(3, 0, read(18), 4096, &[]).unwrap().1, stamped(8));
     assert_eq!(host.manage(TaskRequest { function: 0x80, lun: 0, task_tag: 3 }), Some(0));
 
-    // One that goes without a word, and the next.
+    // A client that disconnects with a request under way, and the next one.
     host.send(5, 0, RequestBody::Command(Scsi { expected_bytes: 4096, cdb: read(17) }), &[]).unwrap();
     drop(host);
     let mut host = attached.host();
@@ -146,7 +146,7 @@ fn data_outlives_clients_and_the_program() {
     assert!(said.contains("2 clients, ") && said.contains(" turned away, 0 disconnected"), "{said}");
     assert!(said.contains("3 blocks written"), "{said}");
 
-    // What no flush had asked for was flushed at the end.
+    // At the end the device flushes also what no flush had asked for.
     let attached = Attached::start(&room, &["--counters", "counters"]);
     let mut host = attached.host();
     for (block, stamp) in [(17, 7), (18, 8), (40, 9), (41, 0)] {

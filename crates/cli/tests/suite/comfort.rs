@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What makes the program at home on a command line: completions, manual pages, what it says of the machine, and tables
-//! for other programs.
+//! Comfort on a command line: completions, manual pages, what the program says of the machine, and tables for other
+//! programs.
 
 use crate::common::{EXPERIMENT, HEADER, JOB, Room, json, rows, text};
 use serde_json::Value;
@@ -406,7 +406,7 @@ fn a_dry_run_says_what_would_be_run() {
         names
     };
     assert_eq!(names(planned["planned"].as_array().expect("a list")), names(rows(&made)));
-    // Who knows how many fit into a second?
+    // The number of requests that fit into a second is not known before.
     let timed = room.good(&["fio", "timed.fio", "--hpb", "off", "--dry-run"]);
     assert!(timed.contains("\n1 run, as many requests as their time allows; none was made\n"), "{timed}");
     // What would be refused is refused.

@@ -478,7 +478,7 @@ fn closed_pipes() {
         assert!(status.success(), "{args:?}: {status} {said}");
         assert_eq!(said, "", "{args:?}");
     }
-    // And of what it complains about.
+    // The same for standard error.
     let mut command = Command::new(cargo_bin("readpath"));
     command.args(["device", "show", "none"]).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the program runs");

@@ -177,7 +177,7 @@ fn traces_vary_with_their_layout_only() {
     assert!(notes(&fixed).starts_with("One run of each variant, with seed 1: nothing"), "{}", notes(&fixed));
     assert_eq!(values(row(&fixed, "HPB off", "read_latency_mean")).len(), 1);
     assert_eq!(row(&fixed, "HPB dcm", "host_memory")["difference"]["finding"], "exact");
-    // Those who insist get the proof.
+    // Three seeds on request give the same figures.
     let three = document(&room, &["t.csv", "--seeds", "3"]);
     assert!(notes(&three).starts_with("All 3 seeds (1 to 3) gave the same"), "{}", notes(&three));
     // The figures are those of the replay.

@@ -207,7 +207,7 @@ fn the_same_document_however_it_is_made() {
     }
 }
 
-/// Files that were read are told by digest, job files by text too; the version is that of the program.
+/// Files that were read are identified by digest, job files by text too; the version is that of the program.
 #[test]
 fn a_document_says_what_it_was_made_of() {
     let room = Room::new();

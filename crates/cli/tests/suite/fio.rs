@@ -222,7 +222,7 @@ fn experiment(job: &str) -> String {
     [head, runs, &work, off, small].concat()
 }
 
-/// What the device does of its own accord, and what it meets, is told, also where nothing is written.
+/// What the device does by itself, and the faults that it meets, are reported, also where nothing is written.
 #[test]
 fn disturbed_data_and_bad_blocks_are_told() {
     let room = Room::with("read.fio", "[a]\nrw=randread\nsize=512m\niodepth=16\nioengine=libaio\nio_size=256m\n");

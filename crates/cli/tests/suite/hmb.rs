@@ -39,12 +39,12 @@ fn the_least_memory_that_is_enough_is_recommended() {
     assert!(notes.contains("RECOMMENDED: 4 GB, depth 32: 16 MiB; 200 MiB save less than 1 %"), "{notes}");
     assert!(notes.contains("Without --traces"), "{notes}");
     assert!(room.read("out/report.html").contains("RECOMMENDED"));
-    // Who chose a case knows that claims about others are not checked.
+    // With a chosen case, claims about others are left out.
     assert!(!notes.contains("NOT CHECKED"), "{notes}");
     assert!(notes.contains("4 of 5 claims are about cases or variants that were left out here\n"), "{notes}");
 }
 
-/// No recommendation is no answer, so it is told why there is none.
+/// Where there is no recommendation, the result says why.
 #[test]
 fn without_a_recommendation_there_is_a_reason() {
     let room = Room::with("one.csv", &trace(1, 1));
@@ -64,7 +64,7 @@ fn coarse_times_are_told() {
     let doc = room.document(&[&args[..], &["--json"]].concat());
     let notes = notes(&doc);
     assert!(notes.contains("COARSE TIMES: its times are whole multiples of 1.000 s"), "{notes}");
-    // It has no such option itself.
+    // The command itself has no such option.
     assert!(notes.contains("; --spread-ties of replay spreads them\n"), "{notes}");
     // Every size runs it alike, but for having no memory.
     let error = |variant: &str| figure(&doc, &[("variant", variant), ("metric", "memory_would_save_error")]);

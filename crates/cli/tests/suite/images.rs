@@ -243,7 +243,7 @@ fn a_server_is_recorded_and_replayed() {
     room.bad(&["replay", "faults", "--image", "start.img"], &["faults: it does not begin with"]);
     room.bad(&["serve", "--image", "dev.img", "--record", "rec"], &["rec: File exists"]);
     assert!(fs::metadata(room.path("rec")).expect("the recording stays").len() > 100);
-    // A server that does not begin leaves none behind.
+    // A server that does not start leaves no recording behind.
     let taken = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr().map(|at| (listener, at)));
     let (_listener, at) = taken.expect("a port");
     let (nbd, at) = (format!("tcp:{at}"), at.to_string());

@@ -70,7 +70,7 @@ fn who_is_stopped_while_reading_a_trace_leaves_no_folder() {
     running.until(|| room.path("made/here").exists().then_some(()));
     let pid = rustix::process::Pid::from_raw(running.pid() as i32).expect("a process");
     kill_process(pid, Signal::TERM).expect("a signal");
-    // It looks between two batches of requests, and has gone by some later one.
+    // The program checks between two batches of requests, and has ended by some later one.
     let (begun, mut next) = (Instant::now(), 30_000);
     while writer.write_all(rows(next).as_bytes()).is_ok() && begun.elapsed() < Duration::from_secs(60) {
         next += 30_000;
@@ -105,7 +105,7 @@ fn who_is_stopped_before_any_request_leaves_nothing_either() {
     }
 }
 
-/// Block requests and the UFS commands that they became are the same work twice: one of them is left out, and told.
+/// Block requests and the UFS commands that they became are the same work twice: one of them is left out, with a note.
 #[test]
 fn requests_of_the_other_layer_are_told() {
     let room = Room::new();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every test of this room against its public surface, in one program: linking is what costs.
+//! All tests of this crate's public surface, in one program: linking takes most of the time of a test build.
 
 mod attach;
 mod bad_input;

@@ -89,7 +89,7 @@ fn files_of_a_run_in_progress() {
     assert_eq!(write(&unit.join("hpb_params/activation_thld"), "9\n"), Err(95));
     assert_eq!(write(&unit.join("hpb_params/requeue_timeout_ms"), "9\n"), Ok(()));
     assert_eq!(read(&unit.join("hpb_params/requeue_timeout_ms")).as_deref(), Ok("9\n"));
-    // Who has begun to read a value gets the rest of that one.
+    // A program that has begun to read a value gets the rest of that value.
     let mut open = File::open(unit.join("hpb_params/requeue_timeout_ms")).expect("a file");
     let (mut begin, mut rest) = ([0; 1], String::new());
     open.read_exact(&mut begin).expect("a digit");

@@ -83,7 +83,7 @@ fn standard_input_is_read_once_and_never_written_to() {
     assert!(text(&output.stderr).contains("result.json: this is the input"), "{output:?}");
 }
 
-/// More than fits, though little of the rest of the program does not.
+/// A trace that memory does not hold, while the rest of the program has room.
 #[test]
 fn a_trace_that_memory_does_not_hold_is_refused() {
     let room = Room::new();
@@ -139,7 +139,7 @@ fn who_is_stopped_while_a_trace_does_not_come_leaves_nothing() {
     }
 }
 
-/// What is shown meanwhile goes away as well.
+/// What the command shows of its runs is removed as well.
 #[test]
 fn who_is_stopped_while_reading_shows_nothing_any_more() {
     let room = Room::new();
@@ -152,8 +152,8 @@ fn who_is_stopped_while_reading_shows_nothing_any_more() {
     assert_eq!(room.files(), [pipe]);
 }
 
-/// What was recorded in whole seconds comes in bursts, and latencies are those of the bursts. It is told before all
-/// else, and with the requests spread over their seconds they are those of the device.
+/// Times recorded in whole seconds come in bursts, and latencies are those of the bursts. A note says so first, and
+/// with the requests spread over their seconds latencies are those of the device.
 #[test]
 fn coarse_times_are_told_and_spread() {
     let room = Room::new();
@@ -248,7 +248,7 @@ fn a_shift_is_suggested_and_taken() {
     assert!(shifted.contains("      0.0 %\n"), "none is unaligned: {shifted}");
 }
 
-/// Advice that helps.
+/// Errors of typing name what was meant.
 #[test]
 fn mistakes_in_typing() {
     let room = Room::new();

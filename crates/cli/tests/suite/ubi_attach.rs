@@ -87,7 +87,7 @@ fn mistakes() {
     room.bad(&["ubi", "attach", "zero.mtd"], &["zero.mtd: no UBI: no EC header"]);
 }
 
-/// Options that name sizes are spoken of only where they would help.
+/// Errors name the options for sizes only where these may help.
 #[test]
 fn sizes_are_doubted_where_they_may_be_wrong() {
     let room = Room::with_dump("fx.mtd");

@@ -137,7 +137,7 @@ fn a_full_disk_is_an_error() {
     }
 }
 
-/// Something to write to that nobody reads.
+/// A pipe that is not read.
 fn unread() -> Stdio {
     let mut reader = Command::new("true").stdin(Stdio::piped()).spawn().expect("true");
     let pipe = reader.stdin.take().expect("a pipe");
@@ -155,7 +155,7 @@ fn a_reader_that_has_gone_is_no_error() {
         let output = command.stderr(Stdio::piped()).output().expect("it runs");
         assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), ""), "{args:?}");
     }
-    // Also where damage is told to nobody.
+    // Also where the report of damage has no reader.
     let mut image = fs::read(room.path("odd.ubi")).expect("a file");
     let at = image.windows(6).position(|bytes| bytes == FILE).expect("the name");
     image[at] ^= 1;

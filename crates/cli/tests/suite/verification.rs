@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `readpath reproduce verification`: what is whole withstands every attack, what is not does not, and the table says
-//! it.
+//! `readpath reproduce verification`: complete protections withstand every attack, others do not, and the table says
+//! so.
 
 use crate::common::Room;
 use readpath_results::Document;
@@ -28,7 +28,7 @@ fn costs_and_attacks_are_in_one_document() {
         assert!(value(&doc, &case, "tag of 8 bits", "leaked") > 10.0, "{case}");
     }
     assert_eq!(value(&doc, "attack: swap", "tag of 32 bits", "hpb_foreign"), 16_384.0);
-    // What is done in software costs more than what an engine does; and what is dear is making entries.
+    // Checks in software cost more than those of an engine; most of the cost is making entries.
     let speed = |case: &str, variant: &str| value(&doc, case, variant, "read_throughput");
     for case in ["reads, depth 1", "reads, depth 32", "mixed, depth 1", "mixed, depth 32"] {
         for kind in ["tag", "encrypted"] {

@@ -236,12 +236,11 @@ pub struct BreakEven {
     /// Distance of the values [default, for map_cache.size_kib: 64]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub step: Option<u64>,
-    /// What it has to be as good as: keys of the device file or the host; HPB is off unless one says
-    /// otherwise
+    /// The variant to match: keys of the device file or the host; HPB is off unless a key sets it
     #[arg(long, value_name = "KEY=VALUE,...", default_value = "hpb=dcm")]
     pub against: String,
-    /// What goes with the key: keys of the device file or the host; HPB is off unless one says
-    /// otherwise
+    /// Keys set for every value of the key: keys of the device file or the host; HPB is off unless a
+    /// key sets it
     #[arg(long, value_name = "KEY=VALUE,...", default_value = HPB_OFF)]
     pub with: String,
     /// The metric that is compared, as in result documents

@@ -54,13 +54,13 @@ pub trait Asker {
     /// Of a question whose points are to be made.
     ///
     /// # Errors
-    /// As it likes.
+    /// Those of the outcome.
     fn question<Q: Question + Send + 'static>(self, question: Q) -> Result<Self::Output>;
 
     /// Of one that has no points.
     ///
     /// # Errors
-    /// As it likes.
+    /// Those of the outcome.
     fn answer(self, answer: Answer) -> Result<Self::Output>;
 }
 

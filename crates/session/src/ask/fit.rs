@@ -60,7 +60,6 @@ pub(super) fn run_error(error: ModelError) -> anyhow::Error {
     }
 }
 
-/// Parameters by their keys.
 pub(super) fn params(keys: &[String]) -> Result<Vec<Param>> {
     let of = |key: &String| {
         let unknown = || anyhow!("--params: {key:?} cannot be fitted; known here: {}", Param::keys().join(", "));

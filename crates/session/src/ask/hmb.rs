@@ -67,7 +67,7 @@ pub fn prepare(
     }
     let plans = if of_trace { Vec::new() } else { experiment::plans(&experiment, making, chosen)? };
     if plans.is_empty() {
-        // Nothing is run that they speak of.
+        // Claims are about runs that are not made here.
         experiment.claims.clear();
     }
     let mut variants: Vec<Variant> = experiment.variants.clone();
@@ -89,7 +89,7 @@ pub fn prepare(
     Ok(HostMemory::new(experiment, plans, traces, &options, notes.map(Note::remark).collect()))
 }
 
-/// What a variant gets, if that is not what its host would give: then it is not what its name says.
+/// A note, if a variant gets another amount of memory than its name says.
 fn less_than_named(variant: &Variant, base: &DevicePreset) -> Option<String> {
     let preset = variant.device(base).ok()?;
     let (given, limit) = (given_host_memory(&preset.device, &preset.host), preset.host.host_memory.bytes);

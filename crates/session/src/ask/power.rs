@@ -143,7 +143,7 @@ fn of_trace(args: &Power) -> Result<Planned> {
     Ok(Planned { plans, texts })
 }
 
-/// What runs beside a trace.
+/// The jobs of a plan that replays a trace: none.
 fn nothing(name: &str) -> Workload {
     Workload {
         name: name.to_owned(),

@@ -53,7 +53,7 @@ pub fn question(args: &Args, ready: Ready) -> Result<Replays> {
     Ok(Replays::new(texts, Replay::all(&cases, &variants, &options)))
 }
 
-/// The option that asked for what was not possible, where only the host knows.
+/// The option behind an error that only the host can detect.
 fn option_at_fault(args: &Args, error: &ExperimentError) -> Option<String> {
     let ExperimentError::Run { error, .. } = error else { return None };
     let with = |option: &str, file: &Option<PathBuf>| Some(format!("{option} {}", file.as_ref()?.display()));

@@ -94,7 +94,7 @@ pub fn of_device(found: &Guess, pebs: Option<u32>) -> Geometry {
 const PACKED: [(&[u8], &str, &str); 3] =
     [(b"BZh", "bzip2", "bzip2 -dk"), (&[0x04, 0x22, 0x4D, 0x18], "lz4", "lz4 -d"), (b"PK\x03\x04", "zip", "unzip")];
 
-/// What a file is that is not UBI, where its first bytes show that.
+/// The format of a file that is not UBI, if its first bytes show it.
 fn something_else(file: &ImageBytes, image: &Path) -> Option<String> {
     let mut first = [0; 6];
     file.read_exact_at(0, &mut first).ok()?;

@@ -15,7 +15,7 @@ pub(crate) struct Estimate {
 }
 
 /// First-order and total index of each factor: the estimators of Saltelli et al. (2010) and of Jansen (1999). `y` has
-/// the points of each base sample behind each other, so many as `rows`.
+/// the points of each base sample, `rows` of them, one sample after another.
 pub(crate) fn sobol(y: &[f64], factors: usize, rows: usize, seed: u64) -> Vec<(Estimate, Estimate)> {
     let samples = y.len() / rows;
     // Subtracting the mean does not change the indices and makes the estimate of the first order less noisy.
@@ -54,7 +54,7 @@ pub(crate) fn sobol(y: &[f64], factors: usize, rows: usize, seed: u64) -> Vec<(E
     (0..factors).map(estimate).collect()
 }
 
-/// Half of what lies between the 2.5th and the 97.5th percentile.
+/// Half of the distance between the 2.5th and the 97.5th percentile.
 fn half_of(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let at = |share: f64| values[((values.len() - 1) as f64 * share).round() as usize];

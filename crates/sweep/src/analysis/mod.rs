@@ -18,7 +18,6 @@ use serde_json::json;
 
 /// Studies of more points have no row for each in their document.
 const MOST_ROWS: u64 = 64;
-/// Lines of a chart at most.
 const MOST_LINES: u64 = 8;
 /// Charts of one kind at most.
 const MOST_CHARTS: usize = 12;
@@ -64,7 +63,6 @@ struct Answer<'a> {
     whole: bool,
 }
 
-/// The result of adding to a document.
 type Added = Result<(), readpath_results::Error>;
 
 /// What a factor is called.
@@ -219,7 +217,6 @@ impl Answer<'_> {
         Ok(())
     }
 
-    /// The setting of a factor at a point.
     fn setting(&self, factor: usize, index: usize) -> String {
         let of = &self.plan.study.factors[factor];
         let level = of.level(self.level(factor, index) as u64);

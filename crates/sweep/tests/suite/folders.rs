@@ -187,7 +187,7 @@ fn points_that_failed_can_be_made_again() {
     let head = super::HEAD.split("text =").next().expect("a head");
     fs::write(&job, "[j]\nfilename=/dev/sda\nrw=randread\nbs=4k\nio_size=40k\nsize=1g\n").expect("a job");
     let plan = plan_of(&format!("{head}{factor}"));
-    // What it is made of is gone, and comes back.
+    // The job file is away, and comes back.
     fs::rename(&job, folder.path().join("away")).expect("a name");
     assert_eq!(make(&plan, folder.path(), "1/1", 1), 2);
     let of = || Found::of(&[Folder::new(folder.path())], Some(&plan.header())).expect("its own");
@@ -260,7 +260,7 @@ fn a_trace_may_be_elsewhere() {
     let expected = lines(&plan);
     assert!(expected.iter().all(|line| <Record>::of_line(line).is_some_and(|record| record.failure().is_none())));
     assert!(<Record>::of_line(&expected[0][1..]).is_none() && <Record>::of_line(b"").is_none());
-    // The same under another path; what errors say, and so what records hold, does not tell.
+    // The same under another path: errors, and so records, do not name the path.
     fs::rename(&file, &moved).expect("it can be moved");
     let places = HashMap::from([(named.path.clone(), moved)]);
     let other = Plan::with_traces(study(&name), TRACED, &read, places).expect("a plan");

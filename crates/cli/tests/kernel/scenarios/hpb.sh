@@ -28,7 +28,7 @@ warm() {
         sleep 0.3
     done
 }
-# Single blocks, which are HPB READs where they can be, bring what long reads bring.
+# Single blocks, read by HPB READ where possible, have the same data as long reads.
 same() {
     dd if=/dev/sda bs=4k count=3072 iflag=direct 2>/dev/null | sha256sum >/tmp/single
     dd if=/dev/sda bs=1M count=12 iflag=direct 2>/dev/null | sha256sum | cmp - /tmp/single
@@ -75,6 +75,6 @@ else
     check regions_take_turns wait_for 60 others
 fi
 sleep 1
-# What the device still has to tell comes with these.
+# The last notifications of the device come with these commands.
 for n in 1 2 3 4 5 6 7 8; do sg_raw /dev/sda 00 00 00 00 00 00 2>/dev/null; done
 for name in hit map_req umap_req rcmd_noti rcmd_active rcmd_inactive; do say "count $name $(count $name)"; done
