@@ -17,7 +17,7 @@ use std::mem::take;
 use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 
-/// Data that commands carry, which nobody keeps.
+/// Data that commands carry; it is not kept.
 struct Carried(Vec<Vec<u8>>);
 
 impl Payload for Carried {

@@ -43,7 +43,8 @@ pub fn ubi_stream(data: &[u8]) {
                 assert!(outcome.resident_most <= variant.lines, "{name}");
                 outcome.totals.page_reads + outcome.totals.part_reads
             };
-            // Nobody reads fewer pages than who knows the future; the page of the NAND core is under other rules.
+            // No cache reads fewer pages than the one that knows the future; the page of the NAND core follows other
+            // rules.
             for pressure in [&Pressure::default(), &pressure] {
                 let best = pages(Kind::Opt, pressure);
                 for (kind, ..) in Kind::ALL {

@@ -130,7 +130,6 @@ fn sealed(kind: NodeType, sqnum: u64, group: u8, body: &[u8]) -> Vec<u8> {
     node
 }
 
-/// A node of the journal, made from a few bytes.
 fn journal_node(b: &mut Bytes, sqnum: u64) -> Vec<u8> {
     let (kind, ino, low, more) = (b.u8(), u32::from(b.u8() % 48), u32::from(b.u8()), b.u8());
     let key = |kind: u32, low: u32| [ino.to_le_bytes(), (kind << 29 | low).to_le_bytes()].concat();

@@ -18,7 +18,6 @@ use std::sync::{Arc, RwLock};
 /// A result document.
 #[derive(IntoPyObject)]
 pub struct Shown {
-    /// As JSON.
     json: String,
     /// What is missing of it, in a sentence.
     missing: Option<String>,
@@ -116,7 +115,6 @@ impl Question {
         call::outside_while(py, move |py| go_on.call0(py).map(drop), work).map(Cow::Owned)
     }
 
-    /// Keeps the lines of points.
     fn keep(&self, points: Vec<usize>, lines: &[u8]) -> Result<(), Failure> {
         let mut question = self.question.write().map_err(|_| anyhow!(POISONED))?;
         let lines: Vec<&[u8]> = lines.split_inclusive(|&byte| byte == b'\n').collect();

@@ -40,7 +40,7 @@ pub fn outside_while<T: Send + 'static>(
         let worker = thread::Builder::new().name("readpath".into()).spawn(move || giving.send(work(&for_work)))?;
         match wait(&made, go_on) {
             Ok(Some(made)) => Ok(made.map_err(Failure::from)?),
-            // It ended without a word.
+            // The worker panicked.
             Ok(None) => {
                 Err(worker.join().map_or_else(|panic| resume_unwind(panic), |_| Failure::from(Interrupted).into()))
             }

@@ -113,7 +113,7 @@ impl Study {
         call::outside_while(py, move |py| go_on.call0(py).map(drop), work).map(Cow::Owned)
     }
 
-    /// Looks what the folder of its results has.
+    /// Reads what the folder of its results has.
     fn begin(&self, py: Python<'_>, task: Task) -> PyResult<Pending> {
         let plan = self.plan.clone();
         call::outside(py, move |_| {

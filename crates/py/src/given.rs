@@ -6,7 +6,7 @@ use pyo3::FromPyObject;
 use readpath_session::inputs;
 use std::path::Path;
 
-/// Something that stands in a file, or is given as a text.
+/// A text that is given, or that a file has.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct Source {

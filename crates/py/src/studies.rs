@@ -25,7 +25,7 @@ pub struct Task {
     retry_failed: bool,
 }
 
-/// What became of it.
+/// The outcome of a task.
 #[derive(IntoPyObject)]
 pub struct Swept {
     /// Name of the study.
@@ -63,7 +63,7 @@ pub struct InFolder {
 }
 
 impl InFolder {
-    /// Looks what the folder has.
+    /// Reads what the folder has.
     pub fn new(plan: Arc<Plan>, task: &Task) -> Result<InFolder> {
         let before = process();
         Ok(InFolder { begun: Begun::new(plan, &task.task()?, &[])?, before })

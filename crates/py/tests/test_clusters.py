@@ -41,7 +41,7 @@ asyncio.run(main())
 
 #: Thirty points, two of which cannot be made.
 POINTS = STUDY.replace("[64, 1024, 4096]", f"{[0, *range(64, 64 * 15, 64)]}")
-#: Whatever makes a point of it is at that for hours.
+#: A point of this study takes hours.
 ENDLESS = STUDY.replace("io_size=16m", "io_size=4000g")
 
 
@@ -89,7 +89,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 
 def until(what: Callable[[], bool]) -> None:
-    """Waits for what nobody announces."""
+    """Waits until a condition holds."""
     end = time.monotonic() + 60
     while not what():
         assert time.monotonic() < end
@@ -98,7 +98,7 @@ def until(what: Callable[[], bool]) -> None:
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Ends what waits for ever."""
+    """Fails after some seconds instead of waiting for ever."""
 
     def end(_number: int, _frame: FrameType | None) -> None:
         raise AssertionError(f"not within {seconds:g} s")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the tests of this room share: a small device whose times are easy to add up, ways to make stacks and phases,
-//! and a wire on which a test can change what passes.
+//! What tests share: a small device whose times are easy to add up, ways to make stacks and phases, and a wire on which
+//! a test can change what passes.
 
 #![warn(unreachable_pub)]
 
@@ -340,7 +340,7 @@ pub trait Meddler {
 
 /// A wire that changes what crosses it; the result is encoded and parsed again if there is `bytes`.
 pub struct Meddled<T> {
-    /// Who meddles.
+    /// Makes the changes.
     pub by: T,
     /// The encoding, if what passes is encoded.
     pub bytes: Option<Encoded>,

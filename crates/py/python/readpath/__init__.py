@@ -23,7 +23,7 @@ Threads
     Runs are made on ``threads`` threads, one for each processor if nothing is said. Results do not depend on it. Other
     threads of Python go on meanwhile, and Ctrl-C stops what is running.
 Errors
-    What cannot be is an :class:`Error`, with the text of the command.
+    Mistakes in the arguments and failed runs raise :class:`Error`, with the text of the command.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def of_csv(path: Path, name: Library | None) -> Any:
 
 
 def to_parquet(table: Callable[[Library], Any], path: PathLike) -> None:
-    """Writes a table with whatever can."""
+    """Writes a table with pandas or polars, whichever can."""
     if _has("pandas") and _has("pyarrow"):
         # Names of columns are all that tells them apart; rows have their order.
         table("pandas").to_parquet(path, engine="pyarrow", index=False)
@@ -70,5 +70,5 @@ def _has(name: str) -> bool:
     try:
         return find_spec(name) is not None
     except ValueError:
-        # It was imported, in vain.
+        # Importing it has failed before.
         return False

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# What a reader has of its own, small: traces, jobs, images. Sourced in the folder where the commands of a page run.
+# Small stand-ins for a reader's own files: traces, jobs, images. Sourced in the folder where the commands of a page
+# run.
 traces=$ROOT/crates/workload/tests/data
 ubi=$ROOT/crates/nand/ubi/tests/data
 cp "$traces/own_mobile.csv.gz" play.csv.gz
