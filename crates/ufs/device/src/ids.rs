@@ -1,41 +1,40 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names that parts of the device give to what they share. They know nothing but their numbers.
+//! Identifiers that several parts of the device share.
 
-/// A use of a task tag. Tags are reused; what waits for a command of an earlier use is dropped.
+/// A use of a task tag. Tags are reused; work for a command of an earlier use is dropped.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct TagRef {
     /// Task tag.
     pub tag: u8,
-    /// Which of its uses.
+    /// Number of the use.
     pub life: u32,
 }
 
 impl TagRef {
-    /// Of no request.
+    /// No request.
     pub(crate) const NONE: TagRef = TagRef { tag: u8::MAX, life: 0 };
 }
 
 /// Number of a record of the journal, counted from 1 on.
 pub(crate) type Mark = u64;
 
-/// A map page: which part of the map it is, not where it lies.
+/// Number of a map page: its part of the map, not its place in flash.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct MapPage(pub u32);
 
 impl MapPage {
-    /// Its place in a table of all map pages.
+    /// Index in a table of all map pages.
     #[inline(always)]
     pub(crate) fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// A superblock.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct SuperblockId(pub u32);
 
 impl SuperblockId {
-    /// Its place in a table of all superblocks.
+    /// Index in a table of all superblocks.
     #[inline(always)]
     pub(crate) fn index(self) -> usize {
         self.0 as usize
@@ -53,13 +52,13 @@ impl std::fmt::Display for SuperblockId {
 pub(crate) struct Lpn(pub u32);
 
 impl Lpn {
-    /// So many logical pages from this one on.
+    /// `count` logical pages from this one on.
     #[inline(always)]
     pub(crate) fn run(self, count: u32) -> impl Iterator<Item = Lpn> {
         (self.0..self.0 + count).map(Lpn)
     }
 
-    /// Its place in a table of all logical pages.
+    /// Index in a table of all logical pages.
     #[inline(always)]
     pub(crate) fn index(self) -> usize {
         self.0 as usize

@@ -7,9 +7,9 @@
 //! - outputs, polled until `None` after every `advance`: [`UfsDevice::poll_media`], [`UfsDevice::poll_reply`];
 //! - getters.
 //!
-//! This room knows flash and the UFS protocol. It does not know who the host is, what a workload is or which clock
-//! drives it; and it decides only from what a real device would hold in SRAM, from the command, or from flash pages
-//! whose reading it has paid for in time.
+//! This crate knows flash and the UFS protocol. It does not know the host, the workload or the clock that drives it.
+//! It decides only from what a real device would hold in SRAM, from the command, or from flash pages whose read it
+//! has paid for in time.
 
 #![warn(unreachable_pub)]
 

@@ -1,115 +1,113 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The replay protected memory block: what is kept of it, and what becomes of a message. It knows neither time nor
-//! commands: who carries a message, and when flash is done with what it asks for, is not known here.
+//! The replay protected memory block: its state, and the handling of messages. It knows neither time nor commands,
+//! nor when flash has carried out what a message asks for.
 //!
-//! *What is kept* changes in one step, when the program that holds it has ended: data and write counter together. So a
-//! power cut before that leaves both as they were.
+//! *The state* changes in one step, when the program that holds it has ended: data and write counter together. So a
+//! power cut before that leaves both unchanged.
 //!
-//! *In SRAM* are the key and the write counter (36 bytes), the result of the last request (512), and one message of up
-//! to 64 frames (32 KiB). Blocks are read from flash each time.
+//! *In SRAM* are the key and the write counter (36 bytes), the result of the last request (512), and one message of
+//! up to 64 frames (32 KiB). Blocks are read from flash each time.
 
 use crate::ids::TagRef;
 use readpath_proto::rpmb::{self, BLOCK_BYTES, BLOCKS, FRAME_BYTES, Frame, Key, MOST_FRAMES, request, result};
 use std::collections::VecDeque;
 
-/// The block whose key has been programmed.
+/// The state of an RPMB whose key has been programmed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RpmbState {
     /// The key.
     pub key: Key,
     /// The write counter.
     pub counter: u32,
-    /// Logical blocks from the first on. Those behind its end are zeros.
+    /// Logical blocks from the first on. Those beyond its end are zeros.
     pub data: Vec<u8>,
 }
 
-/// A change of what is kept, which has to become durable as a whole.
+/// A change of the state, which has to become durable as a whole.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RpmbUpdate {
     /// The key.
     pub key: Key,
-    /// The write counter from now on.
+    /// The new write counter.
     pub counter: u32,
-    /// The first logical block that is another.
+    /// The first changed logical block.
     pub first: u16,
-    /// Such blocks: none if the key is programmed.
+    /// The changed blocks: none if the key is programmed.
     pub data: Vec<u8>,
 }
 
-/// What is to be done with a message.
+/// What the device has to do for a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Next {
-    /// Nothing more.
+    /// Only reply.
     Reply,
-    /// So many logical blocks are to be read from flash: [`Rpmb::was_read`].
+    /// Read this many logical blocks from flash, then call [`Rpmb::was_read`].
     Read(u16),
-    /// Something is to be programmed: [`Rpmb::was_programmed`].
+    /// Program an update, then call [`Rpmb::was_programmed`].
     Program,
 }
 
-/// What flash is busy with, and what is answered then.
+/// The flash operation in progress, and the answer after it.
 enum Busy {
     Read(Frame),
     Program(RpmbUpdate, Frame),
 }
 
-/// See the module.
 #[derive(Default)]
 pub(crate) struct Rpmb {
     kept: Option<RpmbState>,
     busy: Option<Busy>,
-    /// The result of what was to be programmed last.
+    /// The result of the last programming request.
     result: Option<Frame>,
-    /// What the host can fetch. It stays until the next message.
+    /// Response to be fetched by the host. It stays until the next message.
     response: Vec<u8>,
     waiting: VecDeque<TagRef>,
 }
 
 impl Rpmb {
-    /// Begins with what a medium holds.
+    /// Starts with the state on a medium.
     pub(crate) fn begin_with(&mut self, kept: Option<RpmbState>) {
         self.kept = kept;
     }
 
-    /// Whether its key has been programmed.
+    /// Whether the key has been programmed.
     pub(crate) fn is_programmed(&self) -> bool {
         self.kept.is_some()
     }
 
-    /// Whether it takes no message now.
+    /// Whether a flash operation is in progress, so that no message is accepted.
     pub(crate) fn is_busy(&self) -> bool {
         self.busy.is_some()
     }
 
-    /// A command waits until it is no longer busy.
+    /// Queues a command until the flash operation has ended.
     pub(crate) fn wait(&mut self, tag: TagRef) {
         self.waiting.push_back(tag);
     }
 
-    /// Takes the first that waits.
+    /// Takes the first waiting command.
     pub(crate) fn next_waiting(&mut self) -> Option<TagRef> {
         self.waiting.pop_front()
     }
 
-    /// What the host can fetch.
     pub(crate) fn response(&self) -> &[u8] {
         &self.response
     }
 
-    /// The device is reset: messages are forgotten. What is being programmed is.
+    /// Forgets messages at a reset of the device. A program in progress continues.
     pub(crate) fn reset(&mut self) {
         self.result = None;
         self.response.clear();
         self.waiting.clear();
     }
 
-    /// The power is gone. What was being programmed is not.
+    /// Forgets messages at a loss of power. A program in progress is lost.
     pub(crate) fn lose_power(&mut self) {
         self.reset();
         self.busy = None;
     }
 
-    /// Takes a message of whole frames, at least one.
+    /// Handles a message of whole frames, at least one.
     pub(crate) fn take(&mut self, message: &[u8]) -> Next {
         debug_assert!(!self.is_busy());
         let Some(bytes) = message.as_chunks::<FRAME_BYTES>().0.first() else { return Next::Reply };
@@ -170,7 +168,7 @@ impl Rpmb {
         }
     }
 
-    /// What a write changes, or the result if it changes nothing. The order is that of JESD220.
+    /// The update of a write, or its result if it changes nothing. The order of checks is that of JESD220.
     fn judge(&self, message: &[u8], asked: &Frame) -> Result<RpmbUpdate, u16> {
         let Some(kept) = &self.kept else { return Err(result::NO_KEY) };
         let Some(counter) = kept.counter.checked_add(1) else { return Err(result::WRITE) };
@@ -192,7 +190,7 @@ impl Rpmb {
         Ok(RpmbUpdate { key: kept.key, counter, first: asked.address, data })
     }
 
-    /// The blocks that were asked for have been read.
+    /// The requested blocks have been read.
     pub(crate) fn was_read(&mut self, is_wanted: bool) {
         let Some(Busy::Read(answer)) = self.busy.take() else { return };
         let Some(kept) = self.kept.as_ref().filter(|_| is_wanted) else { return };
@@ -207,8 +205,8 @@ impl Rpmb {
         rpmb::sign(&kept.key, &mut self.response);
     }
 
-    /// The program has ended, in vain or not; what has to be kept from now on. A command that nobody waits for any more
-    /// leaves no result.
+    /// The program has ended; returns the update to be stored unless it failed. A command that was aborted
+    /// (`is_wanted` is false) leaves no result.
     pub(crate) fn was_programmed(&mut self, has_failed: bool, is_wanted: bool) -> Option<RpmbUpdate> {
         let Some(Busy::Program(update, mut answer)) = self.busy.take() else { return None };
         let code = if has_failed { result::WRITE } else { result::OK };
@@ -224,7 +222,7 @@ impl Rpmb {
         (!has_failed).then_some(update)
     }
 
-    /// A message that programs something has this result, which the host has to ask for.
+    /// Stores the result of a programming message, which the host has to request.
     fn end(&mut self, answer: Frame, code: u16) -> Next {
         self.result = Some(Frame { result: self.with_expiry(code), ..answer });
         Next::Reply
@@ -232,7 +230,7 @@ impl Rpmb {
 
     fn respond(&mut self, answer: Frame) -> Next {
         self.response.extend(answer.to_bytes());
-        // No code can be checked before there is a key, and a host that programs it need not.
+        // Without a key no code can be checked, and a host that programs the key need not send one.
         if answer.kind != request::PROGRAM_KEY << 8
             && let Some(kept) = &self.kept
         {
@@ -248,7 +246,7 @@ impl Rpmb {
 }
 
 impl RpmbState {
-    /// Changes what an update changes.
+    /// Applies an update.
     pub fn apply(&mut self, update: &RpmbUpdate) {
         (self.key, self.counter) = (update.key, update.counter);
         let from = usize::from(update.first) * BLOCK_BYTES;
@@ -260,7 +258,7 @@ impl RpmbState {
     }
 }
 
-/// Whether there are such blocks, and not too many of them.
+/// Whether the blocks exist and are not too many.
 fn place(asked: &Frame) -> Result<(), u16> {
     if u32::from(asked.address) >= BLOCKS || u32::from(asked.address) + u32::from(asked.blocks) > BLOCKS {
         return Err(result::ADDRESS);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tables of the device's SRAM, by what they are for. Knows no sizes.
+//! The tables of the device's SRAM by purpose.
 
 macro_rules! tables {
     ($($id:ident $name:literal $what:literal;)*) => {
@@ -10,7 +10,7 @@ macro_rules! tables {
         }
 
         impl SramTable {
-            /// What it is called.
+            /// Name in reports.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$id => $name,)*
@@ -46,7 +46,7 @@ tables! {
 }
 
 impl SramTable {
-    /// Whether it is there for the map that the device itself holds.
+    /// Whether the table serves the map that the device itself holds.
     pub const fn is_of_map(self) -> bool {
         use SramTable::*;
         matches!(self, MapPagesInDram | MapCache | MapCacheIndex | MapDirectory | MapWrites)

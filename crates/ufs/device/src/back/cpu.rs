@@ -20,43 +20,40 @@ pub(crate) enum Work {
     Served {
         /// The read.
         tag: TagRef,
-        /// How many.
+        /// Blocks served.
         count: u16,
     },
     /// The data of a write may enter the buffer.
     Accept(TagRef),
-    /// The entries of a sub-region are put together.
+    /// The entries of a sub-region have been made.
     HandOut(TagRef),
     /// UNMAP has marked its map pages.
     Trimmed(TagRef),
-    /// A command without media access is carried out.
+    /// A command without media access has been carried out.
     Control(TagRef),
 }
 
-/// See the module.
 pub(crate) struct Cpu {
     timing: FirmwareTiming,
     free: Ns,
     line: FrontQueue<(Ns, Work)>,
-    /// When something happens next that is not the end of a flash operation: of this line, or of what others have said.
+    /// Next event other than the end of a flash operation: the head of `line` or a deadline passed to `wake_at`.
     soon: Ns,
     /// When the newest command arrived or will arrive.
     last_command: Ns,
 }
 
 impl Cpu {
-    /// A core that has nothing to do.
     pub(crate) fn new(timing: FirmwareTiming) -> Self {
         Cpu { timing, free: Ns::ZERO, line: FrontQueue::with_capacity(256), soon: Ns::NEVER, last_command: Ns::ZERO }
     }
 
-    /// How long it takes for what.
     #[inline(always)]
     pub(crate) fn timing(&self) -> &FirmwareTiming {
         &self.timing
     }
 
-    /// Reserves it for `cost` from `now` on; returns from when to when.
+    /// Reserves the core for `cost` from `now` on; returns start and end.
     #[inline(always)]
     pub(crate) fn reserve(&mut self, now: Ns, cost: Ns) -> (Ns, Ns) {
         let start = now.max(self.free);
@@ -64,67 +61,64 @@ impl Cpu {
         (start, self.free)
     }
 
-    /// It is busy for `cost` from `now` on, with work that no request waits for.
+    /// Keeps the core busy for `cost` with work that no request waits for.
     pub(crate) fn occupy(&mut self, now: Ns, cost: Ns) {
         if cost > Ns::ZERO {
             self.reserve(now, cost);
         }
     }
 
-    /// It will be done with something, after what it does before.
+    /// Queues work that ends at `at`, not before the work queued earlier.
     #[inline(always)]
     pub(crate) fn will_be_done(&mut self, at: Ns, work: Work) {
         self.line.push_back((at, work));
         self.wake_at(at);
     }
 
-    /// When it is done with the first of its line.
+    /// When the first queued work ends.
     #[inline]
     pub(crate) fn next(&self) -> Ns {
         self.line.front().map_or(Ns::NEVER, |work| work.0)
     }
 
-    /// Takes what it is done with first.
+    /// Takes the first queued work.
     pub(crate) fn take(&mut self) -> Option<Work> {
         self.line.pop_front().map(|(_, work)| work)
     }
 
-    /// When something happens next that is not the end of a flash operation.
+    /// Time of the next event other than the end of a flash operation.
     #[inline(always)]
     pub(crate) fn soon(&self) -> Ns {
         self.soon
     }
 
-    /// Something happens at `at`.
     #[inline(always)]
     pub(crate) fn wake_at(&mut self, at: Ns) {
         self.soon = self.soon.min(at);
     }
 
-    /// All that others wait for happens at `others` or later.
+    /// Computes [`Cpu::soon`] again; `others` is the earliest deadline outside the core.
     #[inline]
     pub(crate) fn find_soon(&mut self, others: Ns) {
         self.soon = self.next().min(others);
     }
 
-    /// A command arrives at `at`.
     #[inline(always)]
     pub(crate) fn command_at(&mut self, at: Ns) {
         self.last_command = at;
     }
 
-    /// When the newest command arrived or will arrive.
     pub(crate) fn last_command(&self) -> Ns {
         self.last_command
     }
 
-    /// What it does and all that waits for it is lost.
+    /// Drops all work.
     pub(crate) fn lose_power(&mut self) {
         self.line.clear();
         self.free = Ns::ZERO;
     }
 
-    /// It begins nothing before `ready`.
+    /// The core begins nothing before `ready`.
     pub(crate) fn set_busy_until(&mut self, ready: Ns) {
         self.free = ready;
     }

@@ -9,7 +9,6 @@ use crate::config::{CellMode, CellTimes, DeviceConfig, FlashTiming};
 use readpath_flash::{DieSched, DiesOfSlices, Done, FlashOp, Geometry, OpId, OpKind, Ppn, Scheduler, SuspendTiming};
 use readpath_kit::Ns;
 
-/// See the module.
 pub(crate) struct Dies<S> {
     sched: S,
     ops: OpPool,
@@ -21,8 +20,7 @@ pub(crate) struct Dies<S> {
     /// Array times by cell mode.
     cells: [CellTimes; CellMode::COUNT],
     spare_transfer: Ns,
-    /// The link is shared with what is on its way to and from host memory, so data comes to it when it comes, not
-    /// earlier.
+    /// Data is sent at its own time, not ahead: the link also carries traffic to and from host memory.
     reports_at_end: bool,
     faults: Faults,
     /// Programs and erases of any kind that have begun.
@@ -67,7 +65,6 @@ impl<S: DieSched> Dies<S> {
         &self.ops
     }
 
-    /// Operations in progress, to add to.
     #[inline(always)]
     pub(crate) fn ops_mut(&mut self) -> &mut OpPool {
         &mut self.ops
@@ -78,27 +75,25 @@ impl<S: DieSched> Dies<S> {
         self.writes
     }
 
-    /// A program or an erase begins.
     pub(crate) fn count_write(&mut self, job: Job) {
         self.writes += u32::from(job.writes());
     }
 
-    /// A program or an erase has ended.
     pub(crate) fn write_ended(&mut self) {
         self.writes -= 1;
     }
 
-    /// Whether an operation that has ended failed.
+    /// Whether an operation that has just ended failed.
     pub(crate) fn fails(&mut self, what: Failable) -> bool {
         self.faults.fails(what)
     }
 
-    /// What fails from now on.
+    /// Which operations fail from now on.
     pub(crate) fn set_failing(&mut self, what: Failable, failing: Failing) {
         self.faults.set(what, failing);
     }
 
-    /// Faults by chance are drawn anew.
+    /// Restarts the stream of random faults.
     pub(crate) fn seed_faults(&mut self, seed: u64) {
         self.faults.seed(seed);
     }
@@ -109,9 +104,9 @@ impl<S: DieSched> Dies<S> {
         self.of_slices.die_of(ppn)
     }
 
-    /// The operation `op` arrives at its die at `arrival`. All operations pass the firmware before their dies, so the
-    /// order of arrival is known beforehand: true if it has been handed over, ahead of its time. Otherwise
-    /// [`Dies::start`] is to be called then.
+    /// Plans operation `op`, which arrives at its die at `arrival`. All operations pass the firmware before their
+    /// dies, so the order of arrival is known in advance: true if the scheduler took the operation ahead of time.
+    /// Otherwise [`Dies::start`] must be called at `arrival`.
     #[inline(always)]
     pub(crate) fn plan(&mut self, arrival: Ns, id: OpId, op: &Op) -> bool {
         let die = self.die_of(op.ppn);
@@ -125,7 +120,7 @@ impl<S: DieSched> Dies<S> {
         plans
     }
 
-    /// An operation that was planned arrives at its die.
+    /// A planned operation arrives at its die.
     pub(crate) fn start(&mut self, arrival: Ns, id: OpId) {
         let op = *self.ops.get(id);
         self.hand_over(arrival, id, &op, self.die_of(op.ppn), true);
@@ -160,7 +155,7 @@ impl<S: DieSched> Dies<S> {
         self.sched.submit(arrival, id, FlashOp { die, kind, array, transfer, report_at_end, expected });
     }
 
-    /// Array time of an operation in another mode than the full one, which is rare.
+    /// Array time in a cell mode other than the full one, which is rare.
     #[cold]
     fn time_in(&self, mode: CellMode, kind: OpKind) -> Ns {
         let times = &self.cells[mode.index()];
@@ -171,7 +166,7 @@ impl<S: DieSched> Dies<S> {
         }
     }
 
-    /// Where and when an operation that is done was served: die or channel, from when to when.
+    /// Where and when a finished operation was served: die or channel, start and end.
     pub(crate) fn stages(&self, done: Done, mut each: impl FnMut(super::probe::Resource, Ns, Ns)) {
         use super::probe::Resource;
         let op = self.ops.get(done.op);
@@ -201,7 +196,7 @@ impl<S: DieSched> Dies<S> {
         }
     }
 
-    /// The power is gone, and with it all that was in progress.
+    /// Drops all operations in progress.
     pub(crate) fn lose_power(&mut self) {
         self.sched = S::new(self.scheduler, self.geometry.channels, self.geometry.dies(), self.suspend);
         self.ops = OpPool::new();
@@ -209,7 +204,7 @@ impl<S: DieSched> Dies<S> {
     }
 }
 
-/// What an operation is for; `is_alive` says whether the request of one that belongs to a request is.
+/// What an operation is for; `is_alive` says whether its request still exists.
 pub(crate) fn stage_of(op: &Op, is_alive: bool) -> StageOf {
     match op.job {
         Job::MapLoad => StageOf::MapLoad(op.lpn),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Draws the faults of the flash. It knows nothing of what they hit.
+//! Draws the faults of the flash. It does not know which operation they hit.
 
 use crate::ftl::config::FaultConfig;
 use readpath_kit::{Ns, Prng};
@@ -7,14 +7,14 @@ use readpath_kit::{Ns, Prng};
 /// Which operations of a kind fail: some by chance, and one by its number.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Failing {
-    /// So many in a million.
+    /// Share of operations that fail at random, in parts per million.
     pub ppm: u32,
-    /// The so-manieth from now on; 0 for none.
+    /// Number of the operation that fails, counted from now on; 0 for none.
     pub nth: u64,
 }
 
 impl Failing {
-    /// Whether the next one fails, by chance as `stream` has it.
+    /// Whether the next operation fails; `stream` decides the random part.
     #[inline]
     pub fn next(&mut self, stream: &mut Prng) -> bool {
         let is_nth = self.nth == 1;
@@ -24,7 +24,7 @@ impl Failing {
 }
 
 readpath_kit::named! {
-    /// Operations of flash that can be made to fail; the block is then not written again.
+    /// Flash operations that can be made to fail. A failed block is not written again.
     pub enum Failable {
         /// A program.
         Program = "program",
@@ -33,7 +33,6 @@ readpath_kit::named! {
     }
 }
 
-/// See the module.
 pub(super) struct Faults {
     stream: Prng,
     read_retries_ppm: u32,
@@ -55,17 +54,16 @@ impl Faults {
         self.failing[what as usize].next(&mut self.stream)
     }
 
-    /// What fails from now on.
     pub(super) fn set(&mut self, what: Failable, failing: Failing) {
         self.failing[what as usize] = failing;
     }
 
-    /// Begins another stream.
+    /// Restarts the random stream.
     pub(super) fn seed(&mut self, seed: u64) {
         self.stream = Prng::stream(seed, "faults", 0);
     }
 
-    /// The time of a read that takes `once` if it succeeds at once. Each retry is as likely as the first was.
+    /// Time of a read that takes `once` without a retry. Each further retry is as likely as the first.
     #[inline]
     pub(super) fn with_retries(&mut self, once: Ns) -> Ns {
         const MOST: u64 = 8;

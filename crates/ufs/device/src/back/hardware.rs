@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What flash translation may do with the core and the array, and see of them.
+//! The access of flash translation to the firmware core and the flash array.
 
 use super::cpu::{Cpu, Work};
 use super::media::MediaOp;
@@ -8,15 +8,13 @@ use super::stats::DeviceStats;
 use readpath_flash::{OpId, Ppn};
 use readpath_kit::Ns;
 
-/// See the module.
 pub(crate) trait Hardware {
-    /// A flash operation begins: firmware first.
+    /// Begins a flash operation, which passes the firmware first.
     fn begin(&mut self, now: Ns, op: Op);
-    /// Takes an operation that has ended out of those in progress.
+    /// Removes an operation that has ended from those in progress.
     fn end(&mut self, id: OpId) -> Op;
     /// Operations in progress.
     fn ops(&self) -> &OpPool;
-    /// Operations in progress, to change.
     fn ops_mut(&mut self) -> &mut OpPool;
     /// Reserves the firmware core for `cost` from `now` on.
     fn work(&mut self, now: Ns, cost: Ns, work: Work);
@@ -24,9 +22,9 @@ pub(crate) trait Hardware {
     fn cpu(&self) -> &Cpu;
     /// Nothing begins before `ready`.
     fn set_busy_until(&mut self, ready: Ns);
-    /// Data moves.
+    /// Reports a movement of data.
     fn emit(&mut self, op: MediaOp);
-    /// Counters, to count.
+    /// Counters.
     fn stats(&mut self) -> &mut DeviceStats;
     /// Programs and erases in progress.
     fn writes(&self) -> u32;

@@ -5,7 +5,7 @@
 use crate::ftl::Stream;
 use readpath_flash::Ppn;
 
-/// One movement of data. A driver executes them in the order in which they are polled, at once.
+/// One movement of data. A driver executes each as soon as it polls it, in order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MediaOp {
     /// Block `index` of write request `tag` is now in buffer slot `slot`.
@@ -28,7 +28,7 @@ pub enum MediaOp {
         /// The sequence number that its spare area has.
         sequence: u64,
     },
-    /// What slice `from` holds has been programmed into slice `to` as well, with its spare area.
+    /// Slice `from` has been programmed into slice `to` as well, with its spare area.
     Move {
         /// Slice that was read.
         from: Ppn,
@@ -39,7 +39,7 @@ pub enum MediaOp {
         /// The sequence number that its spare area has.
         sequence: u64,
     },
-    /// The unit is complete whose slices were programmed just before. Only of a device that is kept in flash.
+    /// All slices of the unit that was programmed last have been reported. Only of a device that is kept in flash.
     Programmed {
         /// Its first slice.
         first: Ppn,
@@ -48,10 +48,10 @@ pub enum MediaOp {
         /// Number of the program.
         program: u64,
     },
-    /// The device has something of its own to keep: [`crate::UfsDevice::take_own`] returns it. Only of a device that is
-    /// kept in flash.
+    /// The device has metadata to store: [`crate::UfsDevice::take_own`] returns it. Only of a device that is kept in
+    /// flash.
     Own,
-    /// The power went while these slices were being programmed: what they hold is undefined.
+    /// The power was cut while these slices were being programmed: their contents are undefined.
     Torn {
         /// First slice.
         first: Ppn,
@@ -94,7 +94,7 @@ pub enum MediaOp {
 
 /// Whether media operations are reported at all.
 pub trait MediaMode {
-    /// False compiles them out.
+    /// False removes the reports at compile time.
     const ACTIVE: bool;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What flash translation and all above it work with: the firmware core, the flash array, and the observer. An
-//! operation passes the core first and then its die. Nothing here knows the map, a request or HPB, or decides anything.
+//! What flash translation and the parts above it work with: the firmware core, the flash array, and the observer. An
+//! operation passes the core first and then its die. This module does not know the map, requests or HPB.
 
 mod cpu;
 mod dies;
@@ -31,13 +31,12 @@ use readpath_kit::Ns;
 use std::collections::VecDeque;
 use std::marker::PhantomData;
 
-/// See the module.
 pub(crate) struct Back<S, M, P> {
     cpu: Cpu,
-    /// It protects and checks HPB entries.
+    /// Protects and checks HPB entries.
     engine: Engine,
     dies: Dies<S>,
-    /// Nothing decides by them.
+    /// No decision depends on them.
     stats: DeviceStats,
     probe: P,
     media: VecDeque<MediaOp>,
@@ -45,7 +44,6 @@ pub(crate) struct Back<S, M, P> {
 }
 
 impl<S: DieSched, M: MediaMode, P: Probe> Back<S, M, P> {
-    /// All of it idle.
     pub(crate) fn new(config: &DeviceConfig, probe: P) -> Self {
         let entries = config.hpb.map_or(EntryConfig::DEFAULT, |hpb| hpb.entries);
         Back {
@@ -59,7 +57,6 @@ impl<S: DieSched, M: MediaMode, P: Probe> Back<S, M, P> {
         }
     }
 
-    /// The firmware core, to give it work.
     #[inline(always)]
     pub(crate) fn cpu_mut(&mut self) -> &mut Cpu {
         &mut self.cpu
@@ -71,12 +68,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> Back<S, M, P> {
         &self.engine
     }
 
-    /// The engine, to give it work.
     pub(crate) fn engine_mut(&mut self) -> &mut Engine {
         &mut self.engine
     }
 
-    /// Counters, to read.
     pub(crate) fn counters(&self) -> &DeviceStats {
         &self.stats
     }
@@ -87,7 +82,6 @@ impl<S: DieSched, M: MediaMode, P: Probe> Back<S, M, P> {
         &mut self.probe
     }
 
-    /// The observer, when the device is not needed any more.
     pub(crate) fn into_probe(self) -> P {
         self.probe
     }
@@ -104,13 +98,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> Back<S, M, P> {
         self.dies.poll(now)
     }
 
-    /// An operation that has passed the core comes to its die.
+    /// An operation that has passed the core arrives at its die.
     #[inline(always)]
     pub(crate) fn start_flash(&mut self, now: Ns, id: OpId) {
         self.dies.start(now, id);
     }
 
-    /// A program or an erase has ended.
     pub(crate) fn write_ended(&mut self) {
         self.dies.write_ended();
     }
@@ -120,18 +113,18 @@ impl<S: DieSched, M: MediaMode, P: Probe> Back<S, M, P> {
         self.dies.set_failing(what, failing);
     }
 
-    /// Faults by chance are drawn from a stream that begins with `seed`.
+    /// Restarts the stream of random faults with `seed`.
     pub(crate) fn seed_faults(&mut self, seed: u64) {
         self.dies.seed_faults(seed);
     }
 
-    /// When something happens next.
+    /// Time of the next event.
     #[inline(always)]
     pub(crate) fn next_event(&self) -> Ns {
         self.cpu.soon().min(self.dies.next_deadline())
     }
 
-    /// A read of data begins, on which the firmware spends `extra` time.
+    /// Begins a read of data, on which the firmware spends `extra` time.
     #[inline(always)]
     pub(crate) fn begin_read(&mut self, now: Ns, extra: Ns, id: OpId, op: &Op) {
         let (start, end) = self.cpu.reserve(now, self.cpu.timing().flash_op + extra);
@@ -148,7 +141,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> Back<S, M, P> {
         }
     }
 
-    /// Shows the observer where an operation that is done was served; `is_alive` says whether its request is.
+    /// Shows the observer where a finished operation was served; `is_alive` says whether its request still exists.
     pub(crate) fn probe_flash(&mut self, done: Done, is_alive: bool) {
         let of = stage_of(self.dies.ops().get(done.op), is_alive);
         let probe = &mut self.probe;
@@ -161,7 +154,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> Back<S, M, P> {
         if M::ACTIVE { self.media.pop_front() } else { None }
     }
 
-    /// The power is gone. What data was to move has moved.
+    /// Drops all work. Reports of data movements stay.
     pub(crate) fn lose_power(&mut self) {
         self.cpu.lose_power();
         self.engine.lose_power();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The pool of operations in progress inside the device: each is a unit of work that waits for the firmware, a die or a
-//! map page. Fixed size, links instead of lists, nothing allocated while it runs.
+//! The pool of operations in progress inside the device: each is a unit of work that waits for the firmware, a die or
+//! a map page. The pool has a fixed size and uses links, so nothing is allocated while the device runs.
 
 use crate::config::CellMode;
 use crate::ids::TagRef;
@@ -15,9 +15,9 @@ pub(crate) const NO_OP: OpId = OpId::MAX;
 pub(crate) enum Job {
     /// Not in use.
     Free,
-    /// Blocks of a read: waiting for their map page, then being read from flash.
+    /// Blocks of a read, which wait for their map page and are then read from flash.
     HostRead,
-    /// Map page on its way into a frame of the map cache, for those who wait.
+    /// Map page being loaded into a frame of the map cache.
     MapLoad,
     /// Map page read for an HPB READ BUFFER.
     BufferLoad,
@@ -27,60 +27,61 @@ pub(crate) enum Job {
     Erase,
     /// Unit of the table of a superblock being programmed.
     TableProgram,
-    /// Unit of the table of a superblock being read, to find out what is in it.
+    /// Unit of the table of a superblock being read, to find its logical pages.
     TableRead,
-    /// Spare areas of a unit being read, to find out what is in it.
+    /// Spare areas of a unit being read, to find its logical pages.
     SpareRead,
-    /// Map page read to find out what is current in a superblock.
+    /// Map page being read to find which slices of a superblock are current.
     CollectMapLoad,
-    /// Page of data that moves being read.
+    /// Page of data being read to be moved.
     MoveRead,
     /// Moved data being programmed.
     MoveProgram,
-    /// Map page read to be written back with its changes.
+    /// Map page being read to be written back with its changes.
     WriteBackLoad,
     /// Map pages, journal or parts of a checkpoint being programmed.
     MetaProgram,
     /// Anchor of a checkpoint being programmed.
     AnchorProgram,
-    /// Spare area read to find out for which block an HPB entry was made. `index` and `frame` are the entry's halves.
+    /// Spare area being read to find the block for which an HPB entry was made. `index` and `frame` are the entry's
+    /// halves.
     OwnerRead,
-    /// Blocks of a read from where a hint of the prototype says that they are.
+    /// Blocks of a read at the address that a hint of the prototype names.
     HintedRead,
     /// Blocks of RPMB being read.
     RpmbRead,
-    /// A change of RPMB being programmed. Flash translation has no part in it.
+    /// RPMB update being programmed, without flash translation.
     RpmbProgram,
 }
 
 impl Job {
-    /// Whether it programs slices, for flash translation.
+    /// Whether the operation programs slices for flash translation.
     #[inline]
     pub(crate) fn is_program(self) -> bool {
         use Job::{AnchorProgram, MetaProgram, MoveProgram, Program, TableProgram};
         matches!(self, Program | MoveProgram | TableProgram | MetaProgram | AnchorProgram)
     }
 
-    /// Whether it programs or erases slices, for flash translation.
+    /// Whether the operation programs or erases slices for flash translation.
     #[inline]
     pub(crate) fn writes(self) -> bool {
         self.is_program() || self == Job::Erase
     }
 }
 
-/// One operation. Aligned so that its place in the pool is a shift away.
+/// One operation, aligned so that its address in the pool is a shift of its number.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 pub(crate) struct Op {
     /// What it does.
     pub job: Job,
-    /// How the superblock that it goes to is written.
+    /// Cell mode of the superblock that it accesses.
     pub cells: CellMode,
-    /// The use of a tag that it belongs to; what belongs to an earlier one is ignored when it ends.
+    /// The use of the tag that it belongs to; when it ends, it is ignored if the tag has been reused.
     pub tag: TagRef,
-    /// Blocks it moves.
+    /// Blocks that it moves.
     pub count: u16,
-    /// Next in a chain: of waiters on a map page.
+    /// Next in a chain of waiters on a map page.
     pub next: OpId,
     /// First block within the request (a read); first buffer slot (a program).
     pub index: u32,
@@ -101,19 +102,17 @@ impl Op {
 
 const _: () = assert!(size_of::<Op>() == 32);
 
-/// As many operations as schedulers can name.
+/// The number of operations that schedulers can address.
 const SIZE: usize = DeadlineHeap::SLOTS as usize;
 
-/// See the module.
 pub(crate) struct OpPool {
     ops: Box<[Op; SIZE]>,
     free: Box<[OpId; SIZE]>,
-    /// The first so many of `free` are free; the last of them goes first.
+    /// Length of the used part of `free`, a stack.
     free_count: usize,
 }
 
 impl OpPool {
-    /// A pool of which nothing is in use.
     pub(crate) fn new() -> Self {
         let idle = Op::new(Job::Free, Ppn(0));
         let free = std::array::from_fn(|i| (SIZE - 1 - i) as OpId);
@@ -130,7 +129,6 @@ impl OpPool {
         id
     }
 
-    /// Gives an operation back.
     #[inline(always)]
     pub(crate) fn free(&mut self, id: OpId) {
         self.ops[usize::from(id) % SIZE].job = Job::Free;
@@ -138,32 +136,29 @@ impl OpPool {
         self.free_count += 1;
     }
 
-    /// An operation.
     #[inline(always)]
     pub(crate) fn get(&self, id: OpId) -> &Op {
         &self.ops[usize::from(id) % SIZE]
     }
 
-    /// An operation, to change.
     #[inline]
     pub(crate) fn get_mut(&mut self, id: OpId) -> &mut Op {
         &mut self.ops[usize::from(id) % SIZE]
     }
 
-    /// Whether new work may begin. What has begun may still need operations of its own, and so may programs and erases;
-    /// resets and aborts leave operations in flight without a request, on top of what the limits per request allow.
+    /// Whether new work may begin. The reserve is for operations that work in progress still needs, for programs and
+    /// erases, and for operations whose request was reset or aborted.
     #[inline]
     pub(crate) fn has_room(&self) -> bool {
         const RESERVE: usize = 2000;
         self.free_count >= RESERVE
     }
 
-    /// Operations in progress, in no particular but repeatable order.
+    /// Operations in progress, in a repeatable order without meaning.
     pub(crate) fn in_progress(&self) -> impl Iterator<Item = &Op> {
         self.ops.iter().filter(|op| op.job != Job::Free)
     }
 
-    /// Operations in use.
     pub(crate) fn in_use(&self) -> usize {
         SIZE - self.free_count
     }

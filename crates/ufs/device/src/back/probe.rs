@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Observation of stages in time. A probe sees; it cannot change anything.
+//! Observation of the stages of requests. A probe cannot change anything.
 
 use readpath_kit::Ns;
 use readpath_proto::typed::{Reply, Request};
@@ -26,7 +26,7 @@ pub enum Resource {
 pub enum StageOf {
     /// A request of the host, by tag.
     Request(u8),
-    /// A request that was dropped, or has its reply already; its tag may carry another by now.
+    /// A request that was dropped or has been answered; its tag may be in use again.
     Dropped,
     /// The load of a map page that requests wait for.
     MapLoad(u32),
@@ -40,9 +40,9 @@ pub enum StageOf {
     WriteBack,
 }
 
-/// Receives every stage of every request; implementations choose what to keep.
+/// Receives every stage of every request; implementations choose which to keep.
 pub trait Probe {
-    /// False compiles the calls out.
+    /// False removes the calls at compile time.
     const ACTIVE: bool;
 
     /// `resource` worked from `start` to `end` for `of`.
@@ -70,14 +70,14 @@ pub trait Probe {
         let _ = now;
     }
 
-    /// The host's driver looks which of its requests have ended: it hears of the replies so far at `now`, all at once.
-    /// Called where a driver is seen to look, which is behind a host controller only.
+    /// The host's driver looks for completions at `now` and sees all replies until then at once. Called only behind a
+    /// host controller, where a driver's look can be seen.
     fn heard(&mut self, now: Ns) {
         let _ = now;
     }
 }
 
-/// The owner of a lent probe has it back when the device is gone.
+/// The owner of a lent probe gets it back when the device is dropped.
 impl<P: Probe> Probe for &mut P {
     const ACTIVE: bool = P::ACTIVE;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counters of the device. Plain numbers; nothing here influences a decision.
+//! Counters of the device. No decision depends on them.
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
@@ -36,9 +36,9 @@ counters! {
     host_map_hits,
     /// Fetches from host memory.
     host_map_fetches,
-    /// Of those, what came was out of date, and was fetched anew or read from flash.
+    /// Fetches from host memory whose copy had changed meanwhile; they were fetched again or read from flash.
     host_map_stale,
-    /// Of those, what came did not pass its check, or named no slice.
+    /// Fetches from host memory that failed their check or named no slice.
     host_map_bad,
     /// Map pages written to host memory because they were read from flash.
     host_map_fills,
@@ -68,7 +68,7 @@ counters! {
     slices_moved,
     /// Of those, out of the WriteBooster buffer, by a flush or because space was short.
     slices_flushed,
-    /// Slices programmed as padding of a page that could not wait.
+    /// Slices programmed as padding of a page that did not fill.
     slices_padded,
     /// Map pages programmed.
     map_writes,
@@ -78,17 +78,17 @@ counters! {
     checkpoint_writes,
     /// Units programmed with the table of a superblock.
     table_writes,
-    /// Checkpoints put together.
+    /// Checkpoints taken.
     checkpoints,
     /// Blocks erased (one per die and superblock).
     erases,
     /// Of those, in SLC mode.
     slc_erases,
-    /// Units whose spare areas were read to find out what is in a superblock.
+    /// Units whose spare areas were read to find the logical pages of a superblock.
     spare_reads,
-    /// Units of tables of superblocks read to find out what is in them.
+    /// Units of tables of superblocks read to find their logical pages.
     table_reads,
-    /// Map pages read to find out what is current in a superblock.
+    /// Map pages read to find which slices of a superblock are current.
     collect_map_loads,
     /// Pages of data read to be moved.
     moved_reads,
@@ -114,7 +114,7 @@ counters! {
     retired_superblocks,
     /// Recoveries after a power cut.
     recoveries,
-    /// Time for which writes waited for a checkpoint to be put together, in nanoseconds.
+    /// Time for which writes waited for a checkpoint to be taken, in nanoseconds.
     stall_checkpoint_ns,
     /// Time for which writes waited for map pages to be written back, in nanoseconds.
     stall_map_ns,
@@ -128,30 +128,30 @@ counters! {
     buffer_hits,
     /// Blocks read that are not mapped.
     unmapped_reads,
-    /// Writes refused because no erased superblock was left and none could be had.
+    /// Writes refused because no erased superblock was left and collection could free none.
     no_space,
     /// HPB READ commands, or READ (16) with a hint to the prototype.
     hpb_reads,
     /// Blocks read at an address from an HPB entry that was found authentic and fresh.
     hpb_hits,
-    /// Of those, of HPB READs of more than one block.
+    /// Hits of HPB READs of more than one block.
     hpb_long_hits,
     /// HPB entries of all zeros.
     hpb_zero,
-    /// HPB entries for a sub-region that the device has not given out (any more).
+    /// HPB entries for a sub-region that is not handed out, or no longer.
     hpb_inactive,
     /// Authentic entries that are no longer current.
     hpb_stale,
-    /// Entries that this device did not make for this block.
+    /// Entries that this device did not make for the block of the read.
     hpb_forged,
-    /// Entries that it made for another block, and that were distinguished from forged ones; of the prototype, blocks
-    /// that were not where a hint said.
+    /// Entries that the device made for another block, where they can be distinguished from forged ones; of the
+    /// prototype, blocks that were not at the address of a hint.
     hpb_foreign,
-    /// Spare areas read to find those.
+    /// Spare areas read to find foreign entries.
     owner_reads,
     /// HPB WRITE BUFFER commands with entries for a coming HPB READ.
     pre_requests,
-    /// HPB READ commands that found the entries of their pre-request.
+    /// HPB READ commands that used the entries of their pre-request.
     pre_requests_used,
     /// HPB READ BUFFER commands.
     read_buffers,
@@ -159,31 +159,31 @@ counters! {
     write_buffers,
     /// Responses that carried recommendations, or announced a reset.
     hpb_notifications,
-    /// Recommendations sent, sub-regions to activate.
+    /// Recommendations sent to activate a sub-region.
     recommended_active,
-    /// Recommendations sent, regions to inactivate.
+    /// Recommendations sent to inactivate a region.
     recommended_inactive,
     /// HPB resets announced (operation 02h).
     resets_announced,
     /// Responses of the prototype that named a dirty group.
     dirty_groups_named,
-    /// Changed entries that responses of the prototype brought.
+    /// Changed entries sent with responses of the prototype.
     entries_piggybacked,
 }
 
 impl DeviceStats {
-    /// Blocks read whose place in flash had to be found, wherever it was.
+    /// Blocks read whose address in flash had to be found, in any part of the map.
     pub fn translated_reads(&self) -> u64 {
         self.map_hits + self.recent_hits + self.host_map_hits + self.map_misses + self.hpb_hits
     }
 
-    /// Whether data was moved though no room was needed just then.
+    /// Whether data was moved for other reasons than a lack of space.
     pub fn has_moved_unasked(&self) -> bool {
         self.collected_idle + self.levelled + self.refreshed > 0
     }
 
-    /// Slices of data programmed, for the host and moved, for each that was programmed for the host: what formulas of
-    /// write amplification speak of. Padding, the map, the journal and checkpoints come on top. `None` if nothing was
+    /// Slices of data programmed, for the host and moved, per slice programmed for the host, as in formulas of write
+    /// amplification. Padding, the map, the journal and checkpoints are not included. `None` if nothing was
     /// programmed for the host.
     pub fn write_amplification(&self) -> Option<f64> {
         let data = self.slices_programmed + self.slices_moved;

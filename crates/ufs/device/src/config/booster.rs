@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! WriteBooster, checked against the rest of the device: what its buffer takes, and whether it can exist.
+//! WriteBooster, checked against the rest of the device: the size of its buffer, and whether it can exist.
 
 use super::error::{ConfigError, bad_value};
 use super::{CellMode, DeviceConfig};
@@ -15,12 +15,12 @@ impl DeviceConfig {
         self.booster_units() * self.geometry.slices_per_unit()
     }
 
-    /// Superblocks that may be in SLC mode at once: as many as the buffer needs. 0 without WriteBooster.
+    /// Superblocks of the full buffer, the most that may be in SLC mode at once. 0 without WriteBooster.
     pub fn booster_superblocks(&self) -> u32 {
         self.write_booster.map_or(0, |wb| wb.buffer_blocks.div_ceil(self.booster_slices()))
     }
 
-    /// Checks what does not depend on the other parts of the device; called before sizes are.
+    /// Checks what does not depend on the other parts of the device; called before sizes are checked.
     pub(crate) fn check_booster(&self) -> Result<(), ConfigError> {
         let Some(wb) = &self.write_booster else { return Ok(()) };
         let pages = self.geometry.pages_per_block;

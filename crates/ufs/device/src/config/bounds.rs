@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bounds of the numbers of a device, other than those of its geometry. What depends on several fields is checked
-//! beside this table.
+//! Bounds of the numbers of a device, other than those of its geometry. Checks that involve several fields are in
+//! [`super::check`].
 
 use super::DeviceConfig;
 use readpath_kit::{Bound, Ns};
 
 impl DeviceConfig {
-    /// Bounds by field. Readers of files take theirs from here.
+    /// Bounds by field. Readers of files use them too.
     pub const BOUNDS: &[Bound<DeviceConfig>] = &[
         Bound::count("queue_depth", 1, 64, |c| Some(c.queue_depth.into())),
         Bound::count("write_buffer_blocks", 1, 1 << 16, |c| Some(c.write_buffer_blocks.into())),
@@ -44,7 +44,7 @@ impl DeviceConfig {
         Bound::count("ftl.faults.program_failures_ppm", 0, 100_000, |c| Some(c.ftl.faults.program_failures_ppm.into())),
         Bound::count("ftl.faults.erase_failures_ppm", 0, 100_000, |c| Some(c.ftl.faults.erase_failures_ppm.into())),
         Bound::count("ftl.faults.read_retries_ppm", 0, 900_000, |c| Some(c.ftl.faults.read_retries_ppm.into())),
-        // Idle time is looked at anew after as long; without any time between, that would never end.
+        // The check for idle time repeats after this time; at 0 it would repeat for ever.
         Bound::time("ftl.idle_after", Ns::from_us(1), 1000, |c| Some(c.ftl.idle_after.0)),
         Bound::count("write_booster.bits_per_cell", 2, 5, |c| c.write_booster.map(|wb| wb.bits_per_cell.into())),
         Bound::count("write_booster.life_erases", 1, 10_000_000, |c| c.write_booster.map(|wb| wb.life_erases.into())),

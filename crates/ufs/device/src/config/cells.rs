@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Modes in which the cells of a superblock can be written, and what each means for its size and its times.
+//! Modes in which the cells of a superblock can be written, and the size and times of each.
 
 use super::DeviceConfig;
 use readpath_kit::Ns;
 
-/// How many bits a superblock's cells are written with.
+/// How many bits the cells of a superblock hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(u8)]
 pub enum CellMode {
-    /// All that the cells can hold.
+    /// As many as the cells can hold.
     #[default]
     Full,
-    /// One: fewer pages, but faster ones.
+    /// One bit: fewer pages, but faster ones.
     Slc,
 }
 
 impl CellMode {
-    /// How many modes there are.
+    /// Number of modes.
     pub const COUNT: usize = 2;
-    /// All of them.
+    /// All modes.
     pub const ALL: [CellMode; CellMode::COUNT] = [CellMode::Full, CellMode::Slc];
 
     /// Number from 0 on.
@@ -40,8 +40,8 @@ pub(crate) struct CellTimes {
 }
 
 impl DeviceConfig {
-    /// Array times in a mode. The map is never written in another mode than [`CellMode::Full`], whose reads of map
-    /// pages have a time of their own. Without WriteBooster no superblock is in SLC mode.
+    /// Array times in a mode. The map is always written in [`CellMode::Full`]; reads of map pages have a time of
+    /// their own. Without WriteBooster no superblock is in SLC mode.
     pub(crate) fn cell_times(&self, mode: CellMode) -> CellTimes {
         let t = &self.flash;
         match (mode, &self.write_booster) {
@@ -50,8 +50,8 @@ impl DeviceConfig {
         }
     }
 
-    /// Units of a superblock in a mode: as many of its pages as the cells hold bits in this mode of those that they
-    /// can hold. Without WriteBooster there are none in SLC mode.
+    /// Units of a superblock in a mode: in proportion to the bits that its cells hold. Without WriteBooster there are
+    /// none in SLC mode.
     pub(crate) fn units_in(&self, mode: CellMode) -> u32 {
         let g = &self.geometry;
         match mode {

@@ -8,7 +8,7 @@ use crate::ftl::space::ANCHORS;
 use readpath_kit::BLOCK_BYTES;
 
 impl DeviceConfig {
-    /// Checks that the device can exist; the first thing found wrong is returned.
+    /// Checks that the device can exist; returns the first fault found.
     pub fn check(&self) -> Result<(), ConfigError> {
         self.geometry.check().map_err(|e| ConfigError {
             field: e.field,
@@ -116,7 +116,7 @@ impl DeviceConfig {
         }
         let per_superblock = u64::from(self.data_slices());
         let data = u64::from(self.data_superblocks()) * per_superblock;
-        // A superblock that is collected has to free a unit at least, or nothing is gained.
+        // Collecting a superblock must free a unit at least.
         let least_spare = per_superblock.max(data / per_superblock * u64::from(unit));
         if data < logical + least_spare {
             return bad(
@@ -144,7 +144,7 @@ impl DeviceConfig {
         Ok(())
     }
 
-    /// Checks that checkpoints fit, and what recovery may find behind one.
+    /// Checks that checkpoints fit, and so do the units that recovery may find behind one.
     fn check_checkpoints(&self) -> Result<(), ConfigError> {
         let ftl = &self.ftl;
         let unit = self.geometry.slices_per_unit();
@@ -159,7 +159,8 @@ impl DeviceConfig {
                 ),
             );
         }
-        // What a checkpoint takes counts towards the next one; were that all, checkpoints would never end.
+        // A checkpoint's own units count towards the next one; if they alone made it due, checkpoints would never
+        // end.
         let own = self.checkpoint_parts().div_ceil(unit * BLOCK_BYTES / self.map_page_bytes);
         if ftl.checkpoint_after_units <= own + 1 {
             return bad_value(
@@ -171,7 +172,7 @@ impl DeviceConfig {
                 ),
             );
         }
-        // The newest checkpoint and the one being written, the open superblock, one to go on with, one being emptied.
+        // The newest checkpoint and the one being written, the open superblock, the next one, and one being emptied.
         let least_meta = 3 + 2 * self.checkpoint_parts().div_ceil(parts);
         if ftl.spare_map_superblocks < least_meta {
             return bad_value(

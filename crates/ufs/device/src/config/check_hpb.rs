@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a device can have the HPB that its configuration says.
+//! Whether a device can have the configured HPB.
 
 use super::DeviceConfig;
 use super::error::{ConfigError, bad, bad_unit, bad_value};
@@ -7,7 +7,7 @@ use crate::hpb::config::HpbConfig;
 
 impl DeviceConfig {
     pub(super) fn check_hpb(&self, hpb: &HpbConfig) -> Result<(), ConfigError> {
-        // Sub-regions of a region are counted in 16 bits wherever one is named (JESD220-3).
+        // A region's sub-regions are counted in 16 bits (JESD220-3).
         let largest = 30.min(hpb.sub_region_size + 16);
         if !(hpb.sub_region_size..=largest).contains(&hpb.region_size) {
             return bad_value(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is wrong with a configuration.
+//! Errors of a configuration.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ pub struct ConfigError {
     pub lun: Option<usize>,
     /// Whether the message begins with the value of the field, in the unit of the field.
     pub says_value: bool,
-    /// What is wrong and what would be right.
+    /// The fault, and what would be valid.
     pub message: String,
 }
 
@@ -31,17 +31,17 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// A combination of fields that cannot be.
+/// An invalid combination of fields.
 pub(crate) fn bad<T>(field: &'static str, message: impl Into<String>) -> Result<T, ConfigError> {
     Err(ConfigError { field, lun: None, says_value: false, message: message.into() })
 }
 
-/// A value that cannot be; `message` begins with it.
+/// An invalid value; `message` begins with it.
 pub(crate) fn bad_value<T>(field: &'static str, message: String) -> Result<T, ConfigError> {
     Err(ConfigError { field, lun: None, says_value: true, message })
 }
 
-/// A field of a logical unit.
+/// An invalid field of a logical unit.
 pub(crate) fn bad_unit<T>(lun: usize, field: &'static str, message: impl Into<String>) -> Result<T, ConfigError> {
     Err(ConfigError { field, lun: Some(lun), says_value: false, message: message.into() })
 }

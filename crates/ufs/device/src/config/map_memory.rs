@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Memory for the map, checked against the rest of the device: what fits into it, and whether it can exist.
+//! Memory for the map, checked against the rest of the device: how many map pages fit, and whether it can exist.
 
 use super::DeviceConfig;
 use super::error::{ConfigError, bad_value};
 use crate::host_map::config::{HostMap, MapMemory};
 
 impl DeviceConfig {
-    /// Copies of map pages in host memory, if the device has any.
+    /// Host memory for copies of map pages, if the device uses any.
     pub fn host_map(&self) -> Option<&HostMap> {
         match &self.map_memory {
             Some(MapMemory::Host(host)) => Some(host),
@@ -24,12 +24,12 @@ impl DeviceConfig {
         u64::from(self.host_lines(host)) * u64::from(host.stored_line_bytes())
     }
 
-    /// Map pages that all the host memory which the device would like has room for; all of them at most.
+    /// Map pages that fit into the host memory that the device would like; at most all of them.
     pub fn host_map_frames(&self) -> u32 {
         self.host_map_frames_in(self.host_map().map_or(0, |host| host.bytes))
     }
 
-    /// Map pages that so many bytes of host memory have room for; all of them at most.
+    /// Map pages that fit into `bytes` of host memory; at most all of them.
     pub(crate) fn host_map_frames_in(&self, bytes: u64) -> u32 {
         self.host_map().map_or(0, |host| {
             let frames = bytes / self.host_page_bytes(host).max(1);
@@ -45,7 +45,7 @@ impl DeviceConfig {
         }
     }
 
-    /// Frames of what serves as the map cache: SRAM, or DRAM for all of the map.
+    /// Frames of the map cache: in SRAM, or in DRAM for all of the map.
     pub(crate) fn map_cache_frames(&self) -> u32 {
         match self.map_memory {
             Some(MapMemory::Dram { .. }) => self.map_pages(),
@@ -53,7 +53,7 @@ impl DeviceConfig {
         }
     }
 
-    /// Called when map pages and capacity have been found possible.
+    /// Called after map pages and capacity have been checked.
     pub(crate) fn check_map_memory(&self) -> Result<(), ConfigError> {
         let Some(host) = self.host_map() else { return Ok(()) };
         if !host.line_bytes.is_power_of_two() || host.line_bytes > self.map_page_bytes {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Everything that makes one device different from another, and the checks that it can exist. It knows nothing of
-//! files: errors name the field; the reader of the file knows its line.
+//! The configuration of a device, and the checks that such a device can exist. It does not read files: errors name
+//! the field; the reader of the file knows its line.
 
 mod booster;
 mod bounds;
@@ -56,11 +56,11 @@ pub struct DeviceConfig {
     pub queue_depth: u32,
     /// Logical units, at most 8.
     pub lus: Vec<LuConfig>,
-    /// How flash translation does its work.
+    /// Settings of flash translation.
     pub ftl: FtlConfig,
     /// WriteBooster, if the device has it.
     pub write_booster: Option<WriteBoosterConfig>,
-    /// Where the map is held besides flash and SRAM, if anywhere.
+    /// Where the map is kept besides flash and SRAM, if anywhere.
     pub map_memory: Option<MapMemory>,
     /// HPB, if the device has it.
     pub hpb: Option<HpbConfig>,
@@ -69,8 +69,8 @@ pub struct DeviceConfig {
     pub entry_key: [u64; 2],
 }
 
-/// Superblocks that are open for data or erased even when space is shortest: one open for each kind of data (host, hot,
-/// moved, cold), and one to move data to. One is opened for the WriteBooster buffer only while there are more.
+/// Superblocks that are open for data or erased even when space is shortest: one open for each kind of data (host,
+/// hot, moved, cold), and one to move data to. WriteBooster's buffer opens one only while there are more.
 pub(crate) const KEPT_ERASED: u32 = 5;
 
 /// Bytes of one map entry in flash and in the map cache.
@@ -98,7 +98,7 @@ impl DeviceConfig {
         slices.div_ceil(u64::from(self.geometry.slices_per_superblock())) as u32
     }
 
-    /// Units at the end of a superblock of data that hold the table of what is in it: 4 bytes for each slice.
+    /// Units at the end of a superblock of data that hold the table of its logical pages: 4 bytes for each slice.
     pub fn table_units(&self) -> u32 {
         let bytes = self.geometry.slices_per_superblock() * 4;
         let unit = self.geometry.slices_per_unit() * BLOCK_BYTES;
@@ -126,26 +126,25 @@ impl DeviceConfig {
         self.ftl.collect_idle_below > 0 || self.write_booster.is_some()
     }
 
-    /// Slices beyond the logical capacity that garbage has for itself while collection runs during the host's
-    /// writes: all but the anchors, what the map, journal and checkpoints may take, and `ftl.collect_below` erased
-    /// superblocks. Divided by the logical capacity it is the over-provisioning that formulas of write amplification
-    /// speak of.
+    /// Slices beyond the logical capacity that may hold garbage while collection runs beside the host's writes: all
+    /// but the anchors, the superblocks for map, journal and checkpoints, and `ftl.collect_below` erased superblocks.
+    /// Divided by the logical capacity it is the over-provisioning of write amplification formulas.
     ///
-    /// It is right to about one superblock as long as `collect_below` is small: there may be fewer erased ones, down to
-    /// two, because the host may use all that collection frees; and those that are being written, or emptied, are
-    /// about half full.
+    /// It is exact to about one superblock as long as `collect_below` is small: there may be fewer erased
+    /// superblocks, down to two, because the host may use all that collection frees; and superblocks that are being
+    /// written or emptied are about half full.
     pub fn spare_slices(&self) -> u64 {
         let others = ANCHORS + self.meta_superblocks() + self.ftl.collect_below;
         let superblocks = self.geometry.superblocks().saturating_sub(others);
         (u64::from(superblocks) * u64::from(self.data_slices())).saturating_sub(self.logical_blocks())
     }
 
-    /// SRAM that serves one HPB READ BUFFER: the map pages that a sub-region touches, and its entries of 8 bytes (or a
-    /// group, and 4 bytes).
+    /// SRAM that serves one HPB READ BUFFER: the map pages that a sub-region touches, and its entries of 8 bytes (of
+    /// the prototype: a group, and entries of 4 bytes).
     pub fn read_buffer_bytes(&self) -> u64 {
         let Some(hpb) = &self.hpb else { return 0 };
         let entries = hpb.prototype.map_or(1 << (hpb.sub_region_size - 3), |prototype| prototype.group_entries);
-        // Both are powers of two, so sub-regions and map pages fit each other unless a unit begins within one of them.
+        // Both are powers of two, so they are aligned to each other unless a unit begins inside one.
         let piece = entries.min(self.map_page_entries());
         let mut base = 0u64;
         let mut fits = true;
@@ -157,12 +156,12 @@ impl DeviceConfig {
         u64::from(pages) * u64::from(self.map_page_bytes) + u64::from(entries) * self.entry_bytes() as u64
     }
 
-    /// The prototype that this device is, if it is one.
+    /// Parameters of the prototype, if this device is one.
     pub fn prototype(&self) -> Option<&PrototypeConfig> {
         self.hpb.as_ref()?.prototype.as_ref()
     }
 
-    /// HPB of JESD220-3, if the device has it: what its descriptors speak of.
+    /// HPB of JESD220-3, if the device has it. Its descriptors describe this.
     pub fn standard_hpb(&self) -> Option<&HpbConfig> {
         self.hpb.as_ref().filter(|hpb| hpb.prototype.is_none())
     }

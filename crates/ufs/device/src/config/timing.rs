@@ -25,19 +25,19 @@ pub struct FlashTiming {
 pub struct FirmwareTiming {
     /// Per flash operation: a page of data, a map page, a program, an erase.
     pub flash_op: Ns,
-    /// What an HPB READ costs more than a READ: the check of its entry.
+    /// Cost of an HPB READ above that of a READ: the check of its entry.
     pub hpb_read_extra: Ns,
     /// Per write command, before its data is in the write buffer.
     pub write_command: Ns,
-    /// Per read of blocks that need no flash operation: buffered, and unmapped unless those have a time of their own.
+    /// Per read of blocks that need no flash operation: buffered ones, and unmapped ones without a time of their own.
     pub buffer_read: Ns,
-    /// Per read of unmapped blocks; none for [`FirmwareTiming::buffer_read`].
+    /// Per read of unmapped blocks; `None` for [`FirmwareTiming::buffer_read`].
     pub unmapped_read: Option<Ns>,
     /// Per entry that HPB READ BUFFER returns: its lookup and its authentication.
     pub make_entry: Ns,
     /// Per query, and per SCSI command without media access.
     pub control: Ns,
-    /// Per map page that a range of UNMAP covers, or a part of which it covers, on top of [`FirmwareTiming::control`].
+    /// Per map page that a range of UNMAP touches, on top of [`FirmwareTiming::control`].
     pub trim_map_page: Ns,
 }
 
@@ -53,7 +53,7 @@ pub struct LinkTiming {
 }
 
 impl LinkTiming {
-    /// Bytes that travel with a request, other than blocks of data.
+    /// Time of `bytes` that travel with a request, other than blocks of data.
     pub fn bytes(&self, bytes: usize) -> Ns {
         Ns((self.block.0 * bytes as u64).div_ceil(u64::from(BLOCK_BYTES)))
     }

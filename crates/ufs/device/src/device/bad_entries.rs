@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What becomes of an HPB entry that was not good: it is counted, and nothing else. Whether a forged one was made for
-//! another block of this device cannot be recognised from SRAM: an entry does not say for which. The slice that it
-//! names does, in its spare area, which has to be read; and that is done only if the configuration asks for it.
+//! Counts HPB entries that are not good. An entry does not name its block, so SRAM cannot show whether a forged entry
+//! was made for another block of this device. The spare area of the slice that the entry names can, but has to be
+//! read, which the configuration must ask for.
 
 use crate::back::MediaMode;
 use crate::back::Probe;
@@ -15,7 +15,7 @@ use readpath_kit::Ns;
 use readpath_proto::typed::HpbEntry;
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
-    /// The `entry` that came with the HPB READ `tag` for `block` is not good.
+    /// Counts the bad `entry` of the HPB READ `tag` for `block`.
     #[inline(never)]
     pub(crate) fn bad_entry(&mut self, now: Ns, tag: u8, block: u32, entry: HpbEntry, verdict: Verdict) {
         let lun = self.front.slot(tag).lun;
@@ -32,8 +32,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// Reads the spare area of the slice that `entry` names. False if it names none, or too much is going on: then it
-    /// stays a forged one.
+    /// Reads the spare area of the slice that `entry` names. False if it names none, or no operation is free: the
+    /// entry then counts as forged.
     fn look_for_owner(&mut self, now: Ns, tag: u8, entry: HpbEntry) -> bool {
         let Some(ppn) = self.hpb.named(entry).filter(|_| self.back.ops().has_room()) else { return false };
         let word = u64::from_be_bytes(entry.0);
@@ -46,13 +46,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         true
     }
 
-    /// The spare area is here: it names a block, and the entry was made for that or it was not.
+    /// The spare area has been read: it names a block, for which the entry was made or was not.
     pub(crate) fn owner_known(&mut self, now: Ns, id: OpId) {
         let op = self.back.end(id);
         let entry = HpbEntry((u64::from(op.index) << 32 | u64::from(op.frame)).to_be_bytes());
         let was_made_for = self.ftl.spare_area(op.ppn).and_then(|lpn| self.hpb.was_made_for(lpn, entry));
         if was_made_for.is_some() {
-            // Against the hand-out of that block, and the one before.
+            // Two checks: against the block's current hand-out and the one before.
             self.check_again(now, 2);
         }
         let is_foreign = was_made_for == Some(true);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Commands without media access: identification, capacity, power, cache, UNMAP and HPB READ BUFFER. What is not
-//! supported is answered as SPC and SBC demand.
+//! Commands without media access: identification, capacity, power, cache, UNMAP and HPB READ BUFFER. Unsupported
+//! commands are answered as SPC and SBC require.
 
 use super::run::OPS_PER_REQUEST;
 use crate::back::Hardware;
@@ -23,18 +23,18 @@ use std::ops::Range;
 /// Buffer id of HPB entries in HPB READ BUFFER (JESD220-3).
 const HPB_ENTRIES: u8 = 1;
 
-/// Whether a command that is not understood has an operation code that is: then it was some field.
+/// Whether the operation code of a refused command is supported: then a field is at fault.
 fn is_refused_for_a_field(code: u8, hpb: bool) -> bool {
     is_named_opcode(code) && (hpb || code < opcode::HPB_READ)
 }
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
-    /// The firmware carries out a request that needs no media.
+    /// Carries out a request that needs no media.
     pub(crate) fn control(&mut self, now: Ns, tag: u8) {
         let slot = self.front.slot(tag);
         let lun = slot.lun;
         match slot.body {
-            // A read or write that this unit cannot take now, or at all.
+            // A read or write that this unit cannot accept now, or ever.
             _ if slot.kind != Kind::Other => {
                 let cdb = Cdb::Read { form: Form::Ten, lba: slot.lba, blocks: slot.blocks, flags: slot.flags };
                 self.command(now, tag, lun, cdb);
@@ -82,7 +82,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let blocks = u64::from(self.front.blocks(lun));
         let hpb = self.hpb.standard(lun).is_some();
         match cdb {
-            // A read or write that arrived while a unit attention was pending, which a command before it has taken.
+            // A read or write that arrived while a unit attention was pending, which an earlier command has reported.
             Cdb::Read { .. } => self.arrive(now, tag),
             Cdb::ReadCapacity10 => self.answer(now, tag, 8, |out| scsi::read_capacity_10(blocks, BLOCK_BYTES, out)),
             Cdb::ReadCapacity16 { alloc } => {
@@ -109,7 +109,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             Cdb::HpbReadBuffer { buffer_id, at, alloc } if self.has_groups(lun) => {
                 self.load_group(now, tag, lun, buffer_id, at, alloc);
             }
-            // One that arrived while a unit attention was pending, which a command before it has taken.
+            // A hinted read that arrived while a unit attention was pending, which an earlier command has reported.
             Cdb::HintedRead { .. } if self.has_groups(lun) => self.arrive(now, tag),
             Cdb::HintedRead { .. } => self.check(now, tag, Sense::INVALID_FIELD),
             Cdb::HpbInactivate { region } if hpb => self.inactivate(now, tag, lun, Some(region)),
@@ -120,8 +120,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// START STOP UNIT to the device: power condition 1 active, 2 sleep, 3 powered down, 4 deep sleep. Before it
-    /// sleeps, what the write buffer holds goes to flash, unless the host wants it otherwise (NO_FLUSH).
+    /// START STOP UNIT to the device: power condition 1 active, 2 sleep, 3 powered down, 4 deep sleep. Before the
+    /// device sleeps, the write buffer is flushed, unless the host forbids it (NO_FLUSH).
     fn change_power(&mut self, now: Ns, tag: u8, control: u8, immed: bool) {
         let (condition, no_flush) = (control >> 4, control & 0x04 != 0);
         let Some(mode) = [0x11, 0x11, 0x22, 0x33, 0x44].get(usize::from(condition)) else {
@@ -136,7 +136,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.synchronize(now, tag, immed);
     }
 
-    /// GOOD if `end` is within the unit.
+    /// Answers GOOD if `end` is within the unit.
     fn within(&mut self, now: Ns, tag: u8, end: u64, blocks: u64) {
         if end > blocks {
             self.check(now, tag, Sense::LBA_OUT_OF_RANGE);
@@ -205,8 +205,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// HPB READ BUFFER: when a buffer is free, the map pages of the sub-region are brought in, each paid for unless
-    /// SRAM holds it.
+    /// HPB READ BUFFER: when a buffer is free, the map pages of the sub-region are loaded, each paid for unless SRAM
+    /// holds it.
     fn read_buffer(&mut self, now: Ns, tag: u8, lun: u8, buffer_id: u8, at: SubRegion, alloc: u32) {
         let Some(blocks) = self.hpb.blocks_of(lun, at).filter(|_| buffer_id == HPB_ENTRIES) else {
             return self.check(now, tag, Sense::INVALID_FIELD);
@@ -214,7 +214,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.load_entries(now, tag, lun, blocks, alloc);
     }
 
-    /// Brings in the map pages of these blocks of a unit.
+    /// Loads the map pages of these blocks of a unit.
     pub(crate) fn load_entries(&mut self, now: Ns, tag: u8, lun: u8, blocks: Range<u32>, alloc: u32) {
         self.back.stats().read_buffers += 1;
         if alloc == 0 {
@@ -243,7 +243,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.send_reply(now, tag);
     }
 
-    /// The buffer of `tag`, if it has one, is free for those who wait. What is still on its way into it is dropped.
+    /// Releases the buffer of `tag`, if it has one, to the next waiting command. Loads into it are dropped.
     pub(crate) fn end_read_buffer(&mut self, now: Ns, tag: u8) {
         if !self.hpb.read_buffers().give_back(tag) {
             return;
@@ -263,7 +263,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 break;
             }
             if !self.back.ops().has_room() {
-                // Its own operations, if it has any, will bring it back here.
+                // If the request has operations in flight, their end resumes it.
                 if slot.in_flight == 0 {
                     self.front.starve(self.front.tag_ref(tag));
                 }
@@ -287,7 +287,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// Entries that the HPB READ BUFFER `tag` is answered with.
+    /// Number of entries in the answer to the HPB READ BUFFER `tag`.
     pub(crate) fn entries_wanted(&self, tag: u8) -> usize {
         let slot = self.front.slot(tag);
         let RequestBody::Command(Command { cdb: Cdb::HpbReadBuffer { at, alloc, .. }, .. }) = slot.body else {
@@ -297,8 +297,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         blocks.map_or(0, |b| b.len()).min(alloc as usize / self.config.entry_bytes())
     }
 
-    /// A map page for an HPB READ BUFFER has been read. It goes into a buffer of its own, not into the map cache: what
-    /// the host is about to hold need not be held twice.
+    /// A map page for an HPB READ BUFFER has been read. It goes into a buffer of its own, not into the map cache: the
+    /// host is about to hold these entries itself.
     pub(crate) fn buffer_map_loaded(&mut self, now: Ns, id: OpId) {
         let op = self.back.end(id);
         if !self.front.is_alive(op.tag) {
@@ -310,7 +310,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.issue_map_loads(now, op.tag.tag);
     }
 
-    /// The entries of a sub-region as of now, under a new generation.
+    /// Makes the entries of a sub-region, current as of now, under a new generation.
     pub(crate) fn hand_out(&mut self, now: Ns, tag: u8) {
         if self.hpb.prototype().is_some() {
             return self.hand_out_group(now, tag);
@@ -324,7 +324,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.hpb.hand_out(slot.lun, at, alloc, generation, place, &mut slot.data_in);
         self.send_data(now, tag);
         if self.ftl.must_write_journal() {
-            // Numbers were named, and under reads alone nothing else would write the journal.
+            // The hand-out may have queued generation numbers for the journal; under reads alone nothing else would
+            // write them.
             self.ftl.program_meta(now, &mut self.back);
         }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! When the engine that checks HPB entries has them, and when it is done.
+//! When HPB entries reach the engine that checks them, and when the engine is done.
 
 use crate::back::{Checked, MediaMode, Probe, Resource, StageOf};
 use crate::device::UfsDevice;
@@ -8,7 +8,7 @@ use readpath_flash::DieSched;
 use readpath_kit::Ns;
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
-    /// The HPB READ `tag` is here: its entries are checked first.
+    /// The HPB READ `tag` has arrived: its entries are checked first.
     #[inline(never)]
     pub(crate) fn check_on_engine(&mut self, now: Ns, tag: u8) {
         let slot = self.front.slot(tag);
@@ -43,7 +43,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             return;
         }
         match what {
-            // Whether the entries are good is decided now, after all changes meanwhile.
+            // The entries are judged now, so that changes during the check count.
             Checked::Read => {
                 self.front.slot_mut(tag.tag).hpb.checked = true;
                 self.read(now, tag.tag);
@@ -52,7 +52,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// So many entries are checked again, which no request waits for.
+    /// Reserves the engine or the firmware for a second check of `entries` entries, which no request waits for.
     pub(crate) fn check_again(&mut self, now: Ns, entries: u32) {
         let EntryConfig { check_on, check, .. } = *self.back.engine().config();
         let span = Ns(check.0 * u64::from(entries));

@@ -6,7 +6,7 @@ use crate::back::{Failable, Failing, MediaMode, Probe};
 use readpath_flash::DieSched;
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
-    /// Which operations fail from now on, instead of what the configuration says.
+    /// Replaces the configured faults of one kind of operation.
     pub fn set_failing(&mut self, what: Failable, failing: Failing) {
         if what == Failable::Program && failing != Failing::default() {
             self.ftl.expect_failing_programs();
@@ -14,7 +14,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.back.set_failing(what, failing);
     }
 
-    /// Faults by chance are drawn from a stream that begins with `seed`.
+    /// Restarts the stream of random faults with `seed`.
     pub fn seed_faults(&mut self, seed: u64) {
         self.back.seed_faults(seed);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which part takes a flash operation that has ended.
+//! Passes each flash operation that has ended to the part that it belongs to.
 
 use crate::back::{Hardware, Job, MediaMode, Probe};
 use crate::device::UfsDevice;
@@ -54,7 +54,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             Job::RpmbRead | Job::RpmbProgram => return self.rpmb_done(now, done.op),
             Job::MetaProgram => {
                 ftl.meta_programmed(done.op, back);
-                // Copies of what was written are renewed before other work begins.
+                // Copies of the written page are renewed before other work begins.
                 self.settle(now);
                 return self.pump(now);
             }
@@ -63,7 +63,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.settle(now);
     }
 
-    /// An operation of a request has ended, or one that requests wait for.
+    /// An operation has ended that belongs to a request, or that requests wait for.
     fn read_op_done(&mut self, now: Ns, done: Done, job: Job) {
         match job {
             Job::HostRead => self.read_done(now, done),

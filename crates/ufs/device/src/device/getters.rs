@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the device says of itself to its owner: configuration, counters, bytes. Nothing here changes its state.
+//! Getters of the device: configuration, counters, sizes. None changes its state, except preconditioning.
 
 use super::host_map::blocks_per_fetch;
 use crate::SramTable;
@@ -34,15 +34,15 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.back.probe_mut()
     }
 
-    /// Ends the device and gives its observer back.
+    /// Ends the device and returns its observer.
     pub fn into_probe(self) -> P {
         self.back.into_probe()
     }
 
-    /// SRAM of the modelled device, by table: what it is and its bytes.
+    /// SRAM of the modelled device: each table and its bytes.
     pub fn sram(&self) -> Vec<(SramTable, u64)> {
         let mut tables = match self.config.map_memory {
-            // A bit for each page: whether it is there.
+            // A bit for each page: whether it has been loaded.
             Some(MapMemory::Dram { .. }) => {
                 vec![(SramTable::MapPagesInDram, u64::from(self.config.map_pages()).div_ceil(8))]
             }
@@ -55,7 +55,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         tables.extend(self.ftl.sram());
         let read_buffers = self.config.hpb.map_or(0, |hpb| u64::from(hpb.read_buffers));
         tables.extend(self.hpb.sram(read_buffers * self.config.read_buffer_bytes()));
-        // A block for each command. Longer reads are not held back while their data waits for the link.
+        // One block for each command. The model does not hold back longer reads while their data waits for the link.
         tables.push((SramTable::ReadData, u64::from(self.config.queue_depth) * u64::from(BLOCK_BYTES)));
         tables.extend(self.hpb.sram_of_entries(self.config.queue_depth));
         tables
@@ -76,34 +76,33 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.ftl.buffer_slots()
     }
 
-    /// Valid slices by the count of the superblocks, for tests of conservation.
+    /// Valid slices as the superblocks count them, for tests of conservation.
     pub fn valid_slices(&self) -> u64 {
         self.ftl.valid_slices()
     }
 
-    /// Whether no request with `tag` is under way, for users of the device other than a driver.
+    /// Whether no request uses `tag`, for users of the device other than a driver.
     pub fn is_tag_free(&self, tag: u8) -> bool {
         self.front.is_free(tag)
     }
 
-    /// Whether a block of a unit was written and not trimmed since, for reports; the device
-    /// itself would have to read its map. False beyond the unit.
+    /// Whether a block of a unit was written and not trimmed since, for reports; the device itself would have to read
+    /// its map. False beyond the unit.
     pub fn holds_data(&self, lun: u8, block: u32) -> bool {
         let unit = self.config.lus.get(usize::from(lun)).filter(|lu| block < lu.blocks);
         unit.is_some() && self.ftl.holds_data(self.front.base(lun) + block)
     }
 
-    /// Operations in progress, for tests that nothing is left behind.
+    /// Operations in progress, for tests that none leaks.
     pub fn ops_in_use(&self) -> usize {
         self.back.ops().in_use()
     }
 
-    /// Checks that every mapped block's spare area names it; that references into superblocks are as many as they are
-    /// counted; that every superblock is on the list of its state; and that as many are retired, and as many blocks
-    /// bad, as ever were counted, however often the power was cut. Only tests may look at everything at once.
+    /// Checks that every mapped block's spare area names it; that the references into each superblock equal its
+    /// count; that every superblock is on the list of its state; and that the retired superblocks and bad blocks
+    /// equal those ever counted, across all power cuts. For tests only: it walks over everything.
     ///
-    /// # Errors
-    /// What does not agree.
+    /// # Errors The first disagreement found.
     pub fn check_consistency(&self) -> Result<(), String> {
         self.ftl.check_consistency(self.back.counters())
     }
@@ -112,10 +111,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// is called with each logical page and its slice, for payloads that keep data.
     ///
     /// # Errors
-    /// [`NoSpace`] when the erased superblocks do not suffice.
+    /// [`NoSpace`] when there are not enough erased superblocks.
     ///
     /// # Panics
-    /// If something has been written to the device.
+    /// If the device has been written to.
     pub fn precondition(
         &mut self,
         lun: u8,
@@ -128,13 +127,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.precondition_all([(lun, first, blocks)], layout, seed, place)
     }
 
-    /// The same for many ranges, each a unit, its first block and how many, one after the other.
+    /// [`UfsDevice::precondition`] for several ranges in turn: each a unit, its first block and a number of blocks.
     ///
-    /// # Errors
-    /// As there.
+    /// # Errors [`NoSpace`] when there are not enough erased superblocks.
     ///
-    /// # Panics
-    /// As there.
+    /// # Panics If the device has been written to.
     pub fn precondition_all(
         &mut self,
         ranges: impl IntoIterator<Item = (u8, u32, u32)>,
@@ -147,15 +144,15 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.ftl.precondition(ranges, layout, seed, M::ACTIVE.then_some(place))
     }
 
-    /// Reads map pages into SRAM in no time, from the first on and as many as the map cache holds. A loss of power
-    /// forgets them.
+    /// Loads map pages into SRAM in no time, from the first on, as many as the map cache holds. A loss of power drops
+    /// them.
     pub fn preload_map(&mut self) {
         self.ftl.preload_map();
     }
 }
 
-/// Bytes for the page of each frame, its two links, and the frame of each map page: 2 bytes each as long as 16 bits
-/// suffice. And 4 bytes for when the page of each frame was put together.
+/// Bytes of the page of each frame, its two links, and the frame of each map page, each of 2 bytes as long as 16 bits
+/// suffice; and of 4 bytes that say when the page of each frame was written.
 fn map_cache_index(frames: u32, pages: u32) -> u64 {
     let bytes = |of: u32| if of > 1 << 16 { 4 } else { 2 };
     u64::from(frames) * (bytes(pages) + 2 * bytes(frames) + 4) + u64::from(pages) * bytes(frames)

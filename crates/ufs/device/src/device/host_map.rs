@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The exchange with host memory, where copies of map pages are: what goes over the link, and what follows from what
-//! came.
+//! The exchange with host memory, which holds copies of map pages: the transfers over the link, and how fetched
+//! entries are used.
 
 use crate::back::{Hardware, MediaMode, Op, Probe, Resource, StageOf, Work};
 use crate::config::{DeviceConfig, MAP_ENTRY_BYTES};
@@ -11,26 +11,26 @@ use crate::ids::Lpn;
 use readpath_flash::{DieSched, OpId, Ppn};
 use readpath_kit::Ns;
 
-/// Blocks that a fetch of entries is for at most: as many as a request may have operations, and all of a flash page.
+/// The most blocks of one fetch of entries: those of a request's operations, and all of a flash page.
 pub(crate) fn blocks_per_fetch(config: &DeviceConfig) -> u32 {
     OPS_PER_REQUEST.max(config.geometry.slices_per_page())
 }
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
-    /// Requests of the host come to the link after a delay, between answers from its memory.
+    /// Announces a request of the host, which arrives at the link after a delay, between answers from host memory.
     #[cold]
     pub(crate) fn announce(&mut self, coming: Coming) {
         self.host_map.announce(coming);
         self.find_rare();
     }
 
-    /// When something happens next that seldom does.
+    /// Computes the deadline of rare events again.
     pub(crate) fn find_rare(&mut self) {
         self.rare = self.ftl.background().min(self.host_map.next_deadline()).min(self.back.engine().next());
         self.find_soon();
     }
 
-    /// Something that seldom happens is due.
+    /// Handles a rare event that is due.
     #[inline(never)]
     pub(crate) fn rare_due(&mut self, now: Ns) {
         if self.back.engine().next() == now {
@@ -61,20 +61,20 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.will_arrive(end, tag);
     }
 
-    /// The entries of a read, whose map page is held on the host, are fetched.
+    /// Fetches the entries of a read whose map page is held in host memory.
     #[inline(never)]
     pub(crate) fn fetch_from_host(&mut self, now: Ns, id: OpId) {
         let cost = self.host_map.host().map_or(Ns::ZERO, |host| host.firmware);
         self.back.work(now, cost, Work::AskHost(id));
     }
 
-    /// The firmware has a fetch ready for the link.
+    /// The firmware has prepared a fetch for the link.
     pub(crate) fn ask_host(&mut self, now: Ns, id: OpId) {
         self.host_map.queue(Ask::Fetch(id));
         self.send_waiting(now);
     }
 
-    /// Map page `page` is written to host memory, if there is any; if it was not there, it takes the place of another.
+    /// Writes map page `page` to host memory, if there is any. A new page may replace another.
     #[inline]
     pub(crate) fn copy_to_host(&mut self, now: Ns, page: Paid) {
         if self.host_map.is_there() {
@@ -83,7 +83,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// A map page says something new.
+    /// A map page has changed in flash.
     #[inline]
     pub(crate) fn renew_copy(&mut self, now: Ns, page: Paid) {
         if self.host_map.wants_renewal(page.page()) {
@@ -102,7 +102,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// The firmware has a page for host memory ready for the link.
+    /// The firmware has prepared a page for the link to host memory.
     pub(crate) fn write_host(&mut self, now: Ns) {
         let Some(host) = self.host_map.host() else { return };
         match host.protocol {
@@ -114,7 +114,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// A page goes up the link; returns when it is there.
+    /// Sends a page up the link; returns when it arrives.
     fn send_page(&mut self, now: Ns, host: &HostMap) -> Ns {
         let bytes = self.host_map.page_bytes();
         self.back.stats().host_map_bytes_written += bytes;
@@ -128,7 +128,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.front.reserve_up(now, span).1
     }
 
-    /// Asks what may be asked now.
+    /// Sends the waiting requests that may be sent now.
     fn send_waiting(&mut self, now: Ns) {
         let Some(host) = self.host_map.host() else { return };
         while let Some(ask) = self.host_map.next_to_ask() {
@@ -144,7 +144,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.find_rare();
     }
 
-    /// A fetch goes up the link; returns when it is there. `None` if there is nothing to fetch any more.
+    /// Sends a fetch up the link; returns when it arrives. `None` if the fetch is no longer needed.
     fn send_fetch(&mut self, now: Ns, id: OpId, host: &HostMap) -> Option<Ns> {
         let op = *self.back.ops().get(id);
         if !self.front.is_alive(op.tag) {
@@ -156,7 +156,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             return None;
         };
         let op = self.back.ops_mut().get_mut(id);
-        // Where it is looked for, and which copy there.
+        // The frame and the copy that the fetch reads.
         (op.frame, op.ppn) = (held.frame, Ppn(held.copy));
         let tag = op.tag;
         self.back.stats().host_map_fetches += 1;
@@ -172,8 +172,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         Some(end)
     }
 
-    /// Blocks from `lpn` on whose entries are fetched at once: [`blocks_per_fetch`], and what else is in the
-    /// last of their lines.
+    /// Blocks from `lpn` on whose entries one fetch brings: [`blocks_per_fetch`], rounded up to a whole line.
     pub(crate) fn fetched_at_once(&self, lpn: Lpn) -> u32 {
         let entries = self.host_map.host().map_or(1, |host| host.line_bytes / MAP_ENTRY_BYTES);
         (lpn.0 + blocks_per_fetch(&self.config)).next_multiple_of(entries) - lpn.0
@@ -185,7 +184,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         (op.lpn + u32::from(op.count) - 1) / entries - op.lpn / entries + 1
     }
 
-    /// The host's memory has an answer for the link.
+    /// Host memory has an answer ready for the link.
     fn answer_comes(&mut self, now: Ns, ask: Ask) {
         let Some(host) = self.host_map.host() else { return };
         let (bytes, of) = match ask {
@@ -208,7 +207,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.host_map.answer_at(start + span, ask);
     }
 
-    /// An answer is in the device.
+    /// An answer has arrived in the device.
     fn answered(&mut self, now: Ns, ask: Ask) {
         self.host_map.answered();
         if let Ask::Fetch(id) = ask {
@@ -220,7 +219,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// Lines with the entries of an operation are in the device.
+    /// The lines with the entries of an operation have arrived in the device.
     fn fetched(&mut self, now: Ns, id: OpId) {
         let op = *self.back.ops().get(id);
         if !self.front.is_alive(op.tag) {
@@ -229,7 +228,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let held = Held { frame: op.frame, copy: op.ppn.0 };
         let page = self.ftl.page_of(Lpn(op.lpn));
         if !self.host_map.still_holds(held) {
-            // It was written anew, given up or taken away meanwhile: what came may be neither old nor new.
+            // The copy was rewritten, dropped or withdrawn meanwhile: the fetched bytes may be neither old nor new.
             self.back.stats().host_map_stale += 1;
             return match self.host_map.touch(page) {
                 true => self.fetch_from_host(now, id),
@@ -248,7 +247,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.translate_copied(now, &op, held, cost);
     }
 
-    /// An operation whose page is not on the host after all looks in the map cache, and then in flash.
+    /// An operation whose page is no longer on the host looks in the map cache, then in flash.
     fn look_in_device(&mut self, now: Ns, id: OpId) {
         let op = *self.back.ops().get(id);
         let page = self.ftl.page_of(Lpn(op.lpn));
@@ -264,8 +263,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// The blocks of an operation are where SRAM, or else the copy, says. What there is no room for is fetched again
-    /// later, and so is the beginning of a flash page that goes on behind what was fetched, which is read once.
+    /// Reads the blocks of an operation where SRAM, or else the copy, says. Blocks beyond the request's limit of
+    /// operations are fetched again later. So is the beginning of a flash page that extends beyond the fetched
+    /// entries, so that this page is read once.
     fn translate_copied(&mut self, now: Ns, op: &Op, held: Held, mut extra: Ns) {
         let behind = self.end_wait(op).unwrap_or(0);
         let mut left = Run::of(op);
@@ -289,7 +289,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     fn copied(&self, held: Held, lpn: Lpn) -> Mapping {
-        // What was fetched is as good as the page itself; where contents are not kept, it stands for the copy.
+        // Where the contents of copies are not kept, the map stands for them: a valid copy equals its page.
         let in_copy = || match self.host_map.place(held, lpn) {
             Some(place) => place.map_or(Mapping::Unmapped, Mapping::Flash),
             None => self.ftl.translate_fetched(held, lpn),
@@ -297,31 +297,31 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.ftl.known(lpn).unwrap_or_else(in_copy)
     }
 
-    /// Bytes of host memory that are the device's own.
+    /// Bytes of host memory that the device uses.
     pub fn host_map_bytes(&self) -> u64 {
         self.host_map.given()
     }
 
-    /// The host gives so many bytes of its memory, before it sends anything else: at most as many as the device would
+    /// The host grants `bytes` of its memory, before it sends any request. The device takes at most what it would
     /// like, which is the default. NVMe: Set Features, Host Memory Buffer, without Memory Return.
     pub fn give_host_memory(&mut self, bytes: u64) {
         self.host_map.give(&self.config, bytes);
     }
 
-    /// The host takes its memory away until it returns it. Answers on their way are still taken; what waits for its
-    /// turn looks into flash. NVMe: Set Features with Enable Host Memory cleared, as Linux does before it suspends.
+    /// The host withdraws its memory until it returns it. Answers in flight are still accepted; waiting fetches read
+    /// flash instead. NVMe: Set Features with Enable Host Memory cleared, as Linux does before it suspends.
     pub fn take_host_memory(&mut self) {
         self.host_map.take_away();
     }
 
-    /// The host returns its memory with what was in it. NVMe: Memory Return (MR).
+    /// The host returns its memory with its contents. NVMe: Memory Return (MR).
     pub fn return_host_memory(&mut self) {
         self.host_map.give_back();
     }
 
-    /// A fault of the host changes the copies of map pages that the device keeps there: `change` is given a logical
-    /// page and the slice where it is, for each that is held, and returns another one. Only a device whose data moves
-    /// keeps what the copies say.
+    /// Simulates a host fault that alters the copies of map pages: for each logical page held, `change` gets the page
+    /// and its slice and returns another slice. Has an effect only on a device whose data moves, because only that
+    /// keeps the contents of copies.
     pub fn tamper_with_host_map(&mut self, change: impl FnMut(u32, u32) -> u32) {
         self.host_map.tamper(change);
     }

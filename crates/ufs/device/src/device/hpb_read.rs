@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! HPB READ of more than one block (HPB 2.0): which entries came for it, and where they say that its blocks are. An
-//! entry is believed only for what the device can verify when it begins the flash operation: see [`crate::hpb`].
+//! HPB READ of more than one block (HPB 2.0): which entries came with it, and where they place its blocks. An entry
+//! is used only as far as the device can verify it when the flash operation begins: see [`crate::hpb`].
 
 use crate::back::Probe;
 use crate::back::{Hardware, MediaMode};
@@ -11,17 +11,17 @@ use readpath_flash::{DieSched, Ppn};
 use readpath_kit::Ns;
 use readpath_proto::typed::{Cdb, Command, HpbEntry, RequestBody, Sense};
 
-/// What is known of the next blocks of an HPB READ without the map.
+/// What entries say of the next blocks of an HPB READ.
 pub(crate) enum Hint {
-    /// So many lie in a row from this address on.
+    /// This many blocks lie in a row from this address on.
     At(Ppn, u32),
-    /// So many have to be translated.
+    /// This many blocks have to be translated.
     Translate(u32),
 }
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
-    /// Notes the entries in the extra header segment of the HPB READ `tag`. If this device does not take any, or they
-    /// are not one for each block, the command is served without them: a READ would be.
+    /// Stores the entries in the extra header segment of the HPB READ `tag`. If the device accepts none, or their
+    /// number differs from that of the blocks, the command is served as a READ.
     #[cold]
     pub(crate) fn keep_listed(&mut self, tag: u8, entries: &[u8]) {
         let takes = self.hpb.v2().is_some_and(|v2| v2.entries_in_ehs);
@@ -33,7 +33,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// An HPB READ with a READ ID has arrived: its entries, should they be here.
+    /// An HPB READ with a READ ID has arrived: takes the entries of its pre-request, if they are stored.
     #[cold]
     pub(crate) fn find_pre_request(&mut self, tag: u8) {
         let slot = self.front.slot_mut(tag);
@@ -44,8 +44,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// The time that checking the entries of the HPB READ `tag` takes: what is calibrated for the first, and as much as
-    /// making it took for each other.
+    /// Time to check the entries of the HPB READ `tag`: the calibrated time for the first, and the time of making an
+    /// entry for each further one.
     pub(crate) fn time_to_check(&self, tag: u8) -> Ns {
         let slot = self.front.slot(tag);
         let more = if slot.hpb.listed { u64::from(slot.blocks.saturating_sub(1)) } else { 0 };
@@ -53,8 +53,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         Ns(self.hpb_read_extra.0 + each.0 * more)
     }
 
-    /// What the entries that came with the HPB READ `tag` say of its blocks from `index` on, as of now. Between two
-    /// operations of the same command blocks may have moved, so everything is checked each time.
+    /// What the entries of the HPB READ `tag` say of its blocks from `index` on. They are checked each time, because
+    /// blocks may have moved between two operations of the command.
     pub(crate) fn by_entries(&mut self, now: Ns, tag: u8, index: u32) -> Hint {
         let slot = self.front.slot(tag);
         let left = slot.blocks - index;
@@ -79,7 +79,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 Ok((ppn, run)) if bad == 0 => return Hint::At(ppn, run),
                 Ok(_) => break,
                 Err(verdict) => {
-                    // Translation may take several operations, and looks at the rest again after each.
+                    // A block may be looked at several times, but counts once.
                     if !was_counted {
                         self.bad_entry(now, tag, first + index + bad, entry, verdict);
                     }
@@ -92,8 +92,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         Hint::Translate(bad)
     }
 
-    /// HPB WRITE BUFFER 02h is here. Its entries are in SRAM as soon as they have come, so that the HPB READ behind it
-    /// finds them; the firmware answers later.
+    /// HPB WRITE BUFFER 02h has arrived. Its entries are in SRAM at once, so that the HPB READ behind it finds them;
+    /// the firmware answers later.
     pub(crate) fn pre_request(&mut self, tag: u8) {
         let slot = self.front.slot(tag);
         let RequestBody::Command(Command { cdb: Cdb::HpbPreRequest { lba, read_id, list_bytes }, .. }) = slot.body
@@ -106,13 +106,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let list = &slot.data_out[..usize::from(list_bytes)];
         self.hpb.store_pre_request(slot.lun, read_id, lba, list);
         self.back.stats().pre_requests += 1;
-        // It may have been used and dropped by the time it is answered.
+        // The answer must not store the entries again: the HPB READ may have taken them already.
         self.front.slot_mut(tag).hpb.listed = true;
     }
 
-    /// The answer to HPB WRITE BUFFER 02h.
+    /// Answers HPB WRITE BUFFER 02h.
     pub(crate) fn answer_pre_request(&mut self, now: Ns, tag: u8) {
-        // It came while a unit attention was pending, which a command before it has taken.
+        // It arrived while a unit attention was pending, which an earlier command has reported.
         self.pre_request(tag);
         match self.pre_request_fault(tag) {
             Some(sense) => self.check(now, tag, sense),
@@ -126,7 +126,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         else {
             return Some(Sense::INVALID_FIELD);
         };
-        // Pre-requests came with HPB 2.0, and READ ID 0 says that there was none.
+        // Pre-requests exist since HPB 2.0, and READ ID 0 means that there was none.
         let bytes = usize::from(list_bytes);
         let entries = bytes / HpbEntry::BYTES;
         let whole = bytes.is_multiple_of(HpbEntry::BYTES) && (1..=usize::from(MOST_ENTRIES)).contains(&entries);

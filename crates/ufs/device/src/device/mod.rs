@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The device as a whole: its parts, time, and what follows for one of them from what happened in another. The ways of
-//! reads, writes and everything else through the parts are in the modules of this folder, which hold no state.
+//! The device as a whole: its parts, time, and the effects of one part on another. The modules of this folder hold no
+//! state; each serves one kind of request.
 
 mod bad_entries;
 mod control;
@@ -39,13 +39,13 @@ use std::sync::Arc;
 /// A UFS device. `S` schedules its dies, `M` says whether data moves, `P` observes.
 ///
 /// *Parts.* `back` (firmware core, dies), `ftl`, `hpb`, `host_map`, `rpmb` and `front` depend only on earlier parts.
-/// What flash translation reports waits in its line of effects, and takes place (in `settle`) after every call of it,
-/// before other work begins.
+/// Flash translation queues its effects; `settle` applies them after every call of it, before other work begins.
 ///
 /// *Order.* The driver of the device takes the earliest of [`UfsDevice::next_deadline`] and its own events, calls
-/// [`UfsDevice::advance`], then [`UfsDevice::poll_media`] until `None`, then [`UfsDevice::take_reply`] until false, and
-/// only then submits what follows from the replies. Inside, what happens at the same time is taken in the order flash
-/// (as its scheduler reports it), firmware core, the engine that checks HPB entries, commands that arrive, answers of
+/// [`UfsDevice::advance`], then [`UfsDevice::poll_media`] until `None`, then [`UfsDevice::take_reply`] until false,
+/// and only then submits further requests. Inside, simultaneous events are handled in the order flash (as its
+/// scheduler reports it), firmware core, the engine that checks HPB entries, arriving commands, host memory's answers
+/// and the requests between them, idle time; events of one kind in the order in which they were begun.
 /// host memory and requests between them, idle time; and each of these in the order in which it was begun.
 pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     pub(crate) config: Arc<DeviceConfig>,
@@ -55,16 +55,15 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     pub(crate) host_map: HostMemory,
     pub(crate) rpmb: Rpmb,
     pub(crate) back: Back<S, M, P>,
-    /// When something happens next that seldom does: idle time, what host memory is waited for, the engine's work.
+    /// Deadline of rare events: idle time, host memory, the engine's work.
     rare: Ns,
-    /// What a look at a page in the map cache takes: time of DRAM, if it is there.
+    /// Time of a lookup in the map cache: that of DRAM, if the map is there.
     pub(crate) map_access: Ns,
-    /// What an HPB READ costs the firmware core more than a READ.
+    /// Cost of an HPB READ on the firmware core above that of a READ.
     pub(crate) hpb_read_extra: Ns,
-    /// The link is shared with what is on its way to and from host memory, so data comes to it when it comes, not
-    /// earlier.
+    /// Data is sent at its own time, not ahead: the link also carries traffic to and from host memory.
     reports_at_end: bool,
-    /// Reads are counted by superblock, or there may be superblocks in SLC mode.
+    /// Set if reads are counted by superblock, or superblocks may be in SLC mode.
     pub(crate) looks_at_superblocks: bool,
 }
 
@@ -94,12 +93,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         })
     }
 
-    /// A request leaves the host's software at `now`, not earlier than any request before it. `data_out` is the
-    /// parameter list of UNMAP or HPB WRITE BUFFER, the frames of SECURITY PROTOCOL OUT, the entries in the extra
-    /// header segment of HPB READ, or the descriptor of WRITE DESCRIPTOR; the data of writes is moved by the
-    /// executor of the media operations.
+    /// Submits a request, which leaves the host's software at `now`, not before any earlier request. `data_out` is
+    /// the parameter list of UNMAP or HPB WRITE BUFFER, the frames of SECURITY PROTOCOL OUT, the entries in the extra
+    /// header segment of HPB READ, or the descriptor of WRITE DESCRIPTOR; the executor of the media operations moves
+    /// the data of writes.
     ///
-    /// A request whose tag is in use or out of range is dropped, as a controller would never send it.
+    /// A request whose tag is in use or out of range is dropped; a controller never sends one.
     pub fn submit(&mut self, now: Ns, request: &Request, data_out: &[u8]) {
         let tag = request.tag;
         if !self.front.is_free(tag) {
@@ -111,7 +110,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         let link = *self.front.link();
         let mut span = link.request;
-        // What is refused for its address takes no data along.
+        // A write that is refused for its address carries no data.
         let data_blocks = match &request.body {
             RequestBody::Command(Command { cdb: Cdb::Write { lba, blocks, .. }, .. })
                 if self.front.has_blocks(request.lun, *lba, *blocks) =>
@@ -168,8 +167,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// Sends a request down the link from `now` on for `span`. It arrives at the time returned, at once, or is put into
-    /// the line of those that will arrive.
+    /// Sends a request down the link from `now` on for `span`. Returns its arrival time if no event can precede that;
+    /// otherwise queues it and returns `None`.
     #[inline(always)]
     pub(crate) fn link_down(&mut self, now: Ns, tag: u8, span: Ns) -> Option<Ns> {
         let start = self.front.down_from(self.front.at_link(now));
@@ -186,20 +185,20 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             self.back.probe_mut().stage(StageOf::Request(tag), Resource::LinkDown, start, at);
         }
         if alone {
-            // Nothing can come between: later requests arrive later.
+            // No other request can come between: later requests arrive later.
             return Some(at);
         }
         self.will_arrive(at, self.front.tag_ref(tag));
         None
     }
 
-    /// When something happens next: internally, or a reply reaches the host.
+    /// Time of the next internal event or reply.
     #[inline(always)]
     pub fn next_deadline(&self) -> Ns {
         self.front.next_reply().min(self.back.next_event())
     }
 
-    /// A command will arrive, after those that are on their way.
+    /// A command will arrive, after those queued before it.
     #[inline(always)]
     pub(crate) fn will_arrive(&mut self, at: Ns, tag: TagRef) {
         self.front.will_arrive(at, tag);
@@ -212,7 +211,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     /// Handles internal events in order until a reply reaches the host or `limit` comes; returns that time. The host
-    /// has no part in what happens before.
+    /// does not act before.
     #[inline(always)]
     pub fn advance_to_reply(&mut self, limit: Ns) -> Ns {
         loop {
@@ -224,13 +223,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// Handles everything that is due at `now`. Simultaneous events are taken in the order flash, firmware, the
-    /// engine that checks HPB entries, arrivals.
+    /// Handles everything that is due at `now`. [`UfsDevice`] gives the order of simultaneous events.
     pub fn advance(&mut self, now: Ns) {
         while self.step(now) {}
     }
 
-    /// Handles what comes next if it is due at `now`; false if nothing is.
+    /// Handles the next event if it is due at `now`; false if none is.
     #[inline(always)]
     fn step(&mut self, now: Ns) -> bool {
         let flash = self.back.next_flash();
@@ -239,7 +237,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             return false;
         }
         if flash == at {
-            // Should another operation end now, it is what comes next.
+            // If another operation ends now, that is the next event.
             if let Some(done) = self.back.poll_flash(at) {
                 self.flash_done(at, done);
             }
@@ -249,8 +247,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         true
     }
 
-    /// An event of the firmware, an arrival or, if it is neither, something that seldom happens. What the engine has
-    /// done comes before an arrival.
+    /// Handles an event of the firmware, an arrival or a rare event. The engine's completions come before arrivals.
     #[inline(never)]
     fn step_rest(&mut self, at: Ns) {
         if self.back.cpu().next() == at {
@@ -268,14 +265,14 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// The next movement of data, in order. Poll until `None` after every [`UfsDevice::advance`], before replies.
+    /// The next movement of data. Poll until `None` after every [`UfsDevice::advance`], before taking replies.
     #[inline]
     #[must_use]
     pub fn poll_media(&mut self) -> Option<MediaOp> {
         self.back.poll_media()
     }
 
-    /// Takes the next reply that has reached the host by `now`; [`UfsDevice::reply`] then is that reply, and
+    /// Takes the next reply that has reached the host by `now`; [`UfsDevice::reply`] then returns it, and
     /// [`UfsDevice::data_in`] its data until the tag is used again. Call until false.
     #[inline(always)]
     #[must_use]
@@ -283,7 +280,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let Some((at, tag)) = self.front.take_reply(now) else { return false };
         let wanted = self.front.target().query.exceptions_wanted();
         let event_alert = wanted != 0 && wanted & self.exceptions() != 0;
-        // Most replies are the same; rewriting only what differs is what makes them cheap.
+        // Most replies are equal; rewriting only the differing fields makes them cheap.
         let plain = self.front.slot(tag).outcome.is_none() && self.hpb.has_nothing_to_tell() && !event_alert;
         let was_plain = self.front.end(tag, plain);
         if !plain || !was_plain {
@@ -308,7 +305,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.take_reply(now).then(|| *self.front.reply())
     }
 
-    /// The reply of `tag`, with notifications.
+    /// Builds the reply of `tag`, with notifications.
     #[inline(never)]
     fn special_reply(&mut self, now: Ns, tag: u8, event_alert: bool) -> ReplyBody {
         self.end_read_buffer(now, tag);
@@ -333,7 +330,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         &self.front.slot(tag).data_in
     }
 
-    /// Brings near what a read of `block` will touch if the host has no entry for it.
+    /// Prefetches the memory that a read of `block` touches if the host has no entry for it.
     #[inline]
     pub fn prefetch(&self, lun: u8, block: u32) {
         self.ftl.prefetch(self.front.base(lun) + block);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The power goes and comes back. What flash holds then, and what is made of it, is flash translation's business.
+//! Loss and return of power. Flash translation decides what flash then holds and how it is recovered.
 
 use crate::back::{Hardware, MediaMode, Probe};
 use crate::device::UfsDevice;
@@ -10,15 +10,15 @@ use readpath_kit::Ns;
 use readpath_proto::query::flag;
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
-    /// The power goes away at `now`. Every program in progress is torn, every erase in progress leaves its blocks
+    /// Cuts the power at `now`. Every program in progress is torn, every erase in progress leaves its blocks
     /// undefined, and SRAM is lost. Until [`UfsDevice::recover`] the device answers nothing.
     pub fn power_cut(&mut self, now: Ns) {
         self.ftl.lose_power(now, &mut self.back);
         self.lose_sram();
     }
 
-    /// Brings the device back from what flash holds, beginning at `now`, not before the cut. The power may be cut again
-    /// before it is ready.
+    /// Recovers the device from flash, beginning at `now`, not before the cut. The power may be cut again before the
+    /// device is ready.
     pub fn recover(&mut self, now: Ns) -> Recovery {
         let recovery = self.ftl.recover(now, &mut self.back);
         let ready = recovery.ready_at;
@@ -28,22 +28,21 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         recovery
     }
 
-    /// From now on the device reports everything that it programs, so that another can begin from it: see
-    /// [`crate::MediaOp::Own`] and [`crate::MediaOp::Programmed`]. It has not been written to.
+    /// From now on the device reports everything that it programs, so that another device can begin from it: see
+    /// [`crate::MediaOp::Own`] and [`crate::MediaOp::Programmed`]. The device must not have been written to.
     pub fn keep_in_flash(&mut self) {
         self.ftl.keep_in_flash();
     }
 
-    /// Takes what the device keeps besides data, once for each [`crate::MediaOp::Own`].
+    /// Takes the metadata to be stored, once for each [`crate::MediaOp::Own`].
     pub fn take_own(&mut self) -> Option<Own> {
         self.ftl.take_own()
     }
 
-    /// Lists everything that flash holds, for a medium from which another device is to begin, and returns what
-    /// [`FlashArray::factory`] has to give back. The device has nothing to do.
+    /// Lists everything that flash holds, for a medium from which another device is to begin, and returns the bytes
+    /// that [`FlashArray::factory`] must return. The device must be idle.
     ///
-    /// # Errors
-    /// What is still under way.
+    /// # Errors The work that is still in progress.
     pub fn seal(&mut self, each: impl FnMut(Sealed)) -> Result<Vec<u8>, &'static str> {
         if self.rpmb.is_programmed() {
             return Err("a medium begins without a key of RPMB, and the device has one");
@@ -54,12 +53,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.ftl.seal(each)
     }
 
-    /// A new device is switched on at `now` with what `array` holds: the state of the device that wrote it, at the
+    /// Switches a new device on at `now` with the contents of `array`: the state of the device that wrote it at the
     /// moment when it lost its power.
     ///
-    /// # Errors
-    /// The array cannot be read, is of another device, or is damaged where the device cannot do without. The device is
-    /// then of no use.
+    /// # Errors The array cannot be read, is of another device, or is damaged where the device cannot do without. The
+    /// device must then not be used.
     pub fn power_on_with(&mut self, now: Ns, array: &mut impl FlashArray) -> Result<Recovery, LoadError> {
         self.ftl.load(array, &mut self.back)?;
         self.rpmb.begin_with(array.rpmb()?);
@@ -71,21 +69,21 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             }
         }
         let recovery = self.recover(now);
-        // As far as it had come with that: a superblock whose blocks are all bad may not be empty yet.
+        // Counted as of the cut: a superblock whose blocks are all bad may not be empty, and so not retired, yet.
         let (retired, bad) = self.ftl.given_up();
         let stats = self.back.stats();
         (stats.retired_superblocks, stats.bad_blocks) = (retired.into(), bad.into());
         Ok(recovery)
     }
 
-    /// Lets the order of spare areas be forgotten within `span` writes and trims, and numbers be counted anew from
-    /// `renumber_at` on, so that tests see it happen. There have been none yet.
+    /// For tests: makes the device forget the order of spare areas within `span` writes and trims, and renumber
+    /// writes from `renumber_at` on. The device must not have been written to.
     pub fn limit_numbers(&mut self, span: u32, renumber_at: u32) {
         self.ftl.limit_numbers(span, renumber_at);
     }
 
-    /// Lets the key of HPB entries change after 2^`bits` hand-outs instead of 2^32, so that tests see it happen. There
-    /// have been none yet.
+    /// For tests: changes the key of HPB entries after 2^`bits` hand-outs instead of 2^32. There must not have been
+    /// any.
     pub fn limit_generations(&mut self, bits: u32) {
         self.hpb.limit_generations(bits);
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The prototype of HPB at the device (W. Jeong et al., HotStorage 2017): READ (16) with an entry, groups given out
-//! with HPB READ BUFFER, and what responses say of groups. [`Groups`](crate::hpb::prototype::Groups) decides which
-//! hints are current.
+//! The prototype of HPB at the device (W. Jeong et al., HotStorage 2017): READ (16) with an entry, groups handed out
+//! with HPB READ BUFFER, and the state of groups in responses. [`Groups`](crate::hpb::prototype::Groups) decides
+//! which hints are current.
 //!
-//! A hint says where the first block lies; the others lie behind it. So a page of data that it names is read as it is,
-//! and its spare area, which comes with it, has to name the blocks that were asked for. It is no proof of more: an
-//! older copy of the same block has the same spare area, and only the dirty bits show that.
+//! A hint is the address of the first block; the others follow it. The device reads the page that the hint names, and
+//! the spare area read with it must name the requested blocks. That proves no more: an older copy of the same block
+//! has the same spare area, and only the dirty bits exclude it.
 
 use super::{OPS_PER_REQUEST, Run, UfsDevice, residual};
 use crate::back::{Hardware, Job, MediaMode, MediaOp, Op, Probe};
@@ -23,12 +23,11 @@ use readpath_proto::typed::{
 use std::ops::Range;
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
-    /// Whether a unit is one of the prototype.
     pub(super) fn has_groups(&self, lun: u8) -> bool {
         self.hpb.prototype().is_some_and(|groups| groups.has(lun))
     }
 
-    /// The command that a read with an `entry` is: HPB READ, or READ (16) with the HPB flag.
+    /// The command of a read with an `entry`: HPB READ, or READ (16) with the HPB flag.
     #[cold]
     pub(super) fn read_with(&self, lun: u8, block: u32, blocks: u32, entry: HpbEntry) -> Cdb {
         if self.has_groups(lun) {
@@ -38,7 +37,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         Cdb::HpbRead { lba: block, blocks: blocks as u8, entry, flags: 0, read_id: 0 }
     }
 
-    /// READ (16) with a hint arrives at a unit that is ready; false if it is something else, or the unit has no groups.
+    /// READ (16) with a hint arrives at a unit that is ready; false for another command or a unit without groups.
     pub(super) fn hinted_read(&mut self, now: Ns, tag: u8) -> bool {
         let slot = self.front.slot_mut(tag);
         let RequestBody::Command(Command { cdb: Cdb::HintedRead { lba, blocks, hint, flags }, .. }) = slot.body else {
@@ -47,7 +46,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let Some(groups) = self.hpb.prototype_mut().filter(|groups| groups.has(slot.lun)) else { return false };
         groups.hint_came(hint);
         let lun = slot.lun;
-        // From here on it is a READ that may know where its blocks are.
+        // The command continues as a READ whose address may be known.
         (slot.kind, slot.lba, slot.blocks, slot.flags) = (Kind::Read, u64::from(lba), blocks, flags);
         let lpn = self.front.lpn_of(lun, u64::from(lba), blocks);
         let Some(lpn) = lpn.filter(|_| blocks > 0) else {
@@ -69,7 +68,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 slot.hpb.counted = hand_outs;
                 self.read_as_hinted(now, tag);
             }
-            // Too much is going on: it waits as a READ does, and asks the map when its turn comes.
+            // No operation is free: the command waits as a READ does, and then uses the map.
             Verdict::Good(_) => self.read(now, tag),
             bad => {
                 bad.count(self.back.stats());
@@ -98,13 +97,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// For tests of what the dirty bits are good for.
+    /// Whether all hints are believed, for tests of the dirty bits.
     fn believes_all(&self) -> bool {
         self.config.hpb.is_some_and(|hpb| hpb.verification == Verification::Off)
     }
 
-    /// Begins to read where the hint of `tag` says, as much as its limit allows. Each block may turn out to need an
-    /// operation of its own, so it counts as one.
+    /// Begins to read at the hinted address of `tag`, as far as the request's limit allows. Each block counts as one
+    /// operation, because it may turn out to need one.
     fn read_as_hinted(&mut self, now: Ns, tag: u8) {
         loop {
             let slot = self.front.slot(tag);
@@ -115,7 +114,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 return;
             }
             let extra = if index == 0 { self.hpb_read_extra } else { Ns::ZERO };
-            // What the spare areas will say: later operations on these pages come to the die behind this read.
+            // What the spare areas will say is known now: later operations on these pages reach the die after this
+            // read.
             let names = |i: u32| self.ftl.spare_area(Ppn(ppn.0 + i)) == Some(lpn + i);
             let foreign = (0..count).filter(|&i| !names(i)).fold(0, |foreign, i| foreign | 1 << i);
             let mut op = Op {
@@ -139,7 +139,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// A page that a hint named is here.
+    /// A page at a hinted address has been read.
     pub(super) fn hinted_read_done(&mut self, now: Ns, done: Done) {
         let op = self.back.end(done.op);
         if !self.front.is_alive(op.tag) {
@@ -164,8 +164,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.blocks_ready(done.at, op.tag.tag, op.count);
     }
 
-    /// The rest of a long read. What was given out since it came may mean that its hint is an old one; what changed
-    /// since, that its address is.
+    /// Continues a long read. Hand-outs since it arrived may have made its hint an old one; changes may have made its
+    /// address stale.
     fn go_on_with_hint(&mut self, now: Ns, tag: u8) {
         let slot = self.front.slot(tag);
         if slot.issued == slot.blocks {
@@ -187,8 +187,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// The page that a hint named is one of other blocks. They are looked for in the map, and so is what is left of the
-    /// read.
+    /// The hinted page holds other blocks. The requested blocks, and the rest of the read, are translated with the
+    /// map.
     fn read_in_spite_of_hint(&mut self, now: Ns, op: &Op) {
         self.front.slot_mut(op.tag.tag).hpb.entry = HpbEntry::ZERO;
         let mut left = Run::of(op);
@@ -207,8 +207,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// The entries of a group as of now. If it is all of them, and the host takes them all, its group is not dirty any
-    /// more.
+    /// Makes the entries of a group, current as of now. If the host takes all of them, the group is no longer dirty.
     pub(super) fn hand_out_group(&mut self, now: Ns, tag: u8) {
         let slot = self.front.slot(tag);
         let RequestBody::Command(Command { cdb: Cdb::HpbReadBuffer { at, alloc, .. }, .. }) = slot.body else {
@@ -235,7 +234,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.send_data(now, tag);
     }
 
-    /// What the response to `tag` reports of groups: that one it was about is dirty, and an entry that has changed.
+    /// Adds to the response to `tag` whether its group is dirty, and a changed entry.
     pub(super) fn tell_of_groups(&mut self, now: Ns, tag: u8, response: &mut Response) {
         let slot = self.front.slot(tag);
         let lun = slot.lun;
@@ -259,13 +258,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.back.stats().dirty_groups_named += u64::from(dirty.is_some());
         if pair.is_some() {
             self.back.stats().entries_piggybacked += 1;
-            // Known only when the response has left, so who comes behind it waits, not the response.
+            // Known only after the response was sent, so the next response waits instead of this one.
             self.link_up(now, tag, self.front.link().bytes(readpath_proto::groups::PAIR_BYTES));
         }
     }
 }
 
-/// A changed entry as the host is to hold it, if SRAM knows it: none while the block is only in the write buffer.
+/// A changed entry for the host, if SRAM knows it: none while the block is only in the write buffer.
 fn changed_entry(known: Option<Mapping>) -> Result<Option<GroupEntry>, Forgotten> {
     match known {
         None => Err(Forgotten),

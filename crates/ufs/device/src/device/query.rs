@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The query manager: descriptors, attributes and flags (JESD220 §14), answered from the configuration and a little
-//! state. It knows nothing of time.
+//! state. It does not know time.
 
 use crate::back::MediaMode;
 use crate::back::Probe;
@@ -20,7 +20,7 @@ use readpath_proto::typed::{QueryRequest, QueryResponse, ReplyBody};
 use readpath_proto::{booster, hpb};
 
 const SECTOR_BYTES: u64 = 512;
-/// bBackgroundOpStatus from which on it is an exception.
+/// The lowest bBackgroundOpStatus that raises an exception event.
 const PERFORMANCE_SUFFERS: u8 = 2;
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
@@ -60,7 +60,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// Flash translation does as the flags say.
+    /// Passes the flags to flash translation.
     pub(crate) fn follow_flags(&mut self) {
         let is_set = |idn| self.front.target().query.is_set(idn);
         self.ftl.set_background(is_set(flag::BACKGROUND_OPS_EN));
@@ -71,7 +71,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         });
     }
 
-    /// Exception events that wait (wExceptionEventStatus): urgent background operations.
+    /// Pending exception events (wExceptionEventStatus): urgent background operations.
     pub(crate) fn exceptions(&self) -> u32 {
         const URGENT_BKOPS: u32 = 1 << 2;
         if self.ftl.background_need() >= PERFORMANCE_SUFFERS { URGENT_BKOPS } else { 0 }
@@ -81,7 +81,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         match q.opcode {
             opcode::NOP => Ok(0),
             opcode::READ_DESCRIPTOR | opcode::READ_ATTRIBUTE | opcode::READ_FLAG => self.inspect(q, data),
-            // Not even the configuration: what the flash holds is laid out for the one that there is.
+            // The configuration descriptor is read-only too: the layout of flash depends on it.
             opcode::WRITE_DESCRIPTOR => Err(result::NOT_WRITABLE),
             opcode::WRITE_ATTRIBUTE => {
                 let (_, writable) = attribute_access(q.idn).ok_or(result::INVALID_IDN)?;
@@ -107,9 +107,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// What a READ DESCRIPTOR (its bytes go to `data`), READ ATTRIBUTE or READ FLAG would return now (the value): for
-    /// those who look at a device without sending it a command, so it takes no time.
-    ///
+    /// The bytes (in `data`) or the value that a READ DESCRIPTOR, READ ATTRIBUTE or READ FLAG would return now. For
+    /// observers that send no command; it takes no time.
     /// # Errors
     /// The result code of the refusal ([`readpath_proto::query::result`]), as in a response.
     pub fn inspect(&self, q: &QueryRequest, data: &mut Vec<u8>) -> Result<u32, u8> {
@@ -131,7 +130,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                     attribute::BACKGROUND_OP_STATUS => Ok(self.ftl.background_need().into()),
                     attribute::EXCEPTION_EVENT_STATUS => Ok(self.exceptions()),
                     attribute::MAX_HPB_SINGLE_CMD => Ok(self.hpb.v2().map_or(0, |v2| u32::from(v2.single_blocks) - 1)),
-                    // Beyond JESD220: who does not offer it does not have it.
+                    // Not in JESD220: a device without the feature does not have the attribute.
                     attribute::EHS_HPB_ENTRIES => match self.hpb.v2() {
                         Some(v2) if v2.entries_in_ehs => Ok(u32::from(MOST_ENTRIES)),
                         _ => Err(result::INVALID_IDN),
@@ -160,7 +159,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         match idn {
             flag::DEVICE_INIT..=flag::BUSY_RTC | flag::DISABLE_FW_UPDATE => Ok(()),
             flag::HPB_RESET if hpb => Ok(()),
-            // It came with HPB 2.0.
+            // fHPBEn exists since HPB 2.0.
             flag::HPB_EN if self.hpb.v2().is_some() => Ok(()),
             flag::WB_EN..=flag::WB_FLUSH_DURING_HIBERNATE if write_booster => Ok(()),
             _ => Err(result::INVALID_IDN),
@@ -169,7 +168,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     fn change_flag(&mut self, q: &QueryRequest) -> Result<u32, u8> {
         match (q.idn, q.opcode) {
-            // Both are done as soon as they are asked for, so the flag reads 0 at once.
+            // Both operations are done at once, so the flag reads 0.
             (flag::DEVICE_INIT, opcode::SET_FLAG) => Ok(0),
             (flag::HPB_RESET, opcode::SET_FLAG) => {
                 self.hpb.host_reset();
@@ -181,8 +180,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 self.front.target_mut().query.set_flag(flag::HPB_EN, on);
                 Ok(u32::from(on))
             }
-            // No unit is to be protected for ever (bLUWriteProtect), and there is no firmware to update: the flags are
-            // all there is.
+            // These flags have no effect: no unit is configured for permanent protection (bLUWriteProtect), and there
+            // is no firmware to update.
             (
                 flag::PERMANENT_WP_EN
                 | flag::DISABLE_FW_UPDATE
@@ -217,7 +216,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 data.extend(self.geometry_descriptor().to_bytes());
             }
             descriptor::CONFIGURATION => {
-                // Others would be of units beyond the eighth, which no device has (bMaxNumberLU is 0).
+                // Other indexes are units beyond the eighth, which no device has (bMaxNumberLU is 0).
                 only_index_0(q.index)?;
                 let units: [_; CONFIGURED_UNITS] = std::array::from_fn(|lun| self.unit_descriptor(lun as u8));
                 data.extend(desc::configuration(&self.device_descriptor(), &units));
@@ -316,7 +315,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 }
 
-/// A flag that was set or not, after SET, CLEAR or TOGGLE FLAG.
+/// The value of a flag after SET, CLEAR or TOGGLE FLAG.
 fn after(op: u8, was_set: bool) -> bool {
     match op {
         opcode::SET_FLAG => true,

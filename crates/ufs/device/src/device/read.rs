@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The way of a read: entry or map cache or map page, then the data page, then the link.
+//! The path of a read: entry, map cache or map page, then the data page, then the link.
 
 use super::hpb_read::Hint;
 use super::run::{OPS_PER_REQUEST, Run, residual};
@@ -28,8 +28,8 @@ struct ReadCommand {
 }
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
-    /// [`UfsDevice::submit`] for READ (10), or HPB READ if there is an `entry`, of blocks that are all expected: what
-    /// nearly every request is. The same by fewer instructions. An HPB READ has at most 255 blocks.
+    /// [`UfsDevice::submit`] for READ (10), or HPB READ if there is an `entry`, whose expected length is exact, as
+    /// for nearly every request: the same in fewer instructions. An HPB READ has at most 255 blocks.
     #[inline(always)]
     pub fn submit_read(&mut self, now: Ns, lun: u8, tag: u8, block: u32, blocks: u32, entry: Option<HpbEntry>) {
         let lba = u64::from(block);
@@ -38,7 +38,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             && usize::from(lun) < self.front.units()
             && (entry.is_none() || self.hpb.standard(lun).is_some());
         if P::ACTIVE || !is_plain {
-            // As a word: bytes would cross memory, which every read would pay for.
+            // Passed as a word: bytes would go through memory, at a cost for every read.
             let word = entry.map(|HpbEntry(bytes)| u64::from_ne_bytes(bytes));
             return self.submit_as_command(now, lun, tag, block, blocks, word);
         }
@@ -71,8 +71,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.submit(now, &Request { lun, tag, body }, &[]);
     }
 
-    /// READ or HPB READ arrives, or the engine has checked its entries. An entry that is
-    /// not good is ignored: the data is the same either way.
+    /// A READ or HPB READ arrives, or the engine has checked its entries. An entry that is not good is ignored: the
+    /// data is the same either way.
     #[inline(never)]
     pub(crate) fn read(&mut self, now: Ns, tag: u8) {
         let &Slot { lun, lba, blocks, expected_bytes, hpb: HpbRead { entry, read_id, .. }, kind, .. } =
@@ -84,8 +84,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.read_command(now, tag, ReadCommand { lun, lba, blocks, expected_bytes, entry });
     }
 
-    /// Finds the entries of an HPB READ that came before it, and has them checked if that is not the firmware's work.
-    /// False if the command has to wait for that.
+    /// Finds the pre-request of an HPB READ, and sends the entries to the engine if that checks them. False if the
+    /// command has to wait for the engine.
     #[cold]
     fn prepare_hpb_read(&mut self, now: Ns, tag: u8) -> bool {
         let slot = self.front.slot(tag);
@@ -121,7 +121,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             return self.back.work(now, cost, Work::Served { tag, count: 0 });
         }
         let life = slot.life;
-        // No closure: the compiler would make it a function of its own, with all its arguments on the stack.
+        // Not a closure: the compiler would make it a separate function with all its arguments on the stack.
         let hinted = match entry {
             Some(entry) => self.judge(now, tag, lun, block, entry),
             None => None,
@@ -137,7 +137,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             && let Some(ppn) = hinted
             && self.back.ops().has_room()
         {
-            // What `issue_reads` comes to.
+            // Inlined from `issue_reads`.
             self.front.slot_mut(tag).issued = 1;
             self.back.stats().hpb_hits += 1;
             let run = Run { tag: TagRef { tag, life }, index: 0, lpn, blocks: 1 };
@@ -146,7 +146,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.issue_hpb_reads(now, tag, hinted.is_some());
     }
 
-    /// [`UfsDevice::issue_reads`] for an HPB READ, whose entry for the first block is good or not.
+    /// [`UfsDevice::issue_reads`] for an HPB READ, after its first entry was judged.
     #[inline(never)]
     fn issue_hpb_reads(&mut self, now: Ns, tag: u8, is_good: bool) {
         let slot = self.front.slot_mut(tag);
@@ -182,8 +182,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// Blocks have been translated, and lie somewhere. Of one that lies nowhere there is no better entry than none:
-    /// loading the map again would not help its reads.
+    /// Notes a miss of blocks that the map places in flash or buffer. Unmapped blocks do not count: loading their
+    /// entries again would not help.
     #[inline(always)]
     fn note_missed(&mut self, now: Ns, run: Run) {
         if self.front.slot(run.tag.tag).missed {
@@ -191,7 +191,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// The host has no entry for a read unless it holds every sub-region that it touches.
+    /// Notes a miss in each sub-region of a read: the host sends an entry only if it holds all of them.
     #[inline(never)]
     fn note_missed_ends(&mut self, now: Ns, run: Run) {
         let &Slot { lun, lba, blocks, .. } = self.front.slot(run.tag.tag);
@@ -206,8 +206,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// Begins work for as much of the request as its limit allows.
-    /// The firmware spends `extra` on top of the first operation.
+    /// Begins work for as much of the request as its limit allows. The firmware spends `extra` on top of the first
+    /// operation.
     pub(crate) fn issue_reads(&mut self, now: Ns, tag: u8, mut extra: Ns) {
         loop {
             let slot = self.front.slot(tag);
@@ -215,7 +215,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 return;
             }
             if !self.back.ops().has_room() {
-                // Its own operations, if it has any, will bring it back here.
+                // If the request has operations in flight, their end resumes it.
                 if slot.in_flight == 0 {
                     self.front.starve(TagRef { tag, life: slot.life });
                 }
@@ -233,7 +233,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// [`UfsDevice::issue_run`] for an HPB READ whose entries may say where the blocks are.
+    /// [`UfsDevice::issue_run`] for an HPB READ whose entries may place the blocks.
     #[inline(never)]
     fn issue_hinted(&mut self, now: Ns, left: Run, extra: Ns) -> u32 {
         let tag = left.tag.tag;
@@ -255,13 +255,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// Begins work for the longest run of blocks from `lpn` on that one operation can serve; returns its length, 0 if
-    /// it is worth waiting for operations of the request to end.
+    /// Begins work for the longest run of blocks from `lpn` on that one operation can serve; returns its length.
+    /// Returns 0 if the request has to wait until its operations end.
     pub(crate) fn issue_run(&mut self, now: Ns, left: Run, extra: Ns) -> u32 {
         let Run { tag, index, lpn, .. } = left;
-        // The write buffer's index and the table of changes are SRAM; the rest of the map has to be paid for. So only a
-        // run of buffered blocks may go on into the next map page: whatever else is served ends with the page that was
-        // looked at.
+        // The write buffer's index and the table of changes are SRAM; map pages have to be paid for. So only a run of
+        // buffered blocks may continue into the next map page; every other run ends with its map page.
         match self.ftl.known(lpn) {
             Some(Mapping::Buffered(_)) => return self.serve_buffered(now, left, extra),
             Some(mapping) => return self.serve_recent(now, left, mapping, extra),
@@ -280,19 +279,19 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 n
             }
             state => {
-                // The entry, if one came, has been checked in vain.
+                // The firmware has checked the entry, if there was one, in vain.
                 self.back.cpu_mut().occupy(now, extra);
                 let room = OPS_PER_REQUEST - self.front.slot(tag.tag).in_flight;
                 let is_on_host = state == FrameState::Absent && self.host_map.touch(page);
-                // Each block may need an operation of its own, and counts as one while it waits. Where there is no room
-                // for all, what one operation serves is known only when the blocks are translated, and nothing behind
-                // them begins earlier: else two operations might read one flash page.
+                // Each waiting block counts as one operation, because it may need one. If the limit does not cover
+                // all blocks, how many one operation serves is known only after translation, and nothing behind them
+                // begins before that: otherwise two operations might read one flash page.
                 let is_cut = room < most.blocks;
                 let count = match is_cut {
                     true if is_on_host => most.blocks.min(self.fetched_at_once(lpn)),
                     _ => most.blocks.min(room),
                 };
-                // Buffered blocks further on are found when the run is translated.
+                // Translation finds buffered blocks further on.
                 let id = self.back.ops_mut().take(Op {
                     tag,
                     count: count as u16,
@@ -306,7 +305,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 if is_on_host {
                     self.fetch_from_host(now, id);
                 } else {
-                    // Of one that was cut is not known yet how many wait.
+                    // How many blocks of a cut run wait is not known yet.
                     self.back.stats().map_misses += if is_cut { 0 } else { u64::from(count) };
                     self.ftl.wait_for_map(now, id, page, state, &mut self.back);
                 }
@@ -318,7 +317,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Serves the first run of blocks that the table of changes places together, the first of them as `mapping` says;
     /// returns its length.
     fn serve_recent(&mut self, now: Ns, left: Run, mapping: Mapping, extra: Ns) -> u32 {
-        // What follows may be clean, and then has to be looked up.
+        // The blocks behind may be clean, and then have to be looked up.
         let n = self.run_length(left.at_most(u32::from(u16::MAX)), mapping, |lpn| self.ftl.known(lpn));
         if mapping != Mapping::Unmapped {
             self.back.stats().recent_hits += u64::from(n);
@@ -327,7 +326,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         n
     }
 
-    /// A map page is in SRAM: everyone who waited goes on, in order of arrival.
+    /// A map page has been loaded into SRAM: its waiters continue, in order of arrival.
     pub(crate) fn map_loaded(&mut self, now: Ns, id: OpId) {
         let load = self.back.end(id);
         let paid = self.ftl.map_page_loaded(&load);
@@ -352,8 +351,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// The blocks of a waiting operation, whose map page is now in SRAM, are translated and read. The last flash page
-    /// of an operation that was cut for want of room is read as far as the request wants it.
+    /// Translates and reads the blocks of a waiting operation, whose map page is now in SRAM. If the operation was
+    /// cut at the request's limit, its last flash page is read as far as the request goes.
     pub(crate) fn translate_all(&mut self, now: Ns, op: &Op, paid: Paid) {
         if !self.front.is_alive(op.tag) {
             return;
@@ -372,8 +371,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.read_on(now, left);
     }
 
-    /// Map entries for `op` are in SRAM. Returns how many blocks of the request and of the same map page lie behind it,
-    /// if it was cut for want of room.
+    /// Map entries for `op` are in SRAM. If it was cut at the request's limit, returns how many further blocks of the
+    /// request the same map page covers.
     pub(crate) fn end_wait(&mut self, op: &Op) -> Option<u32> {
         let count = u32::from(op.count);
         let to_page_end = self.ftl.page_entries() - op.lpn % self.ftl.page_entries();
@@ -386,7 +385,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         Some((slot.blocks - op.index).min(to_page_end) - count)
     }
 
-    /// Begins what is behind the blocks of a request that have waited: `left`, if they were cut.
+    /// Continues a read behind blocks that have waited; `left` is what was cut off.
     pub(crate) fn read_on(&mut self, now: Ns, left: Run) {
         let slot = self.front.slot_mut(left.tag.tag);
         slot.issued = slot.issued.max(left.index);
@@ -395,7 +394,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// Serves the first run of blocks, whose map page is in SRAM, that lies together; returns its length.
+    /// Serves the first contiguous run of blocks, whose map page is in SRAM; returns its length.
     #[inline]
     fn translate_run(&mut self, now: Ns, most: Run, paid: Paid, extra: Ns) -> u32 {
         let first = self.ftl.translate(paid, most.lpn);
@@ -404,8 +403,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         n
     }
 
-    /// How many blocks of `most` one operation serves, the first of which lies at `first` and the others where `place`
-    /// says.
+    /// How many blocks of `most` one operation serves. The first lies at `first`; `place` gives the others.
     #[inline(always)]
     pub(crate) fn run_length(&self, most: Run, first: Mapping, place: impl Fn(Lpn) -> Option<Mapping>) -> u32 {
         let blocks = match first {
@@ -428,7 +426,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         n
     }
 
-    /// Serves a run of blocks that one operation serves, the first of which lies at `first`.
+    /// Serves a run of blocks with one operation; the first block lies at `first`.
     #[inline(always)]
     pub(crate) fn serve(&mut self, now: Ns, run: Run, first: Mapping, extra: Ns) {
         match first {
@@ -438,7 +436,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// [`UfsDevice::begin_flash_read`] of blocks that no entry led to.
+    /// [`UfsDevice::begin_flash_read`] of blocks whose address came from the map.
     #[inline(always)]
     fn begin_translated_read(&mut self, now: Ns, run: Run, ppn: Ppn, extra: Ns) {
         self.note_missed(now, run);
@@ -459,7 +457,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.back.begin_read(now, extra, id, &op);
     }
 
-    /// Counts a read of the superblock of `ppn`; returns how it is written.
+    /// Counts a read of the superblock of `ppn`; returns its cell mode.
     #[inline(never)]
     pub(crate) fn look_at_superblock(&mut self, now: Ns, ppn: Ppn) -> CellMode {
         let cells = self.ftl.note_read(now, ppn, &mut self.back);
@@ -467,7 +465,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         cells
     }
 
-    /// A page of data has left flash.
+    /// A page of data has been read from flash.
     #[inline(always)]
     pub(crate) fn read_done(&mut self, now: Ns, done: Done) {
         let op = self.back.end(done.op);
@@ -487,8 +485,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.blocks_ready(done.at, op.tag.tag, op.count);
     }
 
-    /// Serves the first run of buffered blocks, of which the first is one, without flash; returns its length. The data
-    /// is taken now; only the firmware's time passes.
+    /// Serves the first run of buffered blocks without flash; returns its length. The data is read now; only the
+    /// firmware's time passes.
     pub(crate) fn serve_buffered(&mut self, now: Ns, most: Run, extra: Ns) -> u32 {
         let mut n = 0;
         while n < most.blocks.min(u32::from(u16::MAX))

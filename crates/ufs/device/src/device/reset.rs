@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is dropped, and what stays, when a task is aborted, a logical unit or the device is reset, or the power goes.
+//! What is dropped, and what stays, at an abort, a reset of a logical unit or of the device, and a loss of power.
 
 use crate::back::MediaMode;
 use crate::back::Probe;
@@ -11,9 +11,9 @@ use readpath_kit::Ns;
 use readpath_proto::typed::{ReplyBody, Request, TaskRequest, TaskResponse};
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
-    /// Hardware reset (RST_n) or link startup at `now`: every request in progress is dropped without reply; the mapping
-    /// and what the write buffer holds stay; HPB state is lost and the host is informed (HPB operation 02h). RPMB
-    /// forgets what it was asked and would have answered, and nothing else.
+    /// Hardware reset (RST_n) or link startup at `now`: every request in progress is dropped without reply; the
+    /// mapping and the write buffer stay; HPB state is lost and the host is informed (HPB operation 02h). RPMB drops
+    /// its request and its response.
     pub fn hardware_reset(&mut self, now: Ns) {
         if P::ACTIVE {
             self.back.probe_mut().reset(now);
@@ -27,9 +27,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.find_rare();
     }
 
-    /// What a power cut takes besides the state of flash translation: requests, operations, caches, HPB.
+    /// Drops what a power cut takes besides the state of flash translation: requests, operations, caches, HPB.
     pub(crate) fn lose_sram(&mut self) {
-        // Their requests are gone.
+        // The requests of these reads no longer exist.
         let owner_reads = self.back.ops().in_progress().filter(|op| op.job == Job::OwnerRead).count();
         self.back.stats().hpb_forged += owner_reads as u64;
         self.back.lose_power();
@@ -41,7 +41,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.find_rare();
     }
 
-    /// Carries out a task management function; the tags it drops get no reply.
+    /// Carries out a task management function; the requests that it drops get no reply.
     pub(crate) fn manage(&mut self, now: Ns, tag: u8, lun: u8, task: TaskRequest) {
         let service_response = if usize::from(lun) >= self.front.units() && lun & 0x80 == 0 {
             0x09
@@ -82,12 +82,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.send_reply(now, tag);
     }
 
-    /// The link carries nothing any more at `now`: what was dropped on it does not come.
+    /// Frees the link at `now`: dropped transfers do not occupy it.
     pub fn free_link(&mut self, now: Ns) {
         self.front.set_busy_until(now);
     }
 
-    /// Takes a request at `now` that is never answered: its tag is in use until it is dropped.
+    /// Accepts a request at `now` that is never answered: its tag is in use until it is dropped.
     pub fn swallow(&mut self, now: Ns, request: &Request) {
         if self.front.is_free(request.tag) {
             if P::ACTIVE {
@@ -100,7 +100,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// The command `tag`, if there is one, is dropped without reply.
+    /// Drops the command `tag`, if it exists, without reply.
     pub fn drop_command(&mut self, now: Ns, tag: u8) {
         if !self.front.is_free(tag) {
             self.drop_request(now, tag);

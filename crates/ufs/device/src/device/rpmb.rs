@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The way of SECURITY PROTOCOL IN and OUT of the RPMB well-known logical unit. Messages come one at a time: while
-//! flash reads or programs for one of them, those behind it wait.
+//! SECURITY PROTOCOL IN and OUT of the RPMB well-known logical unit. Messages are served one at a time: while flash
+//! reads or programs for one of them, later ones wait.
 //!
-//! A read takes the time of a page read, a write or a key that of a program, on die 0, behind what the die has to do.
-//! The code of a message takes no time besides that of any command.
+//! A read takes the time of a page read, a write or a key that of a program, on die 0, behind the die's other work.
+//! The authentication code of a message costs no time of its own.
 
 use crate::back::{Hardware, Job, MediaMode, Op, Probe};
 use crate::device::UfsDevice;
@@ -14,13 +14,13 @@ use readpath_kit::{BLOCK_BYTES, Ns};
 use readpath_proto::rpmb::{self, FRAME_BYTES, Frame, PROTOCOL_INFORMATION, PROTOCOL_UFS, REGION_0, SecurityProtocol};
 use readpath_proto::typed::{Cdb, ReplyBody, Residual, Response, Sense};
 
-/// Which protocols there are (SPC-4): this list, and that of UFS.
+/// Supported protocols (SPC-4): this list, and that of UFS.
 const PROTOCOLS: [u8; 10] = [0, 0, 0, 0, 0, 0, 0, 2, PROTOCOL_INFORMATION, PROTOCOL_UFS];
 /// There is no certificate (SPC-4).
 const NO_CERTIFICATE: [u8; 4] = [0; 4];
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
-    /// A command of the RPMB unit that no other unit has.
+    /// Serves a command that only the RPMB unit has.
     pub(crate) fn security_protocol(&mut self, now: Ns, tag: u8, cdb: &Cdb) {
         let Some(command) = SecurityProtocol::parse(cdb) else { return self.check(now, tag, Sense::INVALID_OPCODE) };
         let SecurityProtocol { out, protocol, specific, in_sectors, length } = command;
@@ -60,7 +60,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             Next::Program => (Job::RpmbProgram, 0),
         };
         let count = (usize::from(blocks) * rpmb::BLOCK_BYTES).div_ceil(BLOCK_BYTES as usize) as u16;
-        // It has a place of its own on the first die, which no slice names.
+        // RPMB has its own place on the first die, which no slice names.
         let op = Op { tag: self.front.tag_ref(tag), count, ..Op::new(job, Ppn(0)) };
         self.back.begin(now, op);
     }

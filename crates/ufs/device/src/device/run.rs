@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the ways of a read have in common: a run of its blocks, and what the host expects of it.
+//! Shared by the paths of a read: a run of its blocks, and its residual.
 
 use crate::back::Op;
 use crate::front::Slot;
@@ -10,12 +10,12 @@ use readpath_proto::typed::Residual;
 /// Operations that one request may have in progress; the rest of a long read follows as they end.
 pub(crate) const OPS_PER_REQUEST: u32 = 16;
 
-/// Blocks of a read, one behind the other.
+/// Consecutive blocks of a read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run {
     /// The read.
     pub tag: TagRef,
-    /// The first within the read.
+    /// Number of the first block within the read.
     pub index: u32,
     /// Its logical page.
     pub lpn: Lpn,
@@ -42,7 +42,7 @@ impl Run {
     }
 }
 
-/// What the host expects against what a read has for it (JESD220 §10.7.2).
+/// The difference between the expected length and the length of a read (JESD220 §10.7.2).
 #[cold]
 pub(crate) fn residual(slot: &Slot) -> Residual {
     let have = (u64::from(slot.blocks) * u64::from(BLOCK_BYTES)).min(u64::from(u32::MAX)) as u32;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The way of a write and of TRIM at the device's front, and what becomes of the effects of flash translation.
+//! The path of a write and of TRIM at the device's front, and the effects of flash translation.
 
 use crate::back::{Hardware, MediaMode, Probe, Work};
 use crate::device::UfsDevice;
@@ -24,7 +24,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.back.work(now, cost, Work::Accept(self.front.tag_ref(tag)));
     }
 
-    /// The firmware takes the data of a write into the buffer, or lets it wait its turn.
+    /// Accepts the data of a write into the buffer, or queues it.
     pub(crate) fn accept(&mut self, now: Ns, tag: TagRef) {
         let slot = self.front.slot(tag.tag);
         if slot.blocks == 0 {
@@ -36,20 +36,20 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.settle(now);
     }
 
-    /// Something may be worth doing once the host has been idle for a while.
+    /// Schedules a check for idle time, if background work may be useful then.
     pub(crate) fn arm_background(&mut self, now: Ns) {
         if self.ftl.arm_background(now) {
             self.find_rare();
         }
     }
 
-    /// Everything that goes on by itself, wherever it can.
+    /// Lets all background work continue.
     pub(crate) fn pump(&mut self, now: Ns) {
         self.ftl.pump(now, &mut self.back);
         self.settle(now);
     }
 
-    /// The effects of flash translation take place, in order.
+    /// Applies the effects of flash translation, in order.
     #[inline(always)]
     pub(crate) fn settle(&mut self, now: Ns) {
         while let Some(effect) = self.ftl.take_effect() {
@@ -63,7 +63,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// One thing that a command waits for is in flash.
+    /// One part of what a command waits for is in flash.
     fn part_in_flash(&mut self, now: Ns, tag: TagRef) {
         if !self.front.is_alive(tag) {
             return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The device's front: commands by task tag from arrival to reply, the link in both directions, the SCSI target and the
-//! query manager's state. It knows neither the map, nor flash, nor HPB, nor what a command makes of them.
+//! The device's front: commands by task tag from arrival to reply, the link in both directions, the SCSI target and
+//! the query manager's state. It knows neither the map, nor flash, nor HPB, nor the meaning of commands.
 
 mod query_state;
 mod slot;
@@ -18,7 +18,7 @@ use slot::Slots;
 use std::collections::VecDeque;
 use target::Target;
 
-/// Constant delays between the host's software and the link: other requests do not wait for them.
+/// Constant delays between the host's software and the link; a delayed request does not block others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Delays {
     /// From the host's submission to the link.
@@ -34,7 +34,6 @@ struct Unit {
     blocks: u32,
 }
 
-/// See the module.
 pub(crate) struct Front {
     slots: Slots,
     units: Vec<Unit>,
@@ -45,16 +44,15 @@ pub(crate) struct Front {
     /// Commands on the link, and replies on their way to the host's software.
     arrivals: FrontQueue<(Ns, TagRef)>,
     replies: FrontQueue<(Ns, TagRef)>,
-    /// Requests that go on when enough operations are free again.
+    /// Requests that wait for free operations.
     starved: VecDeque<TagRef>,
     target: Target,
     reply: Reply,
-    /// `reply` says GOOD and nothing else.
+    /// `reply` is GOOD without further information.
     reply_is_plain: bool,
 }
 
 impl Front {
-    /// No command has come.
     pub(crate) fn new(config: &DeviceConfig, delays: Delays) -> Self {
         let mut base = Lpn(0);
         let units = config.lus.iter().map(|lu| {
@@ -78,19 +76,17 @@ impl Front {
         }
     }
 
-    /// The slot of a tag.
     #[inline(always)]
     pub(crate) fn slot(&self, tag: u8) -> &Slot {
         &self.slots[usize::from(tag)]
     }
 
-    /// The slot of a tag, to change.
     #[inline(always)]
     pub(crate) fn slot_mut(&mut self, tag: u8) -> &mut Slot {
         &mut self.slots[usize::from(tag)]
     }
 
-    /// Whether a host may use a tag now: it exists, and no command is under way with it.
+    /// Whether a host may use a tag now: it is in range and no command uses it.
     #[inline(always)]
     pub(crate) fn is_free(&self, tag: u8) -> bool {
         self.slots.get(usize::from(tag)).is_some_and(|slot| !slot.active)
@@ -102,14 +98,14 @@ impl Front {
         TagRef { tag, life: self.slot(tag).life }
     }
 
-    /// Whether the command is still under way.
+    /// Whether the command is still in progress.
     #[inline(always)]
     pub(crate) fn is_alive(&self, tag: TagRef) -> bool {
         let slot = &self.slots[usize::from(tag.tag) % TAGS];
         slot.active && slot.life == tag.life
     }
 
-    /// Whether any command is under way.
+    /// Whether any command is in progress.
     pub(crate) fn is_busy(&self) -> bool {
         self.slots.iter().any(|slot| slot.active)
     }
@@ -151,31 +147,29 @@ impl Front {
         unit.is_some_and(|unit| lba.saturating_add(u64::from(blocks)) <= u64::from(unit.blocks))
     }
 
-    /// Times of the link.
     #[inline(always)]
     pub(crate) fn link(&self) -> &LinkTiming {
         &self.link
     }
 
-    /// When what is sent at `now` comes to the link.
+    /// When a request sent at `now` arrives at the link.
     #[inline(always)]
     pub(crate) fn at_link(&self, now: Ns) -> Ns {
         now + self.delays.to_link
     }
 
-    /// When the link to the device is free for what comes to it at `at`.
+    /// When the link to the device is free for a transfer that arrives at `at`.
     #[inline(always)]
     pub(crate) fn down_from(&self, at: Ns) -> Ns {
         at.max(self.down_free)
     }
 
-    /// The link to the device is busy until `end`.
     #[inline(always)]
     pub(crate) fn set_down_free(&mut self, end: Ns) {
         self.down_free = end;
     }
 
-    /// Reserves the link to the host from `at` on for `span`; returns from when to when.
+    /// Reserves the link to the host from `at` on for `span`; returns start and end.
     #[inline(always)]
     pub(crate) fn reserve_up(&mut self, at: Ns, span: Ns) -> (Ns, Ns) {
         let start = at.max(self.up_free);
@@ -183,7 +177,7 @@ impl Front {
         (start, self.up_free)
     }
 
-    /// A command will arrive, after those that are on their way.
+    /// A command will arrive, after those queued before it.
     #[inline(always)]
     pub(crate) fn will_arrive(&mut self, at: Ns, tag: TagRef) {
         self.arrivals.push_back((at, tag));
@@ -200,7 +194,6 @@ impl Front {
         self.arrivals.pop_front().map(|(_, tag)| tag)
     }
 
-    /// The reply of `tag` leaves the link at `end`.
     #[inline(always)]
     pub(crate) fn will_reply(&mut self, end: Ns, tag: u8) {
         self.replies.push_back((end + self.delays.from_link, self.tag_ref(tag)));
@@ -212,8 +205,8 @@ impl Front {
         self.replies.front().map_or(Ns::NEVER, |reply| reply.0)
     }
 
-    /// Takes the next reply that has reached the host by `now`, of a command that was not dropped: when it did, and its
-    /// tag.
+    /// Takes the next reply that has reached the host by `now`, of a command that was not dropped; returns its time
+    /// and tag.
     #[inline(always)]
     pub(crate) fn take_reply(&mut self, now: Ns) -> Option<(Ns, u8)> {
         loop {
@@ -228,8 +221,8 @@ impl Front {
         }
     }
 
-    /// The command of `tag` has ended; its reply is the one that [`Front::reply`] is from now on. True if that says
-    /// GOOD and nothing else, as `is_plain` says of this one.
+    /// Ends the command of `tag`, whose unit and tag [`Front::reply`] takes over. `is_plain` says that this reply is
+    /// GOOD without further information; returns whether the reply before was.
     #[inline(always)]
     pub(crate) fn end(&mut self, tag: u8, is_plain: bool) -> bool {
         let slot = &mut self.slots[usize::from(tag)];
@@ -238,7 +231,6 @@ impl Front {
         std::mem::replace(&mut self.reply_is_plain, is_plain)
     }
 
-    /// Sets what the reply says.
     pub(crate) fn set_reply(&mut self, body: ReplyBody) {
         self.reply.body = body;
     }
@@ -249,18 +241,18 @@ impl Front {
         &self.reply
     }
 
-    /// A request waits until enough operations are free.
+    /// Queues a request until enough operations are free.
     pub(crate) fn starve(&mut self, tag: TagRef) {
         self.starved.push_back(tag);
     }
 
-    /// Whether one waits.
+    /// Whether a request waits for operations.
     #[inline(always)]
     pub(crate) fn has_starved(&self) -> bool {
         !self.starved.is_empty()
     }
 
-    /// Takes the first that waits.
+    /// Takes the first waiting request.
     pub(crate) fn next_starved(&mut self) -> Option<TagRef> {
         self.starved.pop_front()
     }
@@ -271,19 +263,18 @@ impl Front {
         &self.target
     }
 
-    /// The SCSI target, to change.
     pub(crate) fn target_mut(&mut self) -> &mut Target {
         &mut self.target
     }
 
-    /// A command is dropped: it gets no reply.
+    /// Drops a command without reply.
     pub(crate) fn drop_request(&mut self, tag: u8) {
         let slot = self.slot_mut(tag);
         slot.active = false;
         slot.life = slot.life.wrapping_add(1);
     }
 
-    /// Every command is dropped, and those on their way do not arrive.
+    /// Drops every command, those on the link included.
     pub(crate) fn reset(&mut self, config: &DeviceConfig) {
         self.arrivals.clear();
         self.replies.clear();
@@ -294,14 +285,13 @@ impl Front {
         self.target.attention_after_reset();
     }
 
-    /// The power is gone.
     pub(crate) fn lose_power(&mut self, config: &DeviceConfig) {
         self.reset(config);
         self.starved.clear();
         (self.down_free, self.up_free) = (Ns::ZERO, Ns::ZERO);
     }
 
-    /// Nothing comes over the link before `ready`.
+    /// The link carries nothing before `ready`.
     pub(crate) fn set_busy_until(&mut self, ready: Ns) {
         (self.down_free, self.up_free) = (ready, ready);
     }

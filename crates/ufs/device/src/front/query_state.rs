@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Flags and attributes that a host can change, what it may do with them, and which of them outlive the power.
+//! Flags and attributes that a host can change, their access properties, and which of them are non-volatile.
 //!
 //! Access properties: JESD220E, tables of flags and attributes, as ufs-utils lists them (`ufs_attrs`, `ufs_flags`).
-//! bActiveICCLevel counts as volatile here: ufs-utils calls it persistent, but the device descriptor has a value for it
-//! after each reset (bInitActiveICCLevel).
+//! bActiveICCLevel counts as volatile: ufs-utils calls it persistent, but the device descriptor gives its value after
+//! each reset (bInitActiveICCLevel).
 
 use readpath_proto::query::{attribute, flag, opcode};
 use readpath_proto::typed::QueryRequest;
@@ -11,24 +11,24 @@ use readpath_proto::typed::QueryRequest;
 /// Bytes of [`crate::Own::Settings`].
 pub const SETTINGS_BYTES: usize = VALUES + IDNS;
 
-/// Flags and attributes with higher IDNs are no settings.
+/// Flags and attributes with higher IDNs are not stored.
 const IDNS: usize = 0x20;
-/// Where the values of attributes begin in settings: a byte for each IDN.
+/// Offset of the values of attributes in settings: a byte for each IDN.
 const VALUES: usize = 12;
 
-/// Attributes that are kept until they are written again. Each has one byte.
+/// Non-volatile attributes that can be rewritten. Each has one byte.
 const PERSISTENT: u32 = 1 << attribute::BOOT_LUN_EN
     | 1 << attribute::MAX_DATA_IN_SIZE
     | 1 << attribute::MAX_DATA_OUT_SIZE
     | 1 << attribute::REF_CLK_FREQ
     | 1 << attribute::MAX_NUM_OF_RTT;
-/// Attributes that are kept for ever. Each has one byte.
+/// Non-volatile attributes that can be written once. Each has one byte.
 const WRITE_ONCE: u32 = 1 << attribute::OUT_OF_ORDER_DATA_EN | 1 << attribute::CONFIG_DESCR_LOCK;
 const PERSISTENT_FLAGS: u32 = 1 << flag::HPB_EN;
 /// Flags that cannot be cleared once they are set.
 const WRITE_ONCE_FLAGS: u32 = 1 << flag::PERMANENT_WP_EN | 1 << flag::DISABLE_FW_UPDATE;
 
-/// Whether this is about a flag or an attribute that outlives the power. If it cannot be kept, no answer to that holds.
+/// Whether the request is about a non-volatile flag or attribute. If settings cannot be stored, it must be refused.
 pub fn outlives_power(request: &QueryRequest) -> bool {
     let kept = match request.opcode {
         opcode::READ_ATTRIBUTE | opcode::WRITE_ATTRIBUTE => PERSISTENT | WRITE_ONCE,
@@ -40,18 +40,17 @@ pub fn outlives_power(request: &QueryRequest) -> bool {
     usize::from(request.idn) < IDNS && kept >> request.idn & 1 == 1
 }
 
-/// See the module.
 pub(crate) struct QueryState {
     flags: u32,
     /// Values of attributes with IDN below 20h.
     attributes: [u32; IDNS],
-    /// Of those that outlive the power, the ones that a host has written: a bit each.
+    /// The non-volatile flags and attributes that a host has written, one bit each.
     written_flags: u32,
     written_attributes: u32,
 }
 
 impl QueryState {
-    /// As after the first power-on.
+    /// The state after the first power-on.
     pub(crate) fn new() -> Self {
         let mut attributes = [0; IDNS];
         attributes[usize::from(attribute::CURRENT_POWER_MODE)] = 0x11;
@@ -74,12 +73,12 @@ impl QueryState {
         self.written_flags |= bit & (PERSISTENT_FLAGS | WRITE_ONCE_FLAGS);
     }
 
-    /// Whether a flag cannot be changed any more.
+    /// Whether a flag can no longer be changed.
     pub(crate) fn is_final_flag(&self, idn: u8) -> bool {
         (self.flags & WRITE_ONCE_FLAGS) >> idn & 1 == 1
     }
 
-    /// The value of a flag that outlives the power, if a host has written it.
+    /// The value of a non-volatile flag, if a host has written it.
     pub(crate) fn written_flag(&self, idn: u8) -> Option<bool> {
         (self.written_flags >> idn & 1 == 1).then(|| self.is_set(idn))
     }
@@ -95,19 +94,19 @@ impl QueryState {
         self.written_attributes |= 1 << idn & (PERSISTENT | WRITE_ONCE);
     }
 
-    /// Whether an attribute with an IDN below 20h cannot be written any more.
+    /// Whether an attribute with an IDN below 20h can no longer be written.
     pub(crate) fn is_final_attribute(&self, idn: u8) -> bool {
         (self.written_attributes & WRITE_ONCE) >> idn & 1 == 1
     }
 
-    /// Whether a host has written anything that outlives the power.
+    /// Whether a host has written a non-volatile flag or attribute.
     pub(crate) fn has_settings(&self) -> bool {
         self.written_attributes != 0 || self.written_flags != 0
     }
 
-    /// What outlives the power: which attributes and which flags a host has written (4 bytes each, little-endian, a bit
-    /// for each IDN), which of those flags are set (4 bytes), and a byte for each IDN below 20h, the value if it was
-    /// written.
+    /// The non-volatile state: which attributes and which flags a host has written (4 bytes each, little-endian, a
+    /// bit for each IDN), which of those flags are set (4 bytes), and a byte for each IDN below 20h: the value, if it
+    /// was written.
     pub(crate) fn settings(&self) -> [u8; SETTINGS_BYTES] {
         let mut bytes = [0; SETTINGS_BYTES];
         let words = [self.written_attributes, self.written_flags, self.written_flags & self.flags];
@@ -122,7 +121,7 @@ impl QueryState {
         bytes
     }
 
-    /// Takes over what has outlived the power.
+    /// Restores the non-volatile state.
     pub(crate) fn restore(&mut self, settings: &[u8; SETTINGS_BYTES]) {
         let word = |at: usize| u32::from_le_bytes(*settings[at..].first_chunk().expect("four bytes"));
         let attributes = word(0) & (PERSISTENT | WRITE_ONCE);
@@ -137,7 +136,7 @@ impl QueryState {
         }
     }
 
-    /// Exception events that the host wants to hear of.
+    /// Exception events that the host has enabled.
     #[inline]
     pub(crate) fn exceptions_wanted(&self) -> u32 {
         self.attributes[usize::from(attribute::EXCEPTION_EVENT_CONTROL)]
@@ -184,7 +183,7 @@ mod tests {
         assert_eq!(query.settings(), bytes);
     }
 
-    /// Any writes, in any order: what outlives the power is read again, all else is as in a new device.
+    /// After any sequence of writes, `restore` gives back the non-volatile state, and all else is as in a new device.
     #[test]
     fn what_is_kept_comes_back_and_nothing_else() {
         const KEPT: [u8; 7] = [0x00, 0x04, 0x07, 0x08, 0x0A, 0x0B, 0x0C];
@@ -209,7 +208,7 @@ mod tests {
             }
             assert_eq!(again.settings(), query.settings(), "seed {seed}");
         }
-        // Bits of flags and attributes that are not kept are passed over.
+        // Bits of volatile flags and attributes are ignored.
         let mut all = QueryState::new();
         all.restore(&[0xFF; SETTINGS_BYTES]);
         let told = |op, idn| {

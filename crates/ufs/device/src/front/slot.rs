@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the device keeps of each command from arrival to reply, indexed by task tag.
+//! The state of each command from arrival to reply, indexed by task tag.
 
 use crate::ids::Lpn;
 use readpath_proto::typed::{HpbEntry, ReplyBody, RequestBody};
@@ -7,41 +7,38 @@ use readpath_proto::typed::{HpbEntry, ReplyBody, RequestBody};
 /// Tags that the device can hold.
 pub(crate) const TAGS: usize = 64;
 
-/// What a request is, as far as its way through the device depends on it.
+/// Kind of a request, as far as its path through the device depends on it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
-    /// READ.
     Read,
-    /// HPB READ.
     HpbRead,
-    /// WRITE.
     Write,
-    /// Any other command; the slot's `body` has it.
+    /// Any other command; it is in the slot's `body`.
     Other,
 }
 
 /// Every slot, by task tag.
 pub(super) type Slots = Box<[Slot; TAGS]>;
 
-/// What a slot keeps of the entries of an HPB READ.
+/// Entries of an HPB READ.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HpbRead {
     /// The entry of its first block.
     pub entry: HpbEntry,
     /// HPB READ ID; 0 without a pre-request.
     pub read_id: u8,
-    /// `data_out` has an entry for each block; those of a pre-request have been kept.
+    /// `data_out` has an entry for each block; of a pre-request, the entries have been stored.
     pub listed: bool,
     /// The engine has checked the entries.
     pub checked: bool,
-    /// Entries may say where blocks are for which work has not begun.
+    /// Entries may place blocks for which work has not begun.
     pub hinted: bool,
-    /// So many blocks have had their entry counted.
+    /// Number of blocks whose entry has been counted.
     pub counted: u32,
 }
 
-/// A request slot. Reads and writes are kept as plain fields: copying the whole request would cost more than serving
-/// it.
+/// A request slot. Reads and writes are stored as plain fields: copying the whole request would cost more than
+/// serving it.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(crate) struct Slot {
@@ -51,9 +48,8 @@ pub(crate) struct Slot {
     pub life: u32,
     /// Logical unit.
     pub lun: u8,
-    /// A write that is acknowledged from flash only.
+    /// The write is acknowledged only when it is in flash.
     pub fua: bool,
-    /// What it is.
     pub kind: Kind,
     /// CDB byte 1 of a read or write.
     pub flags: u8,
@@ -63,11 +59,10 @@ pub(crate) struct Slot {
     pub lba: u64,
     /// The entries of an HPB READ.
     pub hpb: HpbRead,
-    /// The request as it came, if it is neither a read nor a write.
+    /// The request itself, if it is neither a read nor a write.
     pub body: RequestBody,
     /// First logical page.
     pub lpn: Lpn,
-    /// Blocks in all.
     pub blocks: u32,
     /// Blocks (or map pages) for which work has begun.
     pub issued: u32,
@@ -75,9 +70,10 @@ pub(crate) struct Slot {
     pub left: u32,
     /// Operations in progress, and blocks that wait for their map page.
     pub in_flight: u32,
-    /// An operation waits for map entries, of the next blocks, that there was no room for: how many it serves is open.
+    /// An operation that was cut at the request's limit waits for map entries of the next blocks; how many it serves
+    /// is open.
     pub is_cut: bool,
-    /// No good entry came with a read that counts for what is recommended.
+    /// No good entry came with this read, and it counts for recommendations.
     pub missed: bool,
     /// The reply, unless it is GOOD with nothing to report.
     pub outcome: Option<ReplyBody>,
@@ -87,11 +83,10 @@ pub(crate) struct Slot {
     pub data_out: Vec<u8>,
 }
 
-// Three cache lines; a fourth would be touched with every command.
+// Three cache lines: every command would have to touch a fourth.
 const _: () = assert!(size_of::<Slot>() == 192);
 
 impl Slot {
-    /// An empty slot.
     pub(crate) fn new() -> Self {
         Slot {
             active: false,
@@ -124,7 +119,7 @@ impl Slot {
         }
     }
 
-    /// A request for `lun` takes this slot.
+    /// Initialises the slot for a request to `lun`.
     #[inline(always)]
     pub(crate) fn begin(&mut self, lun: u8) {
         self.active = true;

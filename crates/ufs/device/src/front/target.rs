@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! State of the SCSI target and of the query manager: which units take commands, and what a host has set. It knows no
-//! command.
+//! State of the SCSI target: which units accept commands, and the state of the query manager. It knows no command.
 
 use super::query_state::QueryState;
 use crate::config::DeviceConfig;
 use readpath_proto::scsi::Identity;
 
-/// See the module.
 pub(crate) struct Target {
     /// Units that have to report UNIT ATTENTION after a reset, one bit each.
     attention: u8,
     active: bool,
-    /// Reads pass another part before the firmware.
+    /// The engine checks reads before the firmware.
     checks_first: bool,
-    /// Units whose reads nothing has to be looked at before, one bit each: follows from the three above.
+    /// Units whose reads begin without a check, one bit each; derived from the three fields above.
     direct: u8,
     identity: Identity,
     /// What a host has set by queries.
@@ -34,7 +32,7 @@ impl Target {
         }
     }
 
-    /// Whether media commands of `lun` need no look at this state.
+    /// Whether `lun` accepts media commands: the device is active and no unit attention is pending.
     #[inline]
     pub(crate) fn is_ready(&self, lun: u8) -> bool {
         self.active && self.attention >> lun & 1 == 0
@@ -46,7 +44,7 @@ impl Target {
         u32::from(self.direct) >> (lun & 31) & 1 == 1
     }
 
-    /// Whether commands are taken, other than to be started.
+    /// Whether commands other than START STOP UNIT are accepted.
     pub(crate) fn is_active(&self) -> bool {
         self.active
     }
@@ -56,7 +54,7 @@ impl Target {
         self.set(active, self.attention);
     }
 
-    /// What it says of itself.
+    /// Identity that INQUIRY reports.
     pub(crate) fn identity(&self) -> Identity {
         self.identity
     }

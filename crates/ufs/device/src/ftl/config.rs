@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Settings of flash translation: collection, wear, the table of changes, checkpoints; and the faults that the flash is
-//! given. It knows nothing of files.
+//! Settings of flash translation: collection, wear, the table of changes, checkpoints; and the faults of the flash.
 
 use super::space::VictimPolicy;
 use readpath_kit::Ns;
 
-/// How flash translation does its work.
+/// Settings of flash translation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FtlConfig {
     /// How garbage collection chooses.
@@ -15,8 +14,8 @@ pub struct FtlConfig {
     /// Whether the last units of a full superblock of data hold a table of the logical pages in it, so that collection
     /// need not read the spare areas of all units.
     pub superblock_tables: bool,
-    /// Superblocks that are emptied one after the other, when space is short and victims are greedy, for one look into
-    /// the map: each map page that covers some of their slices is read once for all of them.
+    /// Superblocks that are emptied in one round, when space is short and victims are greedy: each map page that
+    /// covers some of their slices is read once for all of them.
     pub collect_together: u32,
     /// Erased superblocks below which collection goes on while the host is idle; 0 = never.
     pub collect_idle_below: u32,
@@ -26,15 +25,15 @@ pub struct FtlConfig {
     pub move_buffer_blocks: u32,
     /// Whether moved data is kept apart from the host's.
     pub separate_moved: bool,
-    /// Logical pages that are remembered as written lately, to keep data that is overwritten soon apart; 0 = none.
+    /// Logical pages remembered as recently written, to keep data that is soon overwritten apart; 0 = none.
     pub hot_table_entries: u32,
-    /// Wear levelling keeps erase counts within so many percent of their mean; 0 = no levelling.
+    /// Wear levelling keeps erase counts within this many percent of their mean; 0 = no levelling.
     pub wear_threshold_percent: u32,
-    /// But it lets them differ from the mean by so many erases at least.
+    /// The least difference from the mean, in erases, at which wear levelling acts.
     pub wear_least_erases: u32,
     /// Changed map entries that SRAM holds, 12 bytes each.
     pub map_changes: u32,
-    /// Map pages that may be on their way to flash at once, each in SRAM of its own.
+    /// Map pages that may be written back at the same time, each in SRAM of its own.
     pub map_write_pages: u32,
     /// Superblocks for map pages, journal and checkpoints beyond those that the map fills.
     pub spare_map_superblocks: u32,
@@ -44,7 +43,7 @@ pub struct FtlConfig {
     pub read_disturb_limit: u32,
     /// Faults of the flash.
     pub faults: FaultConfig,
-    /// Safeguards that are left out; for tests that they are needed.
+    /// Safeguards that are left out, for tests that prove their need.
     pub without: Without,
 }
 
@@ -79,9 +78,9 @@ pub struct FaultConfig {
     pub program_failures_ppm: u32,
     /// Erases that fail, in a million; the block is then not written again.
     pub erase_failures_ppm: u32,
-    /// Reads whose first sensing cannot be corrected, in a million; each is read again, once or several times.
+    /// Reads whose first sensing cannot be corrected, in a million; each is retried, once or several times.
     pub read_retries_ppm: u32,
-    /// Starts the stream.
+    /// Seed of the stream.
     pub seed: u64,
 }
 
@@ -91,24 +90,24 @@ impl FaultConfig {
         FaultConfig { program_failures_ppm: 0, erase_failures_ppm: 0, read_retries_ppm: 0, seed: 0 };
 }
 
-/// Safeguards that can be left out, to see that tests notice, and what takes their place.
+/// Safeguards that can be left out, so that tests prove their need.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Without {
     /// The journal is not read.
     pub journal: bool,
-    /// Spare areas are believed though their unit was torn.
+    /// Spare areas of torn units are believed.
     pub spare_check: bool,
     /// A checkpoint is put together while programs are in progress, and its anchor is programmed before its parts are
     /// in flash.
     pub checkpoint_order: bool,
-    /// Copies of map pages in host memory stay as they are when the page is written back.
+    /// Copies of map pages in host memory are not renewed when the page is written back.
     pub renewed_copies: bool,
-    /// Spare areas have no room for how map pages changed references, so recovery always reads the whole map.
+    /// Spare areas of map pages hold no changes of references, so recovery always reads the whole map.
     pub spare_refs: bool,
 }
 
 impl Without {
-    /// Everything is there.
+    /// All safeguards are in place.
     pub const NOTHING: Without = Without {
         journal: false,
         spare_check: false,

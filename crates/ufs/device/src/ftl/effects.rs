@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What flash translation reports to the parts above it. It knows neither time nor what becomes of a report.
+//! Reports of flash translation to the parts above it.
 
 use super::Paid;
 use crate::ids::{Lpn, TagRef};
 use std::collections::VecDeque;
 
-/// Something that the parts above have to know.
+/// An event that the parts above must handle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Effect {
-    /// These logical pages are somewhere else now: entries that a host may hold for them are stale.
+    /// These logical pages have moved: entries that a host may hold for them are stale.
     Changed {
         /// The first.
         first: Lpn,
@@ -19,22 +19,20 @@ pub(crate) enum Effect {
     Done(TagRef),
     /// One part of what the command waits for is in flash.
     PartInFlash(TagRef),
-    /// There is no space for what the command brought, and none can be had.
+    /// The command is refused: no space is left for its data, and collection can free none.
     Refused(TagRef),
-    /// A map page in flash says something new.
+    /// A map page has been written to flash with new contents.
     MapPageWritten(Paid),
 }
 
-/// Effects in the order in which they happened.
+/// Effects in the order in which they occurred.
 pub(super) struct Effects(VecDeque<Effect>);
 
 impl Effects {
-    /// None yet.
     pub(super) fn new() -> Self {
         Effects(VecDeque::with_capacity(256))
     }
 
-    /// Adds one.
     #[inline]
     pub(super) fn push(&mut self, effect: Effect) {
         self.0.push_back(effect);
@@ -52,13 +50,11 @@ impl Effects {
         self.push(Effect::Changed { first: lpn, blocks: 1 });
     }
 
-    /// Takes the first.
     #[inline(always)]
     pub(super) fn take(&mut self) -> Option<Effect> {
         self.0.pop_front()
     }
 
-    /// Nothing is to be reported any more.
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Flash translation. Five parts own its state: `space`, `map`, `write`, `log` and `collect`; `pump` orders
-//! them. None of them knows SCSI, HPB or host memory. They work with the firmware core and the array
-//! ([`crate::back::Hardware`]) that they are handed. What concerns the parts above waits in a line of [`Effect`]s,
-//! which the caller empties after every call.
+//! Flash translation. Five parts own its state: `space`, `map`, `write`, `log` and `collect`; `pump` orders them.
+//! None of them knows SCSI, HPB or host memory. Their caller passes them the firmware core and the array
+//! ([`crate::back::Hardware`]). Reports to the parts above are queued as [`Effect`]s, which the caller applies after
+//! every call.
 
 pub(crate) mod booster_config;
 mod collect;

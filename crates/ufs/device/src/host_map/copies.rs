@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The copies of map pages in host memory: which there are is SRAM of the device; what they say is kept apart from what
-//! the device knows, so that a copy that is out of date, or that was tampered with, does harm here as it would there.
-//! It knows no times.
+//! The copies of map pages in host memory. Their index is SRAM of the device; their contents are kept apart from what
+//! the device knows, so that an outdated or tampered copy does the same harm as in a real device. It knows no times.
 
 use super::config::HostMap;
 use crate::config::{DeviceConfig, MAP_ENTRY_BYTES};
@@ -11,12 +10,11 @@ use readpath_kit::IndexLru;
 
 const NONE: u32 = u32::MAX;
 
-/// A frame of host memory, and which of the copies that it held one after the other.
+/// A frame of host memory, and which of its successive copies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Held {
-    /// The frame.
     pub frame: u32,
-    /// Number of the copy, which changes whenever something is written to the frame.
+    /// Number of the copy, which changes with every write to the frame.
     pub copy: u32,
 }
 
@@ -30,8 +28,8 @@ pub(crate) struct Copies {
     contents: Option<Contents>,
 }
 
-/// What host memory says. Only where data is looked at; otherwise only presence matters, since a copy that the index
-/// believes in is never out of date.
+/// Contents of host memory. Kept only if data moves; otherwise only presence matters, because an indexed copy is
+/// never outdated.
 struct Contents {
     entries: Vec<u32>,
     tags: Vec<u64>,
@@ -46,7 +44,7 @@ impl Copies {
     /// Bytes of SRAM for each map page: its frame.
     pub(crate) const PAGE_SRAM_BYTES: u64 = 2;
 
-    /// Host memory of so many frames, without copies; with contents if they are looked at.
+    /// Host memory of `frames` frames without copies; with contents if they are looked at.
     pub(crate) fn new(config: &DeviceConfig, frames: u32, looks_at_contents: bool) -> Self {
         let pages = if frames > 0 { config.map_pages() } else { 0 };
         let contents = |host: &HostMap| {
@@ -85,7 +83,7 @@ impl Copies {
         (frame != NONE).then(|| Held { frame, copy: self.copy_of_frame[frame as usize] })
     }
 
-    /// Whether `page` is held; if it is, it becomes the most recently used.
+    /// Whether `page` is held; a held page becomes the most recently used.
     #[inline]
     pub(crate) fn touch(&mut self, page: MapPage) -> bool {
         let held = self.held(page);
@@ -95,13 +93,13 @@ impl Copies {
         held.is_some()
     }
 
-    /// Whether the copy that `held` names is still there.
+    /// Whether the copy `held` has not been replaced.
     pub(crate) fn is_there(&self, held: Held) -> bool {
         self.page_of_frame[held.frame as usize] != NONE && self.copy_of_frame[held.frame as usize] == held.copy
     }
 
-    /// `page` is written to a frame: its own, a free one, or that of the least recently used page. `place` says where
-    /// the page says that each logical page is.
+    /// Writes `page` to a frame: its own, a free one, or that of the least recently used page. `place` gives the
+    /// entry of each logical page.
     pub(crate) fn write(&mut self, page: MapPage, place: impl Fn(Lpn) -> Option<Ppn>) {
         let frame = match self.held(page) {
             Some(held) => held.frame,
@@ -123,7 +121,7 @@ impl Copies {
         }
     }
 
-    /// What was held of `page` is not looked at any more.
+    /// Drops the copy of `page`.
     pub(crate) fn drop_page(&mut self, page: MapPage) {
         if let Some(Held { frame, .. }) = self.held(page) {
             self.frame_of_page[page.index()] = NONE;
@@ -133,20 +131,20 @@ impl Copies {
         }
     }
 
-    /// Host memory is no longer the device's, or no longer what it was.
+    /// Drops all copies: host memory is withdrawn, or its contents are lost.
     pub(crate) fn drop_all(&mut self) {
         for page in 0..self.frame_of_page.len() as u32 {
             self.drop_page(MapPage(page));
         }
     }
 
-    /// Where the copy `held` says that `lpn` is, if anywhere; `None` if contents are not looked at.
+    /// The entry of `lpn` in the copy `held`; `None` if contents are not looked at.
     pub(crate) fn place(&self, held: Held, lpn: Lpn) -> Option<Option<Ppn>> {
         self.contents.as_ref().map(|c| c.place_of(held.frame, lpn))
     }
 
-    /// Whether the lines of `count` entries from `lpn` on are as they were written, as far as tags show, and every
-    /// address exists in an array of `slices`.
+    /// Whether the lines of `count` entries from `lpn` on are unchanged, as far as tags show, and every address
+    /// exists in an array of `slices`.
     pub(crate) fn is_sound(&self, held: Held, lpn: Lpn, count: u32, slices: u32) -> bool {
         let Some(c) = &self.contents else { return true };
         let exists = |lpn: Lpn| c.place_of(held.frame, lpn).is_none_or(|ppn| ppn.0 < slices);
@@ -154,8 +152,8 @@ impl Copies {
         (c.tags.is_empty() || lines.into_iter().all(|line| c.is_authentic(held, line))) && lpn.run(count).all(exists)
     }
 
-    /// A fault of the host changes what the copies say: `change` is given each logical page that they speak of, and
-    /// its address, and returns another one.
+    /// Simulates a host fault that alters copies: for each logical page, `change` gets the page and its address and
+    /// returns another address.
     pub(crate) fn tamper(&mut self, mut change: impl FnMut(u32, u32) -> u32) {
         let Some(c) = &mut self.contents else { return };
         for (frame, &page) in self.page_of_frame.iter().enumerate().filter(|(_, page)| **page != NONE) {
@@ -198,8 +196,8 @@ impl Contents {
         self.tags[place] == self.tag(held, line)
     }
 
-    /// Binds a line to its place, its copy and the key. It stands for an authentication code: it detects changes that
-    /// do not know the key, which is all that is asked here.
+    /// Binds a line to its place, its copy and the key. It stands for an authentication code: it detects changes made
+    /// without the key, which suffices here.
     fn tag(&self, held: Held, line: u32) -> u64 {
         let mix = |h: u64, word: u64| {
             let x = (h ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);

@@ -1,61 +1,58 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is on its way between the device and its memory on the host, and what waits for the link there. It knows times
-//! and operations, not what they are for.
+//! Transfers in progress between the device and its memory on the host, and those that wait for the link. It knows
+//! times and operations, not their purpose.
 //!
-//! The link is a server in each direction, reserved when something arrives at it. Requests of the host arrive a
-//! constant delay after they were sent, which is known beforehand, and could be reserved ahead; with answers from host
-//! memory between them that would let an answer wait for a request that has not come yet. So both stand in line here.
+//! The link is a server in each direction, reserved when a transfer arrives at it. Requests of the host arrive after
+//! a constant delay and could be reserved ahead. But answers from host memory may arrive between them, and a
+//! reservation ahead would let an answer wait for a request that has not arrived yet. So both are queued here.
 
 use crate::ids::TagRef;
 use readpath_flash::OpId;
 use readpath_kit::{FrontQueue, Ns};
 use std::collections::VecDeque;
 
-/// A request of the host that has not come to the link yet.
+/// A request of the host that has not reached the link yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Coming {
-    /// When it comes to the link.
+    /// When it reaches the link.
     pub at: Ns,
-    /// Its tag.
     pub tag: TagRef,
-    /// Time that it takes there.
+    /// Its time on the link.
     pub span: Ns,
 }
 
-/// What the device asks of the host's memory.
+/// A request of the device to host memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ask {
-    /// Lines for an operation that waits.
+    /// Fetch of lines for a waiting operation.
     Fetch(OpId),
-    /// A page is written, and that is answered.
+    /// Write of a page, which is answered.
     Write,
 }
 
-/// What happens next.
+/// The next event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Next {
-    /// A request of the host comes to the link.
+    /// A request of the host reaches the link.
     Request(Coming),
-    /// The host's memory has an answer for the link.
+    /// Host memory has an answer ready for the link.
     Ready(Ask),
-    /// An answer is in the device.
+    /// An answer has arrived in the device.
     Answered(Ask),
 }
 
-/// See the module.
 pub(super) struct Exchange {
     coming: FrontQueue<Coming>,
-    /// Each of these is in order of time, because what comes before it is a line, or a constant.
+    /// This and the next are in order of time, because their events follow a queue or a constant delay.
     at_host: FrontQueue<(Ns, Ask)>,
     answers: FrontQueue<(Ns, Ask)>,
-    /// What may not be asked yet, because too much is unanswered.
+    /// Requests that wait because too many are outstanding.
     pub waiting: VecDeque<Ask>,
-    /// What is unanswered.
+    /// Number of outstanding requests.
     pub outstanding: u8,
 }
 
 impl Exchange {
-    /// Nothing is on its way.
     pub(super) fn new() -> Self {
         Exchange {
             coming: FrontQueue::with_capacity(64),
@@ -66,27 +63,26 @@ impl Exchange {
         }
     }
 
-    /// A request of the host will come to the link; not before those that were announced earlier.
+    /// Announces a request of the host, which reaches the link after those announced earlier.
     pub(super) fn announce(&mut self, coming: Coming) {
         self.coming.push_back(coming);
     }
 
-    /// The requests on their way are dropped.
+    /// Drops the announced requests.
     pub(super) fn drop_requests(&mut self) {
         self.coming.clear();
     }
 
-    /// The host's memory will have its answer at `at`.
+    /// Host memory will have its answer ready at `at`.
     pub(super) fn asked(&mut self, at: Ns, ask: Ask) {
         self.at_host.push_back((at, ask));
     }
 
-    /// An answer will be in the device at `at`.
+    /// An answer will arrive in the device at `at`.
     pub(super) fn answered(&mut self, at: Ns, ask: Ask) {
         self.answers.push_back((at, ask));
     }
 
-    /// When something happens next.
     pub(super) fn next_deadline(&self) -> Ns {
         let coming = self.coming.front().map_or(Ns::NEVER, |c| c.at);
         let at_host = self.at_host.front().map_or(Ns::NEVER, |a| a.0);
@@ -94,7 +90,7 @@ impl Exchange {
         coming.min(at_host).min(answers)
     }
 
-    /// Takes what happens at `now`: answers first, then requests, then what the host's memory has.
+    /// Takes an event at `now`: answers first, then requests, then host memory.
     pub(super) fn take(&mut self, now: Ns) -> Option<Next> {
         if self.answers.front().is_some_and(|a| a.0 <= now) {
             return self.answers.pop_front().map(|(_, ask)| Next::Answered(ask));

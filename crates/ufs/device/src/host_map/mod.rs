@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Copies of map pages in host memory that the device reads and writes itself: the rivals of HPB, in which the host has
-//! no part in a read. Here is what the device knows of them, and what is on its way there and back.
+//! Copies of map pages in host memory that the device reads and writes itself: the rivals of HPB, in which the host
+//! takes no part in a read. This part keeps the state of the copies and the transfers in progress.
 //!
-//! A copy that is in the index says what the map page in flash says. What changed since is in the table of changes,
-//! which is looked at first. When a page is written back its changes leave that table, so its copy is written anew at
-//! that moment, and what is on its way from the old one is fetched again. This part knows neither the link nor the map.
+//! A copy in the index equals the map page in flash. Later changes are in the table of changes, which is looked up
+//! first. When a page is written back its changes leave that table, so its copy is rewritten at that moment, and
+//! fetches of the old copy are repeated. This part knows neither the link nor the map.
 //!
-//! The host may take its memory away for a while and return it as it was. Meanwhile nothing is fetched or written, and
-//! the copy of a page that is written back is forgotten.
+//! The host may withdraw its memory for a while and return it unchanged. Meanwhile nothing is fetched or written, and
+//! the copy of a page that is written back is dropped.
 
 pub(crate) mod config;
 mod copies;
@@ -24,22 +24,21 @@ use exchange::Exchange;
 use readpath_flash::Ppn;
 use readpath_kit::Ns;
 
-/// An entry of NVMe's list of descriptors: an address, a size, and what is reserved.
+/// An entry of NVMe's list of descriptors: an address, a size, and reserved bytes.
 const DESCRIPTOR_BYTES: u64 = 16;
-/// Pieces that Linux gives if it can.
+/// Size of the pieces that Linux grants if it can.
 const USUAL_CHUNK: u64 = 4 << 20;
 
-/// See the module.
 pub(crate) struct HostMemory {
     host: Option<HostMap>,
     looks_at_contents: bool,
-    /// Renewing a copy is left out, for tests of what that is good for.
+    /// Copies are not renewed, for tests that prove the need.
     without_renewal: bool,
     lines: u32,
     page_bytes: u64,
-    /// Bytes that the host gives.
+    /// Bytes that the host grants.
     given: u64,
-    /// The host has taken its memory away, and will return it.
+    /// The host has withdrawn its memory, and will return it.
     taken: bool,
     copies: Copies,
     exchange: Exchange,
@@ -61,41 +60,41 @@ impl HostMemory {
         }
     }
 
-    /// What its use costs, if there is any.
+    /// Its configuration, if there is any.
     #[inline]
     pub(crate) fn host(&self) -> Option<HostMap> {
         self.host
     }
 
-    /// Bytes that the host gives.
+    /// Bytes that the host grants.
     pub(crate) fn given(&self) -> u64 {
         self.given
     }
 
-    /// The host gives so many bytes, at most those that the device would like, with nothing in them.
+    /// The host grants `bytes`, at most those that the device asks for; all copies are lost.
     pub(crate) fn give(&mut self, config: &DeviceConfig, bytes: u64) {
         self.given = bytes.min(self.host.map_or(0, |host| host.bytes));
         self.taken = false;
         self.copies = Copies::new(config, config.host_map_frames_in(self.given), self.looks_at_contents);
     }
 
-    /// The host takes its memory away for a while.
+    /// The host withdraws its memory for a while.
     pub(crate) fn take_away(&mut self) {
         self.taken = true;
     }
 
-    /// The host returns its memory as it was.
+    /// The host returns its memory unchanged.
     pub(crate) fn give_back(&mut self) {
         self.taken = false;
     }
 
-    /// Whether map pages are copied there.
+    /// Whether map pages are copied to host memory.
     #[inline(always)]
     pub(crate) fn is_there(&self) -> bool {
         self.copies.frames() > 0 && !self.taken
     }
 
-    /// Whether `page` is held; if it is, it becomes the most recently used.
+    /// Whether `page` is held; a held page becomes the most recently used.
     #[inline(always)]
     pub(crate) fn touch(&mut self, page: MapPage) -> bool {
         self.copies.touch(page) && !self.taken
@@ -106,8 +105,7 @@ impl HostMemory {
         self.copies.held(page).filter(|_| !self.taken)
     }
 
-    /// A page says something else than its copy: whether the copy has to be written anew. One that cannot be reached is
-    /// forgotten instead.
+    /// Whether the copy of a changed page has to be rewritten. A copy that cannot be reached is dropped instead.
     #[inline]
     pub(crate) fn wants_renewal(&mut self, page: MapPage) -> bool {
         if self.copies.held(page).is_none() || self.without_renewal {
@@ -119,54 +117,54 @@ impl HostMemory {
         !self.taken
     }
 
-    /// Whether the copy that `held` names is still there.
+    /// Whether the copy `held` has not been replaced.
     pub(crate) fn still_holds(&self, held: Held) -> bool {
         self.copies.is_there(held)
     }
 
-    /// Whether what has come of a copy is as it was written, as far as checks show.
+    /// Whether fetched entries are unchanged, as far as checks show.
     pub(crate) fn is_sound(&self, held: Held, lpn: Lpn, count: u32, slices: u32) -> bool {
         self.copies.is_sound(held, lpn, count, slices)
     }
 
-    /// Where the copy `held` says that `lpn` is, if anywhere; `None` if contents are not looked at.
+    /// The entry of `lpn` in the copy `held`; `None` if contents are not looked at.
     pub(crate) fn place(&self, held: Held, lpn: Lpn) -> Option<Option<Ppn>> {
         self.copies.place(held, lpn)
     }
 
-    /// Writes `page`; returns what the firmware spends on that.
+    /// Writes `page`; returns the firmware's time for it.
     pub(crate) fn write(&mut self, page: MapPage, place: impl Fn(Lpn) -> Option<Ppn>) -> Option<Ns> {
         let host = self.host?;
         self.copies.write(page, place);
         Some(host.firmware + Ns(host.check.map_or(0, |check| check.seal.0 * u64::from(self.lines))))
     }
 
-    /// What was held of `page` is not looked at any more.
+    /// Drops the copy of `page`.
     pub(crate) fn drop_page(&mut self, page: MapPage) {
         self.copies.drop_page(page);
     }
 
-    /// Bytes of a map page there, tags included.
+    /// Bytes of a map page in host memory, tags included.
     pub(crate) fn page_bytes(&self) -> u64 {
         self.page_bytes
     }
 
-    /// What the firmware spends on checking lines that have come.
+    /// The firmware's time to check fetched lines.
     pub(crate) fn check_cost(&self, lines: u32) -> Ns {
         self.host.and_then(|host| host.check).map_or(Ns::ZERO, |check| Ns(check.check.0 * u64::from(lines)))
     }
 
-    /// A request of the host will come to the link; not before those that were announced earlier.
+    /// Announces a request of the host, which reaches the link after those announced earlier.
     pub(crate) fn announce(&mut self, coming: Coming) {
         self.exchange.announce(coming);
     }
 
-    /// Something is to be asked when it may be.
+    /// Queues a request to host memory.
     pub(crate) fn queue(&mut self, ask: Ask) {
         self.exchange.waiting.push_back(ask);
     }
 
-    /// Takes what may be asked now.
+    /// Takes the next request that may be sent now.
     pub(crate) fn next_to_ask(&mut self) -> Option<Ask> {
         if self.exchange.outstanding >= self.host?.outstanding {
             return None;
@@ -174,60 +172,57 @@ impl HostMemory {
         self.exchange.waiting.pop_front()
     }
 
-    /// The request has reached the host at `at`, whose memory now takes its time.
+    /// The request has reached the host at `at`; its memory begins to serve it.
     pub(crate) fn asked(&mut self, at: Ns, ask: Ask) {
         self.exchange.outstanding += 1;
         self.exchange.asked(at + self.host.map_or(Ns::ZERO, |host| host.access), ask);
     }
 
-    /// An answer will be in the device at `at`.
+    /// An answer will arrive in the device at `at`.
     pub(crate) fn answer_at(&mut self, at: Ns, ask: Ask) {
         self.exchange.answered(at, ask);
     }
 
-    /// An answer is in the device.
+    /// An answer has arrived in the device.
     pub(crate) fn answered(&mut self) {
         self.exchange.outstanding -= 1;
     }
 
-    /// When something happens next.
     pub(crate) fn next_deadline(&self) -> Ns {
         self.exchange.next_deadline()
     }
 
-    /// Takes what happens at `now`.
+    /// Takes an event at `now`.
     pub(crate) fn take(&mut self, now: Ns) -> Option<Next> {
         self.exchange.take(now)
     }
 
-    /// The host gives its memory anew, and it may say anything; its requests on their way are dropped.
+    /// The host grants its memory anew, with undefined contents; announced requests are dropped.
     pub(crate) fn hardware_reset(&mut self) {
         self.exchange.drop_requests();
         self.copies.drop_all();
     }
 
-    /// The power is gone.
     pub(crate) fn lose_power(&mut self, config: &DeviceConfig) {
         self.copies = Copies::new(config, config.host_map_frames_in(self.given), self.looks_at_contents);
         self.exchange = Exchange::new();
     }
 
-    /// A fault of the host changes the copies.
     pub(crate) fn tamper(&mut self, change: impl FnMut(u32, u32) -> u32) {
         self.copies.tamper(change);
     }
 
-    /// SRAM of the modelled device, by table: what it is and its bytes. A fetch is of as many blocks as a request may
-    /// have operations. There is room for all that the device would like, even if the host gives less.
+    /// SRAM of the modelled device: each table and its bytes. A fetch covers as many blocks as a request may have
+    /// operations. There is room for all memory that the device asks for, even if the host grants less.
     pub(crate) fn sram(&self, config: &DeviceConfig, fetched_blocks: u32) -> Vec<(SramTable, u64)> {
         let Some(host) = self.host else { return Vec::new() };
         let map_pages = config.map_pages();
         let pages = u64::from(map_pages) * Copies::PAGE_SRAM_BYTES;
-        // The entries of a fetch lie in two lines at most, unless lines are short.
+        // The entries of a fetch lie in at most two lines, unless lines are short.
         let entries = u64::from(fetched_blocks * MAP_ENTRY_BYTES);
         let lines = entries.div_ceil(u64::from(host.line_bytes)) + 1;
         let fetch = lines * u64::from(host.stored_line_bytes());
-        // Where the pieces of host memory are: the list of descriptors.
+        // The list of descriptors of the pieces of host memory.
         let pieces = match (host.protocol, host.most_chunks) {
             (Protocol::Ume, _) => 0,
             (Protocol::Hmb, 0) => host.bytes.div_ceil(USUAL_CHUNK),

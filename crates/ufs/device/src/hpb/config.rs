@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! HPB as part of a device's configuration. It knows nothing of files.
+//! HPB as part of a device's configuration.
 
 use super::entry_config::{EntryConfig, Verification};
 use super::prototype::config::PrototypeConfig;
@@ -10,7 +10,7 @@ use readpath_proto::hpb::Control;
 /// HPB of the device (JESD220-3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HpbConfig {
-    /// bHPBControl: who decides what is active.
+    /// bHPBControl: host control mode or device control mode.
     pub control: Control,
     /// bHPBRegionSize: a region is 512 << this bytes.
     pub region_size: u8,
@@ -18,27 +18,27 @@ pub struct HpbConfig {
     pub sub_region_size: u8,
     /// wDeviceMaxActiveHPBRegions.
     pub max_active_regions: u16,
-    /// Reads that found no good entry before a sub-region is recommended.
+    /// Misses of a sub-region before it is recommended.
     pub activate_after: u8,
-    /// Reads that found no good entry before a loaded sub-region is recommended again.
+    /// Misses of a loaded sub-region before it is recommended again.
     pub refresh_after: u8,
-    /// When as many regions are active as may be: reads of an inactive sub-region before its region takes the place of
-    /// one that is read little. Small values follow change quickly, and load maps in vain when reads are spread evenly.
+    /// At the limit of active regions: reads of an inactive sub-region before its region replaces one that is read
+    /// little. Small values adapt fast, but load maps in vain when reads are spread evenly.
     pub replace_after: u8,
-    /// A recommendation that was not followed is repeated after this time, if the sub-region is still read.
+    /// A recommendation that the host did not follow is repeated after this time, if the sub-region is still read.
     pub repeat_after: Ns,
     /// Entries that share one bit of the freshness table; a power of two.
     pub freshness_chunk_entries: u32,
-    /// HPB READ BUFFER commands that are served at the same time, at most 64; more wait in order of arrival. Each has
+    /// HPB READ BUFFER commands served at the same time, at most 64; further ones wait in order of arrival. Each has
     /// SRAM for the map pages and the entries of a sub-region ([`crate::DeviceConfig::read_buffer_bytes`]).
     pub read_buffers: u8,
     /// Whether entries are checked.
     pub verification: Verification,
-    /// How they are protected.
+    /// How entries are protected.
     pub entries: EntryConfig,
     /// What HPB 2.0 adds; `None` for HPB 1.0.
     pub v2: Option<Hpb2Config>,
-    /// Not HPB of JESD220-3, but its prototype. Of the fields before this one only `read_buffers` and `verification`
-    /// then mean anything.
+    /// The prototype of HPB instead of JESD220-3. Of the fields before this one only `read_buffers` and
+    /// `verification` then have an effect.
     pub prototype: Option<PrototypeConfig>,
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The 8 bytes that stand for a block in the host's memory, in three kinds:
+//! The 8 bytes that stand for a block in the host's memory, of three kinds:
 //! - 4 bytes of physical address and 4 bytes of a keyed tag that binds the address to the logical block and to one
-//!   hand-out of the map. Nothing in it is secret but the key;
+//!   hand-out of the map. Only the key is secret;
 //! - the same address and 4 bytes of zeros, encrypted together under a tweak of logical block and hand-out;
-//! - the address and 4 bytes of zeros as they are, which proves nothing.
+//! - the plain address and 4 bytes of zeros, which proves nothing.
 //!
-//! With HPB 2.0 the upper bits of the address say how many blocks lay in a row from there when the entry was made. The
-//! tag or the encryption covers them as well.
+//! With HPB 2.0 the upper bits of the address say how many blocks lay in a row from there when the entry was made.
+//! The tag or the encryption covers them as well.
 //!
-//! A host that makes up an entry of the first two kinds is believed once in 2^32 tries.
+//! A guessed entry of the first two kinds is accepted with probability 2^-32.
 
 use super::entry_config::{EntryConfig, Protection};
 use aes::Aes128Enc;
@@ -27,28 +27,27 @@ type Block = aes::Block;
 pub(crate) struct EntryCodec {
     cipher: Aes128Enc,
     protection: Protection,
-    /// Bits of the tag that are there; the others are 0.
+    /// Used bits of the tag; the others are 0.
     tag_mask: u32,
-    /// Entries say how many blocks lie in a row.
+    /// Entries include the length of a run.
     runs: bool,
     /// Bits of an address in an entry.
     address_mask: u32,
 }
 
-/// Rounds of the Feistel network. Six withstand any use of it with far fewer than 2^32 blocks under one tweak (Patarin,
-/// CRYPTO 2004), and a tweak has one entry; two more are a margin, and make it as many as FF3-1 has (NIST SP 800-38G
+/// Rounds of the Feistel network. Six resist any attack with far fewer than 2^32 blocks under one tweak (Patarin,
+/// CRYPTO 2004), and a tweak has one entry; two more are a margin, and equal the rounds of FF3-1 (NIST SP 800-38G
 /// Rev. 1).
 const ROUNDS: u32 = 8;
-/// Entries that are made together, which processors with AES instructions work on side by side.
+/// Entries that are made together, because processors with AES instructions overlap their encryption.
 const BATCH: u32 = 32;
 
 /// Bits of an address that leave room for the length of a run.
 pub(super) const ADDRESS_BITS: u32 = 28;
-/// Lengths that 4 bits can say; others are rounded down.
+/// Lengths that 4 bits can encode; others are rounded down.
 const RUNS: [u8; 16] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32, 64, 128, 255];
 
 impl EntryCodec {
-    /// A codec with the device's key.
     pub(crate) fn new(key: [u64; 2]) -> Self {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&key[0].to_le_bytes());
@@ -57,46 +56,46 @@ impl EntryCodec {
         EntryCodec { cipher, protection: Protection::Mac, tag_mask: u32::MAX, runs: false, address_mask: u32::MAX }
     }
 
-    /// The same for entries of another kind.
+    /// The codec for entries protected as `config` says.
     pub(crate) fn protecting(self, config: &EntryConfig) -> Self {
         let tag_mask = u32::MAX >> (32 - u32::from(config.tag_bits));
         EntryCodec { protection: config.protection, tag_mask, ..self }
     }
 
-    /// The same for entries that say how many blocks lie in a row. All addresses are below 2^`ADDRESS_BITS`.
+    /// The codec for entries that include the length of a run. All addresses are below 2^`ADDRESS_BITS`.
     pub(crate) fn with_runs(self) -> Self {
         EntryCodec { runs: true, address_mask: (1 << ADDRESS_BITS) - 1, ..self }
     }
 
-    /// The same with another key.
+    /// The codec with another key.
     pub(crate) fn with_key(&self, key: [u64; 2]) -> Self {
         EntryCodec { cipher: EntryCodec::new(key).cipher, ..*self }
     }
 
-    /// The address in `entry`, whether or not it may be believed; nothing of meaning if it is encrypted.
+    /// The address in `entry`, verified or not; arbitrary if the entry is encrypted.
     #[inline]
     pub(crate) fn address(&self, entry: HpbEntry) -> Ppn {
         self.address_in(place(entry))
     }
 
-    /// The address in what [`EntryCodec::open`] has found.
+    /// The address in the result of [`EntryCodec::open`].
     #[inline(always)]
     pub(crate) fn address_in(&self, place: u32) -> Ppn {
         Ppn(place & self.address_mask)
     }
 
-    /// How many blocks lay in a row from the address in `entry` when it was made, at least; as [`EntryCodec::address`].
+    /// The least length of the run at the address in `entry`, as of when it was made; verified or not.
     pub(crate) fn run(&self, entry: HpbEntry) -> u32 {
         self.run_in(place(entry))
     }
 
-    /// The same for what [`EntryCodec::open`] has found.
+    /// The length of the run in the result of [`EntryCodec::open`].
     pub(crate) fn run_in(&self, place: u32) -> u32 {
         if self.runs { u32::from(RUNS[(place >> ADDRESS_BITS) as usize]) } else { 1 }
     }
 
-    /// Appends the entries of `count` blocks from logical page `lpn` on, valid for the hand-out `generation`, to `out`.
-    /// A block without an address gets the entry of all zeros. Runs end with the last of these blocks.
+    /// Appends the entries of `count` blocks from logical page `lpn` on, valid for the hand-out `generation`, to
+    /// `out`. A block without an address gets the entry of all zeros. Runs end with the last of these blocks.
     pub(crate) fn make_all(
         &self,
         lpn: u32,
@@ -108,7 +107,7 @@ impl EntryCodec {
         let start = out.len();
         out.resize(start + count as usize * HpbEntry::BYTES, 0);
         let (entries, _) = out[start..].as_chunks_mut::<{ HpbEntry::BYTES }>();
-        // What the tag is made of stands in its place for a while.
+        // The place of the tag temporarily holds its input.
         let mut next: Option<Ppn> = None;
         let mut run = 0;
         for (i, entry) in entries.iter_mut().enumerate().rev() {
@@ -143,8 +142,8 @@ impl EntryCodec {
         }
     }
 
-    /// Encrypts at most [`BATCH`] entries. That one becomes all zeros, which the host takes for none, happens once in
-    /// 2^64 entries and costs a look into the map.
+    /// Encrypts at most [`BATCH`] entries. With probability 2^-64 an entry becomes all zeros, which the host takes
+    /// for none; this costs one lookup in the map.
     fn encrypt(&self, first: u32, generation: u32, entries: &mut [[u8; HpbEntry::BYTES]]) {
         let mut halves = [(0u32, 0u32); BATCH as usize];
         let mut blocks = [Block::default(); BATCH as usize];
@@ -166,7 +165,7 @@ impl EntryCodec {
     }
 
     /// Address and length of the run in `entry`, if this device made it for `lpn` in the hand-out `generation`, or if
-    /// nothing protects it. One comparison of one word: its time does not show how much of a guess was right.
+    /// entries are not protected. It compares one word, so that its time does not show how much of a guess was right.
     #[inline(always)]
     pub(crate) fn open(&self, lpn: u32, entry: HpbEntry, generation: u32) -> Option<u32> {
         if self.protection == Protection::Mac {
@@ -208,7 +207,7 @@ fn place(entry: HpbEntry) -> u32 {
     (u64::from_be_bytes(entry.0) >> 32) as u32
 }
 
-/// The 4 bits that say a run of so many blocks, or the next fewer that can be said.
+/// The 4-bit code of a run of `run` blocks, rounded down.
 fn code_of(run: u32) -> u32 {
     (RUNS.partition_point(|&n| u32::from(n) <= run) - 1) as u32
 }
@@ -219,7 +218,7 @@ fn message(lpn: u32, place: u32, generation: u32) -> Block {
     Array(block_bytes(low, u64::from(generation)))
 }
 
-/// What a round of the Feistel network encrypts: never what a tag is made of, whose last word is 0.
+/// The input of a round of the Feistel network: distinct from the input of any tag, whose last word is 0.
 fn round_input(lpn: u32, half: u32, generation: u32, round: u32) -> Block {
     let low = u64::from(half) << 32 | u64::from(lpn);
     Array(block_bytes(low, u64::from(round + 1) << 32 | u64::from(generation)))
@@ -230,8 +229,9 @@ fn round_input(lpn: u32, half: u32, generation: u32, round: u32) -> Block {
 #[inline(always)]
 #[allow(unsafe_code)]
 fn block_bytes(low: u64, high: u64) -> [u8; 16] {
-    // The cipher loads the block as a whole. Had it been stored as two words, the load would have to wait until both
+    // Built in a register: if it were stored as two words, the cipher's load of the whole block would wait until both
     // stores have left the processor's store buffer.
+    //
     // SAFETY: every x86-64 processor has SSE2, and both types of the transmutation are 16 plain bytes.
     unsafe { std::mem::transmute(std::arch::x86_64::_mm_set_epi64x(high as i64, low as i64)) }
 }
@@ -242,7 +242,7 @@ fn block_bytes(low: u64, high: u64) -> [u8; 16] {
     (u128::from(high) << 64 | u128::from(low)).to_le_bytes()
 }
 
-/// A tag may be zero; an entry is not, because slice 0 belongs to the map and is the address of no block.
+/// A tag may be zero; an entry may not, because slice 0 belongs to the map and is the address of no block.
 #[inline]
 fn tag_of(block: &Block) -> u32 {
     u128::from_le_bytes(block.0) as u32
@@ -305,7 +305,7 @@ mod tests {
         EntryCodec::new([1, 2]).protecting(&EntryConfig { protection: Protection::Encrypted, ..EntryConfig::DEFAULT })
     }
 
-    /// Over 70 blocks, so that batches and single entries meet.
+    /// 70 blocks, so that batches and single entries occur.
     #[test]
     fn an_encrypted_entry_opens_only_for_its_block_its_hand_out_and_its_key() {
         let codec = encrypted();
@@ -330,8 +330,8 @@ mod tests {
         }
     }
 
-    /// Neighbours in address, block or generation look nothing alike: half of the 64 bits differ, give or take what
-    /// chance does.
+    /// Entries of adjacent addresses, blocks or generations differ in about half of their 64 bits, within statistical
+    /// deviation.
     #[test]
     fn encrypted_entries_of_neighbours_have_nothing_in_common() {
         let codec = encrypted();
@@ -347,8 +347,7 @@ mod tests {
         assert!(differ.iter().all(|&n| (31_200..32_800).contains(&n)), "{differ:?}");
     }
 
-    /// Kept so that a change of the network, which would make every entry that hosts hold worthless, does not go
-    /// unseen.
+    /// Recorded entries: a change of the network would invalidate every entry that hosts hold.
     #[test]
     fn rounds_are_those_of_a_feistel_network() {
         let (codec, lpn, generation) = (encrypted(), 42, 9);

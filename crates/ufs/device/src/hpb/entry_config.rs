@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How the entries that a device gives out are protected, what that takes and who does it, and the checks that it can
-//! be so. It knows nothing of how an entry is made.
+//! How the entries that a device hands out are protected, what that costs and who does it, and the checks of that.
 
 use crate::config::error::{ConfigError, bad, bad_value};
 use readpath_kit::Ns;
 
-/// How the device treats the entry of an HPB READ.
+/// Treatment of the entry of an HPB READ.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verification {
     /// Only an authentic and fresh entry is used.
     On,
-    /// Any entry whose address exists is used. For tests of what verification is good for.
+    /// Any entry whose address exists is used. For tests that prove the need of verification.
     Off,
 }
 
-/// What keeps a host from making entries of its own.
+/// What prevents a host from forging entries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Protection {
     /// A keyed tag next to the physical address, which is not encrypted.
@@ -22,7 +21,7 @@ pub enum Protection {
     /// Address and redundancy are encrypted together: the host learns no address.
     Encrypted,
     /// Nothing. The address is believed if it exists, the sub-region was handed out and nothing in the neighbourhood
-    /// has changed since. A host that makes entries up, or keeps old ones, can read any slice.
+    /// has changed since. A host that forges entries, or keeps old ones, can read any slice.
     None,
 }
 
@@ -31,7 +30,7 @@ impl Protection {
     pub const ALL: [(&'static str, Protection); 3] =
         [("mac", Protection::Mac), ("encrypted", Protection::Encrypted), ("none", Protection::None)];
 
-    /// The word for it.
+    /// Name in configurations.
     pub fn name(self) -> &'static str {
         Self::ALL.iter().find(|(_, p)| *p == self).map_or("", |(name, _)| name)
     }
@@ -40,9 +39,9 @@ impl Protection {
 /// Who makes and checks entries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheckOn {
-    /// The firmware core, which does everything else too.
+    /// The firmware core.
     Firmware,
-    /// An engine of its own, first come, first served; the firmware core hears of an HPB READ when it is done with it.
+    /// A separate engine, first come, first served; an HPB READ reaches the firmware core when the engine is done.
     Engine,
 }
 
@@ -50,7 +49,7 @@ impl CheckOn {
     /// Names and values.
     pub const ALL: [(&'static str, CheckOn); 2] = [("firmware", CheckOn::Firmware), ("engine", CheckOn::Engine)];
 
-    /// The word for it.
+    /// Name in configurations.
     pub fn name(self) -> &'static str {
         Self::ALL.iter().find(|(_, c)| *c == self).map_or("", |(name, _)| name)
     }
@@ -59,24 +58,24 @@ impl CheckOn {
 /// Protection of entries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EntryConfig {
-    /// What protects them.
+    /// Kind of protection.
     pub protection: Protection,
-    /// Bits of the tag of [`Protection::Mac`], 8 to 32. Fewer than 32 are for measuring how often a forgery succeeds.
+    /// Bits of the tag of [`Protection::Mac`], 8 to 32. Fewer than 32 serve to measure how often a forgery succeeds.
     pub tag_bits: u8,
     /// Who makes and checks them.
     pub check_on: CheckOn,
-    /// Time to protect one entry that is given out, on top of [`crate::FirmwareTiming::make_entry`].
+    /// Time to protect one entry that is handed out, on top of [`crate::FirmwareTiming::make_entry`].
     pub make: Ns,
     /// Time to check one entry that comes with an HPB READ, on top of [`crate::FirmwareTiming::hpb_read_extra`]. An
-    /// entry that is not of the current hand-out is checked a second time, against the one before.
+    /// entry that fails against the current hand-out is checked again, against the one before.
     pub check: Ns,
-    /// Whether the device finds out if an entry that it did not make for this block was made for another: it reads the
-    /// spare area of the slice that the entry names. For counting only.
+    /// Whether the device finds out if an entry that it did not make for this block was made for another: it reads
+    /// the spare area of the slice that the entry names. Only for counting.
     pub tell_foreign: bool,
 }
 
 impl EntryConfig {
-    /// A tag of 32 bits, whose times are those of [`crate::FirmwareTiming`] alone.
+    /// A tag of 32 bits without additional times.
     pub const DEFAULT: EntryConfig = EntryConfig {
         protection: Protection::Mac,
         tag_bits: 32,
@@ -86,12 +85,12 @@ impl EntryConfig {
         tell_foreign: false,
     };
 
-    /// What the firmware core spends on protecting one entry.
+    /// Firmware time to protect one entry.
     pub(crate) fn make_on_firmware(&self) -> Ns {
         if self.check_on == CheckOn::Firmware { self.make } else { Ns::ZERO }
     }
 
-    /// What the firmware core spends on checking one entry.
+    /// Firmware time to check one entry.
     pub(crate) fn check_on_firmware(&self) -> Ns {
         if self.check_on == CheckOn::Firmware { self.check } else { Ns::ZERO }
     }
@@ -101,7 +100,7 @@ impl EntryConfig {
         self.check_on == CheckOn::Engine && self.check > Ns::ZERO
     }
 
-    /// Checks it; `verification` says whether entries are checked at all.
+    /// Checks the settings; `verification` says whether entries are checked at all.
     pub(crate) fn check(&self, verification: Verification) -> Result<(), ConfigError> {
         for (field, value) in [("hpb.entries.make", self.make), ("hpb.entries.check", self.check)] {
             if value > Ns::ZERO && self.protection == Protection::None {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The device's side of HPB: what hosts hold of it and what of that is still good ([`HpbUnit`], or [`Groups`] of the
-//! prototype), what entries are made of, which generation they are of, and what is recommended.
+//! The device's side of HPB: what hosts hold and which of it is still good ([`HpbUnit`], or [`Groups`] of the
+//! prototype), the codec of entries, their generations, and recommendations.
 //!
-//! It is SRAM of the modelled device. It knows neither the map, nor flash, nor the requests that entries come with; and
-//! no time but that of a read.
+//! It is SRAM of the modelled device. It knows neither the map, nor flash, nor the requests that entries come with,
+//! and no time but that of a read.
 
 pub(crate) mod config;
 mod entry;
@@ -34,10 +34,10 @@ use readpath_proto::typed::{HpbEntry, HpbNotification, SubRegion};
 use recommend::Recommendations;
 use std::ops::Range;
 
-/// Bits of the generation that an entry is made with.
+/// Bits of the generation of an entry.
 const GENERATION_BITS: u32 = 32;
 
-/// What a device has of HPB, for all of its units.
+/// The HPB of all units of a device.
 enum Side {
     None,
     /// HPB of JESD220-3, by logical unit.
@@ -46,17 +46,16 @@ enum Side {
     Prototype(Box<Groups>),
 }
 
-/// See the module.
 pub(crate) struct Hpb {
     side: Side,
     /// First logical page of each unit.
     bases: Vec<Lpn>,
     codec: EntryCodec,
-    /// The key that the device was made with.
+    /// The configured key.
     key: [u64; 2],
     v2: Option<Hpb2Config>,
     array_slices: u32,
-    /// The newest generation that was given out. What is above its lowest [`Hpb::generation_bits`] counts keys.
+    /// The newest generation handed out. The bits above its lowest [`Hpb::generation_bits`] number the keys.
     generations_used: u64,
     generation_bits: u32,
     recommendations: Recommendations,
@@ -64,17 +63,16 @@ pub(crate) struct Hpb {
     pre_requests: PreRequests,
     /// fHPBEn, which survives the loss of power; always on with HPB 1.0.
     enabled: bool,
-    /// The host has asked for an HPB reset, so it knows HPB, or may have before the power was lost: only then is it
-    /// worth recommending anything.
+    /// The host has asked for an HPB reset, so it knows HPB, or did before a loss of power: only then are
+    /// recommendations worth making.
     in_use: bool,
-    /// The same whether or not fHPBEn is set.
+    /// `in_use`, regardless of fHPBEn.
     is_known: bool,
-    /// Reads of so many blocks count for what is recommended: those for which an HPB READ could be sent.
+    /// Reads of up to this many blocks count for recommendations: those for which an HPB READ could be sent.
     noted_blocks: u32,
 }
 
 impl Hpb {
-    /// Nothing has been handed out.
     pub(crate) fn new(config: &DeviceConfig, bases: Vec<Lpn>) -> Self {
         let unit = |(lun, lu): (usize, &crate::config::LuConfig)| {
             let hpb = config.standard_hpb().filter(|_| lu.hpb)?;
@@ -113,7 +111,7 @@ impl Hpb {
         }
     }
 
-    /// HPB of JESD220-3 of a unit, if it has it.
+    /// JESD220-3 HPB of a unit, if it has it.
     #[inline(always)]
     pub(crate) fn standard(&self, lun: u8) -> Option<&HpbUnit> {
         match &self.side {
@@ -139,7 +137,7 @@ impl Hpb {
         }
     }
 
-    /// The same, to change.
+    /// The groups of a device that is a prototype, to change.
     #[inline]
     pub(crate) fn prototype_mut(&mut self) -> Option<&mut Groups> {
         match &mut self.side {
@@ -148,7 +146,7 @@ impl Hpb {
         }
     }
 
-    /// What HPB 2.0 adds, if the device has it.
+    /// Configuration of HPB 2.0, if the device has it.
     pub(crate) fn v2(&self) -> Option<&Hpb2Config> {
         self.v2.as_ref()
     }
@@ -175,7 +173,7 @@ impl Hpb {
         unit.verify(&self.codec, block, entry, self.array_slices)
     }
 
-    /// Where `entry` says that `block` is, and how many of `blocks` blocks from there on lie in a row.
+    /// The address of `block` according to `entry`, and how many of `blocks` blocks lie in a row from there.
     pub(crate) fn place(
         &self,
         unit: &HpbUnit,
@@ -189,20 +187,20 @@ impl Hpb {
         }
     }
 
-    /// The slice that an entry names, good or not, if there is such a slice.
+    /// The slice that an entry names, verified or not, if it exists.
     pub(crate) fn named(&self, entry: HpbEntry) -> Option<Ppn> {
         Some(self.codec.address(entry)).filter(|ppn| ppn.0 < self.array_slices)
     }
 
-    /// Whether `entry` was made for the logical page `lpn`, in the current hand-out or the one before. `None` if that
-    /// page is of a unit without HPB.
+    /// Whether `entry` was made for the logical page `lpn`, in the current hand-out or the one before. `None` if the
+    /// page belongs to a unit without HPB.
     pub(crate) fn was_made_for(&self, lpn: Lpn, entry: HpbEntry) -> Option<bool> {
         let lun = self.bases.partition_point(|&base| base <= lpn) - 1;
         let unit = self.standard(lun as u8)?;
         Some(unit.made(&self.codec, lpn - self.bases[lun], entry))
     }
 
-    /// Whether reads of so many blocks are noted.
+    /// Whether reads of `blocks` blocks are noted.
     #[inline(always)]
     pub(crate) fn notes(&self, blocks: u32) -> bool {
         blocks <= self.noted_blocks && self.in_use
@@ -217,11 +215,10 @@ impl Hpb {
         }
     }
 
-    /// No good entry came with a read of `block`, which has been translated and lies somewhere. Recommends what follows
-    /// from that.
+    /// Notes a read of `block`, which is mapped, without a good entry. May queue a recommendation.
     pub(crate) fn note_miss(&mut self, now: Ns, lun: u8, block: u32) {
         let Side::Standard(units) = &mut self.side else { return };
-        // HPB may have been switched off since the read came.
+        // HPB may have been disabled since the read arrived.
         let Some(unit) = units[usize::from(lun)].as_mut().filter(|_| self.in_use) else { return };
         if let Some(what) = unit.note_miss(now, block)
             && !self.recommendations.push(lun, what)
@@ -230,13 +227,13 @@ impl Hpb {
         }
     }
 
-    /// Whether a response could carry something.
+    /// Whether the next response may carry a notification.
     #[inline(always)]
     pub(crate) fn has_nothing_to_tell(&self) -> bool {
         self.recommendations.is_empty()
     }
 
-    /// What the next GOOD response carries.
+    /// The notification of the next GOOD response.
     pub(crate) fn next_notification(&mut self, stats: &mut DeviceStats) -> Option<HpbNotification> {
         let n = self.recommendations.take()?;
         stats.hpb_notifications += 1;
@@ -246,11 +243,11 @@ impl Hpb {
         Some(n)
     }
 
-    /// A number for the next hand-out; 0 says that there is none. `may_use` says whether a number has been named where
-    /// a power cut does not reach it: none is used twice under one key. After the last the key is changed, and the
-    /// host, whose entries are then worth nothing, is informed.
+    /// A number for the next hand-out; 0 if there is none. `may_use` says whether a number is named in flash, where a
+    /// power cut does not lose it: none is used twice under one key. After the last number the key is changed, and
+    /// the host, whose entries are then invalid, is informed.
     pub(crate) fn next_generation(&mut self, may_use: impl FnOnce(u64) -> bool) -> u32 {
-        // A host that loads entries has heard of every reset but the one that may come now.
+        // A host that loads entries has seen every reset announced before.
         self.recommendations.reset_seen();
         let mut next = self.generations_used + 1;
         next += u64::from(self.generation_of(next) == 0);
@@ -264,12 +261,12 @@ impl Hpb {
         self.generation_of(next)
     }
 
-    /// What entries are made with under the number `used`.
+    /// The generation of entries under the number `used`.
     fn generation_of(&self, used: u64) -> u32 {
         (used & ((1 << self.generation_bits) - 1)) as u32
     }
 
-    /// Generations up to `used` may have been given out. Returns whether that changes the key.
+    /// Sets that generations up to `used` may have been handed out. Returns whether that changes the key.
     fn set_generation(&mut self, used: u64) -> bool {
         let key = used >> self.generation_bits;
         let changes = key != self.generations_used >> self.generation_bits;
@@ -281,14 +278,14 @@ impl Hpb {
         changes
     }
 
-    /// Lets the key change after 2^`bits` generations, so that tests see it happen. None has been given out yet.
+    /// For tests: changes the key after 2^`bits` generations. None may have been handed out yet.
     pub(crate) fn limit_generations(&mut self, bits: u32) {
         assert!(self.generations_used == 0 && (1..=GENERATION_BITS).contains(&bits), "from the beginning");
         self.generation_bits = bits;
     }
 
-    /// Puts the entries of the first blocks of a sub-region into `out`, as many as whole ones go into `alloc` bytes, as
-    /// of now: under `generation`, or all zeros without one. `place` says where a logical page lies.
+    /// Appends the present entries of the first blocks of a sub-region to `out`, as many as fit into `alloc` bytes:
+    /// under `generation`, or all zeros if it is 0. `place` gives the slice of a logical page.
     pub(crate) fn hand_out(
         &mut self,
         lun: u8,
@@ -321,8 +318,8 @@ impl Hpb {
         }
     }
 
-    /// The host does not hold `region`, or any, any more. In device control mode that is advice, which this device does
-    /// not need. False if there is no such region.
+    /// The host no longer holds `region`, or any region. In device control mode the device ignores this advice. False
+    /// if there is no such region.
     pub(crate) fn inactivate(&mut self, lun: u8, region: Option<u16>) -> bool {
         let unit = self.standard_mut(lun).expect("an HPB unit");
         let named = region.map_or(0..unit.regions(), |r| u32::from(r)..u32::from(r) + 1);
@@ -335,17 +332,16 @@ impl Hpb {
         true
     }
 
-    /// The buffers of HPB READ BUFFER.
     pub(crate) fn read_buffers(&mut self) -> &mut ReadBuffers {
         &mut self.read_buffers
     }
 
-    /// Keeps the entries that came for a coming HPB READ.
+    /// Stores the entries that came ahead of their HPB READ.
     pub(crate) fn store_pre_request(&mut self, lun: u8, read_id: u8, lba: u32, entries: &[u8]) {
         self.pre_requests.store(lun, read_id, lba, entries);
     }
 
-    /// Gives what was kept for this HPB READ, if anything was.
+    /// Takes the entries stored for this HPB READ, if any.
     pub(crate) fn take_pre_request(&mut self, lun: u8, read_id: u8, lba: u32, blocks: u32, into: &mut Vec<u8>) -> bool {
         self.pre_requests.take(lun, read_id, lba, blocks, into)
     }
@@ -355,7 +351,7 @@ impl Hpb {
         self.enabled
     }
 
-    /// fHPBEn becomes `on`. Without it nothing is recommended, no entry is believed and none is given out: HPB READ is
+    /// Sets fHPBEn. Without it there are no recommendations, no entry is believed and none is handed out: HPB READ is
     /// served as READ, HPB READ BUFFER returns zeros.
     pub(crate) fn set_enabled(&mut self, on: bool) {
         self.enabled = on;
@@ -381,15 +377,14 @@ impl Hpb {
         }
     }
 
-    /// The power is gone, and all that the device knew of a host.
     pub(crate) fn lose_power(&mut self) {
         self.read_buffers.clear();
         self.reset();
         (self.in_use, self.is_known) = (false, false);
     }
 
-    /// The power is back; generations up to `used` may have been given out. The host may have lived on, with entries of
-    /// the time before or with none, or may not know HPB at all. Such a host ignores the notification.
+    /// The power is back; generations up to `used` may have been handed out. The host may have kept running, with old
+    /// entries or without, or may not know HPB. Such a host ignores the notification.
     pub(crate) fn recover(&mut self, used: u64) {
         self.set_generation(used);
         let has_units = matches!(&self.side, Side::Standard(units) if units.iter().any(Option::is_some));
@@ -402,7 +397,7 @@ impl Hpb {
         }
     }
 
-    /// Forgets everything about what the host holds.
+    /// Forgets what the host holds.
     fn reset(&mut self) {
         match &mut self.side {
             Side::None => {}
@@ -413,7 +408,7 @@ impl Hpb {
         self.recommendations.clear();
     }
 
-    /// Bytes of SRAM of what is known of each unit.
+    /// Bytes of SRAM of the tables of all units.
     fn table_bytes(&self) -> u64 {
         match &self.side {
             Side::None => 0,
@@ -427,8 +422,8 @@ impl Hpb {
         if matches!(self.side, Side::Standard(_)) { self.table_bytes() } else { 0 }
     }
 
-    /// SRAM of the modelled device for what is known of units, by table: what it is and its bytes. The read buffers
-    /// take `read_buffers` bytes.
+    /// SRAM of the modelled device for its units: each table and its bytes. The read buffers take `read_buffers`
+    /// bytes.
     pub(crate) fn sram(&self, read_buffers: u64) -> [(SramTable, u64); 3] {
         // The prototype recommends nothing.
         let line = if self.prototype().is_some() { 0 } else { Recommendations::CAPACITY as u64 * 4 };
@@ -439,13 +434,13 @@ impl Hpb {
         ]
     }
 
-    /// The same for entries of commands, of which so many may be under way at once.
+    /// SRAM for entries of commands, of which `commands` may be in progress at the same time.
     pub(crate) fn sram_of_entries(&self, commands: u32) -> Vec<(SramTable, u64)> {
         let Some(v2) = self.v2 else { return Vec::new() };
         let kept = Hpb2Config::PRE_REQUEST_BYTES;
         vec![
             (SramTable::PreRequests, u64::from(v2.pre_requests) * kept),
-            // Entries of a command from its pre-request or its header until the last of its blocks is looked for.
+            // Entries of a command are kept from its pre-request or header until its last block is translated.
             (SramTable::HpbReadEntries, u64::from(commands) * kept),
         ]
     }

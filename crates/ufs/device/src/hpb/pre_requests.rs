@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Entries that came ahead of their HPB READ (HPB WRITE BUFFER 02h), in a fixed number of places, until that comes or
-//! they are displaced. No entry is looked into here.
+//! Entries that came ahead of their HPB READ (HPB WRITE BUFFER 02h), in a fixed number of places, until that command
+//! comes or they are displaced. The entries are not interpreted.
 
 use super::v2_config::MOST_ENTRIES;
 use readpath_proto::typed::HpbEntry;
 
-/// See the module.
 pub(super) struct PreRequests {
     places: Vec<Place>,
-    /// Counts what was stored.
+    /// Number of pre-requests stored so far.
     now: u32,
 }
 
 struct Place {
     lun: u8,
-    /// 0: nothing is here.
+    /// 0 if the place is free.
     read_id: u8,
     lba: u32,
     stored: u32,
@@ -22,14 +21,13 @@ struct Place {
 }
 
 impl PreRequests {
-    /// So many places.
     pub(super) fn new(places: u8) -> Self {
         let bytes = usize::from(MOST_ENTRIES) * HpbEntry::BYTES;
         let free = || Place { lun: 0, read_id: 0, lba: 0, stored: 0, entries: Vec::with_capacity(bytes) };
         PreRequests { places: (0..places).map(|_| free()).collect(), now: 0 }
     }
 
-    /// Keeps `entries` of the blocks from `lba` on: in the place of what has the same READ ID, in a free one, or in
+    /// Stores `entries` of the blocks from `lba` on: in place of those with the same READ ID, in a free place, or in
     /// that of the oldest.
     pub(super) fn store(&mut self, lun: u8, read_id: u8, lba: u32, entries: &[u8]) {
         self.now = self.now.wrapping_add(1);
@@ -45,7 +43,7 @@ impl PreRequests {
         place.entries.extend_from_slice(entries);
     }
 
-    /// Gives what was kept for this HPB READ, if anything was, and frees its place.
+    /// Takes the entries stored for this HPB READ, if any, and frees their place.
     pub(super) fn take(&mut self, lun: u8, read_id: u8, lba: u32, blocks: u32, into: &mut Vec<u8>) -> bool {
         let bytes = blocks as usize * HpbEntry::BYTES;
         let fits = |p: &&mut Place| {
@@ -58,7 +56,6 @@ impl PreRequests {
         true
     }
 
-    /// Forgets everything.
     pub(super) fn clear(&mut self) {
         self.places.iter_mut().for_each(|p| p.read_id = 0);
     }

@@ -1,25 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The buffers of HPB READ BUFFER: each takes the map pages of a sub-region and the entries that are made of them, from
-//! the time when the first page is asked for until the reply has left. There are few, so commands may have to wait. It
-//! knows tags, not what is in a buffer.
+//! The buffers of HPB READ BUFFER: each holds the map pages of a sub-region and the entries made of them, from the
+//! first load until the reply has left. There are few, so commands may have to wait. It knows tags, not contents.
 
 use crate::front::TAGS;
 use crate::ids::TagRef;
 use std::collections::VecDeque;
 
-/// See the module.
 pub(crate) struct ReadBuffers {
     free: u8,
     /// Tags that hold a buffer, one bit each.
     held: u64,
-    /// Who waits for one.
+    /// Commands that wait for a buffer.
     waiting: VecDeque<TagRef>,
 }
 
 const _: () = assert!(TAGS == 64, "a bit for each tag");
 
 impl ReadBuffers {
-    /// So many buffers, all free.
     pub(crate) fn new(count: u8) -> Self {
         ReadBuffers { free: count, held: 0, waiting: VecDeque::with_capacity(TAGS) }
     }
@@ -46,17 +43,16 @@ impl ReadBuffers {
         had
     }
 
-    /// The next in line, if a buffer is free. It does not have it yet.
+    /// The next waiting command, if a buffer is free. It does not take the buffer.
     pub(crate) fn next(&mut self) -> Option<TagRef> {
         if self.free > 0 { self.waiting.pop_front() } else { None }
     }
 
-    /// `tag` waits no longer, if it did.
+    /// Removes `tag` from the queue.
     pub(crate) fn leave(&mut self, tag: u8) {
         self.waiting.retain(|waiting| waiting.tag != tag);
     }
 
-    /// All commands are gone.
     pub(crate) fn clear(&mut self) {
         self.free += self.held.count_ones() as u8;
         self.held = 0;

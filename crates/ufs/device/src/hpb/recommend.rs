@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The line of recommendations that wait for a response to travel with: at most two sub-regions to activate and two
-//! regions to inactivate fit into one (JESD220-3). It knows nothing of why they are made.
+//! The queue of recommendations that wait for a response: one response carries at most two sub-regions to activate
+//! and two regions to inactivate (JESD220-3). It does not know why they are made.
 
 use readpath_proto::typed::{HpbNotification, SubRegion};
 use std::collections::VecDeque;
 
-/// A sub-region to be activated, and the region that has to make room for it.
+/// A sub-region to activate, and the region that has to make room for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Recommended {
     /// Sub-region that the host should load.
@@ -20,7 +20,7 @@ enum Item {
     Inactivate(u16),
 }
 
-/// A bounded line, first in, first out; notifications of different logical units are never mixed.
+/// A bounded first-in-first-out queue; a notification concerns one logical unit only.
 pub(super) struct Recommendations {
     line: VecDeque<(u8, Item)>,
     reset_pending: u8,
@@ -30,18 +30,18 @@ pub(super) struct Recommendations {
 impl Recommendations {
     /// Entries the line can hold.
     pub(super) const CAPACITY: usize = 128;
-    /// How often an HPB reset is announced, should the host not react.
+    /// How often an HPB reset is announced to a host that does not react.
     const RESET_REPEATS: u8 = 4;
-    /// In `reset_pending`: there is always something to report, by another part.
+    /// Flag in `reset_pending`: another part may always have something to report.
     const ALWAYS: u8 = 0x80;
 
-    /// An empty line. A reset concerns all units; its announcement names `reset_lun`, which has to be one with HPB, or
-    /// Linux does not hear it.
+    /// An empty queue. A reset concerns all units; its announcement names `reset_lun`, which must be a unit with HPB:
+    /// otherwise Linux ignores it.
     pub(super) fn new(reset_lun: u8) -> Self {
         Recommendations { line: VecDeque::with_capacity(Self::CAPACITY), reset_pending: 0, reset_lun }
     }
 
-    /// The same where every response may have something to report, which is not known here.
+    /// Sets that another part may have something to report in every response.
     pub(super) fn never_empty(self) -> Self {
         Recommendations { reset_pending: self.reset_pending | Self::ALWAYS, ..self }
     }
@@ -58,30 +58,29 @@ impl Recommendations {
         true
     }
 
-    /// The host has to learn that everything was lost.
+    /// Announces to the host that its entries are lost.
     pub(super) fn announce_reset(&mut self) {
         self.line.clear();
         self.reset_pending = self.reset_pending & Self::ALWAYS | Self::RESET_REPEATS;
     }
 
-    /// The host has reacted: it loads entries again or has asked for the reset itself.
+    /// The host has reacted: it loads entries again or has requested the reset itself.
     pub(super) fn reset_seen(&mut self) {
         self.reset_pending &= Self::ALWAYS;
     }
 
-    /// Drops everything that waits.
     pub(super) fn clear(&mut self) {
         self.line.clear();
         self.reset_pending &= Self::ALWAYS;
     }
 
-    /// Whether a response could carry something.
+    /// Whether a response has nothing to carry.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.line.is_empty() && self.reset_pending == 0
     }
 
-    /// What the next GOOD response carries.
+    /// The notification of the next GOOD response.
     pub(super) fn take(&mut self) -> Option<HpbNotification> {
         if self.reset_pending & !Self::ALWAYS > 0 {
             self.reset_pending -= 1;
@@ -95,7 +94,7 @@ impl Recommendations {
             let activated = &n.active[..usize::from(n.active_count)];
             match item {
                 _ if of != lun => break,
-                // A response has no order between its two lists, so a region may stand in one of them only.
+                // The two lists of a response have no common order, so a region may be in one of them only.
                 Item::Activate(at) if inactivated.contains(&at.region) => break,
                 Item::Inactivate(region) if activated.iter().any(|at| at.region == region) => break,
                 Item::Activate(at) if n.active_count < 2 => {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! HPB of one logical unit: which sub-regions the host holds, which of their entries are still current, what is read
-//! where, and what to recommend. In host control mode the host says what it drops, holds what it loads, and is only
-//! informed which of its sub-regions have become worthless.
+//! HPB of one logical unit: which sub-regions the host holds, which of their entries are still current, the counts of
+//! reads, and recommendations. In host control mode the host loads and drops what it decides, and the device only
+//! reports which of its sub-regions have become worthless.
 //!
-//! Everything here is SRAM of the modelled device and counted by [`HpbUnit::sram_bytes`]. In particular, whether an
-//! entry is *fresh* is decided without the map: each sub-region that was handed out has a generation, which its entries
-//! carry in their tags, or under which they are encrypted, and a bit for every few entries that is set when one of them
-//! changes. A change of a neighbour costs a good entry its speed, never its correctness.
+//! All tables are SRAM of the modelled device and counted by [`HpbUnit::sram_bytes`]. Whether an entry is *fresh* is
+//! decided without the map: each handed-out sub-region has a generation, which its entries carry in their tags, or
+//! under which they are encrypted, and a bit for every few entries that is set when one of them changes. A change
+//! makes the good entries of its chunk slower, never wrong.
 
 #[cfg(test)]
 mod tests;
@@ -23,10 +23,10 @@ use readpath_kit::Ns;
 use readpath_proto::hpb::Control;
 use readpath_proto::typed::{HpbEntry, SubRegion};
 
-/// First chunk of a region without a slot.
+/// First chunk of a region that has no slot.
 const NO_SLOT: u32 = u32::MAX;
 
-/// What an entry turned out to be.
+/// Result of judging an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
     /// Authentic and fresh: the block is at this address.
@@ -35,7 +35,7 @@ pub(crate) enum Verdict {
     Zero,
     /// Its sub-region is not handed out.
     Inactive,
-    /// Authentic, but superseded.
+    /// Authentic, but outdated.
     Stale,
     /// Not made by this device for this block.
     Forged,
@@ -57,20 +57,20 @@ impl Verdict {
 
 /// HPB state of one logical unit.
 pub(crate) struct HpbUnit {
-    /// First logical page of the unit, to name blocks uniquely across units in tags.
+    /// First logical page of the unit, so that tags name blocks uniquely across units.
     base: u32,
     region_shift: u32,
     sub_region_shift: u32,
     sub_regions_per_region: u32,
     chunk_shift: u32,
     sub_region_chunks_shift: u32,
-    /// Chunks of a region, less one; a power of two less one.
+    /// Chunks of a region, a power of two, minus one.
     region_chunks_mask: u32,
     blocks: u32,
     config: HpbConfig,
     pinned: std::ops::Range<u32>,
 
-    /// First chunk of each region that the host may hold, and so has a slot.
+    /// First chunk of each region; [`NO_SLOT`] unless the host may hold the region.
     first_chunk_of_region: Vec<u32>,
     region_of_slot: Vec<u16>,
     free_slots: Vec<u16>,
@@ -78,9 +78,9 @@ pub(crate) struct HpbUnit {
     handed: Vec<HandOut>,
     /// Per slot, sub-region and chunk: an entry changed since the hand-out.
     changed: FixedBitSet,
-    /// Reads of each region, halved now and then.
+    /// Reads of each region, halved periodically.
     reads: Vec<u16>,
-    /// Reads of each sub-region that found no good entry since the last hand-out or recommendation.
+    /// Misses of each sub-region since the last hand-out or recommendation.
     misses: Vec<u8>,
     reads_until_decay: u32,
     hand: u32,
@@ -88,14 +88,14 @@ pub(crate) struct HpbUnit {
     tagged: bool,
 }
 
-/// What is known of a sub-region that the host may hold.
+/// State of a sub-region that the host may hold.
 #[derive(Clone, Copy)]
 struct HandOut {
     /// Generation of the entries given out last; 0 = none.
     generation: u32,
     /// The generation before, only to distinguish a stale entry from a forged one.
     previous: u32,
-    /// Until when a recommendation of it is not repeated.
+    /// A recommendation is not repeated before this time.
     quiet_until: Ns,
 }
 
@@ -104,13 +104,13 @@ impl HandOut {
 }
 
 impl HpbUnit {
-    /// The state of a unit of which nothing has been handed out. `base` is its first logical page.
+    /// A unit without hand-outs. `base` is its first logical page.
     pub(crate) fn new(base: u32, lu: &LuConfig, config: &HpbConfig) -> Self {
         let region_shift = u32::from(config.region_size) - 3;
         let sub_region_shift = u32::from(config.sub_region_size) - 3;
         let regions = (u64::from(lu.blocks)).div_ceil(1 << region_shift) as u32;
         let per_region = 1u32 << (region_shift - sub_region_shift);
-        // The host drops a region before it loads another, but either may reach the device first.
+        // The host drops a region before it loads another, but the commands may arrive in either order.
         let more = u32::from(config.control == Control::Host);
         let slots = (u32::from(lu.max_active_regions) + more).min(regions.max(1)).min(u32::from(u16::MAX));
         let chunk_shift = config.freshness_chunk_entries.trailing_zeros();
@@ -141,8 +141,7 @@ impl HpbUnit {
         unit
     }
 
-    /// Forgets what was handed out; only the pinned regions keep their slots. Entries given out before no longer
-    /// verify.
+    /// Forgets all hand-outs; only the pinned regions keep their slots. Older entries no longer verify.
     pub(crate) fn reset(&mut self) {
         self.first_chunk_of_region.fill(NO_SLOT);
         self.handed.fill(HandOut::NONE);
@@ -160,7 +159,7 @@ impl HpbUnit {
     pub(crate) fn sram_bytes(&self) -> u64 {
         let slots = self.region_of_slot.len() as u64;
         let sub_regions = slots * u64::from(self.sub_regions_per_region);
-        // Region of each slot, the free slots, slot of each region: a device keeps numbers, of 2 bytes each.
+        // Region of each slot, the free slots, slot of each region: numbers of 2 bytes each.
         let slot_tables = slots * 4 + self.first_chunk_of_region.len() as u64 * 2;
         // Generation, the one before, and the time of the last recommendation in milliseconds: 4 bytes each.
         let hand_outs = sub_regions * 12;
@@ -169,7 +168,7 @@ impl HpbUnit {
         slot_tables + hand_outs + freshness + activity
     }
 
-    /// Regions of the logical unit.
+    /// Number of regions of the unit.
     pub(crate) fn regions(&self) -> u32 {
         self.first_chunk_of_region.len() as u32
     }
@@ -233,7 +232,7 @@ impl HpbUnit {
         }
     }
 
-    /// Whether it took a second check, against the hand-out before, to come to the `verdict` on an entry for `block`.
+    /// Whether the `verdict` on an entry for `block` took a second check, against the hand-out before.
     pub(crate) fn was_checked_twice(&self, block: u32, verdict: Verdict) -> bool {
         let Some(chunk) = self.chunk_of(block) else { return false };
         let is_current = verdict == Verdict::Stale && self.changed.contains(chunk);
@@ -249,8 +248,8 @@ impl HpbUnit {
         generations.iter().any(|&g| g != 0 && codec.open(self.base + block, entry, g).is_some())
     }
 
-    /// How many of `blocks` blocks from `block` on lie in a row, if its `entry` is good. The entry says how many did
-    /// when it was made, and never goes beyond its sub-region; none of them may have changed since.
+    /// How many of `blocks` blocks from `block` on lie in a row, if its `entry` is good. The run in the entry never
+    /// extends beyond its sub-region; none of its blocks may have changed since.
     pub(crate) fn run(&self, codec: &EntryCodec, block: u32, entry: HpbEntry, blocks: u32) -> u32 {
         let Some(mut chunk) = self.chunk_of(block).filter(|_| self.config.verification == Verification::On) else {
             return codec.run(entry).min(blocks);
@@ -282,9 +281,9 @@ impl HpbUnit {
         }
     }
 
-    /// Entries of `at` are given out now, as of now, under a generation never used before. False when the region has no
-    /// slot and none can be had: the entries then must not be given out. In host control mode a host that has forgotten
-    /// to say what it dropped does not block itself: the region that is read least makes way.
+    /// Notes that the present entries of `at` are handed out, under a generation never used before. False when the
+    /// region has no slot and can get none: the entries then must not be handed out. In host control mode a host that
+    /// forgot to report a dropped region does not block itself: the least read region loses its slot.
     pub(crate) fn hand_out(&mut self, at: SubRegion, generation: u32) -> bool {
         let region = u32::from(at.region);
         if !self.has_slot(region) && !self.assign_slot(region) {
@@ -300,12 +299,12 @@ impl HpbUnit {
         true
     }
 
-    /// Whether the host decides what is active.
+    /// Whether the unit is in host control mode.
     pub(crate) fn is_host_control(&self) -> bool {
         self.config.control == Control::Host
     }
 
-    /// The host holds nothing of `region` any more. Pinned regions stay.
+    /// The host no longer holds `region`. Pinned regions stay.
     pub(crate) fn inactivate(&mut self, region: u32) {
         if self.has_slot(region) && !self.pinned.contains(&region) {
             self.release_slot(region);
@@ -323,8 +322,7 @@ impl HpbUnit {
         }
     }
 
-    /// No good entry came with a read of `block`, which lies in flash or in the write buffer. Returns the
-    /// recommendation to be made, if any.
+    /// Notes a read of `block`, which is mapped, without a good entry. Returns a recommendation to be made, if any.
     pub(crate) fn note_miss(&mut self, now: Ns, block: u32) -> Option<Recommended> {
         let region = block >> self.region_shift;
         let sub = block >> self.sub_region_shift;
@@ -367,7 +365,7 @@ impl HpbUnit {
         Some(Recommended { activate: at, inactivate })
     }
 
-    /// A recommendation could not be queued; it has to be made again later.
+    /// A recommendation could not be queued and has to be made again later.
     pub(crate) fn not_recommended(&mut self, at: SubRegion) {
         if self.has_slot(u32::from(at.region)) {
             let index = self.index(u32::from(at.region), u32::from(at.index));
@@ -375,8 +373,8 @@ impl HpbUnit {
         }
     }
 
-    /// The chunk of `block`, if its region has a slot. Chunks are counted over all slots; each sub-region is a power of
-    /// two of them, so that one look at the region gives everything that a check of an entry needs.
+    /// The chunk of `block`, if its region has a slot. Chunks are numbered over all slots, and each sub-region has a
+    /// power of two of them, so that one lookup of the region suffices to check an entry.
     #[inline(always)]
     fn chunk_of(&self, block: u32) -> Option<usize> {
         let first = self.first_chunk_of_region[(block >> self.region_shift) as usize];
@@ -384,13 +382,13 @@ impl HpbUnit {
         (first != NO_SLOT).then_some(chunk as usize)
     }
 
-    /// Place of a chunk's sub-region among those that the host may hold.
+    /// Index of a chunk's sub-region in `handed`.
     #[inline(always)]
     fn hand_out_of(&self, chunk: usize) -> usize {
         chunk >> self.sub_region_chunks_shift
     }
 
-    /// The same for a sub-region of a region that has a slot.
+    /// Index in `handed` of a sub-region whose region has a slot.
     fn index(&self, region: u32, sub: u32) -> usize {
         self.hand_out_of(self.first_chunk_of_region[region as usize] as usize) + sub as usize
     }
@@ -417,7 +415,7 @@ impl HpbUnit {
         self.free_slots.push((first / self.chunks_per_region()) as u16);
     }
 
-    /// The region that is read least among a few active ones, which are looked at in turn; `None` if all are pinned.
+    /// The least read of a few active regions, examined in turn; `None` if all are pinned.
     fn coldest(&mut self) -> Option<u32> {
         const CANDIDATES: u32 = 8;
         let slots = self.region_of_slot.len() as u32;
@@ -441,7 +439,7 @@ impl HpbUnit {
         coldest.map(|(_, region)| region)
     }
 
-    /// Reads between two halvings: long enough that a region's count means something when reads are spread evenly.
+    /// Reads between two halvings: enough that a region's count is meaningful when reads are spread evenly.
     fn decay_period(&self) -> u32 {
         const READS_PER_REGION: u32 = 64;
         (self.regions() * READS_PER_REGION).max(1024)
@@ -453,7 +451,7 @@ impl HpbUnit {
     }
 }
 
-/// What an entry is worth that does not open under the newest hand-out; `previous` is the one before.
+/// The verdict on an entry that does not open under the newest hand-out; `previous` is the one before.
 #[cold]
 fn unopened(codec: &EntryCodec, lpn: u32, entry: HpbEntry, previous: u32) -> Verdict {
     if previous != 0 && codec.open(lpn, entry, previous).is_some() { Verdict::Stale } else { Verdict::Forged }

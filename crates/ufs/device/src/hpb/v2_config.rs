@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What HPB 2.0 adds to a device's configuration, and the checks that it can exist. It knows nothing of commands.
+//! Configuration of HPB 2.0, and the checks that it can exist.
 
 use super::entry::ADDRESS_BITS;
 use crate::config::error::{ConfigError, bad};
@@ -11,11 +11,11 @@ pub const MOST_ENTRIES: u8 = u8::MAX;
 /// HPB 2.0 (JESD220-3A): longer HPB READs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Hpb2Config {
-    /// fHPBEn as the device comes from its maker. The host can change it, and it survives the loss of power.
+    /// fHPBEn as shipped. The host can change it, and it is non-volatile.
     pub enabled: bool,
-    /// Blocks that an HPB READ may have without a pre-request: bMAX_DATA_SIZE_FOR_HPB_SINGLE_CMD + 1.
+    /// The most blocks of an HPB READ without a pre-request: bMAX_DATA_SIZE_FOR_HPB_SINGLE_CMD + 1.
     pub single_blocks: u8,
-    /// Pre-requests (HPB WRITE BUFFER 02h) that are kept until their HPB READ comes, 1 to 126; one more displaces the
+    /// Pre-requests (HPB WRITE BUFFER 02h) stored until their HPB READ comes, 1 to 126; one more displaces the
     /// oldest. READ IDs go from 1 to 126.
     pub pre_requests: u8,
     /// Not in JESD220-3A: an HPB READ may carry an entry for each block in an extra header segment.
@@ -23,10 +23,10 @@ pub struct Hpb2Config {
 }
 
 impl Hpb2Config {
-    /// SRAM that keeps one pre-request: its entries, and unit, READ ID, block and age.
+    /// SRAM of one pre-request: its entries, and unit, READ ID, block and age.
     pub(crate) const PRE_REQUEST_BYTES: u64 = MOST_ENTRIES as u64 * HpbEntry::BYTES as u64 + 8;
 
-    /// Checks it for an array of so many slices.
+    /// Checks the settings for an array of `slices` slices.
     pub(crate) fn check(&self, slices: u32) -> Result<(), ConfigError> {
         let most = 1 << ADDRESS_BITS;
         if slices > most {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Messages against a small model that knows what was meant with each of them, and not how that is found out.
+//! Messages against a small model that knows the intention of each message and does not parse it.
 
 use super::*;
 use proptest::prelude::*;
@@ -12,9 +12,9 @@ const KEYS: [Key; 2] = [[0x11; 32], [0x22; 32]];
 enum Sent {
     ProgramKey(usize),
     ReadCounter(u8),
-    /// So many blocks at an address, with data from this number on, and what is wrong.
+    /// Number of blocks, address, number of the data, and the fault.
     Write(u16, u16, u8, Wrong),
-    /// The number of a write that succeeded: it is sent again.
+    /// Number of a successful write, which is sent again.
     Replay(usize),
     Read(u16, u16, u8),
     ReadResult,
@@ -27,10 +27,10 @@ enum Sent {
 enum Wrong {
     Nothing,
     Key,
-    /// This bit of what is signed is another than when it was signed.
+    /// This bit of the signed bytes is flipped after signing.
     Bit(usize),
     Counter(i32),
-    /// The frames speak of one more than there are.
+    /// The block count exceeds the number of frames by one.
     Count,
     /// One frame has another address than the others.
     Frame,
@@ -38,7 +38,7 @@ enum Wrong {
     Program,
     /// The command is aborted while it is programmed.
     Aborted,
-    /// The power goes meanwhile.
+    /// The power is cut meanwhile.
     PowerCut,
 }
 
@@ -48,7 +48,7 @@ fn sent() -> impl Strategy<Value = Sent> {
     let wrong = prop_oneof![
         8 => Just(Wrong::Nothing),
         1 => Just(Wrong::Key),
-        // Data, nonce or counter of the last frame, so that nothing else is wrong with it.
+        // Data, nonce or counter of the last frame, so that nothing else is wrong.
         1 => (0..276usize * 8).prop_map(Wrong::Bit),
         1 => prop_oneof![Just(1), Just(-1), Just(7)].prop_map(Wrong::Counter),
         1 => Just(Wrong::Count),
@@ -75,9 +75,9 @@ struct Model {
     key: Option<Key>,
     counter: u32,
     blocks: BTreeMap<u16, u8>,
-    /// What the result register says, unsigned.
+    /// The result register, unsigned.
     result: Option<Frame>,
-    /// What can be fetched, signed.
+    /// The response, signed.
     response: Vec<u8>,
 }
 
@@ -93,7 +93,7 @@ impl Model {
         }
     }
 
-    /// The result if nothing but the place and the state matter.
+    /// The result if only the address and the state matter.
     fn at(&self, address: u16, blocks: u16) -> u16 {
         match (u32::from(address), u32::from(blocks)) {
             _ if self.key.is_none() => 7,
@@ -104,7 +104,7 @@ impl Model {
     }
 }
 
-/// The frame with the same byte in all of a block, or zeros.
+/// The frame with `byte` in the whole block, or zeros.
 fn filled(frame: &Frame, byte: Option<&u8>) -> Frame {
     let data = [byte.copied().unwrap_or(0); 256];
     Frame { data, ..*frame }
@@ -118,7 +118,7 @@ fn message(key: Option<Key>, frames: usize, frame: impl Fn(usize) -> Frame) -> V
     bytes
 }
 
-/// Sends it, and lets flash do what it asks for.
+/// Sends a message, and carries out the flash operation.
 fn finish(rpmb: &mut Rpmb, bytes: &[u8], how: Wrong) -> Option<RpmbUpdate> {
     match rpmb.take(bytes) {
         Next::Reply => None,
@@ -140,7 +140,7 @@ fn finish(rpmb: &mut Rpmb, bytes: &[u8], how: Wrong) -> Option<RpmbUpdate> {
 fn run(all: &[Sent], start: Option<u32>) {
     let mut rpmb = Rpmb::default();
     let mut model = Model::default();
-    // What a medium would hold that was told every change.
+    // A medium that stores every update.
     let mut medium: Option<RpmbState> = None;
     if let Some(counter) = start {
         medium = Some(RpmbState { key: KEYS[0], counter, data: Vec::new() });
@@ -197,7 +197,7 @@ fn run(all: &[Sent], start: Option<u32>) {
                     bytes[last + 228 + bit / 8] ^= 1 << (bit % 8);
                 }
                 let update = finish(&mut rpmb, &bytes, wrong);
-                // Frames in which the counter differs are not one message.
+                // Frames whose counters differ are not one message.
                 let is_torn = matches!(wrong, Wrong::Bit(bit) if bit >= 272 * 8) && blocks > 1;
                 let code = match (model.at(address, claimed), wrong) {
                     (7, _) => 7,
@@ -289,7 +289,7 @@ fn run(all: &[Sent], start: Option<u32>) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever is sent: the model's answer, and the medium that was told has what the device has.
+    /// For every message: the model's answer, and a medium equal to the device.
     #[test]
     fn messages_are_answered_as_a_model_answers_them(
         all in proptest::collection::vec(sent(), 1..60),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! WriteBooster: which data goes to superblocks in SLC mode, and when it leaves them again. Moving it is the work of
-//! the passes, and what flash holds of it is recovered like any other data.
+//! WriteBooster: which data goes to superblocks in SLC mode, and when they are flushed. The passes move the data, and
+//! recovery treats it like any other data.
 //!
-//! The buffer consists of superblocks that are lent to it: one may be opened for it as long as that does not make space
-//! short. It gives them back when it is flushed, and earlier when space gets short, because then a superblock with a
-//! fraction of its pages in use is the best victim of all.
+//! The buffer consists of superblocks that are lent to it: it may open one as long as that does not make space short.
+//! It returns them when it is flushed. When space gets short they are collected first, because a superblock with a
+//! fraction of its pages in use is the best victim.
 
 use crate::config::{CellMode, DeviceConfig};
 use crate::ftl::space::{Space, Stream};
@@ -23,22 +23,20 @@ pub(crate) struct BoosterFlags {
     pub flush_when_idle: bool,
 }
 
-/// See the module.
 pub(in crate::ftl) struct Booster {
     flags: BoosterFlags,
     /// bWBFlushStatus.
     flush_status: u32,
-    /// The most superblocks that it may have, and slices of each.
+    /// The most superblocks that the buffer may have; below, slices of each.
     superblocks: u32,
     slices: u32,
-    /// Blocks that it holds at most.
+    /// Capacity in blocks.
     blocks: u32,
-    /// Erases that all its superblocks together stand; 0 without WriteBooster.
+    /// Erases that all superblocks of the buffer together endure; 0 without WriteBooster.
     life_erases: u64,
 }
 
 impl Booster {
-    /// An empty buffer.
     pub(super) fn new(config: &DeviceConfig) -> Self {
         let superblocks = config.booster_superblocks();
         let (blocks, each) = config.write_booster.map_or((0, 0), |wb| (wb.buffer_blocks, wb.life_erases));
@@ -52,7 +50,7 @@ impl Booster {
         }
     }
 
-    /// The stream that data of the host goes to: the buffer while there is room, `stream` otherwise.
+    /// The stream for data of the host: the buffer while it has room, `stream` otherwise.
     pub(crate) fn stream_for(&self, stream: Stream, space: &Space) -> Stream {
         let boosts =
             self.flags.on && !space.is_short() && (space.open_of(Stream::Boosted).is_some() || self.lends(space) > 0);
@@ -91,24 +89,24 @@ impl Booster {
         }
     }
 
-    /// Whether idle time is used to flush. The model has no hibernation of the link: it stands for that as well.
+    /// Whether idle time is used to flush. The model has no hibernation of the link: idle time stands for it as well.
     pub(super) fn flushes_when_idle(&self) -> bool {
         self.flags.flush || self.flags.flush_when_idle
     }
 
-    /// Whether there is anything to flush, or a flush whose end is to be reported.
+    /// Whether there is data to flush, or the end of a flush to report.
     pub(super) fn has_flush(&self, space: &Space) -> bool {
         space.in_mode(CellMode::Slc) > 0 || self.flush_status != flush_status::IDLE
     }
 
-    /// Whether the superblock that the buffer is writing is to be closed for a flush, with the host idle (`is_idle`) or
-    /// not. While the host may write more it is left alone.
+    /// Whether the buffer's open superblock is to be closed for a flush; `is_idle` says that the host is idle. It
+    /// stays open while the host may write more.
     pub(super) fn closes(&self, space: &Space, is_idle: bool) -> bool {
         let idle = is_idle && self.flushes_when_idle();
         (idle || self.flags.flush && !self.flags.on) && !space.is_blank(Stream::Boosted)
     }
 
-    /// The superblock that is to be flushed next, if a flush is going on.
+    /// The next superblock to flush, if a flush is in progress.
     pub(super) fn next_to_flush(&mut self, space: &Space, is_idle: bool) -> Option<SuperblockId> {
         let goes_on = (is_idle && self.flushes_when_idle()) || self.flags.flush;
         let holds_data = space.in_mode(CellMode::Slc) > u32::from(space.is_blank(Stream::Boosted));
@@ -126,7 +124,7 @@ impl Booster {
         self.flags = flags;
     }
 
-    /// Flags and status are as after power-on.
+    /// Sets flags and status as after power-on.
     pub(crate) fn reset(&mut self) {
         (self.flags, self.flush_status) = (BoosterFlags::default(), 0);
     }

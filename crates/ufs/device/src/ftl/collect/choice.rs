@@ -8,8 +8,8 @@ use crate::ftl::VictimPolicy;
 use crate::ftl::space::{Space, Stream};
 use crate::ids::SuperblockId;
 
-/// Superblocks emptied for other reasons between two that are emptied to level wear. After a long time in which nothing
-/// was level the host would wait for many in a row otherwise; a few percent of all is what levelling needs.
+/// Superblocks emptied for other reasons between two that are emptied to level wear. Without this limit the host
+/// would wait for many of them in a row after a long time without levelling; a few percent of all are enough.
 const BETWEEN_LEVELLING: u32 = 3;
 
 /// Why a superblock is emptied.
@@ -33,7 +33,7 @@ impl Collect {
         let policy = self.settings.victim;
         let is_due = around.space.is_short() || around.space.has_failed();
         let space = if is_due { around.space.victim(policy, around.sequence) } else { None };
-        // Wear comes before space: under pressure it would never have its turn otherwise. But it frees nothing.
+        // Wear comes before space, because under pressure levelling would never have its turn. But it frees no space.
         let why = |why: Why| move |sb: SuperblockId| (sb, why);
         let choice = (self.worn(around).map(why(Why::Wear)))
             .or(space.map(why(Why::Space)))
@@ -50,7 +50,8 @@ impl Collect {
         };
         *counter += 1;
         let mut list = vec![victim];
-        // By cost and benefit the order of superblocks changes with every write, so that would be another policy.
+        // Not by cost and benefit: that order changes with every write, so several victims at once would be another
+        // policy.
         if why == Why::Space && policy == VictimPolicy::Greedy {
             let most = self.settings.collect_together;
             around.space.more_victims(policy, around.sequence, most, &mut list);
@@ -72,7 +73,7 @@ impl Collect {
         let unit = self.geometry.slices_per_unit();
         let freed = |&sb: &SuperblockId| {
             let sb = space.get(sb);
-            // What was in another mode comes back with all its pages.
+            // A superblock in another mode becomes free with all pages of the full mode.
             let slices = if sb.mode == CellMode::Full { sb.next_unit * unit } else { space.slices() };
             slices.saturating_sub(sb.refs)
         };
@@ -82,7 +83,7 @@ impl Collect {
         space.begin_emptying(list);
     }
 
-    /// The superblock that is to be flushed next, if a flush is going on.
+    /// The next superblock to flush, if a flush is in progress.
     fn next_to_flush(&mut self, around: &mut Around, is_idle: bool) -> Option<SuperblockId> {
         if !self.booster.has_flush(around.space) {
             return None;
@@ -93,10 +94,10 @@ impl Collect {
         self.booster.next_to_flush(around.space, is_idle)
     }
 
-    /// The superblock that levelling is to empty, if that is due.
+    /// The superblock that levelling empties, if levelling is due.
     fn worn(&mut self, around: &mut Around) -> Option<SuperblockId> {
         let (percent, least) = (self.settings.wear_threshold_percent, self.settings.wear_least_erases);
-        // What moves may need a superblock, or two if blocks are bad, before one becomes free.
+        // Moved data may need a superblock, or two if blocks are bad, before the victim becomes free.
         let room = around.space.spare() + 1 >= around.space.spare_for_host();
         let may = percent > 0 && room && self.since_levelled >= BETWEEN_LEVELLING;
         if !may || !std::mem::take(&mut self.wear_due) {
@@ -111,10 +112,10 @@ impl Collect {
         choice
     }
 
-    /// A superblock that was read so often that its data should move.
+    /// A superblock that was read so often that its data has to move.
     fn next_disturbed(&mut self, space: &Space) -> Option<SuperblockId> {
         while let Some(sb) = self.disturbed.pop_front() {
-            // It may have been emptied for another reason, and be in use again.
+            // It may have been emptied for another reason since, and be in use again.
             if space.is_disturbed(sb, self.settings.read_disturb_limit) && space.get(sb).is_movable() {
                 return Some(sb);
             }
@@ -128,7 +129,7 @@ impl Collect {
         if !is_idle || !self.collects_when_idle() || space.spare() >= self.settings.collect_idle_below {
             return None;
         }
-        // Unless a quarter of its units become free, the work is not worth it, and might never end.
+        // At least a quarter of its units must become free; otherwise collection might never end.
         let unit = self.geometry.slices_per_unit();
         let pays = |&sb: &SuperblockId| {
             let sb = space.get(sb);
@@ -138,7 +139,7 @@ impl Collect {
     }
 }
 
-/// Ends the superblock that WriteBooster's buffer is writing, so that it can be emptied.
+/// Closes the open superblock of WriteBooster's buffer, so that it can be emptied.
 fn close_boosted(around: &mut Around) {
     if let Some(sb) = around.space.open_of(Stream::Boosted) {
         around.space.close(Stream::Boosted, around.sequence);

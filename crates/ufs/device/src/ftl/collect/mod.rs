@@ -3,7 +3,7 @@
 //! flush WriteBooster's buffer.
 //!
 //! It may not know requests, the write buffer, or what becomes of a moved slice: its caller sets the map. It sees
-//! space, the map and the log, through which it gives superblocks up.
+//! space, the map and the log, which discards emptied superblocks.
 
 mod booster;
 mod choice;
@@ -33,11 +33,10 @@ use readpath_kit::Ns;
 use std::collections::VecDeque;
 use victims::Victims;
 
-/// Parts that collection works with.
+/// The parts that collection works with.
 pub(in crate::ftl) struct Around<'a> {
     /// Superblocks.
     pub space: &'a mut Space,
-    /// Map.
     pub map: &'a mut Map,
     /// Journal.
     pub log: &'a mut Log,
@@ -45,21 +44,20 @@ pub(in crate::ftl) struct Around<'a> {
     pub sequence: u32,
 }
 
-/// See the module.
 pub(in crate::ftl) struct Collect {
     geometry: Geometry,
     settings: FtlConfig,
     victims: Victims,
-    /// Where their data goes.
+    /// The stream that the moved data goes to.
     to: Stream,
     progress: Progress,
     reads: u32,
     programs: u32,
-    /// Round in which a map page was looked at last.
+    /// By map page, the round in which it was last looked at.
     seen: Vec<u32>,
     round: u32,
     buffer: MoveBuffer,
-    /// Erase counts have changed since wear was looked at.
+    /// Erase counts have changed since the last look at wear.
     wear_due: bool,
     /// Superblocks emptied since one was emptied to level wear.
     since_levelled: u32,
@@ -69,7 +67,6 @@ pub(in crate::ftl) struct Collect {
 }
 
 impl Collect {
-    /// Nothing is being emptied.
     pub(crate) fn new(config: &DeviceConfig) -> Self {
         Collect {
             geometry: config.geometry,
@@ -96,13 +93,13 @@ impl Collect {
         self.victims.gone(ppn);
     }
 
-    /// Whether something is being read from a victim.
+    /// Whether a read from a victim is in progress.
     pub(crate) fn is_reading(&self) -> bool {
         self.reads > 0
     }
 
-    /// The host programs so many slices: while space is short it pays with what collection has freed, so that both go
-    /// on evenly. False if it has to wait.
+    /// Charges the host for `slices` that it programs. While space is short the host pays with slices that collection
+    /// has freed, so that writes and collection advance together. False if the host has to wait.
     pub(crate) fn host_may_write(&mut self, slices: u32, space: &Space) -> bool {
         !space.is_short() || self.victims.is_empty() || self.progress.pay(slices)
     }
@@ -112,34 +109,30 @@ impl Collect {
         self.wear_due = true;
     }
 
-    /// A superblock was read very often.
+    /// A superblock was read so often that its data has to move.
     pub(crate) fn disturbed(&mut self, sb: SuperblockId) {
         if !self.disturbed.contains(&sb) {
             self.disturbed.push_back(sb);
         }
     }
 
-    /// WriteBooster.
     pub(crate) fn booster(&self) -> &Booster {
         &self.booster
     }
 
-    /// WriteBooster, to set what the host wants of it.
     pub(crate) fn booster_mut(&mut self) -> &mut Booster {
         &mut self.booster
     }
 
-    /// Idle time.
     pub(crate) fn idle(&self) -> &Idle {
         &self.idle
     }
 
-    /// Idle time, to look for it.
     pub(crate) fn idle_mut(&mut self) -> &mut Idle {
         &mut self.idle
     }
 
-    /// Something may be worth doing once the host has been idle for a while. True if that is now looked for.
+    /// Schedules a check for idleness if background work may be useful then; returns whether it did.
     pub(crate) fn arm_background(&mut self, now: Ns) -> bool {
         let arms = self.collects_when_idle() || self.booster.flushes_when_idle();
         if arms {
@@ -153,7 +146,7 @@ impl Collect {
         self.idle.may_collect() && self.settings.collect_idle_below > 0
     }
 
-    /// How urgent it is to collect (bBackgroundOpStatus): 0 not at all, 1 not critical, 2 writes suffer, 3 they wait.
+    /// Urgency of collection (bBackgroundOpStatus): 0 none, 1 not critical, 2 writes are slowed, 3 writes wait.
     pub(crate) fn need(&self, space: &Space) -> u8 {
         match space.spare() {
             spare if spare < space.spare_for_host() => 3,
@@ -168,12 +161,12 @@ impl Collect {
         self.buffer.renumber(base);
     }
 
-    /// What the spare areas of a program in progress say, slice by slice.
+    /// The spare areas of a program in progress, slice by slice.
     pub(crate) fn spares_of(&self, mut chain: u16) -> impl Iterator<Item = (Lpn, u32)> {
         std::iter::from_fn(move || self.buffer.next(&mut chain)).map(|(_, m)| (m.lpn, m.sequence))
     }
 
-    /// The power is gone. What the host lets the device do in the background stays.
+    /// Drops all work. The host's permission for background operations stays.
     pub(crate) fn power_cut(&mut self, config: &DeviceConfig) {
         let mut new = Collect::new(config);
         std::mem::swap(&mut new.idle, &mut self.idle);

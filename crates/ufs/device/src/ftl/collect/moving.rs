@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The buffer through which valid data moves: read, ready to be programmed, being programmed. It knows neither victims
-//! nor the map.
+//! The buffer through which valid data moves: slices that are read, ready to be programmed, or being programmed. It
+//! knows neither victims nor the map.
 
 use crate::ids::Lpn;
 use readpath_flash::Ppn;
@@ -9,19 +9,18 @@ use std::collections::VecDeque;
 /// Ends a chain of slices.
 pub(super) const END: u16 = u16::MAX;
 
-/// A slice on its way.
+/// A slice in the move buffer.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::ftl) struct Moving {
     /// Logical page.
     pub lpn: Lpn,
-    /// Where it was read.
+    /// Slice that it was read from.
     pub from: Ppn,
     /// Sequence number of its data.
     pub sequence: u32,
     next: u16,
 }
 
-/// See the module.
 pub(super) struct MoveBuffer {
     slots: Vec<Moving>,
     free: Vec<u16>,
@@ -29,7 +28,6 @@ pub(super) struct MoveBuffer {
 }
 
 impl MoveBuffer {
-    /// Room for so many slices.
     pub(super) fn new(slices: u32) -> Self {
         MoveBuffer {
             slots: vec![Moving { lpn: Lpn(0), from: Ppn(0), sequence: 0, next: END }; slices as usize],
@@ -38,24 +36,24 @@ impl MoveBuffer {
         }
     }
 
-    /// Slices that there is room for.
+    /// Free slots.
     pub(super) fn room(&self) -> usize {
         self.free.len()
     }
 
-    /// Slices that are ready to be programmed.
+    /// Number of slices ready to be programmed.
     pub(super) fn ready(&self) -> usize {
         self.ready.len()
     }
 
-    /// Takes room for a slice that is read, before `chain`; returns the chain that it begins.
+    /// Takes a slot for a slice that is read, and puts it before `chain`; returns the new head of the chain.
     pub(super) fn take(&mut self, lpn: Lpn, from: Ppn, sequence: u32, chain: u16) -> u16 {
         let slot = self.free.pop().expect("the caller has seen that there is room");
         self.slots[usize::from(slot)] = Moving { lpn, from, sequence, next: chain };
         slot
     }
 
-    /// A slice of the chain, if there is one; the chain goes on behind it.
+    /// Takes the next slice from the chain, if there is one.
     pub(super) fn next(&self, chain: &mut u16) -> Option<(u16, Moving)> {
         let slot = *chain;
         if slot == END {
@@ -66,18 +64,17 @@ impl MoveBuffer {
         Some((slot, moving))
     }
 
-    /// The slice in `slot` is ready to be programmed.
+    /// Marks the slice in `slot` as ready to be programmed.
     pub(super) fn is_ready(&mut self, slot: u16) {
         self.ready.push_back(slot);
     }
 
-    /// The slice in `slot` is not needed here any more.
     pub(super) fn free(&mut self, slot: u16) {
         self.free.push(slot);
     }
 
-    /// Drops slices of the first `unit` that are ready and not current (`is_current`), as long as others take their
-    /// place, or if none will come (`last`). Returns how many of the unit are left.
+    /// Drops ready slices of the first `unit` that are no longer current (`is_current`), as long as later ones take
+    /// their place, or if none will come (`last`). Returns how many slices of the unit are left.
     pub(super) fn drop_gone(&mut self, unit: usize, last: bool, is_current: impl Fn(Ppn) -> bool) -> usize {
         while self.ready.len() >= unit || (last && !self.ready.is_empty()) {
             let n = self.ready.len().min(unit);
@@ -89,7 +86,7 @@ impl MoveBuffer {
         self.ready.len().min(unit)
     }
 
-    /// Takes the first `n` that are ready as a chain, in order; `each` sees their logical pages from the last on.
+    /// Takes the first `n` ready slices as a chain, in order; `each` gets their logical pages, the last first.
     pub(super) fn take_ready(&mut self, n: usize, mut each: impl FnMut(Lpn)) -> u16 {
         let mut chain = END;
         for i in (0..n).rev() {

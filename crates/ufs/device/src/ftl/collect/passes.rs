@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The way of data out of superblocks that are emptied.
+//! Moves data out of superblocks that are emptied.
 //!
-//! The device learns what is current by paying for it, in three passes. *Spares*: the table at the end of the
-//! superblock is read or, where there is none, the spare areas of all units, which gives the logical page of each
-//! slice. *Maps*: every map page that covers one of them is read once (the list is sorted in SRAM), unless the map
-//! cache or the table of changes has the answer. *Copy*: pages with current slices are read into a buffer and
-//! programmed from there. The first two passes go over all victims before the third goes over one after the other: a
-//! map page is read once for all of them. What is overwritten meanwhile is known ([`super::victims`]), and its copy is
-//! dropped.
+//! The device finds out what is current by paid reads, in three passes. *Spares*: reads the table at the end of the
+//! superblock or, where there is none, the spare areas of all units, which give the logical page of each slice.
+//! *Maps*: reads every map page that covers one of them once (the list is sorted in SRAM), unless the map cache or
+//! the table of changes has the answer. *Copy*: reads pages with current slices into a buffer and programs them from
+//! there. The first two passes cover all victims before the third copies one after the other, so each map page is
+//! read once for all of them. [`super::victims`] notes what is overwritten meanwhile; such copies are dropped.
 
 use super::moving::END;
 use super::{Around, Collect, Moving, Pass};
@@ -31,7 +30,7 @@ impl Around<'_> {
 }
 
 impl Collect {
-    /// Goes on with collection as far as it can without waiting.
+    /// Continues collection as far as possible without waiting.
     pub(crate) fn advance(&mut self, now: Ns, mut around: Around, hw: &mut impl Hardware) {
         let around = &mut around;
         while !self.victims.is_empty() || self.choose_victims(around, hw) {
@@ -87,7 +86,7 @@ impl Collect {
         over
     }
 
-    /// Reads the table of a victim; true when all of it is on its way. The cursor counts its units.
+    /// Reads the table of a victim; true when all its reads have begun. The cursor counts its units.
     fn read_table(
         &mut self,
         now: Ns,
@@ -111,7 +110,7 @@ impl Collect {
         }
     }
 
-    /// Reads the map pages that tell which slices are current; true when the pass is over.
+    /// Reads the map pages that show which slices are current; true when the pass is over.
     fn read_maps(&mut self, now: Ns, around: &mut Around, hw: &mut impl Hardware) -> bool {
         let unit = self.geometry.slices_per_unit();
         while self.progress.at < self.victims.len() {
@@ -147,7 +146,8 @@ impl Collect {
         over
     }
 
-    /// Whether a map page is in SRAM, was looked at for these victims, or is on its way now; false if it has to wait.
+    /// Whether a map page is in SRAM, was looked at in this round, or is now being loaded; false if the load has to
+    /// wait.
     #[inline]
     fn covers(&mut self, now: Ns, around: &mut Around, page: MapPage, hw: &mut impl Hardware) -> bool {
         if self.seen[page.index()] == self.round {
@@ -167,7 +167,7 @@ impl Collect {
         true
     }
 
-    /// Moves current slices of one victim after the other; true when all are empty.
+    /// Moves the current slices of one victim after the other; true when all are empty.
     fn copy(&mut self, now: Ns, around: &mut Around, hw: &mut impl Hardware) -> bool {
         let (victim, first) = self.victims.get(self.progress.at);
         let units = around.space.get(victim).next_unit;
@@ -176,7 +176,7 @@ impl Collect {
             self.read_pages_to_move(now, around, first, pages, hw);
             let free = self.buffer.room();
             self.program_moved(now, around, self.progress.cursor == pages && self.reads == 0, hw);
-            // What need not move any more has left the buffer: there may be room to go on.
+            // Slices that need not move any more have left the buffer, which may make room.
             if self.buffer.room() == free || self.progress.cursor == pages {
                 break;
             }
@@ -195,7 +195,7 @@ impl Collect {
         over
     }
 
-    /// Reads pages of the victim with current slices, as far as there is room for them.
+    /// Reads pages of the victim with current slices, as far as the buffer has room.
     fn read_pages_to_move(&mut self, now: Ns, around: &mut Around, first: Ppn, pages: u32, hw: &mut impl Hardware) {
         let per_page = self.geometry.slices_per_page();
         while self.progress.cursor < pages && self.reads_allowed(hw) {
@@ -237,7 +237,7 @@ impl Collect {
         self.reads -= 1;
     }
 
-    /// A page of data that moves is in the buffer, its slices in a chain.
+    /// A page of data has been read into the buffer; `chain` links its slices.
     pub(crate) fn move_read_done(&mut self, mut chain: u16) {
         self.reads -= 1;
         while let Some((slot, _)) = self.buffer.next(&mut chain) {
@@ -245,11 +245,11 @@ impl Collect {
         }
     }
 
-    /// Programs moved data, whole units at a time, or what there is if no more comes.
+    /// Programs moved data in whole units; with `last`, the rest too.
     fn program_moved(&mut self, now: Ns, around: &mut Around, last: bool, hw: &mut impl Hardware) {
         let unit = self.geometry.slices_per_unit();
         loop {
-            // What was overwritten since it was read need not move.
+            // Slices overwritten since they were read need not move.
             let (victims, at) = (&self.victims, self.progress.at);
             let n = self.buffer.drop_gone(unit as usize, last, |from| victims.is_current(at, from));
             if n == 0 || (n < unit as usize && !last) {
@@ -276,8 +276,8 @@ impl Collect {
         self.programs -= 1;
     }
 
-    /// The next slice of a unit that was programmed, if there is one, and whether it was current until now. It leaves
-    /// the buffer; if the program failed, it is to be programmed again.
+    /// The next slice of a programmed unit, if there is one, and whether it was current until now. It leaves the
+    /// buffer, unless the program `failed`: then it waits to be programmed again.
     pub(crate) fn next_moved(&mut self, chain: &mut u16, failed: bool) -> Option<(Moving, bool)> {
         let (slot, moving) = self.buffer.next(chain)?;
         match failed {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How far collection has come with its victims, and what the host may write for that.
+//! Progress of collection with its victims, and the credit that it gives the host.
 
 /// What is done with each victim, one after the other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -9,17 +9,16 @@ pub(super) enum Pass {
     Copy,
 }
 
-/// See the module.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Progress {
     pub pass: Pass,
-    /// The victim that the pass has come to, by its place among them, and the units of those before it and of all.
+    /// Index of the current victim; below, the units of the victims before it and of all.
     pub at: usize,
     units_before: u32,
     units: u32,
-    /// Next unit (spares), slice (maps) or page (copy) of it.
+    /// Next unit (spares), slice (maps) or page (copy) of the current victim.
     pub cursor: u32,
-    /// Slices that the victims give up, as far as their references show, and how many of them the host was granted.
+    /// Slices that the victims free, by their references; below, how many of them the host was granted.
     freed: u32,
     granted: u32,
     /// Slices that the host may program while space is short.
@@ -27,21 +26,20 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Nothing has begun.
     pub(super) const NONE: Progress =
         Progress { pass: Pass::Spares, at: 0, units_before: 0, units: 0, cursor: 0, freed: 0, granted: 0, credit: 0 };
 
-    /// Victims of so many units in all are going to be emptied, and give up so many slices. Credit stays.
+    /// Begins with victims of `units` units in all, which free `freed` slices. Credit stays.
     pub(super) fn begin(&mut self, units: u32, freed: u32) {
         *self = Progress { units, freed, credit: self.credit, ..Progress::NONE };
     }
 
-    /// A pass begins with the first victim.
+    /// Begins a pass with the first victim.
     pub(super) fn begin_pass(&mut self, pass: Pass) {
         (self.pass, self.at, self.cursor, self.units_before) = (pass, 0, 0, 0);
     }
 
-    /// The pass goes on with the next victim, behind one of so many units; false if that was the last of `victims`.
+    /// Continues with the next victim, after one of `units` units; false if that was the last of `victims`.
     pub(super) fn next_victim(&mut self, units: u32, victims: usize) -> bool {
         self.cursor = 0;
         self.units_before += units;
@@ -49,8 +47,8 @@ impl Progress {
         self.at < victims
     }
 
-    /// Lets the host have its share of what the victims free, in step with the work: a quarter for each of the first
-    /// two passes, the rest for the copying. The cursor has `per_unit` steps to a unit.
+    /// Grants the host its share of what the victims free, in step with the work: a quarter for each of the first two
+    /// passes, the rest for copying. The cursor has `per_unit` steps to a unit.
     pub(super) fn grant(&mut self, per_unit: u32) {
         let of = u64::from(self.units.max(1)) * u64::from(per_unit);
         let done = (u64::from(self.units_before) * u64::from(per_unit) + u64::from(self.cursor)).min(of);
@@ -64,7 +62,7 @@ impl Progress {
         self.granted = self.granted.max(target);
     }
 
-    /// The host programs so many slices; false if it has not that much credit.
+    /// The host pays for `slices` that it programs; false if its credit is smaller.
     pub(super) fn pay(&mut self, slices: u32) -> bool {
         let pays = self.credit >= slices;
         if pays {
@@ -78,7 +76,7 @@ impl Progress {
 mod tests {
     use super::*;
 
-    /// Two victims of 4 units each, 2 pages to a unit, which give up 80 slices in all.
+    /// Two victims of 4 units each, 2 pages to a unit, which free 80 slices in all.
     #[test]
     fn the_host_gets_what_is_freed_in_step_with_the_work() {
         let mut p = Progress::NONE;

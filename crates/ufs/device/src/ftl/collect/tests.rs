@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why a superblock is emptied, what the host may write meanwhile, and what is lent to WriteBooster.
+//! Why a superblock is emptied, what the host may write meanwhile, and which superblocks WriteBooster borrows.
 
 use super::*;
 use crate::back::{Back, Hardware, NoMedia};
@@ -36,7 +36,7 @@ impl Parts {
         collect.choose_victims(&mut Around { space, map, log, sequence: 100 }, hw)
     }
 
-    /// Closes a superblock of `stream` to which so many entries point.
+    /// Closes a superblock of `stream` with `refs` references.
     fn filled(&mut self, stream: Stream, refs: u32) -> SuperblockId {
         let sb = self.space.open(stream, 1).expect("an erased superblock");
         while let Some(unit) = self.space.next_unit(stream, 1) {
@@ -74,7 +74,7 @@ fn space_is_collected_when_it_is_short_and_the_host_pays() {
 fn levelling_takes_its_turn_after_three_others_and_when_erase_counts_have_changed() {
     let mut p = Parts::new(config());
     let cold = p.filled(Stream::Host, 9);
-    // All others are worn far more.
+    // All others are worn much more.
     for sb in p.space.all().filter(|&sb| sb != cold && sb.0 >= 2) {
         p.space.load_record(sb, 500, 0, false, &[]);
     }
@@ -123,12 +123,12 @@ fn superblocks_are_lent_to_writebooster_while_there_are_enough() {
     assert_eq!(stream(&p), Stream::Hot, "it has all that it may have");
     let attribute = |p: &Parts, idn| p.collect.booster().attribute(idn, &p.space, 4);
     assert_eq!(attribute(&p, attribute::WB_AVAILABLE_SIZE), 0);
-    // Idle time flushes the oldest first; space that is short takes any.
+    // Idle time flushes the oldest first; a lack of space takes any of them.
     assert!(!p.choose(), "the host is not idle");
     p.collect.booster_mut().set_flags(BoosterFlags { on: true, flush: true, flush_when_idle: false });
     assert!(p.choose());
     assert_eq!((p.collect.victims.get(0).0, p.hw.stats().flushed), (lent[0], 1));
-    // One superblock is erased as often as all of them are good for.
+    // One superblock is erased as often as the buffer's superblocks endure together.
     p.space.load_record(lent[1], 0, 3 * life_erases, false, &[]);
     p.space.discard(lent[2], 0);
     p.space.begin_erase();

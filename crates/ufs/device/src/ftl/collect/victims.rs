@@ -1,28 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The superblocks that are being emptied, and which of their slices are current, as far as that was found out. It
-//! knows neither why they were chosen nor what it costs to find out.
+//! The superblocks that are being emptied, and which of their slices are known to be current. It knows neither why
+//! they were chosen nor the cost of finding out.
 //!
-//! The modelled device keeps the logical page of each slice in a list, a list for each of them, and marks there what is
-//! current. A slice that is overwritten later shows in the table of changes, or when its map page is written back
-//! and the entry that pointed here is seen for the last time; here both are [`Victims::gone`].
+//! The modelled device keeps a list of the logical pages of each victim and marks the current ones. A slice that is
+//! overwritten later shows in the table of changes, or when the write-back of its map page sees the last entry that
+//! pointed to it; [`Victims::gone`] stands for both.
 
 use crate::ids::SuperblockId;
 use readpath_flash::Ppn;
 
 const BITS: u32 = u64::BITS;
 
-/// See the module.
 pub(super) struct Victims {
     /// Superblock and its first slice, in the order in which they are emptied.
     list: Vec<(SuperblockId, Ppn)>,
-    /// One bit for each slice of each of them, and a word more, so that a page may be looked at in one go.
+    /// One bit for each slice of each victim, and a spare word so that a page can be read at any offset.
     current: Vec<u64>,
     slices: u32,
     words_each: u32,
 }
 
 impl Victims {
-    /// None yet, and room for `most` superblocks of `slices` slices each.
+    /// Room for `most` superblocks of `slices` slices each.
     pub(super) fn new(most: u32, slices: u32) -> Self {
         let words_each = slices.div_ceil(BITS);
         Victims {
@@ -33,14 +32,14 @@ impl Victims {
         }
     }
 
-    /// Begins with `list`, of which nothing is known to be current.
+    /// Begins with `list`; no slice is known to be current yet.
     pub(super) fn begin(&mut self, list: impl Iterator<Item = (SuperblockId, Ppn)>) {
         self.list.clear();
         self.list.extend(list);
         self.current.fill(0);
     }
 
-    /// Nothing is emptied any more.
+    /// Ends the round.
     pub(super) fn end(&mut self) {
         self.list.clear();
     }
@@ -53,7 +52,7 @@ impl Victims {
         self.list.len()
     }
 
-    /// The superblock at place `at` of the order, and its first slice.
+    /// The victim with index `at`, and its first slice.
     pub(super) fn get(&self, at: usize) -> (SuperblockId, Ppn) {
         self.list[at]
     }
@@ -62,14 +61,14 @@ impl Victims {
         ((at as u32 * self.words_each + slice / BITS) as usize, slice % BITS)
     }
 
-    /// Notes whether a slice of the victim at place `at` is current.
+    /// Notes whether a slice of victim `at` is current.
     #[inline]
     pub(super) fn note(&mut self, at: usize, slice: u32, is_current: bool) {
         let (word, bit) = self.bit(at, slice);
         self.current[word] |= u64::from(is_current) << bit;
     }
 
-    /// Which of up to 32 slices of the victim at place `at` are current, from `slice` on: a bit each.
+    /// Which of up to 32 slices of victim `at` are current, from `slice` on: a bit each.
     #[inline]
     pub(super) fn current(&self, at: usize, slice: u32, count: u32) -> u32 {
         let (word, bit) = self.bit(at, slice);
@@ -77,7 +76,7 @@ impl Victims {
         (two >> bit) as u32 & u32::MAX >> (u32::BITS - count)
     }
 
-    /// Whether a slice of the victim at place `at` is still current.
+    /// Whether a slice of victim `at` is still current.
     #[inline]
     pub(super) fn is_current(&self, at: usize, ppn: Ppn) -> bool {
         let (word, bit) = self.bit(at, ppn.0 - self.list[at].1.0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Checkpoints: when one is due, what it says, and the anchor that leads to it. It is put together when no program is
-//! in progress; [`super::write_back`] says why.
+//! Checkpoints: when one is due, its contents, and the anchor that points to it. A checkpoint is put together when no
+//! program is in progress; [`super::write_back`] says why.
 
 use super::Log;
 use super::durable::Checkpoint;
@@ -15,8 +15,7 @@ use readpath_flash::{OpId, Ppn};
 use readpath_kit::Ns;
 
 impl Log {
-    /// Begins or goes on with a checkpoint. Returns whether one has just been put together, so that there is something
-    /// to program.
+    /// Begins or continues a checkpoint. Returns whether one has just been put together and waits to be programmed.
     pub(crate) fn step_checkpoint(
         &mut self,
         now: Ns,
@@ -40,7 +39,7 @@ impl Log {
         let without_order = self.settings().without.checkpoint_order;
         let quiet = space.programs() == 0 && self.stream.in_flight == 0;
         if self.checkpoint.step == Step::Quiet && (quiet || without_order) {
-            // After recovery the checkpoint itself names the superblock that it goes to.
+            // After recovery the checkpoint itself names the superblock that it is written to.
             if self.open_meta(space).is_err() {
                 return false;
             }
@@ -69,13 +68,13 @@ impl Log {
         false
     }
 
-    /// Hands every change to `each`, those on their way to flash included.
+    /// Passes every change to `each`, those being written back included.
     pub(crate) fn each_change(&self, map: &Map, mut each: impl FnMut(Change)) {
         map.changes().each(&mut each);
         self.stream.taken().for_each(|taken| map.changes().each_of(taken, &mut each));
     }
 
-    /// What is known of every block that changed, clean and in order.
+    /// The changed blocks and their entries, clean and in order.
     pub(super) fn changes_now(&self, map: &Map) -> Vec<Stretch> {
         let mut changes = Vec::new();
         self.each_change(map, |Change { lpn, .. }| {
@@ -84,7 +83,7 @@ impl Log {
         stretch::in_order(changes)
     }
 
-    /// The device's state of knowledge as of now.
+    /// Puts a checkpoint of the present state together.
     pub(super) fn put_checkpoint_together(&self, space: &Space, map: &Map, write: &Write) -> Checkpoint {
         let bytes = map.directory_bytes()
             + Superblock::SRAM_BYTES * u64::from(self.geometry().superblocks())
@@ -105,7 +104,7 @@ impl Log {
         }
     }
 
-    /// The anchor of a checkpoint has been programmed: from now on recovery begins there. The write buffer may be
+    /// The anchor of a checkpoint has been programmed: recovery begins there from now on. The write buffer may be
     /// `lent` to changes; returns whether it still is.
     pub(crate) fn anchor_programmed(
         &mut self,
@@ -134,8 +133,8 @@ impl Log {
         lent
     }
 
-    /// When a superblock of anchors is full, the other one, which holds only what is out of date, is erased. If all
-    /// anchors in the full one were torn, by one power cut after the other, it is the full one itself.
+    /// When a superblock of anchors is full, erases the other one, which holds only old anchors. If a series of power
+    /// cuts tore all anchors in the full one, erases the full one itself.
     pub(crate) fn erase_other_anchors(&mut self, now: Ns, space: &mut Space, hw: &mut impl Hardware) {
         let units = self.geometry().units_per_superblock();
         let dies = self.geometry().dies();
@@ -162,27 +161,28 @@ impl Log {
         }
     }
 
-    /// Whether spare areas need a checkpoint soon, to forget the order of what came before it.
+    /// Whether a checkpoint is needed soon, because spare areas must forget the order of older writes.
     #[inline]
     pub(crate) fn order_is_long(&self, space: &Space, sequence: u32) -> bool {
         space.spares().span(sequence) >= self.numbers.span / 8 * 5
     }
 
-    /// Whether spare areas should forget the order of what came before the newest checkpoint.
+    /// Whether spare areas should forget the order of writes before the newest checkpoint.
     fn order_is_half_full(&self, space: &Space, sequence: u32) -> bool {
         space.spares().span(sequence) >= self.numbers.span / 2
     }
 
-    /// The order of spare areas is kept for a span of numbers, and numbers themselves have 32 bits. Long before either
-    /// runs out, they are counted anew: what was programmed before the checkpoint needs no order any more. Returns the
-    /// number from which on all others are to count, if that is due.
+    /// Spare areas keep the order within a span of sequence numbers, and the numbers have 32 bits. Long before either
+    /// runs out, numbering restarts: data programmed before the checkpoint needs no order any more. Returns the
+    /// number that becomes the new zero, if renumbering is due.
     pub(crate) fn forget_order(&mut self, space: &mut Space, write: &mut Write) -> Option<u32> {
-        // What has left the write buffer since the checkpoint was put together still has a number above older copies.
+        // Blocks that left the write buffer since the checkpoint still need numbers above those of older copies.
         let base = self.durable.checkpoint.oldest.saturating_sub(1);
         if self.order_is_half_full(space, write.sequence()) {
             space.spares_mut().forget_order(base);
             if self.order_is_half_full(space, write.sequence()) {
-                // A block has been in the buffer for that long. The next checkpoint finds it in flash.
+                // A block has stayed in the buffer for the whole span. Flushed, it is in flash before the next
+                // checkpoint.
                 write.buffer_mut().flush();
             }
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What flash holds other than data: the newest checkpoint, and what was programmed since, in order. Only this is
-//! left after a power cut. Recovery pays for reading it page by page; while the device runs, nothing reads it.
+//! What flash holds other than data: the newest checkpoint, and everything programmed since, in order. A power cut
+//! leaves only this. Recovery pays for reading it page by page; a running device does not read it.
 
 use super::spare_refs::Refs;
 use crate::ftl::map::Entry;
@@ -9,7 +9,7 @@ use crate::ftl::space::{Stream, Superblock};
 use crate::ids::{Lpn, MapPage, Mark, SuperblockId};
 use readpath_flash::Ppn;
 
-/// A record of the journal: what the spare areas of data cannot say.
+/// A record of the journal: facts that the spare areas of data do not hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::ftl) enum Record {
     /// A superblock is about to be written.
@@ -35,7 +35,7 @@ pub(in crate::ftl) enum Record {
         /// Orders it among writes.
         sequence: u32,
     },
-    /// HPB generations up to this one may have been given out.
+    /// HPB generations up to this one may have been handed out.
     Generations {
         /// The last of them.
         up_to: u64,
@@ -54,10 +54,10 @@ impl Record {
     }
 }
 
-/// What part of a unit of the meta stream holds; each is as long as a map page.
+/// A part of a unit of the meta stream, as long as a map page.
 #[derive(Clone, Debug)]
 pub(super) enum Held {
-    /// A map page, and how writing it changed the references into superblocks.
+    /// A map page, and how its write changed the references into superblocks.
     Map {
         /// Map page.
         page: MapPage,
@@ -67,9 +67,9 @@ pub(super) enum Held {
         written_at: u32,
         /// The newest sequence number when it was put together.
         sequence: u32,
-        /// How many of [`Durable::refs_of_map_pages`], after those of the map pages before it, belong to it.
+        /// Number of its references in [`Durable::refs_of_map_pages`], after those of earlier map pages.
         refs: u32,
-        /// Whether its spare area had room for them. Without, there are none.
+        /// Whether they fit into its spare area. If not, `refs` is 0.
         fits: bool,
     },
     /// Records of the journal.
@@ -79,7 +79,7 @@ pub(super) enum Held {
         /// In order.
         records: Vec<Record>,
     },
-    /// The superblock that the meta stream goes on in. The spare areas of the unit say so.
+    /// The superblock in which the meta stream continues, as the spare areas of the unit say.
     Next {
         /// Superblock.
         superblock: SuperblockId,
@@ -88,23 +88,23 @@ pub(super) enum Held {
     },
 }
 
-/// A program since the newest checkpoint, or what is left of it.
+/// A program since the newest checkpoint, complete or torn.
 #[derive(Clone, Debug)]
 pub(super) enum Logged {
-    /// A unit of data; what its slices hold stands in their spare areas.
+    /// A unit of data; the spare areas of its slices hold the logical pages.
     Data {
         /// First slice.
         first: Ppn,
     },
-    /// A unit of data that was being programmed when the power went: its spare areas may say anything, which
-    /// their check shows.
+    /// A unit of data that was being programmed at the power cut: its spare areas may say anything, and their check
+    /// fails.
     Torn {
         /// First slice.
         first: Ppn,
         /// What the spare areas say: logical page and sequence number of each slice.
         spares: Vec<(Option<Lpn>, u32)>,
     },
-    /// A unit of the meta stream. What follows in the log is what it holds.
+    /// A unit of the meta stream. Its parts follow in the log.
     Meta {
         /// First slice.
         first: Ppn,
@@ -115,47 +115,44 @@ pub(super) enum Logged {
     Part(Held),
 }
 
-/// Everything that the device has to know, as of one moment when no program was in progress.
+/// The state of the device at a moment when no program was in progress.
 #[derive(Clone, Debug)]
 pub(in crate::ftl) struct Checkpoint {
     /// Next sequence number.
     pub sequence: u32,
-    /// What was in the write buffer then has this sequence number or a later one: it is programmed after the
-    /// checkpoint.
+    /// Blocks that were in the write buffer then have this sequence number or a later one: they are programmed after
+    /// the checkpoint.
     pub oldest: u32,
-    /// Openings and map writes so far.
+    /// Openings of superblocks and writes of map pages so far.
     pub ticks: u32,
-    /// HPB generations up to this one may have been given out.
+    /// HPB generations up to this one may have been handed out.
     pub generations: u64,
-    /// Number of the newest record of the journal, in flash or not: what it says is part of the checkpoint.
+    /// Number of the newest record of the journal, in flash or not: the checkpoint includes it.
     pub journal: Mark,
     /// Where each map page begins.
     pub directory: Vec<Option<Ppn>>,
-    /// All superblocks.
     pub superblocks: Vec<Superblock>,
-    /// Logical page and entry of each change: clean, each page once, in order. `None` as long as the power stays:
-    /// looking up thousands of entries for every checkpoint would be wasted if no cut follows;
-    /// [`Durable::note_changed`] keeps what they were.
+    /// Logical page and entry of each change: clean, each page once, in order. `None` until a power cut: looking up
+    /// thousands of entries for every checkpoint would be wasted without one; [`Durable::note_changed`] keeps the old
+    /// entries instead.
     pub changes: Option<Vec<Stretch>>,
     /// Entries of the table of changes that were in use.
     pub used: u32,
     /// Map pages in which stretches were trimmed, and how many: each takes a place of the table of changes.
     pub trims: Vec<(MapPage, u32)>,
-    /// Map pages that its own pages take in flash.
+    /// Map pages that the checkpoint takes in flash.
     pub slots: u32,
-    /// Where those are that have been programmed: its anchor says so.
+    /// Where its programmed parts are; its anchor names them.
     pub places: Vec<Ppn>,
 }
 
-/// See the module.
 pub(super) struct Durable {
     /// The checkpoint that the newest anchor leads to.
     pub checkpoint: Checkpoint,
-    /// What was programmed since, in the order in which the programs ended.
+    /// Programs since, in the order in which they ended.
     pub log: Vec<Logged>,
-    /// Superblocks that gained or lost references by the map pages in the log, in its order. The spare area of each map
-    /// page holds its own, if they fit ([`super::spare_refs`]); here they lie in one row because a list for each would
-    /// be allocated for each.
+    /// Superblocks that gained or lost references by the map pages in the log, in its order. The spare area of each
+    /// map page holds its own, if they fit ([`super::spare_refs`]); one list for all avoids an allocation for each.
     refs: Vec<Refs>,
     /// See [`Durable::note_changed`].
     changed: Vec<Stretch>,
@@ -163,7 +160,7 @@ pub(super) struct Durable {
     pub pending: Option<Pending>,
 }
 
-/// A checkpoint that is being written, and how much of the logs is older.
+/// A checkpoint that is being written, and the lengths of the logs when it was put together.
 pub(super) struct Pending {
     checkpoint: Checkpoint,
     log: usize,
@@ -178,64 +175,62 @@ impl Checkpoint {
         self.superblocks.iter_mut().for_each(|sb| sb.closed_at = sb.closed_at.saturating_sub(base));
     }
 
-    /// Its changes, once the power is gone.
+    /// The changes of the checkpoint, after a power cut.
     ///
-    /// # Panics
-    /// As long as it is not.
+    /// # Panics Before a power cut.
     pub(super) fn changes(&self) -> &[Stretch] {
         self.changes.as_deref().expect("changes are recalled when the power goes")
     }
 }
 
 impl Durable {
-    /// Nothing but a checkpoint.
     pub(super) fn new(checkpoint: Checkpoint) -> Self {
         Durable::with_log(checkpoint, Vec::new(), Vec::new())
     }
 
-    /// A checkpoint, what was programmed since, and what its map pages changed of references.
+    /// A checkpoint, the programs since, and the changes of references by their map pages.
     pub(super) fn with_log(checkpoint: Checkpoint, log: Vec<Logged>, refs: Vec<Refs>) -> Self {
         Durable { checkpoint, log, refs, changed: Vec::new(), pending: None }
     }
 
-    /// A map page that is being written gives a superblock a reference (`gains`), or takes it one.
+    /// Notes that a map page being written adds a reference to a superblock (`gains`), or removes one.
     #[inline]
     pub(super) fn note_ref(&mut self, superblock: SuperblockId, gains: bool) {
         self.refs.push((superblock, if gains { 1 } else { -1 }));
     }
 
-    /// How many were noted since the checkpoint.
+    /// Number of noted changes of references since the checkpoint.
     pub(super) fn refs(&self) -> usize {
         self.refs.len()
     }
 
-    /// What the map pages since the checkpoint changed of references, in order.
+    /// Changes of references by the map pages since the checkpoint, in order.
     pub(super) fn refs_of_map_pages(&self) -> &[Refs] {
         &self.refs
     }
 
-    /// What the last map page changed, which is `refs` of them; the caller puts others in their place.
+    /// Takes the last `refs` of them, those of the newest map page; the caller puts others in their place.
     pub(super) fn take_refs(&mut self, refs: u32) -> Vec<Refs> {
         self.refs.split_off(self.refs.len() - refs as usize)
     }
 
-    /// The last map page changed these.
+    /// Adds the changes of references of the newest map page.
     pub(super) fn put_refs(&mut self, refs: &[Refs]) {
         self.refs.extend(refs);
     }
 
-    /// An entry changes, and was `old` until now. If SRAM did not know it as a change, it does not matter where it was.
+    /// Notes that an entry changes, which was `old`. A clean `old` entry is not kept: the map page holds it.
     #[inline]
     pub(super) fn note_changed(&mut self, lpn: Lpn, old: Entry) {
         let before = Stretch::of(lpn, if old.is_recent() { old } else { Entry::UNMAPPED });
-        // What a checkpoint that is being written needs does not join what it does not need.
+        // Entries before and after the start of a pending checkpoint stay in separate stretches.
         match self.pending.as_ref().is_some_and(|pending| pending.changed == self.changed.len()) {
             true => self.changed.push(before),
             false => stretch::push(&mut self.changed, before),
         }
     }
 
-    /// What entries were that changed since the checkpoint, in order. They are forgotten.
+    /// Takes the old entries of blocks that changed since the checkpoint, in order.
     pub(super) fn take_changed(&mut self) -> Vec<Stretch> {
         std::mem::take(&mut self.changed)
     }
@@ -262,7 +257,7 @@ impl Durable {
         self.pending = Some(Pending { checkpoint, log: self.log.len(), changed: self.changed.len() });
     }
 
-    /// The next part of the pending checkpoint is at `at`. Returns how many there were before.
+    /// Places the next part of the pending checkpoint at `at`. Returns how many were placed before.
     pub(super) fn place_part(&mut self, at: Ppn) -> usize {
         let Some(pending) = &mut self.pending else { return 0 };
         pending.checkpoint.places.push(at);

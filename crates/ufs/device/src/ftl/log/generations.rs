@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! HPB generations that may have been given out: the journal names them ahead of their use. It knows no entry.
+//! HPB generations that may have been handed out: the journal names them ahead of their use. It knows no entry.
 
 use super::durable::Record;
 use super::journal::Journal;
 use crate::config::DeviceConfig;
 use crate::ids::Mark;
 
-/// HPB generations that may be given out before the journal has to name more.
+/// HPB generations named ahead in the journal.
 const AHEAD: u64 = 1 << 20;
 
-/// See the module.
 pub(in crate::ftl) struct Generations {
-    /// The device gives out HPB entries, each hand-out under a generation of its own.
+    /// The device hands out HPB entries, each time under a generation of its own.
     are_used: bool,
-    /// Up to this one they have been named in the journal; and are in flash there.
+    /// The newest generation named in the journal; below, the newest one named in flash.
     named: u64,
     durable: u64,
     /// The record that named the last.
@@ -21,7 +20,7 @@ pub(in crate::ftl) struct Generations {
 }
 
 impl Generations {
-    /// The first of them are named from the beginning.
+    /// The first generations count as named from the start.
     pub(super) fn new(config: &DeviceConfig) -> Self {
         let are_used = config.standard_hpb().is_some_and(|_| config.lus.iter().any(|lu| lu.hpb));
         Generations { are_used, named: AHEAD, durable: AHEAD, mark: 0 }
@@ -32,22 +31,21 @@ impl Generations {
         self.named
     }
 
-    /// After a recovery: generations up to this one may have been given out.
+    /// After a recovery: generations up to this one may have been handed out.
     pub(crate) fn durable(&self) -> u64 {
         self.durable
     }
 
-    /// Whether more are to be named before long.
+    /// Whether more generations must be named soon.
     pub(super) fn runs_short(&self, next: u64) -> bool {
         next + AHEAD / 2 > self.named
     }
 
-    /// Whether generation `next` may be given out.
+    /// Whether generation `next` may be handed out.
     pub(super) fn may_use(&self, next: u64) -> bool {
         next <= self.durable
     }
 
-    /// Has the journal name more.
     pub(super) fn name_more(&mut self, journal: &mut Journal) {
         self.named += AHEAD;
         self.mark = journal.push(Record::Generations { up_to: self.named });
@@ -61,8 +59,8 @@ impl Generations {
         }
     }
 
-    /// Recovery has found that those up to `named` may have been given out. Entries can be handed out again as soon as
-    /// more are named.
+    /// Recovery has found that generations up to `named` may have been handed out. Hand-outs continue as soon as more
+    /// are named.
     pub(super) fn recovered(&mut self, named: u64, journal: &mut Journal) {
         (self.named, self.durable) = (named, named);
         if self.are_used {

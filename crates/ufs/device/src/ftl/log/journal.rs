@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The journal in SRAM: records in order, how many of them are in flash, and how many have to be. It does not know
-//! what records mean.
+//! the meaning of records.
 
 use super::durable::Record;
 use crate::ids::Mark;
 
-/// See the module.
 #[derive(Default)]
 pub(in crate::ftl) struct Journal {
     pending: Vec<Record>,
-    /// Records ever made.
+    /// Number of records made so far.
     made: Mark,
-    /// Of those, on their way or in flash.
+    /// How many of those are in flash or being written.
     sent: Mark,
     durable: Mark,
     wanted: Mark,
@@ -20,7 +19,8 @@ pub(in crate::ftl) struct Journal {
 }
 
 impl Journal {
-    /// Records of trims that SRAM has room for until they are in flash. Other records repeat the table of superblocks.
+    /// Records of trims that SRAM can hold until they are in flash. Other records need no room: the table of
+    /// superblocks holds the same facts.
     pub(super) const MOST_TRIMS: u64 = 1024;
 
     /// Whether SRAM has no room for the record of one more trim.
@@ -35,7 +35,7 @@ impl Journal {
         self.made
     }
 
-    /// The record `mark` has to be written. Returns whether it is in flash already.
+    /// Requests the write of records up to `mark`. Returns whether they are in flash already.
     pub(super) fn want(&mut self, mark: Mark) -> bool {
         self.wanted = self.wanted.max(mark);
         self.is_durable(mark)
@@ -51,12 +51,12 @@ impl Journal {
         self.durable >= mark
     }
 
-    /// Whether records have to be written that are not on their way.
+    /// Whether records have to be written that are not being written.
     pub(crate) fn must_write(&self) -> bool {
         self.wanted > self.sent
     }
 
-    /// Records that are not on their way.
+    /// Number of records that are not being written.
     pub(super) fn pending(&self) -> usize {
         self.pending.len()
     }
@@ -74,19 +74,18 @@ impl Journal {
         (taken, self.sent)
     }
 
-    /// Records up to `mark` are in flash. Those before it were sent before it, but may end after it: the journal is
-    /// durable only up to the first that is missing, so the caller writes one at a time.
+    /// Records up to `mark` are in flash. The caller writes one part at a time: parts may end out of order, but the
+    /// journal is durable only up to the first gap.
     pub(super) fn written(&mut self, mark: Mark) {
         self.durable = self.durable.max(mark);
     }
 
-    /// A journal that goes on behind the record `made`.
+    /// A journal that continues behind the record `made`.
     pub(super) fn up_to(made: Mark) -> Journal {
         Journal { durable: made, ..Journal::default() }.after_power_cut(made)
     }
 
-    /// The journal after a power cut: empty, and it goes on counting behind what is in flash, there and in the
-    /// checkpoint.
+    /// The journal after a power cut: empty; numbers continue behind the records in flash and in the checkpoint.
     pub(super) fn after_power_cut(&self, checkpoint: Mark) -> Journal {
         let made = self.durable.max(checkpoint);
         Journal { pending: Vec::new(), made, sent: made, durable: made, wanted: 0, trims: 0 }

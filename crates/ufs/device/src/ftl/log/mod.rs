@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What leads back to the state of the device after a power cut: the journal, the meta stream with its map pages and
-//! checkpoints, anchors, HPB generations, and recovery. It also turns what it programs into bytes.
+//! The means of recovery after a power cut: the journal, the meta stream with its map pages and checkpoints, anchors,
+//! HPB generations, and recovery itself. It also turns what it programs into bytes.
 //!
-//! It may not know collection, or any request but by its tag. It sees space, the map and the newest numbers of writes,
-//! because a checkpoint states them.
+//! It may not know collection, or any request but by its tag. It sees space, the map and the newest numbers of
+//! writes, because a checkpoint contains them.
 
 pub(crate) mod bytes;
 mod checkpoint;
@@ -35,27 +35,26 @@ use readpath_flash::{Geometry, Ppn};
 use state::{Checkpoints, MetaStream, Numbers};
 use std::sync::Arc;
 
-/// See the module.
 pub(in crate::ftl) struct Log {
     config: Arc<DeviceConfig>,
     journal: Journal,
-    /// The record that has to be in flash before the open superblock of each stream is written.
+    /// By stream, the record that has to be in flash before its open superblock is written.
     announced: [Mark; Stream::COUNT],
     /// Requests that wait for a record of the journal.
     waiters: Vec<(TagRef, Mark)>,
     stream: MetaStream,
     checkpoint: Checkpoints,
     durable: Durable,
-    /// How far sequence numbers go.
+    /// Limits of sequence numbers.
     numbers: Numbers,
-    /// Openings of superblocks and map pages put together.
+    /// Number of openings of superblocks and of map pages put together.
     ticks: u32,
     generations: Generations,
     export: Export,
 }
 
 impl Log {
-    /// Fresh from the factory: the checkpoint says that nothing is mapped.
+    /// The state from the factory: the checkpoint says that nothing is mapped.
     pub(crate) fn new(config: Arc<DeviceConfig>, space: &Space) -> Self {
         let generations = Generations::new(&config);
         let factory = Checkpoint {
@@ -102,23 +101,22 @@ impl Log {
         &self.config.ftl
     }
 
-    /// An entry of the map changes, and was `old` until now.
+    /// Notes that an entry of the map changes, which was `old`.
     #[inline]
     pub(crate) fn note_changed(&mut self, lpn: Lpn, old: super::map::Entry) {
         self.durable.note_changed(lpn, old);
     }
 
-    /// The journal.
     pub(crate) fn journal(&self) -> &Journal {
         &self.journal
     }
 
-    /// Blocks from `lpn` on were trimmed.
+    /// Adds the record of a trim.
     pub(crate) fn note_trim(&mut self, lpn: Lpn, count: u32, sequence: u32) {
         self.journal.trims = self.journal.push(Record::Trim { lpn, count, sequence });
     }
 
-    /// All trims so far are to be in flash. `tag` waits for that; false if they already are.
+    /// Requests that all trims so far are written. `tag` waits for that; false if they already are in flash.
     pub(crate) fn sync_trims(&mut self, tag: TagRef) -> bool {
         let trims = self.journal.trims;
         let waits = !self.journal.want(trims);
@@ -128,17 +126,16 @@ impl Log {
         waits
     }
 
-    /// All trims so far are to be in flash; no request waits for that.
+    /// Requests that all trims so far are written; no request waits for that.
     pub(crate) fn flush_trims(&mut self) {
         self.journal.want(self.journal.trims);
     }
 
-    /// No request waits for anything any more.
     pub(crate) fn forget_waiters(&mut self) {
         self.waiters.clear();
     }
 
-    /// Answers the requests whose record is in flash.
+    /// Answers the requests whose records have reached flash.
     fn journal_moved_on(&mut self, effects: &mut Effects) {
         self.generations.journal_is_durable_up_to(self.journal.durable());
         let mut i = 0;
@@ -153,12 +150,12 @@ impl Log {
         }
     }
 
-    /// Whether the meta stream reads or programs anything.
+    /// Whether the meta stream is reading or programming.
     pub(crate) fn is_busy(&self) -> bool {
         self.stream.is_busy()
     }
 
-    /// The meta stream goes on in its first superblock.
+    /// Opens the first superblock of the meta stream.
     pub(crate) fn open_meta(&mut self, space: &mut Space) -> Result<(), super::NoSpace> {
         if space.open_of(Stream::Meta).is_none() {
             self.ticks += 1;
@@ -167,19 +164,18 @@ impl Log {
         Ok(())
     }
 
-    /// Lets the order of spare areas be forgotten within `span` writes and trims, and numbers be counted anew from
-    /// `renumber_at` on, so that tests see it happen. There have been none yet.
+    /// For tests: makes spare areas forget their order within `span` writes and trims, and renumbers from
+    /// `renumber_at` on. There must not have been any.
     pub(crate) fn limit_numbers(&mut self, span: u32, renumber_at: u32) {
         self.numbers = Numbers::limited(span, renumber_at);
     }
 
-    /// HPB generations: see [`Generations`].
     pub(crate) fn generations(&self) -> &Generations {
         &self.generations
     }
 
-    /// Whether the hand-out number `next` may be used: no number is used twice under one key, not even after a power
-    /// cut, so the journal names numbers before they are used, long ahead.
+    /// Whether the hand-out number `next` may be used. No number may be used twice under one key, not even after a
+    /// power cut, so the journal names numbers long before they are used.
     pub(crate) fn reserve_generation(&mut self, next: u64) -> bool {
         if self.generations.runs_short(next) {
             self.generations.name_more(&mut self.journal);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What recovery has found out so far, and how it is put together: the checkpoint, the journal, and what spare areas
-//! say. It knows nothing of time or of what reading costs.
+//! The state that recovery assembles from the checkpoint, the journal, and spare areas. It knows neither time nor the
+//! cost of reading.
 
 use super::durable::{Checkpoint, Record};
 use crate::ftl::map::stretch::{self, Stretch};
@@ -9,7 +9,7 @@ use crate::ftl::space::{State, Stream, Superblock};
 use crate::ids::{Lpn, MapPage, Mark, SuperblockId};
 use std::collections::{BTreeMap, BinaryHeap};
 
-/// Blocks that were trimmed together, however many.
+/// Blocks that were trimmed together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Trimmed {
     /// First logical page.
@@ -20,39 +20,37 @@ pub(crate) struct Trimmed {
     pub sequence: u32,
 }
 
-/// See the module.
 pub(crate) struct Recovered {
-    /// All superblocks.
     pub table: Vec<Superblock>,
     /// Where each map page begins.
     pub directory: Vec<Option<readpath_flash::Ppn>>,
-    /// References that map pages hold, by superblock.
+    /// Net references that map pages added, by superblock.
     pub written_refs: Vec<i64>,
-    /// Newest sequence number and entry of each block of which data was found.
+    /// Newest sequence number and entry of each block whose data was found.
     pub newest: BTreeMap<Lpn, (u32, Entry)>,
-    /// What is known in the end of each block that changed, in order.
+    /// The final state of each block that changed, in order.
     pub changes: Vec<Stretch>,
     /// Trims that the journal names.
     pub trims: Vec<Trimmed>,
-    /// Trimmed stretches that are not part of a map page yet, by map page.
+    /// By map page, trimmed stretches that it does not include yet.
     pub stretches: Vec<u32>,
-    /// Trims up to this one are part of each map page that was written after the checkpoint; 0 for the others.
+    /// By map page written after the checkpoint, the newest trim that it includes; 0 for the others.
     pub trims_written: Vec<u32>,
     /// Number of the newest write or trim.
     pub sequence: u32,
-    /// Openings of superblocks and map pages put together.
+    /// Number of openings of superblocks and of map pages put together.
     pub ticks: u32,
-    /// HPB generations up to this one may have been given out.
+    /// HPB generations up to this one may have been handed out.
     pub generations: u64,
-    /// Records up to this one are part of the checkpoint.
+    /// The checkpoint includes records up to this one.
     pub journal: Mark,
     /// Superblocks of the WriteBooster buffer that were open, or were opened since.
     pub boosted_opened: u32,
 }
 
 impl Recovered {
-    /// A slice says that it holds `lpn`. Of equals, a copy and what it was made from, the later is right: the earlier
-    /// may have been erased.
+    /// Considers a slice whose spare area names `lpn`. At equal sequence numbers, as of a copy and its original, the
+    /// later slice counts: the earlier one may have been erased.
     pub(super) fn consider(&mut self, lpn: Option<Lpn>, sequence: u32, entry: Entry) {
         let Some(lpn) = lpn else { return };
         self.sequence = self.sequence.max(sequence);
@@ -62,13 +60,13 @@ impl Recovered {
         }
     }
 
-    /// A map page was written after the checkpoint, when `sequence` was the newest number; numbers go on behind it.
+    /// Considers a map page that was written after the checkpoint, when `sequence` was the newest number.
     pub(super) fn written(&mut self, page: MapPage, sequence: u32) {
         self.sequence = self.sequence.max(sequence);
         self.trims_written[page.index()] = sequence;
     }
 
-    /// A stream goes on in another superblock.
+    /// A stream continues in another superblock.
     pub(super) fn open(&mut self, stream: Stream, superblock: SuperblockId, opened_at: u32) {
         for sb in &mut self.table {
             if sb.state == State::Open(stream) {
@@ -85,12 +83,12 @@ impl Recovered {
         self.ticks = self.ticks.max(opened_at);
     }
 
-    /// The journal says `record`, its `number`-th.
+    /// Applies the journal's `record`, its `number`-th.
     pub(super) fn apply(&mut self, number: Mark, record: &Record) {
         self.boosted_opened += u32::from(matches!(record, Record::Open { stream: Stream::Boosted, .. }));
         match *record {
-            // Trims have to be compared with data that was accepted before the checkpoint and programmed after it; the
-            // others have had their effect.
+            // Trims still have to be compared with data that was accepted before the checkpoint and programmed after
+            // it; other old records have had their effect.
             Record::Open { .. } | Record::Erase { .. } if number <= self.journal => {}
             Record::Open { stream, superblock, opened_at } => self.open(stream, superblock, opened_at),
             Record::Erase { superblock } => {
@@ -105,14 +103,14 @@ impl Recovered {
         }
     }
 
-    /// Puts what was found together with what the checkpoint and map pages know; `map` is what map pages say.
+    /// Combines what was found with the checkpoint and the map pages; `map` gives the contents of map pages.
     ///
     /// - Data found is newer than the checkpoint, because nothing was being programmed when that was put together;
     ///   unless it was trimmed later.
-    /// - Trims found may be older than the checkpoint: then what they did, and what came after them, is part of it.
+    /// - Trims found may be older than the checkpoint, which then includes them and whatever followed them.
     ///
-    /// A trim stays a stretch: it takes a place for each map page of which it may have changed something, as it did
-    /// before. What map pages say of its blocks has not been read.
+    /// A trim stays a stretch: it takes a place for each map page in which it may have changed entries, as it did
+    /// before. The entries of its blocks in map pages have not been read.
     pub(super) fn settle(&mut self, checkpoint: &Checkpoint, map: &Map) {
         let trims = newest_trims(std::mem::take(&mut self.trims));
         let mut later = trims.iter().peekable();
@@ -132,7 +130,7 @@ impl Recovered {
         for &(page, stretches) in &checkpoint.trims {
             self.stretches[page.index()] = stretches;
         }
-        // The stretch that was counted last goes on as long as only trimmed blocks come.
+        // Adjacent trimmed stretches of one map page count as one.
         let mut counted_to = None;
         let mut gone = Vec::new();
         for trim in &trims {
@@ -142,7 +140,7 @@ impl Recovered {
                 let end = trim.end.min(map.end_of(page));
                 let written = checkpoint.sequence.max(self.trims_written[page.index()]);
                 if trim.sequence > written && self.directory[page.index()].is_some() {
-                    // There is no newer data, and nothing said so yet.
+                    // Blocks without newer data that are not known to be trimmed.
                     let before = gone.len();
                     gone.extend(stretch::gaps(&known, first, end));
                     let changes = gone.len() > before;
@@ -160,11 +158,11 @@ impl Recovered {
     }
 }
 
-/// The newest trim of each block that was trimmed: stretches in order that do not overlap.
+/// The newest trim of each block: ordered stretches that do not overlap.
 fn newest_trims(mut trims: Vec<Trimmed>) -> Vec<Trimmed> {
     trims.sort_unstable_by_key(|trim| (trim.first, trim.sequence));
     let mut newest: Vec<Trimmed> = Vec::new();
-    // Sequence number and end of those that have begun.
+    // Sequence number and end of the trims that have begun.
     let mut begun: BinaryHeap<(u32, Lpn)> = BinaryHeap::new();
     let (mut at, mut next) = (Lpn(0), 0);
     loop {
@@ -216,7 +214,7 @@ mod tests {
         }
     }
 
-    /// What was moved has the sequence number of its original, whose superblock may be about to be erased.
+    /// A moved slice has the sequence number of its original, whose superblock may be erased next.
     #[test]
     fn of_an_original_and_its_copy_the_copy_counts() {
         let mut found = nothing();
@@ -231,7 +229,7 @@ mod tests {
         assert_eq!(newest_after(None, 6, 50), (Entry::at(Ppn(40)), 5), "it holds nothing");
     }
 
-    /// As [`Recovered::settle`], but block by block: the map of what changed, and the places of trims.
+    /// [`Recovered::settle`] block by block: the changed entries, and the places of trims.
     fn one_by_one(
         found: &Recovered,
         checkpoint: &Checkpoint,
@@ -287,7 +285,7 @@ mod tests {
             let mut found = nothing();
             found.stretches = vec![0; map.pages() as usize];
             found.directory = (0..map.pages()).map(|page| (rng.below(5) > 0).then_some(Ppn(page))).collect();
-            // Numbers up to 20 are part of the checkpoint; some were still on their way.
+            // Numbers up to 20 are part of the checkpoint; some of the trims were not in flash then.
             found.trims_written = (0..map.pages()).map(|_| rng.below(50) as u32).collect();
             let mut changes = Vec::new();
             for lpn in Lpn(0).run(BLOCKS) {
@@ -335,7 +333,7 @@ mod tests {
             let trims: Vec<Trimmed> = (0..rng.below(12) as u32)
                 .map(|i| {
                     let first = Lpn(rng.below(40) as u32);
-                    // In any order of numbers, each once.
+                    // Numbers in any order, each once.
                     let sequence = (i * 7 + round) % 13;
                     Trimmed { first, end: first + rng.below(20) as u32, sequence }
                 })

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Power cuts and recovery. A cut leaves what flash holds: data and its spare areas, map pages, the newest checkpoint
-//! whose anchor is in flash, and the journal since. Recovery reads, each page paid for:
+//! whose anchor is in flash, and the journal since. Recovery reads, paying for each page:
 //!
-//! 1. anchors, by bisection of the superblock that was written last, and the checkpoint they lead to;
+//! 1. anchors, by bisection of the superblock that was written last, and the checkpoint of the newest;
 //! 2. the meta stream since: map pages are known by their spare areas, which also say how references into superblocks
 //!    changed; journal parts are read whole;
-//! 3. the spare areas of all units programmed since: for each block the highest sequence number wins, and a unit whose
-//!    check fails was torn and says nothing;
-//! 4. all map pages, if the spare area of one had no room for its changes of references.
+//! 3. the spare areas of all units programmed since: for each block the highest sequence number wins, and a unit
+//!    whose check fails was torn and does not count;
+//! 4. all map pages, if the changes of references of one did not fit into its spare area.
 //!
-//! That is bounded by what is programmed between two checkpoints ([`super::recovery_time`]). Superblocks that were open
-//! go on after what was torn. If what names the next superblock of the meta stream was lost, a new checkpoint comes
-//! before everything else, because only its anchor can name one; otherwise it comes soon.
+//! The reads are bounded by what is programmed between two checkpoints ([`super::recovery_time`]). Superblocks that
+//! were open continue behind torn units. If the name of the meta stream's next superblock was lost, a new checkpoint
+//! comes before everything else, because only its anchor can name one; otherwise it comes soon.
 
 use super::durable::{Checkpoint, Held, Logged, Record};
 use super::recovered::Recovered;
@@ -30,8 +30,7 @@ use readpath_flash::Ppn;
 use readpath_kit::Ns;
 
 impl Log {
-    /// The power is gone, and with it SRAM. A program in progress was torn at `first`: its spare areas may say anything
-    /// of `spares`.
+    /// Notes that a power cut has torn the program at `first`, whose spare areas may or may not hold `spares`.
     pub(crate) fn tear(&mut self, first: Ppn, spares: Vec<(Option<Lpn>, u32)>) {
         self.durable.log.push(Logged::Torn { first, spares });
     }
@@ -41,14 +40,14 @@ impl Log {
         self.stream.taken()
     }
 
-    /// What was in SRAM is lost; [`Log::recall_changes`] came before.
+    /// Drops what was in SRAM; [`Log::recall_changes`] must have been called before.
     pub(crate) fn power_cut(&mut self, map: &mut Map) {
         self.stream = MetaStream::new(&self.config);
         self.journal = self.journal.after_power_cut(self.durable.checkpoint.journal);
         self.announced = [0; Stream::COUNT];
         self.waiters.clear();
         if self.checkpoint.is_incomplete() || self.checkpoint.lost {
-            // Where its parts should be there is nothing, or nothing leads to them.
+            // The parts of the checkpoint are missing, or nothing points to them.
             self.durable.checkpoint.directory.fill(None);
             self.durable.checkpoint.changes = Some(Vec::new());
             self.durable.checkpoint.trims.clear();
@@ -59,18 +58,18 @@ impl Log {
         self.durable.take_changed();
     }
 
-    /// As a device that comes with data has it: what power cuts go back to.
+    /// Makes the present state, of a preconditioned device, the checkpoint that power cuts return to.
     pub(crate) fn begin_with(&mut self, space: &Space, map: &Map, write: &Write) {
         let checkpoint = self.put_checkpoint_together(space, map, write);
         self.durable.checkpoint = Checkpoint { changes: Some(self.changes_now(map)), ..checkpoint };
     }
 
-    /// Finds out what the newest checkpoint says of changes, from what they are now and what has changed since.
+    /// Computes the changes in the newest checkpoint from the present ones and the old entries noted since.
     pub(crate) fn recall_changes(&mut self, map: &Map) {
         if self.durable.checkpoint.changes.is_some() {
             return;
         }
-        // The first of a block is what it was then.
+        // The first noted entry of a block is its entry in the checkpoint.
         let changed = self.durable.take_changed();
         let mut then: Vec<(Lpn, Entry)> =
             changed.into_iter().flat_map(|was| was.blocks().map(move |lpn| (lpn, was.entry))).collect();
@@ -88,8 +87,8 @@ impl Log {
         self.durable.checkpoint.changes = Some(stretch::in_order(changes));
     }
 
-    /// Brings the device back from what flash holds, beginning at `now`, not before the cut. The power may be cut again
-    /// before it is ready. Returns what it did, and the newest sequence number.
+    /// Recovers the device from flash, beginning at `now`, not before the cut. The power may be cut again before the
+    /// device is ready. Returns what recovery did, and the newest sequence number.
     pub(crate) fn recover(
         &mut self,
         now: Ns,
@@ -174,7 +173,7 @@ impl Log {
             };
             readers.read(hw.die_of(first), what);
         }
-        // Each superblock that was open is searched until, on each die, a unit turns out not to be programmed.
+        // Each superblock that was open is searched until each die shows a unit that is not programmed.
         let ends = (open_then + opened_since) * self.geometry().dies();
         let slc_ends = found.boosted_opened * self.geometry().dies();
         readers.read_all_dies(slc_ends, What::SlcSpares);
@@ -203,7 +202,7 @@ impl Log {
         (recovery, sequence)
     }
 
-    /// The power may go again before the next checkpoint is there.
+    /// Pins what recovery read: the power may be cut again before the next checkpoint.
     fn pin_what_recovery_read(&mut self, space: &Space) {
         let units = self.durable.log.iter().filter_map(|logged| match logged {
             Logged::Meta { first, .. } => Some(first),
@@ -214,7 +213,7 @@ impl Log {
         }
     }
 
-    /// Counts the references that map pages hold, all of which have been read.
+    /// Counts the references of map pages, all of which have been read.
     fn count_refs(&self, space: &Space, map: &Map, found: &mut Recovered) {
         found.written_refs.fill(0);
         for (page, at) in (0..).map(MapPage).zip(&found.directory) {
@@ -238,7 +237,8 @@ impl Log {
         }
     }
 
-    /// Returns how many superblocks the journal opened. `refs` begins with those of this part.
+    /// Applies a part of the meta stream. Returns how many superblocks the journal opened. `refs` begins with the
+    /// changes of references of this part.
     fn find_meta(&self, space: &Space, found: &mut Recovered, held: &Held, refs: &mut &[Refs]) -> u32 {
         match held {
             Held::Map { page, at, written_at, sequence, refs: count, .. } => {
@@ -276,14 +276,14 @@ impl Log {
             {
                 space.set_end(SuperblockId(i as u32), stream, 0);
             }
-            // Each block carries its erase count; and what is programmed where nothing should be is seen when the
-            // superblock is opened, and is erased again.
+            // Each block holds its erase count. Units programmed in a superblock that should be erased are seen when
+            // it is opened, and it is erased again.
             let seen = *space.get(SuperblockId(i as u32));
             sb.erases = seen.erases;
             sb.next_unit = seen.next_unit;
             (sb.end, sb.has_table) = (seen.end, seen.has_table);
             sb.failed |= seen.failed;
-            // It may have been erased since.
+            // The superblock may have been erased since.
             if seen.mode == CellMode::Full {
                 sb.mode = CellMode::Full;
             }
@@ -293,7 +293,7 @@ impl Log {
                 sb.state = State::Erasing(0);
                 sb.refs = 0;
             }
-            // The table of bad blocks shows what was retired since; erasing it again would fail.
+            // The table of bad blocks shows superblocks retired since; erasing them again would fail.
             if seen.state == State::Retired && matches!(sb.state, State::Erasing(_)) {
                 (sb.state, sb.failed) = (State::Retired, false);
             }

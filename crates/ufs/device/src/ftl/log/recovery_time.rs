@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long recovery takes: each page that it reads passes the firmware, a die and its channel. And how long it takes
-//! at most, which follows from the configuration. It knows nothing of what is read.
+//! How long recovery takes: each page that it reads passes the firmware, a die and its channel. Also an upper bound
+//! of that time, which follows from the configuration.
 
 use super::spare_refs;
 use crate::config::{CellMode, DeviceConfig};
 use crate::ftl::space::{ANCHORS, Stream, Superblock};
 use readpath_kit::{BLOCK_BYTES, Ns};
 
-/// What recovery did.
+/// The work of a recovery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Recovery {
     /// When the device is ready.
@@ -18,24 +18,24 @@ pub struct Recovery {
     pub checkpoint_reads: u32,
     /// Units programmed since the checkpoint whose spare areas or journal were read.
     pub units_read: u32,
-    /// Units found not programmed, or torn, where the search for them ended.
+    /// Units found erased or torn, at which the search for further units ended.
     pub end_reads: u32,
     /// Of those, torn.
     pub torn: u32,
-    /// Map pages read to count references, because the spare area of one had no room for how they changed.
+    /// Map pages read to count references, because the changes of one did not fit into its spare area.
     pub map_page_reads: u32,
     /// Places of the table of changes that are in use after recovery.
     pub changes: u32,
 }
 
 impl Recovery {
-    /// Everything that was read.
+    /// All pages read.
     pub fn reads(&self) -> u32 {
         self.anchor_reads + self.checkpoint_reads + self.units_read + self.end_reads + self.map_page_reads
     }
 }
 
-/// What is read at once.
+/// Kind of a read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum What {
     /// The spare areas of a unit.
@@ -44,19 +44,19 @@ pub(crate) enum What {
     SlcSpares,
     /// A whole part of the meta stream, as long as a map page.
     Part,
-    /// One or the other: as long as the longer of them.
+    /// Spare areas or a part, as long as the longer of them.
     Either,
 }
 
-/// Anchors are found by bisection of one of their superblocks.
+/// Pages read to find the newest anchor by bisection of its superblock.
 pub(crate) fn anchor_reads(config: &DeviceConfig) -> u32 {
     ANCHORS + config.geometry.units_per_superblock().ilog2() + 1
 }
 
-/// Servers of the array as recovery uses them: everything is known to wait from the beginning, in order.
+/// The firmware, dies and channels during recovery: all reads are queued from the start, in order.
 pub(crate) struct Readers<'a> {
     config: &'a DeviceConfig,
-    /// What is read next is not known before.
+    /// Reads begin at this time: the earlier ones decided what is read next.
     now: Ns,
     firmware: Ns,
     dies: Vec<Ns>,
@@ -71,7 +71,6 @@ impl<'a> Readers<'a> {
         Readers { config, now, firmware: now, dies, channels, end: now }
     }
 
-    /// Reads something from a die.
     pub(crate) fn read(&mut self, die: u32, what: What) {
         let t = &self.config.flash;
         let channel = &mut self.channels[self.config.geometry.channel_of(die) as usize];
@@ -95,7 +94,7 @@ impl<'a> Readers<'a> {
         (0..count).for_each(|i| self.read(i % dies, what));
     }
 
-    /// Reads anchors, each of which shows where to look for the next one, and the checkpoint behind them.
+    /// Reads anchors, each of which decides the next one read, and then the checkpoint.
     pub(crate) fn find_checkpoint(&mut self, recovery: &Recovery) {
         for _ in 0..recovery.anchor_reads {
             self.read(0, What::Part);
@@ -105,7 +104,7 @@ impl<'a> Readers<'a> {
         self.now = self.end;
     }
 
-    /// What is read next depends on everything that was read.
+    /// Waits for all reads: the next ones depend on them.
     pub(crate) fn wait(&mut self) {
         self.now = self.end;
     }
@@ -123,32 +122,32 @@ impl DeviceConfig {
         Ns(self.flash.transfer_block.0 * bytes / u64::from(BLOCK_BYTES))
     }
 
-    /// Units that recovery may have to read behind a checkpoint: those after which the next one is due, and those that
-    /// are programmed until its anchor is in flash. Before its parts there is what was handed out when it became due,
-    /// and while a die programs one of them, or the anchor, every other die programs at most one unit of data, or as
-    /// many more in SLC mode as that is faster.
+    /// The most units that recovery may have to read behind a checkpoint: those after which the next one is due, and
+    /// those programmed until its anchor is in flash. The latter are the units handed out when the checkpoint became
+    /// due and, while a die programs each of its parts or the anchor, at most one unit of data on every other die, or
+    /// in SLC mode as many more as SLC programs are faster.
     fn units_behind(&self, checkpoint_parts: u32) -> u32 {
         let unit = self.geometry.slices_per_unit();
         let handed_out = (self.write_buffer_blocks + self.ftl.move_buffer_blocks) / unit + self.geometry.dies();
         let parts = checkpoint_parts.div_ceil(unit * BLOCK_BYTES / self.map_page_bytes);
         let slc_program = self.cell_times(CellMode::Slc).program;
         let meanwhile = (self.flash.program.0.div_ceil(slc_program.0.max(1)) as u32).clamp(1, 64);
-        // A table is written when the last program of its superblock has ended, also when others have to wait.
+        // A table is written as soon as the last program of its superblock has ended, even if other programs have to
+        // wait.
         let tables = 2 * self.table_units() * Stream::COUNT as u32;
         self.ftl.checkpoint_after_units + 2 * handed_out + tables + self.geometry.dies() * (parts + 1) * meanwhile
     }
 
-    /// Parts, each as long as a map page, that the largest checkpoint takes. It is the one that follows a recovery,
-    /// when every slice programmed since the checkpoint before it may be a change.
+    /// The most parts, each as long as a map page, of a checkpoint. The largest checkpoint follows a recovery, when
+    /// every slice programmed since the checkpoint before may be a change.
     pub fn checkpoint_parts(&self) -> u32 {
         const TOO_MANY: u32 = 1 << 17;
         let fixed = u64::from(self.map_pages()) * 4 + u64::from(self.geometry.superblocks()) * Superblock::SRAM_BYTES;
         let parts_with = |changes: u64| ((fixed + changes * 8).div_ceil(u64::from(self.map_page_bytes))) as u32;
         let mut parts = parts_with(u64::from(self.ftl.map_changes));
         loop {
-            // Longer checkpoints take longer to write, which lets more be programmed meanwhile: less than as much
-            // again, unless there are hundreds of dies in SLC mode. Then none is long enough, and no superblock holds
-            // it.
+            // A longer checkpoint takes longer to write, and more is programmed meanwhile. This converges, unless
+            // there are hundreds of dies in SLC mode: then no length is enough, and no superblock holds it.
             if parts > TOO_MANY {
                 return parts;
             }
@@ -164,14 +163,14 @@ impl DeviceConfig {
         u64::from(self.units_behind(checkpoint_parts)) * u64::from(self.geometry.slices_per_unit())
     }
 
-    /// Changes that recovery may find beyond those that the table of changes holds. Until they are written back they
-    /// lie in the SRAM of the write buffer, which accepts nothing meanwhile.
+    /// Changes that recovery may find beyond the capacity of the table of changes. They lie in the SRAM of the write
+    /// buffer, which accepts no data until they are written back.
     pub(crate) fn surplus_changes(&self) -> u64 {
         self.changes_behind(self.checkpoint_parts())
     }
 
-    /// What recovery reads at most after a power cut, and when it is then ready, counted from 0: the longest
-    /// checkpoint, and as many units behind it as there can be.
+    /// The most that recovery reads after a power cut, and when it is then ready, counted from 0: the longest
+    /// checkpoint, and the most units behind it.
     pub fn longest_recovery(&self) -> Recovery {
         let mut recovery = Recovery {
             ready_at: Ns::ZERO,
@@ -183,7 +182,7 @@ impl DeviceConfig {
             torn: 0,
             changes: self.ftl.map_changes + self.surplus_changes() as u32,
         };
-        // A superblock in SLC mode has fewer units, so the same units may lie in more of them.
+        // A superblock in SLC mode has fewer units, so the same units may be spread over more superblocks.
         let shortest = match self.units_in(CellMode::Slc) {
             0 => self.units_in(CellMode::Full),
             slc => slc,
@@ -192,7 +191,7 @@ impl DeviceConfig {
         recovery.end_reads = (opened + Stream::COUNT as u32) * self.geometry.dies();
         let mut readers = Readers::new(self, Ns::ZERO);
         readers.find_checkpoint(&recovery);
-        // Each stream goes through the dies in turn, so none has more than one unit above its share.
+        // Each stream uses the dies in turn, so no die has more than one unit above its share.
         readers.read_all_dies(recovery.units_read + Stream::COUNT as u32 * self.geometry.dies(), What::Either);
         readers.read_all_dies(recovery.end_reads, What::Spares);
         readers.wait();

@@ -9,11 +9,10 @@ use readpath_kit::BLOCK_BYTES;
 /// Bytes of spare area of each slice of 4 KiB.
 pub(super) const SPARE_BYTES: u32 = 128;
 
-/// What else a spare area says: the map page, when it was put together, the newest sequence number, how many
-/// superblocks follow, the superblock that the meta stream goes on in and when that was opened, and a check.
+/// Bytes of the other contents of the spare area: the map page, when it was put together, the newest sequence number,
+/// how many superblocks follow, where the meta stream continues and when that superblock was opened, and a check.
 const OTHER_BYTES: u32 = 28;
 
-/// Bytes that a map page has for this.
 fn room(map_page_bytes: u32) -> u32 {
     map_page_bytes / BLOCK_BYTES * SPARE_BYTES - OTHER_BYTES
 }
@@ -23,10 +22,10 @@ fn packed_bytes(value: u32) -> u32 {
     (32 - (value | 1).leading_zeros()).div_ceil(7)
 }
 
-/// A superblock, and how many references a map page gave it; below 0 if it took some.
+/// A superblock, and how many references a map page added; negative if it removed some.
 pub(super) type Refs = (SuperblockId, i32);
 
-/// Each superblock once, in order, if that changes anything.
+/// The sum for each superblock, in order, unless it is 0.
 pub(super) fn sums(mut refs: Vec<Refs>) -> Vec<Refs> {
     refs.sort_unstable_by_key(|&(superblock, _)| superblock);
     refs.dedup_by(|next, last| {
@@ -38,9 +37,9 @@ pub(super) fn sums(mut refs: Vec<Refs>) -> Vec<Refs> {
     refs
 }
 
-/// Whether what a map page changed of references fits into its spare area. All but [`sums`] are single references.
+/// Whether a map page's changes of references fit into its spare area. Before [`sums`] each counts one reference.
 pub(super) fn fit(refs: &[Refs], map_page_bytes: u32) -> bool {
-    // Not one of them takes more than 5 and 2 bytes.
+    // Each takes at most 5 and 2 bytes.
     if refs.len() as u32 * 7 <= room(map_page_bytes) {
         return true;
     }
@@ -64,9 +63,9 @@ pub(super) fn pack(sums: &[Refs]) -> Vec<u8> {
     bytes
 }
 
-/// What [`pack`] was given, on a device with so many superblocks; `None` if the bytes cannot be that.
+/// Inverse of [`pack`], on a device with `superblocks` superblocks; `None` if the bytes are invalid.
 pub(super) fn unpack(mut bytes: &[u8], superblocks: u32) -> Option<Vec<Refs>> {
-    /// Entries of a map page, twice: one lost and one gained.
+    /// Each entry of a map page twice: one reference lost and one gained.
     const MOST: u32 = 2 * (1 << 14);
     let (mut refs, mut superblock, mut changes) = (Vec::new(), 0u32, 0u32);
     while !bytes.is_empty() {
@@ -103,15 +102,15 @@ fn take(bytes: &mut &[u8]) -> Option<u32> {
     None
 }
 
-/// Whether they fit whatever they are: there are few superblocks.
+/// Whether any changes fit, because there are few superblocks.
 pub(super) fn always_fit(config: &DeviceConfig) -> bool {
     if config.ftl.without.spare_refs {
         return false;
     }
     let superblocks = config.geometry.superblocks();
-    // Every entry takes at most one reference and gives one.
+    // Every entry removes at most one reference and adds one.
     let largest = packed_bytes((config.map_page_entries() << 1) | 1);
-    // All distances are 1 if all of them change.
+    // If all superblocks change, all distances are 1.
     u64::from(superblocks) * u64::from(1 + largest) <= u64::from(room(config.map_page_bytes))
 }
 
@@ -133,9 +132,9 @@ mod tests {
         // Distances of 200 take one byte more, but for the first.
         assert!(fit(&refs((0..161).map(|i| i * 200)), 16384));
         assert!(!fit(&refs((0..162).map(|i| i * 200)), 16384));
-        // However many are lost by one.
+        // Any number of references lost by one superblock fits.
         assert!(fit(&refs((0..4096).map(|_| 7)), 16384));
-        // What is gained and lost is no change.
+        // A reference gained and lost is no change.
         let mut both = refs(0..400);
         both.extend((0..400).map(|sb| (SuperblockId(sb), 1)));
         assert!(fit(&both, 16384));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! State of the meta stream and of checkpoints: what is on its way to flash, and what recovery may still need there. It
-//! knows neither time nor what map pages say.
+//! State of the meta stream and of checkpoints: writes in progress, and superblocks that recovery may still need. It
+//! knows neither time nor the contents of map pages.
 
 use super::durable::Record;
 use crate::config::DeviceConfig;
@@ -19,23 +19,23 @@ pub(super) enum Part {
         up_to: Mark,
     },
     Checkpoint,
-    /// The superblock that the stream goes on in. It stands in the spare areas and takes no room.
+    /// The superblock in which the stream continues. It is named in the spare areas and takes no room.
     Next {
         superblock: SuperblockId,
         opened_at: u32,
     },
 }
 
-/// A map page on its way to flash.
+/// A map page that is being written back.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::ftl) struct MapPart {
     pub page: Paid,
-    /// When the one that it replaces was put together.
+    /// When the version that it replaces was put together.
     pub before: u32,
-    /// Its changes, from the moment on when it is put together.
+    /// Its changes, once it is put together.
     pub taken: Taken,
     pub put_together: u32,
-    /// The newest sequence number then.
+    /// The newest sequence number at that time.
     pub sequence: u32,
 }
 
@@ -49,10 +49,10 @@ impl MapPart {
 /// State of the meta stream.
 pub(super) struct MetaStream {
     pub(super) parts_per_unit: usize,
-    /// Map pages to be written whether they changed or not, because their superblock is to be given up.
+    /// Map pages to be written even without changes, because their superblock is to be discarded.
     pub(super) rewrite: VecDeque<MapPage>,
     pub(super) victim: Option<SuperblockId>,
-    /// Map pages on their way: being read, waiting for a unit, or being programmed.
+    /// Number of map pages being read, waiting for a unit, or being programmed.
     pub(super) pages_under_way: u32,
     pub(super) loading: u32,
     pub(super) queue: VecDeque<Part>,
@@ -63,7 +63,7 @@ pub(super) struct MetaStream {
     pub(super) journal_came_last: bool,
     /// The unit that names the open superblock is not in flash yet.
     pub(super) next_under_way: bool,
-    /// Parts that recovery may still need, by superblock; and in order of age.
+    /// Number of parts that recovery may still need, by superblock; below, the parts by age.
     pub(super) pins: Vec<u32>,
     pub(super) pinned: VecDeque<(u64, SuperblockId)>,
 }
@@ -88,24 +88,23 @@ impl MetaStream {
         }
     }
 
-    /// Whether something in a superblock may still be needed by recovery.
+    /// Whether recovery may still need a part in this superblock.
     pub(super) fn is_pinned(&self, sb: SuperblockId) -> bool {
         self.pins[sb.index()] > 0
     }
 
-    /// Whether anything is under way.
+    /// Whether reads or programs are in progress.
     pub(super) fn is_busy(&self) -> bool {
         self.pages_under_way > 0 || self.in_flight > 0
     }
 
-    /// A superblock was given up.
     pub(super) fn given_up(&mut self, sb: SuperblockId) {
         if self.victim == Some(sb) {
             self.victim = None;
         }
     }
 
-    /// Something in `sb` is needed until the checkpoint behind the one of this age is there.
+    /// Pins `sb` until the checkpoint after the one of this age is complete.
     pub(super) fn pin(&mut self, age: u64, sb: SuperblockId) {
         self.pins[sb.index()] += 1;
         self.pinned.push_back((age, sb));
@@ -131,11 +130,11 @@ impl MetaStream {
     }
 }
 
-/// How far the next checkpoint has come.
+/// Progress of the next checkpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Step {
     Idle,
-    /// Programs in progress have to end.
+    /// Waiting for programs in progress to end.
     Quiet,
     /// Its parts are being programmed.
     Parts,
@@ -143,19 +142,19 @@ pub(super) enum Step {
     Anchor,
 }
 
-/// How far sequence numbers may go.
+/// Limits of sequence numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Numbers {
-    /// Order is kept for so many.
+    /// Spare areas keep the order of this many.
     pub(super) span: u32,
-    /// They are counted anew from here on.
+    /// Numbering restarts at this number.
     pub(super) renumber_at: u32,
 }
 
 impl Numbers {
     pub(super) const ALL: Numbers = Numbers { span: Spares::SPAN, renumber_at: 1 << 31 };
 
-    /// Fewer, for tests.
+    /// Lower limits, for tests.
     pub(super) fn limited(span: u32, renumber_at: u32) -> Numbers {
         assert!(span <= Spares::SPAN, "spare areas hold no more");
         Numbers { span, renumber_at }
@@ -166,16 +165,16 @@ impl Numbers {
 pub(super) struct Checkpoints {
     pub(super) step: Step,
     pub(super) units: u32,
-    /// Checkpoints put together so far.
+    /// Number of checkpoints put together so far.
     pub(super) age: u64,
     pub(super) due: bool,
-    /// Nothing but the checkpoint may be written: no journal leads to what comes before it.
+    /// Only the checkpoint may be written: no journal leads to units before it.
     pub(super) first: bool,
-    /// Anchor that is programmed next, counted through both superblocks; flash itself shows how far it is written.
+    /// The anchor to program next, counted through both superblocks; flash itself shows how far they are written.
     pub(super) anchor: u32,
-    /// The newest of them that was not torn.
+    /// The newest anchor that is not torn.
     pub(super) newest: Option<u32>,
-    /// It was erased, and none has been programmed since: then flash leads nowhere.
+    /// The newest anchor was erased and none has been programmed since: flash has no checkpoint.
     pub(super) lost: bool,
     /// Dies of the next anchor superblock that are being erased.
     pub(super) anchor_erasing: u32,
@@ -210,28 +209,27 @@ impl Checkpoints {
         self.units += 1;
     }
 
-    /// Whether the newest anchor leads to a checkpoint that is not all there: it was programmed too early.
+    /// Whether the newest anchor was programmed before its checkpoint was complete.
     pub(super) fn is_incomplete(&self) -> bool {
         self.parts_left > 0 && self.step == Step::Idle
     }
 
-    /// Flash shows how far anchors are written, and the newest of them.
+    /// Sets the next anchor and the newest one, as flash shows them.
     pub(super) fn set_anchors(&mut self, anchor: u32, newest: Option<u32>) {
         (self.anchor, self.newest) = (anchor, newest);
     }
 
-    /// Whether a checkpoint is being written, or its place made ready.
+    /// Whether a checkpoint is being written, or a superblock is being erased for it.
     pub(super) fn is_under_way(&self) -> bool {
         self.step != Step::Idle || self.anchor_erasing > 0 || self.parts_left > 0
     }
 
-    /// The power is gone.
     pub(super) fn power_cut(&mut self) {
         let anchor = self.anchor + u32::from(self.step == Step::Anchor && !self.anchor_wanted);
         *self = Checkpoints { anchor, newest: self.newest, lost: self.lost, ..Checkpoints::new() };
     }
 
-    /// Recovery has ended: a checkpoint is due, and comes before everything else if the meta stream is lost.
+    /// After recovery: a checkpoint is due, and comes before everything else if the meta stream is lost.
     pub(super) fn after_recovery(&mut self, meta_is_lost: bool) {
         self.due = true;
         self.first = meta_is_lost;

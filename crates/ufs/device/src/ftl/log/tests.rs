@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What has to be in flash before what.
+//! The order in which records and superblocks have to reach flash.
 
 use super::*;
 use crate::ftl::Stall;
@@ -14,7 +14,7 @@ fn parts() -> (Space, Map, Log) {
     (space, Map::new(&config), log)
 }
 
-/// All records so far are in flash.
+/// Writes all records so far to flash.
 fn write_journal(log: &mut Log) -> Vec<Record> {
     let (records, up_to) = log.journal.take(usize::MAX);
     log.journal.written(up_to);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Superblocks on their way through the journal: none is written before a record names it, and none is erased before a
-//! record says so.
+//! Superblocks and the journal: none is written before a record in flash names it, and none is erased before a record
+//! in flash says so.
 
 use super::{Log, Record};
 use crate::back::Hardware;
@@ -12,11 +12,11 @@ use crate::ids::SuperblockId;
 use readpath_flash::Ppn;
 use readpath_kit::Ns;
 
-/// Programs of data that may be in progress at once: more than dies can serve.
+/// The most programs of data in progress: more than the dies can serve.
 const PROGRAMS_IN_FLIGHT: u32 = 512;
 
 impl Log {
-    /// Prepares a unit for data of `stream`, and room for as many changes: [`Log::take_unit`] may follow.
+    /// Prepares a unit for data of `stream`, with room for its changes, so that [`Log::take_unit`] may follow.
     pub(crate) fn prepare_unit(
         &mut self,
         space: &mut Space,
@@ -63,12 +63,12 @@ impl Log {
         Ok(ppn)
     }
 
-    /// A unit is programmed that needs no preparation: part of the table of a superblock.
+    /// Counts a unit that needs no preparation: part of the table of a superblock.
     pub(crate) fn count_unit(&mut self) {
         self.checkpoint.count_unit();
     }
 
-    /// Gives a superblock up if nothing in it is needed any more.
+    /// Discards a superblock if nothing in it is needed any more.
     #[inline]
     pub(crate) fn discard_if_empty(&mut self, space: &mut Space, sb: SuperblockId) {
         if space.is_empty(sb) && !self.stream.is_pinned(sb) {
@@ -76,16 +76,16 @@ impl Log {
         }
     }
 
-    /// Gives a superblock up: it is erased when the journal allows.
+    /// Discards a superblock: it is erased when the journal allows.
     pub(crate) fn discard(&mut self, space: &mut Space, sb: SuperblockId) {
         let record = self.journal.push(Record::Erase { superblock: sb });
         space.discard(sb, record);
         self.stream.given_up(sb);
     }
 
-    /// Begins to erase a superblock that was given up, one at a time. The record of that has to be in flash first, so
-    /// that no superblock that was free is taken for a full one after a power cut; and with it all records before it:
-    /// trims, because what they freed may be all that a power cut would bring back.
+    /// Begins to erase a discarded superblock, one at a time. Its record must be in flash first; otherwise recovery
+    /// would take an erased superblock for a full one. All records before it must be in flash too: if trims emptied
+    /// the superblock, recovery without them would bring its data back.
     pub(crate) fn begin_erase(&mut self, now: Ns, space: &mut Space, hw: &mut impl Hardware) {
         while let Some(record) = space.waits_to_be_erased() {
             if !self.journal.want(record) {
@@ -104,7 +104,7 @@ impl Log {
         }
     }
 
-    /// A unit of data could not be programmed: its block is bad, and its superblock is to be emptied soon.
+    /// The program of a unit of data failed: its block is bad, and its superblock is to be emptied soon.
     pub(crate) fn program_failed(&mut self, first: Ppn, sequence: u32, space: &mut Space, hw: &mut impl Hardware) {
         hw.stats().program_failures += 1;
         let superblock = space.of(first);

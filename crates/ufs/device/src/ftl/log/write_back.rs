@@ -2,11 +2,11 @@
 //! The meta stream: map pages that are written back, the journal, and checkpoints. Its units hold one or several parts,
 //! each as long as a map page.
 //!
-//! *Order.* A superblock is written only after flash names it, so recovery finds every unit. The journal names those of
-//! data; the next one of the meta stream stands in the spare areas of the last unit of the one before it, where no
-//! other record can be in its way. A checkpoint is put together when no program is in progress: otherwise a slice
-//! programmed after it could be older than what the checkpoint, or a map page before it, already says, and recovery
-//! would take it for newer data. Its anchor is programmed when all its parts are in flash.
+//! *Order.* A superblock is written only after flash names it, so recovery finds every unit. The journal names
+//! superblocks of data. The spare areas of the meta stream's last unit in a superblock name its next superblock, so
+//! no other record can block that. A checkpoint is put together when no program is in progress: otherwise a slice
+//! programmed after it could be older than the checkpoint, or a map page before it, and recovery would take it for
+//! newer data. Its anchor is programmed when all its parts are in flash.
 
 use super::Log;
 use super::durable::{Held, Logged, Record};
@@ -20,8 +20,8 @@ use readpath_flash::{OpId, Ppn};
 use readpath_kit::{BLOCK_BYTES, Ns};
 
 impl Log {
-    /// Begins to write map pages back, when the table of changes fills or a superblock of the map is to be given up.
-    /// If it `settles` all changes, any change is enough.
+    /// Begins to write map pages back, when the table of changes fills or a superblock of the map is to be discarded.
+    /// With `settles`, any change is a reason.
     pub(crate) fn write_back(
         &mut self,
         now: Ns,
@@ -56,14 +56,14 @@ impl Log {
         }
     }
 
-    /// When the map takes all superblocks that it may, the one with the fewest map pages is to be given up.
+    /// When the map uses all superblocks that it may, chooses the one with the fewest map pages to be discarded.
     fn choose_meta_victim(&mut self, space: &mut Space, map: &Map) {
         if self.stream.victim.is_some() || !space.meta_may_take_at_most(1) {
             return;
         }
         let pins = &self.stream.pins;
         let Some(victim) = space.meta_victim(|sb| pins[sb.index()] == 0) else {
-            // Journal and checkpoints hold them all, until the next checkpoint is there.
+            // The journal and checkpoints hold all candidates until the next checkpoint is written.
             self.checkpoint.due |= space.meta_may_take_at_most(0);
             return;
         };
@@ -82,13 +82,13 @@ impl Log {
         self.queue_map_page(map, Paid::by_load(&op));
     }
 
-    /// A map page that SRAM knows waits for its unit.
+    /// Queues a map page, which SRAM holds, for its unit.
     fn queue_map_page(&mut self, map: &Map, paid: Paid) {
         let before = map.written_at(paid);
         self.stream.queue.push_back(Part::Map(MapPart::to_be_put_together(paid, before)));
     }
 
-    /// Programs units of the meta stream, as far as there is something to write and nothing to wait for.
+    /// Programs units of the meta stream, as far as data is queued and no unit has to wait.
     pub(crate) fn program_meta(
         &mut self,
         now: Ns,
@@ -108,10 +108,10 @@ impl Log {
             }
             let journal = self.journal.must_write() && !self.stream.journal_under_way && !self.checkpoint.first;
             let queued = self.stream.queue.len();
-            // If a unit has one part, the journal must not take each.
+            // With one part to a unit, the journal must not take every unit.
             let journal = journal && (parts > 1 || queued == 0 || !self.stream.journal_came_last);
             let full = queued >= parts;
-            // A unit that does not fill goes when nothing more is on its way to it.
+            // An incomplete unit is programmed when no more parts are being loaded for it.
             if !(full || journal || (queued > 0 && (self.stream.loading == 0 || writes_checkpoint))) {
                 return;
             }
@@ -125,7 +125,8 @@ impl Log {
         self.journal.pending() > 0 && !self.stream.journal_under_way && !self.checkpoint.first
     }
 
-    /// The next unit of the meta stream; and if it is the last of its superblock, the next one, which it has to name.
+    /// The next unit of the meta stream. If it is the last of its superblock, also the next superblock, which it has
+    /// to name.
     fn meta_unit(&mut self, space: &mut Space, sequence: u32) -> Option<(Ppn, Option<Part>)> {
         space.open_of(Stream::Meta)?;
         if self.stream.next_under_way {
@@ -167,8 +168,8 @@ impl Log {
             self.stream.journal_under_way = true;
             parts.push(self.journal_part(sb, hw));
         }
-        // Before the first anchor nothing leads to this superblock: a map page in the unit of the checkpoint's last
-        // part would be lost with the checkpoint, and with it what was given up for its sake.
+        // Before the first anchor no record leads to this superblock. A map page in the unit of the checkpoint's last
+        // part would be lost if the checkpoint is, although older versions were discarded for it.
         let first_only = self.checkpoint.first;
         while parts.len() < self.stream.parts_per_unit
             && self.stream.queue.front().is_some_and(|part| !first_only || matches!(part, Part::Checkpoint))
@@ -177,7 +178,7 @@ impl Log {
             let part = match part {
                 Part::Map(part) => {
                     hw.stats().map_writes += 1;
-                    // Its spare area says how references changed since the checkpoint.
+                    // Pinned, because its spare area holds the changes of references since the checkpoint.
                     self.stream.pin(self.checkpoint.age, sb);
                     self.put_together(map, part, sequence)
                 }
@@ -204,7 +205,7 @@ impl Log {
         space.begin(now, Op { index: index as u32, ..Op::new(Job::MetaProgram, first) }, hw);
     }
 
-    /// A part of the journal, to be programmed in `sb`: as many of the oldest records as it holds.
+    /// A part of the journal, to be programmed in `sb`, with as many of the oldest records as fit.
     fn journal_part(&mut self, sb: SuperblockId, hw: &mut impl Hardware) -> Part {
         let (records, up_to) = self.journal.take((self.config.map_page_bytes / Record::BYTES) as usize);
         self.stream.pin(self.checkpoint.age, sb);
@@ -272,7 +273,7 @@ impl Log {
         self.stream.programs[op.index as usize] = parts;
         self.export_meta_unit(goes_on, hw);
         match self.durable.log.len() - unit - 1 {
-            // Parts of a checkpoint: only its anchor leads to them.
+            // Parts of a checkpoint are not logged: its anchor names them.
             0 => self.durable.log.truncate(unit),
             parts => self.durable.log[unit] = Logged::Meta { first: op.ppn, parts: parts as u32 },
         }
@@ -280,8 +281,8 @@ impl Log {
         self.journal_moved_on(effects);
     }
 
-    /// A map page is in flash: its changes are settled, unless there were more meanwhile. Returns how many references
-    /// that changed.
+    /// Settles the changes of a map page that has reached flash, except those that changed again. Returns how many
+    /// references changed.
     fn map_page_written(&mut self, space: &mut Space, map: &mut Map, part: &MapPart, at: Ppn) -> u32 {
         let refs_before = self.durable.refs();
         let mut left = part.taken;
@@ -294,7 +295,7 @@ impl Log {
                 self.settle(space, map, part, (change, merged));
             }
         }
-        // Both places may lie in one superblock, which must not look empty in between.
+        // Added first: both places may lie in one superblock, which must not look empty in between.
         space.add_ref(at);
         if let Some(old) = map.written(part.page.page(), at, part.put_together) {
             let sb = space.of(old);
@@ -305,7 +306,7 @@ impl Log {
         (self.durable.refs() - refs_before) as u32
     }
 
-    /// The map page in flash, which was put together at `before` until now, says `merged` of a change.
+    /// Settles a change: the map page in flash, whose version before was put together at `before`, now says `merged`.
     #[inline]
     fn settle(
         &mut self,
@@ -314,7 +315,7 @@ impl Log {
         &MapPart { page, before, put_together, .. }: &MapPart,
         (change, merged): (Change, Entry),
     ) {
-        // The log counts references into superblocks that have been given up as well: recovery may not know that.
+        // The log also counts references into discarded superblocks: recovery may not know that they are discarded.
         if let Mapping::Flash(ppn) = change.persisted.mapping() {
             let sb = space.of(ppn);
             if space.get(sb).opened_at <= before {
@@ -330,7 +331,7 @@ impl Log {
             }
         }
         match map.settle(page.page(), change, merged) {
-            // The reference that the change held is the map page's from now on.
+            // The reference of the change becomes the map page's.
             Settled::Clean(old) => self.durable.note_changed(change.lpn, old),
             Settled::Stays => {
                 if let Mapping::Flash(ppn) = merged.mapping() {
@@ -340,7 +341,7 @@ impl Log {
         }
     }
 
-    /// Places a map page for each of `pages` as if it had been written, at no cost in time.
+    /// Places a map page for each of `pages` as if it had been written, in no time.
     pub(crate) fn preset_map_pages(
         &mut self,
         (space, map): (&mut Space, &mut Map),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The map pages that SRAM holds: on demand, least recently used out first. It knows page numbers and frames, not what
-//! the pages say.
+//! The map cache: map pages in SRAM, loaded on demand, the least recently used evicted first. It knows page numbers
+//! and frames, not the contents of pages.
 
 use super::Paid;
 use crate::ids::MapPage;
@@ -8,14 +8,14 @@ use readpath_kit::IndexLru;
 
 const NONE: u32 = u32::MAX;
 
-/// What the cache knows of a map page.
+/// State of a map page in the cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum FrameState {
     /// In SRAM.
     Present(Paid),
     /// On its way from flash into this frame.
     Loading(u32),
-    /// Not here.
+    /// Not in the cache.
     Absent,
 }
 
@@ -23,7 +23,7 @@ pub(crate) enum FrameState {
 pub(in crate::ftl) struct MapCache {
     frame_of_page: Vec<u32>,
     page_of_frame: Vec<u32>,
-    /// Only frames whose page is present; a frame that is being loaded cannot be evicted.
+    /// Only frames whose page is present; a frame with a load in progress cannot be evicted.
     lru: IndexLru,
     free: Vec<u32>,
 }
@@ -61,7 +61,7 @@ impl MapCache {
     }
 
     /// Takes a frame for `page`, which is absent, evicting the least recently used page if need be. `None` when every
-    /// frame is being loaded.
+    /// frame has a load in progress.
     pub(crate) fn begin_load(&mut self, page: MapPage) -> Option<u32> {
         let frame = self.free.pop().or_else(|| self.lru.pop_front())?;
         let old = std::mem::replace(&mut self.page_of_frame[frame as usize], page.0);
@@ -72,7 +72,6 @@ impl MapCache {
         Some(frame)
     }
 
-    /// The load into `frame` is done.
     pub(crate) fn finish_load(&mut self, frame: u32) {
         self.lru.push_back(frame);
     }
@@ -88,7 +87,6 @@ impl MapCache {
         }
     }
 
-    /// Frames of the cache.
     pub(crate) fn frames(&self) -> u32 {
         self.page_of_frame.len() as u32
     }

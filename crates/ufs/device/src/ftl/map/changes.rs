@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The table of changes: which entries of the map differ from their map page in flash, ordered by map page so that one
+//! The table of changes: entries of the map that differ from their map page in flash, ordered by map page so that one
 //! write-back settles many. It knows neither time nor where map pages lie.
 //!
 //! The modelled device holds, for each change, the logical page, its new slice and two links (12 bytes, see
-//! [`Changes::sram_bytes`]), and for each stretch that was trimmed its bounds. What the map page in flash says instead
-//! is kept here as well, but for the simulation alone: it is what is left after a power cut, and what a write-back
-//! learns when it has read the page.
+//! [`Changes::sram_bytes`]), and for each trimmed stretch its bounds. The entry that the map page in flash has
+//! instead is kept here for the simulation only: it is the entry after a power cut, and what a write-back learns when
+//! it reads the page.
 
 use super::Entry;
 use crate::ftl::FtlConfig;
@@ -20,12 +20,12 @@ const NIL: u32 = u32::MAX;
 pub(crate) struct Change {
     /// Logical page.
     pub lpn: Lpn,
-    /// What the map page in flash says of it; clean.
+    /// The entry in the map page in flash; clean.
     pub persisted: Entry,
 }
 
-/// Changes of one map page: as many as a cache line holds, because they are looked at together. Behind a chunk on its
-/// way to flash lies another, of no changes, for what the map page that is being written says of each; clean.
+/// Changes of one map page: as many as a cache line holds, because they are visited together. A chunk that is being
+/// written back is followed by another without changes: the clean entries that the new map page has.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Chunk {
@@ -46,21 +46,20 @@ impl Chunk {
 
 const _: () = assert!(size_of::<Chunk>() == 64);
 
-/// See the module.
 pub(crate) struct Changes {
-    /// There is address space for all that there can be. To double the vector would take more memory, for a moment,
-    /// than all else: a TRIM may change every entry of the map.
+    /// Its address space covers the most chunks there can be: a TRIM may change every entry of the map, and growing
+    /// the vector by doubling would for a moment take more memory than all else.
     chunks: Vec<Chunk>,
-    /// First of the chunks that are not in use.
+    /// First unused chunk.
     free: u32,
-    /// First chunk of each map page: the only one that need not be full.
+    /// First chunk of each map page, the only one that need not be full.
     head: Vec<u32>,
     count: Vec<u32>,
-    /// Stretches that were trimmed, by map page; and those whose map page is on its way to flash.
+    /// Trimmed stretches by map page; below, those whose map page is being written back.
     trims: Vec<u32>,
     trims_taken: Vec<u32>,
     dirty: FixedBitSet,
-    /// Pages that are being written: what changes in them meanwhile waits.
+    /// Pages that are being written back: their further changes wait.
     busy: FixedBitSet,
     dirty_pages: u32,
     total: u32,
@@ -74,11 +73,11 @@ impl Changes {
     /// Bytes of SRAM that a change takes: logical page, slice, and links by map page and by hash.
     pub(crate) const BYTES: u64 = 12;
 
-    /// An empty table for a map of `pages` pages of so many entries each.
+    /// An empty table for a map of `pages` pages of `page_entries` entries each.
     pub(crate) fn new(pages: u32, page_entries: u32, settings: &FtlConfig) -> Self {
         let mut chunks = Vec::new();
-        // A page on its way to flash has its changes, what it says of them, and those that came meanwhile. Only memory
-        // that is touched is taken; and if there is no such space, the vector grows as others do.
+        // A page being written back has its changes, their merged entries, and newer changes. Untouched memory is not
+        // allocated; if the address space is not available, the vector grows as others do.
         let most_pages = pages as usize + 2 * settings.map_write_pages as usize;
         chunks.try_reserve_exact(most_pages * page_entries.div_ceil(Chunk::LEN as u32) as usize).ok();
         Changes {
@@ -99,7 +98,7 @@ impl Changes {
         }
     }
 
-    /// An entry of `page`, clean until now, changes; `persisted` is what it said.
+    /// Adds a change of an entry of `page`, clean until now; `persisted` is the clean entry.
     pub(crate) fn add(&mut self, page: MapPage, lpn: Lpn, persisted: Entry) {
         let change = Change { lpn, persisted: persisted.clean() };
         let mut head = self.head[page.index()];
@@ -115,13 +114,13 @@ impl Changes {
         self.mark(page);
     }
 
-    /// Brings near what [`Changes::add`] will touch for `page`.
+    /// Prefetches the memory that [`Changes::add`] touches for `page`.
     #[inline]
     pub(crate) fn prefetch(&self, page: MapPage) {
         prefetch(&self.chunks, self.head[page.index()] as usize);
     }
 
-    /// An empty chunk before `next`.
+    /// Takes an empty chunk and links it before `next`.
     fn take_chunk(&mut self, next: u32) -> u32 {
         let index = self.free;
         if index == NIL {
@@ -141,7 +140,7 @@ impl Changes {
         }
     }
 
-    /// A change now names a slice (`true`), or no longer does.
+    /// Counts that a change now names a slice (`true`), or no longer does.
     #[inline]
     pub(crate) fn names_slice(&mut self, names: bool) {
         if names {
@@ -151,19 +150,19 @@ impl Changes {
         }
     }
 
-    /// So many stretches within `page` were trimmed.
+    /// Adds trimmed stretches within `page`.
     pub(crate) fn add_trims(&mut self, page: MapPage, stretches: u32) {
         self.trims[page.index()] += stretches;
         self.trim_count += stretches;
         self.mark(page);
     }
 
-    /// Map pages with stretches that were trimmed, and how many; those on their way to flash left out.
+    /// Map pages with trimmed stretches, and how many; without those being written back.
     pub(crate) fn trims(&self) -> impl Iterator<Item = (MapPage, u32)> {
         self.pages().map(|page| (MapPage(page as u32), self.trims[page])).filter(|&(_, stretches)| stretches > 0)
     }
 
-    /// Every map page that may have changes or trims which have not been taken: few of all.
+    /// A superset of the map pages with changes or trims that have not been taken: few of all.
     fn pages(&self) -> impl Iterator<Item = usize> {
         (&self.dirty | &self.busy).into_ones()
     }
@@ -181,7 +180,7 @@ impl Changes {
         Taken(first)
     }
 
-    /// `page` is going to be written: until [`Changes::written`] it is not offered again.
+    /// `page` is going to be written back: it is not offered again until [`Changes::written`].
     pub(crate) fn begin_write(&mut self, page: MapPage) {
         self.busy.insert(page.index());
         if self.dirty.contains(page.index()) {
@@ -190,7 +189,7 @@ impl Changes {
         }
     }
 
-    /// `page` has been written; what changed in it meanwhile is offered from now on.
+    /// `page` has been written back; newer changes are offered from now on.
     pub(crate) fn written(&mut self, page: MapPage) {
         self.busy.remove(page.index());
         self.trim_count -= std::mem::take(&mut self.trims_taken[page.index()]);
@@ -204,7 +203,7 @@ impl Changes {
         self.busy.contains(page.index())
     }
 
-    /// Notes what the map page that is being written says of each change: `entry_of` its logical page; clean.
+    /// Notes the clean entry that the new map page has for each change; `entry_of` gives it by logical page.
     pub(crate) fn merge(&mut self, taken: Taken, mut entry_of: impl FnMut(Lpn) -> Entry) {
         let mut at = taken.0;
         while at != NIL {
@@ -218,8 +217,8 @@ impl Changes {
         }
     }
 
-    /// Takes some of the changes that were merged, each with what the map page now says; what is left of them is in
-    /// `taken`. Empty when none is left.
+    /// Takes some of the merged changes, each with its entry in the new map page; the rest stays in `taken`. Empty
+    /// when none is left.
     pub(crate) fn next_merged(&mut self, taken: &mut Taken) -> Merged {
         let at = taken.0;
         if at == NIL {
@@ -233,19 +232,19 @@ impl Changes {
         Merged { chunk, merged }
     }
 
-    /// Hands over every change that has not been taken.
+    /// Passes every change that has not been taken to `each`.
     pub(crate) fn each(&self, mut each: impl FnMut(Change)) {
         for page in self.pages() {
             self.each_of(Taken(self.head[page]), &mut each);
         }
     }
 
-    /// Hands over every change of `page` that has not been taken.
+    /// Passes every change of `page` that has not been taken to `each`.
     pub(crate) fn each_of_page(&self, page: MapPage, each: impl FnMut(Change)) {
         self.each_of(Taken(self.head[page.index()]), each);
     }
 
-    /// Hands over every change of a chain.
+    /// Passes every change of a chain to `each`.
     pub(crate) fn each_of(&self, taken: Taken, mut each: impl FnMut(Change)) {
         let mut at = taken.0;
         while at != NIL {
@@ -255,7 +254,7 @@ impl Changes {
         }
     }
 
-    /// Changes that may still be made before the table is full.
+    /// Places of the table that are free.
     pub(crate) fn room(&self) -> u32 {
         self.limit.saturating_sub(self.used())
     }
@@ -265,7 +264,7 @@ impl Changes {
         self.in_flash + self.trim_count
     }
 
-    /// Whether there are more than places: only after a recovery.
+    /// Whether the changes exceed the places, as only recovery can cause.
     pub(crate) fn is_over_full(&self) -> bool {
         self.used() > self.limit
     }
@@ -282,7 +281,7 @@ impl Changes {
         }
         let mean = self.total / self.dirty_pages.max(1);
         let pages = self.head.len() as u32;
-        // Pages that are being written count in the total but are not offered, so the mean may be out of reach.
+        // Pages being written back count in the total but are not offered, so no page may reach the mean.
         let good = |page: &usize| self.count[*page] >= mean || self.trims[*page] > 0;
         let hand = self.hand as usize;
         let found = self
@@ -300,7 +299,7 @@ impl Changes {
         u64::from(self.limit) * Changes::BYTES + self.head.len() as u64 * 4
     }
 
-    /// Forgets everything; `each` gets what there was.
+    /// Drops everything; `each` gets the changes.
     pub(crate) fn clear(&mut self, mut each: impl FnMut(Change)) {
         for page in 0..self.head.len() as u32 {
             let taken = self.take(MapPage(page));
@@ -315,7 +314,7 @@ impl Changes {
     }
 }
 
-/// Changes of one map page on their way to flash.
+/// Changes of one map page that is being written back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Taken(u32);
 
@@ -324,25 +323,24 @@ impl Taken {
     pub(crate) const NONE: Taken = Taken(NIL);
 }
 
-/// Changes that have been written back. See [`Changes::next_merged`].
+/// Changes that have been written back, from [`Changes::next_merged`].
 pub(crate) struct Merged {
     chunk: Chunk,
     merged: Chunk,
 }
 
 impl Merged {
-    /// Each change, and what the map page now says; clean.
+    /// Each change, and its clean entry in the new map page.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Change, Entry)> {
         self.chunk.changes().iter().zip(&self.merged.changes).map(|(change, merged)| (*change, merged.persisted))
     }
 
-    /// Whether there is none.
     pub(crate) fn is_empty(&self) -> bool {
         self.chunk.len == 0
     }
 }
 
-/// Ones of a part of a bit set, in ascending order, a word at a time.
+/// The ones of part of a bit set, in ascending order, a word at a time.
 trait OnesIn {
     fn ones_in(&self, range: std::ops::Range<usize>) -> impl Iterator<Item = usize>;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Map pages on their way into SRAM, the operations that wait for them, and the proof that one was paid for.
+//! Loads of map pages into SRAM, the operations that wait for them, and the proof that one was paid for.
 
 use super::cache::MapCache;
 use super::{FrameState, Map};
@@ -9,30 +9,29 @@ use crate::ids::{Lpn, MapPage, TagRef};
 use readpath_flash::OpId;
 use readpath_kit::Ns;
 
-/// Proof that the device may look into a map page: SRAM holds it, it was read from where it is kept, or it does not
-/// exist, which the directory says. It takes no modelled memory and no time.
+/// Proof that the device may look into a map page: SRAM holds it, it was read from flash or host memory, or the
+/// directory says that it does not exist. It costs no modelled memory or time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Paid(MapPage);
 
 impl Paid {
-    /// Of a page whose read has ended, or that was found in SRAM.
+    /// For a page whose read has ended, or that was found in SRAM.
     #[inline(always)]
     pub(super) fn for_page(page: MapPage) -> Paid {
         Paid(page)
     }
 
-    /// The page.
     #[inline(always)]
     pub(crate) fn page(self) -> MapPage {
         self.0
     }
 
-    /// Of a page that recovery has read, as it reads all of them.
+    /// For a page that recovery has read, as it reads all of them.
     pub(crate) fn by_recovery(page: MapPage) -> Paid {
         Paid(page)
     }
 
-    /// Of the page whose load from flash is `op`, which has ended.
+    /// For the page whose load from flash is `op`, which has ended.
     pub(crate) fn by_load(op: &Op) -> Paid {
         debug_assert!(matches!(op.job, Job::MapLoad | Job::WriteBackLoad), "{:?} loads no map page", op.job);
         Paid(MapPage(op.lpn))
@@ -47,17 +46,16 @@ pub(crate) struct InReadBuffer {
 }
 
 impl InReadBuffer {
-    /// `pages` map pages from `first` on were loaded, of which so many are `missing`.
+    /// For `pages` map pages from `first` on, of which `missing` are not loaded.
     ///
-    /// # Panics
-    /// If some are missing.
+    /// # Panics If pages are missing.
     pub(crate) fn loaded(first: MapPage, pages: u32, missing: u32) -> InReadBuffer {
         assert!(missing == 0, "{missing} of {pages} map pages are still on their way");
         InReadBuffer { first, pages }
     }
 }
 
-/// No operation waits for any frame.
+/// The heads of the empty chains of waiters.
 pub(super) fn no_waiters(cache: &MapCache) -> Vec<OpId> {
     vec![NO_OP; cache.frames() as usize]
 }
@@ -69,40 +67,39 @@ impl Map {
         self.cache.lookup(page)
     }
 
-    /// A map page that is in SRAM; does not count as use.
+    /// Proof for a map page that is in SRAM; does not count as use.
     pub(crate) fn cached(&self, page: MapPage) -> Option<Paid> {
         self.cache.present(page)
     }
 
-    /// A map page that does not exist, which the directory says: nothing in it is mapped.
+    /// Proof for a map page that does not exist according to the directory: nothing in it is mapped.
     #[inline(always)]
     pub(crate) fn missing(&self, page: MapPage) -> Option<Paid> {
         self.directory(page).is_none().then_some(Paid(page))
     }
 
-    /// The map page of `lpn`, which is in the buffer of an HPB READ BUFFER.
+    /// Proof for the map page of `lpn`, which is in the buffer of an HPB READ BUFFER.
     pub(crate) fn in_read_buffer(&self, buffer: InReadBuffer, lpn: Lpn) -> Paid {
         let page = self.page_of(lpn);
         debug_assert!((buffer.first.0..buffer.first.0 + buffer.pages).contains(&page.0), "the buffer lacks {page:?}");
         Paid(page)
     }
 
-    /// The map page of `lpn`, whose copy in host memory was fetched.
+    /// Proof for the map page of `lpn`, whose copy in host memory was fetched.
     pub(crate) fn fetched(&self, _copy: Held, lpn: Lpn) -> Paid {
         Paid(self.page_of(lpn))
     }
 
-    /// Reads the first map pages into SRAM, as many as it holds, in no time.
+    /// Loads the first map pages into SRAM, as many as it holds, in no time.
     pub(crate) fn preload(&mut self) {
         self.cache.load_first();
     }
 
-    /// Frames of the map cache.
     pub(crate) fn cache_frames(&self) -> u32 {
         self.cache.frames()
     }
 
-    /// An operation waits for a map page, whose load begins unless it is under way.
+    /// Lets an operation wait for a map page; begins the load unless it is in progress.
     pub(crate) fn wait_for(&mut self, now: Ns, id: OpId, page: MapPage, state: FrameState, hw: &mut impl Hardware) {
         let frame = match state {
             FrameState::Loading(frame) => frame,
@@ -132,8 +129,8 @@ impl Map {
         Paid::by_load(op)
     }
 
-    /// A map page is read into the buffer of the HPB READ BUFFER `tag`, unless SRAM holds it or there is none. Returns
-    /// whether a read begins.
+    /// Loads a map page into the buffer of the HPB READ BUFFER `tag`, unless SRAM holds it or it does not exist.
+    /// Returns whether a read begins.
     pub(crate) fn load_to_buffer(&self, now: Ns, page: MapPage, tag: TagRef, hw: &mut impl Hardware) -> bool {
         let Some(ppn) = self.directory(page).filter(|_| self.cached(page).is_none()) else { return false };
         hw.stats().buffer_map_loads += 1;
@@ -141,10 +138,10 @@ impl Map {
         true
     }
 
-    /// Takes the operations that wait for the page in `frame`: the first of a chain, in order of arrival.
+    /// Takes the operations that wait for the page in `frame`: the head of a chain in order of arrival.
     pub(crate) fn take_waiters(&mut self, frame: u32, hw: &mut impl Hardware) -> OpId {
         let mut chain = std::mem::replace(&mut self.waiters[frame as usize], NO_OP);
-        // The chain is last in, first out: turn it round.
+        // The chain is last in, first out: reverse it.
         let mut ordered = NO_OP;
         while chain != NO_OP {
             let next = std::mem::replace(&mut hw.ops_mut().get_mut(chain).next, ordered);
@@ -154,12 +151,12 @@ impl Map {
         ordered
     }
 
-    /// Reads whose map page found every frame taken by a load.
+    /// Number of reads that found a load in progress in every frame.
     pub(crate) fn stalled(&self) -> usize {
         self.stalled.len()
     }
 
-    /// Takes the first of them.
+    /// Takes the first stalled read.
     pub(crate) fn next_stalled(&mut self) -> Option<OpId> {
         self.stalled.pop_front()
     }

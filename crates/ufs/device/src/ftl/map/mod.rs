@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The map: where each logical block is, which entries SRAM knows to have changed, map pages in SRAM, their loads and
-//! what waits for them.
+//! The map: where each logical block is, which entries SRAM knows to have changed, the map cache, and loads of map
+//! pages with their waiters.
 //!
-//! It may not know superblocks, the journal, or the data in the write buffer; of that it knows only the slot of a
-//! block.
+//! It may not know superblocks, the journal, or the data in the write buffer, except the slot of a block.
 //!
-//! *What may be known.* The table is kept as it will be found: a move is noted at once. Outside of flash translation
-//! two questions have an answer: what SRAM knows ([`Map::known`]), and what a map page says whose read was paid for
-//! ([`Map::translate`]). Only the loads here make the proof of that, [`Paid`].
+//! *What may be known.* The table always shows the present: a move is noted at once. Outside of flash translation two
+//! questions have an answer: what SRAM knows ([`Map::known`]), and what a map page says whose read was paid for
+//! ([`Map::translate`]). Only the loads here create the proof of that, [`Paid`].
 
 mod cache;
 mod changes;
@@ -32,35 +31,35 @@ use page_map::PageMap;
 use readpath_flash::{OpId, Ppn};
 use std::collections::VecDeque;
 
-/// How logical blocks are mapped.
+/// Kind of the map.
 enum Kind {
     /// Block by block, in map pages.
     Pages(PageMap),
 }
 
-/// See the module.
 pub(in crate::ftl) struct Map {
     kind: Kind,
     cache: MapCache,
     /// First operation waiting for the page in each frame.
     waiters: Vec<OpId>,
-    /// Reads whose map page found every frame taken by a load.
+    /// Reads that found a load in progress in every frame.
     stalled: VecDeque<OpId>,
-    /// By slot of the write buffer, what flash holds of the block whose newest data is there.
+    /// By slot of the write buffer, the entry in flash of the block whose newest data is in that slot.
     under: Vec<Entry>,
     changes: Changes,
     /// Places of the table of changes that programs in progress will take.
     reserved: u32,
-    /// When each map page in flash was put together. Its spare area says so and comes with it into SRAM.
+    /// When each map page in flash was put together. The page's spare area holds this and is loaded with it into
+    /// SRAM.
     written_at: Vec<u32>,
 }
 
-/// What becomes of a change whose map page was written.
+/// Outcome of a change whose map page was written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::ftl) enum Settled {
-    /// The map page says what the block's entry says, which was this until now.
+    /// The map page now has the block's entry, which was this until now.
     Clean(Entry),
-    /// It changed again meanwhile, and stays in the table of changes.
+    /// The entry changed again meanwhile, and stays in the table of changes.
     Stays,
 }
 
@@ -108,27 +107,27 @@ impl Map {
         }
     }
 
-    /// Where a block is, whose map page has been paid for.
+    /// Where a block is whose map page has been paid for.
     #[inline(always)]
     pub(crate) fn translate(&self, paid: Paid, lpn: Lpn) -> Mapping {
         debug_assert_eq!(self.page_of(lpn), paid.page(), "another map page has been paid for");
         self.get(lpn)
     }
 
-    /// What the map page of a block says as far as flash is concerned, whatever the write buffer holds.
+    /// The entry of a block in flash according to its map page, without the write buffer.
     #[inline]
     pub(crate) fn translate_in_flash(&self, paid: Paid, lpn: Lpn) -> Mapping {
         debug_assert_eq!(self.page_of(lpn), paid.page(), "another map page has been paid for");
         self.flash_entry(lpn).mapping()
     }
 
-    /// Where a block is, at no cost: for what is not a decision of the device.
+    /// Where a block is, at no cost: not for decisions of the device.
     #[inline]
     pub(crate) fn get(&self, lpn: Lpn) -> Mapping {
         self.table().entry(lpn).mapping()
     }
 
-    /// What flash, and the changes that SRAM holds, say of `lpn`, whatever the write buffer holds.
+    /// The entry of `lpn` in flash and in the table of changes, without the write buffer.
     #[inline]
     pub(crate) fn flash_entry(&self, lpn: Lpn) -> Entry {
         flash_entry(self.table(), &self.under, lpn)
@@ -142,8 +141,7 @@ impl Map {
         }
     }
 
-    /// Whether SRAM knows that a block lies nowhere: the table of changes says so, or there is no map page that could
-    /// say otherwise.
+    /// Whether SRAM knows that a block is unmapped: by the table of changes, or because it has no map page.
     pub(crate) fn is_known_unmapped(&self, lpn: Lpn) -> bool {
         let page = self.page_of(lpn);
         match self.known(lpn) {
@@ -168,8 +166,7 @@ impl Map {
         }
     }
 
-    /// As far as flash is concerned, `lpn` is now at `to` (clean), which goes into the table of changes. Returns what
-    /// its entry was.
+    /// Moves `lpn` in flash to `to` (clean), which goes into the table of changes. Returns the old entry.
     #[inline]
     pub(crate) fn relocate(&mut self, lpn: Lpn, to: Entry) -> Entry {
         let old = self.flash_entry(lpn);
@@ -185,23 +182,23 @@ impl Map {
         old
     }
 
-    /// Stretches within `page` were trimmed: so many further places of the table of changes.
+    /// Adds trimmed stretches within `page`, each of which takes a place of the table of changes.
     pub(crate) fn add_trims(&mut self, page: MapPage, stretches: u32) {
         self.changes.add_trims(page, stretches);
     }
 
-    /// A page whose changes are worth writing back, taken in turn.
+    /// Chooses a page whose changes are worth writing back, in turn.
     pub(crate) fn worth_writing(&mut self) -> Option<MapPage> {
         self.changes.worth_writing()
     }
 
-    /// `page` is going to be written: it is not offered again before that is done.
+    /// `page` is going to be written back: it is not offered again until then.
     pub(crate) fn begin_write(&mut self, page: MapPage) {
         self.changes.begin_write(page);
         self.changes.each_of_page(page, |change| self.prefetch(change.lpn));
     }
 
-    /// Puts a map page together as it is now. Its changes keep their places until it is in flash.
+    /// Puts a map page together in its present state. Its changes keep their places until it is in flash.
     pub(crate) fn put_together(&mut self, paid: Paid) -> Taken {
         let taken = self.changes.take(paid.page());
         let (Kind::Pages(table), under) = (&self.kind, &self.under);
@@ -209,7 +206,7 @@ impl Map {
         taken
     }
 
-    /// The map page in flash says `merged` of a change.
+    /// Settles a change whose map page in flash now says `merged`.
     #[inline]
     pub(crate) fn settle(&mut self, page: MapPage, change: Change, merged: Entry) -> Settled {
         let entry = self.flash_entry(change.lpn);
@@ -224,7 +221,7 @@ impl Map {
         Settled::Clean(entry)
     }
 
-    /// All changes of `page` are settled: it begins at `at`, and was put together at `tick`. Returns where it was.
+    /// All changes of `page` are settled; it begins at `at` and was put together at `tick`. Returns its old place.
     pub(crate) fn written(&mut self, page: MapPage, at: Ppn, tick: u32) -> Option<Ppn> {
         let old = self.directory(page);
         self.place_page(page, at, tick);
@@ -243,12 +240,11 @@ impl Map {
         self.written_at[page.index()] = tick;
     }
 
-    /// The table of changes, to look at.
     pub(crate) fn changes(&self) -> &Changes {
         &self.changes
     }
 
-    /// Takes some of the changes that were merged, each with what the map page now says. Empty when none is left.
+    /// Takes some of the merged changes, each with its entry in the new map page. Empty when none is left.
     pub(crate) fn next_merged(&mut self, taken: &mut Taken) -> Merged {
         self.changes.next_merged(taken)
     }
@@ -258,12 +254,12 @@ impl Map {
         self.reserved += unit;
     }
 
-    /// A unit of data has taken its places, or needs none.
+    /// A unit of data has used its reserved places, or does not need them.
     pub(crate) fn release(&mut self, unit: u32) {
         self.reserved -= unit;
     }
 
-    /// Places of the table of changes that neither changes nor programs in progress take.
+    /// Places of the table of changes that are neither used nor reserved.
     pub(crate) fn room(&self) -> u32 {
         self.changes.room().saturating_sub(self.reserved)
     }
@@ -273,17 +269,17 @@ impl Map {
         u64::from(self.changes.used() + self.reserved) * 4 > u64::from(self.changes.limit()) * 3
     }
 
-    /// Whether a program in progress or a change takes a place of the table of changes.
+    /// Whether a place of the table of changes is used or reserved.
     pub(crate) fn has_changes(&self) -> bool {
         self.changes.used() + self.reserved > 0
     }
 
-    /// When a map page in flash was put together, which its spare area says.
+    /// When a map page in flash was put together, according to its spare area.
     pub(crate) fn written_at(&self, paid: Paid) -> u32 {
         self.put_together_at(paid.page())
     }
 
-    /// The same at no cost: for what is not a decision of the device.
+    /// [`Map::written_at`] at no cost: not for decisions of the device.
     pub(crate) fn put_together_at(&self, page: MapPage) -> u32 {
         self.written_at[page.index()]
     }
@@ -300,7 +296,7 @@ impl Map {
         self.table().page_of(lpn)
     }
 
-    /// The logical page behind the last of a map page.
+    /// The logical page after the last of a map page.
     pub(crate) fn end_of(&self, page: MapPage) -> Lpn {
         self.table().end_of(page)
     }
@@ -316,23 +312,22 @@ impl Map {
         self.table().page_entries()
     }
 
-    /// Every map page.
     pub(crate) fn all_pages(&self) -> impl Iterator<Item = MapPage> + use<> {
         (0..self.pages()).map(MapPage)
     }
 
-    /// Map pages.
+    /// Number of map pages.
     pub(crate) fn pages(&self) -> u32 {
         self.table().pages()
     }
 
-    /// Brings near what the translation of a block will touch.
+    /// Prefetches the memory that the translation of a block touches.
     #[inline(always)]
     pub(crate) fn prefetch(&self, lpn: Lpn) {
         self.table().prefetch(lpn);
     }
 
-    /// Brings near what [`Map::relocate`] will touch.
+    /// Prefetches the memory that [`Map::relocate`] touches.
     #[inline]
     pub(crate) fn prefetch_change(&self, lpn: Lpn) {
         self.prefetch(lpn);
@@ -354,14 +349,14 @@ impl Map {
         self.table_mut().preset(lpn, count, ppn_of);
     }
 
-    /// Of a new device: a map page was found at `at`, with these entries from its first block on.
+    /// For a new device: loads a map page found at `at`, with these entries from its first block on.
     pub(crate) fn load_page(&mut self, page: MapPage, at: Ppn, tick: u32, entries: impl Iterator<Item = Entry>) {
         self.blocks_of(page).zip(entries).for_each(|(lpn, entry)| self.table_mut().set(lpn, entry));
         self.place_page(page, at, tick);
     }
 
-    /// SRAM is lost: entries are what map pages in flash say. `held` are blocks and slots of the write buffer,
-    /// `on_their_way` the changes whose map pages are being written.
+    /// SRAM is lost: entries are those of map pages in flash. `held` are blocks and slots of the write buffer,
+    /// `on_their_way` the changes being written back.
     pub(crate) fn power_cut(
         &mut self,
         held: impl Iterator<Item = (Lpn, u16)>,
@@ -381,13 +376,12 @@ impl Map {
         self.reserved = 0;
     }
 
-    /// Nothing in flash leads to a map page any more.
+    /// Forgets all map pages: nothing in flash leads to them any more.
     pub(crate) fn lose_pages(&mut self) {
         self.table_mut().forget_entries();
     }
 }
 
-/// See [`Map::flash_entry`].
 #[inline]
 fn flash_entry(table: &PageMap, under: &[Entry], lpn: Lpn) -> Entry {
     let entry = table.entry(lpn);

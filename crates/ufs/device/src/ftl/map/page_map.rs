@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The logical-to-physical map as flash and SRAM together know it. It knows neither time
-//! nor the cost of a look.
+//! The logical-to-physical map as flash and SRAM together know it. It knows neither time nor the cost of a lookup.
 //!
-//! One flat table stands for the map pages in flash and for what SRAM knows on top of them. An entry is one of
-//! - *clean*: the map page in flash says so; it may be used only after that page was paid for;
+//! One flat table stands for the map pages in flash and the changes in SRAM. An entry is one of
+//! - *clean*: the map page in flash has it; it may be used only after that page was paid for;
 //! - *recent*: it changed since its map page was written, so it is in the table of changes
 //!   ([`Changes`](super::Changes)), which is SRAM, and using it costs nothing;
-//! - *buffered*: the newest data is in the write buffer, whose index is SRAM. What flash holds for the block meanwhile
-//!   is kept with the buffer slot.
+//! - *buffered*: the newest data is in the write buffer, whose index is SRAM. The block's entry in flash is kept with
+//!   the buffer slot.
 
 use crate::ids::{Lpn, MapPage};
 use readpath_flash::{Geometry, Ppn};
@@ -15,7 +14,7 @@ use readpath_kit::{huge_vec, prefetch};
 
 const NOWHERE: u32 = u32::MAX;
 
-/// What the map says of a logical block.
+/// Place of a logical block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mapping {
     /// Never written, or trimmed.
@@ -37,8 +36,8 @@ impl Mapping {
     }
 }
 
-/// One entry of the table: 0 is clean and unmapped (untouched memory); the top bit says recent; the rest is a slice
-/// plus one, 0 for unmapped, or one of the highest values for a buffer slot.
+/// One entry of the table: 0 is clean and unmapped (untouched memory); the top bit marks recent entries; the rest is
+/// a slice plus one, 0 for unmapped, or one of the highest values for a buffer slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(transparent)]
 pub(crate) struct Entry(u32);
@@ -63,25 +62,25 @@ impl Entry {
         Entry(FIRST_SLOT + u32::from(slot))
     }
 
-    /// The same, known to SRAM as a change.
+    /// The same place as a recent entry.
     #[inline]
     pub(crate) fn recent(self) -> Entry {
         Entry(self.0 | RECENT)
     }
 
-    /// The same, as a map page says it.
+    /// The same place as a clean entry.
     #[inline]
     pub(crate) fn clean(self) -> Entry {
         Entry(self.0 & !RECENT)
     }
 
-    /// Whether SRAM knows it as a change.
+    /// Whether SRAM holds it as a change.
     #[inline]
     pub(crate) fn is_recent(self) -> bool {
         self.0 & RECENT != 0
     }
 
-    /// What it says.
+    /// The place that it names.
     #[inline]
     pub(crate) fn mapping(self) -> Mapping {
         match self.0 & !RECENT {
@@ -92,9 +91,8 @@ impl Entry {
     }
 }
 
-/// See the module.
 pub(in crate::ftl) struct PageMap {
-    /// [`Entry`] as its number: untouched memory is zero.
+    /// [`Entry`] as a number: untouched memory is zero.
     entries: Vec<u32>,
     /// Global translation directory: the slice where each map page begins, or `NOWHERE` if no map page exists.
     directory: Vec<u32>,
@@ -112,13 +110,12 @@ impl PageMap {
         }
     }
 
-    /// The entry of `lpn`. See the module for when asking is honest.
+    /// The entry of `lpn`. The caller must be allowed to know it.
     #[inline]
     pub(crate) fn entry(&self, lpn: Lpn) -> Entry {
         Entry(self.entries[lpn.index()])
     }
 
-    /// Changes the entry of `lpn`.
     #[inline]
     pub(crate) fn set(&mut self, lpn: Lpn, entry: Entry) {
         self.entries[lpn.index()] = entry.0;
@@ -137,7 +134,7 @@ impl PageMap {
         MapPage(lpn.0 >> self.entries_shift)
     }
 
-    /// The logical page behind the last of a map page.
+    /// The logical page after the last of a map page.
     pub(crate) fn end_of(&self, page: MapPage) -> Lpn {
         let end = u64::from(page.0 + 1) << self.entries_shift;
         Lpn(end.min(u64::from(u32::MAX)) as u32)
@@ -156,7 +153,7 @@ impl PageMap {
         1 << self.entries_shift
     }
 
-    /// Map pages.
+    /// Number of map pages.
     pub(crate) fn pages(&self) -> u32 {
         self.directory.len() as u32
     }
@@ -168,7 +165,7 @@ impl PageMap {
         (ppn != NOWHERE).then_some(Ppn(ppn))
     }
 
-    /// The map page now begins at `at`, or nowhere.
+    /// Sets the place of a map page.
     pub(crate) fn set_directory(&mut self, page: MapPage, at: Option<Ppn>) {
         self.directory[page.index()] = at.map_or(NOWHERE, |ppn| ppn.0);
     }
@@ -183,12 +180,12 @@ impl PageMap {
         self.entries.len() as u64 * 4 + self.directory_bytes()
     }
 
-    /// Every entry is clean and unmapped again; the directory stays.
+    /// Makes every entry clean and unmapped; the directory stays.
     pub(crate) fn forget_entries(&mut self) {
         self.entries.fill(0);
     }
 
-    /// Brings the entry of `lpn` near, if it exists.
+    /// Prefetches the entry of `lpn`, if it exists.
     #[inline]
     pub(crate) fn prefetch(&self, lpn: Lpn) {
         prefetch(&self.entries, lpn.index());

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is known of many blocks in few places: a TRIM may concern all blocks of the device. It knows no map page and
-//! nothing of time.
+//! Entries of many blocks in few places: a TRIM may concern all blocks of the device. It knows no map page and no
+//! time.
 
 use super::Entry;
 use crate::ids::Lpn;
 
-/// Blocks that follow each other, and what is known of each: one block in a slice, or any number that lie nowhere.
+/// Consecutive blocks and their entry: one block in a slice, or any number of unmapped ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::ftl) struct Stretch {
     /// First logical page.
     pub first: Lpn,
-    /// The logical page behind the last.
+    /// The logical page after the last.
     pub end: Lpn,
-    /// What is known of each.
     pub entry: Entry,
 }
 
@@ -22,12 +21,11 @@ impl Stretch {
         Stretch { first: lpn, end: lpn + 1, entry }
     }
 
-    /// Its blocks.
     pub(crate) fn blocks(self) -> impl Iterator<Item = Lpn> {
         self.first.run(self.end - self.first)
     }
 
-    /// Takes in `next`, if it goes on here and the same is known of all.
+    /// Extends the stretch by `next`, if they touch or overlap and both are unmapped.
     #[inline]
     fn goes_on(&mut self, next: Stretch) -> bool {
         let goes_on = self.entry == next.entry
@@ -40,7 +38,7 @@ impl Stretch {
     }
 }
 
-/// Adds a stretch behind others.
+/// Appends a stretch.
 #[inline]
 pub(crate) fn push(stretches: &mut Vec<Stretch>, next: Stretch) {
     if !stretches.last_mut().is_some_and(|last| last.goes_on(next)) {
@@ -48,14 +46,14 @@ pub(crate) fn push(stretches: &mut Vec<Stretch>, next: Stretch) {
     }
 }
 
-/// In ascending order, in as few places as possible. They do not overlap, unless the same is known of them.
+/// Sorts stretches and joins them. They overlap only where their entries are equal.
 pub(crate) fn in_order(mut stretches: Vec<Stretch>) -> Vec<Stretch> {
     stretches.sort_by_key(|stretch| stretch.first);
     stretches.dedup_by(|next, last| last.goes_on(*next));
     stretches
 }
 
-/// The parts of `first..end` that none of `stretches` covers, which are in order.
+/// The parts of `first..end` that none of the ordered `stretches` covers.
 pub(crate) fn gaps(stretches: &[Stretch], first: Lpn, end: Lpn) -> impl Iterator<Item = (Lpn, Lpn)> {
     let from = stretches.partition_point(|stretch| stretch.end <= first);
     let inside = stretches[from..].iter().take_while(move |stretch| stretch.first < end);
@@ -64,7 +62,7 @@ pub(crate) fn gaps(stretches: &[Stretch], first: Lpn, end: Lpn) -> impl Iterator
     bounds.scan(first, gap).filter(|(from, to)| from < to)
 }
 
-/// `upper`, and `lower` where that covers nothing. Both are in order, and so is what they are together.
+/// `upper`, and `lower` where `upper` has a gap. Both are in order, and so is the result.
 pub(crate) fn overlay(mut upper: Vec<Stretch>, lower: impl IntoIterator<Item = Stretch>) -> Vec<Stretch> {
     let mut seen = Vec::new();
     for Stretch { first, end, entry } in lower {
@@ -82,7 +80,7 @@ mod tests {
 
     const BLOCKS: u32 = 40;
 
-    /// What is known of each block.
+    /// The entry of each block.
     fn by_block(stretches: &[Stretch]) -> Vec<Option<Entry>> {
         let mut known = vec![None; BLOCKS as usize];
         for stretch in stretches {
@@ -95,7 +93,7 @@ mod tests {
     fn stretches_say_what_blocks_would_say_one_by_one() {
         let rng = &mut Prng::new(1);
         for _ in 0..2000 {
-            // Blocks that were trimmed, that lie somewhere, or of which nothing is known; named in any order.
+            // Blocks that were trimmed, are mapped, or have no known entry, in any order.
             let mut some = |known: u64| {
                 let mut blocks: Vec<Option<Entry>> = vec![None; BLOCKS as usize];
                 let mut stretches = Vec::new();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The map against a plain model of each block: slot, place in flash, and what its map page says.
+//! The map against a plain model of each block: slot, place in flash, and entry in its map page.
 
 use super::*;
 use readpath_kit::Prng;
@@ -7,7 +7,7 @@ use readpath_kit::Prng;
 const PAGE: u32 = 16;
 const BLOCKS: u32 = 5 * PAGE;
 
-/// A map of so many blocks, a slot of the write buffer for each.
+/// A map of `blocks` blocks, with a slot of the write buffer for each.
 pub(crate) fn map(blocks: u32, page_entries: u32) -> Map {
     Map::of(PageMap::new(u64::from(blocks), page_entries), 2, blocks, &FtlConfig::DEFAULT)
 }
@@ -20,7 +20,7 @@ struct Block {
     page_says: Option<u32>,
 }
 
-/// A map page on its way to flash: its number, what it will say, and its changes.
+/// A map page being written back: its number, its entries, and its changes.
 struct Writing {
     page: MapPage,
     says: Vec<Option<u32>>,

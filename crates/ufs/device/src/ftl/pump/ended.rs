@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What follows when a flash operation of flash translation has ended.
+//! What follows when an operation of flash translation has ended.
 
 use super::Ftl;
 use crate::back::{Hardware, Job, MediaOp, Op};
@@ -13,7 +13,7 @@ use readpath_flash::{OpId, Ppn};
 use readpath_kit::Ns;
 
 impl Ftl {
-    /// A multi-plane page has been programmed: the map follows, the buffer is free for others.
+    /// A multi-plane page has been programmed: updates the map and frees the slots of the write buffer.
     pub(crate) fn programmed(&mut self, now: Ns, id: OpId, hw: &mut impl Hardware) {
         let op = hw.end(id);
         if self.program_failed(op.ppn, hw) {
@@ -24,7 +24,7 @@ impl Ftl {
         hw.stats().slices_boosted += if op.cells == CellMode::Slc { u64::from(op.count) } else { 0 };
         let mut ppn = op.ppn;
         let mut next = op.index as u16;
-        // A SYNCHRONIZE CACHE can end here at most once per request slot, so this does not allocate in the long run.
+        // At most one SYNCHRONIZE CACHE per request slot can end here, so this does not allocate in the long run.
         let mut ended: Vec<TagRef> = Vec::new();
         while next != NO_SLOT {
             let slot = next;
@@ -35,7 +35,7 @@ impl Ftl {
             if !freed.void {
                 self.space.spares_mut().program(ppn, freed.lpn, freed.sequence);
             }
-            // Newer data in flash or a TRIM may have come meanwhile; then this copy is born invalid.
+            // If newer data in flash or a TRIM came meanwhile, this copy is invalid from the start.
             if !freed.dead {
                 self.map.leave_buffer(freed.lpn, slot);
                 self.relocate(freed.lpn, Entry::at(ppn));
@@ -65,7 +65,7 @@ impl Ftl {
         failed
     }
 
-    /// A unit of data is in flash, and the map says so. If its superblock is full, its table is written.
+    /// A unit of data is in flash, and the map updated. If its superblock is full, its table is written.
     #[inline]
     fn unit_is_in_flash(&mut self, now: Ns, first: Ppn, hw: &mut impl Hardware) {
         let sb = self.space.of(first);
@@ -137,7 +137,7 @@ impl Ftl {
 
     fn collect_after_read(&mut self, now: Ns, hw: &mut impl Hardware) {
         self.collect(now, hw);
-        // It may wait for room in the table of changes, or for the journal.
+        // Moved data may wait for room in the table of changes, or for the journal.
         self.write_back(now, hw);
         self.program_meta(now, hw);
         if self.is_stuck(hw) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Orders the five parts of flash translation and carries out what concerns several of them. It owns nothing else but
-//! the configuration and the line of effects, and decides nothing that one part could decide alone.
+//! Orders the five parts of flash translation and carries out what concerns several of them. It owns only the
+//! configuration and the queue of effects, and leaves every decision to the part that can make it alone.
 //!
-//! `order` says what goes on by itself and when; `ended`, what follows from a flash operation; `power`, what a cut
-//! leaves and how a device begins. Here is what the parts above may ask.
+//! `order` runs background work; `ended` handles operations that have ended; `power` handles cuts and the start of a
+//! device. This file is the interface to the parts above.
 
 mod ended;
 mod order;
@@ -30,7 +30,6 @@ use readpath_flash::{Geometry, OpId, Ppn};
 use readpath_kit::{BLOCK_BYTES, Ns};
 use std::sync::Arc;
 
-/// See the module.
 pub(crate) struct Ftl {
     config: Arc<DeviceConfig>,
     geometry: Geometry,
@@ -63,13 +62,12 @@ impl Ftl {
         self.config.logical_blocks() as u32
     }
 
-    /// Takes the next thing that the parts above have to know.
     #[inline(always)]
     pub(crate) fn take_effect(&mut self) -> Option<Effect> {
         self.effects.take()
     }
 
-    /// When to see whether the host is idle.
+    /// When to check whether the host is idle.
     pub(crate) fn background(&self) -> Ns {
         self.collect.idle().check_at()
     }
@@ -80,13 +78,13 @@ impl Ftl {
         self.map.known(lpn)
     }
 
-    /// Where a block is, whose map page has been paid for.
+    /// Where a block is whose map page has been paid for.
     #[inline(always)]
     pub(crate) fn translate(&self, paid: Paid, lpn: Lpn) -> Mapping {
         self.map.translate(paid, lpn)
     }
 
-    /// What the map page of a block says as far as flash is concerned, whatever the write buffer holds.
+    /// The entry of a block in flash according to its map page, without the write buffer.
     #[inline]
     pub(crate) fn translate_in_flash(&self, paid: Paid, lpn: Lpn) -> Mapping {
         self.map.translate_in_flash(paid, lpn)
@@ -98,13 +96,13 @@ impl Ftl {
         self.map.look_up(page)
     }
 
-    /// A map page that does not exist, which the directory says: nothing in it is mapped.
+    /// Proof for a map page that does not exist according to the directory: nothing in it is mapped.
     #[inline(always)]
     pub(crate) fn missing(&self, page: MapPage) -> Option<Paid> {
         self.map.missing(page)
     }
 
-    /// An operation waits for a map page, whose load begins unless it is under way.
+    /// Lets an operation wait for a map page; begins the load unless it is in progress.
     pub(crate) fn wait_for_map(&mut self, now: Ns, id: OpId, page: MapPage, state: FrameState, hw: &mut impl Hardware) {
         self.map.wait_for(now, id, page, state, hw);
     }
@@ -114,23 +112,23 @@ impl Ftl {
         self.map.loaded(op)
     }
 
-    /// Takes the operations that wait for the page in `frame`: the first of a chain, in order of arrival.
+    /// Takes the operations that wait for the page in `frame`: the head of a chain in order of arrival.
     pub(crate) fn take_waiters(&mut self, frame: u32, hw: &mut impl Hardware) -> OpId {
         self.map.take_waiters(frame, hw)
     }
 
-    /// Reads whose map page found every frame taken by a load.
+    /// Number of reads that found a load in progress in every frame.
     pub(crate) fn stalled(&self) -> usize {
         self.map.stalled()
     }
 
-    /// Takes the first of them.
+    /// Takes the first stalled read.
     pub(crate) fn next_stalled(&mut self) -> Option<OpId> {
         self.map.next_stalled()
     }
 
-    /// A map page is read into the buffer of the HPB READ BUFFER `tag`, unless SRAM holds it or there is none. Returns
-    /// whether a read begins.
+    /// Loads a map page into the buffer of the HPB READ BUFFER `tag`, unless SRAM holds it or it does not exist.
+    /// Returns whether a read begins.
     pub(crate) fn load_to_buffer(&self, now: Ns, page: MapPage, tag: TagRef, hw: &mut impl Hardware) -> bool {
         self.map.load_to_buffer(now, page, tag, hw)
     }
@@ -157,7 +155,7 @@ impl Ftl {
         self.map.page_entries()
     }
 
-    /// Brings near what the translation of a block will touch.
+    /// Prefetches the memory that the translation of a block touches.
     #[inline(always)]
     pub(crate) fn prefetch(&self, lpn: Lpn) {
         self.map.prefetch(lpn);
@@ -169,22 +167,22 @@ impl Ftl {
         self.geometry.slices_to_page_end(ppn)
     }
 
-    /// The logical page that the spare area of a slice names. The caller has read that.
+    /// The logical page that the spare area of a slice names. The caller must have read the slice.
     pub(crate) fn spare_area(&self, ppn: Ppn) -> Option<Lpn> {
         self.space.spares().lpn(ppn)
     }
 
-    /// How the superblock of a slice is written.
+    /// Cell mode of the superblock of a slice.
     pub(crate) fn mode_of(&self, ppn: Ppn) -> CellMode {
         self.space.mode_of(ppn)
     }
 
-    /// Whether something waits for records of the journal that are not on their way.
+    /// Whether records of the journal have to be written that are not being written.
     pub(crate) fn must_write_journal(&self) -> bool {
         self.log.journal().must_write()
     }
 
-    /// After a recovery: generations up to this one may have been given out.
+    /// After a recovery: generations up to this one may have been handed out.
     pub(crate) fn generations_durable(&self) -> u64 {
         self.log.generations().durable()
     }
@@ -204,13 +202,13 @@ impl Ftl {
         self.write.buffer().capacity()
     }
 
-    /// Blocks that flash holds, for tests of conservation.
+    /// Mapped blocks in flash, for tests of conservation.
     pub(crate) fn valid_slices(&self) -> u64 {
         let in_flash = |&lpn: &Lpn| self.map.flash_entry(lpn).mapping().flash().is_some();
         Lpn(0).run(self.logical_blocks()).filter(in_flash).count() as u64
     }
 
-    /// Superblocks that are retired, and bad blocks.
+    /// Numbers of retired superblocks and of bad blocks.
     pub(crate) fn given_up(&self) -> (u32, u32) {
         self.space.given_up()
     }
@@ -225,12 +223,11 @@ impl Ftl {
         self.map.process_bytes() + self.space.spares().process_bytes()
     }
 
-    /// Frames of the map cache.
     pub(crate) fn map_cache_frames(&self) -> u32 {
         self.map.cache_frames()
     }
 
-    /// SRAM of the modelled device without the map cache, by table: what it is and its bytes.
+    /// SRAM of the modelled device without the map cache: each table and its bytes.
     pub(crate) fn sram(&self) -> Vec<(SramTable, u64)> {
         let (settings, geometry) = (&self.config.ftl, &self.geometry);
         let slices = u64::from(geometry.slices_per_superblock());
@@ -242,12 +239,12 @@ impl Ftl {
             (SramTable::WriteBuffer, self.write.buffer().capacity() as u64 * u64::from(BLOCK_BYTES)),
             (SramTable::Changes, self.map.changes().sram_bytes()),
             (SramTable::Journal, Log::JOURNAL_BYTES),
-            // Each with the moment when the one that it replaces was put together.
+            // Each page with the time at which the version that it replaces was put together.
             (SramTable::MapWrites, u64::from(settings.map_write_pages) * u64::from(self.config.map_page_bytes + 4)),
             (SramTable::MoveBuffer, u64::from(settings.move_buffer_blocks) * u64::from(BLOCK_BYTES)),
-            // Logical page of each slice of the superblocks that are emptied, and whether it is current.
+            // Logical page of each slice of the victims, and whether it is current.
             (SramTable::SlicesToMove, u64::from(settings.collect_together) * slices * 4),
-            // Logical page of each slice of the superblocks of data that are being written.
+            // Logical page of each slice of the open superblocks of data.
             (
                 SramTable::OpenSuperblocks,
                 match settings.superblock_tables {
@@ -269,45 +266,46 @@ impl Ftl {
         self.collect.booster_mut().set_flags(flags);
     }
 
-    /// Something may be worth doing once the host has been idle for a while. True if that is now looked for.
+    /// Schedules a check for idleness if background work may be useful then; returns whether it did.
     pub(crate) fn arm_background(&mut self, now: Ns) -> bool {
         self.collect.arm_background(now)
     }
 
-    /// Whether the host lets the device collect in the background (fBackgroundOpsEn).
+    /// Sets whether the host allows background operations (fBackgroundOpsEn).
     pub(crate) fn set_background(&mut self, on: bool) {
         self.collect.idle_mut().allow_collection(on);
     }
 
-    /// How urgent it is to collect (bBackgroundOpStatus): 0 not at all, 1 not critical, 2 writes suffer, 3 they wait.
+    /// Urgency of collection (bBackgroundOpStatus): 0 none, 1 not critical, 2 writes are slowed, 3 writes wait.
     pub(crate) fn background_need(&self) -> u8 {
         self.collect.need(&self.space)
     }
 
-    /// Whether the hand-out number `next` may be used: no number is used twice under one key, not even after a power
-    /// cut, so the journal names numbers before they are used, long ahead.
+    /// Whether the hand-out number `next` may be used. No number may be used twice under one key, not even after a
+    /// power cut, so the journal names numbers long before they are used.
     pub(crate) fn reserve_generation(&mut self, next: u64) -> bool {
         self.log.reserve_generation(next)
     }
 
-    /// Lets the order of spare areas be forgotten within `span` writes and trims, and numbers be counted anew from
-    /// `renumber_at` on, so that tests see it happen. There have been none yet.
+    /// For tests: makes spare areas forget their order within `span` writes and trims, and renumbers from
+    /// `renumber_at` on. There must not have been any.
     pub(crate) fn limit_numbers(&mut self, span: u32, renumber_at: u32) {
         assert!(self.write.sequence() == 0, "from the beginning");
         self.log.limit_numbers(span, renumber_at);
     }
 
-    /// From now on everything that is programmed is reported as bytes. Nothing has been, or the device was loaded.
+    /// From now on everything that is programmed is reported as bytes. Nothing has been programmed yet, or the device
+    /// was loaded.
     pub(crate) fn keep_in_flash(&mut self) {
         self.log.keep_in_flash();
     }
 
-    /// Takes what the device keeps other than data, once for each [`crate::MediaOp::Own`].
+    /// Takes the metadata to be stored, once for each [`crate::MediaOp::Own`].
     pub(crate) fn take_own(&mut self) -> Option<Own> {
         self.log.take_own()
     }
 
-    /// The device keeps something that flash translation has no part in: it takes its place in the line.
+    /// Queues metadata that does not come from flash translation.
     pub(crate) fn export_other(&mut self, own: Own, hw: &mut impl Hardware) {
         self.log.export_other(own, hw);
     }

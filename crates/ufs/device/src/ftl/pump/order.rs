@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What goes on by itself, and in which order: writes into the buffer and out of it, trims, collection, write-back,
-//! checkpoints.
+//! Background work and its order: writes into the buffer and out of it, trims, collection, write-back, checkpoints.
 
 use super::Ftl;
 use crate::back::{Hardware, Job, Op, Work};
@@ -15,14 +14,14 @@ use readpath_flash::Ppn;
 use readpath_kit::Ns;
 
 impl Ftl {
-    /// Everything that goes on by itself, wherever it can.
+    /// Lets all background work continue.
     pub(crate) fn pump(&mut self, now: Ns, hw: &mut impl Hardware) {
         self.log.begin_erase(now, &mut self.space, hw);
         self.drain_writes(now, hw);
         self.pump_behind_writes(now, hw);
     }
 
-    /// What goes on behind the write buffer, wherever it can.
+    /// Lets the work behind the write buffer continue.
     fn pump_behind_writes(&mut self, now: Ns, hw: &mut impl Hardware) {
         self.collect(now, hw);
         self.drain_trims(now, hw);
@@ -32,7 +31,7 @@ impl Ftl {
         self.refuse_writes_if_hopeless(now, hw);
     }
 
-    /// Goes on with collection.
+    /// Continues collection.
     pub(super) fn collect(&mut self, now: Ns, hw: &mut impl Hardware) {
         let Ftl { space, map, log, .. } = self;
         self.collect.advance(now, Around { space, map, log, sequence: self.write.sequence() }, hw);
@@ -43,23 +42,23 @@ impl Ftl {
         self.log.write_back(now, (&mut self.space, &mut self.map), self.write.settles_changes(), hw);
     }
 
-    /// Programs units of the meta stream, as far as there is something to write and nothing to wait for.
+    /// Programs units of the meta stream, as far as data is queued and no unit has to wait.
     pub(crate) fn program_meta(&mut self, now: Ns, hw: &mut impl Hardware) {
         self.log.program_meta(now, (&mut self.space, &mut self.map), self.write.sequence(), hw);
     }
 
-    /// Begins or goes on with a checkpoint.
+    /// Begins or continues a checkpoint.
     pub(super) fn step_checkpoint(&mut self, now: Ns, hw: &mut impl Hardware) {
         if self.log.step_checkpoint(now, &mut self.space, &self.map, &self.write, hw) {
             self.pump(now, hw);
         }
     }
 
-    /// The data of a write may enter the buffer, or waits its turn.
+    /// Accepts the data of a write into the buffer, or queues it.
     pub(crate) fn accept(&mut self, now: Ns, write: Incoming, hw: &mut impl Hardware) {
         self.write.accept(write);
         self.drain_writes(now, hw);
-        // A block that only fills the buffer wakes nothing else.
+        // A block that only enters the buffer enables no other work.
         if self.write.waits_for().is_some() || self.log.order_is_long(&self.space, self.write.sequence()) {
             self.pump_behind_writes(now, hw);
         }
@@ -83,8 +82,8 @@ impl Ftl {
         self.write.set_stall(now, stall, hw.stats());
     }
 
-    /// Programs what fills a multi-plane page, and what a request waits for even if it does not. Returns what it waits
-    /// for.
+    /// Programs buffered blocks that fill a multi-plane page, and those that a request waits for. Returns the cause
+    /// for which programming has to wait.
     fn program_buffer(&mut self, now: Ns, hw: &mut impl Hardware) -> Option<Stall> {
         let unit = self.geometry.slices_per_unit();
         let mut stall = None;
@@ -112,7 +111,7 @@ impl Ftl {
         let Ftl { config, geometry, space, map, log, collect, write, .. } = self;
         let stream = collect.booster().stream_for(stream, space);
         log.prepare_unit(space, map, stream, Purpose::Host)?;
-        // What is left of a shared superblock belongs to the data that is being moved: it frees the next one.
+        // The rest of a shared superblock belongs to moved data, which frees the next superblock.
         let is_shared = stream == Stream::Host && !config.ftl.separate_moved;
         if is_shared && space.spare() == 0 || !collect.host_may_write(geometry.slices_per_unit(), space) {
             return Err(Stall::Space);
@@ -120,20 +119,20 @@ impl Ftl {
         log.take_unit(space, map, stream, write.sequence())
     }
 
-    /// Whether writes wait for space and nothing is under way that could give some.
+    /// Whether writes wait for space and no work in progress could free any.
     pub(crate) fn is_stuck(&self, hw: &impl Hardware) -> bool {
         let going_on = hw.writes() > 0 || self.collect.is_reading() || self.log.is_busy();
         self.write.waits_for() == Some(Stall::Space) && !going_on
     }
 
-    /// If what waits is space and nothing is going on that could give some, all changes of the map are written back. If
-    /// that frees nothing, the requests that wait are refused, once: so many blocks have gone bad that what is left
-    /// does not hold the logical capacity.
+    /// If writes wait for space and no work in progress could free any, all changes of the map are written back. If
+    /// that frees nothing, the waiting requests are refused: so many blocks are bad that the rest does not hold the
+    /// logical capacity.
     fn refuse_writes_if_hopeless(&mut self, now: Ns, hw: &mut impl Hardware) {
         if !self.is_stuck(hw) {
             return;
         }
-        // What was overwritten counts as valid until its map page says otherwise.
+        // Overwritten slices count as valid until their map page is written back.
         if self.map.changes().used() > 0 && self.write.settle_changes() {
             return self.pump(now, hw);
         }
@@ -142,7 +141,7 @@ impl Ftl {
         }
     }
 
-    /// UNMAP of ranges of logical pages, each its first and how many. They are trimmed as soon as there is room.
+    /// UNMAP of ranges, each a first logical page and a length. They are trimmed as soon as there is room.
     pub(crate) fn unmap(
         &mut self,
         now: Ns,
@@ -172,8 +171,8 @@ impl Ftl {
         }
     }
 
-    /// Map pages within which blocks may be trimmed now: each takes a place of the table of changes. A unit's worth of
-    /// places is left to data, otherwise trims could hold it up without end.
+    /// Map pages in which blocks may be trimmed now: each takes a place of the table of changes. A unit's worth of
+    /// places is left to data; otherwise trims could block it for ever.
     fn pages_to_trim(&self) -> u32 {
         if self.write.is_lent() || self.log.journal().is_full() {
             return 0;
@@ -181,8 +180,8 @@ impl Ftl {
         self.map.room().saturating_sub(self.geometry.slices_per_unit())
     }
 
-    /// Blocks from the logical page `first` on mean nothing any more. Each counts as changed unless SRAM knows that it
-    /// lay nowhere: what its map page says has not been paid for.
+    /// Trims blocks from the logical page `first` on. Each counts as changed unless SRAM knows that it is unmapped:
+    /// its map page has not been paid for.
     fn trim(&mut self, first: Lpn, blocks: u32) {
         let sequence = self.write.next_number();
         let record = self.log.journal().newest() + 1;
@@ -206,7 +205,7 @@ impl Ftl {
         self.log.note_trim(first, blocks, sequence);
     }
 
-    /// UNMAP has touched its map pages, which takes the firmware its time before it answers.
+    /// Answers an UNMAP after the firmware's time for the map pages that it touched.
     fn answer_trim(&mut self, now: Ns, unmap: &Unmap, hw: &mut impl Hardware) {
         let page = |lpn: Lpn| u64::from(self.map.page_of(lpn).0);
         let touched = unmap.ranges.iter().filter(|&&(_, blocks)| blocks > 0);
@@ -217,7 +216,7 @@ impl Ftl {
         }
     }
 
-    /// As far as flash is concerned, `lpn` is now at `to` (clean). The change goes into the table.
+    /// Moves `lpn` in flash to `to` (clean). The change goes into the table.
     pub(crate) fn relocate(&mut self, lpn: Lpn, to: Entry) {
         let old = self.map.relocate(lpn, to);
         self.log.note_changed(lpn, old);
@@ -233,30 +232,30 @@ impl Ftl {
         }
     }
 
-    /// What was accepted and what was trimmed is to be in flash: for how many of these two `tag` has to wait.
+    /// Requests that accepted data and trims reach flash; returns for how many of the two `tag` has to wait.
     pub(crate) fn sync(&mut self, tag: TagRef) -> u32 {
         u32::from(!self.write.buffer_mut().sync(tag)) + u32::from(self.log.sync_trims(tag))
     }
 
-    /// The same, and no request waits.
+    /// Requests that accepted data and trims reach flash; no request waits.
     pub(crate) fn flush(&mut self) {
         self.write.buffer_mut().flush();
         self.log.flush_trims();
     }
 
-    /// A command is dropped: what it has not handed over is not taken any more.
+    /// A command is dropped: the rest of its data is no longer accepted.
     pub(crate) fn drop_request(&mut self, now: Ns, tag: u8, hw: &mut impl Hardware) {
         self.write.drop_request(now, tag, hw.stats());
     }
 
-    /// All commands are dropped. What the write buffer holds stays.
+    /// All commands are dropped. The contents of the write buffer stay.
     pub(crate) fn drop_requests(&mut self, now: Ns, hw: &mut impl Hardware) {
         self.write.drop_requests(now, hw.stats());
         self.log.forget_waiters();
         self.collect.booster_mut().reset();
     }
 
-    /// Counts a read of the superblock of `ppn`, if reads are counted; returns how it is written.
+    /// Counts a read of the superblock of `ppn`, if reads are counted; returns its cell mode.
     #[inline(never)]
     pub(crate) fn note_read(&mut self, now: Ns, ppn: Ppn, hw: &mut impl Hardware) -> CellMode {
         let limit = self.config.ftl.read_disturb_limit;
@@ -267,14 +266,15 @@ impl Ftl {
         self.space.mode_of(ppn)
     }
 
-    /// The time for work in the background has come, if the host, which has commands under way (`busy`) or not, has
-    /// been idle for long enough.
+    /// A check for idleness is due: background work begins if the host has been idle for long enough. `busy` says
+    /// that commands are in progress.
     pub(crate) fn background_due(&mut self, now: Ns, busy: bool, hw: &mut impl Hardware) {
         if !self.collect.idle_mut().look(now, busy, hw) {
             return;
         }
         self.pump(now, hw);
-        // Should the host interrupt what is under way, it is to go on later. If nothing is, time alone changes nothing.
+        // If the host interrupts work in progress, another check resumes it. Without work, time alone changes
+        // nothing.
         if hw.ops().in_use() > 0 {
             self.arm_background(now);
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a power cut leaves, how a device comes back, and how one begins: with data, or with what a medium holds.
+//! Power cuts and recovery, and the start of a device: preconditioned, or from a medium.
 
 use super::Ftl;
 use crate::back::{DeviceStats, Hardware, Job, MediaOp};
@@ -11,7 +11,7 @@ use crate::ids::{Lpn, SuperblockId};
 use readpath_flash::Ppn;
 use readpath_kit::{Ns, Permutation};
 
-/// How preconditioned blocks lie in flash.
+/// Layout of preconditioned blocks in flash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Layout {
     /// As if written once in ascending order.
@@ -21,7 +21,7 @@ pub enum Layout {
 }
 
 impl Ftl {
-    /// The power is cut at `now`: every program in progress is torn, every erase in progress leaves its blocks
+    /// Cuts the power at `now`: every program in progress is torn, every erase in progress leaves its blocks
     /// undefined, and SRAM is lost.
     pub(crate) fn lose_power(&mut self, now: Ns, hw: &mut impl Hardware) {
         self.write.drop_requests(now, hw.stats());
@@ -54,15 +54,15 @@ impl Ftl {
         }
     }
 
-    /// Brings the device back from what flash holds, beginning at `now`, not before the cut. The power may be cut again
-    /// before it is ready.
+    /// Recovers the device from flash, beginning at `now`, not before the cut. The power may be cut again before the
+    /// device is ready.
     pub(crate) fn recover(&mut self, now: Ns, hw: &mut impl Hardware) -> Recovery {
         let (recovery, sequence) = self.log.recover(now, &mut self.space, &mut self.map, hw);
         self.write.recovered(sequence, self.map.changes().is_over_full());
         recovery
     }
 
-    /// Takes over what `array` holds. The device is new; what follows is a recovery.
+    /// Takes over the contents of `array`. The device is new; recovery must follow.
     ///
     /// # Errors
     /// The array cannot be read, is of another device, or is damaged where the device cannot do without.
@@ -70,23 +70,22 @@ impl Ftl {
         self.log.load(&mut self.space, &mut self.map, array, hw)
     }
 
-    /// Hands everything that flash holds and that is needed to `each`, and returns the checkpoint that a device begins
-    /// with.
+    /// Passes everything that flash holds and that is needed to `each`, and returns the checkpoint that a device
+    /// begins with.
     ///
-    /// # Errors
-    /// Something is still under way.
+    /// # Errors The work that is still in progress.
     pub(crate) fn seal(&mut self, each: impl FnMut(Sealed)) -> Result<Vec<u8>, &'static str> {
         self.log.seal(&self.space, &self.map, &self.write, each)
     }
 
-    /// Maps these ranges, each a logical page and how many from there on, as if they had been written, in no time.
-    /// `place` gets each logical page and its slice.
+    /// Maps ranges, each a first logical page and a length, as if they had been written, in no time. `place` gets
+    /// each logical page and its slice.
     ///
     /// # Errors
-    /// [`NoSpace`] when the erased superblocks do not suffice.
+    /// [`NoSpace`] when there are not enough erased superblocks.
     ///
     /// # Panics
-    /// If something has been written to the device.
+    /// If the device has been written to.
     pub(crate) fn precondition(
         &mut self,
         ranges: impl IntoIterator<Item = (Lpn, u32)>,
@@ -101,18 +100,18 @@ impl Ftl {
             any = true;
         }
         if any {
-            // It is as large as the device, so it is put together once.
+            // Once for all ranges: it is as large as the device.
             self.log.begin_with(&self.space, &self.map, &self.write);
         }
         Ok(())
     }
 
-    /// Reads map pages into SRAM, in no time, from the first on and as many as it holds.
+    /// Loads map pages into SRAM, in no time, from the first on and as many as it holds.
     pub(crate) fn preload_map(&mut self) {
         self.map.preload();
     }
 
-    /// Places one range, of a block at least.
+    /// Places one range of at least one block.
     fn place(
         &mut self,
         base: Lpn,
@@ -126,7 +125,7 @@ impl Ftl {
                 self.space.drop_ref(ppn);
             }
         }
-        // Superblocks of a fresh device are taken in ascending order, but the map's may lie between them.
+        // Superblocks of a fresh device are taken in ascending order, with gaps for the map's.
         let mut runs: Vec<(u32, Ppn, u32)> = Vec::new();
         let mut at = 0;
         self.space.preset(blocks, Stream::Host, |ppn, n| {
@@ -177,12 +176,11 @@ impl Ftl {
         self.log.open_meta(&mut self.space)
     }
 
-    /// Compares the device's tables with a walk over everything, which only tests may do: that every mapped block's
-    /// spare area names it; that references into superblocks are as many as they are counted; that every superblock is
-    /// on the list of its state; and that as many are retired, and as many blocks bad, as ever were counted, however
-    /// often the power was cut.
+    /// Compares the device's tables with a walk over everything, for tests only: every mapped block's spare area
+    /// names it; the references into each superblock equal its count; every superblock is on the list of its state;
+    /// and the retired superblocks and bad blocks equal those ever counted, across all power cuts.
     ///
-    /// # Errors
+    /// # Errors The first disagreement found.
     /// What does not agree.
     pub(crate) fn check_consistency(&self, stats: &DeviceStats) -> Result<(), String> {
         let mut refs = vec![0u32; self.geometry.superblocks() as usize];

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which superblock is emptied, and which erased one is written next: garbage collection and wear levelling choose
-//! here. It sees references and erase counts, nothing else; it knows neither time nor data.
+//! Which superblock is emptied, and which erased one is written next, for garbage collection and wear levelling. It
+//! sees only references and erase counts; it knows neither time nor data.
 //!
-//! *Wear levelling.* Superblocks with data that is not overwritten are never erased, so the others wear out early. Two
-//! things counter that. A superblock is opened for data that suits its wear: data that may stay goes where wear is. And
-//! data that has stayed while others were erased is moved onto the most worn of the erased superblocks, into a stream
-//! of its own: mixed with other data it would be collected, and moved, again and again.
+//! *Wear levelling.* Superblocks with data that is not overwritten are never erased, so the others wear out early.
+//! Two measures counter that. A superblock is opened for data that suits its wear: cold data goes where wear is. And
+//! data that has stayed while other superblocks were erased is moved onto the most worn of the erased superblocks,
+//! into a stream of its own: mixed with other data it would be collected, and moved, again and again.
 //!
-//! *When that is due.* Let *m* be the mean of all erase counts and *w* the width of a band around it. A superblock that
-//! was erased *m* + *w* times is parked: it takes the data of the least erased one. And a superblock that was erased
-//! fewer than *m* - *w* times is emptied as soon as an erased one is worn more than the mean. So what is parked at
-//! *m* + *w* stays until the mean has gone on by 2 *w*: if a share *s* of all superblocks holds data that stays,
-//! *s* / 2*w* of all erases are due to levelling, and no scheme that holds such a band can do with fewer.
+//! *When levelling is due.* Let *m* be the mean of all erase counts and *w* the width of a band around it. A
+//! superblock that was erased *m* + *w* times is parked: it takes the data of the least erased one. And a superblock
+//! that was erased fewer than *m* - *w* times is emptied as soon as an erased one is worn more than the mean. So what
+//! is parked at *m* + *w* stays until the mean has advanced by 2 *w*: if a share *s* of all superblocks holds cold
+//! data, *s* / 2*w* of all erases are due to levelling, and no scheme that keeps such a band can do with fewer.
 
 use super::{Space, State, Stream, Superblock};
 use crate::ids::SuperblockId;
@@ -21,36 +21,35 @@ use crate::ids::SuperblockId;
 pub enum VictimPolicy {
     /// The one with the fewest references.
     Greedy,
-    /// The greatest (1 - u) * age / 2u, where u is the share referenced: the benefit is space and how long it is likely
-    /// to stay free, the cost is to read and to write what is current (Kawaguchi, Nishioka and Motoda, A Flash-Memory
-    /// Based File System, USENIX 1995; after Rosenblum and Ousterhout, who have 1 + u instead of 2u, because their
-    /// cleaner reads whole segments). Age is counted in writes of the host since the superblock was closed.
+    /// The greatest (1 - u) * age / 2u, where u is the share referenced: the benefit is space and how long it is
+    /// likely to stay free, the cost is to read and to write what is current (Kawaguchi, Nishioka and Motoda, A
+    /// Flash-Memory Based File System, USENIX 1995; after Rosenblum and Ousterhout, who have 1 + u instead of 2u,
+    /// because their cleaner reads whole segments). Age is the number of host writes since the superblock was closed.
     CostBenefit,
 }
 
-/// Erase counts of the superblocks that hold data or the map, or may. Anchors stay in two superblocks of their own and
-/// do not count; nor do superblocks that are retired.
+/// Erase counts of the superblocks that hold data or the map, or may. Superblocks of anchors and retired superblocks
+/// do not count.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Wear {
-    /// Superblocks that count.
+    /// Number of superblocks that count.
     pub superblocks: u32,
     /// Mean erase count.
     pub mean: f64,
-    /// Least.
+    /// Least erase count.
     pub min: u32,
-    /// Greatest.
+    /// Greatest erase count.
     pub max: u32,
     /// Greatest erase count of the superblocks of anchors.
     pub anchors_max: u32,
     /// Bad blocks, one per die and superblock.
     pub bad_blocks: u32,
-    /// Superblocks that are not used any more, as too many of their blocks are bad.
+    /// Retired superblocks: too many of their blocks are bad.
     pub retired: u32,
 }
 
 impl Wear {
-    /// How far the count that is farthest from the mean is away from it, in percent of the mean; 0 if nothing was
-    /// erased.
+    /// The greatest deviation of an erase count from the mean, in percent of the mean; 0 if nothing was erased.
     pub fn spread_percent(&self) -> f64 {
         if self.mean == 0.0 {
             return 0.0;
@@ -59,40 +58,39 @@ impl Wear {
     }
 }
 
-/// Erase counts at which levelling does something, and how far open superblocks were written, as of the last time it
-/// looked.
+/// Erase counts at which levelling acts, and the fill of open superblocks at its last look.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WearBand {
     /// Superblocks erased fewer times are to be emptied.
     below: u32,
-    /// Erased superblocks worn so much are kept for data that stays.
+    /// Erased superblocks with at least this wear are kept for cold data.
     above: u32,
     /// Next unit of the open superblock of each stream.
     next_units: [u32; Stream::COUNT],
 }
 
 impl WearBand {
-    /// Nothing is done.
+    /// Levelling never acts.
     pub(super) const NONE: WearBand = WearBand { below: 0, above: u32::MAX, next_units: [0; Stream::COUNT] };
 }
 
 impl Space {
-    /// Where in the list of erased superblocks the one is that suits `stream`; of equals the first superblock. Data
-    /// that levelling moves gets the most worn. So does what collection moves, which has proved to live longer than
-    /// other data, but of those within the band if there are any. All else gets the least worn.
+    /// Index, in the list of erased superblocks, of the one that suits `stream`; of equals the first superblock. Data
+    /// that levelling moves gets the most worn. Data that collection moves, which has proved to live longer than
+    /// other data, gets the most worn within the band if there is one. All other data gets the least worn.
     pub(super) fn erased_for(&self, stream: Stream) -> Option<usize> {
         let order = |&(_, &sb): &(usize, &SuperblockId)| self.suits(stream, sb);
         self.erased.iter().enumerate().min_by_key(order).map(|(at, _)| at)
     }
 
-    /// Puts the list of erased superblocks in order: the one that suits `stream` best is the last.
+    /// Sorts the list of erased superblocks: the one that suits `stream` best is the last.
     pub(super) fn sort_erased_for(&mut self, stream: Stream) {
         let mut erased = std::mem::take(&mut self.erased);
         erased.sort_unstable_by_key(|&sb| std::cmp::Reverse(self.suits(stream, sb)));
         self.erased = erased;
     }
 
-    /// How well an erased superblock suits `stream`: the less the better.
+    /// Order of erased superblocks for `stream`: the least suits best.
     fn suits(&self, stream: Stream, sb: SuperblockId) -> ((bool, u32), SuperblockId) {
         let erases = self.table[sb.index()].erases;
         let order = match stream {
@@ -103,25 +101,25 @@ impl Space {
         (order, sb)
     }
 
-    /// Slices for data that the good blocks of a superblock have.
+    /// Slices for data in the good blocks of a superblock.
     fn capacity(&self, sb: &Superblock) -> u32 {
         (self.shape.units - sb.bad_dies * self.shape.units / self.shape.dies).saturating_sub(self.shape.table_units)
             * self.shape.slices_per_unit
     }
 
-    /// How much of a superblock is in use, in no particular unit. Among superblocks of which some have bad blocks, the
-    /// number of references would not do: the smallest ones have the fewest even if they hold no garbage at all.
+    /// The used share of a superblock, in an arbitrary unit. The number of references alone would not do where blocks
+    /// are bad: the smallest superblocks have the fewest even without garbage.
     fn share_in_use(&self, sb: &Superblock) -> u64 {
         if self.any_bad { (u64::from(sb.refs) << 32) / u64::from(self.capacity(sb).max(1)) } else { u64::from(sb.refs) }
     }
 
-    /// The closed superblock of data that is best collected, with fewer references than it has slices.
+    /// The best closed superblock of data to collect, with fewer references than slices.
     pub(crate) fn victim(&self, policy: VictimPolicy, now: u32) -> Option<SuperblockId> {
         self.victim_beside(policy, now, &[])
     }
 
-    /// Adds to `victims`, which has one, up to `most` in all: those that would come next and have nearly as much
-    /// garbage as it. With less they would be worth more later.
+    /// Extends `victims`, which has one, to at most `most`, by the next best with nearly as much garbage as the
+    /// first. Those with less are worth more when collected later.
     pub(crate) fn more_victims(&self, policy: VictimPolicy, now: u32, most: u32, victims: &mut Vec<SuperblockId>) {
         let garbage = |sb: SuperblockId| u64::from(self.capacity(self.get(sb)).saturating_sub(self.get(sb).refs));
         let enough = victims.first().map_or(0, |&sb| garbage(sb) * 15);
@@ -148,7 +146,7 @@ impl Space {
                 .max_by_key(|&(i, sb)| {
                     let (used, age) = (u64::from(sb.refs), u64::from(now.wrapping_sub(sb.closed_at)) + 1);
                     let free = u64::from(capacity(sb)) - used;
-                    // The benefit as a ratio of integers, kept exact enough by a fixed point of 16 bits.
+                    // The benefit as a ratio of integers with a fixed point of 16 bits.
                     let benefit = (u128::from(free * age) << 16) / u128::from((2 * used).max(1));
                     (benefit, std::cmp::Reverse(i))
                 })
@@ -182,12 +180,12 @@ impl Space {
         }
     }
 
-    /// Looks at the erase counts: if levelling is due, the superblock that is to be emptied. To either side the band is
-    /// `percent` of the mean wide, and at least `least` erases: a narrower one would cost much while counts are small,
-    /// and a few erases among the thousands that flash stands mean nothing.
+    /// Looks at the erase counts and returns the superblock that levelling has to empty, if any. The band is
+    /// `percent` of the mean wide to either side, and at least `least` erases: a narrower one would cost much while
+    /// counts are small, and a few erases do not matter among the thousands that flash endures.
     pub(crate) fn look_at_wear(&mut self, percent: u32, least: u32) -> Option<SuperblockId> {
         let (n, sum) = self.counted().fold((0u64, 0u64), |(n, sum), sb| (n + 1, sum + u64::from(sb.erases)));
-        // All n times as large as they are, so that the mean is a whole number.
+        // All terms are multiplied by n, so that the mean is a whole number.
         let band = (sum * u64::from(percent) / 100).max(u64::from(least) * n);
         self.wear_band.below = (sum.saturating_sub(band) / n.max(1)) as u32;
         self.wear_band.above = ((sum + band) / n.max(1)) as u32;
@@ -196,13 +194,13 @@ impl Space {
             let behind = sum.saturating_sub(u64::from(sb.erases) * n);
             (behind >= band && worn >= sum) || (2 * behind >= band && worn >= sum + band)
         };
-        // Of equals the one that has held its data for longest.
+        // Of equals, the one that has held its data longest.
         let candidates = self.iter().filter(|(_, sb)| sb.is_movable() && due(sb));
         candidates.min_by_key(|&(i, sb)| (sb.erases, sb.closed_at, i)).map(|(i, _)| i)
     }
 
-    /// Closes the open superblock of a stream of data to which nothing was written since the last call, if wear has
-    /// left it behind: open ones cannot be emptied.
+    /// Closes the open superblock of a stream that has not been written since the last call, if its wear is below the
+    /// band: open superblocks cannot be emptied.
     pub(crate) fn close_left_behind(&mut self, stream: Stream, now: u32) -> Option<SuperblockId> {
         let sb = self.open_of(stream)?;
         let Superblock { next_unit, erases, .. } = *self.get(sb);
@@ -214,8 +212,8 @@ impl Space {
         })
     }
 
-    /// A closed superblock of map pages for which `free_to_go` holds: one that was left behind by wear, or else the one
-    /// with the fewest references.
+    /// A closed superblock of map pages for which `free_to_go` holds: one whose wear is below the band, or else the
+    /// one with the fewest references.
     pub(crate) fn meta_victim(&self, free_to_go: impl Fn(SuperblockId) -> bool) -> Option<SuperblockId> {
         self.iter()
             .filter(|&(i, sb)| sb.state == State::Closed(Stream::Meta) && sb.in_flight == 0 && free_to_go(i))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Proves what is chosen, over drawn tables: victims against the published formulas, erased superblocks and levelling
-//! against the band.
+//! Choices over random tables: victims against the published formulas, erased superblocks and levelling against the
+//! band.
 
 use super::*;
 use crate::ftl::NoSpace;
@@ -19,7 +19,7 @@ const G: Geometry = Geometry {
 const FULL: u32 = 4 * 64 * 4;
 const NOW: u32 = 1_000_000;
 
-/// Superblocks in drawn states, with counts that have nothing to do with what is in them.
+/// Superblocks in random states, with counts independent of their contents.
 fn drawn(rng: &mut Prng) -> Space {
     let mut s = space(&G);
     s.erased.clear();

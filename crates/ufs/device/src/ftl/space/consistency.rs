@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compares the lists and counts of superblocks, which are kept incrementally, with a walk over their states and over
-//! the table of bad blocks.
+//! Compares the incrementally kept lists and counts of superblocks with a walk over their states and over the table
+//! of bad blocks.
 
 use super::{Space, State, Stream};
 use crate::config::CellMode;
 use crate::ids::SuperblockId;
 
 impl Space {
-    /// Checks that every superblock is on the list of its state and on no other, once; that a superblock is retired
-    /// when more than half of its blocks are bad, not before; and that as many are in each cell mode as are counted, in
-    /// streams of that mode.
+    /// Checks that every superblock is on the list of its state once and on no other; that a superblock is retired if
+    /// and only if more than half of its blocks are bad; and that the superblocks in each cell mode equal their
+    /// count, in streams of that mode.
     ///
-    /// # Errors
-    /// What does not agree.
+    /// # Errors The first disagreement found.
     pub(crate) fn check_consistency(&self) -> Result<(), String> {
         let in_state = |wanted: fn(State) -> bool| -> Vec<SuperblockId> {
             self.iter().filter(|(_, sb)| wanted(sb.state)).map(|(i, _)| i).collect()
@@ -74,7 +73,7 @@ impl Space {
         }
     }
 
-    /// Superblocks that are retired, and blocks that the table of bad blocks names.
+    /// Numbers of retired superblocks and of bad blocks.
     pub(crate) fn given_up(&self) -> (u32, u32) {
         let retired = self.iter().filter(|(_, sb)| sb.state == State::Retired).count();
         (retired as u32, self.bad.count_ones(..) as u32)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Superblocks that are given up and erased, and blocks that have gone bad.
+//! Superblocks that are discarded and erased, and bad blocks.
 
 use super::{Space, State, Stream};
 use crate::back::{Hardware, Job, Op};
@@ -9,8 +9,7 @@ use readpath_flash::Ppn;
 use readpath_kit::Ns;
 
 impl Space {
-    /// Nothing in a closed superblock is needed any more: it waits to be erased until the journal's `record` is in
-    /// flash.
+    /// Discards a closed superblock: it waits to be erased until the journal's `record` is in flash.
     pub(crate) fn discard(&mut self, sb: SuperblockId, record: Mark) {
         let slot = &mut self.table[sb.index()];
         debug_assert!(matches!(slot.state, State::Closed(_)) && slot.in_flight == 0);
@@ -25,8 +24,8 @@ impl Space {
         self.to_erase.push_back((sb, record));
     }
 
-    /// The record that has to be in flash before the next superblock is erased, if one waits for that and none is being
-    /// erased.
+    /// The record that must be in flash before the next superblock is erased; `None` if no superblock waits or one is
+    /// being erased.
     pub(crate) fn waits_to_be_erased(&self) -> Option<Mark> {
         if self.erasing.is_some() {
             return None;
@@ -50,15 +49,15 @@ impl Space {
         }
     }
 
-    /// The power is gone, and with it what was in progress. Returns the superblock that was being erased.
+    /// Handles a power cut. Returns the superblock that was being erased.
     pub(crate) fn power_cut(&mut self) -> Option<SuperblockId> {
         self.programs = 0;
         self.emptying.clear();
         self.erasing.take()
     }
 
-    /// The next superblock to erase, on its good dies. What it held is undefined from here on. If it has none, it is
-    /// retired.
+    /// Begins to erase the next superblock, on its good dies. Its contents are undefined from now on. Without good
+    /// dies it is retired.
     pub(crate) fn begin_erase(&mut self) -> Option<SuperblockId> {
         let (sb, _) = self.to_erase.pop_front()?;
         let slot = &mut self.table[sb.index()];
@@ -77,12 +76,11 @@ impl Space {
         Some(sb)
     }
 
-    /// A superblock of anchors is being erased.
     pub(crate) fn count_anchor_erase(&mut self, sb: SuperblockId) {
         self.table[sb.index()].erases += 1;
     }
 
-    /// One die of `sb` has been erased, or turned out to be bad (`failed`); true when it was the last.
+    /// One die of `sb` has been erased, or its erase `failed`; true when it was the last.
     pub(crate) fn die_erased(&mut self, sb: SuperblockId, die: u32, failed: bool) -> bool {
         if failed {
             self.mark_bad(sb, die);
@@ -110,7 +108,7 @@ impl Space {
         true
     }
 
-    /// The block of `sb` on `die` is not to be written again; false if that was known.
+    /// Marks the block of `sb` on `die` as bad; false if it was already.
     pub(super) fn mark_bad(&mut self, sb: SuperblockId, die: u32) -> bool {
         let is_news = !self.bad.put((sb.0 * self.shape.dies + die) as usize);
         if is_news {
@@ -120,7 +118,7 @@ impl Space {
         is_news
     }
 
-    /// Blocks of `sb` that the table of bad blocks names.
+    /// Number of bad blocks of `sb`.
     pub(super) fn bad_dies(&self, sb: SuperblockId) -> u32 {
         (0..self.shape.dies).filter(|die| self.bad.contains((sb.0 * self.shape.dies + die) as usize)).count() as u32
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Superblocks that are being written: which one is opened, its next unit, where its data ends, and its table.
+//! Superblocks that are being written: which one is opened, its next unit, the end of its data, and its table.
 
 use super::{NoSpace, Space, State, Stream};
 use crate::ids::SuperblockId;
@@ -26,7 +26,7 @@ impl Space {
             && sb.refs > 0
     }
 
-    /// The units of the table of `sb`, which is full, by number.
+    /// The unit numbers of the table of `sb`, which is full.
     pub(crate) fn units_of_table(&self, sb: SuperblockId) -> impl Iterator<Item = u32> {
         (self.get(sb).end..self.shape.units).filter(move |unit| !self.is_bad(sb, unit % self.shape.dies))
     }
@@ -37,20 +37,20 @@ impl Space {
         self.programs += 1;
     }
 
-    /// The program of a unit of the table of `sb` has ended well; the last of them makes it a table.
+    /// The program of a unit of the table of `sb` has succeeded; the last one completes the table.
     pub(crate) fn table_unit_written(&mut self, sb: SuperblockId) {
         let slot = &mut self.table[sb.index()];
         slot.has_table = slot.in_flight == 0 && !slot.failed;
     }
 
-    /// Opens an erased superblock for a stream; [`Space::erased_for`] says which.
+    /// Opens the erased superblock that [`Space::erased_for`] chooses for a stream.
     pub(crate) fn open(&mut self, stream: Stream, now: u32) -> Result<SuperblockId, NoSpace> {
         debug_assert!(self.open[stream.index()].is_none());
         let at = self.erased_for(stream).ok_or(NoSpace)?;
         Ok(self.open_erased(at, stream, now))
     }
 
-    /// Opens the superblock at place `at` of the list of those that are erased.
+    /// Opens the superblock with index `at` in the list of erased ones.
     fn open_erased(&mut self, at: usize, stream: Stream, now: u32) -> SuperblockId {
         let sb = self.erased.swap_remove(at);
         let end = self.end_of_data(sb, stream);
@@ -70,7 +70,8 @@ impl Space {
         sb
     }
 
-    /// The next unit (multi-plane page) of a stream, if it has an open superblock. After the last one it is closed.
+    /// Takes the next unit (multi-plane page) of a stream's open superblock, if it has one. After the last unit the
+    /// superblock is closed.
     pub(crate) fn next_unit(&mut self, stream: Stream, now: u32) -> Option<Ppn> {
         let sb = self.open[stream.index()]?;
         let unit = self.table[sb.index()].next_unit;
@@ -119,7 +120,7 @@ impl Space {
         self.programs += 1;
     }
 
-    /// The program of a unit of data at `first` has ended, well or not.
+    /// The program of a unit of data at `first` has ended, even if it failed.
     pub(crate) fn data_program_ended(&mut self, first: Ppn) {
         self.program_ended(first);
         self.programs -= 1;
@@ -131,8 +132,8 @@ impl Space {
         self.table[sb.index()].in_flight -= 1;
     }
 
-    /// A program in `sb` failed on `die`: that block is bad, and the superblock is to be emptied soon. False if the
-    /// block was known to be bad: several units of it may be in flight.
+    /// A program in `sb` failed on `die`: the block becomes bad, and the superblock is to be emptied soon. False if
+    /// the block was already bad: several of its units may be in flight.
     pub(crate) fn program_failed(&mut self, sb: SuperblockId, die: u32, now: u32) -> bool {
         let is_news = self.mark_bad(sb, die);
         if !std::mem::replace(&mut self.table[sb.index()].failed, true) {
@@ -147,7 +148,7 @@ impl Space {
     }
 
     /// Takes whole units for `slices` slices as if they had been written; `each` gets runs of consecutive slices. The
-    /// caller counts references to them.
+    /// caller counts the references to them.
     pub(crate) fn preset(
         &mut self,
         slices: u32,
@@ -158,8 +159,8 @@ impl Space {
         let mut sorted = false;
         while left > 0 {
             if self.open[stream.index()].is_none() {
-                // In the order in which they would be opened, the first last, so that a large device is not searched
-                // each time.
+                // Sorted once, in the order of opening, so that a large device does not search the list for each
+                // superblock.
                 if !std::mem::replace(&mut sorted, true) {
                     self.sort_erased_for(stream);
                 }

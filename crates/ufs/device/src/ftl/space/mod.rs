@@ -2,8 +2,8 @@
 //! Space: superblocks by stream and cell mode, which slices are written next, references into superblocks, victims,
 //! wear, bad blocks, erases, and the spare areas of slices. Its table is SRAM of the modelled device.
 //!
-//! It may not know the map, the journal or the write buffer. It does not know why something is written, nor whether a
-//! superblock without references may be given up: its caller does.
+//! It may not know the map, the journal or the write buffer. It does not know why a unit is written, nor whether a
+//! superblock without references may be discarded: its caller does.
 
 mod choice;
 mod consistency;
@@ -31,7 +31,7 @@ use readpath_flash::{Geometry, Ppn};
 use readpath_kit::{Divisor, Ns};
 use std::collections::VecDeque;
 
-/// Sizes that do not change.
+/// Constant sizes.
 #[derive(Clone, Copy)]
 struct Shape {
     slices_per_superblock: Divisor,
@@ -47,48 +47,46 @@ struct Shape {
 /// The superblocks of one cell mode.
 #[derive(Clone, Copy, Default)]
 struct InMode {
-    /// Units of each.
     units: u32,
-    /// How many there are, those being erased included.
+    /// Their number, those being erased included.
     superblocks: u32,
-    /// How many of them are closed.
+    /// Number of closed ones.
     closed: u32,
-    /// How many were ever erased. Blocks carry their counts, so a power cut leaves it.
+    /// Erases so far. Blocks hold their counts, so they survive a power cut.
     erases: u64,
 }
 
-/// What a unit is written for: that decides how much space must be left to others.
+/// The purpose of a unit, which decides how much space it must leave to others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::ftl) enum Purpose {
     /// Data from the host.
     Host,
-    /// Data that moves.
+    /// Data that is moved.
     Move,
 }
 
-/// See the module.
 pub(in crate::ftl) struct Space {
     shape: Shape,
     table: Vec<Superblock>,
     open: [Option<SuperblockId>; Stream::COUNT],
     erased: Vec<SuperblockId>,
-    /// What waits to be erased, and the record of the journal that has to be in flash first.
+    /// Discarded superblocks, and the record of the journal that has to be in flash before each erase.
     to_erase: VecDeque<(SuperblockId, Mark)>,
     erasing: Option<SuperblockId>,
-    /// Superblocks that are being emptied: they are not given up before that is done.
+    /// Victims: they are not discarded before they are empty.
     emptying: Vec<SuperblockId>,
     /// Bad blocks, by superblock and die.
     bad: FixedBitSet,
     any_bad: bool,
     meta_in_use: u32,
-    /// Superblocks in which a program failed.
+    /// Number of superblocks in which a program failed.
     failed: u32,
     wear_band: WearBand,
     modes: [InMode; CellMode::COUNT],
     spares: Spares,
     /// Programs of data in progress.
     programs: u32,
-    /// Fewer erased superblocks than this, beyond those kept for the map, are few.
+    /// Space is short with fewer erased superblocks than this, beyond those kept for the map.
     collect_below: u32,
     programs_may_fail: bool,
 }
@@ -132,19 +130,17 @@ impl Space {
         }
     }
 
-    /// Spare areas of all slices.
     #[inline]
     pub(crate) fn spares(&self) -> &Spares {
         &self.spares
     }
 
-    /// Spare areas of all slices, to change.
     #[inline]
     pub(crate) fn spares_mut(&mut self) -> &mut Spares {
         &mut self.spares
     }
 
-    /// Superblocks that were written in a mode, those being erased included.
+    /// Number of superblocks written in a mode, those being erased included.
     #[inline]
     pub(crate) fn in_mode(&self, mode: CellMode) -> u32 {
         self.modes[mode.index()].superblocks
@@ -155,17 +151,17 @@ impl Space {
         self.modes[mode.index()].erases
     }
 
-    /// How the superblock of `ppn` is written.
+    /// Cell mode of the superblock of `ppn`.
     #[inline]
     pub(crate) fn mode_of(&self, ppn: Ppn) -> CellMode {
-        // Most devices have one mode only: then no superblock is looked at.
+        // Most devices have one mode only: then the superblock is not looked up.
         match self.in_mode(CellMode::Slc) {
             0 => CellMode::Full,
             _ => self.table[self.of(ppn).index()].mode,
         }
     }
 
-    /// A flash operation of flash translation begins: firmware first.
+    /// Begins a flash operation of flash translation, which passes the firmware first.
     pub(crate) fn begin(&self, now: Ns, mut op: Op, hw: &mut impl Hardware) {
         op.cells = self.mode_of(op.ppn);
         hw.begin(now, op);
@@ -177,25 +173,25 @@ impl Space {
         self.programs
     }
 
-    /// Erased superblocks that are not kept for map pages, journal and checkpoints, which must always be able to move.
+    /// Erased superblocks that are not kept for map pages, journal and checkpoints, which must always find room.
     pub(crate) fn spare(&self) -> u32 {
         let kept = self.shape.meta_superblocks.saturating_sub(self.meta_in_use);
         self.erased().saturating_sub(kept)
     }
 
-    /// Spare superblocks that there must be for the host to open one. What moves must always find one. Where programs
-    /// fail, one more is needed before the first does: it closes the superblock to which data is being moved. And one
-    /// with bad blocks may not hold all of another's data.
+    /// Spare superblocks required for the host to open one, so that moved data always finds one. Where programs may
+    /// fail, one more is needed, because the first failure closes the superblock to which data is being moved. And a
+    /// superblock with bad blocks may not hold all of another's data.
     pub(crate) fn spare_for_host(&self) -> u32 {
         2 + u32::from(self.any_bad || self.programs_may_fail)
     }
 
-    /// Whether a superblock may be opened to be written for this.
+    /// Whether a superblock may be opened for this purpose.
     pub(crate) fn may_open(&self, purpose: Purpose) -> bool {
         match purpose {
             Purpose::Host => self.spare() >= self.spare_for_host(),
-            // A power cut in the middle of a move wastes what was prepared for it. Then it may have one that is kept
-            // for the map, unless the map needs it soon: emptying the victim gives it back.
+            // A power cut during a move wastes the superblock prepared for it. Then the move may take one that is
+            // kept for the map, unless the map needs it soon: emptying the victim gives it back.
             Purpose::Move => self.spare() >= 1 || self.erased() >= 3,
         }
     }
@@ -210,7 +206,7 @@ impl Space {
         self.collect_below.max(self.spare_for_host())
     }
 
-    /// Whether space is so short that collection has to go on beside the host's writes.
+    /// Whether space is so short that collection must run beside the host's writes.
     pub(crate) fn is_short(&self) -> bool {
         self.spare() < self.short_below()
     }
@@ -220,12 +216,11 @@ impl Space {
         self.meta_in_use + left >= self.shape.meta_superblocks
     }
 
-    /// These superblocks are going to be emptied: none of them is given up before [`Space::discard`].
+    /// Begins to empty `victims`: they are not discarded before [`Space::discard`].
     pub(crate) fn begin_emptying(&mut self, victims: &[SuperblockId]) {
         self.emptying.extend(victims);
     }
 
-    /// Every superblock, by number.
     pub(crate) fn all(&self) -> impl Iterator<Item = SuperblockId> + use<> {
         (0..self.table.len() as u32).map(SuperblockId)
     }
@@ -238,12 +233,12 @@ impl Space {
         }
     }
 
-    /// Whether a stream has an open superblock in which nothing was written.
+    /// Whether a stream has an open superblock in which nothing has been written.
     pub(crate) fn is_blank(&self, stream: Stream) -> bool {
         self.open_of(stream).is_some_and(|sb| self.table[sb.index()].next_unit == 0)
     }
 
-    /// The superblock of the WriteBooster buffer that was opened first, of those that can be emptied.
+    /// The superblock of the WriteBooster buffer that was opened first, among those that can be emptied.
     pub(crate) fn oldest_boosted(&self) -> Option<SuperblockId> {
         if self.modes[CellMode::Slc.index()].closed == 0 {
             return None;
@@ -268,15 +263,14 @@ impl Space {
         self.shape.slices_per_superblock.get()
     }
 
-    /// A superblock.
     #[inline]
     pub(crate) fn get(&self, sb: SuperblockId) -> &Superblock {
         &self.table[sb.index()]
     }
 
-    /// A page of the superblock of `ppn` is read. True when it has now been read so often that its data should move:
-    /// `limit` times as often as it has pages. It may be open then, or the power may go; so true again each time that
-    /// it has been read as many times more as it has pages.
+    /// Counts a read of a page of the superblock of `ppn`. True when it has been read `limit` times as often as it
+    /// has pages, so that its data should move. The superblock may be open then, or the power may be cut; so true
+    /// again after as many further reads as it has pages.
     #[inline]
     pub(crate) fn note_read(&mut self, ppn: Ppn, limit: u32) -> bool {
         let sb = self.of(ppn);
@@ -296,22 +290,20 @@ impl Space {
         u64::from(limit) * u64::from(self.shape.units)
     }
 
-    /// All superblocks.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (SuperblockId, &Superblock)> {
         self.table.iter().enumerate().map(|(i, sb)| (SuperblockId(i as u32), sb))
     }
 
-    /// Erased superblocks.
+    /// Number of erased superblocks.
     pub(crate) fn erased(&self) -> u32 {
         self.erased.len() as u32
     }
 
-    /// The open superblock of a stream.
     pub(crate) fn open_of(&self, stream: Stream) -> Option<SuperblockId> {
         self.open[stream.index()]
     }
 
-    /// Whether a superblock is to be emptied because a program in it failed, and can be.
+    /// Whether a superblock with a failed program can be emptied.
     pub(crate) fn has_failed(&self) -> bool {
         self.failed > 0 && self.iter().any(|(_, sb)| sb.failed && sb.is_movable())
     }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! References of the map into superblocks: a superblock without any holds nothing that is needed.
+//! References of the map into superblocks: one without references holds no current data.
 
 use super::{Space, State};
 use crate::ids::SuperblockId;
 use readpath_flash::Ppn;
 
 impl Space {
-    /// A map entry points to `ppn` now.
+    /// A map entry now points to `ppn`.
     #[inline]
     pub(crate) fn add_ref(&mut self, ppn: Ppn) {
         let sb = self.of(ppn);
@@ -18,7 +18,7 @@ impl Space {
         self.table[sb.index()].refs += refs;
     }
 
-    /// A map entry that pointed to `ppn` does no longer.
+    /// A map entry no longer points to `ppn`.
     #[inline]
     pub(crate) fn drop_ref(&mut self, ppn: Ppn) {
         let sb = self.of(ppn);
@@ -27,8 +27,8 @@ impl Space {
         *refs = refs.saturating_sub(1);
     }
 
-    /// An entry of a map page that was written at `written_at` no longer points to `ppn`. If the superblock has been
-    /// opened since, the entry pointed to what is long gone and was not counted.
+    /// An entry of a map page that was written at `written_at` no longer points to `ppn`. If the superblock was
+    /// opened later, the entry pointed to older data and was not counted.
     pub(crate) fn drop_written_ref(&mut self, ppn: Ppn, written_at: u32) {
         if self.is_counted(ppn, written_at) {
             self.drop_ref(ppn);
@@ -36,21 +36,20 @@ impl Space {
     }
 
     /// An entry of a map page that was put together at `written_at` points to `ppn`; it counts unless the superblock
-    /// has been given up since.
+    /// has been discarded since.
     pub(crate) fn add_written_ref(&mut self, ppn: Ppn, written_at: u32) {
         if self.is_counted(ppn, written_at) {
             self.add_ref(ppn);
         }
     }
 
-    /// Whether an entry of a map page put together at `written_at` means the data that its superblock holds today.
+    /// Whether an entry of a map page put together at `written_at` refers to the present data of its superblock.
     pub(crate) fn is_counted(&self, ppn: Ppn, written_at: u32) -> bool {
         let sb = self.get(self.of(ppn));
         matches!(sb.state, State::Open(_) | State::Closed(_)) && sb.opened_at <= written_at
     }
 
-    /// Whether nothing points into a closed superblock any more and it is not being emptied, so that it can be erased
-    /// as it is.
+    /// Whether a closed superblock has no references and is not being emptied, so that it can be erased.
     pub(crate) fn is_empty(&self, id: SuperblockId) -> bool {
         let sb = self.get(id);
         matches!(sb.state, State::Closed(_)) && sb.refs == 0 && sb.in_flight == 0 && !self.emptying.contains(&id)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The table of superblocks as checkpoints keep it, as a medium shows it, and as recovery puts it together.
+//! The table of superblocks in checkpoints, from a medium, and after recovery.
 
 use super::choice::WearBand;
 use super::{Space, State, Stream, Superblock};
@@ -7,8 +7,7 @@ use crate::config::CellMode;
 use crate::ids::SuperblockId;
 
 impl Space {
-    /// What is kept for a superblock says how often it was erased, whether a program in it failed, and which of its
-    /// blocks are bad.
+    /// Loads the record of a superblock: its erases, whether a program in it failed, and which of its blocks are bad.
     pub(crate) fn load_record(&mut self, sb: SuperblockId, erases: u32, erases_in_slc: u32, failed: bool, bad: &[u32]) {
         bad.iter().for_each(|&die| _ = self.mark_bad(sb, die));
         let slot = &mut self.table[sb.index()];
@@ -16,8 +15,8 @@ impl Space {
         self.modes[CellMode::Slc.index()].erases += u64::from(erases_in_slc);
     }
 
-    /// What a superblock was found to hold: data of `stream`, how far units are programmed or torn, and those of its
-    /// table. What it is comes out in recovery.
+    /// Loads the contents found in a superblock: data of `stream`, how far units are programmed or torn, and the
+    /// units of its table. Recovery decides its state.
     pub(crate) fn load(
         &mut self,
         sb: SuperblockId,
@@ -35,25 +34,24 @@ impl Space {
         self.table[sb.index()].has_table = has_table && !self.table[sb.index()].failed;
     }
 
-    /// Says for which stream a superblock is written, which what it holds may not show; before unit `programmed` is
-    /// data.
+    /// Sets the stream of a superblock, which its contents may not show; units before `programmed` are data.
     pub(crate) fn set_end(&mut self, sb: SuperblockId, stream: Stream, programmed: u32) {
         let end = self.end_of_data(sb, stream);
         let slot = &mut self.table[sb.index()];
-        // Behind its data is its table, which may be torn. If a block has gone bad since, data may go beyond where the
-        // table would be now.
+        // Behind the data lies the table, which may be torn. If a block has gone bad since, data may extend beyond
+        // the place that the table would have now.
         slot.next_unit = slot.next_unit.min(end).max(programmed);
         slot.end = end.max(programmed);
         slot.mode = stream.mode();
         self.skip_bad(sb);
     }
 
-    /// The state that a checkpoint keeps.
+    /// The table for a checkpoint.
     pub(crate) fn snapshot(&self) -> Vec<Superblock> {
         self.table.clone()
     }
 
-    /// Takes over a table that recovery has put together. Superblocks that were open stay so, after what was torn.
+    /// Takes over the table from recovery. Superblocks that were open stay open and continue behind torn units.
     pub(crate) fn restore(&mut self, table: Vec<Superblock>, now: u32) {
         self.table = table;
         self.open = [None; Stream::COUNT];
@@ -72,7 +70,7 @@ impl Space {
             slot.in_flight = 0;
             slot.bad_dies = bad;
             if slot.state == State::Erased && bad * 2 > self.shape.dies {
-                // So many went bad when it was erased last. Nothing else is left of what happened since.
+                // So many blocks went bad in its last erase; no record of this is left.
                 slot.state = State::Retired;
             }
             if let State::Open(stream) = slot.state {

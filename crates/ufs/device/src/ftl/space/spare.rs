@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Spare areas: what a slice of data says of itself. This is flash: it is known only after its page was
-//! read. Lines: logical page and sequence number (4 bytes each).
+//! Spare areas: the logical page and sequence number of each slice of data (4 bytes each). This is flash: it is known
+//! only after the slice was read.
 //!
 //! A simulation keeps them in 7 bytes. Sequence numbers are compared only among slices that were programmed since the
-//! last checkpoint, so they are kept as distances from a number that follows the checkpoints; what is older has none.
+//! last checkpoint, so they are kept as distances from a number that follows the checkpoints; older slices have none.
 
 use crate::ids::Lpn;
 use readpath_flash::Ppn;
@@ -20,10 +20,9 @@ pub(in crate::ftl) struct Spares {
 }
 
 impl Spares {
-    /// Sequence numbers that lie as far as this above the base of [`Spares::forget_order`] cannot be kept.
+    /// Sequence numbers this far above the base of [`Spares::forget_order`] cannot be kept.
     pub(crate) const SPAN: u32 = 1 << 24;
 
-    /// All erased.
     pub(crate) fn new(slices: u32) -> Self {
         Spares { lpn: huge_vec(slices as usize), after_base: huge_vec(slices as usize), base: 0 }
     }
@@ -38,7 +37,7 @@ impl Spares {
         self.after_base[ppn.0 as usize] = [a, b, c];
     }
 
-    /// Of a new device, which finds `lpn` there. What has no order takes no memory for it.
+    /// For a new device, which finds `lpn` there. Slices without order take no memory for it.
     pub(crate) fn load(&mut self, ppn: Ppn, lpn: Lpn, sequence: u32) {
         match self.span(sequence) {
             0 => self.preset(ppn, lpn),
@@ -46,7 +45,7 @@ impl Spares {
         }
     }
 
-    /// As if `lpn` had been written there before anything else. Its sequence number stays 0.
+    /// As if `lpn` had been written there before all other data. Its sequence number stays 0.
     #[inline]
     pub(crate) fn preset(&mut self, ppn: Ppn, lpn: Lpn) {
         self.lpn[ppn.0 as usize] = lpn.0 + 1;
@@ -58,18 +57,18 @@ impl Spares {
         self.lpn[ppn.0 as usize].checked_sub(1).map(Lpn)
     }
 
-    /// The sequence number of a slice; that of one without order is smaller than any that matters.
+    /// The sequence number of a slice; without order it is smaller than any that is compared.
     #[inline]
     pub(crate) fn sequence(&self, ppn: Ppn) -> u32 {
         self.base + distance(self.after_base[ppn.0 as usize])
     }
 
-    /// Whether a slice can have this number.
+    /// Whether this number can be kept for a slice.
     pub(crate) fn has_room_for(&self, sequence: u32) -> bool {
         self.span(sequence) < Self::SPAN
     }
 
-    /// Slices are erased, or lost in a torn program.
+    /// Slices are erased, or torn.
     pub(crate) fn erase(&mut self, first: Ppn, slices: u32) {
         let range = first.0 as usize..(first.0 + slices) as usize;
         self.lpn[range.clone()].fill(0);
@@ -81,12 +80,12 @@ impl Spares {
         sequence.saturating_sub(self.base)
     }
 
-    /// Of a new device: there will be no order of what has numbers up to `base`.
+    /// For a new device: slices with numbers up to `base` have no order.
     pub(crate) fn begin_at(&mut self, base: u32) {
         self.base = base;
     }
 
-    /// The order of what has numbers up to `base` no longer matters.
+    /// Slices with numbers up to `base` no longer need an order.
     pub(crate) fn forget_order(&mut self, base: u32) {
         let by = base.saturating_sub(self.base);
         for kept in self.after_base.iter_mut().filter(|kept| **kept != [0; 3]) {
@@ -96,7 +95,7 @@ impl Spares {
         self.base += by;
     }
 
-    /// Sequence numbers now count from `base` on; what is older is 0.
+    /// Sequence numbers now count from `base` on; older ones are 0.
     pub(crate) fn renumber(&mut self, base: u32) {
         self.forget_order(base);
         self.base -= base;

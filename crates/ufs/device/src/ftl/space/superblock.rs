@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is known of one superblock, and the streams of data that superblocks are written for.
+//! The state of one superblock, and the streams of data that superblocks are written for.
 
 use crate::config::CellMode;
 
@@ -12,7 +12,7 @@ pub struct NoSpace;
 pub enum Stream {
     /// Data from the host.
     Host,
-    /// Data from the host that was overwritten not long ago.
+    /// Data from the host that overwrites recently written data.
     Hot,
     /// Data from the host in the WriteBooster buffer: in SLC mode.
     Boosted,
@@ -20,14 +20,14 @@ pub enum Stream {
     Moved,
     /// Map pages, journal and checkpoints.
     Meta,
-    /// Data that wear levelling moved, because it had not been overwritten for longest.
+    /// Data that wear levelling moved, because it had stayed longest.
     Cold,
 }
 
 impl Stream {
-    /// How many there are.
+    /// Number of streams.
     pub const COUNT: usize = 6;
-    /// All of them.
+    /// All streams.
     pub const ALL: [Stream; Stream::COUNT] =
         [Stream::Host, Stream::Hot, Stream::Boosted, Stream::Moved, Stream::Meta, Stream::Cold];
 
@@ -52,10 +52,10 @@ impl Stream {
     }
 }
 
-/// What a superblock is.
+/// State of a superblock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
-    /// Holds the anchors, which lead to the newest checkpoint.
+    /// Holds the anchors, which point to the newest checkpoint.
     Anchor,
     /// Ready to be written.
     Erased,
@@ -63,7 +63,7 @@ pub enum State {
     Open(Stream),
     /// Written; holds data of a stream.
     Closed(Stream),
-    /// Nothing in it is needed. It waits to be erased, or so many of its dies are still being erased.
+    /// Discarded: it waits to be erased, or this many of its dies are still being erased.
     Erasing(u32),
     /// Too many of its blocks are bad.
     Retired,
@@ -72,16 +72,16 @@ pub enum State {
 /// One superblock. Its table is SRAM: [`Superblock::SRAM_BYTES`] each.
 #[derive(Clone, Copy, Debug)]
 pub struct Superblock {
-    /// What it is.
+    /// Its state.
     pub state: State,
-    /// Map entries, in map pages and in the table of changes, that point into it. Slices that are no longer current but
-    /// whose map page was not read since still count.
+    /// Map entries, in map pages and in the table of changes, that point into it. Overwritten slices count until
+    /// their map page is read.
     pub refs: u32,
     /// Units handed out whose program has not ended.
     pub in_flight: u32,
     /// The unit that is written next.
     pub next_unit: u32,
-    /// The unit at which data ends. Behind it lies the table of its logical pages; in SLC mode nothing.
+    /// The unit at which data ends, where the table of its logical pages begins; in SLC mode there is none.
     pub end: u32,
     /// How often it was erased.
     pub erases: u32,
@@ -91,18 +91,18 @@ pub struct Superblock {
     pub closed_at: u32,
     /// Reads since it was erased.
     pub reads: u32,
-    /// Blocks of it that are bad, by die.
+    /// Number of its bad blocks, one per die.
     pub bad_dies: u32,
     /// A program in it failed: it is to be emptied soon.
     pub failed: bool,
-    /// How its cells were written, until they are erased.
+    /// Cell mode, until it is erased.
     pub mode: CellMode,
-    /// It is full and its table is in flash. A read of the units behind its data shows that.
+    /// Its table is in flash. A read of the units behind its data shows that.
     pub has_table: bool,
 }
 
 impl Superblock {
-    /// State, references, next unit, erases, opened, closed, reads: 4 bytes each, packed state and flags.
+    /// State, references, next unit, erases, opened, closed, reads: 4 bytes each, with state and flags packed.
     pub const SRAM_BYTES: u64 = 28;
 
     /// Erased, and never used.
@@ -127,7 +127,7 @@ impl Superblock {
         matches!(self.state, State::Closed(stream) if stream != Stream::Meta) && self.in_flight == 0
     }
 
-    /// Takes the state that its blocks show: what they hold, and up to which unit it was written.
+    /// Sets the state that its blocks show: the stream of their data, and up to which unit it was written.
     pub(super) fn shows(&mut self, retired: bool, stream: Option<Stream>, next_unit: u32) {
         (self.next_unit, self.end) = (next_unit, UNKNOWN_END);
         self.state = match (retired, stream) {
@@ -139,8 +139,8 @@ impl Superblock {
     }
 }
 
-/// The end of data in a superblock that shows no stream.
+/// The end of data in a superblock without a known stream.
 pub(crate) const UNKNOWN_END: u32 = u32::MAX;
 
-/// Superblocks that hold anchors, at the start of the array.
+/// Number of superblocks that hold anchors, at the start of the array.
 pub const ANCHORS: u32 = 2;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Life of a superblock: opened, written, referred to, given up, erased, retired.
+//! Life of a superblock: opened, written, referenced, discarded, erased, retired.
 
 use super::*;
 use readpath_kit::Prng;
@@ -84,7 +84,7 @@ fn a_superblock_that_is_being_emptied_is_not_given_up() {
     assert!(s.is_empty(sb), "it was emptied in its former life");
 }
 
-/// Random lives of superblocks in two cell modes, against a model that knows which slices are referred to.
+/// Random lives of superblocks in two cell modes, against a model of the referenced slices.
 #[test]
 fn references_units_and_modes_are_those_of_a_plain_model() {
     const SLC_UNITS: u32 = 2;
@@ -107,7 +107,7 @@ fn references_units_and_modes_are_those_of_a_plain_model() {
             s.add_ref(ppn);
             live.push(ppn);
         }
-        // Most slices lose their reference before long.
+        // Most slices soon lose their reference.
         while live.len() > 12 {
             let gone = live.swap_remove(rng.below(live.len() as u64) as usize);
             s.drop_ref(gone);

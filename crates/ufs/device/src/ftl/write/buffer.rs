@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The write buffer: blocks that were accepted and are not in flash yet. It knows slots, their order and the requests
-//! that wait for them; not where they will go, nor what flash holds of the same blocks.
+//! that wait for them; not their destination, nor older data of the same blocks in flash.
 
 use crate::ids::{Lpn, Mark, TagRef};
 use std::collections::VecDeque;
@@ -19,21 +19,21 @@ enum State {
 struct Slot {
     state: State,
     hot: bool,
-    /// Request that waits until this block is in flash, and its life.
+    /// Request that waits until this block is in flash.
     fua: TagRef,
     lpn: Lpn,
     /// Next slot of the same program.
     next: u16,
-    /// Order of acceptance, to know what a flush waits for.
+    /// Order of acceptance, which a flush uses.
     order: u64,
     sequence: u32,
-    /// The slot that held the block before, if it was still in use then.
+    /// The slot that held the block before, if it was in use then.
     older: u16,
-    /// Trimmed, or overtaken by newer data: when it reaches flash it means nothing.
+    /// Trimmed, or overtaken by newer data: it is not mapped when it reaches flash.
     dead: bool,
-    /// The record of the journal that trimmed it; 0 if newer data in flash overtook it.
+    /// The record of the journal for its trim; 0 if newer data in flash overtook it.
     killed_by: Mark,
-    /// What killed it was in flash already when its program began, so the spare area names no block.
+    /// Its trim or newer data was in flash before its program began, so the spare area names no block.
     void: bool,
 }
 
@@ -45,14 +45,13 @@ impl Slot {
     }
 }
 
-/// See the module.
 pub(in crate::ftl) struct WriteBuffer {
     slots: Vec<Slot>,
     free: Vec<u16>,
-    /// Filled slots: not hot, hot.
+    /// Filled slots: cold, hot.
     filled: [VecDeque<u16>; 2],
     order: u64,
-    /// Filled slots up to this number must not wait for a full page.
+    /// Filled slots up to this order must not wait for a full page.
     flush_below: u64,
     syncs: Vec<Sync>,
 }
@@ -63,18 +62,18 @@ struct Sync {
     left: u32,
 }
 
-/// A block to be taken in.
+/// A block that enters the buffer.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::ftl) struct Accepted {
     /// Logical page.
     pub lpn: Lpn,
     /// Orders it among writes.
     pub sequence: u32,
-    /// The slot that held the block until now, if any.
+    /// The slot that holds an older version of the block, if any.
     pub older: Option<u16>,
-    /// Whether it was overwritten not long ago.
+    /// Whether it overwrites recently written data.
     pub hot: bool,
-    /// The request that waits for it to reach flash, and its life.
+    /// The request that waits for it to reach flash.
     pub fua: Option<TagRef>,
 }
 
@@ -85,18 +84,17 @@ pub(in crate::ftl) struct Freed {
     pub lpn: Lpn,
     /// Its sequence number.
     pub sequence: u32,
-    /// Trimmed, or overtaken by newer data: it means nothing any more.
+    /// Trimmed, or overtaken by newer data: it is not mapped.
     pub dead: bool,
-    /// It was so already when its program began, so the spare area names no block.
+    /// Its trim or newer data was in flash before its program began, so the spare area names no block.
     pub void: bool,
     /// Next slot of the same program, or [`NO_SLOT`].
     pub next: u16,
-    /// The request that waited for it, if any, and its life.
+    /// The request that waited for it, if any.
     pub fua: Option<TagRef>,
 }
 
 impl WriteBuffer {
-    /// An empty buffer of `blocks` slots.
     pub(crate) fn new(blocks: u32) -> Self {
         let free = Slot {
             state: State::Free,
@@ -123,7 +121,7 @@ impl WriteBuffer {
         }
     }
 
-    /// Takes a slot for a block.
+    /// Takes a slot for a block; `None` if the buffer is full.
     pub(crate) fn put(&mut self, block: Accepted) -> Option<u16> {
         let slot = self.free.pop()?;
         let order = self.order;
@@ -148,19 +146,19 @@ impl WriteBuffer {
         Some(slot)
     }
 
-    /// Whether newer data of the same block may replace what `slot` holds: it is not being programmed, and no request
-    /// waits for just this data.
+    /// Whether newer data of the same block may replace that in `slot`: it is not being programmed, and no request
+    /// waits for exactly this data.
     pub(crate) fn may_overwrite(&self, slot: u16) -> bool {
         let s = &self.slots[usize::from(slot)];
         s.state == State::Filled && s.fua == TagRef::NONE
     }
 
-    /// Newer data has replaced what `slot` holds.
+    /// Newer data has replaced that in `slot`.
     pub(crate) fn overwrite(&mut self, slot: u16, sequence: u32) {
         self.slots[usize::from(slot)].sequence = sequence;
     }
 
-    /// What `slot` and older slots hold of the block means nothing any more: it was trimmed by the record `by`.
+    /// Marks the data of the block in `slot` and older slots as dead: the record `by` trimmed it.
     pub(crate) fn kill(&mut self, slot: u16, by: Mark) {
         self.slots[usize::from(slot)].kill(by);
         self.kill_chain(slot, by);
@@ -170,7 +168,7 @@ impl WriteBuffer {
         let mut newer = self.slots[usize::from(slot)];
         while newer.older != NO_SLOT {
             let older = &mut self.slots[usize::from(newer.older)];
-            // The slot may have been given to another block since.
+            // The slot may have been reused for another block since.
             if older.state == State::Free || older.lpn != newer.lpn || older.order >= newer.order {
                 return;
             }
@@ -179,8 +177,8 @@ impl WriteBuffer {
         }
     }
 
-    /// What the spare areas of a program in progress say, slot by slot from `first` on: logical page (if any) and
-    /// sequence number.
+    /// The spare areas of a program in progress, slot by slot from `first` on: logical page (if any) and sequence
+    /// number.
     pub(crate) fn spares_of(&self, first: u16) -> impl Iterator<Item = (Option<Lpn>, u32)> {
         self.chain(first).map(|slot| {
             let s = &self.slots[usize::from(slot)];
@@ -194,28 +192,28 @@ impl WriteBuffer {
         std::iter::successors(slot(first), move |&at| slot(self.slots[usize::from(at)].next))
     }
 
-    /// Logical pages that have slots, and those slots.
+    /// Logical pages in the buffer, and their slots.
     pub(crate) fn held(&self) -> impl Iterator<Item = (Lpn, u16)> {
         self.slots.iter().enumerate().filter(|(_, s)| s.state != State::Free).map(|(i, s)| (s.lpn, i as u16))
     }
 
-    /// Blocks that wait to be programmed, hot or not.
+    /// Number of hot or cold blocks that wait to be programmed.
     pub(crate) fn filled(&self, hot: bool) -> usize {
         self.filled[usize::from(hot)].len()
     }
 
-    /// Whether some filled slot must be programmed even if its page does not fill.
+    /// Whether a filled slot must be programmed even if its page does not fill.
     pub(crate) fn must_flush(&self, hot: bool) -> bool {
         self.filled[usize::from(hot)].front().is_some_and(|&s| self.slots[usize::from(s)].order < self.flush_below)
     }
 
-    /// Whether no slot is free.
     pub(crate) fn is_full(&self) -> bool {
         self.free.is_empty()
     }
 
     /// Takes up to `count` of the oldest filled slots for a program; returns the first of the chain and how many. The
-    /// journal is in flash up to `durable`: a block that was trimmed by a later record still has to get there.
+    /// journal is in flash up to `durable`: a block whose trim has a later record must still be programmed with its
+    /// name.
     pub(crate) fn take_for_program(&mut self, hot: bool, count: u32, durable: Mark) -> (u16, u32) {
         let (mut first, mut last, mut n) = (NO_SLOT, NO_SLOT, 0);
         while n < count
@@ -235,7 +233,7 @@ impl WriteBuffer {
         (first, n)
     }
 
-    /// A program failed: its slots, from `first` on, have to be programmed again, before all others.
+    /// A program failed: its slots, from `first` on, are programmed again, before all others.
     pub(crate) fn program_failed(&mut self, first: u16) {
         let chain: Vec<u16> = self.chain(first).collect();
         for &slot in chain.iter().rev() {
@@ -246,8 +244,8 @@ impl WriteBuffer {
         }
     }
 
-    /// The program of `slot` is done, so what older slots hold of its block means nothing any more. SYNCHRONIZE CACHEs
-    /// that waited for it and for nothing else any more go to `synced`.
+    /// Releases `slot` after its program, and marks older slots of its block as dead. SYNCHRONIZE CACHEs that waited
+    /// only for this slot go to `synced`.
     pub(crate) fn release(&mut self, slot: u16, mut synced: impl FnMut(TagRef)) -> Freed {
         self.kill_chain(slot, 0);
         let s = &mut self.slots[usize::from(slot)];
@@ -275,7 +273,7 @@ impl WriteBuffer {
         freed
     }
 
-    /// Request `tag` waits until everything accepted so far is in flash; true when it already is.
+    /// Lets request `tag` wait until everything accepted so far is in flash; true when it already is.
     pub(crate) fn sync(&mut self, tag: TagRef) -> bool {
         let left = (self.slots.len() - self.free.len()) as u32;
         self.flush_below = self.order;
@@ -285,18 +283,18 @@ impl WriteBuffer {
         left == 0
     }
 
-    /// Everything accepted so far is to be programmed; no request waits for it.
+    /// Requests that everything accepted so far is programmed; no request waits for it.
     pub(crate) fn flush(&mut self) {
         self.flush_below = self.order;
     }
 
-    /// No request waits any more; what was accepted stays.
+    /// Drops all waiting requests; accepted data stays.
     pub(crate) fn forget_waiters(&mut self) {
         self.syncs.clear();
         self.slots.iter_mut().for_each(|s| s.fua = TagRef::NONE);
     }
 
-    /// Takes the requests that wait and cannot be served, because there is no space.
+    /// Takes the waiting requests, which cannot be served for lack of space.
     pub(crate) fn take_waiters(&mut self) -> Vec<TagRef> {
         let mut waiters: Vec<TagRef> = self.syncs.drain(..).map(|s| s.tag).collect();
         for &slot in self.filled.iter().flatten() {
@@ -306,12 +304,11 @@ impl WriteBuffer {
         waiters
     }
 
-    /// The power is gone.
     pub(crate) fn clear(&mut self) {
         *self = WriteBuffer::new(self.slots.len() as u32);
     }
 
-    /// The smallest sequence number of what has not reached flash.
+    /// The smallest sequence number of data that has not reached flash.
     pub(crate) fn oldest_sequence(&self) -> Option<u32> {
         self.slots.iter().filter(|s| s.state != State::Free).map(|s| s.sequence).min()
     }
@@ -321,7 +318,7 @@ impl WriteBuffer {
         self.slots.iter_mut().for_each(|s| s.sequence = s.sequence.saturating_sub(base));
     }
 
-    /// Slots in all.
+    /// Number of slots.
     pub(crate) fn capacity(&self) -> usize {
         self.slots.len()
     }

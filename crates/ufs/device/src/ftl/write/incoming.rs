@@ -3,18 +3,18 @@
 
 use crate::ids::{Lpn, TagRef};
 
-/// What is left of a write whose data waits for room in the buffer.
+/// The rest of a write whose data waits for room in the buffer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Incoming {
     /// The write.
     pub tag: TagRef,
     /// Its next logical page.
     pub lpn: Lpn,
-    /// The number of that among its blocks.
+    /// Index of that page among the blocks of the write.
     pub index: u32,
     /// Blocks left.
     pub blocks: u32,
-    /// It is acknowledged from flash only.
+    /// The write is acknowledged only when it is in flash.
     pub fua: bool,
 }
 
@@ -23,23 +23,22 @@ pub(crate) struct Incoming {
 pub(in crate::ftl) struct Unmap {
     /// The command.
     pub tag: TagRef,
-    /// First logical page of each range, and how many.
+    /// First logical page and length of each range.
     pub ranges: Vec<(Lpn, u32)>,
-    /// Ranges that are done.
     ranges_done: usize,
-    /// Blocks of the next that are done.
+    /// Blocks of the next range that are done.
     blocks_done: u32,
 }
 
 impl Unmap {
-    /// Nothing of it is done. `ranges` are put into `list`, whatever that held.
+    /// A new UNMAP. `list` is cleared and reused for `ranges`.
     pub(super) fn new(tag: TagRef, mut list: Vec<(Lpn, u32)>, ranges: impl Iterator<Item = (Lpn, u32)>) -> Unmap {
         list.clear();
         list.extend(ranges);
         Unmap { tag, ranges: list, ranges_done: 0, blocks_done: 0 }
     }
 
-    /// The blocks that are to be trimmed next: the first, and how many; `None` if all are done.
+    /// The next blocks to be trimmed: first and number; `None` if all are done.
     pub(crate) fn next(&mut self) -> Option<(Lpn, u32)> {
         while let Some(&(first, blocks)) = self.ranges.get(self.ranges_done) {
             if self.blocks_done < blocks {
@@ -51,7 +50,7 @@ impl Unmap {
         None
     }
 
-    /// So many of them have been trimmed.
+    /// Notes that `blocks` of them have been trimmed.
     pub(crate) fn done(&mut self, blocks: u32) {
         self.blocks_done += blocks;
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Writes and trims on their way into flash translation: the write buffer, what waits for room in it, the numbers that
-//! order writes and trims, and for what writes wait.
+//! Writes and trims on their way into flash translation: the write buffer, requests that wait for room in it, the
+//! numbers that order writes and trims, and the causes of waiting.
 //!
-//! It may not know superblocks, the journal or collection. It sees the map to enter blocks into its buffer.
+//! It may not know superblocks, the journal or collection. It sees the map to enter the blocks in its buffer.
 
 mod buffer;
 mod incoming;
@@ -25,30 +25,28 @@ use readpath_kit::Ns;
 use stalls::StallClock;
 use std::collections::VecDeque;
 
-/// See the module.
 pub(in crate::ftl) struct Write {
     buffer: WriteBuffer,
     writes: VecDeque<Incoming>,
     trims: VecDeque<Unmap>,
-    /// Lists of ranges to be used again.
+    /// Lists of ranges to be reused.
     unused_ranges: Vec<Vec<(Lpn, u32)>>,
-    /// Recovery has found more changes than their table holds, and they lie in the SRAM of the write buffer. It is free
-    /// again when they have been written back and a checkpoint says so: otherwise one power cut after the other would
-    /// add to them.
+    /// Recovery has found more changes than their table holds; they lie in the SRAM of the write buffer. The buffer
+    /// is free again when they have been written back and a checkpoint is in flash: otherwise a series of power cuts
+    /// would add to them.
     is_lent: bool,
     /// Number of the newest write or trim.
     sequence: u32,
-    /// Logical pages written not long ago, plus one, by hash.
+    /// Recently written logical pages, plus one, by hash.
     written_recently: Vec<u32>,
     stalls: StallClock,
-    /// What the write buffer waited for when it was looked at last.
+    /// What the write buffer waited for at the last look.
     waits_for: Option<Stall>,
     /// Space was so short that all changes are being written back.
     settles_changes: bool,
 }
 
 impl Write {
-    /// An empty buffer, and nothing that waits.
     pub(crate) fn new(config: &DeviceConfig) -> Self {
         Write::of(config.write_buffer_blocks, config.ftl.hot_table_entries)
     }
@@ -81,22 +79,20 @@ impl Write {
         self.sequence
     }
 
-    /// The smallest number of what may still reach flash: that of the oldest block in the buffer, or the newest.
+    /// The smallest number of data that may still reach flash: that of the oldest block in the buffer, or the newest.
     pub(crate) fn oldest(&self) -> u32 {
         self.sequence.min(self.buffer.oldest_sequence().unwrap_or(u32::MAX))
     }
 
-    /// The write buffer.
     pub(crate) fn buffer(&self) -> &WriteBuffer {
         &self.buffer
     }
 
-    /// The write buffer, to program from it.
     pub(crate) fn buffer_mut(&mut self) -> &mut WriteBuffer {
         &mut self.buffer
     }
 
-    /// A write waits for room in the buffer.
+    /// Queues a write until the buffer has room.
     pub(crate) fn accept(&mut self, write: Incoming) {
         self.writes.push_back(write);
     }
@@ -117,7 +113,7 @@ impl Write {
         true
     }
 
-    /// Fills slots with a write; returns what is left of it when the buffer is full before all of it is in.
+    /// Fills slots with a write; returns its rest when the buffer is full first.
     fn fill_from(
         &mut self,
         mut write: Incoming,
@@ -162,7 +158,7 @@ impl Write {
         None
     }
 
-    /// Whether `lpn` is among those written not long ago, as far as the table remembers; from now on it is.
+    /// Whether `lpn` was written recently, as far as the table remembers; notes this write.
     fn was_written_recently(&mut self, lpn: Lpn) -> bool {
         if self.written_recently.is_empty() {
             return false;
@@ -171,10 +167,10 @@ impl Write {
         std::mem::replace(&mut self.written_recently[hash as usize], lpn.0 + 1) == lpn.0 + 1
     }
 
-    /// Whether a unit of `unit` slices is to be programmed with blocks that are `hot` or not: it fills, or a request
-    /// waits for one of them. With few slots neither kind may fill a unit: when no other program is in progress
-    /// (`is_quiet`), all there is goes. If the other kind fills one, it is enough to wait for that: padding is space
-    /// lost.
+    /// Whether a unit of `unit` slices is to be programmed with blocks that are `hot` or not: they fill it, or a
+    /// request waits for one of them. With few slots neither kind may fill a unit: when no other program is in
+    /// progress (`is_quiet`), an incomplete unit is programmed. If the other kind fills a unit, that is enough:
+    /// padding wastes space.
     pub(crate) fn has_unit(&self, hot: bool, unit: u32, is_quiet: bool) -> bool {
         let filled = |hot| self.buffer.filled(hot);
         filled(hot) >= unit as usize
@@ -182,28 +178,27 @@ impl Write {
             || (self.buffer.is_full() && is_quiet && filled(hot) > 0 && filled(!hot) < unit as usize)
     }
 
-    /// An UNMAP waits for room. Its ranges are the first logical page of each, and how many.
+    /// Queues an UNMAP until there is room. Its ranges are a first logical page and a length each.
     pub(crate) fn unmap(&mut self, tag: TagRef, ranges: impl Iterator<Item = (Lpn, u32)>) {
         let list = self.unused_ranges.pop().unwrap_or_default();
         self.trims.push_back(Unmap::new(tag, list, ranges));
     }
 
-    /// Takes the first UNMAP that waits.
+    /// Takes the first waiting UNMAP.
     pub(crate) fn next_trim(&mut self) -> Option<Unmap> {
         self.trims.pop_front()
     }
 
-    /// There was no room for all of it.
+    /// Puts an UNMAP back whose rest found no room.
     pub(crate) fn put_trim_back(&mut self, unmap: Unmap) {
         self.trims.push_front(unmap);
     }
 
-    /// All of it is done.
     pub(crate) fn end_trim(&mut self, unmap: Unmap) {
         self.unused_ranges.push(unmap.ranges);
     }
 
-    /// A command is dropped: what it has not handed over is not taken any more.
+    /// A command is dropped: the rest of its data is no longer accepted.
     pub(crate) fn drop_request(&mut self, now: Ns, tag: u8, stats: &mut DeviceStats) {
         self.writes.retain(|write| write.tag.tag != tag);
         if self.writes.is_empty() {
@@ -212,7 +207,7 @@ impl Write {
         self.trims.retain(|unmap| unmap.tag.tag != tag);
     }
 
-    /// All commands are dropped. What the buffer holds stays.
+    /// All commands are dropped. The contents of the buffer stay.
     pub(crate) fn drop_requests(&mut self, now: Ns, stats: &mut DeviceStats) {
         self.stalls.set(now, None, stats);
         self.writes.clear();
@@ -220,7 +215,7 @@ impl Write {
         self.buffer.forget_waiters();
     }
 
-    /// Takes the requests that wait and cannot be served, because there is no space.
+    /// Takes the waiting requests, which cannot be served for lack of space.
     pub(crate) fn take_waiters(&mut self, now: Ns, stats: &mut DeviceStats) -> Vec<TagRef> {
         let mut waiters: Vec<TagRef> = self.writes.drain(..).map(|write| write.tag).collect();
         self.stalls.set(now, None, stats);
@@ -230,14 +225,14 @@ impl Write {
         waiters
     }
 
-    /// What programs of the buffer wait for from `now` on, if for anything.
+    /// Sets what programs of the buffer wait for from `now` on, if anything.
     pub(crate) fn set_stall(&mut self, now: Ns, stall: Option<Stall>, stats: &mut DeviceStats) {
         self.settles_changes &= stall == Some(Stall::Space);
         self.waits_for = stall;
         self.stalls.set(now, self.has_waiting().then_some(stall), stats);
     }
 
-    /// If the buffer is lent, writes wait for the table of changes. Returns whether it is.
+    /// Whether the buffer is lent; then writes wait for the table of changes.
     pub(crate) fn waits_for_buffer(&mut self, now: Ns, stats: &mut DeviceStats) -> bool {
         if self.is_lent {
             self.waits_for = self.has_waiting().then_some(Stall::MapChanges);
@@ -246,7 +241,7 @@ impl Write {
         self.is_lent
     }
 
-    /// What the write buffer waited for when it was looked at last.
+    /// What the write buffer waited for at the last look.
     pub(crate) fn waits_for(&self) -> Option<Stall> {
         self.waits_for
     }
@@ -256,7 +251,6 @@ impl Write {
         self.is_lent
     }
 
-    /// Says whether the buffer holds changes that recovery found.
     pub(crate) fn set_lent(&mut self, is_lent: bool) {
         self.is_lent = is_lent;
     }
@@ -266,19 +260,18 @@ impl Write {
         self.settles_changes
     }
 
-    /// All changes are to be written back, for space; false if they already are.
+    /// Requests that all changes are written back, for space; false if they already are.
     pub(crate) fn settle_changes(&mut self) -> bool {
         !std::mem::replace(&mut self.settles_changes, true)
     }
 
-    /// The power is gone.
     pub(crate) fn power_cut(&mut self) {
         self.buffer.clear();
         self.settles_changes = false;
         self.written_recently.fill(0);
     }
 
-    /// Recovery has found that this is the newest number, and whether the buffer holds changes (`is_lent`).
+    /// Sets the newest number, and whether the buffer holds changes (`is_lent`), after recovery.
     pub(crate) fn recovered(&mut self, sequence: u32, is_lent: bool) {
         (self.sequence, self.is_lent) = (sequence, is_lent);
     }

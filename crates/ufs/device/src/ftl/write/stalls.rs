@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why writes wait, and for how long. It knows nothing of what they write.
+//! Causes and durations of the waiting of writes. It does not know what they write.
 
 use crate::back::DeviceStats;
 use readpath_kit::Ns;
 
-/// Why data has to wait before it is programmed.
+/// Why data waits before it is programmed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stall {
-    /// Programs end first, so that a checkpoint can be put together.
+    /// Programs in progress must end, so that a checkpoint can be put together.
     Checkpoint,
     /// The table of changes is full: map pages have to be written back.
     MapChanges,
@@ -15,7 +15,7 @@ pub enum Stall {
     Space,
     /// The journal has to name the superblock first.
     Journal,
-    /// As many programs are in progress as may be.
+    /// The number of programs in progress is at its limit.
     Programs,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct StallClock {
 }
 
 impl StallClock {
-    /// From `now` on writes wait for `cause` (`Some(None)`: for programs in progress), or do not wait.
+    /// From `now` on writes wait for `cause` (`Some(None)`: for programs in progress), or do not wait (`None`).
     pub(super) fn set(&mut self, now: Ns, cause: Option<Option<Stall>>, stats: &mut DeviceStats) {
         if let Some((since, cause)) = self.since.take() {
             let counter = match cause {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The write buffer against a plain model: which blocks it holds, what a flush waits for, and what is dead.
+//! The write buffer against a plain model: which blocks it holds, what a flush waits for, and which data is dead.
 
 use super::*;
 use readpath_kit::Prng;
@@ -15,13 +15,13 @@ fn block(lpn: u32, sequence: u32, older: Option<u16>) -> Accepted {
     Accepted { lpn: Lpn(lpn), sequence, older, hot: false, fua: None }
 }
 
-/// Random blocks go in, are overwritten and programmed: each slot holds the newest that was put into it, and what
-/// leaves it is dead if newer data of the same block has left before or a trim killed it.
+/// Random blocks are accepted, overwritten and programmed: each slot holds its newest data, and released data is dead
+/// if newer data of the same block was released before or a trim killed it.
 #[test]
 fn what_leaves_the_buffer_is_dead_exactly_if_it_is_out_of_date() {
     let rng = &mut Prng::new(4);
     let mut buffer = WriteBuffer::new(SLOTS);
-    // By slot: block, number, whether it is in a program. By block: its newest slot, and the number that is in flash.
+    // By slot: block, number, whether it is being programmed. By block: its newest slot, and the number in flash.
     let mut held: Vec<Option<(u32, u32, bool)>> = vec![None; SLOTS as usize];
     let mut newest: [Option<u16>; 6] = [None; 6];
     let mut in_flash = [0; 6];
@@ -83,7 +83,7 @@ fn what_leaves_the_buffer_is_dead_exactly_if_it_is_out_of_date() {
     assert!(dead > 100 && overwritten > 100, "{dead} dead, {overwritten} overwritten");
 }
 
-/// A flush waits for what was accepted before it, in flash, and for nothing else.
+/// A flush waits exactly for the data accepted before it.
 #[test]
 fn a_flush_waits_for_what_came_before_it() {
     let mut write = Write::of(SLOTS, 0);
@@ -104,7 +104,7 @@ fn a_flush_waits_for_what_came_before_it() {
     assert_eq!(write.buffer.held().collect::<Vec<_>>(), [(Lpn(9), later)]);
 }
 
-/// A full buffer of blocks of both kinds, of which neither fills a unit, still gets out.
+/// A full buffer of blocks of both kinds, of which neither fills a unit, still drains.
 #[test]
 fn a_full_buffer_is_programmed_even_if_no_unit_fills() {
     let mut write = Write::of(4, 0);
@@ -117,7 +117,7 @@ fn a_full_buffer_is_programmed_even_if_no_unit_fills() {
     assert!(!write.has_unit(true, 2 * UNIT, false) && write.has_unit(true, 2, false));
 }
 
-/// A failed program goes first, and its blocks in their order.
+/// The blocks of a failed program go first, in their order.
 #[test]
 fn a_failed_program_comes_back_before_all_others() {
     let mut write = Write::of(SLOTS, 0);

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What makes a device one of the prototype of HPB (HotStorage 2017) instead of one of JESD220-3, and the checks that
-//! it can exist. It knows nothing of commands.
+//! Configuration of a device with the prototype of HPB (HotStorage 2017) instead of JESD220-3, and the checks that it
+//! can exist.
 
 use crate::config::error::{ConfigError, bad, bad_unit, bad_value};
 use crate::hpb::entry_config::{EntryConfig, Protection};
 use readpath_proto::groups::GroupUpdate;
 
-/// The prototype: entries of 4 bytes that nothing protects, groups of them, one dirty bit a group.
+/// The prototype: unprotected entries of 4 bytes in groups, with one dirty bit a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PrototypeConfig {
-    /// Who begins an update.
+    /// Whether host or device begins an update.
     pub update: GroupUpdate,
-    /// Entries of a group, a power of two from 64 to 65,536; 4096 are a map page of 16 KiB, and 16 MiB of data.
+    /// Entries of a group, a power of two from 64 to 65,536; 4096 are a map page of 16 KiB, for 16 MiB of data.
     pub group_entries: u32,
     /// With [`GroupUpdate::Device`]: changed entries that the device remembers until the host has them, 1 to 4096. A
-    /// change for which there is no room makes its group dirty.
+    /// change that finds no room makes its group dirty.
     pub listed_changes: u16,
 }
 
@@ -22,7 +22,7 @@ impl PrototypeConfig {
     /// SRAM of a remembered change: its logical page, whether it was sent, and in which update.
     pub(crate) const CHANGE_BYTES: u64 = 6;
 
-    /// Checks it against the rest of the configuration of HPB.
+    /// Checks the settings against the rest of the configuration of HPB.
     pub(crate) fn check(&self, entries: &EntryConfig, has_v2: bool) -> Result<(), ConfigError> {
         let group_entries = self.group_entries;
         if !group_entries.is_power_of_two() {
@@ -41,8 +41,8 @@ impl PrototypeConfig {
         Ok(())
     }
 
-    /// Checks it against the rest of the device: whether the map is in host memory, and the first unit that pins
-    /// regions.
+    /// Checks the settings against the rest of the device: whether the map is in host memory, and the first unit that
+    /// pins regions.
     pub(crate) fn check_device(&self, has_host_map: bool, pinned: Option<usize>) -> Result<(), ConfigError> {
         if has_host_map {
             return bad(

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the prototype's device knows of the entries that its host may hold: a dirty bit for each group and, if the
-//! device begins updates, a list of entries that changed since. It is SRAM, and counted by [`Groups::sram_bytes`].
+//! device begins updates, a list of changed entries. It is SRAM, and counted by [`Groups::sram_bytes`].
 //!
-//! An entry is a plain address: it does not say when it was made. So a hint is believed only if its group is not dirty,
-//! and its block is not listed, or was sent in an update that the host has seen when it sends the hint. That is enough
-//! as long as commands arrive in the order in which they are sent and the host keeps to two rules: it sends no hint of
-//! a group while that is being loaded, and drops what an update says meanwhile.
+//! An entry is a plain address: it does not say when it was made. So a hint is believed only if its group is not
+//! dirty, and its block is either not listed or was sent in an update that the host has seen when it sends the hint.
+//! That is enough if commands arrive in the order in which they are sent and the host keeps two rules: while a group
+//! is being loaded, it sends no hint of the group, and it ignores updates of its entries.
 
 use super::config::PrototypeConfig;
 use fixedbitset::FixedBitSet;
 use readpath_proto::groups::{GroupHint, GroupUpdate};
 use std::ops::Range;
 
-/// Updates that may be on their way before the host has shown that it has seen the first. The count has 8 bits, and
-/// what is further back than half of them would be taken for what is yet to come.
+/// The most updates that the host may not have seen yet. The count has 8 bits; a difference above half of its range
+/// would be taken for a future update.
 const UNSEEN_UPDATES: u8 = 100;
-/// Changes that are looked at for one that can be sent with a response.
+/// The most changes examined to find one that can be sent with a response.
 const LOOKS: usize = 16;
 
-/// An entry that changed since its group was given out.
+/// An entry that changed since its group was handed out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Change {
     lpn: u32,
-    /// The update that brought it to the host, unless it changed again.
+    /// The update that sent it to the host, unless it changed again.
     sent: Option<u8>,
 }
 
@@ -30,29 +30,27 @@ struct Change {
 struct Unit {
     /// First logical page, and one past the last.
     pages: Range<u32>,
-    /// First of its bits.
     first_bit: u32,
 }
 
-/// See the module.
 pub(crate) struct Groups {
     config: PrototypeConfig,
     shift: u32,
     units: Vec<Option<Unit>>,
     dirty: FixedBitSet,
-    /// In order of logical pages.
+    /// Sorted by logical page.
     changes: Vec<Change>,
-    /// Where the next look at the changes begins.
+    /// Where the next search of the changes begins.
     hand: usize,
-    /// Number of the newest update, modulo 256, and of the newest that the host is known to have seen.
+    /// Number of the newest update, modulo 256; below, of the newest that the host is known to have seen.
     updates: u8,
     seen: u8,
-    /// Counts what was given out and what was taken off the list, for hints that are used over a while.
+    /// Counts hand-outs and removals from the list, so that a long read notices them.
     hand_outs: u32,
 }
 
 impl Groups {
-    /// Groups of units with so many blocks each, `None` for those without; nothing was given out.
+    /// Groups of units with these numbers of blocks, none for those marked false; nothing was handed out.
     pub(crate) fn new(config: &PrototypeConfig, unit_blocks: impl Iterator<Item = (u32, bool)>) -> Self {
         let shift = config.group_entries.trailing_zeros();
         let (mut base, mut bits) = (0, 0);
@@ -80,7 +78,7 @@ impl Groups {
         groups
     }
 
-    /// Nothing that was given out is believed any more.
+    /// Invalidates everything that was handed out.
     pub(crate) fn reset(&mut self) {
         self.dirty.insert_range(..);
         self.changes.clear();
@@ -88,7 +86,7 @@ impl Groups {
         self.hand_outs = self.hand_outs.wrapping_add(1);
     }
 
-    /// Bytes of device SRAM: the bits, and the list with the two counts of updates.
+    /// Bytes of device SRAM: the dirty bits, and the list with the two counts of updates.
     pub(crate) fn sram_bytes(&self) -> u64 {
         let list = match self.config.update {
             GroupUpdate::Host => 0,
@@ -102,7 +100,6 @@ impl Groups {
         self.unit(lun).is_some()
     }
 
-    /// Entries of a group.
     pub(crate) fn group_entries(&self) -> u32 {
         self.config.group_entries
     }
@@ -115,21 +112,21 @@ impl Groups {
         (first < end).then_some(first as u32..end as u32)
     }
 
-    /// The first dirty group that blocks of a unit lie in.
+    /// The first dirty group of a unit's blocks.
     pub(crate) fn first_dirty(&self, lun: u8, blocks: Range<u32>) -> Option<u32> {
         let unit = self.unit(lun).filter(|unit| !blocks.is_empty() && blocks.end <= unit.pages.len() as u32)?;
         (blocks.start >> self.shift..=(blocks.end - 1) >> self.shift)
             .find(|&group| self.dirty.contains((unit.first_bit + group) as usize))
     }
 
-    /// Whether every entry of these blocks of a unit that the host may have is current, to a host that has seen the
-    /// update `seen`. What has not changed since it was given out says nothing of who sends it.
+    /// Whether the entries of these blocks of a unit are current at a host that has seen the update `seen`. An entry
+    /// that has not changed since its hand-out is current at every host.
     pub(crate) fn are_current(&self, lun: u8, blocks: Range<u32>, seen: u8) -> bool {
         let Some(unit) = self.unit(lun) else { return false };
         if self.first_dirty(lun, blocks.clone()).is_some() {
             return false;
         }
-        // A host can have seen only what it was sent, and no less than it was known to have seen.
+        // The host can have seen only updates that were sent, and no fewer than it was known to have seen.
         let is_possible = seen.wrapping_sub(self.seen) <= self.updates.wrapping_sub(self.seen);
         let seen = if is_possible { seen } else { self.seen };
         let from = self.changes.partition_point(|c| c.lpn < unit.pages.start + blocks.start);
@@ -137,20 +134,20 @@ impl Groups {
         listed.into_iter().all(|c| c.sent.is_some_and(|sent| is_seen(sent, seen)))
     }
 
-    /// A hint has come. Its host has seen these updates, so their entries are as current as those of a whole group.
+    /// Handles a hint. Its host has seen the updates that it names, so their entries need not be listed any more.
     pub(crate) fn hint_came(&mut self, hint: GroupHint) {
         if self.seen != hint.seen && is_seen(self.seen, hint.seen) && is_seen(hint.seen, self.updates) {
             self.seen = hint.seen;
             let listed = self.changes.len();
             self.changes.retain(|c| c.sent.is_none_or(|sent| !is_seen(sent, hint.seen)));
             if self.changes.len() < listed {
-                // A longer read that is under way with an older hint would not find them any more.
+                // A long read in progress with an older hint would not find the removed changes.
                 self.hand_outs = self.hand_outs.wrapping_add(1);
             }
         }
     }
 
-    /// The entry of logical page `lpn` changes now, in any unit.
+    /// The entry of logical page `lpn` of any unit changes now.
     pub(crate) fn changed(&mut self, lpn: u32) {
         let Some(bit) = self.bit_of(lpn) else { return };
         if self.dirty.contains(bit) {
@@ -169,7 +166,7 @@ impl Groups {
         self.make_dirty(lpn);
     }
 
-    /// The whole group of `lpn` is dirty; what was listed of it need not be any more.
+    /// Makes the group of `lpn` dirty; its listed changes are dropped.
     fn make_dirty(&mut self, lpn: u32) {
         if let Some(bit) = self.bit_of(lpn) {
             self.dirty.insert(bit);
@@ -177,7 +174,7 @@ impl Groups {
         }
     }
 
-    /// All entries of a group of a unit are given out as of now.
+    /// All entries of a group of a unit are handed out as of now.
     pub(crate) fn handed_out(&mut self, lun: u8, group: u32) {
         let Some(unit) = self.unit(lun) else { return };
         let (bit, first) = ((unit.first_bit + group) as usize, unit.pages.start + (group << self.shift));
@@ -186,13 +183,13 @@ impl Groups {
         self.forget_group_of(first);
     }
 
-    /// How often anything was given out, or taken off the list of changes.
+    /// Number of hand-outs and of removals from the list of changes.
     pub(crate) fn hand_outs(&self) -> u32 {
         self.hand_outs
     }
 
-    /// A changed entry of the unit to go with a response, and the number of that update. `entry_of` says what the entry
-    /// is now: `Ok(None)` if it is not known yet, an error if it is known no more, which makes its group dirty.
+    /// A changed entry of the unit for a response, and the number of that update. `entry_of` gives the present entry:
+    /// `Ok(None)` if it is not known yet, an error if SRAM no longer knows it, which makes its group dirty.
     pub(crate) fn next_update<T>(
         &mut self,
         lun: u8,
@@ -231,7 +228,7 @@ impl Groups {
         let to = self
             .changes
             .partition_point(|c| u64::from(c.lpn) < u64::from(first) + u64::from(self.config.group_entries));
-        // A change of the next unit is one of another group, however near it is.
+        // Changes of the next unit belong to other groups, however near their logical pages are.
         let to = to.min(self.changes.partition_point(|c| c.lpn < unit.pages.end));
         self.changes.drain(from..to);
     }
@@ -246,10 +243,10 @@ impl Groups {
     }
 }
 
-/// SRAM does not know an entry any more: its map page has been written back.
+/// SRAM no longer knows an entry: its map page has been written back.
 pub(crate) struct Forgotten;
 
-/// Whether who has seen the update `seen` has seen `update`, which is at most half of 256 away.
+/// Whether a host that has seen the update `seen` has seen `update`, at most half of 256 away.
 fn is_seen(update: u8, seen: u8) -> bool {
     seen.wrapping_sub(update) < 128
 }
@@ -349,14 +346,14 @@ mod tests {
         g.changed(80);
         assert_eq!(g.changes.len(), 2, "of a dirty group nothing is listed");
         g.changed(112);
-        // What SRAM has forgotten can be loaded only.
+        // Entries that SRAM has forgotten can only be loaded with their group.
         assert_eq!(g.next_update(2, |_| Err::<Option<u32>, _>(Forgotten)), None);
         assert_eq!((g.first_dirty(2, 0..64), g.changes.len()), (Some(0), 2));
         g.handed_out(0, 0);
         assert!(g.changes.is_empty() && g.are_current(0, 5..7, 0), "what is given out is as of now");
     }
 
-    /// A host that has seen nothing, or claims to have seen what is yet to come, gets a bounded number of updates.
+    /// A host that has seen no update, or claims to have seen a future one, gets a bounded number of updates.
     #[test]
     fn updates_wait_for_the_host() {
         let mut g = groups(GroupUpdate::Device, 8);

@@ -112,8 +112,8 @@ fn a_full_set_gives_way_at_its_coldest_region_after_more_reads() {
     assert_eq!(read(&mut u, Ns(0), 64, false), Some(expected), "region 1 is read least");
 }
 
-/// A region that was read much long ago is colder than one that is read now, though it has been read more often: counts
-/// are halved every 1024 reads.
+/// A region that was read much long ago is colder than one that is read now, even if its total is greater: counts are
+/// halved every 1024 reads.
 #[test]
 fn what_was_read_long_ago_counts_for_less() {
     let mut u = unit(config());
@@ -151,8 +151,8 @@ fn notifications_carry_two_of_each_and_keep_units_apart() {
 }
 use readpath_proto::typed::HpbNotification;
 
-/// What a host in host control mode loads it holds until it says otherwise; the device takes part only by telling that
-/// something that is held has become worthless.
+/// In host control mode the host holds what it loads until it reports a drop; the device only reports that a held
+/// sub-region has become worthless.
 #[test]
 fn in_host_control_mode_the_host_decides() {
     let mut u = unit(HpbConfig { control: Control::Host, ..config() });
@@ -173,13 +173,13 @@ fn in_host_control_mode_the_host_decides() {
     u.inactivate(1);
     u.inactivate(1);
     assert_eq!([verdict(&u, 0), verdict(&u, 32)], [Verdict::Good(Ppn(77)), Verdict::Inactive]);
-    // A region of which another sub-region is held; then one whose entries have become stale.
+    // A region of which another sub-region is held; then one with stale entries.
     assert_eq!([read(&mut u, Ns(0), 16, false), read(&mut u, Ns(0), 17, false)], [None; 2]);
     u.block_changed(3);
     assert_eq!([read(&mut u, Ns(0), 3, false), read(&mut u, Ns(0), 3, false)], [None; 2]);
     let again = Some(Recommended { activate: at(0), inactivate: None });
     assert_eq!([read(&mut u, Ns(0), 3, false), read(&mut u, Ns(0), 3, false)], [again, None]);
-    // Nobody said that anything was dropped, but there has to be room: for what is read least.
+    // No drop was reported, but a slot is needed: the least read region loses its own.
     for _ in 0..9 {
         read(&mut u, Ns(0), 64, true);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reports each page that the device programs, as bytes, once a medium is to keep them: its state when the program has
-//! ended.
+//! Reports each page that the device programs as bytes, in its state when the program has ended, for a medium that
+//! keeps them.
 
 use super::super::Log;
 use super::super::durable::{Checkpoint, Record};
@@ -17,19 +17,19 @@ use readpath_flash::Ppn;
 use readpath_kit::BLOCK_BYTES;
 use std::collections::VecDeque;
 
-/// What a report needs, and reports that wait to be taken.
+/// State of the reports, and reports that wait to be taken.
 #[derive(Default)]
 pub(in crate::ftl::log) struct Export {
-    /// A medium keeps what is reported.
+    /// Programmed pages are reported.
     pub(super) is_on: bool,
     own: VecDeque<Own>,
     /// Slices of the unit of the meta stream that is being reported.
     unit: Vec<OwnSlice>,
     /// Programs that have ended, over the life of the device.
     pub(super) programs: u64,
-    /// Sequence numbers in flash are so much more than those in SRAM.
+    /// Difference between sequence numbers in flash and those in SRAM.
     pub(super) base: u64,
-    /// The checkpoint that is being written: what its anchor will say, and its body.
+    /// The checkpoint that is being written: the contents of its anchor, and its body.
     head: Vec<u8>,
     body: Vec<u8>,
     /// Erases in SLC mode, by superblock.
@@ -50,18 +50,19 @@ impl Export {
 }
 
 impl Log {
-    /// From now on everything that is programmed is reported. Nothing has been, or the device was loaded.
+    /// From now on everything that is programmed is reported. Nothing has been programmed yet, or the device was
+    /// loaded.
     pub(crate) fn keep_in_flash(&mut self) {
         self.export.is_on = true;
         self.export.slc_erases.resize(self.geometry().superblocks() as usize, 0);
     }
 
-    /// Takes what the device keeps other than data, once for each [`MediaOp::Own`].
+    /// Takes the metadata to be stored, once for each [`MediaOp::Own`].
     pub(crate) fn take_own(&mut self) -> Option<Own> {
         self.export.own.pop_front()
     }
 
-    /// The device keeps something that flash translation has no part in: it takes its place in the line.
+    /// Queues metadata that does not come from flash translation.
     pub(crate) fn export_other(&mut self, own: Own, hw: &mut impl Hardware) {
         if self.export.is_on {
             self.push_own(own, hw);
@@ -93,7 +94,8 @@ impl Log {
         self.push_own(Own::Unit(slices), hw);
     }
 
-    /// The slices of a unit of the table of its superblock: 4 bytes a slice, as [`super::records::put_entry`] has them.
+    /// The slices of a unit of the table of its superblock: 4 bytes a slice, written by
+    /// [`super::records::put_entry`].
     pub(super) fn table_slices(&self, space: &Space, first: Ppn, program: u64) -> Vec<OwnSlice> {
         let sb = space.of(first);
         let start = space.first(sb);
@@ -121,13 +123,13 @@ impl Log {
 
     /// The spare area of a page of the meta stream.
     fn own_spare(&self, kind: SliceKind, page: Option<u32>, sequence: u64) -> Spare {
-        // It counts when its unit is complete.
+        // The program is counted when its unit is complete.
         Spare { kind, stream: Stream::Meta, page, sequence, program: self.export.programs + 1, ends_unit: false }
     }
 
-    /// A map page is part of the unit that has been programmed; the last `refs` changes of references are its own.
-    /// Returns how many of them it keeps, and whether they fit into its spare area. If not, they are not needed, and
-    /// there may be one for each block that was trimmed.
+    /// Adds a map page to the unit that has been programmed; the last `refs` changes of references belong to it.
+    /// Returns how many of them it keeps, and whether they fit into its spare area. If not, they are dropped, because
+    /// there may be one for each trimmed block; recovery then reads the whole map.
     pub(crate) fn export_map(&mut self, map: &Map, part: &MapPart, at: Ppn, refs: u32) -> (u32, bool) {
         if !self.export.is_on {
             return (refs, true);
@@ -145,13 +147,13 @@ impl Log {
         (refs.len() as u32, true)
     }
 
-    /// A map page as flash holds it.
+    /// The bytes of a map page.
     pub(super) fn map_page(&self, map: &Map, page: MapPage, put_together: u32, refs: &[Refs]) -> Page {
         let mut entries = vec![0; self.config.map_page_bytes as usize];
         for (at, lpn) in entries.chunks_exact_mut(4).zip(map.blocks_of(page)) {
             at.copy_from_slice(&put_entry(map.flash_entry(lpn)));
         }
-        // What changed since the page was put together stands in the table of changes.
+        // Changes since the page was put together are in the table of changes.
         let first = map.blocks_of(page).next().map_or(0, |lpn| lpn.0);
         map.changes().each_of_page(page, |change| {
             let at = (change.lpn.0 - first) as usize * 4;
@@ -160,7 +162,7 @@ impl Log {
         Page::of_map(self.config.map_page_bytes, put_together, refs, entries)
     }
 
-    /// A page of the journal is part of the unit that has been programmed.
+    /// Adds a page of the journal to the unit that has been programmed.
     pub(crate) fn export_journal(&mut self, at: Ppn, first: Mark, records: &[Record]) {
         if self.export.is_on {
             let page = Page::of_journal(self.config.map_page_bytes, first, records, self.export.base);
@@ -169,7 +171,7 @@ impl Log {
         }
     }
 
-    /// The `number`-th part of the checkpoint that is being written is part of the unit that has been programmed.
+    /// Adds part `number` of the checkpoint that is being written to the unit that has been programmed.
     pub(crate) fn export_part(&mut self, number: usize, at: Ppn) {
         if !self.export.is_on {
             return;
@@ -182,7 +184,7 @@ impl Log {
         self.export.unit.extend(page.into_slices(at, spare));
     }
 
-    /// The unit of the meta stream whose pages were reported is complete.
+    /// Reports the unit of the meta stream, whose pages have been added.
     pub(crate) fn export_meta_unit(&mut self, next: Option<Next>, hw: &mut impl Hardware) {
         if !self.export.is_on {
             return;
@@ -195,7 +197,7 @@ impl Log {
         self.push_own(Own::Unit(unit), hw);
     }
 
-    /// A checkpoint is going to be written.
+    /// Keeps the bytes of a checkpoint that is going to be written.
     pub(crate) fn export_checkpoint(&mut self, map: &Map, checkpoint: &Checkpoint) {
         if self.export.is_on {
             let (head, body) = self.checkpoint_bytes(map, checkpoint, 0);
@@ -224,8 +226,8 @@ impl Log {
         if !self.export.is_on {
             return;
         }
-        // It has the number of the program before it, so that all others follow each other. Its checkpoint's own parts
-        // lie between it and the anchor before it.
+        // It has the number of the program before it, so that other programs are numbered without gaps. The parts of
+        // its own checkpoint lie between it and the anchor before it.
         let mut bytes = self.export.head.clone();
         let places = self.durable.pending_places();
         bytes.extend((places.len() as u32).to_le_bytes());
@@ -252,7 +254,7 @@ impl Log {
         }
     }
 
-    /// What is kept for a superblock whatever is erased.
+    /// The record of a superblock, which survives erases.
     pub(super) fn block_record(&self, superblock: SuperblockId, space: &Space) -> [u8; BLOCK_RECORD_BYTES] {
         let sb = space.get(superblock);
         let record = BlockRecord {

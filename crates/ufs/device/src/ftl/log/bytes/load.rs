@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Begins from what a medium holds: puts into the tables of a new device what a power cut would have left in those of
-//! the one that wrote it. What that means is then found out by recovery, as after every power cut.
+//! Begins from a medium: fills the tables of a new device with what a power cut would have left in those of the
+//! device that wrote it. Recovery then interprets them, as after every power cut.
 //!
-//! *Which programs count.* A process that dies leaves all that it programmed. If the whole machine dies, programs that
-//! had not reached the disk may be missing, in any order. Programs are numbered without gaps, and everything up to an
-//! erase or a flush is known to be there, so the first gap behind that is where the power went: what has a higher
-//! number counts as torn.
+//! *Which programs count.* A process that dies leaves all that it programmed. If the whole machine dies, programs
+//! that had not reached the disk may be missing, in any order. Programs are numbered without gaps, and everything up
+//! to an erase or a flush is known to be on the medium, so the first gap after that is the moment of the loss:
+//! programs with higher numbers count as torn.
 //!
-//! *What is damaged.* A map says what a damaged spare area of data held, if the data was there when the newest
-//! checkpoint was put together: reading it fails, and moving it moves that it cannot be read. No map knows of what was
-//! programmed since, so the device does not begin: it could only bring older data back.
+//! *What is damaged.* For a damaged spare area of data that is older than the newest checkpoint, the map gives the
+//! logical page: reading it fails, and moving it moves the failure. No map knows data that was programmed later, so
+//! the device does not begin: it would silently return older data.
 
 use super::super::Log;
 use super::super::durable::{Checkpoint, Durable, Held, Logged};
@@ -45,7 +45,7 @@ impl From<String> for LoadError {
     }
 }
 
-/// What a unit shows.
+/// State of a unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Unit {
     Blank,
@@ -55,8 +55,8 @@ enum Unit {
 }
 
 impl Unit {
-    /// What a unit shows if those of programs behind this one count only when they are complete. Of a device that was
-    /// sealed not all slices are reported.
+    /// The state of a unit if units of later programs count only when they are complete. A sealed device does not
+    /// report all slices of its units.
     fn whole_behind(self, program: u64, slices: &[Seen]) -> Unit {
         let last = slices.iter().rfind(|seen| **seen != Seen::Blank);
         match (self, last) {
@@ -83,7 +83,7 @@ fn unit_of(slices: &[Seen]) -> Unit {
     unit
 }
 
-/// What was found programmed behind the checkpoint.
+/// A unit programmed after the checkpoint.
 struct Behind {
     program: u64,
     first: Ppn,
@@ -91,7 +91,7 @@ struct Behind {
 }
 
 impl Log {
-    /// Takes over what `array` holds. The device is new; what follows is a recovery.
+    /// Takes over the contents of `array`. The device is new; recovery must follow.
     ///
     /// # Errors
     /// The array cannot be read, is of another device, or is damaged where the device cannot do without.
@@ -130,7 +130,7 @@ impl Log {
         Ok(())
     }
 
-    /// Finds the newest anchor, or what the device was sealed with, and reads the checkpoint that it leads to.
+    /// Finds the newest anchor, or else the state with which the device was sealed, and reads the checkpoint.
     fn newest_checkpoint(
         &mut self,
         (space, map): (&mut Space, &Map),
@@ -155,14 +155,13 @@ impl Log {
         }
         anchors.sort_unstable();
         for of_superblock in shown.chunks_exact(units as usize) {
-            // One behind the other was programmed, so the last is the newest.
+            // Units are programmed in order, so the last is the newest.
             let last = of_superblock.iter().rfind(|unit| matches!(unit, Unit::Damaged | Unit::Programmed(_)));
             if last == Some(&Unit::Damaged) {
                 return Err("an anchor is damaged, and may be the newest".to_owned().into());
             }
         }
-        // One that is not complete was being programmed when everything ended; and what another leads to may not be
-        // there.
+        // An incomplete anchor was being programmed at the loss; and the checkpoint of another may be missing.
         let kept = array.kept().unwrap_or(u64::MAX);
         let mut newest = None;
         while let (None, Some((program, at))) = (&newest, anchors.pop()) {
@@ -184,7 +183,7 @@ impl Log {
         };
         let erases: u64 = (0..ANCHORS).map(|sb| u64::from(space.get(SuperblockId(sb)).erases)).sum();
         let next = newest.as_ref().map_or(0, |(at, _)| at + 1);
-        // What was torn behind the newest is not written again.
+        // Torn units behind the newest anchor are not written again.
         let is_behind = |&at: &u32| !(at > 0 && at.is_multiple_of(units)) && at < ANCHORS * units;
         let torn = (next..).take_while(is_behind).take_while(|&at| shown[at as usize] != Unit::Blank).count() as u32;
         self.checkpoint.set_anchors(next + torn, newest.as_ref().map(|(at, _)| *at));
@@ -233,7 +232,7 @@ impl Log {
     }
 
     fn is_ours(&self, head: &Head) -> bool {
-        // Each part has its place in the anchor, which is a unit.
+        // The anchor, a unit, names the place of each part.
         let most = self.geometry().slices_per_unit() * BLOCK_BYTES / 4;
         head.fits(most)
     }
@@ -291,8 +290,8 @@ impl Log {
         Ok(record)
     }
 
-    /// Looks at all superblocks but those of anchors. Returns what was programmed behind the checkpoint, in order, and
-    /// the slices of damaged and torn units from before.
+    /// Looks at all superblocks but those of anchors. Returns the units programmed after the checkpoint, in order,
+    /// and the slices of older units that are damaged or torn.
     fn look_at_data(
         &mut self,
         space: &mut Space,
@@ -368,7 +367,8 @@ impl Log {
         Ok(())
     }
 
-    /// `known` programs are known to be there, whole; without a number, all are.
+    /// Drops the units behind the first gap. Programs up to `known` are known to be complete; without a number, all
+    /// are.
     fn leave_out_what_is_behind_a_gap(
         &mut self,
         space: &mut Space,
@@ -398,7 +398,7 @@ impl Log {
         Ok(())
     }
 
-    /// What the pages of a unit of the meta stream say.
+    /// Reads the pages of a unit of the meta stream into the log.
     fn read_meta_unit(
         &self,
         array: &mut impl FlashArray,
@@ -429,13 +429,13 @@ impl Log {
         Ok(())
     }
 
-    /// The journal goes on without gaps behind the checkpoint. Counts it.
+    /// Checks that the journal continues behind the checkpoint without gaps, and sets its count.
     fn check_journal(&mut self, checkpoint: &Checkpoint, log: &[Logged]) -> Result<(), LoadError> {
         let mut newest = None;
         for logged in log {
             let Logged::Part(Held::Journal { first, records }) = logged else { continue };
-            // The first page behind the checkpoint may begin with older records. Those that were not in flash when the
-            // power went are gone, and numbers go on behind the checkpoint's.
+            // The first page behind the checkpoint may begin with older records. Records that were not in flash at
+            // the cut are lost; numbers then continue behind the checkpoint's.
             let expected = newest.map_or(*first.min(&(checkpoint.journal + 1)), |newest| newest + 1);
             let goes_on = *first == expected || (expected <= checkpoint.journal && *first == checkpoint.journal + 1);
             if !goes_on || first.checked_add(records.len() as u64).is_none() {
@@ -447,7 +447,7 @@ impl Log {
         Ok(())
     }
 
-    /// Reads every map page where the newest of its kind is.
+    /// Reads the newest version of every map page.
     fn read_map(
         &mut self,
         map: &mut Map,
@@ -476,7 +476,7 @@ impl Log {
     }
 }
 
-/// What slices of damaged units hold is what the map or a change of the checkpoint says; of torn ones, nothing.
+/// Names the slices of damaged units by the map or the changes of the checkpoint; slices of torn units stay unnamed.
 fn name_damaged(space: &mut Space, map: &Map, damaged: &[Ppn], checkpoint: &Checkpoint) {
     if damaged.is_empty() {
         return;
@@ -485,7 +485,7 @@ fn name_damaged(space: &mut Space, map: &Map, damaged: &[Ppn], checkpoint: &Chec
     let of_changes = checkpoint.changes().iter().map(|change| (change.first, change.entry.mapping()));
     let places = of_map.chain(of_changes).filter_map(|(lpn, at)| Some((at.flash()?, lpn)));
     for (ppn, lpn) in places.filter(|(ppn, _)| damaged.binary_search(ppn).is_ok()) {
-        // Nothing that was written or trimmed since is older.
+        // No write or trim since the checkpoint is older.
         space.spares_mut().load(ppn, lpn, checkpoint.sequence);
     }
 }

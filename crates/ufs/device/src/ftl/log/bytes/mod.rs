@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What flash translation keeps in flash, as bytes: for a medium that outlives the process. A simulation needs none of
-//! it; after [`crate::UfsDevice::keep_in_flash`] a device reports each page that it programs, and a new
-//! one begins from what the medium holds. It knows no file, and of time only the order in which programs ended.
+//! The bytes that flash translation keeps in flash, for a medium that outlives the process. A simulation does not
+//! need them; after [`crate::UfsDevice::keep_in_flash`] a device reports each page that it programs, and a new one
+//! begins from the medium. This module knows no file, and of time only the order in which programs ended.
 //!
 //! *A slice* has a spare area: what it is used for, its logical page (a map page its number), a sequence number, and
 //! the number of the program that wrote it. Programs are counted over the life of the device, so the newest of
 //! everything is the one with the highest number.
 //!
-//! *Sequence numbers* have 32 bits in SRAM and are counted anew at times; in flash they have 48 and go on.
+//! *Sequence numbers* have 32 bits in SRAM and are renumbered at times; in flash they have 48 bits and only grow.
 
 mod export;
 mod load;
@@ -26,9 +26,9 @@ use readpath_flash::Ppn;
 /// What a programmed slice is used for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SliceKind {
-    /// A logical page, or nothing that means anything any more.
+    /// A logical page, or padding.
     Data,
-    /// Part of the table of what is in a superblock.
+    /// Part of the table of a superblock's logical pages.
     Table,
     /// Part of a map page.
     Map,
@@ -41,7 +41,7 @@ pub enum SliceKind {
 }
 
 impl SliceKind {
-    /// All of them; the place of each is its number in flash.
+    /// All kinds; the index of each is its number in flash.
     pub const ALL: [SliceKind; 6] = [
         SliceKind::Data,
         SliceKind::Table,
@@ -52,31 +52,31 @@ impl SliceKind {
     ];
 }
 
-/// What the spare area of a slice begins with.
+/// The beginning of the spare area of a slice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Spare {
     /// What the slice is used for.
     pub kind: SliceKind,
     /// The stream of its superblock.
     pub stream: Stream,
-    /// The logical page, or the map page, that it holds; `None` if it means nothing.
+    /// The logical page, or the map page, that it holds; `None` for padding.
     pub page: Option<u32>,
     /// Orders it among writes and trims; below 2^48.
     pub sequence: u64,
     /// Number of the program that wrote it, from 1 on; below 2^48.
     pub program: u64,
-    /// It is the last slice that was programmed in its unit. The medium sets it.
+    /// The slice is the last programmed one of its unit. The medium sets this.
     pub ends_unit: bool,
 }
 
-/// What a slice shows when it is read.
+/// State of a slice as a read shows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Seen {
     /// Erased, and not programmed since.
     Blank,
-    /// Its program was interrupted, and what it says cannot be believed.
+    /// Its program was interrupted; its contents cannot be believed.
     Torn,
-    /// It is not what was written, and no interrupted program explains that.
+    /// Its contents differ from what was written, and no interrupted program explains that.
     Damaged,
     /// Programmed.
     Programmed(Spare),
@@ -85,44 +85,44 @@ pub enum Seen {
 /// Bytes of the spare area of a slice behind its [`Spare`].
 pub const SPARE_REST_BYTES: usize = 128;
 
-/// Bytes that the device keeps for a superblock, whatever is programmed or erased in it.
+/// Bytes of the record of a superblock, which survives programs and erases.
 pub const BLOCK_RECORD_BYTES: usize = 96;
 
 /// A slice that the device programs for itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OwnSlice {
-    /// Where.
+    /// Its place.
     pub ppn: Ppn,
     /// The beginning of its spare area.
     pub spare: Spare,
-    /// The rest of it.
+    /// The rest of its spare area.
     pub rest: [u8; SPARE_REST_BYTES],
-    /// 4 KiB, or fewer that zeros follow.
+    /// 4 KiB, or fewer; zeros follow.
     pub data: Vec<u8>,
 }
 
-/// What the device keeps in flash other than the data of its host.
+/// Metadata that the device keeps in flash, besides the data of its host.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Own {
     /// Slices of a unit, programmed together.
     Unit(Vec<OwnSlice>),
-    /// The record of a superblock has changed. It is not part of its pages, and an erase leaves it.
+    /// The record of a superblock has changed. It is not part of the superblock's pages, and an erase keeps it.
     Block {
         /// Superblock.
         superblock: u32,
-        /// All of it.
+        /// The whole record.
         record: [u8; BLOCK_RECORD_BYTES],
     },
-    /// RPMB has changed: all of it at once, and durable before anything else is done. It is not part of the array.
+    /// A change of RPMB, all at once, to be durable before the device continues. It is not part of the array.
     Rpmb(RpmbUpdate),
-    /// A host has written an attribute or a flag that outlives the power: all of them, as the device reads them again.
-    /// Durable before anything else is done, and not part of the array.
+    /// A host has written a non-volatile attribute or flag: all of these, in the form that the device reads back. To
+    /// be durable before the device continues, and not part of the array.
     Settings([u8; SETTINGS_BYTES]),
 }
 
-/// A medium, as a device that is switched on reads it. The errors name the place in the medium.
+/// A medium, as a device reads it at power-on. The errors name the place in the medium.
 pub trait FlashArray {
-    /// What all slices of a superblock show.
+    /// Puts the state of all slices of a superblock into `seen`.
     ///
     /// # Errors
     /// The medium cannot be read.
@@ -134,7 +134,7 @@ pub trait FlashArray {
     /// It cannot be read, or is not what was written.
     fn read(&mut self, ppn: Ppn, rest: &mut [u8; SPARE_REST_BYTES], data: &mut [u8]) -> Result<Spare, String>;
 
-    /// Whether a slice was not programmed since it was erased.
+    /// Whether a slice has not been programmed since it was erased.
     ///
     /// # Errors
     /// The medium cannot be read.
@@ -146,38 +146,38 @@ pub trait FlashArray {
     /// The medium cannot be read, or the record is not what was written.
     fn block_record(&mut self, superblock: u32) -> Result<Option<[u8; BLOCK_RECORD_BYTES]>, String>;
 
-    /// What [`crate::UfsDevice::seal`] gave when the medium was made.
+    /// The bytes that [`crate::UfsDevice::seal`] returned when the medium was made.
     ///
     /// # Errors
-    /// The medium cannot be read, or that is not what was written.
+    /// The medium cannot be read, or the bytes are not what was written.
     fn factory(&mut self) -> Result<Vec<u8>, String>;
 
-    /// What is kept of RPMB; `None` if there is no key.
+    /// The state of RPMB; `None` if no key was programmed.
     ///
     /// # Errors
-    /// The medium cannot be read, or that is not what was written.
+    /// The medium cannot be read, or the state is not what was written.
     fn rpmb(&mut self) -> Result<Option<RpmbState>, String>;
 
     /// The newest [`Own::Settings`]; `None` if there were none.
     ///
     /// # Errors
-    /// The medium cannot be read, or that is not what was written.
+    /// The medium cannot be read, or the settings are not what was written.
     fn settings(&mut self) -> Result<Option<[u8; SETTINGS_BYTES]>, String>;
 
     /// Programs up to this number are known to have reached the medium, and so has every erase before them; `None` if
     /// all have.
     fn kept(&self) -> Option<u64>;
 
-    /// The device goes on from here: programs up to this number count, and what follows has a higher one.
+    /// The device continues: programs up to `newest` count, and later ones have higher numbers.
     fn goes_on(&mut self, newest: u64);
 }
 
-/// A slice that the state of a sealed device consists of, for [`crate::UfsDevice::seal`].
+/// A part of the state of a sealed device, for [`crate::UfsDevice::seal`].
 #[derive(Clone, Copy, Debug)]
 pub enum Sealed<'a> {
     /// A slice of data, whose data the caller supplies.
     Data(Ppn, Spare),
-    /// A slice of the device's own.
+    /// A slice of metadata.
     Own(&'a OwnSlice),
     /// The record of a superblock.
     Block(u32, &'a [u8; BLOCK_RECORD_BYTES]),

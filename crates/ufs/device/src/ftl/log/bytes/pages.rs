@@ -30,7 +30,6 @@ const FIXED: usize = 16;
 /// One page: as many slices as a map page.
 #[derive(Clone, Debug)]
 pub(super) struct Page {
-    /// Its data.
     pub data: Vec<u8>,
     /// The spare areas of its slices behind their beginnings.
     pub rest: Vec<u8>,
@@ -49,8 +48,8 @@ impl Page {
         self.rest[at..at + bytes.len()].copy_from_slice(bytes);
     }
 
-    /// A map page with these entries, as bytes, and what writing it changed of references: each superblock once, in
-    /// order.
+    /// The bytes of a map page with `entries`, and the changes of references that its write caused: each superblock
+    /// once, in order.
     pub(super) fn of_map(map_page_bytes: u32, put_together: u32, refs: &[Refs], entries: Vec<u8>) -> Page {
         let mut page = Page::new(map_page_bytes);
         page.put(0, &put_together.to_le_bytes());
@@ -65,7 +64,6 @@ impl Page {
         page
     }
 
-    /// A page of the journal.
     pub(super) fn of_journal(map_page_bytes: u32, first: Mark, records: &[Record], base: u64) -> Page {
         let mut page = Page::new(map_page_bytes);
         page.put(FIXED, &first.to_le_bytes());
@@ -74,21 +72,20 @@ impl Page {
         page
     }
 
-    /// Part of a checkpoint.
     pub(super) fn of_checkpoint(map_page_bytes: u32, part: &[u8]) -> Page {
         let mut page = Page::new(map_page_bytes);
         page.data.extend(part);
         page
     }
 
-    /// Its spare area also says where the meta stream goes on.
+    /// Adds to a spare area where the meta stream continues.
     pub(super) fn name_next(rest: &mut [u8; SPARE_REST_BYTES], (superblock, opened_at): Next) {
         rest[6] |= HAS_NEXT;
         rest[8..12].copy_from_slice(&superblock.0.to_le_bytes());
         rest[12..16].copy_from_slice(&opened_at.to_le_bytes());
     }
 
-    /// Its slices from `at` on.
+    /// The slices of the page, from `at` on.
     pub(super) fn into_slices(self, at: Ppn, spare: Spare) -> impl Iterator<Item = OwnSlice> {
         let rests = self.rest.chunks_exact(SPARE_REST_BYTES).map(|rest| rest.try_into().expect("an exact chunk"));
         let slices: Vec<OwnSlice> = (0..)
@@ -102,7 +99,7 @@ impl Page {
         slices.into_iter()
     }
 
-    /// Where the meta stream goes on, if it says so, on a device with so many superblocks.
+    /// Where the meta stream continues, if this page says so, on a device with `superblocks` superblocks.
     pub(super) fn next(&self, superblocks: u32) -> Option<Result<Next, String>> {
         if self.rest[6] & HAS_NEXT == 0 {
             return None;
@@ -120,13 +117,14 @@ impl Page {
         Take(&self.rest).u32().unwrap_or(0)
     }
 
-    /// The entries of this map page, on a device with so many slices.
+    /// The `count` entries of this map page, on a device with `slices` slices.
     pub(super) fn entries(&self, count: usize, slices: u32) -> Option<Vec<Entry>> {
         let mut take = Take(&self.data);
         (0..count).map(|_| take_entry(&mut take, slices)).collect()
     }
 
-    /// What this page says in the log, being that of `spare` at `at`; changes of references are added to `refs`.
+    /// The log record of this page, which lies at `at` with spare area `spare`; its changes of references are added
+    /// to `refs`.
     pub(super) fn held(&self, spare: Spare, at: Ppn, device: &Limits, refs: &mut Vec<Refs>) -> Result<Held, String> {
         let damaged = |what: &str| format!("{what} in slice {} makes no sense", at.0);
         if spare.kind == SliceKind::Journal {
@@ -154,11 +152,10 @@ impl Page {
     }
 }
 
-/// What numbers in flash must be below, and what sequence numbers there are more than in SRAM.
+/// Bounds of numbers in flash, and the difference of sequence numbers from those in SRAM.
 pub(super) struct Limits {
     /// Superblocks of the array.
     pub superblocks: u32,
-    /// Map pages.
     pub map_pages: u32,
     /// Logical pages.
     pub blocks: u32,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Bytes of what the journal, checkpoints and anchors say, and of what is kept for a superblock. All numbers are
-//! little-endian. It knows no page and no device.
+//! Bytes of journal records, checkpoints, anchors and superblock records. All numbers are little-endian.
 
 use super::super::durable::{Checkpoint, Record};
 use super::BLOCK_RECORD_BYTES;
@@ -12,7 +11,7 @@ use crate::ids::{Lpn, MapPage, SuperblockId};
 use readpath_flash::Ppn;
 use std::collections::BTreeMap;
 
-/// Takes numbers from bytes, and says so when there are no more.
+/// Takes numbers from bytes; `None` at the end of the bytes.
 pub(super) struct Take<'a>(pub &'a [u8]);
 
 impl<'a> Take<'a> {
@@ -35,7 +34,7 @@ impl<'a> Take<'a> {
     }
 }
 
-/// Where a map page begins, or nowhere.
+/// The place of a map page, or none.
 fn put_place(at: Option<Ppn>) -> [u8; 4] {
     at.map_or(0, |ppn| ppn.0 + 1).to_le_bytes()
 }
@@ -55,14 +54,14 @@ pub(super) fn take_entry(take: &mut Take, slices: u32) -> Option<Entry> {
 }
 
 impl Stream {
-    /// Its number in flash.
+    /// The stream with a number in flash.
     pub(super) fn from_number(number: u8) -> Option<Stream> {
         Stream::ALL.get(usize::from(number)).copied()
     }
 }
 
 impl Record {
-    /// Its bytes; sequence numbers in flash are `base` more.
+    /// The bytes of the record; sequence numbers in flash are larger by `base`.
     pub(super) fn to_bytes(self, base: u64) -> [u8; Record::BYTES as usize] {
         let mut bytes = [0; Record::BYTES as usize];
         match self {
@@ -89,7 +88,7 @@ impl Record {
         bytes
     }
 
-    /// The record of a device with so many superblocks and logical pages; `None` if it cannot be one.
+    /// Parses a record of a device with this many superblocks and logical pages; `None` if the bytes are invalid.
     pub(super) fn from_bytes(bytes: &[u8], base: u64, superblocks: u32, blocks: u32) -> Option<Record> {
         let number = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
         let superblock = |at| number(at).filter(|&sb| sb < superblocks).map(SuperblockId);
@@ -115,7 +114,7 @@ impl Record {
 }
 
 impl Superblock {
-    /// Its bytes in a checkpoint. What its blocks say of themselves is not part of them.
+    /// The bytes of a superblock in a checkpoint, without what its own blocks record.
     fn to_bytes(self) -> [u8; Superblock::SRAM_BYTES as usize] {
         let (state, of) = match self.state {
             State::Anchor => (0, 0),
@@ -161,34 +160,34 @@ impl Superblock {
     }
 }
 
-/// What an anchor says, apart from where the parts of its checkpoint lie.
+/// Contents of an anchor, apart from the places of its checkpoint's parts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Anchored {
-    /// Sequence numbers in flash are so much more than those of the checkpoint.
+    /// Difference between sequence numbers in flash and those of the checkpoint.
     pub base: u64,
-    /// Number of the newest program when the checkpoint was put together.
+    /// Number of the newest program at the time of the checkpoint.
     pub programs: u64,
     /// How often the superblocks of anchors had been erased when the device was sealed; 0 in an anchor itself.
     pub anchor_erases: u64,
 }
 
-/// The changes of a checkpoint as flash holds them: a place for each block that is in flash, and one for each stretch
-/// that was trimmed, as in SRAM.
+/// The changes of a checkpoint in flash: a place for each block that is in flash, and one for each trimmed stretch,
+/// as in SRAM.
 pub(super) struct Packed {
     in_flash: Vec<(Lpn, Entry)>,
-    /// First block and blocks. Some of them may be in flash again.
+    /// First block and number of blocks. Some of them may have been written again.
     trimmed: Vec<(Lpn, u32)>,
 }
 
 impl Packed {
-    /// Places that it takes, of 8 bytes each.
+    /// Places taken, of 8 bytes each.
     pub(super) fn places(&self) -> usize {
         self.in_flash.len() + self.trimmed.len()
     }
 
-    /// Of changes in order, each block once; `may_join` says whether blocks from one up to another may be trimmed with
-    /// them, because they mean nothing anyway. A stretch that was trimmed is part of one row of changes and of those,
-    /// whatever was written there since; so there are not more of them than in SRAM.
+    /// Packs ordered changes, each block once. `may_join` says whether the blocks between two changes may count as
+    /// trimmed because they hold nothing anyway. A trimmed stretch lies within one row of changes and joined blocks,
+    /// even if blocks in it were written since; so there are no more stretches than in SRAM.
     pub(super) fn new(changes: Vec<Stretch>, may_join: impl Fn(Lpn, Lpn) -> bool) -> Packed {
         let is_gone = |stretch: &&Stretch| stretch.entry == Entry::UNMAPPED;
         let mut trimmed = Vec::new();
@@ -204,7 +203,7 @@ impl Packed {
 }
 
 impl Checkpoint {
-    /// What the anchor holds of it; the rest is [`Checkpoint::body`].
+    /// The contents of the anchor; [`Checkpoint::body`] is the rest.
     pub(super) fn head(&self, anchored: Anchored, changes: &Packed) -> Vec<u8> {
         let mut bytes = Vec::new();
         for number in [anchored.base, anchored.programs, anchored.anchor_erases, self.generations, self.journal] {
@@ -219,7 +218,7 @@ impl Checkpoint {
         bytes
     }
 
-    /// What its own pages hold: the map directory, the table of superblocks, and `changes`.
+    /// The contents of the checkpoint's own pages: the map directory, the table of superblocks, and `changes`.
     pub(super) fn body(&self, changes: &Packed) -> Vec<u8> {
         let mut bytes = Vec::new();
         self.directory.iter().for_each(|&at| bytes.extend(put_place(at)));
@@ -236,18 +235,18 @@ impl Checkpoint {
     }
 }
 
-/// A checkpoint of which only the head is known.
+/// A checkpoint whose body has not been read.
 pub(super) struct Head {
     /// Numbers as of the checkpoint.
     pub anchored: Anchored,
-    /// Without directory, superblocks, changes and trims.
+    /// The checkpoint without directory, superblocks, changes and trims.
     pub checkpoint: Checkpoint,
     in_flash: u32,
     trimmed: u32,
 }
 
 impl Head {
-    /// Takes what [`Checkpoint::head`] put, of a device with so many map pages and superblocks.
+    /// Parses the bytes of [`Checkpoint::head`]; `expected` are the numbers of map pages and superblocks.
     pub(super) fn take(take: &mut Take, expected: [u32; 2]) -> Option<Head> {
         let anchored = Anchored { base: take.u64()?, programs: take.u64()?, anchor_erases: take.u64()? };
         let (generations, journal) = (take.u64()?, take.u64()?);
@@ -271,12 +270,11 @@ impl Head {
         Some(Head { anchored, checkpoint, in_flash, trimmed })
     }
 
-    /// Whether it is not longer than a checkpoint can be.
+    /// Whether the checkpoint has no more parts than one can have.
     pub(super) fn fits(&self, most_parts: u32) -> bool {
         self.checkpoint.slots <= most_parts && self.checkpoint.oldest <= self.checkpoint.sequence
     }
 
-    /// Bytes of the body.
     pub(super) fn body_bytes(&self) -> u64 {
         let checkpoint = &self.checkpoint;
         checkpoint.directory.len() as u64 * 4
@@ -284,7 +282,8 @@ impl Head {
             + (u64::from(self.in_flash) + u64::from(self.trimmed)) * 8
     }
 
-    /// The whole checkpoint, with its body, of a device with so many slices, logical blocks, and entries of a map page.
+    /// The whole checkpoint, with its body, of a device with these numbers of slices, logical blocks, and entries of
+    /// a map page.
     pub(super) fn with_body(self, body: &[u8], [slices, blocks, page]: [u32; 3]) -> Option<(Anchored, Checkpoint)> {
         let mut take = Take(body);
         let mut checkpoint = self.checkpoint;
@@ -303,31 +302,31 @@ impl Head {
         for _ in 0..self.trimmed {
             let first = take.u32().filter(|&lpn| lpn < blocks)?;
             let count = take.u32().filter(|&count| count <= blocks - first)?;
-            // They do not overlap.
+            // Stretches must not overlap.
             trimmed += count;
             (trimmed <= blocks).then_some(())?;
             gone.push(Stretch { first: Lpn(first), end: Lpn(first + count), entry: Entry::UNMAPPED });
-            // It takes a place for each map page.
+            // The stretch takes a place for each of its map pages.
             for page in first / page..(first + count).div_ceil(page) {
                 *trims.entry(MapPage(page)).or_insert(0) += 1;
             }
         }
         checkpoint.trims = trims.into_iter().collect();
-        // What was trimmed and written again is among those in flash.
+        // Blocks that were trimmed and written again are among those in flash.
         let in_flash = in_flash.into_iter().map(|(lpn, entry)| Stretch::of(lpn, entry)).collect();
         checkpoint.changes = Some(stretch::overlay(in_flash, stretch::in_order(gone)));
         Some((self.anchored, checkpoint))
     }
 }
 
-/// What is kept for a superblock: it outlives erases.
+/// The record of a superblock: it survives erases.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct BlockRecord {
     /// How often it was erased.
     pub erases: u32,
     /// How many of these erases were in SLC mode.
     pub slc_erases: u32,
-    /// Programs in it are not tried again until it is erased.
+    /// A program in the superblock failed: it is not programmed again before it is erased.
     pub failed: bool,
     /// Too many of its blocks are bad.
     pub retired: bool,
@@ -337,7 +336,7 @@ pub(super) struct BlockRecord {
 
 impl BlockRecord {
     const HEAD: usize = 12;
-    /// Dies that a record has room for.
+    /// Dies that fit into a record.
     pub(super) const MOST_DIES: u32 = (BLOCK_RECORD_BYTES - BlockRecord::HEAD) as u32 * 8;
 
     pub(super) fn to_bytes(&self) -> [u8; BLOCK_RECORD_BYTES] {
@@ -389,7 +388,7 @@ mod tests {
     fn a_checkpoint_comes_back_as_it_went() {
         let superblock =
             Superblock { state: State::Open(Stream::Hot), refs: 3, reads: 9, failed: true, ..Superblock::NEW };
-        // Four blocks were trimmed together, and one of them written again.
+        // Four blocks were trimmed together, and one of them was written again.
         let changes = vec![
             Stretch::of(Lpn(2), Entry::at(Ppn(3))),
             Stretch::of(Lpn(4), Entry::UNMAPPED),

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The state of a device that has nothing to do, all at once: what a medium begins with. It takes no time, as what
-//! happens in a factory does.
+//! The state of an idle device, all at once: the initial contents of a medium. It takes no simulated time.
 
 use super::super::Log;
 use super::records::BlockRecord;
@@ -12,11 +11,10 @@ use crate::ids::SuperblockId;
 use readpath_flash::Ppn;
 
 impl Log {
-    /// Hands everything that flash holds and that is needed to `each`, and returns the checkpoint that a device begins
-    /// with.
+    /// Passes everything that flash holds and that is needed to `each`, and returns the checkpoint that a device
+    /// begins with.
     ///
-    /// # Errors
-    /// Something is still under way.
+    /// # Errors The work that is still in progress.
     pub(crate) fn seal(
         &mut self,
         space: &Space,
@@ -61,7 +59,7 @@ impl Log {
         Ok(bytes)
     }
 
-    /// Slices of data that name a block, and the table of their superblock.
+    /// Passes the slices of data that name a block, and the table of their superblock.
     fn seal_data(&self, space: &Space, sb: SuperblockId, stream: Stream, each: &mut impl FnMut(Sealed)) {
         let (first, program) = (space.first(sb), self.export.programs);
         for ppn in (first.0..first.0 + space.slices()).map(Ppn) {

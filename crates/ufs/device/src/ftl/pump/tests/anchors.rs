@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Power cuts in the middle of anchors, one after the other: what leads to the newest checkpoint is not erased before
-//! something else does.
+//! Power cuts in the middle of anchors, one after the other: the newest anchor is not erased before another points to
+//! a checkpoint.
 
 use crate::back::{Hardware, Job, NoMedia};
 use crate::config::{DeviceConfig, FirmwareTiming, FlashTiming, LinkTiming, LuConfig};
@@ -68,7 +68,7 @@ pub(crate) fn device() -> Device {
     device
 }
 
-/// Goes on until `stop` or until nothing is under way; returns whether it was `stop`.
+/// Runs until `stop` holds or no work is left; returns whether `stop` held.
 pub(crate) fn go_on(device: &mut Device, now: &mut Ns, stop: impl Fn(&Device) -> bool) -> bool {
     loop {
         if stop(device) {

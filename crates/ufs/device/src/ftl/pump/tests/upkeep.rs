@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What keeps a device going: map pages on their way count as going on, a retired superblock holds up no other, and
-//! what was written without a name in flash is erased before it is written again.
+//! Upkeep of a device: map pages being written back count as progress, a retired superblock does not block others,
+//! and a superblock that was written without a name in flash is erased before it is written again.
 
 use super::anchors::{Device, cut, device, go_on};
 use crate::back::{Hardware, Job, Op};
@@ -47,7 +47,7 @@ fn behind_a_superblock_whose_blocks_are_all_bad_the_next_is_erased() {
 }
 
 /// The last unit of the map's superblock names the next one. If it is torn, the first checkpoint after the recovery
-/// goes into a superblock that nothing names before the anchor does; and the power may go again before that.
+/// goes into a superblock that only its anchor names; and the power may be cut again before that anchor.
 #[test]
 fn what_was_written_without_a_name_is_erased_again() {
     let names_next = |device: &Device| {
