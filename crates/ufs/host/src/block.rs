@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Block requests, their ends, and a read as it goes to the device. It does not know how they are carried out.
+//! Block requests, their completions, and a read as it is sent to the device.
 
 use readpath_proto::typed::{HpbEntry, Sense};
 
@@ -10,7 +10,7 @@ pub enum BlockOp {
     Read,
     /// Write blocks.
     Write,
-    /// Write blocks, acknowledged from flash.
+    /// Write blocks, acknowledged when they are in flash.
     WriteFua,
     /// Discard blocks.
     Discard,
@@ -21,11 +21,11 @@ pub enum BlockOp {
 /// A block request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BlockRequest {
-    /// The submitter's name for it, returned with its end.
+    /// The submitter's identifier, returned with the completion.
     pub cookie: u32,
     /// Logical unit.
     pub lun: u8,
-    /// What to do.
+    /// The operation.
     pub op: BlockOp,
     /// First block of 4 KiB.
     pub block: u32,
@@ -33,18 +33,18 @@ pub struct BlockRequest {
     pub blocks: u32,
 }
 
-/// The end of a block request.
+/// The completion of a block request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BlockDone {
-    /// The submitter's name for it.
+    /// The submitter's identifier.
     pub cookie: u32,
-    /// The last command that carried it (or a part of it).
+    /// The last command that carried the request or a part of it.
     pub tag: u8,
     /// The sense data of the first part that failed, if any did.
     pub error: Option<Sense>,
 }
 
-/// A READ or, if there is an entry, an HPB READ as it goes to the device. All of its blocks are expected.
+/// A READ or, if there is an entry, an HPB READ as it is sent to the device. The expected length covers all blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReadRequest {
     /// Logical unit.

@@ -1,38 +1,37 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How much of its memory a host gives to a device that asks for some: the decision of Linux 6.12's NVMe driver
-//! (`nvme_setup_host_mem` and `nvme_alloc_host_mem` of `drivers/nvme/host/pci.c`). What the device does with it is not
-//! known here.
+//! How much memory a host grants to a device that asks for some, as decided by Linux 6.12's NVMe driver
+//! (`nvme_setup_host_mem` and `nvme_alloc_host_mem` of `drivers/nvme/host/pci.c`).
 
 use thiserror::Error;
 
-/// What a device asks for, as the controller data of NVMe (NVM Express 1.2 and later) have it, in bytes.
+/// A device's request, as in the controller data of NVMe (NVM Express 1.2 and later), in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HostMemoryAsk {
-    /// What it would like (HMPRE).
+    /// Preferred size (HMPRE).
     pub preferred: u64,
-    /// What it needs at least, if it is to use any (HMMIN).
+    /// The least size that the device can use (HMMIN).
     pub minimum: u64,
-    /// The smallest piece that it takes (HMMINDS); 0 if it does not say.
+    /// The smallest piece that the device accepts (HMMINDS); 0 if not stated.
     pub least_chunk: u64,
-    /// Pieces at most (HMMAXD); 0 if it does not say.
+    /// The most pieces (HMMAXD); 0 if not stated.
     pub most_chunks: u32,
 }
 
-/// What a host is ready to give.
+/// The limits of a host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HostMemoryLimit {
-    /// Bytes at most. Linux: the parameter `max_host_mem_size_mb` of the module `nvme`.
+    /// The most bytes. Linux: the parameter `max_host_mem_size_mb` of the module `nvme`.
     pub bytes: u64,
-    /// The largest piece that its allocator finds.
+    /// The largest piece that the host's allocator finds.
     pub largest_chunk: u64,
 }
 
 impl HostMemoryLimit {
-    /// Linux 6.12 on x86-64, its memory not in pieces: 128 MiB, in blocks of 4 MiB (`MAX_PAGE_ORDER` is 10).
+    /// Linux 6.12 on x86-64 with unfragmented memory: 128 MiB, in blocks of 4 MiB (`MAX_PAGE_ORDER` is 10).
     pub const LINUX: HostMemoryLimit = HostMemoryLimit { bytes: 128 << 20, largest_chunk: 4 << 20 };
 }
 
-/// What a host gives.
+/// Memory that a host grants.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HostMemoryGrant {
     /// Bytes in all.
@@ -43,36 +42,36 @@ pub struct HostMemoryGrant {
     pub chunks: u32,
 }
 
-/// Why a host gives nothing.
+/// Why a host grants no memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum NoHostMemory {
-    /// The device asks for none, or the host gives none to any device.
+    /// The device asks for none, or the host allows none.
     #[error("no host memory is asked for or allowed")]
     NotWanted,
     /// The device needs more than the host allows.
     #[error("the device needs {minimum} bytes at least, the host allows {limit}")]
     LimitBelowMinimum {
-        /// What the device needs.
+        /// The device's minimum.
         minimum: u64,
-        /// What the host allows.
+        /// The host's limit.
         limit: u64,
     },
-    /// The pieces that the device takes, each as large as the host can find, are less than it needs.
+    /// The pieces that the device accepts, at the host's largest size, are below the minimum.
     #[error("the device needs {minimum} bytes at least, and takes {chunks} pieces, of {chunk} bytes at most")]
     ChunksBelowMinimum {
-        /// What the device needs.
+        /// The device's minimum.
         minimum: u64,
-        /// Pieces that it takes.
+        /// The most pieces that the device accepts.
         chunks: u32,
         /// The largest piece.
         chunk: u64,
     },
-    /// The largest piece that the host can find is smaller than the device takes.
+    /// The host's largest piece is smaller than the device accepts.
     #[error("the device takes no piece below {least} bytes, the largest that the host has is {largest}")]
     ChunksTooSmall {
-        /// The smallest that it takes.
+        /// The smallest piece that the device accepts.
         least: u64,
-        /// The largest that the host can find.
+        /// The host's largest piece.
         largest: u64,
     },
 }
@@ -80,14 +79,13 @@ pub enum NoHostMemory {
 /// Two pages, the least that Linux tries.
 const LEAST_CHUNK: u64 = 8192;
 
-/// What a host gives to a device that asks for `ask`.
+/// The memory that a host grants for the request `ask`.
 ///
-/// Linux takes the smaller of what the device prefers and what it allows itself, and tries pieces of 4 MiB; if these
-/// cannot be had it halves them. It gives less than what is preferred if the device takes too few pieces, which is why
-/// a device that takes eight gets 32 MiB.
+/// Linux takes the smaller of the preferred size and its own limit, and tries pieces of 4 MiB; if they cannot be
+/// allocated it halves their size. It grants less than preferred if the device accepts too few pieces: a device that
+/// accepts eight gets 32 MiB.
 ///
-/// # Errors
-/// Why it gives nothing. Linux then goes on without.
+/// # Errors Why it grants none. Linux then continues without.
 pub fn grant(ask: &HostMemoryAsk, limit: &HostMemoryLimit) -> Result<HostMemoryGrant, NoHostMemory> {
     let wanted = ask.preferred.min(limit.bytes);
     if wanted == 0 {
@@ -97,7 +95,7 @@ pub fn grant(ask: &HostMemoryAsk, limit: &HostMemoryLimit) -> Result<HostMemoryG
         return Err(NoHostMemory::LimitBelowMinimum { minimum: ask.minimum, limit: limit.bytes });
     }
     let least = ask.least_chunk.max(LEAST_CHUNK);
-    // Pieces that are larger than what can be had fail at once, and half of them is tried.
+    // Linux tries larger pieces, fails, and halves them until it reaches this size.
     let mut chunk = wanted.min(HostMemoryLimit::LINUX.largest_chunk);
     while chunk > limit.largest_chunk {
         chunk /= 2;
@@ -109,7 +107,7 @@ pub fn grant(ask: &HostMemoryAsk, limit: &HostMemoryLimit) -> Result<HostMemoryG
     let chunks = wanted.div_ceil(chunk).min(most);
     let bytes = chunk.saturating_mul(chunks).min(wanted);
     let chunks = chunks as u32;
-    // Smaller pieces would be less still.
+    // Smaller pieces would be even less in total.
     match bytes < ask.minimum {
         true => Err(NoHostMemory::ChunksBelowMinimum { minimum: ask.minimum, chunks, chunk }),
         false => Ok(HostMemoryGrant { bytes, chunk, chunks }),

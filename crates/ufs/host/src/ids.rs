@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is counted within a unit: regions and sub-regions by their places among all of the unit, and the tables and
-//! lists that have a row for each. Knows nothing of what they hold.
+//! Identifiers within a unit: regions and sub-regions by number, and the tables and lists indexed by them.
 
 use readpath_kit::IndexLru;
 use readpath_proto::hpb::HpbGeometry;
@@ -8,7 +7,7 @@ use readpath_proto::typed::SubRegion;
 use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
 
-/// An index into tables that have a row for each of something.
+/// An index of tables with a row for each region, sub-region or group.
 pub(crate) trait Id: Copy {
     fn new(index: u32) -> Self;
     fn index(self) -> u32;
@@ -70,7 +69,7 @@ id!(
 );
 
 impl RegionId {
-    /// Its number in commands and descriptors.
+    /// The number in commands and descriptors.
     pub(crate) fn number(self) -> u16 {
         self.0 as u16
     }
@@ -89,18 +88,18 @@ impl From<u16> for RegionId {
 }
 
 impl SubRegionId {
-    /// That of a block of the unit.
+    /// The sub-region of a block of the unit.
     #[inline(always)]
     pub(crate) fn of_block(geometry: &HpbGeometry, block: u32) -> Self {
         SubRegionId(geometry.index_of_lba(block))
     }
 
-    /// The one that a command or a notification names; the unit must have it.
+    /// The sub-region that a command or a notification names; the unit must have it.
     pub(crate) fn named(geometry: &HpbGeometry, at: SubRegion) -> Self {
         SubRegionId(geometry.index_of(at))
     }
 
-    /// As commands name it.
+    /// The name in commands.
     pub(crate) fn name(self, geometry: &HpbGeometry) -> SubRegion {
         geometry.sub_region_at(self.0)
     }
@@ -111,7 +110,7 @@ impl SubRegionId {
     }
 }
 
-/// A list over all of something, in which each is at most once; the front is the first to go.
+/// A list in which each identifier stands at most once; the front is the next victim.
 pub(crate) struct IdList<I> {
     list: IndexLru,
     of: PhantomData<I>,
@@ -126,7 +125,7 @@ impl<I: Id> IdList<I> {
         self.list.contains(id.index())
     }
 
-    /// Puts it at the end, unless it is in the list. Whether it was not.
+    /// Appends `id`, unless it is in the list; returns whether it was added.
     pub(crate) fn add(&mut self, id: I) -> bool {
         let new = !self.contains(id);
         if new {
@@ -135,13 +134,13 @@ impl<I: Id> IdList<I> {
         new
     }
 
-    /// Puts it before all others.
+    /// Puts `id` before all others.
     pub(crate) fn put_first(&mut self, id: I) {
         self.remove(id);
         self.list.push_front(id.index());
     }
 
-    /// Moves it to the end, if it is in the list.
+    /// Moves `id` to the end, if it is in the list.
     pub(crate) fn touch(&mut self, id: I) {
         if self.contains(id) {
             self.list.touch(id.index());
@@ -162,7 +161,7 @@ impl<I: Id> IdList<I> {
         self.list.pop_front().map(I::new)
     }
 
-    /// The one after `id`, which is in the list.
+    /// The identifier after `id`, which is in the list.
     pub(crate) fn after(&self, id: I) -> Option<I> {
         self.list.after(id.index()).map(I::new)
     }

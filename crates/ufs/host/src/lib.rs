@@ -8,8 +8,8 @@
 //!   first), [`Driver::poll_done`];
 //! - getters.
 //!
-//! This room knows the UFS protocol. It does not know what is behind the link, what a workload is or which clock drives
-//! it; it decides only from what a host has seen.
+//! This crate knows the UFS protocol. It does not know the device behind the link, the workload or the clock that
+//! drives it; it decides only from what a host can observe.
 
 #![warn(unreachable_pub)]
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The parameters of host control mode that Linux 6.1 shows in `hpb_params`, with its defaults and the rules by which
-//! it accepts a new value (`drivers/ufs/core/ufshpb.c`, the `_store` functions). It knows nothing of what they are used
-//! for.
+//! it accepts a new value (`drivers/ufs/core/ufshpb.c`, the `_store` functions).
 
 use std::fmt;
 use thiserror::Error;
@@ -31,11 +30,11 @@ readpath_kit::named! {
 }
 
 impl HpbParam {
-    /// Those that a policy of this host's own heeds, or that do nothing anywhere: the others are rules of Linux's.
+    /// Parameters that a policy of this host accepts; the others are rules of Linux's driver.
     pub const MANAGED: [HpbParam; 2] = [HpbParam::RequeueTimeoutMs, HpbParam::InflightMapReq];
 
-    /// All of them, each before those whose least value it is or twice it is: lowered in this order and raised in the
-    /// other, values obstruct each other least.
+    /// All parameters, each before those whose least value depends on it: lowered in this order and raised in the
+    /// reverse order, values obstruct each other least.
     const LOWERED: [HpbParam; 9] = [
         HpbParam::ActivationThld,
         HpbParam::EvictionThldExit,
@@ -58,9 +57,9 @@ impl fmt::Display for HpbParam {
 /// Values of the parameters. Linux holds each in a signed 32-bit integer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HpbParams {
-    /// A relic of HPB 2.0 without effect; the only one that device control mode has as well.
+    /// A remainder of HPB 2.0 without effect; the only one that device control mode has as well.
     pub requeue_timeout_ms: u32,
-    /// Reads that a sub-region has when it is queued to be loaded: exactly so many.
+    /// Number of reads at which a sub-region is queued to be loaded: exactly this many.
     pub activation_thld: u32,
     /// Bits by which counters of reads are shifted down when one has become too large.
     pub normalization_factor: u32,
@@ -68,13 +67,13 @@ pub struct HpbParams {
     pub eviction_thld_enter: u32,
     /// Reads above which a region keeps its place.
     pub eviction_thld_exit: u32,
-    /// After so long without a read a region's time is up once, in milliseconds.
+    /// Time without a read until a region's read timeout, in milliseconds.
     pub read_timeout_ms: u32,
-    /// How often the time of a region is up before it is dropped; if it was written, once is enough.
+    /// Read timeouts before a region is dropped; one is enough if it was written.
     pub read_timeout_expiries: u32,
     /// Milliseconds between two checks of read timeouts, which also start queued loads.
     pub timeout_polling_interval_ms: u32,
-    /// HPB READ BUFFERs in flight at most.
+    /// The most HPB READ BUFFERs in flight.
     pub inflight_map_req: u32,
 }
 
@@ -98,7 +97,7 @@ impl HpbParams {
         *copy.slot(param)
     }
 
-    /// The field of `param`, for readers of a whole set, which [`HpbParams::check`] checks afterwards.
+    /// The field of `param`, for readers of a whole set; [`HpbParams::check`] must follow.
     pub const fn slot(&mut self, param: HpbParam) -> &mut u32 {
         match param {
             HpbParam::RequeueTimeoutMs => &mut self.requeue_timeout_ms,
@@ -113,7 +112,7 @@ impl HpbParams {
         }
     }
 
-    /// Values of `param` that Linux takes, given the others: from the first to the last.
+    /// The least and greatest value of `param` that Linux accepts, given the others.
     pub fn range(&self, param: HpbParam, limits: &ParamLimits) -> (u32, u32) {
         const MOST: u32 = i32::MAX as u32;
         match param {
@@ -131,7 +130,8 @@ impl HpbParams {
     /// Changes one value, as a write to its file does.
     ///
     /// # Errors
-    /// As Linux: EOPNOTSUPP without host control mode (but for `requeue_timeout_ms`), EINVAL for what is out of range.
+    /// As Linux: EOPNOTSUPP without host control mode (but for `requeue_timeout_ms`), EINVAL for a value out of
+    /// range.
     pub fn store(&mut self, param: HpbParam, value: u32, limits: &ParamLimits) -> Result<(), ParamError> {
         if !limits.host_control && param != HpbParam::RequeueTimeoutMs {
             return Err(ParamError::NotHostControl { param });
@@ -144,8 +144,8 @@ impl HpbParams {
         Ok(())
     }
 
-    /// Whether these values can be stored, each once and in the most favourable order, into a unit that Linux has just
-    /// set up. A default needs no storing, so what Linux itself starts with is never refused.
+    /// Whether these values can be stored, each once and in the most favourable order, into a unit that Linux has
+    /// just set up. A default need not be stored, so Linux's own initial values are never refused.
     pub fn check(&self, limits: &ParamLimits) -> Result<(), ParamError> {
         let mut stored = HpbParams::LINUX;
         let lowered = |param: HpbParam| self.get(param) < HpbParams::LINUX.get(param);
@@ -162,24 +162,24 @@ impl Default for HpbParams {
     }
 }
 
-/// What the range of a value depends on, other values apart.
+/// What the range of a value depends on, besides other values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ParamLimits {
     /// The unit is in host control mode.
     pub host_control: bool,
     /// Entries of a full sub-region.
     pub entries_per_sub_region: u32,
-    /// Commands that the unit takes at the same time.
+    /// Commands that the unit accepts at the same time.
     pub queue_depth: u32,
 }
 
 impl ParamLimits {
-    /// Those that no device undercuts or exceeds: for checks before there is one.
+    /// The widest limits of any device, for checks before there is one.
     pub const WIDEST: ParamLimits =
         ParamLimits { host_control: true, entries_per_sub_region: 1 << 16, queue_depth: 63 };
 }
 
-/// What a bound comes from.
+/// Source of a bound, for messages.
 const fn why(param: HpbParam) -> &'static str {
     match param {
         HpbParam::NormalizationFactor => " (the logarithm of the entries of a sub-region)",
@@ -192,12 +192,12 @@ const fn why(param: HpbParam) -> &'static str {
     }
 }
 
-/// What a policy of this host's own takes, for people.
+/// The parameters that a policy of this host accepts, for messages.
 fn taken() -> String {
     HpbParam::MANAGED.map(HpbParam::name).join(" and ")
 }
 
-/// Why a parameter does not take a value.
+/// Why a value of a parameter is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum ParamError {
     /// ENODEV: the unit has no HPB.
@@ -212,7 +212,7 @@ pub enum ParamError {
         /// The parameter.
         param: HpbParam,
     },
-    /// EOPNOTSUPP: the unit is managed by a policy of this host's own, which does not heed it.
+    /// EOPNOTSUPP: the unit is managed by a policy of this host, which does not use the parameter.
     #[error("{param} is a rule of Linux's own, which the policy {policy} does not have; it takes {}", taken())]
     NotOfPolicy {
         /// The parameter.
@@ -225,23 +225,23 @@ pub enum ParamError {
     OutOfRange {
         /// The parameter.
         param: HpbParam,
-        /// What was asked for.
+        /// The refused value.
         value: u32,
         /// Least value accepted.
         least: u32,
-        /// Most that is accepted; below `least`, if nothing is.
+        /// Greatest value accepted; below `least` if none is.
         most: u32,
-        /// Where the bounds come from.
+        /// Source of the bounds.
         why: &'static str,
     },
     /// ENOMEM.
     #[error("memory of {bytes} bytes is too little for HPB: {what} take {least}")]
     TooLittleMemory {
-        /// The limit that was asked for.
+        /// The refused limit.
         bytes: u64,
-        /// The least possible.
+        /// The least possible limit.
         least: u64,
-        /// What takes so much.
+        /// What needs that memory.
         what: &'static str,
     },
     /// EOPNOTSUPP: the driver of Linux has no shrinker.
@@ -280,7 +280,7 @@ mod tests {
 
     const LIMITS: ParamLimits = ParamLimits { host_control: true, entries_per_sub_region: 4096, queue_depth: 31 };
 
-    /// Each rule of `ufshpb.c` on both sides of its bound, from Linux's defaults.
+    /// Each rule of `ufshpb.c` at both sides of its bound, from Linux's defaults.
     #[test]
     fn values_are_taken_as_linux_takes_them() {
         const MOST: u32 = i32::MAX as u32;
@@ -311,7 +311,7 @@ mod tests {
         }
     }
 
-    /// Linux looks only at the value that is written: thresholds may pass each other if they do so in the right order.
+    /// Linux checks only the value that is written: thresholds may pass each other in the right order.
     #[test]
     fn what_a_value_depends_on_is_looked_at_when_it_is_stored() {
         let mut params = HpbParams::LINUX;
@@ -326,8 +326,7 @@ mod tests {
         params.check(&LIMITS).expect("a set that was stored");
     }
 
-    /// A set is taken if there is an order in which its values can be stored: all orders of values near bounds are
-    /// tried.
+    /// A set is accepted if its values can be stored in some order: all orders of values near bounds are tried.
     #[test]
     fn a_set_is_taken_if_some_order_of_stores_is() {
         fn some_order(at: &HpbParams, left: &[(HpbParam, u32)]) -> bool {

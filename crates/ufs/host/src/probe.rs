@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The probe: the order of requests in which Linux 6.1 probes a UFS device and starts HPB
 //! (`ufshcd_device_params_init`, `ufs_get_device_desc`, `ufshpb_init`, `ufshcd_slave_configure`), without the steps
-//! that only concern power and speed of a physical link. What units are used for afterwards is not known here.
+//! for power and speed of a physical link.
 
 use crate::booster;
 use crate::config::{HostConfig, HpbOptions, LongReads};
@@ -18,21 +18,21 @@ use thiserror::Error;
 /// Why the device cannot be used.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum ProbeError {
-    /// The device answered something else than asked, or an error.
+    /// The device answered with an error, or not what was asked for.
     #[error("{step}: the device answered {answer}")]
     Answer {
-        /// What was asked.
+        /// The step.
         step: &'static str,
-        /// What came.
+        /// The answer.
         answer: String,
     },
     /// A descriptor could not be read.
     #[error(transparent)]
     Descriptor(#[from] DescError),
-    /// The HPB fields describe something impossible.
+    /// The HPB fields are inconsistent.
     #[error(transparent)]
     Hpb(#[from] HpbGeometryError),
-    /// The device is configured for another control mode of HPB than the host is to use.
+    /// The device has another HPB control mode than the host is configured for.
     #[error(
         "the device is configured for HPB in {} control mode (bHPBControl = {:02X}h), not for {} control mode",
         .configured.name(), .configured.byte(), .wanted.name()
@@ -40,21 +40,21 @@ pub enum ProbeError {
     Control {
         /// What bHPBControl says.
         configured: Control,
-        /// What the host is to use.
+        /// The host's configuration.
         wanted: Control,
     },
-    /// The device cannot take the entries of long reads as the host is to send them.
+    /// The device does not support the host's way of sending entries of long reads.
     #[error("long_reads = {wanted:?} needs {needed}")]
     LongReads {
-        /// What the host is to use.
+        /// The host's configuration.
         wanted: &'static str,
-        /// What the device would have to be.
+        /// The required property of the device.
         needed: &'static str,
     },
     /// The device cannot be used as the prototype of HPB.
     #[error(transparent)]
     Prototype(#[from] PrototypeError),
-    /// A parameter of host control mode does not fit the unit, or its memory is too little.
+    /// A parameter of host control mode does not fit the unit, or the memory limit is too low.
     #[error("HPB of logical unit {lun}: {error}")]
     Param {
         /// The unit.
@@ -85,7 +85,7 @@ enum Step {
 }
 
 impl Step {
-    /// What is asked, in words.
+    /// Name of the step in messages.
     const fn name(self) -> &'static str {
         match self {
             Step::NopOut => "NOP OUT",
@@ -102,7 +102,7 @@ impl Step {
     }
 }
 
-/// How often a flag that the device should clear is read, and the HPB reset is asked for (Linux
+/// How often the probe reads a flag that the device should clear, and requests the HPB reset (Linux
 /// `HPB_RESET_REQ_RETRIES`). Linux waits for a millisecond between two reads of the flag, this host does not.
 const POLLS: u32 = 10;
 
@@ -118,13 +118,13 @@ pub(crate) struct Probe {
     step: Step,
     options: Option<HpbOptions>,
     wants_booster: bool,
-    /// Commands that the controller takes at the same time.
+    /// Commands that the controller accepts at the same time.
     queue_depth: u32,
     polls: u32,
     geometry: GeometryDescriptor,
     device: DeviceDescriptor,
     hpb: bool,
-    /// Blocks of an HPB READ with the entry of the first, and with all.
+    /// Blocks of an HPB READ with the entry of the first; below, with all entries.
     single_blocks: u8,
     max_blocks: u8,
     luns: Vec<u8>,
@@ -160,7 +160,7 @@ impl Probe {
         self.device.queue_depth
     }
 
-    /// What to ask next; `None` when all is known.
+    /// The next request; `None` when the probe has ended.
     pub(crate) fn request(&self) -> Option<RequestBody> {
         let read_descriptor = |idn, index| query(opcode::READ_DESCRIPTOR, idn, index, 0xFF);
         Some(match self.step {
@@ -186,7 +186,7 @@ impl Probe {
         })
     }
 
-    /// The answer to what was asked, at `now`.
+    /// Handles the reply to the last request, at `now`.
     pub(crate) fn on_reply(&mut self, now: Ns, body: &ReplyBody, data: &[u8]) -> Result<(), ProbeError> {
         self.step = match (self.step, body) {
             (Step::NopOut, ReplyBody::NopIn) => Step::SetDeviceInit,
@@ -202,7 +202,7 @@ impl Probe {
                 self.device = DeviceDescriptor::parse(data)?;
                 self.after_device()?
             }
-            // As Linux: without an answer one block, and no HPB 2.0.
+            // As Linux: without a valid answer one block, and no HPB 2.0.
             (Step::MaxSingleCommand, ReplyBody::Query(q)) => {
                 if q.result == result::SUCCESS {
                     self.single_blocks = hpb::max_single_blocks(self.device.hpb_version, q.value as u8);
@@ -228,7 +228,7 @@ impl Probe {
                 self.group_entries = Some(q.value);
                 self.after_hpb()
             }
-            // As Linux: without an answer, no WriteBooster.
+            // As Linux: without a valid answer, no WriteBooster.
             (Step::BoosterLifeTime, ReplyBody::Query(q)) => {
                 self.booster = q.result == result::SUCCESS && booster::is_alive(q.value);
                 if self.booster { Step::SetBooster(0) } else { self.after_booster() }
@@ -240,7 +240,7 @@ impl Probe {
                     self.after_booster()
                 }
             }
-            // A device that refuses will not have cleared the flag either, or has nothing to clear.
+            // A device that refuses the reset will not have cleared the flag, or has nothing to clear.
             (Step::ResetHpb, ReplyBody::Query(q)) if q.result != result::SUCCESS && self.polls + 1 < POLLS => {
                 self.polls += 1;
                 Step::ResetHpb
@@ -277,7 +277,7 @@ impl Probe {
             self.polls += 1;
             return Step::PollHpbReset;
         }
-        // Linux destroys the HPB units and goes on without.
+        // Linux destroys the HPB units and continues without them.
         self.units.iter_mut().filter_map(|unit| unit.hpb.standard_mut()).for_each(HpbLu::destroy);
         Step::Done
     }
@@ -333,7 +333,7 @@ impl Probe {
         self.after_hpb()
     }
 
-    /// It is known whether there is HPB.
+    /// The step after HPB is set up.
     fn after_hpb(&self) -> Step {
         if self.wants_booster && booster::is_offered(&self.device) {
             Step::BoosterLifeTime
@@ -342,7 +342,7 @@ impl Probe {
         }
     }
 
-    /// WriteBooster is on, or will not be.
+    /// The step after WriteBooster is set up.
     fn after_booster(&self) -> Step {
         if self.hpb { Step::ResetHpb } else { Step::ReportLuns }
     }
@@ -389,7 +389,7 @@ impl Probe {
         Ok(())
     }
 
-    /// What the descriptors say of a unit's HPB.
+    /// A unit's HPB according to its descriptor.
     fn setup_of(&self, unit: &UnitDescriptor) -> Result<UnitSetup, HpbGeometryError> {
         let g = &self.geometry;
         let pinned = u32::from(unit.hpb_pinned_start);

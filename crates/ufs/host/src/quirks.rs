@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where Linux 6.1 and this host differ: each difference has a name, and the code asks for that name. A host with
-//! `strict_linux` has all of them, any other none. `docs/hpb-modes.md` has the same list for users. What follows from a
-//! quirk is not known here.
+//! The differences between Linux 6.1 and this host, by name. A host with `strict_linux` has all of them, any other
+//! none. `docs/hpb-modes.md` has the same list for users.
 
 use crate::config::HpbOptions;
 
 macro_rules! quirks {
     ($($(#[$doc:meta])* $name:ident,)+) => {
-        /// What a host does as Linux does, although it could do better.
+        /// Behaviour of Linux that this host improves on.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub(crate) struct Quirks {
             $($(#[$doc])* pub $name: bool,)+
@@ -37,13 +36,13 @@ quirks! {
     /// After an HPB reset one sub-region of each active region is loaded again: regions have one UPDATE mark
     /// (`RGN_FLAG_UPDATE`), and pinned ones none.
     one_update_mark_per_region,
-    /// Read counters go on when a region is dropped, past the one value that would activate it.
+    /// Read counters continue when a region is dropped, beyond the one value that would activate it.
     counters_outlive_eviction,
     /// Timers stay stopped after a reset of the controller, until the next resume.
     timers_stop_at_reset,
-    /// What host control mode had queued is forgotten at a reset of the controller (`ufshpb_toggle_state`).
+    /// Queued work of host control mode is forgotten at a reset of the controller (`ufshpb_toggle_state`).
     forgets_queue_at_reset,
-    /// A command in flight at a reset is sent again as it was, loads too (`ufshcd_transfer_rsp_status`, DID_REQUEUE).
+    /// A command in flight at a reset is sent again unchanged, loads too (`ufshcd_transfer_rsp_status`, DID_REQUEUE).
     resends_at_reset,
     /// A command that is sent again keeps its form and its entry, unless there is a new one.
     resends_old_entries,
@@ -54,7 +53,7 @@ quirks! {
     /// BUSY, TASK SET FULL and unit attentions do not count as attempts (`scsi_decide_disposition`), and loads are sent
     /// again as well.
     retries_busy_without_end,
-    /// A recommendation or a drop that is queued already is counted again.
+    /// A recommendation or a drop that is already queued is counted again.
     counts_queued_again,
     /// An HPB reset counts only if the notification names a unit with HPB.
     resets_need_hpb_unit,
@@ -65,7 +64,7 @@ quirks! {
 }
 
 impl Quirks {
-    /// Those of a host with these options. Policies and the prototype are not Linux's, and have none.
+    /// The quirks of a host with these options. Policies and the prototype are not Linux's, and have none.
     pub(crate) fn of(options: Option<&HpbOptions>) -> Quirks {
         let is_linux = |o: &HpbOptions| o.strict_linux && o.policy.is_none() && o.prototype.is_none();
         if options.is_some_and(is_linux) { Quirks::LINUX } else { Quirks::NONE }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The command for the request that a tag carries, built when it goes to the controller: READ becomes HPB READ here,
-//! and writes make their entries dirty. Which tag goes next is not decided here.
+//! Builds the command for the request of a tag when it is sent to the controller: READ becomes HPB READ here, and
+//! writes make their entries dirty. Which tag is sent next is not decided here.
 
 use super::tags::{Tag, TagState};
 use super::{Driver, LastEntries};
@@ -11,7 +11,7 @@ use readpath_proto::scsi::encode_unmap;
 use readpath_proto::typed::{Cdb, Command, FLAG_FUA, Form, HpbEntry};
 
 impl LastEntries {
-    /// A command that is sent again keeps the form that it had been given, and its entry: `entry`, if there is one now.
+    /// A command that is sent again keeps its form and its entry, or takes the new `entry` if there is one.
     fn keep(&mut self, tag: Tag, was_hpb: bool, entry: Option<u64>) -> Option<u64> {
         match entry {
             Some(entry) => self.0[tag.row()] = entry,
@@ -29,7 +29,7 @@ impl Driver {
         let hpb = self.units[usize::from(state.lun)].as_mut().and_then(|unit| unit.hpb.standard_mut());
         let entry = hpb.filter(|_| !state.plain).and_then(|hpb| hpb.entry_for(now, state.block, state.blocks));
         if self.paths.follows_reads {
-            // As words: bytes would cross memory, which every read would pay for.
+            // Passed as a word: bytes would go through memory, at a cost for every read.
             let word = entry.map(|HpbEntry(bytes)| u64::from_ne_bytes(bytes));
             return self.follow_read(now, tag, word).map(|word| HpbEntry(word.to_ne_bytes()));
         }
@@ -37,8 +37,8 @@ impl Driver {
         entry
     }
 
-    /// Rare paths of a read: Linux sends old entries again, policies measure how long commands take, and units of the
-    /// prototype have hints in the place of entries. The entry to send.
+    /// Rare paths of a read: Linux sends old entries again, policies measure commands, and units of the prototype
+    /// have hints instead of entries. Returns the entry to send.
     #[inline(never)]
     fn follow_read(&mut self, now: Ns, tag: Tag, mut entry: Option<u64>) -> Option<u64> {
         let TagState { lun, block, blocks, plain, hpb: was_hpb, .. } = self.tags[tag];

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Units that take fewer commands at a time than the controller has slots (bLUQueueDepth; Linux
-//! `ufshcd_set_queue_depth`, `scsi_dev_queue_ready`). As on Linux a command has its tag when it waits here, and HPB's
-//! own go before all others. The content of commands is not known here.
+//! Units that accept fewer commands at a time than the controller has slots (bLUQueueDepth; Linux
+//! `ufshcd_set_queue_depth`, `scsi_dev_queue_ready`). As on Linux a command already has its tag when it waits here,
+//! and HPB's own commands precede all others. The contents of commands are not known here.
 
 use super::tags::{MAX_SLOTS, Tag, Tags, Use};
 use readpath_kit::FrontQueue;
 use std::collections::VecDeque;
 
-/// How many commands each unit takes, and which are in flight.
+/// Queue depths of units, and commands in flight.
 pub(super) struct UnitDepths {
-    /// Commands that each unit takes; 0 if it shares the device's queue.
+    /// Queue depth of each unit; 0 if it shares the device's queue.
     depths: Vec<u8>,
     in_flight: [bool; MAX_SLOTS],
     waiting: VecDeque<Tag>,
 }
 
 impl UnitDepths {
-    /// For units with these depths, by number; `None` if none has one.
+    /// For the queue depths of units, by number; `None` if no unit has its own.
     pub(super) fn new(depths: Vec<u8>) -> Option<Box<UnitDepths>> {
         let has_some = depths.iter().any(|&depth| depth > 0);
         has_some.then(|| Box::new(UnitDepths { depths, in_flight: [false; MAX_SLOTS], waiting: VecDeque::new() }))
     }
 
-    /// The next of `out` whose unit takes it; the others wait.
+    /// The next command of `out` whose unit accepts it; others wait.
     pub(super) fn next(&mut self, out: &mut FrontQueue<Tag>, tags: &Tags) -> Option<Tag> {
         loop {
             let tag = out.pop_front()?;
@@ -48,7 +48,7 @@ impl UnitDepths {
         tags.iter().filter(|&(tag, other)| same_unit(tag, other.lun)).count() < usize::from(depth)
     }
 
-    /// A reply has come: the next that waits for the unit goes out.
+    /// After a reply: moves the unit's next waiting command to `out`.
     pub(super) fn ended(&mut self, tag: Tag, out: &mut FrontQueue<Tag>, tags: &Tags) {
         if !std::mem::take(&mut self.in_flight[tag.row()]) {
             return;
@@ -59,7 +59,7 @@ impl UnitDepths {
         }
     }
 
-    /// No command is in flight, and none waits.
+    /// Forgets commands in flight and waiting ones.
     pub(super) fn clear(&mut self) {
         self.in_flight = [false; MAX_SLOTS];
         self.waiting.clear();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a failed command means (Linux `drivers/scsi/scsi_error.c`: `scsi_decide_disposition`, `scsi_check_sense`):
-//! whether it passes by itself. The driver decides what follows.
+//! The meaning of a failed command (Linux `drivers/scsi/scsi_error.c`: `scsi_decide_disposition`,
+//! `scsi_check_sense`): whether the failure is transient. The driver decides what follows.
 
 use readpath_proto::typed::{ReplyBody, Sense, Status};
 
@@ -11,15 +11,15 @@ const ABORTED_COMMAND: u8 = 0xB;
 
 /// Why a command failed.
 pub(super) struct Failure {
-    /// The device could not take it now.
+    /// The device was busy.
     pub busy: bool,
-    /// It may go well if it is sent again.
+    /// A retry may succeed.
     pub passing: bool,
-    /// The device reports that it was reset, or something like it.
+    /// The device reports a unit attention, as after a reset.
     pub attention: bool,
-    /// The device takes no such command.
+    /// The device does not support the command.
     pub refused: bool,
-    /// Why, as far as the device said.
+    /// The sense data, if there was any.
     pub sense: Option<Sense>,
 }
 

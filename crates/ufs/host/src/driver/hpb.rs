@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The driver's part in HPB apart from requests: notifications, map loads, timers, sleep, parameters, and getters. What
-//! a unit does with them is not known here.
+//! The driver's HPB work apart from requests: notifications, map loads, timers, sleep, parameters, and getters. How a
+//! unit uses them is not known here.
 
 use super::Driver;
 use super::tags::{MAX_SLOTS, Tag, TagState, Tags, Use};
@@ -11,13 +11,13 @@ use readpath_kit::{BLOCK_BYTES, FrontQueue, Ns};
 use readpath_proto::hpb::is_acceptable;
 use readpath_proto::typed::{HpbNotification, Reply, ReplyBody, Response, Status, SubRegion};
 
-/// When each command was sent, and how, for policies and the prototype.
+/// When and how each command was sent, for policies and the prototype.
 pub(super) struct SendTimes {
     sent: [Ns; MAX_SLOTS],
     route: [Route; MAX_SLOTS],
 }
 
-/// From `at` on, HPB of a unit may take so many bytes.
+/// A limit on the memory of a unit's HPB from `at` on.
 pub(super) struct Limit {
     at: Ns,
     lun: u8,
@@ -66,14 +66,15 @@ impl Port for UnitPort<'_> {
 }
 
 impl Driver {
-    /// When [`Driver::advance`] has something to do; [`Ns::NEVER`] for a host without timers. Only HPB in host control
-    /// mode has some, a host that waits for tags as Linux does, and one whose reads wait for their pre-requests.
+    /// The next deadline for [`Driver::advance`]; [`Ns::NEVER`] for a host without timers. Timers exist for HPB in
+    /// host control mode, for a host that waits for tags as Linux does, and for one whose reads wait for their
+    /// pre-requests.
     #[inline(always)]
     pub fn next_deadline(&self) -> Ns {
         self.timer
     }
 
-    /// Handles timers that are due at `now`. There may be requests to send afterwards.
+    /// Handles timers that are due at `now`. It may queue requests.
     pub fn advance(&mut self, now: Ns) {
         self.each_standard(|hpb| hpb.advance(now));
         self.change_limits(now);
@@ -82,7 +83,7 @@ impl Driver {
         self.find_timer();
     }
 
-    /// The timer of host control mode goes off at `now`, whenever it was due: for a replay of another host's commands,
+    /// Runs the timer of host control mode at `now`, whenever it is due: for a replay of another host's commands,
     /// whose timer has another phase.
     pub fn poll_hpb(&mut self, now: Ns) {
         self.each_standard(|hpb| hpb.poll(now));
@@ -90,14 +91,14 @@ impl Driver {
         self.find_timer();
     }
 
-    /// The host is about to sleep: nothing is sent for HPB any more. Linux does so when it suspends the UFS device,
-    /// which has nothing else to do then; here requests go on, without entries.
+    /// Before the host sleeps: nothing is sent for HPB any more. Linux does this when it suspends the UFS device,
+    /// which then gets no other requests either; here requests continue, without entries.
     pub fn suspend(&mut self) {
         self.each_unit(UnitHpb::suspend);
         self.find_timer();
     }
 
-    /// The host is awake again, and goes on with the maps that it had.
+    /// The host is awake again, and continues with its maps.
     pub fn resume(&mut self, now: Ns) {
         self.each_unit(|hpb| hpb.resume(now));
         self.run_map_worker(now);
@@ -123,7 +124,7 @@ impl Driver {
         self.unit(lun)?.hpb.memory()
     }
 
-    /// HPB counters of all units together, if any has some.
+    /// HPB counters of all units together, if any unit has HPB.
     pub fn all_counters(&self) -> Option<HpbCounters> {
         self.luns().filter_map(|lun| self.counters(lun).copied()).reduce(|sum, unit| sum.plus(&unit))
     }
@@ -133,7 +134,7 @@ impl Driver {
         self.luns().filter_map(|lun| self.memory(lun)).reduce(|sum, unit| sum.plus(&unit))
     }
 
-    /// Numbers that units may have.
+    /// All possible unit numbers.
     pub fn luns(&self) -> impl Iterator<Item = u8> + use<> {
         0..self.units.len() as u8
     }
@@ -165,24 +166,23 @@ impl Driver {
         self.timer = timers.min().unwrap_or(Ns::NEVER).min(self.requeue_deadline()).min(limit);
     }
 
-    /// Lets the memory of a unit's HPB have other limits, in bytes, at times that do not decrease and are not over. It
-    /// is checked now whether they are possible: a limit below what tables and pinned regions take is not.
+    /// Schedules limits of the memory of a unit's HPB, in bytes, at times that are in order and not in the past. They
+    /// are checked now: a limit below the size of tables and pinned regions is refused.
     ///
-    /// # Errors
-    /// No HPB, one that follows Linux, or too little memory; and which limit it was, from 0.
+    /// # Errors The index of the refused limit, and why: no HPB, a unit that follows Linux, or too little memory.
     pub fn schedule_limits(&mut self, lun: u8, limits: &[(Ns, u64)]) -> Result<(), (usize, ParamError)> {
         let hpb = self.hpb(lun).ok_or((0, ParamError::NoHpb { lun }))?;
         for (i, &(_, bytes)) in limits.iter().enumerate() {
             hpb.check_limit(bytes).map_err(|error| (i, error))?;
         }
         self.limits.extend(limits.iter().map(|&(at, bytes)| Limit { at, lun, bytes }));
-        // Those of several units come one unit after the other.
+        // The limits of several units were queued one unit after the other.
         self.limits.make_contiguous().sort_by_key(|limit| limit.at);
         self.find_timer();
         Ok(())
     }
 
-    /// Limits the memory of a unit's HPB to `bytes` from now on. There may be requests to send afterwards.
+    /// Limits the memory of a unit's HPB to `bytes` from now on. It may queue requests.
     ///
     /// # Errors
     /// No HPB, one that follows Linux, or too little memory.
@@ -197,13 +197,13 @@ impl Driver {
             && at <= now
         {
             self.limits.pop_front();
-            // Checked when it was scheduled; what tables take does not change.
+            // The limit was checked when it was scheduled, and the size of tables is constant.
             let limited = self.hpb_of(lun).map(|hpb| hpb.limit_memory(bytes));
             debug_assert!(!matches!(limited, Some(Err(_))));
         }
     }
 
-    /// The command of `tag` is being sent. Loads that a policy asks for now are sent with the next reply.
+    /// Notes that the command of `tag` is being sent. Loads that a policy requests now are sent with the next reply.
     #[inline(never)]
     pub(super) fn note_sent(&mut self, now: Ns, tag: Tag) {
         let Some(times) = &mut self.times else { return };
@@ -215,8 +215,8 @@ impl Driver {
         self.map_work |= unit.hpb.is_kicked();
     }
 
-    /// Passes on notices of the prototype and how long reads and loads took, and sends the next command that waits for
-    /// the depth of the unit.
+    /// Passes on the prototype's notices and the times of reads and loads, and sends the next command that waits for
+    /// its unit's queue depth.
     #[inline(never)]
     pub(super) fn note_reply(&mut self, now: Ns, reply: &Reply) {
         if let ReplyBody::Response(Response { status: Status::Good, groups: Some(notice), .. }) = &reply.body
@@ -266,7 +266,7 @@ impl Driver {
         }
     }
 
-    /// Lets the units' workers send, as tags allow: before waiting block requests, as Linux does.
+    /// Lets the units' workers send as tags allow: before waiting block requests, as Linux does.
     #[inline(never)]
     pub(super) fn run_map_worker(&mut self, now: Ns) {
         self.map_work = false;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Block requests that take several commands: how many are left of each, and the first error. Knows no command.
+//! Block requests that take several commands: the number of parts left of each, and the first error.
 
 use readpath_proto::typed::Sense;
 
-/// A block request in parts.
+/// A block request with several parts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(transparent)]
 pub(super) struct JoinId(u32);
 
 impl JoinId {
-    /// Of a request that takes one command.
+    /// For a request with one command.
     pub(super) const NONE: JoinId = JoinId(u32::MAX);
 }
 
@@ -37,7 +37,7 @@ impl Joins {
         JoinId((self.joins.len() - 1) as u32)
     }
 
-    /// A part has ended. The cookie and the first error of the request, if it was the last.
+    /// Ends a part. Returns the cookie and the first error of the request, if it was the last part.
     pub(super) fn end_part(&mut self, id: JoinId, error: Option<Sense>) -> Option<(u32, Option<Sense>)> {
         let join = &mut self.joins[id.0 as usize];
         join.error = join.error.or(error);

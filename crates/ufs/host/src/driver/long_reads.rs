@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads whose entries do not all fit into the command (HPB 2.0): a pre-request goes before the read, on a tag of its
-//! own, or the command carries them in an extra header segment. While there is no tag for a pre-request, the read waits
-//! for `requeue_timeout_ms` and is then sent without entries. Which entries may be used is not known here.
+//! Reads whose entries do not all fit into the command (HPB 2.0): a pre-request precedes the read, on a tag of its
+//! own, or the command carries the entries in an extra header segment. While there is no tag for a pre-request, the
+//! read waits for `requeue_timeout_ms` and is then sent without entries. Which entries may be used is not known here.
 
 use super::Driver;
 use super::tags::{MAX_SLOTS, Tag, TagState, Use};
@@ -38,7 +38,7 @@ impl LongReads {
 }
 
 impl Driver {
-    /// When a read stops waiting for a tag for its pre-request. Nothing else may happen before.
+    /// When the first read stops waiting for a pre-request's tag. Nothing else may happen before.
     #[inline]
     pub fn requeue_deadline(&self) -> Ns {
         self.long_reads.as_ref().map_or(Ns::NEVER, |long| long.deadline())
@@ -66,7 +66,7 @@ impl Driver {
         }
         let Some(entry) = self.entry_for(now, tag) else { return send(plain) };
         if self.quirks.resends_old_entries && retries > 0 {
-            // A command that is sent again keeps its form and its entry, whatever has become of the map.
+            // A command that is sent again keeps its form and its entry, even if the map has changed.
             return send(hpb_read(entry, 0));
         }
         let Driver { units, tags, data_out, long_reads, out, .. } = self;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From block requests to commands and back: tags, splitting, and errors. [`commands`] builds the command for a tag;
-//! [`hpb`] has the commands, timers and sleep of HPB.
+//! Converts block requests to commands and replies to completions: tags, splitting, and errors. [`commands`] builds
+//! the command for a tag; [`hpb`] has the commands, timers and sleep of HPB.
 //!
-//! It knows tags and requests; not which entry a read may use, nor what is loaded when.
+//! It knows tags and requests; not which entry a read may use, nor which maps are loaded.
 
 mod commands;
 mod depths;
@@ -30,7 +30,7 @@ use tags::{MAX_SLOTS, Tag, TagState, Tags, Use};
 
 /// How often a command is sent again after a unit attention or a busy device (Linux sd: 5).
 const RETRIES: u8 = 5;
-/// ABORTED COMMAND, for what ended without saying why.
+/// ABORTED COMMAND, for a command that ended without sense data.
 const ABORTED: Sense = Sense { key: 0x0B, asc: 0, ascq: 0 };
 
 struct Unit {
@@ -38,10 +38,10 @@ struct Unit {
     hpb: UnitHpb,
 }
 
-/// Entries last sent under each tag, as words, for a host that sends old entries again.
+/// The entry last sent under each tag, as a word, for a host that sends old entries again.
 struct LastEntries([u64; MAX_SLOTS]);
 
-/// The probe, and what it has switched on.
+/// The probe, and the features that it has enabled.
 #[derive(Default)]
 struct Setup {
     probe: Option<Probe>,
@@ -51,13 +51,13 @@ struct Setup {
     booster_step: u8,
 }
 
-/// Which rare paths requests and replies take: every request looks at these.
+/// Which rare paths requests and replies take; checked for every request.
 struct Paths {
-    /// `times` or `depths` is there.
+    /// `times` or `depths` exists.
     notes_replies: bool,
-    /// `long_reads` or `depths` is there.
+    /// `long_reads` or `depths` exists.
     reads_may_wait: bool,
-    /// `times` or `last_entries` is there.
+    /// `times` or `last_entries` exists.
     follows_reads: bool,
 }
 
@@ -68,34 +68,35 @@ pub struct Driver {
     quirks: Quirks,
     setup: Setup,
     tags: Tags,
-    /// What waits for a tag. A request longer than the limit waits as a whole and is cut when there is one.
+    /// Requests that wait for a tag. A request above the transfer limit waits as a whole and is split when it gets
+    /// tags.
     waiting: VecDeque<(BlockRequest, JoinId)>,
     joins: Joins,
     /// Tags whose request is to be sent.
     out: FrontQueue<Tag>,
     done: FrontQueue<BlockDone>,
-    /// Whether a unit may have sub-regions to load or drop; false is certain.
+    /// False if no unit has sub-regions to load or drop.
     map_work: bool,
-    /// There for a policy of this host's own, and for the prototype.
+    /// Exists for a policy of this host, and for the prototype.
     times: Option<Box<hpb::SendTimes>>,
-    /// Limits of HPB's memory that are to come, in the order of their times.
+    /// Scheduled limits of HPB's memory, in order of time.
     limits: VecDeque<hpb::Limit>,
-    /// There if units take fewer commands than the controller.
+    /// Exists if units accept fewer commands than the controller.
     depths: Option<Box<UnitDepths>>,
     paths: Paths,
     /// Reads wait for a tag for their pre-request.
     reads_wait: bool,
     /// When a unit's timer is due next.
     timer: Ns,
-    /// Reads that may have more entries than one, for a host that sends such.
+    /// Exists for a host that sends several entries with a read.
     long_reads: Option<Box<LongReads>>,
-    /// There for a host that sends old entries again.
+    /// Exists for a host that sends old entries again.
     last_entries: Option<Box<LastEntries>>,
     data_out: Vec<Vec<u8>>,
 }
 
 impl Driver {
-    /// A driver that has not looked for a device yet.
+    /// A driver before the probe.
     pub fn new(config: HostConfig) -> Self {
         let slots = config.slots.clamp(2, MAX_SLOTS as u8);
         let if_hpb = |of: fn(&HpbOptions) -> bool| config.hpb.as_ref().is_some_and(of);
@@ -130,13 +131,13 @@ impl Driver {
         }
     }
 
-    /// Begins to find out what the device is. Block requests may be submitted when [`Driver::is_ready`].
+    /// Begins the probe. Block requests may be submitted when [`Driver::is_ready`].
     pub fn start(&mut self, now: Ns) {
         self.setup.probe = Some(Probe::new(&self.config));
         self.step_probe(now);
     }
 
-    /// Whether the probe has ended well.
+    /// Whether the probe has succeeded.
     pub fn is_ready(&self) -> bool {
         self.setup.probe.is_none() && self.setup.failed.is_none() && !self.units.is_empty()
     }
@@ -146,7 +147,7 @@ impl Driver {
         self.setup.failed.as_ref()
     }
 
-    /// Takes a block request. One that goes beyond its unit ends with LBA OUT OF RANGE without being sent.
+    /// Submits a block request. One beyond the end of its unit ends with LBA OUT OF RANGE without being sent.
     #[inline(always)]
     pub fn submit(&mut self, request: &BlockRequest) {
         let in_range = self
@@ -173,8 +174,8 @@ impl Driver {
         self.send_waiting();
     }
 
-    /// The next request for the device, at `now`, if it is the READ or HPB READ of a block request; what it says,
-    /// without the form of a command. What this does not give, [`Driver::poll_request`] does.
+    /// The next request for the device, at `now`, if it is the READ or HPB READ of a block request, without the form
+    /// of a command. [`Driver::poll_request`] returns all others.
     #[inline(always)]
     #[must_use]
     pub fn poll_read(&mut self, now: Ns) -> Option<ReadRequest> {
@@ -228,19 +229,19 @@ impl Driver {
         }
     }
 
-    /// Whether [`Driver::poll_request`] has something to give.
+    /// Whether [`Driver::poll_request`] may return a request.
     #[inline(always)]
     pub fn has_requests(&self) -> bool {
         !self.out.is_empty()
     }
 
-    /// Whether [`Driver::poll_done`] has something to give.
+    /// Whether [`Driver::poll_done`] has a completion to return.
     #[inline(always)]
     pub fn has_done(&self) -> bool {
         !self.done.is_empty()
     }
 
-    /// The next block request that has ended.
+    /// The next completion of a block request.
     #[inline(always)]
     #[must_use]
     pub fn poll_done(&mut self) -> Option<BlockDone> {
@@ -263,7 +264,7 @@ impl Driver {
         (state.used == Use::Block).then(|| state.part())
     }
 
-    /// A reply of the device, at `now`, with its data-in. One whose tag is not in use is ignored.
+    /// Handles a reply of the device, at `now`, with its data-in. A reply whose tag is not in use is ignored.
     #[inline(always)]
     pub fn on_reply(&mut self, now: Ns, reply: &Reply, data_in: &[u8]) {
         if self.paths.notes_replies {
@@ -290,7 +291,8 @@ impl Driver {
         }
     }
 
-    /// A reply that does more than end a block request well; false if it has nothing to do with block requests or maps.
+    /// Handles a reply that does more than complete a block request; false if it concerns neither block requests nor
+    /// maps.
     #[inline(never)]
     fn on_other_reply(&mut self, now: Ns, reply: &Reply, data_in: &[u8]) -> bool {
         let tag = Tag(reply.tag);
@@ -307,7 +309,7 @@ impl Driver {
                 self.ask_booster(self.setup.booster_step + 1);
                 return false;
             }
-            // Linux sends its own commands again as well, while the device is busy (`scsi_decide_disposition`).
+            // Linux also retries its own commands while the device is busy (`scsi_decide_disposition`).
             Use::Map | Use::Unmap if self.quirks.retries_busy_without_end && Failure::of(&reply.body).busy => {
                 self.out.push_back(tag)
             }
@@ -316,9 +318,9 @@ impl Driver {
                 let unit = self.units[usize::from(lun)].as_mut();
                 self.map_work |= unit.is_some_and(|unit| unit.hpb.loaded(at, good.then_some(data_in)));
             }
-            // Its result does not matter: the region is dropped.
+            // The result does not matter: the host has dropped the region.
             Use::Unmap => self.tags.release(tag),
-            // Nor does it here: the read behind it is served in any case.
+            // The result does not matter: the device serves the read in any case.
             Use::PreRequest => {
                 self.tags.release(tag);
                 self.pre_request_ended(lun);
@@ -344,7 +346,7 @@ impl Driver {
         // A device that refuses an HPB READ may still serve the READ.
         let refused = refused && state.hpb && !self.quirks.reports_refused_hpb_reads;
         if (busy || passing || refused) && (state.retries < RETRIES || !counts) {
-            // A retry is a retry even if it does not count: it keeps its form on Linux.
+            // An uncounted retry still counts as one: on Linux it keeps its form.
             state.retries = if counts { state.retries + 1 } else { state.retries.max(1) };
             state.plain |= refused;
             (state.listed, state.read_id) = (false, 0);
@@ -355,17 +357,18 @@ impl Driver {
         self.end(cookie, reply.tag, join, sense.or(Some(ABORTED)));
     }
 
-    /// The controller and the device are being reset. Commands in flight are begun anew, and map loads are forgotten.
-    /// On Linux they end with OCS_INVALID_COMMAND_STATUS, for which the SCSI mid-layer sends each again as it was: a
-    /// load too, and an HPB READ with its old entry if there is no other (`ufshcd_transfer_rsp_status`, DID_REQUEUE).
+    /// The controller and the device are being reset. Commands in flight are started again, and map loads are
+    /// forgotten. On Linux they end with OCS_INVALID_COMMAND_STATUS, for which the SCSI mid-layer sends each again
+    /// unchanged: also a load, and an HPB READ with its old entry if there is no new one
+    /// (`ufshcd_transfer_rsp_status`, DID_REQUEUE).
     pub fn reset(&mut self, now: Ns) {
         self.out.clear();
         self.depths.iter_mut().for_each(|depths| depths.clear());
         if self.setup.probe.is_some() {
-            // What was asked will not be answered: from the beginning.
+            // The probe's request will not be answered: start again.
             return self.start(now);
         }
-        // The device is made ready before commands go on.
+        // The device is initialised before commands continue.
         if self.setup.booster {
             self.ask_booster(0);
         }
@@ -395,7 +398,7 @@ impl Driver {
         self.send_waiting();
     }
 
-    /// The host has lost its power as well: everything it knew is gone, block requests included.
+    /// The host has lost its power as well: its whole state is lost, block requests included.
     pub fn power_cut(&mut self) {
         *self = Driver::new(self.config);
     }
@@ -410,7 +413,7 @@ impl Driver {
         self.waiting.is_empty() && self.tags.iter().all(|(_, state)| state.used == Use::Free)
     }
 
-    /// Brings near what a read of `block` will touch; false if the host holds no entry for it.
+    /// Prefetches the memory that a read of `block` touches; false if the host holds no entry for it.
     #[inline]
     pub fn prefetch(&self, lun: u8, block: u32) -> bool {
         self.hpb(lun).is_some_and(|hpb| hpb.prefetch(block))
@@ -490,7 +493,7 @@ impl Driver {
             None => {
                 let probe = self.setup.probe.take().expect("seen above");
                 self.setup.booster = probe.booster;
-                // The length of the queue that units share (0: not stated).
+                // The depth of the queue that units share (0: not stated).
                 if probe.device_depth() > 0 && !self.quirks.ignores_device_queue_depth {
                     self.tags.limit(probe.device_depth());
                 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The controller's tags: what each carries, and which are free. What the device does with a command is not known here.
+//! The controller's tags: what each carries, and which are free.
 
 use super::joins::JoinId;
 use crate::block::{BlockOp, BlockRequest};
 use readpath_proto::typed::SubRegion;
 use std::ops::{Index, IndexMut};
 
-/// Slots that a controller can have.
+/// The most slots of a controller.
 pub(super) const MAX_SLOTS: usize = 64;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -14,7 +14,7 @@ pub(super) const MAX_SLOTS: usize = 64;
 pub(super) struct Tag(pub u8);
 
 impl Tag {
-    /// Its row in tables of [`MAX_SLOTS`].
+    /// Index in tables of [`MAX_SLOTS`].
     #[inline(always)]
     pub(super) fn row(self) -> usize {
         usize::from(self.0)
@@ -24,7 +24,7 @@ impl Tag {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Use {
     Free,
-    /// A block request, or the part of one that belongs to a join.
+    /// A block request, or a part of one with a join.
     Block,
     /// An HPB READ BUFFER.
     Map,
@@ -34,12 +34,12 @@ pub(super) enum Use {
     PreRequest,
     /// A step of the probe.
     Probe,
-    /// WriteBooster is being switched on again.
+    /// A step that enables WriteBooster again.
     Booster,
 }
 
-/// What a tag carries. The request itself is built when it is sent, and never stored: entries are looked up when the
-/// command goes to the controller, as Linux does. Aligned so that a shift gives its place among the tags.
+/// The use of a tag. The command itself is built when it is sent, and never stored: entries are looked up when the
+/// command goes to the controller, as on Linux. Aligned so that a tag's address is a shift of its number.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 pub(super) struct TagState {
@@ -59,9 +59,9 @@ pub(super) struct TagState {
     pub cookie: u32,
     pub block: u32,
     pub blocks: u32,
-    /// Sub-region to load, or in its region the one to drop.
+    /// Sub-region to load, or one in the region to drop.
     pub at: SubRegion,
-    /// Bytes of its map; `blocks` is the room for them.
+    /// Bytes of the map to load; `blocks` is the memory for it.
     pub map_bytes: u32,
 }
 
@@ -113,13 +113,13 @@ impl Tags {
         Tag(self.slots - 1)
     }
 
-    /// Only so many are used for commands.
+    /// Limits the tags used for commands.
     pub(super) fn limit(&mut self, depth: u8) {
         self.free.retain(|tag| tag.0 < depth);
         self.usable = self.usable.min(u32::from(depth));
     }
 
-    /// What a reply's tag carries, if the controller can have such a tag.
+    /// The use of a reply's tag, if the controller has such a tag.
     #[inline(always)]
     pub(super) fn get(&self, tag: u8) -> Option<&TagState> {
         self.states.get(usize::from(tag))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What both drivers of a unit work on: the table of maps, the state of the unit, counters and limits. It knows neither
-//! of the drivers.
+//! The state that both drivers of a unit share: the table of maps, the state of the unit, counters and limits. It
+//! knows neither of the drivers.
 
 use super::table::MapTable;
 use super::{HpbCounters, HpbRequest, LuState, Port};
@@ -33,21 +33,22 @@ impl Common {
         HpbRequest::Load {
             at,
             bytes: geometry.map_bytes_of(at),
-            // Linux gives every sub-region as many pages, a short last one too (`ufshpb_execute_map_req`).
+            // Linux allocates the same number of pages for every sub-region, also a short one
+            // (`ufshpb_execute_map_req`).
             room_bytes: geometry.pages_per_sub_region() * BLOCK_BYTES,
         }
     }
 
-    /// Entries of these blocks are being written.
+    /// Makes the entries of these blocks dirty, before they are written.
     pub(super) fn mark_dirty(&mut self, block: u32, blocks: u32) {
         if self.dirty_bitmap {
             self.table.mark_dirty(block, blocks, !self.quirks.ignores_writes_during_loads);
         }
     }
 
-    /// The load of a sub-region was sent. Its bitmap starts clean now; but writes that are already in flight may reach
-    /// the device before or after it has put the entries together, so their entries cannot be trusted. Linux clears the
-    /// bitmap when the load has ended.
+    /// Clears the dirty bitmap when the load of a sub-region is sent, except for writes in flight: they may reach the
+    /// device before or after it has made the entries, so these cannot be trusted. Linux clears the bitmap when the
+    /// load has ended.
     pub(super) fn clean_for_load(&mut self, srgn: SubRegionId, port: &impl Port) {
         self.table.clean(srgn);
         port.writes_in_flight(|block, blocks| self.mark_dirty(block, blocks));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the host's HPB counts. Plain numbers; nothing here influences a decision.
+//! Counters of the host's HPB. No decision depends on them.
 
-/// The counters and what is done to all of them alike.
+/// Defines the counters and the operations on all of them.
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// The counters of Linux's `hpb_stats`, by their sysfs names, and what Linux does not count.
+        /// The counters of Linux's `hpb_stats`, by their sysfs names, and further ones.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
         pub struct HpbCounters {
             $($(#[$doc])* pub $name: u64,)*
@@ -33,27 +33,27 @@ counters! {
     map_req_cnt,
     /// HPB WRITE BUFFER commands; none in device control mode.
     umap_req_cnt,
-    /// Pre-requests (HPB WRITE BUFFER 02h); Linux kept this one to itself.
+    /// Pre-requests (HPB WRITE BUFFER 02h); Linux did not export this counter.
     pre_req_cnt,
     /// Notifications refused because an index or a count was out of range; Linux would use them.
     rejected_noti_cnt,
     /// Regions evicted to make room for another.
     evict_cnt,
-    /// Loads that failed and were tried again or given up; Linux takes them for success.
+    /// Loads that failed and were retried or given up; Linux treats them as successful.
     map_error_cnt,
-    /// Loads that a policy of this host's own did not get: nothing held was worth less, or too many waited.
+    /// Loads that were refused to a policy of this host: no held map was worth less, or too many waited.
     refuse_cnt,
     /// Reads that a managed unit sent as READ although it had an entry, because a pre-request does not pay.
     plain_cnt,
     /// Maps dropped because the limit of memory was lowered.
     shrink_cnt,
-    /// Changed entries that responses of the prototype brought.
+    /// Changed entries that came with responses of the prototype.
     pair_cnt,
 }
 
 impl HpbCounters {
-    /// The counters that Linux has, by their names in `hpb_stats`, and those of pre-requests and of entries that
-    /// responses brought if there were any.
+    /// The counters that Linux has, by their names in `hpb_stats`, and those of pre-requests and of entries in
+    /// responses if they are not 0.
     pub fn by_name(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let pre_requests = (self.pre_req_cnt > 0).then_some(("pre_req_cnt", self.pre_req_cnt));
         let shown = [
@@ -69,7 +69,7 @@ impl HpbCounters {
         shown.into_iter().chain(pre_requests).chain(pairs)
     }
 
-    /// What only managed units count.
+    /// The counters of managed units.
     pub fn managed_by_name(&self) -> [(&'static str, u64); 4] {
         [
             ("evict_cnt", self.evict_cnt),
@@ -104,7 +104,7 @@ pub struct HostMemory {
 }
 
 impl HostMemory {
-    /// What this and another unit take. The sum of their peaks is an upper bound.
+    /// The sum with the memory of another unit. The sum of peaks is an upper bound.
     pub fn plus(&self, other: &HostMemory) -> HostMemory {
         HostMemory {
             map_bytes: self.map_bytes + other.map_bytes,

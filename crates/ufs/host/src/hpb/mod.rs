@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The host's side of HPB for one logical unit. HPB of JESD220-3 ([`lu`]) is a table of maps ([`table`]) over which one
-//! of two drivers works: that of Linux ([`linux`]), in device or host control mode, or one that asks a policy
-//! ([`managed`]). The prototype of 2017 is a host of its own kind ([`prototype`]). [`mod@unit`] says which a unit has.
+//! The host's side of HPB for one logical unit. HPB of JESD220-3 ([`lu`]) is a table of maps ([`table`]) that one of
+//! two drivers fills: that of Linux ([`linux`]), in device or host control mode, or one that asks a policy
+//! ([`managed`]). The prototype of 2017 is a separate host ([`prototype`]). [`mod@unit`] selects among them.
 //!
-//! It knows what the device recommended and what was read and written; never what the device's map says, nor tags,
-//! commands or a clock.
+//! It knows recommendations, reads and writes; never the device's map, nor tags, commands or a clock.
 
 mod common;
 mod counters;
@@ -40,11 +39,11 @@ pub enum RegionState {
 /// State of a sub-region (Linux `enum HPB_SRGN_STATE`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SubRegionState {
-    /// No memory.
+    /// No memory for its map.
     Unused,
-    /// Memory, but its entries must not be used.
+    /// Memory for its map, but its entries must not be used.
     Invalid,
-    /// A load is under way.
+    /// A load is in progress.
     Issued,
     /// Entries that are not dirty may be used.
     Valid,
@@ -57,7 +56,7 @@ pub enum LuState {
     Init,
     /// In use.
     Present,
-    /// The host sleeps, or is about to: recommendations of the device are noted, but nothing is sent for HPB.
+    /// The host sleeps, or is about to: recommendations are noted, but nothing is sent for HPB.
     Suspend,
     /// The controller is being reset.
     Reset,

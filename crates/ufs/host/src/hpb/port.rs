@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The commands of HPB, and the port through which a unit sends them. What carries them is not known here.
+//! The commands of HPB, and the port through which a unit sends them.
 
 use readpath_proto::typed::SubRegion;
 
-/// A command of HPB's own.
+/// A command of HPB.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum HpbRequest {
     /// HPB READ BUFFER: load a sub-region, or a group of the prototype.
     Load {
-        /// What is loaded, as the command names it.
+        /// The sub-region or group.
         at: SubRegion,
         bytes: u32,
-        /// Bytes of memory that the host has for them: whole pages.
+        /// Bytes of host memory for the entries: whole pages.
         room_bytes: u32,
     },
     /// HPB WRITE BUFFER 01h: the host drops a region.
     Drop { region: u16 },
 }
 
-/// Where commands go, and what is in flight.
+/// Sends commands, and knows what is in flight.
 pub(crate) trait Port {
     fn has_tag(&self) -> bool;
-    /// Commands in flight, and requests that wait for a tag.
+    /// Number of commands in flight, and of requests that wait for a tag.
     fn in_flight(&self) -> u32;
     /// Sends a request; false if there is no tag for it.
     fn send(&mut self, request: HpbRequest) -> bool;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which HPB a logical unit has on the host, if any, and what the driver asks of either kind alike. How the kinds
-//! work is not known here.
+//! Which HPB a logical unit has on the host, if any, and the operations that both kinds share.
 
 use super::prototype::GroupLu;
 use super::{HostMemory, HpbCounters, HpbLu, LuState, Port};
@@ -9,32 +8,32 @@ use readpath_proto::groups::GroupNotice;
 use readpath_proto::hpb::HpbGeometry;
 use readpath_proto::typed::{Cdb, HpbEntry, SubRegion};
 
-/// What the device's descriptors say of a unit's HPB.
+/// A unit's HPB according to the device's descriptors.
 #[derive(Clone, Debug)]
 pub(crate) struct UnitSetup {
-    /// How it is divided.
+    /// Its regions and sub-regions.
     pub geometry: HpbGeometry,
     /// wLUMaxActiveHPBRegions.
     pub max_active: u32,
-    /// Regions that are active for ever; they count as active.
+    /// Regions that are always active; they count as active.
     pub pinned: std::ops::Range<u32>,
     /// Blocks that one HPB READ may cover with the entry of the first.
     pub single_blocks: u8,
     /// Blocks that one HPB READ may cover.
     pub max_blocks: u8,
-    /// bHPBControl = 00h: the host decides what is active.
+    /// bHPBControl = 00h: host control mode.
     pub host_control: bool,
-    /// Commands that the unit takes at the same time.
+    /// Commands that the unit accepts at the same time.
     pub queue_depth: u32,
 }
 
 #[expect(clippy::large_enum_variant, reason = "every read looks into it: a box would be one more step")]
 pub(crate) enum UnitHpb {
-    /// The unit has none, or it is not used.
+    /// The unit has no HPB, or it is not used.
     None,
-    /// That of JESD220-3.
+    /// HPB of JESD220-3.
     Standard(HpbLu),
-    /// That of the prototype of 2017.
+    /// The prototype of 2017.
     Prototype(Box<GroupLu>),
 }
 
@@ -74,7 +73,7 @@ impl UnitHpb {
         }
     }
 
-    /// A load has ended, with its entries or (`None`) an error. Whether the worker may have something to do.
+    /// A load has ended, with its entries or (`None`) an error. Returns whether the worker may have work.
     pub(crate) fn loaded(&mut self, at: SubRegion, entries: Option<&[u8]>) -> bool {
         match self {
             UnitHpb::None => return false,
@@ -84,7 +83,7 @@ impl UnitHpb {
         true
     }
 
-    /// Lets the worker send what it has to. Whether it has to run again.
+    /// Lets the worker send its commands; returns whether it has to run again.
     pub(crate) fn run_worker(&mut self, now: Ns, port: &mut impl Port) -> bool {
         match self {
             UnitHpb::None => {}
@@ -110,19 +109,19 @@ impl UnitHpb {
         }
     }
 
-    /// A GOOD response brought a notice of the prototype. The number of the update that it carries, if any.
+    /// Handles the prototype's notice in a GOOD response. Returns the number of the update that it carries, if any.
     pub(crate) fn noticed(&mut self, notice: &GroupNotice) -> Option<u8> {
         if let UnitHpb::Prototype(lu) = self { lu.notified(notice) } else { None }
     }
 
-    /// A response of any unit brought this update of the prototype.
+    /// Notes that a response of any unit brought this update of the prototype.
     pub(crate) fn saw(&mut self, update: u8) {
         if let UnitHpb::Prototype(lu) = self {
             lu.saw(update);
         }
     }
 
-    /// Counters so far, of HPB that was not given up.
+    /// Counters so far, unless HPB was given up.
     pub(crate) fn counters(&self) -> Option<&HpbCounters> {
         match self {
             UnitHpb::None => None,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `cost-aware`: a load has to pay. What it costs and what an entry saves is measured; their ratio is the number of
-//! reads that a load has to save. Reads of what was read just before count as one: any device still has its map at hand
-//! (the correlated references of LRU-K, O'Neil et al., SIGMOD 1993).
-//! - A sub-region is loaded when reads have missed it that often: by then not having loaded it has cost as much.
-//!   In the worst case that is twice the cost of an optimal choice with knowledge of the future (the rent-or-buy rule).
-//! - If another has to make room, the newcomer must have been read more often lately, by a margin. The margin is
-//!   learned: of some replacements it is counted how often both are read afterwards. While that does not make up for
-//!   the load, the margin doubles; while it does, it is halved.
+//! `cost-aware`: a load has to pay. The cost of a load and the gain of an entry are measured; their ratio is the
+//! number of reads that a load has to save. Correlated reads of a sub-region count as one: any device still holds its
+//! map (the correlated references of LRU-K, O'Neil et al., SIGMOD 1993).
+//! - A sub-region is loaded after that many misses: by then not loading it has cost as much. In the worst case that
+//!   is twice the cost of an optimal choice with knowledge of the future (the rent-or-buy rule).
+//! - If it has to evict another, it must have been read more often recently, by a margin. The margin is learned:
+//!   after some replacements the reads of both are counted. While the gain does not pay for the load, the margin
+//!   doubles; while it does, it is halved.
 
 use super::costs::Costs;
 use super::lru::Lru;
@@ -16,42 +16,42 @@ use crate::ids::{Id, SubRegionId};
 use fixedbitset::FixedBitSet;
 use readpath_kit::Ns;
 
-/// Sub-regions whose reads belong together: fewer than any device holds maps of.
+/// Sub-regions whose reads are correlated: fewer than the maps that any device holds.
 const TOGETHER: usize = 16;
-/// Replacements that are followed at the same time.
+/// Replacements that are observed at the same time.
 const FOLLOWED: usize = 8;
 const MOST_MARGIN: u32 = 1 << 12;
-/// Sub-regions compared for a victim, the least recently read ones. Comparing all would take as long as the list.
+/// Sub-regions compared for a victim, the least recently read ones. Comparing all would take too long.
 const CANDIDATES: usize = 8;
 
 #[derive(Clone, Copy)]
 struct Trial {
     newcomer: SubRegionId,
     victim: SubRegionId,
-    /// Reads of either before.
+    /// Reads of the newcomer before; below, of the victim.
     newcomer_reads: u16,
     victim_reads: u16,
-    /// The read with which it ends.
+    /// The read at which the trial ends.
     until: u64,
 }
 
 pub(crate) struct CostAware {
     lru: Lru,
     costs: Costs,
-    /// The sub-regions read last, the last first.
+    /// The sub-regions read last, newest first.
     last: [SubRegionId; TOGETHER],
-    /// Sub-regions whose first read is in flight; its time is what a miss costs.
+    /// Sub-regions with an uncorrelated read in flight, whose time is the cost of a miss.
     first: FixedBitSet,
     recent: Reads,
-    /// All reads, going around.
+    /// All reads, modulo 2^16.
     all: Vec<u16>,
-    /// Reads that missed it since it was held last.
+    /// Misses of each sub-region since it was last held.
     missed: Vec<u8>,
     reads: u64,
     margin: u32,
     most_margin: u32,
     trials: [Option<Trial>; FOLLOWED],
-    /// The first of them ends with this read.
+    /// The read at which the first trial ends.
     next_end: u64,
     /// Mean gain of a replacement in reads, in 1/8.
     gain: i64,
@@ -76,12 +76,12 @@ impl CostAware {
         }
     }
 
-    /// The same with a margin of at most so many reads.
+    /// The policy with a margin of at most `most_margin` reads.
     pub(super) fn with_most_margin(self, most_margin: u32) -> Self {
         CostAware { most_margin, ..self }
     }
 
-    /// Whether this read does not belong together with one just before.
+    /// Whether this read is not correlated with a recent one.
     fn is_first(&mut self, sub_region: SubRegionId) -> bool {
         let before = self.last.iter().position(|&s| s == sub_region);
         self.last[..=before.unwrap_or(TOGETHER - 1)].rotate_right(1);
@@ -96,7 +96,7 @@ impl CostAware {
         if self.recent.count(sub_region, self.lru.held()) {
             self.missed.iter_mut().for_each(|m| *m /= 2);
             if self.next_end == u64::MAX {
-                // Nothing was replaced: what the margin was learned from may be over.
+                // Without replacements the learned margin may be outdated.
                 self.margin /= 2;
             }
         }
@@ -129,7 +129,7 @@ impl CostAware {
 
     fn follow(&mut self, newcomer: SubRegionId, victim: SubRegionId) {
         let Some(slot) = self.trials.iter_mut().find(|t| t.is_none()) else { return };
-        // As long as it takes to read each held map a few times.
+        // Long enough to read each held map a few times.
         let until = self.reads + u64::from(self.lru.held()).max(64) * 4;
         *slot =
             Some(Trial { newcomer, victim, newcomer_reads: self.all[newcomer], victim_reads: self.all[victim], until });

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a load costs and what an entry saves, as the host has measured it. No request waits for a load; its cost is the
-//! time by which it delays other reads in flight, which is nothing while the device is idle.
+//! The cost of a load and the gain of an entry, as the host has measured them. No request waits for a load; its cost
+//! is the delay of other reads in flight, which is nothing while the device is idle.
 
 use super::Timed;
 use readpath_kit::Ns;
 
-/// A running mean over about 256 values. A few that took very long, because they waited for a program or an erase, say
-/// nothing about maps and do not count in full.
+/// A running mean over about 256 values. Outliers, which waited for a program or an erase, do not count in full.
 #[derive(Clone, Copy, Default)]
 struct Mean {
     /// In 1/256 ns.
@@ -17,18 +16,18 @@ struct Mean {
 const SHIFT: u32 = 8;
 /// Values before a mean counts.
 const ENOUGH: u32 = 32;
-/// A value counts as so many means at most.
+/// A value counts as at most this many means.
 const MOST_MEANS: u64 = 4;
 
 impl Mean {
     fn add(&mut self, took: Ns) {
-        // An hour and more is an hour: no sum can overflow.
+        // At most an hour, so that no sum can overflow.
         let mut scaled = took.0.min(3_600_000_000_000) << SHIFT;
         if self.values >= ENOUGH {
             scaled = scaled.min(self.scaled * MOST_MEANS);
         }
         self.values = self.values.saturating_add(1);
-        // The mean of all, until there are enough for a running one.
+        // The mean of all values, until there are enough for a running one.
         let weight = u64::from(self.values.min(1 << SHIFT));
         self.scaled = self.scaled - self.scaled / weight + scaled / weight;
     }
@@ -46,19 +45,19 @@ pub(super) struct Costs {
     hpb_read: Mean,
     /// HPB READs while a map was being loaded.
     hpb_read_during_load: Mean,
-    /// Loads, and HPB READs and READs in flight with one. Both are halved now and then.
+    /// Loads; below, HPB READs and READs in flight with one. All are halved periodically.
     loads: u32,
     delayed: u32,
 }
 
-/// Reads that a load has to save as long as nothing is known: without loads nothing would ever be.
+/// Reads that a load has to save before anything is measured: without loads there would be no measurements.
 const AT_FIRST: u32 = 1;
-/// So many reads are always worth a load, however little an entry seems to save: means are not exact.
+/// This many saved reads always justify a load, however small the measured gain: means are not exact.
 const MOST: u32 = 64;
 const MOST_LOADS: u32 = 256;
 
 impl Costs {
-    /// A command took so long; `during_load`: while a map was being loaded.
+    /// Notes the time of a command; `during_load`: while a map was being loaded.
     pub(super) fn timed(&mut self, what: Timed, took: Ns, during_load: bool) {
         match (what, during_load) {
             (Timed::Load, _) => self.loads += 1,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which maps the device has needed lately for reads without entries, as far as the host can know. Any device keeps the
-//! last few of them in SRAM; how many more it keeps is not known here.
+//! Which maps the device has recently needed for reads without entries, as far as the host can know. Any device keeps
+//! the last few of them in SRAM; how many more it keeps is unknown.
 
 use crate::ids::{Id, SubRegionId};
 
-/// Maps that any device holds at least.
+/// Number of maps that any device holds.
 const WINDOW: usize = 16;
 
 /// How long ago the device needed a map: 0 for the last [`WINDOW`], then by powers of two.
@@ -14,10 +14,10 @@ pub(crate) struct Age(u8);
 impl Age {
     /// One of the last [`WINDOW`].
     pub(crate) const IN_WINDOW: Age = Age(0);
-    /// It left the window as one of the last [`WINDOW`] that did: most devices still hold it.
+    /// It was among the last [`WINDOW`] maps to leave the window: most devices still hold it.
     pub(crate) const JUST_LEFT: Age = Age(1);
     const NEVER: Age = Age(9);
-    /// How many there are.
+    /// Number of ages.
     pub(crate) const COUNT: usize = 10;
 
     pub(crate) fn row(self) -> usize {
@@ -25,14 +25,14 @@ impl Age {
     }
 }
 
-/// The maps that the device needed last, and how long ago it needed each of the others.
+/// The maps that the device needed last, and the ages of the others.
 pub(crate) struct DeviceReads {
-    /// The sub-regions last read without an entry, the last first.
+    /// The sub-regions last read without an entry, newest first.
     last: [SubRegionId; WINDOW],
-    /// Windows so far, and how many sub-regions have left `last` in this one. The count goes around, never to 0.
+    /// Windows so far; below, how many sub-regions have left `last` in this one. The count wraps, skipping 0.
     windows: u16,
     in_window: usize,
-    /// The window in which each left `last`; 0 if it never did.
+    /// The window in which each sub-region left `last`; 0 if it never did.
     left: Vec<u16>,
 }
 
@@ -44,7 +44,7 @@ impl DeviceReads {
         DeviceReads { last, windows: 1, in_window: 0, left: vec![0; sub_regions as usize] }
     }
 
-    /// The device is about to need this map. What has left the window for it.
+    /// Notes that the device is about to need this map; returns the one that leaves the window for it.
     pub(crate) fn read(&mut self, sub_region: SubRegionId) -> Option<SubRegionId> {
         let before = self.last.iter().position(|&s| s == sub_region);
         self.last[..=before.unwrap_or(WINDOW - 1)].rotate_right(1);
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
     use readpath_kit::Prng;
 
-    /// Compared with a list of everything that left, the last at the end.
+    /// Compared with a list of all sub-regions that left, the newest at the end.
     #[test]
     fn ages_are_powers_of_two_of_what_left_since() {
         let (units, mut rng) = (400, Prng::new(1));
@@ -105,7 +105,7 @@ mod tests {
                 _ if last.contains(&s) => assert_eq!(age, Age::IN_WINDOW),
                 None => assert_eq!(age, Age::NEVER),
                 Some(since) => {
-                    // Windows are whole ones, so it may be one more.
+                    // Ages count whole windows, so this may be one more.
                     let of = |windows: usize| (usize::BITS - windows.leading_zeros()) as u8 + 1;
                     let (least, most) = (of(since / WINDOW), of(since / WINDOW + 1));
                     assert!((least.min(8)..=most.min(8)).contains(&age.0), "{since}: {age:?}");

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `exclusive`: host memory holds what the device's SRAM does not (exclusive caching: T. M. Wong and J. Wilkes, USENIX
-//! 2002). A READ brings a map into SRAM, where it serves the next reads for nothing. Only what is about to leave it is
-//! worth a load, and a load of what is still there reads no map page.
-//! - A miss is a read without an entry of a map that the device has not just read. A second one is worth a load: by
-//!   then not having loaded has cost as much as a load does. One is enough if the load itself costs nothing: no
-//!   request waits for it, and SRAM probably still holds the map.
-//! - Reads that are too long for an entry bring the map into SRAM whatever is held, so each undoes a miss.
-//! - A load delays each of the other commands in flight by about as much as a miss costs, so it waits for the device to
-//!   be idle unless there have been more misses than there are commands.
-//! - What makes room, and whether it does, is decided as in `cost-aware`, with a margin that stays small.
+//! `exclusive`: host memory holds what the device's SRAM does not (exclusive caching: T. M. Wong and J. Wilkes,
+//! USENIX 2002). A READ brings a map into SRAM, which then serves the next reads. Only a map that is about to leave
+//! SRAM is worth a load, and a load of a map that is still in SRAM reads no map page.
+//! - A miss is a read without an entry of a map that the device has not just read. The second miss justifies a load:
+//!   by then not loading has cost as much as a load. One miss is enough if the load itself costs nothing: no request
+//!   waits for it, and SRAM probably still holds the map.
+//! - Reads that are too long for an entry bring the map into SRAM in any case, so each cancels a miss.
+//! - A load delays each of the other commands in flight by about the cost of a miss, so it waits until the device is
+//!   idle, unless there have been more misses than there are commands.
+//! - Victims are chosen as in `cost-aware`, with a margin that stays small.
 
 use super::cost_aware::CostAware;
 use super::{MapPolicy, Timed, Touch};
 use crate::ids::SubRegionId;
 use readpath_kit::Ns;
 
-/// Bound of the margin by which a newcomer must have been read more often than the victim. Counters are halved after
-/// ten reads for each map that is held, so with a larger margin nothing would be replaced any more.
+/// The greatest margin by which a newcomer must have been read more often than the victim. Counters are halved after
+/// ten reads for each held map, so a larger margin would end all replacements.
 const MOST_MARGIN: u32 = 15;
 
 /// The policy `exclusive`.
 pub(crate) struct Exclusive {
     host: CostAware,
-    /// Misses of each sub-region since it was held last.
+    /// Misses of each sub-region since it was last held.
     missed: Vec<u8>,
-    /// Misses that are worth a load.
+    /// Misses that justify a load.
     enough: u8,
 }
 
@@ -54,7 +54,7 @@ impl MapPolicy for Exclusive {
         self.host.timed(sub_region, what, took, during_load);
     }
 
-    /// Reads of entries out of date count as misses already.
+    /// Reads of outdated entries already count as misses.
     fn heeds_advice(&self) -> bool {
         false
     }

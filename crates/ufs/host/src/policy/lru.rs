@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `lru`: a sub-region is loaded as soon as a read misses it, and the least recently read makes room. Every read
-//! counts, also those that the device serves. Linux moves a region only when it is activated.
+//! `lru`: a sub-region is loaded as soon as a read misses it, and the least recently read is evicted. Every read
+//! counts, also those without an entry. Linux moves a region only when it is activated.
 
 use super::{MapPolicy, Touch};
 use crate::ids::{IdList, SubRegionId};
 
-/// What is held, the least recently read first. Other policies build on it.
+/// Held sub-regions, the least recently read first. Other policies build on it.
 pub(crate) struct Lru {
     order: IdList<SubRegionId>,
 }
@@ -15,12 +15,12 @@ impl Lru {
         Lru { order: IdList::new(sub_regions) }
     }
 
-    /// A read touches it, whether it is held or not.
+    /// Notes a read of a sub-region, held or not.
     pub(crate) fn touch(&mut self, sub_region: SubRegionId) {
         self.order.touch(sub_region);
     }
 
-    /// What is held, the least recently read first.
+    /// Held sub-regions, the least recently read first.
     pub(crate) fn coldest(&self) -> impl Iterator<Item = SubRegionId> + '_ {
         self.order.iter()
     }

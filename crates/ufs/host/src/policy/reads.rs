@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How often each sub-region was read lately: counters that are halved now and then, so that what was popular once does
-//! not stay so (as in the frequency sketch of TinyLFU, Einziger et al., ACM Transactions on Storage 2017).
+//! How often each sub-region was read recently: counters that are halved periodically, so that old popularity fades
+//! (as in the frequency sketch of TinyLFU, Einziger et al., ACM Transactions on Storage 2017).
 
 use crate::ids::SubRegionId;
 
@@ -10,9 +10,9 @@ pub(super) struct Reads {
     left: u64,
 }
 
-/// Reads between two halvings, for each sub-region that is held (TinyLFU: "sample size" of ten times the cache).
+/// Reads between two halvings, for each held sub-region (TinyLFU: "sample size" of ten times the cache).
 const READS_PER_HELD: u64 = 10;
-/// Halvings are no closer together than that.
+/// The least number of reads between two halvings.
 const LEAST_READS: u64 = 1024;
 
 impl Reads {
@@ -20,7 +20,7 @@ impl Reads {
         Reads { counts: vec![0; sub_regions as usize], left: LEAST_READS }
     }
 
-    /// Counts a read while so many sub-regions are held. Whether all counters have been halved.
+    /// Counts a read while `held` sub-regions are held; returns whether all counters were halved.
     pub(super) fn count(&mut self, sub_region: SubRegionId, held: u32) -> bool {
         let count = &mut self.counts[sub_region];
         *count = count.saturating_add(1);
@@ -28,7 +28,7 @@ impl Reads {
         if self.left > 0 {
             return false;
         }
-        // A walk over the table, once in at least 1024 reads and ten for each map that is held.
+        // Walks the table once in at least 1024 reads and ten reads for each held map.
         self.counts.iter_mut().for_each(|c| *c /= 2);
         self.left = (u64::from(held) * READS_PER_HELD).max(LEAST_READS);
         true

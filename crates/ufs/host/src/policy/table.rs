@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The table of policies: name, type, meaning and constructor of each. Command line, errors, schema, reference pages,
-//! the random test and `reproduce policies` follow from it. What a policy decides is not known here.
+//! the random test and `reproduce policies` derive from it.
 
 use super::cost_aware::CostAware;
 use super::exclusive::Exclusive;
@@ -11,7 +11,7 @@ use crate::ids::SubRegionId;
 use readpath_kit::Ns;
 use readpath_proto::hpb::Control;
 
-/// Makes everything that there is once for each policy from the table.
+/// Derives everything that exists once for each policy from the table.
 macro_rules! policies {
     (
         linux {
@@ -22,22 +22,22 @@ macro_rules! policies {
         }
     ) => {
         readpath_kit::named! {
-            /// A policy of this host's own.
+            /// A policy of this host.
             pub enum ManagedPolicy {
                 $($(#[$doc])* $variant = $name,)+
             }
         }
 
-        /// Any policy that a user can choose: one of Linux's two, or one of this host's own.
+        /// Any policy that a user can choose: one of Linux's two, or one of this host.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum PolicyChoice {
             $($(#[$linux_doc])* $linux,)+
-            /// A policy of this host's own.
+            /// A policy of this host.
             Managed(ManagedPolicy),
         }
 
         impl PolicyChoice {
-            /// All of them, Linux's first.
+            /// All policies, Linux's first.
             pub const ALL: [PolicyChoice; [$($linux_name,)+ $($name),+].len()] =
                 [$(PolicyChoice::$linux,)+ $(PolicyChoice::Managed(ManagedPolicy::$variant)),+];
 
@@ -49,7 +49,7 @@ macro_rules! policies {
                 }
             }
 
-            /// What it loads and what it evicts, in a sentence.
+            /// What it loads and what it evicts, in one sentence.
             pub const fn meaning(self) -> &'static str {
                 match self {
                     $(PolicyChoice::$linux => $linux_meaning,)+
@@ -57,7 +57,7 @@ macro_rules! policies {
                 }
             }
 
-            /// The control mode that the device has to be configured for.
+            /// The control mode that the device must have.
             pub const fn mode(self) -> Control {
                 match self {
                     $(PolicyChoice::$linux => $control,)+
@@ -66,13 +66,13 @@ macro_rules! policies {
             }
         }
 
-        /// A policy at work on one unit.
+        /// The policy of one unit.
         pub(crate) enum Policy {
             $($variant($type),)+
         }
 
         impl Policy {
-            /// A policy for a unit of so many sub-regions, of which nothing is held.
+            /// A policy for a unit of `sub_regions` sub-regions, none of which is held.
             pub(crate) fn new(policy: ManagedPolicy, options: &HpbOptions, sub_regions: u32) -> Self {
                 match policy {
                     $(ManagedPolicy::$variant => Policy::$variant($new(options, sub_regions)),)+
@@ -155,7 +155,7 @@ policies! {
 }
 
 impl PolicyChoice {
-    /// The policy, if it is one of this host's own.
+    /// The policy, if it is one of this host.
     pub const fn managed(self) -> Option<ManagedPolicy> {
         match self {
             PolicyChoice::Managed(policy) => Some(policy),
@@ -163,7 +163,7 @@ impl PolicyChoice {
         }
     }
 
-    /// The names of all, separated by commas.
+    /// The names of all policies, separated by commas.
     pub fn names() -> String {
         PolicyChoice::ALL.map(PolicyChoice::name).join(", ")
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Each policy against a small model of what it says it does.
+//! Each policy against a small model of its rules.
 
 use super::cost_aware::CostAware;
 use super::exclusive::Exclusive;
@@ -36,7 +36,7 @@ impl<P: MapPolicy> Driven<P> {
         Driven { policy, room, held: Vec::new(), loads: 0 }
     }
 
-    /// A read, and the load that may follow. What was dropped for it.
+    /// A read, and the load that may follow; returns the evicted sub-region.
     fn read(&mut self, s: u32) -> Option<u32> {
         let held = self.held.contains(&s);
         if !self.policy.read(&touch(s, held)) {
@@ -61,7 +61,7 @@ impl<P: MapPolicy> Driven<P> {
     }
 }
 
-/// Least recently read first, by moving around in a vector.
+/// Least recently read first, by moves in a vector.
 #[test]
 fn lru_is_a_list_by_reads() {
     let mut rng = Prng::new(1);
@@ -80,7 +80,7 @@ fn lru_is_a_list_by_reads() {
         assert_eq!(lru.read(s), expected);
         assert_eq!(lru.policy.coldest().map(Id::index).collect::<Vec<_>>(), model);
     }
-    // Reads that cannot use an entry count, but load nothing.
+    // Reads that are too long for an entry count, but load nothing.
     let cold = model[0];
     assert!(!lru.policy.read(&Touch { eligible: false, ..touch(cold, true) }));
     assert_eq!(lru.policy.coldest().last(), Some(id(cold)));
@@ -89,10 +89,10 @@ fn lru_is_a_list_by_reads() {
     assert_eq!(lru.policy.victim(None, |_| false), None);
 }
 
-/// Reports times, so that it is known when a load pays: a load delays one HPB READ, by so much.
+/// Reports times, so that the cost of a load is known: it delays one HPB READ by `delay`.
 fn report(policy: &mut impl MapPolicy, read: u64, hpb_read: u64, delay: u64) {
     for i in 0..400 {
-        // Far enough apart that each is the first of its sub-region.
+        // Far enough apart that no read is correlated.
         let s = UNITS - 1 - i % 20;
         policy.read(&touch(s, true));
         policy.timed(id(s), Timed::Read, Ns(read), false);
@@ -118,7 +118,7 @@ fn cost_aware_loads_when_not_loading_has_cost_as_much() {
     }
 }
 
-/// Reads spread evenly over more than fits: the victim is read as often as the newcomer, so replacing stops.
+/// Reads spread evenly over more maps than fit: the victim is read as often as the newcomer, so replacements end.
 #[test]
 fn cost_aware_learns_that_replacing_does_not_pay() {
     let mut rng = Prng::new(3);
@@ -137,15 +137,14 @@ fn cost_aware_learns_that_replacing_does_not_pay() {
     }
     assert!(lru.loads > 20_000, "{}", lru.loads);
     assert!(late < 1000, "{late} loads in 100,000 reads");
-    // Others become popular: they get in all the same.
+    // When other sub-regions become popular, they are still loaded.
     for _ in 0..100_000 {
         p.read(32 + rng.below(96) as u32);
     }
     assert!(p.held.iter().filter(|&&s| s >= 32).count() >= 90, "{:?}", p.held);
 }
 
-/// Misses in a plain vector: what is to be loaded when. Who makes room is what `cost-aware` says, with a
-/// margin of at most 15.
+/// Misses in a plain vector decide the loads. Victims are those of `cost-aware` with a margin of at most 15.
 #[test]
 fn exclusive_loads_what_was_missed_twice() {
     let mut rng = Prng::new(6);

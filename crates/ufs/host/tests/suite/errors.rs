@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What becomes of an HPB READ that the device does not serve: Linux 6.1 has no way back to READ (SCSI mid-layer), this
+//! Handling of an HPB READ that the device does not serve: Linux 6.1 has no fallback to READ (SCSI mid-layer), this
 //! host has one. Each row is a device answer and what follows on either host.
 
 use crate::common::{Device, Host, cdb};
@@ -7,14 +7,13 @@ use readpath_host::{BlockOp, HpbOptions, SubRegionState};
 use readpath_proto::desc::UnitDescriptor;
 use readpath_proto::typed::{Cdb, HpbNotification, ReplyBody, Request, Response, Sense, Status, SubRegion};
 
-/// What follows.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Follows {
-    /// The request ends well.
+    /// The request succeeds.
     Good,
     /// The same command again.
     Again,
-    /// READ instead.
+    /// A READ instead.
     Plain,
     /// The request ends with the error.
     Error,
@@ -95,7 +94,7 @@ fn what_passes_by_itself_is_waited_for_five_times() {
     }
 }
 
-/// Linux does not count how often the device was busy, or reset; this host gives up as for anything else.
+/// Linux does not count how often the device was busy or reset; this host gives up as after any other failure.
 #[test]
 fn a_busy_device_is_waited_for_on_linux_only() {
     let reset = Answer::Check(6, 0x29, 0);
@@ -118,7 +117,7 @@ fn a_busy_device_is_waited_for_on_linux_only() {
     }
 }
 
-/// What a block request does to the entries of what it covers: writes and discards make them dirty when they are sent.
+/// Effect of a block request on the entries of its blocks: writes and discards make them dirty when they are sent.
 #[test]
 fn requests_that_make_entries_dirty() {
     for strict in [true, false] {
@@ -144,8 +143,8 @@ fn requests_that_make_entries_dirty() {
     }
 }
 
-/// Between two attempts the block is written. Linux looks for an entry again, finds none, and sends the command as it
-/// was.
+/// Between two attempts the block is written. Linux looks for an entry again, finds none, and sends the command
+/// unchanged.
 #[test]
 fn an_entry_that_became_dirty_is_sent_again_on_linux_only() {
     for strict in [true, false] {
@@ -163,8 +162,8 @@ fn an_entry_that_became_dirty_is_sent_again_on_linux_only() {
     }
 }
 
-/// A reset of the controller with a read, a write and a load in flight. Linux gets all three back and sends them again:
-/// the read as the HPB READ that it was, and the load, whose sub-region waits for it.
+/// A reset of the controller with a read, a write and a load in flight. Linux sends all three again: the read as the
+/// HPB READ that it was, and the load, whose sub-region waits for it.
 #[test]
 fn a_reset_sends_what_is_in_flight_again() {
     for strict in [true, false] {
@@ -201,10 +200,10 @@ fn a_reset_sends_what_is_in_flight_again() {
     }
 }
 
-/// Commands of HPB's own and what becomes of them: nothing that anybody else would notice.
+/// HPB's own commands fail without an effect on block requests.
 #[test]
 fn a_load_that_is_refused_is_a_load_on_linux() {
-    // The SCSI mid-layer passes both to the sender of the command: by itself it retries only block requests.
+    // The SCSI mid-layer passes both to the sender of the command: it retries only block requests itself.
     for sense in [Sense::INVALID_FIELD, Sense::RESET_OCCURRED] {
         for strict in [true, false] {
             let options = HpbOptions { strict_linux: strict, ..HpbOptions::default() };
@@ -235,8 +234,7 @@ fn a_load_that_is_refused_is_a_load_on_linux() {
     }
 }
 
-/// Loads and drops are sent again on Linux while the device is busy, which are no errors; this host counts a load as
-/// failed.
+/// Linux sends loads and drops again while the device is busy, which is no error; this host counts a load as failed.
 #[test]
 fn a_busy_device_is_asked_again_for_a_load() {
     for strict in [true, false] {
@@ -291,7 +289,7 @@ fn notifications_reach_the_unit_that_they_name() {
             assert_eq!([0, 1].map(|lun| entry(&mut host, lun)), [0, 1].map(|lun| lun == named));
             let counted = |host: &Host, lun| host.driver.counters(lun).expect("HPB").rcmd_noti_cnt;
             assert_eq!([0, 1].map(|lun| counted(&host, lun)), [0, 1].map(|lun| u64::from(lun == named)));
-            // Both hold the same; one is told to drop it.
+            // Both hold the same sub-region; one has to drop it.
             let read = host.submit(1 - named, BlockOp::Read, 0);
             let other = HpbNotification { operation: 1, lun: 1 - named, active_count: 1, active, ..Default::default() };
             host.good(&read, Some(other));
@@ -305,7 +303,7 @@ fn notifications_reach_the_unit_that_they_name() {
     }
 }
 
-/// The loss of the device's HPB state concerns every unit. Linux hears of it only where the notification names one with
+/// The loss of the device's HPB state concerns every unit. Linux ignores it unless the notification names a unit with
 /// HPB.
 #[test]
 fn a_reset_that_names_a_unit_without_hpb_is_heard_by_this_host_only() {

@@ -83,7 +83,7 @@ fn a_pre_request_goes_before_a_longer_read() {
     assert!(h.driver.data_out(sent[1].tag).is_empty() && sent[0].tag != sent[1].tag);
     assert_eq!(h.driver.carried(sent[0].tag), None);
     assert_eq!(counters(&h), [before[0] + 1, before[1], 1]);
-    // It ends by itself, and the read by itself; in any order.
+    // The pre-request and the read end independently, in any order.
     h.good(&sent[1], None);
     assert!(h.done().is_some_and(|d| d.error.is_none()));
     h.check(&sent[0], Sense::INVALID_FIELD);
@@ -118,7 +118,7 @@ fn without_a_tag_for_it_a_read_goes_without_entries() {
     }
     assert!(plain(&read(&mut h, 0, 9)), "30 tags are taken");
     assert_eq!(counters(&h), [before[0] + 15, before[1] + 1, 15]);
-    // As the reads end, their tags are free, but half of the queue is in pre-requests.
+    // The reads' tags become free, but half of the queue is in pre-requests.
     sent.iter().skip(1).step_by(2).for_each(|request| h.good(request, None));
     assert!(plain(&read(&mut h, 0, 9)));
     h.good(&sent[0], None);
@@ -138,12 +138,12 @@ fn a_read_waits_for_its_pre_request_for_requeue_timeout_ms() {
         (since + Ns::from_ms(7), since + Ns::from_ms(7))
     );
     assert_eq!(counters(&h), [before[0] + 15, before[1], 15]);
-    // A pre-request ends: its tag is taken.
+    // A pre-request ends: another takes its tag.
     h.good(&sent.remove(0), None);
     let two: Vec<Request> = std::iter::from_fn(|| h.sent()).collect();
     assert_eq!(cdbs(&two), [Cdb::HpbPreRequest { lba: 20, read_id: 16, list_bytes: 72 }, hpb(20, 9, 16)]);
     assert_eq!(h.driver.next_deadline(), Ns::NEVER);
-    // A read ends, whose tag another takes; nothing else ends in time: READ.
+    // A read ends, and another takes its tag; no further command ends before the timeout: READ.
     h.good(&sent.remove(0), None);
     assert_eq!(read(&mut h, 30, 9), []);
     h.now += Ns::from_ms(7) - Ns(1);
@@ -155,7 +155,7 @@ fn a_read_waits_for_its_pre_request_for_requeue_timeout_ms() {
     assert!(plain(&late), "{late:?}");
     assert_eq!(counters(&h), [before[0] + 16, before[1] + 1, 16]);
     assert_eq!(h.driver.next_deadline(), Ns::NEVER);
-    // A reset of the controller forgets who waited; the requests come again.
+    // A reset of the controller forgets waiting reads; their requests are started again.
     h.good(&late[0], None);
     assert_eq!(read(&mut h, 40, 9), []);
     h.driver.reset(h.now);
@@ -180,7 +180,7 @@ fn all_entries_in_the_header() {
     assert!(plain(&sent) && h.driver.data_out(sent[0].tag).is_empty());
 }
 
-/// A read that is sent again is a new one: another READ ID, entries as they are now.
+/// A read that is sent again is a new one: another READ ID, and present entries.
 #[test]
 fn sent_again() {
     for (long_reads, first, again) in
@@ -203,7 +203,7 @@ fn sent_again() {
     }
 }
 
-/// As Linux: the old command, though one of its blocks was written meanwhile.
+/// As Linux: the unchanged command, although one of its blocks was written meanwhile.
 #[test]
 fn sent_again_by_a_host_that_does_as_linux() {
     let mut h =

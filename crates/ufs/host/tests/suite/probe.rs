@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The way from the descriptors to HPB in use: what is asked, in which order, and what keeps HPB from being used (Linux
-//! 6.1 `ufshcd_device_params_init`, `ufshpb_get_dev_info`, `ufshpb_init`, `ufshpb_hpb_lu_prepared`).
+//! From the descriptors to HPB in use: the requests, their order, and what prevents the use of HPB (Linux 6.1
+//! `ufshcd_device_params_init`, `ufshpb_get_dev_info`, `ufshpb_init`, `ufshpb_hpb_lu_prepared`).
 
 use crate::common::{Device, Host, cdb};
 use readpath_host::{BlockOp, Control, HpbOptions, HpbParam, HpbParams, LongReads, LuState, ProbeError};
@@ -13,7 +13,7 @@ const LINUX: HpbOptions = HpbOptions { strict_linux: true, ..OWN };
 const BEFORE: &[&str] = &["geometry", "device"];
 const AFTER: &[&str] = &["luns", "unit"];
 
-/// What is asked of a device, and the state of the HPB of its first unit.
+/// The requests to a device, and the state of the HPB of its first unit.
 fn probed(change: impl Fn(&mut Device), options: HpbOptions) -> (Vec<String>, Option<LuState>) {
     let mut device = Device::new();
     change(&mut device);
@@ -41,7 +41,7 @@ fn the_order_of_requests() {
     asks(|d| *d = d.clone().version_2(), &["attribute 01h", "flag 12h?", "flag 11h!"], POLL, PRESENT);
 }
 
-/// What a host needs of the device to send more entries than one, and what it is told if the device does not have it.
+/// What the device needs so that the host can send more than one entry, and the error if it lacks that.
 #[test]
 fn long_reads_need_a_device_that_takes_them() {
     let version_1 = Device::new;
@@ -99,10 +99,10 @@ fn what_keeps_hpb_from_being_used() {
 
 #[test]
 fn the_reset_of_the_devices_hpb() {
-    // Asked for up to ten times; that it fails does not matter.
+    // Requested up to ten times; failure does not matter.
     asks(|d| d.refuse_reset = 3, &["flag 11h!"; 4], POLL, PRESENT);
     asks(|d| d.refuse_reset = 99, &["flag 11h!"; 10], POLL, PRESENT);
-    // Looked at up to ten times; an answer that is none ends it.
+    // Read up to ten times; an invalid answer ends it.
     asks(|d| d.busy = Some(9), RESET, &["flag 11h?"; 10], PRESENT);
     asks(|d| d.busy = Some(10), RESET, &["flag 11h?"; 10], Some(LuState::Failed));
     asks(|d| d.busy = None, RESET, POLL, Some(LuState::Failed));
@@ -118,7 +118,7 @@ fn a_unit_that_failed_has_no_counters_and_reads_without_entries() {
     assert!(matches!(cdb(&read), Cdb::Read { .. }));
 }
 
-/// How many blocks an HPB READ may have: 1; with HPB 2.0 what the attribute says, if it says anything.
+/// The most blocks of an HPB READ: 1; with HPB 2.0 the value of the attribute, if it is valid.
 #[test]
 fn the_longest_hpb_read() {
     for (version_2, max_single, most) in
@@ -135,7 +135,7 @@ fn the_longest_hpb_read() {
             while let Some(request) = host.sent() {
                 host.good(&request, None);
             }
-            // Longer requests than a command are split, and the rest is short.
+            // Longer requests are split, and the last part is short.
             if blocks <= 128 {
                 assert_eq!(host.driver.counters(0).expect("HPB").miss_cnt, counted, "{version_2} {most} {blocks}");
             }
@@ -143,7 +143,7 @@ fn the_longest_hpb_read() {
     }
 }
 
-/// Linux counts bNumberLU units, and begins when it has seen so many.
+/// Linux counts bNumberLU units, and starts HPB when it has seen that many.
 #[test]
 fn the_number_of_units() {
     for (number_lu, states) in [

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What waits in the driver, and how much of it is under way.
+//! Requests that wait in the driver, and how many are in flight.
 
 use crate::common::{Device, Host, cdb};
 use readpath_host::{BlockOp, BlockRequest, HpbOptions};
 use readpath_proto::typed::{Cdb, Command, HpbNotification, ReplyBody, RequestBody, Response, SubRegion};
 
-/// The length of the device's queue bounds the commands under way, not only the controller's slots. Linux 6.1 sends as
-/// many as it has slots.
+/// The device's queue depth limits the commands in flight, not only the controller's slots. Linux 6.1 sends as many
+/// as it has slots.
 #[test]
 fn no_more_commands_are_under_way_than_the_device_takes() {
     for (depth, expected) in [(0, 31), (1, 1), (7, 7), (32, 31), (200, 31)] {
@@ -22,8 +22,8 @@ fn no_more_commands_are_under_way_than_the_device_takes() {
     }
 }
 
-/// Linux `ufshcd_set_queue_depth`: a unit with a queue of its own (bLUQueueDepth) is sent no more than that takes,
-/// loads of maps included, which go first. Other units do not wait for it.
+/// Linux `ufshcd_set_queue_depth`: a unit with a queue of its own (bLUQueueDepth) gets no more commands than its
+/// depth, loads of maps included, which go first. Other units do not wait for it.
 #[test]
 fn no_more_commands_are_under_way_than_the_unit_takes() {
     for strict_linux in [false, true] {
@@ -35,7 +35,7 @@ fn no_more_commands_are_under_way_than_the_unit_takes() {
         let mut sent: Vec<_> = (0..5).filter_map(|i| host.submit_blocks(0, BlockOp::Read, i, 1)).collect();
         assert_eq!(sent.len(), 3);
         assert!((0..20).all(|i| host.submit_blocks(1, BlockOp::Read, i, 1).is_some()), "the other unit's own");
-        // A read takes the place of the one that ends, and the load that it brings goes ahead of the read that still
+        // A read takes the place of the one that ends, and the load that it causes precedes the read that still
         // waits.
         host.good(&sent.remove(0), Some(HpbNotification { operation: 1, active_count: 1, ..Default::default() }));
         let next = host.sent().expect("a read");
@@ -51,7 +51,7 @@ fn no_more_commands_are_under_way_than_the_unit_takes() {
             assert!(sent.len() <= 3);
         }
         assert_eq!((ended, host.driver.counters(0).expect("HPB").map_req_cnt), (6, 1), "five reads and a load");
-        // A reset takes nothing away.
+        // A reset loses no request.
         let sent: Vec<_> = (0..5).filter_map(|i| host.submit_blocks(0, BlockOp::Read, i, 1)).collect();
         host.driver.reset(host.now);
         let again: Vec<_> = std::iter::from_fn(|| host.sent()).filter(|request| request.lun == 0).collect();
@@ -59,7 +59,7 @@ fn no_more_commands_are_under_way_than_the_unit_takes() {
     }
 }
 
-/// More than 16 bits could count.
+/// More than a 16-bit count could hold.
 #[test]
 fn many_requests_in_parts_wait_at_once() {
     const REQUESTS: u32 = 70_000;
@@ -80,8 +80,7 @@ fn many_requests_in_parts_wait_at_once() {
     assert!(ended.iter().all(|&n| n == 1) && host.driver.is_idle());
 }
 
-/// Linux `ufshpb_execute_map_req`: the command asks for the entries that there are, the request has room for a whole
-/// map.
+/// Linux `ufshpb_execute_map_req`: the command requests the existing entries, the request has memory for a whole map.
 #[test]
 fn the_map_of_a_short_sub_region_has_room_for_a_whole_one() {
     let mut device = Device::new();
@@ -101,8 +100,8 @@ fn the_map_of_a_short_sub_region_has_room_for_a_whole_one() {
     }
 }
 
-/// A write or discard that is in flight when a load is sent may reach the device before or after the entries are put
-/// together: whatever comes for its blocks is not used. Linux clears the bitmap when the load is done, and forgets it.
+/// A write or discard in flight when a load is sent may reach the device before or after the entries are made: the
+/// loaded entries of its blocks are not used. Linux clears the bitmap when the load ends, and loses it.
 #[test]
 fn entries_of_blocks_that_are_being_written_at_a_load_are_not_used() {
     for strict_linux in [false, true] {

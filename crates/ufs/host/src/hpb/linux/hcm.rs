@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Counters and timers of host control mode: how often regions are read, whether they were written, and when their time
-//! is up (Linux 6.1 `ufshpb.c`). It decides nothing about loads and drops, and does not know the states of regions.
+//! Counters and timers of host control mode: reads of regions, whether they were written, and read timeouts (Linux
+//! 6.1 `ufshpb.c`). It decides nothing about loads and drops, and does not know the states of regions.
 
 use crate::ids::{Id, RegionId, SubRegionId};
 use crate::params::HpbParams;
@@ -10,18 +10,18 @@ use readpath_proto::hpb::HpbGeometry;
 
 pub(super) struct Hcm {
     pub params: HpbParams,
-    /// Each sub-region has an UPDATE mark of its own; Linux has one for a region, which its first sub-region takes.
+    /// Each sub-region has an UPDATE mark; on Linux each region has one, which the first touched sub-region takes.
     marks_are_fine: bool,
     reads: Vec<u32>,
     /// Reads of each region: the sum over its sub-regions.
     region_reads: Vec<u32>,
-    /// Regions written since a map of theirs was loaded (Linux `RGN_FLAG_DIRTY`).
+    /// Regions written since one of their maps was loaded (Linux `RGN_FLAG_DIRTY`).
     dirty: FixedBitSet,
-    /// To be loaded again when touched next (Linux `RGN_FLAG_UPDATE`).
+    /// To be loaded again at the next access (Linux `RGN_FLAG_UPDATE`).
     update: FixedBitSet,
-    /// When the time of a region is up. Means something while the region is active.
+    /// Read timeout of each region; valid while the region is active.
     deadlines: Vec<Ns>,
-    /// How often it may still be up.
+    /// Timeouts left before the region is dropped.
     expiries: Vec<u32>,
     pub in_flight: u32,
     pub poll_at: Ns,
@@ -48,18 +48,18 @@ impl Hcm {
         }
     }
 
-    /// A read touches the sub-region. Whether it is now to be queued for loading.
+    /// Counts a read of the sub-region; returns whether it is to be queued for loading.
     pub(super) fn read(&mut self, region: RegionId, srgn: SubRegionId) -> bool {
         let reads = &mut self.reads[srgn];
         *reads = reads.wrapping_add(1);
         let region_reads = &mut self.region_reads[region];
         *region_reads = region_reads.wrapping_add(1);
         let due = self.reads[srgn] == self.params.activation_thld;
-        // Linux leaves the mark in place when the counter says the same.
+        // Linux leaves the mark in place when the counter already requires a load.
         due || self.take_mark(region, srgn)
     }
 
-    /// A write touches the sub-region. Whether it is now to be queued for loading.
+    /// Counts a write to the sub-region; returns whether it is to be queued for loading.
     pub(super) fn write(&mut self, region: RegionId, srgn: SubRegionId) -> bool {
         let reads = std::mem::take(&mut self.reads[srgn]);
         let region_reads = &mut self.region_reads[region];
@@ -72,12 +72,12 @@ impl Hcm {
         self.region_reads[region]
     }
 
-    /// Whether a region is read enough to take the place of another.
+    /// Whether a region has enough reads to displace another.
     pub(super) fn may_displace(&self, region: RegionId) -> bool {
         self.reads_of(region) >= self.params.eviction_thld_enter
     }
 
-    /// Whether a region is read too much to make room for another.
+    /// Whether a region has too many reads to be displaced.
     pub(super) fn keeps(&self, region: RegionId) -> bool {
         self.reads_of(region) > self.params.eviction_thld_exit
     }
@@ -103,7 +103,7 @@ impl Hcm {
         if self.marks_are_fine { srgn.row() } else { region.row() }
     }
 
-    /// The sub-region (for Linux: a sub-region of this region) is to be loaded again when it is touched next.
+    /// Marks the sub-region (for Linux: its region) to be loaded again at the next access.
     pub(super) fn mark(&mut self, region: RegionId, srgn: SubRegionId) {
         let at = self.mark_of(region, srgn);
         self.update.insert(at);
@@ -121,7 +121,7 @@ impl Hcm {
         self.expiries[region] = self.params.read_timeout_expiries;
     }
 
-    /// Looks at the timer of an active region. Whether the region is to be dropped.
+    /// Checks the timer of an active region; returns whether the region is to be dropped.
     pub(super) fn is_over(&mut self, now: Ns, region: RegionId) -> bool {
         if now <= self.deadlines[region] {
             return false;
@@ -143,7 +143,7 @@ impl Hcm {
         self.poll_at = now + ms(self.params.timeout_polling_interval_ms);
     }
 
-    /// Whether counters have to be shifted down after a read of `region`.
+    /// Whether counters have to be normalised after a read of `region`.
     pub(super) fn is_too_high(&self, region: RegionId, geometry: &HpbGeometry) -> bool {
         self.reads_of(region) > geometry.entries_per_sub_region()
     }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the map worker has to do: sub-regions to load and regions to drop, each at most once, in order of arrival.
-//! Knows nothing of what they hold.
+//! The work of the map worker: sub-regions to load and regions to drop, each at most once, in order of arrival.
 
 use crate::ids::{IdList, RegionId, SubRegionId};
 

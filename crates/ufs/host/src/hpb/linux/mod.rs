@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The driver of Linux 6.1 (`drivers/ufs/core/ufshpb.c`) over the table of maps. In device control mode the device
 //! recommends what is loaded; in host control mode reads are counted ([`hcm`]), and old regions time out. Where this
-//! host improves on Linux, the code asks [`crate::quirks`] by name.
+//! host improves on Linux, the code names a difference in [`crate::quirks`].
 //!
-//! It knows what the device recommended and what was read and written; neither tags and commands in flight nor
-//! policies.
+//! It knows recommendations, reads and writes; neither tags and commands in flight nor policies.
 
 #[cfg(test)]
 mod conformance;
@@ -23,11 +22,11 @@ use readpath_kit::Ns;
 use worker::Sleeper;
 
 pub(super) struct LinuxDriver {
-    /// There in host control mode.
+    /// Exists in host control mode.
     hcm: Option<Hcm>,
-    /// Active regions that are not pinned, the first to be evicted first.
+    /// Active regions that are not pinned, the next victim first.
     list: IdList<RegionId>,
-    /// Regions that may be in the list.
+    /// The most regions in the list.
     capacity: u32,
     work: WorkLists,
     /// The worker waits for a tag in the middle of its run.
@@ -35,7 +34,7 @@ pub(super) struct LinuxDriver {
 }
 
 impl LinuxDriver {
-    /// A driver of a unit that was found at `now`, which keeps at most `capacity` regions active, pinned ones apart.
+    /// A driver of a unit found at `now`, which keeps at most `capacity` regions active besides pinned ones.
     pub(super) fn new(common: &Common, setup: &UnitSetup, capacity: u32, now: Ns) -> Self {
         let geometry = common.table.geometry();
         let (regions, sub_regions) = (geometry.regions(), geometry.sub_regions());
@@ -48,7 +47,7 @@ impl LinuxDriver {
         LinuxDriver { hcm, list: IdList::new(regions), capacity, work, sleeper: None }
     }
 
-    /// Lowers the number of active regions to those whose maps are at most `maps`.
+    /// Lowers the capacity so that at most `maps` maps are held.
     pub(super) fn bound_maps(&mut self, maps: u64, maps_per_region: u32) {
         let regions = maps / u64::from(maps_per_region);
         self.capacity = self.capacity.min(regions.min(u64::from(u32::MAX)) as u32);
@@ -60,7 +59,7 @@ impl LinuxDriver {
         }
     }
 
-    /// Everything has been given back.
+    /// Forgets all work: the unit has released its memory.
     pub(super) fn destroy(&mut self) {
         self.sleeper = None;
         self.stop_timers();
@@ -68,7 +67,7 @@ impl LinuxDriver {
         self.list.clear();
     }
 
-    /// The host is about to sleep. A worker in the middle of its run goes on to the end of it, for which Linux waits
+    /// Before the host sleeps. A worker in the middle of its run finishes it; Linux waits for that
     /// (`cancel_work_sync`).
     pub(super) fn suspend(&mut self) {
         self.stop_timers();
@@ -80,7 +79,7 @@ impl LinuxDriver {
     }
 
     /// The controller begins a reset; `was_present`: the unit leaves the state PRESENT. Linux sends loads in flight
-    /// again; here they will not be answered.
+    /// again; here they are never answered.
     pub(super) fn reset(&mut self, common: &mut Common, was_present: bool) {
         if let Some(sleeper) = self.sleeper.take() {
             self.give_up_waiting(common, sleeper.srgn);
@@ -112,7 +111,7 @@ impl LinuxDriver {
         self.hcm.iter_mut().for_each(Hcm::stop_polling);
     }
 
-    /// Forgets what waits to be loaded or dropped.
+    /// Forgets queued loads and drops.
     fn forget_work(&mut self, common: &Common) {
         while let Some(srgn) = self.work.activate.pop_front() {
             if !common.quirks.forgets_queue_at_reset {
@@ -122,13 +121,13 @@ impl LinuxDriver {
         self.work.clear();
     }
 
-    /// In host control mode the sub-region is loaded when it is read or written next.
+    /// Marks the sub-region for host control mode to be loaded at the next read or write.
     fn load_when_touched(&mut self, common: &Common, srgn: SubRegionId) {
         let region = common.table.region_of(srgn);
         self.hcm.iter_mut().for_each(|hcm| hcm.mark(region, srgn));
     }
 
-    /// When a timer of host control mode is due, or the worker asks for a tag again.
+    /// When a timer of host control mode is due, or the worker retries to get a tag.
     pub(super) fn next_timer(&self, _: &Common) -> Ns {
         let poll = self.hcm.as_ref().map_or(Ns::NEVER, |hcm| hcm.poll_at);
         self.sleeper.as_ref().map_or(poll, |sleeper| poll.min(sleeper.until))
@@ -140,7 +139,7 @@ impl LinuxDriver {
         }
     }
 
-    /// Host control mode: looks for active regions whose time is up, and starts the worker (Linux
+    /// Host control mode: queues active regions whose read timeouts have run out, and starts the worker (Linux
     /// `ufshpb_read_to_handler`).
     pub(super) fn poll(&mut self, common: &mut Common, now: Ns) {
         let Some(hcm) = &mut self.hcm else { return };
@@ -151,7 +150,7 @@ impl LinuxDriver {
         self.kick(common);
     }
 
-    /// Starts the worker if there is something in its lists.
+    /// Starts the worker if its lists are not empty.
     fn kick(&self, common: &mut Common) {
         common.kicked |= common.state == LuState::Present && !self.work.is_empty();
     }
@@ -168,12 +167,12 @@ impl LinuxDriver {
         self.list.bytes() + self.work.bytes() + self.hcm.as_ref().map_or(0, Hcm::bytes)
     }
 
-    /// An HPB READ was sent, and the list is kept in order of use.
+    /// Moves the region of an HPB READ in a list that is kept in order of use.
     pub(super) fn touch(&mut self, region: RegionId) {
         self.list.touch(region);
     }
 
-    /// Counts a read in host control mode, whether there is an entry for it or not.
+    /// Counts a read in host control mode, with or without an entry.
     pub(super) fn note_read(&mut self, common: &mut Common, now: Ns, block: u32, blocks: u32) {
         if self.hcm.is_none() {
             return;
@@ -194,7 +193,7 @@ impl LinuxDriver {
         }
     }
 
-    /// A write takes the reads of a sub-region away in host control mode.
+    /// Resets the read count of a sub-region at a write in host control mode.
     pub(super) fn note_written(&mut self, common: &mut Common, block: u32, blocks: u32) {
         if common.state != LuState::Present || self.hcm.is_none() {
             return;

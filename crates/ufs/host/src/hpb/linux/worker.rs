@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The worker that loads sub-regions and drops regions (Linux `ufshpb_map_work_handler`): which regions become active,
-//! which are evicted for them, and what it does when it cannot go on. Commands leave through a [`Port`]; what the
-//! device does with them is not known here.
+//! The worker that loads sub-regions and drops regions (Linux `ufshpb_map_work_handler`): which regions become
+//! active, which are evicted for them, and what happens when a command cannot be sent. It sends commands through a
+//! [`Port`].
 
 use super::LinuxDriver;
 use super::hcm::Hcm;
@@ -10,7 +10,7 @@ use crate::ids::{RegionId, SubRegionId};
 use readpath_kit::Ns;
 use readpath_proto::typed::SubRegion;
 
-/// The worker in the middle of a run, waiting for a tag.
+/// A worker that waits for a tag in the middle of its run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sleeper {
     pub srgn: SubRegionId,
@@ -18,30 +18,31 @@ pub(super) struct Sleeper {
     attempts_left: u8,
 }
 
-/// How often Linux asks for a tag for HPB READ BUFFER (`HPB_MAP_REQ_RETRIES`), and the pause in between (it sleeps for
-/// 3.0 to 3.1 ms). With an I/O scheduler that would be a tag of the scheduler's; this host has none.
+/// How often Linux asks for a tag for HPB READ BUFFER (`HPB_MAP_REQ_RETRIES`), and the pause between (it sleeps for
+/// 3.0 to 3.1 ms). With an I/O scheduler it would be a tag of the scheduler; this host has none.
 const TAG_ATTEMPTS: u8 = 5;
 const TAG_PAUSE: Ns = Ns::from_ms(3);
-/// Failed loads of a sub-region before it is left alone until it is wanted again.
+/// Failed loads of a sub-region before the worker stops retrying, until it is queued again.
 const LOAD_RETRIES: u8 = 3;
 
-/// What came of an attempt to load a sub-region.
+/// Result of an attempt to load a sub-region.
 #[derive(PartialEq, Eq)]
 enum Attempt {
     Sent,
-    /// This one has to wait; another may not.
+    /// This load has to wait; others may be possible.
     Blocked,
     /// Nothing more can be sent in this run.
     Stop,
-    /// The run goes on when there is a tag.
+    /// The run continues when there is a tag.
     Asleep,
 }
 
 impl LinuxDriver {
-    /// Runs the worker if it has to: drops first, then loads, in the order of the lists.
+    /// Runs the worker if it is kicked: drops first, then loads, in the order of the lists.
     ///
-    /// Linux ends at the first load that cannot be sent, and runs again when something else starts the worker. This
-    /// host, in device control mode, tries again with every reply; in host control mode it goes on with the next.
+    /// Linux ends the run at the first load that cannot be sent, and runs again when another event starts the worker.
+    /// This host retries with every reply in device control mode, and continues with the next load in host control
+    /// mode.
     pub(in crate::hpb) fn run_worker(&mut self, common: &mut Common, now: Ns, port: &mut impl Port) {
         if common.state != LuState::Present && self.sleeper.is_none() {
             return;
@@ -79,7 +80,7 @@ impl LinuxDriver {
         }
     }
 
-    /// In host control mode a drop is announced to the device. False if there is no tag for that.
+    /// Announces a drop to the device in host control mode. False if there is no tag for it.
     fn announce_drop(&mut self, common: &mut Common, region: RegionId, port: &mut impl Port) -> bool {
         if self.hcm.is_none() {
             return true;
@@ -119,13 +120,13 @@ impl LinuxDriver {
             common.kicked = true;
             return Attempt::Stop;
         }
-        // A newer map may be wanted than the one under way: again when that has come.
+        // The load in progress may be outdated: load again when it has ended.
         if common.table.is_loading(srgn) || !self.make_active(common, now, srgn, port) {
             return Attempt::Blocked;
         }
         common.table.begin_load(srgn);
         if !port.send(common.load_request(srgn)) {
-            // The tag went to a WRITE BUFFER.
+            // The tag was used for a WRITE BUFFER.
             common.table.stop_use(srgn);
             common.kicked = true;
             return Attempt::Stop;
@@ -135,8 +136,8 @@ impl LinuxDriver {
         Attempt::Sent
     }
 
-    /// As Linux loads: the region becomes active and the sub-region ISSUED before it is known whether a load may be
-    /// sent.
+    /// Loads as Linux does: the region becomes active and the sub-region ISSUED before it is known whether the load
+    /// can be sent.
     fn load_or_sleep(&mut self, common: &mut Common, now: Ns, srgn: SubRegionId, port: &mut impl Port) -> Attempt {
         if !self.make_active(common, now, srgn, port) || common.table.is_loading(srgn) {
             return Attempt::Blocked;
@@ -170,7 +171,7 @@ impl LinuxDriver {
         Attempt::Blocked
     }
 
-    /// There was no tag for a load that had begun: it is the first of the next run.
+    /// No tag was found for a started load: it is the first of the next run.
     pub(super) fn give_up_waiting(&mut self, common: &mut Common, srgn: SubRegionId) {
         common.table.stop_use(srgn);
         if !self.work.inactivate.contains(common.table.region_of(srgn)) {
@@ -206,7 +207,8 @@ impl LinuxDriver {
         if common.quirks.ignores_writes_during_loads {
             common.table.clean(srgn);
         }
-        // A region with a load under way is neither dropped nor evicted, and what takes all back leaves nothing ISSUED.
+        // A region with a load in progress is neither dropped nor evicted, and destroying a unit leaves nothing
+        // ISSUED.
         debug_assert_ne!(common.table.region(at.region.into()), RegionState::Inactive);
         common.table.end_load(srgn, entries);
         if !common.quirks.worker_waits_for_notices {
@@ -214,7 +216,7 @@ impl LinuxDriver {
         }
     }
 
-    /// Makes the region of `srgn` active, if need be at the cost of another. False if that is not possible.
+    /// Makes the region of `srgn` active, evicting another if need be. False if that is not possible.
     fn make_active(&mut self, common: &mut Common, now: Ns, srgn: SubRegionId, port: &mut impl Port) -> bool {
         let region = common.table.region_of(srgn);
         match common.table.region(region) {
@@ -244,7 +246,7 @@ impl LinuxDriver {
         true
     }
 
-    /// The first region of the list that has no load under way, and that is read little in host control mode.
+    /// The first region of the list without a load in progress, and in host control mode with few reads.
     fn victim(&self, common: &Common) -> Option<RegionId> {
         self.list.iter().find(|&region| {
             let keeps = self.hcm.as_ref().is_some_and(|hcm| hcm.keeps(region));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Limits of a unit's memory: one from the start, for either driver, and others at any time, for the managed one. Which
-//! maps go is not known here.
+//! Limits of a unit's memory: one from the start, for either driver, and others at any time, for the managed one. The
+//! drivers choose the maps to evict.
 
 use super::{HpbLu, MapDriver};
 use crate::params::ParamError;
@@ -13,8 +13,8 @@ impl HpbLu {
         let per_region = table.geometry().sub_regions_per_region();
         let pinned = table.pinned_regions().count() as u32 * per_region;
         let kept = self.memory().table_bytes + u64::from(pinned) * per_map;
-        // Later pressure may leave nothing but tables. A run that began so would be a run without HPB under the name of
-        // one with it.
+        // A later limit may leave nothing but tables. A run that began with such a limit would be reported as a run
+        // with HPB, but be one without.
         let (more, what) = match (&self.driver, pinned) {
             (MapDriver::Managed(_), 0) => (per_map, "tables and the map of a sub-region"),
             (MapDriver::Linux(_), 0) => (u64::from(per_region) * per_map, "tables and the map of a region"),
@@ -32,7 +32,7 @@ impl HpbLu {
         Ok(())
     }
 
-    /// The least limit of memory that is possible: tables and pinned regions.
+    /// The least possible limit of memory: tables and pinned regions.
     ///
     /// # Errors
     /// The unit follows Linux, which cannot shrink.
@@ -44,7 +44,7 @@ impl HpbLu {
         Ok(self.memory().table_bytes + table.pinned_sub_regions().count() as u64 * table.bytes_per_map())
     }
 
-    /// Whether so many bytes are enough for [`crate::Driver::limit_memory`].
+    /// Whether `bytes` are enough for [`crate::Driver::limit_memory`].
     ///
     /// # Errors
     /// The unit follows Linux, which cannot shrink; or the limit has no room for the tables (and pinned regions).
@@ -55,7 +55,7 @@ impl HpbLu {
         if bytes < least { Err(ParamError::TooLittleMemory { bytes, least, what }) } else { Ok(()) }
     }
 
-    /// Sets the most bytes that may be used. What does not fit any more is dropped at once; requests in flight go on.
+    /// Sets the memory limit. Maps beyond it are dropped at once; requests in flight continue.
     ///
     /// # Errors
     /// As [`HpbLu::check_limit`].

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! HPB of JESD220-3 for one logical unit: its states, and which of two drivers fills the table of maps. It knows
-//! neither tags nor commands, and has no clock: time is passed in, and [`HpbLu::next_timer`] says when the unit has to
-//! be called. What is loaded and dropped is up to the drivers.
+//! neither tags nor commands, and has no clock: time is passed in, and [`HpbLu::next_timer`] says when the unit has
+//! to be called. The drivers decide what is loaded and dropped.
 
 mod limits;
 mod long_reads;
@@ -27,11 +27,11 @@ use readpath_proto::typed::SubRegion;
 /// Longer than any read.
 const NO_READ: u32 = u32::MAX;
 
-/// Which driver decides what a host holds of a unit.
+/// The driver that manages the maps of a unit.
 enum MapDriver {
     /// Linux's, in device or host control mode.
     Linux(Box<LinuxDriver>),
-    /// A policy of this host's own, in host control mode.
+    /// A policy of this host, in host control mode.
     Managed(Box<ManagedDriver>),
 }
 
@@ -50,7 +50,7 @@ use each;
 pub struct HpbLu {
     common: Common,
     driver: MapDriver,
-    /// Length of reads that need neither driver to be asked: 1, or [`NO_READ`].
+    /// Reads up to this length need no call of the driver: 1, or [`NO_READ`].
     direct_blocks: u32,
     /// Every HPB READ moves its region in Linux's list.
     order_by_use: bool,
@@ -59,10 +59,9 @@ pub struct HpbLu {
 }
 
 impl HpbLu {
-    /// HPB of a unit that was found at `now`.
+    /// HPB of a unit found at `now`.
     ///
-    /// # Errors
-    /// A parameter that this unit does not take, or too little memory.
+    /// # Errors A parameter that this unit does not accept, or too little memory.
     pub(crate) fn new(setup: &UnitSetup, options: HpbOptions, now: Ns) -> Result<Self, ParamError> {
         let UnitSetup { geometry, host_control, queue_depth, .. } = *setup;
         let limits =
@@ -120,7 +119,7 @@ impl HpbLu {
         self.direct_blocks = if is_direct { 1 } else { NO_READ };
     }
 
-    /// The device never finished its HPB reset: everything is given back.
+    /// The device never finished its HPB reset: releases all memory.
     pub(crate) fn destroy(&mut self) {
         self.enter(LuState::Failed);
         self.common.kicked = false;
@@ -128,7 +127,7 @@ impl HpbLu {
         each!(&mut self.driver, d => d.destroy());
     }
 
-    /// The host is about to sleep: PRESENT becomes SUSPEND. Maps and what waits to be loaded or dropped are kept.
+    /// Before the host sleeps: PRESENT becomes SUSPEND. Maps and queued loads and drops are kept.
     pub(crate) fn suspend(&mut self) {
         if self.common.state == LuState::Present {
             self.enter(LuState::Suspend);
@@ -145,8 +144,8 @@ impl HpbLu {
         }
     }
 
-    /// The controller begins a reset. PRESENT becomes RESET, and what waits to be loaded or dropped is forgotten; maps
-    /// are kept (Linux `ufshpb_toggle_state`).
+    /// The controller begins a reset. PRESENT becomes RESET, and queued loads and drops are forgotten; maps are kept
+    /// (Linux `ufshpb_toggle_state`).
     pub(crate) fn reset(&mut self) {
         let was_present = self.common.state == LuState::Present;
         if was_present {
@@ -165,18 +164,18 @@ impl HpbLu {
         }
     }
 
-    /// When [`HpbLu::advance`] has something to do; [`Ns::NEVER`] unless the unit is in host control mode, or its
-    /// worker waits for a tag as Linux's does.
+    /// The next deadline for [`HpbLu::advance`]; [`Ns::NEVER`] unless the unit is in host control mode, or its worker
+    /// waits for a tag as Linux's does.
     pub(crate) fn next_timer(&self) -> Ns {
         each!(&self.driver, d => d.next_timer(&self.common))
     }
 
-    /// Handles timers that are due. The worker may have something to do afterwards.
+    /// Handles timers that are due. It may kick the worker.
     pub(crate) fn advance(&mut self, now: Ns) {
         each!(&mut self.driver, d => d.advance(&mut self.common, now));
     }
 
-    /// The timer of Linux's host control mode goes off, whenever it is due.
+    /// Runs the timer of Linux's host control mode, whenever it is due.
     pub(crate) fn poll(&mut self, now: Ns) {
         if let MapDriver::Linux(linux) = &mut self.driver {
             linux.poll(&mut self.common, now);
@@ -200,7 +199,7 @@ impl HpbLu {
     /// Changes a parameter, as a write to its file in `hpb_params` does.
     ///
     /// # Errors
-    /// As [`HpbParams::store`]; EOPNOTSUPP also for what a policy of this host's own does not heed.
+    /// As [`HpbParams::store`]; EOPNOTSUPP also for a parameter that a policy of this host does not use.
     pub(crate) fn store_param(&mut self, param: HpbParam, value: u32) -> Result<(), ParamError> {
         let limits = ParamLimits {
             host_control: self.is_host_control(),
@@ -219,7 +218,7 @@ impl HpbLu {
         Ok(())
     }
 
-    /// Whether the unit heeds a parameter: all of them in Linux's host control mode, else few.
+    /// Whether the unit uses a parameter: all of them in Linux's host control mode, otherwise few.
     pub fn takes_param(&self, param: HpbParam) -> bool {
         match &self.driver {
             MapDriver::Linux(linux) => linux.is_host_control() || param == HpbParam::RequeueTimeoutMs,
@@ -227,7 +226,7 @@ impl HpbLu {
         }
     }
 
-    /// Parameters as they are now.
+    /// Current parameters.
     pub fn params(&self) -> &HpbParams {
         &self.common.params
     }
@@ -244,7 +243,7 @@ impl HpbLu {
         HostMemory { table_bytes: table.table_bytes + driver, ..table }
     }
 
-    /// Whether the host decides what is active.
+    /// Whether the unit is in host control mode.
     pub fn is_host_control(&self) -> bool {
         match &self.driver {
             MapDriver::Linux(linux) => linux.is_host_control(),
@@ -272,14 +271,14 @@ impl HpbLu {
         self.common.table.sub_region_states()
     }
 
-    /// Linux's driver, and what it works on.
+    /// Linux's driver, and the shared state.
     #[cfg(test)]
     pub(super) fn linux(&mut self) -> (&mut LinuxDriver, &mut Common) {
         let MapDriver::Linux(linux) = &mut self.driver else { panic!("a unit with a policy") };
         (linux, &mut self.common)
     }
 
-    /// The managed driver, and what it works on.
+    /// The managed driver, and the shared state.
     #[cfg(test)]
     pub(super) fn managed(&mut self) -> (&mut ManagedDriver, &mut Common) {
         let MapDriver::Managed(managed) = &mut self.driver else { panic!("a unit without a policy") };

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Notifications of the device for a unit: whether they count, and whether the unit has what they name. What follows
-//! is up to the drivers.
+//! Notifications of the device for a unit: whether they count, and whether their indexes exist. The drivers decide
+//! what follows.
 
 use super::{HpbLu, MapDriver, each};
 use crate::hpb::LuState;
 use readpath_proto::typed::HpbNotification;
 
 impl HpbLu {
-    /// A GOOD response brought a notification for this unit. False if it was refused.
+    /// Handles a notification for this unit in a GOOD response. False if it was refused.
     pub(crate) fn notified(&mut self, n: &HpbNotification) -> bool {
         if !self.listens() {
             return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What every read and write of a unit passes (Linux `ufshpb_prep`): the entry to send along, and the entries that
-//! become dirty. Nothing is sent here.
+//! The path of every read and write of a unit (Linux `ufshpb_prep`): the entry to send, and the entries that become
+//! dirty. Nothing is sent here.
 
 use super::{HpbLu, MapDriver, each};
 use crate::hpb::LuState;
@@ -10,7 +10,7 @@ use readpath_kit::Ns;
 use readpath_proto::typed::HpbEntry;
 
 impl HpbLu {
-    /// The entry to send with a read of `blocks` blocks from `block`, if every block of it may use one.
+    /// The entry to send with a read of `blocks` blocks from `block`, if all their entries may be used.
     #[inline(always)]
     pub(crate) fn entry_for(&mut self, now: Ns, block: u32, blocks: u32) -> Option<HpbEntry> {
         let asks = blocks != self.direct_blocks;
@@ -28,14 +28,14 @@ impl HpbLu {
         Some(entry)
     }
 
-    /// Asks the driver about this read. It does not return the entry itself: that would cross memory.
+    /// Asks the driver about this read. It does not return the entry itself, which would go through memory.
     #[inline(never)]
     fn may_have_entry(&mut self, now: Ns, block: u32, blocks: u32) -> bool {
         if self.common.state != LuState::Present || blocks == 0 {
             return false;
         }
         match &mut self.driver {
-            // A policy sees reads that are too long as well.
+            // A policy also sees reads that are too long for an entry.
             MapDriver::Managed(managed) => {
                 !managed.sends_plain(&mut self.common, block, blocks) && blocks <= self.common.max_blocks
             }
@@ -54,7 +54,7 @@ impl HpbLu {
         }
     }
 
-    /// Brings near what [`HpbLu::entry_for`] will touch; false if no entry is held for `block`.
+    /// Prefetches the memory that [`HpbLu::entry_for`] touches; false if no entry is held for `block`.
     #[inline]
     pub(crate) fn prefetch(&self, block: u32) -> bool {
         self.common.table.prefetch(block)
@@ -68,12 +68,12 @@ impl HpbLu {
         each!(&mut self.driver, d => d.note_written(&mut self.common, block, blocks));
     }
 
-    /// How the read was sent that was sent last: with a pre-request or without an entry.
+    /// How the newest read was sent: with a pre-request or without an entry.
     pub(crate) fn route(&self) -> Route {
         if let MapDriver::Managed(managed) = &self.driver { managed.route() } else { Route::Other }
     }
 
-    /// A command took so long, with so many others in flight or waiting at its end.
+    /// Notes the time of a command, with `others` commands in flight or waiting at its end.
     pub(crate) fn timed(&mut self, now: Ns, what: TimedWhat, took: Ns, others: u32) {
         if let MapDriver::Managed(managed) = &mut self.driver {
             managed.timed(&self.common.table, now, what, took, others);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Device control mode, beyond the rows of `linux::conformance`: bounds, memory, and which entries are sent.
+//! Device control mode, beyond the rows of `linux::conformance`: bounds, memory, and the entries sent.
 
 use super::*;
 use crate::hpb::HpbRequest;

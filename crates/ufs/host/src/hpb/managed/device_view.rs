@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a managed unit assumes about the device, if its policy or its long reads need it: which maps the device has
-//! needed lately ([`DeviceReads`]), and whether it is idle. From this follow the reads for which a pre-request pays,
-//! and the loads that wait until the device is idle. It sees the host's own commands and their times, nothing of the
-//! device.
+//! The assumptions of a managed unit about the device, if its policy or its long reads need them: which maps the
+//! device has needed recently ([`DeviceReads`]), and whether it is idle. They decide the reads for which a
+//! pre-request pays, and the loads that wait until the device is idle. They derive from the host's own commands and
+//! their times only.
 
 use super::pre_requests::{PreRequestGain, Route};
 use super::written::Written;
@@ -13,33 +13,32 @@ use crate::policy::{Age, DeviceReads, MapPolicy};
 use readpath_kit::Ns;
 use std::collections::VecDeque;
 
-/// Host memory that counters and means take; stated as for [`ManagedDriver`].
+/// Host memory of counters and means; a constant for the same reason as that of [`ManagedDriver`].
 const STATE_BYTES: u64 = 920;
 
 pub(super) struct DeviceView {
     reads: DeviceReads,
     written: Written,
     gain: PreRequestGain,
-    /// Pre-requests are sent where they pay.
+    /// Pre-requests are sent only where they pay.
     measures: bool,
-    /// How the read was sent that was sent last.
+    /// How the newest read was sent.
     route: Route,
-    /// Other commands in flight, and requests that wait, when they were counted last.
+    /// Other commands in flight, and waiting requests, at the last count.
     others: u32,
     /// Sub-regions to be loaded when the device is idle, in order.
     later: VecDeque<SubRegionId>,
-    /// When a block request has ended last, and how long after that the device counts as idle.
+    /// When the last block request ended; below, how long after that the device counts as idle.
     ended: Ns,
     quiet: Ns,
-    /// When to check again whether it is idle.
+    /// When to check for idleness again.
     timer: Ns,
 }
 
-/// What the idle device is to do.
+/// Work for the idle device.
 pub(super) enum Idle {
-    /// To load this.
     Load(SubRegionId),
-    /// Nothing yet: to be checked again with the next reply.
+    /// The device is busy: check again with the next reply.
     Busy,
     Nothing,
 }
@@ -69,12 +68,12 @@ impl DeviceView {
         self.written.add(part.block, part.blocks);
     }
 
-    /// How long ago the device needed the map for a part of a read; `None` if it does not need it.
+    /// How long ago the device needed the map for a part of a read; `None` if the part needs no map.
     pub(super) fn age(&self, part: Part) -> Option<Age> {
         (!self.written.all(part.block, part.blocks)).then(|| self.reads.age(part.sub_region))
     }
 
-    /// A read has ended, with so many other commands in flight.
+    /// Notes the time of a read, with `others` other commands in flight.
     pub(super) fn timed(&mut self, route: Route, blocks: u32, took: Ns, others: u32) {
         self.others = others;
         if others == 0 {
@@ -84,7 +83,7 @@ impl DeviceView {
 }
 
 impl ManagedDriver {
-    /// How the read was sent that was sent last.
+    /// How the newest read was sent.
     pub(in crate::hpb) fn route(&self) -> Route {
         self.view.as_ref().map_or(Route::Other, |view| view.route)
     }
@@ -105,8 +104,8 @@ impl ManagedDriver {
         true
     }
 
-    /// A read with entries is about to be sent, whose map the device needed so long ago, if it needs it. Whether it is
-    /// to go without its entries.
+    /// Whether a read with entries is to be sent without them. The device needed its map `age` ago, or does not need
+    /// it (`None`).
     pub(super) fn avoids_pre_request(&mut self, age: Option<Age>) -> bool {
         let Some(view) = self.view.as_mut().filter(|view| view.measures) else { return false };
         !view.gain.pays(age.unwrap_or(Age::IN_WINDOW))
@@ -116,7 +115,7 @@ impl ManagedDriver {
         self.view.iter_mut().for_each(|view| view.route = route);
     }
 
-    /// The device will need the map for a part of a read. Whether the worker may have something to do.
+    /// Notes that the device will need the map for a part of a read; returns whether the worker may have work.
     pub(super) fn device_reads(&mut self, part: Part) -> bool {
         let Some(view) = self.view.as_mut().filter(|view| !view.written.all(part.block, part.blocks)) else {
             return false;
@@ -153,12 +152,12 @@ impl ManagedDriver {
         while self.next_later().is_some() {}
     }
 
-    /// So many commands are in flight or wait.
+    /// Sets the number of other commands in flight and waiting requests.
     pub(super) fn set_others(&mut self, others: u32) {
         self.view.iter_mut().for_each(|view| view.others = others);
     }
 
-    /// What to load while nothing else is wanted.
+    /// What to load while no other load is queued.
     pub(super) fn when_idle(&mut self, now: Ns) -> Idle {
         loop {
             let Some(view) = self.view.as_mut().filter(|view| !view.later.is_empty()) else { return Idle::Nothing };

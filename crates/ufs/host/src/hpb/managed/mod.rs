@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The driver of a unit whose maps a policy of this host's own manages ([`crate::policy`]), in host control mode, over
-//! the table of maps: what the policy asks for is loaded as tags and memory allow, what it names is evicted, and memory
-//! never exceeds its limit, which may change at any time. Every sub-region is loaded and dropped by itself; the device
-//! is informed about a region when nothing of it is left.
+//! The driver of a unit whose maps a policy of this host manages ([`crate::policy`]), in host control mode, over the
+//! table of maps: it loads what the policy requests as tags and memory allow, evicts what the policy names, and keeps
+//! memory below a limit that may change at any time. Every sub-region is loaded and dropped on its own; the device is
+//! informed about a region when nothing of it is left.
 //!
-//! It knows nothing of Linux's lists and counters, and not how a policy decides.
+//! It knows nothing of Linux's lists and counters, nor how a policy decides.
 
 mod device_view;
 mod pre_requests;
@@ -28,37 +28,36 @@ use std::collections::VecDeque;
 pub(crate) use pre_requests::Route;
 pub(crate) use reads::TimedWhat;
 
-/// Sub-regions that may wait to be loaded. More are refused: what could not be loaded for so long is asked for again by
-/// the next read.
+/// The most sub-regions that wait to be loaded. Further ones are refused; the next read requests them again.
 const MOST_WANTED: usize = 64;
-/// Host memory that a managed unit takes for counters and constants of its own and of its policy, whichever that is.
-/// Stated, not measured: results must not depend on how a compiler lays out structs.
+/// Host memory of the counters and constants of a managed unit and its policy, for any policy. A constant, not
+/// measured: results must not depend on how a compiler lays out structs.
 const STATE_BYTES: u64 = 824;
 
 pub(super) struct ManagedDriver {
     kind: ManagedPolicy,
     policy: Policy,
-    /// Sub-regions to be loaded, in order, and the same as bits.
+    /// Sub-regions to be loaded, in order; below, as bits.
     wanted: VecDeque<SubRegionId>,
     is_wanted: FixedBitSet,
-    /// What the host assumes about the device, if the policy or long reads need it.
+    /// Assumptions about the device, if the policy or long reads need them.
     view: Option<Box<DeviceView>>,
-    /// Regions that were dropped and not announced to the device yet.
+    /// Dropped regions that are not announced to the device yet.
     unannounced: FixedBitSet,
     unannounced_count: u32,
-    /// Active regions, pinned ones apart, and how many there may be.
+    /// Active regions besides pinned ones; below, the most of them.
     active: u32,
     capacity: u32,
     most_maps: u32,
-    /// Loads in flight, and when the last one ended.
+    /// Loads in flight; below, when the last one ended.
     in_flight: u32,
     loaded_at: Ns,
-    /// Sub-regions that were dropped while their load was under way, and are not to be loaded before it ends.
+    /// Sub-regions that were dropped during their load, and are not to be loaded before it ends.
     abandoned: Vec<SubRegionId>,
 }
 
 impl ManagedDriver {
-    /// A driver that keeps at most `capacity` regions active, pinned ones apart.
+    /// A driver that keeps at most `capacity` regions active besides pinned ones.
     pub(super) fn new(kind: ManagedPolicy, options: &HpbOptions, table: &MapTable, capacity: u32) -> Self {
         let (regions, sub_regions) = (table.geometry().regions(), table.geometry().sub_regions());
         let measures = options.long_reads == LongReads::Measured;
@@ -87,7 +86,7 @@ impl ManagedDriver {
         self.kind.name()
     }
 
-    /// Memory of its own, of its policy, and of the list of free maps.
+    /// Memory of the driver, its policy, and the list of free maps.
     pub(super) fn bytes(&self, table: &MapTable) -> u64 {
         let lists = self.wanted.capacity() * 4 + self.abandoned.capacity() * 4;
         let bits = self.is_wanted.len().div_ceil(8) + self.unannounced.len().div_ceil(8);
@@ -95,12 +94,12 @@ impl ManagedDriver {
         STATE_BYTES + (lists + bits) as u64 + view + self.policy.bytes() + table.free_list_bytes()
     }
 
-    /// No more maps than that are held, nor than before.
+    /// Lowers the number of maps to at most `most`.
     pub(super) fn bound_maps(&mut self, most: u64) {
         self.most_maps = self.most_maps.min(most.min(u64::from(u32::MAX)) as u32);
     }
 
-    /// At most so many maps are held from now on. Those beyond are dropped at once.
+    /// Sets the most maps held. Maps beyond are dropped at once.
     pub(super) fn limit_maps(&mut self, common: &mut Common, most: u64) {
         self.most_maps = most.min(u64::from(common.table.maps())) as u32;
         while common.table.used() > self.most_maps {
@@ -115,7 +114,7 @@ impl ManagedDriver {
         common.kicked = true;
     }
 
-    /// Everything has been given back, and the unit will not be used any more.
+    /// The unit has released its memory and will not be used any more.
     pub(super) fn destroy(&mut self) {}
 
     pub(super) fn suspend(&mut self) {}
@@ -124,7 +123,7 @@ impl ManagedDriver {
         common.kicked = true;
     }
 
-    /// The controller is being reset: what was in flight will not be answered.
+    /// The controller is being reset: commands in flight will not be answered.
     pub(super) fn reset(&mut self, common: &mut Common, _: bool) {
         for srgn in common.table.all_sub_regions() {
             if common.table.is_loading(srgn) {
@@ -149,9 +148,9 @@ impl ManagedDriver {
         common.kicked |= self.view_timer_is_over(now);
     }
 
-    /// The device would like sub-regions to be loaded again. What is not held is left to the policy, and for what has
-    /// not been written since its load the device only missed reads that went without an entry on purpose. Regions that
-    /// the device would like to be dropped are left to the policy as well.
+    /// Handles the device's recommendations to load. Sub-regions that are not held are left to the policy. Held ones
+    /// without writes since their load were recommended only because reads went without an entry on purpose.
+    /// Recommendations to drop are left to the policy as well.
     pub(super) fn region_update(&mut self, common: &mut Common, active: &[SubRegion], _: &[u16]) {
         for &at in active {
             let srgn = SubRegionId::named(common.table.geometry(), at);
@@ -163,17 +162,17 @@ impl ManagedDriver {
         }
     }
 
-    /// The device has lost its HPB state: no entry is worth anything.
+    /// The device has lost its HPB state: all entries are invalid.
     pub(super) fn device_reset(&mut self, common: &mut Common) {
         common.table.all_sub_regions().for_each(|srgn| self.drop_or_stop_use(common, srgn));
         self.forget_wanted();
-        // The device does not hold any of them either.
+        // The device no longer knows them either.
         self.unannounced.clear();
         self.unannounced_count = 0;
         self.want_pinned(&common.table);
     }
 
-    /// Queues a sub-region. False if there are too many.
+    /// Queues a sub-region. False if the queue is full.
     fn want(&mut self, srgn: SubRegionId) -> bool {
         if self.is_wanted.contains(srgn.row()) {
             return true;
@@ -186,7 +185,7 @@ impl ManagedDriver {
         true
     }
 
-    /// Pinned regions are always held.
+    /// Queues the sub-regions of pinned regions, which are always held.
     fn want_pinned(&mut self, table: &MapTable) {
         table.pinned_sub_regions().for_each(|srgn| {
             self.want(srgn);
@@ -212,7 +211,7 @@ impl ManagedDriver {
         self.policy.victim(candidate, |srgn| Some(srgn) != candidate && !table.is_loading(srgn))
     }
 
-    /// Gives back the map of a sub-region at once, also while its load is under way.
+    /// Releases the map of a sub-region at once, even during its load.
     fn drop_sub_region(&mut self, common: &mut Common, srgn: SubRegionId) {
         let table = &mut common.table;
         if !table.has_memory(srgn) {
@@ -233,7 +232,7 @@ impl ManagedDriver {
         }
     }
 
-    /// Drops a sub-region; one of a pinned region keeps its memory, and is loaded again when it is read.
+    /// Drops a sub-region; one of a pinned region keeps its memory, and is loaded again at the next read.
     fn drop_or_stop_use(&mut self, common: &mut Common, srgn: SubRegionId) {
         if !common.table.is_pinned(common.table.region_of(srgn)) {
             return self.drop_sub_region(common, srgn);
@@ -245,7 +244,7 @@ impl ManagedDriver {
     }
 }
 
-/// A sub-region whose load is under way, to be dropped if nothing else is left.
+/// A sub-region that is being loaded, to be dropped if no other is left.
 fn loading_victim(table: &MapTable) -> Option<SubRegionId> {
     table.all_sub_regions().find(|&srgn| table.has_memory(srgn) && !table.is_pinned(table.region_of(srgn)))
 }

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a pre-request pays, measured in the run. It costs a command, and saves the map page that the device would
-//! have to read. Whether it would have to depends on how long ago it needed that map ([`Age`]); so for each age it is
-//! measured how much longer reads take without entries than those of maps that it surely holds, and for pre-requests
-//! the same. Only reads that have the device to themselves are compared: others wait for each other.
+//! Whether a pre-request pays, measured during the run. It costs a command, and saves the read of a map page if the
+//! device does not hold it. Whether the device holds it depends on how long ago it needed that map ([`Age`]). So for
+//! each age this measures how much longer reads without entries take than reads of maps that the device surely holds,
+//! and for pre-requests the same. Only reads that have the device to themselves are compared: others wait for each
+//! other.
 //!
-//! Until enough is known, pre-requests are sent for maps that the device did not need lately. Now and then a
-//! pre-request that seems not to pay is sent, and one that seems to pay is left out.
+//! Until there are enough measurements, pre-requests are sent for maps that the device did not need recently. At
+//! times a pre-request that seems not to pay is sent, and one that seems to pay is left out.
 
 use crate::policy::Age;
 
 /// How a read was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Route {
-    /// Without an entry; the device needed its oldest map so long ago.
+    /// Without an entry; the device needed its oldest map this long ago.
     Plain(Age),
     /// Behind a pre-request.
     PreRequest,
@@ -31,9 +32,9 @@ struct Mean {
 const SHIFT: u32 = 8;
 /// Values before a mean counts.
 const ENOUGH: u32 = 32;
-/// A time counts as so many means at most: what waited for an erase says nothing about maps.
+/// A time counts as at most this many means: one that waited for an erase says nothing about maps.
 const MOST_MEANS: i64 = 4;
-/// Of so many reads one is sent against the rule, while nothing is known and afterwards.
+/// One of this many reads is sent against the rule: before there are enough measurements; below, afterwards.
 const TRY_AT_FIRST: u32 = 64;
 const TRY: u32 = 512;
 /// Longest time, an hour: no sum can overflow.
@@ -44,7 +45,7 @@ const LENGTHS: usize = 32;
 impl Mean {
     fn add(&mut self, value: i64) {
         self.values = self.values.saturating_add(1);
-        // The mean of all, until there are enough for a running one.
+        // The mean of all values, until there are enough for a running one.
         let weight = i64::from(self.values.min(1 << SHIFT));
         self.scaled += ((value << SHIFT) - self.scaled) / weight;
     }
@@ -54,11 +55,11 @@ impl Mean {
     }
 }
 
-/// Mean times from which follows whether a pre-request pays.
+/// Mean times that decide whether a pre-request pays.
 pub(super) struct PreRequestGain {
     /// Reads of maps that the device has just needed, by length.
     held: [Mean; LENGTHS],
-    /// How much longer others take, by age, and behind a pre-request.
+    /// How much longer reads take without entries, by age; below, behind a pre-request.
     plain: [Mean; Age::COUNT],
     pre_request: Mean,
     since_try: u32,
@@ -70,7 +71,7 @@ impl PreRequestGain {
         PreRequestGain { held: [none; LENGTHS], plain: [none; Age::COUNT], pre_request: none, since_try: 0 }
     }
 
-    /// Whether a read is to go behind a pre-request.
+    /// Whether a read is to be preceded by a pre-request.
     pub(super) fn pays(&mut self, age: Age) -> bool {
         let known = self.plain[age.row()].ns().zip(self.pre_request.ns());
         let pays = known.map_or(age != Age::IN_WINDOW, |(plain, pre_request)| plain > pre_request);
@@ -82,7 +83,7 @@ impl PreRequestGain {
         pays != tries
     }
 
-    /// A read of so many blocks, which was alone, took so long.
+    /// Notes the time of a read that was alone.
     pub(super) fn timed(&mut self, route: Route, blocks: u32, took: u64) {
         let held = &mut self.held[(blocks as usize / 8).min(LENGTHS - 1)];
         let mut took = took.min(MOST_NS) as i64;
@@ -112,8 +113,8 @@ mod tests {
     const MISS: u64 = 66_000;
     const PRE_REQUEST: u64 = 6_000;
 
-    /// Reads of 16 to 128 blocks, uniform over `units` maps with entries for all, on a device that holds `frames` maps.
-    /// Share of pre-requests, and mean time beyond that of reads without misses, of the last quarter.
+    /// Reads of 16 to 128 blocks, uniform over `units` maps with all entries, on a device that holds `frames` maps.
+    /// Returns the share of pre-requests, and the mean time above that of reads without misses, in the last quarter.
     fn play(units: u64, frames: usize, choose: impl Fn(&mut PreRequestGain, Age) -> bool) -> (f64, f64) {
         let (mut rng, mut pays) = (Prng::new(5), PreRequestGain::new());
         let mut device = DeviceReads::new(units as u32);
@@ -151,11 +152,11 @@ mod tests {
         let measured = |units, frames| play(units, frames, PreRequestGain::pays);
         let always = |units, frames| play(units, frames, |_, _| true);
         let never = |units, frames| play(units, frames, |_, _| false);
-        // The device holds all maps: nearly none, and nearly nothing is lost.
+        // The device holds all maps: nearly no pre-requests, and nearly no time is lost.
         let (sent, extra) = measured(60, 64);
         assert!(sent < 0.02 && extra < 200.0, "{sent} {extra}");
         assert!(always(60, 64).1 > 5_900.0 && never(60, 64).1 < 1.0);
-        // It holds few of them: nearly always, and as good as always.
+        // It holds few of them: nearly always pre-requests, and as fast as with all.
         let (sent, extra) = measured(1000, 64);
         assert!(sent > 0.8 && extra < always(1000, 64).1 * 1.05, "{sent} {extra}");
         assert!(never(1000, 64).1 > 60_000.0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a managed unit does with every read and write, and with the times of its commands: it asks the policy, and
-//! updates its view of the device. Nothing is loaded here.
+//! Handles every read and write of a managed unit, and the times of its commands: it asks the policy, and updates its
+//! view of the device. Nothing is loaded here.
 
 use super::{ManagedDriver, Route};
 use crate::hpb::Common;
@@ -13,7 +13,6 @@ use readpath_proto::typed::SubRegion;
 /// A command whose time was measured.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum TimedWhat {
-    /// A read.
     Read {
         block: u32,
         blocks: u32,
@@ -26,8 +25,8 @@ pub(crate) enum TimedWhat {
 }
 
 impl ManagedDriver {
-    /// Asks the policy about a read that is about to be sent. Whether it has to go without an entry although there is
-    /// one, because a pre-request would not pay.
+    /// Asks the policy about a read before it is sent. Returns whether it has to go without its entry, because a
+    /// pre-request would not pay.
     #[inline(never)]
     pub(in crate::hpb) fn sends_plain(&mut self, common: &mut Common, block: u32, blocks: u32) -> bool {
         let eligible = blocks <= common.max_blocks;
@@ -53,7 +52,7 @@ impl ManagedDriver {
         plain
     }
 
-    /// A read of these blocks goes with entries or without, and the device needed its oldest map so long ago.
+    /// Notes whether a read of these blocks is sent with entries, and how long ago the device needed its oldest map.
     fn note_route(
         &mut self,
         common: &mut Common,
@@ -80,7 +79,7 @@ impl ManagedDriver {
         }
     }
 
-    /// A command took so long, with so many others in flight or waiting at its end.
+    /// Notes the time of a command, with `others` commands in flight or waiting at its end.
     pub(in crate::hpb) fn timed(&mut self, table: &MapTable, now: Ns, what: TimedWhat, took: Ns, others: u32) {
         let geometry = table.geometry();
         let (srgn, what) = match what {
@@ -88,7 +87,7 @@ impl ManagedDriver {
                 if let Some(view) = &mut self.view {
                     view.timed(route, blocks, took, others);
                 }
-                // What a device answers for a block that it does not have says nothing about its maps.
+                // The answer for a block that does not exist says nothing about maps.
                 if blocks > 1 || block >= geometry.logical_blocks() {
                     return;
                 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Managed units under random traffic: the limits of memory and of loads under way hold after every event, an entry is
-//! used only if it was loaded and its block not written since, and nothing gets lost however often limits change.
+//! Managed units under random traffic: the limits of memory and of loads in flight hold after every event, an entry
+//! is used only if it was loaded and its block not written since, and no sub-region is lost however often limits
+//! change.
 
 use super::*;
 use crate::hpb::{HpbLu, HpbRequest, Port, RegionState, SubRegionState, UnitSetup};
@@ -14,7 +15,7 @@ const BLOCKS: u32 = 256;
 const ENTRIES: u32 = 16;
 /// A map: 16 entries of 8 bytes and 16 bits.
 const MAP_BYTES: u64 = 16 * 8 + 2;
-/// Loads that may be under way, fewer than there are tags.
+/// Loads allowed in flight, fewer than tags.
 const LOADS: u32 = 3;
 
 fn unit(policy: ManagedPolicy, max_active: u32, pinned: u32, memory_bytes: Option<u64>) -> Result<HpbLu, ParamError> {
@@ -39,7 +40,7 @@ fn tables(policy: ManagedPolicy) -> u64 {
     unit(policy, 4, 0, None).expect("a unit").memory().table_bytes
 }
 
-/// A port with a number of tags, and what is under way.
+/// A port with a number of tags, and commands in flight.
 struct Tags {
     free: u32,
     loads: Vec<SubRegion>,
@@ -78,7 +79,7 @@ struct Play {
     limit: u64,
     /// Content of each block, changed by writes.
     content: Vec<u64>,
-    /// What the device hands out for each load under way: its entries as of the command.
+    /// What the device hands out for each load in flight: its entries at the time of the command.
     handed_out: Vec<Vec<u8>>,
     /// Regions that the device believes to be active.
     active: Vec<bool>,
@@ -184,7 +185,7 @@ fn no_event_exceeds_the_limit_or_brings_an_old_entry() {
                         play.lu.restored(Ns::ZERO);
                     }
                     94 if rng.below(8) == 0 => {
-                        // No earlier entry is worth anything, nor are those being loaded.
+                        // All earlier entries are invalid, and so are those being loaded.
                         version += 1;
                         play.content.fill(version);
                         play.lu.device_reset();
@@ -208,10 +209,10 @@ fn no_event_exceeds_the_limit_or_brings_an_old_entry() {
                 play.run();
                 play.check();
             }
-            // To all but `lru`, reads of so few sub-regions all belong together, and a load comes once in a while.
+            // To all policies but `lru`, reads of so few sub-regions are correlated, and loads are rare.
             let seldom = policy != ManagedPolicy::Lru;
             assert!(hits > 50 || seldom, "{}, seed {seed}: {hits} entries were used", policy.name());
-            // Everything ends: no load is stuck, and nothing waits for a tag for ever.
+            // All commands end: no load is stuck, and none waits for a tag for ever.
             for _ in 0..200 {
                 while !play.tags.loads.is_empty() {
                     play.end_load(0, true);
@@ -249,13 +250,13 @@ fn shrinking_drops_at_once_and_growing_loads_again() {
     };
     read_all(&mut play);
     assert_eq!(play.used(), tables + 4 * MAP_BYTES);
-    // One byte less is one map less; the one read longest ago.
+    // One byte less evicts one map, the least recently read.
     play.limit = tables + 4 * MAP_BYTES - 1;
     play.lu.limit_memory(play.limit).expect("possible");
     play.check();
     assert_eq!(play.used(), tables + 3 * MAP_BYTES);
     assert!(play.lu.entry_for(Ns::ZERO, 2 * ENTRIES, 1).is_some() && play.lu.counters().shrink_cnt == 1);
-    // A load under way goes as well, and what it brings is not used.
+    // A load in flight is dropped as well, and its entries are not used.
     play.lu.limit_memory(tables).expect("possible");
     (play.limit, play.tags.free) = (tables + MAP_BYTES, 16);
     play.lu.limit_memory(play.limit).expect("possible");
@@ -280,7 +281,7 @@ fn limits_that_are_not_possible_are_refused() {
         Some(ParamError::TooLittleMemory { bytes, least, .. }) => Some((bytes, least)),
         other => panic!("{other:?}"),
     };
-    // A run with HPB holds a map at its beginning. Pressure may take it away.
+    // A run with HPB must hold a map at its start. A later limit may take it away.
     let tables = tables(ManagedPolicy::Lru);
     let least = tables + MAP_BYTES;
     let mut lu = unit(ManagedPolicy::Lru, 4, 0, Some(least)).expect("room for a map");
@@ -302,7 +303,7 @@ fn limits_that_are_not_possible_are_refused() {
     };
     let mut linux = HpbLu::new(&setup, HpbOptions::default(), Ns::ZERO).expect("a unit");
     assert_eq!(linux.limit_memory(1 << 30).err(), Some(ParamError::CannotShrink));
-    // Linux's own lists may have a limit from the start: regions of two maps.
+    // Linux's lists may have a limit from the start: regions of two maps.
     let tables = linux.memory().table_bytes;
     let with = |bytes| HpbLu::new(&setup, HpbOptions { memory_bytes: Some(bytes), ..HpbOptions::default() }, Ns::ZERO);
     let region = tables + 2 * MAP_BYTES;
@@ -312,8 +313,8 @@ fn limits_that_are_not_possible_are_refused() {
     assert_eq!(refused(with(region - 1)), Some((region - 1, region)));
 }
 
-/// What leaves the window of reads is loaded when the device has been idle for a while, or at once if it was missed
-/// more often than there are commands to delay; a read of what was written lately is no miss.
+/// A sub-region that leaves the window of reads is loaded when the device has been idle for a while, or at once if it
+/// was missed more often than there are commands to delay; a read of recently written blocks is no miss.
 #[test]
 fn loads_wait_for_an_idle_device() {
     let begin = |busy: u32| {
@@ -346,7 +347,7 @@ fn loads_wait_for_an_idle_device() {
     let (mut lu, mut tags) = begin(0);
     (0..18).for_each(|unit| read(&mut lu, &mut tags, unit, at));
     assert_eq!((loaded(&tags), lu.next_timer()), (vec![], at + quiet));
-    // A read in between puts it off.
+    // A read in between postpones it.
     let later = at + Ns(1000);
     read(&mut lu, &mut tags, 17, later);
     lu.advance(at + quiet);
@@ -355,7 +356,7 @@ fn loads_wait_for_an_idle_device() {
     lu.advance(later + quiet);
     lu.run_worker(later + quiet, &mut tags);
     assert_eq!(loaded(&tags), [0], "one at a time");
-    // While others are busy nothing is loaded after one miss, nor after two; after the third it is.
+    // With other commands in flight nothing is loaded after one or two misses, but after three.
     let (mut lu, mut tags) = begin(2);
     for round in 1..=3 {
         (0..40).for_each(|unit| read(&mut lu, &mut tags, unit, at));

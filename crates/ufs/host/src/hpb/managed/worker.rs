@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The worker of a managed unit: announces what was dropped, then loads what is wanted. Commands leave through a
-//! [`Port`]; why something is wanted is not known here.
+//! The worker of a managed unit: announces drops, then loads queued sub-regions. It sends commands through a
+//! [`Port`].
 
 use super::ManagedDriver;
 use super::device_view::Idle;
@@ -43,7 +43,7 @@ impl ManagedDriver {
                 common.counters.refuse_cnt += 1;
                 continue;
             }
-            // The device has to know that the old region was dropped before it hands out the new one.
+            // The device has to learn of the old region's drop before it hands out the new one.
             self.announce_drops(common, port);
             if !port.has_tag() {
                 self.want(srgn);
@@ -57,7 +57,7 @@ impl ManagedDriver {
         self.activate(common, common.table.region_of(srgn));
         common.table.begin_load(srgn);
         debug_assert!(common.table.used() <= self.most_maps, "the limit of memory");
-        // There was a tag, and nothing else has taken it.
+        // There was a tag, and no other command has taken it.
         port.send(common.load_request(srgn));
         common.counters.map_req_cnt += 1;
         self.in_flight += 1;
@@ -78,7 +78,7 @@ impl ManagedDriver {
         }
     }
 
-    /// Makes room for a map, if that is worth it. False if there is none.
+    /// Makes room for a map, if it is worth more than another. False if there is none.
     fn make_room_for(&mut self, common: &mut Common, srgn: SubRegionId) -> bool {
         if common.table.has_memory(srgn) {
             return true;
@@ -125,7 +125,8 @@ impl ManagedDriver {
         if let Some(i) = self.abandoned.iter().position(|&s| s == srgn) {
             self.abandoned.swap_remove(i);
             if common.table.region(region) == RegionState::Inactive {
-                // The device has just handed it out, whatever was announced before.
+                // The device has just handed the sub-region out, so an earlier announcement of its drop does not
+                // count.
                 self.announce_later(region);
             }
             return;
@@ -134,7 +135,7 @@ impl ManagedDriver {
             return;
         }
         if entries.is_none() {
-            // The next read asks again.
+            // The next read requests it again.
             common.counters.map_error_cnt += 1;
             common.table.stop_use(srgn);
             return self.drop_or_stop_use(common, srgn);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Blocks written lately, whose reads need no map page: their data is in the device's write buffer, or its table of
-//! changes names the place. Two generations of hashed bits: up to one block in six is wrongly taken for written. It
-//! knows nothing about the device but that.
+//! Recently written blocks, whose reads need no map page: their data is in the device's write buffer, or its table of
+//! changes has the entry. Two generations of hashed bits: up to one block in six is wrongly taken for written.
 
 /// Bits of a generation.
 const BITS: u32 = 1 << 16;
-/// Writes of other blocks after which a generation is old, and the one before it is forgotten.
+/// Writes of other blocks after which a generation becomes the old one, and the old one is forgotten.
 const GENERATION: u32 = 1 << 12;
 
 pub(super) struct Written {
@@ -42,7 +41,7 @@ impl Written {
         }
     }
 
-    /// Whether all of these blocks were.
+    /// Whether all of these blocks were written recently.
     pub(super) fn all(&self, block: u32, blocks: u32) -> bool {
         (block..block + blocks).all(|block| {
             let (word, bit) = place(block);
@@ -66,7 +65,7 @@ mod tests {
         assert!(written.all(1000, 3) && written.all(1001, 1) && !written.all(999, 2) && !written.all(1000, 4));
         for block in 0..GENERATION {
             written.add(1 << 20 | block, 1);
-            // The same again is no other block.
+            // Repeated writes of a block count once.
             written.add(1 << 20, 1);
         }
         assert!(written.all(1000, 3) && written.all(1 << 20, GENERATION));

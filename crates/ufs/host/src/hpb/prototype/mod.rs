@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The host's side of the prototype of HPB (HotStorage 2017) for one logical unit: groups of entries of 4 bytes, which
-//! of them are held, and which to load next. The host decides by itself what it holds; the device only says what has
-//! changed.
+//! The host's side of the prototype of HPB (HotStorage 2017) for one logical unit: groups of entries of 4 bytes,
+//! which of them are held, and which to load next. The host alone decides what it holds; the device only reports
+//! changes.
 //!
-//! Entries are plain addresses, so the host can see whether blocks lie in a row. Two rules keep old entries from being
-//! used: no hint is sent for a group that is being loaded, and a response that names one of its blocks meanwhile makes
-//! the entry of that block worthless, because it is unknown which of the two is newer.
+//! Entries are plain addresses, so the host can see whether blocks lie in a row. Two rules prevent the use of old
+//! entries: no hint is sent for a group that is being loaded, and a response that names one of its blocks during the
+//! load invalidates the entry of that block, because it is unknown which of the two is newer.
 //!
 //! It knows nothing of HPB of JESD220-3, and neither tags nor commands but the read that carries a hint.
 
@@ -24,34 +24,34 @@ use readpath_kit::{BLOCK_BYTES, huge_vec};
 use readpath_proto::groups::{GroupEntry, GroupHint, GroupNotice, group_at, group_of};
 use readpath_proto::typed::{Cdb, HpbEntry, SubRegion};
 
-/// Reads without an entry after which a group is loaded that is not held, and one that is but has become dirty or has
-/// no entry for them. The paper gives none; these are the numbers of the device `ufs21-64g` in device control mode.
+/// Reads without an entry before a group is loaded: one that is not held; below, one that is dirty or lacks the
+/// entry. The paper gives no numbers; these are those of the device `ufs21-64g` in device control mode.
 const LOAD_AFTER: u8 = 2;
 const LOAD_AGAIN_AFTER: u8 = 32;
 const NO_MAP: u32 = u32::MAX;
-/// What a map takes in the list of free ones.
+/// Bytes of a map in the list of free ones.
 const FREE_BYTES: u64 = 4;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
-    /// Nothing is held.
+    /// No entries are held.
     Absent,
-    /// A load is under way; nothing that is held may be used.
+    /// A load is in progress; held entries must not be used.
     Loading,
     /// Entries may be used.
     Held,
-    /// Something is held, but the device has said that entries have changed.
+    /// Entries are held, but the device has reported changes.
     Dirty,
 }
 
-/// In the place of an entry while its group is loaded: a response named the block, so the load may bring an older one.
+/// Replaces an entry during the load of its group: a response named the block, so the load may bring an older entry.
 const DOUBTFUL: u32 = u32::MAX;
 
-/// What is held of the blocks of a read.
+/// Held entries of the blocks of a read.
 enum Lookup {
-    /// They lie in a row from this address on.
+    /// The blocks lie in a row from this address on.
     At(u32),
-    /// Entries, but of blocks in several places or groups: to load them again would not help.
+    /// The blocks lie in several places or groups: loading the entries again would not help.
     Scattered,
     /// Some have no entry that may be used.
     Nothing,
@@ -63,19 +63,19 @@ pub(crate) struct GroupLu {
     shift: u32,
     recency: bool,
     states: Vec<State>,
-    /// Reads of each group without an entry since it was loaded, or has become dirty.
+    /// Reads of each group without an entry since it was loaded or became dirty.
     misses: Vec<u8>,
     map_of: Vec<u32>,
     entries: Vec<u32>,
     free: Vec<u32>,
     maps: u32,
     peak_maps: u32,
-    /// Groups with memory that are not being loaded, the first to go first.
+    /// Groups with memory that are not being loaded, the next victim first.
     list: IdList<GroupId>,
     wanted: IdList<GroupId>,
-    /// Number of the newest update of the device, whichever unit it was for.
+    /// Number of the newest update of the device, for any unit.
     seen: u8,
-    /// The host sleeps, or is about to: nothing is sent, but responses are taken in.
+    /// The host sleeps, or is about to: nothing is sent, but responses are handled.
     asleep: bool,
     counters: HpbCounters,
 }
@@ -83,8 +83,7 @@ pub(crate) struct GroupLu {
 impl GroupLu {
     /// A unit of `blocks` blocks whose groups have `group_entries` entries, a power of two.
     ///
-    /// # Errors
-    /// Memory for less than one group.
+    /// # Errors Too little memory for one group.
     pub(crate) fn new(blocks: u32, group_entries: u32, options: &HpbOptions) -> Result<Self, ParamError> {
         let groups = blocks.div_ceil(group_entries);
         let map_bytes = u64::from(group_entries) * GroupEntry::BYTES as u64;
@@ -123,7 +122,7 @@ impl GroupLu {
         Ok(lu)
     }
 
-    /// The hint to send with a read of these blocks, as an entry: they are held, in one group, and lie in a row.
+    /// The hint to send with a read of these blocks, as an entry, if they are held, in one group, and in a row.
     pub(crate) fn hint_for(&mut self, block: u32, blocks: u32) -> Option<HpbEntry> {
         if blocks == 0 || self.asleep {
             return None;
@@ -149,7 +148,7 @@ impl GroupLu {
         }
     }
 
-    /// The command for a read with what [`GroupLu::hint_for`] gave.
+    /// The command of a read with the result of [`GroupLu::hint_for`].
     pub(crate) fn read_with(block: u32, blocks: u32, hint: HpbEntry) -> Cdb {
         Cdb::HintedRead { lba: block, blocks, hint: GroupHint::from_entry(hint), flags: 0 }
     }
@@ -174,7 +173,7 @@ impl GroupLu {
         }
     }
 
-    /// Where the entry of `block` is, if its group has memory.
+    /// Index of the entry of `block`, if its group has memory.
     fn place_of(&self, block: u32) -> Option<usize> {
         let map = *self.map_of.get((block >> self.shift) as usize)?;
         let slot = block & ((1 << self.shift) - 1);
@@ -194,8 +193,9 @@ impl GroupLu {
         }
     }
 
-    /// A GOOD response of this unit names groups. Returns the number of the update that it carries, if any: the device
-    /// counts updates of all units together, so [`GroupLu::saw`] passes it to the others.
+    /// Handles a GOOD response of this unit that names groups. Returns the number of the update that it carries, if
+    /// any: the device counts updates of all units together, so the caller passes it to the others with
+    /// [`GroupLu::saw`].
     #[must_use]
     pub(crate) fn notified(&mut self, notice: &GroupNotice) -> Option<u8> {
         let groups = self.states.len() as u64;
@@ -238,7 +238,7 @@ impl GroupLu {
             && let Some(group) = self.wanted.front().filter(|_| port.has_tag())
         {
             if self.map_of[group] == NO_MAP && !self.make_room() {
-                // All that is held is being loaded; the next read asks again.
+                // All held groups are being loaded; the next read requests this one again.
                 self.wanted.pop_front();
                 continue;
             }
@@ -256,13 +256,13 @@ impl GroupLu {
                 self.list.remove(group);
             }
             self.states[group] = State::Loading;
-            // From here on the places only mark the blocks that responses name.
+            // From now on the entries only mark blocks that responses name.
             let at = self.place_of(group.index() << self.shift).expect("it has just been given memory");
             self.entries[at..at + (1 << self.shift)].fill(0);
         }
     }
 
-    /// False if there is no group whose memory can be had.
+    /// Evicts a group. False if none can be evicted.
     fn make_room(&mut self) -> bool {
         if !self.free.is_empty() {
             return true;
@@ -307,7 +307,7 @@ impl GroupLu {
         self.list.add(group);
     }
 
-    /// The controller is being reset, and with it the device: no entry may be used any more, and no load will be
+    /// The controller and the device are being reset: entries must not be used any more, and loads will not be
     /// answered.
     pub(crate) fn reset(&mut self) {
         (0..self.states.len() as u32).for_each(|group| self.drop_group(GroupId::new(group)));

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Checks before a host uses a device as the prototype. It knows no driver.
+//! Checks before a host uses a device as the prototype.
 
 use thiserror::Error;
 
 /// Why a device cannot be used as the prototype of HPB.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum PrototypeError {
-    /// The host is to use the prototype of HPB, and the device is none.
+    /// The host is configured for the prototype of HPB, but the device is none.
     #[error("the device is not a prototype of HPB (it has no attribute C1h); hpb.prototype makes it one")]
     NotOffered,
-    /// A group has a size that none can have.
+    /// The group size is invalid.
     #[error(
         "attribute C1h says that a group has {entries} entries, of a logical unit of {blocks} blocks; it must be a \
          power of two, 64 to 65536, and a unit has at most 2^31 - 1 blocks and 2^22 groups"
     )]
     Groups {
-        /// What the attribute says.
+        /// Entries of a group according to the attribute.
         entries: u32,
         /// Blocks of the unit.
         blocks: u64,

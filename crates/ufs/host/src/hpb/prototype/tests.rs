@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The rules that keep a host of the prototype from sending hints that are too old, one by one.
+//! The rules that prevent a host of the prototype from sending outdated hints, one by one.
 
 use super::*;
 use readpath_proto::groups::GroupPair;
@@ -9,7 +9,7 @@ fn lu() -> GroupLu {
     GroupLu::new(100, 64, &HpbOptions::DEFAULT).expect("memory for both")
 }
 
-/// A port with as many tags as are wanted.
+/// A port with unlimited tags.
 #[derive(Default)]
 struct Loads(Vec<(u32, u32)>);
 
@@ -31,7 +31,7 @@ impl Port for Loads {
     fn writes_in_flight(&self, _: impl FnMut(u32, u32)) {}
 }
 
-/// Groups that are asked for now, and the bytes of each.
+/// Groups that are requested now, and the bytes of each.
 fn asked_for(lu: &mut GroupLu) -> Vec<(u32, u32)> {
     let mut port = Loads::default();
     lu.run_worker(&mut port);
@@ -114,7 +114,7 @@ fn nothing_is_left_of_a_load_that_fails_and_of_a_reset() {
     lu.saw(9);
     lu.reset();
     assert_eq!((address(&mut lu, 4, 1), lu.memory().map_bytes), (None, 0));
-    // Of a load from before the reset no answer is taken.
+    // The answer to a load from before the reset is ignored.
     lu.loaded(group_at(0), Some(&map(64, 1000)));
     assert_eq!((address(&mut lu, 4, 1), asked_for(&mut lu).len()), (None, 1));
     lu.loaded(group_at(0), Some(&map(64, 1000)));
@@ -141,7 +141,7 @@ fn what_the_unit_does_not_have_is_refused() {
     assert_eq!((address(&mut lu, 4, 1), lu.counters().rejected_noti_cnt), (Some(1004), 2));
 }
 
-/// As many groups as fit together with the tables, whose list of free maps is as long as there are maps.
+/// The most groups that fit together with the tables, whose list of free maps has a place for each map.
 #[test]
 fn all_of_the_memory_is_used_and_no_more() {
     let with = |bytes| GroupLu::new(64 * 64, 64, &HpbOptions { memory_bytes: Some(bytes), ..HpbOptions::DEFAULT });

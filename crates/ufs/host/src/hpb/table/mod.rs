@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The table of maps of a unit: states of regions and sub-regions, the map and dirty bits of each sub-region that has
-//! memory, and the bytes of all of them. It decides nothing, and knows neither control modes, policies, commands nor
-//! time: the drivers above it (`linux`, `managed`) say what is loaded and dropped.
+//! memory, and the bytes of all of them. It knows neither control modes, policies, commands nor time: the drivers
+//! above it (`linux`, `managed`) decide what is loaded and dropped.
 
 mod store;
 #[cfg(test)]
@@ -14,7 +14,7 @@ use readpath_proto::typed::HpbEntry;
 use std::ops::Range;
 use store::{MapId, MapStore};
 
-/// The maps of one logical unit, and what is known of them.
+/// The maps of one logical unit, and their states.
 pub(super) struct MapTable {
     geometry: HpbGeometry,
     /// Entries of a sub-region, less one.
@@ -23,7 +23,7 @@ pub(super) struct MapTable {
     sub_regions: Vec<SubRegionState>,
     /// Map of each sub-region that has memory.
     map_of: Vec<MapId>,
-    /// The same, but only while the sub-region is valid: what the read path looks at.
+    /// The map of each sub-region that is valid: the read path uses this.
     valid_map: Vec<MapId>,
     /// Loads of each sub-region that have failed in a row.
     failures: Vec<u8>,
@@ -40,7 +40,7 @@ pub(super) struct Part {
 }
 
 impl MapTable {
-    /// A table with memory for `maps` maps. Pinned regions have theirs from the start.
+    /// A table with memory for `maps` maps. Pinned regions get theirs at once.
     pub(super) fn new(geometry: HpbGeometry, pinned: Range<u32>, maps: u32) -> Self {
         let (regions, sub_regions) = (geometry.regions() as usize, geometry.sub_regions() as usize);
         let mut table = MapTable {
@@ -80,7 +80,6 @@ impl MapTable {
         self.pinned.clone().map(RegionId::new)
     }
 
-    /// The sub-regions of all pinned regions.
     pub(super) fn pinned_sub_regions(&self) -> impl Iterator<Item = SubRegionId> + use<> {
         let geometry = self.geometry;
         self.pinned_regions().flat_map(move |region| region.sub_regions(&geometry))
@@ -119,7 +118,7 @@ impl MapTable {
         self.sub_regions[srgn] == SubRegionState::Issued
     }
 
-    /// Whether a load of any sub-region of `region` is under way.
+    /// Whether any sub-region of `region` is being loaded.
     pub(super) fn is_loading_any(&self, region: RegionId) -> bool {
         self.sub_regions_of(region).any(|srgn| self.is_loading(srgn))
     }
@@ -128,7 +127,7 @@ impl MapTable {
         self.map_of[srgn] != MapId::NONE
     }
 
-    /// The parts of a request, one for each sub-region that it touches. What is beyond the unit is left out.
+    /// The parts of a request, one for each sub-region that it touches. Blocks beyond the unit are left out.
     #[inline]
     pub(super) fn parts(&self, block: u32, blocks: u32) -> impl Iterator<Item = Part> + use<> {
         let (geometry, mask) = (self.geometry, self.slot_mask);
@@ -176,13 +175,13 @@ impl MapTable {
         self.parts(block, blocks).all(|part| self.is_clean(part))
     }
 
-    /// The entry of `block` as it was loaded, whatever has been written since; zero without memory.
+    /// The entry of `block` as it was loaded, dirty or not; zero without memory.
     pub(super) fn stored_entry(&self, block: u32) -> HpbEntry {
         let map = self.map_of[SubRegionId::of_block(&self.geometry, block)];
         if map == MapId::NONE { HpbEntry::ZERO } else { self.store.entry(map, block & self.slot_mask) }
     }
 
-    /// Brings near what [`MapTable::usable_entry`] will touch; false if no entry is held for `block`.
+    /// Prefetches the memory that [`MapTable::usable_entry`] touches; false if no entry is held for `block`.
     #[inline]
     pub(super) fn prefetch(&self, block: u32) -> bool {
         let map = self.valid_map[SubRegionId::of_block(&self.geometry, block)];
@@ -193,8 +192,8 @@ impl MapTable {
         true
     }
 
-    /// Entries of these blocks must not be used until they are loaded again. `during_loads`: also entries that are
-    /// being loaded, since the load may bring them from before this write.
+    /// Makes the entries of these blocks dirty until they are loaded again. `during_loads`: also entries that are
+    /// being loaded, because the load may bring them from before this write.
     pub(super) fn mark_dirty(&mut self, block: u32, blocks: u32, during_loads: bool) {
         for part in self.parts(block, blocks) {
             let tracked = match self.sub_regions[part.sub_region] {
@@ -208,7 +207,7 @@ impl MapTable {
         }
     }
 
-    /// Nothing of a sub-region with memory is dirty any more.
+    /// Clears the dirty bits of a sub-region with memory.
     pub(super) fn clean(&mut self, srgn: SubRegionId) {
         self.store.clean(self.map_of[srgn]);
     }
@@ -233,7 +232,7 @@ impl MapTable {
         self.sub_regions[srgn] = SubRegionState::Issued;
     }
 
-    /// A load has brought entries, or (`None`) leaves those that were there. VALID.
+    /// A load has brought entries, or (`None`) keeps the old ones. VALID.
     pub(super) fn end_load(&mut self, srgn: SubRegionId, entries: Option<&[u8]>) {
         let map = self.map_of[srgn];
         if let Some(bytes) = entries {
@@ -244,7 +243,7 @@ impl MapTable {
         self.valid_map[srgn] = map;
     }
 
-    /// Entries must not be used, and no load is under way: INVALID, with memory.
+    /// Entries must not be used, and no load is in progress: INVALID, with memory.
     pub(super) fn stop_use(&mut self, srgn: SubRegionId) {
         self.sub_regions[srgn] = SubRegionState::Invalid;
         self.valid_map[srgn] = MapId::NONE;
@@ -257,7 +256,7 @@ impl MapTable {
         }
     }
 
-    /// A load has failed. Whether it was one of at most `retries` in a row; if not, they are counted anew.
+    /// Counts a failed load; returns whether it was one of at most `retries` in a row. If not, the count restarts.
     pub(super) fn load_failed(&mut self, srgn: SubRegionId, retries: u8) -> bool {
         self.stop_use(srgn);
         self.failures[srgn] += 1;
@@ -268,12 +267,12 @@ impl MapTable {
         again
     }
 
-    /// Loads of a sub-region that have failed are forgotten.
+    /// Resets the count of failed loads of a sub-region.
     pub(super) fn forget_failures(&mut self, srgn: SubRegionId) {
         self.failures[srgn] = 0;
     }
 
-    /// UNUSED: gives back the memory of a sub-region, also while its load is under way.
+    /// UNUSED: releases the memory of a sub-region, even during its load.
     pub(super) fn release(&mut self, srgn: SubRegionId) {
         self.sub_regions[srgn] = SubRegionState::Unused;
         self.valid_map[srgn] = MapId::NONE;
@@ -283,7 +282,7 @@ impl MapTable {
         }
     }
 
-    /// Gives back all memory of a region: INACTIVE.
+    /// Releases all memory of a region: INACTIVE.
     pub(super) fn release_region(&mut self, region: RegionId) {
         self.sub_regions_of(region).for_each(|srgn| self.release(srgn));
         self.deactivate(region);
@@ -293,7 +292,7 @@ impl MapTable {
         self.map_of[srgn] = self.store.take().expect("as many maps as active regions can need");
     }
 
-    /// Maps that there is memory for.
+    /// Number of maps with memory.
     pub(super) fn maps(&self) -> u32 {
         self.store.maps()
     }
@@ -308,7 +307,7 @@ impl MapTable {
         self.store.bytes_per_map()
     }
 
-    /// Bytes that all maps take in the list of free ones.
+    /// Bytes of the list of free maps.
     pub(super) fn free_list_bytes(&self) -> u64 {
         u64::from(self.maps()) * MapStore::bytes_per_free_map()
     }

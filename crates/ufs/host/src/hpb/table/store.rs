@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Memory for maps of sub-regions and their dirty bitmaps, one flat table each. It knows no regions and no states;
-//! entries are stored as they came and never interpreted.
+//! entries are stored unchanged and never interpreted.
 
 use crate::hpb::HostMemory;
 use fixedbitset::FixedBitSet;
@@ -13,7 +13,7 @@ use readpath_proto::typed::HpbEntry;
 pub(super) struct MapId(u32);
 
 impl MapId {
-    /// In the place of a map where there is none. A word, not an `Option`: the read path compares it with one.
+    /// Stands for the absence of a map. A word, not an `Option`: the read path compares it with a map.
     pub(super) const NONE: MapId = MapId(u32::MAX);
 }
 
@@ -28,7 +28,8 @@ pub(super) struct MapStore {
 }
 
 impl MapStore {
-    /// `maps` maps of `entries_per_map` entries. The operating system gives the memory when a map is first filled.
+    /// `maps` maps of `entries_per_map` entries. The operating system allocates the memory of a map when it is first
+    /// filled.
     pub(super) fn new(maps: u32, entries_per_map: u32) -> Self {
         let entries = maps as usize * entries_per_map as usize;
         MapStore {
@@ -41,7 +42,7 @@ impl MapStore {
         }
     }
 
-    /// A free map, all zeros and clean.
+    /// Takes a free map, all zeros and clean.
     pub(super) fn take(&mut self) -> Option<MapId> {
         let map = self.free.pop()?;
         self.peak_maps = self.peak_maps.max(self.maps - self.free.len() as u32);
@@ -55,7 +56,7 @@ impl MapStore {
         self.free.push(map);
     }
 
-    /// Entries as HPB READ BUFFER returned them; what it did not return becomes zero.
+    /// Stores the entries returned by HPB READ BUFFER; missing entries become zero.
     pub(super) fn fill(&mut self, map: MapId, bytes: &[u8]) {
         let first = self.first(map);
         let entries = &mut self.entries[first..first + self.entries_per_map as usize];
@@ -119,7 +120,7 @@ impl MapStore {
         self.map_bytes() + self.bitmap_bytes()
     }
 
-    /// Bytes that a map takes whether it is in use or not.
+    /// Bytes of a map in the list of free ones, in use or not.
     pub(super) const fn bytes_per_free_map() -> u64 {
         size_of::<MapId>() as u64
     }

@@ -112,7 +112,7 @@ fn memory_is_given_and_given_back() {
     );
     table.release(id(1));
     assert_eq!(table.used(), 2, "nothing is given back twice");
-    // Memory that is given again holds nothing of before.
+    // Reused memory is cleared.
     table.begin_load(id(9));
     assert_eq!(table.stored_entry(9 * 16 + 5), HpbEntry::ZERO);
     table.end_load(id(9), None);

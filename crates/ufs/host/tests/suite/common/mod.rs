@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A device of which nothing is there but its answers.
+//! A device that consists of its answers only.
 
 use readpath_host::{BlockDone, BlockOp, BlockRequest, Driver, HostConfig, HpbOptions};
 use readpath_kit::Ns;
@@ -11,7 +11,7 @@ use readpath_proto::typed::{
     Sense, Status,
 };
 
-/// What the device says of itself, and how it answers.
+/// The device's properties, and its answers.
 #[derive(Clone)]
 pub struct Device {
     pub descriptor: DeviceDescriptor,
@@ -23,9 +23,9 @@ pub struct Device {
     pub enabled: Option<u32>,
     /// Entries that an extra header segment may have; `None` = refused.
     pub ehs_entries: Option<u32>,
-    /// So many attempts to set fHPBReset are refused.
+    /// Number of attempts to set fHPBReset that are refused.
     pub refuse_reset: u32,
-    /// So many reads of fHPBReset say 1; `None` = refused.
+    /// Number of reads of fHPBReset that return 1; `None` = refused.
     pub busy: Option<u32>,
     /// Queries and commands of the probe, in words.
     pub log: Vec<String>,
@@ -135,7 +135,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// A host that has probed `device`, well or not.
+    /// A host that has probed `device`, successfully or not.
     pub fn probe(device: &mut Device, hpb: HpbOptions) -> Host {
         let mut driver = Driver::new(HostConfig { hpb: Some(hpb), ..HostConfig::LINUX });
         driver.start(Ns::ZERO);

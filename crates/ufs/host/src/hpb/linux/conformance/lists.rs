@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Notifications and the worker: what is queued, in which order it is done, who makes room, and what happens when
-//! something cannot be done.
+//! Notifications and the worker: what is queued, the order of work, which region is evicted, and what happens when a
+//! command cannot be sent.
 
 use super::Command::{Drop, Load};
 use super::Hosts::*;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The state machine of Linux 6.1 `ufshpb` as tables of what happens and what follows (see `lists`, `states`,
-//! `timers`), played on a unit as the driver would: after every reply and timer the worker runs. A row says for which
-//! control modes it holds, and whether for a host that does as Linux (`strict_linux`), for one that does not, or for
-//! both; where they differ there is a row of each.
+//! The state machine of Linux 6.1 `ufshpb` as tables of events and results (see `lists`, `states`, `timers`), run on
+//! a unit as the driver would: after every reply and timer the worker runs. A row names its control modes, and
+//! whether it holds for a host that behaves as Linux (`strict_linux`), for one that does not, or for both; where they
+//! differ there is a row for each.
 
 mod lists;
 mod states;
@@ -32,7 +32,7 @@ enum Hosts {
     Any,
 }
 
-/// The unit that a row is played on: 8 regions of two sub-regions each.
+/// The unit of a row: 8 regions of two sub-regions each.
 #[derive(Clone)]
 struct Unit {
     /// bHPBSubRegionSize.
@@ -46,10 +46,10 @@ struct Unit {
 /// Sub-regions of 16 blocks. Two regions may be active, none is pinned; HPB READs of up to 4 blocks.
 const UNIT: Unit = Unit { sub_region_size: 7, max_active: 2, pinned: 0..0, max_blocks: 4, params: PARAMS };
 
-/// Thresholds of eviction that can be reached: counters do not grow far beyond the entries of a sub-region.
+/// Eviction thresholds within reach of the tests.
 const PARAMS: HpbParams = HpbParams { eviction_thld_enter: 14, eviction_thld_exit: 10, ..HpbParams::LINUX };
 
-/// The same with many loads at a time.
+/// [`UNIT`] with many loads at a time.
 const WIDE: Unit = Unit { params: HpbParams { inflight_map_req: 9, ..PARAMS }, ..UNIT };
 
 struct Row {
@@ -60,7 +60,7 @@ struct Row {
     steps: &'static [Step],
 }
 
-/// Something that happens, or something that has to be so then.
+/// An event, or a check of the state after it.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     /// The device's HPB reset is done.
@@ -71,7 +71,7 @@ enum Step {
     Queue(u16, u16),
     /// The device recommends a sub-region.
     Activate(u16, u16),
-    /// The device wants a region to be dropped.
+    /// The device recommends to drop a region.
     Inactivate(u16),
     /// Both for the same region, in one notification.
     ActivateAndInactivate(u16, u16),
@@ -79,15 +79,15 @@ enum Step {
     Lost,
     /// HPB operation 03h, which does not exist.
     Unknown,
-    /// A notification that names what does not exist.
+    /// A notification with an index out of range.
     OutOfRange,
-    /// A read goes out with an entry.
+    /// A read is sent with an entry.
     Hit(u32, u32),
     Miss(u32, u32),
-    /// So many reads of a block go out, whatever they carry.
+    /// A number of reads of a block are sent, in any form.
     Reads(u32, u32),
     Write(u32, u32),
-    /// A reply of no interest comes.
+    /// A reply without notification arrives.
     Reply,
     Loaded(u16, u16),
     Failed(u16, u16),
@@ -100,7 +100,7 @@ enum Step {
     Destroy,
     Store(HpbParam, u32),
 
-    /// These commands were sent since this was looked at last, and no others.
+    /// Exactly these commands were sent since the last check.
     Sent(&'static [Command]),
     Lu(LuState),
     Region(u16, RegionState),
@@ -120,7 +120,7 @@ enum Command {
     Drop(u16),
 }
 
-/// Tags and what has left under them.
+/// Tags and the commands sent under them.
 struct Tags {
     free: u32,
     sent: Vec<Command>,
@@ -294,7 +294,7 @@ impl Bench {
     }
 }
 
-/// Says which row and step failed.
+/// The failing row and step.
 struct At(String);
 
 impl Drop for At {
@@ -305,7 +305,7 @@ impl Drop for At {
     }
 }
 
-/// Plays each row for every mode and host that it names.
+/// Runs each row for every mode and host that it names.
 fn play(rows: &[Row]) {
     for row in rows {
         for host_control in [false, true] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Units, regions and sub-regions: what states they go through, and what reads and writes do in them.
+//! States of units, regions and sub-regions, and reads and writes in each of them.
 
 use super::Command::{Drop, Load};
 use super::Hosts::*;

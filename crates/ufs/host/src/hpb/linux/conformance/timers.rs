@@ -57,7 +57,7 @@ fn normalisation() {
         row("active regions without reads are dropped", Any, &[
             Hold(0, 0), Hold(1, 0), Reads(32, 2), Reads(0, 1), Reads(64, 17), Counter("rcmd_inactive_cnt", 1),
             Wait(200),
-            // In the place that is free, though it has not the reads to take one.
+            // Into the free place, although it has too few reads to displace another.
             Sent(&[Drop(0), Load(2, 0)]), Region(1, R::Active),
         ]),
         row("counters that pass the threshold again load again", Any, &[
