@@ -7,7 +7,7 @@ use crate::{DeadlineHeap, Ns};
 
 const TAG_BITS: u32 = DeadlineHeap::SLOTS.trailing_zeros();
 const TAG_MASK: u64 = (1 << TAG_BITS) - 1;
-/// Stands for no deadline; later than every word that is made.
+/// No deadline; greater than every other word.
 const NONE: u64 = u64::MAX;
 const NO_SERVER: u32 = u32::MAX;
 /// Nodes of the largest tournament: as many as a scheduler of 4096 dies and 64 channels needs.

@@ -30,7 +30,8 @@ pub(crate) struct Line<'a> {
     /// Heading of the metric with its unit.
     pub metric: String,
     pub variant: &'a str,
-    /// Number of lines of this case, on its first line; 0 on the others. `metric_lines` is the same for the metric.
+    /// Number of lines of this case, on its first line; 0 on the others. `metric_lines` counts those of the metric
+    /// likewise.
     pub case_lines: usize,
     pub metric_lines: usize,
     pub mean: Figure,
@@ -44,7 +45,7 @@ pub(crate) fn has_any(document: &Document) -> bool {
     document.rows.iter().any(|r| r.sample.is_some())
 }
 
-/// Name of the base variant, if anything is compared with one.
+/// Name of the base variant, if the document compares variants.
 pub(crate) fn base(document: &Document) -> Option<&str> {
     document.rows.iter().find_map(|r| r.difference.as_ref().map(|d| d.base.as_str()))
 }

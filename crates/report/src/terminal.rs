@@ -205,7 +205,7 @@ impl Block {
 
     fn render(&self) -> String {
         let widths = self.widths();
-        // Where each group begins, how wide it is, and its heading in lines.
+        // First column and width of each group, and its heading in lines.
         let mut over: Vec<(usize, usize, Vec<String>)> = Vec::new();
         let (mut left, mut column) = (0, 0);
         for group in &self.groups {

@@ -123,7 +123,7 @@ impl From<&Case> for Case {
     }
 }
 
-/// A case as it stands in a row of a document.
+/// A case in a row of a document.
 #[derive(Serialize, Deserialize)]
 struct Written {
     case: String,

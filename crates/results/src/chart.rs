@@ -63,7 +63,7 @@ impl From<String> for X {
 /// One point of a series.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
-    /// Where, in the unit of the x axis.
+    /// Position in the unit of the x axis.
     pub x: X,
     /// How much, in the unit of the y axis.
     pub y: f64,

@@ -45,7 +45,7 @@ pub struct Document {
     pub configuration: serde_json::Value,
     /// What a reader must know to read the numbers right.
     pub notes: Vec<Note>,
-    /// Where published values come from.
+    /// Sources of published values.
     pub citations: Vec<String>,
     /// The program that made it, and its version.
     #[serde(default)]

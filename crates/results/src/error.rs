@@ -9,7 +9,7 @@ pub enum Error {
     /// A number is NaN or infinite; JSON could not carry it.
     #[error("{what} is {value}: a result document holds finite numbers only")]
     NotFinite {
-        /// Where the number was to go.
+        /// The field of the number.
         what: String,
         /// The number.
         value: f64,

@@ -43,7 +43,7 @@ impl NoteKind {
         Self::Remark,
     ];
 
-    /// The word that begins a note of this kind in text for people.
+    /// The word that begins a printed note of this kind.
     const fn word(self) -> &'static str {
         match self {
             Self::Incomplete => "INCOMPLETE: ",
@@ -59,7 +59,7 @@ impl NoteKind {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(from = "Written")]
 pub struct Note {
-    /// What it is about.
+    /// Its kind.
     pub kind: NoteKind,
     /// The case, if the note is about one.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -47,7 +47,7 @@ pub struct Row {
     pub case: Case,
     /// The variant that was compared: `HPB dcm`. Empty if there was only one.
     pub variant: String,
-    /// What was measured, and the unit of both values.
+    /// The metric, which has the unit of both values.
     #[serde(flatten)]
     pub metric: Metric,
     /// The value in the literature, in the unit of the metric.

@@ -69,7 +69,7 @@ pub struct Difference {
     pub interval: Option<Interval>,
     /// The mean in percent of the size of the base's mean; none if that is zero.
     pub percent: Option<f64>,
-    /// The interval in percent of the same.
+    /// The interval in percent of the base.
     pub percent_interval: Option<Interval>,
     /// The result.
     pub finding: Finding,

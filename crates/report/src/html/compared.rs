@@ -14,8 +14,8 @@ use crate::text;
 const MOST_LINES: usize = 40;
 
 impl Page {
-    /// Means over seeds and their differences, if the document has them: those that matter most, and all of them
-    /// folded if they are many.
+    /// Means over seeds and their differences, if the document has them: the most important ones, and a folded table of
+    /// all if there are many.
     pub(super) fn comparison(&mut self, document: &Document) {
         let lines = comparison::lines(document, &TableSpec::new());
         if lines.is_empty() {

@@ -11,9 +11,9 @@ use crate::{Error, format, svg, text};
 
 /// Tables of more lines are folded.
 const MOST_OPEN_LINES: usize = 16;
-/// Tables of more lines show only some of them.
+/// Longer tables show only some of their lines.
 const MOST_TABLE_LINES: usize = 128;
-/// Lines that such a table shows, besides the last.
+/// Lines that a longer table shows, in addition to the last.
 const LINES_OF_MANY: usize = 40;
 
 /// Adds the buttons below each figure. A file of a figure gets the part of the style sheet that it needs; the CSV is
@@ -122,7 +122,7 @@ impl Page {
     }
 }
 
-/// Indices of the lines that a table of so many lines shows.
+/// Indices of the lines that are shown of a table of `lines` lines.
 fn shown(lines: usize) -> impl Iterator<Item = usize> {
     let every = if lines > MOST_TABLE_LINES { lines.div_ceil(LINES_OF_MANY) } else { 1 };
     (0..lines).filter(move |line| line % every == 0 || line + 1 == lines)

@@ -30,7 +30,7 @@ impl Colours {
         let (low, high) = values().fold((f64::INFINITY, f64::NEG_INFINITY), |(lo, hi), y| (lo.min(y), hi.max(y)));
         let (low, high) = if low <= high { (low, high) } else { (0.0, 0.0) };
         let log = chart.y_log && low > 0.0;
-        // As on an axis, small differences must not look like all or nothing.
+        // As on an axis, a small difference must not fill the whole range.
         let low = if !log && low >= 0.0 && (low < 0.6 * high || low == high) { 0.0 } else { low };
         Self { low, high, log }
     }

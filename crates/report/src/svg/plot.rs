@@ -88,7 +88,7 @@ impl<'a> Plot<'a> {
         } else if chart.kind == ChartKind::Step && lo >= 0.0 && hi <= 1.0 && hi > 0.5 {
             Scale::linear(0.0, 1.0, 5, true)
         } else if chart.kind == ChartKind::Step && lo >= 0.0 && hi == 100.0 {
-            // A distribution in percent that ends at all.
+            // A distribution in percent that ends at 100.
             Scale::linear(0.0, 100.0, 5, true)
         } else {
             // Nearly equal values must not look different.

@@ -12,7 +12,7 @@ pub(super) struct Scale {
     lo: f64,
     hi: f64,
     log: bool,
-    /// Where grid lines and labels go, rising.
+    /// Positions of grid lines and labels, ascending.
     pub ticks: Vec<f64>,
     /// Distance of the ticks of a linear axis.
     step: f64,

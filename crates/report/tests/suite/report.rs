@@ -117,7 +117,7 @@ fn assert_loads_nothing(page: &str) {
     let sheets: Vec<&str> = page.split("<style").skip(1).map(|rest| rest.split_once("</style>").unwrap().0).collect();
     assert_eq!(sheets.len(), 3);
     assert!(sheets.iter().all(|sheet| !sheet.contains("url(") && !sheet.contains("@import")));
-    // The one script is the one that the policy lets run.
+    // The only script is the one that the policy allows.
     assert_eq!(count(&tags, "script"), 1);
     let script = page.split_once("<script>").unwrap().1.split_once("</script>").unwrap().0;
     let policy = format!("script-src 'sha256-{}'", base64(&Sha256::digest(script)));
@@ -426,7 +426,7 @@ fn odd_charts_are_drawn() {
     }
 }
 
-/// The colour of each cell of a drawing, with what it is said to be.
+/// The colour and title of each cell of a drawing.
 fn cells(svg: &str) -> Vec<(usize, String)> {
     let cells = svg.split("<rect class=\"cell h").skip(1);
     let tip = |cell: &str| Some(cell.split_once("<title>")?.1.split_once("</title>")?.0.to_owned());
@@ -474,7 +474,7 @@ fn heat_maps_say_values_by_colour_and_in_words() {
     equal.series("1", SeriesStyle::Plain, [("a", 5.0), ("b", 5.0)]).unwrap();
     drawn(&equal);
     assert!(drawn(&new()).contains("no data"));
-    // Labels have room, however many columns there are.
+    // Labels have room with any number of columns.
     let mut many = new();
     many.series("r", SeriesStyle::Plain, (0..200).map(|i| (f64::from(i) / 7.0, f64::from(i)))).unwrap();
     let labels = drawn(&many).matches("text-anchor=\"middle\"").count();

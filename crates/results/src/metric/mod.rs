@@ -29,11 +29,11 @@ pub enum Better {
     More,
     /// The smaller one.
     Less,
-    /// Neither: it says what was done, not how well.
+    /// Neither: the metric counts work.
     Neither,
 }
 
-/// What the registry says of a metric, or of a family of them.
+/// The registry's entry of a metric, or of a family of metrics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Definition {
     /// Its name in snake case. A word in braces makes it a family: `{requests}` stands for one of [`Requests`], `{n}`
@@ -42,12 +42,12 @@ pub struct Definition {
     pub name: &'static str,
     /// Its unit; empty for counts and ratios.
     pub unit: &'static str,
-    /// Heading of its column where tables are narrow; empty for its label. Words in braces stand for the same as in the
+    /// Heading of its column where tables are narrow; empty for its label. Words in braces mean the same as in the
     /// name.
     pub heading: &'static str,
     /// Which way is better.
     pub better: Better,
-    /// What it is and how it is computed, in a line of Markdown.
+    /// Definition and computation, in a line of Markdown.
     pub what: &'static str,
 }
 
@@ -82,7 +82,7 @@ impl Metric {
         &self.unit
     }
 
-    /// What the registry says of it.
+    /// Its entry in the registry.
     pub fn definition(&self) -> Option<&'static Definition> {
         let of_unit = || definitions().filter(|d| d.unit == self.unit);
         of_unit().find(|d| d.name == self.name).or_else(|| of_unit().find(|d| member(d.name, &self.name).is_some()))

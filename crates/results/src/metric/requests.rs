@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Metrics of requests: what is measured of which of them.
+//! Metrics of requests: a figure for a kind of requests.
 
 use super::{Better, Definition, Metric};
 
@@ -21,7 +21,7 @@ pub enum Requests {
 }
 
 impl Requests {
-    /// All of them.
+    /// All kinds of requests.
     pub const ALL: [Self; 6] = [Self::RandomRead, Self::RandomWrite, Self::Read, Self::Write, Self::Trim, Self::Flush];
 
     /// Prefix of the names of their metrics.
@@ -47,7 +47,7 @@ use named;
 
 macro_rules! figures {
     ($($id:ident $end:literal $unit:literal $heading:literal $better:ident $what:literal;)*) => {
-        /// What is measured of requests.
+        /// A figure of requests.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum Figure {
             $(#[doc = concat!("`{requests}", $end, "`: ", $what, ".")] $id,)*

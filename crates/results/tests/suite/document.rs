@@ -254,7 +254,7 @@ fn other_schemas_are_refused_with_a_clear_message() {
         "the document has schema `readpath-results/3`, but this version of Readpath reads `readpath-results/2`; use \
          the version that wrote it"
     );
-    // Even when nothing else of it can be understood.
+    // Even if the rest of the document is not understood.
     assert!(matches!(Document::from_json(r#"{"schema":"readpath-results/3","r":[]}"#), Err(Error::UnknownSchema(_))));
     assert!(matches!(Document::from_json("{}"), Err(Error::NoSchema)));
     assert!(matches!(Document::from_json("{"), Err(Error::Json(_))));
