@@ -125,7 +125,7 @@ impl Pareto {
 
     #[inline]
     pub(crate) fn sample(&self, rng: &mut Prng) -> u32 {
-        // In (0, 1], so that the logarithm is finite.
+        // A number in (0, 1], so that the logarithm is finite.
         let u = 1.0 - rng.unit_f64();
         let rank = f64::from(self.n) * libm::exp(self.power * libm::log(u));
         (rank as u32).min(self.n - 1)

@@ -55,7 +55,7 @@ struct Line {
     notes: Vec<String>,
 }
 
-/// What is to be run, with every value of the line checked.
+/// The tests to run, with every value of the line checked.
 struct Plan {
     tests: Vec<u8>,
     record: u64,

@@ -16,7 +16,7 @@ use crate::{FileExtent, Io, IoKind, Workload};
 pub struct LaunchSpec {
     /// Apps, each launched once a cycle, always in the same order.
     pub apps: u32,
-    /// How many of them are games; they are spread evenly among the others.
+    /// Number of games among the apps; they are spread evenly.
     pub games: u32,
     /// Requests of a launch of an app that is not a game, at least 1.
     pub requests: u32,
@@ -103,7 +103,7 @@ struct App {
     script: Vec<Io>,
 }
 
-/// The apps, and what they do.
+/// The apps, and their requests.
 #[derive(Clone, Debug)]
 pub struct Launches {
     spec: LaunchSpec,
@@ -221,7 +221,7 @@ impl Launches {
         });
         let fragments = fragments.collect();
         let written = start + rng.below(u64::from(spec.span_blocks - WRITTEN_BLOCKS)) as u32;
-        // Every so many apps is a game, so that a cycle has its games spread.
+        // Games are spread evenly over the cycle.
         let is_game = (app + 1) * spec.games / spec.apps > app * spec.games / spec.apps;
         let requests = if is_game { of_game } else { spec.requests };
         let mut app = App { fragments, written, requests, script: Vec::new() };

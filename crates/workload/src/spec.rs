@@ -7,7 +7,7 @@ use crate::dist::Zone;
 /// Which kinds of requests a stream makes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kinds {
-    /// One kind only; not [`IoKind::Flush`].
+    /// A single kind; not [`IoKind::Flush`].
     Only(IoKind),
     /// Reads and writes, each request drawn anew with this share of reads in percent (0 to 100).
     Mix(u8),
@@ -46,7 +46,7 @@ impl Sizes {
 /// Where requests begin. Random places are multiples of the kind's shortest length.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Offsets {
-    /// One after another, from the start again at the end.
+    /// Ascending; begins again at the start after the end.
     Sequential,
     /// Any place, with replacement (fio `norandommap`).
     Uniform,
@@ -84,7 +84,7 @@ pub struct StreamSpec {
     pub flush_every: [u32; 2],
     /// Writes carry FUA.
     pub fua: bool,
-    /// The stream ends once so many blocks were asked for; `None` = never.
+    /// The stream ends once this many blocks were requested; `None` = never.
     pub limit_blocks: Option<u64>,
     /// A stream that ends asks for one flush at its end.
     pub end_flush: bool,
@@ -128,7 +128,7 @@ pub enum StreamError {
     /// A percentage above 100.
     #[error("a percentage is above 100")]
     BadPercent,
-    /// Flush is not a kind of its own.
+    /// Flush cannot be the only kind.
     #[error("a stream cannot consist of flushes")]
     OnlyFlushes,
     /// Zipf exponent outside (0, 10].

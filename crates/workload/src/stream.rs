@@ -67,11 +67,11 @@ struct Lane {
     place: Place,
     /// Scatters ranks over the region.
     scatter: Permutation,
-    /// Shortest length and how many of it the region holds.
+    /// Shortest length, and how many such units the region holds.
     unit: u32,
     units: u32,
     random_percent: u8,
-    /// Where the next sequential request begins, from the region's start.
+    /// Offset of the next sequential request in the region.
     next: u64,
 }
 
@@ -142,7 +142,7 @@ pub struct Stream {
     start: u32,
     blocks: u32,
     kinds: Kinds,
-    /// One kind and length, every place drawn anew: most streams are such, and a tight loop makes them.
+    /// One kind and length, every offset drawn independently: most streams are such, and a tight loop makes them.
     plain: Option<(IoKind, u16)>,
     lanes: [Lane; 3],
     passes: [Pass; 3],
@@ -430,7 +430,7 @@ impl Stream {
         Io { block, blocks, kind, fua: self.fua && kind == IoKind::Write }
     }
 
-    /// Where a request of `length` blocks begins, from the region's start, and how much of it fits there.
+    /// Offset of a request of `length` blocks in the region, and how many of its blocks fit there.
     #[inline]
     fn place(&mut self, lane: usize, length: u16, rng: &mut Prng) -> (u32, u16) {
         let l = &mut self.lanes[lane];

@@ -9,7 +9,7 @@ const OF_COMMAND: &str = "\
     parse-only readonly remote-config section server showcmd status-interval terse-version trigger trigger-file \
     trigger-remote trigger-timeout version warnings-fatal";
 
-/// What is wrong with the options as a command line; what is wrong with a job is found when its text is parsed.
+/// An error of the options as a command line; errors of a job are found when its text is parsed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ArgumentError {
     /// A job file has no way to write it.
@@ -18,7 +18,7 @@ pub enum ArgumentError {
     /// It says how fio itself runs.
     #[error("--{0}: is an option of the program fio, not of a job; options of this program come before the --")]
     OfCommand(String),
-    /// Something is not `--option`, `--option=value` or `--option value`.
+    /// An argument is not `--option`, `--option=value` or `--option value`.
     #[error("{0}: is not an option of a job; write --option=value")]
     NotAnOption(String),
     /// A job file is one line for each option.
@@ -38,8 +38,8 @@ pub struct Typed {
     pub text: String,
 }
 
-/// Makes the text of a job file of the options behind `fio`. As in fio, `--name` begins a job, and what stands before
-/// the first is for all of them.
+/// Makes the text of a job file of the options behind `fio`. As in fio, `--name` begins a job, and options before the
+/// first are for all jobs.
 ///
 /// # Errors
 /// See [`ArgumentError`].

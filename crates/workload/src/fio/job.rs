@@ -50,7 +50,7 @@ pub(super) fn resolve(file: &str, sections: Vec<Section>, notes: &mut Notes) -> 
     for section in sections {
         // The sum of a mix is checked within a section; a later section overrides an earlier one.
         global.mix_set = [None; 2];
-        // As in fio, every name that begins so is a section of defaults.
+        // As in fio, every section whose name begins with "global" has defaults.
         if section.name.starts_with("global") {
             apply_all(&mut global, &mut global_echo, &section, notes)?;
             continue;
@@ -146,7 +146,7 @@ fn cap_depth(s: &Settings, notes: &mut Notes) {
 }
 
 fn apply_all(settings: &mut Settings, echo: &mut Echo, section: &Section, notes: &mut Notes) -> Result<(), JobError> {
-    // The base of size suffixes counts for the whole section, wherever it stands.
+    // The base of size suffixes counts for the whole section, whatever its position.
     let (base, rest): (Vec<&Opt>, Vec<&Opt>) = section.options.iter().partition(|o| o.key == "kb_base");
     for option in base.into_iter().chain(rest) {
         let key = options::read(option, settings, notes)?;

@@ -23,7 +23,7 @@ struct File {
     name: String,
     /// Known length in bytes; 0 when no job says it.
     bytes: u64,
-    /// Where its length was set, or its first job.
+    /// Place of the option that set its length, or of its first job.
     at: At,
     key: Option<&'static str>,
     device: bool,
@@ -166,7 +166,7 @@ fn unique(names: &mut BTreeSet<String>, base: &str, clone: Option<u64>) -> Strin
 }
 
 fn job(s: &Settings, name: String, group: usize, spec: &StreamSpec, stream: Stream) -> Job {
-    // Where a flush ends the stream, the stream itself says when it is over.
+    // If a flush ends the stream, the stream itself says when it is over.
     let bytes = spec.limit_blocks.filter(|_| !spec.end_flush).map(|n| n.saturating_mul(BLOCK));
     Job {
         name,

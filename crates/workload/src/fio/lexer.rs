@@ -95,7 +95,7 @@ impl Reader<'_> {
             if text.len() > MAX_LINE {
                 return Err(at.error(format!("the line is longer than {MAX_LINE} bytes")));
             }
-            // fio ends a line at the first ; or # wherever it stands.
+            // fio ends a line at the first ; or #, whatever its position.
             let text = text.split([';', '#']).next().unwrap_or_default().trim();
             if text.is_empty() {
                 continue;

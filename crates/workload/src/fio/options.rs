@@ -16,7 +16,7 @@ use super::settings::{Set, Settings, check_name, path};
 use super::value::{self, Amount, Unit};
 use crate::Sizes;
 
-/// Where fio's documentation has an option.
+/// The section of fio's documentation that has an option.
 const GENERAL: &str = "general";
 const FILE: &str = "files";
 const IO: &str = "I/O";
@@ -35,7 +35,7 @@ const TEXT: &str = "text";
 const NUMBERS: &str = "numbers";
 const PER_KIND: &str = "for each of read, write and trim";
 
-/// Where a value stands, and what reading it needs.
+/// A value's place, and the context for reading it.
 pub(super) struct Given<'a> {
     key: &'static str,
     at: &'a At,
@@ -70,7 +70,7 @@ pub(super) enum Meaning {
     Simulated(Reads),
     /// It says how fio itself works, checks, logs or prints, or how an engine hands requests over.
     NoEffect(&'static str),
-    /// It would change what is asked for or when, except with these values.
+    /// The option would change requests or their times, except with these values.
     NotModelled(&'static str, &'static [&'static str]),
 }
 
@@ -519,7 +519,7 @@ fn nearest(key: &str) -> Option<&'static str> {
     names.map(|name| (levenshtein(key, name), name)).filter(|d| d.0 <= 2 && d.0 < key.len()).min().map(|d| d.1)
 }
 
-/// The table in Markdown, for the book: what is simulated, what has no effect, what is not modelled.
+/// The table in Markdown, for the book: simulated options, options without effect, options that are not modelled.
 pub fn reference() -> String {
     let mut parts = [
         "## Simulated\n\n| option | category | value |\n|---|---|---|\n".to_owned(),

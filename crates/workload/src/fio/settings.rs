@@ -64,7 +64,7 @@ pub(super) struct Settings {
     pub think_every: u32,
     pub rate: [u64; 3],
     pub rate_iops: [u64; 3],
-    /// Where the later of the two was set.
+    /// Place of the later of the two options.
     pub rate_at: Option<Set<()>>,
     /// Bytes that random places are multiples of; unset where it is the shortest request.
     pub align: Option<Set<[Option<u64>; 3]>>,
@@ -130,7 +130,7 @@ impl Settings {
         matches!(self.kinds(), Kinds::Only(IoKind::Write) | Kinds::Mix(_) | Kinds::TrimWrite)
     }
 
-    /// Whether the job goes on until its time is over.
+    /// Whether the job runs until its time is over.
     pub(super) fn by_time(&self) -> bool {
         self.time_based.as_ref().is_some_and(|t| t.value)
     }

@@ -4,7 +4,7 @@
 
 use readpath_kit::{BLOCK_BYTES, Ns};
 
-/// A number of bytes or a share of something.
+/// A number of bytes, or a percentage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Amount {
     Bytes(u64),

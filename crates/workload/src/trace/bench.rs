@@ -187,7 +187,7 @@ pub fn message(number: u32, content: &[u8]) -> Vec<u8> {
 
 const LCS_HEADER: usize = 8192;
 
-/// The header of version 2 for so many requests.
+/// The header of version 2 for `requests` requests.
 fn lcs_header(requests: u64) -> Vec<u8> {
     let magic = 0x1234_5678_9ABC_DEF0;
     let mut header = numbers(&[(magic, 8), (2, 8), (1, 8), (requests, 8)]);
@@ -196,7 +196,7 @@ fn lcs_header(requests: u64) -> Vec<u8> {
     header
 }
 
-/// Numbers of so many bytes, one behind the other.
+/// Numbers with their sizes in bytes, concatenated.
 fn numbers(list: &[(u64, usize)]) -> Vec<u8> {
     list.iter().flat_map(|&(value, bytes)| value.to_le_bytes().into_iter().take(bytes)).collect()
 }

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Where in a trace something stands, after decompression.
+/// A place in a trace, after decompression.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
     /// The file as a whole.
@@ -54,13 +54,13 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// Whether a lenient reader counts it and goes on.
+    /// Whether a lenient reader counts the fault and continues.
     fn is_lenient(self) -> bool {
         use Reason::*;
         !matches!(self, Format | Empty | Limit | Options | Io)
     }
 
-    /// In words, for a table of skipped rows.
+    /// The reason in words, for a table of skipped rows.
     pub fn words(self) -> &'static str {
         match self {
             Reason::Syntax => "not a row of this format",
@@ -88,7 +88,7 @@ impl Reason {
 pub struct TraceError {
     /// File as the caller named it.
     pub file: String,
-    /// Where.
+    /// Place of the fault.
     pub place: Place,
     /// What kind of fault.
     pub reason: Reason,
@@ -112,7 +112,7 @@ impl TraceError {
     }
 }
 
-/// What is expected behind the number of a field.
+/// The expectation after the number of a field.
 pub(super) const NOTHING_MORE: &str = "nothing more after the number";
 
 /// Why one row is not a request. Small, so that the fast path returns it cheaply; text is made on demand.
@@ -121,7 +121,7 @@ pub(super) struct RowError {
     pub(super) reason: Reason,
     /// The field's name; empty when the row as a whole is meant.
     pub(super) field: &'static str,
-    /// Where the field begins in the row.
+    /// Offset of the field in the row.
     pub(super) at: usize,
     /// What would be right.
     pub(super) expected: &'static str,

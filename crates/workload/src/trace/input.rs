@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 readpath_kit::named! {
     /// How a trace is compressed.
     pub enum Compression {
-        /// Not at all.
+        /// Not compressed.
         Plain = "not compressed",
         /// gzip, one or several members.
         Gzip = "gzip",
@@ -108,11 +108,11 @@ pub(super) struct Input {
     limit: u64,
     max_line: usize,
     stop: Option<Stop>,
-    /// What it means that the source has no more.
+    /// Why the source has ended.
     at_end: Stop,
     /// Checked before each read.
     pub(super) asked: Option<Arc<AtomicBool>>,
-    /// What is in the window belongs to a line that was found too long.
+    /// The content of the window belongs to a line that is too long.
     in_long_line: bool,
     /// The last line had no newline.
     pub(super) unterminated: bool,
@@ -153,7 +153,7 @@ impl Input {
         })
     }
 
-    /// From the beginning, what is in the window included, packets of Perfetto come expanded, through a larger window.
+    /// Expands packets of Perfetto from the beginning, the content of the window included, through a larger window.
     pub(super) fn expand_packets(&mut self) {
         let seen = Cursor::new(self.bytes().to_vec());
         let rest: Box<dyn Read + Send> = match self.stop.take() {

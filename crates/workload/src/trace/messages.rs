@@ -10,14 +10,14 @@ use super::packets::ZSTD_WINDOW_LOG;
 use super::{Format, Options, Stamps};
 use readpath_kit::Ns;
 
-/// Counts of what was read; complete when the reader has ended.
+/// Counts of a reader; complete when it has ended.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Summary {
     /// Lines of text or binary records read, headers and comments included.
     pub rows: u64,
     /// Requests given out.
     pub requests: u64,
-    /// Time of the last of them, from the first.
+    /// Time from the first request to the last.
     pub span: Ns,
     /// Time of the first as recorded, in nanoseconds of the trace's own clock.
     pub first_ns: u64,
@@ -27,7 +27,7 @@ pub struct Summary {
     pub with_latency: u64,
     /// Rows that came after one with a later time, and were sorted.
     pub inversions: u64,
-    /// How far the furthest of them was behind.
+    /// The longest time that one of them was behind.
     pub furthest_inversion: Ns,
     /// Rows that are no requests: events that do not count, commands that move no data, file management.
     pub other_rows: u64,
@@ -49,7 +49,7 @@ pub struct Summary {
     pub skips: Skips,
 }
 
-/// What it means that no more bytes come.
+/// The error for the end of the input, if it is one.
 pub(super) fn stop_error(file: &str, place: Place, stop: &Stop) -> Option<TraceError> {
     let (reason, message) = match stop {
         Stop::End => return None,
@@ -76,7 +76,7 @@ pub(super) fn recognise(file: &str, input: &Input, options: &Options) -> Result<
         Detected::Format(format) => Ok(format),
         Detected::Unsupported(what) => Err(TraceError::of_file(file, Reason::Format, what)),
         Detected::Unknown => {
-            // With nothing to look at, what ended the input says more.
+            // For an empty input, the reason of its end says more.
             let place = match input.stop() {
                 Stop::Damaged(_) => Place::Byte(head.len() as u64),
                 _ => Place::File,

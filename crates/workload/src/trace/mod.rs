@@ -67,7 +67,7 @@ pub struct Request {
     pub latency: Option<Ns>,
     /// Process or thread that made it, where the trace says so.
     pub process: Option<u32>,
-    /// What it does.
+    /// Its kind.
     pub kind: IoKind,
     /// Force unit access.
     pub fua: bool,
@@ -140,11 +140,12 @@ pub enum Devices {
     /// the others are counted.
     #[default]
     Single,
-    /// Only this one, named as in the trace; the others are counted.
+    /// Only this device, named as in the trace; requests of others are counted.
     Named(String),
     /// All, in one address space, as if they were one device.
     Merge,
-    /// These, each on a logical unit of its own: addresses are those of all units in a row. The others are counted.
+    /// These devices, each on a logical unit of its own: addresses are those of all units in a row. Requests of others
+    /// are counted.
     Units(Vec<TraceUnit>),
 }
 
@@ -153,7 +154,7 @@ pub enum Devices {
 pub struct TraceUnit {
     /// Its name in the trace.
     pub name: String,
-    /// Where the unit begins among all units, in bytes.
+    /// Start of the unit among all units, in bytes.
     pub first_byte: u64,
     /// Bytes of the unit, from which on a request is a fault of its row.
     pub bytes: u64,

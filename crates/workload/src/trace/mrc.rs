@@ -14,12 +14,12 @@ pub enum Of {
     Reads,
     /// A map for writes alone.
     Writes,
-    /// One map for all.
+    /// Reads and writes together.
     All,
 }
 
 impl Of {
-    /// All of them.
+    /// All kinds of accesses.
     pub const ALL: [Of; 3] = [Of::Reads, Of::Writes, Of::All];
 
     /// Its name.
@@ -37,7 +37,7 @@ impl Of {
 pub struct SpanCurves {
     /// Bytes of address space that a page translates.
     pub span_bytes: u64,
-    /// In the order of [`Of::ALL`]. A request is an access to each page that it touches.
+    /// Curves in the order of [`Of::ALL`]. A request is an access to each page that it touches.
     pub curves: [Curve; 3],
     /// The share of pages that was followed for each, 0 to 1: 1 without a sample.
     pub shares: [f64; 3],
@@ -86,7 +86,7 @@ struct Tracker {
     span: Span,
     reads: Distances,
     writes: Distances,
-    /// Of all, once there are reads and writes; until then it equals the only one.
+    /// Distances of all accesses, once there are reads and writes; until then they equal those of the only kind.
     all: Option<Distances>,
 }
 
@@ -141,8 +141,8 @@ pub struct MapReuse {
 const CHECK_EVERY: u32 = 1 << 12;
 
 impl MapReuse {
-    /// For map pages of these spans in bytes, multiples of 4 KiB; from a sample of so many pages each if that is given.
-    /// Where memory would exceed `limit_bytes`, [`MapReuse::add`] fails.
+    /// Curves for map pages of these spans in bytes, multiples of 4 KiB; from a sample of `sample_pages` pages each if
+    /// given. If memory would exceed `limit_bytes`, [`MapReuse::add`] fails.
     pub fn new(spans: &[u64], sample_pages: Option<usize>, limit_bytes: u64) -> MapReuse {
         let tracker = |&span: &u64| Tracker {
             span: Span::new(span.max(BLOCK_BYTES.into())),

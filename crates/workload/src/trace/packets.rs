@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Traces of Perfetto without the compression that they may have inside: a packet that holds nothing but compressed
 //! packets (`TracePacket.compressed_packets` for zlib, `zstd_compressed_packets`) is replaced by those. Knows where
-//! packets begin and nothing of what is in them; from the first byte on that begins none, the rest is passed on as
-//! it is, for the reader to report.
+//! packets begin, but not their content; after the first byte that begins no packet, the rest is passed on unchanged,
+//! for the reader to report.
 
 use flate2::{Decompress, FlushDecompress, Status};
 use std::fmt;
@@ -63,9 +63,9 @@ enum Packing {
 enum Class {
     /// Nothing yet.
     More,
-    /// An uncompressed packet, of which so many bytes follow.
+    /// An uncompressed packet, of which this many bytes follow.
     Plain(u64),
-    /// So many compressed bytes follow, and nothing else.
+    /// This many compressed bytes follow, and no other field.
     Packed(Packing, u64),
     /// It is not a packet.
     Broken,
@@ -100,11 +100,11 @@ fn class(head: &[u8]) -> Class {
 enum State {
     /// The head of a packet is being read.
     Head,
-    /// The head goes out, from this byte on, and then so many bytes behind it.
+    /// The head is output, from this byte on, and then this many bytes after it.
     Emit(usize, u64),
-    /// So many bytes of the packet go out.
+    /// This many bytes of the packet are output.
     Pass(u64),
-    /// So many bytes are to be decompressed.
+    /// This many bytes are to be decompressed.
     Zlib(Decompress, u64),
     Zstd(raw::Decoder<'static>, u64),
     /// Everything goes out.
@@ -119,7 +119,7 @@ pub(super) struct Expand {
     head_bytes: usize,
     /// Bytes taken from the source.
     taken: u64,
-    /// Where the packet begins in the source.
+    /// Offset of the packet in the source.
     packet_at: u64,
     /// Returned after all output before it.
     failure: Option<io::Error>,
@@ -319,7 +319,7 @@ mod tests {
         for at_once in [1, 2, 7, 100, 1 << 17] {
             assert_eq!(expand(&mixed, at_once).expect("a trace"), plain.repeat(4), "{at_once}");
         }
-        // Only one level is expanded, and only without other fields beside it.
+        // Only one level is expanded, and only in packets without other fields.
         let twice = zlib(&zlib(&plain));
         assert_eq!(expand(&twice, 64).expect("a trace"), zlib(&plain));
         let beside = bytes(&[PACKET], &[bytes(&[0x92, 0x03], &[1, 2]), vec![0x40, 7]].concat());

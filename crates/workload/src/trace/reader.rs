@@ -151,12 +151,12 @@ impl Reader {
         self.format
     }
 
-    /// By how many bytes numbers of objects count, where the format has objects.
+    /// Bytes per object, if the format numbers objects.
     pub fn object_bytes(&self) -> u64 {
         self.cx.object_bytes
     }
 
-    /// Whether records say what they do; where they do not, all are reads.
+    /// Whether records have an operation; if not, all are reads.
     pub(super) fn has_operations(&self) -> bool {
         self.records.has_operations()
     }
@@ -180,7 +180,7 @@ impl Reader {
         self.cx.event
     }
 
-    /// Counts of what was read so far.
+    /// Counts so far.
     pub fn summary(&self) -> &Summary {
         &self.summary
     }
@@ -297,7 +297,7 @@ impl Reader {
         result
     }
 
-    /// Whether the last line, which has no end, has fewer fields than the first: then what it says is not what was
+    /// Whether the last line, which has no end, has fewer fields than the first: then its values may not be those
     /// recorded. A cut within its last field goes unnoticed.
     #[cold]
     fn is_cut(&mut self, from: usize, to: usize) -> Result<bool, TraceError> {
@@ -547,7 +547,7 @@ fn is_remark(row: &[u8]) -> bool {
     row.trim_ascii().is_empty() || row[0] == b'#'
 }
 
-/// How often `separator` stands in a line, unless it has nothing to say.
+/// Number of `separator`s in a line, unless the line is blank or a comment.
 fn separators_in(separator: u8, row: &[u8]) -> Option<usize> {
     (!is_remark(row)).then(|| memchr::memchr_iter(separator, row).count())
 }

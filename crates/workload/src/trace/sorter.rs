@@ -18,7 +18,7 @@ pub(super) struct Sorter {
     latest: u64,
     /// Events that came after one with a later time.
     pub(super) inversions: u64,
-    /// How far the furthest of them was behind.
+    /// The longest time that one of them was behind.
     pub(super) furthest: Ns,
 }
 

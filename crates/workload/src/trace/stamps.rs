@@ -8,7 +8,7 @@ use readpath_kit::Ns;
 const UNITS: [u64; 4] = [1_000_000_000, 100_000_000, 10_000_000, 1_000_000];
 /// Coarse times do no harm where fewer requests than this share one: devices have queues.
 const FEW: u64 = 8;
-/// So many requests at one time are a burst, however fine times are: more than a device takes at once.
+/// This many requests at one time are a burst at any resolution of times: more than a device takes at once.
 const BURST: u64 = 64;
 
 /// The times of the requests of a trace, as recorded.

@@ -84,7 +84,7 @@ macro_rules! formats {
                 }
             }
 
-            /// What it is, for the book.
+            /// Description for the book.
             fn recorded(self) -> &'static str {
                 match self {
                     $(Format::$variant => $recorded,)+

@@ -43,14 +43,14 @@ pub enum Seen {
     Heard {
         /// When, in virtual time.
         time: Ns,
-        /// The same in real time.
+        /// Real time.
         wall: Option<Ns>,
     },
     /// An event that concerns all requests.
     Mark {
         /// When, in virtual time.
         time: Ns,
-        /// The same in real time.
+        /// Real time.
         wall: Option<Ns>,
         /// Its name.
         name: String,

@@ -27,7 +27,7 @@ pub(super) struct Window {
     latencies: Vec<(u64, u64)>,
     /// Rows that came after one with a later time.
     pub(super) inversions: u64,
-    /// How far the furthest of them was behind.
+    /// The longest time that one of them was behind.
     pub(super) furthest: Ns,
     /// Completions whose request was not seen, or too long ago.
     pub(super) unmatched: u64,

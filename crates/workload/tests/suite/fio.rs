@@ -44,7 +44,7 @@ fn disks_are_the_units_of_a_device() {
     for name in ["/dev/sdc", "/dev/sdb1", "/dev/mmcblk0"] {
         let error = two(&format!("[a]\nfilename={name}\n")).unwrap_err().to_string();
         assert!(error.starts_with("t:2: ") && error.contains("name one of /dev/sda, /dev/sdb"), "{error}");
-        // Of one unit, every name means all of it.
+        // On a device with one unit, every name means the whole unit.
         assert_eq!(good(&format!("[a]\nfilename={name}\n")).files[0].lun, 0);
     }
     // Two names for the only unit are an error; the same name twice is not.
@@ -86,7 +86,7 @@ fn globals_apply_to_later_jobs_and_comments_are_cut() {
     blocks.sort_unstable();
     assert_eq!(blocks, [0, 2, 4, 6, 8, 10, 12, 14]);
     assert_eq!(requests(&work, 0, 1, 100).len(), 16);
-    // As in fio: under the first name of each option, in order, the last value of each.
+    // As in fio: in order, the first name of each option, with its last value.
     let own: Vec<&str> = jobs[1].fio.options.iter().flat_map(|o| o.iter()).map(|o| o.0.as_str()).collect();
     assert_eq!(own, ["size", "bs", "direct"]);
     let global: Vec<(&str, &str)> = work.global_options.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
@@ -116,7 +116,7 @@ fn clones_phases_and_groups() {
     assert_eq!((called(0), called(1)), (vec!["a", "a", "a", "b"], vec!["c", "c", "c", "d"]));
 }
 
-/// What fio 3.33 printed for the same jobs.
+/// Names and groups that fio 3.33 printed for the same jobs.
 #[test]
 fn names_and_groups_are_those_of_fio() {
     let entries = |text: &str| {
@@ -272,7 +272,7 @@ fn amounts_times_and_pacing() {
     assert_eq!(job("rate_iops=7,\nbs=8k,4k").rate_bytes, [Some(7 << 13), None, None]);
     // Each kind counts requests of its own length.
     assert_eq!(job("rate_iops=7,9\nbs=8k,4k").rate_bytes, [Some(7 << 13), Some(9 << 12), Some(9 << 12)]);
-    // Of several lengths the shortest counts.
+    // Of several lengths, the shortest counts.
     assert_eq!(job("rw=randread\nbsrange=8k-64k\nrate_iops=7").rate_bytes[0], Some(7 << 13));
     assert_eq!(job("rate=1m,500k").rate_bytes, [Some(1 << 20), Some(500 << 10), Some(500 << 10)]);
     assert_eq!(job("rate=1m\nrate_iops=0").rate_bytes, [Some(1 << 20); 3]);

@@ -22,7 +22,7 @@ fn counts_sizes_and_sequences() {
         request(1, Read, 4096, 8192),
         request(2, Write, 1 << 20, 512),
         request(3, Read, 1 << 30, 4096),
-        // Goes on where the second read ended, with another in between.
+        // Continues where the second read ended, with another read between them.
         request(4, Read, 12_288, 4096),
         request(5, Read, (1 << 30) + 4096, 1),
         Request { fua: true, ..request(6, Write, (1 << 20) + 512, 512) },

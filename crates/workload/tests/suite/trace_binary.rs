@@ -20,7 +20,7 @@ fn vscsi1(version: u16, command: u16, us: u64, length: u32) -> Vec<u8> {
 
 const MAGIC: u64 = 0x1234_5678_9ABC_DEF0;
 
-/// A header of lcs for so many requests.
+/// A header of lcs for `requests` requests.
 fn header(version: u64, requests: i64) -> Vec<u8> {
     let mut bytes = vec![0; 8192];
     for (at, value) in [(0, MAGIC), (8, version), (24, requests as u64), (8184, MAGIC)] {
@@ -107,7 +107,7 @@ fn a_header_of_lcs_that_cannot_be() {
     refused(&with(24, -3i64 as u64), &options, message);
     refused(&header(1, 1)[..8000], &options, "byte 0: expected a header of 8192 bytes, found 8000");
     refused(b"hello", &objects(Format::Lcs), "byte 0: expected the magic number 0x123456789abcdef0 of lcs");
-    // As many requests as the header says.
+    // The number of requests has to be that of the header.
     let message = "byte 8216: the header says 2 requests at byte 24, and 1 follow";
     refused(&with(24, 2), &options, message);
     let named = Options { devices: Devices::Named("1".into()), ..options };
@@ -150,7 +150,7 @@ fn a_damaged_record_of_vscsi() {
     assert_eq!(read_with(&good[..32], &options).expect("one").0.len(), 1);
 }
 
-/// A record that the reader's buffer cuts in two is one all the same.
+/// A record across the boundary of the reader's buffer is read whole.
 #[test]
 fn records_across_the_buffer() {
     let count = 50_000u32;

@@ -76,7 +76,7 @@ fn faults_name_line_field_and_what_would_be_right() {
         let e = read(&*text).unwrap_err();
         assert_eq!(e.place, Place::Line(5), "{row}: {e}");
         assert!(e.to_string().starts_with("t:5: ") && e.message.contains(message), "{row}: {e}");
-        // Lenient: the others stay, and the fault is counted with its place.
+        // A lenient reader keeps the other rows, and counts the fault with its place.
         let (requests, summary) = lenient(text).unwrap();
         assert_eq!(requests, [request(0, Read, 0, 4096), request(8, Write, 0, 512)], "{row}");
         let skips: Vec<_> = summary.skips.iter().collect();
@@ -141,7 +141,7 @@ fn a_last_line_that_is_too_short_was_cut_off() {
         assert!(e.message.contains("it has 6 fields and no end, where the first has 7"), "{e}");
         let (requests, summary) = read(text, true).expect("one row is left out");
         assert_eq!((requests, summary.skips.count(Reason::Truncated)), (1, 1));
-        // With its end it is a row like any other.
+        // With a newline, the last row is complete.
         assert_eq!(read(&format!("{text}\n"), false).expect("a trace").0, 2);
     }
 }
@@ -325,7 +325,7 @@ fn a_line_without_end_is_refused_without_keeping_it() {
     };
     let e = Reader::new("t", endless(u64::MAX), &Options::default()).unwrap().last().unwrap().unwrap_err();
     assert_eq!((e.place, e.reason), (Place::Line(3), Reason::LongLine));
-    // Passed over by a lenient reader, which then goes on behind it.
+    // A lenient reader skips the line, and continues after it.
     let options = Options { lenient: true, ..Options::default() };
     let mut reader = Reader::new("t", endless(16 << 20), &options).unwrap();
     let requests: Vec<_> = reader.by_ref().map(Result::unwrap).collect();
@@ -399,7 +399,7 @@ fn the_device_that_is_advised_is_one_for_all_requests() {
     );
     let (_, summary) = read_with(huge, &Options { lenient: true, ..strict.clone() }).unwrap();
     assert_eq!(summary.needed_bytes, NO_DEVICE);
-    // What a damaged trace would have needed behind its end is not known.
+    // The end of a damaged trace does not say what is missing.
     let mut cut = gz((at([0, 4]) + &at([5; 5000])[HEAD.len()..]).as_bytes());
     cut.truncate(cut.len() - 9);
     let e = read_with(cut, &strict).unwrap_err();

@@ -99,7 +99,7 @@ fn tables_of_alibaba_and_tencent() {
         let line = 1 + text.lines().position(|line| line.contains(volumes[1])).expect("a second one");
         let e = read_with(&*text, &options).expect_err("two volumes");
         assert!(e.to_string().starts_with(&format!("t:{line}: expected the device of the rows before")), "{e}");
-        // By its rows it is not taken for one, but a header says so.
+        // Its rows do not identify the format, but a header does.
         let e = read_with(&*text, &Options::default()).expect_err("not recognised");
         assert!(e.message.ends_with(&format!("; rows of format {} look like this one", format.name())), "{e}");
         let with_head = format!("{head}{text}");

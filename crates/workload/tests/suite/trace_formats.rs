@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every format on rows as its recorder writes them: what is a request, what is not, in which units.
+//! Every format on rows as its recorder writes them: which rows are requests, and their units.
 
 use crate::trace_common::{fault, open, read, read_with, request};
 use readpath_kit::Ns;
@@ -364,7 +364,7 @@ cpus=8
     assert_eq!(read(text).unwrap().0, expected);
     let queued = read_with(text, &Options { event: Event::Queue, ..Options::default() }).unwrap().0;
     assert_eq!(queued, [Request { process: Some(221), ..request(0, Write, 32_768, 4096) }]);
-    // With both kinds of events, the one nearer to the device counts.
+    // With both kinds of events, those nearer to the device count.
     assert_eq!(format_of(&format!("{text}{UFS}")), Format::FtraceUfs);
     let counter = text.replace("832.001000", "832001000");
     assert!(fault(counter).contains("seconds with a fraction (a clock of tracefs"));
@@ -383,7 +383,7 @@ fn ftrace_is_known_by_its_header() {
     let block = Options { format: Some(Format::FtraceBlock), ..Options::default() };
     let (requests, summary) = read_with(&*both, &block).unwrap();
     assert_eq!((requests.len(), summary.other_layer), (2, 5), "one of the five moves no data");
-    // Without any command of the driver it says what there is.
+    // Without commands of the driver, the message says which events there are.
     assert_eq!(
         fault(format!("{noise}{issue}")),
         "t: there is no request: of 5003 rows, 5003 are no requests, 0 are for other devices, 0 were skipped; format \
@@ -490,7 +490,7 @@ fn upiu(us: &str, number: u64, head: &str, cdb: &str, more: &str) -> String {
     )
 }
 
-/// As `--trace-io` and `attach --trace` write it.
+/// A trace in the form that `--trace-io` and `attach --trace` write.
 fn trace_io() -> String {
     let list = ",\"data\":\"002600200000000000000000000000080000001000000000\
                 00000000000000400000000100000000\",\"wall_ns\":77";
@@ -500,7 +500,7 @@ fn trace_io() -> String {
         upiu("5.000", 1, "00", "", ""),
         upiu("6.000", 1, "20", "", ""),
         upiu("10.000", 2, "01400003", "28000000000700000800", ""),
-        // HPB READ, with an entry where others have a length.
+        // HPB READ, with an entry where other commands have a length.
         upiu("11.500", 3, "01400004", "f8000000000901234567890abcde0200", ""),
         // READ (16) of the prototype, with its entry in front of the address.
         upiu("11.500", 4, "01400005", "88010a0b0c0d0000000a00000001", ""),
@@ -513,7 +513,7 @@ fn trace_io() -> String {
         upiu("20.000", 7, "01200006", "2a080000000100000200", ""),
         upiu("20.000", 8, "01200007", "2a080000000100000000", ""),
         upiu("20.000", 9, "01400008", "12", ""),
-        // Replies to what is no request, and to another unit.
+        // Replies to unknown requests, and of another unit.
         upiu("21.000", 9, "21000008", "", ""),
         upiu("21.000", 5, "21000103", "", ""),
         // UNMAP of two ranges, of an empty one, of none.
@@ -552,7 +552,7 @@ fn upius_of_our_own_traces() {
     let (requests, summary) = read(&*text).unwrap();
     assert_eq!(requests, expected);
     assert_eq!((summary.other_device, summary.unmatched_completions, summary.skips.total()), (2, 0, 0));
-    // As another program may print the same, and a part that was cut out of it.
+    // The same trace in the style of another program, and a part cut out of it.
     let spaced = text.replace("\":", "\": ").replace(",\"", ", \"").replace('\n', "\r\n");
     assert_eq!(read(spaced).unwrap().0, expected);
     let part: String = text.lines().filter(|l| l.contains("\"upiu\"")).map(|l| format!("{l}\n")).collect();

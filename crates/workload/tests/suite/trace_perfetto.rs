@@ -153,13 +153,13 @@ fn messages_name_the_byte_and_what_would_be_right() {
         let trace = [&good[..], &bad].concat();
         let found = strict(&trace).expect_err(&message);
         assert!(found.starts_with(&format!("t: byte {byte}: {message}")), "{found}\nnot byte {byte}: {message}");
-        // Leniently the packet before it is kept, and so is the one behind it.
+        // A lenient reader keeps the packets before and after it.
         let options = Options { lenient: true, ..Options::default() };
         let (requests, summary) = read_with(&*trace, &options).expect("one request is good");
         assert_eq!((requests.len(), summary.skips.total()), (1, 1), "{message}");
         let skip = summary.skips.iter().next().expect("one");
         assert_eq!(skip.2, Place::Byte(byte as u64));
-        // One that lies between the packets leaves nothing to go on with.
+        // A fault between packets leaves no place to continue.
         if byte != at {
             let (requests, _) = read_with([&trace[..], &bundle(&[issue(300, 16)])].concat(), &options).expect("two");
             assert_eq!(requests.len(), 2, "{message}");
@@ -309,7 +309,7 @@ fn what_else_is_in_a_trace_is_passed_over() {
         read_with(&*trace, &Options { format: Some(Format::PerfettoBlock), ..Options::default() }).expect("a trace");
     assert_eq!(requests.iter().map(|r| r.offset / 4096).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
     assert_eq!((summary.rows, summary.other_rows, summary.lost_events), (6, 1, 1));
-    // A trace that was cut off anywhere in what is passed over.
+    // A trace that was cut off within skipped fields.
     for to in [1000, 3 << 20, (5 << 20) + 8000, 6 << 20, (10 << 20) + 100] {
         let e = read_with(&trace[..to], &Options { format: Some(Format::PerfettoBlock), ..Options::default() });
         assert_eq!(e.expect_err("cut off").reason, Reason::Truncated, "{to}");

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// A recording and what is known of it.
+/// A recording and its known figures.
 struct Known {
     file: &'static str,
     format: Format,

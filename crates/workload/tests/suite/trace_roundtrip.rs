@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is written in a format is read back the same: our own writers, and for the other formats rows made here.
+//! Requests written in a format are read back equal: with our own writers, and for the other formats with rows made
+//! here.
 
 use crate::trace_common::{open, read};
 use proptest::prelude::*;
@@ -52,7 +53,7 @@ fn back(bytes: impl Into<Vec<u8>>, format: Format) -> Vec<Request> {
     read(bytes).unwrap().0
 }
 
-/// Without what the format cannot hold.
+/// The requests without fields that the format cannot hold.
 fn only(requests: &[Request], process: bool, latency: bool, flags: bool) -> Vec<Request> {
     let keep = |r: &Request| Request {
         process: r.process.filter(|_| process),

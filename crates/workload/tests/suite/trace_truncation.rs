@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Traces of every format, cut off at every byte of their last two rows: what is read is an error, or is noted to have
-//! no end, or is whole. What stands above the cut row is never different.
+//! Traces of every format, cut off at every byte of their last two rows: reading fails, or notes that the end is
+//! missing, or gives the whole trace. The rows above the cut never change.
 
 use crate::trace_common::{read_with, request};
 use readpath_workload::trace::{Columns, Format, Options, Reason, Request};
@@ -163,7 +163,7 @@ fn a_time_that_was_cut_off_is_known_by_the_order() {
         );
         assert_eq!(strict(&format!("{}\n", cut(by))).expect("a row like any other").1.inversions, 1);
     }
-    // Where rows are out of order anyway, this one may be.
+    // In a trace whose rows are out of order, this row may be, too.
     let jitter = mobile.replace("832.2\n", "832.2\nx-1,8388608,R,8,8,832.1\n");
     assert_eq!(strict(&jitter[..jitter.len() - 2]).expect("a trace").1.inversions, 2);
 }

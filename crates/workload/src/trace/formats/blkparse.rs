@@ -27,8 +27,8 @@ pub(in super::super) fn action(row: &[u8]) -> Option<&[u8]> {
     head.has_fraction.then_some(head.action)
 }
 
-/// Where another row begins in the text after an action: then the end of the line, and perhaps more, is missing. The
-/// name of a process would otherwise hide this.
+/// Offset of another row in the text after an action: then the end of the line, and perhaps more, is missing. Without
+/// this check, the name of a process would hide it.
 #[inline]
 fn next_row(rest: &[u8]) -> Option<usize> {
     memchr::memchr_iter(b',', rest)

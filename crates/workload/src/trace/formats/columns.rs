@@ -69,7 +69,7 @@ pub(in super::super) struct Resolved {
 }
 
 impl Resolved {
-    /// The separator, if exactly one stands between two fields.
+    /// The separator, if there is exactly one between two fields.
     pub(in super::super) fn separator(&self) -> Option<u8> {
         (self.table.separator != b' ').then_some(self.table.separator)
     }

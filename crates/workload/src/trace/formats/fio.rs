@@ -7,7 +7,7 @@ use super::super::number::{Cursor, MICROS};
 use super::{Amount, Context, NO_PROCESS, Op, Row, request};
 use crate::IoKind;
 
-/// The version that a first row announces; one that is not known is an error.
+/// The version in a first row; an unknown version is an error.
 pub(in super::super) fn announced(row: &[u8]) -> Option<Result<u32, String>> {
     let version = row.trim_ascii().strip_prefix(b"fio version ")?.strip_suffix(b" iolog")?;
     Some(match version {

@@ -14,7 +14,7 @@ const PREFACE: [&[u8]; 5] = [b"#", b"cpus=", b"version =", b"CPU ", b"trace-cmd"
 
 /// Operation code of HPB READ.
 const HPB_READ: u64 = 0xF8;
-/// In front of the header of a UPIU.
+/// Text before the header of a UPIU.
 const HEADER_BYTES: &[u8] = b"HDR:";
 
 /// Begins the header that tracefs prints.
@@ -25,7 +25,7 @@ struct Parts<'a> {
     process: u32,
     time: u64,
     event: &'a [u8],
-    /// Where what follows the event's name begins.
+    /// Offset of the text after the event's name.
     rest: usize,
 }
 

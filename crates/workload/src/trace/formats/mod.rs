@@ -355,19 +355,19 @@ impl DeviceName {
 
 /// An event in the life of a request.
 pub(super) struct Found<'a> {
-    /// `None` for one that moves no data.
+    /// The operation; `None` if it moves no data.
     pub(super) op: Option<Op>,
     pub(super) time: u64,
     pub(super) offset: Amount,
     pub(super) size: Amount,
     pub(super) process: u32,
-    /// Name, and where it stands in the row.
+    /// Name, and its offset in the row.
     pub(super) device: (&'a [u8], usize),
     /// Identifies its completion.
     pub(super) key: u64,
 }
 
-/// The row that an event makes when `cx.event` is the one that counts.
+/// The row of an event, given that `cx.event` is the kind that counts.
 #[inline]
 pub(super) fn choose(cx: &mut Context, event: Event, found: Found) -> Result<Row, RowError> {
     let Some(op) = found.op else { return Ok(Row::Other) };

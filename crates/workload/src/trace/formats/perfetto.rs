@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 /// Fields of `TracePacket`.
 pub(in super::super) const FTRACE_EVENTS: u32 = 1;
 pub(in super::super) const COMPRESSED: [u32; 2] = [50, 133];
-/// Those that are numbers: uid, time, sequence, its flags, a packet was dropped, clock.
+/// Number fields of a packet: uid, time, sequence, its flags, a packet was dropped, clock.
 const NUMBERS: [u32; 6] = [3, 8, 10, 13, 42, 58];
 
 /// Fields of `FtraceEventBundle`.
@@ -37,7 +37,7 @@ pub(in super::super) const MOST_HEAD: usize = 20;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in super::super) enum Value {
     Number(u64),
-    /// So many bytes follow.
+    /// This many bytes follow.
     Bytes(u64),
 }
 
@@ -121,7 +121,7 @@ fn any_head(bytes: &[u8]) -> Result<Head, NoHead> {
 struct Field<'a> {
     number: u32,
     value: Value,
-    /// Where its tag is.
+    /// Offset of its tag.
     at: usize,
     /// Its content, if that is bytes.
     bytes: &'a [u8],
@@ -163,7 +163,7 @@ impl Field<'_> {
     }
 }
 
-/// The message about an event: what was found instead.
+/// The message about an event, with the bytes found.
 pub(in super::super) fn message(e: &RowError, event: &[u8]) -> String {
     let from = &event[e.at.min(event.len())..];
     let found = match head(from) {
@@ -387,7 +387,7 @@ impl<'a> Iterator for Fields<'a> {
             Value::Number(_) => 0,
             Value::Bytes(n) => usize::try_from(n).unwrap_or(usize::MAX),
         };
-        // Of an incomplete message, the bytes that are present.
+        // For an incomplete message, the bytes that are present.
         let to = from.saturating_add(length).min(self.message.len());
         self.at = to;
         Some((head.field, &self.message[from..to]))

@@ -49,14 +49,14 @@ pub(in super::super) struct Event<'a> {
     pub(in super::super) category: &'a [u8],
     /// `"g"` for a mark over all tracks.
     pub(in super::super) scope: &'a [u8],
-    /// In nanoseconds.
+    /// Time in nanoseconds.
     pub(in super::super) time: Option<u64>,
     pub(in super::super) duration: u64,
     pub(in super::super) request: Option<u64>,
     pub(in super::super) tag: u64,
     pub(in super::super) status: &'a [u8],
     pub(in super::super) wall_ns: Option<u64>,
-    /// The UPIU, and where it stands.
+    /// The UPIU, and its offset in the row.
     pub(in super::super) upiu: Option<(Hex<'a>, usize)>,
     pub(in super::super) data: Hex<'a>,
     data_at: usize,
@@ -255,7 +255,7 @@ fn command(event: &Event, upiu: Hex, at: usize, time: u64, key: u64, cx: &mut Co
         }
         IoKind::Read | IoKind::Write => {
             let (lba, blocks, flags) = match code {
-                // HPB READ: the entry stands where others have a length.
+                // HPB READ has its entry where other commands have a length.
                 0xF8 => (upiu.number(18, 4), upiu.byte(30).into(), 0),
                 // READ (16) of the prototype of HPB, which has an entry in the upper half of the address.
                 0x88 if upiu.byte(17) & 1 != 0 => (upiu.number(22, 4), upiu.number(26, 4), 0),

@@ -43,7 +43,7 @@ impl Version {
         }
     }
 
-    /// Where the fields of a record are.
+    /// The fields of a record.
     pub(in super::super) fn fields(self) -> &'static [Field] {
         match self {
             Version::One => ONE,

@@ -82,7 +82,7 @@ pub struct Depth {
     pub mean: f64,
     /// Time in which at least one was in progress.
     pub busy: Ns,
-    /// From the first request to the last completion.
+    /// Time from the first request to the last completion.
     pub span: Ns,
     /// How many requests found how many in progress, themselves included: 1, 2, 3 to 4, 5 to 8, and so on; the last
     /// class is everything above 1024.

@@ -42,13 +42,13 @@ pub struct KindInfo {
     pub largest: u64,
     /// How many of each size class; [`class_limit`] has the bounds.
     pub sizes: [u64; SIZE_CLASSES],
-    /// Those that do not begin and end at a multiple of 4 KiB.
+    /// Requests that do not begin and end at a multiple of 4 KiB.
     pub unaligned: u64,
-    /// Those that begin where the one before of this kind ended.
+    /// Requests that begin where the previous one of this kind ended.
     pub sequential: u64,
-    /// Those that begin where one of the 32 before of this kind ended: interleaved sequential streams.
+    /// Requests that begin where one of the previous 32 of this kind ended: interleaved sequential streams.
     pub in_streams: u64,
-    /// Those with force unit access.
+    /// Requests with force unit access.
     pub fua: u64,
 }
 
@@ -64,7 +64,7 @@ fn class_of(bytes: u64) -> usize {
 /// Everything about a trace.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Info {
-    /// By kind: read, write, trim, flush.
+    /// Figures by kind: read, write, trim, flush.
     pub kinds: [KindInfo; 4],
     /// Time of the last request.
     pub span: Ns,

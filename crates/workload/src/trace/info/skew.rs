@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-/// Accesses to map pages, whatever their order.
+/// Accesses to map pages, in any order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Skew {
     /// Bytes of address space that a page translates.
@@ -14,8 +14,8 @@ pub struct Skew {
     pub pages_read: u64,
     /// Accesses of reads: one for each page of each read.
     pub accesses: u64,
-    /// Accesses of reads to the hottest of the pages that reads touch: to so many percent of them as [`Skew::PERCENT`]
-    /// says, rounded up to whole pages.
+    /// Accesses of reads to the hottest of the pages that reads touch, by the shares of [`Skew::PERCENT`], rounded up
+    /// to whole pages.
     pub hottest: [u64; 3],
 }
 

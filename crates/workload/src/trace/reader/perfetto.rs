@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reading of Perfetto's traces: packets, bundles in them and events in those, each a message within the other, read as
-//! they come; only an event has to be in memory as a whole. Each bundle has the events of one processor, so what comes
-//! of them is sorted before it goes into the window.
+//! Reading of Perfetto's traces: packets, bundles in them and events in those, nested messages that are read in order;
+//! only an event has to be in memory as a whole. Each bundle has the events of one processor, so their rows are sorted
+//! before they enter the window.
 
 use super::super::Format;
 use super::super::error::{Place, Reason, TraceError};
@@ -19,9 +19,9 @@ const MOST_PACKET: u64 = i32::MAX as u64;
 /// Events that may be out of order for each request that may be.
 const EVENTS: usize = 32;
 
-/// Where in a trace the reader is.
+/// The reader's position in a trace.
 pub(super) struct Levels {
-    /// Where the packet begins.
+    /// Offset of the packet.
     packet_at: u64,
     /// Bytes left of the packet, of the bundle in it, and of a field that is passed over; each includes the next.
     packet: u64,
@@ -40,9 +40,9 @@ impl Levels {
 
 /// What stops the reading of a bundle before its end.
 enum Trouble {
-    /// The bundle goes on in the next bytes.
+    /// The bundle continues in the next bytes.
     NeedsMore,
-    /// A field is to be passed over, so many bytes of it.
+    /// A field is to be skipped, this many bytes of it.
     Skip(u64),
     /// Nothing more of the bundle can be read.
     Bundle(Reason, u64, String),
@@ -191,7 +191,7 @@ impl Reader {
         }
     }
 
-    /// A fault of a packet; leniently the rest of it is passed over.
+    /// A fault of a packet; a lenient reader skips the rest of the packet.
     fn bad_packet(&mut self, what: String) -> Result<(), TraceError> {
         let message = format!("{what}; the packet begins at byte {}", self.levels.packet_at);
         self.fault(Reason::Syntax, Place::Byte(self.input.offset), message)?;
@@ -315,7 +315,7 @@ impl Reader {
                 Ok(Row::Request(raw)) => (raw, Row::Request(raw)),
                 Ok(Row::Issue(raw, key)) => (raw, Row::Issue(raw, key)),
                 Ok(Row::Complete { key, time }) => {
-                    // One that is too late cannot have its request in the window.
+                    // A completion that is too late cannot have its request in the window.
                     self.levels.sorter.push(time.max(self.levels.sorter.floor), Row::Complete { key, time });
                     self.summary.other_rows += 1;
                     continue;

@@ -40,7 +40,7 @@ impl Within {
             || self.end(kind, offset, bytes).is_some_and(|(_, block)| block <= u64::from(self.device_blocks))
     }
 
-    /// Where a request ends: the byte, and the whole block of the device. Nothing beyond 2^64 bytes.
+    /// End of a request: the byte, and the whole block of the device. None beyond 2^64 bytes.
     #[inline]
     fn end(self, kind: IoKind, offset: u64, bytes: u64) -> Option<(u64, u64)> {
         let shift = u64::from(self.shift_sectors) * SECTOR_BYTES;
@@ -51,7 +51,7 @@ impl Within {
         Some((to, if kind == IoKind::Trim { trimmed } else { to.div_ceil(size) }))
     }
 
-    /// What is wrong with a request that does not lie on the device.
+    /// The message on a request outside of the device.
     pub(super) fn message(self, kind: IoKind, offset: u64, bytes: u64) -> String {
         let device = u64::from(self.device_blocks) * u64::from(BLOCK_BYTES);
         match self.end(kind, offset, bytes) {
@@ -157,7 +157,7 @@ impl Prepare {
     }
 }
 
-/// What is left of a request.
+/// The rest of a request.
 struct Rest {
     time: Ns,
     /// Blocks of the trace's address space.
@@ -296,7 +296,7 @@ impl<I: Iterator<Item = Result<Request, TraceError>>> Replay<I> {
         error
     }
 
-    /// The next piece of a request, and what is left after it.
+    /// The next piece of a request, and the rest.
     fn piece(&mut self, mut rest: Rest) -> TimedIo {
         let device = u64::from(self.how.device_blocks);
         let block = rest.block % device;
@@ -394,11 +394,11 @@ impl Loaded {
         Loaded::load_if(replay, max_ios, |_| Ok(()))
     }
 
-    /// The same, asking `may_take` before some more bytes are taken, 256 MiB at a time at most. An allocation that
-    /// succeeds says little: memory may be missing only when it is written to.
+    /// As [`Loaded::load`], asking `may_take` before more bytes are taken, 256 MiB at a time at most: an allocation may
+    /// succeed although its memory is missing when it is written to.
     ///
     /// # Errors
-    /// The same, and what `may_take` says.
+    /// Those of [`Loaded::load`], and the error of `may_take`.
     pub fn load_if<I>(
         replay: &mut Replay<I>,
         max_ios: usize,

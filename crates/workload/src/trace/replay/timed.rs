@@ -14,7 +14,7 @@ pub struct Speed {
 }
 
 impl Speed {
-    /// As recorded.
+    /// The recorded speed.
     pub const RECORDED: Speed = Speed { times: 1, over: 1 };
 
     /// `times / over` times as fast as recorded.
@@ -145,7 +145,7 @@ pub struct Prepared {
     pub shortened_trims: u64,
     /// Pauses that were cut.
     pub cut_pauses: u64,
-    /// Time that was cut out of them, as recorded.
+    /// Recorded time that was cut out of pauses.
     pub cut_time: Ns,
     /// Requests that shared the time of another and got a time of their own.
     pub spread: u64,

@@ -25,7 +25,7 @@ pub struct Curve {
 }
 
 impl Curve {
-    /// Accesses that hit a cache of so many pages.
+    /// Accesses that hit a cache of `pages` pages.
     pub fn hits(&self, pages: u64) -> f64 {
         match self.steps.partition_point(|(size, _)| *size <= pages) {
             0 => 0.0,
@@ -33,7 +33,7 @@ impl Curve {
         }
     }
 
-    /// The same as a share of all accesses, 0 to 1; `None` without accesses.
+    /// Hits as a share of all accesses, 0 to 1; `None` without accesses.
     pub fn hit_ratio(&self, pages: u64) -> Option<f64> {
         (self.accesses > 0).then(|| self.hits(pages) / self.accesses as f64)
     }
@@ -44,7 +44,7 @@ impl Curve {
     }
 }
 
-/// Where pages were accessed last. Low numbers are looked up without hashing.
+/// The slot of each page's last access. Low numbers are looked up without hashing.
 #[derive(Clone)]
 struct Table {
     low: Vec<u32>,
@@ -169,14 +169,14 @@ impl Order {
 /// Exact, or from a sample.
 #[derive(Clone)]
 pub enum Distances {
-    /// From all accesses.
+    /// Distances of all accesses.
     Exact(Exact),
-    /// From a sample of the accesses.
+    /// Distances of a sample of the accesses.
     Sampled(Sampled),
 }
 
 impl Distances {
-    /// Of all pages, or of a sample of at most so many.
+    /// Distances of all pages, or of a sample of at most `most_pages`.
     pub fn new(most_pages: Option<usize>) -> Distances {
         match most_pages {
             None => Distances::Exact(Exact::default()),

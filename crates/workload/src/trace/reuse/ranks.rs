@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A row of slots, each empty or taken, that says how many are taken behind one of them. Counts of 64, of 4096 and of
-//! 262,144 slots are kept beside the bits, so that a question and a change look at a few cache lines, whatever the
-//! length of the row. It knows nothing of what the slots stand for.
+//! 262,144 slots are kept beside the bits, so that a query or a change touches only a few cache lines, at any length of
+//! the row. It does not know what slots mean.
 
 /// Slots, with counts of the taken ones.
 #[derive(Clone)]
@@ -20,7 +20,7 @@ pub(super) struct Ranks {
 const FAN: usize = 64;
 
 impl Ranks {
-    /// A row of at least so many slots, all empty.
+    /// A row of at least `slots` slots, all empty.
     pub(super) fn new(slots: usize) -> Ranks {
         let words = slots.div_ceil(FAN).next_multiple_of(FAN);
         let lines = words / FAN;

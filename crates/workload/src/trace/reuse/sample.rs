@@ -26,7 +26,7 @@ pub struct Sampled {
 }
 
 impl Sampled {
-    /// A sample of at most so many pages, at least one.
+    /// A sample of at most `most_pages` pages, at least one.
     pub fn new(most_pages: usize) -> Sampled {
         Sampled {
             order: Order::new(0),

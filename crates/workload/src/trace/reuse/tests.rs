@@ -72,7 +72,7 @@ fn renumbering_changes_nothing() {
     }
 }
 
-/// Pages as they are often read: some all the time, most of them rarely, and a walk through all of them.
+/// Typical reads of pages: some pages often, most rarely, and a scan of all.
 fn skewed(accesses: u64, distinct: u64) -> Vec<u64> {
     let mut rng = Prng::new(5);
     let mut page = |i: u64| match i % 4 {
