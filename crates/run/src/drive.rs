@@ -27,7 +27,7 @@ pub trait Port {
     fn submit(&mut self, now: Ns, request: &BlockRequest);
     /// Prefetches the tables that a read of `block` will touch.
     fn prefetch(&self, lun: u8, block: u32);
-    /// The same for a write or a trim.
+    /// Prefetches the tables that a write or a trim will touch.
     fn prefetch_write(&self, lun: u8, block: u32);
     /// Whether a block holds data, for sources that report it.
     fn holds_data(&self, lun: u8, block: u32) -> bool;
@@ -128,7 +128,7 @@ pub trait Source {
         Err(io_error(self.io(cookie), sense, now))
     }
 
-    /// The request that a cookie stands for, to name it in an error.
+    /// The request of a cookie, for an error message.
     fn io(&self, cookie: u32) -> Io;
 
     /// Requests that have not ended.
@@ -137,7 +137,7 @@ pub trait Source {
     /// Whether it has nothing more to do.
     fn is_over(&self) -> bool;
 
-    /// What is waited for when it is over.
+    /// What a run waits for after its last request.
     fn rest(&self) -> Rest {
         Rest::Leave
     }
@@ -279,9 +279,9 @@ pub trait Clock {
     /// Whether a source can wake it when nothing else is due.
     const WAKES: bool;
 
-    /// Waits until `at`, or until the clock is woken, if it can be; with [`Ns::NEVER`] only the latter. Returns the
-    /// time then, never less than before. A real clock may return a little late; what was due meanwhile is then handled
-    /// late, at its own modelled time.
+    /// Waits until `at`, or until the clock is woken if that is possible; with [`Ns::NEVER`] only until it is woken.
+    /// Returns the time then, never less than before. A real clock may return a little late; events that were due
+    /// meanwhile are then handled late, at their own modelled times.
     fn wait_until(&mut self, at: Ns) -> Ns;
 
     /// Waits until `at`, and cannot be woken.
@@ -405,7 +405,7 @@ fn go_on<S: DieSched, X: Payload, P: Probe, W: Wire, C: Clock>(
     }
     let now = clock.wait_until(stack.next_deadline().min(limit));
     if C::WAKES && now != Ns::NEVER {
-        // It may be late. What is due goes first, each at its own time.
+        // The clock may be late. Events that are due go first, each at its own time.
         return stack.advance_to_reply(now.min(limit));
     }
     if now != Ns::NEVER {

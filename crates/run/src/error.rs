@@ -23,7 +23,7 @@ pub enum RunError {
          {at}"
     )]
     Io {
-        /// What was asked.
+        /// Kind of the request.
         kind: IoKind,
         /// First block.
         block: u32,
@@ -60,7 +60,7 @@ pub enum RunError {
     /// Nothing can happen any more though requests are outstanding.
     #[error("the run is stuck at {0} with requests outstanding")]
     Stuck(Ns),
-    /// A UPIU was not the same after encoding and parsing.
+    /// A UPIU changed by encoding and parsing.
     #[error(transparent)]
     Wire(#[from] readpath_stack::WireError),
     /// After a power cut the host did not find the device again.

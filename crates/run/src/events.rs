@@ -59,13 +59,13 @@ pub struct Span {
     pub event: Option<(usize, Event)>,
     /// Virtual time of its beginning.
     pub from: Ns,
-    /// And of its end.
+    /// Virtual time of its end.
     pub to: Ns,
-    /// What was counted.
+    /// Counters of the span.
     pub counts: Counts,
     /// From power-on until the device was ready, if the event was a power cycle.
     pub recovery: Option<Ns>,
-    /// By kind, from submission to end in nanoseconds: the requests that ended in it, also those from before.
+    /// Latencies by kind, from submission to end in nanoseconds, of the requests that ended in the span.
     pub latency: [Histogram; 4],
 }
 

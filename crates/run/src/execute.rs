@@ -98,7 +98,7 @@ pub struct PhaseOutput {
     pub hpb: Option<HpbCounters>,
     /// Host memory for HPB at the end of the phase.
     pub memory: Option<HostMemory>,
-    /// Each logical unit by itself, if several have HPB; else empty.
+    /// Each logical unit, if several have HPB; else empty.
     pub units: Vec<UnitOutput>,
 }
 
@@ -107,7 +107,7 @@ pub struct PhaseOutput {
 pub struct UnitOutput {
     /// The unit.
     pub lun: u8,
-    /// What it counted.
+    /// Counters of its HPB.
     pub hpb: HpbCounters,
     /// Host memory at the end of the phase.
     pub memory: HostMemory,
@@ -118,7 +118,7 @@ pub struct UnitOutput {
 pub struct CutShort {
     /// Name of the phase.
     pub phase: String,
-    /// Phases behind it that were not run.
+    /// Later phases that were not run.
     pub not_run: usize,
     /// Why.
     pub error: RunError,
@@ -138,7 +138,7 @@ impl std::fmt::Display for CutShort {
 /// What a run showed.
 #[derive(Clone, Debug)]
 pub struct RunOutput {
-    /// Its phases, those that ended.
+    /// Its phases that ended.
     pub phases: Vec<PhaseOutput>,
     /// The phase behind them, if the device cut the run short.
     pub cut_short: Option<CutShort>,
@@ -234,7 +234,7 @@ pub struct Before {
 }
 
 impl Before {
-    /// What they have counted now.
+    /// The counters at this moment.
     pub fn of<S: DieSched, X: Payload, P: Probe, W: Wire>(stack: &Stack<S, X, P, W>) -> Self {
         Before { device: *stack.device.stats(), hpb: stack.host.all_counters(), units: units(stack) }
     }

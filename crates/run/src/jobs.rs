@@ -101,7 +101,7 @@ impl<'a> Jobs<'a> {
                 }
                 return;
             }
-            // Without a request the job has ended, or waits for its rate.
+            // A job without a next request has ended, or waits for its rate.
             let Some(io) = job.next_io(port, now) else { continue };
             let cookie = self.flights.begin(InFlight { job: index, io, since: now });
             job.outstanding += 1;
@@ -236,7 +236,7 @@ impl<'a> Running<'a> {
             self.len -= 1;
             io
         };
-        // fio counts anew when the ramp is over.
+        // fio restarts its counts after the ramp.
         self.submitted += u64::from(now >= self.stats.start);
         self.bytes += u64::from(io.blocks) * u64::from(readpath_kit::BLOCK_BYTES);
         Some(io)

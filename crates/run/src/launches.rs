@@ -69,7 +69,7 @@ impl<'a> Cycle<'a> {
         }
     }
 
-    /// What was measured.
+    /// Measurements of the cycle.
     pub fn stats(self, driven: Driven) -> PhaseStats {
         let (name, Driven { end, ios }) = (format!("cycle {}", self.cycle + 1), driven);
         let job = JobStats { name: name.clone(), group: 0, start: self.start, end, kinds: self.kinds };

@@ -28,7 +28,7 @@ const REMEMBERED: usize = 8;
 pub enum RunState {
     /// Its host has not found its device yet.
     Waiting,
-    /// In progress.
+    /// The run is in progress.
     Running,
     /// Ended, well or not.
     Over,
@@ -50,11 +50,11 @@ pub struct UnitView {
 /// HPB of a logical unit at the host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HpbView {
-    /// What was counted since the host found the device.
+    /// Counters since the host found the device.
     pub counters: HpbCounters,
     /// Its parameters.
     pub params: HpbParams,
-    /// Those that it heeds, in the order of [`HpbParam::ALL`].
+    /// Whether the host heeds each parameter, in the order of [`HpbParam::ALL`].
     heeded: [bool; HpbParam::ALL.len()],
 }
 
@@ -91,7 +91,7 @@ pub struct Change {
     pub at: Ns,
     /// Logical unit.
     pub lun: u8,
-    /// What was changed.
+    /// The parameter.
     pub param: HpbParam,
     /// The new value.
     pub value: u32,

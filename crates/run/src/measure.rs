@@ -11,7 +11,7 @@ pub struct KindStats {
     pub ios: u64,
     /// Blocks of 4 KiB that they moved.
     pub blocks: u64,
-    /// From submission to end, in nanoseconds.
+    /// Latencies from submission to end, in nanoseconds.
     pub latency: Histogram,
 }
 
@@ -47,7 +47,7 @@ pub struct JobStats {
     pub start: Ns,
     /// When its last request ended.
     pub end: Ns,
-    /// By kind: read, write, trim, flush.
+    /// Figures by kind: read, write, trim, flush.
     pub kinds: [KindStats; 4],
 }
 
@@ -74,7 +74,7 @@ pub struct GroupStats {
     pub start: Ns,
     /// Latest end.
     pub end: Ns,
-    /// By kind.
+    /// Figures by kind.
     pub kinds: [KindStats; 4],
     /// Sum over the jobs of each one's own rate, in bytes per second by kind: what iozone prints as "Children see
     /// throughput".

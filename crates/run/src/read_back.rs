@@ -21,7 +21,7 @@ pub struct ReadBack {
 }
 
 impl ReadBack {
-    /// So many blocks of a unit from `first` on.
+    /// Reads `blocks` blocks of a unit from `first` on.
     pub fn new(lun: u8, first: u32, blocks: u32) -> Self {
         ReadBack { lun, next: first, end: first + blocks, flights: Flights::new() }
     }

@@ -53,19 +53,19 @@ impl<T: Copy> Flights<T> {
         self.free.len() == self.places.len()
     }
 
-    /// What is kept of a request.
+    /// The value stored for a request.
     #[inline(always)]
     pub(crate) fn get(&self, cookie: u32) -> T {
         self.places[cookie as usize]
     }
 
-    /// What is kept of a request, mutable.
+    /// The value stored for a request, mutable.
     #[inline(always)]
     pub(crate) fn get_mut(&mut self, cookie: u32) -> &mut T {
         &mut self.places[cookie as usize]
     }
 
-    /// The request has ended; its cookie may be given out again. Returns what was kept of it.
+    /// The request has ended; its cookie may be reused. Returns the value stored for it.
     #[inline(always)]
     pub(crate) fn end(&mut self, cookie: u32) -> T {
         self.free.push(cookie);

@@ -63,10 +63,10 @@ impl Runner {
         self.jobs(stack, phase, &mut Watched(observer))
     }
 
-    /// Lets the device end what it does by itself: nothing is submitted any more.
+    /// Lets the device complete its background work: nothing is submitted any more.
     ///
     /// # Errors
-    /// Virtual time comes to its end.
+    /// Virtual time reaches its end.
     pub fn settle<S: DieSched, X: Payload, P: Probe, W: Wire>(stack: &mut Stack<S, X, P, W>) -> Result<(), RunError> {
         while stack.next_deadline() != Ns::NEVER {
             let now = stack.next_deadline();

@@ -50,18 +50,18 @@ pub struct Bin {
 pub struct Latency {
     /// Requests that ended.
     pub ios: u64,
-    /// What half of them did not exceed, at most 1/64 too high.
+    /// Median, at most 1/64 too high.
     pub p50: Ns,
-    /// What 99 % of them did not exceed, at most 1/64 too high.
+    /// 99th percentile, at most 1/64 too high.
     pub p99: Ns,
 }
 
 /// Shares of addresses, of the first logical unit with HPB, whose entries the host could use.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Regions {
-    /// Blocks where rows begin, and where the last one ends. What is outside of them never had entries.
+    /// First blocks of the rows, and the end of the last row. Blocks outside never had entries.
     pub blocks: Vec<u64>,
-    /// By bin, at its end, the share of each row, 0 to 1.
+    /// Share of valid entries of each row at the end of each bin, 0 to 1.
     pub valid: Vec<Vec<f64>>,
 }
 
@@ -132,7 +132,7 @@ struct Recording {
     interval: Ns,
     before: DeviceStats,
     kept: Vec<Kept>,
-    /// Of the bin in progress.
+    /// Latencies of the bin in progress.
     latency: [Latencies; 2],
     blocks_per_sub_region: u64,
 }

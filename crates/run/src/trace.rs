@@ -17,7 +17,8 @@ pub enum Mode {
     /// At their times, however many are outstanding. What does not fit into the controller's queue waits, and waiting
     /// counts as latency.
     Timed,
-    /// In the order of the trace, as soon as fewer than so many (at least 1) are outstanding. Times do not matter.
+    /// Requests are submitted in the order of the trace, as soon as fewer than `iodepth` (at least 1) are outstanding.
+    /// Times do not matter.
     Closed {
         /// Requests kept outstanding.
         iodepth: u32,
@@ -42,7 +43,7 @@ enum Step {
 /// A request of the trace.
 #[derive(Clone, Copy)]
 struct Flight {
-    /// Where its pieces are in the trace.
+    /// Index of its first piece in the trace.
     first: u32,
     end: u32,
     step: Step,
@@ -64,7 +65,7 @@ impl Units {
         Units { firsts: vec![0] }
     }
 
-    /// Units of so many blocks each.
+    /// Units with these sizes in blocks.
     pub fn in_a_row(blocks: impl IntoIterator<Item = u32>) -> Units {
         let firsts = blocks.into_iter().scan(0, |next, blocks: u32| {
             let first = *next;
@@ -118,7 +119,7 @@ impl<'a> Trace<'a> {
         Trace { ios, mode, units, start, next: 0, flights: Flights::new(), most: 0, kinds: Default::default() }
     }
 
-    /// What was measured, and the most requests outstanding at once.
+    /// The measurements, and the most requests outstanding at once.
     pub fn stats(self, name: String, driven: Driven) -> (PhaseStats, u32) {
         let Driven { end, ios } = driven;
         let job = JobStats { name: String::new(), group: 0, start: self.start, end, kinds: self.kinds };

@@ -9,7 +9,7 @@ use readpath_stack::{Payload, Stack, Wire};
 
 /// Observes a run from outside.
 pub trait Observer {
-    /// So many requests have ended in this phase, at virtual time `now`: none at its beginning, all at its end. False
+    /// `ios` requests have ended in this phase, at virtual time `now`: none at its beginning, all at its end. False
     /// stops the run.
     fn progress(&mut self, ios: u64, now: Ns) -> bool;
 

@@ -14,9 +14,9 @@ pub struct UpiuText {
     pub tag: u8,
     /// Logical unit.
     pub lun: u8,
-    /// From the device to the host.
+    /// Whether it goes from the device to the host.
     pub is_reply: bool,
-    /// In words.
+    /// The UPIU in words.
     pub text: String,
 }
 

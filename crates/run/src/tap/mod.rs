@@ -46,16 +46,16 @@ struct Open {
     request: Request,
 }
 
-/// Where a trace begins.
+/// The start of a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TapFrom {
-    /// After so many requests.
+    /// After this many requests.
     Request(u64),
     /// With the first request that is sent at this time or later.
     Time(Ns),
 }
 
-/// What is still to be recorded.
+/// The part of the trace that is still to be recorded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     /// Nothing yet: the trace begins later.
@@ -80,7 +80,7 @@ pub struct Tap<W: io::Write> {
     events: u64,
     /// Requests seen.
     seen: u64,
-    /// Of these, the recorded ones.
+    /// Requests recorded.
     requests: u64,
     open: Vec<Option<Open>>,
     open_count: u32,

@@ -172,8 +172,8 @@ fn programs_are_seen_and_names_escaped() {
     assert_eq!(unmap["args"]["data"].as_str().unwrap().len(), 48, "the list of an UNMAP of one range");
 }
 
-/// The flash goes on with the read of a command that a reset dropped; the host sends it again with the same tag, and
-/// once more after UNIT ATTENTION.
+/// The flash completes the read of a command that a reset dropped; the host sends it again with the same tag, and once
+/// more after UNIT ATTENTION.
 #[test]
 fn work_of_a_dropped_request_is_not_that_of_the_next() {
     let mut out = Vec::new();
@@ -236,7 +236,7 @@ fn a_request_without_reply_is_closed_by_the_next_one_and_at_the_end() {
     assert_eq!(spans, [(1_500, 2_500), (4_000, 5_001)]);
 }
 
-/// Takes so many bytes and then fails.
+/// A writer that takes this many bytes and then fails.
 struct Full(usize);
 
 impl io::Write for Full {
@@ -378,7 +378,7 @@ fn a_wall_clock_is_written_beside_virtual_time() {
     );
 }
 
-/// In virtual time it ends where the tag is used again, as it always did: those traces are the same to the byte.
+/// In virtual time a dropped request ends where its tag is used again: these traces have not changed.
 #[test]
 fn what_is_dropped_in_real_time_ends_there() {
     let spans = |has_wall: bool| {

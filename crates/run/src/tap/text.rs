@@ -26,7 +26,7 @@ impl Display for Hex<'_> {
     }
 }
 
-/// Text as it stands between the quotes of a JSON string.
+/// Text escaped for a JSON string.
 pub(super) struct Escaped<'a>(pub &'a str);
 
 impl Display for Escaped<'_> {

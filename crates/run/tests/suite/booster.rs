@@ -371,7 +371,7 @@ fn a_superblock_that_is_half_full_is_given_back() {
     desk.clear(flag::WB_EN);
     desk.settle();
     assert!(desk.stats().slices_boosted > 0 && desk.stats().slc_erases == 0);
-    // None of it becomes out of date by itself.
+    // These writes do not overwrite the data in the buffer.
     desk.write(config.booster_slices()..3000);
     desk.write(config.booster_slices()..3000);
     assert_eq!(desk.stats().slc_erases, u64::from(config.geometry.dies()), "{:?}", desk.stats());

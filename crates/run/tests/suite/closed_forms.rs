@@ -49,7 +49,7 @@ fn stages_add_up<S: DieSched>() {
     assert!(4 * f < f + t.read.0 && 2 * f < 4 * x && f < 4 * l && 4 * l < 2 * f, "the argument above holds");
     let long = around(&c) + f + t.read.0 + 16 * x + 8 * l;
     assert_eq!(latency(s, &mut now, BlockOp::Read, 64, 32), long);
-    // If its map page is not in SRAM, all of that waits for the page.
+    // If its map page is not in SRAM, the whole read waits for the page.
     assert_eq!(latency(s, &mut now, BlockOp::Read, 2048, 32), long + f + t.map_read.0 + t.map_transfer.0);
 
     // What was there at the start has left units in its superblock. The journal has to name the next one before it is

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The same seed gives the same bits, alone or beside other simulations in other threads; another seed gives others.
+//! The same seed gives the same bits, alone or in parallel with other simulations; another seed gives other bits.
 
 use readpath_device::Layout;
 use readpath_flash::{DieSched, Exact, Lean, Queued};

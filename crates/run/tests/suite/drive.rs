@@ -255,7 +255,7 @@ fn events_come_whatever_submits() {
     }
 }
 
-/// Takes the power of host and device away, so many times.
+/// Cuts the power of host and device at intervals of `every`.
 struct Cut {
     every: Ns,
     next: Ns,

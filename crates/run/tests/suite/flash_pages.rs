@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A read command reads each flash page once, wherever the entries of its blocks come from; and more host memory makes
-//! no read slower than what it adds to that read.
+//! A read command reads each flash page once, whatever the source of its entries; and more host memory slows a read by
+//! no more than the time that it adds to that read.
 
 use crate::vopr::one_of;
 use readpath_device::{DeviceConfig, DeviceStats, HostMap, Layout, LineCheck, MapMemory, MediaOp, Protocol, WithMedia};
@@ -15,7 +15,7 @@ const BLOCKS: u32 = 8 * 1024;
 /// Map pages are of 4 KiB.
 const PAGE_ENTRIES: u32 = 1024;
 
-/// Where the blocks of the last read were found in flash: block within the read, and slice.
+/// Places of the blocks of the last read in flash: block within the read, and slice.
 #[derive(Default)]
 struct Places(Vec<(u32, u32)>);
 
@@ -94,7 +94,7 @@ impl Drawn {
         Drawn { config, files, writes, reads }
     }
 
-    /// What each read took: time, operations of flash, what was counted.
+    /// Time, flash operations and counters of each read.
     fn read(&self, memory: Option<MapMemory>, map_cache_pages: u32) -> Vec<(u64, RangeInclusive<u64>, DeviceStats)> {
         let mut config = DeviceConfig { map_memory: memory, ..self.config.clone() };
         config.map_cache_bytes *= map_cache_pages;

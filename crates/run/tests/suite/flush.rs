@@ -9,14 +9,14 @@ use readpath_testkit::{Bare, command, device, read_10, write_10};
 const WRITTEN: u32 = 500;
 const TRIMMED: u32 = 3;
 
-/// Where a read of one block finds it.
+/// The place from which a block is read.
 fn read(b: &mut Bare, lba: u32) -> MediaOp {
     b.command(read_10(lba, 1), 4096);
     assert_eq!(b.media.len(), 1, "{:?}", b.media);
     b.media[0]
 }
 
-/// With IMMED the answer comes before the work, but the work is done all the same.
+/// With IMMED the answer comes before the work, which is still done.
 #[test]
 fn what_was_flushed_outlives_a_power_cut_also_if_nobody_waited() {
     for immed in [false, true] {

@@ -37,7 +37,7 @@ fn hinted(block: u32, entry: HpbEntry) -> Cdb {
     Cdb::HpbRead { lba: block, blocks: 1, entry, flags: 0, read_id: 0 }
 }
 
-/// Where a read takes its block from.
+/// The place from which a read takes its block.
 fn place(b: &mut Bare, cdb: Cdb) -> MediaOp {
     b.command(cdb, 4096);
     let taken = |op: &&MediaOp| {

@@ -30,7 +30,7 @@ fn move_block(b: &mut Bare) {
     b.command(write_10(MOVED, 1, FLAG_FUA), 4096);
 }
 
-/// Where a read of the block that moved comes from.
+/// The place from which the moved block is read.
 fn read(b: &mut Bare, cdb: Cdb) -> Vec<MediaOp> {
     b.command(cdb, 4096);
     b.media.clone()

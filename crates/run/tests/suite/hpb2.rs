@@ -48,7 +48,8 @@ fn pre_request(lba: u32, read_id: u8, list: &[u8]) -> RequestBody {
     command(Cdb::HpbPreRequest { lba, read_id, list_bytes }, list.len() as u32)
 }
 
-/// Reads with the request, then by READ: the same response and the same blocks. Returns how many came by an entry.
+/// Reads with the request, then by READ: the same response and the same blocks. Returns how many blocks were read by an
+/// entry.
 #[track_caller]
 fn served(b: &mut Bare, body: RequestBody, data: &[u8]) -> u64 {
     let hits = b.device.stats().hpb_hits;
@@ -79,7 +80,8 @@ fn an_entry_counts_for_the_blocks_that_lie_behind_its_own() {
     }
     assert_eq!(served(&mut b, hpb_read(0, 64, entry(&list, 0), 0), &[]), 64);
     assert_eq!(served(&mut b, hpb_read(49, 15, entry(&list, 49), 0), &[]), 12);
-    // One of them is written: those before it, and nothing behind it. Chunks are single entries here.
+    // One block of the run is written: the blocks before it are read by the entry, and none after it. Chunks are single
+    // entries here.
     write(&mut b, 5, 1);
     assert_eq!(served(&mut b, hpb_read(0, 8, entry(&list, 0), 0), &[]), 5);
     assert_eq!(served(&mut b, hpb_read(6, 8, entry(&list, 6), 0), &[]), 8);
@@ -178,7 +180,7 @@ fn a_pre_request_is_used_once_by_the_read_that_it_is_for() {
     assert_eq!(served(&mut b, hpb_read(0, 41, first, 7), &[]), 1, "more blocks than it has entries");
     assert_eq!(served(&mut b, hpb_read(0, 40, first, 7), &[]), 40);
     assert_eq!(served(&mut b, hpb_read(0, 40, first, 7), &[]), 1, "once");
-    // Two are kept; the same ID takes its own place.
+    // Two pre-requests are kept; the same ID replaces its own.
     for id in [1, 2, 2, 3] {
         ask(&mut b, pre_request(0, id, &list[..320]), &list[..320]);
     }
@@ -257,7 +259,7 @@ fn descriptors_attributes_and_the_flag() {
     ask(&mut b, opcode::SET_FLAG, flag::HPB_RESET);
     let list = entries(&mut b, 0, 0);
     assert_eq!(served(&mut b, hpb_read(0, 8, entry(&list, 0), 0), &[]), 8);
-    // Off: READ with an entry that is looked at in vain, no entries, no notifications, pre-requests without effect.
+    // Off: the entry of a READ has no effect, there are no entries and no notifications, and pre-requests do nothing.
     assert_eq!(ask(&mut b, opcode::CLEAR_FLAG, flag::HPB_EN), ok(0));
     assert_eq!(ask(&mut b, opcode::READ_FLAG, flag::HPB_EN), ok(0));
     assert_eq!(served(&mut b, hpb_read(0, 8, entry(&list, 0), 0), &[]), 0);
@@ -276,7 +278,7 @@ fn descriptors_attributes_and_the_flag() {
     b.now += Ns::from_ms(1);
     b.device.recover(b.now);
     assert_eq!(ask(&mut b, opcode::READ_FLAG, flag::HPB_EN), ok(0));
-    // On again.
+    // HPB is switched on again.
     b.command(Cdb::TestUnitReady, 0);
     assert_eq!(ask(&mut b, opcode::TOGGLE_FLAG, flag::HPB_EN), ok(1));
     ask(&mut b, opcode::SET_FLAG, flag::HPB_RESET);

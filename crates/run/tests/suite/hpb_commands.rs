@@ -76,7 +76,7 @@ fn read_buffer_answers() {
     };
     assert_eq!(took(512), took(0xFF_FFFF));
     assert!(took(256) < took(512));
-    // In LBA order; mapped blocks have an entry, others have none. Blocks from 900 on were never written.
+    // Entries are in LBA order; unmapped blocks have none. Blocks from 900 on were never written.
     let all = b.entries(at(3, 2));
     assert_eq!(
         all.iter().map(|&e| e != HpbEntry::ZERO).collect::<Vec<_>>(),
@@ -165,7 +165,7 @@ fn hpb_commands_need_an_hpb_unit() {
     }
 }
 
-/// SPC-4: an operation code that is not known is one thing, a field of a known command another.
+/// SPC-4: an unknown operation code has another sense code than a wrong field of a known command.
 #[test]
 fn what_is_wrong_with_a_command() {
     let mut b = bare();
@@ -196,7 +196,7 @@ fn write_buffer_answers() {
 fn write_buffer_answers_in(control: Control) {
     let mut config = device(BLOCKS);
     config.hpb = config.hpb.map(|hpb| HpbConfig { control, ..hpb });
-    // Region 3 is pinned: it is not dropped, whatever the host says.
+    // Region 3 is pinned: the host cannot have it dropped.
     (config.lus[0].pinned_start, config.lus[0].pinned_regions) = (3, 1);
     let mut b = Bare::filled(&config, 900, Layout::Sequential, 1);
     let entry = b.entries(at(3, 0))[5];
@@ -424,7 +424,7 @@ fn an_hpb_reset_in_the_middle_of_a_load() {
         let [after_old, after_new] = [old, new].map(|entry| good(&mut b, entry));
         assert_eq!(b.device.stats().hpb_hits - old_hits, hit);
         assert!(after_old == after_new && after_old != from, "the new place");
-        // And the host can go on.
+        // The host can continue.
         let again = b.entries(at(0, 0))[5];
         assert_eq!(good(&mut b, again), after_new);
         assert_eq!(b.device.stats().hpb_hits - old_hits, hit + 1);

@@ -31,7 +31,7 @@ struct Seen {
     notifications: Vec<HpbNotification>,
 }
 
-/// Sees what passes, and can put its own notifications into replies.
+/// Sees all messages, and can put its own notifications into replies.
 #[derive(Clone, Default)]
 struct Spy(Arc<Mutex<Seen>>);
 
@@ -98,7 +98,7 @@ impl Talk {
         requests.into_iter().map(seen).collect()
     }
 
-    /// Does one thing and returns the commands that it took.
+    /// Makes one request and returns the commands that it took.
     fn does(&mut self, op: BlockOp, block: u32, blocks: u32) -> Vec<Sent> {
         self.sent();
         one(&mut self.stack, &mut self.now, op, block, blocks);

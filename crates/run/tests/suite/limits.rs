@@ -31,11 +31,11 @@ fn limits_of_several_units_come_in_order_of_time() {
     let (first, second) = (least(0), least(1));
     let begun = now;
     let at = |ms| begun + Ns::from_ms(ms);
-    // The unit that is told first changes late.
+    // The limit that is scheduled first takes effect last.
     let (early, late) = (at(10), at(1_000));
     stack.host.schedule_limits(0, &[(late, first)]).expect("room for the tables");
     stack.host.schedule_limits(1, &[(early, second)]).expect("room for the tables");
-    // With the device idle, timers of the host are not among its deadlines.
+    // The deadlines of an idle device do not include timers of the host.
     stack.advance(at(20));
     assert_eq!((held(&stack, 0), held(&stack, 1)), (32 * 64 * 8, 0), "the second unit alone has given its memory back");
     now = late;

@@ -79,7 +79,7 @@ fn stages_add_up<S: DieSched>(protocol: Protocol, check: Option<LineCheck>) {
     };
     assert_eq!(latency(s, &mut now, BlockOp::Read, 5, 1), miss + copied);
     assert_eq!(latency(s, &mut now, BlockOp::Read, 1029, 1), miss + copied);
-    // One frame of SRAM: the second page is there, the first on the host.
+    // One frame of SRAM: it holds the second page, and host memory holds the first.
     assert_eq!(latency(s, &mut now, BlockOp::Read, 1030, 1), hit(&c));
     assert_eq!(latency(s, &mut now, BlockOp::Read, 70, 1), hit(&c) + per_line(1));
     // Four blocks of a flash page, in one line and across two.
@@ -253,7 +253,7 @@ fn nothing_of_host_memory_outlives_a_reset_or_a_loss_of_power() {
         } else {
             stack.reset(now);
         }
-        // The host sends again what was lost.
+        // The host sends the lost requests again.
         settle(&mut stack, &mut now);
         assert_eq!(stack.poll_done().map(|done| done.error), Some(None));
         let (hits, loads) = (stack.device.stats().host_map_hits, stack.device.stats().map_loads);
@@ -297,7 +297,7 @@ fn a_host_that_sleeps_takes_its_memory_and_returns_it_as_it_was() {
         }
         assert_eq!(s.device.stats().host_map_bytes_written, written, "nothing is written to it");
         s.resume(now);
-        // One of them is in SRAM.
+        // One of the copies is in SRAM.
         let before = look(s, &mut now, 0..3);
         let behind = look(s, &mut now, 4..7);
         assert!(before.0 + behind.0 >= 5 && before.1 + behind.1 == 0, "{before:?}, {behind:?}");
@@ -374,7 +374,7 @@ fn long_reads_read_each_flash_page_once() {
         let after = *stack.device.stats();
         let pages = 128 / page_blocks;
         let reads = (after.data_reads - before.data_reads) as u32;
-        // One that begins within a page touches one more.
+        // A read that begins within a page touches one page more.
         assert_eq!(reads, pages + u32::from(first % page_blocks > 0), "{first}");
         let fetches = after.host_map_fetches - before.host_map_fetches;
         assert!(fetches <= 16, "{first}: {fetches} fetches");
@@ -403,7 +403,7 @@ fn fetches_wait_for_each_other_when_they_may_not_be_unanswered() {
     let c = device(BLOCKS);
     let each = host.request.0 + host.access.0 + host.response.0 + c.link.bytes(64).0;
     assert!((serial / each as f64 - 1.0).abs() < 0.01, "{serial} ns per fetch, {each} for the way");
-    // With eight the firmware core is what limits: each fetched read takes its time for the fetch and for the page.
+    // With eight, the firmware core is the limit: each fetched read takes its time for the fetch and for the page.
     let (parallel, host) = per_read(8, Ns(40_000));
     let share = 7.0 / 8.0;
     let core = (c.firmware.flash_op.0 as f64 + share * host.firmware.0 as f64) / share;

@@ -32,13 +32,13 @@ fn a_pause_begins_when_nothing_is_in_flight() {
         job.think = Think { time: Ns::from_ms(1), every: 1 };
         let stats = run(&mut stack, &mut runner, vec![job]);
         let read = stats.jobs[0].of(IoKind::Read);
-        // One request at a time whatever the depth, and 99 pauses between 100 requests.
+        // One request at a time at any depth, and 99 pauses between 100 requests.
         let expected = read.latency.sum() as u64 + 99 * 1_000_000;
         assert_eq!((stats.end - stats.start).0, expected + 1_000_000, "the last pause is waited for, too");
     }
 }
 
-/// Reads and writes, so many percent reads, for `seconds`.
+/// Reads and writes, `reads` percent reads, for `seconds`.
 fn mixed(reads: u8, iodepth: u32, seconds: u64, rates: [Option<u64>; 3]) -> Job {
     let mut spec = StreamSpec::plain(IoKind::Read, 0, BLOCKS, 1, Offsets::Sequential);
     spec.kinds = Kinds::Mix(reads);

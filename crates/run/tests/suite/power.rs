@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The power goes away at every flash operation of a scripted workload, and at random moments of random ones, also
-//! while the device recovers. What was flushed is there; no read is older than the last flush, or something that was
+//! while the device recovers. Flushed data is there; no read returns data older than the last flush, or data that was
 //! never written; no block is lost; recovery reads no more than the checkpoint and what was programmed since. And each
 //! safeguard of recovery is needed: without it the same tests find wrong reads.
 //!
@@ -35,7 +35,7 @@ fn cycle<S: DieSched>(stack: &mut Checked<S>, now: &mut Ns, again: u32, what: &s
     *now = stack.start(recovery.ready_at).expect("the host finds the device again");
 }
 
-/// Reads everything; returns how many blocks were not what they may be.
+/// Reads everything; returns the number of blocks with wrong data.
 fn read_all<S: DieSched>(stack: &mut Checked<S>, now: &mut Ns) -> u64 {
     read_everything(stack, now);
     stack.payload.wrong
@@ -217,7 +217,7 @@ fn hits_come_back_after_the_device_lost_its_power() {
     let pass = |stack: &mut Checked<Lean>, now: &mut Ns| {
         let before = *stack.device.stats();
         for i in 0..blocks {
-            // In a scattered order, so that no sub-region has all its reads at once.
+            // In a scattered order, so that the reads of a sub-region do not come at once.
             one(stack, now, BlockOp::Read, i * 7 % blocks, 1);
         }
         stack.device.stats().since(&before)

@@ -37,7 +37,7 @@ fn counters<W: Wire>(s: &Stack<Lean, Tags, (), W>) -> HpbCounters {
     *s.host.counters(0).expect("groups")
 }
 
-/// Reads blocks one after the other; returns how many were hits.
+/// Reads blocks one after another; returns how many were hits.
 fn hits<W: Wire>(s: &mut Stack<Lean, Tags, (), W>, now: &mut Ns, blocks: impl Iterator<Item = u32>) -> u64 {
     let before = s.device.stats().hpb_hits;
     blocks.for_each(|block| one(s, now, BlockOp::Read, block, 1));
@@ -80,8 +80,8 @@ fn a_hit_takes_as_long_as_an_hpb_read() {
     assert_eq!(BOTH.map(|update| took(&device(update), options())), [standard; 2]);
 }
 
-/// With host-initiated updates a write makes the whole group worthless until it is loaded again; with those of the
-/// device only the block, until a response has brought its entry.
+/// With host-initiated updates, a write makes the whole group useless until it is loaded again; with device-initiated
+/// updates, only the block, until a response has brought its entry.
 #[test]
 fn a_write_costs_a_group_or_a_block() {
     for update in BOTH {
@@ -164,8 +164,8 @@ impl Wire for Noting {
     }
 }
 
-/// The device numbers its updates over all units. A unit that has none for long must not fall behind: 128 numbers later
-/// what it has not seen would look like what it has.
+/// The device numbers its updates over all units. A unit without updates must not fall behind: 128 numbers later,
+/// updates that it has not seen would look seen.
 #[test]
 fn every_unit_has_seen_the_updates_of_all() {
     let mut config = device(GroupUpdate::Device);
@@ -238,8 +238,8 @@ fn mixed<W: Wire + Default>(seed: u64, verification: Verification) -> (String, u
     (text, s.payload.checked, s.payload.wrong)
 }
 
-/// Writes, garbage collection, TRIM, any group size, any memory, both updates: what comes back is what was written, and
-/// through bytes everything is the same.
+/// Writes, garbage collection, TRIM, any group size, any memory, both updates: reads return the written data, and
+/// encoded messages give the same results.
 #[test]
 fn mixed_runs_read_what_was_written_typed_and_encoded() {
     for seed in 1..=10 {
@@ -305,7 +305,7 @@ fn resets_and_power_cuts_leave_no_old_entry_and_hits_recover() {
             let before = *s.device.stats();
             let again = hits(&mut s, &mut now, (0..BLOCKS).step_by(8));
             let d = s.device.stats().since(&before);
-            // What is in the write buffer or nowhere has no entry.
+            // Blocks in the write buffer, and unmapped blocks, have no entry.
             let most = u64::from(BLOCKS / 8) - d.buffer_hits - d.unmapped_reads;
             assert!(again > most * 9 / 10, "seed {seed}, round {round}: {again} hits of {most} after {warm}");
         }

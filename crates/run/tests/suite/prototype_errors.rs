@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The prototype's device (HotStorage 2017) against a host that sends anything: what is refused, what is served as a
-//! READ, and what responses say. What comes back is always the data of the block that was asked for.
+//! The prototype's device (HotStorage 2017) against a host that sends arbitrary commands: which are refused, which are
+//! served as a READ, and what responses carry. Reads always return the data of the requested block.
 
 use readpath_device::{DeviceConfig, GroupUpdate, HpbConfig, Layout, LuConfig, MediaOp, PrototypeConfig};
 use readpath_kit::Ns;
@@ -114,7 +114,7 @@ fn what_is_out_of_range_is_refused_as_an_hpb_read_would_be() {
     }
     let (reply, data) = b.command(load(1, 0), 0);
     assert_eq!((response(&reply).status, data.len()), (Status::Good, 0));
-    // A part of a group leaves it dirty, whatever cuts it off.
+    // A partial load leaves the group dirty, whatever the limit.
     for (alloc, expected, bytes) in [(7, 7, 4), (GROUP * 4 - 1, GROUP * 4, GROUP * 4 - 4), (GROUP * 4, 100, 100)] {
         let (reply, data) = b.command(load(1, alloc), expected);
         assert_eq!((response(&reply).status, data.len()), (Status::Good, bytes as usize));
@@ -140,7 +140,7 @@ fn a_device_that_is_none_refuses_the_flag() {
         assert_eq!(sense(&mut b, hinted(0, 1, GroupEntry::of(9)), 4096), Some(Sense::INVALID_FIELD));
         assert_eq!(b.query(opcode::READ_ATTRIBUTE, attribute::GROUP_ENTRIES, 0, 0).0, result::INVALID_IDN);
     }
-    // And a unit without groups on a device that has some.
+    // A unit without groups on a device that has some.
     let mut two = config(GroupUpdate::Host);
     two.lus.push(LuConfig { blocks: 64, hpb: false, max_active_regions: 0, pinned_start: 0, pinned_regions: 0 });
     give_room(&mut two);

@@ -76,7 +76,7 @@ fn aborted_commands_leave_their_buffer_and_their_place_in_line() {
         b.device.submit(b.now, &Request { lun: 0, tag: 11, body: task(1) }, &[]);
         let mut tags: Vec<u8> = replies(&mut b).iter().map(|(tag, _)| *tag).collect();
         tags.sort_unstable();
-        // What was done before the abort came has its reply.
+        // Commands that ended before the abort have their replies.
         tags.retain(|tag| !(0..2).contains(tag));
         assert_eq!(tags, [2, 3, 10, 11], "round {round}");
     }

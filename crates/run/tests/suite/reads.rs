@@ -68,7 +68,7 @@ impl Read {
             7 => 0,
             _ => 1 + rng.below(60) as u32,
         };
-        // A unit without HPB and one that is not there, now and then.
+        // Sometimes a unit without HPB, or one that does not exist.
         let lun = [0, 0, 0, 0, 0, 0, 0, 0, 1, 5][rng.below(10) as usize];
         Read { lun, tag, block, blocks, entry }
     }
@@ -124,7 +124,7 @@ fn reads_as_values_and_as_requests_come_to_the_same() {
                     bare.device.submit(now, &Request { lun: 0, tag: tag as u8, body }, &[]);
                 }
             }
-            // Mostly the next event, sometimes a time of its own.
+            // Mostly the time of the next event, sometimes another.
             let next = a.device.next_deadline();
             now = if next == Ns::NEVER || rng.below(8) == 0 { now + Ns(rng.below(30_000)) } else { next.max(now) };
             let mut other = busy;
@@ -132,7 +132,7 @@ fn reads_as_values_and_as_requests_come_to_the_same() {
             assert_eq!(of_a, of_b, "step {step}");
         }
         for bare in [&mut a, &mut b] {
-            // In the middle of things.
+            // A reset while requests are in flight.
             bare.device.hardware_reset(bare.now);
             bare.now = now;
         }

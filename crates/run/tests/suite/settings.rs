@@ -74,7 +74,7 @@ fn what_is_persistent_outlives_resets_and_the_power() {
 #[test]
 fn what_is_written_once_is_not_written_again() {
     let mut b = bare();
-    // The first write counts, whatever it says; one that is refused does not.
+    // The first accepted write counts, with any value; a refused one does not.
     let lock = attribute::CONFIG_DESCR_LOCK;
     assert_eq!(ask(&mut b, opcode::WRITE_ATTRIBUTE, lock, 0x100).0, result::INVALID_VALUE);
     assert_eq!(ask(&mut b, opcode::WRITE_ATTRIBUTE, lock, 0), ok(0));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! More trims than anything else: the journal that they fill goes on from one superblock to the next, the tables that
-//! hold them are bounded, and power cuts among them lose nothing that was flushed and take no longer to recover from
-//! than the configuration says.
+//! More trims than anything else: their journal continues from one superblock to the next, their tables are bounded,
+//! and power cuts among them lose nothing that was flushed and take no longer to recover from than the configuration
+//! says.
 
 use readpath_device::{DeviceConfig, Layout};
 use readpath_flash::{Geometry, Lean};
@@ -52,7 +52,7 @@ impl Load {
         Load { rng: Prng::stream(seed, "load", 0), trims, longest, outstanding: 0, left: requests }
     }
 
-    /// Goes on to the next event; false when nothing is left to do.
+    /// Advances to the next event; false when nothing is left to do.
     fn step(&mut self, stack: &mut Trimmed, now: &mut Ns) -> bool {
         let blocks = stack.device.config().lus[0].blocks;
         while self.outstanding < 32 && self.left > 0 {

@@ -35,7 +35,7 @@ fn data_moves_when_its_superblock_was_read_too_often() {
     let slices = u64::from(config.geometry.slices_per_superblock());
     let (mut stack, mut now) = full(&config);
     for times in 1..=2 {
-        // Of two superblocks, in turn: it is the reads of each that count.
+        // Reads of two superblocks in turn: the reads of each are counted.
         let (block, other) = (5 + 128 * (times - 1), 64 + 5 + 128 * (times - 1));
         for _ in 1..reads {
             one(&mut stack, &mut now, BlockOp::Read, block, 1);

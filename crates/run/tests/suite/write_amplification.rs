@@ -35,8 +35,8 @@ fn the_formula_gives_the_value_of_its_paper() {
     assert!((closed_form(1.3) - 2.36).abs() < 0.005, "{}", closed_form(1.3));
 }
 
-/// Greedy collection with nothing around it: no time, no map, no spare superblocks; what is current in the victim stays
-/// where it is, and the host fills what is free. Ratio of its write amplification to the formula's.
+/// Greedy collection alone: no time, no map, no spare superblocks; valid slices of the victim stay in place, and the
+/// host fills the free ones. Ratio of its write amplification to the formula's.
 fn ideal_greedy(logical: u32, per_superblock: u32, over_provisioning: f64) -> f64 {
     let superblocks = (f64::from(logical) * (1.0 + over_provisioning) / f64::from(per_superblock)).round() as u32;
     const NONE: u32 = u32::MAX;

@@ -56,8 +56,8 @@ fn queued_seeds() {
 }
 
 /// Without verification, an honest host's dirty bitmap alone has to keep every read right, whatever happens to
-/// notifications and whenever there is a reset, as long as nothing but writes moves a block: so there is room enough
-/// that no garbage is collected.
+/// notifications and whenever there is a reset, as long as only writes move blocks: so the device has enough room to
+/// need no garbage collection.
 #[test]
 fn an_honest_host_needs_no_verification() {
     let mut met = Met::default();
@@ -98,8 +98,8 @@ fn many_long_scattered_reads() {
     try_out::<Lean>(&o, &mut Met::default());
 }
 
-/// A device whose blocks go bad one after the other refuses writes when too few are left; nothing waits for ever, and
-/// what it holds can be read.
+/// A device whose blocks go bad one after another refuses writes when too few are left; no request hangs, and its data
+/// can be read.
 #[test]
 fn a_worn_out_device_refuses_and_does_not_hang() {
     wear_out(0);

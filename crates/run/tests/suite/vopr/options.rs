@@ -20,7 +20,7 @@ pub struct Options {
     pub encoded: bool,
     pub depth: u32,
     pub ops: u32,
-    /// Shares in per mille; what is left is reads.
+    /// Shares in per mille; the rest are reads.
     pub writes: u32,
     pub trims: u32,
     pub flushes: u32,
@@ -59,7 +59,7 @@ impl Options {
         config.ftl = FtlConfig {
             victim: one_of(rng, &[VictimPolicy::Greedy, VictimPolicy::CostBenefit]),
             collect_below: 2 + rng.below(4) as u32,
-            // From a stream of their own, so that all else is drawn as it was before they were there.
+            // From a stream of their own, so that the other options of a seed do not change.
             collect_together: one_of(&mut Prng::stream(seed, "together", 0), &[1, 2, 5]),
             superblock_tables: Prng::stream(seed, "tables", 0).below(2) == 0,
             collect_idle_below: one_of(rng, &[0, 6]),
@@ -140,7 +140,7 @@ impl Options {
             hpb: (rng.below(16) > 0).then_some(hpb),
             ..HostConfig::LINUX
         };
-        // From a stream of its own, so that the seeds still draw what they drew before.
+        // From a stream of its own, so that the other options of a seed do not change.
         let hcm = &mut Prng::stream(seed, "control", 0);
         let suspends_per_million = one_of(hcm, &[0, 0, 500]);
         let mut hot_moves = 0;
@@ -160,7 +160,7 @@ impl Options {
                     hpb.max_map_bytes = None;
                 }
             }
-            // Little room, so that regions take the place of others.
+            // Little room, so that regions replace others.
             if hcm.below(2) == 0 {
                 config
                     .lus

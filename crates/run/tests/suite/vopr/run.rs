@@ -52,7 +52,7 @@ pub fn try_out<S: DieSched>(o: &Options, met: &mut Met) {
         }
         let reset = rng.below(1_000_000) < o.resets_per_million;
         if reset {
-            // In the same instant as a submission, or somewhere in the middle.
+            // At the time of a submission, or at a random time after it.
             let later = now + Ns(rng.below(2) * rng.below(400_000));
             while stack.next_deadline() <= later {
                 step(&mut stack, &mut now);
@@ -111,7 +111,7 @@ fn pressure<S: DieSched>(stack: &mut Tried<S>, now: Ns, rng: &mut Prng) {
     }
 }
 
-/// Reads everything back, and looks at what is left behind.
+/// Reads all data back, and checks that nothing is left in flight.
 fn finish<S: DieSched>(o: &Options, stack: &mut Tried<S>, flights: &mut InFlight, now: Ns) {
     flights.submit(stack, now, 0, BlockOp::Flush, 0, 0);
     let mut now = flights.drain(stack, now);
