@@ -28,7 +28,7 @@ impl Trial<'_> {
             && self.limits == other.limits
     }
 
-    /// Whether there is anything to find out.
+    /// Whether the host's memory is limited, so that the limit may be too small.
     fn is_limited(&self) -> bool {
         let pressed = self.events.iter().any(|event| matches!(event.kind, EventKind::Pressure { .. }));
         self.host.hpb.is_some_and(|hpb| {

@@ -28,7 +28,7 @@ pub use ubi::{LOOKUPS, LookupCase, lookups};
 pub struct BenchCase {
     /// Name.
     pub name: &'static str,
-    /// What it is, in words.
+    /// Description.
     pub what: &'static str,
     preset: &'static str,
     gib: u32,
@@ -91,7 +91,7 @@ pub const FLAT: &[BenchCase] = &[
 pub struct StartCase {
     /// Name.
     pub name: &'static str,
-    /// What it is, in words.
+    /// Description.
     pub what: &'static str,
     layout: Layout,
     device: BenchCase,

@@ -22,7 +22,7 @@ pub enum Kind {
 pub struct Builtin {
     /// Its name.
     pub name: &'static str,
-    /// What it is.
+    /// Kind of experiment.
     pub kind: Kind,
 }
 
@@ -37,7 +37,7 @@ const fn file(name: &'static str) -> Builtin {
     Builtin { name, kind: Kind::File { attacks: false } }
 }
 
-/// All of them.
+/// All built-in experiments.
 pub const BUILTINS: [Builtin; 12] = [
     file("iozone"),
     file("tiobench"),

@@ -40,7 +40,7 @@ pub(crate) fn hit_ratios(device: &DeviceStats, of_host_map: bool) -> impl Iterat
     hits.into_iter().take(shown).map(move |(metric, n)| (metric, 100.0 * n as f64 / translated as f64))
 }
 
-/// What the host's HPB counted, and what a policy of its own counts beside.
+/// Counters of the host's HPB, and those of its policy.
 pub(crate) fn hpb_counts(hpb: &HpbCounters, host: &HostConfig) -> impl Iterator<Item = (Metric, f64)> {
     let managed = host.hpb.is_some_and(|hpb| hpb.policy.is_some());
     let counts = hpb.by_name().chain(hpb.managed_by_name().into_iter().filter(move |_| managed));

@@ -178,7 +178,7 @@ impl Entry {
         let members = || stats.jobs.iter().zip(&phase.jobs).filter(|(job, _)| job.group == group.group);
         let span = |job: &JobStats| job.end.saturating_sub(job.start);
         let longest = members().map(|(job, _)| span(job)).max().unwrap_or(Ns::ZERO);
-        // fio adds what is over of each job.
+        // fio adds the rounded times of the jobs.
         let job_runtime = members().map(|(job, _)| span(job).0 / 1_000_000).sum();
         // fio names an entry after its first job and gives it the options and depth of its last one.
         let report = |job: Option<(&JobStats, &Job)>| job.map(|(_, job)| job.fio.clone()).unwrap_or_default();
@@ -244,7 +244,7 @@ impl Direction {
     }
 }
 
-/// What is shown of a distribution.
+/// The fields of a distribution that are shown.
 #[derive(Clone, Copy)]
 struct Show<'a> {
     percentiles: &'a [f64],

@@ -22,9 +22,9 @@ pub struct Fragment {
     pub(crate) gain: Gain,
     /// SRAM of the modelled device by table, in bytes.
     pub sram: Map<String, Value>,
-    /// Whether the device programmed anything.
+    /// Whether the device programmed any flash page.
     pub programs: bool,
-    /// What is missing of the run, and why.
+    /// What the run lacks, and why.
     pub incomplete: Option<String>,
 }
 

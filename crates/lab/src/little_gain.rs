@@ -9,17 +9,17 @@ use readpath_run::PhaseOutput;
 use readpath_workload::IoKind;
 use serde::{Deserialize, Serialize};
 
-/// One run, as it is looked at.
+/// The inputs and results of one run.
 pub(crate) struct Seen<'a> {
     pub(crate) case: &'a str,
     pub(crate) variant: &'a str,
     pub(crate) preset: &'a DevicePreset,
     pub(crate) host: &'a HostConfig,
-    /// What was measured.
+    /// Results of its phases.
     pub(crate) phases: Vec<&'a PhaseOutput>,
 }
 
-/// What is kept of a run.
+/// The gain of one run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct Gain {
     case: String,
@@ -56,7 +56,8 @@ struct Used {
 
 /// A gain in mean read latency below this, in percent, is little.
 const LITTLE: f64 = 5.0;
-/// Without a run to compare with, fewer good entries than this are few, in percent of the blocks read.
+/// Without a run to compare with: the share of good entries, in percent of the blocks read, below which the gain is
+/// little.
 const FEW: f64 = 10.0;
 
 /// Adds a note for each run with HPB that gains little.
@@ -71,7 +72,7 @@ pub(crate) fn notes(doc: &mut Document, runs: &[&Gain]) {
 }
 
 impl Seen<'_> {
-    /// What is kept of the run.
+    /// The gain of the run.
     pub(crate) fn gain(&self) -> Gain {
         let device = &self.preset.device;
         let (reads, mean_us) = self.reads();
@@ -129,7 +130,7 @@ impl Seen<'_> {
 }
 
 impl Gain {
-    /// Whether the other is this run without HPB.
+    /// Whether `other` is this run without HPB.
     fn is_beside(&self, other: &Gain) -> bool {
         other.case == self.case && other.is_plain && other.map_cache_bytes == self.map_cache_bytes
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a map of the size at the knee of a trace's curve would bring on a device: the same trace with that much SRAM,
-//! with as much memory of the host that the device reads itself, and with HPB; and what no map page at all would bring,
-//! as on a zoned device. It opens no file.
+//! The gain of a map of the size at the knee of a trace's curve: the same trace with that much SRAM, with as much host
+//! memory that the device reads itself, and with HPB; and the gain of a device without map pages, such as a zoned one.
+//! It opens no file.
 
 use crate::map_rows::static_host_bytes;
 use crate::question::{Answer, AskError, Done, Point, Question, Shown};
@@ -36,9 +36,9 @@ pub struct GainRow {
 /// Sizes at the knee of reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Knees {
-    /// Of map pages of the device's size, with entries of 4 bytes.
+    /// Size of the map in map pages of the device's size, with entries of 4 bytes.
     pub pages: u64,
-    /// Of HPB regions of the device's size, with entries of 8 bytes.
+    /// Size of the map in HPB regions of the device's size, with entries of 8 bytes.
     pub regions: u64,
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How much memory a map needs under a trace: from curves of map hits to a result document, and beside them what the
-//! simulator's map cache does with the same requests. It opens no file.
+//! How much memory a map needs under a trace: makes a result document of curves of map hits, and compares them with the
+//! simulator's map cache under the same requests. It opens no file.
 
 use crate::figures::MIB;
 use crate::map_gain::{self, GainRow};
@@ -25,7 +25,7 @@ pub const KNEE_POINTS: f64 = 1.0;
 /// A kind of map: pages of a size, and what an entry takes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MapOf {
-    /// In words.
+    /// Name of the map.
     pub name: String,
     /// Bytes of address space that a page translates.
     pub span_bytes: u64,
@@ -87,9 +87,9 @@ pub struct MapReuseCase {
     pub name: String,
     /// Kinds of maps, and what the trace does with each.
     pub maps: Vec<(MapOf, SpanCurves)>,
-    /// What the simulator did with the same requests.
+    /// The simulator's map cache under the same requests.
     pub check: Option<Check>,
-    /// What a map of the size of the knee would bring on a device; empty if nobody asked.
+    /// What a map of the size of the knee would bring on a device; empty without such a question.
     pub gain: Vec<GainRow>,
 }
 
@@ -103,7 +103,7 @@ impl MapReuseCase {
     }
 }
 
-/// The map cache of the simulator beside what the curve of reads says.
+/// The map cache of the simulator, and the curve of reads.
 pub struct Check {
     /// The device's map.
     pub map: MapOf,
@@ -124,7 +124,7 @@ impl Check {
 /// Why there is no check.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckError {
-    /// The device cannot have a map cache of such a size.
+    /// The device cannot have a map cache of this size.
     #[error(transparent)]
     Device(#[from] ConfigFileError),
     /// The trace takes too much memory.
@@ -162,7 +162,7 @@ impl Checking {
             reuse.add(&Request { offset, bytes, kind: io.kind, ..Request::NONE })?;
         }
         let curve = reuse.finish()[0].of(Of::Reads).clone();
-        // None if no page is read twice.
+        // No size if no page is read twice.
         let most = if curve.enough() == 0 { 0 } else { map.enough(&curve).next_power_of_two() };
         let sizes = std::iter::successors(Some(map.page_bytes()), |size| size.checked_mul(2));
         let sizes: Vec<u64> = sizes.take_while(|size| *size <= most).collect();

@@ -21,7 +21,7 @@ pub(crate) fn static_host_bytes(preset: &DevicePreset) -> u64 {
     given_host_memory(&preset.device, &preset.host)
 }
 
-/// Flash reads for the map, whatever needed them.
+/// Flash reads for the map, for any purpose.
 fn map_reads(device: &DeviceStats) -> u64 {
     device.map_loads + device.buffer_map_loads + device.collect_map_loads + device.write_back_loads
 }

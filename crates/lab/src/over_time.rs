@@ -8,9 +8,9 @@ use readpath_kit::{BLOCK_BYTES, Ns};
 use readpath_results::{Chart, ChartKind, Error, SeriesStyle};
 use readpath_run::{Bin, Series};
 
-/// Variants of a case at most that have charts over time: more lines cannot be told apart.
+/// Variants of a case at most that have charts over time: more lines cannot be distinguished.
 pub(crate) const MOST_VARIANTS: usize = 4;
-/// A chart over time needs so many bins.
+/// Least bins of a chart over time.
 const LEAST_BINS: usize = 4;
 /// Columns of a map of regions at most.
 const MOST_COLUMNS: usize = 32;
@@ -195,7 +195,7 @@ fn map_of_regions(case: &str, run: &Timed, named: bool) -> Result<Option<Chart>,
     for (row, edges) in regions.blocks.windows(2).enumerate() {
         let gib = |block: u64| block as f64 / f64::from(1 << 18);
         let bins = run.series.bins.iter().zip(&regions.valid).enumerate();
-        // The last bin ends the last column, however many it has.
+        // The last bin ends the last column, which may have fewer bins.
         let ends = bins.filter(|(i, _)| (i + 1) % every == 0 || i + 1 == run.series.bins.len());
         let points = ends.map(|(_, (bin, valid))| ((bin.to - run.series.from).as_secs_f64(), 100.0 * valid[row]));
         let name = format!("{:.3} to {:.3}", gib(edges[0]), gib(edges[1]));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether the host driver of this program decides as another whose commands were traced: Linux, for example. It gets
-//! the block requests and the replies that the other got, in their order, and what it makes of them is compared: is a
-//! read an HPB READ, which sub-regions are loaded, which regions are dropped.
+//! Compares the host driver of this program with a traced driver, such as Linux's. Our driver gets the block requests
+//! and the replies of the trace, in their order, and its decisions are compared: whether a read is an HPB READ, which
+//! sub-regions are loaded, which regions are dropped.
 //!
 //! A trace is seen from the device, and the other host hears of a reply later: when it looks at the doorbell. A trace
 //! of `readpath attach` says when that was; then our host hears of the same replies at once, in the order of their
@@ -66,7 +66,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// In words.
+    /// The reason in words.
     pub fn text(self) -> &'static str {
         match self {
             Cause::MapJustCame => "the map of the region was on its way to the host",
@@ -94,7 +94,7 @@ pub struct Parity {
     pub tolerated: BTreeMap<Cause, u64>,
     /// Other differences.
     pub differences: u64,
-    /// The first of them in words.
+    /// The first differences in words.
     pub told: Vec<String>,
 }
 
@@ -119,7 +119,7 @@ struct Ours {
     map: Option<(u16, u32)>,
 }
 
-/// A command of HPB's own that our host has sent, and the other not yet.
+/// A command of HPB's own that our host has sent, and the traced host has not sent yet.
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
     lun: u8,
@@ -142,7 +142,7 @@ struct Comparison {
     region_blocks: u32,
     units: u8,
     has_own_timers: bool,
-    /// What our host waits for, by the other's tag.
+    /// Commands of our host in flight, by the tag of the traced host.
     under_way: BTreeMap<u8, Vec<Ours>>,
     loads: VecDeque<Wanted>,
     drops: VecDeque<Wanted>,
@@ -151,9 +151,9 @@ struct Comparison {
     /// The command of a block request that was submitted last: its tag, and whether it is an HPB READ.
     sent: Option<(u8, bool)>,
     changed: BTreeMap<(u8, u16), Changed>,
-    /// Replies that the other has not heard of.
+    /// Replies that the traced host has not taken.
     unheard: BTreeMap<u8, Reply>,
-    /// The trace says when the other hears of replies.
+    /// The trace says when the traced host takes replies.
     tells_heard: bool,
     /// When the other's worker loaded a region, of which unit, if nothing has interrupted it since.
     works: Option<(u8, Ns)>,
@@ -347,11 +347,11 @@ impl Comparison {
         }
     }
 
-    /// The other host sends a command of HPB's own: a load, or a drop.
+    /// The traced host sends a command of HPB's own: a load, or a drop.
     fn wanted(&mut self, now: Ns, lun: u8, tag: u8, at: SubRegion, is_load: bool) {
         let mut found = self.take_wanted(lun, at, is_load);
         if found.is_none() {
-            // The other's timer has just gone off.
+            // The timer of the traced host has just expired.
             self.host.poll_hpb(now);
             self.take(now);
             found = self.take_wanted(lun, at, is_load);

@@ -41,13 +41,13 @@ pub enum Point {
 /// A point and what its run showed, before that is reduced to figures.
 #[derive(Debug)]
 pub enum Shown<'a> {
-    /// Of [`Point::Workload`].
+    /// The run of a [`Point::Workload`].
     Workload(&'a Plan, RunOutput),
-    /// Of [`Point::Replay`].
+    /// The run of a [`Point::Replay`].
     Replay(&'a Replay, ReplayRun),
-    /// Of [`Point::Cuts`].
+    /// The run of a [`Point::Cuts`].
     Cuts(&'a Cutting, Box<PowerRun>),
-    /// Of [`Point::Attack`].
+    /// The counts of a [`Point::Attack`].
     Attack(Box<Tally>),
 }
 
@@ -162,7 +162,7 @@ pub struct Answer {
     pub document: Document,
     /// Parts of it that are shown as tables of their own.
     pub parts: Vec<Document>,
-    /// What is missing, and why, by run.
+    /// What is missing and why, by run.
     pub missing: Vec<String>,
     /// The same in the shape of another program's output, if that was asked for.
     pub text: Option<String>,
@@ -186,7 +186,7 @@ impl Answer {
 
 /// A question about runs; the module's header describes its life.
 pub trait Question: Sync {
-    /// What is kept of a point: small, and the same when read back on any machine.
+    /// Figures of a point: small, and equal when read back on any machine.
     type Figures: Send + Sync + Serialize + DeserializeOwned;
 
     /// A heading.
@@ -195,7 +195,7 @@ pub trait Question: Sync {
     /// The points that are known before anything runs.
     fn points(&self) -> &[Point];
 
-    /// Reduces a run to what is kept of it, as soon as it ends.
+    /// Reduces a run to its figures, as soon as it ends.
     ///
     /// # Errors
     /// A figure that is not finite.

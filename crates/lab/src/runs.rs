@@ -78,7 +78,7 @@ pub struct Plan {
     pub variant: String,
     /// Device, host and state at the start.
     pub setup: Setup,
-    /// What is run.
+    /// The workload.
     pub workload: Workload,
     /// Job files that it was read from.
     pub inputs: Vec<Input>,
@@ -87,14 +87,14 @@ pub struct Plan {
 /// A run that was made.
 #[derive(Clone, Copy, Debug)]
 pub struct CaseRun<'a> {
-    /// What was run.
+    /// The plan of the run.
     pub plan: &'a Plan,
-    /// What it showed.
+    /// The results of the run.
     pub output: &'a RunOutput,
 }
 
 impl CaseRun<'_> {
-    /// What is missing of it, and why, in a sentence that names the run.
+    /// What the run lacks and why, in a sentence that names the run.
     pub fn incomplete(&self) -> Option<String> {
         let cut = self.output.cut_short.as_ref()?;
         Some(format!("{}, {}: {cut}", self.plan.case, self.plan.variant))
@@ -135,7 +135,7 @@ struct Watch<'a> {
 
 impl Observer for Watch<'_> {
     fn progress(&mut self, ios: u64, _: Ns) -> bool {
-        // The count begins anew with each phase.
+        // The count begins at 0 in each phase.
         let more = if ios >= self.seen { ios - self.seen } else { ios };
         self.seen = ios;
         self.ios += more;

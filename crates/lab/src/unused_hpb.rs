@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Says of a run whose host was to use HPB that there was none to be used: what it shows is the device alone, whatever
-//! the variant is called.
+//! Notes that a run's host could not use HPB although it should: the results are those of the device alone, whatever
+//! the name of the variant.
 
 use crate::question::Point;
 use crate::runs::Plan;
@@ -73,7 +73,7 @@ mod tests {
         }
         let host = HostConfig { hpb: hpb.then(HpbOptions::default), ..preset.host };
         let mut doc = Document::new("test", "test");
-        // Once, however many runs there are.
+        // One note for any number of runs.
         (0..2).for_each(|_| note(&mut doc, "HPB dcm", &preset, &host, luns));
         doc.notes.iter().map(Note::to_string).collect()
     }

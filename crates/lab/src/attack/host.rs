@@ -27,7 +27,7 @@ pub enum Means {
     OneEntry,
     /// HPB READ of up to 255 blocks, whose entries came before it in HPB WRITE BUFFER 02h (HPB 2.0).
     PreRequest,
-    /// The same with its entries in an extra header segment.
+    /// HPB READ with its entries in an extra header segment.
     HeaderSegment,
 }
 
@@ -96,7 +96,7 @@ pub fn device(
         entry_key: key,
         ..times.clone()
     };
-    // As few superblocks as will do, so that what is written makes others move.
+    // As few superblocks as possible, so that writes make garbage collection move other blocks.
     while let Err(e) = config.check() {
         if e.field != "geometry.blocks_per_plane" || config.geometry.blocks_per_plane > 1000 {
             return Err(e);

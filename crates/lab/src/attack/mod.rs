@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a dishonest host gains from HPB entries, by protection: entries made up, kept for too long, taken from another
-//! block, unit or device, or changed in one bit. What counts is whether a read ever returns anything but what an
-//! ordinary READ of the same block would have.
+//! What a dishonest host gains from HPB entries, by protection: entries that are forged, replayed after they became
+//! stale, swapped with those of another block, unit or device, or changed in one bit. An attack succeeds if a read
+//! returns other data than an ordinary READ of the same block.
 
 mod document;
 mod host;
@@ -38,7 +38,7 @@ pub enum Attack {
 }
 
 impl Attack {
-    /// All of them.
+    /// All kinds of attack.
     pub const ALL: [Attack; 5] = [Attack::Forge, Attack::Replay, Attack::Swap, Attack::Foreigner, Attack::Flip];
 
     /// What tables call it.
@@ -65,7 +65,7 @@ pub struct Tally {
     pub leaked: u64,
     /// What the device counted meanwhile.
     pub device: DeviceStats,
-    /// Virtual time of one try after the other.
+    /// Virtual time of all tries, one after another.
     pub time: Ns,
 }
 
@@ -199,7 +199,7 @@ impl Tries {
     }
 
     fn swap(&mut self, loaded: &[HpbEntry]) {
-        // The next block, one of another region, and the same one of the other unit.
+        // The next block, a block of another region, and the same block of the second unit.
         for other in [|lpn| lpn ^ 1, |lpn| (lpn + 512) % ALL, |lpn| (lpn + BLOCKS) % ALL] {
             (0..ALL).for_each(|lpn: u32| self.one(lpn, loaded[other(lpn) as usize]));
         }

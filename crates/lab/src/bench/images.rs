@@ -15,7 +15,7 @@ use std::io::{self, Write};
 pub struct ImageCase {
     /// Name.
     pub name: &'static str,
-    /// What it is, in words.
+    /// Description.
     pub what: &'static str,
     work: Work,
 }
@@ -26,7 +26,7 @@ enum Work {
     Walk { dirs: u32, files: u32 },
 }
 
-/// All of them.
+/// All benches of images.
 pub const IMAGES: &[ImageCase] = &[
     ImageCase {
         name: "ubi-attach-4g",

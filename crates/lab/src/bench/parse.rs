@@ -10,12 +10,12 @@ use std::sync::Arc;
 pub struct ParseCase {
     /// Name.
     pub name: &'static str,
-    /// What it is, in words.
+    /// Description.
     pub what: &'static str,
     format: Format,
 }
 
-/// All of them.
+/// All benches of parsers.
 pub const PARSES: &[ParseCase] = &[
     ParseCase { name: "parse-msr", what: "trace of MSR Cambridge (CSV)", format: Format::MsrCambridge },
     ParseCase { name: "parse-mobile", what: "trace of a telephone (CSV)", format: Format::Mobile },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Benches of the curves of map hits: reads spread over so many map pages, some more often than others.
+//! Benches of the curves of map hits: reads of a number of map pages, some more often than others.
 
 use readpath_kit::Prng;
 use readpath_workload::IoKind;
@@ -11,13 +11,13 @@ use readpath_workload::trace::mrc::MapReuse;
 pub struct ReuseCase {
     /// Name.
     pub name: &'static str,
-    /// What it is, in words.
+    /// Description.
     pub what: &'static str,
     pages: u64,
     sample: Option<usize>,
 }
 
-/// All of them.
+/// All benches of map hits.
 pub const REUSES: &[ReuseCase] = &[
     ReuseCase { name: "mrc-4k-pages", what: "curve of map hits, 4,096 map pages", pages: 1 << 12, sample: None },
     ReuseCase { name: "mrc-64k-pages", what: "the same, 65,536 map pages", pages: 1 << 16, sample: None },
@@ -26,7 +26,7 @@ pub const REUSES: &[ReuseCase] = &[
 
 const SPAN: u64 = 4 << 20;
 
-/// So many requests; the seconds that `clock` counted, and the memory at the end in bytes.
+/// Runs `requests` requests; returns the seconds by `clock`, and the memory at the end in bytes.
 pub fn reuse(case: &ReuseCase, requests: u64, clock: impl Fn() -> f64) -> (f64, u64) {
     let mut rng = Prng::stream(1, "reuse bench", 0);
     let spread = |unit: f64| (case.pages as f64 * unit * unit) as u64;

@@ -11,7 +11,7 @@ use readpath_ubi::variant::Variant;
 pub struct LookupCase {
     /// Name.
     pub name: &'static str,
-    /// What it is, in words.
+    /// Description.
     pub what: &'static str,
     cache: &'static str,
 }

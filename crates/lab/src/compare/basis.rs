@@ -26,11 +26,11 @@ pub type Read = Arc<dyn Fn(&Path) -> io::Result<String> + Send + Sync>;
 /// A workload without variants and seeds.
 #[derive(Clone)]
 pub enum Basis {
-    /// An experiment. Its own variants and seed do not count.
+    /// An experiment. Its own variants and seed are ignored.
     Experiment {
         /// The experiment.
         experiment: Arc<Experiment>,
-        /// What is changed of every device.
+        /// Overrides of every device.
         set: Vec<Override>,
         /// The only case that is run; none for all.
         case: Option<String>,
@@ -45,7 +45,7 @@ pub enum Basis {
         preset: Box<DevicePreset>,
         /// How it is replayed. The seed does not count.
         options: ReplayOptions,
-        /// What documents say of it.
+        /// Texts of its documents.
         texts: Box<ReplayTexts>,
     },
 }
@@ -62,7 +62,7 @@ impl fmt::Debug for Basis {
 }
 
 impl Basis {
-    /// What a comparison says of it.
+    /// Texts of the comparison's document.
     pub(super) fn texts(&self) -> CompareTexts {
         match self {
             Basis::Experiment { experiment, .. } => {

@@ -22,7 +22,7 @@ pub struct Grid {
     pub from: u64,
     /// The largest value.
     pub to: u64,
-    /// From one value to the next.
+    /// Distance of the values.
     pub step: u64,
 }
 
@@ -46,7 +46,7 @@ pub struct Wanted {
     pub grid: Grid,
     /// The variant to be reached.
     pub against: Variant,
-    /// Keys of every variant that is tried, beside the one that is looked for.
+    /// Keys of every variant that is tried, in addition to the key of the search.
     pub with: Vec<GivenKey>,
     /// Name of the metric that is compared.
     pub metric: String,
@@ -216,7 +216,7 @@ impl Question for BreakEven {
         // Only the two important variants are shown over time.
         let timed = [&self.name(found.value), against];
         trials.iter_mut().filter(|trial| !timed.contains(&&trial.variant)).for_each(|trial| trial.over_time.clear());
-        // What is to be reached comes first, then values as they rise.
+        // The reference comes first, then values in ascending order.
         let mut values = found.tried;
         values.sort_unstable();
         let variants: Vec<String> =
@@ -292,7 +292,7 @@ impl<'a> Runs<'a> {
         figures.first().map(|(metric, _)| metric.unit().to_owned()).unwrap_or_default()
     }
 
-    /// Whether a variant is as good as what it is compared with.
+    /// Whether a variant is as good as the reference.
     fn is_good(&self, variant: &str) -> Result<bool, Stop> {
         let against = &self.wanted.against.name;
         let (tried, goal) = (self.mean(variant)?, self.mean(against)?);
@@ -310,7 +310,7 @@ fn trials(done: &[Done<Trial>]) -> Vec<Trial> {
     done.iter().flatten().cloned().collect()
 }
 
-/// A figure as text for people.
+/// A figure as text.
 fn shown(value: f64) -> String {
     match value.abs() {
         1000.0.. => format!("{value:.0}"),

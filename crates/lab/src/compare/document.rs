@@ -46,7 +46,7 @@ static CHARTED: [Metric; 14] = [
 /// them. Differences that differ by no more are equal.
 const ROUNDING: f64 = 4.0 * f64::EPSILON;
 
-/// More variants stand side by side on an axis, instead of in a legend.
+/// Most variants of a legend; more variants are positions on the axis.
 const MOST_SERIES: usize = 8;
 
 /// Case, variant and metric.
@@ -55,12 +55,12 @@ type Key = (Case, String, Metric);
 /// A figure under every seed.
 struct Values {
     row: Row,
-    /// By seed; a run may lack it.
+    /// Values by seed; none where the run lacks the metric.
     by_seed: Vec<Option<f64>>,
 }
 
 impl Values {
-    /// Those of all seeds; none if a run lacks it.
+    /// The values of all seeds; none if a run lacks one.
     fn all(&self) -> Option<Vec<f64>> {
         self.by_seed.iter().copied().collect()
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Comparison of variants over several seeds. Each run's document is that of the ordinary command with that seed; what
-//! is added here is the same workload under further seeds, and what the spread over them says. It opens no file, and a
-//! run knows nothing of the others.
+//! Comparison of variants over several seeds. Each run's document is that of the ordinary command with that seed; this
+//! module adds runs of the same workload under further seeds, and statistics of their spread. It opens no file, and
+//! runs are independent.
 
 mod basis;
 mod break_even;
@@ -34,7 +34,7 @@ impl Seeds {
         first.checked_add(u64::from(count.checked_sub(1)?)).map(|_| Seeds { first, count })
     }
 
-    /// All of them, in order.
+    /// All seeds, in order.
     pub fn all(self) -> RangeInclusive<u64> {
         self.first..=self.first + u64::from(self.count - 1)
     }
@@ -61,7 +61,7 @@ pub struct Trial {
     pub document: Document,
     /// The run over time, if that was kept.
     pub over_time: Vec<Chart>,
-    /// What is missing of it, and why.
+    /// What the run lacks, and why.
     pub incomplete: Option<String>,
 }
 

@@ -13,7 +13,7 @@ pub(super) struct Estimate {
     pub mean: f64,
     /// Its 95 % confidence interval; none for a single value, or if all are equal.
     pub interval: Option<Interval>,
-    /// All values are the same, to the bit.
+    /// All values are equal, bit for bit.
     pub equal: bool,
 }
 
@@ -35,7 +35,7 @@ pub(super) fn estimate(values: &[f64]) -> Estimate {
 /// How many standard errors a 95 % confidence interval reaches to each side: the 97.5 % quantile of Student's t with
 /// `freedom` degrees of freedom, at least 1.
 pub(crate) fn t_95(freedom: u32) -> f64 {
-    // With one degree of freedom it is 12.706, and it falls from there.
+    // With one degree of freedom the point is 12.706; it falls with more.
     let (mut low, mut high) = (0.0, 13.0);
     loop {
         let middle = (low + high) / 2.0;

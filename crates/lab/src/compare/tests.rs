@@ -7,7 +7,7 @@ use readpath_results::metric::definitions;
 use readpath_results::{Chart, ChartKind, Document, Finding, Metric, Note, Origin, Row, SeriesStyle, X};
 use serde_json::json;
 
-/// A metric of the registry, or one that exists here only.
+/// A metric of the registry, or one of these tests.
 fn metric(name: &str) -> Metric {
     let known = definitions().find(|d| d.name == name).map_or("us", |d| d.unit);
     Metric::new(name.to_owned(), known)
@@ -51,7 +51,7 @@ fn row<'d>(doc: &'d Document, variant: &str, metric: &str) -> &'d Row {
     doc.rows.iter().find(|r| r.variant == variant && r.metric.name() == metric).expect("a row")
 }
 
-/// Of a few variants each is a series; many stand along the axis.
+/// Few variants are series; many are positions on the axis.
 #[test]
 fn many_variants_are_an_axis() {
     for count in [8, 9] {

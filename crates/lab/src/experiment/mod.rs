@@ -148,12 +148,12 @@ pub struct Experimenting {
     fio_json: Option<bool>,
 }
 
-/// What is kept of a point of an experiment.
+/// Figures of a point of an experiment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Figures {
-    /// Of a run, and its results in the shape of fio's JSON, if that was asked for.
+    /// Figures of a run, and its results as fio's JSON, if asked for.
     Run(Box<Fragment>, Option<String>),
-    /// Of an attack.
+    /// Counts of an attack.
     Attack(Box<Tally>),
 }
 

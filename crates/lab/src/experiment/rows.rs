@@ -34,7 +34,7 @@ impl About<'_> {
         if plan.workload.launches.is_some() {
             return Case::from(&self.phase.stats.name);
         }
-        // Random tests are told apart by their metrics; other groups and phases are not.
+        // Random tests have a metric of their own; other groups and phases do not.
         if self.test.is_some_and(Test::is_random) {
             return case;
         }

@@ -30,7 +30,7 @@ impl Verdict {
         }
     }
 
-    /// In words.
+    /// The verdict in words.
     pub fn as_str(self) -> &'static str {
         match self {
             Verdict::Identified => "identified",
@@ -47,22 +47,22 @@ pub struct Combination {
     pub parts: Vec<(Param, f64)>,
     /// Value of the sum, in the unit of the first parameter.
     pub value: f64,
-    /// Its standard error as a share of it.
+    /// Its standard error as a share of the value.
     pub standard_error: f64,
 }
 
 /// Two parameters whose errors go together.
 #[derive(Clone, Copy, Debug)]
 pub struct Correlation {
-    /// One.
+    /// The first parameter.
     pub a: Param,
-    /// The other.
+    /// The second parameter.
     pub b: Param,
     /// Correlation of their errors, -1 to 1.
     pub value: f64,
 }
 
-/// What is known of the parameters.
+/// What the measurements determine of the parameters.
 pub(super) struct Known {
     pub standard_errors: Vec<f64>,
     pub verdicts: Vec<Verdict>,

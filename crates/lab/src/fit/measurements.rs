@@ -33,7 +33,7 @@ impl fmt::Display for MeasurementError {
     }
 }
 
-/// What was measured.
+/// A metric of a measurement.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Metric {
     /// MiB/s.
@@ -62,7 +62,7 @@ impl Metric {
         METRICS.iter().find(|(_, m)| *m == self).map_or("", |(name, _)| name)
     }
 
-    /// What it is in result documents when it was measured in this way.
+    /// The metric of result documents for a measurement of this setting.
     pub fn in_documents(self, setting: &Setting) -> readpath_results::Metric {
         let requests = match setting.access {
             Access::RandomRead => Requests::RandomRead,
@@ -86,7 +86,7 @@ pub struct Measurement {
     pub line: usize,
     /// How it was made.
     pub setting: Setting,
-    /// What was measured.
+    /// The metric that was measured.
     pub metric: Metric,
     /// The value, in the unit of the metric.
     pub value: f64,

@@ -73,14 +73,14 @@ impl Default for FitOptions {
 pub struct FittedParam {
     /// Which.
     pub param: Param,
-    /// Where the search began, in the parameter's whole units.
+    /// The start of the search, in the parameter's whole units.
     pub start: u64,
-    /// Where it ended.
+    /// The end of the search.
     pub fitted: u64,
     /// Standard error as a share of the value, if measurements are as good as they say. 1 if they say nothing,
     /// infinite if none can.
     pub standard_error: f64,
-    /// What the measurements say of it.
+    /// How well the measurements determine it.
     pub verdict: Verdict,
     /// Whether some measurement could depend on it. If none can, it was left as it was.
     pub concerned: bool,
@@ -129,7 +129,7 @@ pub struct Fit {
     pub converged: bool,
     /// Sum of squared differences at the start, each in units of its standard error.
     pub misfit_before: f64,
-    /// The same at the end.
+    /// The misfit at the end.
     pub misfit: f64,
     /// Measurements less directions that they determine.
     pub freedom: usize,
@@ -152,7 +152,7 @@ const LEAST_DAMPING: f64 = 1.0;
 const LONGEST_STEP: f64 = 0.7;
 /// Attempts with growing damping before a step is given up.
 const ATTEMPTS: u32 = 8;
-/// The same with derivatives that were carried on.
+/// Attempts of a step with derivatives of an earlier step.
 const FEW_ATTEMPTS: u32 = 2;
 /// A step of a logarithm over which derivatives are not carried on.
 const LONG_MOVE: f64 = 0.3;
@@ -272,12 +272,12 @@ fn fitted_device(preset: &DevicePreset, values: &[(Param, u64)]) -> Result<Devic
     Ok(device)
 }
 
-/// What is added to the name of a device.
+/// Suffix of the name of a fitted device.
 const FITTED: &str = "-fitted";
 /// Characters that a name may have.
 const LONGEST_NAME: usize = 64;
 
-/// Where a search ended.
+/// The end of a search.
 #[derive(Clone)]
 struct Minimum {
     values: Values,
@@ -353,7 +353,7 @@ impl<'a> Search<'a> {
         self.rows.iter().zip(jacobian).map(scale).collect()
     }
 
-    /// The same with sizes taken as fixed.
+    /// The derivatives with sizes taken as fixed.
     fn without_sizes(&self, jacobian: &Jacobian) -> Jacobian {
         let mut weighted = self.weighted(jacobian);
         for derivatives in &mut weighted {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the model says of a way to measure, on a device that was written once in ascending order. Requests come in the
-//! same order whatever the device's times, so that two devices are compared on the same random choices. It knows
-//! nothing of measured values.
+//! Predictions of the model for a setting of a measurement, on a device that was written once in ascending order. The
+//! order of requests does not depend on the device's times, so that two devices are compared on the same random
+//! choices. The module does not know measured values.
 
 mod requests;
 
@@ -34,7 +34,7 @@ pub enum ModelError {
     /// A run failed.
     #[error("{setting}: {error}")]
     Run {
-        /// What was run.
+        /// The setting.
         setting: String,
         /// Why it failed.
         error: ExecuteError,
@@ -49,7 +49,7 @@ pub struct Outcome {
     mean_us: f64,
     p50_us: f64,
     p99_us: f64,
-    /// Standard error of mean and throughput as a share of them: so many requests were timed and no more.
+    /// Standard error of mean and throughput as a share of them, from the finite number of timed requests.
     sampling: f64,
 }
 
@@ -100,7 +100,7 @@ pub(super) struct Model<'a> {
     params: Vec<Param>,
     /// Settings of which each has a run; those of parts that follow one another share the first's.
     runs: Vec<Setting>,
-    /// Of each setting its run and its place in that.
+    /// Each setting, its run, and its index in the run.
     settings: Vec<(Setting, usize, usize)>,
     ios: u32,
     seed: u64,
@@ -135,7 +135,7 @@ impl<'a> Model<'a> {
         (run, self.params.iter().zip(values).map(|(p, v)| concerns(p).then_some(*v)).collect())
     }
 
-    /// Makes every run that is not known yet, side by side.
+    /// Makes all runs that are missing, in parallel.
     pub(super) fn prepare(&mut self, wanted: &[(usize, Values)]) -> Result<(), ModelError> {
         let new: BTreeSet<Key> =
             wanted.iter().map(|(s, v)| self.key(*s, v)).filter(|k| !self.known.contains_key(k)).collect();
@@ -173,7 +173,7 @@ impl<'a> Model<'a> {
         let preset = params::device(self.preset, &values)?;
         let setting = &self.runs[key.0];
         let plan = match setting.access {
-            // The warm-up is that of the device at the start, so that all of them are measured on the same requests.
+            // The warm-up is that of the first device, so that all devices are measured on the same requests.
             Access::RandomRead => {
                 let (timed, warm_up) = (self.reads(setting), warm_up(self.preset, setting, self.ios));
                 Plan { warm_up, timed, parts: 1, kind: IoKind::Read }
@@ -211,7 +211,7 @@ fn warm_up(preset: &DevicePreset, setting: &Setting, ios: u32) -> u32 {
         let sub_regions = f64::from(setting.range_blocks.div_ceil(1 << (hpb.sub_region_size - 3)));
         let regions = f64::from(setting.range_blocks.div_ceil(region_blocks(preset)));
         let times = f64::from(hpb.activate_after);
-        // Where not all can be active, they begin to take each other's place.
+        // If not all regions can be active, they replace each other.
         let times = if regions > f64::from(device.lus[0].max_active_regions) { times + 1.0 } else { times };
         reads = reads.max(1.5 * draws(sub_regions, times));
     }

@@ -72,7 +72,7 @@ const HOST_DELAY: &str = "host.submit_us+complete_us";
 const MAP_CACHE: &str = "map_cache.size_kib";
 const ACTIVE_REGIONS: &str = "hpb.max_active_regions";
 
-/// What is fitted when nothing else is asked for.
+/// Parameters that are fitted by default.
 pub const DEFAULT_PARAMS: [Param; 7] = [
     Param::Time(0),
     Param::MapCache,
@@ -83,7 +83,7 @@ pub const DEFAULT_PARAMS: [Param; 7] = [
     Param::HostDelay,
 ];
 
-/// Those of [`DEFAULT_PARAMS`] that a device has: what it does not do, or does in no time, stays so unless asked for.
+/// Those of [`DEFAULT_PARAMS`] that a device has: absent functions, and times of 0, are fitted only on request.
 pub fn default_params(preset: &DevicePreset) -> Vec<Param> {
     let has_hpb = preset.device.hpb.is_some();
     let needs_hpb =
@@ -119,7 +119,7 @@ impl Param {
         }
     }
 
-    /// The keys of a device file that it stands for.
+    /// The keys of a device file that this parameter sets.
     pub fn file_keys(self) -> &'static [&'static str] {
         const ONE: [[&str; 1]; TIMES.len()] = {
             let mut one = [[""]; TIMES.len()];
@@ -148,7 +148,7 @@ impl Param {
         }
     }
 
-    /// Its value as it is shown.
+    /// A value as text, with its unit.
     pub fn show(self, value: u64) -> String {
         match self {
             Param::Time(_) | Param::HostDelay => format!("{:.3}", self.in_unit(value)),
@@ -156,7 +156,7 @@ impl Param {
         }
     }
 
-    /// Whether a measurement made in this way can depend on it at all.
+    /// Whether a measurement of this setting can depend on it.
     pub fn concerns(self, setting: &Setting, preset: &DevicePreset) -> bool {
         let range = setting.range_blocks;
         match self {

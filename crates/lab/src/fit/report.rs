@@ -16,7 +16,7 @@ pub(super) fn percent(error: f64) -> String {
 }
 
 impl FittedParam {
-    /// Its standard error as it is shown.
+    /// Its standard error as text.
     pub fn error(&self) -> String {
         percent(self.standard_error)
     }
@@ -28,7 +28,7 @@ impl Combination {
         format!("{} = {} ± {}", self.sum(), short(self.value), percent(self.standard_error))
     }
 
-    /// The sum as it is shown.
+    /// The sum as text.
     pub fn sum(&self) -> String {
         let mut sum = String::new();
         for (i, (param, factor)) in self.parts.iter().enumerate() {
@@ -143,7 +143,7 @@ impl Fit {
             let variant = if m.setting.hpb { "HPB dcm" } else { "HPB off" };
             let metric = m.metric.in_documents(&m.setting);
             let mut case = m.setting.to_string();
-            // Repeated measurements are told apart by their lines.
+            // The line distinguishes repeated measurements.
             if doc.find(&case, variant, &metric).is_some() {
                 case = format!("{case} (line {})", m.line);
             }

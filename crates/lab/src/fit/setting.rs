@@ -10,14 +10,14 @@ pub enum Access {
     /// Uniform random reads, timed when the device has warmed up.
     #[default]
     RandomRead,
-    /// So many uniform random writes, from the first on, to a device that was idle.
+    /// This many uniform random writes, from the first on, to a device that was idle.
     RandomWrites(u32),
     /// The range is written once more from its start to its end, on a device that was idle, in equal parts that follow
     /// one another without a pause. One of these parts.
     SequentialWrite {
         /// Which, from 0.
         part: u16,
-        /// Of how many.
+        /// Number of parts.
         parts: u16,
     },
 }

@@ -16,7 +16,7 @@ const SHORTER: f64 = 0.7;
 const DECIDES: f64 = 0.8;
 /// Where a time takes over, values fall below this share.
 const TAKES_OVER: f64 = 0.95;
-/// Steps of a search from such a place, at most.
+/// Most steps of a search from such a start.
 const FEW_STEPS: u32 = 12;
 
 /// Three standard errors: in a rough search, places that differ by less are taken to be as good.

@@ -95,7 +95,7 @@ fn saturated_rows_say_nothing_of_what_does_not_saturate() {
         assert!((p.fitted as f64 / p.start as f64 - 1.0).abs() < 0.1, "{key} wandered to {}", p.fitted);
     }
     assert!(!found(&fit, "firmware.hpb_read_extra_us").concerned);
-    // One request at a time is what would show the rest.
+    // Measurements with one request at a time would identify the rest.
     let advice = fit.advice.as_ref().unwrap();
     assert!(advice.measurements.iter().any(|(s, _)| s.queue_depth < 31), "{advice:?}");
     assert!(fit.notes().iter().any(|n| n.contains("No measurement depends on firmware.hpb_read_extra_us")));
@@ -181,7 +181,7 @@ fn a_fitted_device_is_another_one() {
     assert!(!device.description.contains("alibrated with"), "{}", device.description);
     assert!(device.description.contains("'ufs21-64g'"), "{}", device.description);
     assert_eq!(device.fitted, [("firmware.flash_op_us".to_owned(), "measurements".to_owned())]);
-    // A name has no more than 64 characters, however often it is fitted.
+    // A name stays within 64 characters after repeated fits.
     let mut long = preset();
     long.name = "a".repeat(64);
     let again = super::fitted_device(&long, &[(param("flash.read_us"), 60_000)]).unwrap();

@@ -29,14 +29,14 @@ pub const NAME: &str = "hmb";
 /// Parts of a run.
 const PARTS: u64 = 20;
 
-/// What is kept of a run.
+/// Figures of a run, in parts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Parted {
     run: Fragment,
     sized: Sized,
 }
 
-/// A run with so much memory, part by part.
+/// A run with one size of memory, part by part.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Sized {
     case: String,

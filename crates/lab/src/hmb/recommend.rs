@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 pub struct PartTimes {
     /// How many ended.
     pub requests: u64,
-    /// How long all of them took together, in nanoseconds.
+    /// Their total time, in nanoseconds.
     pub ns: f64,
 }
 
-/// A size of memory, and how the parts of a run went with it. Part by part the runs of all sizes have the same requests
-/// or the same time.
+/// A size of memory, and the times of the parts of its run. A part has the same requests, or the same duration, in the
+/// runs of all sizes.
 #[derive(Clone, Debug)]
 pub struct SizeTimes {
     /// The memory.
@@ -29,14 +29,14 @@ pub struct SizeTimes {
 /// The share of the time of a request that more memory saves.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Saving {
-    /// In percent of the time with less memory; negative if requests take longer.
+    /// Time saved in percent of the time with less memory; negative if requests take longer.
     pub percent: f64,
     /// Half of its 95 % confidence interval, in points; 0 where all parts save the same.
     pub half: f64,
 }
 
 impl Saving {
-    /// Half of the interval, if there is one: parts that all save the same do not tell how far others would differ.
+    /// Half of the interval, if there is one: parts with equal savings give no estimate of the spread.
     pub fn interval(&self) -> Option<f64> {
         Some(self.half).filter(|half| *half > ROUNDING)
     }
@@ -60,13 +60,13 @@ pub struct Advice {
 pub enum NoAdvice {
     /// There are fewer than two sizes to compare.
     OneSize,
-    /// So many parts have requests with both sizes, fewer than [`LEAST_PARTS`].
+    /// Number of parts that have requests with both sizes, fewer than [`LEAST_PARTS`].
     FewParts(usize),
 }
 
 /// A saving below this is not worth more memory.
 pub const LITTLE_PERCENT: f64 = 1.0;
-/// An interval needs so many parts with requests.
+/// Least parts with requests of an interval.
 pub const LEAST_PARTS: usize = 2;
 
 /// The advice from `sizes`, which go from the smallest to the largest.

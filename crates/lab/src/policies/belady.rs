@@ -17,7 +17,7 @@ pub(super) fn optimum(reads: &[u32], places: usize) -> u64 {
     for (i, &unit) in reads.iter().enumerate().rev() {
         next[i] = std::mem::replace(&mut seen[unit as usize], i as u32);
     }
-    // What is held, by when it is read next; and the same as a heap, with entries that are no longer true.
+    // For each unit held, when it is read next; and the same as a heap, which may have outdated entries.
     let mut held = vec![None; units];
     let mut last: BinaryHeap<(u32, u32)> = BinaryHeap::new();
     let (mut count, mut loads) = (0, 0);
@@ -29,7 +29,7 @@ pub(super) fn optimum(reads: &[u32], places: usize) -> u64 {
         held[unit as usize] = Some(next);
         last.push((next, unit));
         while count > places {
-            // The one that is read last, which may be the newcomer.
+            // The unit whose next read is latest, which may be the new one.
             let Some((when, victim)) = last.pop() else { break };
             if held[victim as usize] == Some(when) {
                 held[victim as usize] = None;

@@ -19,7 +19,7 @@ const AREA_BLOCKS: u64 = 4096;
 /// Reads of one block that a start makes, and how far apart they are.
 const READS: u64 = 800;
 const READ_NS: u64 = 250_000;
-/// From one start to the next.
+/// Time between two starts.
 const START_NS: u64 = 400_000_000;
 
 /// The trace for a device of `device_blocks` blocks: 24 applications, each started six times in turn; 30 % of the reads

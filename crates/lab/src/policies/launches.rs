@@ -88,7 +88,7 @@ pub(super) fn add_launches(doc: &mut Document, launched: &Launched, runs: &[&Pol
     Ok(())
 }
 
-/// What is kept of a run of launches.
+/// Figures of a run of launches.
 pub(super) fn figures(output: &RunOutput) -> PolicyFigures {
     let phases = &output.phases;
     let time: Ns = phases.iter().fold(Ns::ZERO, |sum, p| sum + p.stats.end.saturating_sub(p.stats.start));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Policies of host memory side by side: every policy with every size of memory on every trace, beside what is possible
-//! at best. It makes no run itself; [`crate::replay`] does.
+//! Compares policies of host memory: every policy with every size of memory on every trace, and the optimum. It makes
+//! no run itself; [`crate::replay`] does.
 
 mod belady;
 mod builtin;
@@ -49,7 +49,7 @@ impl Protocol {
         &PoliciesPlan::builtin().protocol[self as usize]
     }
 
-    /// What is set for it beside policy and memory.
+    /// Keys of the protocol, in addition to policy and memory.
     fn keys(self, policy: PolicyChoice) -> BTreeMap<&'static String, &'static String> {
         let planned = self.planned();
         let own = policy.managed().is_some().then_some(&planned.set_for_own_policies);
@@ -58,7 +58,7 @@ impl Protocol {
     }
 }
 
-/// A policy with so much memory.
+/// A policy with one size of memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Contender {
     /// The policy.
@@ -70,7 +70,7 @@ pub struct Contender {
 }
 
 impl Contender {
-    /// All of them.
+    /// All contenders.
     pub fn all() -> Vec<Contender> {
         let mut all = Vec::new();
         for (protocol, memory_mib) in Contender::groups() {
@@ -118,7 +118,7 @@ fn name(policy: &str, (protocol, memory_mib): (Protocol, u64)) -> String {
     }
 }
 
-/// What is kept of a run.
+/// Figures of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PolicyFigures {
     ios: u64,
@@ -218,7 +218,7 @@ impl Policies {
         Policies { contenders, cases, launched, notes, points }
     }
 
-    /// What was left out.
+    /// Notes on the parts that were left out.
     pub fn notes(&self) -> &[Note] {
         &self.notes
     }
@@ -387,12 +387,12 @@ struct Bounds {
 struct Reads(Vec<(u32, u16)>);
 
 impl Reads {
-    /// Those among requests of a kind, a first block and so many blocks.
+    /// The reads among requests, each a kind, a first block and a number of blocks.
     fn of(ios: impl Iterator<Item = (IoKind, u32, u16)>) -> Reads {
         Reads(ios.filter(|io| io.0 == IoKind::Read).map(|io| (io.1, io.2)).collect())
     }
 
-    /// The maps of so many blocks that reads of at least so many blocks touch.
+    /// The maps of `blocks` blocks each that reads of at least `least` blocks touch.
     fn maps(&self, blocks: u32, least: u16) -> Vec<u32> {
         let reads = self.0.iter().filter(|(_, n)| *n >= least);
         reads.flat_map(|&(block, n)| block / blocks..(block + u32::from(n)).div_ceil(blocks)).collect()

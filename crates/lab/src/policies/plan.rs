@@ -23,7 +23,7 @@ pub struct PoliciesPlan {
     pub memory_mib: Vec<u64>,
     /// Largest slowdown against `linux-dcm`, in percent, of a policy that may be called better.
     pub slower_percent: f64,
-    /// Folder of recorded traces each of which has one that goes before it.
+    /// Folder of recorded traces, each with a trace that precedes it.
     pub folder_of_pairs: String,
     /// Folder of single recorded traces.
     pub folder_of_singles: String,
@@ -43,17 +43,17 @@ pub struct PlannedLaunches {
     pub cycles: usize,
 }
 
-/// A protocol, and what is set for it beside policy and memory.
+/// A protocol, and its keys in addition to policy and memory.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PlannedProtocol {
-    /// What names of variants say of it.
+    /// Its part of the names of variants.
     pub(super) name: String,
     #[serde(default)]
     pub(super) set: BTreeMap<String, String>,
     #[serde(default)]
     pub(super) set_for_own_policies: BTreeMap<String, String>,
-    /// For one policy, by its name; it goes before all else.
+    /// Keys for one policy, by its name; they override all others.
     #[serde(default)]
     pub(super) set_for_policy: BTreeMap<String, BTreeMap<String, String>>,
 }

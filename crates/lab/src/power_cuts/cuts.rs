@@ -17,10 +17,10 @@ const EVENTS: u64 = 256;
 pub(super) struct Cuts<'a> {
     plan: &'a PowerCuts,
     rng: Prng,
-    /// In order: numbers of requests, or times.
+    /// Moments in order: numbers of requests, or times.
     moments: Vec<u64>,
     is_timed: bool,
-    /// The next of them.
+    /// Index of the next moment.
     next: usize,
     /// Events until the cut, once its number of requests has ended.
     events: Option<u64>,

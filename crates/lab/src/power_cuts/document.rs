@@ -24,7 +24,7 @@ pub struct PowerTexts {
     pub settings: Option<Value>,
 }
 
-/// What is kept of a run with power cuts.
+/// Figures of a run with power cuts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PowerFigures {
     /// Rows, notes and inputs, and the number of requests.
@@ -32,7 +32,7 @@ pub struct PowerFigures {
     /// How long each recovery took, in milliseconds, and the most that the configuration allows.
     took_ms: Vec<f64>,
     longest_ms: f64,
-    /// Blocks that held what they must not.
+    /// Blocks with wrong data.
     pub wrong: u64,
     programs: bool,
 }

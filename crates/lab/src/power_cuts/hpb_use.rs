@@ -8,12 +8,12 @@ use readpath_flash::DieSched;
 use readpath_host::HpbCounters;
 use readpath_stack::{Payload, Stack, Wire};
 
-/// From the start of the workload to its end, over all cuts.
+/// Counts from the start of the workload to its end, over all cuts.
 #[derive(Clone, Default, Debug)]
 pub struct HpbUse {
     /// What the host counted.
     pub counters: HpbCounters,
-    /// The part of it behind the last cut.
+    /// The counts after the last cut.
     pub after_cuts: HpbCounters,
     /// Most bytes of the host's memory that were taken, tables included.
     pub memory_bytes: u64,

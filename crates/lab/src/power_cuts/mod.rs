@@ -100,9 +100,9 @@ pub enum PowerError {
     TooShort {
         /// Cuts asked for.
         cuts: u32,
-        /// What they take.
+        /// Their time without power.
         off: Ns,
-        /// What there is.
+        /// Length of the workload.
         runtime: Ns,
     },
 }
@@ -131,9 +131,9 @@ pub struct PowerRun {
     pub ios: u64,
     /// Blocks read and checked, at the end and before.
     pub checked: u64,
-    /// Blocks that were not what they may be.
+    /// Blocks with wrong data.
     pub wrong: u64,
-    /// The first of them.
+    /// The first of these blocks.
     pub first_wrong: Option<ReadCheck>,
     /// Counters of the device.
     pub device: DeviceStats,
@@ -234,7 +234,7 @@ impl<O: Observer> Session<'_, O> {
             }
         }
         let spans = schedule.end(stack, end);
-        // What is read back is no part of the workload.
+        // Reads that check the data are no part of the workload.
         cuts.hpb.ended(stack);
         let mut runner = Runner::new(end);
         for (lun, first, blocks) in touched(&load, setup) {
@@ -269,7 +269,7 @@ fn fill<S: DieSched, P: Probe>(stack: &mut Powered<S, P>, setup: &Setup, load: &
     }
 }
 
-/// Runs all of it. Between phases of jobs the device comes to rest.
+/// Runs the whole workload. Between phases of jobs the device becomes idle.
 fn work<S: DieSched, P: Probe>(
     stack: &mut Powered<S, P>,
     load: &mut Load,

@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub struct Cutting {
     /// Device, host and jobs.
     pub plan: Plan,
-    /// What is run instead of the jobs of the plan, if it is a trace.
+    /// The trace that is replayed instead of the jobs of the plan, if any.
     pub trace: Option<(Arc<ReplayCase>, Mode)>,
     /// How the power is cut.
     pub cuts: PowerCuts,

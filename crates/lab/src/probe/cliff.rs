@@ -8,11 +8,11 @@ pub struct Cliff {
     pub after_parts: f64,
     /// Throughput before, in the unit of the values.
     pub before: f64,
-    /// And behind.
+    /// Mean after it.
     pub behind: f64,
 }
 
-/// A fall to less than this share of what it was is one.
+/// A fall to less than this share of the previous value is a cliff.
 const FALL: f64 = 0.75;
 /// Parts before and behind, at least.
 const LEVEL: usize = 2;

@@ -109,7 +109,7 @@ impl Plan {
         options
     }
 
-    /// A shell script that runs `files` beside it.
+    /// A shell script that runs `files` in its own folder.
     pub fn script(&self, files: &[JobFile]) -> String {
         let mut text = format!(
             "#!/bin/sh\n# Runs the jobs of readpath device probe, and leaves fio's results beside them.\nset -eu\ncd \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names of jobs, which say what they measure, and of what they measure. It knows nothing of plans or results.
+//! Names of jobs, which describe their measurements, and of the measurements. This module knows no plans or results.
 
 use crate::fit::{Access, Setting};
 use thiserror::Error;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// Name and version of the format of plans.
 pub const SCHEMA: &str = "readpath-probe/1";
 
-/// What is asked for.
+/// The request for a plan.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Ask {
     /// File or disk that is measured, as fio is to name it.
@@ -27,12 +27,12 @@ pub struct Ask {
     pub long_write_bytes: Option<u64>,
 }
 
-/// A job and what it measures.
+/// A job and its measurement.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Job {
     /// Its name in the job file; it follows from the setting.
     pub name: String,
-    /// What it measures.
+    /// The setting that it measures.
     pub setting: Setting,
     /// Whether the fit does not see it, but predicts it.
     pub held_out: bool,
@@ -51,7 +51,7 @@ pub struct Plan {
     pub jobs: Vec<Job>,
 }
 
-/// A plan as it is kept.
+/// A plan in its file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object with \"schema\"")]
 struct Kept {
@@ -103,7 +103,7 @@ impl Plan {
         Ok(Plan { target: ask.target.clone(), seconds: ask.seconds, error_percent: ask.error_percent, jobs })
     }
 
-    /// The same plan with these jobs behind its own.
+    /// The plan with these jobs added.
     pub(super) fn with(&self, settings: impl IntoIterator<Item = Setting>) -> Plan {
         let mut plan = self.clone();
         plan.jobs.extend(settings.into_iter().map(|s| Job { name: names::of(&s), setting: s, held_out: false }));
@@ -272,7 +272,7 @@ impl Jobs<'_> {
         self.preset.device.queue_depth.min(u32::from(self.preset.host.slots) - 1)
     }
 
-    /// So many times what the map cache covers, as far as there is room.
+    /// `factor` times the range that the map cache covers, limited by the room on the device.
     fn range(&self, factor: f64) -> u32 {
         let steps = (covered(self.preset) * factor / f64::from(STEP)).round().clamp(1.0, f64::from(self.room / STEP));
         steps as u32 * STEP

@@ -8,12 +8,12 @@ use serde_json::{Map, Value};
 use std::fmt;
 use thiserror::Error;
 
-/// What is wrong with a file of results.
+/// An error in a file of results.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub struct ReadingError {
     /// The file as it was named.
     pub file: String,
-    /// Where in its document, such as `jobs[3].read.iops`; empty if the file as a whole is meant.
+    /// Where in its document, such as `jobs[3].read.iops`; empty for the whole file.
     pub place: String,
     /// What is wrong and what would be right.
     pub message: String,
@@ -42,7 +42,7 @@ pub struct Reading {
     pub mean_us: f64,
     /// Median of the latency from the end of submission on, us.
     pub p50_us: f64,
-    /// 99th percentile of the same.
+    /// 99th percentile of the latency, us.
     pub p99_us: f64,
 }
 
@@ -230,10 +230,10 @@ fn complete(direction: &At, plan: &Plan, job: &Job, runtime: f64, bytes: f64) ->
     Err(direction.error(format!("moved {bytes} bytes (io_bytes); expected {planned}. Repeat the job")))
 }
 
-/// What a job file says of all its jobs, and of where a job stands.
+/// Options of a whole job file, and those that place a job in it.
 const OF_FILE: [&str; 6] = ["name", "filename", "allow_file_create", "direct", "ioengine", "stonewall"];
 
-/// Checks that what was run is what was planned.
+/// Checks that fio ran the job that was planned.
 fn options(at: &At, global: &Value, plan: &Plan, job: &Job) -> Result<(), ReadingError> {
     let own = at.get("job options");
     let typed = |key: &str| {

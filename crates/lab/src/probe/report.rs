@@ -15,13 +15,13 @@ const METRICS: [(Metric, bool); 4] = [
     (Metric::LatencyP50, false),
     (Metric::LatencyP99, false),
 ];
-/// Error bars are so many standard errors.
+/// Length of error bars in standard errors.
 const BARS: f64 = 2.0;
 /// An interval that reaches so many times above its value says next to nothing.
 const WIDE: f64 = 3.0;
 
 impl Compared {
-    /// What was measured.
+    /// The measured value.
     pub fn measured(&self, metric: Metric) -> f64 {
         match metric {
             Metric::Throughput => self.reading.throughput_mib_s,
@@ -34,7 +34,7 @@ impl Compared {
 }
 
 impl Known {
-    /// Its interval as it is shown.
+    /// Its interval as text.
     pub fn interval(&self) -> String {
         let figure = |x: f64| match x {
             x if x >= 100.0 => format!("{x:.0}"),
@@ -63,11 +63,11 @@ impl Probe {
         (!of.is_empty()).then(|| (sum / of.len() as f64).sqrt())
     }
 
-    /// Where the long write falls, and the MiB of each of its parts.
+    /// The cliff of the long write, and the MiB of each of its parts.
     pub fn cliff(&self) -> Option<(Cliff, f64)> {
         let parts = self.long_write();
         let Access::SequentialWrite { parts: count, .. } = self.setting(parts.first()?).access else { return None };
-        // A part that is missing would move the others.
+        // A missing part would shift the others.
         let complete = parts.len() == usize::from(count);
         let values: Vec<f64> = parts.iter().map(|row| row.reading.throughput_mib_s).collect();
         let mib = f64::from(self.setting(parts[0]).range_blocks / u32::from(count)) / f64::from(MIB);
@@ -128,7 +128,7 @@ impl Probe {
         notes
     }
 
-    /// The parameters by what is said of them.
+    /// The parameters by verdict.
     fn verdicts(&self) -> Vec<String> {
         let of = |verdict: Verdict| {
             let value = |k: &Known| format!("{} {} ({})", k.param.key(), k.param.show(k.fitted), k.interval());
@@ -256,7 +256,7 @@ impl Probe {
         Ok(Some(chart))
     }
 
-    /// The long write over what was written.
+    /// The throughput of the long write over the amount written.
     fn write_chart(&self) -> Result<Option<Chart>, Error> {
         let rows = self.long_write();
         if rows.is_empty() {
@@ -323,7 +323,7 @@ impl Probe {
     }
 }
 
-/// Two standard errors on each side of what was measured.
+/// Two standard errors on each side of the measured value.
 fn bar(row: &Compared) -> Interval {
     let value = row.reading.throughput_mib_s;
     Interval { low: value * (1.0 - BARS * row.error), high: value * (1.0 + BARS * row.error) }

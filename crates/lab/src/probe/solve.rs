@@ -21,7 +21,7 @@ pub struct ProbeOptions {
 /// What a job measured and what the fitted device shows.
 #[derive(Clone, Copy, Debug)]
 pub struct Compared {
-    /// What was measured.
+    /// The measured value.
     pub reading: Reading,
     /// Whether the fit saw its throughput. It never sees latencies.
     pub fitted: bool,
@@ -38,12 +38,12 @@ impl Compared {
     }
 }
 
-/// What is known of a parameter.
+/// A parameter and how well it is determined.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Known {
     /// Which.
     pub param: Param,
-    /// Where the search began, in the parameter's whole units.
+    /// The start of the search, in the parameter's whole units.
     pub start: u64,
     /// The value that fits best.
     pub fitted: u64,
@@ -52,7 +52,7 @@ pub struct Known {
     pub low: f64,
     /// Upper end.
     pub high: f64,
-    /// What is said of it.
+    /// Its verdict.
     pub verdict: Verdict,
 }
 
@@ -175,7 +175,7 @@ fn plausible(fit: &Fit) -> bool {
 /// Intervals of all parameters.
 fn known(fit: &Fit) -> Vec<Known> {
     let plausible = plausible(fit);
-    // Where the model misses by more than the stated errors, those are too small, or the model lacks something.
+    // If the model misses by more than the stated errors, these are too small, or the model is incomplete.
     let wider = if fit.freedom > 0 { (fit.misfit / fit.freedom as f64).sqrt().max(1.0) } else { 1.0 };
     let concerned = fit.params.iter().filter(|p| p.concerned).count();
     let reach = normal_quantile(MISSES / concerned.max(1) as f64);
@@ -184,7 +184,7 @@ fn known(fit: &Fit) -> Vec<Known> {
         let factor = libm::exp(reach * error);
         let value = p.param.in_unit(p.fitted);
         let verdict = match Verdict::of(error) {
-            // A device that does not show what was measured identifies nothing.
+            // A device that does not reproduce the measurements identifies nothing.
             Verdict::Identified if !plausible => Verdict::Weakly,
             // Nor does a search that did not converge.
             Verdict::Identified => p.verdict,

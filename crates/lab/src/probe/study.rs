@@ -10,12 +10,12 @@ use crate::runs::Shared;
 use readpath_config::{ConfigFileError, DevicePreset};
 use readpath_kit::Prng;
 
-/// What is hidden and how it is measured.
+/// The hidden device, and how it is measured.
 #[derive(Clone, Debug)]
 pub struct Hidden {
     /// The preset that the search begins from.
     pub start: DevicePreset,
-    /// Parameters that are not known; none here are all that a probe fits.
+    /// Unknown parameters; empty for all that a probe fits.
     pub params: Vec<Param>,
     /// What may be measured; the target is only a name.
     pub ask: Ask,
@@ -25,7 +25,7 @@ pub struct Hidden {
     pub noise: f64,
     /// Requests that are timed for each measurement of the hidden device.
     pub measured_ios: u32,
-    /// The same for each measurement of the search.
+    /// Requests that are timed for each measurement of the search.
     pub ios: u32,
 }
 

@@ -67,7 +67,7 @@ fn a_plan_without_leave_only_reads() {
     assert!(!files[0].writes && !files[0].text.contains("write"), "{}", files[0].text);
     assert!(files[0].text.contains("allow_file_create=0"));
     assert!(plan.script(&files).contains("fio --readonly "));
-    // A part is held out, but what is left has all ranges and depths.
+    // Some jobs are held out, but the others still have all ranges and depths.
     let held_out = plan.jobs.iter().filter(|job| job.held_out).count();
     assert!((3..=plan.jobs.len() / 3).contains(&held_out));
 }
@@ -128,7 +128,7 @@ fn plans_that_cannot_be_say_what_would_be_right() {
         (ONE, "randread-384m-q0-4k", "jobs[0].name is \"randread-384m-q0-4k\"; expected a name such as"),
         ("randread-384m-q4-4k", ONE, "jobs[1].name is \"randread-384m-q1-4k\", like that of another job"),
         ("\"seconds\": 20", "\"seconds\": 0", "seconds is 0; expected 1 to 86400"),
-        // So many requests would be simulated, many times over.
+        // This many requests would be simulated, many times.
         (
             ONE,
             "randwrite-384m-q1-4k-4294967295",
@@ -254,7 +254,7 @@ fn what_is_no_measurement_is_refused_with_its_place() {
         assert!(found.starts_with("r.json: ") && found.contains(&wanted), "{found}\nexpected {wanted}");
     }
     assert!(message(&[ONE, ONE], &|_| ()).contains("jobs[1]: is another job \"randread-384m-q1-4k\""));
-    // A job of writes moves what was planned.
+    // A job of writes has to write the planned amount.
     let short = message(&["randwrite-256m-q1-4k-8192"], &|d| d["jobs"][0]["write"]["io_bytes"] = 4096.into());
     assert!(short.contains("write: moved 4096 bytes (io_bytes); expected 33554432"), "{short}");
 }
@@ -277,7 +277,7 @@ fn what_fio_says_before_its_document_counts() {
     assert!(error.starts_with("r.json: is not JSON") && error.contains(": EOF"), "{error}");
 }
 
-/// Without noise the hidden values come back, and what was held out is predicted.
+/// Without noise the probe finds the hidden values, and predicts the held-out jobs.
 #[test]
 fn a_known_device_comes_back() {
     let start = small();

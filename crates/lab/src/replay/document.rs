@@ -32,11 +32,11 @@ pub struct ReplayTexts {
     pub title: String,
     /// What was asked.
     pub description: String,
-    /// How the traces were read and prepared, in whatever shape.
+    /// How the traces were read and prepared, as any JSON.
     pub settings: Value,
 }
 
-/// What is kept of a run.
+/// The rows and charts of a run.
 ///
 /// # Errors
 /// A figure that is not finite.

@@ -33,7 +33,7 @@ pub use readpath_run::Mode;
 pub struct ReplayOptions {
     /// When requests are submitted, in every phase.
     pub mode: Mode,
-    /// In which order the blocks that are there at the start were written.
+    /// The order in which the blocks that hold data at the start were written.
     pub layout: Layout,
     /// Seed of that order, if it is random. Nothing else is drawn.
     pub seed: u64,
@@ -71,7 +71,7 @@ impl ReplayCase {
         ReplayCase::on(Units::first(), name, before, trace, device_blocks)
     }
 
-    /// The same on units that have `device_blocks` blocks in all.
+    /// A case on `units`, which have `device_blocks` blocks in all.
     pub fn on(units: Units, name: &str, before: Vec<Arc<Loaded>>, trace: Arc<Loaded>, device_blocks: u32) -> Self {
         let phases: Vec<&Loaded> = before.iter().chain([&trace]).map(Arc::as_ref).collect();
         let preload = preload::of_phases(&phases, device_blocks);

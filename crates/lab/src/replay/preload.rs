@@ -102,7 +102,7 @@ mod tests {
     fn what_an_earlier_trace_writes_is_not_preloaded() {
         let (one, two) = (trace(&[("W", 60, 10), ("R", 100, 30)]), trace(&[("R", 50, 100), ("R", 900, 100)]));
         assert_eq!(of_phases(&[&one, &two], 1000), [(50, 10), (70, 80), (900, 100)]);
-        // The other way round it has been read before it is written.
+        // In the opposite order, the block is read before it is written.
         assert_eq!(of_phases(&[&two, &one], 1000), [(50, 100), (900, 100)]);
         assert_eq!(of_phases(&[&one], 1000), [(100, 30)]);
     }

@@ -12,7 +12,7 @@ use readpath_ubi::stream::{Outcome, Pressure, Setup};
 use readpath_ubi::variant::Variant;
 
 /// Caches beyond the four configurations, each with [`LINES`] lines where that can be chosen. The first three are A, C1
-/// and C61 again, beside which the others stand.
+/// and C61 again, for comparison.
 const CACHES: [&str; 12] = [
     "none",
     "one-line",
@@ -29,7 +29,7 @@ const CACHES: [&str; 12] = [
 ];
 /// Lines of the RFC.
 const LINES: u32 = 61;
-/// Those that are run with all of [`SIZES`].
+/// Caches that are run with all of [`SIZES`].
 const SIZED: [&str; 4] = ["peb-hash", "lru+split", "adaptive+split", "opt+split"];
 const SIZES: [u32; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 

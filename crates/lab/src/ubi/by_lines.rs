@@ -40,7 +40,7 @@ pub(super) fn by_lines(
         }
         names.push(name);
     }
-    // On a linear axis a cache that saves nearly everything would leave the others no room.
+    // On a linear axis, a cache that saves nearly all time would hide the differences of the others.
     let seconds = || outcomes.iter().map(|(_, o)| o.totals.cost.seconds());
     let (least, longest) = (seconds().fold(f64::INFINITY, f64::min), seconds().fold(0.0, f64::max));
     time.y_log = least > 0.0 && longest > 10.0 * least;

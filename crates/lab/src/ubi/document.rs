@@ -11,14 +11,14 @@ use readpath_ubi::stream::{Outcome, Pressure, Setup, Stream};
 use readpath_ubi::variant::Variant;
 use serde_json::{Value, json};
 
-/// A stream and what is known of it.
+/// A stream and its description.
 #[derive(Clone, Debug)]
 pub struct CacheCase {
     /// Name in tables.
     pub name: String,
     /// The stream.
     pub stream: Stream,
-    /// What a reader must know of it.
+    /// Notes on the stream.
     pub notes: Vec<String>,
     /// The file.
     pub input: Input,
@@ -29,7 +29,7 @@ pub struct CacheCase {
 pub struct CacheTexts {
     /// Heading.
     pub title: String,
-    /// How streams were read, and what they cost, in whatever shape.
+    /// How streams were read, and their costs, as any JSON.
     pub settings: Value,
 }
 

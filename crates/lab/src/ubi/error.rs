@@ -18,7 +18,7 @@ pub enum Error {
         case: String,
         /// The cache.
         variant: String,
-        /// What is too much.
+        /// The limit that is exceeded.
         source: TooLarge,
     },
 }

@@ -5,11 +5,11 @@ use super::published::{Configuration, Measured, Published, Task};
 use readpath_ubi::cost::{Cost, CostModel};
 use readpath_ubi::preset::CostPreset;
 
-/// What was published, and what reads cost.
+/// The published values, and the costs of reads.
 pub(super) struct Model {
     pub(super) published: Published,
     pub(super) preset: CostPreset,
-    /// For the pages of the published table.
+    /// Costs for the pages of the published table.
     pub(super) costs: CostModel,
     /// Costs of streams that were asked for, if any.
     pub(super) given: Option<CostPreset>,
@@ -35,7 +35,7 @@ impl Model {
         self.preset(page_bytes).model(page_bytes)
     }
 
-    /// Seconds of CPU: reads and what the task takes beside them. None for boot, where the two cannot be told apart.
+    /// Seconds of CPU: reads and what the task takes beside them. None for boot, where the two cannot be separated.
     pub(super) fn sys_seconds(&self, task: Task, cost: Cost) -> Option<f64> {
         let base_ms = match task {
             Task::Find => self.preset.find_ms,

@@ -51,7 +51,7 @@ impl Configuration {
     /// All, in the order of the published table.
     pub const ALL: [Configuration; 4] = [Configuration::A, Configuration::B, Configuration::C1, Configuration::C61];
 
-    /// Name and what it is.
+    /// Name and description.
     pub fn name(self) -> &'static str {
         match self {
             Configuration::A => "A: no cache",
@@ -61,7 +61,7 @@ impl Configuration {
         }
     }
 
-    /// What it is, in a sentence.
+    /// Description in a sentence.
     pub fn short(self) -> &'static str {
         match self {
             Configuration::A => "no cache",
@@ -78,7 +78,7 @@ impl Configuration {
 pub struct Counted {
     /// During which task.
     pub task: Task,
-    /// With how many lines.
+    /// Lines of the cache.
     pub lines: u32,
     /// Reads served.
     pub hits: u64,
@@ -110,11 +110,11 @@ pub struct Measured {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PerTask {
-    /// For find.
+    /// Number for find.
     pub find: u32,
-    /// For rm.
+    /// Number for rm.
     pub rm: u32,
-    /// For boot.
+    /// Number for boot.
     pub boot: u32,
 }
 
@@ -140,7 +140,7 @@ pub struct Published {
     pub title: String,
     /// What was asked and how.
     pub description: String,
-    /// Where the figures come from.
+    /// Sources of the figures.
     pub citations: Vec<String>,
     /// Name of the cost preset.
     pub cost: String,
@@ -174,8 +174,8 @@ impl Published {
         *found.expect("the built-in experiment has counts of every task with 1 and 61 lines")
     }
 
-    /// Whether work with so many reads is as large as a task, a quarter more or less. Beside the seconds of other work,
-    /// its own would say nothing.
+    /// Whether work with so many reads is as large as a task, a quarter more or less. Compared with the seconds of
+    /// other work, its own would mean nothing.
     pub fn is_as_large(&self, task: Task, reads: u64) -> bool {
         let known = self.reads(task);
         (3 * known..=5 * known).contains(&reads.saturating_mul(4))

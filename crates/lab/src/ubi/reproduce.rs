@@ -24,7 +24,7 @@ const FAR_OFF: f64 = 25.0;
 /// What the experiment came to: its document, whose rows are of three tables one after the other.
 #[derive(Clone, Debug)]
 pub struct Reproduction {
-    /// All of it.
+    /// The document of all streams.
     pub document: Document,
     /// The first row of caches beyond the published table.
     pub caches: usize,
@@ -317,7 +317,7 @@ fn break_even_chart(doc: &mut Document, model: &Model) -> Result<(), Error> {
 }
 
 fn seconds_chart(doc: &mut Document, streams: &[TaskStream]) -> Result<(), Error> {
-    // Names of cases are too long to stand below bars.
+    // Names of cases are too long for labels below bars.
     let short = |case: &Case| match streams.iter().find(|s| **case == *s.name("")) {
         Some(stream) => format!("{}, {}", stream.work, stream.case.name),
         None => case.to_string(),
@@ -376,7 +376,7 @@ mod tests {
         let published = Published::builtin();
         let doc = reproduce(&[], None).unwrap().document;
         assert_eq!(doc.notes.iter().filter(|n| n.text.contains("; the same where")).count(), 3, "{:#?}", doc.notes);
-        // On the published counts it is that of the table to the last pair, those that nearly tie included.
+        // On the published counts the order equals that of the table, near ties included.
         for task in Task::ALL {
             let rows = |c: Configuration| {
                 let of =

@@ -10,7 +10,7 @@ const OWN: &str = "own reader";
 /// A stream of the experiment.
 #[derive(Clone, Debug)]
 pub struct TaskStream {
-    /// What was done.
+    /// The work of the stream.
     pub work: String,
     /// Who read.
     pub reader: &'static str,
@@ -35,7 +35,7 @@ impl TaskStream {
     }
 
     /// Reads that our reader of UBIFS makes of an image. If `like` is given, and the work is as large as that task, on
-    /// pages of the same size, published values stand beside it.
+    /// pages of the same size, published values are shown too.
     pub fn own(work: &str, like: Option<Task>, page_bytes: u32, case: CacheCase) -> TaskStream {
         let published = Published::builtin();
         let same_pages = published.preset().page_bytes == page_bytes;

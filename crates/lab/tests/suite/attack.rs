@@ -43,7 +43,7 @@ fn read(rogue: &mut Rogue, lpn: u32, entry: HpbEntry) -> Got {
     rogue.read(lpn, &[entry], Means::OneEntry)
 }
 
-/// On the firmware core and on an engine, where an entry is judged some time after it has come.
+/// On the firmware core, and on an engine, which checks an entry some time after its arrival.
 fn each_way(protection: Protection) -> [EntryConfig; 2] {
     let engine = EntryConfig { check_on: CheckOn::Engine, check: Ns(400), make: Ns(30), ..entries(protection) };
     [entries(protection), engine]
@@ -207,7 +207,7 @@ fn a_check_costs_what_it_says_on_the_core_and_on_the_engine() {
             assert_eq!(checked, Ns(plain.1.0 + 100 * 700), "{timed:?}");
         }
     }
-    // An entry of the hand-out before is checked twice, and nobody waits for the second time.
+    // An entry of the previous hand-out is checked twice, and the read does not wait for the second check.
     let entry_of = |rogue: &mut Rogue| -> HpbEntry { rogue.load()[9] };
     let timed = EntryConfig { check: Ns(700), ..EntryConfig::DEFAULT };
     let stale_read = |entries| {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a run shows when the device refuses a request in its middle: the phases that ended stand, and the document says
-//! what is missing. A run that has shown nothing by then fails.
+//! What a run shows when the device refuses a request in its middle: completed phases are shown, and the document says
+//! what is missing. A run without a completed phase fails.
 
 use crate::made::{Made, run_all};
 use readpath_config::experiment::{Experiment, Iozone, Layout, Precondition, PreconditionRange, Workload as Source};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Events in the middle of a run: each does what it says to host and device, every request ends all the same, and what
-//! was counted before and after it is in the results.
+//! Events in the middle of a run: each has its effect on host and device, every request still ends, and the results
+//! have the counts before and after it.
 
 use crate::made::{Made, document, run_all};
 use readpath_config::experiment::{Experiment, parse};
@@ -125,7 +125,7 @@ fn a_device_without_power_answers_when_it_has_recovered() {
             assert!(span.counts.device.resets_announced > 0, "the host was told that its entries are lost");
             assert!(hits(span) > 50, "{span:?}");
         }
-        // What is in SRAM is lost with the power.
+        // SRAM loses its content with the power.
         assert!(span.counts.device.map_loads > 0);
     }
 }
@@ -187,7 +187,7 @@ name = "v"
 hpb = true
 "#;
     let text = format!("{HEAD}{workload}");
-    // One within each cycle, the last of them behind all of them.
+    // One event within each cycle, and the last after all cycles.
     let events =
         event(100, "\"power-cycle\"\noff_ms = 400") + &event(900, "\"hardware-reset\"") + &event(60_000, "\"resume\"");
     let of = |text: &str| runs(&parse(text, "t").expect("an experiment"), false).expect("a run").remove(0).output;

@@ -15,7 +15,7 @@ const WHOLE: [(&str, f64, f64); 5] = [
     ("32 GB", 152.57, 278.06),
 ];
 
-/// The same when no thread reads more than [`SHORT`] records.
+/// Throughputs when no thread reads more than [`SHORT`] records.
 const SHORTENED: [(&str, f64, f64); 5] = [
     ("1 GB", 300.74, 294.58),
     ("4 GB", 179.17, 294.31),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs over time: what is kept adds up to what the run showed, however long it takes, and keeping it changes nothing.
+//! Runs over time: the bins add up to the totals of the run, whatever its length, and keeping them changes no result.
 
 use crate::made::{Made, document, run_all};
 use readpath_config::experiment::parse;
@@ -127,7 +127,7 @@ fn regions_become_active_in_their_place() {
     assert_eq!(names, ["hcm"]);
 }
 
-/// The same bits, however many runs are made side by side.
+/// The same bits for any number of parallel runs.
 #[test]
 fn courses_do_not_depend_on_threads() {
     let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a pool");

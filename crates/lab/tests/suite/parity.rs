@@ -61,7 +61,7 @@ impl Told {
         self.does(read_buffer(region), MAP_BYTES);
     }
 
-    /// Beside Linux as our host does it, in a mode.
+    /// Compares the trace with our host in a mode.
     fn beside(self, mode: &str) -> Result<Parity, ParityError> {
         let keys = [("hpb", mode), ("strict_linux", "true")].map(|(key, value)| GivenKey::new(key, value, ""));
         let variant = Variant::of_keys("parity", &keys).expect("a variant");

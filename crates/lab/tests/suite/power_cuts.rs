@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Power cuts under every kind of load: as many as asked for, within the bounds of the configuration, nothing lost that
-//! was flushed, the same for the same seed; impossible cuts are errors.
+//! Power cuts under every kind of load: the requested number, within the bounds of the configuration, no flushed data
+//! lost, reproducible by seed; impossible cuts are errors.
 
 use readpath_config::experiment::{Layout, Precondition, PreconditionRange};
 use readpath_config::{DevicePreset, Event, EventKind, device};

@@ -141,7 +141,7 @@ fn cuts_lose_nothing_on_any_unit() {
     experiment.precondition.range = readpath_config::experiment::PreconditionRange::None;
     let mut plans = plan(&experiment, &[], &read).unwrap_or_else(|e| panic!("{e}"));
     let plan = &mut plans[0];
-    // What is written is read back, and no more of units of 64 GiB.
+    // Only written blocks are read back, not all of units of 64 GiB.
     for file in &mut plan.workload.files {
         (file.block, file.blocks) = ((u32::from(file.lun) + 1) << 18, 16 << 8);
     }
@@ -153,7 +153,7 @@ fn cuts_lose_nothing_on_any_unit() {
         let shown = run(&plan.setup, load, &cuts, moments, (), &mut ()).0.unwrap_or_else(|e| panic!("{e}"));
         assert_eq!((shown.cuts.len(), shown.wrong), (8, 0), "{:?}", shown.first_wrong);
         assert_eq!(shown.checked, 2 * (16 << 8), "both ranges");
-        // Of what was not flushed a little is lost; each range is written on its own unit only.
+        // A few unflushed blocks are lost; each range is written on its own unit only.
         assert!(shown.device.unmapped_reads < 1000, "{} blocks are nowhere", shown.device.unmapped_reads);
     }
 }

@@ -18,7 +18,7 @@ pub(super) struct Requests {
     /// Requests are taken from the stream in batches.
     batch: [Io; BATCH],
     at: usize,
-    /// By cookie.
+    /// Submission time and request, by cookie.
     flights: Vec<(Ns, Io)>,
     first: u64,
     last: u64,
@@ -32,9 +32,9 @@ pub(super) struct Requests {
 
 /// What a part showed.
 pub(super) struct Part {
-    /// Of its requests, in nanoseconds.
+    /// Latencies of its requests, in nanoseconds.
     pub(super) latencies: Vec<u64>,
-    /// From the end of the part before it, or of the warm-up, to its own.
+    /// Time from the end of the previous part, or of the warm-up, to the end of this part.
     pub(super) time: Ns,
 }
 
