@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A device behind a host controller that a machine's own driver uses: from its image to its end, in real time, with
-//! one client at a time. When a client disconnects, what it had under way is dropped, and the next one finds a device
+//! one client at a time. When a client disconnects, its requests in flight are dropped, and the next one finds a device
 //! that was reset.
 //!
 //! The loop here is not that of the simulator: no host driver of this program's own is in it, and no source of block
@@ -32,11 +32,11 @@ const UNMASK: u64 = 3;
 
 /// How to attach.
 pub struct AttachOptions<'a> {
-    /// Where the client connects.
+    /// Path of the socket for the client.
     pub socket: &'a Path,
     /// What the function says it is.
     pub id: PciId,
-    /// In which way device and controller misbehave, if they do.
+    /// Misbehaviour of device and controller, if any.
     pub misbehaviour: Option<Misbehaviour>,
     /// How time passes.
     pub speed: Speed,
@@ -46,7 +46,7 @@ pub struct AttachOptions<'a> {
     pub log: fn(&str),
 }
 
-/// What was done for clients.
+/// Counts of the work for clients.
 pub struct WasAttached {
     /// Clients.
     pub clients: u64,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! NBD clients as a source of requests: what they ask is submitted when it comes, and answered when it has ended. It
-//! knows no socket, and nothing of what is behind the port.
+//! NBD clients as a source of requests: their requests are submitted on arrival, and answered when they have ended. It
+//! knows no socket, and nothing of the stack behind the port.
 
 use crate::connections::{Connections, Inbox, LISTENER};
 use crate::control::{CONTROL, Control, Subject};
@@ -21,7 +21,7 @@ use readpath_stack::{Payload, Stack, Wire};
 use readpath_workload::{Io, IoKind};
 use std::rc::Rc;
 
-/// Requests of all clients that wait for others of the same blocks, about.
+/// About the most requests of all clients that wait for others of the same blocks.
 const MOST_WAITING: usize = 256;
 /// Blocks that one BLOCK_STATUS looks at, and extents of its answer.
 const LOOKED_AT: u32 = 1 << 14;
@@ -85,7 +85,7 @@ impl<P: Port> Inbox for Taking<'_, P> {
         };
         // A flush has no range.
         let (offset, bytes) = if ask == Ask::Flush { (0, 0) } else { (offset, bytes) };
-        // Only what is read or written takes memory.
+        // Only reads and writes take memory.
         let held = if ask == Ask::Read { bytes as usize } else { data.len() };
         connections.begin(owner, held);
         match ask.kind() {
@@ -332,7 +332,7 @@ impl Source for Clients {
     }
 }
 
-/// What is allocated of `bytes` bytes at `offset`: at least the beginning of it.
+/// The allocated extents of `bytes` bytes at `offset`, at least of the beginning of the range.
 fn extents(port: &impl Port, offset: u64, bytes: u32, most: usize) -> Vec<Extent> {
     let end = offset + u64::from(bytes);
     let mut extents: Vec<Extent> = Vec::new();

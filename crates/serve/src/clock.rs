@@ -10,7 +10,7 @@ use std::time::Duration;
 /// How time passes.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Speed {
-    /// So many times slower than the model: 1 is as the device would be.
+    /// Slower than the model by this factor: 1 is the speed of the device.
     Real(f64),
     /// Device time jumps to the next event.
     Instant,

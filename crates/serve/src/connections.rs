@@ -17,10 +17,11 @@ use std::time::Duration;
 
 /// Connections at once. More are closed at once.
 const MOST_CLIENTS: usize = 256;
-/// A client that has so many requests, or bytes of them and of answers, under way is not read from until it has fewer.
+/// Most requests, and most bytes of requests and answers, of a client: one that reaches a limit is not read from until
+/// it has fewer.
 const MOST_REQUESTS: usize = 1024;
 const MOST_BYTES: usize = 64 << 20;
-/// While all clients together have so many, one that has any gets no more.
+/// Most bytes of all clients together: at the limit, a client that has some gets no more.
 const MOST_OF_ALL: usize = 256 << 20;
 /// The poller's token of the first listener.
 pub(crate) const LISTENER: u64 = 1 << 48;
@@ -65,7 +66,7 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// As Prometheus reads them, with so many requests in flight.
+    /// The counters in the format of Prometheus, with the number of requests in flight.
     pub(crate) fn as_text(&self, in_flight: u32) -> String {
         let Counts { connections, turned_away, broken, read_bytes, written_bytes, errors, requests } = self;
         format!(
@@ -82,7 +83,7 @@ pub(crate) trait Inbox {
     /// Whether a client that has requests under way may ask for no more at present.
     fn is_crowded(&self) -> bool;
 
-    /// A client has asked for something.
+    /// Takes a request of a client.
     fn take(&mut self, connections: &mut Connections, owner: Owner, request: Request);
 }
 
@@ -158,7 +159,7 @@ impl Connections {
         !self.dirty.is_empty()
     }
 
-    /// Whether so many answers wait that they have to be sent, whatever else is to be done.
+    /// Whether so many answers wait that they must be sent before other work.
     #[inline]
     pub(crate) fn has_to_send(&self) -> bool {
         self.unsent >= self.most_unsent
@@ -247,7 +248,7 @@ impl Connections {
         {
             client.is_dirty = true;
             self.dirty.push(place);
-            // In real time it is sent at once, though nothing in flight may end for long.
+            // In real time it is sent at once, since the next request may end much later.
             self.unsent = self.unsent.max(1);
         }
     }
@@ -350,7 +351,7 @@ impl Connections {
             if client.is_over {
                 return false;
             }
-            // One that has requests under way is read from again when they end.
+            // A client with requests in flight is read from again when they end.
             let held = client.held_bytes();
             let is_full = (client.requests > 0 && inbox.is_crowded())
                 || client.requests >= MOST_REQUESTS
@@ -403,7 +404,7 @@ impl Connections {
         (0..self.clients.len()).for_each(|place| self.stop_reading(place));
     }
 
-    /// A client's request takes so many bytes until it is answered.
+    /// Counts `bytes` bytes for a client's request until it is answered.
     pub(crate) fn begin(&mut self, owner: Owner, bytes: usize) {
         if let Some(client) = self.owner(owner) {
             client.requests += 1;
@@ -412,7 +413,7 @@ impl Connections {
         }
     }
 
-    /// Something is answered at once, without a device.
+    /// Answers a request at once, without the device.
     pub(crate) fn reply(&mut self, (place, life): Owner, reply: impl FnOnce(&mut Session)) {
         if let Some(client) = self.owner((place, life)) {
             reply(&mut client.session);

@@ -28,7 +28,7 @@ const METRICS: u64 = CONTROL + 1;
 const LONGEST: usize = 4096;
 const MOST_LINKS: usize = 64;
 
-/// What is asked for.
+/// A parsed request.
 #[derive(Clone, PartialEq, Debug)]
 enum Asked {
     Stats,
@@ -54,9 +54,9 @@ fn parse(line: &str) -> Result<Asked, String> {
 
 /// A connection.
 enum Link {
-    /// Of `readpath ctl`.
+    /// A connection of `readpath ctl`.
     Line(UnixStream),
-    /// Of Prometheus: HTTP.
+    /// An HTTP connection of Prometheus.
     Http(TcpStream),
 }
 
@@ -93,7 +93,7 @@ impl Link {
         }
     }
 
-    /// What was asked, once all of it has come: none until then.
+    /// The request, once all of it has arrived; none until then.
     fn asked(&self, bytes: &[u8], is_over: bool) -> Option<Result<Asked, String>> {
         let text = |end| String::from_utf8_lossy(&bytes[..end]).trim().to_owned();
         let end = match self {
@@ -137,7 +137,7 @@ pub(crate) struct Control {
     asked: Option<(u64, Asked)>,
     /// Orders that come at their times.
     due: VecDeque<Due>,
-    /// If time jumps, how far it has come: orders come with the requests that take it there, not before.
+    /// If time jumps, the latest time: orders take effect with the requests that advance time, not before.
     heard: Option<Ns>,
     /// The host that is to take over, and who asked for it.
     new_host: Option<(Host, By)>,
@@ -149,7 +149,7 @@ pub(crate) struct Control {
     log: fn(&str),
 }
 
-/// Where orders come from, and their limits.
+/// Sources of orders, and their limits.
 pub(crate) struct Sources {
     pub listener: Option<UnixListener>,
     pub metrics: Option<TcpListener>,
@@ -191,12 +191,12 @@ impl Control {
         self.heard.iter_mut().for_each(|heard| *heard = now);
     }
 
-    /// Something that the poller calls `token` is ready.
+    /// Serves the file of `token`, which is ready.
     pub(crate) fn serve(&mut self, poller: &Poller, token: u64) {
         if matches!(token, CONTROL | METRICS) {
             return self.links.accept(poller);
         }
-        // One after the other: the rest stays ready.
+        // One connection at a time: the others stay ready.
         if self.asked.is_none()
             && let Some(asked) = self.links.read(poller, token)
         {
@@ -242,7 +242,7 @@ impl Control {
         }
     }
 
-    /// Does what is due at `now`; returns the time when it is over.
+    /// Carries out the orders that are due at `now`; returns the time when they are done.
     pub(crate) fn work<S: DieSched, X: Payload, P: Probe, W: Wire>(
         &mut self,
         stack: &mut Stack<S, X, P, W>,
@@ -351,7 +351,7 @@ impl Links {
         oldest
     }
 
-    /// Reads from a connection: what it asks for, once all of that has come.
+    /// Reads from a connection; returns the request once all of it has arrived.
     fn read(&mut self, poller: &Poller, called: u64) -> Option<Asked> {
         let at = (called & 0xff) as usize;
         let place = self.links.get_mut(at)?.as_mut()?;

@@ -57,12 +57,12 @@ impl Ask {
         }
     }
 
-    /// Whether what it did is durable when it is answered.
+    /// Whether its changes are durable when it is answered.
     pub(crate) fn is_durable(self) -> bool {
         self == Ask::Flush || self != self.without_promise()
     }
 
-    /// The same without the promise that anything is durable.
+    /// The request without its promise of durability.
     pub(crate) fn without_promise(self) -> Ask {
         match self {
             Ask::Write { .. } => Ask::Write { fua: false },
@@ -106,7 +106,7 @@ impl Steps {
             Ask::Cache => steps.push(Step::Cache { block: outer, blocks: outer_end - outer }),
             Ask::Flush => steps.push(Step::Flush),
             Ask::Trim { fua } => {
-                // What is not a whole block stays: a trim is a hint.
+                // Partial blocks stay: a trim is a hint.
                 steps.push_if(whole > 0, Step::Discard { block: inner, blocks: whole });
                 steps.push_if(fua && whole > 0, Step::Flush);
             }
@@ -156,7 +156,7 @@ impl Steps {
         }
     }
 
-    /// The step that is due, or what is left of it.
+    /// The step that is due, or the rest of it.
     pub(crate) fn now(&self) -> Option<Step> {
         let mut step = (self.next < self.len).then(|| self.steps[usize::from(self.next)]);
         if let Some(Step::Zero { block, blocks } | Step::Cache { block, blocks }) = &mut step {
@@ -166,7 +166,7 @@ impl Steps {
         step
     }
 
-    /// The step that is due is done, or so many blocks of it.
+    /// The step that is due is done, or `part` blocks of it.
     pub(crate) fn done(&mut self, part: u32) {
         match self.now() {
             Some(Step::Zero { blocks, .. } | Step::Cache { blocks, .. }) if part < blocks => self.part += part,
@@ -174,7 +174,7 @@ impl Steps {
         }
     }
 
-    /// Whether something of it is done.
+    /// Whether any step, or a part of one, is done.
     pub(crate) fn have_begun(&self) -> bool {
         self.next > 0 || self.part > 0
     }

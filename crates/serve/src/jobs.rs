@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Requests of clients under way: their data, their steps, and which of them wait for others. It knows no socket and no
+//! Requests of clients in flight: their data, their steps, and which of them wait for others. It knows no socket and no
 //! device.
 
 use crate::edges::{Ask, BLOCK, Step, Steps};
@@ -34,7 +34,7 @@ pub(crate) struct Job {
     /// Bytes of memory that it takes.
     pub held: usize,
     pub steps: Steps,
-    /// What was read, or is to be written.
+    /// The data read, or to be written.
     pub data: Vec<u8>,
     /// When it was read from the socket.
     pub since: Ns,
@@ -72,11 +72,11 @@ struct Place {
 pub(crate) struct Jobs {
     places: Vec<Place>,
     free: Vec<u32>,
-    /// Those that have not ended.
+    /// Requests that have not ended.
     count: u32,
-    /// Those that have not begun, in order.
+    /// Requests that have not begun, in order.
     waiting: VecDeque<u32>,
-    /// Those that have begun and merge blocks at their edges.
+    /// Requests that have begun and merge blocks at their edges.
     edges: u32,
 }
 
@@ -164,7 +164,7 @@ impl Jobs {
         let may_begin = |&i: &usize| {
             let cookie = self.waiting[i];
             let job = self.get(cookie);
-            // Those that have waited longer go first.
+            // Requests that have waited longer go first.
             !self.must_wait(cookie) && !self.waiting.range(..i).any(|&before| self.get(before).overlaps(job))
         };
         let i = (0..self.waiting.len()).find(may_begin)?;

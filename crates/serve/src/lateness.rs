@@ -9,9 +9,9 @@ use readpath_kit::{Histogram, Ns};
 pub struct Verdict {
     /// `mean`, `p50`, `p99` or `p99.9`.
     pub name: &'static str,
-    /// As the model says.
+    /// Latency of the model.
     pub modelled: Ns,
-    /// As it was served, from when the request was read to when the answer was handed to the socket.
+    /// Latency as served, from reading the request to handing the answer to the socket.
     pub served: Ns,
 }
 
@@ -46,7 +46,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// In words.
+    /// The cause in words.
     pub fn name(self) -> &'static str {
         match self {
             Cause::Cpu => "CPU",
@@ -95,7 +95,7 @@ impl Lateness {
         ]
     }
 
-    /// The cause of most of it.
+    /// The main cause.
     pub fn cause(&self) -> Cause {
         if self.disk * 2 > self.late_by {
             Cause::Disk

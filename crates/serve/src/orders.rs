@@ -34,7 +34,7 @@ pub(crate) enum Order {
     Cut { off: Ns },
     /// Nothing is answered for some time.
     Stall { time: Ns },
-    /// What is held back is answered at once.
+    /// Requests that are held back are answered at once.
     StallOff,
     /// Requests take longer.
     Slow { kind: Option<IoKind>, range: Option<Range<u64>>, by: Ns },
@@ -50,7 +50,7 @@ pub(crate) enum Order {
     Memory { bytes: u64 },
     /// A parameter of HPB.
     Param { param: HpbParam, value: u32 },
-    /// The host starts anew and does something else.
+    /// The host restarts with other settings.
     Host(Host),
     /// The seed of failures by chance.
     Seed(u64),
@@ -177,7 +177,7 @@ impl fmt::Display for Exactly {
 }
 
 impl fmt::Display for Order {
-    /// As it is written.
+    /// The order as text.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let on_off = |on: bool| if on { "on" } else { "off" };
         match self {

@@ -10,7 +10,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// What is ready: the name that it was registered with, and for what.
+/// A file that is ready: the token of its registration, and for what.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Ready {
     pub token: u64,
@@ -26,7 +26,7 @@ pub(crate) struct Poller {
     is_ready: Cell<bool>,
     events: RefCell<Vec<Event>>,
     begun: Instant,
-    /// When the clock saw that something is ready.
+    /// When the clock saw that a file is ready.
     woken: Cell<Ns>,
 }
 
@@ -70,7 +70,7 @@ impl Poller {
         epoll::delete(&self.epoll, fd).ok();
     }
 
-    /// Waits until something is ready, at most so long; without a limit, however long that takes.
+    /// Waits until a file is ready, at most `limit` if given.
     pub(crate) fn wait(&self, limit: Option<Duration>) {
         if self.is_ready.get() {
             return;
@@ -105,18 +105,18 @@ impl Poller {
         self.is_ready.get()
     }
 
-    /// The time when something became ready, by the clock that waits here.
+    /// The time when a file became ready, by the waiting clock.
     #[inline]
     pub(crate) fn woken(&self) -> Ns {
         self.woken.get()
     }
 
-    /// Something has become ready at `now`.
+    /// A file has become ready at `now`.
     pub(crate) fn wake(&self, now: Ns) {
         self.woken.set(now);
     }
 
-    /// Takes what is ready.
+    /// Takes the list of files that are ready.
     pub(crate) fn take(&self) -> Vec<Ready> {
         self.is_ready.set(false);
         std::mem::take(&mut self.ready.borrow_mut())

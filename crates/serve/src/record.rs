@@ -90,7 +90,7 @@ struct Recorder {
     failure: Option<String>,
 }
 
-/// What is being recorded; or nothing.
+/// The recorder, if a recording was asked for.
 #[derive(Default)]
 pub(crate) struct Recording(Option<Recorder>);
 
@@ -164,7 +164,7 @@ pub enum RecordingError {
     /// The file cannot be read.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It is something else.
+    /// The file is no recording.
     #[error("it does not begin with '{FIRST}' and '{VERSION}': it is no recording of a server")]
     NoRecording,
     /// A line is wrong.
@@ -177,7 +177,7 @@ pub enum RecordingError {
     },
 }
 
-/// Lines that have their end: what is behind the last one was cut off.
+/// Complete lines; a rest behind the last one was cut off.
 struct Lines<R>(R);
 
 impl<R: BufRead> Iterator for Lines<R> {
@@ -192,7 +192,7 @@ impl<R: BufRead> Iterator for Lines<R> {
     }
 }
 
-/// Something in a recording.
+/// An entry of a recording.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Item {
     Request(Asked),
@@ -204,10 +204,10 @@ pub(crate) enum Item {
 pub struct Recorded {
     /// The device.
     pub device: String,
-    /// What was said of the host: `key=value`, separated by spaces.
+    /// Options of the host: `key=value`, separated by spaces.
     pub host: String,
     pub(crate) start: Start,
-    /// In order, each with its number and time.
+    /// Entries in order, each with its number and time.
     pub(crate) items: Vec<(u64, Ns, Item)>,
     /// When the server ended and what had been counted, if it ended in order.
     pub(crate) end: Option<Ns>,

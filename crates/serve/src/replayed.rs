@@ -27,11 +27,11 @@ use std::collections::VecDeque;
 pub struct Replayed {
     /// Requests.
     pub requests: u64,
-    /// Those that the model gave the same time as when they were served.
+    /// Requests with the same modelled time as when they were served.
     pub same: u64,
     /// The first that it did not: its number, and the times then and now.
     pub first_other: Option<(u64, Ns, Ns)>,
-    /// Modelled and served latencies of those that were served in real time.
+    /// Modelled and served latencies of the requests that were served in real time.
     pub lateness: Lateness,
     /// Modelled latencies of all.
     pub modelled: Histogram,
@@ -142,9 +142,9 @@ fn fault(items: &[(u64, Ns, Item)], unit_bytes: u64) -> Option<String> {
 
 /// Makes the recorded requests, and carries out the recorded orders.
 struct Asker {
-    /// What is to come: numbers, times, requests and orders.
+    /// Remaining entries: numbers, times, requests and orders.
     items: VecDeque<(u64, Ns, Item)>,
-    /// The host that takes over when what is under way has ended.
+    /// The host that takes over when all requests in flight have ended.
     new_host: Option<Host>,
     requests: Requests,
     /// The flush before the device is switched off has ended.

@@ -134,7 +134,7 @@ impl Requests {
         while self.next_at() <= now {
             let Some(Reverse((_, _, cookie))) = self.held.pop() else { return };
             let job = self.jobs.get_mut(cookie);
-            // What was made durable before the power was lost is still there.
+            // Data that became durable before the power loss is still there.
             if !job.ask.is_durable() && begins_again(job, self.troubles.power_losses()) {
                 self.go_on(port, now, cookie, spare);
             } else {
@@ -153,8 +153,8 @@ impl Requests {
     }
 }
 
-/// Whether all steps of a request are due again because the device has lost its power since the first: what they
-/// changed may be lost. A flush fails instead, for what it covers has been answered and cannot be written again.
+/// Whether all steps of a request are due again because the device has lost its power since the first: their changes
+/// may be lost. A flush fails instead, since the writes that it covers have been answered and cannot be repeated.
 fn begins_again(job: &mut Job, power_losses: u32) -> bool {
     if job.power_losses == power_losses || job.failure.is_some() || job.ask.kind() == IoKind::Read {
         return false;

@@ -65,27 +65,27 @@ pub enum ServeError {
     /// The system refuses what every server needs.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// What was accepted could not be written.
+    /// Accepted data could not be written to the image.
     #[error("the image could not be written to the end: {0}")]
     Image(String),
-    /// The recording is of something else.
+    /// The recording is of another device or image.
     #[error("{0}")]
     Recording(String),
 }
 
 /// How to serve.
 pub struct Options<'a> {
-    /// Where clients connect.
+    /// Addresses for clients.
     pub addresses: Vec<Address>,
-    /// Where the control socket is to be, if there is to be one.
+    /// Path of the control socket, if any.
     pub control: Option<PathBuf>,
-    /// Where Prometheus reads counters, if it does.
+    /// Address for Prometheus, if any.
     pub metrics: Option<SocketAddr>,
-    /// What goes wrong by itself, and when.
+    /// Planned faults.
     pub faults: Faults,
-    /// Where requests are recorded, if they are.
+    /// Output of the recording, if any.
     pub record: Option<Box<dyn Write>>,
-    /// Where host and device are shown, if they are.
+    /// The post that shows host and device, if any.
     pub post: Option<&'a Post>,
     /// How time passes.
     pub speed: Speed,
@@ -202,7 +202,7 @@ struct Outside<'a> {
 }
 
 impl<'a, F: FnOnce(&Begun)> Server<'a, F> {
-    /// Opens everything that clients and others connect to.
+    /// Opens all sockets.
     fn open(&mut self, options: Options<'a>, from: Ns, start: &Start) -> Result<Outside<'a>, ServeError> {
         let Options { addresses, control, metrics, faults, record, post, speed, read_only, stop, log } = options;
         let refused = |address: String| move |error| ServeError::Listen { address, error };
@@ -284,7 +284,7 @@ impl Outside<'_> {
     }
 }
 
-/// What is left of a served device.
+/// How a server ended.
 enum Lived {
     /// Its data, for another host.
     Left(Box<Store<TimedDisk>>),

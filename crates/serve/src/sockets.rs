@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sockets, of a path or of TCP: those that are listened to, and connections. None of them blocks. It knows no
-//! protocol.
+//! Unix and TCP sockets: listeners and connections. None of them blocks. It knows no protocol.
 
 use crate::address::Address;
 use rustix::net::sockopt;
@@ -12,7 +11,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A TCP client that says nothing for so long is asked whether it is there.
+/// A TCP client that is silent for this long is probed by keepalive.
 const SILENCE: Duration = Duration::from_secs(60);
 
 /// A socket that clients connect to.
@@ -87,7 +86,7 @@ impl Stream {
 #[derive(Default)]
 pub(crate) struct Sockets {
     pub listeners: Vec<Listener>,
-    /// With their inode numbers: another file may have taken the place of one.
+    /// Paths with inode numbers, since another file may have replaced a socket.
     paths: Vec<(PathBuf, u64)>,
 }
 
@@ -103,7 +102,7 @@ impl Sockets {
         Ok(())
     }
 
-    /// Listens at a path, for whatever purpose.
+    /// Listens at a path.
     pub(crate) fn listen_at(&mut self, path: &Path) -> io::Result<UnixListener> {
         let listener = listen_at(path)?;
         self.paths.push((path.to_owned(), inode(path)?));

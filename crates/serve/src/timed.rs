@@ -9,7 +9,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// A disk that measures its own time.
+/// A disk that measures the time of its operations.
 #[derive(Debug)]
 pub struct TimedDisk {
     disk: FileDisk,

@@ -14,11 +14,11 @@ const MOST_SLOW: usize = 64;
 /// Requests that take longer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Slow {
-    /// Of this kind; none for all.
+    /// Kind of the requests; none for all.
     pub kind: Option<IoKind>,
-    /// That touch these bytes.
+    /// Bytes that they touch.
     pub range: Range<u64>,
-    /// By so much.
+    /// Additional time.
     pub by: Ns,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct Slow {
 #[derive(Default)]
 pub(crate) struct Troubles {
     stalled_until: Ns,
-    /// How often what was held back was let go.
+    /// How often requests that were held back were released.
     let_go: u32,
     drains: bool,
     slow: Vec<Slow>,
@@ -58,7 +58,7 @@ impl Troubles {
         self.slow.clear();
     }
 
-    /// What is held back is answered at once.
+    /// Requests that are held back are answered at once.
     pub(crate) fn let_go(&mut self) {
         self.stalled_until = Ns::ZERO;
         self.let_go += 1;
@@ -69,7 +69,7 @@ impl Troubles {
         self.drains = drains;
     }
 
-    /// How often what was held back was let go.
+    /// How often requests that were held back were released.
     pub(crate) fn times_let_go(&self) -> u32 {
         self.let_go
     }

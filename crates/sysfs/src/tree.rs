@@ -12,7 +12,7 @@ use readpath_run::{Board, HpbView, Post, RunState, UnitView, View};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Number of the folder that all others are in, as FUSE wants it.
+/// Number of the root folder, as FUSE requires it.
 pub(crate) const ROOT: u64 = 1;
 
 /// Default of Linux's module parameter `ufshpb_host_map_kbytes`.
@@ -39,7 +39,7 @@ pub struct Entry {
     pub name: String,
     /// Number.
     pub node: u64,
-    /// What it is.
+    /// Kind of the node.
     pub kind: Kind,
 }
 
@@ -150,10 +150,10 @@ impl Tree {
         self.with(node, |_, node| Ok(node.parent))
     }
 
-    /// The entries of a folder in a stable order: those that appear later come last.
+    /// The entries of a folder in a stable order: later ones come last.
     ///
     /// # Errors
-    /// ENOTDIR for something else.
+    /// ENOTDIR if the node is no folder.
     pub fn entries(&self, folder: u64) -> Result<Vec<Entry>, Errno> {
         self.refresh();
         self.with(folder, |nodes, node| {

@@ -36,7 +36,7 @@ impl Input {
         (*remaining == 0).then_some(())
     }
 
-    /// Where bytes go next. What waits moves to the front; once every complete request is taken that is little.
+    /// Space for the next bytes. Waiting bytes move to the front; they are few once every complete request is taken.
     pub(super) fn space(&mut self) -> &mut [u8] {
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);

@@ -91,8 +91,8 @@ impl Session {
         }
     }
 
-    /// Where bytes of the client go next. Not empty once [`Session::poll`] has no event; before that it may be. After
-    /// [`Event::Closed`] what is put here is thrown away.
+    /// Space for the next bytes of the client. Not empty once [`Session::poll`] has no event; before that it may be.
+    /// After [`Event::Closed`] these bytes are ignored.
     pub fn space(&mut self) -> &mut [u8] {
         match &mut self.phase {
             Phase::Payload { data, filled, .. } => &mut data[*filled..],
@@ -314,7 +314,7 @@ impl Session {
         self.output.sent(bytes, &mut self.spare);
     }
 
-    /// Whether anything waits to be sent.
+    /// Whether bytes wait to be sent.
     pub fn has_output(&self) -> bool {
         self.output.bytes() > 0
     }

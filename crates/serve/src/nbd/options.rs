@@ -38,7 +38,7 @@ pub(super) enum Next {
     Transmission,
 }
 
-/// An error reply: its type, and a text for people.
+/// An error reply: its type, and a text.
 type Refused = (u32, &'static str);
 
 const UNKNOWN_EXPORT: Refused = (reply::ERR_UNKNOWN, "no such export");

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 const COMPACT_BYTES: usize = 32 << 10;
 /// Buffers kept for use again.
 const SPARE_BUFFERS: usize = 256;
-/// Capacity of all of them: 64 of 128 KiB.
+/// Capacity of all spare buffers: 64 of 128 KiB.
 pub(super) const SPARE_BYTES: usize = 8 << 20;
 
 /// Bytes that wait to be sent, in order.

@@ -82,7 +82,7 @@ impl Header {
             command::BLOCK_STATUS => (Command::BlockStatus { one: has(REQ_ONE) }, REQ_ONE),
             _ => return Err((Errno::Inval, "the command is not supported")),
         };
-        // FUA must be accepted with every command; it means something only to those that write.
+        // FUA must be accepted with every command; it has a meaning only for those that write.
         if self.flags & !(flags | FUA) != 0 {
             return Err((Errno::Inval, "a flag does not belong to the command"));
         }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a session takes and gives. Knows no bytes but the error numbers.
 
-/// What is served.
+/// An export.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Export {
     /// Its name, at most 4096 bytes. Clients may also ask for the empty name.
     pub name: String,
-    /// Text for people, at most 4096 bytes; may be empty.
+    /// Text of at most 4096 bytes; may be empty.
     pub description: String,
     /// Its size.
     pub bytes: u64,
@@ -45,9 +45,9 @@ pub enum Event {
 pub struct Request {
     /// The client's name for it, which the reply repeats. Clients may use one twice.
     pub handle: u64,
-    /// First byte; whatever the client sent for a flush.
+    /// First byte; for a flush, the value that the client sent.
     pub offset: u64,
-    /// Number of bytes, at least 1; whatever the client sent for a flush.
+    /// Number of bytes, at least 1; for a flush, the value that the client sent.
     pub bytes: u32,
     /// What to do.
     pub command: Command,
@@ -60,7 +60,7 @@ pub enum Command {
     Read,
     /// Write `data`.
     Write {
-        /// As many bytes as the request says.
+        /// The data, with the length of the request.
         data: Vec<u8>,
         /// Force unit access.
         fua: bool,

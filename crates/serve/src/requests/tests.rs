@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Power cuts while requests of every kind are under way, against a model of what a client may believe: what was
-//! answered is there until power is lost, and what was answered with FUA or before a successful FLUSH was sent stays.
+//! Power cuts while requests of every kind are under way, against a model of the guarantees: answered writes are there
+//! until power is lost, and those answered with FUA, or before a successful FLUSH was sent, stay.
 
 use super::*;
 use crate::edges::{Ask, BLOCK};
@@ -35,14 +35,14 @@ struct Asked {
     /// Sectors that it changes or reads.
     from: usize,
     to: usize,
-    /// Of a flush: how many values of each sector it makes permanent. Of a read: what it may find.
+    /// For a flush: how many values of each sector it makes permanent. For a read: the values that it may find.
     covers: Vec<usize>,
     may_find: Vec<Vec<u32>>,
-    /// Of a read: nothing has changed these sectors meanwhile.
+    /// For a read: no request has changed these sectors meanwhile.
     is_steady: bool,
 }
 
-/// A client that asks for random things and checks every answer.
+/// A client that makes random requests and checks every answer.
 struct Client {
     requests: Requests,
     rng: Prng,
@@ -245,7 +245,7 @@ impl Client {
                     format!("at {now}, after {lost} cuts: sector {at} reads {found}, and may be one of {may_find:?}")
                 });
             } else if asked.is_steady && !sector.is_changing {
-                // It is this one, and what was lost stays lost.
+                // The sector holds this value, and lost values stay lost.
                 let place = sector.values.iter().rposition(|&value| value == found).expect("it may be found");
                 sector.values.truncate(place + 1);
                 sector.is_known = true;
@@ -333,7 +333,7 @@ impl Source for Client {
     }
 }
 
-/// Runs a client through `rounds` rounds; what it found wrong, if anything, and what it met.
+/// Runs a client through `rounds` rounds; returns the client with its errors and the situations that it met.
 fn run(seed: u64, rounds: u32) -> Client {
     let text = readpath_config::presets().iter().find(|preset| preset.file.contains("ufs21-64g")).unwrap().text;
     let set: Vec<_> = ["geometry.blocks_per_plane=30", "geometry.pages_per_block=16", "lu.0.blocks=4800"]

@@ -15,7 +15,7 @@ const REFUSED: [u32; 2] = [0x9584_58F6, 0x6573_5546];
 /// A client's memory.
 #[derive(Debug, Default)]
 pub struct Maps {
-    /// In the order of their addresses, without overlap.
+    /// Mappings in the order of their addresses, without overlap.
     maps: Vec<Mapping>,
     /// Whether the function may reach memory at all.
     is_master: bool,

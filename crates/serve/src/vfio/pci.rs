@@ -24,7 +24,7 @@ pub struct PciId {
 }
 
 impl PciId {
-    /// A controller of Samsung, which `ufshcd-pci` of Linux takes as it is.
+    /// A controller of Samsung, which Linux's `ufshcd-pci` drives without special cases.
     pub const SAMSUNG: PciId = PciId { vendor: 0x144D, device: 0xC00C };
 }
 
@@ -88,7 +88,7 @@ fn configuration(id: PciId) -> [u8; CONFIG_BYTES] {
 pub struct UfsFunction<S: DieSched, X: Payload, P: Probe> {
     /// Controller and device.
     pub attached: Attached<S, X, P, Maps>,
-    /// The time of what is asked now.
+    /// The time of the current request.
     pub now: Ns,
     id: PciId,
     space: [u8; CONFIG_BYTES],
@@ -136,7 +136,7 @@ impl<S: DieSched, X: Payload, P: Probe> UfsFunction<S, X, P> {
         self.unmask.as_ref().map(AsFd::as_fd)
     }
 
-    /// The same once it has changed since this was asked before.
+    /// The eventfd that unmasks the interrupt, if it has changed since the last call.
     pub fn new_unmask(&mut self) -> Option<Option<BorrowedFd<'_>>> {
         std::mem::take(&mut self.has_new_unmask).then(|| self.unmask_by())
     }
@@ -164,7 +164,7 @@ impl<S: DieSched, X: Payload, P: Probe> UfsFunction<S, X, P> {
         (self.trigger, self.unmask, self.is_masked) = (None, None, false);
     }
 
-    /// A register of BAR 0, by a part of it, or several.
+    /// Parses an access to BAR 0: a part of a register, or several registers.
     fn registers(offset: u64, bytes: usize) -> Result<std::ops::Range<u32>, Errno> {
         let end = offset.checked_add(bytes as u64).filter(|end| *end <= u64::from(BAR_BYTES)).ok_or(Errno::Invalid)?;
         Ok(offset as u32..end as u32)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One client's messages, and what is answered. It owns no socket: whole messages come in, with the file descriptors
-//! that came along, and replies go out. What the function does is not known here.
+//! One client's messages and their replies. It owns no socket: whole messages come in, with their file descriptors, and
+//! replies go out. It does not know what the function does.
 
 use std::os::fd::OwnedFd;
 
@@ -35,7 +35,7 @@ mod flag {
     pub(super) const ERROR: u32 = 1 << 5;
 }
 
-/// Why something was refused, as a number of Linux.
+/// Why a message was refused, as an error number of Linux.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub enum Errno {
@@ -68,12 +68,12 @@ pub struct Mapping {
     pub write: bool,
 }
 
-/// What is to be done with interrupts of one kind.
+/// An operation on interrupts of one kind.
 #[derive(Debug)]
 pub enum Irqs {
     /// They are raised by this eventfd, or by nothing.
     Trigger(Option<OwnedFd>),
-    /// One is raised now.
+    /// Raises an interrupt now.
     Fire,
     /// They are masked.
     Mask,

@@ -131,7 +131,7 @@ fn a_message_that_wants_no_reply_gets_none() {
     enable.extend([BAR_0, 4, 1].map(u32::to_le_bytes).as_flattened());
     session.handle(&message(REGION_WRITE, NO_REPLY, &enable), Vec::new(), &mut function, &mut out).unwrap();
     assert_eq!((out.len(), function.attached.read(reg::HCE)), (0, 1), "it is done all the same");
-    // Nor does one that fails.
+    // A message that fails has no reply either.
     session.handle(&message(99, NO_REPLY, &[]), Vec::new(), &mut function, &mut out).unwrap();
     assert!(out.is_empty());
     session.handle(&message(REGION_WRITE, 0, &enable), Vec::new(), &mut function, &mut out).unwrap();

@@ -63,7 +63,7 @@ impl Client {
         self.socket.write_all(&request).unwrap();
     }
 
-    /// The error of the next reply; and its data, if it should have so many bytes of it.
+    /// Reads the next reply: its error, or its data of `bytes` bytes.
     pub fn reply(&mut self, bytes: usize) -> Result<Vec<u8>, u32> {
         let mut reply = [0; 16];
         self.socket.read_exact(&mut reply).unwrap();
@@ -77,7 +77,7 @@ impl Client {
         Ok(data)
     }
 
-    /// Takes the next reply, whatever request it is to.
+    /// Takes the next reply, to any request.
     pub fn any_reply(&mut self) {
         let mut reply = [0; 16];
         self.socket.read_exact(&mut reply).unwrap();
@@ -185,7 +185,7 @@ impl Server {
         value.unwrap_or_else(|| panic!("{name} in {stats}")).parse().unwrap()
     }
 
-    /// Waits until so many requests are in flight.
+    /// Waits until `in_flight` requests are in flight.
     pub fn wait_for_requests(&self, in_flight: f64) {
         while self.counter("readpath_requests_in_flight") < in_flight {
             std::thread::yield_now();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Recordings are replayed to the bit: whatever clients asked, whatever faults were ordered, in real time or not. And
-//! servers carry out their orders.
+//! Recordings are replayed bit by bit, for any requests and any faults, in real time or not. And servers carry out
+//! their orders.
 
 use crate::client::{Client, FLUSH, FUA, How, INSTANT, LOG, NO_HOLE, READ, REAL, Server, TRIM, WRITE, ZERO};
 use readpath_kit::Prng;
@@ -9,7 +9,7 @@ use readpath_store::Image;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Asks for `count` random things, up to 30 at once.
+/// Makes `count` random requests, up to 30 at once.
 fn ask_much(client: &mut Client, rng: &mut Prng, count: u32) {
     let mut expected = std::collections::VecDeque::new();
     for _ in 0..count {
@@ -29,7 +29,7 @@ fn ask_much(client: &mut Client, rng: &mut Prng, count: u32) {
             _ => client.send(FLUSH, 0, 0, 0, &[]),
         }
         expected.push_back(());
-        // Answers come in any order, so each reply is read as what it is.
+        // Replies come in any order, so each is read by its own request.
         while expected.len() > rng.below(30) as usize {
             client.any_reply();
             expected.pop_front();
@@ -128,7 +128,7 @@ fn what_there_is_of_a_recording_is_replayed() {
         assert!(part.requests > 100 && part.requests < 400 && part.other_counters.is_none());
         assert_eq!(part.first_other, None);
     }
-    // Without one line, what is behind it is left out.
+    // If a line is missing, the rest behind it is left out.
     let number = lines.iter().position(|line| line.contains(",200,")).unwrap();
     let without = [&lines[..number], &lines[number + 1..], &[""]].concat();
     std::fs::write(server.recording(), without.join("\n")).unwrap();

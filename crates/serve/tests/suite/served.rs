@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What clients see is a disk: bytes come back as they were written, whatever their length and place, also from the
-//! next server, and also from what the file holds at any moment, for what was flushed before.
+//! Clients see a disk: reads return the written bytes at any offset and length, also from the next server, and flushed
+//! bytes also from the file's content at any moment.
 
 use crate::client::{Client, FLUSH, FUA, How, INSTANT, NO_HOLE, READ, REAL, Server, TRIM, WRITE, ZERO};
 use readpath_kit::Prng;
@@ -9,7 +9,7 @@ use readpath_store::Image;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 
-/// Does `count` random things to a disk and to a copy of it in memory.
+/// Makes `count` random requests to a disk and to a copy of it in memory.
 fn meddle(client: &mut Client, disk: &mut [u8], rng: &mut Prng, count: u32) {
     for _ in 0..count {
         let longest = [700, 4096, 9000, 200_000][rng.below(4) as usize];
@@ -123,7 +123,7 @@ fn clients_that_break_the_protocol_harm_nobody() {
         }
     }
     meddle(&mut good, &mut disk, rng, 100);
-    // One goes away with requests under way.
+    // A client disconnects with requests in flight.
     drop(others);
     let mut leaving = Client::connect(&server.socket());
     for _ in 0..50 {
@@ -207,7 +207,7 @@ fn a_client_that_reads_late_is_served_to_the_end() {
     assert_eq!(server.stop().requests, 201);
 }
 
-/// Reads of blocks that were never written, or were trimmed, are told from others: in the counters, and at the end.
+/// The counters and the summary count reads of blocks that were never written, or were trimmed, separately.
 #[test]
 fn reads_of_unmapped_blocks_are_counted() {
     let mut server = Server::new(INSTANT);
@@ -233,7 +233,7 @@ fn device_time_never_goes_back() {
     for _ in 0..5 {
         (0..20).for_each(|_| assert!(client.read(0, 4096).is_ok()));
         let now = time(&server);
-        // Twenty reads of flash, one after the other.
+        // Twenty reads of flash, one after another.
         assert!(now > last + 20.0 * 90e-6, "{now} after {last}");
         last = now;
     }
@@ -260,8 +260,8 @@ fn many_requests_at_once_are_all_answered() {
     assert_eq!(server.stop().requests, 4000);
 }
 
-/// The power goes and comes back beneath clients that stay connected: what was flushed is there, what was not is old or
-/// new, and so it stays, for this server and the next.
+/// The power goes and comes back beneath clients that stay connected: flushed data is there, other data is old or new,
+/// and stays so for this server and the next.
 #[test]
 fn a_power_cut_takes_only_what_was_not_flushed() {
     for how in [INSTANT, How { speed: Speed::Real(0.1), ..INSTANT }] {
@@ -313,7 +313,7 @@ fn a_power_cut_takes_only_what_was_not_flushed() {
     }
 }
 
-/// What was answered with FUA is there after a power cut, whatever it was.
+/// Every kind of request answered with FUA is durable after a power cut.
 #[test]
 fn fua_is_durable_for_every_kind_of_request() {
     let mut server = Server::new(INSTANT);
@@ -367,7 +367,7 @@ fn a_client_has_no_more_under_way_than_its_share_of_memory() {
     server.tell("stall 3600s");
     (0..12).for_each(|_| client.send(READ, 0, 0, 16 << 20, &[]));
     server.wait_for_requests(4.0);
-    // All that it sent has come by now, for others are served in between.
+    // The server has received all that it sent by now, since other clients were served in between.
     for _ in 0..5 {
         let mut other = Client::connect(&server.socket());
         assert_eq!(other.ask(99, 0, 0, 1), Err(22));

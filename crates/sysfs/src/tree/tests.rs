@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tree of real runs: each test makes one that goes on until the test has seen enough, and asks its files.
+//! The tree of real runs: each test starts a run that continues until the test has seen enough, and reads its files.
 
 use super::*;
 use readpath_config::experiment::{Layout, Precondition, PreconditionRange, Variant};
@@ -133,7 +133,7 @@ fn counters_have_the_names_of_the_host() {
     assert_eq!(names, STATS);
 }
 
-/// All ways to a folder end in the same one.
+/// All paths to a folder lead to the same one.
 #[test]
 fn links_lead_to_one_place() {
     during(vec![plan("on", Some(Control::Device))], |tree| {
@@ -267,7 +267,7 @@ fn a_host_without_hpb_says_so() {
             assert_eq!(read(tree, &format!("{UNIT_0}/{name}")), Err(Errno::NODEV), "{name}");
         }
         assert_eq!(write(tree, &param("activation_thld"), "rubbish"), Err(Errno::NODEV));
-        // The device has HPB all the same.
+        // The device still has HPB.
         assert_eq!(read(tree, "bus/platform/devices/0.ufs/device_descriptor/hpb_version").as_deref(), Ok("0x0100\n"));
         assert!(read(tree, "class/scsi_device/1:0:0:0/device/hpb_stats/hit_cnt").is_ok());
         assert_eq!(read(tree, "bus/platform/devices/1.ufs/device_descriptor/hpb_control").as_deref(), Ok("0x00\n"));

@@ -63,7 +63,7 @@ fn info_tells_names_to_those_who_ask_and_goes_on() {
     let description = reply(6, 3, b"\0\x02A disk");
     let blocks = reply(6, 3, &hex("0003 00000001 00001000 00010000"));
     let ack = reply(6, 1, b"");
-    // What is asked for twice, or is not known, makes no difference.
+    // Repeated and unknown requests make no difference.
     let all = option(6, &wanted("", &[3, 2, 1, 0, 1, 77]));
     assert_eq!(reply_to(&mut session, &all), [&size[..], &name, &description, &blocks, &ack].concat());
     assert!(!session.is_transmitting());

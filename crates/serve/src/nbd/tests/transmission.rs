@@ -30,7 +30,7 @@ fn session_without_context() -> Session {
     session
 }
 
-/// `bytes` are refused with `errno`, whatever kind of replies there are.
+/// `bytes` are refused with `errno`, with simple and with structured replies.
 #[track_caller]
 fn refused(export: Export, bytes: &[u8], errno: u32) {
     for structured in [false, true] {
@@ -204,7 +204,7 @@ fn ranges_beyond_the_export_are_refused() {
     let mut session = transmitting(export(), false);
     one_request(&mut session, &request(0, 0, 1, 0x10_0000 - 512, 512));
     one_request(&mut session, &request(0, 6, 1, 0, 0x10_0000));
-    // So are those of the largest export.
+    // The last bytes of the largest export are inside, too.
     let mut session = transmitting(Export { bytes: u64::MAX, ..export() }, false);
     one_request(&mut session, &request(0, 4, 1, u64::MAX - 512, 512));
     assert_eq!(receive(&mut session, &request(0, 4, 1, u64::MAX - 511, 512)), []);
