@@ -22,11 +22,11 @@ use std::sync::Arc;
 /// The files of a command that simulates.
 #[derive(Clone, Default)]
 pub struct Files<'a> {
-    /// For the document and its page.
+    /// Folder for the document and its page.
     pub folder: Option<PathBuf>,
-    /// What was read, and so is not to be written to.
+    /// Files that were read; outputs must not overwrite them.
     pub inputs: Vec<&'a Path>,
-    /// For what is printed, instead of standard output.
+    /// File for the printed output, instead of standard output.
     pub to: Option<&'a Path>,
 }
 

@@ -19,7 +19,7 @@ fn starts(command: &str) -> Vec<Vec<String>> {
     programs(command).into_iter().filter(own).collect()
 }
 
-/// Whether something was typed that is not known, not only left out.
+/// Whether the command line has an unknown argument, rather than lacks one.
 fn is_wrong(error: &clap::Error) -> bool {
     match error.kind() {
         ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand => true,

@@ -13,9 +13,9 @@ use serde_json::json;
 struct Planned<'a> {
     case: &'a str,
     variant: &'a str,
-    /// One for each seed.
+    /// Runs, one for each seed.
     runs: u64,
-    /// Requests of all of them; none if they go on for a time.
+    /// Requests of all runs; none if a time ends them.
     requests: Option<u64>,
 }
 

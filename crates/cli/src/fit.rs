@@ -46,7 +46,7 @@ pub fn main(args: &FitArgs) -> Result<()> {
 pub struct Heading {
     /// The command that made it.
     pub program: &'static str,
-    /// Where the measurements come from.
+    /// Source of the measurements.
     pub source: String,
     /// A line for each parameter.
     pub lines: Vec<String>,

@@ -44,7 +44,7 @@ static COLUMNS: [Metric; 15] = [
     Write.of(LatencyP99),
 ];
 
-/// The same for experiments that compare places for the map.
+/// Columns of experiments that compare places for the map.
 static MAP_COLUMNS: [Metric; 17] = [
     metric::START_UP_TIME,
     Read.of(Iops),
@@ -82,7 +82,7 @@ pub fn columns(doc: &Document) -> TableSpec {
 
 /// Percentiles that a job asked for, in the order of the rows.
 fn asked_percentiles(doc: &Document) -> Vec<&Metric> {
-    // Those that every document has are families of their own.
+    // Metrics of every document are families of their own.
     let family = Read.of(LatencyPercentile).with(["1"]).definition();
     let is_asked = |metric: &Metric| metric.definition() == family;
     let mut asked: Vec<&Metric> = Vec::new();
@@ -99,7 +99,7 @@ pub fn table(doc: &Document, spec: TableSpec, width: Option<u16>) -> String {
     terminal::table(doc, &limited(spec, width)) + "\n"
 }
 
-/// Columns in so much width, if there is a limit.
+/// The specification, limited to `width` columns if given.
 pub fn limited(spec: TableSpec, width: Option<u16>) -> TableSpec {
     match width {
         Some(width) => spec.width(width),
@@ -155,14 +155,14 @@ pub fn emit(text: &str, to: Option<&Path>) -> Result<()> {
     }
 }
 
-/// What is written of a document besides what is shown: its folder, and the file of `--csv`.
+/// Files of a document: those of its folder, and the file of `--csv`.
 pub struct Kept {
     folder: Option<Folder>,
     rows: Option<PathBuf>,
 }
 
 impl Kept {
-    /// Checks that all of it can be written, and that none of it is one of `inputs`.
+    /// Checks that all files can be written, and that none of them is one of `inputs`.
     pub fn create<'a, P: AsRef<Path> + ?Sized + 'a>(
         basics: &Basics,
         folder: Option<&Path>,

@@ -47,7 +47,7 @@ impl Progress {
             if let Ok(style) = ProgressStyle::with_template(template) {
                 bar.set_style(style);
             }
-            // What was there before does not count for the time that is left.
+            // Work done before does not count in the estimate of the remaining time.
             bar.set_position(so_far());
             bar.reset_eta();
             while let Err(mpsc::RecvTimeoutError::Timeout) = stopped.recv_timeout(Duration::from_millis(200)) {
@@ -102,7 +102,7 @@ impl Plain {
 impl TermLike for Plain {
     fn width(&self) -> u16 {
         let columns = rustix::termios::tcgetwinsize(io::stderr()).map_or(0, |size| size.ws_col);
-        // In the last column some terminals begin a new line.
+        // Some terminals begin a new line after the last column.
         if columns > 1 { columns - 1 } else { 79 }
     }
 

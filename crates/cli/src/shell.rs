@@ -51,7 +51,8 @@ fn add_pages(command: &Command, above: Option<&str>, pages: &mut Vec<(String, Ve
     let page = clap_mangen::Man::new(command.clone().mut_args(with_aliases)).title(&title);
     let below: Vec<&Command> = command.get_subcommands().filter(|c| !c.is_hide_set()).collect();
     let name = page.get_filename();
-    // No date: the same program makes the same pages. clap_mangen leaves out what is empty, and all behind it moves up.
+    // No date: the same program makes the same pages. clap_mangen leaves out empty fields, which moves the fields
+    // behind them.
     let mut text = format!(".TH {title} 1 \"\" \"readpath {}\" Readpath\n", env!("CARGO_PKG_VERSION")).into_bytes();
     page.render_name_section(&mut text)?;
     page.render_synopsis_section(&mut text)?;

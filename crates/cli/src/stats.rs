@@ -176,7 +176,7 @@ fn text(answer: &Value, all: bool, out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// Paths of files below `path`, each with what is in it.
+/// Paths of files below `path`, each with its content.
 fn walk(path: &str, folder: &Map<String, Value>, files: &mut Vec<(String, String)>) {
     for (name, value) in folder {
         let name = harmless(name);

@@ -25,13 +25,13 @@ pub enum Written {
 
 struct State {
     seen: u32,
-    /// The first of them ends the program.
+    /// The first signal ends the program.
     at_once: bool,
     /// Flags that runs look at.
     flags: Vec<Arc<AtomicBool>>,
     /// Closed at the first signal.
     ends: Vec<UnixStream>,
-    /// To be done before the program ends within a run.
+    /// Called before the program ends within a run.
     cleanups: Vec<Box<dyn Fn() + Send>>,
 }
 

@@ -33,7 +33,7 @@ impl Machine {
         }
     }
 
-    /// What there is, and what it means for simulations.
+    /// Properties of the machine, and their effect on simulations.
     pub fn rows(&self) -> Vec<Vec<String>> {
         let known = |bytes: Option<u64>| bytes.map_or_else(|| "unknown".into(), units::bytes);
         let huge = match self.huge_pages.as_deref() {

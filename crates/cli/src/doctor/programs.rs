@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Folders with programs that Debian leaves out of the `PATH` of ordinary users.
 const BESIDE_PATH: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
-/// Something that some command can use.
+/// An optional part that some command can use.
 pub struct Part {
     pub name: &'static str,
     /// The command or option that uses it, and for what.
@@ -37,7 +37,7 @@ pub struct Part {
 pub enum State {
     There,
     Missing,
-    /// It is there, but older than what is needed.
+    /// The part is present, but older than needed.
     TooOld,
     /// It is there, but not for this user.
     Denied,

@@ -23,11 +23,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-/// For how long the kernel may remember what a node is. That never changes.
+/// For how long the kernel may cache the attributes of a node, which never change.
 const REMEMBER: Duration = Duration::from_secs(3600);
 /// Size that files of sysfs have, and the most that one write brings.
 const PAGE: u32 = 4096;
-/// Requests served side by side: those that write wait for the run.
+/// Requests served in parallel: writes wait for the run.
 const THREADS: usize = 4;
 /// Errors of the operating system that [`io::ErrorKind`] does not distinguish.
 const ENOTCONN: i32 = 107;
@@ -136,7 +136,7 @@ fn check(folder: &Path) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Whether something is mounted there, as Linux 5.8 and newer say.
+/// Whether a folder is a mount point, as Linux 5.8 and newer report it.
 fn is_mount_point(folder: &Path) -> bool {
     let found = statx(CWD, folder, AtFlags::empty(), StatxFlags::empty());
     found.is_ok_and(|found| found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
@@ -202,7 +202,7 @@ impl Files {
 
 impl Filesystem for Files {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // As sysfs: what is longer than a page comes in pieces, the first of which is refused.
+        // As in sysfs: a write longer than a page comes in pieces, the first of which is refused.
         config.set_max_write(PAGE).map_err(|least| io::Error::other(format!("writes of {least} bytes at least")))?;
         Ok(())
     }
@@ -240,7 +240,7 @@ impl Filesystem for Files {
         _: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        // A shell truncates what it writes to, and a file here has its length whatever is done.
+        // A shell truncates its output file; a file here keeps its length.
         match self.attributes(ino.0) {
             Ok(_) if mode.is_some() || uid.is_some() || gid.is_some() => reply.error(fuser::Errno::EPERM),
             Ok(attributes) => reply.attr(&REMEMBER, &attributes),
@@ -317,7 +317,7 @@ impl Filesystem for Files {
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        // Where in the file it was written makes no difference in sysfs.
+        // The offset of a write makes no difference in sysfs.
         match self.tree.write(ino.0, data) {
             Ok(()) => reply.written(data.len() as u32),
             Err(e) => reply.error(errno(e)),

@@ -9,7 +9,7 @@ pub const SCHEMA: &str = "readpath-stats/1";
 /// What hosts are called, before their number.
 pub const HOST: &str = "host";
 
-/// Everything as it is now.
+/// The current state of all runs.
 pub fn report(tree: &Tree) -> Value {
     let arguments: Vec<String> = std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned()).collect();
     let runs: Vec<Value> = entries(tree, "readpath").iter().map(|entry| run(tree, entry)).collect();
@@ -22,7 +22,7 @@ pub fn report(tree: &Tree) -> Value {
     })
 }
 
-/// One run: what it is, and the files of its device and of its logical units once its host has found them.
+/// One run: its description, and the files of its device and of its logical units once its host has found them.
 fn run(tree: &Tree, entry: &Entry) -> Value {
     let mut run = Map::new();
     run.insert("host".into(), entry.name.clone().into());

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A client that does not read for so long is disconnected.
+/// A client that does not read for this long is disconnected.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A socket that is served; it vanishes when this is dropped.

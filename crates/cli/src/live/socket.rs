@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// What is behind a path that should be a socket.
+/// Kind of file at a path that should be a socket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PathKind {
     Nothing,

@@ -33,7 +33,7 @@ impl Counters {
     }
 }
 
-/// One figure: its name, and how it reads.
+/// A name and its value as text.
 type Figure = (&'static str, String);
 
 fn figures(now: &Counters, before: &Counters) -> Vec<Figure> {
@@ -70,7 +70,7 @@ pub fn main(socket: &Path) -> Result<()> {
         };
         let figures = figures(&now, &before);
         if is_terminal {
-            // Back to where the first figure stands.
+            // The cursor moves back to the first figure.
             if lines > 0 {
                 write!(out, "\x1b[{lines}A")?;
             }

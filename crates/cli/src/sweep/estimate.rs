@@ -14,9 +14,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// For how long points are made to see how long they take.
+/// Duration of the trial that measures the time per point.
 const TRIAL: Duration = Duration::from_secs(4);
-/// Points of such a trial at most.
+/// Most points of a trial.
 const MOST_TRIED: u64 = 64;
 
 /// Shows the study, and how long it takes if some of its points are like all others.

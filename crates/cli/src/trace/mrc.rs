@@ -126,7 +126,7 @@ impl Found {
                 break;
             }
         }
-        // A map has hits at any times, but what it gains is measured at these.
+        // Hits do not depend on times, but the gain is measured at these times.
         let coarse = args.gain.as_ref().and_then(|_| reader.coarse_times(&name, traces::SPREAD_ELSEWHERE));
         self.notes.extend(coarse.into_iter().chain(reader.notes(&name)).map(Note::remark));
         self.inputs.push(traces::input(source, &name, shared)?);

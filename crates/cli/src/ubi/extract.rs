@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `readpath ubi extract`: a tree of a UBIFS volume as files. Every directory on the way to one is made anew, and a
-//! name with a slash is none, so nothing in the image, however it was damaged, leads out of what is made.
+//! `readpath ubi extract`: a tree of a UBIFS volume as files. Every directory on a path is created by this command, and
+//! names with a slash are refused, so that no damage of the image leads out of the created tree.
 
 use super::image::{Failure, Problems, Walk, mount};
 use crate::args::UbiExtract;

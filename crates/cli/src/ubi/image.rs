@@ -43,7 +43,7 @@ pub fn ls(args: &UbiLook) -> Result<()> {
     list.finish()
 }
 
-/// `readpath ubi find`. Names are printed as they are reached; damage is reported, and the walk goes on behind it.
+/// `readpath ubi find`. Names are printed as they are reached; damage is reported, and the walk continues.
 pub fn find(args: &UbiFind) -> Result<()> {
     let UbiLook { input, path, json } = &args.look;
     if let Some(glob) = &args.name {
@@ -73,7 +73,7 @@ pub fn find(args: &UbiFind) -> Result<()> {
     problems.end("read")
 }
 
-/// Problems that are named; the others are counted.
+/// Most problems that are printed; more are counted only.
 const MOST_PROBLEMS: u64 = 1000;
 
 /// What could not be read, or written, on a walk.
@@ -89,14 +89,14 @@ impl<'a> Problems<'a> {
 
     pub fn report(&mut self, path: &[u8], what: &dyn Display) {
         self.count += 1;
-        // More of them are not read.
+        // More problems are not printed.
         if self.count <= MOST_PROBLEMS {
             // Standard error may be closed; that is no reason to panic.
             writeln!(io::stderr(), "readpath: {}: {}: {what}", self.image.display(), printable(path)).ok();
         }
     }
 
-    /// Fails if there were any: something could not be `done`.
+    /// Fails if there were problems: some entry could not be `done`.
     pub fn end(&self, done: &str) -> Result<()> {
         let things = match self.count {
             0 => return Ok(()),
@@ -107,15 +107,14 @@ impl<'a> Problems<'a> {
     }
 }
 
-/// A walk over a tree: a directory before what is in it, sorted by name. Damage is reported, and the walk goes on
-/// behind it.
+/// A walk over a tree: a directory before its entries, sorted by name. Damage is reported, and the walk continues.
 pub struct Walk {
-    /// Where it is.
+    /// Path of the current entry.
     pub path: Vec<u8>,
     /// Entries of each directory on the way that are still to come, and how long its path is.
     levels: Vec<(std::vec::IntoIter<Entry>, usize)>,
     visited: BTreeSet<u32>,
-    /// What was given last, or is to be given first.
+    /// The entry that was returned last, or is to be returned first.
     at: Option<Inode>,
     has_begun: bool,
     skips: bool,
@@ -127,7 +126,7 @@ impl Walk {
         Walk { path, levels, visited, at: Some(at), has_begun: false, skips: false }
     }
 
-    /// Leaves out what is in the directory that was given last.
+    /// Leaves out the entries of the directory that was returned last.
     pub fn skip(&mut self) {
         self.skips = true;
     }
@@ -182,7 +181,7 @@ impl Walk {
     }
 }
 
-/// An error behind which a walk goes on.
+/// An error after which a walk continues.
 fn damage(image: &Path, e: UbifsError) -> Result<UbifsError> {
     match e {
         UbifsError::Unsupported(_) => Err(wrong(image, e)),
@@ -243,7 +242,7 @@ pub fn stat(args: &UbiLook) -> Result<()> {
     if inode.file_type() == Some(FileType::Regular) {
         match fs.occupied_bytes(&inode) {
             Ok(bytes) => value["occupied"] = bytes.into(),
-            // All else of it can be shown.
+            // The other fields can be shown.
             Err(e) => problems.report(path, &damage(image, e)?),
         }
     }
@@ -284,7 +283,7 @@ enum Show {
     Long,
     /// An array of JSON.
     Json,
-    /// The name as it is, and a zero byte.
+    /// The raw name, and a zero byte.
     Bytes,
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names from flash in what is printed. They are any bytes: in text they are escaped as in messages, in JSON they are
-//! text with the bytes beside it where they are no UTF-8.
+//! Prints names from flash, which may hold any bytes. Text escapes them as messages do; JSON has them as text, with the
+//! bytes in a second field if they are not UTF-8.
 
 use crate::output::json_escaped;
 use serde_json::Value;

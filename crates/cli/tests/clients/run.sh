@@ -593,7 +593,7 @@ sqlite() {
     checked dev.img
     say "3 crashes, $last commits acknowledged, $kept rows kept, ext4 on a loop device"
 }
-# The same with a device that says that it has flushed and has not. What it promised must get lost.
+# The same with a device that acknowledges flushes without making them: acknowledged commits must get lost.
 lying_sqlite() {
     need sqlite3
     need_fuse
@@ -622,7 +622,7 @@ lying_sqlite() {
         crash
         detach
         hide
-        # Nothing that was told to be durable: the device itself has to be whole.
+        # Rows may be lost, but the image itself must be consistent.
         checked dev.img
         start dev.img
         expose

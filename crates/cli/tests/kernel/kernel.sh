@@ -136,7 +136,7 @@ parity() {
     sed 's/^/    /' "$name.txt"
     same "$name" "the guest's hit_cnt, HPB READs of the trace" "$(mark "$name" hit_cnt)" \
         "$("$readpath" trace upius "$name.json" | grep -c '> HPB READ:')"
-    # A trace that tells of differences is to be looked at.
+    # A trace with differences is kept for inspection.
     ! grep -q '^0 differ' "$name.txt" || rm -f "$name.json"
 }
 if wanted parity && [ "$kernel" = a ]; then

@@ -74,12 +74,12 @@ impl Attached {
     fn host(&self) -> Host {
         let mut host = self.connect(Host::connect);
         host.start().expect("the controller is enabled");
-        // The first command after a reset hears of it.
+        // The first command after a reset gets UNIT ATTENTION.
         host.command(0, 0, Cdb::TestUnitReady, 0, &[]).expect("an answer");
         host
     }
 
-    /// Ends it as Ctrl-C does; returns what it said.
+    /// Ends the program as Ctrl-C does; returns its output.
     fn stop(mut self) -> (String, String) {
         let pid = rustix::process::Pid::from_raw(self.child.id() as i32).expect("a process");
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
@@ -242,7 +242,7 @@ fn an_interrupt_that_cannot_be_raised_holds_nobody() {
     let file = host.memory.0.clone();
     assert!(host.client.set_irqs(4 | 32, 1, &[file.as_fd()]).is_err(), "it is no eventfd");
     host.client.set_irqs(4 | 32, 1, &[full.as_fd()]).unwrap();
-    // The server does not wait for room in it. This makes it wait all the same.
+    // The server opens it without blocking. This makes writes to it block.
     fcntl_setfl(&full, OFlags::empty()).unwrap();
     host.client.set_irqs(1 | 32, 1, &[]).unwrap();
     host.send(1, 0, RequestBody::Command(Scsi { expected_bytes: 0, cdb: Cdb::TestUnitReady }), &[]).unwrap();
@@ -295,8 +295,8 @@ fn who_breaks_the_protocol_is_disconnected_and_the_next_is_served() {
 #[derive(Clone)]
 struct May(Vec<u64>);
 
-/// The program is killed at 200 points of running I/O. What was flushed, or written with FUA, stays; whatever else a
-/// block holds was written to it; and entries of HPB from before are not believed.
+/// The program is killed at 200 points of running I/O. Data that was flushed, or written with FUA, stays; a block holds
+/// no data but that written to it; and HPB entries from before are not trusted.
 #[test]
 fn killed_at_any_time_it_keeps_what_was_flushed() {
     let room = room();
@@ -322,7 +322,7 @@ fn killed_at_any_time_it_keeps_what_was_flushed() {
             assert_eq!(data, stamped(holds), "round {round}: block {block} is of two writes");
             let may = &mut blocks[block as usize].0;
             assert!(may.contains(&holds), "round {round}: block {block} holds {holds}, not {may:?}");
-            // From now on that is what it holds, whether or not it is durable.
+            // From now on the block holds this value, whether or not it is durable.
             *may = vec![holds];
         }
         let killed_after = rng.below(40);

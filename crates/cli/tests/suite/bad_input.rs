@@ -8,7 +8,7 @@ use std::fs;
 #[test]
 fn device_files() {
     let room = Room::new();
-    // Where the line is 0 another than the changed one is to blame: its counterpart, or the section that lacks a key.
+    // Line 0: the message names another line than the changed one, its counterpart or the section that lacks a key.
     for (section, key, new, at, says) in [
         ("", "schema", "schema = \"readpath-device/1", 1, "this is not TOML"),
         ("", "schema", "schema = \"readpath-device/9\"", 1, "schema: is \"readpath-device/9\""),
@@ -34,7 +34,7 @@ fn device_files() {
         room.write("my.toml", &file);
         let place = if at == 0 { "my.toml:".to_owned() } else { format!("my.toml:{}:", line + at - 1) };
         let message = room.bad(&["device", "show", "./my.toml"], &[&place, says]);
-        // As a device of a run, it is refused in the same words.
+        // A run with this device fails with the same message.
         let run = room.bad(&["iozone", "--device", "./my.toml", "--out", "out", "--", "-i2"], &[]);
         assert_eq!(run, message);
     }

@@ -24,7 +24,7 @@ fn commands(room: &Room) -> Vec<Words> {
         let args: Vec<&str> = words.iter().map(String::as_str).chain(["--help"]).collect();
         let help = room.good(&args);
         let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-        // What is said of a command may go on below it, further to the right.
+        // The description of a command may continue in the next line, further to the right.
         let names = listed.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
         let names = names.map(|line| line.split_whitespace().next().expect("a name")).filter(|name| *name != "help");
         found.extend(names.map(|name| words.iter().cloned().chain([name.to_owned()]).collect::<Words>()));
@@ -66,7 +66,7 @@ fn bash_takes_its_completions() {
     };
     assert_eq!(complete("readpath trace", "m", "trace"), "mrc\n");
     assert_eq!(complete("readpath fio --precondition", "", "--precondition"), "sequential random none\n");
-    // The other name of --out, which main gives it.
+    // The alias of --out.
     assert_eq!(complete("readpath replay", "--outp", "replay"), "--output\n");
 }
 
@@ -261,7 +261,7 @@ fn every_command_with_tables_of_results_writes_csv() {
         assert!(output.status.success(), "{args:?}: {}", text(&output.stderr));
         assert_eq!(text(&output.stdout), room.read("rows.csv"), "{args:?}");
     }
-    // fio's own JSON has no rows; CSV beside it has.
+    // fio's own JSON has no rows; the CSV file has.
     let one = ["fio", "job.fio", "--hpb", "off", "--output-format", "json"];
     room.json(&[&one[..], &["--csv", "rows.csv"]].concat());
     let csv = room.good(&[&one[..], &["--csv", "-", "--output", "fio.json"]].concat());
@@ -406,7 +406,7 @@ fn a_dry_run_says_what_would_be_run() {
         names
     };
     assert_eq!(names(planned["planned"].as_array().expect("a list")), names(rows(&made)));
-    // The number of requests that fit into a second is not known before.
+    // The number of requests within a second is not known in advance.
     let timed = room.good(&["fio", "timed.fio", "--hpb", "off", "--dry-run"]);
     assert!(timed.contains("\n1 run, as many requests as their time allows; none was made\n"), "{timed}");
     // What would be refused is refused.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The commands where all is well: what they print, what they write, and that it is the same every time.
+//! Successful commands: what they print and write, and that it is reproducible.
 
 use crate::common::running::Running;
 use crate::common::{EXPERIMENT, HEADER, JOB, Room, figure, json, row, text, value};
@@ -54,7 +54,7 @@ fn run_writes_document_and_page() {
         assert!(!page.contains(outside), "{outside}");
     }
     assert_eq!(room.files().iter().filter(|f| f.to_string_lossy().contains(".part")).count(), 0);
-    // The same page from the document.
+    // The document gives the same page.
     assert_eq!(room.good(&["report", "out/small/result.json", "--html", "again.html"]), "again.html\n");
     assert_eq!(room.read("again.html"), page);
 }
@@ -84,7 +84,7 @@ fn the_same_every_time() {
     assert!(chosen["rows"].as_array().expect("rows").iter().all(|r| r["variant"] == "HPB dcm"));
 }
 
-/// The published line, typed as it is but for the size.
+/// The published command line, with another size.
 #[test]
 fn iozone_as_published() {
     let room = Room::new();
@@ -124,7 +124,7 @@ fn fio_in_both_shapes() {
     assert!(job["read"]["clat_ns"]["bins"].is_null());
     let plus = room.json(&[&args[..], &["json+"]].concat());
     assert!(plus["jobs"][0]["read"]["clat_ns"]["bins"].is_object());
-    // Into a file, beside our own document.
+    // Into a file, in addition to our own document.
     assert_eq!(room.good(&[&args[..], &["json", "--output", "fio.json", "--out", "out"]].concat()), "");
     assert_eq!(room.read("fio.json"), plain);
     assert_eq!(json(&room.read("out/result.json"))["schema"], "readpath-results/2");
@@ -228,7 +228,7 @@ fn longer_hpb_reads() {
         assert!(row(variant, "hit_cnt") > Some(1000.0), "{variant}");
         assert_eq!(row(variant, "pre_req_cnt").is_some(), variant == "announced");
     }
-    // Scattered blocks: the entry of the first says little of the others.
+    // Scattered blocks: the entry of the first does not give the place of the others.
     let hits = |variant| row(variant, "hpb_hit_ratio").expect("a ratio");
     assert!(hits("one") == 0.0 && hits("first") < 30.0 && hits("announced") > 95.0 && hits("all") > 95.0);
     let text = document["configuration"].to_string();
@@ -331,7 +331,7 @@ fn trace() {
     assert_eq!(room.read("t.json"), first, "the same bytes every time");
     let (few, _) = trace(&["--trace-io-limit", "10"]);
     assert!(few < 600, "{few} events of ten requests");
-    // From a request, or from a time.
+    // A trace begins at a request or at a time.
     let numbers = |file: &str| -> Vec<u64> {
         let all = json(&room.read(file));
         let spans = all.as_array().expect("an array").iter().filter(|e| e["cat"] == "request");
@@ -352,7 +352,7 @@ fn trace() {
         &["\"x\" is not a time such as 10ms"],
     );
     room.bad(&["fio", "job.fio", "--trace-io-from", "5"], &["required arguments were not provided"]);
-    // Of one run of an experiment.
+    // A trace of one run of an experiment.
     room.write("small.toml", EXPERIMENT);
     let output = room.output(&["run", "small.toml", "--variant", "HPB dcm", "--out", "out", "--trace-io", "u.json"]);
     assert!(output.status.success() && json(&room.read("u.json")).is_array());
@@ -478,7 +478,7 @@ fn closed_pipes() {
         assert!(status.success(), "{args:?}: {status} {said}");
         assert_eq!(said, "", "{args:?}");
     }
-    // The same for standard error.
+    // Standard error closed.
     let mut command = Command::new(cargo_bin("readpath"));
     command.args(["device", "show", "none"]).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the program runs");

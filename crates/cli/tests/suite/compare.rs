@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `readpath compare`: a difference that is known, variants that do not differ, seeds that change nothing, and the same
-//! results however many threads work.
+//! `readpath compare`: a known difference, variants that do not differ, seeds that change nothing, and the same results
+//! for any number of threads.
 
 use crate::common::{self, EXPERIMENT, HEADER, JOB, Room, notes};
 use serde_json::Value;
@@ -70,7 +70,7 @@ fn a_known_difference_is_found_and_paired() {
 #[test]
 fn chance_is_called_chance() {
     let room = room();
-    // One frame more of the map cache, in which nothing is found a second time, against noise of other sizes.
+    // One more frame of the map cache, which has no hits, compared under noise of several sizes.
     let args = ["job.fio", "--hpb", "off", "--vary", "map_cache.size_kib=64,80", "--seeds", "3"];
     let doc = document(&room, &args);
     let rows: Vec<&Value> =
@@ -109,7 +109,7 @@ fn the_same_bits_on_any_number_of_threads() {
             assert_eq!(Some(values(compared)[i]), row(&seed, "HPB dcm", metric)["simulated"].as_f64(), "{metric}");
         }
     }
-    // From another seed on they are shifted.
+    // Another first seed shifts the seeds.
     let later = document(&room, &["job.fio", "--vary", "map_cache.size_kib=64,128", "--seed", "3", "--seeds", "2"]);
     let of = |doc: &Value| values(row(doc, "HPB off, map_cache.size_kib=64", "read_latency_mean"));
     assert_eq!(of(&later), of(&one)[2..4]);
@@ -152,7 +152,7 @@ fn what_does_not_depend_on_the_seed_has_no_interval() {
     }
     let shown = room.good(&["compare", "job.fio", "--seeds", "3"]);
     assert!(!shown.contains('±') && shown.contains("exact") && shown.contains("identical"), "{shown}");
-    // In random order in flash, it does.
+    // With random order in flash, the seed matters.
     let doc = document(&room, &["job.fio", "--seeds", "3", "--preload", "random"]);
     assert!(notes(&doc).contains("and the order in which its files lie in flash"), "{}", notes(&doc));
     // A single seed says that it is one.
@@ -177,7 +177,7 @@ fn traces_vary_with_their_layout_only() {
     assert!(notes(&fixed).starts_with("One run of each variant, with seed 1: nothing"), "{}", notes(&fixed));
     assert_eq!(values(row(&fixed, "HPB off", "read_latency_mean")).len(), 1);
     assert_eq!(row(&fixed, "HPB dcm", "host_memory")["difference"]["finding"], "exact");
-    // Three seeds on request give the same figures.
+    // Three seeds give the same figures.
     let three = document(&room, &["t.csv", "--seeds", "3"]);
     assert!(notes(&three).starts_with("All 3 seeds (1 to 3) gave the same"), "{}", notes(&three));
     // The figures are those of the replay.
@@ -359,7 +359,7 @@ fn break_even_finds_the_least_value() {
     let key = ["--key", "flash.read_us", "--from", "10", "--to", "100"];
     let less = room.good(&[&["break-even", "job.fio"], &key[..]].concat());
     assert!(less.contains("RECOMMENDED: flash.read_us=10 is as good"), "{less}");
-    // Of a trace behind another only the trace counts.
+    // Only the trace counts, not the trace before it.
     room.write("t.csv", &format!("{HEADER}0,R,0,4096,,\n1000000,R,8192,4096,,\n"));
     let trace = ["break-even", "t.csv", "--precondition", "t.csv", "--to", "512", "--against", "hpb=off"];
     assert!(room.good(&trace).contains("RECOMMENDED: map_cache.size_kib=64 is as good"));
@@ -370,7 +370,7 @@ fn break_even_finds_the_least_value() {
         &of_writes,
         &["--metric write_latency_mean: hpb=off does not have it; it has device_map_memory, host_memory"],
     );
-    // The last value is --to, whatever the steps.
+    // The last value is --to, for any step.
     let to = ["--key", "flash.program_us", "--from", "300", "--to", "1000", "--step", "400", "--against", "hpb=off"];
     let last = [&["break-even", "t.csv", "--json"], &to[..]].concat();
     let variants: Vec<String> =

@@ -137,7 +137,7 @@ fn trace() -> String {
     text
 }
 
-/// A document as it is printed, and what it says.
+/// A document, printed and parsed.
 fn made(room: &Room, args: &[&str]) -> (String, Value) {
     let text = room.good(args);
     for row in Document::from_json(&text).expect("a document").rows {

@@ -26,7 +26,7 @@ fn gain(doc: &Value, case: &str, metric: &str) -> f64 {
     100.0 * (value(doc, case, "HPB dcm", metric) / value(doc, case, "HPB off", metric) - 1.0)
 }
 
-/// The chapter has these words, whatever its line breaks are.
+/// The chapter has these words, apart from line breaks.
 #[track_caller]
 fn documented(words: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/experiments.md");

@@ -162,7 +162,7 @@ fn policies_have_memory_and_hold_to_it() {
             let memory = of("host_memory").expect("bytes");
             assert!(memory > 200.0 * 1024.0 && memory <= 300.0 * 1024.0, "{loses}, {variant}: {memory}");
             assert!(of("hpb_hit_ratio") > Some(5.0) && of("map_req_cnt") > Some(10.0), "{loses}, {variant}");
-            // The host goes on using HPB when the power is back.
+            // The host uses HPB again when the power is back.
             assert!(of("hit_cnt_after_cuts") > Some(10.0), "{loses}, {variant}");
             assert!(of("hit_cnt") > of("hit_cnt_after_cuts"), "{loses}, {variant}: hosts before the last cut count");
         }
@@ -196,7 +196,7 @@ fn memory_is_looked_at_before_anything_runs() {
     room.bad(&["run", "run.toml"], &[&["x, small: "][..], &little].concat());
     room.write("job.fio", "[a]\nrw=randread\nsize=64m\n");
     room.bad(&[&["power", "job.fio"][..], &memory].concat(), &[&["job, HPB hcm: "][..], &little].concat());
-    // As a trace, which used to show what the others did.
+    // The replay of a trace fails with the same message.
     room.write("t.csv", "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n0,R,0,4096,,\n");
     room.bad(
         &[&["replay", "t.csv"][..], &memory].concat(),

@@ -8,7 +8,7 @@ const HEADER: &str = "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n";
 
 const ONE_CASE: [&str; 6] = ["reproduce", "hmb", "--case", "4 GB, depth 32", "--out", "out"];
 
-/// Reads of single blocks all over so many GiB, a millisecond apart.
+/// Reads of random single blocks of `gib` GiB, a millisecond apart.
 fn trace(gib: u64, requests: u64) -> String {
     let mut table = HEADER.to_owned();
     let mut state = 3u64;

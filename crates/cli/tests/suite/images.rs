@@ -69,7 +69,7 @@ fn an_image_is_made_described_checked_copied_and_emptied() {
     room.good(&["image", "clone", "dev.img", "copy.img"]);
     let bytes = |name: &str| fs::read(room.path(name)).expect("an image");
     assert!(bytes("dev.img") == bytes("copy.img"));
-    // The same again is the same, to the bit.
+    // The same command makes the same image, bit by bit.
     fs::remove_file(room.path("dev.img")).unwrap();
     create(&room, &["--fill", "sequential", "--age", "age.fio"]);
     assert!(bytes("dev.img") == bytes("copy.img"), "an image does not depend on anything but what was asked for");
@@ -188,7 +188,7 @@ fn a_server_is_told_what_to_do_and_ends_in_order() {
 fn a_server_is_watched() {
     let room = Room::new();
     create(&room, &[]);
-    // A port that nobody uses.
+    // A free port.
     let at = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").to_string();
     let (mut child, _lines) = serve(&room, &["--metrics", &at, "--stats=live", "--hpb", "dcm", "--control", "c"]);
     let get = |what: &str| {

@@ -105,7 +105,7 @@ fn who_is_stopped_before_any_request_leaves_nothing_either() {
     }
 }
 
-/// Block requests and the UFS commands that they became are the same work twice: one of them is left out, with a note.
+/// Block requests and the UFS commands made of them are the same work twice: one kind is left out, with a note.
 #[test]
 fn requests_of_the_other_layer_are_told() {
     let room = Room::new();

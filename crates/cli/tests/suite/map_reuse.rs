@@ -41,7 +41,7 @@ fn curves_are_what_the_simulator_does_at_depth_one() {
     }
     assert!(simulated[0].1 < 20.0 && simulated.last().expect("some").1 > 85.0);
     assert_eq!(hits("pages of 16 KiB, simulated at depth 16").len(), simulated.len());
-    // Other kinds of the same trace.
+    // Curves of other kinds of requests of the same trace.
     assert!(hits("HPB regions of 16 MiB, all").len() > 5 && hits("pages of 4 KiB, writes").len() > 5);
 }
 
@@ -65,7 +65,7 @@ fn tables_say_where_more_memory_gains_nothing() {
     };
     assert_eq!((touched(&sampled), touched(&sampled).len()), (touched(&text), 9));
     assert_eq!(sampled.lines().count(), text.lines().count());
-    // Of few pages a sample says what it is, and nothing of small maps.
+    // With few pages in the sample, the output says so, and has no figures of small maps.
     let small = room.good(&["trace", "mrc", "t.csv", "--sample", "100", "--page-kib", "4"]);
     assert!(small.contains("Note: t.csv: ESTIMATED from a sample of the pages"), "{small}");
     let cells = |text: &str, size: &str| text.lines().find(|l| l.trim().starts_with(size)).map(str::trim).map(str::len);

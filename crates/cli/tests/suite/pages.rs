@@ -50,7 +50,7 @@ fn number(value: &Value) -> f64 {
 /// Opens a page at 400 and 1600 pixels.
 fn open(chromium: &Path, room: &Room, page: &str, dark: bool) -> Vec<Seen> {
     let page = room.read(page);
-    // Beside the script of the page one more may run: ours.
+    // The policy of the page allows one more script: that of the test.
     let (head, rest) = page.split_once("script-src '").expect("a policy");
     let page = format!("{head}script-src 'nonce-probe' '{rest}");
     room.write(

@@ -39,7 +39,7 @@ fn a_plan_only_reads_unless_the_target_is_named_twice() {
     let told = room.good(&destructive("/data/probe.bin"));
     assert!(told.contains("They WRITE to /data/probe.bin: what it holds is lost."), "{told}");
     assert!(room.read("q/writes-1.fio").contains("rw=write"));
-    // A length of what is not written makes no sense.
+    // A length of a long write needs a plan with writes.
     room.bad(&with(&PLAN[..10], &["r", "--long-write", "256M"]), &["required arguments were not provided"]);
 }
 
@@ -236,12 +236,12 @@ fn the_jobs_to_run_next_are_written_and_tell_more() {
     let again = ["device", "probe", "fit", "--plan", "p", "deep.json", "--out", "out"];
     room.bad(&again, &["out/next/plan.json: already exists; choose another folder"]);
 
-    // Run, they tell what was left open.
+    // Their results identify the remaining parameters.
     run("out/next/reads-1.fio", "next.json");
     let then = json(&fit("out/next", &["deep.json", "next.json"], &["--json"]));
     assert_eq!(verdicts(&then), ["identified", "identified"], "{}", then["configuration"]["probe"]);
 
-    // With other results of what is held out the fit is the same, and the error of the prediction is larger.
+    // Other results of the held-out jobs leave the fit unchanged, and make the error of the prediction larger.
     let held_out: Vec<&Value> = before.iter().filter(|job| job["held_out"] == true).map(|job| &job["name"]).collect();
     let mut spoilt = 0;
     for job in deep["jobs"].as_array_mut().expect("jobs").iter_mut().filter(|job| held_out.contains(&&job["jobname"])) {

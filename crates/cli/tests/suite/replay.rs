@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `readpath replay` and `readpath trace`: small traces whose outcome is known, every kind of mistake, and the same
-//! results however many threads work.
+//! `readpath replay` and `readpath trace`: small traces with a known outcome, every kind of mistake, and the same
+//! results for any number of threads.
 
 use crate::common::{HEADER, Room, figure, json, notes, row, text};
 use serde_json::Value;

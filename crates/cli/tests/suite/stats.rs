@@ -70,7 +70,7 @@ fn counters_of_a_run_in_progress() {
     let time = |answer: &Value| answer["runs"][0]["virtual_time_ns"].as_u64();
     run.until(|| {
         let now = room.json(&["stats", "its.sock", "--json"]);
-        // Each is read by itself while the run goes on, so one may be older than the other.
+        // Each is read separately during the run, so their ages differ.
         (count(&now) > count(&first) && time(&now) > time(&first)).then_some(())
     });
     // As text: all names of HPB, and only with --all the others.
@@ -105,7 +105,7 @@ fn the_only_run_is_found() {
     let mut one = Running::start(&room, &["fio", "long.fio", "--hpb", "dcm", "--stats"]);
     let socket = format!("readpath/{}.sock", one.pid());
     one.stats(&room, &socket, "running");
-    // One that a killed program left behind is no run.
+    // A socket left behind by a killed program is no run.
     let stale = room.path("readpath/1.sock");
     drop(UnixListener::bind(&stale).expect("a socket"));
     let (status, shown, message) = stats(&["stats"]);
@@ -211,12 +211,12 @@ fn wrong_sockets() {
     });
     room.bad(&["stats", "taken"], &["taken: answers other/7", "readpath-stats/1"]);
     answer.join().expect("no panic");
-    // What was left behind is used again.
+    // The stale socket is replaced.
     room.good(&["run", "small.toml", "--stats=stale"]);
     assert!(!room.path("stale").exists());
 }
 
-/// What serves a socket may be anything, and may have written anything.
+/// Any program may serve the socket, and write anything.
 #[test]
 fn answers_of_strangers() {
     let room = Room::new();

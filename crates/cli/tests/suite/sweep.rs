@@ -112,7 +112,7 @@ fn points_that_fail_stop_no_other() {
     let failed = room.read("out/small/failed.csv");
     assert!(failed.starts_with("point,seed,hpb,map_cache.size_kib,error\n1,"), "{failed}");
     assert!(failed.contains(",dcm,3,"), "{failed}");
-    // They are there: the same command says the same and makes none.
+    // All points exist: the same command prints the same and makes none.
     let output = room.output(&["sweep", "s.toml"]);
     assert!(text(&output.stderr).starts_with("readpath: 2 of 6 points failed; all are in"), "{}", text(&output.stderr));
 }

@@ -66,7 +66,7 @@ fn files_of_a_run_in_progress() {
     let mut run = Running::start(&room, &["fio", "long.fio", "--hpb", "dcm", "--sysfs", "sys"]);
     appeared(&mut run, &folder);
     let unit = folder.join(UNIT);
-    // All ways lead to the same place.
+    // All paths lead to the same folder.
     let place = folder.join("devices/platform/0.ufs/host0/target0:0:0/0:0:0:0");
     assert_eq!(unit.canonicalize().expect("a path"), place.canonicalize().expect("a path"));
     let device = folder.join("bus/platform/drivers/ufshcd/0.ufs");
@@ -125,7 +125,7 @@ fn parameters_that_are_written_are_noted() {
         return;
     }
     let (room, folder) = room();
-    // Some seconds: long enough to be written to, and it ends by itself.
+    // Runs for some seconds: long enough for a write, and it ends by itself.
     room.write("some.fio", &LONG_JOB.replace("loops=1000", "loops=6"));
     let args = ["fio", "some.fio", "--hpb", "hcm", "--sysfs", "sys", "--hold", "--json"];
     let mut run = Running::start(&room, &args);

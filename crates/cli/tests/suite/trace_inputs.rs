@@ -46,12 +46,12 @@ fn a_trace_may_come_from_standard_input() {
     let doc =
         document(&fed(&room, &["replay", "t.csv", "--precondition", "-", "--json", "--hpb", "off"], TRACE.as_bytes()));
     assert_eq!((&doc["inputs"][0]["file"], &doc["inputs"][1]["file"]), (&"stdin".into(), &"t.csv".into()));
-    // What is packed is unpacked, and what is written is what a file would give.
+    // Standard input is decompressed, and converts to the same file as a file does.
     let packed = gz("before.csv", &room);
     let output = fed(&room, &["trace", "convert", "-", "new.csv", "--to", "csv"], &packed);
     assert!(output.status.success() && text(&output.stdout).contains("stdin: format csv, gzip"), "{output:?}");
     assert_eq!(room.read("new.csv"), TRACE);
-    // A file of that name is told from it, and ./- is a file.
+    // A file named "stdin" is not standard input, and ./- is a file.
     room.write("stdin", TRACE);
     room.write("-", TRACE);
     let doc = document(&fed(&room, &["replay", "-", "stdin", "./-", "--json", "--hpb", "off"], TRACE.as_bytes()));
@@ -171,7 +171,7 @@ fn coarse_times_are_told_and_spread() {
     assert!(note.contains("1562 of 1566 requests had the time of the one before and were SPREAD evenly"), "{note}");
     let (note, recorded) = run(&[fine]);
     assert!(!note.contains("COARSE"), "{note}");
-    // The same requests with their times in microseconds.
+    // The same requests, with times in microseconds.
     assert!(bursts > 10.0 * recorded && (spread / recorded - 1.0).abs() < 0.3, "{bursts} {spread} {recorded}");
     let shown = room.good(&["trace", "info", trace]);
     let notes = shown.lines().find(|l| l.starts_with("Note: ")).expect("a note");
@@ -248,7 +248,7 @@ fn a_shift_is_suggested_and_taken() {
     assert!(shifted.contains("      0.0 %\n"), "none is unaligned: {shifted}");
 }
 
-/// Errors of typing name what was meant.
+/// Messages on wrong arguments suggest the right one.
 #[test]
 fn mistakes_in_typing() {
     let room = Room::new();

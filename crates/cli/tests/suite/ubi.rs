@@ -194,7 +194,7 @@ fn the_kind_of_nand_follows_from_the_pages() {
     assert_eq!(settings(&scaled), ("mlc-16k".into(), "--cost".into(), true));
     note(&scaled, "mlc-16k, SCALED from pages of 16384 bytes to 2048 by the number of ECC steps, not measured");
     assert!(value(&own, "none", "seconds") < value(&scaled, "none", "seconds") / 5.0);
-    // The published table keeps its own costs; streams take those that are asked for.
+    // The published table keeps its own costs; streams take the given ones.
     std::fs::create_dir(room.path("t")).expect("a folder");
     room.write("t/x_find.csv", STREAM);
     let reproduced = |cost| room.json(&[&["reproduce", "ubi", "--traces", "t", "--json"][..], cost].concat());
@@ -271,7 +271,7 @@ fn the_published_table_stands_beside_the_model() {
     let misses = row(&doc, &[("case", "find, recorded: x_find.csv"), ("metric", "misses")]).expect("a row");
     assert_eq!((&misses["variant"], misses["simulated"].as_f64()), (&Value::from("B: NAND core, one page"), Some(4.0)));
     assert!(row(&doc, &[("case", "attach, recorded: x_attach.csv"), ("metric", "header_seconds")]).is_some());
-    // As a folder for all experiments has them.
+    // The layout of a folder with inputs of all experiments.
     std::fs::create_dir_all(room.path("all/ubi")).expect("a folder");
     room.write("all/ubi/x_find.csv", STREAM);
     assert!(room.good(&["reproduce", "ubi", "--traces", "all", "--json"]).contains("find, recorded: x_find.csv"));

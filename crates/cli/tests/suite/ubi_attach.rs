@@ -44,7 +44,7 @@ fn what_an_attach_finds() {
     let line = "\nattach takes    5.656 ms for 56 reads, 5.002 ms without sub-page reads\ncosts           slc-2k, \
                 waiting only: the CPU time was not measured (--cost names others)\n";
     assert!(text.contains(line), "{text}");
-    // Of a device, an image of ubinize has only what is used.
+    // An image made by ubinize has only the used blocks of the device.
     let few = "the volumes need a device of 404 PEBs at least, the image has 27: the attach of the device takes \
                longer; --pebs N says how many it has";
     assert_eq!(all["pebs_warning"], few);
@@ -56,11 +56,11 @@ fn what_an_attach_finds() {
     let told = room.good(&["ubi", "attach", "fx.mtd", "--cost", "mlc-16k"]);
     assert!(told.contains("\ncosts           mlc-16k, SCALED from pages of 16384 bytes to 2048"), "{told}");
 
-    // With larger sub-pages both headers are in one, and the second is read with what is before it.
+    // With larger sub-pages both headers share one, and the first is read along with the second.
     let shared = document(&room, &["fx.mtd", "--subpage-size", "2048"]);
     assert_eq!((&shared["layout"], &shared["volumes"]), (&all["layout"], &all["volumes"]));
 
-    // As the device that it was made for: what is beyond the image is read, too.
+    // With the size of the real device, blocks beyond the image are read too.
     let all = document(&room, &["fx.mtd", "--pebs", "512"]);
     assert_eq!((&all["attach"]["reads"], &all["pebs"]["to_erase"]), (&json!(541), &json!(485)));
     assert_eq!(all["pebs_warning"], json!(null));
@@ -130,7 +130,7 @@ fn a_size_of_erase_blocks_that_headers_speak_against_is_refused() {
     }
     let right = document(&room, &["fx.mtd", "--peb-size", "128K"]);
     assert_eq!((&right, &right["peb_size_warning"]), (&document(&room, &["fx.mtd"]), &Value::Null));
-    // Where nothing is between headers, a smaller size is possible.
+    // If the gap between the headers is empty, a smaller size is possible.
     let geometry = Geometry { peb_bytes: 128 << 10, page_bytes: 2048, subpage_bytes: 2048, pebs: 8 };
     made(&room, geometry, &[7; 5000]);
     let warning = "--peb-size 65536 may be too small: only each block at a multiple of 131072 bytes has an EC header, \

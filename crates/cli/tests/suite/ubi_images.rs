@@ -131,7 +131,7 @@ fn streams_can_be_replayed() {
                     bytes), z_find.csv (line 2 does not fit such pages).";
     assert!(notes.iter().any(|n| n.starts_with("Left out of t, as ") && n.ends_with(left_out)), "{notes:?}");
     assert_eq!(doc["inputs"].as_array().map(Vec::len), Some(1));
-    // Attach, mount, and then the same.
+    // Attach, mount, and then the same reads.
     room.good(&["ubi", "stream", "find", "/", "fxj.mtd", "--out", "all.csv", "--with-mount"]);
     let all = room.read("all.csv");
     assert!(all.lines().nth(2).is_some_and(|l| l.starts_with("R,0,0,64,,")), "the attach comes first");
@@ -193,7 +193,7 @@ fn damage_below_the_volume_is_told_and_what_a_cut_leaves_is_no_damage() {
     let (code, text) = with(&|image| image[131_072 + 2048 + 5] ^= 1);
     assert_eq!(code, Some(4));
     assert!(text.starts_with("PEB 1 offset 2048: bad-volume-table: copy 1: "), "{text}");
-    // A block that was erased: what was in it is missed, once.
+    // An erased block: its data is reported as missing, once.
     let (code, text) = with(&|image| image[19 * 131_072..20 * 131_072].fill(0xFF));
     assert_eq!(code, Some(4));
     assert_eq!(text.matches("LEB 17").count(), 2, "{text}");
@@ -201,7 +201,7 @@ fn damage_below_the_volume_is_told_and_what_a_cut_leaves_is_no_damage() {
         text.starts_with("LEB 17 offset 0: unmapped-leb: nodes are expected in it, but LEB 17 has no PEB"),
         "{text}"
     );
-    // A block behind the others whose header was not written completely.
+    // One more block at the end, whose header was not written completely.
     let (code, text) = with(&|image| {
         let first = image[..131_072].to_vec();
         let at = image.len();
@@ -332,7 +332,7 @@ fn nothing_is_extracted_outside() {
     assert!(room.path("in/tree/hardlink").is_file());
 }
 
-/// A file that cannot be made is named, and the others are there.
+/// A file that cannot be created is named, and all others exist.
 #[test]
 fn what_cannot_be_made_takes_nothing_with_it() {
     let room = Room::with_dump("fx.mtd");

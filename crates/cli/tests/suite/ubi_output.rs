@@ -14,7 +14,7 @@ const GEOMETRY: Geometry = Geometry { peb_bytes: 128 << 10, page_bytes: 2048, su
 const LEB_BYTES: usize = 129_024;
 /// A byte that is no UTF-8, a control character of two bytes, a backslash, a control character and a letter.
 const DIR: &[u8; 6] = b"\xff\xc2\x9b\\\x7fq";
-/// Clears a terminal, and goes on in the next line.
+/// A name that clears a terminal and contains a newline.
 const FILE: &[u8; 6] = b"\x1b[2J\nx";
 /// The two, as they are printed.
 const DIR_PRINTED: &str = r"\xff\u{9b}\\\u{7f}q";

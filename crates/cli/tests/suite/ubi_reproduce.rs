@@ -116,12 +116,12 @@ fn recorded_streams_go_through_all_caches_and_sizes() {
     let found = rows(&doc);
     let real = |case: &str, variant: &str| found[&(case.to_owned(), variant.to_owned(), "real_seconds".to_owned())];
     let beyond = "find beyond the table, recorded: x_find.csv";
-    // The same cache takes the same time in both tables, but for the user time that was measured with each.
+    // A cache takes the same time in both tables, apart from the user time that was measured with each.
     let difference = real(beyond, "one-line") - real("find, recorded: x_find.csv", "C1: UBI, one line");
     assert!((difference - 0.02).abs() < 1e-9, "{difference}");
     assert!(real(beyond, "opt+split, 61 lines") < real(beyond, "lru+split, 61 lines"));
     assert!(note(&doc, "find, on x_find.csv, the fastest first").contains("in the thread 18.7 and 33.3 %"));
-    // The table for people has both, and says where the rest is.
+    // The printed table has both, and says where the rest is.
     let text = room.good(&["reproduce", "ubi", "--traces", "t"]);
     assert!(text.contains("The same streams through other caches:") && text.contains("arc+split, 61 lines"), "{text}");
     let hint = "\nLeft out: what our reader of UBIFS makes of an image: attach and mount, find, find -ls, reading all \
@@ -130,8 +130,7 @@ fn recorded_streams_go_through_all_caches_and_sizes() {
     assert!(!text.contains("find by lines") && room.read("out/ubi/report.html").contains("find by lines"), "{text}");
 }
 
-/// Streams of an image beside those that the commands for one step each give.
-/// Of a device of `pebs` blocks.
+/// Compares the streams of an image with those of the commands for single steps. The device has `pebs` blocks.
 fn check_image(room: &Room, doc: &Value, image: &str, [volume, pebs]: [&str; 2], top: &str, largest: &str) {
     let reader = format!("own reader: {image}");
     for (work, command, path) in [
@@ -225,7 +224,7 @@ fn an_image_made_now_stands_beside_published_values_where_it_is_as_large() {
         return;
     }
     let room = Room::new();
-    // As many names below /usr as make a find as long as the published one.
+    // Enough names below /usr to make the find as long as the published one.
     for dir in 0..60 {
         let path = room.path(&format!("tree/usr/d{dir:02}"));
         fs::create_dir_all(&path).expect("a directory");
@@ -237,11 +236,11 @@ fn an_image_made_now_stands_beside_published_values_where_it_is_as_large() {
     let largest: Vec<u8> = (0..2_000_000u32).flat_map(|i| i.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
     fs::write(room.path("tree/one"), &largest).expect("a file");
     fs::write(room.path("tree/two"), &largest).expect("a file");
-    // Larger, but nearly all of it is a hole, or easily compressed: there is less of it on flash.
+    // Larger files, but nearly all holes or easily compressed: they take less flash.
     let sparse = fs::File::create(room.path("tree/a_hole")).expect("a file");
     sparse.set_len(100_000_000).expect("a hole");
     fs::write(room.path("tree/a_zip"), b"the same again. ".repeat(600_000)).expect("a file");
-    // Its data would stay under the other name.
+    // The data of a file with two names would stay.
     fs::write(room.path("tree/linked"), [&largest[..], b"longer"].concat()).expect("a file");
     fs::hard_link(room.path("tree/linked"), room.path("tree/again")).expect("a link");
     // What a boot reads: a link to a file counts, and a folder with two names is gone through once.
@@ -295,7 +294,7 @@ fn an_image_made_now_stands_beside_published_values_where_it_is_as_large() {
         "find, on image, the fastest first. Published: no cache, 61 lines in UBI, one line in UBI, one page in the \
          NAND core. Model: ",
     );
-    // The image is what was asked for; the published table comes behind it.
+    // The result of the image comes first, then the published table.
     assert_eq!(doc["title"], "Read caches of UBI on image");
     assert_eq!(doc["rows"][0]["case"], "attach and mount, own reader: image");
     assert!(
@@ -335,7 +334,7 @@ fn what_is_no_image_is_told() {
         room.bad(&["reproduce", "ubi", "--image", image, "--out", "o"], &[says]);
     }
     room.bad(&["reproduce", "ubi", "--image", "fx.mtd", "--image", "fx.mtd"], &["fx.mtd: is given twice"]);
-    // A document must not take the place of what it is made from.
+    // A document must not overwrite its inputs.
     fs::create_dir(room.path("o")).expect("a folder");
     fs::rename(room.path("fx.mtd"), room.path("o/result.json")).expect("a file");
     let args = ["reproduce", "ubi", "--image", "o/result.json", "--out", "o"];

@@ -24,7 +24,7 @@ fn requests() -> String {
     table
 }
 
-/// Without what cannot be the same: process and latency.
+/// The table without process and latency, which differ.
 fn without_latencies(table: &str) -> Vec<String> {
     table.lines().map(|l| l.rsplitn(3, ',').nth(2).expect("fields").to_owned()).collect()
 }
@@ -41,7 +41,7 @@ fn a_traced_run_is_the_same_requests_when_it_is_replayed() {
     assert!(said.starts_with("Note: t.json: format trace-io, not compressed, 400 requests over 3.192 s\n"), "{said}");
     assert_eq!(without_latencies(&room.read("b.csv")), without_latencies(&room.read("a.csv")));
     assert!(!room.read("b.csv").contains(",\n"), "every request has a latency");
-    // And so another device is asked for the same.
+    // Another device therefore gets the same requests.
     let rows = |file: &str| {
         let mut rows = room.json(&["replay", file, "--hpb", "off", "--json", "--device", "ufs31-256g"])["rows"].clone();
         rows.as_array_mut().expect("rows").iter_mut().for_each(|r| r["case"] = "".into());

@@ -18,14 +18,14 @@ impl Room {
         Room(tempfile::tempdir().expect("a folder"))
     }
 
-    /// One with a file in it.
+    /// A folder with a file in it.
     pub fn with(name: &str, text: &str) -> Self {
         let room = Room::new();
         room.write(name, text);
         room
     }
 
-    /// One with a recorded dump of flash in it.
+    /// A folder with a recorded dump of flash in it.
     pub fn with_dump(name: &str) -> Self {
         let room = Room::new();
         dump(&room, name);
@@ -68,7 +68,7 @@ impl Room {
         json(&self.good(args))
     }
 
-    /// The same for a document, without what depends on the machine.
+    /// Runs a command and returns its document, without the fields that depend on the machine.
     pub fn document(&self, args: &[&str]) -> Value {
         let mut document = self.json(args);
         document.as_object_mut().expect("an object").remove("process");

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// Long enough for a machine that is busy with other things.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A job that goes on until it is stopped.
+/// A job that runs until it is stopped.
 pub const LONG_JOB: &str = "[reader]\nrw=randread\nbs=4k\nsize=4g\nloops=1000\nioengine=libaio\ndirect=1\niodepth=8\n";
 
 /// The program at work; it is interrupted when this is dropped.
@@ -76,7 +76,7 @@ impl Running {
         });
     }
 
-    /// Waits until it has worked so long on a processor, however busy the machine is.
+    /// Waits until the program has used this much CPU time, however busy the machine is.
     pub fn has_worked(&mut self, time: Duration) {
         let stat = format!("/proc/{}/stat", self.pid());
         self.until(|| {
