@@ -52,7 +52,7 @@ pub fn prepare(how: &TraceHow, device_blocks: u32) -> Result<Prepare> {
         fit: if how.fold { Fit::Fold } else { Fit::Refuse },
         max_idle: max_idle.map_err(|e| usage(anyhow!("--max-idle: {e}")))?,
         speed: speed.map_err(|e| usage(anyhow!("--speed: {e}")))?.unwrap_or(Speed::RECORDED),
-        // The host's driver splits what is too long for a command.
+        // The host's driver splits requests that are too long for a command.
         max_blocks: u16::MAX,
         ..Prepare::new(device_blocks)
     })
@@ -189,7 +189,7 @@ pub fn cases(
             };
             return Err(usage(anyhow!("{name}: takes {most} of virtual time, more than {LONGEST}; {message}")));
         }
-        // Those of all files: the results are not those of the recorded traces.
+        // Warnings of all files come first: the results are not those of the recorded traces.
         case.notes = read.warnings;
         case.notes.extend(before.iter().flat_map(|read| read.warnings.clone()));
         case.notes.extend(read.notes);

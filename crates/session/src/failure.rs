@@ -26,7 +26,7 @@ pub const INTERRUPTED: u8 = 130;
 #[error("interrupted; nothing was written")]
 pub struct Interrupted;
 
-/// The command was to stop, and the message says what is kept.
+/// The command was interrupted, and the message says which results are kept.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Unfinished(pub String);

@@ -58,7 +58,7 @@ impl NewFolder {
 
 impl Drop for NewFolder {
     fn drop(&mut self) {
-        // From the innermost on; a folder with files stays.
+        // The innermost folder first; a folder with files stays.
         for folder in &self.0 {
             fs::remove_dir(folder).ok();
         }

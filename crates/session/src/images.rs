@@ -40,7 +40,7 @@ pub fn open(path: &Path, writable: bool, syncs: bool) -> Result<(Image, DevicePr
     opened(path, Image::open(path, writable, syncs))
 }
 
-/// The same for an image on another disk.
+/// Opens an image on any disk.
 ///
 /// # Errors
 /// As [`open`].

@@ -72,7 +72,7 @@ mod tests {
         assert_eq!(left_of_groups("0::/a\n", root), Some(700));
         assert_eq!(left_of_groups("0::/none\n", root), None);
         assert_eq!(left_of_groups("0::/../../a\n", root), Some(700), "from outside a namespace");
-        // Version 1, beside other controllers.
+        // Version 1, with other controllers.
         let old = [("memory.limit_in_bytes", "90\n"), ("memory.usage_in_bytes", "100\n")];
         group(root, "memory/x", &old);
         assert_eq!(left_of_groups("4:cpu,cpuacct:/x\n3:memory:/x\n0::/a\n", root), Some(0));

@@ -36,12 +36,12 @@ pub fn planned(text: &str, name: &str, set: &[String]) -> Result<Arc<Plan>> {
     Ok(Arc::new(Plan::new(parsed(text, name, set)?, text, &read_text).map_err(of_sweep)?))
 }
 
-/// Where a study is made, and what of it.
+/// The folder of a study, and the part to make.
 #[derive(Clone, Debug, Default)]
 pub struct Task {
     /// The folder of its results, `out/NAME` by default.
     pub out: Option<PathBuf>,
-    /// Points of it that are to be made.
+    /// The share of points to make.
     pub shard: Option<Shard>,
     /// Whether points that failed are made again.
     pub retry_failed: bool,
@@ -64,7 +64,7 @@ pub struct Begun {
     pub plan: Arc<Plan>,
     /// The folder.
     pub out: PathBuf,
-    /// What was there.
+    /// The records that the folder had.
     pub found: Found,
     shard: Shard,
     result: folder::Folder,
@@ -77,17 +77,17 @@ pub type New = (u64, Option<(u64, String)>);
 pub struct Tables {
     /// Points that the folder holds.
     pub done: u64,
-    /// Those of them that failed.
+    /// Points that failed.
     pub failed: u64,
     /// Tables of points and document, once all points are there.
     pub whole: Option<(Merged, Document)>,
 }
 
 impl Begun {
-    /// Reads what the folder has. None of `inputs` may be a file of it that is written.
+    /// Reads the records of the folder, which must not overwrite any of `inputs`.
     ///
     /// # Errors
-    /// When the folder cannot be written, or has points of something else.
+    /// When the folder cannot be written, or has points of another plan.
     pub fn new(plan: Arc<Plan>, task: &Task, inputs: &[&Path]) -> Result<Begun> {
         let out = task.folder(&plan);
         let result = folder::Folder::create(&out)?.apart_from(inputs)?;
@@ -98,7 +98,7 @@ impl Begun {
         Ok(Begun { plan, out, found, shard: task.shard(), result })
     }
 
-    /// Points that this task has, and those of them that were made before.
+    /// The number of points of this task, and of those made before.
     pub fn counts(&self) -> (u64, u64) {
         (self.shard.count(self.plan.count()), self.shard.done(&self.found))
     }
@@ -159,7 +159,7 @@ impl Begun {
 /// What a folder has of a plan.
 ///
 /// # Errors
-/// When it cannot be read, or has points of something else.
+/// When it cannot be read, or has points of another plan.
 pub fn there(plan: &Plan, folder: &Path) -> Result<Found> {
     Found::of(&[Folder::new(folder)], Some(&plan.header())).map_err(of_sweep)
 }

@@ -31,7 +31,7 @@ pub struct Keep {
 /// What became of the points of a question.
 #[derive(Debug)]
 pub enum Kept<F> {
-    /// All of them are made.
+    /// All points are made.
     All(Vec<Done<F>>),
     /// Other shards have to make theirs first: points of this round that are made, and all of them.
     Part {
@@ -42,7 +42,8 @@ pub enum Kept<F> {
     },
 }
 
-/// Points of a question that are known at the same time: those of its beginning, or those that depend on all before.
+/// Points of a question that are known at the same time: the first points, or the points that depend on all earlier
+/// ones.
 pub struct Round<'a, Q> {
     question: &'a Q,
     points: &'a [Point],
@@ -57,10 +58,10 @@ impl<'a, Q: Question> Round<'a, Q> {
         Round { question, points, first, header: OnceLock::new() }
     }
 
-    /// Where records of it are kept in the folder of its question. It is made if it does not exist.
+    /// The folder of its records, within the folder of its question. It is created if it does not exist.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// When it cannot be created.
     pub fn folder(&self, of_question: &Path) -> Result<Folder, SweepError> {
         let path = match self.first {
             0 => of_question.to_owned(),
@@ -118,10 +119,10 @@ impl<Q: Question> Work for Round<'_, Q> {
     }
 }
 
-/// Makes the points of a question that its folder lacks, on so many threads.
+/// Makes the points of a question that its folder lacks, on `threads` threads.
 ///
 /// # Errors
-/// When the folder has points of something else or cannot be written, a point fails that the question does not stand
+/// When the folder has points of another question or cannot be written, a point fails that the question does not stand
 /// without, or `shared` says to stop.
 pub fn keep<Q: Question>(
     question: &Q,
@@ -190,7 +191,7 @@ fn digest(points: &[Point]) -> String {
     hex(&digest.0.finalize())
 }
 
-/// SHA-256 of what is hashed.
+/// A SHA-256 sum in progress.
 struct Sum(Sha256);
 
 impl Hasher for Sum {

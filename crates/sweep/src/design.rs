@@ -13,7 +13,7 @@ const MOST_SOBOL_FACTORS: usize = sobol_burley::NUM_DIMENSIONS as usize / 2;
 #[derive(Debug)]
 pub(crate) struct Points {
     count: u64,
-    /// Of a Latin hypercube, for each factor the order of its parts.
+    /// For a Latin hypercube: the order of parts of each factor.
     orders: Vec<Permutation>,
 }
 

@@ -16,7 +16,7 @@ pub enum SweepError {
     /// The study as a whole is impossible.
     #[error("{0}")]
     Study(String),
-    /// None of the points that were tried can be made, so the study is wrong, not a point.
+    /// No point that was tried can be made, so the study is wrong, not a point.
     #[error("none of {tried} points of the study that were tried can be made; point {point} ({settings}): {error}")]
     NoPoint {
         /// How many.
@@ -41,7 +41,7 @@ pub enum SweepError {
     Io {
         /// Its path.
         path: PathBuf,
-        /// What was tried.
+        /// The operation that failed.
         what: &'static str,
         /// Why.
         error: io::Error,
@@ -52,7 +52,7 @@ pub enum SweepError {
     /// Every point of a question failed.
     #[error("{0}")]
     AllFailed(String),
-    /// The work was to stop; what was made is kept.
+    /// The work was interrupted; its points are kept.
     #[error("interrupted; the points that were made are kept")]
     Interrupted,
     /// The text is not a shard.

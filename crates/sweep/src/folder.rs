@@ -29,7 +29,7 @@ pub struct Found {
     pub done: FixedBitSet,
     /// Points that failed, with their indices in `places`.
     failures: HashMap<u64, usize>,
-    /// Requests that were simulated for all of them.
+    /// Requests that were simulated for all points.
     pub ios: u64,
     /// A sentence for each damaged record.
     pub damaged: Vec<String>,
@@ -65,7 +65,7 @@ impl Folder {
 }
 
 impl Found {
-    /// No records, of a plan with so many points.
+    /// No records, of a plan with `points` points.
     pub fn none(points: u64) -> Found {
         Found {
             header: None,
@@ -78,7 +78,7 @@ impl Found {
         }
     }
 
-    /// What is in `folders`.
+    /// Reads the records of `folders`.
     ///
     /// # Errors
     /// A segment that is of another plan than the others, or than `plan`, or of another version.
@@ -210,7 +210,7 @@ impl Found {
         }
     }
 
-    /// How many of them failed.
+    /// Number of points that failed.
     pub fn failed(&self) -> u64 {
         self.failures.len() as u64
     }

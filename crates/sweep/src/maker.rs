@@ -17,7 +17,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What makes points of a plan, and what they share.
+/// Makes points of a plan, and holds the data that they share.
 #[derive(Default)]
 pub struct Maker {
     traces: Traces,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tables of what segments hold: a row for each point, in order, so that the same points give the same bytes
-//! whichever worker made them.
+//! Tables of the records of segments: a row for each point, in order, so that the same points give the same bytes,
+//! whichever workers made them.
 
 use crate::error::SweepError;
 use crate::folder::Found;
@@ -31,7 +31,7 @@ fn part_of(path: &Path) -> PathBuf {
 pub struct Merged {
     /// Settings and figures of the points that have any.
     pub points: PathBuf,
-    /// Settings of those that failed, and why; none if none did.
+    /// Settings of the failed points, and why they failed; none if none did.
     pub failed: Option<PathBuf>,
 }
 

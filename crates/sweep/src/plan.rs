@@ -136,8 +136,8 @@ impl Plan {
         seed >> 11
     }
 
-    /// Of Morris's design, the factor that differs between a point and the next, and whether upwards; none at the
-    /// end of a trajectory.
+    /// For Morris's design: the factor that changes between a point and the next, and whether upwards; none at the end
+    /// of a trajectory.
     pub(crate) fn changed(&self, index: u64) -> Option<(usize, bool)> {
         changed(&self.study, index)
     }

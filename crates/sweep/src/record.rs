@@ -37,7 +37,7 @@ pub enum Outcome<F = Named> {
 }
 
 impl<F> Outcome<F> {
-    /// The same as the outcome of a question's point.
+    /// The outcome as a result.
     pub fn done(self) -> Result<F, String> {
         match self {
             Outcome::Figures(figures) => Ok(figures),

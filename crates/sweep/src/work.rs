@@ -62,17 +62,17 @@ impl FromStr for Shard {
 /// What workers have done so far.
 #[derive(Default, Debug)]
 pub struct Made {
-    /// Points that were made, those that failed included.
+    /// Points that were made, failed ones included.
     pub points: AtomicU64,
     /// Points that failed.
     pub failed: AtomicU64,
-    /// The first of them: its number and why.
+    /// The first failed point: its number and the reason.
     pub first_failure: Mutex<Option<(u64, String)>>,
 }
 
 /// Points that are made by number: the same record of each, whichever worker makes it.
 pub trait Work: Sync {
-    /// What is kept of a point.
+    /// Figures of a point.
     type Figures: Serialize + DeserializeOwned;
 
     /// The first line of its segments.

@@ -51,13 +51,13 @@ pub trait Asker {
     /// The outcome.
     type Output;
 
-    /// Of a question whose points are to be made.
+    /// The outcome of a question whose points are to be made.
     ///
     /// # Errors
     /// Those of the outcome.
     fn question<Q: Question + Send + 'static>(self, question: Q) -> Result<Self::Output>;
 
-    /// Of one that has no points.
+    /// The outcome of an answer without points.
     ///
     /// # Errors
     /// Those of the outcome.

@@ -18,10 +18,10 @@ pub trait Elsewhere: Send + Sync {
     /// Points that are known so far.
     fn count(&self) -> usize;
 
-    /// Those of them that were not kept.
+    /// The known points that have not been kept.
     fn missing(&self) -> Vec<usize>;
 
-    /// The first line of segments of its last round: questions with the same one make the same lines.
+    /// The first line of segments of its last round: questions with equal headers make equal lines.
     fn header(&self) -> Header;
 
     /// Makes a point of the last round: the line of its record.
@@ -36,7 +36,7 @@ pub trait Elsewhere: Send + Sync {
     /// When it is not the line of that point, or the folder cannot be written.
     fn keep(&mut self, point: usize, line: &[u8]) -> Result<()>;
 
-    /// Brings to the disk what was kept.
+    /// Syncs the kept lines to the disk.
     ///
     /// # Errors
     /// When that fails.
@@ -96,7 +96,7 @@ struct Kept<Q> {
     /// The first point of the last round.
     first: usize,
     folder: Option<PathBuf>,
-    /// What is kept of that round since this process began.
+    /// The lines of that round kept by this process.
     segment: Option<Segment>,
 }
 

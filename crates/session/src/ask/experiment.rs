@@ -65,7 +65,7 @@ pub fn of_fio(args: &Fio, one_host: bool) -> Result<Experiment> {
     let target = &args.target;
     let mut variants = typed::variants(&target.host)?;
     if one_host && target.host.hpb.is_none() && target.host.policy.is_empty() {
-        // On a device without HPB all hosts are one.
+        // On a device without HPB all hosts are equal.
         let device = presets::preset(&target.device, &args.making.set)?.device;
         variants.retain(|variant| variant.hpb.is_none() || device.lus.iter().any(|unit| unit.hpb));
     }

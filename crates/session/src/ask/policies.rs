@@ -123,7 +123,7 @@ pub(super) fn recorded(dir: &Path, units: &[LuConfig], fold: bool) -> Result<Vec
     Ok(cases)
 }
 
-/// Files of a folder; none of one that does not exist.
+/// Files of a folder; none if it does not exist.
 fn files_in(dir: &Path) -> Result<Vec<PathBuf>> {
     if !dir.exists() {
         return Ok(Vec::new());

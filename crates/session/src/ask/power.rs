@@ -25,7 +25,7 @@ use std::sync::Arc;
 /// Most seconds without power in all.
 const MOST_OFF_S: u64 = 1_000_000;
 
-/// What is run: a plan for each host, and what the document says.
+/// A plan for each host, and the texts of the document.
 struct Planned {
     plans: Vec<Plan>,
     texts: PowerTexts,
@@ -50,7 +50,7 @@ pub fn question(args: &Power, ready: Ready) -> Result<Cuttings> {
     choose(&mut plans, |p| &p.case, "--case", chosen.case.as_deref())?;
     choose(&mut plans, |p| &p.variant, "--variant", chosen.variant.as_deref())?;
     plans.iter_mut().for_each(|plan| plan.setup.encoded = chosen.wire);
-    // The length of a trace is not known before it was read.
+    // The length of a trace is known only after reading it.
     let runs = if args.trace { Vec::new() } else { cuttings(plans.clone(), None, cuts)? };
     beforehand::plans(&plans).map_err(classify)?;
     check_memory(&plans, args.making.threads)?;
@@ -157,7 +157,7 @@ fn nothing(name: &str) -> Workload {
     }
 }
 
-/// For how long the power is away each time. Virtual time ends not much later than what is allowed.
+/// Duration of each power cut. The limit keeps virtual time within its range.
 fn off(text: &str, cuts: u32) -> Result<Ns, String> {
     let off = time_without_power(text).map_err(|e| format!("--off: {e}"))?;
     if off.0.saturating_mul(u64::from(cuts)) > Ns::from_secs(MOST_OFF_S).0 {

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// Each part says in its own result what the folder has not.
+    /// The result of each part notes which traces the folder lacks.
     #[test]
     fn notes_of_a_folder_of_traces_that_lacks_some() {
         let room = tempfile::tempdir().expect("a folder");

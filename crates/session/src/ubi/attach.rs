@@ -94,7 +94,7 @@ impl Attached {
         })
     }
 
-    /// The other size of a page that headers allow.
+    /// The other page size that the headers allow.
     pub fn other_pages(&self) -> Option<String> {
         ambiguity(&self.guess)
     }
@@ -140,7 +140,7 @@ impl Attached {
         Ok(doc)
     }
 
-    /// All of it as JSON.
+    /// The figures as JSON.
     pub fn json(&self) -> Value {
         let ubi = &self.ubi;
         let (g, found, layout) = (*ubi.mtd().geometry(), ubi.found(), ubi.layout());

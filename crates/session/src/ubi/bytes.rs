@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Most bytes that are unpacked, since they are held in memory.
 const MOST: u64 = 1 << 30;
-/// First bytes of what is unpacked: gzip, xz, zstd.
+/// First bytes of compressed files: gzip, xz, zstd.
 const PACKED: [&[u8]; 3] = [&[0x1F, 0x8B], &[0xFD, b'7', b'z', b'X', b'Z', 0], &[0x28, 0xB5, 0x2F, 0xFD]];
 
 #[derive(Clone, Debug)]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Raw NAND: images that are opened, streams of reads that are read or made, and what is asked of them.
+//! Raw NAND: opens images, reads or makes streams of reads, and answers questions on them.
 
 mod attach;
 mod boot;

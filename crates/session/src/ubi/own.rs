@@ -63,7 +63,7 @@ pub fn streams(path: &Path, name: &str, pebs: Option<u32>, list: Option<&BootLis
 /// Name of reading the files of a boot.
 const BOOT: &str = "boot-like reading";
 
-/// Contents of a volume that decide which streams are made of it.
+/// Contents of a volume that determine its streams.
 struct Tree {
     /// Directory whose tree is walked and read.
     top: &'static [u8],
@@ -110,7 +110,7 @@ impl Tree {
                 return;
             }
             files += 1;
-            // Of several as large the first by name, so that an image always gives the same streams.
+            // Among files of equal size, the first by name, so that an image always gives the same streams.
             let (stored, size) = (stored.get(&inode.ino).copied().unwrap_or(0), inode.size);
             let is_better = |l: &Largest| (stored, size, l.path.as_slice()) > (l.stored, l.size, path);
             if inode.nlink == 1 && largest.as_ref().is_none_or(is_better) {

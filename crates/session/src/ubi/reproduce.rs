@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The experiment `ubi`: the published table beside the model, with recorded streams and those that our own reader
-//! makes of images.
+//! The experiment `ubi`: the published table and the model, with recorded streams and those that our own reader makes
+//! of images.
 
 use super::boot::BootList;
 use super::own;
@@ -25,7 +25,7 @@ pub struct Prepared {
     boot_list: Option<(PathBuf, BootList)>,
     cost: Option<CostPreset>,
     with_traces: bool,
-    /// Notes on what was left out.
+    /// Notes on the parts that were left out.
     pub notes: Vec<String>,
 }
 

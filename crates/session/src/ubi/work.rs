@@ -24,7 +24,7 @@ pub struct Work<'a> {
 
 /// The flash reads of the work.
 pub struct Reads {
-    /// In order.
+    /// Reads in order.
     pub records: Vec<Record>,
     /// Bytes of a page.
     pub page_bytes: u32,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A question whose points are kept has the figures of one whose points are made at once, in whatever process
-//! they are made and however often it is stopped.
+//! A question whose points are kept in a folder has the same figures as one whose points are made at once, for any
+//! number of processes and interruptions.
 
 use super::read;
 use readpath_config::experiment;

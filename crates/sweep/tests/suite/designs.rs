@@ -12,7 +12,7 @@ fn ranges(factors: usize, ends: &str) -> String {
 }
 
 pub(super) fn design(kind: &str, factors: usize) -> Plan {
-    // The device takes three decimals; what is made here is only looked at.
+    // The device takes three decimals; these points are not run.
     let text =
         format!("{HEAD}[design]\n{kind}\n{}", ranges(factors, "from = 1.0\nto = 2.0").replace("0.000001", "0.001"));
     let study = study::parse(&text, "s.toml").expect("a study");
@@ -161,7 +161,7 @@ fn what_cannot_be_a_study_is_said_before_anything_runs() {
     assert!(message.contains("more than 4294967296 points; fewer levels, or a design that samples"), "{message}");
     let message = refused("[[factor]]\nkey = \"device\"\nvalues = [\"./missing.toml\"]\n");
     assert!(message.contains("./missing.toml: cannot be read"), "{message}");
-    // One that can be made is enough: the others fail by themselves.
+    // One point that can be made is enough: the others fail individually.
     let text = format!("{HEAD}[[factor]]\nkey = \"job.iodepth\"\nvalues = [\"x\", 4]\n");
     let study = study::parse(&text, "s.toml").expect("a study");
     Plan::new(study, &text, &super::read).expect("a plan of which one point of two can be made");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Records are kept whichever worker made them, in whatever order, and however often it was interrupted.
+//! Records are kept for any workers, order and number of interruptions.
 
 use super::{plan, plan_of, read};
 use readpath_config::study;
@@ -213,7 +213,7 @@ fn points_that_failed_can_be_made_again() {
     }
 }
 
-/// Files count by what they say, also those that other files name; where they are does not.
+/// The content of files counts, also of those that other files name; their paths do not.
 #[test]
 fn a_plan_is_that_of_its_files() {
     let at = |job: &str| {
@@ -266,7 +266,7 @@ fn a_trace_may_be_elsewhere() {
     let other = Plan::with_traces(study(&name), TRACED, &read, places).expect("a plan");
     assert_eq!((other.header(), other.traces()), (plan.header(), plan.traces()));
     assert_eq!(lines(&other), expected);
-    // Without it the plan is another.
+    // Without the file, the plan is another.
     let without = Plan::new(study(&name), TRACED, &read).expect("a plan");
     assert_ne!(without.header(), plan.header());
 }

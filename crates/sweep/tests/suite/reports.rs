@@ -14,7 +14,7 @@ fn report(plan: &Plan, latency: impl Fn(&[f64]) -> f64) -> Document {
 
 const LATENCY: &str = "read_latency_mean (us)";
 
-/// The same of any figures.
+/// The report of any figures.
 fn report_of(plan: &Plan, figures: impl Fn(&[f64]) -> Vec<(String, f64)>) -> Document {
     let folder = TempDir::new().expect("a folder");
     let mut segment = Segment::create(folder.path(), "points", &plan.header()).expect("a segment");
@@ -77,7 +77,7 @@ fn points_with_equal_settings_have_one_row_that_counts_them() {
         }
         assert_eq!((counted, latencies), (f64::from(points), settings), "{design}");
     }
-    // Where all points differ there is nothing to count.
+    // If all points have different settings, there is no column with their number.
     let plan = plan("[[factor]]\nkey = \"job.iodepth\"\nvalues = [1, 8]\n");
     assert_eq!(value(&report(&plan, |x| x[0]), "job.iodepth=1", "", &metric::POINTS), None);
 }
@@ -108,7 +108,7 @@ fn sobol_indices_of_a_known_function_are_found() {
     }
 }
 
-/// Of log2(x), the mean over each eighth of the range from 1 to 256 is that of its ends.
+/// The mean of log2(x) over each eighth of the range from 1 to 256 is the mean of its ends.
 #[test]
 fn parts_of_a_logarithmic_range_are_equal_ratios() {
     let factor = "[[factor]]\nkey = \"flash.read_us\"\nfrom = 1.0\nto = 256.0\nscale = \"log\"\nmultiple_of = 0.001\n";
@@ -143,7 +143,7 @@ fn less_latency_is_worth_more_memory() {
     assert_eq!(drawn(&document, "front_0"), [[8.0, 6.0]]);
 }
 
-/// Of three per unit, half of the levels of a range of one are two.
+/// The slope is 3, and a step of half of the 4 levels over a range of 1 is 2/3: an effect of 2.
 #[test]
 fn effects_of_trajectories_are_in_percent_of_the_mean() {
     let plan = design("kind = \"morris\"\ntrajectories = 8\nlevels = 4", 2);
