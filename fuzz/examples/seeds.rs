@@ -284,7 +284,7 @@ fn ubifs_seeds() -> Vec<((&'static str, &'static str), Vec<u8>)> {
     ]
 }
 
-/// Every request in a slot of its own, with waits; one that is taken back; and accesses of registers.
+/// Every request in a slot of its own, with waits; one request that is cleared; and accesses of registers.
 fn host_controller(
     requests: &[(&str, Request, Vec<u8>)],
     write: &impl Fn(&str, &str, &[u8]) -> io::Result<()>,

@@ -78,7 +78,7 @@ pub fn host_controller(data: &[u8]) {
                 host.memory.write(at, input.take(bytes)).expect("memory");
             }
             4 => {
-                // The UPIU of a slot, with whatever descriptor there is.
+                // The UPIU of a slot, with its present descriptor.
                 let slot = input.u8() % 32;
                 host.memory.write(BASE + 0x1000 + u64::from(slot) * 0x6000, input.take(32)).expect("memory");
                 host.write(now, reg::UTRLDBR, 1 << slot);

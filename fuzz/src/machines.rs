@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The two state machines against a partner that does anything at all.
+//! Host and device as state machines, each against a partner that sends arbitrary messages.
 
 use crate::Bytes;
 use readpath_device::{
@@ -28,7 +28,7 @@ pub fn host_replies(data: &[u8]) {
     replies(data, None);
 }
 
-/// The same to a driver of the prototype.
+/// Arbitrary replies to a driver of the prototype.
 pub fn prototype_replies(data: &[u8]) {
     replies(data, Some(GroupUpdate::Device));
 }
@@ -87,7 +87,7 @@ fn replies(data: &[u8], prototype: Option<GroupUpdate>) {
                 driver.on_reply(now, &Reply { lun: input.u8(), tag, body }, &filled[..n]);
             }
             6 => {
-                // As it comes over the wire.
+                // A reply as bytes.
                 let (bytes, n) = (input.take(upiu::RESPONSE_BYTES), usize::from(input.u8()));
                 if let Ok((reply, _)) = upiu::parse_reply(bytes) {
                     driver.on_reply(now, &reply, input.take(n));
@@ -98,7 +98,7 @@ fn replies(data: &[u8], prototype: Option<GroupUpdate>) {
                 driver.advance(now);
             }
             8 => match input.u8() {
-                // What is refused changes nothing.
+                // A refused change has no effect.
                 what @ 224.. => drop(driver.limit_memory(now, what & 1, u64::from(input.u16()) * 4)),
                 what @ 192..224 => {
                     let param = HpbParam::ALL[usize::from(input.u8()) % HpbParam::ALL.len()];
@@ -108,7 +108,7 @@ fn replies(data: &[u8], prototype: Option<GroupUpdate>) {
                 _ => driver.resume(now),
             },
             _ => {
-                // What is in flight ends well, and what is loaded comes.
+                // Requests in flight succeed, and loads return entries.
                 let lun = input.u8() & 1;
                 let hpb = Some(notification(&mut input));
                 for tag in 0..slots {

@@ -103,7 +103,7 @@ fn worked() -> &'static (DeviceConfig, Vec<u8>) {
     })
 }
 
-/// An image of which some bytes are others: pairs of an offset (4 bytes) and what is there.
+/// An image with some bytes changed: pairs of an offset (4 bytes) and the byte.
 pub fn image(data: &[u8]) {
     let (config, bytes) = worked();
     let mut disk = MemoryDisk::new(0);

@@ -114,7 +114,7 @@ pub fn study_toml(data: &[u8]) {
     }
 }
 
-/// A result document: what is read is written and read again to the same, and can be shown.
+/// A result document: writing and reading it again gives the same document, and it can be shown.
 pub fn result_json(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Ok(doc) = Document::from_json(text) else { return };

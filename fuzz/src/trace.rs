@@ -101,7 +101,7 @@ fn both(data: &[u8], options: impl Fn(bool) -> Options) {
 /// A listing ends with an error or at the end, and every UPIU has words.
 fn list(data: &[u8]) {
     let Ok(upius) = Upius::new("fuzz", Box::new(Cursor::new(data.to_vec()))) else { return };
-    // What is packed may be long.
+    // A compressed input may be long.
     for seen in upius.take(1000) {
         match seen {
             Ok(Seen::Upiu { bytes, data, .. }) => assert!(!UpiuText::new(&bytes, &data).text.is_empty()),
@@ -115,7 +115,7 @@ fn list(data: &[u8]) {
 /// list of UPIUs.
 pub fn trace(data: &[u8]) {
     let opened = Reader::new("fuzz", Box::new(Cursor::new(data.to_vec())), &options(false));
-    // Only one that can be recognised numbers objects.
+    // Only formats with numbers of objects need their size.
     let objects = opened.is_err_and(|e| e.reason == Reason::Options).then_some(512);
     both(data, |lenient| Options { object_bytes: objects, ..options(lenient) });
     list(data);

@@ -19,7 +19,7 @@ use std::sync::{Arc, RwLock};
 #[derive(IntoPyObject)]
 pub struct Shown {
     json: String,
-    /// What is missing of it, in a sentence.
+    /// What the document lacks, in a sentence.
     missing: Option<String>,
 }
 
@@ -86,7 +86,7 @@ impl Question {
         })
     }
 
-    /// What segments of its last round begin with, as JSON: questions with the same one make the same lines.
+    /// The header of the segments of its last round, as JSON: questions with equal headers make equal lines.
     fn header(&self, py: Python<'_>) -> Result<String, Failure> {
         py.detach(|| {
             let question = self.question.read().map_err(|_| anyhow!(POISONED))?;
@@ -124,7 +124,7 @@ impl Question {
         Ok(points.into_iter().zip(lines).try_for_each(|(point, line)| question.keep(point, line))?)
     }
 
-    /// Brings to the disk what was kept, if it has a folder.
+    /// Syncs the kept lines to the disk, if the question has a folder.
     fn sync(&self, py: Python<'_>) -> Result<(), Failure> {
         py.detach(|| Ok(self.question.write().map_err(|_| anyhow!(POISONED))?.sync()?))
     }

@@ -27,7 +27,7 @@ pub fn outside<T: Send + 'static>(
     outside_while(py, |_| Ok(()), work)
 }
 
-/// The same of work that also stops when `go_on` raises.
+/// As [`outside`], for work that also stops when `go_on` raises.
 pub fn outside_while<T: Send + 'static>(
     py: Python<'_>,
     go_on: impl Fn(Python<'_>) -> PyResult<()> + Send,

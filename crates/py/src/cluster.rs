@@ -28,7 +28,7 @@ type Texts = HashMap<PathBuf, Result<String, Option<i32>>>;
 pub struct Sent {
     /// Texts by their paths.
     texts: Vec<(String, Option<String>, Option<i32>)>,
-    /// Where traces are, by the paths that the study has.
+    /// Paths of traces on this machine, by their paths in the study.
     traces: HashMap<String, PathBuf>,
 }
 
@@ -50,7 +50,7 @@ fn read(texts: &Texts, path: &Path) -> io::Result<String> {
 
 #[pymethods]
 impl Study {
-    /// Plans a study. Its files are those that were sent, or else read.
+    /// Plans a study. Its files are those that were sent; others are read.
     #[new]
     fn new(py: Python<'_>, source: Source, set: Vec<String>, sent: Option<Sent>) -> PyResult<Study> {
         call::outside(py, move |_| {
@@ -74,7 +74,7 @@ impl Study {
         })
     }
 
-    /// What segments begin with, as JSON: studies with the same one have the same points.
+    /// The header of segments, as JSON: studies with equal headers have the same points.
     fn header(&self) -> Result<String, Failure> {
         Ok(serde_json::to_string(&self.plan.header())?)
     }
@@ -132,7 +132,7 @@ struct Made {
 }
 
 impl Made {
-    /// Keeps lines of `points`, if they are those of them.
+    /// Keeps `lines`, after checking that they are the records of `points`.
     fn keep(&mut self, points: &[u64], lines: &[u8]) -> Result<()> {
         let lines: Vec<&[u8]> = lines.split_inclusive(|&byte| byte == b'\n').collect();
         let records: Vec<Record> = lines.iter().filter_map(|line| Record::of_line(line)).collect();
@@ -180,7 +180,7 @@ impl Pending {
         Ok(py.detach(|| self.with(|made| made.keep(&points, lines)))?)
     }
 
-    /// Brings to the disk what was kept.
+    /// Syncs the kept lines to the disk.
     fn sync(&self, py: Python<'_>) -> Result<(), Failure> {
         Ok(py.detach(|| self.with(|made| Ok(made.segment.take().map_or(Ok(()), Segment::finish)?)))?)
     }

@@ -14,7 +14,7 @@ use readpath_session::study::{Made, Plan, merge};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What is to be made of a study, and how.
+/// The part of a study to make, and how.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct Task {
@@ -33,12 +33,12 @@ pub struct Swept {
     out: PathBuf,
     /// Points of the study.
     count: u64,
-    /// Those of them that the folder holds.
+    /// Points that the folder holds.
     done: u64,
-    /// Those that this call made.
+    /// Points that this call made.
     made: u64,
     failed: u64,
-    /// Why the first of those did, if this call made it.
+    /// Why the first failed point did, if this call made it.
     first_failure: Option<String>,
     /// Tables, once all points are there.
     points: Option<PathBuf>,

@@ -2,14 +2,15 @@
 //! The commands that the book and the other Markdown files show, so that tests can parse and run every one of them.
 //!
 //! A block that is fenced without a language, or as `sh` or `console`, has commands if a line begins with a prompt, or
-//! with `readpath` or `make`. Behind a prompt, what follows is output. `text` is for what only looks like commands.
+//! with `readpath` or `make`. Behind a prompt, what follows is output. `text` marks blocks that only look like
+//! commands.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A Markdown file.
 pub struct Page {
-    /// From the root of the repository.
+    /// Path from the root of the repository.
     pub path: String,
     /// The commands of each fenced block that has any.
     pub blocks: Vec<Vec<Shown>>,
@@ -23,7 +24,7 @@ pub struct Shown {
     pub line: usize,
     /// What a shell gets.
     pub text: String,
-    /// What is shown below it, if it has a prompt.
+    /// Lines shown below it, if it has a prompt.
     pub output: Vec<String>,
 }
 

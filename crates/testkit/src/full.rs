@@ -62,7 +62,7 @@ pub fn any_full_device(seed: u64) -> DeviceConfig {
     config.ftl.wear_threshold_percent = if rng.below(2) == 0 { 0 } else { 10 };
     config.ftl.wear_least_erases = 1 + rng.below(3) as u32;
     let mut more = 1 + rng.below(4) as u32;
-    // From streams of their own, so that all else is drawn as it was before they were there.
+    // From streams of their own, so that the other settings of a seed do not change.
     config.ftl.without.spare_refs = Prng::stream(seed, "spare refs", 0).below(2) == 0;
     if Prng::stream(seed, "faults", 0).below(3) == 0 {
         config.ftl.faults =
@@ -78,12 +78,12 @@ pub fn any_full_device(seed: u64) -> DeviceConfig {
     config
 }
 
-/// Keeps some requests in flight, one event after the other.
+/// Keeps some requests in flight, one event after another.
 pub struct Load {
     rng: Prng,
     /// Requests that may be in flight.
     depth: u32,
-    /// Of those, how many there are.
+    /// Requests in flight.
     outstanding: u32,
     /// Requests to come.
     left: u32,
@@ -92,26 +92,26 @@ pub struct Load {
 }
 
 impl Load {
-    /// So many requests, of which a tenth are reads.
+    /// A load of `requests` requests, a tenth of them reads.
     pub fn new(seed: u64, requests: u32) -> Self {
         let mut rng = Prng::stream(seed, "load", 0);
         let depth = 1 + rng.below(12) as u32;
         Load { rng, depth, outstanding: 0, left: requests, reads: 10 }
     }
 
-    /// The same with so many reads of a hundred requests.
+    /// Sets the number of reads in a hundred requests.
     #[must_use]
     pub fn with_reads(self, reads: u64) -> Self {
         Load { reads, ..self }
     }
 
-    /// The same with so many requests in flight.
+    /// Sets the number of requests in flight.
     #[must_use]
     pub fn with_depth(self, depth: u32) -> Self {
         Load { depth, ..self }
     }
 
-    /// Goes on to the next event; false when nothing is left to do.
+    /// Advances to the next event; false when nothing is left to do.
     pub fn step<S: DieSched, X: Payload>(&mut self, stack: &mut Stack<S, X, (), Typed>, now: &mut Ns) -> bool {
         let blocks = stack.device.config().lus[0].blocks;
         while self.outstanding < self.depth && self.left > 0 {
@@ -146,7 +146,7 @@ impl Load {
         true
     }
 
-    /// Submits nothing more, and goes on until everything has ended.
+    /// Submits nothing more, and runs until all requests have ended.
     pub fn finish<S: DieSched, X: Payload>(&mut self, stack: &mut Stack<S, X, (), Typed>, now: &mut Ns) {
         self.left = 0;
         while self.outstanding > 0 {

@@ -189,7 +189,7 @@ pub fn start<S: DieSched, X: Payload + Default, W: Wire + Default>(
     start_on(config, host, W::default(), prepare)
 }
 
-/// The same on a wire of the caller's.
+/// As [`start`], on a wire of the caller.
 pub fn start_on<S: DieSched, X: Payload + Default, W: Wire>(
     config: &DeviceConfig,
     host: HostConfig,
@@ -213,7 +213,7 @@ pub fn filled<S: DieSched, X: Payload + Default, W: Wire + Default>(
     start(config, host(hpb), |stack| stack.precondition(0, 0, blocks, layout, seed).expect("room"))
 }
 
-/// One request, and everything that follows from it; returns when nothing can happen any more.
+/// One request, and all its consequences; returns when no event is left.
 pub fn one<S: DieSched, X: Payload, P: Probe, W: Wire>(
     stack: &mut Stack<S, X, P, W>,
     now: &mut Ns,
@@ -250,13 +250,13 @@ pub fn settle<S: DieSched, X: Payload, P: Probe, W: Wire>(stack: &mut Stack<S, X
     }
 }
 
-/// Goes on to the next event.
+/// Advances to the next event.
 pub fn step<S: DieSched, X: Payload, P: Probe, W: Wire>(stack: &mut Stack<S, X, P, W>, now: &mut Ns) {
     *now = stack.next_deadline();
     stack.advance(*now);
 }
 
-/// Goes on to the next event; how many requests ended there, none of them with an error.
+/// Advances to the next event; returns how many requests ended there. Panics if one failed.
 pub fn next_event<S: DieSched, X: Payload, P: Probe, W: Wire>(stack: &mut Stack<S, X, P, W>, now: &mut Ns) -> u32 {
     step(stack, now);
     let mut ended = 0;
@@ -385,7 +385,7 @@ pub fn write_10(lba: u32, blocks: u32, flags: u8) -> Cdb {
     Cdb::Write { form: Form::Ten, lba: u64::from(lba), blocks, flags }
 }
 
-/// A command that expects so many bytes.
+/// A command that expects `expected_bytes` bytes.
 pub fn command(cdb: Cdb, expected_bytes: u32) -> RequestBody {
     RequestBody::Command(Command { expected_bytes, cdb })
 }
@@ -486,7 +486,7 @@ impl Bare {
     pub fn power_cycle(&mut self) {
         self.device.power_cut(self.now);
         self.now = self.device.recover(self.now).ready_at;
-        // The first command hears of it.
+        // The first command gets UNIT ATTENTION.
         self.command(Cdb::TestUnitReady, 0);
     }
 

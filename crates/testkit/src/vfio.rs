@@ -16,7 +16,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// Where the client's memory begins.
+/// Start of the client's memory.
 pub const BASE: u64 = 0x4000_0000;
 
 /// Memory of a client, which its server reaches through a file.
@@ -56,7 +56,7 @@ impl Client {
     /// A client that has agreed on the version.
     ///
     /// # Errors
-    /// Nobody listens, or the server hangs up.
+    /// No server listens, or it closes the connection.
     pub fn connect(path: &Path) -> io::Result<Client> {
         let stream = UnixStream::connect(path)?;
         stream.set_read_timeout(Some(Duration::from_secs(20)))?;

@@ -8,8 +8,8 @@ use readpath_run::Runner;
 use readpath_stack::{NoData, Stack, Typed};
 use readpath_workload::{IoKind, Offsets, Phase, Stream, StreamSpec};
 
-/// A device of `blocks` logical blocks and superblocks of `pages_per_block` pages on each of `dies` dies, so many of
-/// them that garbage has `over_provisioning` of the logical capacity for itself.
+/// A device of `blocks` logical blocks and superblocks of `pages_per_block` pages on each of `dies` dies, with
+/// over-provisioning of `over_provisioning` times the logical capacity.
 pub fn written_device(blocks: u32, dies: u32, pages_per_block: u32, over_provisioning: f64) -> DeviceConfig {
     let mut config = device(1024);
     config.lus = vec![lu(blocks)];
@@ -36,7 +36,7 @@ pub fn written_device(blocks: u32, dies: u32, pages_per_block: u32, over_provisi
 
 /// What a device did in the last part of a run, and how worn it was at the end of each part.
 pub struct Written {
-    /// Counters of all of it.
+    /// Counters of the whole run.
     pub all: DeviceStats,
     /// Counters of the last part.
     pub last: DeviceStats,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Runs every command that README and the book show, page by page in the order of the book, and compares what they
-//! print with what the page shows: `make test-book`. A writer of the book has nothing to do for that. A page that needs
-//! a file which no command of it makes finds it in `tests/stand-ins/`.
+//! print with what the page shows: `make test-book`. Writers of the book need do nothing for that. Files that a page
+//! needs, and that none of its commands makes, are in `tests/stand-ins/`.
 //!
 //! READPATH names the program, PAGES the pages (parts of their paths; all, if it is not set), and READPATH_TRACES
 //! the folder of recorded traces: without it, what is shown of them cannot be compared.
@@ -58,7 +58,7 @@ const SUMMARIES: &[&str] = &[" requests simulated in ", "Results: ", "Note: "];
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Where the commands of a page run: a folder that looks like a checkout.
+/// The folder in which the commands of a page run; it looks like a checkout.
 struct Room {
     folder: PathBuf,
     waiting: Vec<Waiting>,
@@ -155,7 +155,7 @@ impl Room {
         }
         let command = self.inside(text);
         let mut output = self.shell(&format!("exec 2>&1\n{command}")).output().expect("bash");
-        // What it asks may not have begun to listen.
+        // The server that it asks may not listen yet.
         while companion && !output.status.success() && begun.elapsed() < PATIENCE && !refuses(&shown.output) {
             thread::sleep(Duration::from_millis(100));
             output = self.shell(&format!("exec 2>&1\n{command}")).output().expect("bash");
@@ -201,7 +201,7 @@ impl Room {
             if ![Some(0), Some(130), None].contains(&status.code()) {
                 self.fail(program.line, &format!("{}: {status}\n{printed}", program.command));
             } else {
-                // What it says at its end is seldom shown.
+                // Pages seldom show the last lines of a server's output.
                 let shown: Vec<String> = program.shown.into_iter().chain(["...".to_owned()]).collect();
                 self.compare(program.line, &program.command, &shown, &printed);
             }
@@ -239,7 +239,7 @@ fn is_measured(line: &str) -> bool {
     ["CPU time", " s each", "MiB at most"].iter().any(|words| line.contains(words))
 }
 
-/// A line with `#` for every number, in whatever unit of time.
+/// A line with `#` for every number, and for every unit of time.
 fn masked(line: &str) -> String {
     let (line, more) = line.strip_suffix("...").map_or((line, ""), |begin| (begin, "..."));
     let number = |c: char| c.is_ascii_digit() || ".,".contains(c);
