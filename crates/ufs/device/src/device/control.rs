@@ -221,8 +221,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             return self.answer(now, tag, 0, |_| {});
         }
         let base = self.front.base(lun);
-        let first = self.ftl.page_of(base + blocks.start);
-        let pages = self.ftl.page_of(base + (blocks.end - 1)).0 - first.0 + 1;
+        let first = self.ftl.map().page_of(base + blocks.start);
+        let pages = self.ftl.map().page_of(base + (blocks.end - 1)).0 - first.0 + 1;
         let slot = self.front.slot_mut(tag);
         slot.lpn = base + blocks.start;
         slot.blocks = pages;
@@ -269,10 +269,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 }
                 return;
             }
-            let page = MapPage(self.ftl.page_of(slot.lpn).0 + slot.issued);
+            let page = MapPage(self.ftl.map().page_of(slot.lpn).0 + slot.issued);
             slot.issued += 1;
             let tag = TagRef { tag, life: slot.life };
-            match self.ftl.load_to_buffer(now, page, tag, &mut self.back) {
+            match self.ftl.map().load_to_buffer(now, page, tag, &mut self.back) {
                 true => slot.in_flight += 1,
                 false => slot.left -= 1,
             }
@@ -319,8 +319,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let slot = self.front.slot_mut(tag);
         let RequestBody::Command(command) = slot.body else { unreachable!("only commands hand out") };
         let Cdb::HpbReadBuffer { at, alloc, .. } = command.cdb else { unreachable!("only HPB READ BUFFER hands out") };
-        let loaded = InReadBuffer::loaded(self.ftl.page_of(slot.lpn), slot.blocks, slot.left);
-        let place = |lpn| self.ftl.translate_in_buffer(loaded, lpn).flash();
+        let loaded = InReadBuffer::loaded(self.ftl.map().page_of(slot.lpn), slot.blocks, slot.left);
+        let place = |lpn| self.ftl.map().translate_in_buffer(loaded, lpn).flash();
         self.hpb.hand_out(slot.lun, at, alloc, generation, place, &mut slot.data_in);
         self.send_data(now, tag);
         if self.ftl.must_write_journal() {

@@ -47,8 +47,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 vec![(SramTable::MapPagesInDram, u64::from(self.config.map_pages()).div_ceil(8))]
             }
             _ => vec![
-                (SramTable::MapCache, u64::from(self.ftl.map_cache_frames()) * u64::from(self.config.map_page_bytes)),
-                (SramTable::MapCacheIndex, map_cache_index(self.ftl.map_cache_frames(), self.config.map_pages())),
+                (SramTable::MapCache, u64::from(self.ftl.map().cache_frames()) * u64::from(self.config.map_page_bytes)),
+                (SramTable::MapCacheIndex, map_cache_index(self.ftl.map().cache_frames(), self.config.map_pages())),
             ],
         };
         tables.extend(self.host_map.sram(&self.config, blocks_per_fetch(&self.config)));
@@ -147,7 +147,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Loads map pages into SRAM in no time, from the first on, as many as the map cache holds. A loss of power drops
     /// them.
     pub fn preload_map(&mut self) {
-        self.ftl.preload_map();
+        self.ftl.map_mut().preload();
     }
 }
 

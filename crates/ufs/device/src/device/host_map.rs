@@ -96,7 +96,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     fn write_copy(&mut self, now: Ns, paid: Paid) {
         let ftl = &self.ftl;
         let blocks = self.config.logical_blocks() as u32;
-        let place = |lpn: Lpn| if lpn.0 < blocks { ftl.translate_in_flash(paid, lpn).flash() } else { None };
+        let place = |lpn: Lpn| if lpn.0 < blocks { ftl.map().translate_in_flash(paid, lpn).flash() } else { None };
         if let Some(cost) = self.host_map.write(paid.page(), place) {
             self.back.work(now, cost, Work::WriteHost);
         }
@@ -151,7 +151,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             self.back.ops_mut().free(id);
             return None;
         }
-        let Some(held) = self.host_map.held(self.ftl.page_of(Lpn(op.lpn))) else {
+        let Some(held) = self.host_map.held(self.ftl.map().page_of(Lpn(op.lpn))) else {
             self.look_in_device(now, id);
             return None;
         };
@@ -226,7 +226,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             return self.back.ops_mut().free(id);
         }
         let held = Held { frame: op.frame, copy: op.ppn.0 };
-        let page = self.ftl.page_of(Lpn(op.lpn));
+        let page = self.ftl.map().page_of(Lpn(op.lpn));
         if !self.host_map.still_holds(held) {
             // The copy was rewritten, dropped or withdrawn meanwhile: the fetched bytes may be neither old nor new.
             self.back.stats().host_map_stale += 1;
@@ -250,16 +250,16 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// An operation whose page is no longer on the host looks in the map cache, then in flash.
     fn look_in_device(&mut self, now: Ns, id: OpId) {
         let op = *self.back.ops().get(id);
-        let page = self.ftl.page_of(Lpn(op.lpn));
+        let page = self.ftl.map().page_of(Lpn(op.lpn));
         if self.front.slot(op.tag.tag).issued > op.index {
             self.back.stats().map_misses += u64::from(op.count);
         }
-        match self.ftl.look_up(page) {
+        match self.ftl.map_mut().look_up(page) {
             FrameState::Present(paid) => {
                 self.back.ops_mut().free(id);
                 self.translate_all(now, &op, paid);
             }
-            state => self.ftl.wait_for_map(now, id, page, state, &mut self.back),
+            state => self.ftl.map_mut().wait_for(now, id, page, state, &mut self.back),
         }
     }
 
@@ -292,9 +292,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         // Where the contents of copies are not kept, the map stands for them: a valid copy equals its page.
         let in_copy = || match self.host_map.place(held, lpn) {
             Some(place) => place.map_or(Mapping::Unmapped, Mapping::Flash),
-            None => self.ftl.translate_fetched(held, lpn),
+            None => self.ftl.map().translate_fetched(held, lpn),
         };
-        self.ftl.known(lpn).unwrap_or_else(in_copy)
+        self.ftl.map().known(lpn).unwrap_or_else(in_copy)
     }
 
     /// Bytes of host memory that the device uses.

@@ -333,7 +333,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Prefetches the memory that a read of `block` touches if the host has no entry for it.
     #[inline]
     pub fn prefetch(&self, lun: u8, block: u32) {
-        self.ftl.prefetch(self.front.base(lun) + block);
+        self.ftl.map().prefetch(self.front.base(lun) + block);
     }
 
     /// Reserves the link to the host from `at` on for `span`; returns the end.

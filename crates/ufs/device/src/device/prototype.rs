@@ -223,12 +223,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         let base = self.front.base(lun);
         let slot = self.front.slot(tag);
-        let loaded = InReadBuffer::loaded(self.ftl.page_of(slot.lpn), slot.blocks, slot.left);
+        let loaded = InReadBuffer::loaded(self.ftl.map().page_of(slot.lpn), slot.blocks, slot.left);
         let whole_entries = (alloc as usize / GroupEntry::BYTES).min(blocks.len());
         let slot = self.front.slot_mut(tag);
         slot.data_in.clear();
         for block in blocks.take(whole_entries) {
-            let address = self.ftl.translate_in_buffer(loaded, base + block).flash().map_or(0, |ppn| ppn.0);
+            let address = self.ftl.map().translate_in_buffer(loaded, base + block).flash().map_or(0, |ppn| ppn.0);
             slot.data_in.extend_from_slice(&GroupEntry::of(address).0);
         }
         self.send_data(now, tag);
@@ -252,7 +252,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             _ => None,
         };
         let dirty = about.filter(|_| response.residual == Residual::None).and_then(|at| groups.first_dirty(lun, at));
-        let update = groups.next_update(lun, |lpn| changed_entry(self.ftl.known(Lpn(lpn))));
+        let update = groups.next_update(lun, |lpn| changed_entry(self.ftl.map().known(Lpn(lpn))));
         let pair = update.map(|(lba, entry, _)| GroupPair { lba, entry });
         response.groups = GroupNotice::new(dirty, pair, update.map_or(0, |(.., number)| number));
         self.back.stats().dirty_groups_named += u64::from(dirty.is_some());

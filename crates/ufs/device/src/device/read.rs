@@ -261,18 +261,18 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let Run { tag, index, lpn, .. } = left;
         // The write buffer's index and the table of changes are SRAM; map pages have to be paid for. So only a run of
         // buffered blocks may continue into the next map page; every other run ends with its map page.
-        match self.ftl.known(lpn) {
+        match self.ftl.map().known(lpn) {
             Some(Mapping::Buffered(_)) => return self.serve_buffered(now, left, extra),
             Some(mapping) => return self.serve_recent(now, left, mapping, extra),
             None => {}
         }
-        let page = self.ftl.page_of(lpn);
-        let to_page_end = (page.0 + 1) * self.ftl.page_entries() - lpn.0;
+        let page = self.ftl.map().page_of(lpn);
+        let to_page_end = (page.0 + 1) * self.ftl.map().page_entries() - lpn.0;
         let most = left.at_most(to_page_end.min(u32::from(u16::MAX)));
-        if let Some(paid) = self.ftl.missing(page) {
+        if let Some(paid) = self.ftl.map().missing(page) {
             return self.translate_run(now, most, paid, extra);
         }
-        match self.ftl.look_up(page) {
+        match self.ftl.map_mut().look_up(page) {
             FrameState::Present(paid) => {
                 let n = self.translate_run(now, most, paid, extra + self.map_access);
                 self.back.stats().map_hits += u64::from(n);
@@ -307,7 +307,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 } else {
                     // How many blocks of a cut run wait is not known yet.
                     self.back.stats().map_misses += if is_cut { 0 } else { u64::from(count) };
-                    self.ftl.wait_for_map(now, id, page, state, &mut self.back);
+                    self.ftl.map_mut().wait_for(now, id, page, state, &mut self.back);
                 }
                 if is_cut { 0 } else { count }
             }
@@ -318,7 +318,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// returns its length.
     fn serve_recent(&mut self, now: Ns, left: Run, mapping: Mapping, extra: Ns) -> u32 {
         // The blocks behind may be clean, and then have to be looked up.
-        let n = self.run_length(left.at_most(u32::from(u16::MAX)), mapping, |lpn| self.ftl.known(lpn));
+        let n = self.run_length(left.at_most(u32::from(u16::MAX)), mapping, |lpn| self.ftl.map().known(lpn));
         if mapping != Mapping::Unmapped {
             self.back.stats().recent_hits += u64::from(n);
         }
@@ -329,24 +329,24 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// A map page has been loaded into SRAM: its waiters continue, in order of arrival.
     pub(crate) fn map_loaded(&mut self, now: Ns, id: OpId) {
         let load = self.back.end(id);
-        let paid = self.ftl.map_page_loaded(&load);
+        let paid = self.ftl.map_mut().loaded(&load);
         self.copy_to_host(now, paid);
-        let mut waiting = self.ftl.take_waiters(load.frame, &mut self.back);
+        let mut waiting = self.ftl.map_mut().take_waiters(load.frame, &mut self.back);
         while waiting != NO_OP {
             let op = self.back.end(waiting);
             waiting = op.next;
             self.translate_all(now, &op, paid);
         }
-        for _ in 0..self.ftl.stalled() {
-            let id = self.ftl.next_stalled().expect("counted");
+        for _ in 0..self.ftl.map().stalled() {
+            let id = self.ftl.map_mut().next_stalled().expect("counted");
             let op = *self.back.ops().get(id);
-            let page = self.ftl.page_of(Lpn(op.lpn));
-            match self.ftl.look_up(page) {
+            let page = self.ftl.map().page_of(Lpn(op.lpn));
+            match self.ftl.map_mut().look_up(page) {
                 FrameState::Present(paid) => {
                     self.back.ops_mut().free(id);
                     self.translate_all(now, &op, paid);
                 }
-                state => self.ftl.wait_for_map(now, id, page, state, &mut self.back),
+                state => self.ftl.map_mut().wait_for(now, id, page, state, &mut self.back),
             }
         }
     }
@@ -375,7 +375,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// request the same map page covers.
     pub(crate) fn end_wait(&mut self, op: &Op) -> Option<u32> {
         let count = u32::from(op.count);
-        let to_page_end = self.ftl.page_entries() - op.lpn % self.ftl.page_entries();
+        let to_page_end = self.ftl.map().page_entries() - op.lpn % self.ftl.map().page_entries();
         let slot = self.front.slot_mut(op.tag.tag);
         if slot.issued > op.index {
             slot.in_flight -= count;
@@ -397,8 +397,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Serves the first contiguous run of blocks, whose map page is in SRAM; returns its length.
     #[inline]
     fn translate_run(&mut self, now: Ns, most: Run, paid: Paid, extra: Ns) -> u32 {
-        let first = self.ftl.translate(paid, most.lpn);
-        let n = self.run_length(most, first, |lpn| Some(self.ftl.translate(paid, lpn)));
+        let first = self.ftl.map().translate(paid, most.lpn);
+        let n = self.run_length(most, first, |lpn| Some(self.ftl.map().translate(paid, lpn)));
         self.serve(now, most.at_most(n), first, extra);
         n
     }
@@ -490,7 +490,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub(crate) fn serve_buffered(&mut self, now: Ns, most: Run, extra: Ns) -> u32 {
         let mut n = 0;
         while n < most.blocks.min(u32::from(u16::MAX))
-            && let Some(Mapping::Buffered(slot)) = self.ftl.known(most.lpn + n)
+            && let Some(Mapping::Buffered(slot)) = self.ftl.map().known(most.lpn + n)
         {
             self.back.emit(MediaOp::ReadBuffer { tag: most.tag.tag, index: most.index + n, slot });
             n += 1;

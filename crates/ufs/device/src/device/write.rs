@@ -19,7 +19,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         };
         let slot = self.front.slot_mut(tag);
         (slot.lpn, slot.left, slot.fua) = (lpn, blocks, flags & FLAG_FUA != 0);
-        self.ftl.prefetch(lpn);
+        self.ftl.map().prefetch(lpn);
         let cost = self.back.cpu().timing().write_command;
         self.back.work(now, cost, Work::Accept(self.front.tag_ref(tag)));
     }

@@ -2,7 +2,7 @@
 //! Loads of map pages into SRAM, the operations that wait for them, and the proof that one was paid for.
 
 use super::cache::MapCache;
-use super::{FrameState, Map};
+use super::{FrameState, Map, Mapping};
 use crate::back::{Hardware, Job, NO_OP, Op};
 use crate::host_map::Held;
 use crate::ids::{Lpn, MapPage, TagRef};
@@ -68,7 +68,7 @@ impl Map {
     }
 
     /// Proof for a map page that is in SRAM; does not count as use.
-    pub(crate) fn cached(&self, page: MapPage) -> Option<Paid> {
+    pub(in crate::ftl) fn cached(&self, page: MapPage) -> Option<Paid> {
         self.cache.present(page)
     }
 
@@ -78,16 +78,16 @@ impl Map {
         self.directory(page).is_none().then_some(Paid(page))
     }
 
-    /// Proof for the map page of `lpn`, which is in the buffer of an HPB READ BUFFER.
-    pub(crate) fn in_read_buffer(&self, buffer: InReadBuffer, lpn: Lpn) -> Paid {
+    /// Where a block is whose map page is in the buffer of an HPB READ BUFFER.
+    pub(crate) fn translate_in_buffer(&self, buffer: InReadBuffer, lpn: Lpn) -> Mapping {
         let page = self.page_of(lpn);
         debug_assert!((buffer.first.0..buffer.first.0 + buffer.pages).contains(&page.0), "the buffer lacks {page:?}");
-        Paid(page)
+        self.get(lpn)
     }
 
-    /// Proof for the map page of `lpn`, whose copy in host memory was fetched.
-    pub(crate) fn fetched(&self, _copy: Held, lpn: Lpn) -> Paid {
-        Paid(self.page_of(lpn))
+    /// Where a block is whose map page was fetched from its copy in host memory.
+    pub(crate) fn translate_fetched(&self, _copy: Held, lpn: Lpn) -> Mapping {
+        self.get(lpn)
     }
 
     /// Loads the first map pages into SRAM, as many as it holds, in no time.

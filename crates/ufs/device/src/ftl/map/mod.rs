@@ -37,7 +37,7 @@ enum Kind {
     Pages(PageMap),
 }
 
-pub(in crate::ftl) struct Map {
+pub(crate) struct Map {
     kind: Kind,
     cache: MapCache,
     /// First operation waiting for the page in each frame.
@@ -65,7 +65,7 @@ pub(in crate::ftl) enum Settled {
 
 impl Map {
     /// Nothing is mapped.
-    pub(crate) fn new(config: &DeviceConfig) -> Self {
+    pub(in crate::ftl) fn new(config: &DeviceConfig) -> Self {
         let pages = PageMap::new(config.logical_blocks(), config.map_page_entries());
         Map::of(pages, config.map_cache_frames(), config.write_buffer_blocks, &config.ftl)
     }
@@ -123,13 +123,13 @@ impl Map {
 
     /// Where a block is, at no cost: not for decisions of the device.
     #[inline]
-    pub(crate) fn get(&self, lpn: Lpn) -> Mapping {
+    pub(in crate::ftl) fn get(&self, lpn: Lpn) -> Mapping {
         self.table().entry(lpn).mapping()
     }
 
     /// The entry of `lpn` in flash and in the table of changes, without the write buffer.
     #[inline]
-    pub(crate) fn flash_entry(&self, lpn: Lpn) -> Entry {
+    pub(in crate::ftl) fn flash_entry(&self, lpn: Lpn) -> Entry {
         flash_entry(self.table(), &self.under, lpn)
     }
 
@@ -142,7 +142,7 @@ impl Map {
     }
 
     /// Whether SRAM knows that a block is unmapped: by the table of changes, or because it has no map page.
-    pub(crate) fn is_known_unmapped(&self, lpn: Lpn) -> bool {
+    pub(in crate::ftl) fn is_known_unmapped(&self, lpn: Lpn) -> bool {
         let page = self.page_of(lpn);
         match self.known(lpn) {
             Some(mapping) => mapping == Mapping::Unmapped,
@@ -152,14 +152,14 @@ impl Map {
 
     /// The newest data of a block is in this slot of the write buffer.
     #[inline]
-    pub(crate) fn enter_buffer(&mut self, lpn: Lpn, slot: u16) {
+    pub(in crate::ftl) fn enter_buffer(&mut self, lpn: Lpn, slot: u16) {
         self.under[usize::from(slot)] = self.flash_entry(lpn);
         self.table_mut().set(lpn, Entry::buffered(slot));
     }
 
     /// The newest data of a block is no longer in this slot, if it was.
     #[inline]
-    pub(crate) fn leave_buffer(&mut self, lpn: Lpn, slot: u16) {
+    pub(in crate::ftl) fn leave_buffer(&mut self, lpn: Lpn, slot: u16) {
         if self.get(lpn) == Mapping::Buffered(slot) {
             let under = self.under[usize::from(slot)];
             self.table_mut().set(lpn, under);
@@ -168,7 +168,7 @@ impl Map {
 
     /// Moves `lpn` in flash to `to` (clean), which goes into the table of changes. Returns the old entry.
     #[inline]
-    pub(crate) fn relocate(&mut self, lpn: Lpn, to: Entry) -> Entry {
+    pub(in crate::ftl) fn relocate(&mut self, lpn: Lpn, to: Entry) -> Entry {
         let old = self.flash_entry(lpn);
         if !old.is_recent() {
             self.changes.add(self.page_of(lpn), lpn, old);
@@ -183,23 +183,23 @@ impl Map {
     }
 
     /// Adds trimmed stretches within `page`, each of which takes a place of the table of changes.
-    pub(crate) fn add_trims(&mut self, page: MapPage, stretches: u32) {
+    pub(in crate::ftl) fn add_trims(&mut self, page: MapPage, stretches: u32) {
         self.changes.add_trims(page, stretches);
     }
 
     /// Chooses a page whose changes are worth writing back, in turn.
-    pub(crate) fn worth_writing(&mut self) -> Option<MapPage> {
+    pub(in crate::ftl) fn worth_writing(&mut self) -> Option<MapPage> {
         self.changes.worth_writing()
     }
 
     /// `page` is going to be written back: it is not offered again until then.
-    pub(crate) fn begin_write(&mut self, page: MapPage) {
+    pub(in crate::ftl) fn begin_write(&mut self, page: MapPage) {
         self.changes.begin_write(page);
         self.changes.each_of_page(page, |change| self.prefetch(change.lpn));
     }
 
     /// Puts a map page together in its present state. Its changes keep their places until it is in flash.
-    pub(crate) fn put_together(&mut self, paid: Paid) -> Taken {
+    pub(in crate::ftl) fn put_together(&mut self, paid: Paid) -> Taken {
         let taken = self.changes.take(paid.page());
         let (Kind::Pages(table), under) = (&self.kind, &self.under);
         self.changes.merge(taken, |lpn| flash_entry(table, under, lpn));
@@ -208,7 +208,7 @@ impl Map {
 
     /// Settles a change whose map page in flash now says `merged`.
     #[inline]
-    pub(crate) fn settle(&mut self, page: MapPage, change: Change, merged: Entry) -> Settled {
+    pub(in crate::ftl) fn settle(&mut self, page: MapPage, change: Change, merged: Entry) -> Settled {
         let entry = self.flash_entry(change.lpn);
         if entry.clean() != merged {
             self.changes.add(page, change.lpn, merged);
@@ -222,7 +222,7 @@ impl Map {
     }
 
     /// All changes of `page` are settled; it begins at `at` and was put together at `tick`. Returns its old place.
-    pub(crate) fn written(&mut self, page: MapPage, at: Ppn, tick: u32) -> Option<Ppn> {
+    pub(in crate::ftl) fn written(&mut self, page: MapPage, at: Ppn, tick: u32) -> Option<Ppn> {
         let old = self.directory(page);
         self.place_page(page, at, tick);
         self.changes.written(page);
@@ -230,63 +230,63 @@ impl Map {
     }
 
     /// Recovery has found where a map page begins.
-    pub(crate) fn set_directory(&mut self, page: MapPage, at: Option<Ppn>) {
+    pub(in crate::ftl) fn set_directory(&mut self, page: MapPage, at: Option<Ppn>) {
         self.table_mut().set_directory(page, at);
     }
 
     /// A map page begins at `at` and was put together at `tick`.
-    pub(crate) fn place_page(&mut self, page: MapPage, at: Ppn, tick: u32) {
+    pub(in crate::ftl) fn place_page(&mut self, page: MapPage, at: Ppn, tick: u32) {
         self.table_mut().set_directory(page, Some(at));
         self.written_at[page.index()] = tick;
     }
 
-    pub(crate) fn changes(&self) -> &Changes {
+    pub(in crate::ftl) fn changes(&self) -> &Changes {
         &self.changes
     }
 
     /// Takes some of the merged changes, each with its entry in the new map page. Empty when none is left.
-    pub(crate) fn next_merged(&mut self, taken: &mut Taken) -> Merged {
+    pub(in crate::ftl) fn next_merged(&mut self, taken: &mut Taken) -> Merged {
         self.changes.next_merged(taken)
     }
 
     /// Reserves places of the table of changes for a unit of data, if there is room.
-    pub(crate) fn reserve(&mut self, unit: u32) {
+    pub(in crate::ftl) fn reserve(&mut self, unit: u32) {
         self.reserved += unit;
     }
 
     /// A unit of data has used its reserved places, or does not need them.
-    pub(crate) fn release(&mut self, unit: u32) {
+    pub(in crate::ftl) fn release(&mut self, unit: u32) {
         self.reserved -= unit;
     }
 
     /// Places of the table of changes that are neither used nor reserved.
-    pub(crate) fn room(&self) -> u32 {
+    pub(in crate::ftl) fn room(&self) -> u32 {
         self.changes.room().saturating_sub(self.reserved)
     }
 
     /// Whether the table of changes is so full that map pages have to be written back.
-    pub(crate) fn wants_write_back(&self) -> bool {
+    pub(in crate::ftl) fn wants_write_back(&self) -> bool {
         u64::from(self.changes.used() + self.reserved) * 4 > u64::from(self.changes.limit()) * 3
     }
 
     /// Whether a place of the table of changes is used or reserved.
-    pub(crate) fn has_changes(&self) -> bool {
+    pub(in crate::ftl) fn has_changes(&self) -> bool {
         self.changes.used() + self.reserved > 0
     }
 
     /// When a map page in flash was put together, according to its spare area.
-    pub(crate) fn written_at(&self, paid: Paid) -> u32 {
+    pub(in crate::ftl) fn written_at(&self, paid: Paid) -> u32 {
         self.put_together_at(paid.page())
     }
 
     /// [`Map::written_at`] at no cost: not for decisions of the device.
-    pub(crate) fn put_together_at(&self, page: MapPage) -> u32 {
+    pub(in crate::ftl) fn put_together_at(&self, page: MapPage) -> u32 {
         self.written_at[page.index()]
     }
 
     /// The slice where a map page begins; `None` if there is no such page yet. The directory is SRAM.
     #[inline(always)]
-    pub(crate) fn directory(&self, page: MapPage) -> Option<Ppn> {
+    pub(in crate::ftl) fn directory(&self, page: MapPage) -> Option<Ppn> {
         self.table().directory(page)
     }
 
@@ -297,12 +297,12 @@ impl Map {
     }
 
     /// The logical page after the last of a map page.
-    pub(crate) fn end_of(&self, page: MapPage) -> Lpn {
+    pub(in crate::ftl) fn end_of(&self, page: MapPage) -> Lpn {
         self.table().end_of(page)
     }
 
     /// The logical pages of a map page.
-    pub(crate) fn blocks_of(&self, page: MapPage) -> impl Iterator<Item = Lpn> + use<> {
+    pub(in crate::ftl) fn blocks_of(&self, page: MapPage) -> impl Iterator<Item = Lpn> + use<> {
         self.table().blocks_of(page)
     }
 
@@ -312,12 +312,12 @@ impl Map {
         self.table().page_entries()
     }
 
-    pub(crate) fn all_pages(&self) -> impl Iterator<Item = MapPage> + use<> {
+    pub(in crate::ftl) fn all_pages(&self) -> impl Iterator<Item = MapPage> + use<> {
         (0..self.pages()).map(MapPage)
     }
 
     /// Number of map pages.
-    pub(crate) fn pages(&self) -> u32 {
+    pub(in crate::ftl) fn pages(&self) -> u32 {
         self.table().pages()
     }
 
@@ -329,35 +329,41 @@ impl Map {
 
     /// Prefetches the memory that [`Map::relocate`] touches.
     #[inline]
-    pub(crate) fn prefetch_change(&self, lpn: Lpn) {
+    pub(in crate::ftl) fn prefetch_change(&self, lpn: Lpn) {
         self.prefetch(lpn);
         self.changes.prefetch(self.page_of(lpn));
     }
 
     /// Bytes of SRAM that the directory takes.
-    pub(crate) fn directory_bytes(&self) -> u64 {
+    pub(in crate::ftl) fn directory_bytes(&self) -> u64 {
         self.table().directory_bytes()
     }
 
     /// Bytes of this process's memory that grow with the size of the modelled device.
-    pub(crate) fn process_bytes(&self) -> u64 {
+    pub(in crate::ftl) fn process_bytes(&self) -> u64 {
         self.table().process_bytes()
     }
 
     /// Fills `lpn..lpn + count` with clean entries for the slices that `ppn_of` names, as if they had been written.
-    pub(crate) fn preset(&mut self, lpn: Lpn, count: u32, ppn_of: impl FnMut(u32) -> Ppn) {
+    pub(in crate::ftl) fn preset(&mut self, lpn: Lpn, count: u32, ppn_of: impl FnMut(u32) -> Ppn) {
         self.table_mut().preset(lpn, count, ppn_of);
     }
 
     /// For a new device: loads a map page found at `at`, with these entries from its first block on.
-    pub(crate) fn load_page(&mut self, page: MapPage, at: Ppn, tick: u32, entries: impl Iterator<Item = Entry>) {
+    pub(in crate::ftl) fn load_page(
+        &mut self,
+        page: MapPage,
+        at: Ppn,
+        tick: u32,
+        entries: impl Iterator<Item = Entry>,
+    ) {
         self.blocks_of(page).zip(entries).for_each(|(lpn, entry)| self.table_mut().set(lpn, entry));
         self.place_page(page, at, tick);
     }
 
     /// SRAM is lost: entries are those of map pages in flash. `held` are blocks and slots of the write buffer,
     /// `on_their_way` the changes being written back.
-    pub(crate) fn power_cut(
+    pub(in crate::ftl) fn power_cut(
         &mut self,
         held: impl Iterator<Item = (Lpn, u16)>,
         on_their_way: impl Iterator<Item = Taken>,
@@ -377,7 +383,7 @@ impl Map {
     }
 
     /// Forgets all map pages: nothing in flash leads to them any more.
-    pub(crate) fn lose_pages(&mut self) {
+    pub(in crate::ftl) fn lose_pages(&mut self) {
         self.table_mut().forget_entries();
     }
 }

@@ -20,13 +20,12 @@ use super::log::Log;
 use super::map::Map;
 use super::space::Space;
 use super::write::Write;
-use super::{BoosterFlags, FrameState, InReadBuffer, Mapping, Paid, Stream, Superblock, Wear};
+use super::{BoosterFlags, Mapping, Stream, Superblock, Wear};
 use crate::SramTable;
-use crate::back::{Hardware, Op};
+use crate::back::Hardware;
 use crate::config::{CellMode, DeviceConfig};
-use crate::host_map::Held;
-use crate::ids::{Lpn, MapPage, TagRef};
-use readpath_flash::{Geometry, OpId, Ppn};
+use crate::ids::Lpn;
+use readpath_flash::{Geometry, Ppn};
 use readpath_kit::{BLOCK_BYTES, Ns};
 use std::sync::Arc;
 
@@ -62,103 +61,27 @@ impl Ftl {
         self.config.logical_blocks() as u32
     }
 
+    /// The map, as far as the parts above may ask it.
+    #[inline(always)]
+    pub(crate) fn map(&self) -> &Map {
+        &self.map
+    }
+
+    /// The map, to look pages up and to wait for them.
+    #[inline(always)]
+    pub(crate) fn map_mut(&mut self) -> &mut Map {
+        &mut self.map
+    }
+
+    /// Takes the next thing that the parts above have to know.
     #[inline(always)]
     pub(crate) fn take_effect(&mut self) -> Option<Effect> {
         self.effects.take()
     }
 
-    /// When to check whether the host is idle.
+    /// When to see whether the host is idle.
     pub(crate) fn background(&self) -> Ns {
         self.collect.idle().check_at()
-    }
-
-    /// What SRAM knows of a block: the write buffer's index or the table of changes. `None` if only its map page knows.
-    #[inline(always)]
-    pub(crate) fn known(&self, lpn: Lpn) -> Option<Mapping> {
-        self.map.known(lpn)
-    }
-
-    /// Where a block is whose map page has been paid for.
-    #[inline(always)]
-    pub(crate) fn translate(&self, paid: Paid, lpn: Lpn) -> Mapping {
-        self.map.translate(paid, lpn)
-    }
-
-    /// The entry of a block in flash according to its map page, without the write buffer.
-    #[inline]
-    pub(crate) fn translate_in_flash(&self, paid: Paid, lpn: Lpn) -> Mapping {
-        self.map.translate_in_flash(paid, lpn)
-    }
-
-    /// Looks a map page up for a translation.
-    #[inline(always)]
-    pub(crate) fn look_up(&mut self, page: MapPage) -> FrameState {
-        self.map.look_up(page)
-    }
-
-    /// Proof for a map page that does not exist according to the directory: nothing in it is mapped.
-    #[inline(always)]
-    pub(crate) fn missing(&self, page: MapPage) -> Option<Paid> {
-        self.map.missing(page)
-    }
-
-    /// Lets an operation wait for a map page; begins the load unless it is in progress.
-    pub(crate) fn wait_for_map(&mut self, now: Ns, id: OpId, page: MapPage, state: FrameState, hw: &mut impl Hardware) {
-        self.map.wait_for(now, id, page, state, hw);
-    }
-
-    /// The load `op` has ended: its map page is in SRAM.
-    pub(crate) fn map_page_loaded(&mut self, op: &Op) -> Paid {
-        self.map.loaded(op)
-    }
-
-    /// Takes the operations that wait for the page in `frame`: the head of a chain in order of arrival.
-    pub(crate) fn take_waiters(&mut self, frame: u32, hw: &mut impl Hardware) -> OpId {
-        self.map.take_waiters(frame, hw)
-    }
-
-    /// Number of reads that found a load in progress in every frame.
-    pub(crate) fn stalled(&self) -> usize {
-        self.map.stalled()
-    }
-
-    /// Takes the first stalled read.
-    pub(crate) fn next_stalled(&mut self) -> Option<OpId> {
-        self.map.next_stalled()
-    }
-
-    /// Loads a map page into the buffer of the HPB READ BUFFER `tag`, unless SRAM holds it or it does not exist.
-    /// Returns whether a read begins.
-    pub(crate) fn load_to_buffer(&self, now: Ns, page: MapPage, tag: TagRef, hw: &mut impl Hardware) -> bool {
-        self.map.load_to_buffer(now, page, tag, hw)
-    }
-
-    /// Where a block is whose map page is in the buffer of an HPB READ BUFFER.
-    pub(crate) fn translate_in_buffer(&self, buffer: InReadBuffer, lpn: Lpn) -> Mapping {
-        self.map.translate(self.map.in_read_buffer(buffer, lpn), lpn)
-    }
-
-    /// Where a block is whose map page was fetched from its copy in host memory.
-    pub(crate) fn translate_fetched(&self, copy: Held, lpn: Lpn) -> Mapping {
-        self.map.translate(self.map.fetched(copy, lpn), lpn)
-    }
-
-    /// The map page of a block.
-    #[inline(always)]
-    pub(crate) fn page_of(&self, lpn: Lpn) -> MapPage {
-        self.map.page_of(lpn)
-    }
-
-    /// Entries of a map page.
-    #[inline(always)]
-    pub(crate) fn page_entries(&self) -> u32 {
-        self.map.page_entries()
-    }
-
-    /// Prefetches the memory that the translation of a block touches.
-    #[inline(always)]
-    pub(crate) fn prefetch(&self, lpn: Lpn) {
-        self.map.prefetch(lpn);
     }
 
     /// Slices from `ppn` to the end of its page.
@@ -221,10 +144,6 @@ impl Ftl {
     /// Bytes of this process's memory that grow with the size of the modelled device.
     pub(crate) fn process_bytes(&self) -> u64 {
         self.map.process_bytes() + self.space.spares().process_bytes()
-    }
-
-    pub(crate) fn map_cache_frames(&self) -> u32 {
-        self.map.cache_frames()
     }
 
     /// SRAM of the modelled device without the map cache: each table and its bytes.

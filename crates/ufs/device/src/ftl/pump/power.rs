@@ -106,11 +106,6 @@ impl Ftl {
         Ok(())
     }
 
-    /// Loads map pages into SRAM, in no time, from the first on and as many as it holds.
-    pub(crate) fn preload_map(&mut self) {
-        self.map.preload();
-    }
-
     /// Places one range of at least one block.
     fn place(
         &mut self,
