@@ -96,11 +96,10 @@ impl Log {
             journal: self.journal.newest(),
             directory: map.all_pages().map(|page| map.directory(page)).collect(),
             superblocks: space.snapshot(),
-            changes: None,
             used: map.changes().used(),
             trims: map.changes().trims().collect(),
             slots: bytes.div_ceil(u64::from(self.config.map_page_bytes)).max(1) as u32,
-            places: Vec::new(),
+            ..Checkpoint::default()
         }
     }
 

@@ -67,7 +67,7 @@ pub(super) enum Held {
         written_at: u32,
         /// The newest sequence number when it was put together.
         sequence: u32,
-        /// Number of its references in [`Durable::refs_of_map_pages`], after those of earlier map pages.
+        /// How many of [`Durable::refs`], after those of the map pages before it, belong to it.
         refs: u32,
         /// Whether they fit into its spare area. If not, `refs` is 0.
         fits: bool,
@@ -116,7 +116,7 @@ pub(super) enum Logged {
 }
 
 /// The state of the device at a moment when no program was in progress.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(in crate::ftl) struct Checkpoint {
     /// Next sequence number.
     pub sequence: u32,
@@ -153,7 +153,7 @@ pub(super) struct Durable {
     pub log: Vec<Logged>,
     /// Superblocks that gained or lost references by the map pages in the log, in its order. The spare area of each
     /// map page holds its own, if they fit ([`super::spare_refs`]); one list for all avoids an allocation for each.
-    refs: Vec<Refs>,
+    pub refs: Vec<Refs>,
     /// See [`Durable::note_changed`].
     changed: Vec<Stretch>,
     /// A checkpoint that is being written.
@@ -184,12 +184,8 @@ impl Checkpoint {
 }
 
 impl Durable {
-    pub(super) fn new(checkpoint: Checkpoint) -> Self {
-        Durable::with_log(checkpoint, Vec::new(), Vec::new())
-    }
-
     /// A checkpoint, the programs since, and the changes of references by their map pages.
-    pub(super) fn with_log(checkpoint: Checkpoint, log: Vec<Logged>, refs: Vec<Refs>) -> Self {
+    pub(super) fn new(checkpoint: Checkpoint, log: Vec<Logged>, refs: Vec<Refs>) -> Self {
         Durable { checkpoint, log, refs, changed: Vec::new(), pending: None }
     }
 
@@ -197,26 +193,6 @@ impl Durable {
     #[inline]
     pub(super) fn note_ref(&mut self, superblock: SuperblockId, gains: bool) {
         self.refs.push((superblock, if gains { 1 } else { -1 }));
-    }
-
-    /// Number of noted changes of references since the checkpoint.
-    pub(super) fn refs(&self) -> usize {
-        self.refs.len()
-    }
-
-    /// Changes of references by the map pages since the checkpoint, in order.
-    pub(super) fn refs_of_map_pages(&self) -> &[Refs] {
-        &self.refs
-    }
-
-    /// Takes the last `refs` of them, those of the newest map page; the caller puts others in their place.
-    pub(super) fn take_refs(&mut self, refs: u32) -> Vec<Refs> {
-        self.refs.split_off(self.refs.len() - refs as usize)
-    }
-
-    /// Adds the changes of references of the newest map page.
-    pub(super) fn put_refs(&mut self, refs: &[Refs]) {
-        self.refs.extend(refs);
     }
 
     /// Notes that an entry changes, which was `old`. A clean `old` entry is not kept: the map page holds it.

@@ -58,26 +58,20 @@ impl Log {
     pub(crate) fn new(config: Arc<DeviceConfig>, space: &Space) -> Self {
         let generations = Generations::new(&config);
         let factory = Checkpoint {
-            sequence: 0,
-            oldest: 0,
-            ticks: 0,
             generations: generations.named(),
-            journal: 0,
             directory: vec![None; config.map_pages() as usize],
             superblocks: space.snapshot(),
             changes: Some(Vec::new()),
-            used: 0,
-            trims: Vec::new(),
             slots: 1,
-            places: Vec::new(),
+            ..Checkpoint::default()
         };
         Log {
             journal: Journal::default(),
             announced: [0; Stream::COUNT],
             waiters: Vec::new(),
             stream: MetaStream::new(&config),
-            checkpoint: Checkpoints::new(),
-            durable: Durable::new(factory),
+            checkpoint: Checkpoints::default(),
+            durable: Durable::new(factory, Vec::new(), Vec::new()),
             numbers: Numbers::ALL,
             ticks: 0,
             generations,

@@ -20,6 +20,7 @@ pub(crate) struct Trimmed {
     pub sequence: u32,
 }
 
+#[derive(Default)]
 pub(crate) struct Recovered {
     pub table: Vec<Superblock>,
     /// Where each map page begins.
@@ -196,28 +197,10 @@ mod tests {
     use readpath_flash::Ppn;
     use readpath_kit::Prng;
 
-    fn nothing() -> Recovered {
-        Recovered {
-            table: Vec::new(),
-            directory: Vec::new(),
-            written_refs: Vec::new(),
-            newest: BTreeMap::new(),
-            changes: Vec::new(),
-            trims: Vec::new(),
-            stretches: Vec::new(),
-            trims_written: Vec::new(),
-            sequence: 0,
-            ticks: 0,
-            generations: 0,
-            journal: 0,
-            boosted_opened: 0,
-        }
-    }
-
     /// A moved slice has the sequence number of its original, whose superblock may be erased next.
     #[test]
     fn of_an_original_and_its_copy_the_copy_counts() {
-        let mut found = nothing();
+        let mut found = Recovered::default();
         let mut newest_after = |lpn, sequence, ppn| {
             found.consider(lpn, sequence, Entry::at(Ppn(ppn)));
             (found.newest[&Lpn(7)].1, found.sequence)
@@ -282,11 +265,13 @@ mod tests {
         let rng = &mut Prng::new(2);
         for _ in 0..3000 {
             let map = crate::ftl::map::tests::map(BLOCKS, PAGE);
-            let mut found = nothing();
-            found.stretches = vec![0; map.pages() as usize];
-            found.directory = (0..map.pages()).map(|page| (rng.below(5) > 0).then_some(Ppn(page))).collect();
-            // Numbers up to 20 are part of the checkpoint; some of the trims were not in flash then.
-            found.trims_written = (0..map.pages()).map(|_| rng.below(50) as u32).collect();
+            let mut found = Recovered {
+                stretches: vec![0; map.pages() as usize],
+                directory: (0..map.pages()).map(|page| (rng.below(5) > 0).then_some(Ppn(page))).collect(),
+                // Numbers up to 20 are part of the checkpoint; some were still on their way.
+                trims_written: (0..map.pages()).map(|_| rng.below(50) as u32).collect(),
+                ..Recovered::default()
+            };
             let mut changes = Vec::new();
             for lpn in Lpn(0).run(BLOCKS) {
                 match rng.below(8) {
@@ -301,16 +286,9 @@ mod tests {
             let checkpoint = Checkpoint {
                 sequence: 20,
                 oldest: 15,
-                ticks: 0,
-                generations: 0,
-                journal: 0,
-                directory: Vec::new(),
-                superblocks: Vec::new(),
                 changes: Some(changes),
-                used: 0,
                 trims: map.all_pages().map(|page| (page, rng.below(3) as u32)).collect(),
-                slots: 1,
-                places: Vec::new(),
+                ..Checkpoint::default()
             };
             for i in 0..rng.below(6) as u32 {
                 let first = Lpn(rng.below(u64::from(BLOCKS)) as u32);

@@ -101,17 +101,13 @@ impl Log {
         let mut found = Recovered {
             table: checkpoint.superblocks.clone(),
             directory: checkpoint.directory.clone(),
-            written_refs: Vec::new(),
-            newest: Default::default(),
-            changes: Vec::new(),
-            trims: Vec::new(),
             stretches: vec![0; map.pages() as usize],
             trims_written: vec![0; map.pages() as usize],
             sequence: checkpoint.sequence,
             ticks: checkpoint.ticks,
             generations: checkpoint.generations,
             journal: checkpoint.journal,
-            boosted_opened: 0,
+            ..Recovered::default()
         };
         let open_then = found.table.iter().filter(|sb| matches!(sb.state, State::Open(_))).count() as u32;
         let boosted = found.table.iter().filter(|sb| sb.state == State::Open(Stream::Boosted)).count() as u32;
@@ -126,16 +122,12 @@ impl Log {
             ready_at: now,
             anchor_reads: anchor_reads(&self.config),
             checkpoint_reads: checkpoint.slots,
-            units_read: 0,
-            end_reads: 0,
-            map_page_reads: 0,
-            torn: 0,
-            changes: 0,
+            ..Recovery::default()
         };
         let mut readers = Readers::new(&self.config, now);
         readers.find_checkpoint(&recovery);
         let mut opened_since = 0;
-        let mut refs_left = self.durable.refs_of_map_pages();
+        let mut refs_left = &self.durable.refs[..];
         let mut refs_fit = !self.settings().without.spare_refs;
         for (i, logged) in log.iter().enumerate() {
             let (first, whole) = match logged {
@@ -196,7 +188,8 @@ impl Log {
         self.take_over(space, map, found);
         recovery.changes = map.changes().used();
         hw.set_busy_until(end);
-        self.checkpoint.after_recovery(space.open_of(Stream::Meta).is_none());
+        // A checkpoint is due, and comes before everything else if the meta stream is lost.
+        (self.checkpoint.due, self.checkpoint.first) = (true, space.open_of(Stream::Meta).is_none());
         self.erase_other_anchors(end, space, hw);
         hw.stats().recoveries += 1;
         (recovery, sequence)

@@ -8,7 +8,7 @@ use crate::ftl::space::{ANCHORS, Stream, Superblock};
 use readpath_kit::{BLOCK_BYTES, Ns};
 
 /// The work of a recovery.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Recovery {
     /// When the device is ready.
     pub ready_at: Ns,
@@ -173,14 +173,12 @@ impl DeviceConfig {
     /// checkpoint, and the most units behind it.
     pub fn longest_recovery(&self) -> Recovery {
         let mut recovery = Recovery {
-            ready_at: Ns::ZERO,
             anchor_reads: anchor_reads(self),
             checkpoint_reads: self.checkpoint_parts(),
             units_read: self.units_behind(self.checkpoint_parts()),
-            end_reads: 0,
             map_page_reads: if spare_refs::always_fit(self) { 0 } else { self.map_pages() },
-            torn: 0,
             changes: self.ftl.map_changes + self.surplus_changes() as u32,
+            ..Recovery::default()
         };
         // A superblock in SLC mode has fewer units, so the same units may be spread over more superblocks.
         let shortest = match self.units_in(CellMode::Slc) {

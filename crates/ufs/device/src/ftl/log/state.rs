@@ -39,14 +39,8 @@ pub(in crate::ftl) struct MapPart {
     pub sequence: u32,
 }
 
-impl MapPart {
-    /// A map page that waits for its unit.
-    pub(super) fn to_be_put_together(page: Paid, before: u32) -> MapPart {
-        MapPart { page, before, taken: Taken::NONE, put_together: 0, sequence: 0 }
-    }
-}
-
 /// State of the meta stream.
+#[derive(Default)]
 pub(super) struct MetaStream {
     pub(super) parts_per_unit: usize,
     /// Map pages to be written even without changes, because their superblock is to be discarded.
@@ -73,35 +67,14 @@ impl MetaStream {
         let unit_bytes = config.geometry.slices_per_unit() * BLOCK_BYTES;
         MetaStream {
             parts_per_unit: (unit_bytes / config.map_page_bytes) as usize,
-            rewrite: VecDeque::new(),
-            victim: None,
-            pages_under_way: 0,
-            loading: 0,
-            queue: VecDeque::new(),
-            programs: Vec::new(),
-            in_flight: 0,
-            journal_under_way: false,
-            journal_came_last: false,
-            next_under_way: false,
             pins: vec![0; config.geometry.superblocks() as usize],
-            pinned: VecDeque::new(),
+            ..MetaStream::default()
         }
-    }
-
-    /// Whether recovery may still need a part in this superblock.
-    pub(super) fn is_pinned(&self, sb: SuperblockId) -> bool {
-        self.pins[sb.index()] > 0
     }
 
     /// Whether reads or programs are in progress.
     pub(super) fn is_busy(&self) -> bool {
         self.pages_under_way > 0 || self.in_flight > 0
-    }
-
-    pub(super) fn given_up(&mut self, sb: SuperblockId) {
-        if self.victim == Some(sb) {
-            self.victim = None;
-        }
     }
 
     /// Pins `sb` until the checkpoint after the one of this age is complete.
@@ -131,8 +104,9 @@ impl MetaStream {
 }
 
 /// Progress of the next checkpoint.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) enum Step {
+    #[default]
     Idle,
     /// Waiting for programs in progress to end.
     Quiet,
@@ -162,6 +136,7 @@ impl Numbers {
 }
 
 /// Checkpoints and anchors.
+#[derive(Default)]
 pub(super) struct Checkpoints {
     pub(super) step: Step,
     pub(super) units: u32,
@@ -184,39 +159,14 @@ pub(super) struct Checkpoints {
 }
 
 impl Checkpoints {
-    pub(super) fn new() -> Self {
-        Checkpoints {
-            step: Step::Idle,
-            units: 0,
-            age: 0,
-            due: false,
-            first: false,
-            anchor: 0,
-            newest: None,
-            lost: false,
-            anchor_erasing: 0,
-            anchor_wanted: false,
-            parts_left: 0,
-        }
-    }
-
     /// Whether programs other than the checkpoint's own have to wait.
     pub(super) fn holds_programs(&self) -> bool {
         self.step == Step::Quiet
     }
 
-    pub(super) fn count_unit(&mut self) {
-        self.units += 1;
-    }
-
     /// Whether the newest anchor was programmed before its checkpoint was complete.
     pub(super) fn is_incomplete(&self) -> bool {
         self.parts_left > 0 && self.step == Step::Idle
-    }
-
-    /// Sets the next anchor and the newest one, as flash shows them.
-    pub(super) fn set_anchors(&mut self, anchor: u32, newest: Option<u32>) {
-        (self.anchor, self.newest) = (anchor, newest);
     }
 
     /// Whether a checkpoint is being written, or a superblock is being erased for it.
@@ -226,12 +176,6 @@ impl Checkpoints {
 
     pub(super) fn power_cut(&mut self) {
         let anchor = self.anchor + u32::from(self.step == Step::Anchor && !self.anchor_wanted);
-        *self = Checkpoints { anchor, newest: self.newest, lost: self.lost, ..Checkpoints::new() };
-    }
-
-    /// After recovery: a checkpoint is due, and comes before everything else if the meta stream is lost.
-    pub(super) fn after_recovery(&mut self, meta_is_lost: bool) {
-        self.due = true;
-        self.first = meta_is_lost;
+        *self = Checkpoints { anchor, newest: self.newest, lost: self.lost, ..Checkpoints::default() };
     }
 }

@@ -59,19 +59,19 @@ impl Log {
         let ppn = space.next_unit(stream, sequence).ok_or(Stall::Space)?;
         map.reserve(self.geometry().slices_per_unit());
         space.data_program_begins();
-        self.checkpoint.count_unit();
+        self.count_unit();
         Ok(ppn)
     }
 
     /// Counts a unit that needs no preparation: part of the table of a superblock.
     pub(crate) fn count_unit(&mut self) {
-        self.checkpoint.count_unit();
+        self.checkpoint.units += 1;
     }
 
     /// Discards a superblock if nothing in it is needed any more.
     #[inline]
     pub(crate) fn discard_if_empty(&mut self, space: &mut Space, sb: SuperblockId) {
-        if space.is_empty(sb) && !self.stream.is_pinned(sb) {
+        if space.is_empty(sb) && self.stream.pins[sb.index()] == 0 {
             self.discard(space, sb);
         }
     }
@@ -80,7 +80,7 @@ impl Log {
     pub(crate) fn discard(&mut self, space: &mut Space, sb: SuperblockId) {
         let record = self.journal.push(Record::Erase { superblock: sb });
         space.discard(sb, record);
-        self.stream.given_up(sb);
+        self.stream.victim.take_if(|victim| *victim == sb);
     }
 
     /// Begins to erase a discarded superblock, one at a time. Its record must be in flash first; otherwise recovery

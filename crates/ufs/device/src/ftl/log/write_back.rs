@@ -13,7 +13,7 @@ use super::durable::{Held, Logged, Record};
 use super::state::{MapPart, Part, Step};
 use crate::back::{Hardware, Job, Op};
 use crate::ftl::effects::{Effect, Effects};
-use crate::ftl::map::{Change, Entry, Map, Mapping, Paid, Settled};
+use crate::ftl::map::{Change, Entry, Map, Mapping, Paid, Settled, Taken};
 use crate::ftl::space::{NoSpace, Space, Stream};
 use crate::ids::{MapPage, SuperblockId};
 use readpath_flash::{OpId, Ppn};
@@ -84,8 +84,9 @@ impl Log {
 
     /// Queues a map page, which SRAM holds, for its unit.
     fn queue_map_page(&mut self, map: &Map, paid: Paid) {
-        let before = map.written_at(paid);
-        self.stream.queue.push_back(Part::Map(MapPart::to_be_put_together(paid, before)));
+        let (page, before) = (paid, map.written_at(paid));
+        let part = MapPart { page, before, taken: Taken::NONE, put_together: 0, sequence: 0 };
+        self.stream.queue.push_back(Part::Map(part));
     }
 
     /// Programs units of the meta stream, as far as data is queued and no unit has to wait.
@@ -106,7 +107,8 @@ impl Log {
             if (self.checkpoint.holds_programs() || self.checkpoint.first) && !writes_checkpoint {
                 return;
             }
-            let journal = self.journal.must_write() && !self.stream.journal_under_way && !self.checkpoint.first;
+            let may_add_journal = !self.stream.journal_under_way && !self.checkpoint.first;
+            let journal = may_add_journal && self.journal.must_write();
             let queued = self.stream.queue.len();
             // With one part to a unit, the journal must not take every unit.
             let journal = journal && (parts > 1 || queued == 0 || !self.stream.journal_came_last);
@@ -116,13 +118,9 @@ impl Log {
                 return;
             }
             let Some((first, next)) = self.meta_unit(space, sequence) else { return };
-            let journal = journal || (queued < parts && self.may_add_journal());
+            let journal = journal || (queued < parts && may_add_journal && self.journal.pending() > 0);
             self.begin_meta_program(now, (space, map), sequence, (first, journal, next), hw);
         }
-    }
-
-    fn may_add_journal(&self) -> bool {
-        self.journal.pending() > 0 && !self.stream.journal_under_way && !self.checkpoint.first
     }
 
     /// The next unit of the meta stream. If it is the last of its superblock, also the next superblock, which it has
@@ -201,7 +199,7 @@ impl Log {
         self.stream.in_flight += 1;
         self.stream.journal_came_last = journal;
         hw.stats().programs += 1;
-        self.checkpoint.count_unit();
+        self.checkpoint.units += 1;
         space.begin(now, Op { index: index as u32, ..Op::new(Job::MetaProgram, first) }, hw);
     }
 
@@ -284,7 +282,7 @@ impl Log {
     /// Settles the changes of a map page that has reached flash, except those that changed again. Returns how many
     /// references changed.
     fn map_page_written(&mut self, space: &mut Space, map: &mut Map, part: &MapPart, at: Ppn) -> u32 {
-        let refs_before = self.durable.refs();
+        let refs_before = self.durable.refs.len();
         let mut left = part.taken;
         loop {
             let settled = map.next_merged(&mut left);
@@ -303,7 +301,7 @@ impl Log {
             self.discard_if_empty(space, sb);
         }
         self.stream.pages_under_way -= 1;
-        (self.durable.refs() - refs_before) as u32
+        (self.durable.refs.len() - refs_before) as u32
     }
 
     /// Settles a change: the map page in flash, whose version before was put together at `before`, now says `merged`.

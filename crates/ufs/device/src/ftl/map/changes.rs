@@ -46,6 +46,7 @@ impl Chunk {
 
 const _: () = assert!(size_of::<Chunk>() == 64);
 
+#[derive(Default)]
 pub(crate) struct Changes {
     /// Its address space covers the most chunks there can be: a TRIM may change every entry of the map, and growing
     /// the vector by doubling would for a moment take more memory than all else.
@@ -89,12 +90,8 @@ impl Changes {
             trims_taken: vec![0; pages as usize],
             dirty: FixedBitSet::with_capacity(pages as usize),
             busy: FixedBitSet::with_capacity(pages as usize),
-            dirty_pages: 0,
-            total: 0,
-            in_flash: 0,
-            trim_count: 0,
             limit: settings.map_changes,
-            hand: 0,
+            ..Changes::default()
         }
     }
 
@@ -173,20 +170,19 @@ impl Changes {
         let first = std::mem::replace(&mut self.head[page], NIL);
         self.total -= std::mem::take(&mut self.count[page]);
         self.trims_taken[page] += std::mem::take(&mut self.trims[page]);
-        if self.dirty.contains(page) {
-            self.dirty.remove(page);
-            self.dirty_pages -= 1;
-        }
+        self.unmark(page);
         Taken(first)
+    }
+
+    fn unmark(&mut self, page: usize) {
+        self.dirty_pages -= u32::from(self.dirty.contains(page));
+        self.dirty.remove(page);
     }
 
     /// `page` is going to be written back: it is not offered again until [`Changes::written`].
     pub(crate) fn begin_write(&mut self, page: MapPage) {
         self.busy.insert(page.index());
-        if self.dirty.contains(page.index()) {
-            self.dirty.remove(page.index());
-            self.dirty_pages -= 1;
-        }
+        self.unmark(page.index());
     }
 
     /// `page` has been written back; newer changes are offered from now on.

@@ -40,8 +40,8 @@ impl Ftl {
                 self.map.leave_buffer(freed.lpn, slot);
                 self.relocate(freed.lpn, Entry::at(ppn));
             }
-            if let Some(tag) = freed.fua {
-                self.effects.push(Effect::PartInFlash(tag));
+            if freed.fua != TagRef::NONE {
+                self.effects.push(Effect::PartInFlash(freed.fua));
             }
             ppn = Ppn(ppn.0 + 1);
         }

@@ -15,29 +15,46 @@ enum State {
     Programming,
 }
 
+/// A place for a block, and what is known of the block in it.
 #[derive(Clone, Copy)]
-struct Slot {
+pub(in crate::ftl) struct Slot {
     state: State,
     hot: bool,
     /// Request that waits until this block is in flash.
-    fua: TagRef,
-    lpn: Lpn,
-    /// Next slot of the same program.
-    next: u16,
+    pub fua: TagRef,
+    /// Logical page.
+    pub lpn: Lpn,
+    /// Next slot of the same program, or [`NO_SLOT`].
+    pub next: u16,
     /// Order of acceptance, which a flush uses.
     order: u64,
-    sequence: u32,
+    /// Orders it among writes.
+    pub sequence: u32,
     /// The slot that held the block before, if it was in use then.
     older: u16,
     /// Trimmed, or overtaken by newer data: it is not mapped when it reaches flash.
-    dead: bool,
+    pub dead: bool,
     /// The record of the journal for its trim; 0 if newer data in flash overtook it.
     killed_by: Mark,
     /// Its trim or newer data was in flash before its program began, so the spare area names no block.
-    void: bool,
+    pub void: bool,
 }
 
 impl Slot {
+    const FREE: Slot = Slot {
+        state: State::Free,
+        hot: false,
+        fua: TagRef::NONE,
+        lpn: Lpn(0),
+        next: NO_SLOT,
+        order: 0,
+        sequence: 0,
+        older: NO_SLOT,
+        dead: false,
+        killed_by: 0,
+        void: false,
+    };
+
     /// Keeps the earliest kill record.
     fn kill(&mut self, by: Mark) {
         self.killed_by = if self.dead { self.killed_by.min(by) } else { by };
@@ -45,6 +62,7 @@ impl Slot {
     }
 }
 
+#[derive(Default)]
 pub(in crate::ftl) struct WriteBuffer {
     slots: Vec<Slot>,
     free: Vec<u16>,
@@ -77,47 +95,15 @@ pub(in crate::ftl) struct Accepted {
     pub fua: Option<TagRef>,
 }
 
-/// A slot that has left the buffer.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::ftl) struct Freed {
-    /// The logical page it held.
-    pub lpn: Lpn,
-    /// Its sequence number.
-    pub sequence: u32,
-    /// Trimmed, or overtaken by newer data: it is not mapped.
-    pub dead: bool,
-    /// Its trim or newer data was in flash before its program began, so the spare area names no block.
-    pub void: bool,
-    /// Next slot of the same program, or [`NO_SLOT`].
-    pub next: u16,
-    /// The request that waited for it, if any.
-    pub fua: Option<TagRef>,
-}
-
 impl WriteBuffer {
     pub(crate) fn new(blocks: u32) -> Self {
-        let free = Slot {
-            state: State::Free,
-            hot: false,
-            fua: TagRef::NONE,
-            lpn: Lpn(0),
-            next: NO_SLOT,
-            order: 0,
-            sequence: 0,
-            older: NO_SLOT,
-            dead: false,
-            killed_by: 0,
-            void: false,
-        };
         let blocks = blocks.min(u32::from(NO_SLOT)) as u16;
         let queue = || VecDeque::with_capacity(usize::from(blocks));
         WriteBuffer {
-            slots: vec![free; usize::from(blocks)],
+            slots: vec![Slot::FREE; usize::from(blocks)],
             free: (0..blocks).rev().collect(),
             filled: [queue(), queue()],
-            order: 0,
-            flush_below: 0,
-            syncs: Vec::new(),
+            ..WriteBuffer::default()
         }
     }
 
@@ -131,13 +117,10 @@ impl WriteBuffer {
             hot: block.hot,
             fua: block.fua.unwrap_or(TagRef::NONE),
             lpn: block.lpn,
-            next: NO_SLOT,
             order,
             sequence: block.sequence,
             older: block.older.unwrap_or(NO_SLOT),
-            dead: false,
-            killed_by: 0,
-            void: false,
+            ..Slot::FREE
         };
         self.filled[usize::from(block.hot)].push_back(slot);
         if block.fua.is_some() {
@@ -246,23 +229,15 @@ impl WriteBuffer {
 
     /// Releases `slot` after its program, and marks older slots of its block as dead. SYNCHRONIZE CACHEs that waited
     /// only for this slot go to `synced`.
-    pub(crate) fn release(&mut self, slot: u16, mut synced: impl FnMut(TagRef)) -> Freed {
+    pub(crate) fn release(&mut self, slot: u16, mut synced: impl FnMut(TagRef)) -> Slot {
         self.kill_chain(slot, 0);
         let s = &mut self.slots[usize::from(slot)];
         debug_assert_eq!(s.state, State::Programming);
         s.state = State::Free;
-        let freed = Freed {
-            lpn: s.lpn,
-            sequence: s.sequence,
-            dead: s.dead,
-            void: s.void,
-            next: s.next,
-            fua: (s.fua != TagRef::NONE).then_some(s.fua),
-        };
-        let order = s.order;
+        let freed = *s;
         self.free.push(slot);
         self.syncs.retain_mut(|sync| {
-            if order < sync.below {
+            if freed.order < sync.below {
                 sync.left -= 1;
             }
             if sync.left == 0 {

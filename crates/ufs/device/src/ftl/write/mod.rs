@@ -25,6 +25,7 @@ use readpath_kit::Ns;
 use stalls::StallClock;
 use std::collections::VecDeque;
 
+#[derive(Default)]
 pub(in crate::ftl) struct Write {
     buffer: WriteBuffer,
     writes: VecDeque<Incoming>,
@@ -52,18 +53,8 @@ impl Write {
     }
 
     fn of(slots: u32, hot_table_entries: u32) -> Self {
-        Write {
-            buffer: WriteBuffer::new(slots),
-            writes: VecDeque::new(),
-            trims: VecDeque::new(),
-            unused_ranges: Vec::new(),
-            is_lent: false,
-            sequence: 0,
-            written_recently: vec![0; hot_table_entries as usize],
-            stalls: StallClock::default(),
-            waits_for: None,
-            settles_changes: false,
-        }
+        let written_recently = vec![0; hot_table_entries as usize];
+        Write { buffer: WriteBuffer::new(slots), written_recently, ..Write::default() }
     }
 
     /// Number of the newest write or trim.

@@ -135,7 +135,8 @@ impl Log {
             return (refs, true);
         }
         let page = part.page.page();
-        let refs = spare_refs::sums(self.durable.take_refs(refs));
+        let before = self.durable.refs.len() - refs as usize;
+        let refs = spare_refs::sums(self.durable.refs.split_off(before));
         let fits = spare_refs::fit(&refs, self.config.map_page_bytes);
         let bytes = self.map_page(map, page, part.put_together, &refs);
         let spare = self.own_spare(SliceKind::Map, Some(page.0), self.export.sequence(part.sequence));
@@ -143,7 +144,7 @@ impl Log {
         if !fits {
             return (0, false);
         }
-        self.durable.put_refs(&refs);
+        self.durable.refs.extend(&refs);
         (refs.len() as u32, true)
     }
 

@@ -126,7 +126,7 @@ impl Log {
         self.read_map(map, array, &checkpoint, &log)?;
         name_damaged(space, map, &damaged, &checkpoint);
         array.goes_on(self.export.programs);
-        self.durable = Durable::with_log(checkpoint, log, refs);
+        self.durable = Durable::new(checkpoint, log, refs);
         Ok(())
     }
 
@@ -186,7 +186,8 @@ impl Log {
         // Torn units behind the newest anchor are not written again.
         let is_behind = |&at: &u32| !(at > 0 && at.is_multiple_of(units)) && at < ANCHORS * units;
         let torn = (next..).take_while(is_behind).take_while(|&at| shown[at as usize] != Unit::Blank).count() as u32;
-        self.checkpoint.set_anchors(next + torn, newest.as_ref().map(|(at, _)| *at));
+        // Flash shows how far anchors are written, and the newest of them.
+        (self.checkpoint.anchor, self.checkpoint.newest) = (next + torn, newest.as_ref().map(|(at, _)| *at));
         let (head, body) = match newest {
             None if erases > made.anchored.anchor_erases => {
                 return Err("no anchor is left, so nothing leads to the map".to_owned().into());

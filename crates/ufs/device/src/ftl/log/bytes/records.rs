@@ -261,11 +261,9 @@ impl Head {
             journal,
             directory: vec![None; pages as usize],
             superblocks: vec![Superblock::NEW; superblocks as usize],
-            changes: None,
             used,
-            trims: Vec::new(),
             slots,
-            places: Vec::new(),
+            ..Checkpoint::default()
         };
         Some(Head { anchored, checkpoint, in_flash, trimmed })
     }
