@@ -322,7 +322,7 @@ fn requests(data: &[u8], config: &DeviceConfig) {
     let mut input = Bytes(data);
     let mut device: UfsDevice<Lean, NoMedia, ()> =
         UfsDevice::new(config, readpath_testkit::DELAYS, ()).expect("a device");
-    device.precondition(0, 0, 1500, Layout::Random, 7, |_, _| {}).expect("there is room");
+    device.precondition([(0, 0, 1500)], Layout::Random, 7, |_, _| {}).expect("there is room");
     let mut now = Ns::ZERO;
     // Tags in use; and whether a task management request may have ended commands without a reply.
     let (mut busy, mut tasks) = ([false; 64], false);

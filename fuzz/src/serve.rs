@@ -87,7 +87,7 @@ fn worked() -> &'static (DeviceConfig, Vec<u8>) {
     WORKED.get_or_init(|| {
         let config = full_device(Without::NOTHING);
         let mut device = UfsDevice::<Lean, WithMedia, ()>::new(&config, DELAYS, ()).expect("a device");
-        device.precondition(0, 0, 500, Layout::Random, 5, |_, _| {}).expect("room");
+        device.precondition([(0, 0, 500)], Layout::Random, 5, |_, _| {}).expect("room");
         let image = Image::create_on("device", 7, &mut device, |bytes| Ok(MemoryDisk::new(bytes))).expect("an image");
         let mut stack = stack(image, &config);
         let on = stack.power_on_with(Ns::ZERO, Store::array_mut, &mut |_| {}).expect("its own image");

@@ -3,8 +3,7 @@
 
 use readpath_fuzz::TARGETS;
 use readpath_kit::Prng;
-use std::fs;
-use std::panic;
+use std::{fs, panic};
 use std::path::{Path, PathBuf};
 
 /// Inputs for each target, beside its seeds.

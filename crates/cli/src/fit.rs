@@ -25,7 +25,7 @@ pub fn main(args: &FitArgs) -> Result<()> {
     let json = doc.to_json_pretty()?;
     if let Some(path) = &args.out {
         let line = |p: &FittedParam| {
-            format!("{}: {}, {} (± {})", p.param.key(), p.param.show(p.fitted), p.verdict.as_str(), p.error())
+            format!("{}: {}, {} (± {})", p.param.key(), p.param.show(p.fitted), p.verdict.name(), p.error())
         };
         let lines = fit.params.iter().filter(|p| p.concerned).map(line).collect();
         write_device(path, &fit, &Heading { program: "device fit", source: source.clone(), lines })?;
@@ -72,7 +72,7 @@ fn tables(fit: &Fit, title: &str) -> String {
         .iter()
         .map(|p| {
             let error = if p.concerned { p.error() } else { "-".to_owned() };
-            let verdict = p.verdict.as_str().to_owned();
+            let verdict = p.verdict.name().to_owned();
             vec![p.param.key().to_owned(), p.param.show(p.start), p.param.show(p.fitted), error, verdict]
         })
         .collect();

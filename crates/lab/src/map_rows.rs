@@ -5,8 +5,7 @@
 use crate::runs::{CaseRun, Plan};
 use readpath_config::DevicePreset;
 use readpath_device::DeviceStats;
-use readpath_results::Metric;
-use readpath_results::metric;
+use readpath_results::{Metric, metric};
 use readpath_run::PhaseOutput;
 use readpath_stack::given_host_memory;
 

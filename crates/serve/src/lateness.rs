@@ -34,25 +34,15 @@ pub struct Lateness {
     client: u64,
 }
 
-/// The cause of most of the lateness.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Cause {
-    /// The processors had something else to do, or the model itself takes too long.
-    Cpu,
-    /// Reading, writing or syncing the image.
-    Disk,
-    /// The client did not read its answers.
-    Client,
-}
-
-impl Cause {
-    /// The cause in words.
-    pub fn name(self) -> &'static str {
-        match self {
-            Cause::Cpu => "CPU",
-            Cause::Disk => "disk",
-            Cause::Client => "client",
-        }
+readpath_kit::named! {
+    /// The cause of most of the lateness.
+    pub enum Cause {
+        /// The processors had something else to do, or the model itself takes too long.
+        Cpu = "CPU",
+        /// Reading, writing or syncing the image.
+        Disk = "disk",
+        /// The client did not read its answers.
+        Client = "client",
     }
 }
 

@@ -418,7 +418,7 @@ impl Bare {
     /// The same with the first blocks of unit 0 written in `layout`, which `seed` draws if it is random.
     pub fn filled(config: &DeviceConfig, blocks: u32, layout: Layout, seed: u64) -> Self {
         let mut bare = Bare::new(config);
-        bare.device.precondition(0, 0, blocks, layout, seed, |_, _| ()).expect("room");
+        bare.device.precondition([(0, 0, blocks)], layout, seed, |_, _| ()).expect("room");
         bare
     }
 

@@ -64,7 +64,7 @@ fn fit(args: &ProbeFit) -> Result<()> {
 fn heading(probe: &Probe, args: &ProbeFit) -> Heading {
     let known = probe.known.iter().filter(|k| k.high.is_finite());
     let line = |k: &readpath_session::lab::probe::Known| {
-        format!("{}: {}, {} ({})", k.param.key(), k.param.show(k.fitted), k.verdict.as_str(), k.interval())
+        format!("{}: {}, {} ({})", k.param.key(), k.param.show(k.fitted), k.verdict.name(), k.interval())
     };
     let sources: Vec<_> = args.of.results.iter().map(|path| inputs::name(path)).collect();
     Heading { program: "device probe", source: sources.join(", "), lines: known.map(line).collect() }

@@ -26,7 +26,7 @@ fn parameters(probe: &Probe) -> String {
             k.param.show(k.start),
             k.param.show(k.fitted),
             k.interval(),
-            k.verdict.as_str().to_owned(),
+            k.verdict.name().to_owned(),
         ]
     };
     let rows: Vec<Vec<String>> = probe.known.iter().map(row).collect();

@@ -5,8 +5,7 @@ use super::{Attack, Means, Tally, attack};
 use crate::runs::{ExperimentError, Shared};
 use readpath_config::DevicePreset;
 use readpath_device::{DeviceConfig, DeviceStats, EntryConfig, Protection};
-use readpath_results::metric;
-use readpath_results::{Document, Error, Metric, Note, NoteKind, Origin};
+use readpath_results::{Document, Error, Metric, Note, NoteKind, Origin, metric};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 

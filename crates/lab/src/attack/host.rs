@@ -141,7 +141,7 @@ impl Rogue {
                 slices[ppn.0 as usize] = Content::of(lpn, 0);
                 truth[lpn as usize] = Content::of(lpn, 0);
             };
-            device.precondition(lun, 0, BLOCKS, Layout::Random, seed, preset).map_err(|NoSpace| ConfigError {
+            device.precondition([(lun, 0, BLOCKS)], Layout::Random, seed, preset).map_err(|NoSpace| ConfigError {
                 field: "geometry.blocks_per_plane",
                 lun: None,
                 says_value: false,

@@ -22,36 +22,24 @@ const ALL: u32 = 2 * BLOCKS;
 /// The key of the device that is attacked, and of one that entries are stolen from.
 const KEYS: [[u64; 2]; 2] = [[0x5EED, 0xC0FFEE], [0x5EED, 0xC0FFEF]];
 
-/// A kind of attack.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Attack {
-    /// Entries that were never given out. Addresses exist; tags, or whole words where all is encrypted, are guessed.
-    Forge,
-    /// Entries of blocks that have since been written, trimmed or moved, whether or not newer ones were given out.
-    Replay,
-    /// Entries of another block, of the same unit or of another.
-    Swap,
-    /// Entries of another device.
-    Foreigner,
-    /// Good entries with one bit changed, each of the 64.
-    Flip,
-}
-
-impl Attack {
-    /// All kinds of attack.
-    pub const ALL: [Attack; 5] = [Attack::Forge, Attack::Replay, Attack::Swap, Attack::Foreigner, Attack::Flip];
-
-    /// What tables call it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Attack::Forge => "forge",
-            Attack::Replay => "replay",
-            Attack::Swap => "swap",
-            Attack::Foreigner => "other device",
-            Attack::Flip => "flip a bit",
-        }
+readpath_kit::named! {
+    /// What is tried.
+    pub enum Attack {
+        /// Entries that were never given out. Addresses exist; tags, or whole words where all is encrypted, are
+        /// guessed.
+        Forge = "forge",
+        /// Entries of blocks that have since been written, trimmed or moved, whether or not newer ones were given out.
+        Replay = "replay",
+        /// Entries of another block, of the same unit or of another.
+        Swap = "swap",
+        /// Entries of another device.
+        Foreigner = "other device",
+        /// Good entries with one bit changed, each of the 64.
+        Flip = "flip a bit",
     }
 }
+
+impl Attack {}
 
 /// What came of an attack.
 #[derive(Clone, Copy, Default, Debug, Serialize, Deserialize)]

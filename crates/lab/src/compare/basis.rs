@@ -14,11 +14,9 @@ use readpath_config::experiment::{Experiment, Layout, Variant};
 use readpath_config::{DevicePreset, Override};
 use readpath_results::{Document, Error};
 use readpath_run::LUN;
-use std::fmt;
-use std::io;
 use std::path::Path;
-use std::slice;
 use std::sync::Arc;
+use std::{fmt, io, slice};
 
 /// How the text of a file is read.
 pub type Read = Arc<dyn Fn(&Path) -> io::Result<String> + Send + Sync>;

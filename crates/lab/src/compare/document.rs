@@ -4,8 +4,7 @@
 
 use super::statistics::{estimate, t_95};
 use super::{Seeds, Trial};
-use readpath_results::metric::{Figure::*, Requests::*};
-use readpath_results::metric::{MAP_HIT_RATIO, WRITE_AMPLIFICATION};
+use readpath_results::metric::{Figure::*, MAP_HIT_RATIO, Requests::*, WRITE_AMPLIFICATION};
 use readpath_results::{
     Case, Chart, ChartKind, Difference, Document, Error, Finding, Interval, Metric, Note, NoteKind, Row, Sample,
     SeriesStyle,

@@ -9,15 +9,16 @@ use super::params::{Param, region_blocks};
 use super::setting::{Access, Setting};
 use super::{FitOptions, Jacobian, Search};
 
-/// What measurements say of a parameter.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
-    /// Its standard error is at most 5 %, and the search converged.
-    Identified,
-    /// At most 30 %.
-    Weakly,
-    /// More, or no measurement depends on it.
-    NotIdentified,
+readpath_kit::named! {
+    /// What measurements say of a parameter.
+    pub enum Verdict {
+        /// Its standard error is at most 5 %, and the search converged.
+        Identified = "identified",
+        /// At most 30 %.
+        Weakly = "weakly",
+        /// More, or no measurement depends on it.
+        NotIdentified = "not identified",
+    }
 }
 
 impl Verdict {
@@ -27,15 +28,6 @@ impl Verdict {
             e if e <= 0.05 => Verdict::Identified,
             e if e <= 0.30 => Verdict::Weakly,
             _ => Verdict::NotIdentified,
-        }
-    }
-
-    /// The verdict in words.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Verdict::Identified => "identified",
-            Verdict::Weakly => "weakly",
-            Verdict::NotIdentified => "not identified",
         }
     }
 }

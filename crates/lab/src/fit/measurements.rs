@@ -33,35 +33,24 @@ impl fmt::Display for MeasurementError {
     }
 }
 
-/// A metric of a measurement.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Metric {
-    /// MiB/s.
-    Throughput,
-    /// Requests per second.
-    Iops,
-    /// Mean latency, us.
-    LatencyMean,
-    /// Median latency, us.
-    LatencyP50,
-    /// 99th percentile of latency, us.
-    LatencyP99,
+readpath_kit::named! {
+    /// What was measured.
+    #[derive(PartialOrd, Ord)]
+    pub enum Metric {
+        /// MiB/s.
+        Throughput = "throughput_mib_s",
+        /// Requests per second.
+        Iops = "iops",
+        /// Mean latency, us.
+        LatencyMean = "latency_mean_us",
+        /// Median latency, us.
+        LatencyP50 = "latency_p50_us",
+        /// 99th percentile of latency, us.
+        LatencyP99 = "latency_p99_us",
+    }
 }
 
-const METRICS: [(&str, Metric); 5] = [
-    ("throughput_mib_s", Metric::Throughput),
-    ("iops", Metric::Iops),
-    ("latency_mean_us", Metric::LatencyMean),
-    ("latency_p50_us", Metric::LatencyP50),
-    ("latency_p99_us", Metric::LatencyP99),
-];
-
 impl Metric {
-    /// Its name in the table.
-    pub fn name(self) -> &'static str {
-        METRICS.iter().find(|(_, m)| *m == self).map_or("", |(name, _)| name)
-    }
-
     /// The metric of result documents for a measurement of this setting.
     pub fn in_documents(self, setting: &Setting) -> readpath_results::Metric {
         let requests = match setting.access {
@@ -233,9 +222,8 @@ fn read_row(reader: &Reader, header: &[&'static str], fields: &[&str]) -> Result
         other => return Err(reader.error(format!("hpb is {}; expected on or off", shown(other)))),
     };
     let metric = need("metric")?;
-    let metric = METRICS.iter().find(|(name, _)| *name == metric).map(|(_, m)| *m).ok_or_else(|| {
-        let names: Vec<&str> = METRICS.iter().map(|(name, _)| *name).collect();
-        reader.error(format!("metric is {}; known here: {}", shown(metric), names.join(", ")))
+    let metric = Metric::by_name(metric).ok_or_else(|| {
+        reader.error(format!("metric is {}; known here: {}", shown(metric), Metric::ALL.map(Metric::name).join(", ")))
     })?;
     let block_kib = field("block_kib").map_or(Ok(4), |t| reader.whole("block_kib", t, 4 * u32::from(u16::MAX)))?;
     if block_kib % 4 != 0 {

@@ -116,7 +116,7 @@ impl Fit {
             .iter()
             .map(|(setting, _)| format!("{setting}, HPB {}", if setting.hpb { "on" } else { "off" }));
         let then = advice.then.iter().map(|(param, error)| {
-            let verdict = Verdict::of(*error).as_str();
+            let verdict = Verdict::of(*error).name();
             format!("{} {verdict} (± {})", param.key(), percent(*error))
         });
         let enough = advice.then.iter().all(|(_, error)| Verdict::of(*error) == Verdict::Identified);
@@ -173,6 +173,6 @@ fn parameter(p: &FittedParam) -> Value {
         "fitted": p.param.in_unit(p.fitted),
         // Not a number in JSON when nothing is known.
         "standard_error_percent": Some(100.0 * p.standard_error).filter(|e| e.is_finite()),
-        "verdict": p.verdict.as_str(),
+        "verdict": p.verdict.name(),
     })
 }

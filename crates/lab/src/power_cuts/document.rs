@@ -6,8 +6,7 @@ use crate::figures::{WRITES, hpb_counts, write_metrics};
 use crate::runs::Plan;
 use crate::unused_hpb;
 use readpath_kit::Ns;
-use readpath_results::metric;
-use readpath_results::{Chart, ChartKind, Document, Error, Metric, Note, Origin, SeriesStyle};
+use readpath_results::{Chart, ChartKind, Document, Error, Metric, Note, Origin, SeriesStyle, metric};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 

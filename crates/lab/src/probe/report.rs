@@ -133,7 +133,7 @@ impl Probe {
         let of = |verdict: Verdict| {
             let value = |k: &Known| format!("{} {} ({})", k.param.key(), k.param.show(k.fitted), k.interval());
             let known: Vec<String> = self.known.iter().filter(|k| k.verdict == verdict).map(value).collect();
-            let name = verdict.as_str();
+            let name = verdict.name();
             let name = name[..1].to_uppercase() + &name[1..];
             (!known.is_empty()).then(|| format!("{name}: {}.", known.join(", ")))
         };
@@ -160,7 +160,7 @@ impl Probe {
     fn promise(&self) -> String {
         let Some(advice) = &self.fit.advice else { return String::new() };
         let then = advice.then.iter().map(|(param, error)| {
-            format!("{} {} (± {:.0} %)", param.key(), Verdict::of(*error).as_str(), (100.0 * error).min(100.0))
+            format!("{} {} (± {:.0} %)", param.key(), Verdict::of(*error).name(), (100.0 * error).min(100.0))
         });
         format!(" That would leave: {}.", then.collect::<Vec<_>>().join(", "))
     }
@@ -337,6 +337,6 @@ fn parameter(k: &Known) -> Value {
         // Not numbers in JSON when nothing is known.
         "low": Some(k.low).filter(|_| k.high.is_finite()),
         "high": Some(k.high).filter(|x| x.is_finite()),
-        "verdict": k.verdict.as_str(),
+        "verdict": k.verdict.name(),
     })
 }

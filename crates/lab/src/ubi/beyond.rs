@@ -3,11 +3,9 @@
 
 use super::TaskStream;
 use super::by_lines::by_lines;
-use super::error::label;
-use super::error::{self, Error};
+use super::error::{self, Error, label};
 use super::model::Model;
-use readpath_results::metric;
-use readpath_results::{Document, Origin};
+use readpath_results::{Document, Origin, metric};
 use readpath_ubi::stream::{Outcome, Pressure, Setup};
 use readpath_ubi::variant::Variant;
 

@@ -4,8 +4,7 @@
 use super::by_lines::by_lines;
 use super::error::{Error, label, replay};
 use crate::spans::did_not_come;
-use readpath_results::metric;
-use readpath_results::{Chart, ChartKind, Document, Input, Metric, Note, Origin, SeriesStyle};
+use readpath_results::{Chart, ChartKind, Document, Input, Metric, Note, Origin, SeriesStyle, metric};
 use readpath_ubi::cost::CostModel;
 use readpath_ubi::stream::{Outcome, Pressure, Setup, Stream};
 use readpath_ubi::variant::Variant;

@@ -8,59 +8,38 @@ use serde::Deserialize;
 /// Name and number of the format.
 const SCHEMA: &str = "readpath-ubi-experiment/1";
 
-/// A task that was timed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Task {
-    /// User space of Debian 8.
-    Boot,
-    /// `find /usr`.
-    Find,
-    /// `rm` of a file of 1 GiB.
-    Rm,
-}
-
-impl Task {
-    /// All, in the order of the published table.
-    pub const ALL: [Task; 3] = [Task::Boot, Task::Find, Task::Rm];
-
-    /// Name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Task::Boot => "boot",
-            Task::Find => "find",
-            Task::Rm => "rm",
-        }
+readpath_kit::named! {
+    /// A task that was timed.
+    #[derive(Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Task {
+        /// User space of Debian 8.
+        Boot = "boot",
+        /// `find /usr`.
+        Find = "find",
+        /// `rm` of a file of 1 GiB.
+        Rm = "rm",
     }
 }
 
-/// How UBI read.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Deserialize)]
-pub enum Configuration {
-    /// Part reads, no cache.
-    A,
-    /// Page reads, the one page of the NAND core.
-    B,
-    /// The cache in UBI with one line.
-    C1,
-    /// The cache in UBI with 61 lines.
-    C61,
+impl Task {}
+
+readpath_kit::named! {
+    /// How UBI read.
+    #[derive(PartialOrd, Ord, Deserialize)]
+    pub enum Configuration {
+        /// Part reads, no cache.
+        A = "A: no cache",
+        /// Page reads, the one page of the NAND core.
+        B = "B: NAND core, one page",
+        /// The cache in UBI with one line.
+        C1 = "C1: UBI, one line",
+        /// The cache in UBI with 61 lines.
+        C61 = "C61: UBI, 61 lines",
+    }
 }
 
 impl Configuration {
-    /// All, in the order of the published table.
-    pub const ALL: [Configuration; 4] = [Configuration::A, Configuration::B, Configuration::C1, Configuration::C61];
-
-    /// Name and description.
-    pub fn name(self) -> &'static str {
-        match self {
-            Configuration::A => "A: no cache",
-            Configuration::B => "B: NAND core, one page",
-            Configuration::C1 => "C1: UBI, one line",
-            Configuration::C61 => "C61: UBI, 61 lines",
-        }
-    }
-
     /// Description in a sentence.
     pub fn short(self) -> &'static str {
         match self {

@@ -6,32 +6,25 @@ use flate2::{Decompress, FlushDecompress, Status};
 /// Bytes in a block of data.
 pub const BLOCK_BYTES: usize = 4096;
 
-/// How data is compressed; the numbers are those on flash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Compression {
-    /// Not at all.
-    None,
-    /// LZO1X.
-    Lzo,
-    /// Deflate without a zlib header.
-    Zlib,
-    /// A Zstandard frame.
-    Zstd,
+readpath_kit::named! {
+    /// How data is compressed; the numbers are those on flash.
+    #[derive(Hash)]
+    pub enum Compression {
+        /// Not at all.
+        None = "none",
+        /// LZO1X.
+        Lzo = "lzo",
+        /// Deflate without a zlib header.
+        Zlib = "zlib",
+        /// A Zstandard frame.
+        Zstd = "zstd",
+    }
 }
-
-/// All ways in the order of their numbers, with the names that `mkfs.ubifs -x` takes.
-const WAYS: [(Compression, &str); 4] =
-    [(Compression::None, "none"), (Compression::Lzo, "lzo"), (Compression::Zlib, "zlib"), (Compression::Zstd, "zstd")];
 
 impl Compression {
     /// By the number on flash.
     pub fn from_number(number: u16) -> Option<Compression> {
-        WAYS.get(usize::from(number)).map(|&(way, _)| way)
-    }
-
-    /// The name that `mkfs.ubifs -x` takes.
-    pub fn name(self) -> &'static str {
-        WAYS[self as usize].1
+        Compression::ALL.get(usize::from(number)).copied()
     }
 }
 

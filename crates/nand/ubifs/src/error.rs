@@ -4,94 +4,62 @@
 use crate::lebs::LebError;
 use std::fmt;
 
-/// Kinds of damage, each with a name that stays the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum DamageKind {
-    /// A node's checksum, magic number, length or type is wrong; the kind of node is in the text.
-    BadNode,
-    /// Nodes are expected in a logical erase block that has no physical one.
-    UnmappedLeb,
-    /// The superblock is unreadable or contradicts itself or the volume.
-    BadSuperblock,
-    /// Neither master copy, or only one of them, can be used.
-    BadMaster,
-    /// An index node is unreadable or has impossible contents.
-    BadIndex,
-    /// Keys are not in ascending order, or lie outside of what their parent says.
-    WrongKeyOrder,
-    /// A log block is unreadable or has nodes that do not belong there.
-    BadLog,
-    /// A journal block is unreadable or has nodes that do not belong there.
-    BadJournal,
-    /// The orphan area is unreadable.
-    BadOrphans,
-    /// A node of the tree of block properties is unreadable.
-    BadProperties,
-    /// The free or used bytes of a block are not what the index implies.
-    WrongProperties,
-    /// A sum in the master is not what it adds up.
-    WrongTotals,
-    /// An index branch leads to another node than it says.
-    WrongNode,
-    /// Two branches lead to overlapping bytes.
-    OverlappingNodes,
-    /// A directory entry or attribute entry leads to an inode that does not exist.
-    DanglingEntry,
-    /// A directory entry has another type than its inode.
-    WrongEntryType,
-    /// The number of links of an inode is not that of its entries.
-    WrongLinkCount,
-    /// A directory's size or an inode's attribute counts are not those of its entries.
-    WrongCount,
-    /// No entry leads to the inode.
-    UnreachableInode,
-    /// Data or attribute entries whose inode is missing.
-    MissingInode,
-    /// Data beyond the end of its file.
-    DataBeyondSize,
-    /// Data that cannot be expanded, or to a wrong length.
-    BadData,
-    /// An inode with impossible contents.
-    BadInode,
-    /// A directory entry with an impossible name or a hash that is not that of its name.
-    BadEntry,
-    /// Unused space is not erased.
-    NotErased,
-    /// Flash could not be read.
-    Unreadable,
-}
-
-impl DamageKind {
-    /// The name, as printed.
-    pub fn name(self) -> &'static str {
-        match self {
-            DamageKind::BadNode => "bad-node",
-            DamageKind::UnmappedLeb => "unmapped-leb",
-            DamageKind::BadSuperblock => "bad-superblock",
-            DamageKind::BadMaster => "bad-master",
-            DamageKind::BadIndex => "bad-index",
-            DamageKind::WrongKeyOrder => "wrong-key-order",
-            DamageKind::BadLog => "bad-log",
-            DamageKind::BadJournal => "bad-journal",
-            DamageKind::BadOrphans => "bad-orphans",
-            DamageKind::BadProperties => "bad-properties",
-            DamageKind::WrongProperties => "wrong-properties",
-            DamageKind::WrongTotals => "wrong-totals",
-            DamageKind::WrongNode => "wrong-node",
-            DamageKind::OverlappingNodes => "overlapping-nodes",
-            DamageKind::DanglingEntry => "dangling-entry",
-            DamageKind::WrongEntryType => "wrong-entry-type",
-            DamageKind::WrongLinkCount => "wrong-link-count",
-            DamageKind::WrongCount => "wrong-count",
-            DamageKind::UnreachableInode => "unreachable-inode",
-            DamageKind::MissingInode => "missing-inode",
-            DamageKind::DataBeyondSize => "data-beyond-size",
-            DamageKind::BadData => "bad-data",
-            DamageKind::BadInode => "bad-inode",
-            DamageKind::BadEntry => "bad-entry",
-            DamageKind::NotErased => "not-erased",
-            DamageKind::Unreadable => "unreadable",
-        }
+readpath_kit::named! {
+    /// Kinds of damage, each with a name that stays the same.
+    #[derive(PartialOrd, Ord, Hash)]
+    pub enum DamageKind {
+        /// A node's checksum, magic number, length or type is wrong; the kind of node is in the text.
+        BadNode = "bad-node",
+        /// Nodes are expected in a logical erase block that has no physical one.
+        UnmappedLeb = "unmapped-leb",
+        /// The superblock is unreadable or contradicts itself or the volume.
+        BadSuperblock = "bad-superblock",
+        /// Neither master copy, or only one of them, can be used.
+        BadMaster = "bad-master",
+        /// An index node is unreadable or has impossible contents.
+        BadIndex = "bad-index",
+        /// Keys are not in ascending order, or lie outside of what their parent says.
+        WrongKeyOrder = "wrong-key-order",
+        /// A log block is unreadable or has nodes that do not belong there.
+        BadLog = "bad-log",
+        /// A journal block is unreadable or has nodes that do not belong there.
+        BadJournal = "bad-journal",
+        /// The orphan area is unreadable.
+        BadOrphans = "bad-orphans",
+        /// A node of the tree of block properties is unreadable.
+        BadProperties = "bad-properties",
+        /// The free or used bytes of a block are not what the index implies.
+        WrongProperties = "wrong-properties",
+        /// A sum in the master is not what it adds up.
+        WrongTotals = "wrong-totals",
+        /// An index branch leads to another node than it says.
+        WrongNode = "wrong-node",
+        /// Two branches lead to overlapping bytes.
+        OverlappingNodes = "overlapping-nodes",
+        /// A directory entry or attribute entry leads to an inode that does not exist.
+        DanglingEntry = "dangling-entry",
+        /// A directory entry has another type than its inode.
+        WrongEntryType = "wrong-entry-type",
+        /// The number of links of an inode is not that of its entries.
+        WrongLinkCount = "wrong-link-count",
+        /// A directory's size or an inode's attribute counts are not those of its entries.
+        WrongCount = "wrong-count",
+        /// No entry leads to the inode.
+        UnreachableInode = "unreachable-inode",
+        /// Data or attribute entries whose inode is missing.
+        MissingInode = "missing-inode",
+        /// Data beyond the end of its file.
+        DataBeyondSize = "data-beyond-size",
+        /// Data that cannot be expanded, or to a wrong length.
+        BadData = "bad-data",
+        /// An inode with impossible contents.
+        BadInode = "bad-inode",
+        /// A directory entry with an impossible name or a hash that is not that of its name.
+        BadEntry = "bad-entry",
+        /// Unused space is not erased.
+        NotErased = "not-erased",
+        /// Flash could not be read.
+        Unreadable = "unreadable",
     }
 }
 

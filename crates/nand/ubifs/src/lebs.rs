@@ -3,76 +3,52 @@
 //!
 //! This module knows nothing of nodes.
 
-/// Why a piece of flash is read, under the names that traces of a real kernel use: node types for single nodes,
-/// otherwise the function of Linux's `fs/ubifs` that reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ReadKind {
-    /// The superblock node.
-    Superblock,
-    /// An index node.
-    Index,
-    /// An inode node.
-    Inode,
-    /// A data node.
-    Data,
-    /// A directory entry node.
-    Dentry,
-    /// An extended attribute entry node.
-    Xattr,
-    /// All of an erase block from some offset on: masters, log, journal, orphans.
-    Scan,
-    /// Whole master blocks, when the two copies do not agree.
-    Master,
-    /// The place where the index or the properties tree will be continued, after an unclean stop.
-    RecoverHead,
-    /// The beginning of a journal block whose torn end is about to be cut off.
-    RecoverLeb,
-    /// A whole block whose inode gets its size corrected after an unclean stop.
-    RecoverSize,
-    /// Four bytes at the start of a journal block: is anything there?
-    BudProbe,
-    /// The table of the properties tree's own blocks.
-    LptInit,
-    /// An inner node of the properties tree.
-    LptInner,
-    /// A leaf of the properties tree.
-    LptLeaf,
-    /// Several data nodes at once.
-    Bulk,
-    /// A check of the whole volume; no kernel reads this.
-    Check,
+readpath_kit::named! {
+    /// Why a piece of flash is read, under the names that traces of a real kernel use: node types for single nodes,
+    /// otherwise the function of Linux's `fs/ubifs` that reads.
+    #[derive(PartialOrd, Ord, Hash)]
+    pub enum ReadKind {
+        /// The superblock node.
+        Superblock = "sb",
+        /// An index node.
+        Index = "idx",
+        /// An inode node.
+        Inode = "ino",
+        /// A data node.
+        Data = "data",
+        /// A directory entry node.
+        Dentry = "dent",
+        /// An extended attribute entry node.
+        Xattr = "xent",
+        /// All of an erase block from some offset on: masters, log, journal, orphans.
+        Scan = "ubifs_start_scan",
+        /// Whole master blocks, when the two copies do not agree.
+        Master = "get_master_node",
+        /// The place where the index or the properties tree will be continued, after an unclean stop.
+        RecoverHead = "recover_head",
+        /// The beginning of a journal block whose torn end is about to be cut off.
+        RecoverLeb = "ubifs_recover_leb",
+        /// A whole block whose inode gets its size corrected after an unclean stop.
+        RecoverSize = "ubifs_recover_size",
+        /// Four bytes at the start of a journal block: is anything there?
+        BudProbe = "is_last_bud",
+        /// The table of the properties tree's own blocks.
+        LptInit = "ubifs_lpt_init",
+        /// An inner node of the properties tree.
+        LptInner = "ubifs_read_nnode",
+        /// A leaf of the properties tree.
+        LptLeaf = "ubifs_get_pnode",
+        /// Several data nodes at once.
+        Bulk = "ubifs_tnc_bulk_read",
+        /// A check of the whole volume; no kernel reads this.
+        Check = "check",
+    }
 }
 
-/// Names of the kinds, in their order.
-const READ_KINDS: [&str; 17] = [
-    "sb",
-    "idx",
-    "ino",
-    "data",
-    "dent",
-    "xent",
-    "ubifs_start_scan",
-    "get_master_node",
-    "recover_head",
-    "ubifs_recover_leb",
-    "ubifs_recover_size",
-    "is_last_bud",
-    "ubifs_lpt_init",
-    "ubifs_read_nnode",
-    "ubifs_get_pnode",
-    "ubifs_tnc_bulk_read",
-    "check",
-];
-
 impl ReadKind {
-    /// The name in a trace.
-    pub fn name(self) -> &'static str {
-        READ_KINDS[self as usize]
-    }
-
     /// The name of the kind that has this number, as tags of UBI's log do; empty if there is none.
     pub fn name_of(number: u16) -> &'static str {
-        READ_KINDS.get(usize::from(number)).copied().unwrap_or_default()
+        ReadKind::ALL.get(usize::from(number)).map_or("", |kind| kind.name())
     }
 }
 

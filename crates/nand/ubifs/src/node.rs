@@ -60,67 +60,46 @@ pub(crate) fn align(n: u32, unit: u32) -> u32 {
     n.saturating_add(unit - 1) & !(unit - 1)
 }
 
-/// Types of nodes; the numbers are those on flash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum NodeType {
-    /// Attributes of a file, and short data.
-    Inode = 0,
-    /// A block of a file.
-    Data = 1,
-    /// A directory entry.
-    Dentry = 2,
-    /// An extended attribute entry.
-    Xattr = 3,
-    /// A file got shorter.
-    Truncation = 4,
-    /// Space that is not used.
-    Padding = 5,
-    /// The superblock.
-    Superblock = 6,
-    /// The master.
-    Master = 7,
-    /// A journal block's mention in the log.
-    Reference = 8,
-    /// Part of the index.
-    Index = 9,
-    /// The beginning of the log.
-    CommitStart = 10,
-    /// Inodes that are to be deleted.
-    Orphan = 11,
-    /// A hash over the journal so far.
-    Auth = 12,
-    /// A signature of the superblock.
-    Signature = 13,
+readpath_kit::named! {
+    /// Types of nodes; the numbers are those on flash.
+    #[derive(PartialOrd, Ord, Hash)]
+    #[repr(u8)]
+    pub enum NodeType {
+        /// Attributes of a file, and short data.
+        Inode = "inode node",
+        /// A block of a file.
+        Data = "data node",
+        /// A directory entry.
+        Dentry = "directory entry node",
+        /// An extended attribute entry.
+        Xattr = "attribute entry node",
+        /// A file got shorter.
+        Truncation = "truncation node",
+        /// Space that is not used.
+        Padding = "padding node",
+        /// The superblock.
+        Superblock = "superblock node",
+        /// The master.
+        Master = "master node",
+        /// A journal block's mention in the log.
+        Reference = "reference node",
+        /// Part of the index.
+        Index = "index node",
+        /// The beginning of the log.
+        CommitStart = "commit start node",
+        /// Inodes that are to be deleted.
+        Orphan = "orphan node",
+        /// A hash over the journal so far.
+        Auth = "authentication node",
+        /// A signature of the superblock.
+        Signature = "signature node",
+    }
 }
-
-/// All types and what they are called, in the order of their numbers.
-const NODE_TYPES: [(NodeType, &str); 14] = [
-    (NodeType::Inode, "inode node"),
-    (NodeType::Data, "data node"),
-    (NodeType::Dentry, "directory entry node"),
-    (NodeType::Xattr, "attribute entry node"),
-    (NodeType::Truncation, "truncation node"),
-    (NodeType::Padding, "padding node"),
-    (NodeType::Superblock, "superblock node"),
-    (NodeType::Master, "master node"),
-    (NodeType::Reference, "reference node"),
-    (NodeType::Index, "index node"),
-    (NodeType::CommitStart, "commit start node"),
-    (NodeType::Orphan, "orphan node"),
-    (NodeType::Auth, "authentication node"),
-    (NodeType::Signature, "signature node"),
-];
 
 impl NodeType {
     /// By the number on flash.
     pub fn from_number(number: u8) -> Option<NodeType> {
-        NODE_TYPES.get(usize::from(number)).map(|&(kind, _)| kind)
-    }
-
-    /// What it is called in messages.
-    pub fn name(self) -> &'static str {
-        NODE_TYPES[self as usize].1
+        NodeType::ALL.get(usize::from(number)).copied()
     }
 
     /// The same with its article.

@@ -14,7 +14,7 @@ const HANDED: u32 = 64;
 
 fn start(config: &DeviceConfig) -> Bare {
     let mut b = Bare::new(config);
-    b.device.precondition(0, 0, BLOCKS, Layout::Random, 1, |_, _| ()).expect("room");
+    b.device.precondition([(0, 0, BLOCKS)], Layout::Random, 1, |_, _| ()).expect("room");
     b
 }
 

@@ -61,7 +61,7 @@ fn the_key_changes_after_the_last_number_and_the_host_is_told() {
     const NUMBERS: u32 = (1 << BITS) - 1;
     let mut b = Bare::new(&readpath_testkit::device(1000));
     b.device.limit_generations(BITS);
-    b.device.precondition(0, 0, 900, Layout::Sequential, 1, |_, _| ()).expect("room");
+    b.device.precondition([(0, 0, 900)], Layout::Sequential, 1, |_, _| ()).expect("room");
     let mut first = entries(&mut b);
     for hand_out in 1..=3 * NUMBERS {
         move_block(&mut b);

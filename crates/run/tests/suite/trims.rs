@@ -162,7 +162,7 @@ fn trims_do_not_know_what_is_mapped() {
         let mut b = Bare::new(&device(4096, 32 * ENTRIES));
         // The first half of each map page is mapped; there are no others.
         let mapped = (0..16).map(|page| (0, page * ENTRIES, ENTRIES / 2));
-        b.device.precondition_all(mapped, Layout::Sequential, 1, |_, _| ()).expect("room");
+        b.device.precondition(mapped, Layout::Sequential, 1, |_, _| ()).expect("room");
         for _ in 0..times {
             for page in 0..16 {
                 (0..32).for_each(|i| unmap(&mut b, page * ENTRIES + first + 16 * i, 8));
@@ -183,7 +183,7 @@ fn trims_do_not_know_what_is_mapped() {
 #[test]
 fn a_block_that_is_known_to_be_trimmed_takes_no_second_place() {
     let mut b = Bare::new(&device(4096, 4_096));
-    b.device.precondition(0, 0, 100, Layout::Sequential, 1, |_, _| ()).expect("room");
+    b.device.precondition([(0, 0, 100)], Layout::Sequential, 1, |_, _| ()).expect("room");
     for _ in 0..1_000 {
         unmap(&mut b, 0, 500);
     }

@@ -9,47 +9,26 @@ use readpath_proto::typed::{QueryResponse, Reply, ReplyBody};
 use std::fmt;
 use std::str::FromStr;
 
-/// In which way.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Misbehaviour {
-    /// fDeviceInit stays set for 600 ms.
-    SlowInit,
-    /// Every other DME_HIBERNATE_ENTER gets no completion.
-    LostHibernate,
-    /// Every 1000th read or write is kept and never answered, until it is aborted.
-    HungTag,
-    /// Every 1000th read or write completes without an interrupt, unless another one comes along.
-    LostCompletion,
-    /// With every 200th read or write a layer of UIC reports an error: of lanes, of a frame that was refused, of the
-    /// data link layer that begins anew.
-    UicErrors,
-    /// Every 1000th read or write is never answered, and the controller reports that the device has failed.
-    FatalError,
+readpath_kit::named! {
+    /// In which way.
+    pub enum Misbehaviour {
+        /// fDeviceInit stays set for 600 ms.
+        SlowInit = "slow-init",
+        /// Every other DME_HIBERNATE_ENTER gets no completion.
+        LostHibernate = "lost-hibernate",
+        /// Every 1000th read or write is kept and never answered, until it is aborted.
+        HungTag = "hung-tag",
+        /// Every 1000th read or write completes without an interrupt, unless another one comes along.
+        LostCompletion = "lost-completion",
+        /// With every 200th read or write a layer of UIC reports an error: of lanes, of a frame that was refused, of
+        /// the data link layer that begins anew.
+        UicErrors = "uic-errors",
+        /// Every 1000th read or write is never answered, and the controller reports that the device has failed.
+        FatalError = "fatal-error",
+    }
 }
 
 impl Misbehaviour {
-    /// All of them.
-    pub const ALL: [Misbehaviour; 6] = [
-        Misbehaviour::SlowInit,
-        Misbehaviour::LostHibernate,
-        Misbehaviour::HungTag,
-        Misbehaviour::LostCompletion,
-        Misbehaviour::UicErrors,
-        Misbehaviour::FatalError,
-    ];
-
-    /// As it is typed.
-    pub fn name(self) -> &'static str {
-        match self {
-            Misbehaviour::SlowInit => "slow-init",
-            Misbehaviour::LostHibernate => "lost-hibernate",
-            Misbehaviour::HungTag => "hung-tag",
-            Misbehaviour::LostCompletion => "lost-completion",
-            Misbehaviour::UicErrors => "uic-errors",
-            Misbehaviour::FatalError => "fatal-error",
-        }
-    }
-
     /// With which of the reads and writes it shows.
     fn every(self) -> u64 {
         if self == Misbehaviour::UicErrors { 200 } else { 1000 }
@@ -67,8 +46,7 @@ impl FromStr for Misbehaviour {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let names = || Misbehaviour::ALL.map(Misbehaviour::name).join(", ");
-        let found = Misbehaviour::ALL.into_iter().find(|profile| profile.name() == text);
-        found.ok_or_else(|| format!("'{text}' is not one of {}", names()))
+        Misbehaviour::by_name(text).ok_or_else(|| format!("'{text}' is not one of {}", names()))
     }
 }
 

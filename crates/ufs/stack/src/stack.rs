@@ -63,8 +63,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
 
     /// Maps blocks of a unit as if they had been written, in no time.
     pub fn precondition(&mut self, lun: u8, first: u32, blocks: u32, layout: Layout, seed: u64) -> Result<(), NoSpace> {
-        let payload = &mut self.payload;
-        self.device.precondition(lun, first, blocks, layout, seed, |lpn, ppn| payload.preset(lpn, ppn))
+        self.precondition_all([(lun, first, blocks)], layout, seed)
     }
 
     /// The same for many ranges: unit, first block, blocks.
@@ -75,7 +74,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         seed: u64,
     ) -> Result<(), NoSpace> {
         let payload = &mut self.payload;
-        self.device.precondition_all(ranges, layout, seed, |lpn, ppn| payload.preset(lpn, ppn))
+        self.device.precondition(ranges, layout, seed, |lpn, ppn| payload.preset(lpn, ppn))
     }
 
     /// Lets the host find the device; returns when it has, and the time that took.

@@ -4,11 +4,10 @@
 
 use std::sync::Arc;
 
-use super::JobError;
 use super::lexer::{At, Opt, Section};
 use super::notes::Notes;
-use super::options;
 use super::settings::Settings;
+use super::{JobError, options};
 use crate::Sizes;
 
 /// Jobs of one file, clones included.

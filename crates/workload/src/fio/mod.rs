@@ -12,9 +12,8 @@ mod options;
 mod settings;
 mod value;
 
-use std::fmt;
-use std::io;
 use std::path::Path;
+use std::{fmt, io};
 
 use crate::Workload;
 

@@ -8,12 +8,11 @@ use std::sync::Arc;
 use readpath_kit::Ns;
 use strsim::levenshtein;
 
-use super::JobError;
 use super::lexer::{At, Opt};
-use super::lists;
 use super::notes::Notes;
 use super::settings::{Set, Settings, check_name, path};
 use super::value::{self, Amount, Unit};
+use super::{JobError, lists};
 use crate::Sizes;
 
 /// The section of fio's documentation that has an option.

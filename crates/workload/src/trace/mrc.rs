@@ -7,30 +7,20 @@ use super::{Reason, Request, TraceError};
 use crate::IoKind;
 use readpath_kit::BLOCK_BYTES;
 
-/// Whose accesses a cache sees.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Of {
-    /// A map for reads alone.
-    Reads,
-    /// A map for writes alone.
-    Writes,
-    /// Reads and writes together.
-    All,
-}
-
-impl Of {
-    /// All kinds of accesses.
-    pub const ALL: [Of; 3] = [Of::Reads, Of::Writes, Of::All];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Of::Reads => "reads",
-            Of::Writes => "writes",
-            Of::All => "all",
-        }
+readpath_kit::named! {
+    /// Whose accesses a cache sees.
+    #[derive(PartialOrd, Ord)]
+    pub enum Of {
+        /// A map for reads alone.
+        Reads = "reads",
+        /// A map for writes alone.
+        Writes = "writes",
+        /// One map for all.
+        All = "all",
     }
 }
+
+impl Of {}
 
 /// The curves for one size of map pages.
 #[derive(Clone, PartialEq, Debug)]

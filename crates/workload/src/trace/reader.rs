@@ -5,7 +5,6 @@
 mod perfetto;
 mod records;
 
-use super::detect;
 use super::error::{Place, Reason, RowError, TraceError, excerpt};
 use super::formats::perfetto::Survey;
 use super::formats::{Context, DeviceName, Gate, Raw, Row, fio};
@@ -14,7 +13,7 @@ use super::messages::{Summary, explain, recognise, stop_error};
 use super::replay::advice;
 use super::table::{Content, ReadRows};
 use super::window::Window;
-use super::{Columns, Devices, Event, Format, Options, Request, TraceUnit, Within};
+use super::{Columns, Devices, Event, Format, Options, Request, TraceUnit, Within, detect};
 use readpath_kit::Ns;
 use std::io::Read;
 use std::sync::Arc;

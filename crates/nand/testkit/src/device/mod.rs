@@ -9,12 +9,11 @@ mod wear;
 mod write;
 
 use crate::write::MtdWrite;
-use readpath_ubi::attach;
 use readpath_ubi::headers::LAYOUT_VOLUME;
 use readpath_ubi::io::Header;
 use readpath_ubi::layout::Layout;
 use readpath_ubi::mtd::ReadOutcome;
-use readpath_ubi::{NoCache, ReadCache, Ubi, UbiError};
+use readpath_ubi::{NoCache, ReadCache, Ubi, UbiError, attach};
 use std::ops::{Deref, DerefMut};
 
 pub use erase::Work;

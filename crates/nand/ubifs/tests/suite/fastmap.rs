@@ -4,8 +4,7 @@
 //! is told in `crates/nand/ubi/tests/suite/kernel_fastmap.rs`.
 
 use crate::common::{SLC, dump, listing, manifest_of};
-use readpath_ubi::attach::Method;
-use readpath_ubi::attach::Options;
+use readpath_ubi::attach::{Method, Options};
 use readpath_ubi::mtd::{Geometry, Image, Logged};
 use readpath_ubi::{NoCache, Ubi};
 use readpath_ubifs::{MountMode, UbiVolume, Ubifs};

@@ -2,7 +2,7 @@
 //! The flash array as the firmware sees it: operations in progress, what each takes at its die, and the faults of the
 //! array. It knows neither why a slice is read or written nor which request waits for it.
 
-use super::faults::{Failable, Failing, Faults};
+use super::faults::Faults;
 use super::ops::{Job, Op, OpPool};
 use super::probe::StageOf;
 use crate::config::{CellMode, CellTimes, DeviceConfig, FlashTiming};
@@ -10,8 +10,9 @@ use readpath_flash::{DieSched, DiesOfSlices, Done, FlashOp, Geometry, OpId, OpKi
 use readpath_kit::Ns;
 
 pub(crate) struct Dies<S> {
-    sched: S,
-    ops: OpPool,
+    pub(super) sched: S,
+    /// Operations in progress.
+    pub(super) ops: OpPool,
     of_slices: DiesOfSlices,
     geometry: Geometry,
     scheduler: Scheduler,
@@ -22,9 +23,9 @@ pub(crate) struct Dies<S> {
     spare_transfer: Ns,
     /// Data is sent at its own time, not ahead: the link also carries traffic to and from host memory.
     reports_at_end: bool,
-    faults: Faults,
-    /// Programs and erases of any kind that have begun.
-    writes: u32,
+    pub(super) faults: Faults,
+    /// Programs and erases of any kind that have begun and not ended.
+    pub(super) writes: u32,
 }
 
 impl<S: DieSched> Dies<S> {
@@ -45,57 +46,6 @@ impl<S: DieSched> Dies<S> {
             faults: Faults::new(&config.ftl.faults),
             writes: 0,
         }
-    }
-
-    /// When an operation ends next.
-    #[inline(always)]
-    pub(crate) fn next_deadline(&self) -> Ns {
-        self.sched.next_deadline()
-    }
-
-    /// The first operation that has ended by `now`.
-    #[inline(always)]
-    pub(crate) fn poll(&mut self, now: Ns) -> Option<Done> {
-        self.sched.poll(now)
-    }
-
-    /// Operations in progress.
-    #[inline(always)]
-    pub(crate) fn ops(&self) -> &OpPool {
-        &self.ops
-    }
-
-    #[inline(always)]
-    pub(crate) fn ops_mut(&mut self) -> &mut OpPool {
-        &mut self.ops
-    }
-
-    /// Programs and erases of any kind that have begun and not ended.
-    pub(crate) fn writes(&self) -> u32 {
-        self.writes
-    }
-
-    pub(crate) fn count_write(&mut self, job: Job) {
-        self.writes += u32::from(job.writes());
-    }
-
-    pub(crate) fn write_ended(&mut self) {
-        self.writes -= 1;
-    }
-
-    /// Whether an operation that has just ended failed.
-    pub(crate) fn fails(&mut self, what: Failable) -> bool {
-        self.faults.fails(what)
-    }
-
-    /// Which operations fail from now on.
-    pub(crate) fn set_failing(&mut self, what: Failable, failing: Failing) {
-        self.faults.set(what, failing);
-    }
-
-    /// Restarts the stream of random faults.
-    pub(crate) fn seed_faults(&mut self, seed: u64) {
-        self.faults.seed(seed);
     }
 
     /// The die of a slice.

@@ -89,13 +89,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> Back<S, M, P> {
     /// When the next flash operation ends.
     #[inline(always)]
     pub(crate) fn next_flash(&self) -> Ns {
-        self.dies.next_deadline()
+        self.dies.sched.next_deadline()
     }
 
     /// The flash operation that ends at `now`, if one does.
     #[inline(always)]
     pub(crate) fn poll_flash(&mut self, now: Ns) -> Option<Done> {
-        self.dies.poll(now)
+        self.dies.sched.poll(now)
     }
 
     /// An operation that has passed the core arrives at its die.
@@ -105,23 +105,23 @@ impl<S: DieSched, M: MediaMode, P: Probe> Back<S, M, P> {
     }
 
     pub(crate) fn write_ended(&mut self) {
-        self.dies.write_ended();
+        self.dies.writes -= 1;
     }
 
     /// Which operations fail from now on.
     pub(crate) fn set_failing(&mut self, what: Failable, failing: Failing) {
-        self.dies.set_failing(what, failing);
+        self.dies.faults.set(what, failing);
     }
 
     /// Restarts the stream of random faults with `seed`.
     pub(crate) fn seed_faults(&mut self, seed: u64) {
-        self.dies.seed_faults(seed);
+        self.dies.faults.seed(seed);
     }
 
     /// Time of the next event.
     #[inline(always)]
     pub(crate) fn next_event(&self) -> Ns {
-        self.cpu.soon().min(self.dies.next_deadline())
+        self.cpu.soon().min(self.dies.sched.next_deadline())
     }
 
     /// Begins a read of data, on which the firmware spends `extra` time.
@@ -143,7 +143,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> Back<S, M, P> {
 
     /// Shows the observer where a finished operation was served; `is_alive` says whether its request still exists.
     pub(crate) fn probe_flash(&mut self, done: Done, is_alive: bool) {
-        let of = stage_of(self.dies.ops().get(done.op), is_alive);
+        let of = stage_of(self.dies.ops.get(done.op), is_alive);
         let probe = &mut self.probe;
         self.dies.stages(done, |resource, start, end| probe.stage(of, resource, start, end));
     }
@@ -164,26 +164,26 @@ impl<S: DieSched, M: MediaMode, P: Probe> Back<S, M, P> {
 
 impl<S: DieSched, M: MediaMode, P: Probe> Hardware for Back<S, M, P> {
     fn begin(&mut self, now: Ns, op: Op) {
-        self.dies.count_write(op.job);
-        let id = self.dies.ops_mut().take(op);
+        self.dies.writes += u32::from(op.job.writes());
+        let id = self.dies.ops.take(op);
         self.work(now, self.cpu.timing().flash_op, Work::Flash(id));
     }
 
     #[inline(always)]
     fn end(&mut self, id: OpId) -> Op {
-        let op = *self.dies.ops().get(id);
-        self.dies.ops_mut().free(id);
+        let op = *self.dies.ops.get(id);
+        self.dies.ops.free(id);
         op
     }
 
     #[inline]
     fn ops(&self) -> &OpPool {
-        self.dies.ops()
+        &self.dies.ops
     }
 
     #[inline]
     fn ops_mut(&mut self) -> &mut OpPool {
-        self.dies.ops_mut()
+        &mut self.dies.ops
     }
 
     #[inline]
@@ -191,7 +191,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> Hardware for Back<S, M, P> {
         let (start, end) = self.cpu.reserve(now, cost);
         if P::ACTIVE {
             let of = match work {
-                Work::Flash(id) | Work::AskHost(id) => stage_of(self.dies.ops().get(id), true),
+                Work::Flash(id) | Work::AskHost(id) => stage_of(self.dies.ops.get(id), true),
                 Work::WriteHost => StageOf::WriteBack,
                 Work::Served { tag, .. }
                 | Work::Accept(tag)
@@ -202,7 +202,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> Hardware for Back<S, M, P> {
             self.probe.stage(of, Resource::Firmware, start, end);
         }
         if let Work::Flash(id) = work {
-            let op = *self.dies.ops().get(id);
+            let op = *self.dies.ops.get(id);
             return self.go_to_die(end, id, &op);
         }
         self.cpu.will_be_done(end, work);
@@ -232,7 +232,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> Hardware for Back<S, M, P> {
 
     #[inline]
     fn writes(&self) -> u32 {
-        self.dies.writes()
+        self.dies.writes
     }
 
     #[inline]
@@ -242,11 +242,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> Hardware for Back<S, M, P> {
 
     #[inline]
     fn program_fails(&mut self) -> bool {
-        self.dies.fails(Failable::Program)
+        self.dies.faults.fails(Failable::Program)
     }
 
     #[inline]
     fn erase_fails(&mut self) -> bool {
-        self.dies.fails(Failable::Erase)
+        self.dies.faults.fails(Failable::Erase)
     }
 }

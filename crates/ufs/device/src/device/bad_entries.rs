@@ -3,9 +3,7 @@
 //! was made for another block of this device. The spare area of the slice that the entry names can, but has to be
 //! read, which the configuration must ask for.
 
-use crate::back::MediaMode;
-use crate::back::Probe;
-use crate::back::{Hardware, Job, Op};
+use crate::back::{Hardware, Job, MediaMode, Op, Probe};
 use crate::config::CellMode;
 use crate::device::UfsDevice;
 use crate::hpb::Verdict;

@@ -2,26 +2,18 @@
 //! Commands without media access: identification, capacity, power, cache, UNMAP and HPB READ BUFFER. Unsupported
 //! commands are answered as SPC and SBC require.
 
-use super::run::OPS_PER_REQUEST;
-use crate::back::Hardware;
-use crate::back::MediaMode;
-use crate::back::Probe;
-use crate::back::Work;
+use super::run::{OPS_PER_REQUEST, residual};
+use crate::back::{Hardware, MediaMode, Probe, Work};
 use crate::device::UfsDevice;
 use crate::front::Kind;
 use crate::ftl::InReadBuffer;
 use crate::ids::{MapPage, TagRef};
 use readpath_flash::{DieSched, OpId};
 use readpath_kit::{BLOCK_BYTES, Ns};
-use readpath_proto::cdb::{is_named_opcode, opcode};
+use readpath_proto::cdb::{READ_BUFFER_ENTRIES, is_named_opcode, opcode};
 use readpath_proto::query::attribute;
 use readpath_proto::scsi::{self, BlockLimits};
-use readpath_proto::typed::{Cdb, Command, Form, ReplyBody, RequestBody, Residual, Response, Sense, Status, SubRegion};
-
-use std::ops::Range;
-
-/// Buffer id of HPB entries in HPB READ BUFFER (JESD220-3).
-const HPB_ENTRIES: u8 = 1;
+use readpath_proto::typed::{Cdb, Command, Form, ReplyBody, RequestBody, Response, Sense, Status, SubRegion};
 
 /// Whether the operation code of a refused command is supported: then a field is at fault.
 fn is_refused_for_a_field(code: u8, hpb: bool) -> bool {
@@ -105,9 +97,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 self.synchronize(now, tag, immed);
             }
             Cdb::Unmap { .. } => self.unmap(now, tag, blocks),
-            Cdb::HpbReadBuffer { buffer_id, at, alloc } if hpb => self.read_buffer(now, tag, lun, buffer_id, at, alloc),
-            Cdb::HpbReadBuffer { buffer_id, at, alloc } if self.has_groups(lun) => {
-                self.load_group(now, tag, lun, buffer_id, at, alloc);
+            Cdb::HpbReadBuffer { buffer_id, at, alloc } if hpb || self.has_groups(lun) => {
+                self.read_buffer(now, tag, lun, buffer_id, at, alloc);
             }
             // A hinted read that arrived while a unit attention was pending, which an earlier command has reported.
             Cdb::HintedRead { .. } if self.has_groups(lun) => self.arrive(now, tag),
@@ -156,13 +147,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     pub(crate) fn send_data(&mut self, now: Ns, tag: u8) {
         let slot = self.front.slot_mut(tag);
-        let (have, expected) = (slot.data_in.len() as u32, slot.expected_bytes);
-        let residual = match have.cmp(&expected) {
-            std::cmp::Ordering::Less => Residual::Under(expected - have),
-            std::cmp::Ordering::Equal => Residual::None,
-            std::cmp::Ordering::Greater => Residual::Over(have - expected),
-        };
-        slot.data_in.truncate(expected as usize);
+        let residual = residual(slot.data_in.len() as u64, slot.expected_bytes);
+        slot.data_in.truncate(slot.expected_bytes as usize);
         let moved = slot.data_in.len();
         slot.outcome = Some(ReplyBody::Response(Response { status: Status::Good, residual, ..Response::GOOD }));
         self.link_up(now, tag, self.front.link().bytes(moved));
@@ -208,14 +194,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// HPB READ BUFFER: when a buffer is free, the map pages of the sub-region are loaded, each paid for unless SRAM
     /// holds it.
     fn read_buffer(&mut self, now: Ns, tag: u8, lun: u8, buffer_id: u8, at: SubRegion, alloc: u32) {
-        let Some(blocks) = self.hpb.blocks_of(lun, at).filter(|_| buffer_id == HPB_ENTRIES) else {
+        let Some(blocks) = self.hpb.blocks_of(lun, at).filter(|_| buffer_id == READ_BUFFER_ENTRIES) else {
             return self.check(now, tag, Sense::INVALID_FIELD);
         };
-        self.load_entries(now, tag, lun, blocks, alloc);
-    }
-
-    /// Loads the map pages of these blocks of a unit.
-    pub(crate) fn load_entries(&mut self, now: Ns, tag: u8, lun: u8, blocks: Range<u32>, alloc: u32) {
         self.back.stats().read_buffers += 1;
         if alloc == 0 {
             return self.answer(now, tag, 0, |_| {});

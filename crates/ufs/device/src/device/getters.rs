@@ -3,9 +3,7 @@
 
 use super::host_map::blocks_per_fetch;
 use crate::SramTable;
-use crate::back::MediaMode;
-use crate::back::Probe;
-use crate::back::{DeviceStats, Hardware};
+use crate::back::{DeviceStats, Hardware, MediaMode, Probe};
 use crate::config::DeviceConfig;
 use crate::device::UfsDevice;
 use crate::ftl::{Layout, NoSpace, Wear};
@@ -107,8 +105,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.ftl.check_consistency(self.back.counters())
     }
 
-    /// Maps the blocks `first..first + blocks` of logical unit `lun` as if they had been written, in no time. `place`
-    /// is called with each logical page and its slice, for payloads that keep data.
+    /// Maps these ranges, each a logical unit, its first block and how many, as if they had been written one after the
+    /// other, in no time. `place` is called with each logical page and its slice, for payloads that keep data.
     ///
     /// # Errors
     /// [`NoSpace`] when there are not enough erased superblocks.
@@ -116,23 +114,6 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// # Panics
     /// If the device has been written to.
     pub fn precondition(
-        &mut self,
-        lun: u8,
-        first: u32,
-        blocks: u32,
-        layout: Layout,
-        seed: u64,
-        place: impl FnMut(u32, Ppn),
-    ) -> Result<(), NoSpace> {
-        self.precondition_all([(lun, first, blocks)], layout, seed, place)
-    }
-
-    /// [`UfsDevice::precondition`] for several ranges in turn: each a unit, its first block and a number of blocks.
-    ///
-    /// # Errors [`NoSpace`] when there are not enough erased superblocks.
-    ///
-    /// # Panics If the device has been written to.
-    pub fn precondition_all(
         &mut self,
         ranges: impl IntoIterator<Item = (u8, u32, u32)>,
         layout: Layout,

@@ -5,7 +5,7 @@
 use crate::back::{Hardware, MediaMode, Op, Probe, Resource, StageOf, Work};
 use crate::config::{DeviceConfig, MAP_ENTRY_BYTES};
 use crate::device::{OPS_PER_REQUEST, Run, UfsDevice};
-use crate::ftl::{FrameState, Mapping, Paid};
+use crate::ftl::{Mapping, Paid};
 use crate::host_map::{Ask, Coming, Held, HostMap, Next, Protocol};
 use crate::ids::Lpn;
 use readpath_flash::{DieSched, OpId, Ppn};
@@ -162,12 +162,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.back.stats().host_map_fetches += 1;
         let end = self.map_up(now, host.request);
         if P::ACTIVE {
-            self.back.probe_mut().stage(
-                StageOf::Request(tag.tag),
-                Resource::LinkUp,
-                end.saturating_sub(host.request),
-                end,
-            );
+            let start = end.saturating_sub(host.request);
+            self.back.probe_mut().stage(StageOf::Request(tag.tag), Resource::LinkUp, start, end);
         }
         Some(end)
     }
@@ -249,18 +245,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// An operation whose page is no longer on the host looks in the map cache, then in flash.
     fn look_in_device(&mut self, now: Ns, id: OpId) {
-        let op = *self.back.ops().get(id);
-        let page = self.ftl.map().page_of(Lpn(op.lpn));
+        let op = self.back.ops().get(id);
         if self.front.slot(op.tag.tag).issued > op.index {
-            self.back.stats().map_misses += u64::from(op.count);
+            let count = u64::from(op.count);
+            self.back.stats().map_misses += count;
         }
-        match self.ftl.map_mut().look_up(page) {
-            FrameState::Present(paid) => {
-                self.back.ops_mut().free(id);
-                self.translate_all(now, &op, paid);
-            }
-            state => self.ftl.map_mut().wait_for(now, id, page, state, &mut self.back),
-        }
+        self.look_up_again(now, id);
     }
 
     /// Reads the blocks of an operation where SRAM, or else the copy, says. Blocks beyond the request's limit of

@@ -2,8 +2,7 @@
 //! HPB READ of more than one block (HPB 2.0): which entries came with it, and where they place its blocks. An entry
 //! is used only as far as the device can verify it when the flash operation begins: see [`crate::hpb`].
 
-use crate::back::Probe;
-use crate::back::{Hardware, MediaMode};
+use crate::back::{Hardware, MediaMode, Probe};
 use crate::device::UfsDevice;
 use crate::front::Kind;
 use crate::hpb::MOST_ENTRIES;

@@ -17,9 +17,7 @@ use crate::ids::{Lpn, TagRef};
 use readpath_flash::{DieSched, Done, Ppn};
 use readpath_kit::{BLOCK_BYTES, Ns};
 use readpath_proto::groups::{GroupEntry, GroupHint, GroupNotice, GroupPair, group_of};
-use readpath_proto::typed::{
-    Cdb, Command, HpbEntry, ReplyBody, RequestBody, Residual, Response, Sense, Status, SubRegion,
-};
+use readpath_proto::typed::{Cdb, Command, HpbEntry, ReplyBody, RequestBody, Residual, Response, Status};
 use std::ops::Range;
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
@@ -60,8 +58,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 let slot = self.front.slot_mut(tag);
                 slot.lpn = lpn;
                 (slot.issued, slot.left, slot.in_flight, slot.hpb.hinted) = (0, blocks, 0, false);
-                if u64::from(slot.expected_bytes) != u64::from(blocks) * u64::from(BLOCK_BYTES) {
-                    let residual = residual(slot);
+                let bytes = u64::from(blocks) * u64::from(BLOCK_BYTES);
+                if u64::from(slot.expected_bytes) != bytes {
+                    let residual = residual(bytes, slot.expected_bytes);
                     slot.outcome = Some(ReplyBody::Response(Response { residual, ..Response::GOOD }));
                 }
                 slot.hpb.entry = hint.to_entry();
@@ -196,15 +195,6 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             left = left.behind(self.issue_run(now, left, Ns::ZERO));
         }
         self.go_on_with_hint(now, op.tag.tag);
-    }
-
-    /// HPB READ BUFFER of a group.
-    pub(super) fn load_group(&mut self, now: Ns, tag: u8, lun: u8, buffer_id: u8, at: SubRegion, alloc: u32) {
-        let blocks = self.hpb.blocks_of(lun, at);
-        match blocks.filter(|_| buffer_id == readpath_proto::cdb::READ_BUFFER_ENTRIES) {
-            Some(blocks) => self.load_entries(now, tag, lun, blocks, alloc),
-            None => self.check(now, tag, Sense::INVALID_FIELD),
-        }
     }
 
     /// Makes the entries of a group, current as of now. If the host takes all of them, the group is no longer dirty.

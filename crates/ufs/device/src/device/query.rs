@@ -2,8 +2,7 @@
 //! The query manager: descriptors, attributes and flags (JESD220 §14), answered from the configuration and a little
 //! state. It does not know time.
 
-use crate::back::MediaMode;
-use crate::back::Probe;
+use crate::back::{MediaMode, Probe};
 use crate::device::UfsDevice;
 use crate::front::attribute_access;
 use crate::ftl::BoosterFlags;
@@ -205,40 +204,22 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     fn read_descriptor(&self, q: &QueryRequest, data: &mut Vec<u8>) -> Result<(), u8> {
-        let only_index_0 = |index| if index == 0 { Ok(()) } else { Err(result::INVALID_INDEX) };
-        match q.idn {
-            descriptor::DEVICE => {
-                only_index_0(q.index)?;
-                data.extend(self.device_descriptor().to_bytes());
-            }
-            descriptor::GEOMETRY => {
-                only_index_0(q.index)?;
-                data.extend(self.geometry_descriptor().to_bytes());
-            }
-            descriptor::CONFIGURATION => {
-                // Other indexes are units beyond the eighth, which no device has (bMaxNumberLU is 0).
-                only_index_0(q.index)?;
+        match (q.idn, q.index) {
+            (descriptor::DEVICE, 0) => data.extend(self.device_descriptor().to_bytes()),
+            (descriptor::GEOMETRY, 0) => data.extend(self.geometry_descriptor().to_bytes()),
+            // Others would be of units beyond the eighth, which no device has (bMaxNumberLU is 0).
+            (descriptor::CONFIGURATION, 0) => {
                 let units: [_; CONFIGURED_UNITS] = std::array::from_fn(|lun| self.unit_descriptor(lun as u8));
                 data.extend(desc::configuration(&self.device_descriptor(), &units));
             }
-            descriptor::UNIT if q.index == WLUN_RPMB => data.extend(desc::RPMB_UNIT),
-            descriptor::UNIT if q.index < 8 => data.extend(self.unit_descriptor(q.index).to_bytes()),
-            descriptor::UNIT => return Err(result::INVALID_INDEX),
-            descriptor::INTERCONNECT => {
-                only_index_0(q.index)?;
-                data.extend(desc::INTERCONNECT);
-            }
-            descriptor::POWER => {
-                only_index_0(q.index)?;
-                data.extend(desc::POWER);
-            }
-            descriptor::HEALTH => {
-                only_index_0(q.index)?;
-                data.extend(desc::HEALTH);
-            }
-            descriptor::STRING => {
+            (descriptor::UNIT, WLUN_RPMB) => data.extend(desc::RPMB_UNIT),
+            (descriptor::UNIT, lun @ 0..8) => data.extend(self.unit_descriptor(lun).to_bytes()),
+            (descriptor::INTERCONNECT, 0) => data.extend(desc::INTERCONNECT),
+            (descriptor::POWER, 0) => data.extend(desc::POWER),
+            (descriptor::HEALTH, 0) => data.extend(desc::HEALTH),
+            (descriptor::STRING, index) => {
                 let d = DeviceDescriptor::default();
-                let text = match q.index {
+                let text = match index {
                     i if i == d.manufacturer_name => "READPATH",
                     i if i == d.product_name => &self.config.product_name,
                     i if i == d.serial_number => "0000000000000001",
@@ -248,6 +229,16 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 };
                 encode_string(text, data).map_err(|_| result::GENERAL_FAILURE)?;
             }
+            (
+                descriptor::DEVICE
+                | descriptor::GEOMETRY
+                | descriptor::CONFIGURATION
+                | descriptor::UNIT
+                | descriptor::INTERCONNECT
+                | descriptor::POWER
+                | descriptor::HEALTH,
+                _,
+            ) => return Err(result::INVALID_INDEX),
             _ => return Err(result::INVALID_IDN),
         }
         Ok(())

@@ -3,10 +3,7 @@
 
 use super::hpb_read::Hint;
 use super::run::{OPS_PER_REQUEST, Run, residual};
-use crate::back::Probe;
-use crate::back::Work;
-use crate::back::{Hardware, Job, NO_OP, Op};
-use crate::back::{MediaMode, MediaOp};
+use crate::back::{Hardware, Job, MediaMode, MediaOp, NO_OP, Op, Probe, Work};
 use crate::config::CellMode;
 use crate::device::UfsDevice;
 use crate::front::{HpbRead, Kind, Slot};
@@ -113,8 +110,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         slot.issued = 0;
         slot.left = blocks;
         slot.in_flight = 0;
-        if u64::from(expected_bytes) != u64::from(blocks) * u64::from(BLOCK_BYTES) {
-            slot.outcome = Some(ReplyBody::Response(Response { residual: residual(slot), ..Response::GOOD }));
+        let bytes = u64::from(blocks) * u64::from(BLOCK_BYTES);
+        if u64::from(expected_bytes) != bytes {
+            let residual = residual(bytes, expected_bytes);
+            slot.outcome = Some(ReplyBody::Response(Response { residual, ..Response::GOOD }));
         }
         if blocks == 0 {
             let (tag, cost) = (self.front.tag_ref(tag), self.back.cpu().timing().control);
@@ -339,15 +338,20 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         for _ in 0..self.ftl.map().stalled() {
             let id = self.ftl.map_mut().next_stalled().expect("counted");
-            let op = *self.back.ops().get(id);
-            let page = self.ftl.map().page_of(Lpn(op.lpn));
-            match self.ftl.map_mut().look_up(page) {
-                FrameState::Present(paid) => {
-                    self.back.ops_mut().free(id);
-                    self.translate_all(now, &op, paid);
-                }
-                state => self.ftl.map_mut().wait_for(now, id, page, state, &mut self.back),
+            self.look_up_again(now, id);
+        }
+    }
+
+    /// An operation whose map page it could not wait for until now looks it up.
+    pub(crate) fn look_up_again(&mut self, now: Ns, id: OpId) {
+        let op = *self.back.ops().get(id);
+        let page = self.ftl.map().page_of(Lpn(op.lpn));
+        match self.ftl.map_mut().look_up(page) {
+            FrameState::Present(paid) => {
+                self.back.ops_mut().free(id);
+                self.translate_all(now, &op, paid);
             }
+            state => self.ftl.map_mut().wait_for(now, id, page, state, &mut self.back),
         }
     }
 

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is dropped, and what stays, at an abort, a reset of a logical unit or of the device, and a loss of power.
 
-use crate::back::MediaMode;
-use crate::back::Probe;
-use crate::back::{Hardware, Job};
+use crate::back::{Hardware, Job, MediaMode, Probe};
 use crate::device::UfsDevice;
 use crate::front::{Kind, TAGS};
 use readpath_flash::DieSched;

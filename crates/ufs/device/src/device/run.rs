@@ -2,9 +2,7 @@
 //! Shared by the paths of a read: a run of its blocks, and its residual.
 
 use crate::back::Op;
-use crate::front::Slot;
 use crate::ids::{Lpn, TagRef};
-use readpath_kit::BLOCK_BYTES;
 use readpath_proto::typed::Residual;
 
 /// Operations that one request may have in progress; the rest of a long read follows as they end.
@@ -42,13 +40,13 @@ impl Run {
     }
 }
 
-/// The difference between the expected length and the length of a read (JESD220 §10.7.2).
+/// The bytes that the host expects against those that a command has for it (JESD220 §10.7.2).
 #[cold]
-pub(crate) fn residual(slot: &Slot) -> Residual {
-    let have = (u64::from(slot.blocks) * u64::from(BLOCK_BYTES)).min(u64::from(u32::MAX)) as u32;
-    match slot.expected_bytes.checked_sub(have) {
+pub(crate) fn residual(have: u64, expected: u32) -> Residual {
+    let have = have.min(u64::from(u32::MAX)) as u32;
+    match expected.checked_sub(have) {
         Some(0) => Residual::None,
         Some(more) => Residual::Under(more),
-        None => Residual::Over(have - slot.expected_bytes),
+        None => Residual::Over(have - expected),
     }
 }

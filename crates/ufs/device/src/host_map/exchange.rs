@@ -42,10 +42,13 @@ pub(crate) enum Next {
 }
 
 pub(super) struct Exchange {
-    coming: FrontQueue<Coming>,
-    /// This and the next are in order of time, because their events follow a queue or a constant delay.
-    at_host: FrontQueue<(Ns, Ask)>,
-    answers: FrontQueue<(Ns, Ask)>,
+    /// Requests of the host that will come to the link.
+    pub coming: FrontQueue<Coming>,
+    /// When the host's memory will have its answers. Each of these is in order of time, because what comes before it is
+    /// a line, or a constant.
+    pub at_host: FrontQueue<(Ns, Ask)>,
+    /// When answers will be in the device.
+    pub answers: FrontQueue<(Ns, Ask)>,
     /// Requests that wait because too many are outstanding.
     pub waiting: VecDeque<Ask>,
     /// Number of outstanding requests.
@@ -61,26 +64,6 @@ impl Exchange {
             waiting: VecDeque::new(),
             outstanding: 0,
         }
-    }
-
-    /// Announces a request of the host, which reaches the link after those announced earlier.
-    pub(super) fn announce(&mut self, coming: Coming) {
-        self.coming.push_back(coming);
-    }
-
-    /// Drops the announced requests.
-    pub(super) fn drop_requests(&mut self) {
-        self.coming.clear();
-    }
-
-    /// Host memory will have its answer ready at `at`.
-    pub(super) fn asked(&mut self, at: Ns, ask: Ask) {
-        self.at_host.push_back((at, ask));
-    }
-
-    /// An answer will arrive in the device at `at`.
-    pub(super) fn answered(&mut self, at: Ns, ask: Ask) {
-        self.answers.push_back((at, ask));
     }
 
     pub(super) fn next_deadline(&self) -> Ns {
@@ -112,10 +95,10 @@ mod tests {
         let tag = |tag| TagRef { tag, life: 0 };
         let mut x = Exchange::new();
         assert_eq!(x.next_deadline(), Ns::NEVER);
-        x.asked(Ns(30), Ask::Fetch(1));
-        x.announce(Coming { at: Ns(20), tag: tag(4), span: Ns(1) });
-        x.announce(Coming { at: Ns(30), tag: tag(5), span: Ns(1) });
-        x.answered(Ns(30), Ask::Write);
+        x.at_host.push_back((Ns(30), Ask::Fetch(1)));
+        x.coming.push_back(Coming { at: Ns(20), tag: tag(4), span: Ns(1) });
+        x.coming.push_back(Coming { at: Ns(30), tag: tag(5), span: Ns(1) });
+        x.answers.push_back((Ns(30), Ask::Write));
         assert_eq!(x.next_deadline(), Ns(20));
         assert!(x.take(Ns(19)).is_none());
         assert!(matches!(x.take(Ns(20)), Some(Next::Request(Coming { tag: TagRef { tag: 4, .. }, .. }))));

@@ -156,7 +156,7 @@ impl HostMemory {
 
     /// Announces a request of the host, which reaches the link after those announced earlier.
     pub(crate) fn announce(&mut self, coming: Coming) {
-        self.exchange.announce(coming);
+        self.exchange.coming.push_back(coming);
     }
 
     /// Queues a request to host memory.
@@ -175,12 +175,12 @@ impl HostMemory {
     /// The request has reached the host at `at`; its memory begins to serve it.
     pub(crate) fn asked(&mut self, at: Ns, ask: Ask) {
         self.exchange.outstanding += 1;
-        self.exchange.asked(at + self.host.map_or(Ns::ZERO, |host| host.access), ask);
+        self.exchange.at_host.push_back((at + self.host.map_or(Ns::ZERO, |host| host.access), ask));
     }
 
     /// An answer will arrive in the device at `at`.
     pub(crate) fn answer_at(&mut self, at: Ns, ask: Ask) {
-        self.exchange.answered(at, ask);
+        self.exchange.answers.push_back((at, ask));
     }
 
     /// An answer has arrived in the device.
@@ -199,7 +199,7 @@ impl HostMemory {
 
     /// The host grants its memory anew, with undefined contents; announced requests are dropped.
     pub(crate) fn hardware_reset(&mut self) {
-        self.exchange.drop_requests();
+        self.exchange.coming.clear();
         self.copies.drop_all();
     }
 

@@ -146,7 +146,7 @@ pub fn image(config: &DeviceConfig, is_full: bool) -> Image<MemoryDisk> {
     if is_full {
         let blocks = config.lus[0].blocks;
         let layout = readpath_device::Layout::Random;
-        device.precondition(0, 0, blocks - blocks / 5, layout, 5, |_, _| {}).unwrap();
+        device.precondition([(0, 0, blocks - blocks / 5)], layout, 5, |_, _| {}).unwrap();
     }
     Image::create_on("a device file", 7, &mut device, |bytes| Ok(MemoryDisk::new(bytes))).unwrap()
 }
@@ -192,7 +192,7 @@ pub fn switch_on_full(config: &DeviceConfig) -> (Kept, Ns) {
     let blocks = config.lus[0].blocks;
     let layout = readpath_device::Layout::Random;
     let tags = &mut stack.payload.tags;
-    device.precondition(0, 0, blocks - blocks / 5, layout, 5, |lpn, ppn| tags.preset(lpn, ppn)).unwrap();
+    device.precondition([(0, 0, blocks - blocks / 5)], layout, 5, |lpn, ppn| tags.preset(lpn, ppn)).unwrap();
     (stack, now)
 }
 

@@ -64,7 +64,7 @@ pub(crate) fn config() -> DeviceConfig {
 
 pub(crate) fn device() -> Device {
     let mut device = Device::new(&config(), Delays::default(), ()).expect("a possible device");
-    device.precondition(0, 0, BLOCKS, Layout::Random, 1, |_, _| ()).expect("room");
+    device.precondition([(0, 0, BLOCKS)], Layout::Random, 1, |_, _| ()).expect("room");
     device
 }
 

@@ -4,8 +4,7 @@
 
 use super::anchors::{Device, cut, device, go_on};
 use crate::back::{Hardware, Job, Op};
-use crate::ftl::Stall;
-use crate::ftl::{State, Stream};
+use crate::ftl::{Stall, State, Stream};
 use crate::ids::Lpn;
 use readpath_kit::Ns;
 use std::cell::Cell;
