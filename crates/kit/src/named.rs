@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Enums whose variants have names in files and on command lines.
 
-/// Defines an enum without data whose variants have names. It gets `ALL`, `name` and `by_name`.
+/// An enum without data, each variant with its name: it gets `ALL`, `WORDS`, `name` and `by_name`.
 #[macro_export]
 macro_rules! named {
     ($(#[$meta:meta])* pub enum $T:ident { $($(#[$doc:meta])* $variant:ident = $name:literal,)+ }) => {
@@ -14,6 +14,9 @@ macro_rules! named {
         impl $T {
             /// All variants, in order.
             pub const ALL: [$T; [$($name),+].len()] = [$($T::$variant),+];
+
+            /// Each with its name.
+            pub const WORDS: [(&str, $T); [$($name),+].len()] = [$(($name, $T::$variant)),+];
 
             /// Name in messages, files and command lines.
             pub const fn name(self) -> &'static str {

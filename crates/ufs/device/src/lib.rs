@@ -25,19 +25,17 @@ mod rpmb;
 mod sram_table;
 
 pub use back::{DeviceStats, Failable, Failing, MediaMode, MediaOp, NoMedia, Probe, Resource, StageOf, WithMedia};
-pub use config::{CellMode, ConfigError, DeviceConfig, FirmwareTiming, FlashTiming, LinkTiming, LuConfig};
+pub use config::{
+    ANCHORS, CellMode, CheckOn, ConfigError, DeviceConfig, EntryConfig, FaultConfig, FirmwareTiming, FlashTiming,
+    FtlConfig, HostMap, Hpb2Config, HpbConfig, LineCheck, LinkTiming, LuConfig, MOST_ENTRIES, MapMemory, Protection,
+    Protocol, PrototypeConfig, Verification, VictimPolicy, Without, WriteBoosterConfig,
+};
 pub use device::UfsDevice;
 pub use front::{Delays, SETTINGS_BYTES, outlives_power};
 pub use ftl::bytes::{
     BLOCK_RECORD_BYTES, FlashArray, LoadError, Own, OwnSlice, SPARE_REST_BYTES, Sealed, Seen, SliceKind, Spare,
 };
-pub use ftl::{
-    ANCHORS, FaultConfig, FtlConfig, Layout, NoSpace, Recovery, Stall, State, Stream, Superblock, VictimPolicy, Wear,
-    Without, WriteBoosterConfig,
-};
-pub use host_map::{HostMap, LineCheck, MapMemory, Protocol};
-pub use hpb::prototype::PrototypeConfig;
-pub use hpb::{CheckOn, EntryConfig, Hpb2Config, HpbConfig, MOST_ENTRIES, Protection, Verification};
+pub use ftl::{Layout, NoSpace, Recovery, Stall, State, Stream, Superblock, Wear};
 pub use readpath_proto::groups::GroupUpdate;
 pub use readpath_proto::hpb::Control;
 pub use rpmb::{RpmbState, RpmbUpdate};

@@ -7,9 +7,6 @@ use crate::error::Result;
 use crate::keys::{Key, Keys, blocks_of_kib, flag, keys, ms, table, whole, words};
 use readpath_device::{FaultConfig, FtlConfig, VictimPolicy, Without};
 
-const VICTIMS: [(&str, VictimPolicy); 2] =
-    [("greedy", VictimPolicy::Greedy), ("cost-benefit", VictimPolicy::CostBenefit)];
-
 /// Numbers in TOML are signed, and a file that is written has to be readable.
 const MOST_SEED: u64 = i64::MAX as u64;
 
@@ -27,7 +24,7 @@ fn keys_of_ftl(k: &mut Keys<FtlConfig>) -> Result<FtlConfig> {
     Ok(keys!(k => FtlConfig {
         /// superblock that garbage collection empties: the one with the fewest references, or with the greatest benefit
         /// for its cost and age (Kawaguchi et al., 1995)
-        victim: words(VICTIMS).or(default.victim);
+        victim: words(VictimPolicy::WORDS).or(default.victim);
         /// garbage collection runs beside the host's writes while fewer superblocks are erased, beyond those reserved
         /// for the map. At most the number that can be erased when all logical blocks are written
         collect_below: whole(bounds("ftl.collect_below")).or(default.collect_below);

@@ -47,7 +47,7 @@ pub(super) fn hpb(k: &mut Keys<Hpb>) -> Result<Hpb> {
         /// control modes that the device offers
         only_control = "control_modes": words(CONTROL_MODES).or(None);
         /// configured mode (bHPBControl); by default `device` if it is offered. A variant's `mode` overrides it
-        control of config: words(Control::ALL.map(|one| (one.name(), one))).or(only_control.unwrap_or(Control::Device));
+        control of config: words(Control::WORDS).or(only_control.unwrap_or(Control::Device));
         /// size of a region, the unit of eviction; at least a sub-region and at most 65,536 of them
         region_size of config = "region_mib":
             exponent_of_mib(1 << 19, " (as an exponent: a region is 512 << this bytes)");
@@ -123,12 +123,12 @@ fn entries(k: &mut Keys<EntryConfig>) -> Result<EntryConfig> {
     Ok(keys!(k => EntryConfig {
         /// `mac` (a keyed tag beside the physical address), `encrypted` (the host learns no address) or `none` (unsafe:
         /// an address is believed if it exists and nothing near it has changed)
-        protection: words(Protection::ALL).or(default.protection);
+        protection: words(Protection::WORDS).or(default.protection);
         /// bits of the tag; fewer than 32 are for measuring how often forgeries succeed. Only with `mac`
         tag_bits: whole(bounds("hpb.entries.tag_bits")).or(default.tag_bits);
         /// who makes and checks entries: the `firmware` core, or an `engine` of its own, first come, first served. Not
         /// with `none`
-        check_on: words(CheckOn::ALL).or(default.check_on);
+        check_on: words(CheckOn::WORDS).or(default.check_on);
         /// time to protect an entry that is handed out, on top of `firmware.make_entry_us`. 0 with `none`
         make = "make_us": us(bounds("hpb.entries.make")).or(default.make);
         /// time to check an entry of an HPB READ, on top of `firmware.hpb_read_extra_us`. 0 with `none`
@@ -157,7 +157,7 @@ fn prototype(k: &mut Keys<PrototypeConfig>) -> Result<PrototypeConfig> {
     Ok(keys!(k => PrototypeConfig {
         /// who starts an update: the `host`, which loads a group that responses name, or the `device`, whose responses
         /// carry entries
-        update: words(GroupUpdate::ALL.map(|one| (one.name(), one))).or(GroupUpdate::Host);
+        update: words(GroupUpdate::WORDS).or(GroupUpdate::Host);
         /// data covered by a group; each takes a bit of SRAM. Default: a map page of 16 KiB (HotStorage 2017)
         group_entries = "group_kib": power_of_two_blocks_of_kib(bounds("hpb.prototype.group_entries")).or(4096);
         /// with `update = "device"`: changed entries listed until the host has them; 6 bytes of SRAM each. Default:

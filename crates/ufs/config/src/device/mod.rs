@@ -81,7 +81,7 @@ fn root(k: &mut Keys<DevicePreset>) -> Result<DevicePreset> {
         queue_depth of device: whole(bounds("queue_depth"));
         /// die scheduler: `lean` (in order of arrival, fastest), `queued` (reads overtake and suspend programs and
         /// erases) or `exact` (an event for every stage, the oracle)
-        scheduler of device: words(Scheduler::ALL.map(|one| (one.name(), one)));
+        scheduler of device: words(Scheduler::WORDS);
         /// shape of the flash array
         geometry of device: table(geometry);
         /// times of the flash array

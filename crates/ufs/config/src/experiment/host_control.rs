@@ -14,7 +14,7 @@ use readpath_kit::Ns;
 pub(super) fn read(k: &mut Keys<HpbOptions>, options: HpbOptions) -> Result<HpbOptions> {
     fields! { k:
         /// who decides which regions are active; the device is configured for it. By default its own configuration
-        mode: words(Control::ALL.map(|one| (one.name(), one))).optional();
+        mode: words(Control::WORDS).optional();
     }
     let policy = Key::new(
         "policy",

@@ -76,7 +76,7 @@ fn hpb_options(k: &mut Keys<HpbOptions>) -> Result<HpbOptions> {
     let default = HpbOptions::DEFAULT;
     fields! { k:
         /// order in which regions are evicted: `activation`, as Linux does, or `recency` of use
-        order: words(ListOrder::ALL.map(|one| (one.name(), one))).or(default.order);
+        order: words(ListOrder::WORDS).or(default.order);
         /// do as Linux 6.1, faults included; only with Linux's `order`, `long_reads` and `policy`, and not with
         /// `dirty_bitmap = false`
         strict_linux: flag().or(default.strict_linux);
@@ -90,10 +90,10 @@ fn hpb_options(k: &mut Keys<HpbOptions>) -> Result<HpbOptions> {
         /// entries sent with reads of more than one block, if the device has [HPB
         /// 2.0](../hpb-modes.md#longer-reads-hpb-20); all but the first are refused without it, and `measured` without
         /// one of this host's own policies
-        long_reads: words(LongReads::ALL.map(|one| (one.name(), one))).or(default.long_reads).quiet();
+        long_reads: words(LongReads::WORDS).or(default.long_reads).quiet();
         /// [the prototype of 2017](../hpb-modes.md#the-prototype-of-2017) instead of HPB of JESD220-3, and who starts
         /// its updates; the device becomes one. Only `order`, `max_map` and `memory` (or `_mib`) may be given with it
-        prototype: words(GroupUpdate::ALL.map(|one| (one.name(), one))).optional();
+        prototype: words(GroupUpdate::WORDS).optional();
     }
     let options = HpbOptions { order, strict_linux, dirty_bitmap, max_map_bytes, long_reads, prototype, ..default };
     let options = host_control::read(k, options)?;

@@ -2,7 +2,7 @@
 //! The engine that protects and checks HPB entries, if the firmware core does not: a first-in-first-out server,
 //! reserved when a command arrives. It knows times, not whether an entry is good.
 
-use crate::hpb::entry_config::EntryConfig;
+use crate::config::EntryConfig;
 use crate::ids::TagRef;
 use readpath_kit::{FrontQueue, Ns};
 

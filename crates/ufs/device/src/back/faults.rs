@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Draws the faults of the flash. It does not know which operation they hit.
 
-use crate::ftl::config::FaultConfig;
+use crate::config::FaultConfig;
 use readpath_kit::{Ns, Prng};
 
 /// Which operations of a kind fail: some by chance, and one by its number.

@@ -22,8 +22,7 @@ pub(crate) use ops::{Job, NO_OP, Op, OpPool};
 pub use probe::{Probe, Resource, StageOf};
 pub use stats::DeviceStats;
 
-use crate::config::DeviceConfig;
-use crate::hpb::EntryConfig;
+use crate::config::{DeviceConfig, EntryConfig};
 use dies::Dies;
 use engine::Engine;
 use readpath_flash::{DieSched, Done, OpId, Ppn};

@@ -1,18 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! WriteBooster, checked against the rest of the device: the size of its buffer, and whether it can exist.
+//! WriteBooster: size and times of its buffer, what that takes, and whether it can exist in the device.
 
 use super::error::{ConfigError, bad_value};
 use super::{CellMode, DeviceConfig};
+use readpath_kit::Ns;
+
+/// WriteBooster (JESD220F): one buffer shared by all logical units, made of superblocks in SLC mode. It takes no space
+/// away from the logical units: superblocks are lent to it while they are free.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WriteBoosterConfig {
+    /// The most data that the buffer holds, in blocks of 4 KiB (dNumSharedWriteBoosterBufferAllocUnits). It is rounded
+    /// up to whole superblocks, see [`DeviceConfig::booster_superblocks`].
+    pub buffer_blocks: u32,
+    /// Bits of a cell outside the buffer, 2 to 5: in SLC mode a block has only one of so many of its pages
+    /// (bWriteBoosterBufferCapAdjFac).
+    pub bits_per_cell: u32,
+    /// tR of a page in SLC mode.
+    pub slc_read: Ns,
+    /// tPROG of a multi-plane page in SLC mode.
+    pub slc_program: Ns,
+    /// tBERS of a block in SLC mode.
+    pub slc_erase: Ns,
+    /// Erases that each superblock of the buffer stands, as a mean (bWriteBoosterBufferLifeTimeEst). After them
+    /// the buffer takes no more data.
+    pub life_erases: u32,
+}
 
 impl DeviceConfig {
-    /// Units of a superblock in SLC mode; 0 without WriteBooster.
-    pub(crate) fn booster_units(&self) -> u32 {
-        self.units_in(CellMode::Slc)
-    }
-
     /// Slices of a superblock in SLC mode; 0 without WriteBooster.
     pub fn booster_slices(&self) -> u32 {
-        self.booster_units() * self.geometry.slices_per_unit()
+        self.units_in(CellMode::Slc) * self.geometry.slices_per_unit()
     }
 
     /// Superblocks of the full buffer, the most that may be in SLC mode at once. 0 without WriteBooster.

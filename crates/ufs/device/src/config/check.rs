@@ -2,9 +2,7 @@
 //! Whether a device can exist: times, units, map and flash translation.
 
 use super::error::{ConfigError, bad, bad_unit, bad_value};
-use super::{DeviceConfig, KEPT_ERASED};
-use crate::ftl::map::Changes;
-use crate::ftl::space::ANCHORS;
+use super::{ANCHORS, CHANGE_BYTES, DeviceConfig, KEPT_ERASED};
 use readpath_kit::BLOCK_BYTES;
 
 impl DeviceConfig {
@@ -181,7 +179,7 @@ impl DeviceConfig {
             );
         }
         let room = u64::from(self.write_buffer_blocks) * u64::from(BLOCK_BYTES);
-        if self.surplus_changes() * Changes::BYTES > room {
+        if self.surplus_changes() * CHANGE_BYTES > room {
             return bad_value(
                 "ftl.checkpoint_after_units",
                 format!(
@@ -189,7 +187,7 @@ impl DeviceConfig {
                      buffer, where they lie until they are written back, has room for {}",
                     ftl.checkpoint_after_units,
                     self.surplus_changes(),
-                    room / Changes::BYTES
+                    room / CHANGE_BYTES
                 ),
             );
         }

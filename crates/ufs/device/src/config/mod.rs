@@ -6,24 +6,24 @@ mod booster;
 mod bounds;
 mod cells;
 mod check;
-mod check_hpb;
-pub(crate) mod error;
+mod entries;
+mod error;
+mod ftl;
+mod hpb;
 mod map_memory;
 mod timing;
-mod unit;
 
+pub use booster::WriteBoosterConfig;
 pub use cells::CellMode;
 pub(crate) use cells::CellTimes;
+pub use entries::{CheckOn, EntryConfig, Protection, Verification};
 pub use error::ConfigError;
+pub use ftl::{FaultConfig, FtlConfig, VictimPolicy, Without};
+pub(crate) use hpb::ADDRESS_BITS;
+pub use hpb::{Hpb2Config, HpbConfig, MOST_ENTRIES, PrototypeConfig};
+pub use map_memory::{HostMap, LineCheck, MapMemory, Protocol};
 pub use timing::{FirmwareTiming, FlashTiming, LinkTiming};
-pub use unit::LuConfig;
 
-use crate::ftl::booster_config::WriteBoosterConfig;
-use crate::ftl::config::FtlConfig;
-use crate::ftl::space::ANCHORS;
-use crate::host_map::config::MapMemory;
-use crate::hpb::config::HpbConfig;
-use crate::hpb::prototype::config::PrototypeConfig;
 use readpath_flash::{Geometry, Scheduler, SuspendTiming};
 use readpath_kit::BLOCK_BYTES;
 use readpath_proto::groups::GroupEntry;
@@ -69,12 +69,32 @@ pub struct DeviceConfig {
     pub entry_key: [u64; 2],
 }
 
+/// A logical unit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LuConfig {
+    /// Logical blocks of 4 KiB.
+    pub blocks: u32,
+    /// bLUEnable = 02h: HPB.
+    pub hpb: bool,
+    /// wLUMaxActiveHPBRegions, pinned regions included.
+    pub max_active_regions: u16,
+    /// wHPBPinnedRegionStartIdx.
+    pub pinned_start: u16,
+    /// wNumHPBPinnedRegions.
+    pub pinned_regions: u16,
+}
+
+/// Superblocks that hold anchors, at the start of the array.
+pub const ANCHORS: u32 = 2;
+
 /// Superblocks that are open for data or erased even when space is shortest: one open for each kind of data (host,
 /// hot, moved, cold), and one to move data to. WriteBooster's buffer opens one only while there are more.
 pub(crate) const KEPT_ERASED: u32 = 5;
 
 /// Bytes of one map entry in flash and in the map cache.
 pub(crate) const MAP_ENTRY_BYTES: u32 = 4;
+/// Bytes of SRAM that a change of the map takes: logical page, slice, and links by map page and by hash.
+pub(crate) const CHANGE_BYTES: u64 = 12;
 
 impl DeviceConfig {
     /// Logical blocks of all units.

@@ -2,8 +2,8 @@
 //! When HPB entries reach the engine that checks them, and when the engine is done.
 
 use crate::back::{Checked, MediaMode, Probe, Resource, StageOf};
+use crate::config::{CheckOn, EntryConfig};
 use crate::device::UfsDevice;
-use crate::hpb::{CheckOn, EntryConfig};
 use readpath_flash::DieSched;
 use readpath_kit::Ns;
 

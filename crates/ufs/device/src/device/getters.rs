@@ -4,10 +4,9 @@
 use super::host_map::blocks_per_fetch;
 use crate::SramTable;
 use crate::back::{DeviceStats, Hardware, MediaMode, Probe};
-use crate::config::DeviceConfig;
+use crate::config::{DeviceConfig, MapMemory};
 use crate::device::UfsDevice;
 use crate::ftl::{Layout, NoSpace, Wear};
-use crate::host_map::MapMemory;
 use readpath_flash::{DieSched, Ppn};
 use readpath_kit::BLOCK_BYTES;
 

@@ -3,10 +3,10 @@
 //! entries are used.
 
 use crate::back::{Hardware, MediaMode, Op, Probe, Resource, StageOf, Work};
-use crate::config::{DeviceConfig, MAP_ENTRY_BYTES};
+use crate::config::{DeviceConfig, HostMap, MAP_ENTRY_BYTES, Protocol};
 use crate::device::{OPS_PER_REQUEST, Run, UfsDevice};
 use crate::ftl::{Mapping, Paid};
-use crate::host_map::{Ask, Coming, Held, HostMap, Next, Protocol};
+use crate::host_map::{Ask, Coming, Held, Next};
 use crate::ids::Lpn;
 use readpath_flash::{DieSched, OpId, Ppn};
 use readpath_kit::Ns;

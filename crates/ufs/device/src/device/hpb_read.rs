@@ -3,9 +3,9 @@
 //! is used only as far as the device can verify it when the flash operation begins: see [`crate::hpb`].
 
 use crate::back::{Hardware, MediaMode, Probe};
+use crate::config::MOST_ENTRIES;
 use crate::device::UfsDevice;
 use crate::front::Kind;
-use crate::hpb::MOST_ENTRIES;
 use readpath_flash::{DieSched, Ppn};
 use readpath_kit::Ns;
 use readpath_proto::typed::{Cdb, Command, HpbEntry, RequestBody, Sense};

@@ -22,11 +22,11 @@ mod write;
 use run::{OPS_PER_REQUEST, Run, residual};
 
 use crate::back::{Back, Hardware, MediaMode, MediaOp, Probe, Resource, StageOf, Work};
-use crate::config::{ConfigError, DeviceConfig};
+use crate::config::{ConfigError, DeviceConfig, EntryConfig, MapMemory};
 use crate::front::{Delays, Front, Kind};
 use crate::ftl::Ftl;
-use crate::host_map::{Coming, HostMemory, MapMemory};
-use crate::hpb::{EntryConfig, Hpb};
+use crate::host_map::{Coming, HostMemory};
+use crate::hpb::Hpb;
 use crate::ids::TagRef;
 use crate::rpmb::Rpmb;
 use readpath_flash::DieSched;

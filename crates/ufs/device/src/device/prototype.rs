@@ -9,10 +9,11 @@
 
 use super::{OPS_PER_REQUEST, Run, UfsDevice, residual};
 use crate::back::{Hardware, Job, MediaMode, MediaOp, Op, Probe};
+use crate::config::Verification;
 use crate::front::Kind;
 use crate::ftl::{InReadBuffer, Mapping};
+use crate::hpb::Verdict;
 use crate::hpb::prototype::Forgotten;
-use crate::hpb::{Verdict, Verification};
 use crate::ids::{Lpn, TagRef};
 use readpath_flash::{DieSched, Done, Ppn};
 use readpath_kit::{BLOCK_BYTES, Ns};

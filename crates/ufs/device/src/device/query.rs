@@ -3,11 +3,11 @@
 //! state. It does not know time.
 
 use crate::back::{MediaMode, Probe};
+use crate::config::MOST_ENTRIES;
 use crate::device::UfsDevice;
 use crate::front::attribute_access;
 use crate::ftl::BoosterFlags;
 use crate::ftl::bytes::Own;
-use crate::hpb::MOST_ENTRIES;
 use readpath_flash::DieSched;
 use readpath_kit::{BLOCK_BYTES, Ns};
 use readpath_proto::desc::{

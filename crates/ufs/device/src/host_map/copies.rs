@@ -2,8 +2,7 @@
 //! The copies of map pages in host memory. Their index is SRAM of the device; their contents are kept apart from what
 //! the device knows, so that an outdated or tampered copy does the same harm as in a real device. It knows no times.
 
-use super::config::HostMap;
-use crate::config::{DeviceConfig, MAP_ENTRY_BYTES};
+use crate::config::{DeviceConfig, HostMap, MAP_ENTRY_BYTES};
 use crate::ids::{Lpn, MapPage};
 use readpath_flash::Ppn;
 use readpath_kit::IndexLru;

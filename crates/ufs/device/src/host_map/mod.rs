@@ -9,16 +9,14 @@
 //! The host may withdraw its memory for a while and return it unchanged. Meanwhile nothing is fetched or written, and
 //! the copy of a page that is written back is dropped.
 
-pub(crate) mod config;
 mod copies;
 mod exchange;
 
-pub use config::{HostMap, LineCheck, MapMemory, Protocol};
 pub(crate) use copies::{Copies, Held};
 pub(crate) use exchange::{Ask, Coming, Next};
 
 use crate::SramTable;
-use crate::config::{DeviceConfig, MAP_ENTRY_BYTES};
+use crate::config::{DeviceConfig, HostMap, MAP_ENTRY_BYTES, Protocol};
 use crate::ids::{Lpn, MapPage};
 use exchange::Exchange;
 use readpath_flash::Ppn;

@@ -10,7 +10,7 @@
 //!
 //! A guessed entry of the first two kinds is accepted with probability 2^-32.
 
-use super::entry_config::{EntryConfig, Protection};
+use crate::config::{ADDRESS_BITS, EntryConfig, Protection};
 use aes::Aes128Enc;
 use aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
 use readpath_flash::Ppn;
@@ -42,8 +42,6 @@ const ROUNDS: u32 = 8;
 /// Entries that are made together, because processors with AES instructions overlap their encryption.
 const BATCH: u32 = 32;
 
-/// Bits of an address that leave room for the length of a run.
-pub(super) const ADDRESS_BITS: u32 = 28;
 /// Lengths that 4 bits can encode; others are rounded down.
 const RUNS: [u8; 16] = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32, 64, 128, 255];
 

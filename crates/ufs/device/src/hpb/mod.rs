@@ -5,25 +5,19 @@
 //! It is SRAM of the modelled device. It knows neither the map, nor flash, nor the requests that entries come with,
 //! and no time but that of a read.
 
-pub(crate) mod config;
 mod entry;
-pub(crate) mod entry_config;
 mod pre_requests;
 pub(crate) mod prototype;
 mod read_buffers;
 mod recommend;
 mod unit;
-mod v2_config;
 
-pub use config::HpbConfig;
 pub(crate) use entry::EntryCodec;
-pub use entry_config::{CheckOn, EntryConfig, Protection, Verification};
 pub(crate) use unit::{HpbUnit, Verdict};
-pub use v2_config::{Hpb2Config, MOST_ENTRIES};
 
 use crate::SramTable;
 use crate::back::DeviceStats;
-use crate::config::DeviceConfig;
+use crate::config::{DeviceConfig, EntryConfig, Hpb2Config, MOST_ENTRIES};
 use crate::ids::{Lpn, TagRef};
 use pre_requests::PreRequests;
 use prototype::Groups;

@@ -2,7 +2,7 @@
 //! Entries that came ahead of their HPB READ (HPB WRITE BUFFER 02h), in a fixed number of places, until that command
 //! comes or they are displaced. The entries are not interpreted.
 
-use super::v2_config::MOST_ENTRIES;
+use crate::config::MOST_ENTRIES;
 use readpath_proto::typed::HpbEntry;
 
 pub(super) struct PreRequests {

@@ -11,12 +11,10 @@
 #[cfg(test)]
 mod tests;
 
-use super::config::HpbConfig;
 use super::entry::EntryCodec;
-use super::entry_config::{Protection, Verification};
 use super::recommend::Recommended;
 use crate::back::DeviceStats;
-use crate::config::LuConfig;
+use crate::config::{HpbConfig, LuConfig, Protection, Verification};
 use fixedbitset::FixedBitSet;
 use readpath_flash::Ppn;
 use readpath_kit::Ns;

@@ -3,8 +3,7 @@
 
 use super::{Around, Collect, Pass};
 use crate::back::Hardware;
-use crate::config::CellMode;
-use crate::ftl::VictimPolicy;
+use crate::config::{CellMode, VictimPolicy};
 use crate::ftl::space::{Space, Stream};
 use crate::ids::SuperblockId;
 

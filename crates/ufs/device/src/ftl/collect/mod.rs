@@ -20,11 +20,11 @@ pub(crate) use booster::BoosterFlags;
 pub(in crate::ftl) use idle::Idle;
 pub(in crate::ftl) use moving::Moving;
 
-use super::FtlConfig;
 use super::log::Log;
 use super::map::Map;
 use super::space::{Space, Stream};
 use crate::config::DeviceConfig;
+use crate::config::FtlConfig;
 use crate::ids::{Lpn, SuperblockId};
 use moving::MoveBuffer;
 use progress::{Pass, Progress};

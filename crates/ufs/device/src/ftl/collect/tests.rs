@@ -4,7 +4,7 @@
 use super::*;
 use crate::back::{Back, Hardware, NoMedia};
 use crate::config::CellMode;
-use crate::ftl::WriteBoosterConfig;
+use crate::config::WriteBoosterConfig;
 use crate::ftl::pump::tests::anchors::config;
 use readpath_flash::Lean;
 use readpath_proto::query::attribute;

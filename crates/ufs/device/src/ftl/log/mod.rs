@@ -22,10 +22,10 @@ mod write_back;
 
 pub use recovery_time::Recovery;
 
-use super::FtlConfig;
 use super::effects::{Effect, Effects};
 use super::space::{Space, Stream};
 use crate::config::DeviceConfig;
+use crate::config::FtlConfig;
 use crate::ids::{Lpn, Mark, TagRef};
 use bytes::Export;
 use durable::{Checkpoint, Durable, Logged, Record};

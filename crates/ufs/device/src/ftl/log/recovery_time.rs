@@ -3,8 +3,8 @@
 //! of that time, which follows from the configuration.
 
 use super::spare_refs;
-use crate::config::{CellMode, DeviceConfig};
-use crate::ftl::space::{ANCHORS, Stream, Superblock};
+use crate::config::{ANCHORS, CellMode, DeviceConfig};
+use crate::ftl::space::{Stream, Superblock};
 use readpath_kit::{BLOCK_BYTES, Ns};
 
 /// The work of a recovery.

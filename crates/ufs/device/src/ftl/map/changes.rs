@@ -8,7 +8,7 @@
 //! it reads the page.
 
 use super::Entry;
-use crate::ftl::FtlConfig;
+use crate::config::{CHANGE_BYTES, FtlConfig};
 use crate::ids::{Lpn, MapPage};
 use fixedbitset::FixedBitSet;
 use readpath_kit::prefetch;
@@ -71,9 +71,6 @@ pub(crate) struct Changes {
 }
 
 impl Changes {
-    /// Bytes of SRAM that a change takes: logical page, slice, and links by map page and by hash.
-    pub(crate) const BYTES: u64 = 12;
-
     /// An empty table for a map of `pages` pages of `page_entries` entries each.
     pub(crate) fn new(pages: u32, page_entries: u32, settings: &FtlConfig) -> Self {
         let mut chunks = Vec::new();
@@ -292,7 +289,7 @@ impl Changes {
 
     /// Bytes of SRAM: the changes, and for each map page the first of them and their number.
     pub(crate) fn sram_bytes(&self) -> u64 {
-        u64::from(self.limit) * Changes::BYTES + self.head.len() as u64 * 4
+        u64::from(self.limit) * CHANGE_BYTES + self.head.len() as u64 * 4
     }
 
     /// Drops everything; `each` gets the changes.

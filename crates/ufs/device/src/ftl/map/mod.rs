@@ -23,8 +23,8 @@ pub(crate) use loads::{InReadBuffer, Paid};
 pub(in crate::ftl) use page_map::Entry;
 pub(crate) use page_map::Mapping;
 
-use super::FtlConfig;
 use crate::config::DeviceConfig;
+use crate::config::FtlConfig;
 use crate::ids::{Lpn, MapPage};
 use cache::MapCache;
 use page_map::PageMap;

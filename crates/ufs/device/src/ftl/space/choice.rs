@@ -14,19 +14,8 @@
 //! data, *s* / 2*w* of all erases are due to levelling, and no scheme that keeps such a band can do with fewer.
 
 use super::{Space, State, Stream, Superblock};
+use crate::config::VictimPolicy;
 use crate::ids::SuperblockId;
-
-/// How a superblock to be collected is chosen.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum VictimPolicy {
-    /// The one with the fewest references.
-    Greedy,
-    /// The greatest (1 - u) * age / 2u, where u is the share referenced: the benefit is space and how long it is
-    /// likely to stay free, the cost is to read and to write what is current (Kawaguchi, Nishioka and Motoda, A
-    /// Flash-Memory Based File System, USENIX 1995; after Rosenblum and Ousterhout, who have 1 + u instead of 2u,
-    /// because their cleaner reads whole segments). Age is the number of host writes since the superblock was closed.
-    CostBenefit,
-}
 
 /// Erase counts of the superblocks that hold data or the map, or may. Superblocks of anchors and retired superblocks
 /// do not count.

@@ -16,14 +16,13 @@ mod superblock;
 #[cfg(test)]
 mod tests;
 
-pub use choice::{VictimPolicy, Wear};
+pub use choice::Wear;
 pub(in crate::ftl) use spare::Spares;
 pub(in crate::ftl) use superblock::UNKNOWN_END;
-pub use superblock::{ANCHORS, NoSpace, State, Stream, Superblock};
+pub use superblock::{NoSpace, State, Stream, Superblock};
 
-use super::FtlConfig;
 use crate::back::{Hardware, Op};
-use crate::config::{CellMode, DeviceConfig};
+use crate::config::{ANCHORS, CellMode, DeviceConfig, FtlConfig};
 use crate::ids::{Mark, SuperblockId};
 use choice::WearBand;
 use fixedbitset::FixedBitSet;

@@ -141,6 +141,3 @@ impl Superblock {
 
 /// The end of data in a superblock without a known stream.
 pub(crate) const UNKNOWN_END: u32 = u32::MAX;
-
-/// Number of superblocks that hold anchors, at the start of the array.
-pub const ANCHORS: u32 = 2;

@@ -2,6 +2,7 @@
 //! Life of a superblock: opened, written, referenced, discarded, erased, retired.
 
 use super::*;
+use crate::config::VictimPolicy;
 use readpath_kit::Prng;
 
 /// Space of an array without faults.

@@ -7,7 +7,7 @@
 //! That is enough if commands arrive in the order in which they are sent and the host keeps two rules: while a group
 //! is being loaded, it sends no hint of the group, and it ignores updates of its entries.
 
-use super::config::PrototypeConfig;
+use crate::config::PrototypeConfig;
 use fixedbitset::FixedBitSet;
 use readpath_proto::groups::{GroupHint, GroupUpdate};
 use std::ops::Range;

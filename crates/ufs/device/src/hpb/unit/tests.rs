@@ -2,8 +2,8 @@
 //! Hand-outs, freshness and recommendations of one unit.
 
 use super::*;
+use crate::config::EntryConfig;
 use crate::config::LuConfig;
-use crate::hpb::entry_config::EntryConfig;
 use crate::hpb::recommend::Recommendations;
 
 fn config() -> HpbConfig {

@@ -4,8 +4,9 @@
 use super::super::Log;
 use super::records::BlockRecord;
 use super::{OwnSlice, Sealed, SliceKind, Spare};
+use crate::config::ANCHORS;
 use crate::ftl::map::Map;
-use crate::ftl::space::{ANCHORS, Space, State, Stream};
+use crate::ftl::space::{Space, State, Stream};
 use crate::ftl::write::Write;
 use crate::ids::SuperblockId;
 use readpath_flash::Ppn;

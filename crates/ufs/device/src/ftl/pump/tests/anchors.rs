@@ -3,11 +3,11 @@
 //! a checkpoint.
 
 use crate::back::{Hardware, Job, NoMedia};
+use crate::config::FtlConfig;
 use crate::config::{DeviceConfig, FirmwareTiming, FlashTiming, LinkTiming, LuConfig};
 use crate::device::UfsDevice;
 use crate::front::Delays;
 use crate::ftl::Layout;
-use crate::ftl::config::FtlConfig;
 use readpath_flash::{Geometry, Lean, Scheduler, SuspendTiming};
 use readpath_kit::Ns;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How the entries that a device hands out are protected, what that costs and who does it, and the checks of that.
 
-use crate::config::error::{ConfigError, bad, bad_value};
+use super::error::{ConfigError, bad, bad_value};
 use readpath_kit::Ns;
 
 /// Treatment of the entry of an HPB READ.
@@ -13,45 +13,27 @@ pub enum Verification {
     Off,
 }
 
-/// What prevents a host from forging entries.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Protection {
-    /// A keyed tag next to the physical address, which is not encrypted.
-    Mac,
-    /// Address and redundancy are encrypted together: the host learns no address.
-    Encrypted,
-    /// Nothing. The address is believed if it exists, the sub-region was handed out and nothing in the neighbourhood
-    /// has changed since. A host that forges entries, or keeps old ones, can read any slice.
-    None,
-}
-
-impl Protection {
-    /// Names and values.
-    pub const ALL: [(&'static str, Protection); 3] =
-        [("mac", Protection::Mac), ("encrypted", Protection::Encrypted), ("none", Protection::None)];
-
-    /// Name in configurations.
-    pub fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(_, p)| *p == self).map_or("", |(name, _)| name)
+readpath_kit::named! {
+    /// What keeps a host from making entries of its own.
+    pub enum Protection {
+        /// A keyed tag next to the physical address, which is not encrypted.
+        Mac = "mac",
+        /// Address and redundancy are encrypted together: the host learns no address.
+        Encrypted = "encrypted",
+        /// Nothing. The address is believed if it exists, the sub-region was handed out and nothing in the
+        /// neighbourhood has changed since. A host that makes entries up, or keeps old ones, can read any slice.
+        None = "none",
     }
 }
 
-/// Who makes and checks entries.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CheckOn {
-    /// The firmware core.
-    Firmware,
-    /// A separate engine, first come, first served; an HPB READ reaches the firmware core when the engine is done.
-    Engine,
-}
-
-impl CheckOn {
-    /// Names and values.
-    pub const ALL: [(&'static str, CheckOn); 2] = [("firmware", CheckOn::Firmware), ("engine", CheckOn::Engine)];
-
-    /// Name in configurations.
-    pub fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(_, c)| *c == self).map_or("", |(name, _)| name)
+readpath_kit::named! {
+    /// Who makes and checks entries.
+    pub enum CheckOn {
+        /// The firmware core, which does everything else too.
+        Firmware = "firmware",
+        /// An engine of its own, first come, first served; the firmware core hears of an HPB READ when it is done with
+        /// it.
+        Engine = "engine",
     }
 }
 
@@ -112,9 +94,8 @@ impl EntryConfig {
                 return bad("hpb.entries.tag_bits", "belongs to protection = \"mac\"; remove it");
             }
             if self.tell_foreign {
-                let message =
-                    "needs protection = \"mac\": only then does a bad entry name a slice that can be looked at";
-                return bad("hpb.entries.tell_foreign", message);
+                let only = "only then does a bad entry name a slice that can be looked at";
+                return bad("hpb.entries.tell_foreign", format!("needs protection = \"mac\": {only}"));
             }
         }
         if self.protection == Protection::None && self.check_on == CheckOn::Engine {

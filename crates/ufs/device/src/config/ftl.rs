@@ -1,8 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Settings of flash translation: collection, wear, the table of changes, checkpoints; and the faults of the flash.
 
-use super::space::VictimPolicy;
 use readpath_kit::Ns;
+
+readpath_kit::named! {
+    /// How a superblock to be collected is chosen.
+    pub enum VictimPolicy {
+        /// The one with the fewest references.
+        Greedy = "greedy",
+        /// The greatest (1 - u) * age / 2u, where u is the share referenced: the benefit is space and how long it is
+        /// likely to stay free, the cost is to read and to write what is current (Kawaguchi, Nishioka and Motoda, A
+        /// Flash-Memory Based File System, USENIX 1995; after Rosenblum and Ousterhout, who have 1 + u instead of 2u,
+        /// because their cleaner reads whole segments). Age is counted in writes of the host since the superblock was
+        /// closed.
+        CostBenefit = "cost-benefit",
+    }
+}
 
 /// Settings of flash translation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
