@@ -142,8 +142,6 @@ pub struct RunOutput {
     pub phases: Vec<PhaseOutput>,
     /// The phase behind them, if the device cut the run short.
     pub cut_short: Option<CutShort>,
-    /// Virtual time that the host took to find the device.
-    pub probe_time: Ns,
     /// SRAM of the modelled device by table, in bytes.
     pub sram: Vec<(SramTable, u64)>,
     /// What was counted before, between and after events; empty for a run without.
@@ -217,7 +215,6 @@ impl<O: Observer> Execution<'_, O> {
         Ok(RunOutput {
             phases,
             cut_short,
-            probe_time: ready,
             sram: stack.device.sram(),
             spans: hooks.0.end(stack, end),
             over_time: hooks.1.0.end(stack, end),

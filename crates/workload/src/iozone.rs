@@ -417,5 +417,5 @@ fn build(plan: Plan, seed: u64) -> Workload {
     }
     let name =
         format!("iozone, {} threads x {} KiB, records of {} KiB", files.len(), plan.file >> 10, plan.record >> 10);
-    Workload { name, phases, groups, tests, global_options: Vec::new(), files, launches: None, notes }
+    Workload { name, phases, groups, tests, files, notes, ..Workload::default() }
 }

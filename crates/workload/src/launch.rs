@@ -152,13 +152,10 @@ impl Launches {
         let everything = FileExtent { name: "apps".into(), lun: 0, block: 0, blocks: self.spec.blocks };
         Workload {
             name: name.to_owned(),
-            phases: Vec::new(),
             groups: vec!["launches".to_owned()],
-            tests: Vec::new(),
-            global_options: Vec::new(),
             files: vec![everything],
             launches: Some(self),
-            notes: Vec::new(),
+            ..Workload::default()
         }
     }
 

@@ -138,7 +138,7 @@ pub struct Phase {
 }
 
 /// Everything that is to be run on a device.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Workload {
     /// Name for reports.
     pub name: String,

@@ -160,13 +160,9 @@ fn replayed(
         offers: Offers { device: Some("--check and --gain"), reading: true, times: false },
         input: args.input.clone(),
         mode,
-        iodepth: None,
-        units: Vec::new(),
-        speed: None,
-        max_idle: None,
         fold: args.fold,
-        spread_ties: false,
         shift_sectors: args.shift_sectors,
+        ..TraceHow::default()
     };
     cases::cases(&how, &[], &[path.to_owned()], &[name.to_owned()], &device.device.lus, shared)
 }

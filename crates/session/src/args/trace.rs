@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 use readpath_workload::trace::Format;
 
 /// How block traces are read.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct TraceInput {
     /// Format, if it is not recognised
     #[arg(long, value_name = "NAME", help = format!(
@@ -68,7 +68,7 @@ impl Default for Offers {
 }
 
 /// How block traces are read and replayed.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct TraceHow {
     /// Options that errors may advise.
     #[arg(skip)]

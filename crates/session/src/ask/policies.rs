@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The experiment `policies`: every policy on every trace with every size of host memory.
 
-use crate::args::{Chosen, Making, Offers, Reproduce, TraceHow, TraceInput};
+use crate::args::{Chosen, Making, Offers, Reproduce, TraceHow};
 use crate::failure::classify;
 use crate::inputs::read_text;
 use crate::presets::{overrides, preset};
@@ -137,24 +137,5 @@ fn files_in(dir: &Path) -> Result<Vec<PathBuf>> {
 
 /// How recorded traces are read.
 pub(super) fn how(fold: bool) -> TraceHow {
-    let input = TraceInput {
-        format: None,
-        columns: None,
-        object_bytes: None,
-        lenient: false,
-        trace_device: None,
-        merge_devices: false,
-    };
-    TraceHow {
-        offers: Offers { device: None, reading: false, times: false },
-        input,
-        mode: None,
-        iodepth: None,
-        units: Vec::new(),
-        speed: None,
-        max_idle: None,
-        fold,
-        spread_ties: false,
-        shift_sectors: 0,
-    }
+    TraceHow { offers: Offers { device: None, reading: false, times: false }, fold, ..TraceHow::default() }
 }

@@ -134,27 +134,14 @@ fn of_trace(args: &Power) -> Result<Planned> {
                 events: Vec::new(),
                 over_time: false,
             },
-            workload: nothing(&names[0]),
+            // Nothing runs beside the trace.
+            workload: Workload { name: names[0].clone(), ..Workload::default() },
             inputs: Vec::new(),
         })
     };
     let plans = typed::variants(&target.host)?.iter().map(plan_of).collect::<Result<Vec<_>>>()?;
     let texts = PowerTexts { title: String::new(), description: String::new(), notes: Vec::new(), settings: None };
     Ok(Planned { plans, texts })
-}
-
-/// The jobs of a plan that replays a trace: none.
-fn nothing(name: &str) -> Workload {
-    Workload {
-        name: name.to_owned(),
-        phases: Vec::new(),
-        groups: Vec::new(),
-        tests: Vec::new(),
-        global_options: Vec::new(),
-        files: Vec::new(),
-        launches: None,
-        notes: Vec::new(),
-    }
 }
 
 /// Duration of each power cut. The limit keeps virtual time within its range.

@@ -66,6 +66,7 @@ impl List {
 }
 
 /// See the module.
+#[derive(Default)]
 pub struct Controller {
     slots: u8,
     is_enabled: bool,
@@ -96,24 +97,9 @@ impl Controller {
     pub fn new(slots: u8) -> Self {
         Controller {
             slots: slots.clamp(1, MOST_TRANSFERS as u8),
-            is_enabled: false,
-            status: 0,
-            raised: 0,
-            enabled: 0,
-            errors: [0; 5],
-            aggregation: 0,
-            notified: 0,
-            transfers: List::default(),
-            tasks: List::default(),
-            uic: [0; 4],
-            link: Link::Down,
             local: Attributes::new(),
             peer: Attributes::new(),
-            held: (0, 0),
-            transfer: [Slot::default(); MOST_TRANSFERS],
-            task: [TaskSlot::default(); MOST_TASKS],
-            bytes: Vec::new(),
-            parameters: Vec::new(),
+            ..Controller::default()
         }
     }
 

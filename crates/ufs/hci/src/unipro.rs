@@ -40,7 +40,7 @@ const LANES: u32 = 2;
 const TIMERS: [std::ops::RangeInclusive<u16>; 2] = [0x15B0..=0x15BB, 0xD041..=0xD046];
 
 /// The attributes of one side.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Attributes {
     known: [u32; KNOWN.len()],
     timers: [u32; 18],

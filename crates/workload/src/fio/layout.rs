@@ -137,11 +137,10 @@ pub(super) fn build(main: &str, jobs: Jobs, notes: Notes, cx: &Context) -> Resul
         name: main.to_owned(),
         phases,
         groups: groups.names,
-        tests: Vec::new(),
         global_options: global,
-        launches: None,
         files: files.into_iter().map(placed).collect(),
         notes: notes.list,
+        ..Workload::default()
     })
 }
 

@@ -6,6 +6,7 @@ use super::formats::Row;
 use readpath_kit::Ns;
 
 /// Events, given out by time; equal times stay in the order in which they came.
+#[derive(Default)]
 pub(super) struct Sorter {
     /// An event that is out of order by fewer events than this is put in order.
     capacity: usize,
@@ -24,16 +25,7 @@ pub(super) struct Sorter {
 
 impl Sorter {
     pub(super) fn new(capacity: usize) -> Sorter {
-        Sorter {
-            capacity: capacity.max(1),
-            held: Vec::new(),
-            times: Vec::new(),
-            ready: Vec::new().into_iter(),
-            floor: 0,
-            latest: 0,
-            inversions: 0,
-            furthest: Ns::ZERO,
-        }
+        Sorter { capacity: capacity.max(1), ..Sorter::default() }
     }
 
     /// How far out of order events may be.

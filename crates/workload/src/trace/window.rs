@@ -13,6 +13,7 @@ struct Entry {
 }
 
 /// Requests sorted by time; equal times stay in order of the rows.
+#[derive(Default)]
 pub(super) struct Window {
     entries: VecDeque<Entry>,
     capacity: usize,
@@ -35,18 +36,8 @@ pub(super) struct Window {
 
 impl Window {
     pub(super) fn new(capacity: usize) -> Window {
-        Window {
-            entries: VecDeque::with_capacity((capacity + 1).min(1 << 16)),
-            capacity,
-            next_sequence: 0,
-            latest: 0,
-            given: 0,
-            outstanding: HashMap::new(),
-            latencies: Vec::new(),
-            inversions: 0,
-            furthest: Ns::ZERO,
-            unmatched: 0,
-        }
+        let entries = VecDeque::with_capacity((capacity + 1).min(1 << 16));
+        Window { entries, capacity, ..Window::default() }
     }
 
     #[inline]

@@ -101,6 +101,7 @@ impl Info {
 }
 
 /// Collects an [`Info`].
+#[derive(Default)]
 pub struct Analysis {
     kinds: [KindInfo; 4],
     ends: [[u64; STREAMS]; 3],
@@ -134,19 +135,11 @@ impl Analysis {
             return Err(TraceError::of_file("trace", Reason::Options, message));
         }
         Ok(Analysis {
-            kinds: [KindInfo::default(); 4],
             ends: [[u64::MAX; STREAMS]; 3],
-            next_end: [0; 3],
-            preflushes: 0,
-            phases: [0; 8],
-            last: Ns::ZERO,
-            footprint: footprint::Tracker::default(),
             reuse: spans.iter().map(|&s| reuse::Tracker::new(s)).collect(),
             skew: spans.iter().map(|&s| skew::Tracker::new(s)).collect(),
-            gaps: load::GapTracker::default(),
-            timeline: Timeline::default(),
-            depth: load::DepthTracker::default(),
             limit_bytes,
+            ..Analysis::default()
         })
     }
 
