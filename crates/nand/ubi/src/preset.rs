@@ -5,7 +5,6 @@
 use crate::cost::CostModel;
 use crate::nand::{self, PRESETS};
 use serde::Deserialize;
-use std::fmt;
 use std::ops::Range;
 use toml::Spanned;
 
@@ -16,8 +15,9 @@ pub const SCHEMA: &str = "readpath-ubi-cost/1";
 const MEASURED: [(&str, &str, &str); 1] =
     [("mlc-16k", "presets/ubi/mlc-16k.toml", include_str!("../../../../presets/ubi/mlc-16k.toml"))];
 
-/// A preset that cannot be used. Displayed as `file:line:column: message`.
+/// A preset that cannot be used.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{file}:{line}:{column}: {message}")]
 pub struct PresetError {
     /// File as the caller named it.
     pub file: String,
@@ -27,12 +27,6 @@ pub struct PresetError {
     pub column: usize,
     /// What is wrong and what would be right.
     pub message: String,
-}
-
-impl fmt::Display for PresetError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}: {}", self.file, self.line, self.column, self.message)
-    }
 }
 
 /// What a preset says.

@@ -35,23 +35,14 @@ pub struct VolumeRecord {
 }
 
 /// Why a table was not accepted.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum TableFault {
     /// A record's checksum is wrong: the copy is damaged. Record, found, computed.
+    #[error("record {0} of the volume table has CRC {1:#010x} instead of {2:#010x}")]
     Crc(u32, u32, u32),
     /// A record with a good checksum makes no sense: the device is refused.
+    #[error("volume table: {0}")]
     Nonsense(String),
-}
-
-impl std::fmt::Display for TableFault {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            TableFault::Crc(record, found, computed) => {
-                write!(f, "record {record} of the volume table has CRC {found:#010x} instead of {computed:#010x}")
-            }
-            TableFault::Nonsense(what) => write!(f, "volume table: {what}"),
-        }
-    }
 }
 
 impl VolumeRecord {

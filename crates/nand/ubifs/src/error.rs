@@ -85,7 +85,8 @@ impl fmt::Display for Place {
 }
 
 /// One thing that is wrong.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {}: {detail}", .kind.name())]
 pub struct Damage {
     /// What kind.
     pub kind: DamageKind,
@@ -93,12 +94,6 @@ pub struct Damage {
     pub place: Place,
     /// What was found and what would be right.
     pub detail: String,
-}
-
-impl fmt::Display for Damage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}: {}", self.place, self.kind.name(), self.detail)
-    }
 }
 
 /// Why an operation on a volume failed.

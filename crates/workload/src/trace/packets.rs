@@ -21,16 +21,9 @@ pub(super) const PACKET: u8 = 0x0A;
 const HEAD_BYTES: usize = 1 + 10 + 2 + 10;
 
 /// Why compressed packets could not be expanded.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
 pub(super) struct Damaged(String);
-
-impl fmt::Display for Damaged {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Damaged {}
 
 /// A number of base 128, lowest digits first, and its bytes: `None` if it does not end here.
 ///

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Errors of a configuration.
 
-use std::fmt;
-
 /// Why a device cannot exist.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{} {message}", self.path())]
 pub struct ConfigError {
     /// The field at fault, as a path of [`crate::DeviceConfig`] (`hpb.sub_region_size`, `lus[].blocks`).
     pub field: &'static str,
@@ -22,14 +21,6 @@ impl ConfigError {
         self.lun.map_or(self.field.to_owned(), |lun| self.field.replacen("[]", &format!("[{lun}]"), 1))
     }
 }
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.path(), self.message)
-    }
-}
-
-impl std::error::Error for ConfigError {}
 
 /// An invalid combination of fields.
 pub(crate) fn bad<T>(field: &'static str, message: impl Into<String>) -> Result<T, ConfigError> {

@@ -29,16 +29,9 @@ use readpath_kit::BLOCK_BYTES;
 const SLICE: usize = BLOCK_BYTES as usize;
 
 /// Why a device cannot begin from a medium.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0}")]
 pub struct LoadError(String);
-
-impl std::fmt::Display for LoadError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for LoadError {}
 
 impl From<String> for LoadError {
     fn from(message: String) -> Self {
