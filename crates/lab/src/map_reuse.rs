@@ -19,7 +19,7 @@ use readpath_workload::trace::{Loaded, Request, TraceError};
 use std::sync::Arc;
 
 /// The gain, in points, below which more memory is not worth it: [`MapOf::knee`].
-pub const KNEE_POINTS: f64 = 1.0;
+pub(crate) const KNEE_POINTS: f64 = 1.0;
 
 /// A kind of map: pages of a size, and what an entry takes.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -52,7 +52,7 @@ readpath_kit::named! {
 
 impl Metric {
     /// The metric of result documents for a measurement of this setting.
-    pub fn in_documents(self, setting: &Setting) -> readpath_results::Metric {
+    pub(crate) fn in_documents(self, setting: &Setting) -> readpath_results::Metric {
         let requests = match setting.access {
             Access::RandomRead => Requests::RandomRead,
             Access::RandomWrites(_) => Requests::RandomWrite,

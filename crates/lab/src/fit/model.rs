@@ -55,7 +55,7 @@ pub struct Outcome {
 
 impl Outcome {
     /// Standard error of mean and throughput as a share of them.
-    pub fn sampling(&self) -> f64 {
+    pub(crate) fn sampling(&self) -> f64 {
         self.sampling
     }
 

@@ -120,7 +120,7 @@ impl Param {
     }
 
     /// The keys of a device file that this parameter sets.
-    pub fn file_keys(self) -> &'static [&'static str] {
+    pub(crate) fn file_keys(self) -> &'static [&'static str] {
         const ONE: [[&str; 1]; TIMES.len()] = {
             let mut one = [[""]; TIMES.len()];
             let mut i = 0;
@@ -141,7 +141,7 @@ impl Param {
     }
 
     /// Its value in whole units, in the units of its key.
-    pub fn in_unit(self, value: u64) -> f64 {
+    pub(crate) fn in_unit(self, value: u64) -> f64 {
         match self {
             Param::Time(_) | Param::HostDelay => value as f64 / 1e3,
             Param::MapCache | Param::ActiveRegions | Param::Booster => value as f64,
@@ -238,7 +238,7 @@ impl Param {
     }
 
     /// The smallest difference that a device can show, in the unit of its key.
-    pub fn grain(self, preset: &DevicePreset) -> f64 {
+    pub(crate) fn grain(self, preset: &DevicePreset) -> f64 {
         match self {
             Param::Booster => f64::from(preset.device.booster_slices()) / MIB_BLOCKS as f64,
             _ => self.in_unit(self.unit(preset)),
@@ -259,7 +259,7 @@ impl Param {
     }
 
     /// The nearest value that is possible.
-    pub fn realize(self, value: f64, preset: &DevicePreset) -> u64 {
+    pub(crate) fn realize(self, value: f64, preset: &DevicePreset) -> u64 {
         let (least, most) = self.bounds(preset);
         let unit = self.unit(preset);
         let units = (value / unit as f64).round();

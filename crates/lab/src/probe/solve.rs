@@ -76,7 +76,7 @@ pub struct Probe {
 
 impl Probe {
     /// The jobs that would tell most.
-    pub fn next_jobs(&self) -> &[Job] {
+    pub(crate) fn next_jobs(&self) -> &[Job] {
         self.next.as_ref().map_or(&[], |next| &next.jobs[self.plan.jobs.len()..])
     }
 }

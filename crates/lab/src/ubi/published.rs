@@ -155,7 +155,7 @@ impl Published {
 
     /// Whether work with so many reads is as large as a task, a quarter more or less. Compared with the seconds of
     /// other work, its own would mean nothing.
-    pub fn is_as_large(&self, task: Task, reads: u64) -> bool {
+    pub(crate) fn is_as_large(&self, task: Task, reads: u64) -> bool {
         let known = self.reads(task);
         (3 * known..=5 * known).contains(&reads.saturating_mul(4))
     }

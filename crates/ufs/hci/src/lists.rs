@@ -71,7 +71,7 @@ impl Controller {
     }
 
     /// The slot of a task management request by the tag of its reply; `None` if it is of something else.
-    pub fn task_slot(tag: u8) -> Option<u8> {
+    pub(crate) fn task_slot(tag: u8) -> Option<u8> {
         tag.checked_sub(MOST_TRANSFERS as u8).filter(|slot| usize::from(*slot) < MOST_TASKS)
     }
 
@@ -146,7 +146,7 @@ impl Controller {
     }
 
     /// Reads what a command that was fetched writes. False if that cannot be done: then it has been answered.
-    pub fn gather<M: GuestMem>(&mut self, slot: u8, mem: &mut M, data: &mut [u8]) -> bool {
+    pub(crate) fn gather<M: GuestMem>(&mut self, slot: u8, mem: &mut M, data: &mut [u8]) -> bool {
         match self.transfer[usize::from(slot)].prdt.gather(mem, data) {
             Ok(()) => true,
             Err(error) => {
@@ -198,7 +198,7 @@ impl Controller {
 
     /// Reads the task management request in a slot that was started, as the device takes it. `None` if that cannot be
     /// done: then it has been answered.
-    pub fn fetch_task<M: GuestMem>(&mut self, slot: u8, mem: &mut M) -> Option<Request> {
+    pub(crate) fn fetch_task<M: GuestMem>(&mut self, slot: u8, mem: &mut M) -> Option<Request> {
         let mut bytes = [0; UTMRD_BYTES];
         self.task[usize::from(slot)] = TaskSlot { is_busy: true, interrupts: true, tag: 0 };
         let at = self.tasks.base.wrapping_add(u64::from(slot) * UTMRD_BYTES as u64);
@@ -222,7 +222,7 @@ impl Controller {
     }
 
     /// Answers the task management request in a slot.
-    pub fn complete_task<M: GuestMem>(&mut self, slot: u8, reply: &Reply, mem: &mut M) {
+    pub(crate) fn complete_task<M: GuestMem>(&mut self, slot: u8, reply: &Reply, mem: &mut M) {
         let Some(&TaskSlot { is_busy: true, tag, .. }) = self.task.get(usize::from(slot)) else { return };
         upiu::encode_reply(&Reply { tag, ..*reply }, &[], &mut self.bytes);
         let at = u64::from(slot) * UTMRD_BYTES as u64 + UTMRD_RESPONSE_OFFSET as u64;

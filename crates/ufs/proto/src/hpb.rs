@@ -290,12 +290,6 @@ impl HpbGeometry {
         let shift = self.rs - self.ss;
         SubRegion { region: (index >> shift) as u16, index: (index & ((1 << shift) - 1)) as u16 }
     }
-
-    /// First logical block of the sub-region `at`, which must exist ([`contains`](Self::contains)).
-    #[inline]
-    pub const fn first_lba(&self, at: SubRegion) -> u32 {
-        self.index_of(at) << self.sub_region_shift
-    }
 }
 
 #[cfg(test)]
@@ -434,7 +428,7 @@ mod tests {
             prop_assert_eq!(u32::from(at.region), lba / g.entries_per_region());
             prop_assert_eq!(u32::from(at.index), lba % g.entries_per_region() / g.entries_per_sub_region());
             prop_assert!(slot < g.entries_of(at));
-            prop_assert_eq!(g.first_lba(at) + slot, lba);
+            prop_assert_eq!(g.index_of(at) * g.entries_per_sub_region() + slot, lba);
             prop_assert_eq!(g.sub_region_at(g.index_of(at)), at);
             prop_assert_eq!(g.index_of_lba(lba), g.index_of(at));
             // The last block is in the last slot of the last sub-region.

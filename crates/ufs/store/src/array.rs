@@ -461,7 +461,7 @@ impl<D: Disk> FlashFile<D> {
     ///
     /// # Errors
     /// The disk cannot be read, or they are not what was written.
-    pub fn read_slice(
+    pub(crate) fn read_slice(
         &self,
         ppn: Ppn,
         rest: Option<&mut [u8; SPARE_REST_BYTES]>,

@@ -140,7 +140,7 @@ impl DeviceConfig {
 
     /// The most parts, each as long as a map page, of a checkpoint. The largest checkpoint follows a recovery, when
     /// every slice programmed since the checkpoint before may be a change.
-    pub fn checkpoint_parts(&self) -> u32 {
+    pub(crate) fn checkpoint_parts(&self) -> u32 {
         const TOO_MANY: u32 = 1 << 17;
         let fixed = u64::from(self.map_pages()) * 4 + u64::from(self.geometry.superblocks()) * Superblock::SRAM_BYTES;
         let parts_with = |changes: u64| ((fixed + changes * 8).div_ceil(u64::from(self.map_page_bytes))) as u32;

@@ -103,7 +103,7 @@ pub struct Superblock {
 
 impl Superblock {
     /// State, references, next unit, erases, opened, closed, reads: 4 bytes each, with state and flags packed.
-    pub const SRAM_BYTES: u64 = 28;
+    pub(crate) const SRAM_BYTES: u64 = 28;
 
     /// Erased, and never used.
     pub(crate) const NEW: Superblock = Superblock {
@@ -123,7 +123,7 @@ impl Superblock {
     };
 
     /// Whether it holds data that could be moved now.
-    pub fn is_movable(&self) -> bool {
+    pub(crate) fn is_movable(&self) -> bool {
         matches!(self.state, State::Closed(stream) if stream != Stream::Meta) && self.in_flight == 0
     }
 
