@@ -2,12 +2,15 @@
 //! The registers of a controller, and what an access to one of them does. Commands in the lists are read and answered
 //! in `lists`. It decides nothing that the device would decide.
 
+use crate::prdt::Prdt;
 use crate::register::{self as reg, interrupt, status};
 use crate::unipro::{Attributes, Link};
 use readpath_proto::uic::{attribute, opcode, result};
 
-use crate::lists::{MOST_TASKS, MOST_TRANSFERS, Slot, TaskSlot};
-
+/// Slots that a controller can have.
+pub(crate) const MOST_TRANSFERS: usize = 32;
+/// Slots for task management requests.
+pub(crate) const MOST_TASKS: usize = 8;
 /// Version 3.1.
 const VERSION: u32 = 0x0310;
 /// 64-bit addresses (bit 24); 3 outstanding RTTs (bits 15:8).
@@ -63,6 +66,28 @@ impl List {
         self.doorbell &= !cleared;
         cleared
     }
+}
+
+/// What is kept of a command from its start to its answer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Slot {
+    pub is_busy: bool,
+    /// Its completion raises an interrupt.
+    pub interrupts: bool,
+    /// Task tag of its UPIU, which hosts choose as they like.
+    pub tag: u8,
+    pub expected_bytes: u32,
+    pub prdt: Prdt,
+    pub response: u64,
+    pub response_room: u32,
+}
+
+/// What is kept of a task management request.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TaskSlot {
+    pub is_busy: bool,
+    pub interrupts: bool,
+    pub tag: u8,
 }
 
 /// See the module.

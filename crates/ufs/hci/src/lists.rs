@@ -2,7 +2,7 @@
 //! Commands and task management requests in a host's memory: how they are read and answered. What was read of one is
 //! kept until its answer, so that a host that changes it meanwhile changes nothing.
 
-use crate::controller::Controller;
+use crate::controller::{Controller, MOST_TASKS, MOST_TRANSFERS, Slot, TaskSlot};
 use crate::memory::{GuestMem, Unreachable};
 use crate::prdt::{Prdt, PrdtError};
 use crate::register::interrupt;
@@ -13,38 +13,12 @@ use readpath_proto::transfer::{
 use readpath_proto::typed::{Cdb, Command, Reply, ReplyBody, Request, RequestBody};
 use readpath_proto::upiu::{self, Direction, RESPONSE_BYTES, UPIU_BYTES};
 
-/// Slots that a controller can have.
-pub(crate) const MOST_TRANSFERS: usize = 32;
-/// Slots for task management requests.
-pub(crate) const MOST_TASKS: usize = 8;
 /// Bytes of parameters of one command, at most: a list of UNMAP has no more.
 const MOST_PARAMETERS: u32 = 1 << 16;
 /// COMMAND UPIU.
 const COMMAND: u8 = 0x01;
 /// QUERY REQUEST UPIU.
 const QUERY: u8 = 0x16;
-
-/// What is kept of a command from its start to its answer.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Slot {
-    pub is_busy: bool,
-    /// Its completion raises an interrupt.
-    interrupts: bool,
-    /// Task tag of its UPIU, which hosts choose as they like.
-    tag: u8,
-    expected_bytes: u32,
-    prdt: Prdt,
-    response: u64,
-    response_room: u32,
-}
-
-/// What is kept of a task management request.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct TaskSlot {
-    pub is_busy: bool,
-    interrupts: bool,
-    tag: u8,
-}
 
 /// Why a command gets no response UPIU.
 struct Refused(u8);
