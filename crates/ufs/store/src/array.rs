@@ -20,7 +20,7 @@ mod rpmb;
 pub use kept::Boot;
 
 use crate::disk::Disk;
-use crate::image::ImageError;
+use crate::error::ImageError;
 use crate::layout::{Format, HEAD_BYTES, RECORD_BYTES};
 use head::{ENDS_UNIT, Head, Read, checked, torn};
 use kept::Kept;

@@ -4,41 +4,13 @@
 
 use crate::array::{Boot, Damage, FlashFile};
 use crate::disk::{Disk, FileDisk};
+use crate::error::ImageError;
 use crate::layout::{Format, FormatError, MOST_TEXT, Shape, VERSION};
 use readpath_device::{MediaMode, Probe, Sealed, Spare, UfsDevice};
 use readpath_flash::{DieSched, Ppn};
 use readpath_kit::BLOCK_BYTES;
 use std::io::{self, ErrorKind};
 use std::path::Path;
-use thiserror::Error;
-
-/// Why an image cannot be used.
-#[derive(Debug, Error)]
-pub enum ImageError {
-    /// Another process has it.
-    #[error("it is in use: another process serves or writes it")]
-    InUse,
-    /// The file cannot be opened, read or written.
-    #[error(transparent)]
-    Io(#[from] io::Error),
-    /// It is no image, or one of another version.
-    #[error(transparent)]
-    Format(#[from] FormatError),
-    /// It is shorter than its first page says.
-    #[error("it has {bytes} bytes and should have {expected}: it is cut off")]
-    CutOff {
-        /// Bytes of the file.
-        bytes: u64,
-        /// Bytes that the first page speaks of.
-        expected: u64,
-    },
-    /// Something in it is damaged, or could not be written.
-    #[error("{0}")]
-    Contents(String),
-    /// The device cannot be put into an image yet.
-    #[error("{0}")]
-    Busy(&'static str),
-}
 
 /// An image: the array, and the device file that it was made from.
 #[derive(Debug)]

@@ -10,12 +10,14 @@
 
 mod array;
 mod disk;
+mod error;
 mod image;
 mod layout;
 mod payload;
 
 pub use array::{ArrayFault, Boot, Damage, FlashFile};
 pub use disk::{Disk, FileDisk, MemoryDisk};
-pub use image::{Check, Image, ImageError};
+pub use error::ImageError;
+pub use image::{Check, Image};
 pub use layout::{Format, FormatError, Shape, VERSION};
 pub use payload::Store;

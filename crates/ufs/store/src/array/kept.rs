@@ -3,7 +3,7 @@
 //! everything was written then. It knows no program.
 
 use crate::disk::Disk;
-use crate::image::ImageError;
+use crate::error::ImageError;
 use crate::layout::Format;
 
 /// Its bytes, and where its check and its seal begin.
