@@ -147,7 +147,6 @@ impl<'a> Schedule<'a> {
         self.spans.push(Span { event, from, to: from, counts, recovery, latency });
     }
 
-    /// What has been counted.
     fn counts<S: DieSched, X: Payload, P: Probe, W: Wire>(&self, stack: &Stack<S, X, P, W>) -> Counts {
         let counts = Counts::of(stack);
         Counts { hpb: counts.hpb.map(|hpb| hpb.plus(&self.gone)), ..counts }

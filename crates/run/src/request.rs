@@ -42,7 +42,6 @@ impl<T: Copy> Flights<T> {
         (0..).zip(places).filter(|(cookie, _)| !free.contains(cookie)).map(|(_, flight)| flight).collect()
     }
 
-    /// How many there are.
     pub(crate) fn len(&self) -> u32 {
         (self.places.len() - self.free.len()) as u32
     }

@@ -114,7 +114,6 @@ impl<'a> Model<'a> {
         Model { preset, params, runs: Vec::new(), settings: Vec::new(), ios, seed, shared, known: BTreeMap::new() }
     }
 
-    /// The number of a setting.
     pub(super) fn setting(&mut self, setting: Setting) -> usize {
         if let Some(known) = self.settings.iter().position(|(s, ..)| *s == setting) {
             return known;

@@ -252,7 +252,6 @@ const FILE_TYPES: [(FileType, u32, &str, char); 7] = [
 ];
 
 impl FileType {
-    /// From a mode.
     fn from_mode(mode: u32) -> Option<FileType> {
         FILE_TYPES.iter().find(|t| t.1 == mode & 0o170_000).map(|t| t.0)
     }

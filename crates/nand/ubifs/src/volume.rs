@@ -60,7 +60,6 @@ impl<L> std::fmt::Debug for Ubifs<L> {
     }
 }
 
-/// Reads the superblock.
 pub(crate) fn read_superblock<L: Lebs>(lebs: &mut L) -> Result<Superblock> {
     let place = Place { lnum: SUPERBLOCK_LEB, offset: 0, peb: lebs.peb(SUPERBLOCK_LEB) };
     let bad = |detail: String| UbifsError::Damage(crate::Damage { kind: DamageKind::BadSuperblock, place, detail });

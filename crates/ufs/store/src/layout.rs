@@ -212,7 +212,6 @@ impl Rpmb {
         self.0 + Rpmb::BLOCKS + u64::from(block) * rpmb::BLOCK_BYTES as u64
     }
 
-    /// Its end.
     pub(crate) fn end(self) -> u64 {
         self.block(rpmb::BLOCKS)
     }

@@ -40,7 +40,6 @@ impl Index {
         self.len
     }
 
-    /// How many lines there are.
     pub(super) fn lines(&self) -> u32 {
         self.pages.len() as u32
     }

@@ -118,7 +118,6 @@ impl<'a, T: 'a> Kind<'a, T> {
         Kind::new(about, move |found| read(&found.node.value).ok_or_else(|| found.unlike(&wrong)), write, blank)
     }
 
-    /// Reads a value that is there.
     pub(crate) fn read(&self, found: &KeyValue) -> Result<T> {
         (self.read)(found)
     }

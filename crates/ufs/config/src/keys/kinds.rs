@@ -6,7 +6,6 @@ use super::numbers::whole;
 use crate::error::nearest;
 use crate::tree::{Node, Value};
 
-/// Any text.
 pub(crate) fn text<'a>() -> Kind<'a, String> {
     let read = |value: &Value| match value {
         Value::String(text) => Some(text.clone()),
@@ -148,7 +147,6 @@ pub(crate) fn list<'a, T: 'a>(kind: Kind<'a, T>, expected: &'static str) -> Kind
     Kind::new(about, read, move |values: &Vec<T>| Value::list(values.iter().filter_map(&write)), Vec::new)
 }
 
-/// Texts.
 pub(crate) fn texts<'a>() -> Kind<'a, Vec<String>> {
     list(text(), "an array of texts")
 }

@@ -12,7 +12,6 @@ pub(crate) trait Count: TryFrom<u64> + Into<u64> + Copy {}
 
 impl<T: TryFrom<u64> + Into<u64> + Copy> Count for T {}
 
-/// A whole number of a range.
 pub(crate) fn whole<'a, T: Count + 'a>(range: RangeInclusive<u64>) -> Kind<'a, T> {
     let (least, most) = range.clone().into_inner();
     let schema = [("type", Value::text("integer")), ("minimum", Value::whole(least)), ("maximum", Value::whole(most))];
@@ -24,13 +23,11 @@ pub(crate) fn whole<'a, T: Count + 'a>(range: RangeInclusive<u64>) -> Kind<'a, T
     Kind::plain(format!("a whole number from {least} to {most}"), schema, read, |n| Value::whole((*n).into()), blank)
 }
 
-/// A multiple of `of` in a range.
 pub(crate) fn multiple<'a, T: Count + 'a>(range: RangeInclusive<u64>, of: u64) -> Kind<'a, T> {
     let check = move |n: u64| (!n.is_multiple_of(of)).then(|| format!("a multiple of {of}"));
     ruled(range, &format!("a multiple of {of}"), ("multipleOf", Value::whole(of)), check)
 }
 
-/// A power of two in a range.
 pub(crate) fn power_of_two<'a, T: Count + 'a>(range: RangeInclusive<u64>) -> Kind<'a, T> {
     let (words, least, most) = ("a power of two", *range.start(), *range.end());
     let such_as = move |n: u64| {

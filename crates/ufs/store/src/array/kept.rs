@@ -89,7 +89,6 @@ impl Kept {
     }
 }
 
-/// The seal of a record.
 fn seal_of(record: &[u8]) -> [u8; BYTES - SEAL] {
     (!crc32fast::hash(record)).to_le_bytes()
 }

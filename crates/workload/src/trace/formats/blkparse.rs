@@ -21,7 +21,6 @@ pub(in super::super) fn event(action: &[u8]) -> Option<Event> {
     }
 }
 
-/// The action of a row, if it is an event.
 pub(in super::super) fn action(row: &[u8]) -> Option<&[u8]> {
     let head = head(&mut Cursor::new(row)).ok()?;
     head.has_fraction.then_some(head.action)

@@ -128,7 +128,6 @@ struct Field<'a> {
     end: usize,
 }
 
-/// The field at `at` of `message[..end]`.
 #[inline(always)]
 fn field(message: &[u8], at: usize, end: usize) -> Result<Field<'_>, RowError> {
     let beyond = || RowError::new(Reason::Syntax, "", at, "a field that ends with its event or before");

@@ -124,7 +124,6 @@ impl Lean {
         line
     }
 
-    /// The line of a page.
     pub(super) fn line_of(&self, page: Page) -> Option<u32> {
         self.line(self.index.find(page.0)?)
     }

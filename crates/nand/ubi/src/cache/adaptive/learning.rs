@@ -108,7 +108,6 @@ impl Learning {
         self.order.iter().map(kept).collect()
     }
 
-    /// Lines that there are.
     pub(super) fn lines(&self) -> u32 {
         self.lines
     }
@@ -345,7 +344,6 @@ impl Learning {
         self.lines - self.free_lines.len() as u32
     }
 
-    /// The line of a page.
     pub(super) fn line_of(&self, page: Page) -> Option<u32> {
         let node = self.index.find(page.0)?;
         Some(self.nodes[node as usize].line).filter(|&line| line != NO_LINE)

@@ -31,7 +31,6 @@ pub struct Future {
 }
 
 impl Future {
-    /// A touch of a page.
     fn note_touch(&mut self, page: Page) {
         let run = self.runs.begin(self.now);
         if let Some(before) = self.last.insert(page, run) {

@@ -191,7 +191,6 @@ impl Changes {
         }
     }
 
-    /// Whether `page` is being written.
     pub(crate) fn is_being_written(&self, page: MapPage) -> bool {
         self.busy.contains(page.index())
     }

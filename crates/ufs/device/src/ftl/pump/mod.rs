@@ -84,7 +84,6 @@ impl Ftl {
         self.collect.idle().check_at()
     }
 
-    /// Slices from `ppn` to the end of its page.
     #[inline(always)]
     pub(crate) fn slices_to_page_end(&self, ppn: Ppn) -> u32 {
         self.geometry.slices_to_page_end(ppn)

@@ -85,7 +85,6 @@ impl Page {
         rest[12..16].copy_from_slice(&opened_at.to_le_bytes());
     }
 
-    /// The slices of the page, from `at` on.
     pub(super) fn into_slices(self, at: Ppn, spare: Spare) -> impl Iterator<Item = OwnSlice> {
         let rests = self.rest.chunks_exact(SPARE_REST_BYTES).map(|rest| rest.try_into().expect("an exact chunk"));
         let slices: Vec<OwnSlice> = (0..)
