@@ -268,7 +268,7 @@ fn fitted_device(preset: &DevicePreset, values: &[(Param, u64)]) -> Result<Devic
         preset.name
     );
     let keys = values.iter().flat_map(|(p, _)| p.file_keys());
-    device.fitted = keys.map(|key| ((*key).to_owned(), "measurements".to_owned())).collect();
+    device.fitted = keys.map(|key| (key.to_owned(), "measurements".to_owned())).collect();
     Ok(device)
 }
 

@@ -120,23 +120,12 @@ impl Param {
     }
 
     /// The keys of a device file that this parameter sets.
-    pub(crate) fn file_keys(self) -> &'static [&'static str] {
-        const ONE: [[&str; 1]; TIMES.len()] = {
-            let mut one = [[""]; TIMES.len()];
-            let mut i = 0;
-            while i < TIMES.len() {
-                one[i] = [TIMES[i].key];
-                i += 1;
-            }
-            one
-        };
+    pub(crate) fn file_keys(self) -> Vec<&'static str> {
         match self {
-            Param::Time(CHANNEL) => &["flash.transfer_4k_us", MAP_TRANSFER],
-            Param::Time(i) => &ONE[i],
-            Param::HostDelay => &["host.submit_us", "host.complete_us"],
-            Param::MapCache => &["map_cache.size_kib"],
-            Param::ActiveRegions => &["hpb.max_active_regions", "lu[0].max_active_regions"],
-            Param::Booster => &[BOOSTER],
+            Param::Time(CHANNEL) => vec!["flash.transfer_4k_us", MAP_TRANSFER],
+            Param::HostDelay => vec!["host.submit_us", "host.complete_us"],
+            Param::ActiveRegions => vec!["hpb.max_active_regions", "lu[0].max_active_regions"],
+            Param::Time(_) | Param::MapCache | Param::Booster => vec![self.key()],
         }
     }
 
