@@ -23,7 +23,7 @@ const ALL: u32 = 2 * BLOCKS;
 const KEYS: [[u64; 2]; 2] = [[0x5EED, 0xC0FFEE], [0x5EED, 0xC0FFEF]];
 
 readpath_kit::named! {
-    /// What is tried.
+    /// A kind of attack.
     pub enum Attack {
         /// Entries that were never given out. Addresses exist; tags, or whole words where all is encrypted, are
         /// guessed.

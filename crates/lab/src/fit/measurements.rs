@@ -34,7 +34,7 @@ impl fmt::Display for MeasurementError {
 }
 
 readpath_kit::named! {
-    /// What was measured.
+    /// A metric of a measurement.
     #[derive(PartialOrd, Ord)]
     pub enum Metric {
         /// MiB/s.

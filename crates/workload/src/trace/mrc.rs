@@ -15,7 +15,7 @@ readpath_kit::named! {
         Reads = "reads",
         /// A map for writes alone.
         Writes = "writes",
-        /// One map for all.
+        /// Reads and writes together.
         All = "all",
     }
 }

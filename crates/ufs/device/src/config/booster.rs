@@ -12,7 +12,7 @@ pub struct WriteBoosterConfig {
     /// The most data that the buffer holds, in blocks of 4 KiB (dNumSharedWriteBoosterBufferAllocUnits). It is rounded
     /// up to whole superblocks, see [`DeviceConfig::booster_superblocks`].
     pub buffer_blocks: u32,
-    /// Bits of a cell outside the buffer, 2 to 5: in SLC mode a block has only one of so many of its pages
+    /// Bits of a cell outside the buffer, 2 to 5: in SLC mode a block has a page for this many pages of the full mode
     /// (bWriteBoosterBufferCapAdjFac).
     pub bits_per_cell: u32,
     /// tR of a page in SLC mode.
@@ -21,8 +21,8 @@ pub struct WriteBoosterConfig {
     pub slc_program: Ns,
     /// tBERS of a block in SLC mode.
     pub slc_erase: Ns,
-    /// Erases that each superblock of the buffer stands, as a mean (bWriteBoosterBufferLifeTimeEst). After them
-    /// the buffer takes no more data.
+    /// Mean number of erases that the superblocks of the buffer endure (bWriteBoosterBufferLifeTimeEst). After them
+    /// the buffer accepts no more data.
     pub life_erases: u32,
 }
 

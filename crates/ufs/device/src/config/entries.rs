@@ -14,7 +14,7 @@ pub enum Verification {
 }
 
 readpath_kit::named! {
-    /// What keeps a host from making entries of its own.
+    /// What prevents a host from forging entries.
     pub enum Protection {
         /// A keyed tag next to the physical address, which is not encrypted.
         Mac = "mac",
@@ -29,7 +29,7 @@ readpath_kit::named! {
 readpath_kit::named! {
     /// Who makes and checks entries.
     pub enum CheckOn {
-        /// The firmware core, which does everything else too.
+        /// The firmware core.
         Firmware = "firmware",
         /// An engine of its own, first come, first served; the firmware core hears of an HPB READ when it is done with
         /// it.

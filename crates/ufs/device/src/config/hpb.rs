@@ -16,7 +16,7 @@ pub(crate) const ADDRESS_BITS: u32 = 28;
 /// HPB of the device (JESD220-3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HpbConfig {
-    /// bHPBControl: who decides what is active.
+    /// bHPBControl: host control mode or device control mode.
     pub control: Control,
     /// bHPBRegionSize: a region is 512 << this bytes.
     pub region_size: u8,
@@ -24,28 +24,28 @@ pub struct HpbConfig {
     pub sub_region_size: u8,
     /// wDeviceMaxActiveHPBRegions.
     pub max_active_regions: u16,
-    /// Reads that found no good entry before a sub-region is recommended.
+    /// Misses of a sub-region before it is recommended.
     pub activate_after: u8,
-    /// Reads that found no good entry before a loaded sub-region is recommended again.
+    /// Misses of a loaded sub-region before it is recommended again.
     pub refresh_after: u8,
-    /// When as many regions are active as may be: reads of an inactive sub-region before its region takes the place of
-    /// one that is read little. Small values follow change quickly, and load maps in vain when reads are spread evenly.
+    /// At the limit of active regions: reads of an inactive sub-region before its region replaces one that is read
+    /// little. Small values adapt fast, but load maps in vain when reads are spread evenly.
     pub replace_after: u8,
-    /// A recommendation that was not followed is repeated after this time, if the sub-region is still read.
+    /// A recommendation that the host did not follow is repeated after this time, if the sub-region is still read.
     pub repeat_after: Ns,
     /// Entries that share one bit of the freshness table; a power of two.
     pub freshness_chunk_entries: u32,
-    /// HPB READ BUFFER commands that are served at the same time, at most 64; more wait in order of arrival. Each has
+    /// HPB READ BUFFER commands served at the same time, at most 64; further ones wait in order of arrival. Each has
     /// SRAM for the map pages and the entries of a sub-region ([`DeviceConfig::read_buffer_bytes`]).
     pub read_buffers: u8,
     /// Whether entries are checked.
     pub verification: Verification,
-    /// How they are protected.
+    /// How entries are protected.
     pub entries: EntryConfig,
     /// What HPB 2.0 adds; `None` for HPB 1.0.
     pub v2: Option<Hpb2Config>,
-    /// Not HPB of JESD220-3, but its prototype. Of the fields before this one only `read_buffers` and `verification`
-    /// then mean anything.
+    /// The prototype of HPB instead of JESD220-3. Of the fields before this one only `read_buffers` and
+    /// `verification` then have an effect.
     pub prototype: Option<PrototypeConfig>,
 }
 
@@ -55,11 +55,11 @@ pub const MOST_ENTRIES: u8 = u8::MAX;
 /// HPB 2.0 (JESD220-3A): longer HPB READs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Hpb2Config {
-    /// fHPBEn as the device comes from its maker. The host can change it, and it survives the loss of power.
+    /// fHPBEn as shipped. The host can change it, and it is non-volatile.
     pub enabled: bool,
-    /// Blocks that an HPB READ may have without a pre-request: bMAX_DATA_SIZE_FOR_HPB_SINGLE_CMD + 1.
+    /// The most blocks of an HPB READ without a pre-request: bMAX_DATA_SIZE_FOR_HPB_SINGLE_CMD + 1.
     pub single_blocks: u8,
-    /// Pre-requests (HPB WRITE BUFFER 02h) that are kept until their HPB READ comes, 1 to 126; one more displaces the
+    /// Pre-requests (HPB WRITE BUFFER 02h) stored until their HPB READ comes, 1 to 126; one more displaces the
     /// oldest. READ IDs go from 1 to 126.
     pub pre_requests: u8,
     /// Not in JESD220-3A: an HPB READ may carry an entry for each block in an extra header segment.
@@ -67,19 +67,19 @@ pub struct Hpb2Config {
 }
 
 impl Hpb2Config {
-    /// SRAM that keeps one pre-request: its entries, and unit, READ ID, block and age.
+    /// SRAM of one pre-request: its entries, and unit, READ ID, block and age.
     pub(crate) const PRE_REQUEST_BYTES: u64 = MOST_ENTRIES as u64 * HpbEntry::BYTES as u64 + 8;
 }
 
-/// The prototype: entries of 4 bytes that nothing protects, groups of them, one dirty bit a group.
+/// The prototype: unprotected entries of 4 bytes in groups, with one dirty bit a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PrototypeConfig {
-    /// Who begins an update.
+    /// Whether host or device begins an update.
     pub update: GroupUpdate,
-    /// Entries of a group, a power of two from 64 to 65,536; 4096 are a map page of 16 KiB, and 16 MiB of data.
+    /// Entries of a group, a power of two from 64 to 65,536; 4096 are a map page of 16 KiB, for 16 MiB of data.
     pub group_entries: u32,
     /// With [`GroupUpdate::Device`]: changed entries that the device remembers until the host has them, 1 to 4096. A
-    /// change for which there is no room makes its group dirty.
+    /// change that finds no room makes its group dirty.
     pub listed_changes: u16,
 }
 
@@ -90,7 +90,7 @@ impl PrototypeConfig {
 
 impl DeviceConfig {
     pub(super) fn check_hpb(&self, hpb: &HpbConfig) -> Result<(), ConfigError> {
-        // Sub-regions of a region are counted in 16 bits wherever one is named (JESD220-3).
+        // A region's sub-regions are counted in 16 bits (JESD220-3).
         let largest = 30.min(hpb.sub_region_size + 16);
         if !(hpb.sub_region_size..=largest).contains(&hpb.region_size) {
             return bad_value(

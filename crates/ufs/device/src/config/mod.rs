@@ -84,7 +84,7 @@ pub struct LuConfig {
     pub pinned_regions: u16,
 }
 
-/// Superblocks that hold anchors, at the start of the array.
+/// Number of superblocks that hold anchors, at the start of the array.
 pub const ANCHORS: u32 = 2;
 
 /// Superblocks that are open for data or erased even when space is shortest: one open for each kind of data (host,

@@ -207,7 +207,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         match (q.idn, q.index) {
             (descriptor::DEVICE, 0) => data.extend(self.device_descriptor().to_bytes()),
             (descriptor::GEOMETRY, 0) => data.extend(self.geometry_descriptor().to_bytes()),
-            // Others would be of units beyond the eighth, which no device has (bMaxNumberLU is 0).
+            // Other indexes are units beyond the eighth, which no device has (bMaxNumberLU is 0).
             (descriptor::CONFIGURATION, 0) => {
                 let units: [_; CONFIGURED_UNITS] = std::array::from_fn(|lun| self.unit_descriptor(lun as u8));
                 data.extend(desc::configuration(&self.device_descriptor(), &units));

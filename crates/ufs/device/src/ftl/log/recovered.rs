@@ -268,7 +268,7 @@ mod tests {
             let mut found = Recovered {
                 stretches: vec![0; map.pages() as usize],
                 directory: (0..map.pages()).map(|page| (rng.below(5) > 0).then_some(Ppn(page))).collect(),
-                // Numbers up to 20 are part of the checkpoint; some were still on their way.
+                // Numbers up to 20 are part of the checkpoint; some of the trims were not in flash then.
                 trims_written: (0..map.pages()).map(|_| rng.below(50) as u32).collect(),
                 ..Recovered::default()
             };

@@ -73,13 +73,11 @@ impl Ftl {
         &mut self.map
     }
 
-    /// Takes the next thing that the parts above have to know.
     #[inline(always)]
     pub(crate) fn take_effect(&mut self) -> Option<Effect> {
         self.effects.take()
     }
 
-    /// When to see whether the host is idle.
     pub(crate) fn background(&self) -> Ns {
         self.collect.idle().check_at()
     }
