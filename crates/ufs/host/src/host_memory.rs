@@ -85,7 +85,8 @@ const LEAST_CHUNK: u64 = 8192;
 /// allocated it halves their size. It grants less than preferred if the device accepts too few pieces: a device that
 /// accepts eight gets 32 MiB.
 ///
-/// # Errors Why it grants none. Linux then continues without.
+/// # Errors
+/// Why it grants none. Linux then continues without.
 pub fn grant(ask: &HostMemoryAsk, limit: &HostMemoryLimit) -> Result<HostMemoryGrant, NoHostMemory> {
     let wanted = ask.preferred.min(limit.bytes);
     if wanted == 0 {

@@ -99,7 +99,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// count; that every superblock is on the list of its state; and that the retired superblocks and bad blocks
     /// equal those ever counted, across all power cuts. For tests only: it walks over everything.
     ///
-    /// # Errors The first disagreement found.
+    /// # Errors
+    /// The first disagreement found.
     pub fn check_consistency(&self) -> Result<(), String> {
         self.ftl.check_consistency(self.back.counters())
     }

@@ -42,7 +42,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Lists everything that flash holds, for a medium from which another device is to begin, and returns the bytes
     /// that [`FlashArray::factory`] must return. The device must be idle.
     ///
-    /// # Errors The work that is still in progress.
+    /// # Errors
+    /// The work that is still in progress.
     pub fn seal(&mut self, each: impl FnMut(Sealed)) -> Result<Vec<u8>, &'static str> {
         if self.rpmb.is_programmed() {
             return Err("a medium begins without a key of RPMB, and the device has one");
@@ -56,7 +57,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Switches a new device on at `now` with the contents of `array`: the state of the device that wrote it at the
     /// moment when it lost its power.
     ///
-    /// # Errors The array cannot be read, is of another device, or is damaged where the device cannot do without. The
+    /// # Errors
+    /// The array cannot be read, is of another device, or is damaged where the device cannot do without. The
     /// device must then not be used.
     pub fn power_on_with(&mut self, now: Ns, array: &mut impl FlashArray) -> Result<Recovery, LoadError> {
         self.ftl.load(array, &mut self.back)?;

@@ -169,7 +169,8 @@ impl Driver {
     /// Schedules limits of the memory of a unit's HPB, in bytes, at times that are in order and not in the past. They
     /// are checked now: a limit below the size of tables and pinned regions is refused.
     ///
-    /// # Errors The index of the refused limit, and why: no HPB, a unit that follows Linux, or too little memory.
+    /// # Errors
+    /// The index of the refused limit, and why: no HPB, a unit that follows Linux, or too little memory.
     pub fn schedule_limits(&mut self, lun: u8, limits: &[(Ns, u64)]) -> Result<(), (usize, ParamError)> {
         let hpb = self.hpb(lun).ok_or((0, ParamError::NoHpb { lun }))?;
         for (i, &(_, bytes)) in limits.iter().enumerate() {

@@ -177,7 +177,8 @@ impl Checkpoint {
 
     /// The changes of the checkpoint, after a power cut.
     ///
-    /// # Panics Before a power cut.
+    /// # Panics
+    /// Before a power cut.
     pub(super) fn changes(&self) -> &[Stretch] {
         self.changes.as_deref().expect("changes are recalled when the power goes")
     }

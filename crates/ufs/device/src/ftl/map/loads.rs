@@ -48,7 +48,8 @@ pub(crate) struct InReadBuffer {
 impl InReadBuffer {
     /// For `pages` map pages from `first` on, of which `missing` are not loaded.
     ///
-    /// # Panics If pages are missing.
+    /// # Panics
+    /// If pages are missing.
     pub(crate) fn loaded(first: MapPage, pages: u32, missing: u32) -> InReadBuffer {
         assert!(missing == 0, "{missing} of {pages} map pages are still on their way");
         InReadBuffer { first, pages }

@@ -73,7 +73,8 @@ impl Ftl {
     /// Passes everything that flash holds and that is needed to `each`, and returns the checkpoint that a device
     /// begins with.
     ///
-    /// # Errors The work that is still in progress.
+    /// # Errors
+    /// The work that is still in progress.
     pub(crate) fn seal(&mut self, each: impl FnMut(Sealed)) -> Result<Vec<u8>, &'static str> {
         self.log.seal(&self.space, &self.map, &self.write, each)
     }
@@ -175,7 +176,8 @@ impl Ftl {
     /// names it; the references into each superblock equal its count; every superblock is on the list of its state;
     /// and the retired superblocks and bad blocks equal those ever counted, across all power cuts.
     ///
-    /// # Errors The first disagreement found.
+    /// # Errors
+    /// The first disagreement found.
     /// What does not agree.
     pub(crate) fn check_consistency(&self, stats: &DeviceStats) -> Result<(), String> {
         let mut refs = vec![0u32; self.geometry.superblocks() as usize];

@@ -11,7 +11,8 @@ impl Space {
     /// and only if more than half of its blocks are bad; and that the superblocks in each cell mode equal their
     /// count, in streams of that mode.
     ///
-    /// # Errors The first disagreement found.
+    /// # Errors
+    /// The first disagreement found.
     pub(crate) fn check_consistency(&self) -> Result<(), String> {
         let in_state = |wanted: fn(State) -> bool| -> Vec<SuperblockId> {
             self.iter().filter(|(_, sb)| wanted(sb.state)).map(|(i, _)| i).collect()

@@ -61,7 +61,8 @@ pub struct HpbLu {
 impl HpbLu {
     /// HPB of a unit found at `now`.
     ///
-    /// # Errors A parameter that this unit does not accept, or too little memory.
+    /// # Errors
+    /// A parameter that this unit does not accept, or too little memory.
     pub(crate) fn new(setup: &UnitSetup, options: HpbOptions, now: Ns) -> Result<Self, ParamError> {
         let UnitSetup { geometry, host_control, queue_depth, .. } = *setup;
         let limits =

@@ -83,7 +83,8 @@ pub(crate) struct GroupLu {
 impl GroupLu {
     /// A unit of `blocks` blocks whose groups have `group_entries` entries, a power of two.
     ///
-    /// # Errors Too little memory for one group.
+    /// # Errors
+    /// Too little memory for one group.
     pub(crate) fn new(blocks: u32, group_entries: u32, options: &HpbOptions) -> Result<Self, ParamError> {
         let groups = blocks.div_ceil(group_entries);
         let map_bytes = u64::from(group_entries) * GroupEntry::BYTES as u64;

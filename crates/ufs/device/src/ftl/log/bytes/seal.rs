@@ -15,7 +15,8 @@ impl Log {
     /// Passes everything that flash holds and that is needed to `each`, and returns the checkpoint that a device
     /// begins with.
     ///
-    /// # Errors The work that is still in progress.
+    /// # Errors
+    /// The work that is still in progress.
     pub(crate) fn seal(
         &mut self,
         space: &Space,
