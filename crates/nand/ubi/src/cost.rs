@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a read of NAND costs: time that the task waits for the chip, and time of the CPU. Knows neither caches nor
+//! Cost of a NAND read: time that the task waits for the chip, and time of the CPU. It knows neither caches nor
 //! streams.
 //!
 //! Two kinds of reads exist. A *page read* moves a whole page; a *part read* (Linux: sub-page read) moves only the ECC
 //! steps that hold the wanted bytes. Both pay the fixed wait once for each page they touch: array time, command,
 //! interrupt and scheduling. The figures come from a preset, `presets/ubi/`.
 
-/// The figures, for one page size.
+/// The costs for one page size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CostModel {
     /// Bytes of a page.
@@ -21,12 +21,12 @@ pub struct CostModel {
     pub cpu_part_ns: u64,
     /// CPU for each page that is read whole, in ns.
     pub cpu_page_ns: u64,
-    /// CPU for each read of a logical block that the one page of the NAND core serves, in ns. Headers that it serves,
+    /// CPU for each read of a logical block that the one page of the NAND core serves, in ns. Headers served by it,
     /// and hits of a cache in UBI, are not charged.
     pub cpu_core_hit_ns: u64,
 }
 
-/// Time of some reads.
+/// Time of one or several reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Cost {
     /// Waiting for the chip, in ns.
@@ -36,12 +36,12 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Both together, in ns: what a task that does one read at a time sees.
+    /// Sum of both, in ns: the time of a task that does one read at a time.
     pub fn total_ns(self) -> u64 {
         self.wait_ns + self.cpu_ns
     }
 
-    /// Both together in seconds.
+    /// Sum of both in seconds.
     pub fn seconds(self) -> f64 {
         self.total_ns() as f64 / 1e9
     }
@@ -70,13 +70,13 @@ impl CostModel {
         Cost { wait_ns: self.wait_fixed_ns + self.wait_step_ns * steps, cpu_ns: self.cpu_page_ns }
     }
 
-    /// A part read of so many steps in one page.
+    /// A part read of `steps` steps in one page.
     #[inline]
     pub fn steps(&self, steps: u64) -> Cost {
         Cost { wait_ns: self.wait_fixed_ns + self.wait_step_ns * steps, cpu_ns: self.cpu_part_ns }
     }
 
-    /// Steps that hold `bytes` bytes (at least 1) from `offset` in a page, which they do not leave.
+    /// Steps that hold `bytes` bytes (at least 1) from `offset` within one page.
     #[inline]
     pub(crate) fn steps_of(&self, offset: u32, bytes: u32) -> u32 {
         let shift = self.step_bytes.trailing_zeros();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What UBI says when it cannot do what was asked.
+//! Errors of UBI.
 
 use crate::mtd::{GeometryError, MtdError};
 
 /// An error of UBI. Places are erase blocks (PEB) and bytes from their start.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum UbiError {
-    /// Flash below.
+    /// An error of the flash.
     #[error(transparent)]
     Mtd(#[from] MtdError),
     /// Sizes that do not fit together.
@@ -19,7 +19,7 @@ pub enum UbiError {
         peb: u32,
         /// Byte from its start.
         offset: u32,
-        /// What is wrong and what would be right.
+        /// The fault, and what would be valid.
         what: String,
     },
     /// Wrong sizes of PEBs, pages or sub-pages would explain this error.
@@ -38,25 +38,25 @@ pub enum UbiError {
         volume: u32,
         /// Logical block.
         lnum: u32,
-        /// What is wrong and what would be right.
+        /// The fault, and what would be valid.
         what: String,
     },
 }
 
 impl UbiError {
-    /// The same error where sizes are in doubt.
+    /// The same error, marked as one that wrong sizes may explain.
     pub(crate) fn doubting_sizes(self) -> UbiError {
         UbiError::Sizes(Box::new(self))
     }
 }
 
-/// Bytes from flash as text that is one line and cannot steer a terminal: backslashes are doubled, control characters
-/// and others that do not show become `\n`, `\t`, `\u{1b}`, and bytes that are no UTF-8 `\xff`. No two names become the
-/// same.
+/// Bytes from flash as text in one line that cannot control a terminal: backslashes are doubled, control and other
+/// invisible characters become `\n`, `\t`, `\u{1b}`, and bytes that are not UTF-8 `\xff`. Distinct names stay
+/// distinct.
 pub fn printable(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
-        // Quotes show; an escaped one is always behind its own backslash.
+        // Quotes are not escaped; an escaped one always follows its own backslash.
         out += &chunk.valid().escape_debug().to_string().replace("\\'", "'").replace("\\\"", "\"");
         out.extend(chunk.invalid().iter().map(|b| format!("\\x{b:02x}")));
     }

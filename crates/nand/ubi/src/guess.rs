@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The sizes of a device, guessed from an image: EC headers say where VID header and data are, and come once in each
-//! erase block. So some multiples of each size are looked at, of large ones first: about 2,000 reads of 64 bytes at
-//! most, and those of every 4 KiB of 128 MiB only where there is no header, or where a size that was given contradicts.
+//! Guesses the sizes of a device from an image: EC headers give the offsets of VID header and data, and come once in
+//! each erase block. So some multiples of each size are examined, large ones first: about 2,000 reads of 64 bytes at
+//! most. Every 4 KiB of 128 MiB is examined only if no header is found, or one contradicts a given size.
 
 use crate::error::UbiError;
 use crate::headers::EcHeader;
 use crate::layout::HEADER_BYTES;
 use crate::mtd::{Geometry, MAX_PEB_BYTES, MAX_PEBS, ReadAt};
 
-/// What is known beforehand; the rest is guessed.
+/// Known sizes; the rest is guessed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Known {
     /// Bytes of an erase block.
@@ -22,14 +22,14 @@ pub struct Known {
 /// A guess.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Guess {
-    /// Sizes; as many erase blocks as the image has.
+    /// Sizes, with as many erase blocks as the image has.
     pub geometry: Geometry,
-    /// Where the VID header is, if not at the default for these sizes.
+    /// Offset of the VID header, if not the default for these sizes.
     pub vid_offset: Option<u32>,
     /// Whether other sizes would explain the headers as well: pages of twice the size, with sub-pages.
     pub ambiguous: bool,
-    /// A larger size of erase blocks, where one was given between whose headers no other block has a header, nor
-    /// anything else that would decide: it is doubtful.
+    /// A larger possible erase block size, if a given size has no further header between its headers and no other
+    /// evidence: the given size is doubtful.
     pub larger_peb_bytes: Option<u32>,
 }
 
@@ -39,16 +39,16 @@ const LEAST_PEB_BYTES: u32 = 4096;
 fn sizes() -> impl Iterator<Item = u32> {
     (LEAST_PEB_BYTES.trailing_zeros()..=MAX_PEB_BYTES.trailing_zeros()).rev().map(|bits| 1 << bits)
 }
-/// Multiples of each size that are looked at.
+/// The most multiples of each size examined.
 const AROUND: u64 = 128;
-/// Places that are looked at, one by one, where those do not do: of two of the largest erase blocks.
+/// The most places examined one by one, if multiples do not suffice: those of two of the largest erase blocks.
 const LOOK_AT: usize = 2 * (64 << 20) / LEAST_PEB_BYTES as usize;
-/// Headers that are enough.
+/// Number of headers that suffices.
 const ENOUGH: usize = 128;
-/// The smallest page of NAND that is known.
+/// The smallest known page of NAND.
 const LEAST_PAGE_BYTES: u32 = 256;
 
-/// EC headers of an image, by where they are.
+/// EC headers of an image, by offset.
 struct Headers<'a, R> {
     image: &'a R,
     bytes: u64,
@@ -61,22 +61,22 @@ impl<'a, R: ReadAt> Headers<'a, R> {
         Some((at, EcHeader::parse(&header).ok()?))
     }
 
-    /// Those at multiples of `step` near the beginning.
+    /// The headers at multiples of `step` near the beginning.
     fn at_each(&self, step: u32) -> impl Iterator<Item = (u64, EcHeader)> {
         (0..self.bytes).step_by(step as usize).take(LOOK_AT).filter_map(|at| self.at(at))
     }
 
-    /// One that begins an erase block: at a multiple of a large size there is none of an image within a volume.
+    /// A header that begins an erase block: multiples of a large size have none of an image within a volume.
     fn first(&self) -> Option<(u64, EcHeader)> {
         let multiples = |size: u32| (0..AROUND).map(move |i| i * u64::from(size)).take_while(|&at| at < self.bytes);
         sizes().flat_map(multiples).find_map(|at| self.at(at)).or_else(|| self.at_each(LEAST_PEB_BYTES).next())
     }
 
-    /// Of the sizes whose multiples mostly have a header, the smallest. Other headers may lie about: those of an image
-    /// of UBI within a volume.
+    /// The smallest size whose multiples mostly have a header. There may be other headers: those of a UBI image
+    /// within a volume.
     fn peb_bytes(&self) -> Option<u32> {
         let (first, header) = self.first()?;
-        // A size, multiples with a header, and multiples from the first to the last of these.
+        // A size, its multiples with a header, and its multiples from the first to the last of these.
         let mut shares: Vec<(u32, u64, u64)> = Vec::new();
         for size in sizes().filter(|&size| size > header.data_offset) {
             let step = u64::from(size);
@@ -89,14 +89,14 @@ impl<'a, R: ReadAt> Headers<'a, R> {
             }
         }
         let (_, best, of) = *shares.iter().max_by(|(_, a, of_a), (_, b, of_b)| (a * of_b).cmp(&(b * of_a)))?;
-        // Half of the multiples of half the size have a header, and between few places chance may have put more than
-        // between many: the limit is between one and one half.
+        // Half of the multiples of half the size have a header, and among few places chance may have put more than
+        // among many: the limit is between one half and one.
         let mostly = |&&(_, found, places): &&(u32, u64, u64)| 10 * found * of >= 7 * best * places;
         shares.iter().rev().find(mostly).map(|&(size, ..)| size)
     }
 }
 
-/// So many places without a header are added to those that a size has.
+/// Number of places without a header added to those of a size.
 const FEW: u64 = 8;
 
 /// Guesses from the EC headers near the beginning of an image.
@@ -111,7 +111,7 @@ pub fn guess(image: &impl ReadAt, known: &Known) -> Result<Guess, UbiError> {
         return refused("PEB size = 0: a power of two up to 64 MiB is needed".into());
     }
     let headers = Headers { image, bytes };
-    // Blocks may be empty, damaged or bad, so headers may be missing; but those that are there begin blocks.
+    // Blocks may be empty, damaged or bad, so headers may be missing; but those that exist begin blocks.
     let first = known.peb_bytes.map_or_else(|| headers.first(), |step| headers.at_each(step).next());
     let Some((_, header)) = first else {
         let step = known.peb_bytes.unwrap_or(LEAST_PEB_BYTES);
@@ -127,12 +127,12 @@ pub fn guess(image: &impl ReadAt, known: &Known) -> Result<Guess, UbiError> {
     let mut ambiguous = false;
     let page_bytes = known.page_bytes.unwrap_or_else(|| {
         let apart = data.saturating_sub(vid);
-        // Header pages of their own: the VID header begins a page and the data the next one.
+        // Separate header pages: the VID header begins a page and the data the next one.
         if apart == vid && apart.is_power_of_two() {
             ambiguous = known.subpage_bytes.is_none();
             apart
         } else {
-            // Data begin with a page, which is a power of two, but not always with the first or second one.
+            // Data begins with a page, whose size is a power of two, but not always with the first or second page.
             data & data.wrapping_neg()
         }
     });
@@ -165,12 +165,12 @@ pub fn guess(image: &impl ReadAt, known: &Known) -> Result<Guess, UbiError> {
     Ok(Guess { geometry, vid_offset: (vid != default).then_some(vid), ambiguous, larger_peb_bytes })
 }
 
-/// An error that another size of erase blocks may spare, if none was given.
+/// Adds to an error that another erase block size may avoid it, if none was given.
 fn doubt<T>(e: UbiError, given: Option<u32>) -> Result<T, UbiError> {
     Err(if given.is_none() { e.doubting_sizes() } else { e })
 }
 
-/// Holds a size that was given against where headers are: an error if that is wrong, and a larger size if it may be.
+/// Compares a given size with the offsets of headers: an error if it is wrong, and a larger size if that is possible.
 fn compare(all: &Headers<impl ReadAt>, given: u32, fits: u32) -> Result<Option<u32>, String> {
     let headers: Vec<(u64, EcHeader)> = all.at_each(LEAST_PEB_BYTES).take(ENOUGH).collect();
     let Some(&(_, first)) = headers.first() else { return Ok(None) };
@@ -179,7 +179,7 @@ fn compare(all: &Headers<impl ReadAt>, given: u32, fits: u32) -> Result<Option<u
         |what: String| Err(format!("PEB size = {given}: {what}; PEBs of {fits} bytes fit what is in the image"));
     let within = |at: &u64| at.is_multiple_of(small) && !at.is_multiple_of(large);
     if fits < given {
-        // An image of UBI within a volume has another number, and mostly other sizes.
+        // A UBI image within a volume has another number, and mostly other sizes.
         let alike = |h: &EcHeader| {
             (h.image_seq, h.vid_offset, h.data_offset) == (first.image_seq, first.vid_offset, first.data_offset)
         };
@@ -217,7 +217,7 @@ mod tests {
     const HEADER: EcHeader =
         EcHeader { version: 1, erase_counter: 0, vid_offset: 2048, data_offset: 4096, image_seq: 1 };
 
-    /// An image with the same header at some places and nothing else, which counts what is read.
+    /// An image with the same header at some places and nothing else, which counts bytes read.
     struct Sparse {
         places: BTreeSet<u64>,
         bytes: u64,
@@ -260,7 +260,7 @@ mod tests {
         }
         assert_eq!(guessed(places), Some(128 << 10));
         assert_eq!(guessed([0]), None);
-        // One of two, by chance; only behind a long empty part; at few places of which none is a multiple of much.
+        // One of two, at random; only behind a long empty part; at few places without a common multiple.
         let chance = |i: &u64| i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 63 == 0;
         assert_eq!(guessed((0..900).filter(chance).map(|i| i * peb)), Some(128 << 10));
         assert_eq!(guessed((601..700).map(|i| i * peb)), Some(128 << 10));

@@ -21,13 +21,13 @@ pub const FASTMAP_SB_VOLUME: u32 = 0x7FFF_F000;
 /// Volume of a fastmap's other blocks.
 pub const FASTMAP_DATA_VOLUME: u32 = 0x7FFF_F001;
 
-/// What to do with an internal volume that is not known (`UBI_COMPAT_*`).
+/// Handling of an unknown internal volume (`UBI_COMPAT_*`).
 pub mod compat {
     /// Erase its blocks.
     pub const DELETE: u8 = 1;
     /// Attach read-only.
     pub const READ_ONLY: u8 = 2;
-    /// Leave its blocks alone.
+    /// Preserve its blocks.
     pub const PRESERVE: u8 = 4;
     /// Refuse the device.
     pub const REJECT: u8 = 5;
@@ -58,14 +58,14 @@ fn seal(bytes: &mut [u8; HEADER_BYTES]) {
     put32(bytes, 60, crc);
 }
 
-/// What is wrong with the bytes of a header before its fields are looked at.
+/// A fault of a header's bytes, found before its fields are examined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Damage {
     /// Every byte is 0xFF.
     Empty,
-    /// The first four bytes are other ones.
+    /// The first four bytes differ: found.
     Magic(u32),
-    /// The checksum is another one: found, computed.
+    /// The checksum differs: found, computed.
     Crc(u32, u32),
 }
 
@@ -78,12 +78,12 @@ fn damage(bytes: &[u8; HEADER_BYTES], magic: u32) -> Option<Damage> {
     (stored != computed).then_some(Damage::Crc(stored, computed))
 }
 
-/// What is wrong with the fields of a good header.
+/// A fault in the fields of a header with a good checksum.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HeaderFault {
-    /// The field, and what would be right.
+    /// The field, and what would be valid.
     pub what: String,
-    /// Whether other sizes of PEBs, pages or sub-pages would make it right.
+    /// Whether other sizes of PEBs, pages or sub-pages would make it valid.
     pub of_sizes: bool,
 }
 
@@ -92,7 +92,7 @@ fn fault<T>(what: String) -> Result<T, HeaderFault> {
     Err(HeaderFault { what, of_sizes: false })
 }
 
-/// A fault that wrong sizes would explain.
+/// A fault that wrong sizes may explain.
 fn against_sizes<T>(what: String) -> Result<T, HeaderFault> {
     Err(HeaderFault { what, of_sizes: true })
 }
@@ -104,16 +104,16 @@ pub struct EcHeader {
     pub version: u8,
     /// How often the block was erased.
     pub erase_counter: u64,
-    /// Where the VID header is, in bytes from the start of the block.
+    /// Offset of the VID header, in bytes from the start of the block.
     pub vid_offset: u32,
-    /// Where the data begin.
+    /// Offset of the data.
     pub data_offset: u32,
     /// Number of the image that the block belongs to; 0 in old images.
     pub image_seq: u32,
 }
 
 impl EcHeader {
-    /// Reads a header; its fields may be nonsense, see [`EcHeader::check`].
+    /// Parses a header; [`EcHeader::check`] checks its fields.
     pub fn parse(bytes: &[u8; HEADER_BYTES]) -> Result<EcHeader, Damage> {
         match damage(bytes, EC_MAGIC) {
             Some(damage) => Err(damage),
@@ -127,7 +127,7 @@ impl EcHeader {
         }
     }
 
-    /// Of a block of this layout.
+    /// A header of a block of this layout.
     pub fn new(layout: &Layout, erase_counter: u32, image_seq: u32) -> EcHeader {
         let Layout { vid_offset, data_offset, .. } = *layout;
         EcHeader { version: VERSION, erase_counter: erase_counter.into(), vid_offset, data_offset, image_seq }
@@ -146,7 +146,7 @@ impl EcHeader {
         bytes
     }
 
-    /// Whether the fields make sense on a device of this layout; if not, what would be right.
+    /// Checks that the fields are valid on a device of this layout.
     pub fn check(&self, layout: &Layout) -> Result<(), HeaderFault> {
         if self.version != VERSION {
             return fault(format!("UBI version {} is not supported, only {VERSION}", self.version));
@@ -174,9 +174,9 @@ pub struct VidHeader {
     pub version: u8,
     /// 1 for dynamic volumes, 2 for static ones.
     pub vol_type: u8,
-    /// 1 if the block is a copy whose data are protected by `data_crc`, otherwise 0.
+    /// 1 if the block is a copy whose data is protected by `data_crc`, otherwise 0.
     pub copy_flag: u8,
-    /// What to do with the block when its volume is not known; 0 for ordinary volumes.
+    /// Handling of the block if its volume is unknown; 0 for ordinary volumes.
     pub compat: u8,
     /// Volume.
     pub volume: u32,
@@ -188,7 +188,7 @@ pub struct VidHeader {
     pub used_lebs: u32,
     /// Bytes at the end of the block that the volume's alignment leaves unused.
     pub data_pad: u32,
-    /// CRC of the data; 0 where `data_bytes` is 0.
+    /// CRC of the data; 0 if `data_bytes` is 0.
     pub data_crc: u32,
     /// Sequence number: the higher, the newer.
     pub sqnum: u64,
@@ -214,7 +214,7 @@ pub const DYNAMIC: u8 = 1;
 pub const STATIC: u8 = 2;
 
 impl VidHeader {
-    /// Reads a header; its fields may be nonsense, see [`VidHeader::check`].
+    /// Parses a header; [`VidHeader::check`] checks its fields.
     pub fn parse(bytes: &[u8; HEADER_BYTES]) -> Result<VidHeader, Damage> {
         match damage(bytes, VID_MAGIC) {
             Some(damage) => Err(damage),
@@ -253,7 +253,7 @@ impl VidHeader {
         bytes
     }
 
-    /// Whether the fields make sense on a device of this layout; if not, what would be right.
+    /// Checks that the fields are valid on a device of this layout.
     pub fn check(&self, layout: &Layout) -> Result<(), HeaderFault> {
         let internal = self.volume >= LAYOUT_VOLUME;
         if self.version != VERSION {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! UBI's way of reading flash: retries, and headers sorted into good, empty and damaged (Linux,
+//! UBI's way of reading flash: retries, and classification of headers as good, empty or damaged (Linux,
 //! drivers/mtd/ubi/io.c: `ubi_io_read`, `ubi_io_read_ec_hdr`, `ubi_io_read_vid_hdr`). It knows nothing of volumes.
 
 use crate::error::UbiError;
@@ -10,7 +10,7 @@ use crate::mtd::{Mtd, MtdError, ReadOutcome, Why};
 /// How often a failed operation is repeated (`UBI_IO_RETRIES`).
 pub const RETRIES: u32 = 3;
 
-/// What a header turned out to be.
+/// Result of reading a header.
 #[derive(Clone, Copy, Debug)]
 pub enum Header<T> {
     /// Good.
@@ -22,12 +22,12 @@ pub enum Header<T> {
     },
     /// All 0xFF.
     Empty {
-        /// Whether not without errors.
+        /// Whether bits had to be corrected.
         flips: bool,
     },
     /// Damaged.
     Bad {
-        /// Whether the flash said so too.
+        /// Whether the flash reported errors too.
         ecc: bool,
     },
 }
@@ -41,7 +41,7 @@ pub struct Io<M> {
     header: Vec<u8>,
 }
 
-/// An error of a header with a wrong field.
+/// The error for a header with an invalid field.
 fn wrong(peb: u32, offset: u32, header: &str, fault: HeaderFault) -> UbiError {
     let error = UbiError::Peb { peb, offset, what: format!("{header} header: {}", fault.what) };
     if fault.of_sizes { error.doubting_sizes() } else { error }
@@ -56,7 +56,7 @@ impl<M: Mtd> Io<M> {
         self.mtd.geometry().pebs
     }
 
-    /// Reads; what cannot be corrected is read again before that is believed.
+    /// Reads; repeats the read if it cannot be corrected.
     #[inline]
     pub fn read(&mut self, peb: u32, offset: u32, out: &mut [u8], why: Why) -> Result<ReadOutcome, MtdError> {
         let mut tries = 0;
@@ -75,7 +75,7 @@ impl<M: Mtd> Io<M> {
         self.read(peb, self.layout.data_offset + offset, out, why)
     }
 
-    /// Reads an EC header. One that is good but makes no sense here is an error.
+    /// Reads an EC header. A good one with invalid fields is an error.
     pub(crate) fn read_ec(&mut self, peb: u32) -> Result<Header<EcHeader>, UbiError> {
         let mut bytes = [0; HEADER_BYTES];
         let outcome = self.read(peb, 0, &mut bytes, Why::EcHeader)?;
@@ -86,9 +86,9 @@ impl<M: Mtd> Io<M> {
         Ok(header)
     }
 
-    /// Reads a VID header. One that is good but makes no sense here is an error.
+    /// Reads a VID header. A good one with invalid fields is an error.
     pub fn read_vid(&mut self, peb: u32) -> Result<Header<VidHeader>, UbiError> {
-        // A header that is not at the start of its sub-page is read together with what is before it.
+        // A header that is not at the start of its sub-page is read together with the bytes before it.
         let start = self.layout.vid_read_offset();
         let shift = (self.layout.vid_offset - start) as usize;
         let mut scratch = [0; HEADER_BYTES];
@@ -116,7 +116,7 @@ fn classify<T>(parsed: Result<T, Damage>, outcome: ReadOutcome) -> Header<T> {
         Ok(header) => Header::Good { header, flips },
         Err(Damage::Empty) if !ecc => Header::Empty { flips },
         Err(Damage::Empty | Damage::Magic(_)) => Header::Bad { ecc },
-        // Linux counts a bad checksum with corrected flips among the errors of the flash, too.
+        // Linux counts a bad checksum with corrected flips as an error of the flash, too.
         Err(Damage::Crc(..)) => Header::Bad { ecc: flips },
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where UBI keeps what inside of an erase block: EC header, VID header, data. The rules are those of `io_init` in
-//! Linux, drivers/mtd/ubi/build.c. It reads nothing.
+//! Layout of an erase block: EC header, VID header, data. The rules are those of `io_init` in Linux,
+//! drivers/mtd/ubi/build.c.
 
 use crate::mtd::{Geometry, GeometryError};
 
@@ -20,17 +20,17 @@ pub struct Layout {
     pub subpage_bytes: u32,
     /// Bytes of a physical erase block.
     pub peb_bytes: u32,
-    /// Where the VID header is.
+    /// Offset of the VID header.
     pub vid_offset: u32,
-    /// Where the data begin.
+    /// Offset of the data.
     pub data_offset: u32,
     /// Bytes of a logical erase block.
     pub leb_bytes: u32,
 }
 
 impl Layout {
-    /// The layout of a device; `vid_offset` is UBI's default where it is not given. It has to be a multiple of 4 and to
-    /// leave room for the EC header before it.
+    /// The layout of a device; `vid_offset` defaults to UBI's own. It has to be a multiple of 4 and to leave room for
+    /// the EC header before it.
     pub fn new(geometry: &Geometry, vid_offset: Option<u32>) -> Result<Layout, GeometryError> {
         geometry.check()?;
         let Geometry { peb_bytes, page_bytes, subpage_bytes, .. } = *geometry;
@@ -54,8 +54,8 @@ impl Layout {
         Ok(Layout { page_bytes, subpage_bytes, peb_bytes, vid_offset, data_offset, leb_bytes })
     }
 
-    /// Whether both headers are in one sub-page. Such a block can be read, but the second header could only be written
-    /// by programming the sub-page once more.
+    /// Whether both headers are in one sub-page. Such a block can be read, but the second header could only be
+    /// written by programming the sub-page again.
     pub fn headers_share_subpage(&self) -> bool {
         self.vid_offset < self.subpage_bytes
     }
@@ -80,9 +80,9 @@ impl Layout {
         (self.volume_slots() * RECORD_BYTES as u32).next_multiple_of(self.page_bytes)
     }
 
-    /// Erase blocks that a fastmap of a device of `pebs` blocks occupies (`ubi_calc_fm_size`,
-    /// drivers/mtd/ubi/fastmap.c). The first number is that of kernels which count one table of logical blocks for all
-    /// volumes, the second that of newer ones, which count one for each volume and for the layout volume.
+    /// Erase blocks of a fastmap of a device of `pebs` blocks (`ubi_calc_fm_size`, drivers/mtd/ubi/fastmap.c). The
+    /// first number is that of older kernels, which count one table of logical blocks for all volumes, the second
+    /// that of newer ones, which count one for each volume and for the layout volume.
     pub(crate) fn fastmap_pebs(&self, pebs: u32) -> [u32; 2] {
         let volumes = u64::from(MAX_VOLUMES);
         [8 + 32 * volumes, (8 + 32) * (volumes + 1)].map(|for_volumes| {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Raw NAND behind UBI, and the read cache between them.
 //!
-//! This room knows erase blocks, pages and UBI's headers and tables; it knows nothing of file systems, block requests
-//! or the UFS device.
+//! This crate knows erase blocks, pages and UBI's headers and tables; it knows nothing of file systems, block
+//! requests or the UFS device.
 
 #![warn(unreachable_pub)]
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What reads cost, by name: the kinds of NAND of [`PRESETS`], of which one has figures that were measured, and TOML
-//! text of one's own. Gives a [`CostModel`]; opens no file.
+//! Costs of reads by name: the kinds of NAND of [`PRESETS`], one of them with measured figures, and TOML text of a
+//! user's own. Gives a [`CostModel`]; opens no file.
 
 use crate::cost::CostModel;
 use crate::nand::{self, PRESETS};
@@ -11,11 +11,11 @@ use toml::Spanned;
 /// Name and number of the format.
 pub const SCHEMA: &str = "readpath-ubi-cost/1";
 
-/// Figures that were measured: name, file and text.
+/// Measured figures: name, file and text.
 const MEASURED: [(&str, &str, &str); 1] =
     [("mlc-16k", "presets/ubi/mlc-16k.toml", include_str!("../../../../presets/ubi/mlc-16k.toml"))];
 
-/// A preset that cannot be used.
+/// An invalid preset.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{file}:{line}:{column}: {message}")]
 pub struct PresetError {
@@ -25,11 +25,11 @@ pub struct PresetError {
     pub line: usize,
     /// Column from 1.
     pub column: usize,
-    /// What is wrong and what would be right.
+    /// The fault, and what would be valid.
     pub message: String,
 }
 
-/// What a preset says.
+/// Contents of a preset.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CostPreset {
     /// Name.
@@ -44,15 +44,15 @@ pub struct CostPreset {
     pub wait_ns: [u64; 2],
     /// CPU of a part read, and of a page read, in ns.
     pub cpu_ns: [u64; 2],
-    /// CPU of a read that the one page of the NAND core serves, in ns.
+    /// CPU time of a read that the one page of the NAND core serves, in ns.
     pub core_hit_ns: u64,
-    /// Whether anything is known of the CPU; if not, figures are of waiting only.
+    /// Whether CPU times are known; if not, figures include waiting only.
     pub cpu_is_known: bool,
-    /// CPU of the task find beside its reads, in ms.
+    /// CPU time of the task find besides its reads, in ms.
     pub find_ms: u32,
-    /// The same of rm.
+    /// CPU time of the task rm besides its reads, in ms.
     pub rm_ms: u32,
-    /// Time of boot beside its reads, in ms.
+    /// Time of boot besides its reads, in ms.
     pub boot_ms: u32,
 }
 
@@ -98,7 +98,7 @@ struct Base {
     boot_ms: u32,
 }
 
-/// No single read takes longer: 1 s.
+/// The longest time of a single read: 1 s.
 const MOST_US: u32 = 1_000_000;
 
 impl CostPreset {
@@ -148,7 +148,7 @@ impl CostPreset {
         let wait_us = pair(&f.wait.part_read_us, &f.wait.page_read_us)?;
         let cpu_us = pair(&f.cpu.part_read_us, &f.cpu.page_read_us)?;
         let core_hit_us = f.cpu.core_hit_us.as_ref().map_or(Ok(0), |us| at_most("core_hit_us", us))?;
-        // A part read of one step has a share that is the same for all reads; it cannot be less than nothing.
+        // The fixed share of a part read of one step must not be negative.
         let steps_between = u64::from(page_bytes / ecc_step_bytes - 1);
         let step_ns = u64::from(wait_us.1 - wait_us.0) * 1000 / steps_between;
         if step_ns > u64::from(wait_us.0) * 1000 {
@@ -195,8 +195,8 @@ impl CostPreset {
         PRESETS.iter().map(|p| p.name).collect::<Vec<_>>().join(", ")
     }
 
-    /// The kind of NAND for pages of `page_bytes`: the first with such pages, and with sub-pages or without, if that is
-    /// known; or else the one whose pages are nearest in size, whose figures are then scaled.
+    /// The kind of NAND for pages of `page_bytes`: the first with such pages, and with or without sub-pages as
+    /// `has_subpages` says, if known; otherwise the one with the nearest page size, whose figures are then scaled.
     pub fn for_pages(page_bytes: u32, has_subpages: Option<bool>) -> CostPreset {
         let apart = |p: &nand::Preset| p.geometry.page_bytes.ilog2().abs_diff(page_bytes.ilog2());
         let other = |p: &nand::Preset| {
@@ -206,7 +206,7 @@ impl CostPreset {
         CostPreset::builtin(nearest.name).expect("it is one of them")
     }
 
-    /// Waiting for a NAND. The CPU time of these has not been measured.
+    /// Waiting times of a NAND. Its CPU times have not been measured.
     fn of_nand(nand: &nand::Preset) -> CostPreset {
         let page_bytes = nand.geometry.page_bytes;
         let ecc_step_bytes = nand.timing.ecc_step_bytes;
@@ -225,7 +225,7 @@ impl CostPreset {
         }
     }
 
-    /// The name, and what a reader must know of the figures for pages of `page_bytes`.
+    /// The name, and the caveats of the figures for pages of `page_bytes`.
     pub fn described(&self, page_bytes: u32) -> String {
         let mut text = self.name.clone();
         if self.page_bytes != page_bytes {
@@ -240,8 +240,8 @@ impl CostPreset {
         text
     }
 
-    /// The model for pages of `page_bytes`, a power of two. For a page other than the preset's, what a page read costs
-    /// beyond a part read follows the number of steps.
+    /// The model for pages of `page_bytes`, a power of two. For a page size other than the preset's, the cost of a
+    /// page read beyond a part read is in proportion to the number of steps.
     pub fn model(&self, page_bytes: u32) -> CostModel {
         let steps_between = u64::from(self.page_bytes / self.ecc_step_bytes - 1);
         let step_bytes = self.ecc_step_bytes.min(page_bytes);
@@ -278,13 +278,13 @@ mod tests {
         let small = preset.model(2048);
         assert_eq!(small.page(), Cost { wait_ns: 584_000, cpu_ns: 280_000 + 6_666 });
         assert_eq!(preset.model(512).page(), preset.model(512).steps(1));
-        // A file that does not know of it charges nothing.
+        // A file without this key charges nothing.
         assert_eq!(model.cpu_core_hit_ns, 20_000);
         let without = MEASURED[0].2.replace("core_hit_us = 20\n", "");
         assert_eq!(CostPreset::parse(&without, "mine.toml").unwrap().core_hit_ns, 0);
     }
 
-    /// One table for all who ask what reads cost.
+    /// Every part of the program uses one table of read costs.
     #[test]
     fn the_kind_of_nand_follows_from_the_page() {
         let kind = |page_bytes, has_subpages| CostPreset::for_pages(page_bytes, has_subpages).name;
@@ -296,7 +296,7 @@ mod tests {
             );
             let subpages = preset.geometry.subpage_bytes < preset.geometry.page_bytes;
             assert_eq!(kind(preset.geometry.page_bytes, Some(subpages)), preset.name);
-            // What was measured of one kind fits what its data sheets say: the model of the others.
+            // The measured figures of one kind fit those from data sheets, which the model uses for the others.
             let sheet = CostPreset::of_nand(&preset).wait_ns;
             assert!(cost.wait_ns.iter().zip(sheet).all(|(a, b)| a.abs_diff(b) < 2_000), "{}: {sheet:?}", preset.name);
         }

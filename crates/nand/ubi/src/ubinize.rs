@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Images to be flashed to an erased device: the volume table and volumes with contents, byte for byte as `ubinize` of
-//! mtd-utils writes them. It does not simulate anything.
+//! Images for an erased device: the volume table and volumes with contents, byte for byte as `ubinize` of mtd-utils
+//! writes them.
 
 use crate::crc::crc32;
 use crate::error::UbiError;
@@ -19,11 +19,11 @@ pub struct ImageVolume<'a> {
     pub name: &'a str,
     /// Static instead of dynamic.
     pub is_static: bool,
-    /// Size in bytes, rounded up to logical blocks without alignment; that of the contents if not given.
+    /// Size in bytes, rounded up to logical blocks without alignment; defaults to that of the contents.
     pub bytes: Option<u64>,
     /// Alignment of the usable bytes of a logical block; 1 for none, otherwise a multiple of the page.
     pub alignment: u32,
-    /// Grow the volume to all that is free at the first attach.
+    /// Grow the volume to all free space at the first attach.
     pub autoresize: bool,
     /// Do not check the data of a static volume when it is opened.
     pub skip_crc: bool,
@@ -38,12 +38,12 @@ impl<'a> ImageVolume<'a> {
     }
 }
 
-/// What is common to all blocks of an image.
+/// Settings of all blocks of an image.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ImageHead {
-    /// Sizes of the device; how many erase blocks it has does not matter.
+    /// Sizes of the device; the number of erase blocks is ignored.
     pub geometry: Geometry,
-    /// Where the VID header is, if not at UBI's default.
+    /// Offset of the VID header, if not UBI's default.
     pub vid_offset: Option<u32>,
     /// Image sequence number.
     pub image_seq: u32,
@@ -51,7 +51,7 @@ pub struct ImageHead {
     pub erase_counter: u32,
 }
 
-/// A volume with its record and the bytes of a logical block that it uses.
+/// A volume with its record and the usable bytes of a logical block.
 struct Planned<'a> {
     volume: &'a ImageVolume<'a>,
     record: VolumeRecord,
@@ -61,7 +61,7 @@ struct Planned<'a> {
 /// Why an image could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
-    /// What was asked for is not possible.
+    /// The request is not possible.
     #[error(transparent)]
     Ubi(#[from] UbiError),
     /// Writing failed.
@@ -69,7 +69,7 @@ pub enum ImageError {
     Io(#[from] io::Error),
 }
 
-/// Writes an image; how many erase blocks it has. Nothing is written if the volumes do not fit together.
+/// Writes an image; returns its number of erase blocks. Nothing is written if the volumes do not fit together.
 pub fn write_image(head: &ImageHead, volumes: &[ImageVolume], out: &mut impl Write) -> Result<u32, ImageError> {
     let layout = Layout::new(&head.geometry, head.vid_offset).map_err(UbiError::from)?;
     let planned = plan(&layout, volumes)?;
@@ -105,7 +105,7 @@ fn dynamic(volume: u32, lnum: u32, data_pad: u32) -> VidHeader {
     VidHeader { version: VERSION, vol_type: DYNAMIC, volume, lnum, data_pad, ..VidHeader::default() }
 }
 
-/// Records of the volumes; they have to differ in identifier and name.
+/// Records of the volumes, which must differ in identifier and name.
 fn plan<'a>(layout: &Layout, volumes: &'a [ImageVolume<'a>]) -> Result<Vec<Planned<'a>>, UbiError> {
     let mut planned: Vec<Planned> = Vec::new();
     for volume in volumes {
@@ -131,7 +131,7 @@ fn plan<'a>(layout: &Layout, volumes: &'a [ImageVolume<'a>]) -> Result<Vec<Plann
         if bytes < volume.data.len() as u64 || bytes == 0 {
             return wrong(format!("{bytes} bytes for contents of {} bytes", volume.data.len()));
         }
-        // Like ubinize, without regard to the alignment; so a size may turn out too small.
+        // Ignores the alignment as ubinize does, so a size may turn out too small.
         let Ok(reserved_pebs) = u32::try_from(bytes.div_ceil(layout.leb_bytes.into())) else {
             return wrong(format!("{bytes} bytes are too many"));
         };
@@ -164,7 +164,7 @@ struct Writer<'a, W> {
 }
 
 impl<W: Write> Writer<'_, W> {
-    /// Writes an erase block; what is not used is 0xFF.
+    /// Writes an erase block; unused bytes are 0xFF.
     fn block(&mut self, header: &VidHeader, data: &[u8]) -> Result<(), ImageError> {
         self.block.clear();
         self.block.resize(self.layout.peb_bytes as usize, 0xFF);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Names of caches, as users give them, and what they stand for.
+//! Names of caches for users, and their meaning.
 
 use crate::cache::Rules;
 
 /// A kind of cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Kind {
-    /// No cache: every read moves just the ECC steps it needs.
+    /// No cache: every read moves only the ECC steps that it needs.
     None,
     /// The one page of the NAND core, without part reads.
     NandPage,
@@ -26,14 +26,14 @@ pub enum Kind {
     Arc,
     /// Learns which page is least likely to be touched again.
     Learned,
-    /// The same, and fills only what pays.
+    /// As `Learned`, but fills only if that pays.
     Adaptive,
     /// Belady's optimum.
     Opt,
 }
 
 impl Kind {
-    /// All kinds with their names and what they are, in the order of a table.
+    /// All kinds with their names and descriptions, in the order of a table.
     pub const ALL: [(Kind, &'static str, &'static str); 12] = [
         (Kind::None, "none", "no cache, part reads"),
         (Kind::NandPage, "nand-page", "the one page of the NAND core, no part reads"),
@@ -54,13 +54,13 @@ impl Kind {
         Kind::ALL.iter().find(|(kind, ..)| *kind == self).map_or("", |(_, name, _)| name)
     }
 
-    /// Whether it has a number of lines to choose.
+    /// Whether its number of lines can be chosen.
     pub fn has_lines(self) -> bool {
         !matches!(self, Kind::None | Kind::NandPage | Kind::OneLine)
     }
 }
 
-/// A cache as it is to be run.
+/// A cache with its settings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Variant {
     /// Kind.
@@ -74,14 +74,14 @@ pub struct Variant {
 }
 
 impl Variant {
-    /// Lines at most: 2^20.
+    /// The most lines: 2^20.
     pub const MOST_LINES: u32 = 1 << 20;
 
-    /// A kind by its name, then `+split` to split reads into pages, and for `lru` also `+second` to give a page a line
-    /// on its second touch.
+    /// Parses the name of a kind, then `+split` to split reads into pages, and for `lru` also `+second` to give a
+    /// page a line on its second touch.
     ///
     /// # Errors
-    /// What is wrong with the text, in words.
+    /// The fault of the text, in words.
     pub fn parse(text: &str, lines: u32) -> Result<Variant, String> {
         let mut parts = text.split('+');
         let name = parts.next().unwrap_or_default();
@@ -127,7 +127,7 @@ impl Variant {
         name
     }
 
-    /// Whether every read moves whole pages: the NAND core keeps a page only where the chip has no part reads.
+    /// Whether every read moves whole pages: the NAND core caches a page only if the chip has no part reads.
     pub(crate) fn whole_pages(&self) -> bool {
         self.kind == Kind::NandPage
     }

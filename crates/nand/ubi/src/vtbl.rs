@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The volume table: which volumes there are. Layout and checks are those of Linux, drivers/mtd/ubi/ubi-media.h
-//! (`ubi_vtbl_record`) and `vtbl_check` in vtbl.c. It does not know where the copies lie.
+//! The volume table. Layout and checks are those of Linux, drivers/mtd/ubi/ubi-media.h (`ubi_vtbl_record`) and
+//! `vtbl_check` in vtbl.c. It does not know where the copies lie.
 
 use crate::crc::crc32;
 use crate::error::printable;
@@ -26,7 +26,7 @@ pub struct VolumeRecord {
     pub data_pad: u32,
     /// 1 for dynamic volumes, 2 for static ones.
     pub vol_type: u8,
-    /// Whether an update of the volume began and has not ended.
+    /// Whether an update of the volume has begun and not ended.
     pub update_marker: bool,
     /// Name, without the zero at its end.
     pub name: Vec<u8>,
@@ -34,13 +34,13 @@ pub struct VolumeRecord {
     pub flags: u8,
 }
 
-/// Why a table was not accepted.
+/// Why a table is invalid.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum TableFault {
     /// A record's checksum is wrong: the copy is damaged. Record, found, computed.
     #[error("record {0} of the volume table has CRC {1:#010x} instead of {2:#010x}")]
     Crc(u32, u32, u32),
-    /// A record with a good checksum makes no sense: the device is refused.
+    /// A record with a good checksum has invalid contents: the device is refused.
     #[error("volume table: {0}")]
     Nonsense(String),
 }
@@ -90,7 +90,7 @@ impl VolumeRecord {
         })
     }
 
-    /// Whether the record makes sense for a device of this layout with `good_pebs` blocks.
+    /// Checks that the record is valid for a device of this layout with `good_pebs` blocks.
     pub fn check(&self, layout: &Layout, good_pebs: u32) -> Result<(), String> {
         if self.alignment == 0 || self.alignment > layout.leb_bytes {
             return Err(format!("alignment {} of a LEB of {} bytes", self.alignment, layout.leb_bytes));
@@ -120,7 +120,7 @@ fn seal(bytes: &mut [u8; RECORD_BYTES]) {
 /// The records of a device: one for each slot, `None` where there is no volume.
 pub type Table = Vec<Option<VolumeRecord>>;
 
-/// Reads a copy of the table. `good_pebs` is what the volumes may reserve.
+/// Parses a copy of the table. The volumes may reserve at most `good_pebs`.
 pub fn parse_table(bytes: &[u8], layout: &Layout, good_pebs: u32) -> Result<Table, TableFault> {
     let mut table = Table::new();
     let mut reserved = 0u64;
@@ -155,7 +155,7 @@ pub fn parse_table(bytes: &[u8], layout: &Layout, good_pebs: u32) -> Result<Tabl
     Ok(table)
 }
 
-/// The table as the bytes of a copy, without what fills its last page.
+/// The bytes of a copy of the table, without the padding of its last page.
 pub fn table_to_bytes(table: &Table, layout: &Layout) -> Vec<u8> {
     let mut empty = [0; RECORD_BYTES];
     seal(&mut empty);

@@ -7,25 +7,25 @@ use crate::headers::{VidHeader, VolumeId};
 use crate::io::{Header, Io};
 use crate::mtd::{Mtd, ReadOutcome, Why};
 
-/// The outcome.
+/// Result of the comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Verdict {
     /// The block that was seen first is valid.
     EarlierWins {
-        /// The other one is an incomplete copy.
+        /// The later block is an incomplete copy.
         other_is_damaged: bool,
     },
     /// The block that was seen last is valid.
     LaterWins {
         /// Its data had flips.
         flips: bool,
-        /// The other one is an incomplete copy.
+        /// The earlier block is an incomplete copy.
         other_is_damaged: bool,
     },
 }
 
-/// Compares the block that was seen first with `peb`, whose header is `header`. The higher sequence number wins, unless
-/// that block is a copy (of a move or an atomic change) whose data did not get to flash completely.
+/// Compares the block that was seen first with `peb`, whose header is `header`. The higher sequence number wins,
+/// unless that block is a copy (of a move or an atomic change) whose data is incomplete.
 pub(super) fn compare<M: Mtd>(
     io: &mut Io<M>,
     earlier: &FoundLeb,

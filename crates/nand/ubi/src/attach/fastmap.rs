@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Attaching by a fastmap: a summary of all blocks that UBI wrote at some time, brought up to date by reading the
-//! headers of the few blocks (the pools) from which it has taken new ones since (Linux, drivers/mtd/ubi/fastmap.c). An
+//! Attaching by a fastmap: a summary of all blocks that UBI wrote at some time. The headers of the few blocks (the
+//! pools) from which UBI has taken new ones since bring it up to date (Linux, drivers/mtd/ubi/fastmap.c). An
 //! inconsistent fastmap is not an error: the caller scans.
 
 use super::compare::{Verdict, compare};
@@ -14,7 +14,7 @@ use crate::layout::MAX_VOLUMES;
 use crate::mtd::{MAX_PEBS, Mtd, ReadOutcome, Why};
 use std::collections::BTreeMap;
 
-/// The superblock of a fastmap is in one of so many first blocks (`UBI_FM_MAX_START`).
+/// The superblock of a fastmap is in one of this many first blocks (`UBI_FM_MAX_START`).
 pub(super) const FIRST_PEBS: u32 = 64;
 
 const MAX_BLOCKS: u32 = 32;
@@ -118,7 +118,7 @@ pub(super) fn attach<M: Mtd>(io: &mut Io<M>, scanner: &Scanner) -> Result<Attach
         return bad(format!("its CRC is {stored:#010x} instead of {:#010x}", crc32(&bytes)));
     }
     let found = parse(io, found, &bytes)?;
-    // Fastmaps from before this one have to be on their way out, else it is not about this device.
+    // Older fastmaps must be queued for erasure; otherwise this one does not describe the device.
     let older = scanner.anchors.iter().find(|a| a.0 != anchor.0 && found.erase.iter().all(|work| work.peb != a.0));
     match older {
         Some((peb, _)) => bad(format!("PEB {peb} holds another fastmap, which it does not name for erasure")),
@@ -130,7 +130,7 @@ fn readable(outcome: ReadOutcome, peb: u32) -> Result<(), Fault> {
     if outcome == ReadOutcome::Uncorrectable { bad(format!("PEB {peb} cannot be read")) } else { Ok(()) }
 }
 
-/// Erase counter of a block and its VID header, if it has one; whether there were flips.
+/// Erase counter of a block; its VID header, if it has one, and whether there were flips.
 type BothHeaders = (u32, Option<(VidHeader, bool)>);
 
 fn headers<M: Mtd>(io: &mut Io<M>, peb: u32, image_seq: u32) -> Result<BothHeaders, Fault> {
@@ -201,7 +201,7 @@ fn parse<M: Mtd>(io: &mut Io<M>, mut found: AttachInfo, bytes: &[u8]) -> Result<
             from_pool(io, &mut found, be32(pool, 8 + 4 * i))?;
         }
     }
-    // Used, but by no logical block: a block that was being written or moved.
+    // Used, but not mapped: a block that was being written or moved.
     found.erase.extend(used.into_iter().map(|(peb, (erase_counter, _))| ToErase { peb, erase_counter }));
     check_every_block_once(io, &mut found, be32(header, 16))?;
     Ok(found)
@@ -234,7 +234,7 @@ fn volume<M: Mtd>(
         2 | 4 => 2,
         other => return bad(format!("volume {id} has the type {other}")),
     };
-    // A static volume counts its blocks, for a dynamic one Linux writes those that are reserved.
+    // For a static volume this is the number of its blocks; for a dynamic one Linux writes the reserved number.
     if volume.vol_type == 1 {
         volume.used_lebs = 0;
         volume.last_data_bytes = 0;
@@ -251,7 +251,7 @@ fn volume<M: Mtd>(
         let Some((erase_counter, scrub)) = used.remove(&peb) else {
             return bad(format!("LEB {lnum} of volume {id} is in PEB {peb}, which is not in use"));
         };
-        // The sequence number is not in the fastmap; blocks of the pools are newer anyhow.
+        // The fastmap has no sequence numbers; blocks of the pools are newer in any case.
         volume.lebs.insert(lnum, FoundLeb { peb, erase_counter, sqnum: 0, copy: false, scrub });
     }
     match found.volumes.insert(id, volume) {
@@ -260,13 +260,13 @@ fn volume<M: Mtd>(
     }
 }
 
-/// Logical blocks decide how large a table is, so they are bounded before anything is made of them.
+/// Checks a logical block number before any allocation, because it decides the size of a table.
 fn check_lnum(volume: u32, lnum: u32) -> Result<(), Fault> {
     let lebs = if volume == LAYOUT_VOLUME { 2 } else { MAX_PEBS };
     if lnum < lebs { Ok(()) } else { bad(format!("LEB {lnum} of {}, of at most {lebs} LEBs", VolumeId(volume))) }
 }
 
-/// A block of a pool: still free, or taken since the fastmap was written.
+/// Adds a block of a pool: still free, or taken since the fastmap was written.
 fn from_pool<M: Mtd>(io: &mut Io<M>, found: &mut AttachInfo, peb: u32) -> Result<(), Fault> {
     let (ec, vid) = headers(io, peb, found.image_seq)?;
     let Some((header, flips)) = vid else {
@@ -279,7 +279,7 @@ fn from_pool<M: Mtd>(io: &mut Io<M>, found: &mut AttachInfo, peb: u32) -> Result
     };
     found.max_sqnum = found.max_sqnum.max(header.sqnum);
     if header.volume == FASTMAP_SB_VOLUME || header.volume == FASTMAP_DATA_VOLUME {
-        // It belongs to this fastmap or to one before it.
+        // The block belongs to this fastmap or to an older one.
         if found.fastmap.iter().all(|&(used, _)| used != peb) {
             found.erase.push_back(ToErase { peb, erase_counter: ec });
         }
@@ -318,7 +318,7 @@ fn from_pool<M: Mtd>(io: &mut Io<M>, found: &mut AttachInfo, peb: u32) -> Result
     Ok(())
 }
 
-/// Every block has to be somewhere, and only once.
+/// Checks that every block is listed exactly once.
 fn check_every_block_once<M: Mtd>(io: &mut Io<M>, found: &mut AttachInfo, bad_count: u32) -> Result<(), Fault> {
     let mut count = vec![0u8; io.pebs() as usize];
     let lebs = found.volumes.values().flat_map(|v| v.lebs.values().map(|leb| leb.peb));

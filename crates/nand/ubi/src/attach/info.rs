@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an attach finds. Knows nothing of how it is found.
+//! The result of an attach.
 
 use crate::error::UbiError;
 use crate::vtbl::Table;
@@ -10,13 +10,13 @@ use std::collections::{BTreeMap, VecDeque};
 pub struct FoundLeb {
     /// Erase block.
     pub peb: u32,
-    /// Its erase counter; the mean of all where it is not known.
+    /// Its erase counter; the mean of all if it is unknown.
     pub erase_counter: u32,
     /// Sequence number.
     pub sqnum: u64,
-    /// Whether it is a copy whose data have a checksum.
+    /// Whether it is a copy whose data has a checksum.
     pub copy: bool,
-    /// Whether flips or a damaged header ask for a move.
+    /// Whether flips or a damaged header require a move.
     pub scrub: bool,
 }
 
@@ -29,7 +29,7 @@ pub struct FoundVolume {
     pub used_lebs: u32,
     /// Bytes at the end of a logical block that are not used.
     pub data_pad: u32,
-    /// What to do with it if it is not known.
+    /// How to handle the volume if it is unknown.
     pub compat: u8,
     /// By logical block.
     pub lebs: BTreeMap<u32, FoundLeb>,
@@ -49,16 +49,16 @@ impl FoundVolume {
 pub struct ToErase {
     /// Erase block.
     pub peb: u32,
-    /// Its erase counter; the mean of all where it is not known.
+    /// Its erase counter; the mean of all if it is unknown.
     pub erase_counter: u32,
 }
 
-/// What a scan saw in an erase block that UBI does not leave behind when nothing disturbs it.
+/// A state of an erase block, found by a scan, that UBI does not leave behind in normal operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Note {
     /// Erase block.
     pub peb: u32,
-    /// What it is.
+    /// The state.
     pub kind: NoteKind,
 }
 
@@ -78,9 +78,9 @@ pub enum NoteKind {
     BadHeaders,
     /// The VID header is damaged, the data area is empty or cannot be read.
     BadVidOnly,
-    /// The VID header is damaged, and there are data.
+    /// The VID header is damaged, and there is data.
     BadVid,
-    /// A logical block that is also elsewhere, in a newer version.
+    /// A logical block with a newer version in another erase block.
     Older {
         /// Volume.
         volume: u32,
@@ -89,7 +89,7 @@ pub enum NoteKind {
         /// Erase block of the newer version.
         newer: u32,
     },
-    /// A newer version of a logical block, but its data were not written completely.
+    /// A newer version of a logical block whose data is incomplete.
     Unfinished {
         /// Volume.
         volume: u32,
@@ -116,9 +116,9 @@ pub enum Method {
 /// What was found.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct AttachInfo {
-    /// How.
+    /// The method.
     pub method: Method,
-    /// Why the fastmap that is there was not used.
+    /// Why an existing fastmap was not used.
     pub fastmap_fault: Option<String>,
     /// Volumes by identifier, the layout volume among them.
     pub volumes: BTreeMap<u32, FoundVolume>,
@@ -126,31 +126,31 @@ pub struct AttachInfo {
     pub free: Vec<(u32, u32)>,
     /// Blocks to erase, in order.
     pub erase: VecDeque<ToErase>,
-    /// Blocks that look damaged but may hold data: kept.
+    /// Blocks that look damaged but may hold data; they are kept.
     pub corrupted: Vec<(u32, u32)>,
-    /// Blocks of internal volumes that are not known but have to be preserved.
+    /// Blocks of unknown internal volumes that must be preserved.
     pub alien: Vec<u32>,
     /// Blocks of the fastmap that was used.
     pub fastmap: Vec<(u32, u32)>,
     /// Blocks with the superblock of a fastmap, used or not, the oldest first.
     pub anchors: Vec<u32>,
-    /// What a scan noticed, at most two for each block.
+    /// States noted by a scan, at most two for each block.
     pub notes: Vec<Note>,
     /// Blocks that are marked bad.
     pub bad: Vec<u32>,
     /// Blocks without any contents.
     pub empty_count: u32,
-    /// Blocks whose two headers could not be read.
+    /// Blocks with two unreadable headers.
     pub maybe_bad_count: u32,
     /// Whether the device holds no UBI yet.
     pub is_empty: bool,
-    /// Whether an internal volume asks for read-only use.
+    /// Whether an internal volume requires read-only use.
     pub read_only: bool,
-    /// Number of the image; 0 if no block says.
+    /// Number of the image; 0 if no block has one.
     pub image_seq: u32,
     /// Highest sequence number.
     pub max_sqnum: u64,
-    /// Least, mean and highest erase counter of those that are known.
+    /// Least known erase counter.
     pub min_ec: u32,
     /// Mean erase counter.
     pub mean_ec: u32,
@@ -159,10 +159,10 @@ pub struct AttachInfo {
 }
 
 impl AttachInfo {
-    /// How many of a device's `pebs` erase blocks are in which state.
+    /// Counts a device's `pebs` erase blocks by state.
     pub fn counts(&self, pebs: u32) -> PebCounts {
         let mut counts = PebCounts::default();
-        // Each block counts once, even where damage has it named twice.
+        // Each block counts once, even if damage lists it twice.
         let mut seen = vec![false; pebs as usize];
         let mut count = |peb: u32, n: &mut u32| *n += u32::from(!std::mem::replace(&mut seen[peb as usize], true));
         self.alien.iter().for_each(|&peb| count(peb, &mut counts.kept));
@@ -178,7 +178,7 @@ impl AttachInfo {
     }
 }
 
-/// Erase blocks by what is to become of them.
+/// Erase blocks by state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PebCounts {
     /// They hold logical blocks.
@@ -189,26 +189,26 @@ pub struct PebCounts {
     pub free: u32,
     /// To be erased.
     pub to_erase: u32,
-    /// Damaged, or of an internal volume that is to be preserved.
+    /// Damaged, or of an internal volume that must be preserved.
     pub kept: u32,
     /// Marked bad.
     pub bad: u32,
 }
 
-/// The volume table, and which copy has to be written again (0 or 1; both on an empty device).
+/// The volume table, and which copies have to be rewritten (0 or 1; both on an empty device).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FoundTable {
     /// The records.
     pub table: Table,
     /// Copies that are missing, damaged or older.
     pub rewrite: [bool; 2],
-    /// What is wrong with those that are damaged.
+    /// The fault of each damaged copy.
     pub damaged: [Option<String>; 2],
-    /// Bytes behind the records, to the end of the page: 0xFF from ubinize, zeros from Linux. UBI compares them, too.
+    /// Bytes behind the records, to the end of the page: 0xFF from ubinize, zeros from Linux. UBI compares them too.
     pub padding: Vec<u8>,
 }
 
-/// An error at a place of a block.
+/// An error at an offset of a block.
 pub(super) fn at(peb: u32, offset: u32, what: String) -> UbiError {
     UbiError::Peb { peb, offset, what }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Finding out what a device holds: by a fastmap if there is one, otherwise by reading the headers of every erase
-//! block; then the volume table (Linux, drivers/mtd/ubi/attach.c, fastmap.c and vtbl.c). It only reads. What has to be
-//! erased or written again is noted for later steps.
+//! Attaches a device: by a fastmap if there is one, otherwise by reading the headers of every erase block; then reads
+//! the volume table (Linux, drivers/mtd/ubi/attach.c, fastmap.c and vtbl.c). It only reads, and notes which blocks
+//! have to be erased or rewritten.
 
 mod compare;
 mod fastmap;
@@ -17,13 +17,13 @@ use scan::Scanner;
 
 pub use info::{AttachInfo, FoundLeb, FoundTable, FoundVolume, Method, Note, NoteKind, PebCounts, ToErase};
 
-/// How to attach.
+/// Options of an attach.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// An image for a larger device: accept a table whose volumes reserve more blocks than there are, and any number of
-    /// damaged blocks.
+    /// The image belongs to a larger device: accept a table whose volumes reserve more blocks than there are, and any
+    /// number of damaged blocks.
     pub partial: bool,
-    /// Where the VID header is, if not at UBI's default.
+    /// Offset of the VID header, if not UBI's default.
     pub vid_offset: Option<u32>,
     /// Use a fastmap if there is one.
     pub fastmap: bool,
@@ -36,7 +36,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// For looking into an image, which may be of a part of a device.
+    /// For an image, which may be a part of a device.
     pub fn image() -> Self {
         Options { partial: true, ..Options::default() }
     }

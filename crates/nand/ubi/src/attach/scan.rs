@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The scan: both headers of every erase block, and what follows from them for the block (Linux,
-//! drivers/mtd/ubi/attach.c: `scan_peb`, `ubi_add_to_av`, `late_analysis`). It does not know the volume table.
+//! The scan: reads both headers of every erase block and classifies the block (Linux, drivers/mtd/ubi/attach.c:
+//! `scan_peb`, `ubi_add_to_av`, `late_analysis`). It does not know the volume table.
 
 use super::compare::{Verdict, compare};
 use super::info::{AttachInfo, FoundLeb, FoundVolume, Note, NoteKind, ToErase, at};
@@ -11,10 +11,10 @@ use crate::headers::{
 use crate::io::{Header, Io};
 use crate::mtd::{Mtd, ReadOutcome, Why};
 
-/// An erase counter that is not known yet: no header says so much.
+/// An unknown erase counter: no header has this value.
 const UNKNOWN: u32 = u32::MAX;
 
-/// What is added up on the way.
+/// State accumulated during the scan.
 #[derive(Default)]
 pub(super) struct Scanner {
     pub found: AttachInfo,
@@ -32,7 +32,7 @@ impl Scanner {
         anchors.into_iter().map(|(peb, _)| peb).collect()
     }
 
-    /// Takes one block.
+    /// Scans one block.
     pub(super) fn peb<M: Mtd>(&mut self, io: &mut Io<M>, peb: u32) -> Result<(), UbiError> {
         if io.mtd.is_bad(peb) {
             self.found.bad.push(peb);
@@ -48,7 +48,7 @@ impl Scanner {
                 self.erase(peb, UNKNOWN, flips);
                 return Ok(());
             }
-            // Perhaps the VID header is good. The block has to be moved to get its EC header back.
+            // The VID header may be good. The block has to be moved to get an EC header again.
             Header::Bad { ecc } => (UNKNOWN, true, Some(ecc)),
         };
         match io.read_vid(peb)? {
@@ -76,7 +76,7 @@ impl Scanner {
                 if ecc && ec_fault == Some(true) {
                     self.found.maybe_bad_count += 1;
                 }
-                // With both headers gone it looks like a block whose erase was interrupted.
+                // With both headers damaged it looks like a block whose erase was interrupted.
                 if ec_fault.is_some() || erase_was_cut(io, peb)? {
                     self.note(peb, if ec_fault.is_some() { NoteKind::BadHeaders } else { NoteKind::BadVidOnly });
                     self.erase(peb, ec, true);
@@ -119,13 +119,13 @@ impl Scanner {
         if known == 0 {
             self.found.image_seq = this;
         } else if this != 0 && this != known {
-            // The rest of another image: it may not be mixed with this one.
+            // A remainder of another image, which must not be mixed with this one.
             return Err(at(peb, 24, format!("EC header: image sequence {this}, but earlier PEBs have {known}")));
         }
         Ok(())
     }
 
-    /// What the compatibility of an internal volume asks for; true if the block is dealt with.
+    /// Handles a block of an internal volume by its compatibility; true if that is all.
     fn internal(&mut self, peb: u32, ec: u32, header: &VidHeader) -> Result<bool, UbiError> {
         let VidHeader { volume, lnum, .. } = *header;
         if volume <= LAYOUT_VOLUME {
@@ -136,7 +136,7 @@ impl Scanner {
         }
         if volume == FASTMAP_SB_VOLUME || volume == FASTMAP_DATA_VOLUME {
             self.found.max_sqnum = self.found.max_sqnum.max(header.sqnum);
-            // Whatever its header asks for: kept, it would be believed later.
+            // Erased regardless of its compatibility: if kept, it would be believed later.
             self.erase(peb, ec, true);
             return Ok(true);
         }
@@ -160,7 +160,7 @@ impl Scanner {
         }
     }
 
-    /// Takes a block with a good VID header for its logical block, or the older of two.
+    /// Adds a block with a good VID header: the newer of two versions of its logical block is used.
     fn add<M: Mtd>(
         &mut self,
         io: &mut Io<M>,
@@ -182,7 +182,7 @@ impl Scanner {
             lebs: Default::default(),
             last_data_bytes: 0,
         });
-        // Only a block that is going to be used has to agree: an update leaves older ones of another size behind.
+        // Only a block that will be used has to agree: an update leaves older ones of another size behind.
         let agrees = (volume.vol_type, volume.used_lebs, volume.data_pad) == (vol_type, used_lebs, data_pad);
         let check = || {
             let what =
@@ -217,8 +217,8 @@ impl Scanner {
         Ok(())
     }
 
-    /// Evaluates the whole, and gives blocks without erase counter the mean of the others. Whether too much is damaged
-    /// is known only of a whole device.
+    /// Evaluates the scan, and gives blocks without erase counter the mean of the others. Only on a whole device is
+    /// it known whether too much is damaged.
     pub(super) fn finish<M: Mtd>(mut self, io: &mut Io<M>, partial: bool) -> Result<AttachInfo, UbiError> {
         let anchors = self.anchors_by_age();
         let found = &mut self.found;
@@ -255,7 +255,7 @@ impl Scanner {
     }
 }
 
-/// Why a block is not the one that holds a logical block; `used` is.
+/// Why a block does not hold its logical block; `used` does.
 fn rival(volume: u32, lnum: u32, used: u32, is_damaged: bool) -> NoteKind {
     match is_damaged {
         true => NoteKind::Unfinished { volume, lnum, good: used },
@@ -263,8 +263,8 @@ fn rival(volume: u32, lnum: u32, used: u32, is_damaged: bool) -> NoteKind {
     }
 }
 
-/// Whether a block with a good EC and a bad VID header was being erased or written at a power cut: its data area
-/// cannot be read without errors, or is empty. Otherwise it may hold data.
+/// Whether a power cut interrupted the erase or first write of a block with a good EC and a bad VID header: its data
+/// area is empty, or cannot be read without errors. Otherwise it may hold data.
 fn erase_was_cut<M: Mtd>(io: &mut Io<M>, peb: u32) -> Result<bool, UbiError> {
     let mut data = vec![0; io.layout.leb_bytes as usize];
     let outcome = io.read_data(peb, 0, &mut data, Why::Check)?;

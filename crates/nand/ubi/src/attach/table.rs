@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The volume table on flash, and whether it agrees with the blocks that were found (Linux, drivers/mtd/ubi/vtbl.c:
-//! `process_lvol`, `check_attaching_info`).
+//! The volume table on flash, and its agreement with the blocks found (Linux, drivers/mtd/ubi/vtbl.c: `process_lvol`,
+//! `check_attaching_info`).
 
 use super::info::{AttachInfo, FoundTable, FoundVolume, ToErase, at};
 use crate::error::UbiError;
@@ -41,7 +41,7 @@ pub(super) fn read<M: Mtd>(io: &mut Io<M>, found: &mut AttachInfo, partial: bool
         };
         match parse_table(bytes, &layout, good_pebs) {
             Ok(table) => {
-                // Whatever is wrong with the other copy, it is written again.
+                // The other copy is rewritten, whatever its fault.
                 let other = 1 - lnum;
                 let (mut rewrite, mut damaged) = ([false; 2], [None, None]);
                 rewrite[other] = copies[other].as_ref() != Some(bytes);
@@ -59,8 +59,8 @@ pub(super) fn read<M: Mtd>(io: &mut Io<M>, found: &mut AttachInfo, partial: bool
     Err(at(peb, layout.data_offset, what).doubting_sizes())
 }
 
-/// Blocks of volumes that the table does not name are to be erased: their removal was interrupted. Blocks of those that
-/// it names have to agree with it.
+/// Blocks of volumes missing in the table are to be erased: their removal was interrupted. Blocks of listed volumes
+/// have to agree with the table.
 pub(super) fn reconcile<M: Mtd>(io: &Io<M>, found: &mut AttachInfo, table: &Table) -> Result<(), UbiError> {
     let ids: Vec<u32> = found.volumes.keys().copied().filter(|&id| id < MAX_VOLUMES).collect();
     for id in ids {

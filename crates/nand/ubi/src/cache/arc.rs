@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! ARC of Megiddo and Modha (FAST 2003): two lists of lines, seen once and seen again, whose shares follow from which
-//! of two lists of ghosts is asked for.
+//! ARC of Megiddo and Modha (FAST 2003): two lists of lines, seen once and seen again. Hits in two lists of ghosts
+//! adjust their shares.
 
 use super::frames::{Framed, Frames, Order};
 use super::ghosts::Ghosts;
@@ -16,7 +16,7 @@ pub struct Shares {
     seen: Seen,
     once_gone: Ghosts,
     again_gone: Ghosts,
-    /// Lines that should be among those seen once.
+    /// Target number of lines seen once.
     target: u32,
 }
 
@@ -29,8 +29,7 @@ impl Arc {
 }
 
 impl Shares {
-    /// The line that goes from the list that has more than its share; its page is remembered. In a tie `from_again`
-    /// decides.
+    /// Evicts from the list above its share; the page is remembered. In a tie `from_again` decides.
     fn choose(&mut self, frames: &Frames, from_again: bool) -> Option<u32> {
         let n = self.seen.once.len();
         let once = n > 0 && (n > self.target || (from_again && n == self.target)) || self.seen.again.is_empty();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A hand goes round the lines: what was touched since its last visit stays, the first that was not goes.
+//! A hand goes round the lines: a page touched since the hand's last visit stays, the first other page is evicted.
 
 use super::frames::{Framed, Frames, Order};
 use super::{Answer, Page};

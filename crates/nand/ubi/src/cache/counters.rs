@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a cache counts. `hits + misses + no_query` is the number of reads that reached it.
+//! Counters of a cache. `hits + misses + no_query` is the number of reads that reached it.
 
 /// Counts since the start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
     /// Reads served from lines alone.
     pub hits: u64,
-    /// Reads that the cache was asked for and could not serve, or not all of.
+    /// Reads that looked up the cache and were not served, or only in part.
     pub misses: u64,
-    /// Reads for which the cache was not asked.
+    /// Reads that did not look up the cache.
     pub no_query: u64,
     /// Pages read into lines.
     pub fills: u64,
-    /// Pages of reads for which the policy wanted no line.
+    /// Pages of reads for which the policy gave no line.
     pub bypasses: u64,
     /// Fills that failed; the wanted bytes were then read alone.
     pub failed_fills: u64,
@@ -30,7 +30,7 @@ impl Counters {
         self.hits + self.misses + self.no_query
     }
 
-    /// Share of hits among the reads that the cache was asked for; none if it never was.
+    /// Share of hits among the reads that looked up the cache; `None` if there were none.
     pub fn hit_ratio(&self) -> Option<f64> {
         let asked = self.hits + self.misses;
         (asked > 0).then(|| self.hits as f64 / asked as f64)

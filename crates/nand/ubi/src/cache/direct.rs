@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The cache of the RFC of 2016: each erase block has one line, `peb mod lines`, and no collision is handled. With one
-//! line it keeps the last page that was read.
+//! The cache of the RFC of 2016: each erase block has one line, `peb mod lines`, and collisions evict. With one line
+//! it keeps the last page read.
 
 use super::index::NONE;
 use super::{Answer, Page, Policy, Touch};
@@ -53,7 +53,7 @@ impl Policy for Direct {
         }
     }
 
-    /// Another number of lines gives pages other lines, so all go.
+    /// With another number of lines pages belong to other lines, so all are evicted.
     fn resize(&mut self, lines: u32, freed: &mut dyn FnMut(u32)) {
         if lines != self.lines {
             self.pages.fill(NONE);

@@ -19,7 +19,7 @@ impl Frames {
         Frames { index: Index::new(most), free: (0..most).rev().collect(), limit: most }
     }
 
-    /// Lines that there will ever be.
+    /// The most lines.
     pub(super) fn most(&self) -> u32 {
         self.index.lines()
     }
@@ -34,7 +34,7 @@ impl Frames {
         self.index.len()
     }
 
-    /// Whether a page more needs a line of another's.
+    /// Whether another page needs an eviction.
     pub(super) fn is_full(&self) -> bool {
         self.index.len() >= self.limit
     }
@@ -52,7 +52,7 @@ impl Frames {
         (page != NONE).then_some(Page(page))
     }
 
-    /// Gives a page that is in no line a free one; there is one unless [`Self::is_full`].
+    /// Gives a page without a line a free one; there is one unless [`Self::is_full`].
     pub(super) fn insert(&mut self, page: Page) -> u32 {
         let line = self.free.pop().expect("a line is free below the limit");
         self.index.insert(page.0, line);
@@ -65,12 +65,12 @@ impl Frames {
         self.free.push(line);
     }
 
-    /// Sets the limit, at most [`Self::most`]; the caller removes pages above it, and says so with [`Self::give_back`].
+    /// Sets the limit, at most [`Self::most`]; the caller removes pages above it, and calls [`Self::give_back`].
     pub(super) fn set_limit(&mut self, lines: u32) {
         self.limit = lines.min(self.most());
     }
 
-    /// Names all lines without a page, whose memory is no longer needed.
+    /// Passes all lines without a page, whose memory is no longer needed, to `freed`.
     pub(super) fn give_back(&self, freed: &mut dyn FnMut(u32)) {
         self.free.iter().for_each(|&line| freed(line));
     }
@@ -80,21 +80,21 @@ impl Frames {
         self.index.in_range(first, pages)
     }
 
-    /// Bytes that it keeps.
+    /// Bytes of memory.
     pub(super) fn bytes(&self) -> u64 {
         self.index.bytes() + u64::from(self.most()) * size_of::<u32>() as u64
     }
 }
 
-/// The part of a policy that decides which page goes.
+/// The part of a policy that chooses victims.
 pub trait Order {
-    /// The page of a line is asked for.
+    /// A touch of the page of a line.
     fn hit(&mut self, line: u32);
 
-    /// A page without a line is asked for.
+    /// A touch of a page without a line.
     fn miss(&mut self, frames: &mut Frames, page: Page) -> Answer;
 
-    /// The line whose page goes next, if any has one. Its page may be remembered: the line is emptied now.
+    /// The line to evict, if any has a page. The order may remember the page: the line is emptied now.
     fn victim(&mut self, frames: &Frames) -> Option<u32>;
 
     /// A line is emptied.
@@ -103,13 +103,13 @@ pub trait Order {
     /// Forgets pages that have no line.
     fn forget(&mut self, _first: Page, _pages: u32) {}
 
-    /// So many lines may be used from now on.
+    /// From now on `lines` lines may be used.
     fn resized(&mut self, _lines: u32) {}
 
-    /// Memory that it and the table of lines take.
+    /// Bytes of the order and the table of lines.
     fn bytes(&self, frames: &Frames) -> u64;
 
-    /// Empties the line whose page goes next.
+    /// Evicts one page.
     fn evict(&mut self, frames: &mut Frames) {
         if let Some(line) = self.victim(frames) {
             self.dropped(line);
@@ -117,7 +117,7 @@ pub trait Order {
         }
     }
 
-    /// A page gets a line, another's if none is free; none where no line may be used.
+    /// Gives a page a line, evicting another if need be; `None` if no line may be used.
     #[inline]
     fn admit(&mut self, frames: &mut Frames, page: Page) -> Option<u32> {
         if frames.limit() == 0 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pages that have no line (any more) but are remembered: oldest out. 24 bytes each.
+//! Remembered pages without a line; the oldest is forgotten first. 24 bytes each.
 
 use super::Page;
 use super::frames::Frames;
@@ -23,7 +23,7 @@ impl Ghosts {
         self.frames.len()
     }
 
-    /// Remembers a page that is not yet; the oldest is forgotten for it. Nothing happens where the limit is 0.
+    /// Remembers a page that is not remembered yet; forgets the oldest for it. No effect if the limit is 0.
     pub(super) fn push(&mut self, page: Page) {
         if self.frames.is_full() {
             self.pop();
@@ -57,7 +57,7 @@ impl Ghosts {
         }
     }
 
-    /// Sets how many may be remembered, at most the number it was made with.
+    /// Sets how many may be remembered, at most the initial number.
     pub(super) fn set_limit(&mut self, most: u32) {
         self.frames.set_limit(most);
         while self.frames.len() > self.frames.limit() {
@@ -65,7 +65,7 @@ impl Ghosts {
         }
     }
 
-    /// Bytes that it keeps.
+    /// Bytes of memory.
     pub(super) fn bytes(&self) -> u64 {
         self.frames.bytes() + self.order.bytes()
     }

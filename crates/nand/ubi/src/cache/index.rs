@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From a page to the line that holds it: a flat table with open addressing, as a kernel would keep it. A table with an
-//! entry for every page of the device would answer without probing, but for 4 GiB it would be larger than the cache.
+//! Finds the line of a page: a flat table with open addressing, as in a kernel. A table with an entry for every page
+//! of the device would need no probing, but for 4 GiB it would be larger than the cache.
 
 use super::Page;
 
@@ -11,7 +11,7 @@ const EMPTY: u32 = u32::MAX;
 /// Pages of numbered lines, found by page.
 #[derive(Clone, Debug)]
 pub(super) struct Index {
-    /// Line numbers, at most half of the slots in use.
+    /// Line numbers; at most half of the slots are in use.
     slots: Vec<u32>,
     shift: u32,
     /// Page of each line, or [`NONE`].
@@ -72,7 +72,7 @@ impl Index {
         }
     }
 
-    /// Gives a line without a page one that no line has.
+    /// Gives a line without a page one that has no line.
     pub(super) fn insert(&mut self, page: u64, line: u32) {
         debug_assert!(self.pages[line as usize] == NONE && self.find(page).is_none());
         let mask = self.slots.len() - 1;
@@ -85,7 +85,7 @@ impl Index {
         self.len += 1;
     }
 
-    /// Takes the page of a line away.
+    /// Removes the page of a line.
     pub(super) fn remove(&mut self, line: u32) {
         let mask = self.slots.len() - 1;
         let mut hole = self.home(self.pages[line as usize]);
@@ -94,7 +94,7 @@ impl Index {
         }
         self.pages[line as usize] = NONE;
         self.len -= 1;
-        // Entries behind the hole that were pushed past it move up, so that no search ends at it too early.
+        // Entries that probed past the hole move up, so that no search ends at it too early.
         let mut at = hole;
         loop {
             at = (at + 1) & mask;
@@ -111,8 +111,8 @@ impl Index {
         self.slots[hole] = EMPTY;
     }
 
-    /// Lines that hold one of `pages` pages from `first` on. Looks at as few as it can: pages or lines, whichever are
-    /// fewer. Allocates only if there are such lines.
+    /// Lines that hold one of `pages` pages from `first` on. Examines pages or lines, whichever are fewer. Allocates
+    /// only if there are such lines.
     pub(super) fn in_range(&self, first: Page, pages: u32) -> Vec<u32> {
         let range = first.0..first.0 + u64::from(pages);
         if pages <= self.lines() {
@@ -122,12 +122,12 @@ impl Index {
         }
     }
 
-    /// Bytes that it keeps.
+    /// Bytes of memory.
     pub(super) fn bytes(&self) -> u64 {
         Index::bytes_for(self.lines())
     }
 
-    /// Bytes that one for so many lines keeps.
+    /// Bytes of memory for `lines` lines.
     pub(super) fn bytes_for(lines: u32) -> u64 {
         (Index::slots_for(lines) * size_of::<u32>() + lines as usize * size_of::<u64>()) as u64
     }

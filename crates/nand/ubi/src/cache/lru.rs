@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The least recently used page goes.
+//! Evicts the least recently used page.
 
 use super::frames::{Framed, Frames, Order};
 use super::{Answer, Page};

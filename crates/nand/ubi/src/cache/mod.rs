@@ -9,16 +9,16 @@
 //!                                   └─▶ Media: reads the flash and holds the caller's buffer
 //! ```
 //!
-//! A [`Policy`] decides which pages have a line; it never sees data. A [`Store`] holds the lines' bytes: [`NoData`] for
-//! replay, [`Lines`] for real reads. A [`PageCache`] joins the two and keeps the rules of a read: what may be served,
-//! what is split, and what happens when a fill fails. The key (erase block, page) outlives moves of wear levelling:
-//! what a page holds stays true until its erase block is erased.
+//! A [`Policy`] decides which pages have a line; it never sees data. A [`Store`] holds the lines' bytes: [`NoData`]
+//! for replay, [`Lines`] for real reads. A [`PageCache`] joins the two and keeps the rules of a read: which reads may
+//! be served, how they are split, and what happens when a fill fails. The key (erase block, page) survives moves of
+//! wear levelling: the content of a page is valid until its erase block is erased.
 //!
-//! Whatever reads can go through is a [`ReadCache`]: a [`PageCache`], the one page of the NAND core ([`NandPage`]) or
-//! none ([`NoCache`]). A device and a replay ask it alike.
+//! A [`ReadCache`] is a [`PageCache`], the one page of the NAND core ([`NandPage`]) or none ([`NoCache`]). A device
+//! and a replay use it alike.
 //!
-//! Every decision rests on what UBI has in memory at that layer: place and length of the read, what it cost, and the
-//! past. What a policy keeps for that is counted by [`Policy::metadata_bytes`].
+//! Every decision rests on what UBI has in memory at that layer: place and length of the read, its cost, and the
+//! past. [`Policy::metadata_bytes`] counts what a policy keeps for that.
 
 mod adaptive;
 mod arc;
@@ -75,12 +75,11 @@ impl Page {
         self.0 as u32
     }
 
-    /// Where a table looks for it first: the high bits spread neighbouring erase blocks as evenly as neighbouring
-    /// pages.
+    /// Hash of the page: its high bits spread neighbouring erase blocks as evenly as neighbouring pages.
     ///
-    /// Two factors, as one over both numbers together would leave erase blocks just its low half, which is near 2^31.
-    /// They are 2^64 over the real root of x^3 = x + 1, and over its square: multiples of neither crowd, alone or
-    /// together.
+    /// There are two factors, because one over both numbers together would leave erase blocks just its low half,
+    /// which is near 2^31. They are 2^64 over the real root of x^3 = x + 1, and over its square: multiples of neither
+    /// cluster, alone or together.
     #[inline]
     fn hash(self) -> u64 {
         const PEB: u64 = 0xC13F_A9A9_02A6_328F;
@@ -102,25 +101,24 @@ pub struct Touch {
     pub part_ns: u32,
 }
 
-/// What a policy does about a touch.
+/// A policy's answer to a touch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Answer {
     /// The page is in this line.
     Hit(u32),
-    /// The page has been given this line, which is to be filled; whatever page it held is gone.
+    /// The page has been given this line, which is to be filled; its old page is evicted.
     Fill(u32),
-    /// The page is not in the cache and will not be.
+    /// The page is not in the cache and gets no line.
     Bypass,
 }
 
-/// Which pages have a line. Lines are numbered from 0; a policy never uses one at or beyond the number it was made
-/// with.
+/// Decides which pages have a line. Lines are numbered from 0; a policy never uses one at or beyond its initial
+/// number.
 pub trait Policy {
     /// Decides about one page of a read.
     fn touch(&mut self, touch: &Touch) -> Answer;
 
-    /// The line of a page of which a part is read that is served if the page has a line, but neither fills one nor
-    /// counts as a use.
+    /// The line of a page for a part of a read that uses an existing line, but neither fills one nor counts as a use.
     fn peek(&mut self, touch: &Touch) -> Option<u32> {
         self.line_of(touch.page)
     }
@@ -128,15 +126,15 @@ pub trait Policy {
     /// The line of the last [`Answer::Fill`] could not be filled: it holds nothing.
     fn abandon(&mut self, line: u32);
 
-    /// Forgets `pages` pages from `first` on, all in one erase block; how many lines that emptied.
+    /// Forgets `pages` pages from `first` on, all in one erase block; returns how many lines that emptied.
     fn invalidate(&mut self, first: Page, pages: u32) -> u32;
 
-    /// Changes how many lines may be used, to at most the number it was made with; 0 works. Pages beyond go, and
+    /// Changes how many lines may be used, to at most the initial number; 0 is valid. Pages beyond are evicted, and
     /// `freed` gets every line whose memory is no longer needed.
     fn resize(&mut self, lines: u32, freed: &mut dyn FnMut(u32));
 
-    /// Limits memory of lines and tables together to `bytes`, with at most the `most` lines that it was made with.
-    /// Nearly all policies keep tables for `most` lines, however few of them may be used.
+    /// Limits memory of lines and tables together to `bytes`, with at most the initial `most` lines. Nearly all
+    /// policies keep tables for `most` lines, however few of them may be used.
     fn fit(&mut self, bytes: u64, line_bytes: u32, most: u32, freed: &mut dyn FnMut(u32)) {
         let lines = bytes.saturating_sub(self.metadata_bytes()) / u64::from(line_bytes);
         self.resize(u32::try_from(lines).unwrap_or(most).min(most), freed);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The one-page cache of the NAND core (Linux, `nand_do_read_ops` in drivers/mtd/nand/raw/nand_base.c), used where the
-//! chip has no sub-page reads. It sees every read of the chip, headers as well, and keeps the last page that was read
-//! in part.
+//! The one-page cache of the NAND core (Linux, `nand_do_read_ops` in drivers/mtd/nand/raw/nand_base.c), used if the
+//! chip has no sub-page reads. It sees every read of the chip, headers included, and keeps the last page that was
+//! read in part.
 
 use super::index::NONE;
 use super::{Counters, Media, Page, ReadCache, Store};
@@ -21,8 +21,8 @@ impl<S: Store> NandPage<S> {
         NandPage { page: NONE, store, page_bytes, counters: Counters::default() }
     }
 
-    /// Looks up each page of a read; a whole page goes past the cache. Whether flash was not asked, and the pages read
-    /// to be kept.
+    /// Looks up each page of a read; a whole page bypasses the cache. Returns whether flash was not read, and the
+    /// pages read to be kept.
     #[inline]
     fn pages<M: Media>(&mut self, media: &mut M, peb: u32, offset: u32, bytes: u32) -> Result<(bool, u64), M::Error> {
         let (mut at, mut left, mut hit, mut fills) = (offset, bytes, true, 0);
@@ -52,7 +52,7 @@ impl<S: Store> NandPage<S> {
     }
 }
 
-/// Reads of any kind go through it. A read in part of one page is a hit or a miss, any other counts as `no_query`
+/// Reads of any kind go through it. A read of part of one page is a hit or a miss; any other counts as `no_query`,
 /// although pages of it may be served.
 impl<S: Store> ReadCache for NandPage<S> {
     #[inline]
@@ -73,7 +73,7 @@ impl<S: Store> ReadCache for NandPage<S> {
         self.pages(media, peb, offset, bytes).map(drop)
     }
 
-    /// A write of part of a page passes through the buffer that the page is kept in, whichever it is.
+    /// A write of part of a page passes through the buffer of the cached page, whichever page it is.
     fn written(&mut self, peb: u32, offset: u32, bytes: u32) {
         let first = Page::new(peb, offset / self.page_bytes).0;
         let pages = (offset % self.page_bytes + bytes).div_ceil(self.page_bytes);
@@ -101,7 +101,7 @@ mod tests {
     use super::super::NoData;
     use super::*;
 
-    /// Notes what flash is asked for.
+    /// Notes the reads of flash.
     #[derive(Default)]
     struct Log(Vec<(&'static str, u32)>);
 
@@ -136,7 +136,7 @@ mod tests {
         };
         assert_eq!(read(&mut cache, 0, 64, false), [("fill", 0), ("copy", 0)], "a header");
         assert_eq!(read(&mut cache, 100, 10, true), [("copy", 100)], "served by the header's page");
-        // Its first page is there, the second is read past the cache, the third in part.
+        // Its first page is cached, the second is read past the cache, the third in part.
         assert_eq!(read(&mut cache, 200, 8192, true), [("copy", 200), ("direct", 4096), ("fill", 2), ("copy", 0)]);
         assert_eq!(read(&mut cache, 4096, 4096, true), [("direct", 4096)], "a whole page changes nothing");
         assert_eq!(read(&mut cache, 8192, 4096, true), [("copy", 0)], "a whole page may be served");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One read through the cache: which reads it is asked for, what is split, and what a failed fill leads to. Knows no
-//! policy from the inside, and no flash but through [`Media`].
+//! One read through the cache: which reads are looked up, how they are split, and what follows a failed fill. It
+//! knows policies only by their trait, and flash only through [`Media`].
 
 use super::{Answer, Counters, Page, Policy, Store, Touch};
 use crate::cost::CostModel;
@@ -8,16 +8,17 @@ use crate::cost::CostModel;
 /// Which reads the cache serves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rules {
-    /// Those of the RFC of 2016: only a read that is shorter than a page and lies within one. All others go to flash as
-    /// they are.
+    /// Those of the RFC of 2016: only reads shorter than a page and within one page. All others go to flash
+    /// unchanged.
     Patch,
-    /// Reads are split into pages, each looked up. A part that covers a page is served if the page is there, but
-    /// neither given a line nor counted as a use of it ([`Policy::peek`]); nor are parts of a read of [`BULK_PAGES`]
-    /// pages or more, which would evict what is in use. Such a read counts as `no_query` unless lines have all of it.
+    /// Reads are split into pages, each looked up. A part that covers a whole page is served from an existing line,
+    /// but gets no line and does not count as a use ([`Policy::peek`]). The same holds for parts of a read of
+    /// [`BULK_PAGES`] pages or more, which would evict pages in use. Such a read counts as `no_query` unless lines
+    /// serve all of it.
     Split,
 }
 
-/// Pages from which on a read is a scan.
+/// A read of at least this many pages is a scan.
 pub const BULK_PAGES: u32 = 4;
 
 /// Reads flash, and holds the reader's buffer. Positions are in bytes of an erase block.
@@ -42,14 +43,14 @@ pub trait Media {
     fn copy(&mut self, line: &[u8], from: u32, offset: u32, bytes: u32);
 }
 
-/// A cache that reads go through. It is notified of every change of flash, so its content is that of flash.
+/// A cache that reads go through. It is notified of every change of flash, so its contents equal those of flash.
 pub trait ReadCache {
     /// One read of `ubi_eba_read_leb`: `bytes` bytes, at least 1, from `offset` of erase block `peb`, not beyond its
     /// end.
     ///
     /// # Errors
-    /// The error of the flash for exactly these bytes. A page that cannot be filled is not an error: other bytes of it
-    /// may be at fault, so the wanted ones are read alone.
+    /// The error of the flash for exactly these bytes. A page that cannot be filled is not an error: the fault may be
+    /// in other bytes of it, so the wanted ones are read alone.
     fn read<M: Media>(&mut self, media: &mut M, peb: u32, offset: u32, bytes: u32) -> Result<(), M::Error>;
 
     /// A read below `ubi_eba_read_leb`: headers, the volume table, wear levelling. No cache in UBI sees it.
@@ -67,8 +68,7 @@ pub trait ReadCache {
     /// An erase block is being erased, or has gone bad.
     fn erased(&mut self, _peb: u32) {}
 
-    /// Changes how many bytes of memory lines and tables may take. There are at most `most` lines, as many as the cache
-    /// was made with.
+    /// Limits the memory of lines and tables. There are at most `most` lines, the cache's initial number.
     fn set_budget(&mut self, _bytes: u64, _most: u32) {}
 
     /// Counts since the start, of reads of `ubi_eba_read_leb` only.
@@ -87,7 +87,7 @@ pub trait ReadCache {
     }
 }
 
-/// No cache: every read goes to flash as it is.
+/// No cache: every read goes to flash unchanged.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct NoCache;
 
@@ -122,7 +122,7 @@ impl<P: Policy, S: Store> PageCache<P, S> {
         &self.policy
     }
 
-    /// The policy, which keeps what it has noted.
+    /// Takes the policy with its state out.
     pub(crate) fn into_policy(self) -> P {
         self.policy
     }
@@ -133,7 +133,7 @@ impl<P: Policy, S: Store> PageCache<P, S> {
         let last = (offset + (bytes - 1)) >> self.page_shift;
         let small = last - (offset >> self.page_shift) + 1 < BULK_PAGES;
         let (mut at, mut left, mut all_hit) = (offset, bytes, true);
-        // Bytes before `at` that no line has: read together, as a read without a cache would.
+        // Bytes before `at` that no line holds: read together, as without a cache.
         let mut missing = 0;
         while left > 0 {
             let n = left.min(page_bytes - (at & (page_bytes - 1)));
@@ -173,7 +173,7 @@ impl<P: Policy, S: Store> PageCache<P, S> {
         Touch { page: Page::new(peb, offset >> self.page_shift), offset: from, bytes, part_ns }
     }
 
-    /// A read within one page; whether a line served it.
+    /// A read within one page; returns whether a line served it.
     #[inline]
     fn part<M: Media>(&mut self, media: &mut M, peb: u32, offset: u32, bytes: u32) -> Result<bool, M::Error> {
         let touch = self.touch(peb, offset, bytes);
@@ -203,7 +203,7 @@ impl<P: Policy, S: Store> PageCache<P, S> {
         media.copy(self.store.line(line), offset & (self.costs.page_bytes - 1), offset, bytes);
     }
 
-    /// Changes how many lines may be used, to at most the number that policy and store were made with.
+    /// Changes how many lines may be used, to at most the initial number.
     pub fn resize(&mut self, lines: u32) {
         let store = &mut self.store;
         self.policy.resize(lines, &mut |line| store.free(line));

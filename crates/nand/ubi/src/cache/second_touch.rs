@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Admission on the second touch, in front of any policy: the first touch of a page reads only the wanted bytes and
-//! remembers the page; if it is asked for again while remembered, it gets a line. Bounds the loss on scans to nothing,
-//! and costs a part read for each page that is worth a line.
+//! remembers the page; if it is touched again while remembered, it gets a line. Scans then cost nothing extra, but
+//! each page that is worth a line costs a part read first.
 
 use super::ghosts::Ghosts;
 use super::{Answer, Page, Policy, Touch};
@@ -9,7 +9,7 @@ use super::{Answer, Page, Policy, Touch};
 /// Ghosts for each line.
 const WINDOW: u32 = 4;
 
-/// A policy that sees only pages which were asked for before.
+/// A policy that sees only pages touched before.
 #[derive(Clone, Debug)]
 pub struct SecondTouch<P> {
     inner: P,

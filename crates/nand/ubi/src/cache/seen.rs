@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lines in two lists, seen once and seen again: what ARC and 2Q have in common.
+//! Lines in two lists, seen once and seen again, shared by ARC and 2Q.
 
 use readpath_kit::IndexLru;
 
@@ -19,7 +19,7 @@ impl Seen {
         Seen { once: list(), again: list() }
     }
 
-    /// A line gets a page, which is `known` from before.
+    /// Adds a line whose page was `known` before.
     pub(super) fn push(&mut self, line: u32, known: bool) {
         let list = if known { &mut self.again } else { &mut self.once };
         list.push_back(line);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Each page may be in a few lines only, its set; of these the least recently used goes. What hardware would do.
+//! Each page may be in a few lines only, its set; the least recently used of the set is evicted, as in hardware
+//! caches.
 
 use super::index::NONE;
 use super::{Answer, Page, Policy, Touch};
@@ -34,7 +35,7 @@ impl SetAssoc {
 
     #[inline]
     fn set_of(&self, page: Page) -> std::ops::Range<usize> {
-        // The high half of the hash times the number of sets is a set without a division.
+        // The high half of the hash times the number of sets gives a set without a division.
         let set = ((page.hash() >> 32) * u64::from(self.sets)) >> 32;
         let from = set as usize * self.ways as usize;
         from..from + self.ways as usize
@@ -79,7 +80,7 @@ impl Policy for SetAssoc {
         n
     }
 
-    /// Another number of sets gives pages other lines, so all go.
+    /// With another number of sets pages belong to other lines, so all are evicted.
     fn resize(&mut self, lines: u32, freed: &mut dyn FnMut(u32)) {
         let lines = lines.min(self.lines.len() as u32);
         let (ways, sets) = (self.ways, self.sets);

@@ -9,7 +9,7 @@ pub trait Store {
     /// The bytes of a line that was filled.
     fn line(&self, line: u32) -> &[u8];
 
-    /// Gives the memory of a line back.
+    /// Releases the memory of a line.
     fn free(&mut self, line: u32);
 }
 

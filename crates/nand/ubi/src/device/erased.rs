@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Behind data whose end is known, flash has to be erased: a bit that is cleared there would spoil what is written
-//! next, or is a sign of flash that loses its contents. Only reads.
+//! Checks that flash is erased behind data whose end is known: a bit that is cleared there would corrupt the next
+//! write, or shows that flash loses its contents. It only reads.
 
 use super::Ubi;
 use super::findings::Finding;
@@ -9,11 +9,11 @@ use crate::error::UbiError;
 use crate::mtd::{Mtd, ReadOutcome, Why};
 
 impl<M: Mtd, C: ReadCache> Ubi<M, C> {
-    /// What is wrong behind the first `used` bytes of a block's data area, which `what` is the name of.
+    /// The finding behind the first `used` bytes of a block's data area, if any; `what` names the data.
     pub(super) fn behind(&mut self, peb: u32, used: u32, what: &str) -> Result<Option<Finding>, UbiError> {
         let layout = self.io.layout;
         let mut rest = vec![0; layout.leb_bytes.saturating_sub(used) as usize];
-        // What is read with errors says nothing about erased flash.
+        // A read with errors says nothing about erased flash.
         if rest.is_empty() || self.io.read_data(peb, used, &mut rest, Why::Check)? == ReadOutcome::Uncorrectable {
             return Ok(None);
         }
@@ -28,8 +28,8 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
     }
 }
 
-/// The first of `bytes`, which begin at byte `used` of a data area, that is neither erased nor padding. Linux fills the
-/// last page that it writes with zeros, ubinize leaves it erased; what the page is may be known only but for a factor
+/// The first of `bytes`, which begin at byte `used` of a data area, that is neither erased nor padding. Linux fills
+/// the last page that it writes with zeros, ubinize leaves it erased; the page size may be known only up to a factor
 /// of two.
 fn first_stray(bytes: &[u8], used: u32, page: u32) -> Option<u32> {
     let zeros = bytes.iter().take_while(|&&b| b == 0).count() as u32;
@@ -39,13 +39,13 @@ fn first_stray(bytes: &[u8], used: u32, page: u32) -> Option<u32> {
         return Some(if zeros > most - used { most } else { stray_in_padding(bytes, used, page, zeros) });
     }
     let rest = &bytes[zeros as usize..];
-    // Whole chunks first: there may be megabytes of them.
+    // Whole chunks first, for speed: there may be megabytes of them.
     let empty = rest.chunks(64).take_while(|c| c.iter().fold(0xFF, |a, &b| a & b) == 0xFF).count() * 64;
     let first = rest.get(empty..)?.iter().position(|&b| b != 0xFF)?;
     Some(padded + (empty + first) as u32)
 }
 
-/// Zeros end within a page: of zeros and the others in it, the fewer are wrong.
+/// The zeros end within a page: of zero and other bytes in it, the fewer are wrong.
 fn stray_in_padding(bytes: &[u8], used: u32, page: u32, zeros: u32) -> u32 {
     let end = ((used + zeros).next_multiple_of(page) - used) as usize;
     let page = &bytes[..end.min(bytes.len())];
@@ -56,7 +56,7 @@ fn stray_in_padding(bytes: &[u8], used: u32, page: u32, zeros: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// 8 pages of 512 bytes of which 300 bytes are used; `change` is told the bytes behind them.
+    /// 8 pages of 512 bytes of which 300 bytes are used; `change` gets the bytes behind them.
     fn stray(change: impl FnOnce(&mut [u8])) -> Option<u32> {
         let mut bytes = vec![0xFF; 8 * 512 - 300];
         change(&mut bytes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is wrong with a device below its volumes' contents: headers, the volume table, data with checksums. What a
-//! power cut leaves behind is distinguished from damage. It only reads.
+//! Faults of a device below its volumes' contents: headers, the volume table, data with checksums. Traces of a power
+//! cut are distinguished from damage. It only reads.
 
 use super::Ubi;
 use crate::attach::{Method, Note, NoteKind};
@@ -13,15 +13,15 @@ use crate::mtd::{Mtd, ReadOutcome, Why};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// One thing that UBI does not leave behind when nothing disturbs it.
+/// A state that UBI does not leave behind in normal operation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
-    /// Its kind, a name that stays the same.
+    /// Stable name of its kind.
     pub kind: &'static str,
-    /// Whether something is lost or damaged. Otherwise it is what a power cut leaves, and the next attach with write
-    /// access mends it.
+    /// Whether data is lost or damaged. Otherwise it is a trace of a power cut, which the next attach with write
+    /// access repairs.
     pub is_damage: bool,
-    /// Erase block and byte in it; none where a logical block has no flash behind it.
+    /// Erase block and byte in it; `None` for a logical block without flash.
     pub place: Option<(u32, u32)>,
     /// What was found.
     pub detail: String,
@@ -38,11 +38,11 @@ impl fmt::Display for Finding {
 }
 
 impl<M: Mtd, C: ReadCache> Ubi<M, C> {
-    /// Everything that is not in order. After an attach by a fastmap nothing is known of the headers that it made
-    /// needless to read. Data of static volumes are read as a whole, and so are blocks of which a header is missing.
+    /// All findings. After an attach by a fastmap, headers that it did not need to read are not checked. Data of
+    /// static volumes is read as a whole, and so are blocks with a missing header.
     ///
     /// # Errors
-    /// Only what keeps the device from being read.
+    /// Only errors that prevent reading the device.
     pub fn findings(&mut self) -> Result<Vec<Finding>, UbiError> {
         let mut findings: Vec<Finding> = self.found.notes.iter().map(|note| self.of_note(note)).collect();
         if let (Some(fault), Method::Scan) = (&self.found.fastmap_fault, self.found.method) {
@@ -100,12 +100,12 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
         Finding { kind, is_damage, place: Some((peb, offset)), detail }
     }
 
-    /// An attach believes headers, and looks no further where they say that a block is empty.
+    /// Checks blocks whose headers say that they are empty, which an attach believes.
     fn of_blocks_said_empty(&mut self, findings: &mut Vec<Finding>) -> Result<(), UbiError> {
         let free = self.found.free.iter().map(|&(peb, _)| (peb, true));
         let pebs: Vec<(u32, bool)> = free.chain(self.found.erase.iter().map(|work| (work.peb, false))).collect();
         let data = self.io.layout.data_offset;
-        // Volumes that the table does not name: their blocks, and the first of these.
+        // Volumes missing in the table: number of their blocks, and the first of these.
         let mut unknown: BTreeMap<u32, (u32, u32)> = BTreeMap::new();
         for (peb, is_free) in pebs {
             // A header with impossible contents is never used.
@@ -187,7 +187,7 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
         }
     }
 
-    /// Copies of the volume table that are good.
+    /// Checks the flash behind good copies of the volume table.
     fn behind_tables(&mut self, findings: &mut Vec<Finding>) -> Result<(), UbiError> {
         let copies = self.volume(LAYOUT_VOLUME).map(|v| [v.peb(0), v.peb(1)]).unwrap_or_default();
         let records = self.io.layout.volume_slots() * RECORD_BYTES as u32;
@@ -225,8 +225,8 @@ fn name_of(volume: u32, lnum: u32) -> String {
     format!("LEB {lnum} of {}", VolumeId(volume))
 }
 
-/// The first byte of the data area that is not 0xFF; none if the area cannot be read without errors, as after an erase
-/// that was interrupted.
+/// The first byte of the data area that is not 0xFF; `None` if the area cannot be read without errors, as after an
+/// interrupted erase.
 fn first_data<M: Mtd>(io: &mut Io<M>, peb: u32) -> Result<Option<u32>, UbiError> {
     let mut piece = vec![0; io.layout.leb_bytes.min(64 << 10) as usize];
     let mut first = None;
@@ -236,7 +236,7 @@ fn first_data<M: Mtd>(io: &mut Io<M>, peb: u32) -> Result<Option<u32>, UbiError>
         if io.read_data(peb, at, piece, Why::Check)? == ReadOutcome::Uncorrectable {
             return Ok(None);
         }
-        // Whole chunks first: most blocks are empty, and there may be gigabytes of them.
+        // Whole chunks first, for speed: most blocks are empty, and there may be gigabytes of them.
         let empty = piece.chunks(64).take_while(|c| c.iter().fold(0xFF, |a, &b| a & b) == 0xFF).count() * 64;
         if first.is_none()
             && let Some(i) = piece.get(empty..).and_then(|rest| rest.iter().position(|&b| b != 0xFF))

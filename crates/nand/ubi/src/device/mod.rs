@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A UBI device that is read: volumes of logical erase blocks on raw flash. Nothing here writes. A writer, such as the
+//! A UBI device for reading: volumes of logical erase blocks on raw flash. Nothing here writes. A writer, such as the
 //! device of the tests, owns a [`Ubi`] and reports changes through [`Ubi::remap`] and [`Ubi::set_volume`].
 
 mod erased;
@@ -17,7 +17,7 @@ use crate::vtbl::{Table, VolumeRecord};
 
 pub use findings::Finding;
 
-/// Where a logical block has no block of flash.
+/// Stands for a logical block without a block of flash.
 const UNMAPPED: u32 = u32::MAX;
 
 /// A volume.
@@ -25,20 +25,20 @@ const UNMAPPED: u32 = u32::MAX;
 pub struct Volume {
     /// Identifier.
     pub id: u32,
-    /// What the volume table says.
+    /// Its record in the volume table.
     pub record: VolumeRecord,
-    /// Bytes of a logical block that can be used: those of a block without the padding of the alignment.
+    /// Usable bytes of a logical block, without the padding of the alignment.
     pub leb_bytes: u32,
-    /// Logical blocks with data; those that are reserved for dynamic volumes.
+    /// Logical blocks with data; for dynamic volumes the reserved ones.
     pub used_lebs: u32,
     /// Bytes of data of the last of them.
     pub last_leb_bytes: u32,
-    /// Static volumes: whether logical blocks are missing or their data are damaged.
+    /// Static volumes: whether logical blocks are missing or their data is damaged.
     pub corrupted: bool,
     /// Block of flash of each logical block. Shorter than the volume if nothing beyond is mapped.
     eba: Vec<u32>,
-    /// After an attach by fastmap: the logical blocks whose block of flash was looked at since. Those beyond the end
-    /// were not.
+    /// After an attach by fastmap: the logical blocks whose block of flash has been checked since; those beyond its
+    /// end were not.
     proven: Vec<bool>,
 }
 
@@ -52,12 +52,12 @@ impl Volume {
         Volume { id, leb_bytes, used_lebs, last_leb_bytes, corrupted: false, eba, proven, record }
     }
 
-    /// The same with the blocks of flash that an attach found.
+    /// A volume with the blocks of flash that an attach found.
     fn found(id: u32, record: VolumeRecord, layout: &Layout, found: &AttachInfo) -> Volume {
         let mut volume = Volume::new(id, record, layout);
         let Some(blocks) = found.volumes.get(&id) else { return volume };
         if volume.record.vol_type == STATIC {
-            // Without any block the volume may be empty or lost.
+            // A volume without blocks may be empty or lost.
             volume.used_lebs = blocks.used_lebs;
             volume.last_leb_bytes = blocks.last_data_bytes;
             volume.corrupted = blocks.lebs.len() as u32 != blocks.used_lebs;
@@ -75,7 +75,7 @@ impl Volume {
         String::from_utf8_lossy(&self.record.name).into_owned()
     }
 
-    /// Bytes of data: of a static volume those that were written, of a dynamic one all it has.
+    /// Bytes of data: of a static volume those that were written, of a dynamic one its capacity.
     pub fn bytes(&self) -> u64 {
         match self.used_lebs {
             0 => 0,
@@ -83,7 +83,7 @@ impl Volume {
         }
     }
 
-    /// Gives up all blocks of flash.
+    /// Takes all blocks of flash out of the volume.
     pub fn take_pebs(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.eba).into_iter().filter(|&peb| peb != UNMAPPED).collect()
     }
@@ -98,8 +98,8 @@ impl Volume {
         self.pebs().count() as u32
     }
 
-    /// The block of flash that holds a logical block. After an attach by fastmap it may have been erased since the
-    /// fastmap was written; the first read or write of the logical block finds out.
+    /// The block of flash of a logical block. After an attach by fastmap it may have been erased since the fastmap
+    /// was written; the first read or write of the logical block checks that.
     pub fn peb(&self, lnum: u32) -> Option<u32> {
         self.eba.get(lnum as usize).copied().filter(|&peb| peb != UNMAPPED)
     }
@@ -113,7 +113,7 @@ pub struct Ubi<M, C = NoCache> {
     pub cache: C,
     /// By slot; the layout volume is the last one.
     volumes: Vec<Option<Volume>>,
-    /// Places of logical blocks come from a fastmap, which does not know of erases after it.
+    /// Places of logical blocks come from a fastmap, which does not know of later erases.
     by_fastmap: bool,
     found: AttachInfo,
     table: FoundTable,
@@ -129,7 +129,7 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
         Ok(Ubi { cache, volumes, by_fastmap: found.method != Method::Scan, found, table, io })
     }
 
-    /// Changes where a logical block is; where it was before.
+    /// Changes the place of a logical block; returns the old one.
     pub fn remap(&mut self, volume: u32, lnum: u32, peb: Option<u32>) -> Option<u32> {
         let eba = &mut self.volume_mut(volume).ok()?.eba;
         let lnum = lnum as usize;
@@ -141,19 +141,19 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
         (old != UNMAPPED).then_some(old)
     }
 
-    /// Puts a volume, or none, into a slot of the table; what was there.
+    /// Puts a volume, or none, into a slot of the table; returns the old one.
     pub fn set_volume(&mut self, id: u32, volume: Option<Volume>) -> Option<Volume> {
         std::mem::replace(&mut self.volumes[id as usize], volume)
     }
 
-    /// A volume that changes.
+    /// A volume, to change.
     pub fn volume_mut(&mut self, id: u32) -> Result<&mut Volume, UbiError> {
         let slot = if id == LAYOUT_VOLUME { self.volumes.len() - 1 } else { id as usize };
         let volume = self.volumes.get_mut(slot).and_then(Option::as_mut).filter(|v| v.id == id);
         volume.ok_or_else(|| UbiError::NoVolume(id.to_string()))
     }
 
-    /// Where things are in an erase block.
+    /// Layout of an erase block.
     pub fn layout(&self) -> &Layout {
         &self.io.layout
     }

@@ -10,9 +10,9 @@ use crate::io::{Header, Io};
 use crate::mtd::{Mtd, MtdError, ReadOutcome, Why};
 
 impl<M: Mtd, C: ReadCache> Ubi<M, C> {
-    /// Reads `out.len()` bytes of a logical block at `offset`; `tag` only goes to the log of flash operations. A
-    /// logical block that is not mapped reads as 0xFF, without flash. `out` is filled whatever the outcome, so that a
-    /// reader with checksums of its own may go on after [`ReadOutcome::Uncorrectable`].
+    /// Reads `out.len()` bytes of a logical block at `offset`; `tag` only goes to the log of flash operations. An
+    /// unmapped logical block reads as 0xFF, without flash. `out` is filled whatever the outcome, so that a reader
+    /// with checksums of its own may continue after [`ReadOutcome::Uncorrectable`].
     pub fn read(
         &mut self,
         volume: u32,
@@ -40,9 +40,9 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
         Ok(outcome)
     }
 
-    /// The block of flash that holds a logical block, which may come from a fastmap: then its VID header is read, once
-    /// for each logical block. A block that was given up after the fastmap was written may have been erased by now
-    /// (Linux, drivers/mtd/ubi/eba.c: `check_mapping`).
+    /// The block of flash of a logical block. If it comes from a fastmap, its VID header is read, once for each
+    /// logical block: a block that was unmapped after the fastmap was written may have been erased (Linux,
+    /// drivers/mtd/ubi/eba.c: `check_mapping`).
     #[inline]
     pub fn proven_peb(&mut self, volume: u32, lnum: u32) -> Result<Option<u32>, UbiError> {
         let vol = self.volume(volume)?;
@@ -80,7 +80,7 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
         Ok(None)
     }
 
-    /// A read of a static volume that had too many errors: the checksum of the whole logical block decides.
+    /// A read of a static volume with too many errors: the checksum of the whole logical block decides.
     fn read_checked(&mut self, volume: u32, peb: u32, offset: u32, out: &mut [u8]) -> Result<ReadOutcome, UbiError> {
         if let Header::Good { header, .. } = self.io.read_vid(peb)? {
             let mut data = vec![0; header.data_bytes as usize];
@@ -114,7 +114,7 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
         Ok(flash.outcome)
     }
 
-    /// Reads a whole static volume and compares the checksum of each logical block; the first that is damaged is the
+    /// Reads a whole static volume and compares the checksum of each logical block; the first damaged one is the
     /// error. Linux does so when a static volume is opened (`ubi_check_volume`, drivers/mtd/ubi/misc.c).
     pub fn check_static(&mut self, volume: u32) -> Result<(), UbiError> {
         let vol = self.volume(volume)?;
@@ -127,7 +127,7 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
         Ok(())
     }
 
-    /// Compares the checksum of one logical block of a static volume; its erase block, and how many bytes it has.
+    /// Compares the checksum of one logical block of a static volume; returns its erase block and number of bytes.
     pub(super) fn check_static_leb(&mut self, volume: u32, lnum: u32) -> Result<(u32, u32), UbiError> {
         let vol = self.volume(volume)?;
         let leb_bytes = vol.leb_bytes;
@@ -138,7 +138,7 @@ impl<M: Mtd, C: ReadCache> Ubi<M, C> {
         let Header::Good { header, .. } = self.io.read_vid(peb)? else {
             return Err(UbiError::Peb { peb, offset, what: "VID header: it was good at the attach".into() });
         };
-        // By a fastmap the volume may have had less in each block.
+        // With a fastmap the expected size may be smaller.
         if header.data_bytes > leb_bytes {
             let what = format!("VID header: {} bytes of data in a LEB of {leb_bytes}", header.data_bytes);
             return Err(UbiError::Peb { peb, offset, what });
@@ -159,9 +159,9 @@ struct Flash<'a, M> {
     io: &'a mut Io<M>,
     why: Why,
     out: &'a mut [u8],
-    /// Where in the erase block `out` begins.
+    /// Offset of `out` in the erase block.
     start: u32,
-    /// The worst so far.
+    /// The worst outcome so far.
     outcome: ReadOutcome,
 }
 
@@ -171,7 +171,7 @@ impl<M: Mtd> Media for Flash<'_, M> {
     fn fill(&mut self, page: Page, line: &mut [u8]) -> Result<(), MtdError> {
         let (peb, offset) = (page.peb(), page.number() * self.io.layout.page_bytes);
         match self.io.read(peb, offset, line, self.why)? {
-            // Not an error of this read: other bytes of the page may be at fault.
+            // Not an error of this read: the fault may be in other bytes of the page.
             ReadOutcome::Uncorrectable => Err(MtdError::Uncorrectable { peb, offset }),
             outcome => {
                 self.outcome = self.outcome.max(outcome);
@@ -195,7 +195,7 @@ impl<M: Mtd> Media for Flash<'_, M> {
 }
 
 impl Volume {
-    /// Whether `len` bytes at `offset` are inside of a logical block that the volume has.
+    /// Checks that `len` bytes at `offset` are inside a logical block of the volume.
     pub fn check_range(&self, lnum: u32, offset: u32, len: usize) -> Result<(), UbiError> {
         let wrong = |what| Err(UbiError::Leb { volume: self.id, lnum, what });
         if lnum >= self.record.reserved_pebs {

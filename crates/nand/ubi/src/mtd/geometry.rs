@@ -3,26 +3,26 @@
 
 use super::MtdError;
 
-/// Erase blocks of the largest device that is accepted: 128 GiB of 128 KiB blocks. What is kept in memory for each
-/// block is bounded by it, whatever an image claims.
+/// The most erase blocks accepted: 128 GiB of 128 KiB blocks. It bounds the memory kept for each block, whatever an
+/// image claims.
 pub(crate) const MAX_PEBS: u32 = 1 << 20;
 /// Bytes of the largest erase block that is accepted.
 pub(crate) const MAX_PEB_BYTES: u32 = 64 << 20;
 
-/// Sizes of a device: all powers of two but the number of erase blocks.
+/// Sizes of a device: all are powers of two but the number of erase blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Geometry {
     /// Bytes of an erase block.
     pub peb_bytes: u32,
     /// Bytes of a page: the unit of programming, and UBI's min_io_size.
     pub page_bytes: u32,
-    /// Bytes that can be programmed at a time inside a page; `page_bytes` where sub-pages cannot be programmed (MLC).
+    /// Bytes that can be programmed at a time inside a page; `page_bytes` if sub-pages cannot be programmed (MLC).
     pub subpage_bytes: u32,
     /// Erase blocks.
     pub pebs: u32,
 }
 
-/// A geometry that no device has, or that this crate does not take.
+/// An impossible geometry, or one that this crate does not support.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{key} = {value}: {right}")]
 pub struct GeometryError {
@@ -30,12 +30,12 @@ pub struct GeometryError {
     pub key: &'static str,
     /// Its value.
     pub value: u64,
-    /// What would be right.
+    /// The valid values.
     pub right: &'static str,
 }
 
 impl Geometry {
-    /// Checks the sizes against each other and against what this crate takes.
+    /// Checks the sizes against each other and against this crate's limits.
     pub fn check(&self) -> Result<(), GeometryError> {
         let wrong = |key, value: u32, right| Err(GeometryError { key, value: value.into(), right });
         if !self.page_bytes.is_power_of_two() || !(256..=64 << 10).contains(&self.page_bytes) {

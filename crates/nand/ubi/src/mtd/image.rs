@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Raw flash that is the bytes of an image: what `nanddump` without spare areas or `ubinize` gives. Only what is asked
-//! for is read. It opens no file: the caller lends one.
+//! Raw flash backed by an image, as `nanddump` without spare areas or `ubinize` produces it. It reads only what is
+//! requested, and opens no file: the caller lends one.
 
 use super::{Geometry, GeometryError, Mtd, MtdError, ReadOutcome, Why};
 use std::io;
 
 /// Bytes that can be read at any place: a file, or memory.
 pub trait ReadAt {
-    /// How many there are.
+    /// Number of bytes.
     fn bytes(&self) -> io::Result<u64>;
 
     /// Reads exactly `out.len()` bytes at `offset`.
@@ -58,18 +58,19 @@ impl<R: ReadAt + ?Sized> ReadAt for &R {
     }
 }
 
-/// A read-only device made of an image. Blocks beyond the end of the image are erased ones.
+/// A read-only device backed by an image. Blocks beyond the end of the image are erased.
 #[derive(Debug)]
 pub struct Image<R> {
     source: R,
     geometry: Geometry,
-    /// Blocks that the image has bytes of.
+    /// Number of blocks in the image.
     present: u32,
 }
 
 impl<R: ReadAt> Image<R> {
-    /// `source` as a device of `geometry`, where `geometry.pebs` may exceed what the image has: `ubinize` writes only
-    /// the first blocks of a device. The image has to end at the end of a block and may not be larger than the device.
+    /// `source` as a device of `geometry`, where `geometry.pebs` may exceed the blocks in the image: `ubinize` writes
+    /// only the first blocks of a device. The image has to end at the end of a block and may not be larger than the
+    /// device.
     pub fn new(source: R, geometry: Geometry) -> Result<Self, GeometryError> {
         geometry.check()?;
         let present = Self::pebs_of(&source, geometry.peb_bytes)?;
@@ -80,7 +81,7 @@ impl<R: ReadAt> Image<R> {
         Ok(Image { source, geometry, present })
     }
 
-    /// How many blocks of `peb_bytes` the image is made of.
+    /// Number of blocks of `peb_bytes` in the image.
     pub fn pebs_of(source: &R, peb_bytes: u32) -> Result<u32, GeometryError> {
         let wrong = |value, right| Err(GeometryError { key: "image size", value, right });
         let Ok(bytes) = source.bytes() else { return wrong(0, "the size of the image cannot be read") };
@@ -93,7 +94,7 @@ impl<R: ReadAt> Image<R> {
         }
     }
 
-    /// Blocks that the image has bytes of; the device may be larger.
+    /// Number of blocks in the image; the device may be larger.
     pub fn present_pebs(&self) -> u32 {
         self.present
     }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A device that notes every operation on the device behind it and adds up what the operations take. It changes
-//! nothing.
+//! A device that logs every operation on the device behind it, unchanged.
 
 use super::{Geometry, Mtd, MtdError, ReadOutcome, Why};
 use std::io::{self, Write};
@@ -27,18 +26,18 @@ pub struct Record {
     pub offset: u32,
     /// Bytes; those of the block for an erase.
     pub len: u32,
-    /// Why.
+    /// Purpose.
     pub why: Why,
 }
 
 impl Record {
-    /// Whether it is of a logical block, which passes `ubi_eba_read_leb` where it is read.
+    /// Whether the operation is on a logical block; such reads pass `ubi_eba_read_leb`.
     pub(crate) fn is_of_leb(&self) -> bool {
         matches!(self.why, Why::Leb { .. })
     }
 }
 
-/// A device whose operations are noted.
+/// A device whose operations are logged.
 #[derive(Debug)]
 pub struct Logged<M> {
     /// The device behind.
@@ -79,8 +78,8 @@ impl<M: Mtd> Mtd for Logged<M> {
     }
 }
 
-/// Writes operations as lines `op,peb,offset,len,lnum,what`: `r` is a read of a logical block, `R` any other read, `w`
-/// a write, `e` an erase. `name` turns the tag of a read of a logical block into what the last column says.
+/// Writes operations as lines `op,peb,offset,len,lnum,what`: `r` is a read of a logical block, `R` any other read,
+/// `w` a write, `e` an erase. `name` converts the tag of a read of a logical block to the text of the last column.
 pub fn write_stream(records: &[Record], out: &mut impl Write, name: impl Fn(u16) -> &'static str) -> io::Result<()> {
     for record in records {
         let letter = match record.op {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Raw flash as UBI reads it: erase blocks that are read anywhere. The calls and their outcomes are those of Linux's
-//! MTD layer (include/linux/mtd/mtd.h: `mtd_read`, `mtd_block_isbad`). This module does not know what the bytes mean.
+//! Raw flash as UBI reads it: erase blocks that can be read at any offset. The calls and their outcomes are those of
+//! Linux's MTD layer (include/linux/mtd/mtd.h: `mtd_read`, `mtd_block_isbad`). This module does not interpret bytes.
 
 mod geometry;
 mod image;
@@ -11,7 +11,7 @@ pub(crate) use geometry::{MAX_PEB_BYTES, MAX_PEBS};
 pub use image::{Image, ReadAt};
 pub use log::{Logged, Op, Record, write_stream};
 
-/// What a read returned, in order of severity.
+/// Outcome of a read, in order of severity.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum ReadOutcome {
     /// No bit had to be corrected.
@@ -25,7 +25,7 @@ pub enum ReadOutcome {
     Uncorrectable,
 }
 
-/// An operation that did not happen, or not completely.
+/// An operation that failed, or was not completed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum MtdError {
     /// The power is off, or was lost during this operation.
@@ -34,7 +34,7 @@ pub enum MtdError {
         /// Erase block of the operation.
         peb: u32,
     },
-    /// A program failed; what the pages hold is undefined.
+    /// A program failed; the contents of its pages are undefined.
     #[error("PEB {peb} offset {offset}: programming failed")]
     WriteFailed {
         /// Erase block.
@@ -42,13 +42,13 @@ pub enum MtdError {
         /// First byte of the write, from the start of the erase block.
         offset: u32,
     },
-    /// An erase failed; what the block holds is undefined.
+    /// An erase failed; the contents of the block are undefined.
     #[error("PEB {peb}: erasing failed")]
     EraseFailed {
         /// Erase block.
         peb: u32,
     },
-    /// Bytes have more flips than the code corrects, where that cannot be accepted.
+    /// Bytes have more flips than the code corrects, which the caller cannot accept.
     #[error("PEB {peb} offset {offset}: more bit errors than the code corrects")]
     Uncorrectable {
         /// Erase block.
@@ -65,7 +65,7 @@ pub enum MtdError {
         offset: u32,
         /// Bytes.
         len: u32,
-        /// What is wrong, and what would be right.
+        /// The fault, and what would be valid.
         reason: &'static str,
     },
     /// The file behind an image could not be read.
@@ -75,12 +75,12 @@ pub enum MtdError {
         peb: u32,
         /// First byte, from the start of the erase block.
         offset: u32,
-        /// What the system says.
+        /// The system's message.
         message: String,
     },
 }
 
-/// Why flash is read, written or erased. It changes nothing; logs show it.
+/// Purpose of an operation. It only shows in logs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Why {
     /// An erase counter header.
@@ -91,7 +91,7 @@ pub enum Why {
     VolumeTable,
     /// A fastmap.
     Fastmap,
-    /// Which of two versions of a logical block is good, or whether a block with a bad header is empty.
+    /// Comparison of two versions of a logical block, or the check whether a block with a bad header is empty.
     Check,
     /// A move by the wear-levelling worker.
     Move,
@@ -105,7 +105,7 @@ pub enum Why {
         volume: u32,
         /// Logical block.
         lnum: u32,
-        /// Whatever the user of the volume says; 0 if nothing.
+        /// Set by the user of the volume; 0 if unset.
         tag: u16,
     },
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Raw NAND: what its operations take. It knows nothing of UBI.
+//! Raw NAND: times of its operations. It knows nothing of UBI.
 
 mod presets;
 mod timing;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Devices of a class, with figures as in data sheets of parts of that class; none is calibrated but `mlc-16k`, whose
-//! two driver times were chosen so that reads of a page and of a step take what the linux-mtd thread of July 2016
-//! ("UBI: add read cache") measured.
+//! Devices by class, with figures from data sheets of parts of that class. Only `mlc-16k` is calibrated: its two
+//! driver times were chosen so that reads of a page and of a step take the times measured in the linux-mtd thread of
+//! July 2016 ("UBI: add read cache").
 
 use super::Timing;
 use crate::mtd::Geometry;
 use readpath_kit::Ns;
 
-/// A device by name.
+/// A named device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Preset {
     /// Name.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What operations on raw NAND take. One chip behind one bus, one operation after the other, as Linux's raw NAND layer
+//! Times of operations on raw NAND. One chip behind one bus, one operation after the other, as Linux's raw NAND layer
 //! drives it. It knows no data.
 //!
-//! A read of a page is: command and address; the array's time tR; the bytes over the bus. If the controller can check
-//! single ECC steps ("sub-page reads", `NAND_SUBPAGE_READ` in Linux, drivers/mtd/nand/raw/nand_base.c), only the steps
-//! that the request touches are moved, and their check bytes; otherwise the page and all of them.
+//! A read of a page consists of command and address; the array's time tR; the bytes over the bus. If the controller
+//! can check single ECC steps ("sub-page reads", `NAND_SUBPAGE_READ` in Linux, drivers/mtd/nand/raw/nand_base.c),
+//! only the requested steps and their check bytes are moved; otherwise the page and all check bytes.
 
 use crate::mtd::Geometry;
 use readpath_kit::Ns;
@@ -35,7 +35,7 @@ impl Timing {
         count * u64::from(self.cycle_ps) / 1000
     }
 
-    /// Steps of ECC that `len` bytes at byte `column` of a page touch.
+    /// ECC steps that `len` bytes at byte `column` of a page touch.
     fn steps(&self, column: u32, len: u32) -> u32 {
         if len == 0 {
             return 0;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What can be wrong with a read stream, where, and what would be right; and the account of lines that a lenient reader
-//! left out.
+//! Errors in a read stream: where, what, and what would be valid; and the count of lines that a lenient reader left
+//! out.
 
 use std::fmt;
 
-/// A stream that cannot be read. Displayed as `file:line: field: message`.
+/// An unreadable stream. Displayed as `file:line: field: message`.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub struct StreamError {
     /// File as the caller named it.
     pub file: String,
     /// Line from 1, after decompression; 0 for the file as a whole.
     pub line: u64,
-    /// The field at fault; empty when the line as a whole is meant.
+    /// The field at fault; empty for the line as a whole.
     pub field: &'static str,
-    /// What is wrong and what would be right.
+    /// The fault, and what would be valid.
     pub message: String,
 }
 
@@ -33,9 +33,9 @@ impl fmt::Display for StreamError {
 /// Lines that a lenient reader left out.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Skips {
-    /// How many.
+    /// Number of lines.
     pub count: u64,
-    /// The first of them: its line and what was wrong there.
+    /// Number and fault of the first of them.
     pub first: Option<(u64, String)>,
 }
 

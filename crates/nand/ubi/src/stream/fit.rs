@@ -1,30 +1,31 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether the records of a stream can be of flash with pages of some size. A stream seldom says how large its pages
-//! are, but UBI writes, and copies, whole pages, and keeps the first of each erase block for headers.
+//! Whether the records of a stream fit flash with a given page size. A stream seldom states its page size, but UBI
+//! writes and copies whole pages, and keeps the first of each erase block for headers.
 
 use super::{Op, Record};
 
-/// A record that pages of the size in question do not explain.
+/// A record that does not fit pages of the given size.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Misfit {
     /// Line from 1.
     pub line: u64,
-    /// What the record does, in words.
+    /// Description of the record.
     pub what: String,
-    /// Bytes of a page that would explain it.
+    /// A page size that would fit, in bytes.
     pub page_bytes: u32,
 }
 
 /// The first records that do not fit.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Misfits {
-    /// With which no flash has such pages.
+    /// A record that is impossible with such pages.
     pub certain: Option<Misfit>,
-    /// With which it has such pages only with sub-pages, or with headers at a place that UBI does not choose by itself.
+    /// A record that is possible only with sub-pages, or with headers at an offset that UBI does not choose by
+    /// itself.
     pub unusual: Option<Misfit>,
 }
 
-/// Longer than what is read of a header or of the beginning of a fastmap, shorter than a volume table.
+/// Longer than the reads of a header or of the beginning of a fastmap, shorter than a volume table.
 const LONG: u32 = 4096;
 /// Bytes of either header.
 const HEADER: u32 = 64;
@@ -32,16 +33,16 @@ const HEADER: u32 = 64;
 const LEAST_PAGE: u32 = 512;
 
 impl Misfits {
-    /// Notes record number `line` of a stream, of flash with pages of `page_bytes`.
+    /// Checks record number `line` of a stream against pages of `page_bytes`.
     pub(super) fn note(&mut self, record: &Record, line: u64, page_bytes: u32) {
         if self.certain.is_some() {
             return;
         }
         let Record { offset, bytes, op, .. } = *record;
-        // Everything at multiples of it is at multiples of smaller pages as well.
+        // Multiples of this unit are also multiples of smaller pages.
         let unit = 1u32 << (offset | bytes).trailing_zeros().min(31);
         let found = match op {
-            // UBI keeps no data before its headers, and those take a page; two, where there are no sub-pages.
+            // UBI keeps no data before its headers, and those take a page; two, without sub-pages.
             Op::Read if (LEAST_PAGE..page_bytes.saturating_mul(2)).contains(&offset) => {
                 let pages = 1 << offset.ilog2();
                 let what = format!("reads data at byte {offset} of an erase block");
@@ -60,14 +61,14 @@ impl Misfits {
             {
                 Some((false, format!("reads a header at byte {offset}"), offset))
             }
-            // Sub-pages are written with headers only, which are in the first page then.
+            // Sub-pages are written with headers only, which are then in the first page.
             Op::Write if unit < page_bytes => {
                 let what = format!("writes {bytes} bytes at byte {offset}");
                 Some((u64::from(offset) + u64::from(bytes) > page_bytes.into(), what, unit))
             }
             _ => None,
         };
-        // What no chip has explains nothing.
+        // A page size that no chip has explains nothing.
         let Some((is_certain, what, would_fit)) = found.filter(|found| (LEAST_PAGE..=1 << 16).contains(&found.2))
         else {
             return;
@@ -83,7 +84,7 @@ impl Misfits {
 mod tests {
     use super::*;
 
-    /// Size that would fit and whether the misfit is certain, of one record on pages of 16 KiB.
+    /// For one record on pages of 16 KiB: the size that would fit, and whether the misfit is certain.
     fn refusal(op: Op, offset: u32, bytes: u32) -> Option<(u32, bool)> {
         let mut misfits = Misfits::default();
         misfits.note(&Record { op, peb: 3, offset, bytes }, 7, 16384);

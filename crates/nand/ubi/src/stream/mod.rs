@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Recorded read streams of UBI: text in, records out, and their replay through a cache.
 //!
-//! A line is `op,peb,offset,len,lnum,what`: `r` a read that passed `ubi_eba_read_leb`, `R` another read of UBI's
+//! A line is `op,peb,offset,len,lnum,what`: `r` a read that passed `ubi_eba_read_leb`, `R` another read of UBI
 //! (headers, volume table, wear levelling), `w` a write, `e` an erase; `#` begins a comment.
-//! `docs/formats/ubi-streams.md` has the details. This part opens no file: it takes any `BufRead` and a name for
+//! `docs/formats/ubi-streams.md` has the details. This module opens no file: it takes any `BufRead` and a name for
 //! messages.
 
 mod error;
@@ -18,7 +18,7 @@ pub use parse::{Limits, Stream, Summary, load};
 pub use pressure::{Pressure, Step, parse_pressure};
 pub use replay::{Outcome, Setup, Totals, run};
 
-/// What a record does.
+/// Operation of a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Op {
@@ -32,8 +32,8 @@ pub enum Op {
     Erase,
 }
 
-/// One line of a stream. Who read, and which logical erase block it was, stays outside: a cache below
-/// `ubi_eba_read_leb` that is keyed by erase block and page is told neither.
+/// One line of a stream, without the reader and the logical erase block: a cache below `ubi_eba_read_leb`, whose key
+/// is erase block and page, knows neither.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Record {
     /// Physical erase block.
@@ -42,7 +42,7 @@ pub struct Record {
     pub offset: u32,
     /// Length in bytes; at least 1, except for erases.
     pub bytes: u32,
-    /// What it does.
+    /// The operation.
     pub op: Op,
 }
 
@@ -51,7 +51,7 @@ pub struct Record {
 pub struct Geometry {
     /// Bytes of a page: a power of two from 512 to 64 KiB.
     pub page_bytes: u32,
-    /// Bytes of an erase block, a multiple of the page, where it is known.
+    /// Bytes of an erase block, a multiple of the page, if known.
     pub peb_bytes: Option<u32>,
 }
 
@@ -59,7 +59,7 @@ impl Geometry {
     /// Checks the sizes.
     ///
     /// # Errors
-    /// What is wrong with them, in words.
+    /// Their fault, in words.
     pub fn new(page_bytes: u32, peb_bytes: Option<u32>) -> Result<Geometry, String> {
         if !page_bytes.is_power_of_two() || !(512..=1 << 16).contains(&page_bytes) {
             return Err(format!("a page of {page_bytes} bytes: expected a power of two from 512 to 65536"));

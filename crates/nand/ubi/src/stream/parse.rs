@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Text of a read stream to records. Memory is bounded by the limits, whatever the input.
+//! Parses the text of a read stream to records. Memory is bounded by the limits, whatever the input.
 
 use super::error::{Skips, StreamError, excerpt};
 use super::fit::Misfits;
@@ -7,14 +7,14 @@ use super::{Geometry, Op, Record};
 use crate::mtd;
 use std::io::{self, BufRead};
 
-/// What a stream may be at most.
+/// Limits of a stream.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Records; each takes 16 bytes.
     pub records: usize,
     /// Bytes of one line.
     pub line_bytes: usize,
-    /// Bytes of one line that a lenient reader passes over.
+    /// Bytes of one line that a lenient reader may skip.
     pub passed_over_bytes: u64,
     /// Bytes of text after decompression.
     pub text_bytes: u64,
@@ -43,9 +43,9 @@ pub struct Summary {
     pub skips: Skips,
     /// The last line had no end: the recording may be cut off.
     pub unterminated: bool,
-    /// Bytes of a page, if a comment `# page_bytes=N` says so: the last that does.
+    /// Bytes of a page according to the last comment `# page_bytes=N`, if there is one.
     pub page_bytes: Option<u32>,
-    /// Records that do not fit pages of that size, or of the size that was given to read the stream.
+    /// Records that do not fit pages of that size, or of the size given to the reader.
     pub misfits: Misfits,
 }
 
@@ -71,7 +71,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// What a device with pages of `page_bytes` noted, as if it had been [written](crate::mtd::write_stream) and read
+    /// The log of a device with pages of `page_bytes`, as if it had been [written](crate::mtd::write_stream) and read
     /// back.
     pub fn of_log(log: &[mtd::Record], page_bytes: u32) -> Stream {
         let mut stream = Stream::default();
@@ -93,8 +93,8 @@ impl Stream {
 /// Reads the stream called `file` in messages. A lenient reader leaves out lines with a fault and counts them.
 ///
 /// # Errors
-/// The first fault, with its line and field; in a lenient reader only what cannot be left out: failing or damaged
-/// input, exceeded limits, a stream without any read.
+/// The first fault, with its line and field. A lenient reader fails only for unreadable or damaged input, exceeded
+/// limits, and a stream without any read.
 pub fn load(
     file: &str,
     input: &mut impl BufRead,
@@ -173,14 +173,14 @@ enum End {
     Unterminated,
     /// The line is longer than allowed.
     LongLine,
-    /// Longer than even a line that is passed over may be.
+    /// Longer than even a skipped line may be.
     Endless,
     /// There is no further line.
     Input,
     TooMuch,
 }
 
-/// Puts the next line without its end into `line`. One that is too long is read to its end only to be passed over.
+/// Puts the next line without its end into `line`. A line that is too long is read to its end only to be skipped.
 fn next_line(
     input: &mut impl BufRead,
     line: &mut Vec<u8>,
@@ -250,16 +250,16 @@ impl Fault {
     }
 }
 
-/// No erase block is larger: 64 MiB.
+/// The largest erase block: 64 MiB.
 const MOST_PEB_BYTES: u64 = 64 << 20;
 
-/// What a comment `# page_bytes=N` says; `readpath ubi stream` writes one.
+/// The value of a comment `# page_bytes=N`; `readpath ubi stream` writes one.
 fn said_page_bytes(line: &[u8]) -> Option<u32> {
     let text = line.strip_prefix(b"#")?.trim_ascii().strip_prefix(b"page_bytes=")?;
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// The record of a line; none in a comment or an empty line.
+/// The record of a line; `None` for a comment or an empty line.
 fn parse(line: &[u8], geometry: Geometry) -> Result<Option<Record>, Fault> {
     if line.trim_ascii().is_empty() || line[0] == b'#' {
         return Ok(None);
@@ -280,7 +280,7 @@ fn parse(line: &[u8], geometry: Geometry) -> Result<Option<Record>, Fault> {
     };
     let record =
         Record { op, peb: number("peb", peb)?, offset: number("offset", offset)?, bytes: number("len", bytes)? };
-    // Not used, but a stream in which it is something else is not of this format.
+    // Not used, but checked, because other values show another format.
     if !lnum.is_empty() {
         number("lnum", lnum)?;
     }
@@ -418,7 +418,7 @@ mod tests {
         let long = "y".repeat(5000);
         let error = strict(&format!("r,1,0,4,0,{long}\n")).unwrap_err();
         assert_eq!(error.to_string(), "s.csv:1: the line is longer than 4096 bytes; this is not a read stream");
-        // It is not read any further than that.
+        // The endless line is not read beyond the limit.
         let endless = std::io::repeat(b'y');
         let error = load("s.csv", &mut std::io::BufReader::new(endless), PAGES, false, Limits::default()).unwrap_err();
         assert_eq!(error.to_string(), "s.csv:1: the line is longer than 4096 bytes; this is not a read stream");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A schedule of memory pressure: from which read on the cache may use how many bytes.
+//! A schedule of memory pressure: the memory budget of the cache from each read on.
 
 use super::StreamError;
 use super::error::excerpt;
@@ -9,7 +9,7 @@ use super::error::excerpt;
 pub struct Step {
     /// Number of the read through `ubi_eba_read_leb`, from 0, before which it takes effect.
     pub read: u64,
-    /// Bytes from then on, for lines and what is kept about them.
+    /// The budget from then on, in bytes, for lines and their metadata.
     pub bytes: u64,
 }
 
@@ -26,7 +26,7 @@ const MOST: usize = 1 << 20;
 /// Reads a schedule called `file` in messages: lines `read,bytes`, `#` begins a comment.
 ///
 /// # Errors
-/// The first line that is no such pair, or whose read does not come after the one before.
+/// The first line that is not such a pair, or whose read does not come after the one before.
 pub fn parse_pressure(file: &str, text: &str) -> Result<Pressure, StreamError> {
     let mut steps: Vec<Step> = Vec::new();
     for (i, line) in text.lines().enumerate() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A stream through one cache: what it counts, how often flash is read, and what that costs. The hot loop.
+//! Replays a stream through one cache: counters, reads of flash, and their cost. The hot loop.
 
 use super::{Op, Pressure, Record};
 use crate::cache::{
@@ -10,7 +10,7 @@ use crate::cost::{Cost, CostModel};
 use crate::variant::{Kind, Variant};
 use std::convert::Infallible;
 
-/// What flash was asked for, and what it cost.
+/// Reads of flash, and their cost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Totals {
     /// Reads of whole pages.
@@ -19,20 +19,20 @@ pub struct Totals {
     pub part_reads: u64,
     /// ECC steps that were moved.
     pub steps: u64,
-    /// Time of all.
+    /// Time of all reads.
     pub cost: Cost,
 }
 
 /// Result of a replay.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outcome {
-    /// What the cache counted; only reads through `ubi_eba_read_leb`.
+    /// Counters of the cache; only reads through `ubi_eba_read_leb`.
     pub counters: Counters,
     /// Flash reads for them.
     pub totals: Totals,
     /// Flash reads for all other reads: headers, volume table.
     pub other: Totals,
-    /// Memory that the cache keeps beside its lines at the end, in bytes.
+    /// Memory of the cache besides its lines at the end, in bytes.
     pub metadata_bytes: u64,
     /// Lines that held a page at the end.
     pub resident: u32,
@@ -40,21 +40,21 @@ pub struct Outcome {
     pub resident_most: u32,
 }
 
-/// What a replay needs beside the records.
+/// Settings of a replay.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup<'a> {
     /// The cache.
     pub variant: Variant,
-    /// What reads cost; its page is that of the stream.
+    /// Costs of reads, for the stream's page size.
     pub costs: CostModel,
-    /// Changes of the memory budget; of no meaning for a cache without lines.
+    /// Changes of the memory budget; ignored by a cache without lines.
     pub pressure: &'a Pressure,
 }
 
 /// Replays `records`.
 ///
 /// # Errors
-/// The optimum, where it splits reads, is too much to plan.
+/// The optimum with split reads is too large to plan.
 pub fn run(records: &[Record], setup: &Setup) -> Result<Outcome, TooLarge> {
     let (variant, lines, costs) = (setup.variant, setup.variant.lines, &setup.costs);
     Ok(match variant.kind {
@@ -78,7 +78,7 @@ pub fn run(records: &[Record], setup: &Setup) -> Result<Outcome, TooLarge> {
         Kind::Learned => with(records, setup, Adaptive::learned(lines, costs)),
         Kind::Adaptive => with(records, setup, Adaptive::new(lines, costs)),
         Kind::Opt => {
-            // Requests to a cache do not depend on its answers, so one without lines can record all of them.
+            // Requests to a cache do not depend on its answers, so a cache without lines can record all of them.
             let (_, asked) = drive(records, setup, cache(setup, Future::default()));
             with(records, setup, Opt::new(lines, asked.into_policy())?)
         }
@@ -93,7 +93,7 @@ fn with<P: Policy>(records: &[Record], setup: &Setup, policy: P) -> Outcome {
     drive(records, setup, cache(setup, policy)).0
 }
 
-/// Counts what a read costs and moves no data.
+/// Counts the costs of reads and moves no data.
 #[derive(Debug)]
 struct Ledger {
     costs: CostModel,
@@ -156,7 +156,7 @@ impl Media for Ledger {
     fn copy(&mut self, _line: &[u8], _from: u32, _offset: u32, _bytes: u32) {}
 }
 
-/// Replays through any cache; the result, and the cache.
+/// Replays through any cache; returns the result and the cache.
 fn drive<C: ReadCache>(records: &[Record], setup: &Setup, mut cache: C) -> (Outcome, C) {
     let whole_pages = setup.variant.whole_pages();
     let (mut ledger, mut other) = (Ledger::new(&setup.costs, whole_pages), Ledger::new(&setup.costs, whole_pages));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an attach makes of blocks that are not as they should be, and of images that nobody should have made.
+//! Attaching devices with faulty blocks, and images with impossible contents.
 
 use readpath_nand_testkit::{Device, Ecc, MtdWrite, Nand, Options, PebState, Work};
 use readpath_ubi::headers::{EcHeader, LAYOUT_VOLUME, VidHeader, compat};
@@ -61,7 +61,7 @@ impl Maker {
         self.at(peb, 0, 64).copy_from_slice(&header.to_bytes());
     }
 
-    /// Block `to` as another version of what block `from` holds.
+    /// Makes block `to` another version of block `from`.
     fn copy(&mut self, from: u32, to: u32, change: impl Fn(&mut VidHeader)) {
         let block = self.at(from, 0, GEOMETRY.peb_bytes as usize).to_vec();
         self.at(to, 0, block.len()).copy_from_slice(&block);
@@ -75,7 +75,7 @@ impl Maker {
         Ubi::attach(image, NoCache, &attach::Options::default())
     }
 
-    /// Attached to be written.
+    /// Attached for writing.
     fn device(&self) -> Device<Nand> {
         Device::attach(self.nand(), NoCache, &Options::default()).expect("a device")
     }
@@ -114,7 +114,7 @@ fn damaged_ec_headers() {
     assert_eq!((leb.peb, leb.scrub, leb.erase_counter), (3, true, 10));
     assert_eq!(found.erase.iter().map(|w| (w.peb, w.erase_counter)).collect::<Vec<_>>(), [(20, 10), (21, 10)]);
     assert_eq!(found.empty_count, 1);
-    // With the next steps of work it gets its header back, on another block.
+    // Background work gives its contents an EC header again, on another block.
     let mut ubi = maker.device();
     assert_eq!(ubi.wear.state(3), PebState::Scrub);
     ubi.work_all().expect("no faults");
@@ -157,11 +157,11 @@ fn damaged_vid_headers() {
         maker.error(),
         "PEB 3 offset 512: bad VID header over data; with 2 such PEBs of 40 the device is refused, 2 are too many"
     );
-    // Of a part of a device nobody can say how many are too many.
+    // For a part of a device, no number of damaged blocks is too high.
     let part = Image::new(maker.bytes.clone(), GEOMETRY).expect("40 blocks");
     let ubi = Ubi::attach(part, NoCache, &attach::Options::image()).expect("a part");
     assert_eq!(ubi.found().corrupted, [(3, 10), (4, 10)]);
-    // Data that cannot be read tell that an erase was cut.
+    // Unreadable data shows an interrupted erase.
     let mut nand = maker.nand();
     nand.flip(4, 4096, 100);
     let ubi = Ubi::attach(nand, NoCache, &attach::Options::default()).expect("one again");
@@ -184,7 +184,7 @@ fn the_newer_of_two_wins_unless_it_is_an_incomplete_copy() {
     assert_eq!(ubi.found().erase.iter().map(|w| w.peb).collect::<Vec<_>>(), [33, 3, 4, 2]);
     assert_eq!(ubi.found().max_sqnum, 9);
 
-    // The same with the newer one seen first.
+    // The same with the newer version seen first.
     let mut maker = Maker::new();
     for (from, to, crc) in [(2, 32, full), (5, 33, full ^ 1)] {
         maker.copy(from, to, |h| h.sqnum = 3);
@@ -201,7 +201,7 @@ fn the_newer_of_two_wins_unless_it_is_an_incomplete_copy() {
     assert_eq!(maker.error(), "PEB 30 offset 512: LEB 1 of volume 0 is also in PEB 3, with the same sequence number 0");
 }
 
-/// The CRC of UBI, from a crate of its own.
+/// The CRC of UBI, from an independent crate.
 fn readpath_crc(bytes: &[u8]) -> u32 {
     !crc32fast::hash(bytes)
 }
@@ -278,7 +278,7 @@ fn internal_volumes_that_are_not_known() {
     );
 }
 
-/// Replaces a copy of the volume table after changing its bytes, with new checksums if they are to be good.
+/// Replaces a copy of the volume table after changing its bytes; `seal` makes the checksums good.
 fn change_table(maker: &mut Maker, copy: u32, seal: bool, change: impl Fn(&mut [u8])) {
     let (offset, bytes) = (maker.layout.data_offset, maker.layout.volume_table_bytes() as usize);
     let table = maker.at(copy, offset, bytes);
@@ -292,7 +292,7 @@ fn change_table(maker: &mut Maker, copy: u32, seal: bool, change: impl Fn(&mut [
 #[test]
 fn copies_of_the_volume_table() {
     let name = |to: &'static str| move |t: &mut [u8]| t[16..20].copy_from_slice(to.as_bytes());
-    // Which copy is changed how; which name is right then, and what is written again.
+    // Which copy is changed and how; the expected name, and the copies to be rewritten.
     for (copy, seal, expected, rewrite) in [
         (0, false, "data", [true, false]),
         (1, false, "data", [false, true]),
@@ -356,7 +356,7 @@ fn tables_that_make_no_sense() {
     let ubi = maker.image().expect("it");
     assert_eq!(ubi.volumes().count(), 1);
     assert_eq!(ubi.found().erase.iter().map(|w| w.peb).collect::<Vec<_>>(), [2, 3, 4, 5]);
-    // What is read survives being written.
+    // A parsed table equals the written one.
     let layout = maker.layout;
     let bytes = maker.at(1, layout.data_offset, layout.volume_table_bytes() as usize).to_vec();
     let table = parse_table(&bytes, &layout, 40).expect("a table");
@@ -392,7 +392,7 @@ fn devices_without_ubi() {
 }
 
 /// A VID header that is not at the start of a sub-page, here even across the end of a page: read and written together
-/// with what is before it.
+/// with the bytes before it.
 #[test]
 fn a_vid_header_at_an_odd_place() {
     let head = ImageHead { geometry: GEOMETRY, vid_offset: Some(1988), image_seq: 9, erase_counter: 10 };
@@ -427,7 +427,7 @@ fn bad_blocks_take_from_the_reserve() {
     let mut ubi = Device::attach(nand, NoCache, &options).expect("it");
     // 40 * 60 / 1024 = 2.3, rounded up, less one that is bad.
     assert_eq!((ubi.bad_reserve, ubi.available), (2, 39 - 2 - 4 - 12));
-    // Use each block: those that are worn out fail, are tortured and marked bad.
+    // Use each block: worn-out ones fail, are tortured and marked bad.
     for _ in 0..30 {
         ubi.change(0, 9, &[0x77; 2048]).expect("another block serves");
     }
@@ -574,7 +574,7 @@ fn data_in_blocks_that_headers_call_empty_are_found() {
     let mut wanted = expected.to_vec();
     wanted.sort_unstable();
     assert_eq!(sorted, wanted, "{found:#?}");
-    // What cannot be read without errors is what an erase under way leaves.
+    // A block that cannot be read without errors is a trace of an interrupted erase.
     let mut nand = maker.nand();
     nand.flip(20, data + 4096, 100);
     let mut ubi = Ubi::attach(nand, NoCache, &attach::Options::default()).expect("it");
@@ -583,7 +583,7 @@ fn data_in_blocks_that_headers_call_empty_are_found() {
     assert_eq!(of_data.iter().map(|f| f.place).collect::<Vec<_>>(), [Some((2, data))]);
 }
 
-/// One more would wrap, and old blocks would pass for new ones.
+/// A further number would wrap, and old blocks would look newer.
 #[test]
 fn a_device_at_the_last_sequence_number_is_only_read() {
     let mut maker = Maker::new();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! At every budget of memory the adaptive cache is beside the best that fits: no cache, or LRU with a fixed number of
-//! lines and tables for just these.
+//! At every memory budget the adaptive cache is close to the best that fits: no cache, or LRU with a fixed number of
+//! lines and tables for exactly these.
 
 use crate::common::{costs, load, replay, traces};
 use readpath_ubi::cache::{Lru, Policy};
@@ -8,7 +8,7 @@ use readpath_ubi::stream::{Op, Pressure, Record, Step};
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-/// Lines that the adaptive cache might have.
+/// The most lines of the adaptive cache.
 const MOST: u32 = 256;
 
 fn ns(records: &[Record], page_bytes: u32, cache: &str, lines: u32, pressure: &Pressure) -> u64 {
@@ -19,10 +19,10 @@ fn bytes_of_lru(lines: u32, page_bytes: u32) -> u64 {
     u64::from(lines) * u64::from(page_bytes) + Lru::new(lines).metadata_bytes()
 }
 
-/// Fixed numbers of lines.
+/// Fixed numbers of lines of LRU.
 const FIXED: [u32; 16] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 61, 96, 128, 192, 256];
 
-/// Budgets at which there is just room for some lines of LRU, those between, and round ones.
+/// Budgets that just fit some lines of LRU, budgets between these, and round ones.
 fn budgets(page_bytes: u32) -> Vec<u64> {
     let tight = FIXED.iter().map(|&n| bytes_of_lru(n, page_bytes));
     let between = FIXED.iter().map(|&n| bytes_of_lru(n, page_bytes) + u64::from(page_bytes) / 2);
@@ -33,7 +33,7 @@ fn budgets(page_bytes: u32) -> Vec<u64> {
     all
 }
 
-/// Streams that were recorded: their names, pages and records.
+/// Recorded streams: names, pages and records.
 fn recorded() -> Vec<(String, u32, Vec<Record>)> {
     let mut folders = vec![PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data")];
     folders.extend(traces());
@@ -56,7 +56,7 @@ fn recorded() -> Vec<(String, u32, Vec<Record>)> {
     paths.iter().filter(|path| path.to_string_lossy().ends_with(".csv.gz")).filter_map(read).collect()
 }
 
-/// Streams that were made up: favourites among many pages, loops, a few pages between those that never come again, and
+/// Synthetic streams: favourites among many pages, loops, a few pages among others that are never touched again, and
 /// phases of all these.
 fn made_up() -> Vec<(String, u32, Vec<Record>)> {
     let mut state = 1u32;
@@ -94,9 +94,9 @@ fn made_up() -> Vec<(String, u32, Vec<Record>)> {
     all
 }
 
-/// Runs each stream at each budget. The start is not free: what fills is an advance, hits pay for the next ones, and
-/// pages are read in parts until then. So for each page that is read and has room, `start` reads of a part are allowed
-/// beside the 2 %.
+/// Runs each stream at each budget. The start is not free: a fill is an investment, hits pay for further ones, and
+/// pages are read in parts until then. So for each page that is read and fits, `start` part reads are allowed in
+/// addition to the 2 %.
 fn within_2_percent_of_the_best(streams: Vec<(String, u32, Vec<Record>)>, start: u64) {
     let (mut pairs, mut faults) = (0, Vec::new());
     for (name, page_bytes, records) in streams {

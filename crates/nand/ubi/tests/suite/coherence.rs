@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A cache with data in front of a flash that is written, erased, and has pages that cannot be read whole: what is read
-//! through it is what flash holds. Without invalidation it is not, and the same check finds that.
+//! A cache with data in front of a flash that is written, erased, and has pages that cannot be read whole: reads
+//! through it return the contents of flash. Without invalidation they do not, and the same check finds that.
 
 use crate::common::SMALL_COSTS;
 use proptest::prelude::*;
@@ -13,13 +13,13 @@ const PAGE: u32 = 512;
 const PEB: u32 = 4 * PAGE;
 const PEBS: u32 = 6;
 
-/// All bytes of all erase blocks, and what a read of them ends in.
+/// All bytes of all erase blocks, and the buffer of a read.
 struct Flash {
     bytes: Vec<u8>,
     /// The last byte of this page cannot be read.
     bad: Option<Page>,
     out: Vec<u8>,
-    /// Where `out` begins in its erase block.
+    /// Offset of `out` in its erase block.
     at: u32,
 }
 
@@ -47,7 +47,7 @@ impl Media for Flash {
     type Error = Uncorrectable;
 
     fn fill(&mut self, page: Page, line: &mut [u8]) -> Result<(), Uncorrectable> {
-        // What a failed read leaves in the buffer is anything.
+        // A failed read leaves undefined bytes in the buffer.
         line.fill(0xEE);
         line.copy_from_slice(self.raw(page.peb(), page.number() * PAGE, PAGE)?);
         Ok(())
@@ -87,7 +87,7 @@ fn wrong_reads<P: Policy>(policy: P, rules: Rules, acts: &[Act], lines: u32, inv
                 let got = cache.read(&mut flash, peb, offset, bytes);
                 reads += 1;
                 let want = flash.raw(peb, offset, bytes);
-                // Lines may know what flash can no longer read.
+                // Lines may hold what flash can no longer read.
                 wrong += u32::from(match (&got, &want) {
                     (Ok(()), Ok(want)) => flash.out != *want,
                     (Ok(()), Err(_)) => flash.out != flash.bytes[Flash::range(peb, offset, bytes)],
@@ -113,12 +113,12 @@ fn wrong_reads<P: Policy>(policy: P, rules: Rules, acts: &[Act], lines: u32, inv
                 if value.is_multiple_of(2) {
                     cache.resize(u32::from(value) % (lines + 1));
                 } else {
-                    // Up to what tables to learn with need, and more.
+                    // Up to the size of tables to learn with, and beyond.
                     cache.set_budget(u64::from(value - 128) * 400, lines);
                 }
             }
         }
-        // A read that failed is counted as nothing, as its error ends it.
+        // A failed read is not counted, because its error ends it.
         assert!(cache.counters().reads() <= reads);
     }
     wrong
@@ -172,7 +172,7 @@ fn a_page_that_cannot_be_filled_is_read_in_part() {
         let c = cache.counters();
         assert_eq!((c.misses, c.failed_fills, c.fills), (misses, misses, 0));
     }
-    // The wanted bytes are the bad ones: their own error.
+    // The fault is in the wanted bytes: the read fails with its own error.
     (flash.at, flash.out) = (PAGE - 4, vec![0; 4]);
     assert_eq!(cache.read(&mut flash, 0, PAGE - 4, 4), Err(Uncorrectable));
     assert_eq!(cache.policy().resident(), 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A short life of a device, cut at every single program and erase; and each attach after a cut, cut at every one of
-//! its own. Every step is one that happens as a whole or not at all.
+//! A short life of a device, cut at every program and erase; and each attach after a cut, cut at each of its own.
+//! Every step happens completely or not at all.
 
 use crate::common::{OnePage, one_page};
 use readpath_nand_testkit::{Device, Ecc, Nand, NewVolume, Options};
@@ -18,7 +18,7 @@ fn attach(nand: &mut Nand) -> Result<Flashed<'_>, UbiError> {
     Device::attach(nand, one_page(512), &Options { image_seq_if_empty: 6, wear_threshold: 3, ..Options::default() })
 }
 
-/// A life. Between the steps the background work is done, which may be cut as well.
+/// The steps of a life. Between them background work is done, which may be cut as well.
 const STEPS: [Step; 12] = [
     |ubi| ubi.create_volume(&NewVolume::dynamic("first", 3)).map(drop),
     |ubi| ubi.map(0, 0),
@@ -34,7 +34,7 @@ const STEPS: [Step; 12] = [
     |ubi| ubi.remove_volume(1),
 ];
 
-/// What can be seen of the volumes.
+/// Visible contents of the volumes.
 fn look(ubi: &mut Flashed) -> Result<Vec<String>, UbiError> {
     let volumes: Vec<_> = ubi.volumes().map(|v| (v.id, v.name(), v.bytes(), v.record.update_marker)).collect();
     let mut seen = Vec::new();
@@ -47,7 +47,7 @@ fn look(ubi: &mut Flashed) -> Result<Vec<String>, UbiError> {
         ubi.read(id, 0, 0, &mut data, 0)?;
         if name == "second" && bytes > 0 {
             ubi.check_static(id)?;
-            // Behind its data the last page is filled with zeros.
+            // The last page is padded with zeros behind the data.
             data.truncate(bytes as usize);
         }
         let used = data.iter().rposition(|&b| b != 0xFF).map_or(0, |last| last + 1);
@@ -61,15 +61,15 @@ fn is_cut(e: &UbiError) -> bool {
     matches!(e, UbiError::Mtd(MtdError::PowerOff { .. }))
 }
 
-/// A device that is formatted. As in Linux, formatting is not safe against power cuts: an EC header without a volume
-/// table anywhere has the device refused.
+/// A formatted device. As in Linux, formatting is not safe against power cuts: a device with an EC header but no
+/// volume table is refused.
 fn formatted(seed: u64) -> Nand {
     let mut nand = Nand::new(GEOMETRY, Ecc::new(256, 8), seed).expect("a device");
     attach(&mut nand).expect("empty").work_all().expect("no faults");
     nand
 }
 
-/// What is seen before each step, and at the end.
+/// Visible contents before each step, and at the end.
 fn stages() -> Vec<Vec<String>> {
     let mut nand = formatted(0);
     let mut ubi = attach(&mut nand).expect("formatted");
@@ -82,7 +82,7 @@ fn stages() -> Vec<Vec<String>> {
     stages
 }
 
-/// Lives until the power goes; the step that was under way, or `None` at the end.
+/// Runs until the power is cut; returns the step in progress, or `None` at the end.
 fn live(nand: &mut Nand) -> Option<usize> {
     let cut = |e: UbiError| assert!(is_cut(&e), "{e}");
     let mut ubi = match attach(nand) {
@@ -93,7 +93,7 @@ fn live(nand: &mut Nand) -> Option<usize> {
         }
     };
     for (i, step) in STEPS.into_iter().enumerate() {
-        // A step that is done stays done while background work is cut.
+        // A completed step stays completed when background work is cut.
         if let Err(e) = step(&mut ubi) {
             cut(e);
             return Some(i);
@@ -106,7 +106,7 @@ fn live(nand: &mut Nand) -> Option<usize> {
     None
 }
 
-/// Attaches after a cut, and compares; `updates` are steps during which a volume may be marked.
+/// Attaches after a cut, and compares; `updates` are steps during which a volume may have its update marker.
 fn compare(nand: &mut Nand, stages: &[Vec<String>], step: usize, what: &str) {
     let mut ubi = attach(nand).unwrap_or_else(|e| panic!("{what}: {e}"));
     let seen = look(&mut ubi).unwrap_or_else(|e| panic!("{what}: {e}"));
@@ -116,7 +116,7 @@ fn compare(nand: &mut Nand, stages: &[Vec<String>], step: usize, what: &str) {
         same && matches!(step, 4 | 6) && seen[1] == "second updating"
     };
     assert!(seen == *before || seen == *after || updating(&seen), "{what}: {seen:?}, not {before:?} or {after:?}");
-    // What a cut leaves is told apart from damage, but for an update that nobody can finish.
+    // Traces of a cut are not reported as damage, except an update that cannot be finished.
     let findings = ubi.findings().unwrap_or_else(|e| panic!("{what}: {e}"));
     let damage: Vec<_> = findings.iter().filter(|f| f.is_damage && f.kind != "interrupted-update").collect();
     assert!(damage.is_empty(), "{what}: {damage:?}");

@@ -13,12 +13,12 @@ const VID: usize = 512;
 const DATA: usize = 1024;
 const LEB: usize = 7168;
 
-/// What a fastmap says, and the device that it was written to.
+/// A fastmap, and the device that it was written to.
 struct Written {
     image: Vec<u8>,
     /// Blocks of the fastmap.
     blocks: [u32; 2],
-    /// A block of the pool that was filled since.
+    /// A block of the pool that was written since.
     filled: u32,
     /// A block of the pool that is still free.
     still_free: u32,
@@ -26,7 +26,7 @@ struct Written {
     waiting: u32,
     /// Bytes of the fastmap.
     map: Vec<u8>,
-    /// Where it says in which block LEB 0 of volume 0 is, and which block waits for its erasure.
+    /// Offsets in it of the block of LEB 0 of volume 0, and of the block that waits for its erasure.
     leb_0: usize,
     erase_at: usize,
 }
@@ -60,7 +60,7 @@ fn written() -> Written {
     let waiting = found.volumes[&0].lebs[&2].peb;
     let scrub = found.volumes[&0].lebs[&1].peb;
 
-    // From here on with bytes alone.
+    // From here on the image is changed directly.
     let mut image = dump(&ubi);
     let free: Vec<u32> = found.free.iter().map(|&(peb, _)| peb).collect();
     let (blocks, filled, still_free) = ([free[0], free[1]], free[2], free[3]);
@@ -106,7 +106,7 @@ fn written() -> Written {
     put(&mut head, &[ec(blocks[0]), ec(blocks[1])]);
     map[..head.len()].copy_from_slice(&head);
 
-    // After the fastmap: a logical block gets a new version, in the block from the pool.
+    // After the fastmap: a logical block gets a new version, in the block of the pool.
     let at = |peb: u32| peb as usize * GEOMETRY.peb_bytes as usize;
     let header = VidHeader { version: 1, vol_type: 1, lnum: 7, sqnum: 900, ..VidHeader::default() };
     image[at(filled) + VID..][..64].copy_from_slice(&header.to_bytes());
@@ -122,14 +122,14 @@ impl Written {
         image
     }
 
-    /// The same, and in the block that waits for its erasure the superblock of an older fastmap, which does not know
-    /// LEB 0.
+    /// The same device, with the superblock of an older fastmap, which does not know LEB 0, in the block that waits
+    /// for its erasure.
     fn device_with_two(&self) -> Vec<u8> {
         let (mut image, mut map) = (self.device(), self.map.clone());
         map[16..20].copy_from_slice(&self.waiting.to_be_bytes());
         map[self.erase_at..self.erase_at + 4].copy_from_slice(&self.blocks[0].to_be_bytes());
         map[self.leb_0..self.leb_0 + 4].fill(0xFF);
-        // Its second block is full of zeros like that of the newer one, so they can share it.
+        // Its second block is full of zeros like that of the newer one, so both can share it.
         self.put_map(&mut image, &map[..], [self.waiting, self.blocks[1]], 700);
         let mut newer = self.device();
         let at = self.blocks[1] as usize * GEOMETRY.peb_bytes as usize;
@@ -164,7 +164,7 @@ fn read(image: Vec<u8>, fastmap: bool) -> Result<Read, UbiError> {
     Ubi::attach(mtd, NoCache, &attach::Options { fastmap, ..attach::Options::default() })
 }
 
-/// Volume, logical block, block and erase counter; what can be compared of a fastmap and a scan.
+/// Volume, logical block, block and erase counter: the fields that a fastmap and a scan share.
 fn mapping(found: &AttachInfo) -> Vec<[u32; 4]> {
     let lebs = found.volumes.iter().flat_map(|(&id, v)| v.lebs.iter().map(move |(&lnum, l)| (id, lnum, l)));
     lebs.map(|(id, lnum, l)| [id, lnum, l.peb, l.erase_counter]).collect()
@@ -236,7 +236,7 @@ fn the_first_write_ends_a_fastmap() {
     let mut ubi = Device::attach(nand(&written.device()), NoCache, &Options::default()).expect("good");
     assert!(matches!(ubi.found().method, Method::Fastmap { .. }));
     ubi.change(0, 1, &[0x55; 1024]).expect("a LEB");
-    // Power is lost at once: what the fastmap said would be wrong.
+    // Power is cut at once: the fastmap would now be wrong.
     let nand = ubi.into_mtd();
     let mut ubi = Device::attach(nand, NoCache, &Options::default()).expect("good");
     assert_eq!((ubi.found().method, &ubi.found().fastmap_fault), (Method::Scan, &None));
@@ -256,7 +256,7 @@ fn nand(image: &[u8]) -> Nand {
     nand
 }
 
-/// Power is lost: the next attach must not believe a fastmap from before the change of LEB 1.
+/// Power is cut: the next attach must not believe a fastmap from before the change of LEB 1.
 fn expect_change(nand: Nand, what: &str) {
     let mut ubi = Device::attach(nand, NoCache, &Options::default()).unwrap_or_else(|e| panic!("{what}: {e}"));
     assert_eq!(ubi.found().method, Method::Scan, "{what}");
@@ -269,11 +269,11 @@ fn expect_change(nand: Nand, what: &str) {
 fn no_fastmap_of_before_is_believed_after_a_write() {
     let written = written();
     let two = written.device_with_two();
-    // Linux leaves two when the power goes before the old one is erased.
+    // Linux leaves two if the power is cut before the old one is erased.
     let reader = read(two.clone(), true).expect("good");
     assert_eq!(reader.found().method, Method::Fastmap { anchor: written.blocks[0] });
     assert_eq!(reader.found().anchors, [written.waiting, written.blocks[0]]);
-    // A block of the pool whose header was torn: the fastmap is not used as long as that is so.
+    // A block of the pool with a torn header: the fastmap is not used while it exists.
     let mut torn = written.device();
     torn[written.still_free as usize * GEOMETRY.peb_bytes as usize + VID..][..8].fill(0x5A);
     for (what, image, fastmap) in [
@@ -284,7 +284,7 @@ fn no_fastmap_of_before_is_believed_after_a_write() {
     ] {
         let mut ubi = Device::attach(nand(image), NoCache, &Options { fastmap, ..Options::default() }).expect("good");
         ubi.change(0, 1, &[0x55; 1024]).expect("a LEB");
-        // Whichever block is erased next.
+        // Repeat until that block is erased.
         loop {
             expect_change(ubi.mtd().clone(), what);
             if ubi.wear.erase_count() == 0 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Dumps of a real flash, and what a real kernel (Linux 6.1) read from it when it attached them.
+//! Dumps of a real flash, and the reads of a real kernel (Linux 6.1) that attached them.
 
 use crate::common::{SLC, device, dump, place, places, stream, traces, unpack};
 use readpath_nand_testkit::{self as testkit, Device, Ecc, MtdWrite, Nand};
@@ -13,7 +13,7 @@ use readpath_ubi::{NoCache, Ubi};
 
 #[test]
 fn dumps_attach() {
-    // Blocks with data of the volume were counted with a script of a few lines over the VID headers.
+    // Blocks with data of the volume were counted by an independent script over the VID headers.
     for (name, free, erase) in [("fx.mtd.xz", 0, 485), ("fxj.mtd.xz", 0, 0), ("fxu.mtd.xz", 0, 0)] {
         let mut ubi = Ubi::attach(device(name), NoCache, &Options::default()).expect(name);
         let found = ubi.found().clone();
@@ -56,8 +56,8 @@ fn reads_of_the_attach_are_those_of_the_kernel() {
     }
 }
 
-/// With a device that can be written, everything that the kernel did: reads, then in the background an erase and an EC
-/// header for each block that had none. The kernel stops its background work with nothing left to do.
+/// A writable device does everything that the kernel did: reads, then in the background an erase and an EC header for
+/// each block that had none. The kernel stops its background work when nothing is left to do.
 #[test]
 fn background_work_after_the_attach_is_that_of_the_kernel() {
     for (dump_name, recorded) in [
@@ -102,8 +102,8 @@ fn wrong_sizes_are_named() {
     assert!(e.to_string().starts_with("image size = 100000: a whole number of PEBs is needed"), "{e}");
 }
 
-/// Recorded attaches of 4 GiB devices whose contents are not at hand: what matters for the reads, which blocks have
-/// headers, is told by the recordings. READPATH_TRACES names the folder that has them.
+/// Recorded attaches of 4 GiB devices whose contents are not available: the recordings show which blocks have
+/// headers, and only that matters for the reads. READPATH_TRACES names their folder.
 #[test]
 fn attaches_of_large_devices() {
     let Some(folder) = traces() else { return };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Fastmaps that Linux wrote, and what it read when it attached by them.
+//! Fastmaps that Linux wrote, and its reads when it attached by them.
 //!
 //! Debian's kernels are built without fastmaps. The dumps are those of Linux 6.1.192 whose modules `ubi` and `ubifs`
-//! were built from Debian's source with CONFIG_MTD_UBI_FASTMAP, loaded with `fm_autoconvert=1`, on a simulated NAND of
-//! 16 MiB: `fm_clean` after a detach, `fm_cut` in the middle of writes that the fastmap does not know of yet.
+//! were built from Debian's source with CONFIG_MTD_UBI_FASTMAP, loaded with `fm_autoconvert=1`, on a simulated NAND
+//! of 16 MiB: `fm_clean` after a detach, `fm_cut` in the middle of writes later than the fastmap.
 
 use crate::common::{SLC, dump, place, stream};
 use readpath_nand_testkit::{Device, Ecc, Nand, Options};
@@ -20,7 +20,7 @@ fn attach(bytes: Vec<u8>, fastmap: bool) -> Attached {
     Ubi::attach(mtd, NoCache, &attach::Options { fastmap, ..attach::Options::default() }).expect("a device")
 }
 
-/// The device that was cut, to be written.
+/// The cut device, writable.
 fn cut(options: &Options) -> Device<Nand> {
     let mut nand = Nand::new(DEVICE, Ecc::new(512, 4), 1).expect("a device");
     nand.load(&dump("fm_cut.mtd.xz")).expect("it fits");
@@ -44,8 +44,7 @@ fn reads_of_an_attach_by_fastmap_are_those_of_the_kernel() {
     }
 }
 
-/// A block that was given up after the fastmap was written is one that has been erased since: a read of it finds that
-/// out.
+/// A block that was unmapped after the fastmap was written has been erased since: a read of it notices that.
 #[test]
 fn what_a_fastmap_of_the_kernel_says_and_reads_correct_is_what_a_scan_finds() {
     let mut erased_since = 0;
@@ -74,7 +73,7 @@ fn what_a_fastmap_of_the_kernel_says_and_reads_correct_is_what_a_scan_finds() {
     assert!(erased_since > 0);
 }
 
-/// Without a look at the VID header data would be written to a block without one, and be lost.
+/// Without a check of the VID header data would be written to a block without one, and be lost.
 #[test]
 fn what_is_written_to_a_block_that_was_erased_since_is_there_after_the_next_attach() {
     let mut ubi = cut(&Options::default());
@@ -97,14 +96,14 @@ fn what_is_written_to_a_block_that_was_erased_since_is_there_after_the_next_atta
     }
 }
 
-/// Moves read such blocks too, before anybody else does.
+/// Moves may be the first reads of such blocks.
 #[test]
 fn moves_leave_out_what_was_erased_since() {
     let mut ubi = cut(&Options { wear_threshold: 1, ..Options::default() });
     let mapped = ubi.volume(0).expect("a volume").mapped();
     let scanned = attach(dump("fm_cut.mtd.xz"), false).volume(0).expect("a volume").mapped();
     assert!(mapped > scanned);
-    // What is written often wears its blocks, until those that lie still are moved onto them.
+    // Frequent writes wear their blocks, until static data is moved onto them.
     for i in 0..600 {
         ubi.change(0, 5, &[i as u8; 2048]).expect("room");
         ubi.work_all().expect("no faults");

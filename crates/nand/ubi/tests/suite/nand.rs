@@ -11,7 +11,7 @@ const GEOMETRY: Geometry = Geometry { peb_bytes: 8192, page_bytes: 2048, subpage
 const WHY: Why = Why::Check;
 
 fn nand() -> Nand {
-    // Up to 8 bits in 512 bytes; 6 ask for a move.
+    // Up to 8 bits in 512 bytes; 6 require a move.
     Nand::new(GEOMETRY, Ecc::new(512, 8), 1).expect("a device")
 }
 
@@ -80,7 +80,7 @@ fn flips_count_for_each_step() {
     assert_eq!(outcome, ReadOutcome::Uncorrectable);
     assert!(data[512..1024] != [0x5A; 512] && data[..512] == [0x5A; 512] && data[1024..] == [0x5A; 1024]);
     assert_eq!(read(&mut nand, 0, 0, 2048).1, data, "the same every time");
-    // A part of the step has the bytes that a read of all has.
+    // A partial read of a step returns the same bytes as a full read.
     assert_eq!(read(&mut nand, 0, 700, 100).1, data[700..800]);
     nand.erase(0, WHY).expect("good");
     assert_eq!(read(&mut nand, 0, 0, 2048), (ReadOutcome::Clean, vec![0xFF; 2048]));
@@ -111,7 +111,7 @@ fn chance_and_disturb_lose_nothing_unless_they_may() {
 
 #[test]
 fn power_goes_when_it_is_told_to() {
-    // Of each kind of tear some, over many seeds.
+    // Each kind of tear occurs, over many seeds.
     let (mut untouched, mut torn, mut weak, mut whole) = (0, 0, 0, 0);
     for seed in 0..200 {
         let mut nand = Nand::new(GEOMETRY, Ecc::new(512, 8), seed).expect("a device");
@@ -255,7 +255,7 @@ fn sizes_are_guessed() {
     sparse.splice(0..0, std::iter::repeat_n(0xFF, 100 * (128 << 10)));
     sparse.resize(512 * (128 << 10), 0xFF);
     assert_eq!(guess(&sparse, &Known::default()).expect("it").geometry, Geometry { pebs: 512, ..slc });
-    // Cut off: the size is known, and that is what is wrong.
+    // Truncated: the size is known, and is the fault.
     sparse = image(slc, None)[..size - 1000].to_vec();
     let found = guess(&sparse, &Known::default()).expect("it").geometry;
     assert_eq!((found.peb_bytes, found.pebs), (128 << 10, 5));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The optimum against trying everything: streams go through the cache itself, whole pages, long reads and changes of
+//! The optimum against exhaustive search: streams go through the cache itself, whole pages, long reads and changes of
 //! size included, and no choice of pages to keep, nor any other policy, reads fewer pages of flash.
 
 use crate::common::{costs, replay};
@@ -22,7 +22,7 @@ fn pages_read(records: &[Record], cache: &str, lines: u32, pressure: &Pressure) 
     totals.page_reads + totals.part_reads
 }
 
-/// What a read asks a cache for: its pages, and whether each may be given a line; `None` for a read that passes it by.
+/// The pages that a read looks up, and whether each may be given a line; `None` for a read that bypasses the cache.
 fn asked(r: &Record, split: bool) -> Option<Vec<(Place, bool)>> {
     let end = r.offset + r.bytes;
     let pages: Vec<u32> = (r.offset / PAGE..end.div_ceil(PAGE)).collect();
@@ -43,7 +43,7 @@ fn note(states: &mut States, mut held: Vec<Place>, read: u64) {
     *best = read.min(*best);
 }
 
-/// Pages that are read by the best choices, found by trying all.
+/// The fewest pages read, found by exhaustive search.
 fn fewest(records: &[Record], split: bool, lines: u32, pressure: &Pressure) -> u64 {
     let mut limit = lines as usize;
     let mut states = States::from([(Vec::new(), 0)]);
@@ -150,8 +150,8 @@ proptest! {
     }
 }
 
-/// A page that is read whole often is worth its line though another comes again sooner; and pages read in parts, then
-/// whole, are kept for that.
+/// A page that is read whole often is worth its line although another is read again sooner; and pages read in parts,
+/// then whole, are kept for that.
 #[test]
 fn reads_of_whole_pages_are_foreseen() {
     let read = |page: u32, bytes| Record { op: Op::Read, peb: 0, offset: page * PAGE, bytes };
@@ -165,7 +165,7 @@ fn reads_of_whole_pages_are_foreseen() {
     }
 }
 
-/// A limit pays for no tables: a budget of three lines is three lines, however many there might be.
+/// The optimum needs no tables: a budget of three lines is three lines, however many there might be.
 #[test]
 fn the_optimum_has_all_of_a_budget() {
     let records: Vec<Record> =
@@ -177,7 +177,7 @@ fn the_optimum_has_all_of_a_budget() {
     }
 }
 
-/// Streams that would take hours to plan, or more memory than there is, are refused at once.
+/// Streams that would take hours to plan, or too much memory, are refused at once.
 #[test]
 fn what_is_too_much_to_plan_is_refused() {
     let costs = costs(PAGE);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every policy beside a naive one that keeps plain vectors, on random touches, invalidations and changes of size; and
-//! what holds for all: no line twice, no page that was invalidated, no more lines than allowed.
+//! Every policy against a naive one with plain vectors, on random touches, invalidations and changes of size; and
+//! invariants of all: no line twice, no page that was invalidated, no more lines than allowed.
 
 use crate::common::costs;
 use crate::naive::{Did, Naive, NaiveArc, NaiveClock, NaiveDirect, NaiveSecond, NaiveTwoQ, naive_lru};
@@ -19,7 +19,7 @@ enum Act {
     Write(u32, u32, u32),
     Erase(u32),
     Resize(u32),
-    /// A touch whose fill, if there is one, fails.
+    /// A touch whose fill, if any, fails.
     Fail(u32, u32),
 }
 
@@ -41,7 +41,7 @@ fn touch(page: Page, bytes: u32) -> Touch {
     Touch { page, offset: 0, bytes, part_ns: COSTS.part(0, bytes).total_ns() as u32 }
 }
 
-/// Runs both side by side and checks what holds for every policy.
+/// Runs both side by side and checks the invariants.
 fn compare(policy: &mut impl Policy, naive: &mut dyn Naive, acts: &[Act]) -> Result<(), TestCaseError> {
     let mut held: Vec<Option<Page>> = vec![None; LINES as usize];
     let mut limit = LINES;
@@ -221,7 +221,7 @@ proptest! {
         }
     }
 
-    /// No way of choosing what to keep has fewer misses than the optimum.
+    /// No policy has fewer misses than the optimum.
     #[test]
     fn the_optimum_is_that_of_trying_everything(
         acts in proptest::collection::vec((0u32..5, 0u32..12), 1..14),
@@ -251,7 +251,7 @@ proptest! {
     }
 }
 
-/// Misses of the best choices, found by trying all.
+/// The fewest misses, found by exhaustive search.
 fn fewest(acts: &[(u32, u32)], held: &mut Vec<u32>, lines: usize) -> u32 {
     let Some((&(page, n), rest)) = acts.split_first() else { return 0 };
     if n == 0 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A budget of memory holds for lines and for what is kept beside them.
+//! A memory budget holds for lines and their metadata together.
 
 use crate::common::{costs, replay};
 use readpath_ubi::stream::{Geometry, Limits, Outcome, Pressure, Step, load};
@@ -24,8 +24,8 @@ fn tables_are_paid_for_before_lines() {
     }
 }
 
-/// Reads of 40 pages, most of them of the first 6: short, so that caching pays, and now and then of pages that never
-/// come again.
+/// Reads of 40 pages, most of them of the first 6: short, so that caching pays; some are of pages that are never read
+/// again.
 fn stream() -> String {
     let mut state = 1u32;
     let mut next = |n: u32| {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Recorded streams through every cache: what they count must be what independent programs counted, to the unit.
-//! Streams of a small image come with the tests; larger ones are looked for where READPATH_TRACES points.
+//! Recorded streams through every cache: counters must equal those of independent programs. Streams of a small image
+//! come with the tests; larger ones are in the folder that READPATH_TRACES names.
 
 use crate::common::{self, load, traces};
 use readpath_ubi::stream::{Op, Outcome, Pressure, Record, Stream};
@@ -55,8 +55,7 @@ fn a_small_image_counts_as_elsewhere() {
 #[test]
 fn large_streams_count_as_elsewhere() {
     let Some(folder) = traces() else { return };
-    // Name, page; one line; 61 lines by erase block; misses of LRU with 4, 16, 61 and 256 lines and with no end of
-    // them.
+    // Name, page; one line; 61 lines by erase block; misses of LRU with 4, 16, 61, 256 and unlimited lines.
     type Row = (&'static str, u32, (u64, u64, u64), (u64, u64, u64), [u64; 5]);
     let rows: [Row; 7] = [
         ("m1_find", 16384, (3649, 19249, 128), (7134, 15764, 128), [14632, 9230, 6063, 4715, 4263]),
@@ -92,21 +91,21 @@ fn large_streams_count_as_elsewhere() {
     }
 }
 
-/// Misses of an LRU of 61 lines that is told which pages nobody reads again: such a page goes first.
+/// Misses of an LRU of 61 lines that knows which pages are never read again and evicts them first.
 fn misses_of_a_told_lru(stream: &Stream, page_bytes: u32) -> usize {
     type Place = (u32, u32);
     let pages_of = |r: &Record| match r.op {
         Op::Erase => 0..=u32::MAX,
         _ => r.offset / page_bytes..=(r.offset + r.bytes.saturating_sub(1)) / page_bytes,
     };
-    // A read that a cache is asked for, of one page; or the end of what pages hold.
+    // A read that looks up the cache, of one page; or the end of the contents of pages.
     let asked = |r: &Record| {
         let pages = pages_of(r);
         (r.op == Op::Read && pages.start() == pages.end() && r.bytes < page_bytes).then(|| (r.peb, *pages.start()))
     };
     let ends =
         |r: &Record, at: &Place| matches!(r.op, Op::Write | Op::Erase) && at.0 == r.peb && pages_of(r).contains(&at.1);
-    // Backwards: whether the page is read once more before it ends.
+    // Backwards: whether the page is read again before its contents end.
     let mut awaited: HashSet<Place> = HashSet::new();
     let mut again: Vec<bool> = stream
         .records
@@ -145,7 +144,7 @@ fn misses_of_a_told_lru(stream: &Stream, page_bytes: u32) -> usize {
     misses
 }
 
-/// What a cache could know that looks into the nodes it holds: most of what the optimum knows.
+/// A cache that examines the nodes in its pages could know most of what the optimum knows.
 #[test]
 fn pages_that_nobody_reads_again_are_most_of_what_the_optimum_knows() {
     let Some(folder) = traces() else { return };
@@ -156,8 +155,8 @@ fn pages_that_nobody_reads_again_are_most_of_what_the_optimum_knows() {
     }
 }
 
-/// That `adaptive` is nowhere more than 2 % behind sub-page reads, nor behind the best size of LRU up to as many lines;
-/// and `late` ns, as of few reads the first to be learned from are more than 2 %.
+/// Checks that `adaptive` is nowhere more than 2 % behind sub-page reads, nor behind the best size of LRU up to the
+/// same number of lines. `late` ns are allowed in addition: with few reads the first ones to learn from exceed 2 %.
 fn keeps_its_promises(name: &str, s: &Stream, page_bytes: u32, late: u64) {
     let ns = |cache: &str, lines: u32| replay(s, page_bytes, cache, lines).totals.cost.total_ns();
     let none = ns("none", 1);
@@ -180,7 +179,7 @@ fn the_adaptive_cache_keeps_its_promises_on_a_small_image() {
     }
 }
 
-/// Streams of another kind than those the policy was developed on stand beside them: any recording will do.
+/// Other streams than those the policy was developed on: any recording will do.
 #[test]
 fn the_adaptive_cache_keeps_its_promises_on_large_streams() {
     let Some(folder) = traces() else { return };

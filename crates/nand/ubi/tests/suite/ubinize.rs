@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Images: those that mtd-utils make, ours against theirs byte by byte, and what comes back from a device that they
-//! were flashed to.
+//! Images: those of mtd-utils, ours compared with them byte by byte, and the contents of a device that they were
+//! flashed to.
 
 use crate::common::{OnePage, one_page};
 use readpath_kit::Prng;
@@ -51,7 +51,7 @@ fn volumes<'a>(data: &'a [Vec<u8>; 5], leb_bytes: u64, page: u32) -> Vec<ImageVo
     ]
 }
 
-/// The image that ubinize makes of the same, or `None` if it is not installed.
+/// The image that ubinize makes of the same volumes, or `None` if it is not installed.
 fn theirs(folder: &Path, head: &ImageHead, volumes: &[ImageVolume]) -> Option<Vec<u8>> {
     let mut ini = String::new();
     for v in volumes {
@@ -116,13 +116,13 @@ fn images_with_both_headers_in_one_subpage_can_be_read() {
         write_image(&head, &volumes, &mut image).expect("an image");
         let guessed = guess(&image, &Known::default()).expect("a guess");
         let sizes = (guessed.geometry.page_bytes, guessed.geometry.subpage_bytes, guessed.vid_offset);
-        // Nothing in the headers tells how large sub-pages are.
+        // The headers do not show the size of sub-pages.
         assert_eq!(sizes, (geometry.page_bytes, geometry.page_bytes, Some(64)));
         let whole = Geometry { pebs: geometry.pebs, ..guessed.geometry };
         let device = Logged::new(Image::new(image.clone(), whole).expect("it"));
         let options = attach::Options { vid_offset: Some(64), ..attach::Options::image() };
         let mut ubi = Ubi::attach(device, NoCache, &options).expect("an image");
-        // As Linux does: from the beginning of the sub-page to the end of the header.
+        // As Linux reads it: from the beginning of the sub-page to the end of the header.
         let vid = ubi.mtd().records.iter().find(|r| r.why == Why::VidHeader).expect("a VID header");
         assert_eq!((vid.offset, vid.len), (0, 128));
         for v in &volumes {
@@ -161,7 +161,7 @@ fn flashed_images_come_back() {
         nand.load(&image).expect("it fits");
         let mut ubi = Device::attach(nand, one_page(geometry.page_bytes), &Options::default()).expect("an image");
         let free = ubi.available + ubi.bad_reserve;
-        // Everything but the reserve went to the volume that asked for it.
+        // All space but the reserve went to the autoresize volume.
         assert_eq!((ubi.available, ubi.bad_reserve), (0, geometry.pebs * 20 / 1024 + 1));
         assert_eq!(ubi.volume(5).expect("it").record.reserved_pebs, geometry.pebs - 4 - free - 4 - 4 - 3 - 1);
         ubi.work_all().expect("no faults");
@@ -182,7 +182,7 @@ fn flashed_images_come_back() {
             }
         };
         check(&mut ubi);
-        // The same from a dump of the device, after it was written to.
+        // The same from a dump of the device after a write.
         ubi.write(0, 3, 0, &vec![0x5A; geometry.page_bytes as usize]).expect("a page");
         ubi.remove_volume(7).expect("it was there");
         ubi.update_volume(3, &data[4]).expect("it fits");

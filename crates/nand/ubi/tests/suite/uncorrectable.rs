@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A page with more flips than its ECC corrects, in front of which there is a cache: what can be read of it is, and the
-//! rest is told as it is, at every read anew.
+//! A page with more flips than its ECC corrects, behind a cache: its correctable part is read, and the rest is
+//! reported at every read.
 
 use crate::common::{SMALL_COSTS, one_page};
 use readpath_nand_testkit::{Device, Ecc, Nand, NewVolume, Options};
@@ -16,7 +16,7 @@ const STRENGTH: u8 = 8;
 const LINES: u32 = 4;
 const GEOMETRY: Geometry = Geometry { peb_bytes: 8 * PAGE, page_bytes: PAGE, subpage_bytes: STEP, pebs: 24 };
 
-/// Reads both steps of a page, of which only the first can be corrected, and then a page that is in order.
+/// Reads both steps of a page, of which only the first can be corrected, and then a good page.
 fn read_around<C: ReadCache>(cache: C) {
     let nand = Nand::new(GEOMETRY, Ecc::new(STEP, STRENGTH), 1).expect("a device");
     let mut ubi = Device::attach(nand, cache, &Options::default()).expect("an empty device");
@@ -36,7 +36,7 @@ fn read_around<C: ReadCache>(cache: C) {
     }
 }
 
-/// The same with each way to choose which reads a cache serves.
+/// The same with each set of rules.
 fn with_rules<P: Policy>(policy: impl Fn() -> P) {
     for rules in [Rules::Patch, Rules::Split] {
         read_around(PageCache::new(policy(), Lines::new(PAGE, LINES), rules, SMALL_COSTS));

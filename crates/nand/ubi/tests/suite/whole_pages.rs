@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pages that are read in parts and later whole, or in bulk: what lines save of such reads counts where a cache judges
-//! whether it pays.
+//! Pages that are read in parts and later whole, or in bulk: the judgement whether caching pays counts the savings of
+//! such reads.
 
 use crate::common::replay;
 use readpath_ubi::stream::{Op, Pressure, Record, Step};
@@ -16,13 +16,13 @@ fn ns(records: &[Record], cache: &str, lines: u32, pressure: &Pressure) -> u64 {
     replay(records, PAGE, cache, lines, pressure).totals.cost.total_ns()
 }
 
-/// What may be lost before any hit.
+/// The loss allowed before any hit.
 fn first_fills() -> u64 {
     2 * (ns(&[read(0, PAGE)], "none", 1, &Pressure::default()) - ns(&[read(0, 64)], "none", 1, &Pressure::default()))
 }
 
 fn within_2_percent_of_lru(records: &[Record], what: &str) {
-    // The reads of the first page, from which it is learned that fills pay, and a fill or two.
+    // The reads of the first page, which show that fills pay, and a fill or two.
     let late = 52 * ns(&[read(0, PAGE)], "none", 1, &Pressure::default());
     // With tables to learn with and, in a budget, without.
     let free = Pressure::default();
@@ -48,8 +48,8 @@ fn reads_of_many_pages_count() {
     within_2_percent_of_lru(&(0..400).flat_map(group).collect::<Vec<_>>(), "in bulk");
 }
 
-/// What caches save of other pages is no reason to fill: pages that are never read in parts, or so long ago that they
-/// would have lost their lines.
+/// Savings of other pages are no reason to fill: pages that are never read in parts, or so long ago that they would
+/// have lost their lines.
 #[test]
 fn reads_of_other_pages_do_not_count() {
     let never: Vec<Record> = (0..5000).flat_map(|i| [read(i % 2500, 64), read(3000 + i % 40, PAGE)]).collect();
@@ -61,8 +61,8 @@ fn reads_of_other_pages_do_not_count() {
     }
 }
 
-/// Of reads of whole pages that no line serves 2 % may be risked, as of all others, though they say that a fill would
-/// have paid: here it never does, as what follows are pages that are read once.
+/// Reads of whole pages that no line serves allow a risk of 2 % too, because they suggest that a fill would have
+/// paid. Here it never does: the following pages are read once.
 #[test]
 fn no_more_than_its_share_is_risked() {
     let cycle = |c: u32| {

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pages are often touched again in the order in which they were touched before: a directory is listed, then its
-//! entries are visited in the order of the list. A cursor is how far such a second pass has come. Cursors nest, as
-//! directories do.
+//! Pages are often touched again in the order of their first touches: a directory is listed, then its entries are
+//! visited in the order of the list. A cursor is the position of such a second pass. Cursors nest, as directories do.
 //!
-//! A cursor is a pair of times: when the page that was touched last in the second pass had been touched in the first
-//! (`at`), and when it was touched again (`moved`). Pages whose last touch lies before `at` were passed over; those
-//! between `at` and `moved` are still to come.
+//! A cursor is a pair of times of the page last touched in the second pass: when it was touched in the first (`at`),
+//! and when it was touched again (`moved`). Pages last touched before `at` were passed over; those between `at` and
+//! `moved` are still to come.
 
-/// Levels that are kept.
+/// The most levels kept.
 const MOST: usize = 64;
-/// Levels from the innermost on that are distinguished.
+/// Innermost levels that are distinguished.
 const LEVELS: usize = 2;
-/// What [`Cursors::place`] distinguishes: after all cursors, and for each level passed or to come.
+/// Results of [`Cursors::place`]: after all cursors, and for each level passed or to come.
 pub(super) const PLACES: usize = 3 + 2 * LEVELS;
 
-/// Cursors from the outermost to the innermost; times rise along them.
+/// Cursors from the outermost to the innermost; times rise in this order.
 #[derive(Clone, Debug)]
 pub(super) struct Cursors {
     list: Vec<(u32, u32)>,
@@ -25,9 +24,9 @@ impl Cursors {
         Cursors { list: Vec::with_capacity(MOST) }
     }
 
-    /// At `now`, a page was touched again that had last been touched at `at`.
+    /// At `now`, a page is touched again whose last touch was at `at`.
     pub(super) fn moved(&mut self, at: u32, now: u32) {
-        // Passes that began after that are over.
+        // Passes that began after that page have ended.
         while self.list.last().is_some_and(|&(_, moved)| moved > at) {
             self.list.pop();
         }
@@ -37,13 +36,12 @@ impl Cursors {
         self.list.push((at, now));
     }
 
-    /// Where a page stands that was last touched at `last`: a number below [`PLACES`], and how far it is from the
-    /// cursor.
+    /// Place of a page last touched at `last`: a number below [`PLACES`], and its distance from the cursor.
     pub(super) fn place(&self, last: u32, now: u32) -> (usize, u32) {
         for (i, &(at, moved)) in self.list.iter().rev().enumerate() {
             let level = i.min(LEVELS);
             if last > moved {
-                // After this cursor moved: unless there is a cursor within, nothing has begun.
+                // Touched after this cursor moved: without an inner cursor no pass has begun.
                 return match i {
                     0 => (0, now - last),
                     _ => (1 + 2 * (i - 1).min(LEVELS), self.list[self.list.len() - i].0.abs_diff(last)),
@@ -56,12 +54,12 @@ impl Cursors {
         (1 + 2 * self.list.len().saturating_sub(1).min(LEVELS), 0)
     }
 
-    /// Forgets all: times begin anew.
+    /// Forgets all cursors when times restart.
     pub(super) fn clear(&mut self) {
         self.list.clear();
     }
 
-    /// Bytes that it keeps.
+    /// Bytes of memory.
     pub(super) const BYTES: u64 = (MOST * size_of::<(u32, u32)>()) as u64;
 }
 

@@ -1,34 +1,35 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a page is filled: whether that pays, and whether it may be risked. Knows what reads cost, and no page.
+//! Decides whether a page is filled: whether that pays, and whether the risk is allowed. It knows the cost of reads,
+//! and no page.
 
 use crate::cost::CostModel;
 
-/// A part read's cost over this is the share that may be risked: 2 %.
+/// The cost of a part read divided by this may be risked: 2 %.
 const RISK: i64 = 50;
-/// Fills that may be risked at once, so that a stream need not wait for its first hit.
+/// Fills allowed before the first hit, so that a stream need not wait for one.
 const FIRST_FILLS: i64 = 2;
 
-/// What fills have cost and saved, or would have.
+/// Costs and savings of fills, made or only assumed.
 #[derive(Clone, Debug)]
 pub(super) struct Judge {
-    /// What fills would have saved lately, in ns.
+    /// Recent savings of assumed fills, in ns.
     gain_ns: i64,
-    /// By how much we may be behind part reads, in ns.
+    /// How much longer than part reads fills may take so far, in ns.
     credit_ns: i64,
     page_ns: i64,
-    /// Whether only what pays is filled.
+    /// Whether only pages are filled for which that pays.
     frugal: bool,
 }
 
 impl Judge {
-    /// Of pages of which a read costs what `costs` says.
+    /// For pages with the read costs `costs`.
     pub(super) fn new(costs: &CostModel, frugal: bool) -> Judge {
         let page_ns = costs.page().total_ns() as i64;
         let credit_ns = FIRST_FILLS * (page_ns - costs.steps(1).total_ns() as i64);
         Judge { gain_ns: 0, credit_ns, page_ns, frugal }
     }
 
-    /// A touch that a line serves, or would if its page had been filled; the cache has `lines`.
+    /// A touch that a line serves, or would serve if its page had been filled; the cache has `lines` lines.
     #[inline]
     pub(super) fn served(&mut self, part_ns: u32, lines: u32) {
         self.gained(i64::from(part_ns), lines);
@@ -42,11 +43,11 @@ impl Judge {
 
     #[inline]
     fn gained(&mut self, ns: i64, lines: u32) {
-        // About as many touches as there are lines, eight times.
+        // Decays over about eight times as many touches as there are lines.
         self.gain_ns += ns - (self.gain_ns >> (lines.max(1).ilog2() + 3));
     }
 
-    /// Whether a page is filled for this touch. If so, it is paid for.
+    /// Whether a page is filled for this touch; if so, charges the fill.
     #[inline]
     pub(super) fn fills(&mut self, part_ns: u32) -> bool {
         let part_ns = i64::from(part_ns);
@@ -59,7 +60,7 @@ impl Judge {
         true
     }
 
-    /// A touch that flash serves in part.
+    /// A touch that a part read serves.
     #[inline]
     pub(super) fn passed(&mut self, part_ns: u32) {
         self.credit_ns += i64::from(part_ns) / RISK;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The adaptive cache where memory is too short to learn: the least recently used page goes, and what is left is the
-//! judgement whether to fill. Its tables are as large as those of plain LRU with as many lines, to the byte, so that in
-//! no budget it has a line less.
+//! The adaptive cache where memory is too short to learn: the least recently used page is evicted, but fills are
+//! still judged. Its tables have exactly the size of those of plain LRU with as many lines, so it has no fewer lines
+//! in any budget.
 
 use super::judge::Judge;
 use super::kept::{Kept, NO_LINE};
@@ -9,21 +9,22 @@ use crate::cache::index::{Index, NONE};
 use crate::cache::{Answer, Page, Touch};
 use readpath_kit::IndexLru;
 
-/// In a slot's line: it holds the page.
+/// Flag in a slot's line: the line holds the page.
 const FILLED: u32 = 1 << 31;
 
-/// Slots for pages that are followed, each with a line, which is filled or not.
+/// Slots for followed pages, each with a line, filled or not.
 #[derive(Clone, Debug)]
 pub(super) struct Lean {
     index: Index,
-    /// All slots by recency; those without a page come first.
+    /// All slots by recency; slots without a page come first.
     order: IndexLru,
     lines: Vec<u32>,
     filled: u32,
 }
 
 impl Lean {
-    /// With the pages in `kept`, the coldest first, and lines of its own for all others out of `free`; `slots` in all.
+    /// Starts with the pages in `kept`, the coldest first; all other slots get lines of `free`. There are `slots`
+    /// slots.
     pub(super) fn new(slots: u32, kept: &[Kept], mut free: impl Iterator<Item = u32>) -> Lean {
         let mut lean = Lean {
             index: Index::new(slots),
@@ -48,7 +49,7 @@ impl Lean {
         lean
     }
 
-    /// Pages that are followed, the coldest first.
+    /// Followed pages, the coldest first.
     pub(super) fn kept(&self) -> Vec<Kept> {
         let with_page = self.order.iter().filter(|&slot| self.index.page(slot) != NONE);
         let line = |slot| self.line(slot).unwrap_or(NO_LINE);
@@ -128,7 +129,7 @@ impl Lean {
         self.line(self.index.find(page.0)?)
     }
 
-    /// A line holds nothing.
+    /// Marks a line as empty.
     pub(super) fn abandon(&mut self, line: u32) {
         if let Some(slot) = (0..self.slots()).find(|&slot| self.line(slot) == Some(line)) {
             self.empty(slot);
@@ -156,7 +157,7 @@ impl Lean {
         (0..self.slots()).filter_map(|slot| self.line(slot))
     }
 
-    /// Bytes of one with so many slots.
+    /// Bytes of the tables for `slots` slots.
     pub(super) fn bytes(slots: u32) -> u64 {
         Index::bytes_for(slots) + IndexLru::bytes_for(slots as usize) + u64::from(slots) * size_of::<u32>() as u64
     }

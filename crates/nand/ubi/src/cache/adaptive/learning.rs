@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The adaptive cache where there is memory to learn: the page goes that is least likely to be touched soon, unless LRU
-//! has done better lately. Pages that lost their place are remembered for a while. Whether a page is filled is judged
-//! elsewhere.
+//! The adaptive cache with memory to learn: it evicts the page least likely to be touched soon, unless LRU has done
+//! better recently. Evicted pages are remembered for a while. [`super::judge`] decides about fills.
 
 use super::judge::Judge;
 use super::kept::{Kept, NO_LINE};
@@ -10,49 +9,50 @@ use crate::cache::index::Index;
 use crate::cache::{Answer, Page, Touch};
 use readpath_kit::IndexLru;
 
-/// Pages that are remembered without a line, for each line.
+/// Remembered pages without a line, for each line.
 const GHOSTS: u32 = 4;
-/// Pages touched longest ago that are looked at when one has to go.
+/// Victims are chosen among this many pages, the least recently touched ones.
 const LOOKED_AT: usize = 64;
-/// Times begin anew here, long before they wrap.
+/// Times restart here, long before they wrap.
 const LAST_TIME: u32 = u32::MAX / 2;
 
 #[derive(Clone, Copy, Debug)]
 struct Node {
     known: Known,
-    /// The line, or [`NO_LINE`] where only the page is followed.
+    /// The line, or [`NO_LINE`] if the page is only followed.
     line: u32,
-    /// Place among those that are followed as if they had a line, or [`NO_LINE`] of those remembered only.
+    /// Index among the followed pages, or [`NO_LINE`] if the page is only remembered.
     spot: u32,
 }
 
-/// Lines, pages that are followed and pages that are remembered.
+/// Lines, followed pages and remembered pages.
 #[derive(Clone, Debug)]
 pub(super) struct Learning {
     index: Index,
     nodes: Vec<Node>,
     free_nodes: Vec<u32>,
     free_lines: Vec<u32>,
-    /// Pages that are followed, in order of recency, and in no order.
+    /// Followed pages in order of recency; below, in no order.
     order: IndexLru,
     followed: Vec<u32>,
-    /// Pages that are remembered, in order of recency.
+    /// Remembered pages in order of recency.
     gone: IndexLru,
-    /// Lines that there are, and that may be used.
+    /// Number of lines; below, of those that may be used.
     lines: u32,
     limit: u32,
     now: u32,
     reuse: Reuse,
     random: u64,
-    /// Pages that LRU would have, in order of recency, and by how many misses we are behind it lately, in 1024ths. All
-    /// are followed or remembered: until a page is forgotten, more others than there are lines have been touched.
+    /// Pages that LRU would hold, in order of recency; below, how many misses LRU is ahead recently, in 1024ths. All
+    /// these pages are followed or remembered: a page is forgotten only after more others than there are lines have
+    /// been touched.
     shadow: IndexLru,
     behind: i64,
 }
 
 impl Learning {
-    /// One that has learned nothing, with the pages in `kept`, the coldest first, and other lines out of `free`;
-    /// `lines` in all.
+    /// A cache that has learned nothing, with the pages in `kept`, the coldest first, and other lines out of `free`;
+    /// `lines` lines in all.
     pub(super) fn new(lines: u32, page_bytes: u32, kept: &[Kept], free: impl Iterator<Item = u32>) -> Learning {
         let nodes = lines * (1 + GHOSTS);
         let known = Known { last: 0, before: 0, bytes: 0, size: 0, watch: UNWATCHED };
@@ -87,7 +87,7 @@ impl Learning {
         new
     }
 
-    /// The same with so many lines, of which `free` are others than those of `kept`; what was learned stays.
+    /// Rebuilds the cache with `lines` lines, taking those not in `kept` out of `free`; learned data stays.
     pub(super) fn with_lines(
         self,
         lines: u32,
@@ -99,7 +99,7 @@ impl Learning {
         Learning { now, reuse, random, behind, ..Learning::new(lines, page_bytes, kept, free) }
     }
 
-    /// Pages that are followed, the coldest first.
+    /// Followed pages, the coldest first.
     pub(super) fn kept(&self) -> Vec<Kept> {
         let kept = |node: u32| {
             let Node { known, line, .. } = self.nodes[node as usize];
@@ -124,7 +124,7 @@ impl Learning {
         self.now
     }
 
-    /// Now and then, a page that is followed is watched.
+    /// At times begins to watch a followed page.
     #[inline]
     fn watch_one(&mut self, current: Page) {
         if self.followed.is_empty() || !self.reuse.wants_watch() {
@@ -139,12 +139,11 @@ impl Learning {
         self.reuse.watch(page, &mut self.nodes[node as usize].known, current, self.now);
     }
 
-    /// Notes whether LRU would have had the page, and whether we follow it.
+    /// Notes whether LRU would hold the page, and whether it is followed.
     #[inline]
     fn compare(&mut self, missed: bool, followed: bool) {
         if missed == followed {
-            // One of the two missed. What is long past counts less and less; a lead of a few misses is all that is
-            // kept.
+            // One of the two missed. Old misses fade, and a lead is limited to a few misses.
             let slack = i64::from(self.limit / 8 + 2) << 10;
             let step = if followed { -1 << 10 } else { 1 << 10 };
             self.behind = (self.behind + step).clamp(-slack, 2 * slack);
@@ -153,7 +152,7 @@ impl Learning {
         }
     }
 
-    /// What LRU would do at a touch.
+    /// Updates LRU's pages at a touch.
     #[inline]
     fn shadow_touch(&mut self, node: u32) {
         if self.shadow.contains(node) {
@@ -168,7 +167,7 @@ impl Learning {
     /// The page least likely to be touched soon.
     fn victim(&self, current: Page) -> Option<u32> {
         if self.behind > i64::from(self.limit / 8 + 2) << 10 {
-            // LRU has done better lately.
+            // LRU has done better recently.
             return self.order.front();
         }
         let (mut victim, mut least) = (None, i32::MAX);
@@ -210,7 +209,7 @@ impl Learning {
             }
             _ => self.unfollow(node),
         };
-        // Only erased pages, and those for which there is no room any more.
+        // Only for erased pages, and for those without room any more.
         if self.shadow.contains(node) {
             self.shadow.remove(node);
         }
@@ -219,7 +218,7 @@ impl Learning {
         line
     }
 
-    /// Lets a page go that is followed; it is remembered.
+    /// Evicts a followed page, which is then remembered.
     fn evict(&mut self, current: Page) -> bool {
         let Some(node) = self.victim(current) else { return false };
         self.reuse.left(self.now - self.nodes[node as usize].known.last);
@@ -237,7 +236,7 @@ impl Learning {
         }
     }
 
-    /// Fills a page that is followed, if that pays and may be risked.
+    /// Fills a followed page, if that pays and the risk is allowed.
     #[inline]
     fn fill(&mut self, judge: &mut Judge, node: u32, part_ns: u32) -> Answer {
         if !judge.fills(part_ns) {
@@ -248,7 +247,7 @@ impl Learning {
         Answer::Fill(line)
     }
 
-    /// A touch of a page that is not followed.
+    /// Handles a touch of a page that is not followed.
     fn miss(&mut self, judge: &mut Judge, touch: &Touch, node: Option<u32>) -> Answer {
         judge.missed(touch.part_ns, self.limit);
         if self.followed.len() >= self.limit as usize && !self.evict(touch.page) {
@@ -304,7 +303,7 @@ impl Learning {
     /// As [`crate::cache::Policy::peek`].
     pub(super) fn peek(&mut self, judge: &mut Judge, touch: &Touch) -> Option<u32> {
         let node = self.index.find(touch.page.0).map(|node| self.nodes[node as usize]);
-        // What is only remembered would have lost its line by now.
+        // A page that is only remembered would have lost its line by now.
         if node.is_some_and(|node| node.spot != NO_LINE) {
             judge.served(touch.part_ns, self.limit);
         }
@@ -317,7 +316,7 @@ impl Learning {
         line
     }
 
-    /// A line holds nothing.
+    /// Marks a line as empty.
     pub(super) fn abandon(&mut self, line: u32) {
         if let Some(node) = self.followed.iter().find(|&&node| self.nodes[node as usize].line == line) {
             self.take_line(*node);
@@ -330,7 +329,7 @@ impl Learning {
         nodes.into_iter().filter_map(|node| self.forget(node)).count() as u32
     }
 
-    /// Lets no more than `lines` of the lines be used.
+    /// Limits the lines that may be used.
     pub(super) fn set_limit(&mut self, lines: u32) {
         self.limit = lines.min(self.lines);
         while self.shadow.len() > self.limit {
@@ -354,7 +353,7 @@ impl Learning {
         self.followed.iter().map(|&node| self.nodes[node as usize].line).filter(|&line| line != NO_LINE)
     }
 
-    /// Bytes of one with so many lines.
+    /// Bytes of the tables for `lines` lines.
     pub(super) fn bytes(lines: u32) -> u64 {
         let nodes = lines * (1 + GHOSTS);
         let of_nodes = u64::from(nodes) * (size_of::<Node>() + size_of::<u32>()) as u64;

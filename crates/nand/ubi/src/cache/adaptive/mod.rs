@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The learned and the adaptive cache. Three judgements, each made from the past alone, with no figure chosen for a
-//! stream; the learned cache makes only the first:
+//! The learned and the adaptive cache. They make three judgements, each from the past alone, without a constant tuned
+//! to a stream; the learned cache makes only the first:
 //!
-//! - **Which page goes** (`learning.rs`). Of the 64 pages touched longest ago the one least likely to be touched soon,
-//!   by `reuse.rs`. A directory of tags follows plain LRU beside it; while that has missed less, the cache does as LRU
-//!   would.
-//! - **Whether caching pays** (`judge.rs`). Pages that would be filled are followed even if they are not. While what
-//!   they would have saved is less than what filling them costs, nothing is filled.
-//! - **What may be risked** (`judge.rs`). A fill is an advance on hits to come. It is made only while the cache stays
-//!   within 2 % of what part reads alone would have cost so far, so no stream costs more than that.
+//! - **Which page is evicted** (`learning.rs`). Of the 64 pages touched longest ago the one least likely to be
+//!   touched soon, by `reuse.rs`. A directory of tags simulates plain LRU beside it; while that has missed less, the
+//!   cache evicts as LRU would.
+//! - **Whether caching pays** (`judge.rs`). Pages that would be filled are followed even if they are not. While their
+//!   assumed savings are below the cost of filling them, nothing is filled.
+//! - **How much may be risked** (`judge.rs`). A fill is an investment in future hits. It is made only while the cache
+//!   stays within 2 % of the cost of part reads alone so far, so no stream costs more than that.
 //!
-//! The first judgement needs tables of the size of two lines. Where a budget is so small that lines would do more, it
-//! is not made, and the least recently used page goes (`lean.rs`).
+//! The first judgement needs tables of the size of two lines. Where a budget is so small that more lines gain more,
+//! it is left out, and the least recently used page is evicted (`lean.rs`).
 
 mod cursors;
 mod judge;
@@ -27,33 +27,33 @@ use kept::NO_LINE;
 use lean::Lean;
 use learning::Learning;
 
-/// Tables to learn with may take the place of one line of so many.
+/// Tables to learn with may take at most the place of one line in this many.
 const LINES_FOR_TABLES: u64 = 64;
 
-/// Pages and lines, with tables to learn with or without.
+/// Pages and lines, with or without tables to learn with.
 #[derive(Clone, Debug)]
 enum Shape {
     Learning(Box<Learning>),
     Lean(Lean),
 }
 
-/// What chooses pages, and what judges fills.
+/// The order of pages and the judgement of fills.
 #[derive(Clone, Debug)]
 pub struct Adaptive {
     shape: Shape,
     judge: Judge,
-    /// Lines that there are at most.
+    /// The most lines.
     most: u32,
     page_bytes: u32,
 }
 
 impl Adaptive {
-    /// The adaptive cache: `lines` lines for pages of which a read costs what `costs` says.
+    /// The adaptive cache: `lines` lines for pages with the read costs `costs`.
     pub fn new(lines: u32, costs: &CostModel) -> Adaptive {
         Adaptive::with(lines, costs, true)
     }
 
-    /// The learned cache, which fills whatever it misses.
+    /// The learned cache, which fills on every miss.
     pub fn learned(lines: u32, costs: &CostModel) -> Adaptive {
         Adaptive::with(lines, costs, false)
     }
@@ -68,7 +68,7 @@ impl Adaptive {
         }
     }
 
-    /// Lines that there are tables for, and whether there are those to learn with.
+    /// Lines that have tables, and whether there are tables to learn with.
     fn size(&self) -> (u32, bool) {
         match &self.shape {
             Shape::Learning(learning) => (learning.lines(), true),
@@ -76,7 +76,7 @@ impl Adaptive {
         }
     }
 
-    /// Makes the tables anew, for `lines` lines; the pages touched last stay, and so does what was learned.
+    /// Rebuilds the tables for `lines` lines; the pages touched last stay, and so does learned data.
     fn reshape(&mut self, lines: u32, learns: bool) {
         if (lines, learns) == self.size() {
             return;
@@ -97,14 +97,14 @@ impl Adaptive {
         };
     }
 
-    /// For each line that there may be, whether it is one of `lines`.
+    /// For each possible line, whether it is one of `lines`.
     fn marked(&self, lines: impl Iterator<Item = u32>) -> Vec<bool> {
         let mut marked = vec![false; self.most as usize];
         lines.for_each(|line| marked[line as usize] = true);
         marked
     }
 
-    /// Names all lines without a page, whose memory is no longer needed.
+    /// Passes all lines without a page, whose memory is no longer needed, to `freed`.
     fn give_back(&self, freed: &mut dyn FnMut(u32)) {
         let filled = match &self.shape {
             Shape::Learning(learning) => self.marked(learning.filled_lines()),
@@ -113,7 +113,7 @@ impl Adaptive {
         (0..self.most).filter(|&line| !filled[line as usize]).for_each(freed);
     }
 
-    /// Most lines for which there is room beside their tables, of `bytes_of` bytes, in `bytes` bytes.
+    /// The most lines that fit into `bytes` bytes together with their tables of `bytes_of` bytes.
     fn room(&self, bytes: u64, bytes_of: fn(u32) -> u64) -> u32 {
         let (mut low, mut high) = (0, self.most);
         while low < high {
@@ -160,7 +160,7 @@ impl Policy for Adaptive {
         match &mut self.shape {
             Shape::Learning(learning) if lines <= learning.lines() => learning.set_limit(lines),
             Shape::Lean(lean) if lines <= lean.slots() => self.reshape(lines, false),
-            // Nothing is said of bytes, so there is room for tables.
+            // Without a limit in bytes there is room for tables.
             _ => self.reshape(lines, true),
         }
         self.give_back(freed);

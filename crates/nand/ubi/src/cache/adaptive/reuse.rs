@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Learns, while the cache runs, how likely a page is to be touched again soon. Six small tables of weights are looked
-//! up by what is known of the page, and averaged; pages drawn at random are watched, and what became of them corrects
-//! the weights. The tables begin as an estimate by age alone, which puts pages in order of recency. Integers only.
+//! Learns, while the cache runs, how likely a page is to be touched again soon. The features of a page select weights
+//! in six small tables, which are averaged. Pages drawn at random are watched, and their outcome corrects the
+//! weights. The tables begin as an estimate by age alone, which orders pages by recency. Integers only.
 
 use super::cursors::{Cursors, PLACES};
 use crate::cache::Page;
 
-/// Tables.
 const TABLES: usize = 6;
 /// Certainty, in the unit of weights.
 const ONE: i32 = 1 << 14;
-/// A 32nd of the error is corrected at a time. In steps of a sixth of it, as six weights change.
+/// A 32nd of the error is corrected at a time, in steps of a sixth of it, because six weights change.
 const RATE: i32 = 32 * TABLES as i32;
 /// Buckets: ages in half octaves, sizes of reads, parts of the page, distances, octaves.
 const AGES: usize = 32;
@@ -19,7 +18,7 @@ const PARTS: usize = 16;
 const DISTANCES: usize = 32;
 const OCTAVES: usize = 16;
 const SPANS: usize = 24;
-/// Where each table begins.
+/// Offset of each table.
 const BEGIN: [usize; TABLES + 1] = {
     let lengths = [
         AGES * SIZES,
@@ -37,14 +36,14 @@ const BEGIN: [usize; TABLES + 1] = {
     }
     begin
 };
-/// Pages that are watched at a time.
+/// Pages watched at the same time.
 const WATCHED: usize = 256;
-/// Touches from one watch to the next, at least: to learn from each would take longer than to serve it.
+/// The least number of touches between two watches: learning from each touch would take longer than serving it.
 const APART: u32 = 4;
 /// No watch.
 pub(super) const UNWATCHED: u32 = 0;
 
-/// What is known of a page that was touched.
+/// History of a page that was touched.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
     /// Time of the last touch, counted in touches.
@@ -59,8 +58,8 @@ pub(super) struct Known {
     pub(super) watch: u32,
 }
 
-/// Class of a read by its size. Index nodes of UBIFS have 28 bytes and 20 for each child, inodes 160; what is shorter
-/// is a directory entry, what is longer holds data.
+/// Class of a read by its size. Index nodes of UBIFS have 28 bytes and 20 for each child, inodes 160; shorter reads
+/// are directory entries, longer ones data.
 pub(super) fn size_class(bytes: u32) -> u8 {
     match bytes {
         0..=64 => 0,
@@ -77,14 +76,14 @@ pub(super) fn size_class(bytes: u32) -> u8 {
 /// The class of index nodes.
 pub(super) const INDEX: u8 = 1;
 
-/// Places in the tables.
+/// Selected weight in each table.
 type Features = [u16; TABLES];
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Watch {
     features: Features,
     since: u32,
-    /// The watch before it of the same page.
+    /// The previous watch of the same page.
     before: u32,
     open: bool,
 }
@@ -99,9 +98,9 @@ pub(super) struct Reuse {
     next: u32,
     /// Touches until the next watch.
     until_next: u32,
-    /// Cursors moved by a read of another size than the page's last, and by pages not touched for long.
+    /// Cursors moved by reads of another size than the page's last; and by reads of pages not touched for long.
     cursors: [Cursors; 2],
-    /// How long pages stay untouched before they lose their line, in 256ths of a touch.
+    /// Mean time without a touch after which pages lose their line, in 256ths of a touch.
     stay: u64,
     page_shift: u32,
 }
@@ -146,14 +145,14 @@ impl Reuse {
         }
     }
 
-    /// Times begin anew: what depends on them is forgotten.
+    /// Times restart: forgets what depends on them.
     pub(super) fn restart(&mut self) {
         (self.oldest, self.next) = (1, 1);
         self.ring.fill(Watch::default());
         self.cursors.iter_mut().for_each(Cursors::clear);
     }
 
-    /// Half of what pages stay untouched: soon.
+    /// Limit of "soon": half of the mean time after which pages lose their line.
     fn soon(&self) -> u32 {
         u32::try_from(self.stay >> 9).unwrap_or(u32::MAX / 4).min(u32::MAX / 4) + 1
     }
@@ -197,14 +196,13 @@ impl Reuse {
         }
     }
 
-    /// How likely `page` is to be touched again soon, in sixths of a 16384th; `current` is the page that is touched
-    /// now.
+    /// How likely `page` is to be touched again soon, in sixths of a 16384th; `current` is the page being touched.
     #[inline]
     pub(super) fn estimate(&self, page: Page, known: &Known, current: Page, now: u32) -> i32 {
         self.sum(&self.features(page, known, current, now))
     }
 
-    /// A page that is known was touched: closes its watches and notes the touch.
+    /// Notes a touch of a known page, and closes its watches.
     #[inline]
     pub(super) fn touched(&mut self, known: &mut Known, bytes: u32, now: u32) {
         if known.watch != UNWATCHED {
@@ -228,7 +226,7 @@ impl Reuse {
     fn close(&mut self, known: &mut Known, now: u32) {
         let mut number = std::mem::replace(&mut known.watch, UNWATCHED);
         let soon = self.soon();
-        // Numbers below `oldest` have been closed, and their places in the ring may be others'.
+        // Watches below `oldest` are closed, and their places in the ring may be reused.
         while number != UNWATCHED && number >= self.oldest {
             let watch = self.ring[number as usize % WATCHED];
             if watch.open {
@@ -239,14 +237,14 @@ impl Reuse {
         }
     }
 
-    /// Whether a page is to be drawn and watched from now on.
+    /// Whether a page is drawn to be watched from now on.
     #[inline]
     pub(super) fn wants_watch(&mut self) -> bool {
         self.until_next -= 1;
         self.until_next == 0
     }
 
-    /// Watches a page; closes those that were watched for long enough.
+    /// Watches a page; closes watches that are old enough.
     pub(super) fn watch(&mut self, page: Page, known: &mut Known, current: Page, now: u32) {
         let long = 2 * self.soon();
         while self.oldest < self.next {
@@ -264,16 +262,16 @@ impl Reuse {
         self.ring[self.next as usize % WATCHED] = Watch { features, since: now, before: known.watch, open: true };
         known.watch = self.next;
         self.next += 1;
-        // So that the ring holds all that are watched.
+        // So that the ring has room for all open watches.
         self.until_next = APART + long / (WATCHED as u32 - 1);
     }
 
-    /// A page that had not been touched for `age` lost its line.
+    /// A page that had not been touched for `age` has lost its line.
     pub(super) fn left(&mut self, age: u32) {
         self.stay = self.stay - (self.stay >> 8) + u64::from(age);
     }
 
-    /// Bytes that it keeps.
+    /// Bytes of memory.
     pub(super) const BYTES: u64 =
         (BEGIN[TABLES] * size_of::<i16>() + WATCHED * size_of::<Watch>()) as u64 + 2 * Cursors::BYTES;
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The optimum: of all caches with so many lines and the same rules, fewest pages are read from flash. It needs to know
+//! The optimum: of all caches with the same lines and rules, the fewest pages are read from flash. It needs to know
 //! the future, so it is a measure, not a cache to run.
 //!
-//! What is counted is pages, whole or in part: each part of a read that no line serves is one: a touch, filled or
-//! bypassed, or a [`Policy::peek`]. It is not time: of two ways with as few pages either is taken, whatever fills cost.
+//! It minimises pages, whole or in part: each part of a read that no line serves counts one, whether a touch, filled
+//! or bypassed, or a [`Policy::peek`]. It does not minimise time: of two ways with equally few pages either is taken,
+//! whatever fills cost.
 //!
 //! A future consists of *runs*: from a touch of a page, which may give it a line, to the next one, with the peeks
-//! between them. A run serves what lies in it for as long as the page is kept, and once it is let go nothing brings it
-//! back before the next touch. `plan.rs` chooses how far each run is followed.
+//! between them. A run serves its touches and peeks for as long as the page is kept; after an eviction nothing loads
+//! it before the next touch. `plan.rs` chooses how far each run is followed.
 
 mod plan;
 
@@ -18,15 +19,15 @@ use plan::{Runs, Span};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-/// What will be asked of a cache, in order. It is itself a policy, which has no lines and records touches.
+/// Future requests to a cache, in order. It is itself a policy, which has no lines and records touches.
 #[derive(Clone, Debug, Default)]
 pub struct Future {
     /// Touches and changes of size so far.
     now: u32,
     runs: Runs,
-    /// The run that each page is in.
+    /// The current run of each page.
     last: BTreeMap<Page, u32>,
-    /// Changes of size: when, and to how many lines.
+    /// Changes of size: time, and number of lines.
     sizes: Vec<(u32, u32)>,
 }
 
@@ -81,7 +82,7 @@ impl Policy for Future {
     }
 }
 
-/// The optimum for one future; it must then be asked exactly that.
+/// The optimum for one future, whose requests must follow exactly.
 pub type Opt = Framed<Foreseen>;
 
 /// The order of [`Opt`].
@@ -93,15 +94,15 @@ pub struct Foreseen {
     now: u32,
     /// Until when each line's page is kept.
     line_until: Vec<u32>,
-    /// The same with the line, soonest first; entries that no longer agree with `line_until` are passed over.
+    /// These times with their lines, soonest first; entries that no longer agree with `line_until` are skipped.
     soonest: BinaryHeap<Reverse<(u32, u32)>>,
 }
 
 impl Opt {
-    /// `lines` lines, to begin with.
+    /// The optimum with initially `lines` lines.
     ///
     /// # Errors
-    /// Pages are read in parts and also whole or in bulk, and it would take too long to plan for so many of them.
+    /// Pages are read in parts and also whole or in bulk, and planning for so many of them would take too long.
     pub fn new(lines: u32, future: Future) -> Result<Opt, TooLarge> {
         let mut spans = vec![Span { begin: 0, lines }];
         for (begin, size) in future.sizes {
@@ -153,7 +154,7 @@ impl Order for Foreseen {
         Answer::Fill(line)
     }
 
-    /// The line whose page is let go first.
+    /// The line whose page is evicted first.
     fn victim(&mut self, frames: &Frames) -> Option<u32> {
         while let Some(&Reverse((until, line))) = self.soonest.peek() {
             if frames.page(line).is_some() && self.line_until[line as usize] == until {
@@ -168,8 +169,8 @@ impl Order for Foreseen {
         self.now += 1;
     }
 
-    /// Nothing: it is a limit for caches of any make, so neither tables nor what it knows are charged to it, and a
-    /// budget is all lines.
+    /// Zero: as a bound for all caches it is charged neither for tables nor for its knowledge, and a budget is all
+    /// lines.
     fn bytes(&self, _: &Frames) -> u64 {
         0
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How far each run is followed, so that most is served with the lines there are. Both ways are exact.
+//! How far each run is followed, so that the given lines serve most. Both methods are exact.
 //!
-//! Where each run serves just one thing, that is Belady's rule: whenever there are too many, the run that ends last is
-//! let go. With peeks it is not enough: a run may serve many of them, and what is given up with it is more than its
-//! next one. Then lines are flow from the first moment to the last (Carlisle and Lloyd's form of weighted intervals on
-//! k machines), and a run is a path beside the main one which may be left early:
+//! If each run serves just one request, that is Belady's rule: whenever there are too many, the run that ends last is
+//! dropped. With peeks it is not enough: a run may serve many of them, and dropping it loses more than the next one.
+//! Then lines are flow from the first moment to the last (Carlisle and Lloyd's form of weighted intervals on k
+//! machines), and a run is a path beside the main one which may be left early:
 //!
 //! ```text
 //!  main  0 ──▶ 1 ──▶ 2 ──▶ 3 ──▶ 4 ──▶ 5     touched at 1 and at 5; peeks before 3 and 4
@@ -12,25 +12,25 @@
 //!              └──── +1 ──▶p─+1─▶p─+1──┘
 //! ```
 //!
-//! The most profitable flow of as many units as there are lines is integral and found by adding the best path as often
-//! as there are lines: time is in proportion to lines and to what runs may serve. Both are bounded, see [`TooLarge`].
+//! The most profitable flow of as many units as there are lines is integral. It is found by adding the best path once
+//! for each line: time is in proportion to lines and to what runs may serve. Both are bounded, see [`TooLarge`].
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// From a touch on, what a line for its page would serve: when, in order, and how often.
+/// Runs: the requests that a line would serve from a touch on: when, in order, and how often.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Runs {
-    /// When each begins, and its last end.
+    /// Begin and last end of each run.
     begins: Vec<(u32, u32)>,
     ends: Vec<End>,
-    /// Ends that are not noted, as there are too many to plan with.
+    /// Ends that are not noted, because they exceed the limit.
     left_out: u64,
 }
 
-/// Ends and moments of a flow at most, each of about 200 bytes.
+/// The most ends and moments of a flow, each of about 200 bytes.
 const MOST_PARTS: usize = 1 << 23;
-/// The same times lines, as each line is a search of all: about five minutes.
+/// The most ends and moments times lines, because each line searches all: about five minutes.
 const MOST_STEPS: u64 = 1 << 31;
 
 /// An optimum that takes too long to find, or too much memory.
@@ -44,7 +44,7 @@ pub struct TooLarge {
     lines: u32,
 }
 
-/// What is served if the page is kept until `at`.
+/// The requests served if the page is kept until `at`.
 #[derive(Clone, Copy, Debug)]
 struct End {
     run: u32,
@@ -56,13 +56,13 @@ struct End {
 const NONE: u32 = u32::MAX;
 
 impl Runs {
-    /// A run begins; its number.
+    /// Begins a run; returns its number.
     pub(super) fn begin(&mut self, now: u32) -> u32 {
         self.begins.push((now, NONE));
         self.begins.len() as u32 - 1
     }
 
-    /// A run would serve something now.
+    /// A run would serve a request now.
     pub(super) fn serves(&mut self, run: u32, now: u32) {
         let full = self.ends.len() > self.begins.len() + MOST_PARTS;
         let last = &mut self.begins[run as usize].1;
@@ -77,17 +77,17 @@ impl Runs {
     }
 }
 
-/// Lines from a moment on.
+/// Number of lines from a moment on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span {
     pub(super) begin: u32,
     pub(super) lines: u32,
 }
 
-/// For each run until when its page is kept: where it begins, if it is not.
+/// For each run until when its page is kept: its begin, if it is not.
 ///
 /// # Errors
-/// There are several ends to a run, and more of them than can be planned with in reasonable time and memory.
+/// Runs have several ends, and there are too many for the limits of time and memory.
 pub(super) fn plan(runs: Runs, spans: &[Span], moments: u32) -> Result<Vec<u32>, TooLarge> {
     let Runs { begins, mut ends, left_out } = runs;
     let begins: Vec<u32> = begins.into_iter().map(|(begin, _)| begin).collect();
@@ -110,7 +110,7 @@ pub(super) fn plan(runs: Runs, spans: &[Span], moments: u32) -> Result<Vec<u32>,
     Ok(Flow::new(&begins, &ends, spans, moments, lines).best(begins, &ends))
 }
 
-/// Lines with which everything could be kept.
+/// Number of lines with which all runs could be kept to their ends.
 fn most_at_once(begins: &[u32], ends: &[End], moments: u32) -> u32 {
     let mut change = vec![0i32; moments as usize + 1];
     for (i, end) in ends.iter().enumerate() {
@@ -126,10 +126,10 @@ fn most_at_once(begins: &[u32], ends: &[End], moments: u32) -> u32 {
     }) as u32
 }
 
-/// Runs that serve one thing each.
+/// The plan for runs that serve one request each.
 fn belady(begins: Vec<u32>, ends: &[End], spans: &[Span]) -> Vec<u32> {
     let mut until = begins.clone();
-    // Kept runs by end; those that have ended are still in it, but never on top of one that has not.
+    // Kept runs by end. Ended runs stay in it, but never above one that has not ended.
     let mut kept: BinaryHeap<(u32, u32)> = BinaryHeap::new();
     let mut open: BinaryHeap<Reverse<(u32, u32)>> = BinaryHeap::new();
     let (mut count, mut lines) = (0, 0);
@@ -161,15 +161,15 @@ fn belady(begins: Vec<u32>, ends: &[End], spans: &[Span]) -> Vec<u32> {
     }
 }
 
-/// Lines as flow. Edges come in pairs, the second of which takes back what flows in the first.
+/// Lines as flow. Edges come in pairs; the second reverses flow of the first.
 struct Flow {
-    /// First edge of each node. Nodes are in order of time, a run's before that of the main path.
+    /// First edge of each node. Nodes are in order of time; of equals a run's node precedes that of the main path.
     first: Vec<u32>,
     edges: Vec<Edge>,
     /// The edge of each end.
     of_end: Vec<u32>,
     units: u32,
-    /// Costs of edges are read as differences to these, so that none is negative.
+    /// Reduced costs are relative to these potentials, so that none is negative.
     potential: Vec<i64>,
 }
 
@@ -185,7 +185,7 @@ struct Edge {
 impl Flow {
     fn new(begins: &[u32], ends: &[End], spans: &[Span], moments: u32, units: u32) -> Flow {
         let is_last = |i: usize| ends.get(i + 1).is_none_or(|next| next.run != ends[i].run);
-        // Nodes up to and with that of each moment.
+        // Number of nodes up to and including each moment.
         let mut main = vec![1u32; moments as usize + 1];
         for (i, end) in ends.iter().enumerate() {
             main[end.at as usize] += u32::from(!is_last(i));
@@ -205,7 +205,7 @@ impl Flow {
         for pair in main.windows(2) {
             flow.connect(pair[0], pair[1], units, 0);
         }
-        // Nodes of runs are given out from the main one backwards.
+        // Nodes of runs are numbered backwards from the main one.
         let mut given = main.clone();
         let mut from = 0;
         for (i, end) in ends.iter().enumerate() {
@@ -226,7 +226,7 @@ impl Flow {
             }
             from = to;
         }
-        // Lines that are not there for a time are worth more than all that could be served.
+        // Lines that do not exist for a time cost more than all that could be served.
         let all = 1 + ends.iter().map(|end| i64::from(end.served)).sum::<i64>();
         for (i, span) in spans.iter().enumerate() {
             let end = spans.get(i + 1).map_or(moments, |next| next.begin);
@@ -244,7 +244,7 @@ impl Flow {
         (self.first[from as usize], self.first[to as usize]) = (at, at + 1);
     }
 
-    /// Edges of a node through which more could flow.
+    /// Edges of a node with remaining capacity.
     fn open(&self, node: u32) -> impl Iterator<Item = (u32, Edge)> + '_ {
         let at = |edge: u32| (edge != NONE).then(|| (edge, self.edges[edge as usize]));
         std::iter::successors(at(self.first[node as usize]), move |&(_, edge)| at(edge.next))
@@ -261,7 +261,7 @@ impl Flow {
         let mut left = self.units;
         while left > 0 {
             search.run(&mut self);
-            // Whatever else the lines might do serves nothing.
+            // Further lines would serve no request.
             if self.potential[self.first.len() - 1] == self.potential[0] {
                 break;
             }
@@ -276,7 +276,7 @@ impl Flow {
         until
     }
 
-    /// Costs of the best paths before anything flows: all edges lead onwards in time.
+    /// Initial potentials: costs of the best paths in order of time.
     fn begin(&mut self) {
         self.potential[0] = 0;
         for node in 0..self.first.len() {
@@ -293,7 +293,7 @@ impl Flow {
         }
     }
 
-    /// Adds as much as fits along the path that was found; how much.
+    /// Adds as much flow as fits along the path found; returns how much.
     fn add(&mut self, by: &[u32], most: u32) -> u32 {
         let path = || {
             let end = by[self.first.len() - 1];
@@ -324,7 +324,7 @@ impl Search {
         Search { distance: vec![0; nodes], by: vec![NONE; nodes], queue: BinaryHeap::new() }
     }
 
-    /// Finds it, and makes its cost the potential of the last node.
+    /// Finds the path, and adds its costs to the potentials.
     fn run(&mut self, flow: &mut Flow) {
         let last = self.distance.len() as u32 - 1;
         self.distance.fill(i64::MAX);
@@ -348,7 +348,7 @@ impl Search {
                 }
             }
         }
-        // Nodes farther than the last one are no part of the path, and may count as just as far.
+        // Nodes farther than the last one are not on the path, and may count as equally far.
         let most = self.distance[last as usize];
         for (potential, &distance) in flow.potential.iter_mut().zip(&self.distance) {
             *potential += distance.min(most);

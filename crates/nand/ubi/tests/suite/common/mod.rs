@@ -43,7 +43,7 @@ pub fn unpack(packed: &[u8]) -> Vec<String> {
     text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
 }
 
-/// What is noted of a log, line by line: op, block, offset and length.
+/// The logged operations, line by line: op, block, offset and length.
 pub fn places(log: &[Record]) -> Vec<String> {
     let mut text = Vec::new();
     write_stream(log, &mut text, |_| "").expect("memory");
@@ -55,8 +55,7 @@ pub fn place(line: &str) -> String {
     line.split(',').take(4).collect::<Vec<_>>().join(",")
 }
 
-/// The folder of larger recordings, if READPATH_TRACES names one: either itself, or one that has streams of UBI among
-/// others.
+/// The folder of larger recordings, if READPATH_TRACES names one: that folder, or its subfolder with streams of UBI.
 pub fn traces() -> Option<PathBuf> {
     let folder = std::env::var_os("READPATH_TRACES").map(PathBuf::from);
     if folder.is_none() {
@@ -74,19 +73,19 @@ pub fn load(path: &Path, page_bytes: u32) -> Stream {
         .unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// What reads of the published device cost, with pages of `page_bytes`.
+/// Costs of reads of the published device, with pages of `page_bytes`.
 pub fn costs(page_bytes: u32) -> CostModel {
     CostPreset::builtin("mlc-16k").expect("a preset").model(page_bytes)
 }
 
-/// What records come to through a cache that is named.
+/// The result of replaying records through a named cache.
 pub fn replay(records: &[stream::Record], page_bytes: u32, cache: &str, lines: u32, pressure: &Pressure) -> Outcome {
     let variant = Variant::parse(cache, lines).unwrap_or_else(|e| panic!("{cache}: {e}"));
     let setup = Setup { variant, costs: costs(page_bytes), pressure };
     stream::run(records, &setup).unwrap_or_else(|e| panic!("{cache}: {e}"))
 }
 
-/// Costs of a small device with pages of 512 bytes and steps of half of that.
+/// Costs of a small device with pages of 512 bytes and steps of 256.
 pub const SMALL_COSTS: CostModel = CostModel {
     page_bytes: 512,
     step_bytes: 256,
@@ -97,7 +96,7 @@ pub const SMALL_COSTS: CostModel = CostModel {
     cpu_core_hit_ns: 0,
 };
 
-/// A cache of the page that was read last, for reads that are shorter and lie within one.
+/// A cache of the last page read, for reads within one page that are shorter than it.
 pub type OnePage = PageCache<Direct, Lines>;
 
 pub fn one_page(page_bytes: u32) -> OnePage {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Millions of random operations on logical blocks against a model that knows what each has to hold, with moves, flips,
-//! failing programs, and power cuts at any operation, those of an attach and of the repair after a cut included.
+//! Millions of random operations on logical blocks against a model of their contents, with moves, flips, failing
+//! programs, and power cuts at any operation, including those of an attach and of the repair after a cut.
 //! READPATH_SEED=n runs one episode only.
 
 mod run;
@@ -21,7 +21,7 @@ fn seeds() -> Vec<u64> {
     }
 }
 
-/// Operations in which a cache that is not told of changes has to be found out.
+/// Operations within which a cache that misses invalidations must be detected.
 const DEAF_OPERATIONS: u64 = 20_000;
 
 fn costs(page_bytes: u32) -> readpath_ubi::cost::CostModel {
@@ -36,7 +36,7 @@ fn costs(page_bytes: u32) -> readpath_ubi::cost::CostModel {
     }
 }
 
-/// What happened to caches that `make` makes in five million operations, if all of their reads were what flash holds.
+/// Runs five million operations with caches from `make`; returns their statistics if all reads equal flash.
 fn run<C: ReadCache>(make: fn(u32) -> C) -> Stats {
     let mut all = Stats::default();
     let seeds = seeds();
@@ -46,7 +46,7 @@ fn run<C: ReadCache>(make: fn(u32) -> C) -> Stats {
     }
     println!("{all:?}");
     if seeds.len() > 1 {
-        // That what is to be tested did happen.
+        // The tested events did occur.
         assert!(all.operations >= 5_000_000, "{all:?}");
         assert!(all.cuts > 5_000 && all.cuts_in_attach > 50 && all.cuts_in_repair > 100, "{all:?}");
         assert!(all.moves > 5_000 && all.scrubs > 1_000 && all.recoveries > 50 && all.bad > 10, "{all:?}");
@@ -55,7 +55,7 @@ fn run<C: ReadCache>(make: fn(u32) -> C) -> Stats {
     all
 }
 
-/// A cache that is told of no write and no erase.
+/// A cache that gets no notification of writes and erases.
 struct Deaf<C>(C);
 
 impl<C: ReadCache> ReadCache for Deaf<C> {
@@ -64,7 +64,7 @@ impl<C: ReadCache> ReadCache for Deaf<C> {
     }
 }
 
-/// For each cache: all episodes, which find nothing; and some that find out at once that it is not told of changes.
+/// For each cache: all episodes, without a fault found; and some without notifications, which are detected.
 macro_rules! engine {
     ($($name:ident: $policy:expr, $rules:ident;)*) => {$(
         mod $name {

@@ -7,7 +7,7 @@ use readpath_nand_testkit::{Device, Ecc, Faults, Nand, NewVolume, Options, PebSt
 use readpath_ubi::mtd::{Geometry, MtdError, ReadOutcome};
 use readpath_ubi::{ReadCache, UbiError};
 
-/// What happened.
+/// Statistics of an episode.
 #[derive(Default, Debug)]
 pub struct Stats {
     pub operations: u64,
@@ -41,7 +41,7 @@ impl Stats {
     }
 }
 
-/// What was under way when the power went.
+/// The operation in progress when the power was cut.
 enum Flight {
     Nothing,
     /// Pages appended to a logical block.
@@ -52,7 +52,7 @@ enum Flight {
     Static(Option<Option<u64>>),
 }
 
-/// An interrupted operation, or a mistake that was found.
+/// An interrupted operation, or a detected fault.
 enum Stop {
     PowerOff,
     Wrong(String),
@@ -82,7 +82,7 @@ pub struct Episode {
     lebs: Vec<Leb>,
     /// Logical blocks of volume 0; the others belong to volume 1.
     first_lebs: usize,
-    /// The static volume 2, if there is one, and its contents, if it has some.
+    /// The static volume 2, if it exists, and its contents, if it has any.
     third: Option<Option<u64>>,
     flight: Flight,
     stamps: Stamps,
@@ -136,7 +136,7 @@ impl Episode {
         if leb < self.first_lebs { (0, leb as u32) } else { (1, (leb - self.first_lebs) as u32) }
     }
 
-    /// Runs operations until there were `count`; the error is what was wrong.
+    /// Runs operations until there were `count`; the error is the fault found.
     pub fn run<C: ReadCache>(mut self, count: u64, cache: fn(u32) -> C) -> Result<Stats, String> {
         let seed = self.p.next_u64();
         let mut nand = Nand::new(self.geometry, Ecc::new(256, 8), seed).expect("a device");
@@ -174,7 +174,7 @@ impl Episode {
                     };
                 }
             }
-            // Nothing waits to be erased, so nothing can come back.
+            // No block waits to be erased, so no old version can return.
             if ubi.wear.erase_count() == 0 {
                 self.lebs.iter_mut().for_each(|leb| leb.ghosts.clear());
             }
@@ -183,7 +183,7 @@ impl Episode {
         self.leave(&ubi);
         self.stats.bad += u64::from(ubi.wear.count(PebState::Bad));
         let nand = ubi.into_mtd();
-        // In the end a device without faults has to hold the same.
+        // In the end a device without faults has to hold the same contents.
         self.flight = Flight::Nothing;
         match self.restart(nand, cache) {
             Ok(_) => Ok(self.stats),
@@ -273,7 +273,7 @@ impl Episode {
         self.write(ubi, leb, pages)
     }
 
-    /// Writes pages behind those that are there.
+    /// Writes pages behind the existing ones.
     fn write<C: ReadCache>(&mut self, ubi: &mut Device<Nand, C>, leb: usize, pages: Content) -> Done {
         let (volume, lnum) = self.place(leb);
         let written = self.lebs[leb].now.as_ref().map_or(0, Vec::len);
@@ -322,7 +322,7 @@ impl Episode {
         Ok(())
     }
 
-    /// Power comes back: attaches, as often as it takes, and compares everything.
+    /// After a cut: attaches, retrying after further cuts, and compares everything.
     fn restart<C: ReadCache>(&mut self, mut nand: Nand, cache: fn(u32) -> C) -> Result<Device<Nand, C>, Stop> {
         self.stats.cuts += 1;
         loop {
@@ -330,7 +330,7 @@ impl Episode {
             if self.p.chance_per_mille(300) {
                 nand.cut_after(small(&mut self.p, 12));
             }
-            // A device that is borrowed is still there if the attach does not succeed.
+            // A borrowed device survives a failed attach.
             match Device::attach(&mut nand, cache(512), &self.options) {
                 Ok(ubi) => drop(ubi),
                 Err(UbiError::Mtd(MtdError::PowerOff { .. })) => {
@@ -353,7 +353,7 @@ impl Episode {
         }
     }
 
-    /// Compares all logical blocks with what they may hold, and repairs those that were being written.
+    /// Compares all logical blocks with their possible contents, and repairs those that were being written.
     fn compare<C: ReadCache>(&mut self, ubi: &mut Device<Nand, C>) -> Done {
         for leb in 0..self.lebs.len() {
             let (volume, lnum) = self.place(leb);
@@ -370,7 +370,7 @@ impl Episode {
             if content.iter().all(Option::is_some) {
                 continue;
             }
-            // As a file system does: what can be read before the damage is kept.
+            // As in a file system: pages before the damage are kept.
             self.stats.torn_pages += 1;
             let good: Content = content.iter().copied().take_while(Option::is_some).collect();
             if good.is_empty() || self.p.chance_per_mille(300) {
@@ -384,7 +384,7 @@ impl Episode {
         Ok(())
     }
 
-    /// What a logical block holds after a cut.
+    /// The contents of a logical block after a cut.
     fn content<C: ReadCache>(&mut self, ubi: &mut Device<Nand, C>, volume: u32, lnum: u32) -> Result<Content, Stop> {
         let mut content = Content::new();
         let pages = self.buffer.len() / 512;
@@ -394,14 +394,14 @@ impl Episode {
             if outcome != ReadOutcome::Uncorrectable && out.iter().all(|&b| b == 0xFF) {
                 continue;
             }
-            // A page behind an erased one: that one was torn so early that it looks erased.
+            // A written page behind an erased one: the latter was torn so early that it looks erased.
             content.resize(page, None);
             content.push(if outcome == ReadOutcome::Uncorrectable { None } else { stamp(out) });
         }
         Ok(content)
     }
 
-    /// Whether a logical block may be like that; takes it for what it is from now on.
+    /// Checks whether a logical block may have these contents, and takes them over.
     fn accept(&mut self, leb: usize, found: Option<Content>) -> Done {
         let this = &mut self.lebs[leb];
         let mut fits = match (&found, &this.now) {
@@ -415,14 +415,14 @@ impl Episode {
                 let mut whole = this.now.clone().unwrap_or_default();
                 let before = whole.len();
                 whole.extend(pages);
-                // What was there before is there, and of the new pages all up to some one, which may be torn.
+                // All old pages, and new pages up to any number, of which the last may be torn.
                 fits = found.as_ref().is_some_and(|found| {
                     let cut = found.iter().position(Option::is_none).unwrap_or(found.len());
                     found.len() >= before && cut >= before && cut + 1 >= found.len() && is_remnant(found, &whole)
                 });
             }
             Flight::Change(at, pages) if *at == leb && !fits => {
-                // With an older version to fall back to, all or nothing. Without one, nobody compares the checksum.
+                // With an older version to fall back to: all or nothing. Without one, no checksum is compared.
                 let part = |found: &Content| this.now.is_none() && is_remnant(found, pages);
                 fits = found.as_ref().is_some_and(|found| found == pages || part(found));
                 if fits {
@@ -449,7 +449,7 @@ impl Episode {
                 if !updating {
                     return wrong("an update was under way that was not".into());
                 }
-                // As the user would: once more.
+                // Retries as a user would.
                 let Flight::Static(next) = std::mem::replace(&mut self.flight, Flight::Static(Some(Some(0)))) else {
                     return Ok(());
                 };
@@ -487,7 +487,7 @@ fn static_bytes(stamp: u64) -> Vec<u8> {
     data
 }
 
-/// Bytes of pages, all of them readable; how many.
+/// Puts the bytes of readable pages into `buffer`; returns their number.
 fn fill(buffer: &mut [u8], pages: &[Option<u64>]) -> usize {
     for (page, out) in pages.iter().zip(buffer.chunks_exact_mut(512)) {
         bytes(page.expect("readable"), out);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Policies as plainly as they can be written: vectors of pages, searched from end to end.
+//! Policies in their simplest form: vectors of pages, searched from end to end.
 
 use readpath_ubi::cache::Page;
 
-/// What a policy decided, without the number of the line.
+/// Decision of a policy, without the number of the line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Did {
     Hit,
