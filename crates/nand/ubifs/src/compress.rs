@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Expanding data nodes. Output never exceeds the buffer that is given, whatever the input claims.
+//! Decompression of data nodes. Output never exceeds the given buffer, whatever the input claims.
 
 use flate2::{Decompress, FlushDecompress, Status};
 
@@ -7,10 +7,10 @@ use flate2::{Decompress, FlushDecompress, Status};
 pub const BLOCK_BYTES: usize = 4096;
 
 readpath_kit::named! {
-    /// How data is compressed; the numbers are those on flash.
+    /// Compression method; the numbers are those on flash.
     #[derive(Hash)]
     pub enum Compression {
-        /// Not at all.
+        /// Uncompressed.
         None = "none",
         /// LZO1X.
         Lzo = "lzo",
@@ -28,7 +28,7 @@ impl Compression {
     }
 }
 
-/// The decompressors, whose tables are kept from block to block.
+/// The decompressors, whose tables are reused for each block.
 pub struct Expander {
     inflate: Decompress,
     zstd: Option<zstd::bulk::Decompressor<'static>>,
@@ -47,7 +47,7 @@ impl Default for Expander {
 }
 
 impl Expander {
-    /// Expands `input` into `out` and says how many bytes came out. An error says what is wrong with the input.
+    /// Decompresses `input` into `out` and returns the number of bytes. An error describes the fault of the input.
     pub fn expand(&mut self, how: Compression, input: &[u8], out: &mut [u8]) -> Result<usize, String> {
         match how {
             Compression::None => {

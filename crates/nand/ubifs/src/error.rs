@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What can be wrong with a volume, and where.
+//! Damage of a volume, and errors.
 
 use crate::lebs::LebError;
 use std::fmt;
 
 readpath_kit::named! {
-    /// Kinds of damage, each with a name that stays the same.
+    /// Kinds of damage, each with a stable name.
     #[derive(PartialOrd, Ord, Hash)]
     pub enum DamageKind {
         /// A node's checksum, magic number, length or type is wrong; the kind of node is in the text.
         BadNode = "bad-node",
         /// Nodes are expected in a logical erase block that has no physical one.
         UnmappedLeb = "unmapped-leb",
-        /// The superblock is unreadable or contradicts itself or the volume.
+        /// The superblock is unreadable, inconsistent, or contradicts the volume.
         BadSuperblock = "bad-superblock",
         /// Neither master copy, or only one of them, can be used.
         BadMaster = "bad-master",
         /// An index node is unreadable or has impossible contents.
         BadIndex = "bad-index",
-        /// Keys are not in ascending order, or lie outside of what their parent says.
+        /// Keys are not in ascending order, or outside their parent's range.
         WrongKeyOrder = "wrong-key-order",
         /// A log block is unreadable or has nodes that do not belong there.
         BadLog = "bad-log",
@@ -30,9 +30,9 @@ readpath_kit::named! {
         BadProperties = "bad-properties",
         /// The free or used bytes of a block are not what the index implies.
         WrongProperties = "wrong-properties",
-        /// A sum in the master is not what it adds up.
+        /// A sum in the master differs from the actual sum.
         WrongTotals = "wrong-totals",
-        /// An index branch leads to another node than it says.
+        /// An index branch leads to another node than it states.
         WrongNode = "wrong-node",
         /// Two branches lead to overlapping bytes.
         OverlappingNodes = "overlapping-nodes",
@@ -40,9 +40,9 @@ readpath_kit::named! {
         DanglingEntry = "dangling-entry",
         /// A directory entry has another type than its inode.
         WrongEntryType = "wrong-entry-type",
-        /// The number of links of an inode is not that of its entries.
+        /// The number of links of an inode differs from that of its entries.
         WrongLinkCount = "wrong-link-count",
-        /// A directory's size or an inode's attribute counts are not those of its entries.
+        /// A directory's size or an inode's attribute counts differ from those of its entries.
         WrongCount = "wrong-count",
         /// No entry leads to the inode.
         UnreachableInode = "unreachable-inode",
@@ -50,11 +50,11 @@ readpath_kit::named! {
         MissingInode = "missing-inode",
         /// Data beyond the end of its file.
         DataBeyondSize = "data-beyond-size",
-        /// Data that cannot be expanded, or to a wrong length.
+        /// Data that cannot be decompressed, or has a wrong length.
         BadData = "bad-data",
         /// An inode with impossible contents.
         BadInode = "bad-inode",
-        /// A directory entry with an impossible name or a hash that is not that of its name.
+        /// A directory entry with an invalid name or a wrong hash.
         BadEntry = "bad-entry",
         /// Unused space is not erased.
         NotErased = "not-erased",
@@ -70,7 +70,7 @@ pub struct Place {
     pub lnum: u32,
     /// Byte within it.
     pub offset: u32,
-    /// The physical erase block behind it, where known.
+    /// The physical erase block behind it, if known.
     pub peb: Option<u32>,
 }
 
@@ -84,33 +84,33 @@ impl fmt::Display for Place {
     }
 }
 
-/// One thing that is wrong.
+/// A finding.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {}: {detail}", .kind.name())]
 pub struct Damage {
-    /// What kind.
+    /// Kind.
     pub kind: DamageKind,
-    /// Where.
+    /// Place.
     pub place: Place,
-    /// What was found and what would be right.
+    /// What was found, and what would be valid.
     pub detail: String,
 }
 
 /// Why an operation on a volume failed.
 #[derive(Debug, thiserror::Error)]
 pub enum UbifsError {
-    /// Something on flash is wrong.
+    /// Damage on flash.
     #[error("{0}")]
     Damage(Damage),
-    /// The volume uses something that this reader does not have.
+    /// The volume uses a feature that this reader does not support.
     #[error("not supported: {0}")]
     Unsupported(String),
-    /// A path or inode that is not there, or of another type.
+    /// A path or inode that does not exist, or is of another type.
     #[error("{path}: {problem}")]
     Path {
-        /// What was asked for.
+        /// The requested path.
         path: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: &'static str,
     },
 }
@@ -120,7 +120,7 @@ impl UbifsError {
         UbifsError::Path { path: readpath_ubi::printable(path), problem }
     }
 
-    /// The damage, where it is one.
+    /// The damage, if the error is one.
     pub fn damage(&self) -> Option<&Damage> {
         match self {
             UbifsError::Damage(damage) => Some(damage),
@@ -129,10 +129,10 @@ impl UbifsError {
     }
 }
 
-/// A read that failed, with its place.
+/// The error of a failed read, with its place.
 pub(crate) fn unreadable(place: Place, error: LebError) -> UbifsError {
     UbifsError::Damage(Damage { kind: DamageKind::Unreadable, place, detail: error.message })
 }
 
-/// What operations return.
+/// Result of an operation.
 pub type Result<T> = std::result::Result<T, UbifsError>;

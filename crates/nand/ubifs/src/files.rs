@@ -12,7 +12,7 @@ use crate::volume::{MountMode, ROOT_INO, Ubifs};
 /// Longest chain of symbolic links that is followed, as in Linux.
 const MOST_LINKS: u32 = 40;
 
-/// Most bytes of a file: as many blocks as keys can tell apart (`key_max_inode_size`).
+/// The most bytes of a file: as many blocks as keys can distinguish (`key_max_inode_size`).
 pub(crate) const MAX_FILE_BYTES: u64 = (LOW_MASK as u64 + 1) * BLOCK_BYTES as u64;
 
 /// An extended attribute.
@@ -28,7 +28,7 @@ pub struct Attribute {
 pub enum Piece<'a> {
     /// Bytes that are stored.
     Data(&'a [u8]),
-    /// So many bytes that are not: they read as zeros.
+    /// This many bytes that are not stored and read as zeros.
     Hole(u64),
 }
 
@@ -54,10 +54,10 @@ impl<L: Lebs> Ubifs<L> {
         entries.into_iter().map(value).collect()
     }
 
-    /// The same, where a part may be damaged: what can still be reached. `damaged` gets what cannot.
+    /// Reads a directory that may be damaged: returns the readable entries. `damaged` gets the damage.
     ///
     /// # Errors
-    /// What is not damage ends the walk.
+    /// Errors other than damage end the walk.
     pub fn read_dir_around(&mut self, dir: u32, mut damaged: impl FnMut(Damage)) -> Result<Vec<Entry>> {
         let mut entries: Vec<Entry> = Vec::new();
         let mut end = Ok(());
@@ -90,14 +90,14 @@ impl<L: Lebs> Ubifs<L> {
             entries.push(entry);
             next = match self.mode {
                 MountMode::Inspect => self.tnc.entry_behind(&mut self.flash, spot)?,
-                // The kernel looks for each name again to find the next.
+                // The kernel searches for each name again to find the next.
                 _ => self.tnc.next_entry(&mut self.flash, key, Some(&name))?,
             };
         }
         Ok(entries)
     }
 
-    /// Reads block `block` of a file. None is a hole; otherwise all 4096 bytes, zeros behind what is stored.
+    /// Reads block `block` of a file. `None` is a hole; otherwise all 4096 bytes, with zeros behind the stored ones.
     pub fn read_block<'a>(&mut self, ino: u32, block: u32, out: &'a mut [u8; BLOCK_BYTES]) -> Result<Option<&'a [u8]>> {
         let found = self.tnc.lookup(&mut self.flash, Key::data(ino, block))?;
         if !found.exact {
@@ -112,7 +112,7 @@ impl<L: Lebs> Ubifs<L> {
         }
     }
 
-    /// Whether a file can be read as far as its inode goes.
+    /// Checks that a file can be read up to its size.
     pub(crate) fn check_readable(&mut self, inode: &Inode) -> Result<()> {
         if inode.flags & FLAG_ENCRYPTED != 0 {
             return Err(UbifsError::Unsupported(format!("inode {} is encrypted", inode.ino)));
@@ -124,7 +124,7 @@ impl<L: Lebs> Ubifs<L> {
         Ok(())
     }
 
-    /// Damage at the place of an inode, which is looked for only now.
+    /// Damage at the place of an inode, which is searched for only now.
     pub(crate) fn inode_damage(&mut self, ino: u32, kind: DamageKind, detail: String) -> UbifsError {
         match self.tnc.lookup(&mut self.flash, Key::inode(ino)) {
             Ok(found) => {
@@ -135,8 +135,8 @@ impl<L: Lebs> Ubifs<L> {
         }
     }
 
-    /// Hands a file's bytes to `sink`, holes as zeros. `sink` is given at most 4096 bytes at a time. A hole is looked
-    /// for as often as that makes a difference to what is read.
+    /// Passes a file's bytes to `sink`, holes as zeros, at most 4096 bytes at a time. A hole is searched for as often
+    /// as that changes the reads of flash.
     pub fn read_file<E: From<UbifsError>>(
         &mut self,
         inode: &Inode,
@@ -155,7 +155,7 @@ impl<L: Lebs> Ubifs<L> {
         })
     }
 
-    /// Hands what is stored of a file to `sink`, at most 4096 bytes at a time, and the lengths of its holes.
+    /// Passes the stored bytes of a file to `sink`, at most 4096 bytes at a time, and the lengths of its holes.
     pub fn read_pieces<E: From<UbifsError>>(
         &mut self,
         inode: &Inode,
@@ -206,8 +206,8 @@ impl<L: Lebs> Ubifs<L> {
         Ok(bytes)
     }
 
-    /// The first block behind `block`, which is not stored, whose search may end elsewhere in the index or read more of
-    /// it.
+    /// The first block behind `block`, which is not stored, whose search may end at another place of the index or
+    /// read more of it.
     pub(crate) fn hole_end(&mut self, ino: u32, block: u32) -> Result<u32> {
         let found = self.tnc.lookup(&mut self.flash, Key::data(ino, block))?;
         Ok(match self.tnc.next_bound(found.spot) {
@@ -216,7 +216,8 @@ impl<L: Lebs> Ubifs<L> {
         })
     }
 
-    /// The inode of an absolute or relative path from the root; `follow` also follows a symbolic link at its end.
+    /// The inode of an absolute path, or of one relative to the root; `follow` also follows a symbolic link at its
+    /// end.
     pub fn resolve(&mut self, path: &[u8], follow: bool) -> Result<Inode> {
         let root = self.inode(ROOT_INO)?;
         let lookup = |dir, name: &[u8]| match self.lookup(dir, name)? {
@@ -227,8 +228,8 @@ impl<L: Lebs> Ubifs<L> {
     }
 }
 
-/// Goes along a path from the root: inode of the last directory, last name, its inode. Symbolic links are followed on
-/// the way, and at the end only with `follow`.
+/// Follows a path from the root; returns inode of the last directory, last name, its inode. Symbolic links are
+/// followed on the way, and at the end only with `follow`.
 pub(crate) fn walk(
     root: Inode,
     path: &[u8],
@@ -271,7 +272,7 @@ pub(crate) fn walk(
     Ok((dir, last, at))
 }
 
-/// Whether an entry, which is at `at`, comes behind the one before it.
+/// Checks that an entry, which is at `at`, sorts behind the one before it.
 fn check_order<L: Lebs>(flash: &Flash<L>, before: Option<&Entry>, entry: &Entry, at: NodeRef) -> Result<()> {
     if before.is_some_and(|before| (before.key, &before.name) >= (entry.key, &entry.name)) {
         let detail = "entries of one hash are not in the order of their names";
@@ -280,7 +281,7 @@ fn check_order<L: Lebs>(flash: &Flash<L>, before: Option<&Entry>, entry: &Entry,
     Ok(())
 }
 
-/// Names of a path, the last first. A slash at the end asks for a directory, as `.` behind it would (POSIX, pathname
+/// Names of a path, the last first. A slash at the end requires a directory, as a final `.` does (POSIX, pathname
 /// resolution).
 fn components(path: &[u8]) -> Vec<Vec<u8>> {
     let directory = path.ends_with(b"/").then_some(&b"."[..]);
@@ -288,7 +289,7 @@ fn components(path: &[u8]) -> Vec<Vec<u8>> {
     directory.into_iter().chain(names.rev()).map(<[u8]>::to_vec).collect()
 }
 
-/// Expands a data node into a whole block.
+/// Decompresses a data node into a whole block.
 pub(crate) fn expand(
     node: &[u8],
     expander: &mut crate::compress::Expander,

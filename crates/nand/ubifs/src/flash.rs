@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reading from the blocks of a volume whose superblock is known: single nodes, and places for messages.
-//!
-//! This module knows nodes, not what refers to them.
+//! Reads from the blocks of a volume whose superblock is known: single nodes, and places for messages. This module
+//! knows nodes, not references to them.
 
 use crate::compress::Expander;
 use crate::error::{Damage, DamageKind, Place, Result, UbifsError, unreadable};
@@ -10,7 +9,7 @@ use crate::lebs::{Lebs, ReadKind};
 use crate::node::{self, Entry, Header, Inode, NodeType, key_of};
 use crate::superblock::Superblock;
 
-/// Where a node is.
+/// Place of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct NodeRef {
     /// Block.
@@ -30,7 +29,7 @@ impl From<NodeRef> for At {
     }
 }
 
-/// The blocks, and what is needed to read from them.
+/// The blocks, and the parameters needed to read them.
 pub(crate) struct Flash<L> {
     pub lebs: L,
     pub sb: Superblock,
@@ -38,7 +37,7 @@ pub(crate) struct Flash<L> {
     buf: Vec<u8>,
 }
 
-/// The kind of read of a node that an index branch with this key leads to, and the node's type.
+/// Kind of read and type of the node that an index branch with this key leads to.
 pub(crate) fn leaf_kind(key: Key) -> Option<(ReadKind, NodeType)> {
     use crate::key::KeyType;
     Some(match key.kind()? {
@@ -93,7 +92,7 @@ impl<L: Lebs> Flash<L> {
         }
     }
 
-    /// Like `read_node`, but a node that is not there is `Err` inside; the node is in `node()`.
+    /// Like `read_node`, but an invalid node is an inner `Err`; the node is in `node()`.
     pub(crate) fn try_read_node(
         &mut self,
         at: NodeRef,
@@ -124,7 +123,7 @@ impl<L: Lebs> Flash<L> {
         })
     }
 
-    /// Reads the node that a branch with this key leads to. Without `what` the read is of the kind that Linux makes.
+    /// Reads the node that a branch with this key leads to. Without `what` the kind of read is Linux's.
     pub(crate) fn read_leaf(&mut self, key: Key, at: NodeRef, what: Option<ReadKind>) -> Result<&[u8]> {
         let Some((usual, kind)) = leaf_kind(key) else {
             return Err(self.damage(
@@ -162,7 +161,7 @@ impl<L: Lebs> Flash<L> {
     }
 }
 
-/// A read whose uncorrectable bit errors are left to the checksums of what was read.
+/// Reads; uncorrectable bit errors are left to the checksums of nodes.
 pub(crate) fn read_tolerant<L: Lebs>(lebs: &mut L, place: Place, buf: &mut [u8], what: ReadKind) -> Result<()> {
     match lebs.read(place.lnum, place.offset, buf, what) {
         Err(e) if !e.uncorrectable => Err(unreadable(place, e)),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The journal: the log says which blocks hold nodes newer than the index, and replay applies these to the index in
-//! memory. A clean unmount does not commit, so this is part of every mount.
+//! The journal: the log names the blocks that hold nodes newer than the index, and replay applies these to the index
+//! in memory. A clean unmount does not commit, so this is part of every mount.
 //!
 //! Facts: Linux `fs/ubifs/replay.c`, `log.c`, `recovery.c`.
 
@@ -26,19 +26,19 @@ pub struct Bud {
     pub head: u32,
     /// Byte where they end.
     pub end: u32,
-    /// Bytes of nodes that are in use, when the replay is done.
+    /// Bytes of nodes in use, after the replay.
     pub used: u32,
 }
 
-/// What the log says.
+/// Contents of the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Log {
     pub buds: Vec<Bud>,
-    /// Block and byte where it is continued.
+    /// Block and byte where it continues.
     pub head: (u32, u32),
 }
 
-/// Which end of a block is treated how.
+/// How the end of a block of this head is treated.
 fn tail_of(head: u32) -> Tail {
     if head == 0 { Tail::Collected } else { Tail::Grouped }
 }
@@ -172,7 +172,7 @@ fn recover_log<L: Lebs>(flash: &mut Flash<L>, lnum: u32, first: u32, since: Opti
     }
 }
 
-/// One change that the journal holds.
+/// A change in the journal.
 #[derive(Clone, Debug)]
 struct Change {
     sqnum: u64,
@@ -184,17 +184,15 @@ struct Change {
 
 #[derive(Clone, Debug)]
 enum What {
-    /// An inode and its size.
     Inode { size: u64 },
-    /// A block, and where its file ends with it.
+    /// A block, and the end of its file according to it.
     Data { end: u64 },
-    /// An entry.
     Entry { name: Box<[u8]> },
-    /// A file got shorter.
+    /// A file became shorter.
     Truncation { old: u64, new: u64 },
 }
 
-/// What is known of a file's size when its volume was not unmounted (`size_entry`).
+/// Sizes of a file whose volume was not unmounted (`size_entry`).
 #[derive(Clone, Copy, Debug, Default)]
 struct Size {
     inode: u64,
@@ -202,7 +200,7 @@ struct Size {
     exists: bool,
 }
 
-/// What a replay leaves behind.
+/// Result of a replay.
 #[derive(Debug, Default)]
 pub(crate) struct Replayed {
     /// Nodes applied.
@@ -224,7 +222,7 @@ pub(crate) fn replay<L: Lebs>(
         let is_last = is_last_bud(flash, later.map(|next| next.map(|next| log.buds[next])))?;
         read_bud(flash, &mut log.buds[i], unclean && is_last, rewrite, &mut changes)?;
     }
-    // Whether a deleted inode came back is said by the last node that is about it.
+    // The last node about a deleted inode decides whether it came back.
     let mut last: BTreeMap<u32, (u64, bool)> = BTreeMap::new();
     for change in &changes {
         if let What::Inode { .. } = change.what {
@@ -247,7 +245,7 @@ pub(crate) fn replay<L: Lebs>(
     Ok(replayed)
 }
 
-/// For each bud the two that come next for the same head.
+/// For each bud the next two of the same head.
 fn later_buds(buds: &[Bud]) -> Vec<[Option<usize>; 2]> {
     let mut later = vec![[None; 2]; buds.len()];
     let mut heads: BTreeMap<u32, [Option<usize>; 2]> = BTreeMap::new();
@@ -260,7 +258,7 @@ fn later_buds(buds: &[Bud]) -> Vec<[Option<usize>; 2]> {
 }
 
 /// Whether a power cut may have torn the end of a bud (`is_last_bud`): it is its head's last, or the one before it
-/// while nothing was written to the last. `later` are the two that come next for its head.
+/// while nothing was written to the last. `later` are the next two of its head.
 fn is_last_bud<L: Lebs>(flash: &mut Flash<L>, later: [Option<Bud>; 2]) -> Result<bool> {
     let next = match later {
         [None, _] => return Ok(true),
@@ -286,7 +284,7 @@ fn read_bud<L: Lebs>(
     let (min_io, fanout, hash) = (flash.sb.min_io_bytes, flash.sb.fanout, flash.sb.hash);
     let lnum = bud.lnum;
     if !flash.lebs.is_mapped(lnum) {
-        // Nothing was written to it yet; it is empty, without a look at flash.
+        // Nothing was written to it yet; flash is not read.
         (bud.end, bud.used) = (bud.start, 0);
         return Ok(());
     }
@@ -301,7 +299,7 @@ fn read_bud<L: Lebs>(
         Err(e) => return Err(flash.damage(DamageKind::BadJournal, (lnum, e.offset), e.what)),
     };
     if recovering && rewrite && bud.start > 0 && cut_at > 0 {
-        // A mount with write access writes the block anew, for which it reads what lies before the journal.
+        // A mount with write access rewrites the block, for which it reads the bytes before the journal.
         let mut before = vec![0; bud.start as usize];
         flash.read(lnum, 0, &mut before, ReadKind::RecoverLeb)?;
     }
@@ -372,7 +370,7 @@ fn apply<L: Lebs>(
             if end == 0 {
                 return Ok(());
             }
-            // An empty range removes nothing, but the kernel looks for it.
+            // An empty range removes nothing, but the kernel searches for it.
             tnc.remove_range(flash, Key::data(key.ino, first as u32), Key::data(key.ino, (end - 1) as u32))
         }
         _ => tnc.add(flash, key, change.at),
@@ -404,7 +402,7 @@ fn note_size(sizes: &mut BTreeMap<u32, Size>, change: &Change) {
     }
 }
 
-/// Tells the properties of each bud what the replay found (`set_buds_lprops`).
+/// Updates the properties of each bud with the result of the replay (`set_buds_lprops`).
 pub(crate) fn set_bud_properties<L: Lebs>(flash: &mut Space<L>, log: &Log) -> Result<()> {
     for bud in &log.buds {
         let whole = flash.sb.leb_bytes;
@@ -423,8 +421,8 @@ pub(crate) fn set_bud_properties<L: Lebs>(flash: &mut Space<L>, log: &Log) -> Re
     Ok(())
 }
 
-/// Sizes that data in the journal shows to be larger than inodes say (`ubifs_recover_size`). With `rewrite`, the block
-/// of such an inode is read as a whole, because a mount with write access writes it anew.
+/// Corrects sizes that data in the journal shows to be larger than the inodes' (`ubifs_recover_size`). With
+/// `rewrite`, the block of such an inode is read as a whole, because a mount with write access rewrites it.
 pub(crate) fn recover_sizes<L: Lebs>(
     flash: &mut Space<L>,
     tnc: &mut Tnc,

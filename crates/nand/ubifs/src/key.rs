@@ -74,12 +74,12 @@ impl Key {
         Key::new(ino, 3, hash)
     }
 
-    /// The largest key of inode `ino` that a deletion of the inode removes.
+    /// The largest key of inode `ino` that its deletion removes.
     pub(crate) fn last_of(ino: u32) -> Key {
         Key { ino, rest: u32::MAX }
     }
 
-    /// The type; none of the four for keys that must not exist.
+    /// The type; `None` for invalid keys.
     pub fn kind(self) -> Option<KeyType> {
         match self.rest >> LOW_BITS {
             0 => Some(KeyType::Inode),
@@ -107,7 +107,7 @@ impl Key {
     }
 }
 
-/// How names become hashes (superblock field `key_hash`).
+/// Hash of names (superblock field `key_hash`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameHash {
     /// The R5 hash of ReiserFS over signed bytes.
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(NameHash::R5.of(b"a"), 17_138);
         // Byte 0xFF is -1: (-16 - 1) * 11 = -187, of which 29 bits are kept.
         assert_eq!(NameHash::R5.of(&[0xFF]), (-187i32) as u32 & LOW_MASK);
-        // The values that are reserved move up.
+        // Reserved values are shifted up.
         assert_eq!(NameHash::Test.of(&[1]), 4);
         assert_eq!(NameHash::R5.of(b""), 3);
     }

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The only way to flash: logical erase blocks that can be read, and a recorder of what was read.
-//!
-//! This module knows nothing of nodes.
+//! The only access to flash: logical erase blocks that can be read, and a recorder of reads. This module knows
+//! nothing of nodes.
 
 readpath_kit::named! {
-    /// Why a piece of flash is read, under the names that traces of a real kernel use: node types for single nodes,
-    /// otherwise the function of Linux's `fs/ubifs` that reads.
+    /// Purpose of a read, under the names that traces of a real kernel use: node types for single nodes, otherwise the
+    /// function of Linux's `fs/ubifs` that reads.
     #[derive(PartialOrd, Ord, Hash)]
     pub enum ReadKind {
         /// The superblock node.
@@ -20,17 +19,17 @@ readpath_kit::named! {
         Dentry = "dent",
         /// An extended attribute entry node.
         Xattr = "xent",
-        /// All of an erase block from some offset on: masters, log, journal, orphans.
+        /// An erase block from some offset to its end: masters, log, journal, orphans.
         Scan = "ubifs_start_scan",
-        /// Whole master blocks, when the two copies do not agree.
+        /// Whole master blocks, if the two copies differ.
         Master = "get_master_node",
-        /// The place where the index or the properties tree will be continued, after an unclean stop.
+        /// The place where the index or the properties tree continues, after an unclean stop.
         RecoverHead = "recover_head",
-        /// The beginning of a journal block whose torn end is about to be cut off.
+        /// The beginning of a journal block whose torn end will be cut off.
         RecoverLeb = "ubifs_recover_leb",
         /// A whole block whose inode gets its size corrected after an unclean stop.
         RecoverSize = "ubifs_recover_size",
-        /// Four bytes at the start of a journal block: is anything there?
+        /// Four bytes at the start of a journal block, which show whether it was written.
         BudProbe = "is_last_bud",
         /// The table of the properties tree's own blocks.
         LptInit = "ubifs_lpt_init",
@@ -46,19 +45,19 @@ readpath_kit::named! {
 }
 
 impl ReadKind {
-    /// The name of the kind that has this number, as tags of UBI's log do; empty if there is none.
+    /// The name of the kind with this number, which is the tag in UBI's log; empty if there is none.
     pub fn name_of(number: u16) -> &'static str {
         ReadKind::ALL.get(usize::from(number)).map_or("", |kind| kind.name())
     }
 }
 
-/// A read that flash refused.
+/// A failed read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct LebError {
-    /// What happened, for a person.
+    /// Description for users.
     pub message: String,
-    /// The data came, but with bit errors beyond what the code corrects. UBIFS then relies on the checksums of its
+    /// The data was read, but with bit errors beyond the code's strength. UBIFS then relies on the checksums of its
     /// nodes.
     pub uncorrectable: bool,
 }
@@ -78,7 +77,7 @@ pub struct LebSizes {
 ///
 /// A block that is not mapped reads as bytes of 0xFF without touching flash.
 pub trait Lebs {
-    /// How large it is.
+    /// Sizes of the volume.
     fn sizes(&self) -> LebSizes;
 
     /// The physical erase block behind `lnum`; none if the block is not mapped.
@@ -116,11 +115,11 @@ pub struct FlashRead {
     pub offset: u32,
     /// Bytes.
     pub len: u32,
-    /// What for.
+    /// Purpose.
     pub what: ReadKind,
 }
 
-/// Blocks that remember what was read from them. Reads of unmapped blocks never reach flash and are not listed.
+/// Blocks that record their reads. Reads of unmapped blocks never reach flash and are not listed.
 #[derive(Debug)]
 pub struct Recorder<L> {
     inner: L,
@@ -128,12 +127,12 @@ pub struct Recorder<L> {
 }
 
 impl<L: Lebs> Recorder<L> {
-    /// Nothing read yet.
+    /// Starts without reads.
     pub fn new(inner: L) -> Self {
         Recorder { inner, reads: Vec::new() }
     }
 
-    /// What was read since the last call, in order.
+    /// Reads since the last call, in order.
     pub fn take(&mut self) -> Vec<FlashRead> {
         std::mem::take(&mut self.reads)
     }

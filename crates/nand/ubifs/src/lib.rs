@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A reader of UBIFS volumes.
 //!
-//! This room knows nodes, the index, the journal and the properties tree of UBIFS; it reaches flash only through
-//! logical erase blocks ([`Lebs`]) and never writes. Every read is made with the position, length and order of Linux's
-//! own (`fs/ubifs`), so that what is read while a volume is mounted, listed or read is the stream that UBI would see.
+//! This crate knows nodes, the index, the journal and the properties tree of UBIFS; it reaches flash only through
+//! logical erase blocks ([`Lebs`]) and never writes. Every read has the position, length and order of Linux's own
+//! (`fs/ubifs`), so mounting, listing or reading a volume produces the stream that UBI would see.
 
 #![warn(unreachable_pub)]
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The tree of block properties (LPT): how many bytes of each main block are free and how many no longer used.
 //!
-//! Reading files needs none of it. Deleting does: every byte that is no longer used is counted at its block, and the
-//! first touch of a block's properties reads them. Facts: Linux `fs/ubifs/lpt.c`, `lprops.c`, `find.c`.
+//! Reading files does not need it. Deleting does: every byte that is no longer used is counted at its block, and the
+//! first access to a block's properties reads them. Facts: Linux `fs/ubifs/lpt.c`, `lprops.c`, `find.c`.
 
 use crate::error::{DamageKind, Result};
 use crate::flash::{Flash, NodeRef};
@@ -39,7 +39,7 @@ pub struct LptShape {
     pub inner_bytes: u32,
     /// Bytes of the table of the area's own blocks.
     pub table_bytes: u32,
-    /// Bytes of the list of blocks worth knowing.
+    /// Bytes of the list of saved blocks (`lsave`).
     pub lsave_bytes: u32,
     /// Leaves that the main area has.
     pub leaves: u32,
@@ -92,7 +92,7 @@ struct Bits<'a> {
 }
 
 impl<'a> Bits<'a> {
-    /// Of a packed node, behind its checksum and type.
+    /// The bits of a packed node behind its checksum and type.
     fn body(bytes: &'a [u8]) -> Bits<'a> {
         Bits { bytes, at: (CRC_BITS + TYPE_BITS) as usize }
     }
@@ -119,7 +119,7 @@ pub fn crc16(bytes: &[u8]) -> u16 {
 /// Properties of a main block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Properties {
-    /// Bytes at the end that nothing was written to.
+    /// Bytes at the end that are not written.
     pub free: u32,
     /// Bytes that are no longer used.
     pub dirty: u32,
@@ -137,7 +137,7 @@ enum NodeKind {
     Saved = 3,
 }
 
-/// The tree as far as it has been read.
+/// The part of the tree read so far.
 #[derive(Debug)]
 pub(crate) struct Lpt {
     pub shape: LptShape,
@@ -151,8 +151,8 @@ pub(crate) struct Lpt {
 }
 
 impl Lpt {
-    /// Reads and checks the table of the area's own blocks (`lpt_init_rd`), and, to write, the list of blocks worth
-    /// knowing with their properties (`lpt_init_wr`).
+    /// Reads and checks the table of the area's own blocks (`lpt_init_rd`), and, for write access, the list of saved
+    /// blocks with their properties (`lpt_init_wr`).
     pub(crate) fn init<L: Lebs>(
         flash: &mut Flash<L>,
         root: (u32, u32),
@@ -177,13 +177,13 @@ impl Lpt {
         Ok(lpt)
     }
 
-    /// The tree for a walk of all properties: reads nothing yet.
+    /// A tree for a walk of all properties: nothing is read yet.
     pub(crate) fn unread<L>(flash: &Flash<L>, root: (u32, u32)) -> Lpt {
         let shape = LptShape::new(&flash.sb);
         Lpt { shape, root, inner: Default::default(), leaves: vec![None; shape.leaves as usize], order: Vec::new() }
     }
 
-    /// Properties of a main block, read where they have not been yet (`ubifs_lpt_lookup`).
+    /// Properties of a main block, read if they have not been yet (`ubifs_lpt_lookup`).
     pub(crate) fn get<L: Lebs>(&mut self, flash: &mut Flash<L>, lnum: u32) -> Result<&mut Properties> {
         let i = lnum - flash.sb.main_first();
         let leaf = i / FANOUT;
@@ -223,7 +223,7 @@ impl Lpt {
         let mut children = [(0, 0); 4];
         for child in &mut children {
             let (lnum, offset) = (bits.take(shape.lnum_bits), bits.take(shape.offset_bits));
-            // One more than the last block says that there is no child: all blocks below are empty.
+            // A number beyond the last block means that there is no child: all blocks below are empty.
             if lnum < flash.sb.lpt_lebs {
                 if offset >= flash.sb.leb_bytes {
                     let detail = format!("a child at byte {offset} of a block of {} bytes", flash.sb.leb_bytes);
@@ -263,7 +263,7 @@ impl Lpt {
         Ok(leaf)
     }
 
-    /// More of a block is no longer used (`ubifs_add_dirt`).
+    /// Counts further bytes of a block as no longer used (`ubifs_add_dirt`).
     pub(crate) fn add_dirt<L: Lebs>(&mut self, flash: &mut Flash<L>, lnum: u32, bytes: u32) -> Result<()> {
         if !flash.sb.in_main(lnum, 0, 0) {
             return Err(flash.damage(DamageKind::BadIndex, (lnum, 0), "a branch leads out of the main area"));
@@ -274,8 +274,8 @@ impl Lpt {
         Ok(())
     }
 
-    /// A block with at least `bytes` free for the base head, which uses up partly filled blocks first; properties that
-    /// are in memory are preferred, then blocks are looked at in turn from `from` on (`ubifs_find_free_space`).
+    /// Finds a block with at least `bytes` free for the base head, which fills partly used blocks first: among
+    /// properties in memory, then among blocks in turn from `from` on (`ubifs_find_free_space`).
     pub(crate) fn find_free<L: Lebs>(
         &mut self,
         flash: &mut Flash<L>,
@@ -297,7 +297,7 @@ impl Lpt {
                 if partly(p) && best.is_none_or(|(_, free)| p.free > free) {
                     best = Some((lnum, p.free));
                 }
-                // The one that was read last is taken first.
+                // The most recently read one is taken first.
                 if fits(p) && p.free == whole {
                     empty = Some((lnum, p.free));
                 }
@@ -321,7 +321,7 @@ impl Lpt {
     }
 }
 
-/// The blocks, and the properties of those in use where space is accounted for.
+/// The blocks, and the properties of main blocks if space is accounted for.
 pub(crate) struct Space<L> {
     flash: Flash<L>,
     pub lpt: Option<Lpt>,
@@ -342,7 +342,7 @@ impl<L> DerefMut for Space<L> {
 }
 
 impl<L: Lebs> Space<L> {
-    /// Without accounts of space.
+    /// Without accounting of space.
     pub(crate) fn new(flash: Flash<L>) -> Space<L> {
         Space { flash, lpt: None }
     }
@@ -352,7 +352,7 @@ impl<L: Lebs> Space<L> {
         self.flash
     }
 
-    /// The bytes of a node are no longer used: the properties of its block may have to be read.
+    /// Counts the bytes of a node as no longer used, for which the properties of its block may have to be read.
     pub(crate) fn add_dirt(&mut self, at: NodeRef) -> Result<()> {
         match &mut self.lpt {
             Some(lpt) if at.len > 0 => lpt.add_dirt(&mut self.flash, at.lnum, at.len),
@@ -360,13 +360,13 @@ impl<L: Lebs> Space<L> {
         }
     }
 
-    /// Runs `f` with the properties, where space is accounted for.
+    /// Runs `f` with the properties, if space is accounted for.
     pub(crate) fn with_lpt(&mut self, f: impl FnOnce(&mut Lpt, &mut Flash<L>) -> Result<()>) -> Result<()> {
         self.lpt.as_mut().map_or(Ok(()), |lpt| f(lpt, &mut self.flash))
     }
 }
 
-/// Free and dirty bytes of each of the area's own blocks, as the table says.
+/// Free and dirty bytes of each of the area's own blocks, according to the table.
 pub(crate) fn own_blocks<L: Lebs>(flash: &mut Flash<L>, table: (u32, u32)) -> Result<Vec<(u32, u32)>> {
     let shape = LptShape::new(&flash.sb);
     let bytes = read_packed(flash, table, shape.table_bytes, NodeKind::Table, ReadKind::Check)?;

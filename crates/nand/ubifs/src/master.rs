@@ -22,10 +22,10 @@ pub(crate) const FLAG_RECOVERY: u32 = 4;
 const HIGHEST_INUM: u64 = 0xFFFF_FF00;
 /// No node has a sequence number from here on (Linux `SQNUM_WATERMARK`).
 const HIGHEST_SQNUM: u64 = 0xFFFF_FFFF_FF00_0000;
-/// Longest node with data within: an inode (Linux `UBIFS_MAX_NODE_SZ`). Space that is shorter is called dark.
+/// Longest node with inline data: an inode (Linux `UBIFS_MAX_NODE_SZ`). Shorter space is called dark.
 const LONGEST_NODE: u32 = 160 + 4096;
 
-/// Bytes of the main area by what they are.
+/// Bytes of the main area by use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Totals {
     /// Free.
@@ -34,13 +34,13 @@ pub struct Totals {
     pub dirty: u64,
     /// Used.
     pub used: u64,
-    /// Free and dirty bytes in blocks that have too few of them for any node.
+    /// Free and dirty bytes in blocks with too few of them for any node.
     pub dead: u64,
-    /// Free and dirty bytes that may be too few for the node that comes.
+    /// Free and dirty bytes that may be too few for the next node.
     pub dark: u64,
 }
 
-/// What the master says.
+/// Contents of the master.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Master {
     /// Byte in both master blocks.
@@ -59,7 +59,7 @@ pub struct Master {
     pub root: NodeRef,
     /// Block kept for garbage collection.
     pub gc_lnum: u32,
-    /// Where the index is continued.
+    /// Where the index continues.
     pub index_head: At,
     /// Bytes of the index.
     pub index_bytes: u64,
@@ -67,11 +67,11 @@ pub struct Master {
     pub totals: Totals,
     /// Root of the properties tree.
     pub lpt_root: At,
-    /// Where the properties tree is continued.
+    /// Where the properties tree continues.
     pub lpt_head: At,
     /// Table of the properties tree's blocks.
     pub ltab: At,
-    /// List of blocks worth knowing.
+    /// List of saved blocks.
     pub lsave: At,
     /// Where the last search for space ended.
     pub lscan_lnum: u32,
@@ -115,18 +115,18 @@ impl Master {
         }
     }
 
-    /// Where it is, in the first of its two blocks.
+    /// Its place, in the first of its two blocks.
     pub(crate) fn place(&self) -> At {
         (MASTER_LEB, self.offset)
     }
 
-    /// The volume was not unmounted, so the journal may end in torn writes.
+    /// Whether the volume was not unmounted, so that the journal may end in torn writes.
     pub fn is_dirty(&self) -> bool {
         self.flags & FLAG_DIRTY != 0
     }
 }
 
-/// Reads both copies and takes the newest that is good.
+/// Reads both copies and takes the newest good one.
 pub(crate) fn read<L: Lebs>(flash: &mut Flash<L>) -> Result<Master> {
     let (min_io, fanout) = (flash.sb.min_io_bytes, flash.sb.fanout);
     let first = flash.read_rest(MASTER_LEB, 0, ReadKind::Scan)?;
@@ -134,7 +134,7 @@ pub(crate) fn read<L: Lebs>(flash: &mut Flash<L>) -> Result<Master> {
         let found = scan(bytes, 0, min_io, fanout)?;
         Ok(last_master(bytes, &found.nodes)?.map(|(offset, _)| (found.nodes.len(), offset)))
     };
-    // The kernel leaves the first block alone before it looks at the second.
+    // The kernel finishes the first block before it reads the second.
     let one = newest(&first);
     let master = match one {
         Ok(one) => {
@@ -158,12 +158,12 @@ pub(crate) fn read<L: Lebs>(flash: &mut Flash<L>) -> Result<Master> {
     Ok(master)
 }
 
-/// The bytes of a master node; the caller has seen that one begins there.
+/// The bytes of a master node; the caller has checked that one begins there.
 fn node_at(bytes: &[u8], offset: u32) -> &[u8] {
     &bytes[offset as usize..(offset + MASTER_BYTES) as usize]
 }
 
-/// The last node of a block that was scanned, where it is a master; none if the block is empty.
+/// The last node of a scanned block, if it is a master; `None` if the block is empty.
 pub(crate) fn last_master<'b>(
     bytes: &'b [u8],
     nodes: &[Scanned],
@@ -178,18 +178,18 @@ pub(crate) fn last_master<'b>(
     }
 }
 
-/// Equal except for the common header and the message authentication code at the end.
+/// Whether two masters are equal except for the common header and the message authentication code at the end.
 pub(crate) fn same_master(a: &[u8], b: &[u8]) -> bool {
     a[24..296] == b[24..296] && a[360..] == b[360..]
 }
 
-/// The last master node of a block, and whether something that is none follows it.
+/// The last master node of a block, and whether other bytes follow it.
 struct LastMaster {
     node: Option<u32>,
     corrupt: bool,
 }
 
-/// Finds the last master node without trusting what follows it (`get_master_node`).
+/// Finds the last master node without trusting the bytes behind it (`get_master_node`).
 fn find_last(bytes: &[u8], step: u32, fanout: u32) -> std::result::Result<LastMaster, (u32, String)> {
     let whole = bytes.len() as u32;
     let mut at = 0;
@@ -201,7 +201,7 @@ fn find_last(bytes: &[u8], step: u32, fanout: u32) -> std::result::Result<LastMa
         at -= step;
         let mut good = node::check(&bytes[at as usize..], fanout);
         if good.is_err() && at > 0 {
-            // One torn master is what a power cut explains; the one before it has to be good.
+            // A power cut explains one torn master; the one before it has to be good.
             at -= step;
             good = node::check(&bytes[at as usize..], fanout);
             if let Err(e) = &good {
@@ -229,7 +229,7 @@ fn find_last(bytes: &[u8], step: u32, fanout: u32) -> std::result::Result<LastMa
     Ok(found)
 }
 
-/// Takes a master when the two copies do not agree.
+/// Chooses a master when the two copies differ.
 fn recover<L: Lebs>(flash: &mut Flash<L>) -> Result<Master> {
     let step = align(MASTER_BYTES, flash.sb.min_io_bytes);
     let whole = flash.sb.leb_bytes;
@@ -276,7 +276,7 @@ fn recover<L: Lebs>(flash: &mut Flash<L>) -> Result<Master> {
     }
 }
 
-/// Refuses what cannot be (`validate_master`).
+/// Refuses invalid values (`validate_master`).
 fn validate<L: Lebs>(flash: &Flash<L>, m: &Master) -> Result<()> {
     let sb = &flash.sb;
     let bad = |detail: String| Err(flash.damage(DamageKind::BadMaster, m.place(), detail));

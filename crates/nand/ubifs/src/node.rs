@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Nodes: the common header and the contents of inode, entry, data, index and the other nodes.
-//!
-//! This module sees bytes only; it does not know where they come from. Layouts: Linux `fs/ubifs/ubifs-media.h`.
+//! Nodes: the common header and the contents of inode, entry, data, index and the other nodes. This module sees bytes
+//! only. Layouts: Linux `fs/ubifs/ubifs-media.h`.
 
 use crate::key::Key;
 
@@ -23,7 +22,7 @@ pub(crate) const DATA_BYTES: u32 = 48;
 pub(crate) const INDEX_BYTES: u32 = 28;
 /// Bytes in a branch with its key.
 pub(crate) const BRANCH_BYTES: u32 = 20;
-/// Bytes in a padding node, before what it pads.
+/// Bytes in a padding node, before the padded bytes.
 pub(crate) const PAD_BYTES: u32 = 28;
 /// Bytes in a superblock node.
 pub(crate) const SUPERBLOCK_BYTES: u32 = 4096;
@@ -73,7 +72,7 @@ readpath_kit::named! {
         Dentry = "directory entry node",
         /// An extended attribute entry.
         Xattr = "attribute entry node",
-        /// A file got shorter.
+        /// A file became shorter.
         Truncation = "truncation node",
         /// Space that is not used.
         Padding = "padding node",
@@ -81,7 +80,7 @@ readpath_kit::named! {
         Superblock = "superblock node",
         /// The master.
         Master = "master node",
-        /// A journal block's mention in the log.
+        /// A reference from the log to a journal block.
         Reference = "reference node",
         /// Part of the index.
         Index = "index node",
@@ -102,7 +101,7 @@ impl NodeType {
         NodeType::ALL.get(usize::from(number)).copied()
     }
 
-    /// The same with its article.
+    /// The name with its article.
     pub fn one(self) -> String {
         let name = self.name();
         let article = if name.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
@@ -129,7 +128,7 @@ impl NodeType {
     }
 }
 
-/// What the header of a node says.
+/// Contents of a node's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Type.
@@ -142,7 +141,7 @@ pub struct Header {
     pub group: u8,
 }
 
-/// What is wrong with a node's bytes.
+/// A fault in a node's bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NodeError {
     /// No magic number.
@@ -151,33 +150,33 @@ pub enum NodeError {
     /// An unknown type.
     #[error("unknown node type {0}")]
     Type(u8),
-    /// Too short or too long for its type, or longer than the place it is in.
+    /// Too short or too long for its type, or longer than its place.
     #[error("{} of {len} bytes, expected {lo} to {hi}", .kind.one())]
     Length {
-        /// What the header says.
+        /// The type in the header.
         kind: NodeType,
-        /// What the header says.
+        /// The length in the header.
         len: u32,
         /// Shortest length.
         lo: u32,
         /// Longest length.
         hi: u32,
     },
-    /// The checksum does not fit.
+    /// The checksum is wrong.
     #[error("checksum of the {} is {found:#010x}, its {len} bytes give {computed:#010x}", .kind.name())]
     Crc {
-        /// What the header says.
+        /// The type in the header.
         kind: NodeType,
-        /// What the header says.
+        /// The length in the header.
         len: u32,
-        /// What the header says.
+        /// The checksum in the header.
         found: u32,
-        /// What the bytes give.
+        /// The checksum of the bytes.
         computed: u32,
     },
 }
 
-/// Checks header and checksum of the node at the start of `bytes`, which may go on behind it.
+/// Checks header and checksum of the node at the start of `bytes`, which may extend beyond it.
 pub fn check(bytes: &[u8], fanout: u32) -> Result<Header, NodeError> {
     let header = check_header(bytes, fanout)?;
     let found = le32(bytes, 4);
@@ -221,7 +220,7 @@ pub struct Time {
     pub ns: u32,
 }
 
-/// What a file is, from the upper bits of its mode.
+/// Type of a file, from the upper bits of its mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileType {
     /// A regular file.
@@ -256,12 +255,12 @@ impl FileType {
         FILE_TYPES.iter().find(|t| t.1 == mode & 0o170_000).map(|t| t.0)
     }
 
-    /// From the type in a directory entry.
+    /// The type with a number in a directory entry.
     fn from_entry(number: u8) -> Option<FileType> {
         FILE_TYPES.get(usize::from(number)).map(|t| t.0)
     }
 
-    /// What it is called.
+    /// The name in messages.
     pub fn name(self) -> &'static str {
         FILE_TYPES[self as usize].2
     }
@@ -277,7 +276,7 @@ impl FileType {
 pub struct Inode {
     /// Number.
     pub ino: u32,
-    /// Bytes; for directories what its entries take.
+    /// Bytes; for directories the size of their entries.
     pub size: u64,
     /// Last access.
     pub atime: Time,
@@ -313,7 +312,7 @@ pub(crate) const FLAG_XATTR: u32 = 0x20;
 pub(crate) const FLAG_ENCRYPTED: u32 = 0x40;
 
 impl Inode {
-    /// From a checked inode node.
+    /// Parses a checked inode node.
     pub fn parse(node: &[u8]) -> Result<Inode, String> {
         let len = u32::try_from(node.len()).unwrap_or(u32::MAX);
         if len < INODE_BYTES {
@@ -343,7 +342,7 @@ impl Inode {
         })
     }
 
-    /// What it is; none if the mode is impossible.
+    /// Its type; `None` if the mode is invalid.
     pub fn file_type(&self) -> Option<FileType> {
         FileType::from_mode(self.mode)
     }
@@ -375,7 +374,7 @@ impl Inode {
 pub struct Entry {
     /// Directory and hash.
     pub key: Key,
-    /// The inode it leads to; 0 in a journal says that the name is deleted.
+    /// The inode it leads to; 0 in a journal means that the name is deleted.
     pub target: u64,
     /// Type of the inode, as on flash.
     pub type_number: u8,
@@ -384,7 +383,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// From a checked entry node.
+    /// Parses a checked entry node.
     pub fn parse(node: &[u8]) -> Result<Entry, String> {
         let base = DENTRY_BYTES as usize;
         if node.len() <= base {
@@ -408,7 +407,7 @@ impl Entry {
         Ok(Entry { key: key_of(node), target, type_number: node[49], name: name.into() })
     }
 
-    /// What it says its inode is.
+    /// The type of its inode according to the entry.
     pub fn file_type(&self) -> Option<FileType> {
         FileType::from_entry(self.type_number)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The orphan area: inodes without a name that were still open when the volume was last written to.
+//! The orphan area: inodes without a name that were still open when the volume was last written.
 //!
 //! Facts: Linux `fs/ubifs/orphan.c`.
 
@@ -16,7 +16,7 @@ pub(crate) fn kill_orphans<L: Lebs>(flash: &mut Space<L>, tnc: &mut Tnc) -> Resu
     let (min_io, fanout) = (flash.sb.min_io_bytes, flash.sb.fanout);
     let (mut last_commit, mut flagged, mut removed) = (0, false, 0);
     for lnum in flash.sb.orphans_first()..flash.sb.main_first() {
-        // Empty, without a look at flash.
+        // Empty; flash is not read.
         if !flash.lebs.is_mapped(lnum) {
             continue;
         }
@@ -39,7 +39,7 @@ pub(crate) fn kill_orphans<L: Lebs>(flash: &mut Space<L>, tnc: &mut Tnc) -> Resu
             let b = &bytes[node.offset as usize..][..node.header.len as usize];
             let commit = le64(b, 24) & (u64::MAX >> 1);
             if commit < last_commit && flagged {
-                // Left from before; the block was not erased in time.
+                // From an older commit; the block was not erased in time.
                 if i > 0 {
                     return bad(format!("commit {commit} behind {last_commit}, which was said to be the last"));
                 }

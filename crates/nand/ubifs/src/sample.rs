@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Nodes made by hand, and a volume made of them, for tests and benches. It is not a mkfs: the volume has no
-//! properties of blocks, so it can be inspected but not mounted as Linux would.
+//! Nodes, and a volume made of them, for tests and benches. It is not a mkfs: the volume has no properties of blocks,
+//! so it can be inspected but not mounted as by Linux.
 
 use crate::flash::NodeRef;
 use crate::key::{Key, KeyType, NameHash};
@@ -13,7 +13,7 @@ use crate::node::{
 use crate::superblock::{LOG_LEB, MASTER_LEB, SUPERBLOCK_LEB};
 use crate::volume::ROOT_INO;
 
-/// A node with a header and a checksum; `body` is what follows the header.
+/// A node with a header and a checksum around `body`.
 pub fn node(kind: NodeType, sqnum: u64, body: &[u8]) -> Vec<u8> {
     let mut node = NODE_MAGIC.to_le_bytes().to_vec();
     node.extend([0; 4]);
@@ -25,7 +25,7 @@ pub fn node(kind: NodeType, sqnum: u64, body: &[u8]) -> Vec<u8> {
     node
 }
 
-/// Gives a node the checksum that its bytes have.
+/// Sets the checksum of a node.
 pub fn seal(node: &mut [u8]) {
     let crc = crc32(&node[8..]);
     node[4..8].copy_from_slice(&crc.to_le_bytes());
@@ -40,7 +40,7 @@ pub fn keyed(kind: NodeType, sqnum: u64, key: Key, rest: &[u8]) -> Vec<u8> {
     node(kind, sqnum, &body)
 }
 
-/// What an inode node is made of; times and owner are 0.
+/// Fields of an inode node; times and owner are 0.
 #[derive(Clone, Copy, Debug)]
 pub struct NewInode<'a> {
     /// Number.
@@ -53,7 +53,7 @@ pub struct NewInode<'a> {
     pub mode: u32,
     /// Flags, as on flash.
     pub flags: u32,
-    /// Number of attributes, bytes that they take, and bytes of their names.
+    /// Number of attributes, their size in bytes, and bytes of their names.
     pub xattrs: (u32, u32, u32),
     /// Data in the node.
     pub data: &'a [u8],
@@ -61,7 +61,7 @@ pub struct NewInode<'a> {
 
 /// An inode node.
 pub fn inode(sqnum: u64, new: &NewInode) -> Vec<u8> {
-    // Places are those in the node, of which the first 40 bytes are header and key.
+    // Offsets are those in the node, of which the first 40 bytes are header and key.
     let mut rest = vec![0; 120];
     let mut put = |at: usize, bytes: &[u8]| rest[at - 40..at - 40 + bytes.len()].copy_from_slice(bytes);
     put(48, &new.size.to_le_bytes());
@@ -88,7 +88,7 @@ pub fn entry(sqnum: u64, key: Key, target: u64, type_number: u8, name: &[u8]) ->
     keyed(kind, sqnum, key, &rest)
 }
 
-/// Fills up bytes to whole units of writing, as UBIFS does: with a padding node where one fits (`ubifs_pad`).
+/// Pads bytes to whole units of writing, as UBIFS does: with a padding node if one fits (`ubifs_pad`).
 pub fn padded(mut bytes: Vec<u8>, min_io_bytes: u32) -> Vec<u8> {
     let left = bytes.len().next_multiple_of(min_io_bytes as usize) - bytes.len();
     let end = bytes.len() + left;
@@ -109,7 +109,7 @@ const LPT_LEBS: u32 = 2;
 const ORPHAN_LEBS: u32 = 1;
 const MAIN_FIRST: u32 = LOG_LEB + LOG_LEBS + LPT_LEBS + ORPHAN_LEBS;
 
-/// A volume as it grows: nodes one behind the other in the blocks of the main area.
+/// A growing volume: consecutive nodes in the blocks of the main area.
 struct Writer {
     leb_bytes: u32,
     min_io_bytes: u32,
@@ -123,7 +123,7 @@ impl Writer {
         self.sqnum
     }
 
-    /// A new block from here on.
+    /// Begins a new block.
     fn end_leb(&mut self) {
         let (leb_bytes, min_io_bytes) = (self.leb_bytes as usize, self.min_io_bytes);
         if let Some(leb) = self.lebs.last_mut() {
@@ -146,7 +146,7 @@ impl Writer {
         at
     }
 
-    /// Index nodes above `branches`, which are in order; the root.
+    /// Writes the index nodes above the ordered `branches`; returns the root.
     fn index(&mut self, mut branches: Vec<(Key, NodeRef)>) -> NodeRef {
         for level in 0u16.. {
             let mut above = Vec::new();
@@ -195,7 +195,7 @@ pub fn volume(dirs: u32, files: u32, leb_bytes: u32, min_io_bytes: u32) -> Vec<u
     };
     add_inode(&mut writer, &mut leaves, ROOT_INO, true, (2 + dirs, 64 * u64::from(dirs)));
     for d in 0..dirs {
-        // Numbers below 64 are the kernel's.
+        // Numbers below 64 are reserved by the kernel.
         let dir = 64 + d * (files + 1);
         add_entry(&mut writer, &mut leaves, ROOT_INO, dir, 1, format!("d{d:05}"));
         add_inode(&mut writer, &mut leaves, dir, true, (2, 64 * u64::from(files)));
@@ -204,12 +204,12 @@ pub fn volume(dirs: u32, files: u32, leb_bytes: u32, min_io_bytes: u32) -> Vec<u
             add_inode(&mut writer, &mut leaves, dir + 1 + f, false, (1, 0));
         }
     }
-    // Names of one hash are in the order of names.
+    // Names with the same hash are in the order of names.
     leaves.sort_unstable();
     writer.end_leb();
     let root = writer.index(leaves.into_iter().map(|(key, _, at)| (key, at)).collect());
     writer.end_leb();
-    // The block that was begun last has nothing in it: the index could go on there.
+    // The last block is empty: the index could continue there.
     let index_head = MAIN_FIRST + writer.lebs.len() as u32 - 1;
     let leb_count = index_head + 1;
     let mut image = vec![0xFF; leb_count as usize * leb_bytes as usize];

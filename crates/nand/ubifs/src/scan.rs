@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Walking the nodes of an erase block from some offset on, and cutting off what a power cut left half-written.
-//!
+//! Walks the nodes of an erase block from some offset on, and cuts off half-written ends that a power cut left.
 //! Facts: Linux `fs/ubifs/scan.c` and `fs/ubifs/recovery.c`. This module works on bytes in memory.
 
 use crate::key::Key;
 use crate::node::{self, Header, NodeError, NodeType, PAD_BYTES, align, align8, le32};
 
-/// A node found.
+/// A node of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scanned {
     /// Byte within the block.
     pub offset: u32,
-    /// What its header says.
+    /// Its header.
     pub header: Header,
     /// The key, for nodes that have one.
     pub key: Key,
 }
 
-/// What a block holds.
+/// Contents of a block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScannedLeb {
     /// Nodes without padding, in order.
@@ -26,12 +25,12 @@ pub struct ScannedLeb {
     pub end: u32,
 }
 
-/// Why a block cannot be walked to its end.
+/// Why a walk ended before the end of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScanError {
     /// Byte within the block.
     pub offset: u32,
-    /// What was found.
+    /// Description.
     pub what: String,
 }
 
@@ -50,7 +49,7 @@ pub(crate) fn all_ff(bytes: &[u8]) -> bool {
     bytes.chunks(64).all(|piece| piece.iter().fold(0xFF, |a, &b| a & b) == 0xFF)
 }
 
-/// Looks at what begins at `bytes`, which go to the end of the block.
+/// Classifies the beginning of `bytes`, which extend to the end of the block.
 fn step(bytes: &[u8], fanout: u32) -> Step {
     let magic = le32(bytes, 0);
     if magic == u32::MAX {
@@ -92,7 +91,7 @@ fn scanned(bytes: &[u8], offset: u32, header: Header) -> Scanned {
     Scanned { offset, header, key }
 }
 
-/// Walks a block, given from byte `start` to its end, and expects it to be in order.
+/// Walks a block, given from byte `start` to its end; damage is an error.
 pub fn scan(bytes: &[u8], start: u32, min_io: u32, fanout: u32) -> Result<ScannedLeb, ScanError> {
     let mut found = ScannedLeb::default();
     let mut at = 0usize;
@@ -124,27 +123,27 @@ pub fn scan(bytes: &[u8], start: u32, min_io: u32, fanout: u32) -> Result<Scanne
     Ok(found)
 }
 
-/// How the end of a block is treated when its writer was stopped.
+/// Treatment of the end of a block whose writer was interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tail {
-    /// Nodes stand alone (log, orphans).
+    /// Nodes are independent (log, orphans).
     Single,
-    /// A group that is not complete goes away as a whole.
+    /// An incomplete group is dropped as a whole.
     Grouped,
-    /// Written by garbage collection: nodes in the last unit of writing go away.
+    /// Written by garbage collection: nodes in the last unit of writing are dropped.
     Collected,
 }
 
-/// What a cut left of a block.
+/// A block after recovery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recovered {
-    /// Nodes that are good.
+    /// Good nodes.
     pub leb: ScannedLeb,
     /// Where the good nodes end, before rounding up to a unit of writing.
     pub cut_at: u32,
 }
 
-/// Walks a block that may end in a torn write and cuts that off. Damage that a power cut cannot explain is an error.
+/// Walks a block that may end in a torn write, and cuts that off. Damage that a power cut cannot explain is an error.
 pub fn recover(bytes: &[u8], start: u32, min_io: u32, fanout: u32, tail: Tail) -> Result<Recovered, ScanError> {
     let mut nodes = Vec::new();
     let mut at = 0usize;
@@ -206,19 +205,19 @@ pub fn recover(bytes: &[u8], start: u32, min_io: u32, fanout: u32, tail: Tail) -
     Ok(Recovered { leb: ScannedLeb { nodes, end: align(end, min_io) }, cut_at: end })
 }
 
-/// Whether nothing follows the unit of writing in which `offset` lies.
+/// Whether the space behind the unit of writing at `offset` is erased.
 fn is_last_write(rest: &[u8], offset: u32, unit: u32) -> bool {
     let skip = (align(offset.saturating_add(1), unit) - offset) as usize;
     rest.get(skip..).is_none_or(all_ff)
 }
 
-/// Whether nothing follows a node that is corrupt.
+/// Whether the space behind a corrupt node is erased.
 fn nothing_follows(rest: &[u8], offset: u32, unit: u32, fanout: u32) -> bool {
     let skip = (align(offset.saturating_add(node::HEADER_BYTES), unit) - offset) as usize;
     if rest.get(skip..).is_none_or(all_ff) {
         return true;
     }
-    // Something follows the header, so the header was written and says how long the node is.
+    // Bytes follow the header, so the header was written and states the length of the node.
     match node::check(rest, fanout) {
         Err(NodeError::Crc { len, .. }) => {
             let skip = (align(offset.saturating_add(len), unit) - offset) as usize;
@@ -267,7 +266,7 @@ mod tests {
         assert_eq!(error.offset, 112);
         let kept = recover(&bytes, 0, UNIT, 8, Tail::Grouped).expect("a torn end");
         assert_eq!((kept.leb.nodes.len(), kept.cut_at, kept.leb.end), (2, 112, 512));
-        // The same with other nodes a unit of writing later.
+        // The same with further nodes a unit of writing later.
         let mut bytes = block_with(&[good(0), good(0), torn]);
         bytes[1024..1080].copy_from_slice(&good(0));
         let error = recover(&bytes, 0, UNIT, 8, Tail::Grouped).expect_err("more than a torn end");
@@ -282,10 +281,10 @@ mod tests {
         let bytes = block(&[good(0), good(1), good(2), good(1), good(1), torn], 4096);
         let kept = recover(&bytes, 0, UNIT, 8, Tail::Grouped).expect("a torn end");
         assert_eq!((kept.leb.nodes.len(), kept.cut_at), (3, 3 * 56));
-        // Where nodes stand alone, what is good stays.
+        // If nodes are independent, good ones stay.
         let kept = recover(&bytes, 0, UNIT, 8, Tail::Single).expect("a torn end");
         assert_eq!(kept.leb.nodes.len(), 5);
-        // Garbage collection loses all of the last unit of writing.
+        // Garbage collection drops the whole last unit of writing.
         let kept = recover(&bytes, 0, UNIT, 8, Tail::Collected).expect("a torn end");
         assert_eq!((kept.leb.nodes.len(), kept.leb.end), (0, 0));
     }
@@ -302,14 +301,14 @@ mod tests {
         let mut bytes = block(&[good(0), vec![0xCE; 16], good(0), pad], 4096);
         let error = scan(&bytes, 0, UNIT, 8).expect_err("space that is not padded");
         assert!(error.what.contains("not a multiple of 512"), "{}", error.what);
-        // The padding node for all the rest of the unit.
+        // The padding node of the rest of the unit.
         let pad = &mut bytes[128..156];
         pad[24..28].copy_from_slice(&(512u32 - 128 - 28).to_le_bytes());
         let crc = node::crc32(&pad[8..]);
         pad[4..8].copy_from_slice(&crc.to_le_bytes());
         let found = scan(&bytes, 0, UNIT, 8).expect("padding");
         assert_eq!((found.nodes.len(), found.nodes[1].offset, found.end), (2, 72, 512));
-        // Something in the empty space behind.
+        // A cleared bit in the empty space behind.
         bytes[3000] = 0;
         assert_eq!(scan(&bytes, 0, UNIT, 8).expect_err("not empty").offset, 3000);
     }

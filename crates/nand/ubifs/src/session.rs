@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a program that works with a freshly mounted volume makes the kernel read: `find`, `find -ls`, reading files,
-//! `rm`.
+//! Reads that programs cause on a freshly mounted volume: `find`, `find -ls`, reading files, `rm`.
 //!
-//! Above the index a kernel has caches of names, inodes and file pages. They start out cold and never lose anything
-//! here; a real kernel drops what has not been used for long when memory is short. Facts: Linux `fs/ubifs/dir.c`,
-//! `file.c`, `journal.c`, and the order in which GNU `find`, `cat` and `rm` make their calls.
+//! A kernel has caches of names, inodes and file pages above the index. Here they start cold and never drop entries;
+//! a real kernel drops unused ones when memory is short. Facts: Linux `fs/ubifs/dir.c`, `file.c`, `journal.c`, and
+//! the order of calls of GNU `find`, `cat` and `rm`.
 
 use crate::compress::BLOCK_BYTES;
 use crate::error::{DamageKind, Result, UbifsError};
@@ -36,12 +35,12 @@ pub struct Session<L> {
     base_head: Option<(u32, u32)>,
 }
 
-/// Called with a path: its entry, unless it is where a walk begins, and its inode, if it was read.
+/// Called with a path: its entry, unless it is the start of a walk, and its inode, if it was read.
 type Visitor<'f> = &'f mut dyn FnMut(&[u8], Option<&Entry>, Option<&Inode>);
 
 impl<L: Lebs> Session<L> {
-    /// Caches are cold but for the root directory's inode, which every mount reads. With `bulk_read`, the volume is
-    /// mounted with the option of that name.
+    /// Starts with cold caches, except the root directory's inode, which every mount reads. With `bulk_read`, the
+    /// volume is mounted with the option of that name.
     pub fn new(fs: Ubifs<L>, bulk_read: bool) -> Session<L> {
         let base_head = fs.buds().iter().rev().find(|b| b.head == BASE_HEAD).map(|b| (b.lnum, b.end));
         let inodes = BTreeMap::from([(ROOT_INO, fs.root.clone())]);
@@ -75,19 +74,19 @@ impl<L: Lebs> Session<L> {
         Ok(Some(inode))
     }
 
-    /// As [`files::walk`].
+    /// [`files::walk`] with this session's caches.
     fn walk(&mut self, path: &[u8], follow: bool) -> Result<(u32, Vec<u8>, Inode)> {
         let root = self.inode(ROOT_INO)?;
         files::walk(root, path, follow, |dir, name| self.lookup(dir, name))
     }
 
-    /// `find PATH`: entries of each directory in the order of hashes, then the directories among them. Each path found
-    /// is handed to `found`, with its entry; the starting point has none.
+    /// `find PATH`: entries of each directory in the order of hashes, then the directories among them. `found` gets
+    /// each path with its entry; the start has none.
     pub fn find(&mut self, path: &[u8], mut found: impl FnMut(&[u8], Option<&Entry>)) -> Result<()> {
         self.visit(path, false, &mut |path, entry, _| found(path, entry))
     }
 
-    /// `find PATH -ls`: the same, and the inode of every entry.
+    /// `find PATH -ls`: as [`Session::find`], and reads the inode of every entry.
     pub fn find_ls(&mut self, path: &[u8], mut found: impl FnMut(&[u8], &Inode)) -> Result<()> {
         self.visit(path, true, &mut |path, _, inode| {
             if let Some(inode) = inode {
@@ -125,7 +124,7 @@ impl<L: Lebs> Session<L> {
             let inode = if every_inode || is_dir { self.lookup(dir, &entry.name)? } else { None };
             found(&name, Some(&entry), inode.as_ref());
             if is_dir && let Some(inode) = inode {
-                // Else a damaged volume could be walked for ever.
+                // Otherwise a damaged volume could be walked for ever.
                 if !visited.insert(inode.ino) {
                     let detail = format!("a directory with two names; one is {}", readpath_ubi::printable(&name));
                     return Err(self.fs.inode_damage(inode.ino, DamageKind::WrongLinkCount, detail));
@@ -139,9 +138,9 @@ impl<L: Lebs> Session<L> {
         Ok(())
     }
 
-    /// `find PATH -type f` to its end, then `cat` of every file found.
+    /// `find PATH -type f` until it ends, then `cat` of every file found.
     pub fn cat_all(&mut self, path: &[u8], mut sink: impl FnMut(&[u8])) -> Result<()> {
-        // Directories on the way are in memory by then, so a file is opened by its last name alone.
+        // The directories of all paths are cached by then, so a file is opened by its last name alone.
         let mut files: Vec<(u32, Box<[u8]>)> = Vec::new();
         self.find(path, |_, entry| {
             if let Some(entry) = entry.filter(|e| e.file_type() == Some(FileType::Regular)) {
@@ -159,7 +158,7 @@ impl<L: Lebs> Session<L> {
     /// Opens files one after the other and reads each from its beginning to its end.
     ///
     /// # Errors
-    /// Also a path that leads to anything but a regular file.
+    /// Also a path to anything but a regular file.
     pub fn read_files<'p>(
         &mut self,
         paths: impl IntoIterator<Item = &'p [u8]>,
@@ -206,18 +205,18 @@ impl<L: Lebs> Session<L> {
                 let bulk = self.fs.read_bulk(inode, block, sink)?;
                 passed = u64::from(bulk.pages);
                 if bulk.ended {
-                    // Behind the last block that is stored, bulk reading pauses.
+                    // Behind the last stored block, bulk reading pauses.
                     in_a_row = u64::from(passed > 0);
                 }
                 if !bulk.fetched {
-                    // Until a search ends elsewhere, all is in memory that the pages to come make the kernel look at.
+                    // Until a search ends at another place, the kernel needs only nodes in memory for the next pages.
                     let alike = u64::from(self.fs.hole_end(inode.ino, block)?).min(blocks) - at;
                     let again = if bulk.ended {
-                        // Two pages alone and one bulk read that finds nothing, over and over.
+                        // Two single pages and one empty bulk read, repeatedly.
                         in_a_row = (alike - 1) % 3;
                         alike
                     } else {
-                        // Bulk reads of nothing, the last of which ends before the next block that is stored.
+                        // Empty bulk reads, the last of which ends before the next stored block.
                         ((alike - 1) / u64::from(MOST_BULK_BLOCKS) * u64::from(MOST_BULK_BLOCKS)).max(passed)
                     };
                     out.fill(0);
@@ -239,8 +238,8 @@ impl<L: Lebs> Session<L> {
         Ok(())
     }
 
-    /// `rm PATH` of a file: its entry goes, and with the last link its inode and the keys of all its data. No data is
-    /// read, but the whole part of the index that leads to it.
+    /// `rm PATH` of a file: removes its entry, and with the last link its inode and the keys of all its data. It
+    /// reads no data, but the whole part of the index that leads to it.
     pub fn rm(&mut self, path: &[u8]) -> Result<()> {
         let (dir, name, inode) = self.walk(path, false)?;
         let name = name.as_slice();
@@ -273,7 +272,7 @@ impl<L: Lebs> Session<L> {
         }
         self.inodes.remove(&inode.ino);
         if inode.xattr_count > 0 {
-            // The inode is written once more, with those of its attributes, which are read for that.
+            // The inode is rewritten, with those of its attributes, which are read for that.
             let count = INODE_BYTES.saturating_mul(inode.xattr_count.saturating_add(1));
             let (lnum, offset) = self.reserve(count)?;
             self.fs.xattrs(inode.ino)?;
@@ -285,7 +284,7 @@ impl<L: Lebs> Session<L> {
         tnc.remove_inode(flash, inode.ino)
     }
 
-    /// Room at the base head, in another block if the one in use has too little (`reserve_space`).
+    /// Reserves room at the base head, in another block if the present one has too little (`reserve_space`).
     fn reserve(&mut self, bytes: u32) -> Result<(u32, u32)> {
         let whole = self.fs.flash.sb.leb_bytes;
         let (lnum, offset) = match self.base_head {
@@ -309,7 +308,7 @@ impl<L: Lebs> Session<L> {
 }
 
 impl<L: Lebs> Ubifs<L> {
-    /// Reads up to 32 blocks of a file whose nodes lie behind each other, from `block` on, with one read
+    /// Reads up to 32 blocks of a file with consecutive nodes, from `block` on, with one read
     /// (`ubifs_tnc_get_bu_keys`, `ubifs_tnc_bulk_read`).
     fn read_bulk(&mut self, inode: &Inode, block: u32, sink: &mut impl FnMut(&[u8])) -> Result<Bulk> {
         let Ubifs { flash, tnc, .. } = self;
@@ -338,7 +337,7 @@ impl<L: Lebs> Ubifs<L> {
             {
                 break false;
             }
-            // Holes between count; of one at the beginning the kernel counts a block too few.
+            // Holes between blocks count; of one at the beginning the kernel counts one block too few.
             pages = pages.saturating_add((key.low() - previous).saturating_sub(1));
             if pages >= MOST_BULK_BLOCKS {
                 break false;
@@ -386,9 +385,9 @@ impl<L: Lebs> Ubifs<L> {
 struct Bulk {
     /// Pages that it filled.
     pages: u32,
-    /// Whether nothing of the file is stored behind them.
+    /// Whether no stored block of the file follows.
     ended: bool,
-    /// Whether it read flash: not so in a hole.
+    /// Whether it read flash; it does not in a hole.
     fetched: bool,
 }
 

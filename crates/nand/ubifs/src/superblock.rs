@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The superblock: sizes that never change, and the areas of the volume that follow from them.
+//! The superblock: constant sizes, and the areas of the volume, which depend on them.
 //!
 //! Facts: Linux `fs/ubifs/sb.c` (`validate_sb`, `ubifs_read_superblock`).
 
@@ -13,7 +13,7 @@ pub(crate) const SUPERBLOCK_LEB: u32 = 0;
 pub(crate) const MASTER_LEB: u32 = 1;
 /// First block of the log.
 pub(crate) const LOG_LEB: u32 = 3;
-/// Newest format that is known.
+/// Newest supported format.
 pub(crate) const NEWEST_FORMAT: u32 = 5;
 
 const FLAG_BIG_LPT: u32 = 2;
@@ -23,12 +23,12 @@ const FLAG_ENCRYPTION: u32 = 0x10;
 const FLAG_AUTHENTICATION: u32 = 0x20;
 const KNOWN_FLAGS: u32 = FLAG_BIG_LPT | FLAG_SPACE_FIXUP | FLAG_DOUBLE_HASH | FLAG_ENCRYPTION | FLAG_AUTHENTICATION;
 
-/// What the superblock says.
+/// Contents of the superblock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Superblock {
-    /// How names are hashed.
+    /// Hash of names.
     pub hash: NameHash,
-    /// The properties tree has numbered nodes and a list of blocks worth knowing.
+    /// The properties tree has numbered nodes and a list of saved blocks.
     pub big_lpt: bool,
     /// The first mount with write access has to rewrite blocks.
     pub space_fixup: bool,
@@ -56,7 +56,7 @@ pub struct Superblock {
     pub journal_heads: u32,
     /// Most children of an index node.
     pub fanout: u32,
-    /// Blocks in the list of those worth knowing.
+    /// Number of saved blocks in that list.
     pub lsave_count: u32,
     /// Format version.
     pub format: u32,
@@ -69,7 +69,7 @@ pub struct Superblock {
 }
 
 impl Superblock {
-    /// From the first 4096 bytes of block 0 of a volume.
+    /// Parses the first 4096 bytes of block 0 of a volume.
     pub(crate) fn parse(bytes: &[u8], volume: LebSizes) -> Result<Superblock, Refusal> {
         let LebSizes { leb_bytes, leb_count, min_io_bytes } = volume;
         let bad = |what: String| Refusal::Bad(what);
@@ -128,13 +128,13 @@ impl Superblock {
         if sb.written_leb_count == 0 || sb.written_leb_count > leb_count {
             return Err(bad(format!("{} erase blocks, the volume has {leb_count}", sb.written_leb_count)));
         }
-        // A tool writes as few blocks as it used. As in Linux, the volume grows before its sizes are looked at.
+        // A tool writes as few blocks as it used. As in Linux, the volume grows before its sizes are checked.
         sb.leb_count = sb.max_leb_count.min(leb_count).max(sb.written_leb_count);
         sb.validate(leb_bytes, min_io_bytes).map_err(bad)?;
         Ok(sb)
     }
 
-    /// Looks at the sizes of the volume as it is after it has grown.
+    /// Checks the sizes of the volume after it has grown.
     fn validate(&self, leb_bytes: u32, min_io: u32) -> Result<(), String> {
         let want = |ok: bool, what: &dyn Fn() -> String| if ok { Ok(()) } else { Err(what()) };
         want(self.min_io_bytes == min_io, &|| {
@@ -156,7 +156,7 @@ impl Superblock {
         want(self.lpt_lebs >= 2, &|| format!("a properties tree of {} blocks, at least 2", self.lpt_lebs))?;
         want(self.orphan_lebs >= 1, &|| "no block for orphans".to_owned())?;
         let fixed = [self.log_lebs, self.lpt_lebs, self.orphan_lebs].iter().map(|&n| u64::from(n)).sum::<u64>() + 3;
-        // Linux wants some more of them, to write to; one is enough to read from.
+        // Linux requires some more for writing; one is enough for reading.
         want(fixed < u64::from(self.leb_count), &|| {
             format!("{fixed} blocks besides the main area leave none of {}", self.leb_count)
         })?;
@@ -191,7 +191,7 @@ impl Superblock {
         self.lpt_first() + self.lpt_lebs
     }
 
-    /// First block of the main area, which goes to the last block in use.
+    /// First block of the main area, which extends to the last block in use.
     pub fn main_first(&self) -> u32 {
         self.orphans_first() + self.orphan_lebs
     }
@@ -213,7 +213,7 @@ impl Superblock {
     }
 }
 
-/// Why a superblock is not taken.
+/// Why a superblock is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Bad(String),

@@ -6,8 +6,8 @@ use readpath_ubi::mtd::{Mtd, ReadOutcome};
 use readpath_ubi::vtbl::FLAG_AUTORESIZE;
 use readpath_ubi::{ReadCache, Ubi, UbiError};
 
-/// Blocks that a volume has that is going to take all its device has left (Linux `ubi_autoresize`), as long as nobody
-/// knows the device: more than any raw NAND has, and few enough for tables of them.
+/// Blocks of a volume that will take all space left on its device (Linux `ubi_autoresize`), while the device is
+/// unknown: more than any raw NAND has, and few enough for tables of them.
 const GROWN_LEBS: u32 = 1 << 18;
 
 /// A volume of an attached UBI device. Reads carry the number of their [`ReadKind`] as tag into the device's log.
@@ -15,14 +15,14 @@ const GROWN_LEBS: u32 = 1 << 18;
 pub struct UbiVolume<M, C> {
     ubi: Ubi<M, C>,
     volume: u32,
-    /// As it will be; it has `reserved` blocks.
+    /// Sizes after its growth; it has `reserved` blocks now.
     sizes: LebSizes,
     reserved: u32,
 }
 
 impl<M: Mtd, C: ReadCache> UbiVolume<M, C> {
-    /// Volume `volume` of `ubi`. One with the flag *autoresize* is as large as UBIFS may want it: that it grows belongs
-    /// to an attach that writes.
+    /// Volume `volume` of `ubi`. One with the flag *autoresize* has its future size, which an attach with write
+    /// access would give it.
     pub fn new(ubi: Ubi<M, C>, volume: u32) -> Result<Self, UbiError> {
         let found = ubi.volume(volume)?;
         let reserved = found.record.reserved_pebs;
@@ -49,7 +49,7 @@ impl<M: Mtd, C: ReadCache> Lebs for UbiVolume<M, C> {
 
     fn read(&mut self, lnum: u32, offset: u32, buf: &mut [u8], what: ReadKind) -> Result<(), LebError> {
         if (self.reserved..self.sizes.leb_count).contains(&lnum) {
-            // What it grows by is not mapped, and UBI does not know of it yet.
+            // Blocks beyond the present size are not mapped, and UBI does not know them yet.
             buf.fill(0xFF);
             return Ok(());
         }

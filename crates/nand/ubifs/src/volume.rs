@@ -18,25 +18,25 @@ use std::collections::BTreeMap;
 /// Inode of the root directory.
 pub(crate) const ROOT_INO: u32 = 1;
 
-/// How a volume is mounted, which decides what is read.
+/// Mode of a mount, which decides what is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MountMode {
-    /// As the kernel mounts to write. What it would write is left out; reads that this needs are made.
+    /// As the kernel mounts for writing. Nothing is written, but reads for these writes are made.
     ReadWrite,
-    /// As the kernel mounts to read.
+    /// As the kernel mounts for reading.
     ReadOnly,
-    /// Without the properties of blocks: enough for files, and possible when these are damaged.
+    /// Without the properties of blocks: enough for files, and possible if these are damaged.
     Inspect,
 }
 
-/// What a mount found.
+/// Result of a mount.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MountReport {
     /// The volume had not been unmounted.
     pub unclean: bool,
     /// Nodes of the journal that were applied.
     pub journal_nodes: u64,
-    /// Inodes that had waited for deletion.
+    /// Inodes that waited for deletion.
     pub orphans: u64,
 }
 
@@ -48,7 +48,7 @@ pub struct Ubifs<L> {
     pub(crate) log: Log,
     /// Sizes that recovery corrected.
     pub(crate) sizes: BTreeMap<u32, u64>,
-    /// The root directory, as the mount found it.
+    /// The root directory at the time of the mount.
     pub(crate) root: Inode,
     pub(crate) mode: MountMode,
     report: MountReport,
@@ -101,7 +101,7 @@ impl<L: Lebs> Ubifs<L> {
             }
             let saved = (write && flash.sb.big_lpt).then_some(master.lsave);
             let mut lpt = Lpt::init(&mut flash, master.lpt_root, master.ltab, saved)?;
-            // The block in which the index goes on is taken (`take_ihead`).
+            // The block in which the index continues is marked as taken (`take_ihead`).
             lpt.get(&mut flash, master.index_head.0)?.taken = true;
             flash.lpt = Some(lpt);
         }
@@ -130,12 +130,12 @@ impl<L: Lebs> Ubifs<L> {
         Ok(Ubifs { flash, tnc, master, log, sizes, root, mode, report })
     }
 
-    /// What the superblock says.
+    /// The superblock.
     pub fn superblock(&self) -> &Superblock {
         &self.flash.sb
     }
 
-    /// What the master says.
+    /// The master.
     pub fn master(&self) -> &Master {
         &self.master
     }
@@ -145,7 +145,7 @@ impl<L: Lebs> Ubifs<L> {
         &self.log.buds
     }
 
-    /// What the mount found.
+    /// The result of the mount.
     pub fn report(&self) -> &MountReport {
         &self.report
     }
@@ -160,8 +160,8 @@ impl<L: Lebs> Ubifs<L> {
         self.flash.into_flash().lebs
     }
 
-    /// Bytes of flash that the data nodes of each inode take. Walks over the whole index, and keeps none of what it
-    /// reads for that in memory.
+    /// Bytes of flash that the data nodes of each inode take. Walks over the whole index, and keeps none of the nodes
+    /// in memory.
     pub fn stored_bytes(&mut self) -> Result<BTreeMap<u32, u64>> {
         let (mut stored, mut damage) = (BTreeMap::new(), None);
         self.tnc.walk(&mut self.flash, |_, visit| match visit {
@@ -194,8 +194,8 @@ fn inode<L: Lebs>(flash: &mut Space<L>, tnc: &mut Tnc, sizes: &BTreeMap<u32, u64
     Ok(inode)
 }
 
-/// Looks whether index and properties tree can be continued where the master says (`ubifs_recover_inl_heads`). If there
-/// is something, the kernel writes the block anew, for which it reads what lies before.
+/// Checks that index and properties tree can be continued where the master says (`ubifs_recover_inl_heads`). If that
+/// space is not empty, the kernel rewrites the block, for which it reads the bytes before.
 fn check_heads<L: Lebs>(flash: &mut Space<L>, master: &Master) -> Result<()> {
     for (lnum, offset) in [master.index_head, master.lpt_head] {
         let len = flash.sb.min_io_bytes.min(flash.sb.leb_bytes - offset);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Blocks in front of the main area, as far as no mount looks at them: what lies behind the superblock, in blocks of
-//! the log and of the orphan area that are not in use, and behind the nodes of the properties tree. Unused space has to
-//! be erased.
+//! Checks that unused space in front of the main area is erased, where no mount looks: behind the superblock, in
+//! unused blocks of the log and of the orphan area, and behind the nodes of the properties tree.
 //!
 //! Facts: Linux `fs/ubifs/sb.c` (`ubifs_write_sb_node` pads to a unit of writing), `lpt_commit.c`
 //! (`dbg_check_ltab_lnum`) and `lpt.c` (`lpt_init_wr` unmaps blocks that the table calls empty, whatever is in them).
@@ -16,7 +15,7 @@ use crate::node::{NODE_MAGIC, NodeType, SUPERBLOCK_BYTES, crc32, le32};
 use crate::scan::{Tail, recover, scan};
 use crate::superblock::{LOG_LEB, SUPERBLOCK_LEB};
 
-/// Looks at them.
+/// Checks these blocks.
 pub(super) fn check<L: Lebs>(check: &mut Check, flash: &mut Flash<L>, master: &Master) -> Result<()> {
     superblock(check, flash)?;
     let sb = &flash.sb;
@@ -31,9 +30,9 @@ pub(super) fn check<L: Lebs>(check: &mut Check, flash: &mut Flash<L>, master: &M
     properties(check, flash, master)
 }
 
-/// Bytes of the node for a signature.
+/// Bytes of the signature node.
 const SIGNATURE_BYTES: u32 = 64;
-/// Its type; mkfs.ubifs leaves it at 0 where nothing is signed.
+/// Its type; mkfs.ubifs leaves it at 0 without a signature.
 const SIGNATURE_TYPES: [u8; 2] = [0, 13];
 
 /// Whether these bytes begin with the node that mkfs.ubifs puts behind the superblock.
@@ -47,7 +46,7 @@ fn superblock<L: Lebs>(check: &mut Check, flash: &mut Flash<L>) -> Result<()> {
     let read = flash.read_rest(SUPERBLOCK_LEB, SUPERBLOCK_BYTES, ReadKind::Check);
     let Some(bytes) = check.read(read)? else { return Ok(()) };
     let behind = if is_signature(&bytes) { SIGNATURE_BYTES } else { 0 };
-    // mkfs.ubifs pads that node by itself, so that the padding need not end with a unit of writing.
+    // mkfs.ubifs pads that node separately, so the padding need not end with a unit of writing.
     let end = SUPERBLOCK_BYTES + flash.sb.min_io_bytes;
     let found = scan(&bytes[behind as usize..], SUPERBLOCK_BYTES + behind, 8, flash.sb.fanout);
     let wrong = match found {
@@ -64,7 +63,7 @@ fn superblock<L: Lebs>(check: &mut Check, flash: &mut Flash<L>) -> Result<()> {
     Ok(())
 }
 
-/// A block of the log or of the orphan area: nodes, padding, and then nothing.
+/// A block of the log or of the orphan area: nodes, padding, then erased space.
 fn nodes<L: Lebs>(
     check: &mut Check,
     flash: &mut Flash<L>,
@@ -80,7 +79,7 @@ fn nodes<L: Lebs>(
     let (min_io, fanout) = (flash.sb.min_io_bytes, flash.sb.fanout);
     let found = match scan(&bytes, 0, min_io, fanout) {
         Ok(leb) => Ok(leb),
-        // The end of a write that was cut off.
+        // An interrupted write at the end.
         Err(_) if master.is_dirty() => recover(&bytes, 0, min_io, fanout, Tail::Single).map(|r| r.leb),
         Err(e) => Err(e),
     };
@@ -99,7 +98,7 @@ fn nodes<L: Lebs>(
 
 /// The free end of each block of the properties tree.
 fn properties<L: Lebs>(check: &mut Check, flash: &mut Flash<L>, master: &Master) -> Result<()> {
-    // A commit that was interrupted may have gone on with the tree.
+    // An interrupted commit may have continued the tree.
     if master.is_dirty() {
         return Ok(());
     }
@@ -112,7 +111,7 @@ fn properties<L: Lebs>(check: &mut Check, flash: &mut Flash<L>, master: &Master)
             check.damage(DamageKind::BadProperties, master.ltab, detail);
             continue;
         }
-        // An empty one is unmapped before it is written to.
+        // An empty block is unmapped before it is written to.
         if free == 0 || free == whole || !flash.lebs.is_mapped(lnum) {
             continue;
         }

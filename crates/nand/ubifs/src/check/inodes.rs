@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How inodes, entries and data fit together. Leaves come in the order of keys: an inode, its data, its entries.
+//! Consistency of inodes, entries and data. Leaves come in the order of keys: an inode, its data, its entries.
 
 use super::report::Check;
 use crate::compress::{BLOCK_BYTES, Compression};
@@ -11,7 +11,7 @@ use crate::node::{DENTRY_BYTES, Entry, FLAG_XATTR, FileType, INODE_BYTES, Inode,
 use crate::volume::ROOT_INO;
 use readpath_ubi::printable;
 
-/// What is kept of an inode.
+/// Fields kept of an inode.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     ino: u32,
@@ -20,14 +20,14 @@ struct Known {
     is_value: bool,
     /// Bytes of the file or value.
     size: u64,
-    /// Its attributes as its node says: how many, bytes of their names, bytes that they take.
+    /// Its attributes according to its node: their number, bytes of their names, bytes that they take.
     xattrs: u32,
     xattr_names: u32,
     xattr_bytes: u32,
     at: NodeRef,
 }
 
-/// What is kept of an entry.
+/// Fields kept of an entry.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     target: u32,
@@ -38,17 +38,17 @@ struct Link {
     at: NodeRef,
 }
 
-/// The inode whose keys come by at present.
+/// The inode whose keys are being visited.
 #[derive(Clone, Copy, Debug)]
 struct Current {
     ino: u32,
-    /// What its node says; none if it has none or a damaged one.
+    /// Fields of its node; `None` if the node is missing or damaged.
     inode: Option<Known>,
     at: NodeRef,
     entries_bytes: u64,
     xattrs: u32,
     xattr_names: u64,
-    /// Something of it is damaged, so that sums mean nothing.
+    /// A part of it is damaged, so its sums cannot be checked.
     lost: bool,
     missing_reported: bool,
 }
@@ -61,17 +61,17 @@ pub(super) struct Inodes {
     current: Option<Current>,
     /// Inodes whose own node is damaged.
     damaged: Vec<u32>,
-    /// A part of the index could not be read, so that what is missing means nothing.
+    /// A part of the index is unreadable, so nothing counts as missing.
     pub incomplete: bool,
 }
 
 impl Inodes {
-    /// A leaf that could not be read.
+    /// Notes a leaf that could not be read.
     pub(super) fn lost(&mut self, key: Key) {
         match key.kind() {
             Some(KeyType::Inode) => self.damaged.push(key.ino),
             Some(KeyType::Data) => return,
-            // An entry less: links cannot be counted any more.
+            // With an entry lost, links can no longer be counted.
             _ => self.incomplete = true,
         }
         match &mut self.current {
@@ -133,7 +133,7 @@ impl Inodes {
         self.current = Some(Current { inode: Some(known), ..Current::new(inode.ino, at) });
     }
 
-    /// What belongs to `key`'s inode; reports once if it is missing.
+    /// The state of `key`'s inode; reports once if the inode is missing.
     fn current_of(&mut self, check: &mut Check, key: Key, at: NodeRef) -> &mut Current {
         if self.current.is_none_or(|c| c.ino != key.ino) {
             self.leave(check);
@@ -192,7 +192,7 @@ impl Inodes {
         });
     }
 
-    /// All keys of the inode have come by.
+    /// Ends an inode after its last key.
     fn leave(&mut self, check: &mut Check) {
         let Some(c) = self.current.take() else { return };
         let Some(Known { size, xattrs, xattr_names, kind, .. }) = c.inode else { return };
@@ -214,12 +214,12 @@ impl Inodes {
         }
     }
 
-    /// Everything has come by.
+    /// Ends the check after the last key.
     pub(super) fn finish(&mut self, check: &mut Check) {
         self.leave(check);
         let known = |ino: u32, inodes: &[Known]| inodes.binary_search_by_key(&ino, |k| k.ino).ok();
         if !self.inodes.is_sorted_by_key(|k| k.ino) {
-            // The order of keys has been found to be wrong.
+            // The order of keys was wrong.
             return;
         }
         // Entries to each inode, sub-directories of each directory, and the directory above.
@@ -252,7 +252,7 @@ impl Inodes {
                 && let Some(from) = known(link.from, &self.inodes)
             {
                 let entry = align8(DENTRY_BYTES + u32::from(link.name_bytes) + 1);
-                // The node of the value counts with one byte more than it has (`CALC_XATTR_BYTES`).
+                // The node of a value counts one byte more than it has (`CALC_XATTR_BYTES`).
                 let value = (u64::from(INODE_BYTES) + 1).saturating_add(target.size).saturating_add(7) & !7;
                 xattr_bytes[from] = xattr_bytes[from].saturating_add(value.saturating_add(entry.into()));
             }
@@ -298,9 +298,9 @@ impl Inodes {
         }
     }
 
-    /// Directories that have entries, but only from each other.
+    /// Reports directories that are reachable only from each other.
     fn check_roots(&self, check: &mut Check, links: &[(u32, u32, Option<u32>)]) {
-        // 0 unknown, 1 on the way, 2 known to end at the root or at something reported already.
+        // 0 unknown, 1 being followed, 2 known to end at the root or at a reported directory.
         let mut state = vec![0u8; self.inodes.len()];
         for start in 0..self.inodes.len() {
             if self.inodes[start].kind != Some(FileType::Directory) {

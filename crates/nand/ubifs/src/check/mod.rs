@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A check of a whole volume that names everything that is wrong and goes on behind it.
+//! A check of a whole volume that lists all damage and continues behind it.
 //!
 //! The volume is seen as after a mount: the journal is applied, torn ends are cut off. So an unclean volume that
-//! recovers is in order.
+//! recovers has no damage.
 
 mod erased;
 mod inodes;
@@ -27,7 +27,7 @@ use report::Check;
 pub use report::{CheckCounts, CheckReport};
 use std::collections::BTreeMap;
 
-/// Checks a volume and lists at most `most` findings. An error is something that this reader does not support.
+/// Checks a volume and lists at most `most` findings. An error is a feature that this reader does not support.
 pub fn check<L: Lebs>(mut lebs: L, most: usize) -> Result<CheckReport> {
     let mut check = Check::new(most);
     run(&mut check, &mut lebs)?;
@@ -51,7 +51,7 @@ fn run<L: Lebs>(check: &mut Check, mut lebs: L) -> Result<()> {
             Some(log)
         }
         None => {
-            // What was committed can still be looked at.
+            // The committed index can still be checked.
             let mut tnc = Tnc::new(&flash, master.root);
             walk(check, &mut flash, &mut tnc, &BTreeMap::new(), &master)?;
             None
@@ -61,7 +61,7 @@ fn run<L: Lebs>(check: &mut Check, mut lebs: L) -> Result<()> {
     erased::check(check, &mut flash, &master)
 }
 
-/// Both copies of the master must be good where the volume was unmounted.
+/// Both copies of the master must be good if the volume was unmounted.
 fn check_master_copies<L: Lebs>(check: &mut Check, flash: &mut Flash<L>, master: &Master) -> Result<()> {
     if master.is_dirty() {
         return Ok(());
@@ -105,7 +105,7 @@ fn replay<L: Lebs>(check: &mut Check, flash: &mut Space<L>, tnc: &mut Tnc, maste
     Ok((log, sizes))
 }
 
-/// Walks the index, looks at every node, and then at how inodes and entries fit together.
+/// Walks the index, checks every node, and then the consistency of inodes and entries.
 fn walk<L: Lebs>(check: &mut Check, flash: &mut Flash<L>, tnc: &mut Tnc, sizes: &Sizes, master: &Master) -> Result<()> {
     let mut inodes = Inodes::default();
     let mut used: Vec<NodeRef> = Vec::new();
@@ -117,7 +117,7 @@ fn walk<L: Lebs>(check: &mut Check, flash: &mut Flash<L>, tnc: &mut Tnc, sizes: 
             check.report.counts.index_nodes += 1;
         }
         Visit::Damage(e) => {
-            // What is missing from the index cannot be missed elsewhere.
+            // A part of the index is unreadable, so nothing counts as missing.
             inodes.incomplete = true;
             if let Err(e) = check.error(e) {
                 error = Some(e);
@@ -150,10 +150,10 @@ fn walk<L: Lebs>(check: &mut Check, flash: &mut Flash<L>, tnc: &mut Tnc, sizes: 
     inodes.finish(check);
     used.sort_unstable();
     if master.gc_lnum == u32::MAX {
-        // Enough to be read; Linux mounts nothing without it.
+        // Enough for reading; Linux does not mount without it.
         check.damage(DamageKind::BadMaster, master.place(), "no block is kept for garbage collection");
     }
-    // After an unclean stop a mount looks for another block.
+    // After an unclean stop a mount chooses another block.
     let in_gc = used.iter().find(|at| at.lnum == master.gc_lnum);
     if let Some(at) = in_gc.filter(|_| !master.is_dirty()) {
         let detail = format!(
@@ -174,7 +174,7 @@ fn walk<L: Lebs>(check: &mut Check, flash: &mut Flash<L>, tnc: &mut Tnc, sizes: 
     Ok(())
 }
 
-/// Reads a leaf and notes what it says; returns its name, if it has one.
+/// Reads a leaf and notes its contents; returns its name, if it has one.
 fn leaf<L: Lebs>(
     check: &mut Check,
     flash: &mut Flash<L>,

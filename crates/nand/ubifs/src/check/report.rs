@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a check found and counted. Knows nothing of what is checked.
+//! Findings and counts of a check.
 
 use crate::error::{Damage, DamageKind, Place, Result, UbifsError};
 use crate::flash::At;
 use std::collections::BTreeSet;
 
-/// What a check counted.
+/// Counts of a check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CheckCounts {
     /// Index nodes.
     pub index_nodes: u64,
-    /// Inodes, those of attributes among them.
+    /// Inodes, including those of attributes.
     pub inodes: u64,
     /// Directory entries.
     pub entries: u64,
@@ -18,38 +18,38 @@ pub struct CheckCounts {
     pub xattrs: u64,
     /// Data nodes.
     pub data_nodes: u64,
-    /// Bytes that these expand to.
+    /// Bytes of data after decompression.
     pub data_bytes: u64,
     /// Nodes of the journal that were applied.
     pub journal_nodes: u64,
 }
 
-/// What a check found.
+/// Result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckReport {
-    /// What is wrong, in the order in which it was found.
+    /// Findings, in the order in which they were found.
     pub findings: Vec<Damage>,
-    /// How much more is wrong than is listed.
+    /// Number of findings that are not listed.
     pub unlisted: u64,
     /// The volume had not been unmounted; its journal was recovered.
     pub unclean: bool,
-    /// What there is.
+    /// Counts.
     pub counts: CheckCounts,
 }
 
 impl CheckReport {
-    /// Nothing is wrong.
+    /// Whether there are no findings.
     pub fn is_clean(&self) -> bool {
         self.findings.is_empty() && self.unlisted == 0
     }
 }
 
-/// Everything that the parts of a check share. It knows no erase blocks: they are named at its end.
+/// State that the parts of a check share. It knows no physical erase blocks: they are added at its end.
 pub(super) struct Check {
     pub report: CheckReport,
-    /// Most findings that are listed.
+    /// The most findings that are listed.
     most: usize,
-    /// Blocks that were reported as not mapped.
+    /// Blocks already reported as not mapped.
     unmapped: BTreeSet<u32>,
 }
 
@@ -64,7 +64,7 @@ impl Check {
     }
 
     fn add(&mut self, damage: Damage) {
-        // Of a block that is gone, all nodes are missed.
+        // A missing block is reported once, not for each of its nodes.
         if damage.kind == DamageKind::UnmappedLeb && !self.unmapped.insert(damage.place.lnum) {
             return;
         }
@@ -79,12 +79,12 @@ impl Check {
         }
     }
 
-    /// Whether something was reported at this place.
+    /// Whether a finding was reported at this place.
     pub(super) fn reported(&self, at: At) -> bool {
         self.report.findings.iter().any(|d| (d.place.lnum, d.place.offset) == at)
     }
 
-    /// Notes an error; only damage can be one here.
+    /// Notes an error if it is damage; otherwise returns it.
     pub(super) fn error(&mut self, error: UbifsError) -> Result<()> {
         match error {
             UbifsError::Damage(damage) => {
@@ -95,7 +95,7 @@ impl Check {
         }
     }
 
-    /// What was read, if it could be; otherwise the error is noted.
+    /// The result of a read; `None` if it failed, after noting the error.
     pub(super) fn read<T>(&mut self, result: Result<T>) -> Result<Option<T>> {
         match result {
             Ok(read) => Ok(Some(read)),

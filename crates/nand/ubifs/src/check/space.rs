@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Properties of blocks against what the committed index uses, and against what the blocks hold; and sums in the master
-//! against what they add up: properties, the index, its inodes.
+//! Compares the properties of blocks with the committed index and with the contents of blocks; and the sums in the
+//! master with the actual sums of properties, the index, and its inodes.
 //!
-//! The account of a commit knows nothing of the journal, so the index is walked as committed. Blocks are as committed,
-//! too, but for those that the journal was written to and those that garbage collection has emptied since. Facts: Linux
+//! A commit's accounts do not include the journal, so the index is walked as committed. Blocks are as committed, too,
+//! except those that the journal was written to and those that garbage collection has emptied since. Facts: Linux
 //! `fs/ubifs/lprops.c` (`scan_check_cb`, `dbg_check_lprops`), `tnc_commit.c` (`dbg_check_idx_size`), `debug.c`
 //! (`add_inode`).
 
@@ -20,14 +20,14 @@ use crate::superblock::Superblock;
 use crate::tnc::{Tnc, Visit};
 use std::collections::BTreeMap;
 
-/// What the committed index uses.
+/// Space that the committed index uses.
 #[derive(Debug)]
 struct Used {
     /// Bytes of leaves, by block.
     leaves: Vec<u64>,
     /// Bytes of index nodes, by block.
     index: Vec<u64>,
-    /// Inodes with higher numbers than the master has.
+    /// Inodes with higher numbers than the master's highest.
     above: u64,
     /// The highest number of an inode, and its node.
     highest: (u32, NodeRef),
@@ -50,14 +50,14 @@ impl Used {
                     used.above += u64::from(u64::from(key.ino) > master.highest_inum);
                 }
             }
-            // Told by the walk before.
+            // Already reported by the walk before.
             Visit::Damage(_) => used.complete = false,
         });
         used
     }
 }
 
-/// What the properties of all blocks add up to.
+/// Sums of the properties of all blocks.
 #[derive(Debug, Default)]
 struct Sums {
     free: u64,
@@ -73,14 +73,14 @@ impl Sums {
     fn add(&mut self, p: &Properties, whole: u32) {
         self.free += u64::from(p.free);
         self.dirty += u64::from(p.dirty);
-        // Used is what holds no index.
+        // Used bytes exclude blocks of the index.
         self.used += if p.index { 0 } else { u64::from(whole - p.free - p.dirty) };
         self.empty += u64::from(p.free == whole);
         self.index += u64::from(p.index);
     }
 }
 
-/// Checks all properties, and what the master adds up.
+/// Checks all properties, and the sums in the master.
 pub(super) fn check<L: Lebs>(
     check: &mut Check,
     flash: &mut Flash<L>,
@@ -90,7 +90,7 @@ pub(super) fn check<L: Lebs>(
     let lpt = Lpt::init(flash, master.lpt_root, master.ltab, flash.sb.big_lpt.then_some(master.lsave));
     let mut lpt = check.read(lpt)?.unwrap_or_else(|| Lpt::unread(flash, master.lpt_root));
     let used = Used::of(flash, master);
-    // Only the log says which blocks were written to since the commit.
+    // Only the log names the blocks written since the commit.
     let buds: Option<BTreeMap<u32, u32>> = log.map(|log| log.buds.iter().map(|bud| (bud.lnum, bud.start)).collect());
     let mut sums = Sums::default();
     for lnum in flash.sb.main_first()..flash.sb.leb_count {
@@ -98,7 +98,7 @@ pub(super) fn check<L: Lebs>(
             sums.incomplete = true;
             continue;
         };
-        // Blocks by which the volume is about to grow are not in the master's account.
+        // Blocks by which the volume will grow are not in the master's account.
         if lnum < master.leb_count {
             sums.add(&p, flash.sb.leb_bytes);
         }
@@ -113,7 +113,7 @@ pub(super) fn check<L: Lebs>(
     heads(check, flash, master, &mut lpt)
 }
 
-/// What properties say is in use against what the index leads to.
+/// Compares the used bytes in properties with those that the index leads to.
 fn check_properties(check: &mut Check, sb: &Superblock, used: &Used, lnum: u32, p: &Properties) {
     let (leaves, index) = (used.leaves[lnum as usize], used.index[lnum as usize]);
     let (found, said) = (leaves + index, u64::from(sb.leb_bytes - p.free - p.dirty));
@@ -129,7 +129,7 @@ fn check_properties(check: &mut Check, sb: &Superblock, used: &Used, lnum: u32, 
     check.damage(DamageKind::WrongProperties, (lnum, 0), detail);
 }
 
-/// What properties say is free against where the nodes of a block end. `bud` is where the journal went on in it.
+/// Compares the free bytes in properties with the end of a block's nodes. `bud` is where the journal continues in it.
 fn contents<L: Lebs>(
     check: &mut Check,
     flash: &mut Flash<L>,
@@ -139,12 +139,12 @@ fn contents<L: Lebs>(
     p: &Properties,
 ) -> Result<()> {
     let whole = flash.sb.leb_bytes;
-    // A block without nodes in use may hold what an interrupted commit left: it is unmapped before it is written to.
-    // One that was emptied since the commit is not mapped, or the journal begins at its beginning.
+    // A block without used nodes may hold the remains of an interrupted commit: it is unmapped before it is written
+    // to. A block that was emptied since the commit is not mapped, or the journal begins at its start.
     if p.free + p.dirty == whole || bud == Some(0) || !flash.lebs.is_mapped(lnum) {
         return Ok(());
     }
-    // A commit that was interrupted may have written to a block of the index.
+    // An interrupted commit may have written to a block of the index.
     if p.index && master.is_dirty() {
         return Ok(());
     }
@@ -153,7 +153,7 @@ fn contents<L: Lebs>(
         let detail = format!("its properties say the last {} bytes are free; the journal goes on at {start}", p.free);
         check.damage(DamageKind::WrongProperties, (lnum, said), detail);
     }
-    // What follows was looked at by the replay.
+    // The replay has checked what follows.
     let mut bytes = vec![0; bud.unwrap_or(whole) as usize];
     if let Err(e) = flash.read(lnum, 0, &mut bytes, ReadKind::Check) {
         return check.error(e);
@@ -174,8 +174,8 @@ fn contents<L: Lebs>(
     Ok(())
 }
 
-/// Where index and properties tree are continued there has to be room. After an unclean stop a commit may have been
-/// under way.
+/// Checks that there is room where index and properties tree are continued. After an unclean stop a commit may have
+/// been in progress.
 fn heads<L: Lebs>(check: &mut Check, flash: &mut Flash<L>, master: &Master, lpt: &mut Lpt) -> Result<()> {
     let (lnum, offset) = master.index_head;
     if let Ok(p) = lpt.get(flash, lnum) {
@@ -200,7 +200,7 @@ fn heads<L: Lebs>(check: &mut Check, flash: &mut Flash<L>, master: &Master, lpt:
     Ok(())
 }
 
-/// Sums in the master against what they add up.
+/// Compares the sums in the master with the actual sums.
 fn totals(check: &mut Check, master: &Master, sums: &Sums, used: &Used) {
     let mut wrong = |detail: String| check.damage(DamageKind::WrongTotals, master.place(), detail);
     if !sums.incomplete {

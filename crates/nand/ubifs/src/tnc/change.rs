@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Changes of the index in memory: insertion with splitting, removal, and the account of what they leave unused.
+//! Changes of the index in memory: insertion with splitting, removal, and the account of unused bytes.
 //!
-//! Every index node that changes for the first time, and every node that is no longer reached, is counted as dirt at
-//! its block; that is what reads properties. Nothing is written.
+//! Every index node that changes for the first time, and every node that becomes unreachable, is counted as dirt at
+//! its block, for which properties are read. Nothing is written.
 
 use super::{Branch, Lookup, MAX_LEVELS, NONE, Spot, Tnc, Znode};
 use crate::error::{DamageKind, Result};
@@ -27,7 +27,7 @@ impl Tnc {
         flash.add_dirt(at)
     }
 
-    /// Marks a node and everything above it that is not yet, from the top (`dirty_cow_bottom_up`).
+    /// Marks a node and all unmarked nodes above it, from the top (`dirty_cow_bottom_up`).
     fn mark_up<L: Lebs>(&mut self, flash: &mut Space<L>, znode: u32) -> Result<()> {
         let mut path = [NONE; MAX_LEVELS as usize + 2];
         let mut n = 0;
@@ -64,7 +64,7 @@ impl Tnc {
         }
     }
 
-    /// The branch leads elsewhere from now on.
+    /// Changes the node that a branch leads to.
     fn replace<L: Lebs>(&mut self, flash: &mut Space<L>, spot: Spot, at: NodeRef) -> Result<()> {
         let branch = self.branch_mut(spot);
         branch.leaf = None;
@@ -72,7 +72,7 @@ impl Tnc {
         flash.add_dirt(old)
     }
 
-    /// Inserts or replaces a node whose key is its own (`ubifs_tnc_add`).
+    /// Inserts or replaces a node with a unique key (`ubifs_tnc_add`).
     pub(crate) fn add<L: Lebs>(&mut self, flash: &mut Space<L>, key: Key, at: NodeRef) -> Result<()> {
         let found = self.lookup_to_change(flash, key)?;
         if found.exact {
@@ -94,7 +94,8 @@ impl Tnc {
         }
         self.insert(flash, found.spot, Branch::to(key, at))?;
         if self.replaying {
-            // The entry may have been replaced since the commit, and its old branch then leads nowhere: no name fits.
+            // The entry may have been replaced since the commit; its old branch then leads nowhere, and no name
+            // matches.
             return self.remove_name(flash, key, &[0]);
         }
         Ok(())
@@ -164,7 +165,7 @@ impl Tnc {
         if !self.znodes[znode as usize].branches.is_empty() {
             return Ok(());
         }
-        // Nodes above that had only this child go as well.
+        // Nodes above that had only this child are removed as well.
         let slot = loop {
             let Znode { parent, slot, .. } = self.znodes[znode as usize];
             if parent == NONE {
@@ -194,7 +195,7 @@ impl Tnc {
         Ok(())
     }
 
-    /// Tells children from branch `from` on where they now are.
+    /// Updates the slot number in children from branch `from` on.
     fn renumber(&mut self, znode: u32, from: usize) {
         for i in from..self.znodes[znode as usize].branches.len() {
             let child = self.znodes[znode as usize].branches[i].child;
@@ -206,7 +207,7 @@ impl Tnc {
         }
     }
 
-    /// The smallest key of a node got smaller, so those above may have to (`correct_parent_keys`).
+    /// The smallest key of a node became smaller, so nodes above may have to be corrected (`correct_parent_keys`).
     fn correct_keys_above(&mut self, mut znode: u32) {
         let key = self.znodes[znode as usize].branches[0].key;
         loop {
@@ -223,7 +224,7 @@ impl Tnc {
         }
     }
 
-    /// Inserts a branch behind a spot and splits what gets too large, as the kernel would (`tnc_insert`).
+    /// Inserts a branch behind a spot and splits nodes that become too large, as the kernel does (`tnc_insert`).
     fn insert<L: Lebs>(&mut self, flash: &mut Space<L>, behind: Spot, branch: Branch) -> Result<()> {
         let fanout = flash.sb.fanout as usize;
         let (mut znode, mut n) = (behind.znode, (behind.slot + 1) as usize);

@@ -24,7 +24,7 @@ const NONE: u32 = u32::MAX;
 /// Most levels of an index; 2^32 leaves with fanout 3 need fewer.
 const MAX_LEVELS: u16 = 64;
 
-/// A branch: what it leads to, and what of that is in memory.
+/// A branch: the node that it leads to, and the part of that in memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Branch {
     pub key: Key,
@@ -44,7 +44,7 @@ impl Branch {
 #[derive(Clone, Debug)]
 struct Znode {
     parent: u32,
-    /// Which branch of the parent leads here.
+    /// Index of the parent's branch to this node.
     slot: u32,
     level: u16,
     dirty: bool,
@@ -59,7 +59,7 @@ pub(crate) struct Spot {
     slot: i32,
 }
 
-/// Where a key is or would be.
+/// Where a key is or would be inserted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lookup {
     pub exact: bool,
@@ -74,14 +74,13 @@ pub(crate) struct Tnc {
     unused: Vec<u32>,
     /// Bytes of index nodes read so far.
     loaded_bytes: u64,
-    /// Bytes of all blocks with flash behind them. Who reads far more than that reads the same nodes again and again.
+    /// Bytes of all mapped blocks. A walk that reads far more than that reads the same nodes repeatedly.
     mapped_bytes: u64,
-    /// A journal is being replayed: names may lead to nodes that are gone.
+    /// A journal is being replayed: names may lead to erased nodes.
     pub replaying: bool,
 }
 
 impl Tnc {
-    /// Nothing in memory.
     pub(crate) fn new<L: Lebs>(flash: &Flash<L>, root: NodeRef) -> Tnc {
         let sb = &flash.sb;
         let mapped = (sb.main_first()..sb.leb_count).filter(|&lnum| flash.lebs.is_mapped(lnum)).count();
@@ -90,7 +89,6 @@ impl Tnc {
         Tnc { root, znodes: Vec::new(), unused: Vec::new(), loaded_bytes: 0, mapped_bytes, replaying: false }
     }
 
-    /// The branch at a spot.
     pub(crate) fn branch(&self, spot: Spot) -> &Branch {
         &self.znodes[spot.znode as usize].branches[spot.slot as usize]
     }
@@ -129,7 +127,7 @@ impl Tnc {
         }
         let p = &self.znodes[parent as usize];
         let branch = &p.branches[slot];
-        // A walk drops what it leaves behind, so that a node may be read twice.
+        // A walk drops nodes behind it, so a node may be read twice.
         let most = 2 * self.mapped_bytes;
         if self.loaded_bytes + u64::from(branch.at.len) > most {
             let detail =
@@ -146,8 +144,8 @@ impl Tnc {
         Ok(child)
     }
 
-    /// Which branch has the key, or the last one before it (-1 if there is none). Among equal keys it is the one that
-    /// halving finds, as in `ubifs_search_zbranch`.
+    /// Finds the branch with the key, or else the last one before it (-1 if there is none). Among equal keys it is
+    /// the one that bisection finds, as in `ubifs_search_zbranch`.
     fn search(&self, znode: u32, key: Key) -> (bool, i32) {
         let branches = &self.znodes[znode as usize].branches;
         let (mut lo, mut hi) = (0, branches.len());
@@ -179,11 +177,11 @@ impl Tnc {
         }
     }
 
-    /// A key that may repeat can also end the node to the left.
+    /// A repeated key may also be the last of the node to the left.
     fn look_left<L: Lebs>(&mut self, flash: &mut Flash<L>, at: Lookup, key: Key) -> Result<Lookup> {
         match self.previous(flash, at.spot)? {
             Some(spot) if self.branch(spot).key == key => Ok(Lookup { exact: true, spot }),
-            // The kernel goes on with slot -1 of the node on the left or of this one; nothing is inserted there.
+            // The kernel continues with slot -1 of the node on the left or of this one; nothing is inserted there.
             _ => Ok(at),
         }
     }
@@ -211,7 +209,7 @@ impl Tnc {
         }
     }
 
-    /// The branch before in the lowest level; none at the beginning.
+    /// The previous branch of the lowest level; `None` at the beginning.
     pub(crate) fn previous<L: Lebs>(&mut self, flash: &mut Flash<L>, spot: Spot) -> Result<Option<Spot>> {
         let Spot { mut znode, slot } = spot;
         if slot > 0 {
@@ -236,7 +234,7 @@ impl Tnc {
         }
     }
 
-    /// The least key behind a spot at which a search takes another branch, at any level; none if there is none in
+    /// The least key behind a spot at which a search takes another branch, at any level; `None` if there is none in
     /// memory. All keys from that of the spot up to it are found at the spot, and the index nodes on the way are in
     /// memory.
     pub(crate) fn next_bound(&self, spot: Spot) -> Option<Key> {
@@ -260,7 +258,7 @@ impl Tnc {
     }
 }
 
-/// What a parent says about a child.
+/// A parent's statements about a child.
 struct Above {
     level: u16,
     least: Key,
@@ -303,7 +301,7 @@ fn read_znode<L: Lebs>(flash: &mut Flash<L>, at: NodeRef, above: Option<Above>) 
             }
             branches.push(Branch::to(key, at));
         }
-        // Keys of one hash may repeat in the lowest level, and above it where they fill more than one node.
+        // Keys with the same hash may repeat in the lowest level, and above it if they fill more than one node.
         order = branches
             .windows(2)
             .position(|w| w[0].key > w[1].key || w[0].key == w[1].key && !w[0].key.is_hashed())

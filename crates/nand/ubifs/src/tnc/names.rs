@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Leaves of the index, and names that share a hash: in the lowest level they follow each other in the order of names.
+//! Leaves of the index, and names that share a hash: in the lowest level they are consecutive, in the order of names.
 
 use super::{Lookup, Spot, Tnc};
 use crate::error::Result;
@@ -32,12 +32,12 @@ impl Tnc {
         Ok(())
     }
 
-    /// How an entry's name compares with another one: bytes first, then length, which is the order of slices.
+    /// Compares an entry's name with another one: bytes first, then length, which is the order of slices.
     fn order<L: Lebs>(&mut self, flash: &mut Flash<L>, spot: Spot, name: &[u8]) -> Result<Ordering> {
         Ok((*self.entry(flash, spot)?.name).cmp(name))
     }
 
-    /// The same while a journal is replayed; none if the branch leads to a node that is gone.
+    /// [`Tnc::order`] during a replay; `None` if the branch leads to an erased node.
     fn order_in_replay<L: Lebs>(&mut self, flash: &mut Flash<L>, spot: Spot, name: &[u8]) -> Result<Option<Ordering>> {
         let branch = self.branch(spot);
         if branch.leaf.is_none() {
@@ -51,8 +51,8 @@ impl Tnc {
         self.order(flash, spot, name).map(Some)
     }
 
-    /// From any branch with the key to the one with the name, which is to be added or not. If there is none, the spot
-    /// is the one behind which it would be.
+    /// From any branch with the key, finds the one with the name, which is to be added or not. If there is none, the
+    /// spot is the one behind which it would be inserted.
     pub(super) fn resolve<L: Lebs>(
         &mut self,
         flash: &mut Flash<L>,
@@ -68,7 +68,7 @@ impl Tnc {
         }
     }
 
-    /// The same after the replay, when every branch leads to its node (`resolve_collision`).
+    /// [`Tnc::resolve`] after the replay, when every branch leads to its node (`resolve_collision`).
     fn resolve_name<L: Lebs>(&mut self, flash: &mut Flash<L>, key: Key, from: Spot, name: &[u8]) -> Result<Lookup> {
         let found = |exact, spot| Ok(Lookup { exact, spot });
         let order = self.order(flash, from, name)?;
@@ -105,7 +105,7 @@ impl Tnc {
         }
     }
 
-    /// What is inserted behind the last branch of a node goes before the first one of the next, where lookups begin.
+    /// A branch behind the last one of a node is inserted before the first one of the next, where lookups begin.
     fn insertion_spot<L: Lebs>(&mut self, flash: &mut Flash<L>, left: Spot) -> Result<Spot> {
         if !self.is_last(left) {
             return Ok(left);
@@ -116,8 +116,8 @@ impl Tnc {
         })
     }
 
-    /// The same while a journal is replayed, when branches may lead to nodes that are gone
-    /// (`fallible_resolve_collision`). Unless a name is added, such a branch is what is meant if nothing else fits.
+    /// [`Tnc::resolve`] during a replay, when branches may lead to erased nodes (`fallible_resolve_collision`).
+    /// Unless a name is added, such a branch is the result if no other matches.
     fn resolve_in_replay<L: Lebs>(
         &mut self,
         flash: &mut Flash<L>,
@@ -192,8 +192,8 @@ impl Tnc {
         Ok(found.exact.then_some(found.spot))
     }
 
-    /// The entry behind the named one, or at or behind `key` if there is no name; none if the next branch is not of the
-    /// same inode and type (`ubifs_tnc_next_ent`).
+    /// The entry behind the named one, or at or behind `key` if there is no name; `None` if the next branch is of
+    /// another inode or type (`ubifs_tnc_next_ent`).
     pub(crate) fn next_entry<L: Lebs>(
         &mut self,
         flash: &mut Flash<L>,
@@ -210,7 +210,7 @@ impl Tnc {
         self.entry_at(flash, spot, key)
     }
 
-    /// The entry behind one whose branch is known, without a search; none as in [`Tnc::next_entry`].
+    /// The entry behind one whose branch is known, without a search; `None` as in [`Tnc::next_entry`].
     pub(crate) fn entry_behind<L: Lebs>(&mut self, flash: &mut Flash<L>, spot: Spot) -> Result<Option<Spot>> {
         let key = self.branch(spot).key;
         let next = self.next(flash, spot)?;

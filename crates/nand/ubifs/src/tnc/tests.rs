@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The index in memory against a sorted map, under random changes; names collide often.
+//! The index in memory against a sorted map, under random changes with frequent name collisions.
 
 use super::*;
 use crate::key::NameHash;
@@ -187,7 +187,7 @@ proptest! {
         }
         let wanted: Vec<(Key, NodeRef)> = model.iter().map(|((key, _), &at)| (*key, at)).collect();
         prop_assert_eq!(index.all(), wanted);
-        // Up to its bound, a key that is not there is found where its neighbours are.
+        // Up to its bound, a missing key is found where its neighbours are.
         for key in (2..9).flat_map(|ino| (0..60).map(move |block| (ino, block))) {
             let Index { flash, tnc, .. } = &mut index;
             let found = tnc.lookup(flash, Key::data(key.0, key.1)).expect("a lookup");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Walks that go on behind damage: over the whole index, keeping in memory only the way to where it is, and over the
-//! entries of one inode.
+//! Walks that continue behind damage: over the whole index, keeping only the path to the present node in memory, and
+//! over the entries of one inode.
 
 use super::{NONE, Spot, Tnc};
 use crate::error::{DamageKind, Result, UbifsError};
@@ -12,7 +12,7 @@ use crate::node::Entry;
 /// The shortest leaf: a data node of one byte, or an entry with a name of one.
 const LEAST_LEAF_BYTES: u64 = 56;
 
-/// What a walk comes by.
+/// A visit of a walk.
 pub(crate) enum Visit {
     /// An index node that is on flash and in use.
     Index(NodeRef),
@@ -23,7 +23,7 @@ pub(crate) enum Visit {
 }
 
 impl Tnc {
-    /// Shows index nodes and leaves in the order of keys. It ends with damage at the first leaf that is one more than
+    /// Visits index nodes and leaves in the order of keys. It ends with damage as soon as there are more leaves than
     /// the blocks have room for.
     pub(crate) fn walk<L: Lebs>(&mut self, flash: &mut Flash<L>, mut visit: impl FnMut(&mut Flash<L>, Visit)) {
         let mut at = match self.load_root(flash) {
@@ -72,9 +72,9 @@ impl Tnc {
         }
     }
 
-    /// Shows the entries from `first` on that are of its inode and type, with their places, in the order of keys. An
-    /// entry that cannot be read is shown as its damage, and so is a part of the index that may lead to more of them.
-    /// It ends as [`Tnc::walk`] does.
+    /// Visits the entries from `first` on of its inode and type, with their places, in the order of keys. An
+    /// unreadable entry is visited as its damage, and so is a part of the index that may lead to further ones. It
+    /// ends as [`Tnc::walk`] does.
     pub(crate) fn walk_entries<L: Lebs>(
         &mut self,
         flash: &mut Flash<L>,
@@ -87,7 +87,7 @@ impl Tnc {
             Err(e) => return visit(flash, Err(e)),
         };
         let mut room = self.mapped_bytes / LEAST_LEAF_BYTES;
-        // The last branch not behind the first key may lead to it.
+        // The last branch not behind the first key may lead to that key.
         let mut slot = self.search(znode, first).1.max(0) as usize;
         loop {
             let z = &self.znodes[znode as usize];
@@ -132,7 +132,7 @@ impl Tnc {
         flash.damage(DamageKind::BadIndex, node, detail)
     }
 
-    /// Drops an index node that did not change; what is below it has been dropped or did not change either.
+    /// Drops an unchanged index node; the nodes below it have been dropped or are unchanged too.
     fn forget(&mut self, znode: u32) {
         let z = &mut self.znodes[znode as usize];
         if z.dirty || z.parent == NONE {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Figures that are wrong under good checksums: properties of blocks, sums in the master, fields of inodes. Each is the
-//! only damage done, and the check names it; and what an interrupted commit may leave is no damage.
+//! Wrong figures under good checksums: properties of blocks, sums in the master, fields of inodes. Each is the only
+//! damage, and the check names it; traces of an interrupted commit are no damage.
 
 use crate::common::DUMPS;
 use crate::common::patient::{At, LEB_BYTES, Patient, bits, key, le32, put_bits, seal_packed};
@@ -12,7 +12,7 @@ const WHOLE: u32 = LEB_BYTES as u32;
 /// Free and dirty bytes of a block, and whether it holds the index.
 type Figures = (u32, u32, bool);
 
-/// Where the properties tree begins, and how it is packed.
+/// Root of the properties tree, and its packing.
 struct Tree {
     root: (u32, u32),
     lpt_first: u32,
@@ -29,7 +29,7 @@ fn tree(patient: &Patient) -> Tree {
 }
 
 impl Tree {
-    /// The leaf with a block's figures, and the bit in it where these begin.
+    /// The leaf with a block's figures, and the offset in bits of these.
     fn leaf_of(&self, patient: &mut Patient, lnum: u32) -> (At, u32) {
         let (i, shape) = (lnum - self.main.start, &self.shape);
         let mut at = self.root;
@@ -49,7 +49,7 @@ impl Tree {
         (bits(bytes, at, n) << 3, bits(bytes, at + n, n) << 3, bits(bytes, at + 2 * n, 1) == 1)
     }
 
-    /// Gives a block other figures, and the master the sums that then are right.
+    /// Changes a block's figures, and the sums in the master accordingly.
     fn set(&self, patient: &mut Patient, lnum: u32, (free, dirty, index): Figures) {
         let (old_free, old_dirty, old_index) = self.figures(patient, lnum);
         let (leaf, at) = self.leaf_of(patient, lnum);
@@ -73,7 +73,7 @@ impl Tree {
         });
     }
 
-    /// The first block with nodes in use, which the journal does not go on in, whose figures fit.
+    /// The first block with used nodes, without the journal, whose figures match.
     fn block(&self, patient: &mut Patient, fits: impl Fn(Figures) -> bool) -> Option<(u32, Figures)> {
         let mut blocks = self.main.clone().filter(|lnum| self.buds.iter().all(|bud| bud.lnum != *lnum));
         blocks.find_map(|lnum| {
@@ -110,7 +110,7 @@ fn free_space_that_properties_do_not_know_is_named() {
         let text = patient.expect_only(DamageKind::WrongProperties, (lnum, end, 0));
         let says = format!("its properties say the last {} bytes are free; nodes end at {end}", free - PAGE);
         assert!(text.ends_with(&says), "{dump}: {text}");
-        // More is in use than the index uses.
+        // More is used than the index uses.
         tree.set(&mut patient, lnum, (free - PAGE, dirty, false));
         let text = patient.expect(DamageKind::WrongProperties, (lnum, 0, 0)).detail;
         assert!(text.contains("bytes are in use, the index uses"), "{text}");
@@ -137,7 +137,7 @@ fn free_space_that_is_not_empty_is_named() {
         let text = patient.expect_only(DamageKind::BadNode, (lnum, end + 700, 0));
         assert!(text.ends_with(&format!("not empty, although empty space began at {end}")), "{dump}: {text}");
     }
-    // Where the journal goes on.
+    // Where the journal continues.
     let mut patient = Patient::new("fxj");
     let bud = tree(&patient).buds[0];
     patient.bytes((bud.lnum, bud.end + 700, 1))[0] = 0x5A;
@@ -158,7 +158,7 @@ fn the_journal_begins_where_free_space_did() {
     assert!(text.ends_with(&says), "{text}");
     tree.set(&mut patient, bud.lnum, (free, dirty, false));
     patient.assert_clean("as before");
-    // What lies before the journal is looked at.
+    // The bytes before the journal are checked.
     patient.bytes((bud.lnum, bud.start - PAGE, PAGE)).fill(0xFF);
     let found = patient.report().findings;
     let text = format!("LEB {} ", bud.lnum);
@@ -180,10 +180,10 @@ fn the_index_flag_is_checked() {
     assert!(text.ends_with("index nodes are in it, but its properties do not say that it holds the index"), "{text}");
 }
 
-/// Linux does not look at such places, either: it unmaps a block before it writes to it from its beginning.
+/// Linux does not read such places either: it unmaps a block before it writes to it from its beginning.
 #[test]
 fn what_an_interrupted_commit_leaves_is_no_damage() {
-    // At the end of the index, where a commit had begun to write; after an unmount none was interrupted.
+    // At the end of the index, where a commit had begun to write; after an unmount no commit was interrupted.
     for (dump, is_damage) in [("fxu", false), ("fxj", true)] {
         let mut patient = Patient::new(dump);
         let (index, (free, ..)) = tree(&patient).block(&mut patient, |(_, _, index)| index).expect("a block");
@@ -205,7 +205,7 @@ fn what_an_interrupted_commit_leaves_is_no_damage() {
     }
 }
 
-/// Where the newest master is.
+/// Place of the newest master.
 fn master(patient: &Patient) -> At {
     (1, patient.mounted().master().offset, 0)
 }
@@ -277,7 +277,7 @@ fn where_the_master_says_that_writing_goes_on_there_is_room() {
     patient.bytes((lnum, offset + 9, 1))[0] = 0;
     let text = patient.expect_only(DamageKind::BadProperties, (lnum, offset + 9, 0));
     assert!(text.ends_with(&format!("not empty, although the properties tree is to be continued at {offset}")));
-    // A commit may have been under way.
+    // A commit may have been in progress.
     let mut patient = Patient::new("fxu");
     let (lnum, offset) = patient.mounted().master().lpt_head;
     patient.bytes((lnum, offset + 9, 1))[0] = 0;
@@ -318,7 +318,7 @@ fn fields_of_inodes_are_checked() {
     patient.change(dir, |n| n[48..56].copy_from_slice(&168u64.to_le_bytes()));
     let text = patient.expect_only(DamageKind::WrongCount, dir);
     assert!(text.contains(says), "{text}");
-    // What only attribute values may be.
+    // Flags that only attribute values may have.
     let mut patient = Patient::new("fx");
     let fifo = patient.node(NodeType::Inode, |n| mode(n) == 0o020_000);
     patient.change(fifo, |n| n[108] |= 0x20);
@@ -327,7 +327,7 @@ fn fields_of_inodes_are_checked() {
     let findings = patient.report().findings;
     let says = "an attribute value that is a character device, expected a regular file";
     assert!(findings.iter().any(|d| d.detail == says), "{findings:#?}");
-    // A device's number in what is no device any more.
+    // A device number in an inode that is no device any more.
     let mut patient = Patient::new("fx");
     patient.change(fifo, |n| n[105] = 0x10 | n[105] & 0x0F);
     let text = patient.expect(DamageKind::BadInode, fifo).detail;

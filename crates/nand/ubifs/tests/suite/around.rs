@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reading goes on behind damage.
+//! Reading continues behind damage.
 
 use crate::common::patient::{At, Patient, key, le16};
 use crate::common::{SLC, volume};
 use readpath_ubifs::{Damage, DamageKind, Key, KeyType, MountMode, NodeType, Ubifs};
 
-/// Names in a directory that can be reached, and what is damaged on the way.
+/// Readable names in a directory, and the damage found.
 fn around(image: &[u8], dir: u32) -> (Vec<Box<[u8]>>, Vec<Damage>) {
     let mut fs = Ubifs::mount(volume(image.to_vec(), SLC), MountMode::Inspect).expect("a volume");
     let mut damaged = Vec::new();
@@ -18,7 +18,7 @@ fn a_directory_is_read_around_its_damage() {
     let mut patient = Patient::new("fx");
     let entries = patient.nodes(NodeType::Dentry);
     let keys: Vec<Key> = entries.iter().map(|&at| key(patient.bytes(at))).collect();
-    // The one with the most entries, so that its part of the index has several nodes.
+    // The directory with the most entries, so that its part of the index has several nodes.
     let dir = keys.iter().map(|k| k.ino).max_by_key(|&ino| keys.iter().filter(|k| k.ino == ino).count()).expect("one");
     let own: Vec<At> = entries.iter().zip(&keys).filter(|(_, k)| k.ino == dir).map(|(&at, _)| at).collect();
     assert!(own.len() > 3 * 8, "{} entries", own.len());
@@ -44,7 +44,7 @@ fn a_directory_is_read_around_its_damage() {
     assert_eq!(damaged.len(), lost.len());
     assert!(damaged.iter().all(|d| d.kind == DamageKind::BadNode && own.iter().any(|at| at.0 == d.place.lnum)));
 
-    // An index node with some of them.
+    // An index node with some of the entries.
     patient.image = whole;
     let (node, _) = patient.branch_to(by_key[by_key.len() / 2]);
     let bytes = patient.bytes(node);

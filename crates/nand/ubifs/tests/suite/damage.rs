@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Each kind of damage is done to a dump, and the check names it and its place. Checksums are made to fit unless a
-//! wrong checksum is the damage.
+//! Each kind of damage in a dump is named by the check, with its place. Checksums are corrected unless a wrong
+//! checksum is the damage.
 
 use crate::common::patient::{At, LEB_BYTES, PEB_BYTES, Patient, key, le16, le32, seal_packed};
 use crate::common::{SLC, Volume, Watched, dump, listing, volume};
@@ -49,7 +49,7 @@ fn the_superblock_is_checked() {
     assert_eq!(text, "LEB 0 (PEB 2) offset 0: bad-superblock: a fanout of 1, expected 3 to 6449");
 }
 
-/// Numbers that no kernel writes, under a good checksum: what Linux refuses is refused here.
+/// Values that no kernel writes, under a good checksum: those refused by Linux are refused here.
 #[test]
 fn figures_that_cannot_be_are_refused() {
     for (at, bytes, value, says) in [
@@ -105,7 +105,7 @@ fn a_volume_grows_before_its_sizes_are_looked_at() {
         patient.change((0, 0, 4096), |sb| sb[40..44].copy_from_slice(&written.to_le_bytes()));
         patient
     };
-    // Fewer blocks than those in front of the main area, as when nearly nothing was written.
+    // Fewer blocks than those in front of the main area, as in a nearly empty volume.
     let small = count(5);
     let fs = small.mount(MountMode::ReadWrite).expect("a small volume");
     assert_eq!((fs.superblock().written_leb_count, fs.superblock().leb_count), (5, lebs));
@@ -114,7 +114,7 @@ fn a_volume_grows_before_its_sizes_are_looked_at() {
         let text = count(written).expect_only(DamageKind::BadSuperblock, (0, 0, 0));
         assert!(text.ends_with(&format!("{written} erase blocks, the volume has {lebs}")), "{text}");
     }
-    // Without room to grow there is no main area.
+    // Without room for growth there is no main area.
     let mut patient = count(5);
     patient.change((0, 0, 4096), |sb| sb[44..48].copy_from_slice(&6u32.to_le_bytes()));
     let text = patient.expect_only(DamageKind::BadSuperblock, (0, 0, 0));
@@ -167,11 +167,11 @@ fn what_is_not_supported_is_refused() {
 
 #[test]
 fn masters_are_checked() {
-    // Without the first copy, the second is only believed when its block is full.
+    // Without the first copy, the second is believed only if its block is full.
     let mut patient = Patient::new("fx");
     patient.bytes((1, 0, 512))[100] ^= 1;
     patient.expect_only(DamageKind::BadMaster, (1, 0, 0));
-    // Without the second, the first one is taken; the check still tells.
+    // Without the second, the first one is used; the check still reports it.
     let mut patient = Patient::new("fx");
     patient.bytes((2, 0, 512))[100] ^= 1;
     patient.expect_only(DamageKind::BadMaster, (2, 0, 0));
@@ -186,7 +186,7 @@ fn masters_are_checked() {
 
 #[test]
 fn the_newer_master_wins_after_a_cut_between_the_two() {
-    // The first copy is one further than the second, as when the power went between the two writes.
+    // The first copy is one newer than the second, as after a power cut between the two writes.
     let mut patient = Patient::new("fxj");
     let masters: Vec<At> = patient.nodes(NodeType::Master).into_iter().filter(|at| at.0 == 2).collect();
     let last = *masters.last().expect("a master");
@@ -209,7 +209,7 @@ fn log_and_journal_are_checked() {
     let text = patient.expect_only(DamageKind::BadLog, (3, 0, 0));
     assert!(text.contains("the master says"), "{text}");
 
-    // Not even a power cut explains a bad node with many good ones behind it.
+    // A power cut does not explain a bad node with many good ones behind it.
     let mut patient = Patient::new("fxu");
     let fs = patient.mounted();
     let bud = *fs.buds().iter().find(|b| b.end - b.start > 10_000).expect("a journal");
@@ -283,7 +283,7 @@ fn entries_and_inodes_have_to_fit_together() {
     patient.expect(DamageKind::BadInode, inode);
 }
 
-/// What a work on a damaged volume ends with, and where.
+/// Error and place with which work on a damaged volume ends.
 fn broken(
     patient: &mut Patient,
     at: At,
@@ -304,7 +304,7 @@ fn works_end_with_the_place_of_an_impossible_inode() {
     let text = broken(&mut patient, inode, |s| s.cat_all(b".", |_| {}));
     assert!(text.contains("a size of 4398046511104 bytes, at most 2199023255552 are possible"), "{text}");
 
-    // An entry of a directory leads to the root directory, under which it is.
+    // An entry of a directory leads to the root directory above it.
     let mut patient = Patient::new("fx");
     let entry = patient.node(NodeType::Dentry, |node| node[49] == 1 && le32(node, 24) == 1);
     patient.change(entry, |node| node[40..44].copy_from_slice(&1u32.to_le_bytes()));
@@ -333,7 +333,7 @@ fn data_has_to_fit_its_inode() {
     let text = patient.expect_only(DamageKind::BadData, data);
     assert!(text.ends_with("unknown compression 9"), "{text}");
 
-    // Data of an inode that there is not: the last key of all is one further.
+    // Data of a missing inode: the inode number of the last key is increased by one.
     let mut patient = Patient::new("fx");
     let nodes = patient.nodes(NodeType::Data);
     let last = nodes.into_iter().max_by_key(|&at| key(patient.bytes(at))).expect("data");
@@ -352,13 +352,13 @@ fn properties_of_blocks_are_checked() {
     patient.bytes((7, 0, 17))[5] ^= 1;
     let text = patient.expect(DamageKind::BadProperties, (7, 0, 0)).detail;
     assert!(text.contains("checksum"), "{text}");
-    // Less free space at the last block but one, with a checksum that fits.
+    // Less free space in the last block but one, with a good checksum.
     let mut patient = Patient::new("fx");
     let leaf = patient.bytes((7, 0, 17));
     leaf[2] ^= 0x80;
     seal_packed(leaf);
     patient.expect(DamageKind::WrongProperties, (10, 0, 0));
-    // Reading files needs no properties, and a mount like the kernel's says what is wrong.
+    // Reading files needs no properties; a mount like the kernel's reports the damage.
     let mut patient = Patient::new("fx");
     patient.bytes((7, 0, LEB_BYTES as u32)).fill(0);
     patient.mounted();

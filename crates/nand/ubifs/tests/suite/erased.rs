@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Unused space has to be erased: every block of a volume gets a bit cleared where nothing is, and the check names it.
-//! Where mkfs.ubifs and ubinize are not installed, the test that needs them says so and passes.
+//! Unused space has to be erased: every block of a volume gets a bit cleared in empty space, and the check names it.
+//! Without mkfs.ubifs and ubinize, the test that needs them says so and passes.
 
 use crate::common::patient::{LEB_BYTES, PEB_BYTES, Patient, put_bits, seal_packed};
 use crate::common::{DUMPS, SLC, Volume, dump};
@@ -25,7 +25,7 @@ fn a_cleared_bit_in_any_block_is_named() {
         let fs = good.mounted();
         let sb = fs.superblock().clone();
         let last = LEB_BYTES as u32 - 3;
-        // Blocks that do not end with data.
+        // Blocks with empty space at the end.
         let mut patient = good.clone();
         let mapped = (0..good.pebs.len() as u32).filter(|&lnum| good.pebs[lnum as usize].is_some());
         let ends: Vec<u32> = mapped.filter(|&lnum| patient.bytes((lnum, last, 1))[0] == 0xFF).collect();
@@ -33,7 +33,7 @@ fn a_cleared_bit_in_any_block_is_named() {
         let mut named = Vec::new();
         for &lnum in &front {
             let found = with(&|patient| patient.bytes((lnum, last, 1))[0] = 0xEF);
-            // Empty blocks of the properties tree are unmapped at a mount, whatever is in them.
+            // Empty blocks of the properties tree are unmapped at a mount, whatever their contents.
             let is_lpt = (sb.lpt_first()..sb.orphans_first()).contains(&lnum);
             if is_lpt && patient.bytes((lnum, 0, LEB_BYTES as u32)).iter().all(|&b| b == 0xFF) {
                 assert!(found.is_empty(), "{name}: LEB {lnum}: {found:#?}");
@@ -49,8 +49,8 @@ fn a_cleared_bit_in_any_block_is_named() {
         assert_eq!([kind(1), kind(2)], [Some(DamageKind::BadMaster); 2], "{name}");
         assert!((3..sb.lpt_first()).filter_map(kind).any(|kind| kind == DamageKind::BadLog), "{name}: {named:?}");
         assert!((sb.lpt_first()..sb.orphans_first()).filter_map(kind).count() > 0, "{name}: {named:?}");
-        // All but the journal's at once: what follows the journal is seen by its replay, without which nobody knows the
-        // rest.
+        // All but the journal's at once: the replay checks the space behind the journal, and without a replay the
+        // rest cannot be checked.
         let of_journal: Vec<u32> = fs.buds().iter().map(|bud| bud.lnum).collect();
         for &lnum in main.iter().filter(|lnum| of_journal.contains(lnum)) {
             let found = with(&|patient| patient.bytes((lnum, last, 1))[0] = 0xEF);
@@ -60,7 +60,7 @@ fn a_cleared_bit_in_any_block_is_named() {
             );
         }
         let main: Vec<u32> = main.into_iter().filter(|lnum| !of_journal.contains(lnum)).collect();
-        // A block without anything in use is unmapped before it is written to, and left alone.
+        // A block without used nodes is unmapped before it is written to, and is not reported.
         let found = with(&|patient| main.iter().for_each(|&lnum| patient.bytes((lnum, last, 1))[0] = 0xEF));
         let lnums: BTreeSet<u32> = found.iter().map(|d| d.place.lnum).collect();
         assert!(!lnums.is_empty() && lnums.iter().all(|lnum| main.contains(lnum)), "{name}: {found:#?}");
@@ -70,13 +70,13 @@ fn a_cleared_bit_in_any_block_is_named() {
 #[test]
 fn the_first_wrong_byte_behind_the_superblock_is_named() {
     for (name, at, says) in [
-        // mkfs.ubifs puts a node for a signature there, and pads it; the kernel writes none.
+        // mkfs.ubifs writes a signature node there, and pads it; the kernel writes none.
         ("fx", 4100, "behind the superblock: "),
         ("fx", 6144, "behind the superblock: neither a node nor padding nor empty space: it begins with 0xfffffffb"),
         ("fx", 6152, "behind the superblock: not empty, although empty space began at 6144"),
         ("fxj", 4096, "behind the superblock: "),
         ("fxj", 70_001, "behind the superblock: not empty, although empty space began at 4096"),
-        // After an unclean stop, too: the superblock is only ever replaced as a whole.
+        // Also after an unclean stop: the superblock is only ever replaced as a whole.
         ("fxu", 70_001, "behind the superblock: not empty, although empty space began at 4096"),
     ] {
         let mut patient = Patient::new(name);
@@ -93,7 +93,7 @@ fn what_the_table_of_the_properties_tree_calls_free_is_erased() {
     let fs = good.mounted();
     let (sb, head, table) = (fs.superblock().clone(), fs.master().lpt_head.0, fs.master().ltab);
     let shape = LptShape::new(&sb);
-    // A block with one page of nodes that are not in use any more; bytes of the second page are neither that nor free.
+    // A block with one page of unused nodes; bytes of its second page are neither used nor free.
     let lnum = (sb.lpt_first()..sb.orphans_first()).find(|&lnum| lnum != head && lnum != table.0).expect("a block");
     let whole = LEB_BYTES as u32;
     let with = |free: u32, dirty: u32, at: u32| {
@@ -126,13 +126,14 @@ fn what_the_table_of_the_properties_tree_calls_free_is_erased() {
 fn what_an_unclean_stop_leaves_is_no_damage() {
     let patient = Patient::new("fxu");
     patient.assert_clean("fxu");
-    // A torn write into an unused block of the log, and into one of the properties tree, whose commit was under way.
+    // A torn write into an unused block of the log, and into one of the properties tree, whose commit was in
+    // progress.
     let fs = patient.mounted();
     let (lpt, end) = fs.master().lpt_head;
     let mut torn = patient.clone();
     torn.bytes((lpt, end, 700)).fill(0x11);
     torn.assert_clean("torn writes");
-    // The same after an unmount is none that a stop explains.
+    // After an unmount no interrupted write explains it.
     let mut damaged = Patient::new("fxj");
     let fs = damaged.mounted();
     let (lpt, end) = fs.master().lpt_head;
@@ -140,7 +141,7 @@ fn what_an_unclean_stop_leaves_is_no_damage() {
     damaged.expect_only(DamageKind::BadProperties, (lpt, end, 0));
 }
 
-/// Behind the table of volumes and behind static data, in the device below.
+/// Behind the volume table and behind static data, in the device below.
 #[test]
 fn volume_tables_and_static_volumes_end_in_erased_flash() {
     let geometry = Geometry { pebs: 64, ..SLC };
@@ -159,7 +160,7 @@ fn volume_tables_and_static_volumes_end_in_erased_flash() {
     };
     let at = |peb: usize, byte: usize| peb * PEB_BYTES + 2048 + byte;
     assert_eq!(findings(&|_| {}), []);
-    // Linux pads with zeros to the end of the page, here and there.
+    // Linux pads with zeros to the end of the page at some places.
     assert_eq!(findings(&|i| i[at(0, 22_016)..at(0, 22_528)].fill(0)), []);
     assert_eq!(findings(&|i| i[at(3, 3000)..at(3, 4096)].fill(0)), []);
     for (peb, byte) in [(0, 22_016), (1, 22_528), (1, LEB_BYTES - 1), (3, 3000), (3, 4096), (3, LEB_BYTES - 1)] {

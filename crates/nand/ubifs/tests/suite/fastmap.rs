@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Volumes of devices that attach by a fastmap of Linux: trees and bytes are the kernel's, and so are the reads of a
-//! mount, those among them with which UBI looks whether a block still is what the fastmap says. How the dumps were made
-//! is told in `crates/nand/ubi/tests/suite/kernel_fastmap.rs`.
+//! mount, including those with which UBI checks the fastmap's mappings.
+//! `crates/nand/ubi/tests/suite/kernel_fastmap.rs` tells how the dumps were made.
 
 use crate::common::{SLC, dump, listing, manifest_of};
 use readpath_ubi::attach::{Method, Options};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Dumps of a real kernel's volumes: trees, attributes and every byte of every file are what the kernel showed.
+//! Dumps of a real kernel's volumes: trees, attributes and all bytes of files equal the kernel's.
 
 use crate::common::patient::{Patient, key};
 use crate::common::{DUMPS, listing, manifest, mount};
@@ -32,7 +32,7 @@ fn nothing_is_wrong_with_them() {
 
 #[test]
 fn times_have_nanoseconds() {
-    // Volumes of mkfs.ubifs keep whole seconds, also under a kernel (their `time_gran`), so these are put in.
+    // Volumes of mkfs.ubifs keep whole seconds, also under a kernel (their `time_gran`), so nanoseconds are set here.
     let mut patient = Patient::new("fx");
     let root = patient.node(NodeType::Inode, |node| key(node) == Key::inode(1));
     patient.change(root, |node| {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files with holes, read in bulk: the same reads as with a look at every block, in a time that their sizes do not
-//! decide.
+//! Files with holes, read in bulk: the same reads as with a search for every block, in a time independent of their
+//! size.
 
 use crate::common::patient::{At, Patient, le16, le32};
 use crate::common::{SLC, Volume, volume};
 use readpath_ubifs::{FlashRead, Key, MountMode, NodeType, Recorder, Session, Ubifs, crc32};
 
 const FILE: &[u8] = b"special/text300k";
-/// Size of the largest file there can be.
+/// Size of the largest possible file.
 const LARGEST: u64 = 1 << 41;
 
 fn session(patient: &Patient, bulk_read: bool) -> Session<Recorder<Volume>> {
@@ -17,7 +17,7 @@ fn session(patient: &Patient, bulk_read: bool) -> Session<Recorder<Volume>> {
     Session::new(fs, bulk_read)
 }
 
-/// Moves a file's blocks apart, in its nodes and in the index, and gives it another size.
+/// Spreads a file's blocks, in its nodes and in the index, and changes its size.
 fn spread(patient: &mut Patient, size: u64, place: impl Fn(u32) -> u32) {
     let ino = session(patient, false).fs().resolve(FILE, false).expect("a file").ino;
     let mut scratch = patient.clone();
@@ -47,7 +47,7 @@ fn spread(patient: &mut Patient, size: u64, place: impl Fn(u32) -> u32) {
     patient.change(inode, |node| node[48..56].copy_from_slice(&size.to_le_bytes()));
 }
 
-/// What reading the file reads of flash; how many bytes come, and the CRC of those that are not in holes.
+/// Reads the file; returns the reads of flash, the number of bytes, and the CRC of those outside holes.
 fn read(patient: &Patient, bulk_read: bool) -> (Vec<FlashRead>, u64, u32) {
     let mut session = session(patient, bulk_read);
     let (mut len, mut stored) = (0, Vec::new());
@@ -68,7 +68,7 @@ fn digest(reads: &[FlashRead]) -> (usize, u32) {
 
 #[test]
 fn holes_change_no_read_in_bulk() {
-    // Reads and the CRC of their places, of a reader that looked for every block of every hole.
+    // Number of reads and CRC of their places, of a reader that searched for every block of every hole.
     for (name, place, reads) in [
         ("of two", (|b| 3 * b) as fn(u32) -> u32, (32, 1_848_999_275)),
         ("growing", |b| b * b, (91, 1_570_357_136)),

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Images made by mkfs.ubifs and ubinize: three geometries, three compressors, more than 5000 files each.
-//!
-//! Where these tools are not installed the tests say so and pass.
+//! Images made by mkfs.ubifs and ubinize: three geometries, three compressors, more than 5000 files each. Without
+//! these tools the tests say so and pass.
 
 use crate::common::{bytes_of, volume};
 use readpath_kit::Prng;
@@ -15,11 +14,11 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A device and what the tools have to be told about it.
+/// A device and the parameters of the tools for it.
 struct Device {
     geometry: Geometry,
     leb_bytes: u32,
-    /// Most blocks that the volume may grow to; many of them need the large model of the properties tree.
+    /// The most blocks that the volume may grow to; many of them require the large model of the properties tree.
     max_lebs: u32,
     lebs: u32,
 }
@@ -53,7 +52,7 @@ fn has_tools() -> bool {
     found
 }
 
-/// Names of one hash: pairs found among many.
+/// Names with equal hashes, in pairs.
 fn colliding_names() -> Vec<Vec<u8>> {
     let mut prng = Prng::new(4);
     let mut seen: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
@@ -83,7 +82,7 @@ fn text(prng: &mut Prng, bytes: usize) -> Vec<u8> {
     out
 }
 
-/// A tree with everything that a directory tree can have without being root.
+/// A tree with everything that a user other than root can create.
 fn make_tree(root: &Path) {
     let mut prng = Prng::new(1);
     let write = |path: PathBuf, bytes: &[u8]| fs::write(path, bytes).expect("a file");
@@ -139,7 +138,7 @@ fn make_tree(root: &Path) {
     fs::set_permissions(root.join("mode"), fs::Permissions::from_mode(0o4751)).expect("a mode");
 }
 
-/// Runs a tool of the image, in `dir`.
+/// Runs an image tool in `dir`.
 fn run(dir: &Path, tool: &str, args: &[&str]) {
     let out = Command::new(tool).args(args).current_dir(dir).output().expect("the tool runs");
     assert!(out.status.success(), "{tool} {args:?}: {}", String::from_utf8_lossy(&out.stderr));
@@ -190,7 +189,7 @@ fn compare<L: Lebs>(fs: &mut Ubifs<L>, ino: u32, path: &Path, inodes: &mut BTree
         assert_eq!((inode.mtime.s, inode.mtime.ns), (meta.mtime(), 0), "{}", path.display());
         assert_eq!(u64::from(inode.nlink), meta.nlink(), "{}", path.display());
         assert_eq!(fs.lookup(ino, name).expect("a lookup").as_ref(), Some(entry), "{}", path.display());
-        // One inode here is one inode there.
+        // Each inode of this system is one inode of the volume.
         assert_eq!(*inodes.entry(meta.ino()).or_insert(inode.ino), inode.ino, "{}", path.display());
         match inode.file_type() {
             Some(FileType::Directory) => count += compare(fs, inode.ino, &path, inodes),
@@ -203,7 +202,7 @@ fn compare<L: Lebs>(fs: &mut Ubifs<L>, ino: u32, path: &Path, inodes: &mut BTree
     count
 }
 
-/// What is read of flash for a file with holes: as a whole, or block by block.
+/// Reads of flash for a file with holes: as a whole, or block by block.
 fn hole_reads(image: &[u8], device: &Device, by_block: bool) -> Vec<FlashRead> {
     let lebs = Recorder::new(volume(image.to_vec(), device.geometry));
     let mut fs = Ubifs::mount(lebs, MountMode::ReadWrite).expect("a volume");
@@ -244,7 +243,8 @@ fn what_went_in_comes_out() {
                 let inode = fs.resolve(path.as_bytes(), false).unwrap_or_else(|e| panic!("{name}: {e}"));
                 assert_eq!((inode.file_type(), inode.device()), (Some(kind), number), "{path}");
             }
-            // Entries in one pass, and holes without a look at each block, are what the kernel's way finds and reads.
+            // Reading entries in one pass, and holes without a search for each block, finds and reads the same as the
+            // kernel.
             let dir = fs.resolve(b"collide", false).expect("a directory").ino;
             let in_order = fs.read_dir(dir).expect("entries");
             let mut plain = Ubifs::mount(volume(image.clone(), device.geometry), MountMode::Inspect).expect("a volume");
@@ -257,7 +257,7 @@ fn what_went_in_comes_out() {
             assert_eq!((first.lnum, first.offset, first.len), (0, 0, 4096), "{name}");
             let followed = fs.resolve(b"absolute/d2", true).expect("a way over a link");
             assert_eq!(followed.ino, fs.resolve(b"/deep/d0/d1/d2/.", true).expect("the same").ino);
-            // A slash at the end asks for a directory.
+            // A slash at the end requires a directory.
             for (path, follow) in [("absolute/", false), ("deep/d0/d1/", false), ("/", true)] {
                 assert_eq!(fs.resolve(path.as_bytes(), follow).expect(path).file_type(), Some(FileType::Directory));
             }
@@ -296,7 +296,7 @@ fn nearly_empty_trees_are_volumes() {
     }
 }
 
-/// As images for a factory are made: ubinize finds the size of the volume, which takes all of the device at its first
+/// As factory images are made: ubinize derives the size of the volume, which takes all of the device at its first
 /// attach.
 #[test]
 fn a_volume_that_will_grow_is_judged_as_grown() {
@@ -322,7 +322,7 @@ fn a_volume_that_will_grow_is_judged_as_grown() {
     assert_eq!(compare(&mut fs, 1, &dir.join("tree"), &mut BTreeMap::new()), 1);
     let report = check(image("vol_flags=autoresize\n"), 10).expect("a volume that is supported");
     assert!(report.is_clean(), "{:#?}", report.findings);
-    // Without the flag it stays as small, and its journal does not fit: Linux refuses it too (validate_sb).
+    // Without the flag it stays small, and its journal does not fit: Linux refuses it too (validate_sb).
     let error = Ubifs::mount(image(""), MountMode::ReadWrite).expect_err("a small volume").to_string();
     assert!(error.contains("bytes of journal, expected 3 blocks to"), "{error}");
 }

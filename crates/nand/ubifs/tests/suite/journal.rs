@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A journal put together node by node behind a dump that was unmounted: replay, and what an unclean stop makes of
-//! sizes.
+//! A journal assembled node by node behind a dump that was unmounted: replay, and sizes after an unclean stop.
 
 use crate::common::patient::Patient;
 use crate::common::{SLC, SLC_DATA_OFFSET, Volume, Watched, bytes_of, dump, volume};
@@ -40,7 +39,7 @@ fn entry(sqnum: u64, key: Key, target: u64, name: &[u8]) -> Vec<u8> {
     aligned(sample::entry(sqnum, key, target, 0, name))
 }
 
-/// The dump made by mkfs with one more logical block, whose nodes the log names as the base head's.
+/// The dump made by mkfs with one more logical block, which the log lists as the base head's.
 fn with_journal(nodes: &[Vec<u8>]) -> Vec<u8> {
     with_journal_blocks(&[nodes])
 }
@@ -51,7 +50,7 @@ fn with_journal_blocks(blocks: &[&[Vec<u8>]]) -> Vec<u8> {
     let before = volume(image.clone(), SLC);
     let place = |lnum: u32| before.peb(lnum).expect("a block") as usize * PEB_BYTES + SLC_DATA_OFFSET as usize;
     let log = place(3);
-    // Headers as those of another block, but for the number.
+    // Headers copied from another block, but for the number.
     let template = image[log - SLC_DATA_OFFSET as usize..log].to_vec();
     for (i, nodes) in blocks.iter().enumerate() {
         let lnum = 60 + i as u32;
@@ -76,7 +75,7 @@ fn with_journal_blocks(blocks: &[&[Vec<u8>]]) -> Vec<u8> {
 
 const TEXT: &[u8] = b"0123456789";
 
-/// A new file with an attribute, a file less, a file that got shorter, and one that went and came back.
+/// A new file with an attribute, a deleted file, a shortened file, and one that was deleted and recreated.
 fn changes() -> Vec<Vec<u8>> {
     let hash = |name: &[u8]| NameHash::R5.of(name);
     let mut fs = Ubifs::mount(volume(dump("fx"), SLC), MountMode::Inspect).expect("the dump");
@@ -97,7 +96,7 @@ fn changes() -> Vec<Vec<u8>> {
     truncation.extend(text.size.to_le_bytes());
     truncation.extend(5000u64.to_le_bytes());
     vec![
-        // Both names take 72 bytes, so the size of the root directory stays.
+        // Both names take 72 bytes, so the size of the root directory does not change.
         entry(next(), Key::dentry(1, hash(b"journaled_file")), 5000, b"journaled_file"),
         inode(next(), &new),
         text_node(next(), 5000, 0, TEXT),
@@ -107,9 +106,9 @@ fn changes() -> Vec<Vec<u8>> {
         inode(next(), &deleted),
         inode(next(), &shorter),
         node(NodeType::Truncation, next(), &truncation),
-        // The block in which the file ends is written anew.
+        // The last block of the file is rewritten.
         text_node(next(), text.ino, 1, &[b'x'; 5000 - 4096]),
-        // Deleted and then there again, as when a file without a name gets one.
+        // Deleted and recreated, as when a file without a name gets one.
         inode(next(), &NewInode { nlink: 0, ..new }),
         inode(next(), &new),
     ]
@@ -137,7 +136,7 @@ fn nodes_of_the_journal_are_newer_than_the_index() {
     let report = check(volume(image.clone(), SLC), 10).expect("a volume that is supported");
     assert!(report.is_clean(), "{:#?}", report.findings);
     assert_eq!(report.counts.xattrs, 1);
-    // A deletion takes the attribute and its value along.
+    // A deletion removes the attribute and its value, too.
     let fs = Ubifs::mount(volume(image, SLC), MountMode::ReadWrite).expect("a volume");
     let mut session = Session::new(fs, false);
     session.rm(b"journaled_file").expect("a deletion");
@@ -147,8 +146,7 @@ fn nodes_of_the_journal_are_newer_than_the_index() {
     }
 }
 
-/// Blocks of several journal heads are read one after the other, so nodes do not come in the order in which they were
-/// written.
+/// Blocks of several journal heads are read one after the other, so nodes are not read in the order of their writing.
 #[test]
 fn of_two_nodes_the_one_with_the_higher_number_counts() {
     let name = b"journaled_file";
@@ -164,7 +162,7 @@ fn of_two_nodes_the_one_with_the_higher_number_counts() {
     }
 }
 
-/// The inode of a file that grew is written after its data, and the power may go in between.
+/// The inode of a file that grew is written after its data, and the power may be cut in between.
 #[test]
 fn after_an_unclean_stop_a_file_is_as_long_as_its_data() {
     let name = b"journaled_file";
@@ -187,7 +185,7 @@ fn after_an_unclean_stop_a_file_is_as_long_as_its_data() {
     }
 }
 
-/// A power cut explains a torn end of the block that was written last, and of no other.
+/// A power cut explains a torn end of the block written last, and of no other.
 #[test]
 fn only_the_last_block_of_a_head_may_have_a_torn_end() {
     let name = b"journaled_file";
@@ -252,7 +250,7 @@ fn a_journal_block_that_is_not_mapped_is_empty_without_a_look_at_it() {
     assert!(report.is_clean(), "{:#?}", report.findings);
 }
 
-/// What a check finds where the journal adds a file of inode 5000 to the root directory.
+/// Findings of a check after the journal adds a file of inode 5000 to the root directory.
 fn findings(name: &[u8], target: u64, size: u64) -> Vec<String> {
     let new = NewInode { ino: 5000, size, nlink: 1, mode: 0o100_644, flags: 0, xattrs: (0, 0, 0), data: b"" };
     let nodes = [entry(1 << 21, Key::dentry(1, NameHash::R5.of(name)), target, name), inode((1 << 21) + 1, &new)];
@@ -281,7 +279,7 @@ fn names_sizes_and_targets_that_cannot_be_are_named() {
 #[test]
 fn holes_are_passed_over() {
     let name = b"hole";
-    // As large as a file can be, and two blocks somewhere in it.
+    // Of the largest possible size, with two blocks inside.
     let new = NewInode { ino: 5000, size: 1 << 36, nlink: 1, mode: 0o100_644, flags: 0, xattrs: (0, 0, 0), data: b"" };
     let mut data = (TEXT.len() as u32).to_le_bytes().to_vec();
     data.extend([0; 4]);

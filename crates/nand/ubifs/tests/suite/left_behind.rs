@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an unclean stop leaves behind: files that were open without a name, which the orphan area lists and a mount
-//! removes; and in orphan area and log what is older than the newest commit, and does not count.
+//! Traces of an unclean stop: open files without a name, which the orphan area lists and a mount removes; and data
+//! older than the newest commit in orphan area and log, which is ignored.
 
 use crate::common::patient::{At, Patient, key, le32};
 use readpath_ubifs::sample::{self, padded};
@@ -18,7 +18,7 @@ fn what_has_no_name_is_removed_and_what_has_got_one_stays() {
     let mut patient = Patient::new("fxj");
     let inodes: Vec<At> = patient.nodes(NodeType::Inode);
     let numbers: Vec<u32> = inodes.iter().map(|&at| key(patient.bytes(at)).ino).collect();
-    // Those of which there is one node only.
+    // Inodes with one node only.
     let is_alone = |ino| numbers.iter().filter(|&&other| other == ino).count() == 1;
     let mut files = inodes;
     files.retain(|&at| le32(patient.bytes(at), 92) == 1 && is_alone(key(patient.bytes(at)).ino));
@@ -50,7 +50,7 @@ fn orphans_of_an_older_commit_behind_those_of_the_last_are_damage() {
     }
 }
 
-/// The log goes round: its next block may still be one of an older commit.
+/// The log is a ring: its next block may still be one of an older commit.
 #[test]
 fn an_older_block_of_the_log_is_its_end() {
     let mut patient = Patient::new("fxu");

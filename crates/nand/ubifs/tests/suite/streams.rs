@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Streams of reads equal those that a real kernel was recorded to make, read by read.
+//! Streams of reads equal recorded ones of a real kernel, read by read.
 
 use crate::common::{DUMPS, Volume, assert_same, mount, moved, recording, taken};
 use readpath_ubifs::{MountMode, Recorder, Session};
 
-/// A volume that was mounted to write, and whose mount is no longer part of what is recorded.
+/// A volume mounted for writing, without the reads of the mount.
 fn session(dump: &str) -> Session<Recorder<Volume>> {
     let mut fs = mount(dump, MountMode::ReadWrite);
     fs.lebs().take();
@@ -104,12 +104,13 @@ fn bulk_reading_fetches_the_same_bytes_with_fewer_reads() {
     let (same, bulks) = read(b"special/random200k", true);
     assert!(bytes == same && bytes.len() == 204_877);
     assert_eq!(singles.len(), 51);
-    // Two pages alone, then what is in one block: 21 nodes of 4144 bytes, then 27 and the last one of 77 + 48 bytes.
+    // Two single pages, then the nodes in one block: 21 nodes of 4144 bytes, then 27 and the last one of 77 + 48
+    // bytes.
     assert_eq!(bulks[..2], singles[..2]);
     let bulk: Vec<_> = bulks[2..].iter().map(|r| (r.3.as_str(), r.2)).collect();
     assert_eq!(bulk, [("ubifs_tnc_bulk_read", 21 * 4144), ("ubifs_tnc_bulk_read", 27 * 4144 + 125)]);
     assert_eq!((bulks[2].0, bulks[2].1), (singles[2].0, singles[2].1));
-    // 75 nodes in two blocks: two alone, 32, what is left of the first block, 32, and the last ones.
+    // 75 nodes in two blocks: two alone, 32, the rest of the first block, 32, and the last ones.
     let (bytes, singles) = read(b"special/text300k", false);
     let (same, bulks) = read(b"special/text300k", true);
     assert!(bytes == same && bytes.len() == 307_200);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Volumes read through the caches of `readpath_ubi`: trees and bytes are the kernel's, whatever the cache, and the
-//! cache sees the very reads that a device without one makes.
+//! Volumes read through the caches of `readpath_ubi`: trees and bytes equal the kernel's with every cache, and the
+//! cache sees the same reads as a device without one.
 
 use crate::common::{DUMPS, SLC, dump, listing, manifest};
 use readpath_ubi::attach::Options;
@@ -26,7 +26,7 @@ fn mounted<C: readpath_ubi::ReadCache>(name: &str, cache: C) -> Mounted<C> {
     Ubifs::mount(lebs, MountMode::ReadOnly).unwrap_or_else(|e| panic!("{name}: {e}"))
 }
 
-/// Reads of a dump without a cache, mount and everything in it.
+/// Reads of a dump without a cache: the mount and all contents.
 fn plain(name: &str) -> Vec<FlashRead> {
     let mut fs = mounted(name, NoCache);
     listing(&mut fs);

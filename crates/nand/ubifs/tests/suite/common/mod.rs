@@ -58,7 +58,7 @@ pub fn dump_volume(name: &str) -> Volume {
     volume(dump(name), SLC)
 }
 
-/// Blocks whose reads a test looks at before they are made: `before` is told block and bytes, and may refuse them.
+/// Blocks whose reads a test checks in advance: `before` gets block and bytes, and may refuse them.
 pub struct Watched<L, F> {
     pub inner: L,
     pub before: F,
@@ -84,18 +84,18 @@ pub fn mount(name: &str, mode: MountMode) -> Ubifs<Recorder<Volume>> {
     Ubifs::mount(Recorder::new(dump_volume(name)), mode).unwrap_or_else(|e| panic!("{name}: {e}"))
 }
 
-/// What the kernel shows of a dump: `path|type|size|mode|nlink|ino|rdev|sha256 or link target`.
+/// The kernel's listing of a dump: `path|type|size|mode|nlink|ino|rdev|sha256 or link target`.
 pub fn manifest(name: &str) -> Vec<String> {
     manifest_of(&format!("fx_{name}"))
 }
 
-/// The same of a file, by its name.
+/// The listing in a file.
 pub fn manifest_of(file: &str) -> Vec<String> {
     let text = String::from_utf8(unpack(&format!("tests/data/{file}.manifest.xz"))).expect("text");
     text.lines().map(str::to_owned).collect()
 }
 
-/// A read of a logical block in a recording: block, byte in it, bytes, what for.
+/// A read of a logical block in a recording: block, byte in it, bytes, purpose.
 pub type Recorded = (u32, u32, u32, String);
 
 /// The reads of logical blocks in a recording, without writes and erases.
@@ -122,7 +122,7 @@ pub fn reads_of(text: &str, data_offset: u32) -> Vec<Recorded> {
         .collect()
 }
 
-/// How many reads of a recording were made from another erase block than the one that a dump has the block in.
+/// Number of reads of a recording from an erase block other than the dump's for that logical block.
 pub fn moved<L: Lebs>(name: &str, fs: &mut Ubifs<Recorder<L>>) -> usize {
     let text = recording_text(name);
     let reads = text.lines().filter_map(|line| line.strip_prefix("r,"));
@@ -133,12 +133,12 @@ pub fn moved<L: Lebs>(name: &str, fs: &mut Ubifs<Recorder<L>>) -> usize {
     elsewhere.count()
 }
 
-/// What a recorder saw since it was asked last.
+/// Reads since the last call.
 pub fn taken<L: Lebs>(fs: &mut Ubifs<Recorder<L>>) -> Vec<Recorded> {
     fs.lebs().take().iter().map(|r| (r.lnum, r.offset, r.len, r.what.name().to_owned())).collect()
 }
 
-/// The first difference, with what comes before and after it.
+/// Compares reads; shows the first difference with its surroundings.
 pub fn assert_same(name: &str, made: &[Recorded], recorded: &[Recorded]) {
     let n = made.iter().zip(recorded).take_while(|(a, b)| a == b).count();
     if n < made.len().max(recorded.len()) {

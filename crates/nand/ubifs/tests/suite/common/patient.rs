@@ -13,7 +13,7 @@ pub const PEB_BYTES: usize = 128 << 10;
 /// A node: block, byte, bytes.
 pub type At = (u32, u32, u32);
 
-/// A dump that is about to suffer.
+/// A dump to be damaged.
 #[derive(Clone)]
 pub struct Patient {
     pub image: Vec<u8>,
@@ -62,21 +62,21 @@ impl Patient {
         found
     }
 
-    /// The first node of a type that fits.
+    /// The first node of a type for which `fits` holds.
     pub fn node(&mut self, kind: NodeType, fits: impl Fn(&[u8]) -> bool) -> At {
         let nodes = self.nodes(kind);
         let found = nodes.into_iter().find(|&at| fits(self.bytes(at)));
         found.expect("such a node")
     }
 
-    /// Changes a node and gives it a checksum that fits.
+    /// Changes a node and sets its checksum.
     pub fn change(&mut self, at: At, change: impl FnOnce(&mut [u8])) {
         let node = self.bytes(at);
         change(node);
         seal(node);
     }
 
-    /// The newest masters have these flags: 1 if the volume was not unmounted, and 2 if there are no orphans.
+    /// Sets the flags of the newest masters: 1 if the volume was not unmounted, and 2 if there are no orphans.
     pub fn set_master_flags(&mut self, flags: u8) {
         self.change_masters(|node| node[40] = flags);
     }
@@ -90,13 +90,13 @@ impl Patient {
         }
     }
 
-    /// The power went when there were orphans: the first block of the orphan area begins with these bytes.
+    /// Simulates a power cut with orphans: the first block of the orphan area begins with `bytes`.
     pub fn stop_with_orphans(&mut self, bytes: &[u8]) {
         self.set_master_flags(1);
         self.fill_block(9, bytes);
     }
 
-    /// A block begins with these bytes, and nothing follows. If it is not mapped, an unused block of flash becomes it.
+    /// Sets the beginning of a block, followed by erased space. An unmapped block is mapped to an unused erase block.
     pub fn fill_block(&mut self, lnum: u32, bytes: &[u8]) {
         if self.pebs[lnum as usize].is_none() {
             let peb = 500;
@@ -139,7 +139,7 @@ impl Patient {
         Ubifs::mount(volume(self.image.clone(), SLC), mode)
     }
 
-    /// Mounted to be looked into.
+    /// Mounted for inspection.
     pub fn mounted(&self) -> Ubifs<Volume> {
         self.mount(MountMode::Inspect).expect("a volume")
     }
@@ -154,7 +154,7 @@ impl Patient {
         found.clone()
     }
 
-    /// The same, and nothing else.
+    /// Checks, and expects exactly this damage.
     pub fn expect_only(&self, kind: DamageKind, at: At) -> String {
         let found = self.expect(kind, at);
         let report = self.report();
@@ -175,7 +175,7 @@ pub fn put_bits(bytes: &mut [u8], at: u32, count: u32, value: u32) {
     }
 }
 
-/// Gives a packed node the checksum that its bytes have.
+/// Sets the checksum of a packed node.
 pub fn seal_packed(node: &mut [u8]) {
     let crc = crc16(&node[2..]);
     node[..2].copy_from_slice(&crc.to_le_bytes());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The same at the size of the published experiment: a device of 4 GiB with pages of 16 KiB, `find` over as many
-//! entries as `/usr` of a Debian has, and `rm` of 1 GiB. Here mkfs.ubifs and ubinize make the image, not Readpath.
+//! The comparison at the size of the published experiment: a device of 4 GiB with pages of 16 KiB, `find` over as
+//! many entries as in a Debian's `/usr`, and `rm` of 1 GiB. Here mkfs.ubifs and ubinize make the image, not Readpath.
 
 use super::linux::{self, Guest, assert_equal, manifest};
 use super::reads::{Device, RM, Read, Work};
@@ -17,7 +17,7 @@ use std::path::Path;
 use std::process::Command;
 
 const GEOMETRY: Geometry = Geometry { peb_bytes: 2 << 20, page_bytes: 16 << 10, subpage_bytes: 16 << 10, pebs: 2048 };
-/// Logical blocks of the volume: what UBI leaves of the device, without a few.
+/// Logical blocks of the volume: nearly all that UBI offers.
 const LEBS: u32 = 2000;
 /// MiB of the file that is removed, and of one that is read.
 const BIG_MIB: u32 = 1024;
@@ -46,7 +46,7 @@ fn make_image(layout: &Layout, folder: &Path) {
     fs::remove_file(folder.join("ubifs")).expect("a file");
 }
 
-/// A stream through the caches of the published table, and one that is better; seconds of reads.
+/// Seconds of reads of a stream through the caches of the published table, and through a better one.
 fn print_caches(what: &str, reads: &[Read]) -> Vec<f64> {
     let records: Vec<Record> =
         reads.iter().map(|&[peb, offset, bytes, _]| Record { peb, offset, bytes, op: Op::Read }).collect();
@@ -64,7 +64,7 @@ fn print_caches(what: &str, reads: &[Read]) -> Vec<f64> {
 #[test]
 #[ignore = "needs QEMU, a kernel and minutes: make test-guest-large"]
 fn at_the_size_of_the_published_experiment() {
-    // What is made is kept for a look at it. With READPATH_GUEST_AGAIN it is only read once more.
+    // The results are kept for inspection. With READPATH_GUEST_AGAIN they are only read again.
     let folder = &linux::folder().join("large");
     let layout = Layout::new(&GEOMETRY, None).expect("a layout");
     if std::env::var_os("READPATH_GUEST_AGAIN").is_none() {
@@ -78,7 +78,7 @@ fn at_the_size_of_the_published_experiment() {
         guest.run(folder, "mkfs.ubi", Some("used.mtd"));
     }
 
-    // The tree that mkfs.ubifs wrote, and the same as the kernel copied it.
+    // The tree that mkfs.ubifs wrote, and its copy made by the kernel.
     for (name, image, path) in [("mkfs", "mkfs.ubi", "usr"), ("used", "used.mtd", "copy")] {
         let image = File::open(folder.join(image)).expect("an image");
         let device = Device { name, image: &image, geometry: GEOMETRY, data_offset: layout.data_offset, folder };

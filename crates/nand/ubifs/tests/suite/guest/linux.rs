@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The guest: how it is started, and what it leaves behind.
+//! The guest: its start, and its results.
 
 use readpath_ubi::mtd::Geometry;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ pub fn folder() -> PathBuf {
 /// A machine with a NAND.
 pub struct Guest<'a> {
     pub geometry: Geometry,
-    /// The script that it runs, and parameters of that.
+    /// The script that it runs, with parameters.
     pub work: &'a str,
     pub parameters: String,
     pub memory_mib: u32,
@@ -26,15 +26,15 @@ pub struct Guest<'a> {
 }
 
 impl Guest<'_> {
-    /// Runs it with the file `flash` of the folder as what it flashes; the folder gets the files that the guest wrote.
-    /// `disk` is one more file of the folder that it writes to, as large as the NAND.
+    /// Runs the guest with the file `flash` of the folder as the image to flash; the folder gets the files that the
+    /// guest wrote. `disk` is a further file of the folder for output, as large as the NAND.
     pub fn run(&self, folder: &Path, flash: &str, disk: Option<&str>) {
         let Geometry { page_bytes, peb_bytes, pebs, .. } = self.geometry;
         let (output, console) = (folder.join("output"), folder.join("console"));
         let sparse = |path: &Path, bytes| fs::File::create(path).and_then(|f| f.set_len(bytes)).expect("a sparse file");
         sparse(&output, 1 << 30);
         let drive = |name: &str, rest| format!("file={},format=raw,if=virtio{rest}", folder.join(name).display());
-        // On a busy host the emulated timer comes too late for the kernel's test of it.
+        // On a busy host the emulated timer is too late for the kernel's timer check.
         let parameters = format!(
             "console=ttyS0 panic=-1 quiet no_timer_check mitigations=off work={} page={page_bytes} block={peb_bytes} \
              blocks={pebs} {}",
@@ -81,7 +81,7 @@ pub fn lines(folder: &Path, name: &str) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// What the kernel shows of a volume, in the form of `common::listing`.
+/// The kernel's listing of a volume, in the form of `common::listing`.
 pub fn manifest(folder: &Path, name: &str) -> Vec<String> {
     let sums = lines(folder, &format!("{name}.sha"));
     let sums = sums.iter().map(|l| l.split_once("  ").expect("a sum and a path")).map(|(sum, path)| (path, sum));
@@ -97,7 +97,7 @@ pub fn manifest(folder: &Path, name: &str) -> Vec<String> {
     all
 }
 
-/// Two manifests.
+/// Compares two listings.
 pub fn assert_equal(what: &str, ours: &[String], linux: &[String]) {
     if let Some((ours, linux)) = ours.iter().zip(linux).find(|(a, b)| a != b) {
         panic!("{what}: Readpath has {ours}, Linux {linux}");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Against Linux itself: a guest in QEMU attaches and mounts what Readpath wrote, changes it, and dumps its NAND;
-//! Readpath reads the dumps. Trees, attributes and bytes are equal on both sides, and so is every read that the kernel
-//! made.
+//! Against Linux itself: a guest in QEMU attaches and mounts volumes that Readpath wrote, changes them, and dumps its
+//! NAND; Readpath reads the dumps. Trees, attributes and bytes are equal on both sides, and so is every read of the
+//! kernel.
 //!
 //! `make test-guest` runs this; it needs Debian's packages of QEMU, a kernel and mtd-utils (`setup.sh` names them).
 //! `large.rs` has what `make test-guest-large` runs.
@@ -22,10 +22,10 @@ use std::fs;
 /// A NAND of the guest.
 struct Nand {
     geometry: Geometry,
-    /// Identifier bytes from which the kernel's simulator `nandsim` derives the geometry. Empty where it cannot be
-    /// that: then it is our own module `ramnand.c`.
+    /// Identifier bytes from which the kernel's simulator `nandsim` derives the geometry. Empty if it cannot: then
+    /// our own module `ramnand.c` is used.
     ids: &'static str,
-    /// Compressor of what the kernel writes.
+    /// Compressor of the kernel's writes.
     compr: &'static str,
     /// Bytes of its file `new/big`.
     big: u32,
@@ -93,7 +93,7 @@ fn linux_and_readpath_read_each_others_flash() {
         let parameters = format!("ids={ids} compr={compr} big={big} gone={gone}");
         Guest { geometry, work: "work", parameters, memory_mib: 3072, patience: 900 }.run(folder, "input", None);
 
-        // What Readpath wrote, in Linux.
+        // Volumes that Readpath wrote, in Linux.
         let sum = |name: &str| lines(folder, name)[0].split(' ').next().expect("a sum").to_owned();
         assert_eq!(sum("static.sha"), written.static_sha256, "the static volume");
         assert_eq!(sum("scratch.sha"), written.scratch_sha256, "the volume that was written often");
@@ -108,7 +108,7 @@ fn linux_and_readpath_read_each_others_flash() {
             ours.assert_attach();
         }
 
-        // What Linux wrote, in Readpath.
+        // Volumes that Linux wrote, in Readpath.
         for (name, at_least) in [("clean", 150), ("cut", 170)] {
             let dump = fs::read(folder.join(format!("{name}.mtd"))).expect("a dump");
             let report = readpath_ubifs::check(volume(&dump, geometry), 100).expect("it is supported");
@@ -125,7 +125,7 @@ fn linux_and_readpath_read_each_others_flash() {
                 device.assert_attach();
                 let reads =
                     |r: Vec<Read>| r.into_iter().map(|[_, at, bytes, leb]| [0, at, bytes, leb]).collect::<Vec<_>>();
-                // Recovery writes blocks anew, so the erase blocks may be others.
+                // Recovery rewrites blocks, so the erase blocks may differ.
                 let ours = reads(device.taken(&mut device.mount(MountMode::ReadWrite)));
                 assert_same_reads("cut mount", &ours, &reads(recorded(folder, "cut_mount", "r")));
             }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads that the probes in the kernel recorded, beside those of Readpath for the same work.
+//! Reads recorded by probes in the kernel, compared with those of Readpath for the same work.
 
 use super::linux::lines;
 use crate::common;
@@ -12,10 +12,10 @@ use std::path::Path;
 /// A read of a logical block, as the probes in the kernel see it: erase block, offset in it, bytes, logical block.
 pub type Read = [u32; 4];
 
-/// A volume of an image, which remembers what is read of it.
+/// A volume of an image that records its reads.
 pub type Flash<'a> = Recorder<UbiVolume<Image<&'a dyn ReadAt>, NoCache>>;
 
-/// The reads of a recording that were made of volumes (`r`), or by UBI for itself (`R`).
+/// The reads of a recording of volumes (`r`), or of UBI's own (`R`).
 pub fn recorded(folder: &Path, name: &str, op: &str) -> Vec<Read> {
     let numbers = |line: &String| {
         let rest = line.strip_prefix(op)?.strip_prefix(',')?.split(',');
@@ -25,7 +25,7 @@ pub fn recorded(folder: &Path, name: &str, op: &str) -> Vec<Read> {
     lines(folder, &format!("{name}.csv")).iter().filter_map(numbers).collect()
 }
 
-/// All are equal, in order.
+/// Checks that all reads are equal, in order.
 pub fn assert_same_reads(what: &str, ours: &[Read], linux: &[Read]) {
     assert!(!linux.is_empty(), "{what}: nothing was recorded");
     let equal = ours.iter().zip(linux).take_while(|(a, b)| a == b).count();
@@ -41,14 +41,14 @@ pub fn assert_same_reads(what: &str, ours: &[Read], linux: &[Read]) {
     println!("{what}: {equal} of {equal} reads");
 }
 
-/// What is done with a freshly mounted volume.
+/// Work on a freshly mounted volume.
 pub struct Work {
     pub name: &'static str,
     pub bulk_read: bool,
     pub run: for<'a> fn(&mut Session<Flash<'a>>, &[u8]) -> readpath_ubifs::Result<()>,
 }
 
-/// What the guest's `streams` does.
+/// The work of the guest's `streams`.
 pub const WALKS: [Work; 3] = [
     Work { name: "find", bulk_read: false, run: |s, path| s.find(path, |_, _| {}) },
     Work { name: "findls", bulk_read: false, run: |s, path| s.find_ls(path, |_, _| {}) },
@@ -58,14 +58,14 @@ pub const WALKS: [Work; 3] = [
 /// Removes a file.
 pub const RM: Work = Work { name: "rm", bulk_read: false, run: |s, path| s.rm(path) };
 
-/// An image that the kernel had as its flash too, and where the recordings are.
+/// An image that the kernel also had as its flash, and the folder of the recordings.
 #[derive(Clone, Copy)]
 pub struct Device<'a> {
-    /// Name of the image in those of recordings.
+    /// Name of the image in the names of recordings.
     pub name: &'a str,
     pub image: &'a dyn ReadAt,
     pub geometry: Geometry,
-    /// Where data begins in an erase block.
+    /// Offset of data in an erase block.
     pub data_offset: u32,
     pub folder: &'a Path,
 }
@@ -81,7 +81,7 @@ impl<'a> Device<'a> {
         reads.iter().map(|r| [peb(r.lnum), self.data_offset + r.offset, r.len, r.lnum]).collect()
     }
 
-    /// Attach, mount and walks: all reads equal those of the kernel. Those of the walks.
+    /// Attach, mount and walks: all reads equal those of the kernel. Returns those of the walks.
     pub fn assert_streams(&self, path: &[u8]) -> [Vec<Read>; 3] {
         self.assert_attach();
         self.assert_mount();
@@ -94,7 +94,7 @@ impl<'a> Device<'a> {
         assert_same_reads(&what, &ours, &recorded(self.folder, &what, "r"));
     }
 
-    /// Work on the volume, which was mounted for that; its reads.
+    /// Work on a volume mounted for it; returns its reads.
     pub fn assert_work(&self, work: &Work, path: &[u8]) -> Vec<Read> {
         let mut fs = self.mount(MountMode::ReadWrite);
         fs.lebs().take();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A tree like the root file system of a Debian: as many entries and folders below `usr`, as deep, with names and sizes
-//! of such kinds. What the files contain means nothing; LZO makes about half of it smaller.
+//! A tree like the root file system of a Debian: as many entries and folders below `usr`, as deep, with similar names
+//! and sizes. The contents of files are arbitrary; LZO shrinks about half of them.
 
 use readpath_kit::Prng;
 use std::collections::BTreeSet;
@@ -8,15 +8,15 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-/// Folders of a kind.
+/// Folders of one kind.
 struct Kind {
-    /// Where they are; a word takes the place of each `*`, and of `#` a number from 1 to 8.
+    /// Their path; `*` is replaced by a word, and `#` by a number from 1 to 8.
     path: &'static str,
-    /// How many are made; some of them are the same one.
+    /// Number of folders to make; some coincide.
     folders: u32,
-    /// Entries of each: at least, at most.
+    /// Entries of each: least, most.
     entries: [u32; 2],
-    /// How names of files end.
+    /// File name endings.
     endings: &'static [&'static str],
 }
 
@@ -65,7 +65,7 @@ fn word(prng: &mut Prng) -> &'static str {
     WORDS[prng.below(WORDS.len() as u64) as usize]
 }
 
-/// What files contain: pieces of words and of noise by turns.
+/// Contents of files: alternating pieces of words and of noise.
 fn contents(prng: &mut Prng) -> Vec<u8> {
     let mut pool = Vec::new();
     while pool.len() < 1 << 20 {
@@ -82,13 +82,13 @@ fn contents(prng: &mut Prng) -> Vec<u8> {
     pool
 }
 
-/// Bytes of a file: mostly few, of some many.
+/// Bytes of a file: mostly few, sometimes many.
 fn size(prng: &mut Prng) -> usize {
     let most = if prng.chance_per_mille(30) { 19 } else { 4 + prng.below(11) };
     prng.below(1 << most) as usize
 }
 
-/// What is in a tree, the folders that lead there included.
+/// Counts of a tree, including the folders that lead there.
 pub struct Tree {
     /// Entries below `usr`.
     pub in_usr: usize,

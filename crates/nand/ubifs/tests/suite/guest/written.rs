@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What Readpath writes for the guest: an image of three volumes on a device that then had a life of its own.
+//! The image that Readpath writes for the guest: three volumes on a device with a history of its own.
 
 use crate::common::sha256;
 use readpath_kit::Prng;
@@ -13,14 +13,14 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-/// A dump of a device and what is in it.
+/// A dump of a device and its contents.
 pub struct Written {
     pub image: Vec<u8>,
-    /// Entries of the file system, with its root. None where mkfs.ubifs makes no file system: then the kernel does.
+    /// Entries of the file system, with its root. `None` if mkfs.ubifs makes no file system: then the kernel does.
     pub entries: Option<usize>,
     pub static_sha256: String,
     pub scratch_sha256: String,
-    /// Where data begins in an erase block.
+    /// Offset of data in an erase block.
     pub data_offset: u32,
 }
 
@@ -28,7 +28,7 @@ fn noise(prng: &mut Prng, bytes: usize) -> Vec<u8> {
     (0..bytes).map(|_| prng.below(256) as u8).collect()
 }
 
-/// A tree of a few hundred entries; how many.
+/// Makes a tree of a few hundred entries; returns their number.
 fn make_tree(root: &Path, prng: &mut Prng) -> usize {
     let mut entries = 1;
     for i in 0..12 {
@@ -48,7 +48,7 @@ fn make_tree(root: &Path, prng: &mut Prng) -> usize {
     entries + 3
 }
 
-/// A file system of `tree` in the folder, made by mkfs.ubifs with the fanout that is its default.
+/// A file system of `tree` in the folder, made by mkfs.ubifs with its default fanout.
 pub fn make_ubifs(geometry: &Geometry, layout: &Layout, lebs: u32, folder: &Path) -> Vec<u8> {
     let out = folder.join("ubifs");
     let run = Command::new("mkfs.ubifs")
@@ -63,15 +63,15 @@ pub fn make_ubifs(geometry: &Geometry, layout: &Layout, lebs: u32, folder: &Path
     fs::read(out).expect("a file system")
 }
 
-/// Attaches the device after power came back.
+/// Attaches the device after a power cut.
 fn attach(nand: Nand) -> Device<Nand, NoCache> {
     Device::attach(nand, NoCache, &Options::default()).expect("a device")
 }
 
-/// The largest logical block for which mkfs.ubifs makes a file system; the kernel has larger ones.
+/// The largest logical block supported by mkfs.ubifs; the kernel supports larger ones.
 const MOST_LEB_BYTES: u32 = 2 << 20;
 
-/// Writes the volumes and has blocks changed, moved and lost to cuts of the power.
+/// Writes the volumes; then changes, moves and power cuts follow.
 pub fn write(geometry: Geometry, folder: &Path) -> Written {
     let prng = &mut Prng::new(geometry.page_bytes.into());
     let layout = Layout::new(&geometry, None).expect("a layout");
@@ -120,7 +120,7 @@ pub fn write(geometry: Geometry, folder: &Path) -> Written {
             cuts += 1;
         }
     }
-    // A cut that is still to come would hit the last work.
+    // A pending cut would hit the last work.
     let mut nand = ubi.into_mtd();
     nand.power_on();
     ubi = attach(nand);
@@ -143,7 +143,7 @@ pub fn write(geometry: Geometry, folder: &Path) -> Written {
     }
 }
 
-/// One step: something in the volume that is written often, a read of the file system, some background work.
+/// One step: a write to the frequently written volume, a read of the file system, some background work.
 fn live(ubi: &mut Device<Nand, NoCache>, lnum: u32, prng: &mut Prng, leb_bytes: u32) -> Result<(), UbiError> {
     let page_bytes = ubi.layout().page_bytes;
     match prng.below(4) {
