@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What tests of raw NAND share: a simulated chip that keeps data and has faults, and a UBI device that writes to it as
-//! Linux does. The product only reads, so nothing of it needs this room.
+//! Shared by tests of raw NAND: a simulated chip with data and faults, and a UBI device that writes to it as Linux
+//! does. The product only reads, so it does not depend on this crate.
 
 #![warn(unreachable_pub)]
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A simulated NAND that keeps data, with what goes wrong in real ones. Memory is taken for pages that were programmed
-//! only, so a large device that is mostly empty costs four bytes a page.
+//! A simulated NAND that keeps data, with the faults of real ones. Only programmed pages take memory, so a large and
+//! mostly empty device costs four bytes a page.
 //!
-//! What may happen, and when (all of it deterministic from the seed):
-//! - **Flips** in an ECC step: counted, not drawn into the data. Up to the strength of the code a read returns the
-//!   right data and says so; beyond, the step's bytes come back changed. They are put there by [`Nand::flip`], by
-//!   chance on reads, or by read disturb.
+//! Faults, all of them deterministic from the seed:
+//! - **Flips** in an ECC step: counted, not applied to the stored data. Up to the strength of the code a read returns
+//!   the correct data and reports the flips; beyond, the step's bytes are returned changed. Flips come from
+//!   [`Nand::flip`], at random on reads, or from read disturb.
 //! - **Program failure**: the page is left half programmed. **Erase failure**: the block is left half erased.
 //! - **Power cut** during the n-th program or erase from now ([`Nand::cut_after`]). The page may be untouched, half
-//!   programmed, complete but weak, or complete; the block likewise. Afterwards everything fails until
-//!   [`Nand::power_on`]. What the cut left behind reads the same every time; bits that change their mind from read to
-//!   read are not modelled.
+//!   programmed, complete but weak, or complete; the block likewise. Afterwards every operation fails until
+//!   [`Nand::power_on`]. The remains of a cut read the same every time; bits that change from read to read are not
+//!   modelled.
 
 mod store;
 
@@ -21,7 +21,7 @@ use readpath_ubi::nand::Preset;
 use std::io::{self, Write};
 use store::Store;
 
-/// Pages of the largest device that is simulated; each takes four bytes.
+/// The most pages of a simulated device; each takes four bytes.
 const MOST_PAGES: u64 = 1 << 28;
 
 /// Error correction.
@@ -29,9 +29,9 @@ const MOST_PAGES: u64 = 1 << 28;
 pub struct Ecc {
     /// Bytes of data of a step; a power of two up to a page.
     pub step_bytes: u32,
-    /// Bits that are corrected in a step.
+    /// Bits that can be corrected in a step.
     pub strength: u8,
-    /// Flips in a step from which a read asks for a move.
+    /// Flips in a step from which on a read requests a move.
     pub threshold: u8,
 }
 
@@ -42,30 +42,31 @@ impl Ecc {
     }
 }
 
-/// Faults that come by chance.
+/// Random faults.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Faults {
-    /// Programs of a page that fail, of a million.
+    /// Programs of a page that fail, in a million.
     pub program_fails_ppm: u32,
-    /// Erases that fail, of a million.
+    /// Erases that fail, in a million.
     pub erase_fails_ppm: u32,
-    /// Reads after which a bit of some step of the first page flips, of a million.
+    /// Reads after which a bit of a step of the first page flips, in a million.
     pub flips_ppm: u32,
-    /// Reads of a block, since it was erased, after each of which a bit of some programmed page of the block flips; 0
-    /// for no read disturb.
+    /// Reads of a block since its erase after which a bit of a programmed page of the block flips, each time; 0 for
+    /// no read disturb.
     pub disturb_reads: u32,
-    /// Chance and disturb add no flips to a step that has so many. At the strength of the code, no data are ever lost.
+    /// Random faults and disturb add no flips beyond this number per step. At the strength of the code, no data is
+    /// ever lost.
     pub most_flips: u8,
 }
 
-/// What has been done.
+/// Counts of operations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
-    /// Calls that read.
+    /// Read calls.
     pub reads: u64,
-    /// Pages or parts of pages that were programmed.
+    /// Programs of pages or parts of pages.
     pub programs: u64,
-    /// Blocks that were erased.
+    /// Erases of blocks.
     pub erases: u64,
 }
 
@@ -82,14 +83,14 @@ struct Block {
 pub struct Nand {
     geometry: Geometry,
     ecc: Ecc,
-    /// Faults by chance; change them as you like.
+    /// Random faults; can be changed at any time.
     pub faults: Faults,
-    /// What has been done.
+    /// Counts of operations.
     pub counts: Counts,
     store: Store,
     blocks: Vec<Block>,
     random: Prng,
-    /// Programs and erases until the power goes.
+    /// Programs and erases until the power is cut.
     cut_in: Option<u64>,
     off: bool,
 }
@@ -155,7 +156,7 @@ impl Nand {
         Ok(())
     }
 
-    /// Writes all data as an image, without spare areas: what `nanddump --omitoob` would give.
+    /// Writes all data as an image, without spare areas, as `nanddump --omitoob` does.
     pub fn write_image(&self, out: &mut impl Write) -> io::Result<()> {
         let mut page = vec![0; self.geometry.page_bytes as usize];
         for index in 0..self.store.pages() {
@@ -179,12 +180,12 @@ impl Nand {
         self.blocks[peb as usize].worn_out = true;
     }
 
-    /// The power goes during the program or erase after `operations` more of them.
+    /// Cuts the power during the program or erase after `operations` more of them.
     pub fn cut_after(&mut self, operations: u64) {
         self.cut_in = Some(operations);
     }
 
-    /// The power comes back; a planned cut that has not come is cancelled.
+    /// Switches the power on; a pending cut is cancelled.
     pub fn power_on(&mut self) {
         self.off = false;
         self.cut_in = None;
@@ -213,7 +214,7 @@ impl Nand {
         chance > 0 && self.random.below(1_000_000) < u64::from(chance)
     }
 
-    /// Whether the power goes during this operation.
+    /// Whether the power is cut during this operation.
     fn cut_now(&mut self) -> bool {
         match &mut self.cut_in {
             Some(0) => {
@@ -239,7 +240,7 @@ impl Nand {
         Ok(())
     }
 
-    /// Checks that a write is inside of a block and made of whole sub-pages.
+    /// Checks that a write is inside a block and consists of whole sub-pages.
     fn check_write(&self, peb: u32, offset: u32, len: usize) -> Result<(), MtdError> {
         self.geometry.check_range(peb, offset, len)?;
         let unit = self.geometry.subpage_bytes as usize;
@@ -250,14 +251,14 @@ impl Nand {
         Err(MtdError::Invalid { peb, offset, len: len as u32, reason })
     }
 
-    /// What an interrupted or failed program leaves of sub-pages of a page.
+    /// Leaves the remains of an interrupted or failed program in sub-pages of a page.
     fn tear_program(&mut self, index: u32, column: u32, data: &[u8]) {
         let steps = |at: u32| at / self.ecc.step_bytes;
         let last = steps(column + data.len() as u32 - 1);
         match self.random.below(4) {
             0 => {}
             1 => {
-                // Some cells have got their charge, others not.
+                // Some cells are charged, others not.
                 let mut torn = data.to_vec();
                 torn.iter_mut().for_each(|b| *b |= self.random.next_u64() as u8);
                 self.store.program(index, column, &torn);
@@ -277,7 +278,7 @@ impl Nand {
         }
     }
 
-    /// What an interrupted or failed erase leaves of a block.
+    /// Leaves the remains of an interrupted or failed erase in a block.
     fn tear_erase(&mut self, peb: u32) {
         let pages = self.geometry.pages_per_peb();
         let first = peb * pages;
@@ -285,7 +286,7 @@ impl Nand {
         match self.random.below(4) {
             0 => {}
             1 => {
-                // From some page on, what was there has become unreadable.
+                // From some page on, the old contents have become unreadable.
                 let intact = self.random.below(u64::from(pages)) as u32;
                 for index in first + intact..first + pages {
                     if self.store.is_programmed(index) {
@@ -302,7 +303,7 @@ impl Nand {
         }
     }
 
-    /// Flips by chance and by disturb.
+    /// Adds random flips and disturb.
     fn disturb(&mut self, peb: u32, offset: u32) {
         let steps = u64::from(self.geometry.page_bytes / self.ecc.step_bytes);
         if self.ppm(self.faults.flips_ppm) {
@@ -353,7 +354,7 @@ impl Mtd for Nand {
                     };
                     outcome = outcome.max(found);
                     if found == ReadOutcome::Uncorrectable {
-                        // Always the same bits of the page, whatever part of it is read.
+                        // Always the same bits of the page, for any part of it.
                         let start = (step * step_bytes).max(column).next_multiple_of(7) - column;
                         let end = ((step + 1) * step_bytes - column).min(piece.len());
                         piece.iter_mut().take(end).skip(start).step_by(7).for_each(|b| *b ^= 1 << (step % 8));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Contents of a simulated NAND: bytes, which sub-pages are programmed, and flips, for pages that have any of these.
-//! Pages are numbered through the device. It knows no faults and no blocks.
+//! Contents of a simulated NAND: bytes, programmed sub-pages, and flips, for pages that have any. Pages are numbered
+//! through the device. It knows no faults and no blocks.
 
 use readpath_ubi::mtd::Geometry;
 
@@ -25,7 +25,7 @@ pub(super) struct Store {
     /// Frame of each page.
     index: Vec<u32>,
     frames: Vec<Frame>,
-    /// Frames without a page: an erased page leaves its memory to the next one that is programmed.
+    /// Free frames: an erased page leaves its memory to the next programmed one.
     spare: Vec<u32>,
 }
 
@@ -72,7 +72,7 @@ impl Store {
         &mut self.frames[slot as usize]
     }
 
-    /// Copies what the page holds from `column` on.
+    /// Copies the contents of the page from `column` on.
     #[inline]
     pub(super) fn data(&self, page: u32, column: u32, out: &mut [u8]) {
         match self.frame(page) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Background work, one step at a time: erasing blocks that are not needed any more, testing suspicious ones, marking
+//! Background work, one step at a time: erasing blocks that are no longer needed, testing suspicious ones, marking
 //! bad ones, and moving logical blocks (Linux, drivers/mtd/ubi/wl.c: `erase_worker`, `do_sync_erase`; io.c:
 //! `torture_peb`).
 
@@ -11,7 +11,7 @@ use readpath_ubi::layout::HEADER_BYTES;
 use readpath_ubi::mtd::{MtdError, ReadOutcome, Why};
 use readpath_ubi::{ReadCache, UbiError};
 
-/// What a step of background work did.
+/// Result of a step of background work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Work {
     /// There is nothing to do.
@@ -33,7 +33,7 @@ pub enum Work {
         /// To this one.
         to: u32,
     },
-    /// A move was given up; what was to be moved is where it was.
+    /// A move was given up; the logical block stays in place.
     NotMoved {
         /// From this erase block.
         from: u32,
@@ -41,7 +41,7 @@ pub enum Work {
 }
 
 impl<M: MtdWrite, C: ReadCache> Device<M, C> {
-    /// Does one step of background work. Erasures come first, in the order in which blocks were given up; then moves
+    /// Does one step of background work. Erasures come first, in the order in which blocks were queued; then moves
     /// because of flips; then moves that even out wear.
     pub fn work(&mut self) -> Result<Work, UbiError> {
         self.check_writable()?;
@@ -54,7 +54,7 @@ impl<M: MtdWrite, C: ReadCache> Device<M, C> {
         Ok(())
     }
 
-    /// Erases everything that waits for it: what was unmapped cannot come back after a power cut.
+    /// Erases all queued blocks: unmapped contents then cannot return after a power cut.
     pub fn flush(&mut self) -> Result<(), UbiError> {
         self.check_writable()?;
         while self.wear.next_erase().is_some() {
@@ -93,9 +93,9 @@ impl<M: MtdWrite, C: ReadCache> Device<M, C> {
         }
     }
 
-    /// Erases the superblocks of all fastmaps before anything else changes: from here on they would mislead a later
-    /// attach. The oldest goes first, so that a cut in between leaves none that is older than the
-    /// newest (Linux, `ubi_wl_init`, erases those that it does not use in the same way).
+    /// Erases the superblocks of all fastmaps before any other change, because they would mislead a later attach. The
+    /// oldest goes first, so that a cut in between leaves none older than the newest (Linux, `ubi_wl_init`, erases
+    /// those that it does not use in the same way).
     pub(super) fn end_fastmaps(&mut self) -> Result<(), UbiError> {
         for peb in self.ubi.found().anchors.clone() {
             self.wear.erase_next(peb);
@@ -134,8 +134,8 @@ impl<M: MtdWrite, C: ReadCache> Device<M, C> {
         }
     }
 
-    /// Erases a block with doubtful contents and writes patterns to it; how often it was erased. A failure is one of
-    /// the block.
+    /// Erases a block with doubtful contents and writes patterns to it; returns how often it was erased. A failure is
+    /// one of the block.
     fn torture(&mut self, peb: u32) -> Result<u32, UbiError> {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.resize(self.ubi.layout().peb_bytes as usize, 0);
@@ -163,7 +163,7 @@ impl<M: MtdWrite, C: ReadCache> Device<M, C> {
         Ok(PATTERNS.len() as u32)
     }
 
-    /// Gives up a block for ever, at the expense of the reserve.
+    /// Marks a block as bad, and takes a block of the reserve for it.
     fn mark_bad(&mut self, peb: u32) -> Result<(), UbiError> {
         if self.bad_reserve == 0 && self.available == 0 {
             let what = format!("PEB {peb} went bad and no reserved PEB is left");
@@ -182,7 +182,7 @@ impl<M: MtdWrite, C: ReadCache> Device<M, C> {
         Ok(())
     }
 
-    /// Fills the reserve for bad blocks from what no volume has, as far as there is something.
+    /// Fills the reserve for bad blocks from the available ones, as far as possible.
     pub(super) fn fill_bad_reserve(&mut self) {
         let bad = self.pebs() - self.wear.good;
         let level = self.options.bad_peb_limit(self.pebs()).saturating_sub(bad);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A UBI device that is written as Linux writes it: a [`Ubi`] that reads, and beside it the states of all erase blocks.
-//! It keeps no thread and no clock: background work waits until the caller does it step by step with [`Device::work`].
+//! A UBI device that is written as Linux writes it: a [`Ubi`] for reads, and the states of all erase blocks. It has
+//! no thread and no clock: the caller does background work step by step with [`Device::work`].
 
 mod erase;
 mod moves;
@@ -20,18 +20,18 @@ pub use erase::Work;
 pub use volumes::NewVolume;
 pub use wear::{PebState, Wear};
 
-/// How to attach a device.
+/// Options of an attach.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// Where the VID header is, if not at UBI's default.
+    /// Offset of the VID header, if not UBI's default.
     pub vid_offset: Option<u32>,
     /// Use a fastmap if there is one.
     pub fastmap: bool,
     /// Image sequence number of an empty device, which is formatted.
     pub image_seq_if_empty: u32,
-    /// Difference of erase counters from which contents are moved to even out wear (`UBI_WL_THRESHOLD`).
+    /// Difference of erase counters from which on contents are moved to even out wear (`UBI_WL_THRESHOLD`).
     pub wear_threshold: u32,
-    /// Blocks of 1024 that may go bad: so many are held in reserve (`max_beb_per1024`).
+    /// Blocks of 1024 that may go bad: this many are reserved (`max_beb_per1024`).
     pub bad_pebs_per_1024: u32,
 }
 
@@ -47,7 +47,7 @@ impl Options {
     }
 }
 
-/// A UBI device on `M`, whose reads of logical blocks pass `C`. What is only read is read of the [`Ubi`] within.
+/// A UBI device on `M`, whose reads of logical blocks pass `C`. The inner [`Ubi`] has all that only reads.
 #[derive(Debug)]
 pub struct Device<M, C = NoCache> {
     ubi: Ubi<M, C>,
@@ -57,17 +57,17 @@ pub struct Device<M, C = NoCache> {
     image_seq: u32,
     /// Highest sequence number so far.
     sqnum: u64,
-    /// Why nothing may be written.
+    /// Why writes are refused, if they are.
     read_only: Option<String>,
-    /// Erase blocks that no volume has and that are not held in reserve.
+    /// Erase blocks that are neither in a volume nor reserved.
     pub available: u32,
-    /// Erase blocks that are held in reserve for others that go bad.
+    /// Erase blocks reserved to replace bad ones.
     pub bad_reserve: u32,
     /// Logical blocks that were moved since the attach.
     pub moves: u64,
     /// Logical blocks that were rescued after a failed write since the attach.
     pub recoveries: u64,
-    /// Room for a logical block.
+    /// Buffer of a logical block.
     buffer: Vec<u8>,
 }
 
@@ -85,16 +85,16 @@ impl<M, C> DerefMut for Device<M, C> {
     }
 }
 
-/// Erase blocks that are needed beside the volumes: one for moves, one for atomic changes (`WL_RESERVED_PEBS`,
+/// Erase blocks needed besides the volumes: one for moves, one for atomic changes (`WL_RESERVED_PEBS`,
 /// `EBA_RESERVED_PEBS`), and the layout volume.
 const OVERHEAD_PEBS: u32 = 1 + 1 + 2;
 
-/// No device has written so many headers.
+/// More headers than any device has written.
 const LAST_SQNUM: u64 = 1 << 63;
 
 impl<M: MtdWrite, C: ReadCache> Device<M, C> {
-    /// Attaches `mtd`. A device without contents is formatted, a fastmap is made invalid, damaged copies of the volume
-    /// table are written again, and a volume that asks for it grows. What is to be erased is left to [`Device::work`].
+    /// Attaches `mtd`. An empty device is formatted, a fastmap is invalidated, damaged copies of the volume table are
+    /// rewritten, and a volume with the autoresize flag grows. [`Device::work`] does the erasures.
     pub fn attach(mtd: M, cache: C, options: &Options) -> Result<Self, UbiError> {
         let layout = Layout::new(mtd.geometry(), options.vid_offset)?;
         if layout.headers_share_subpage() {
@@ -108,7 +108,7 @@ impl<M: MtdWrite, C: ReadCache> Device<M, C> {
         let ubi = Ubi::attach(mtd, cache, &attach::Options { partial: false, vid_offset, fastmap })?;
         let found = ubi.found();
         if found.max_sqnum >= LAST_SQNUM {
-            // No device lives to write so many: after the last one, old blocks would pass for new.
+            // No device lives long enough to write that many: after the last one, old blocks would look newer.
             return Err(UbiError::Refused(format!(
                 "a VID header has the sequence number {}, beyond what is ever written: the device can only be attached \
                  read-only",
@@ -146,7 +146,7 @@ impl<M: MtdWrite, C: ReadCache> Device<M, C> {
         Ok(device)
     }
 
-    /// As [`Ubi::read`]; a block with flips is to be moved.
+    /// [`Ubi::read`]; a block with flips is queued to be moved.
     pub fn read(
         &mut self,
         volume: u32,
@@ -157,7 +157,7 @@ impl<M: MtdWrite, C: ReadCache> Device<M, C> {
     ) -> Result<ReadOutcome, UbiError> {
         self.proven_peb(volume, lnum)?;
         let outcome = self.ubi.read(volume, lnum, offset, out, tag)?;
-        // Data of a static volume that only their checksum vouches for are in such a block, too.
+        // Data of a static volume that only its checksum confirms is in such a block, too.
         if outcome == ReadOutcome::BitFlips
             && let Some(peb) = self.ubi.volume(volume)?.peb(lnum)
         {
@@ -166,8 +166,8 @@ impl<M: MtdWrite, C: ReadCache> Device<M, C> {
         Ok(outcome)
     }
 
-    /// As [`Ubi::proven_peb`]; a block that turns out to hold nothing is to be erased, and one that holds something
-    /// else ends all writing.
+    /// [`Ubi::proven_peb`]; a block without contents is queued to be erased, and one with other contents makes the
+    /// device read-only.
     fn proven_peb(&mut self, volume: u32, lnum: u32) -> Result<Option<u32>, UbiError> {
         let told = self.ubi.volume(volume)?.peb(lnum);
         let proven = self.ubi.proven_peb(volume, lnum);
@@ -184,7 +184,8 @@ impl<M: MtdWrite, C: ReadCache> Device<M, C> {
         proven
     }
 
-    /// An erase block that is in use turned out to hold nothing: whether that was a fastmap's mistake, which is mended.
+    /// Handles a used erase block that turned out to be empty; returns whether a wrong fastmap explains it, which is
+    /// corrected.
     fn was_erased(&mut self, peb: u32) -> Result<bool, UbiError> {
         let layout = self.ubi.volume(LAYOUT_VOLUME).into_iter();
         let told = self.ubi.volumes().chain(layout).find_map(|v| {
@@ -211,13 +212,13 @@ impl<M: MtdWrite, C: ReadCache> Device<M, C> {
         self.ubi.mtd().geometry().pebs
     }
 
-    /// Ends the use of the device, without any last words to it.
+    /// Ends the use of the device, without any further writes.
     pub fn into_mtd(self) -> M {
         self.ubi.into_mtd()
     }
 }
 
-/// Nothing may be written.
+/// The error of a write to a read-only device.
 fn read_only(why: &str) -> UbiError {
     UbiError::Refused(format!("UBI is read-only: {why}"))
 }
@@ -227,7 +228,7 @@ fn crc32(bytes: &[u8]) -> u32 {
     !crc32fast::hash(bytes)
 }
 
-/// Bytes of data without the pages of 0xFF at their end, whole pages.
+/// Bytes of data in whole pages, without the pages of 0xFF at their end.
 fn data_len(data: &[u8], page_bytes: u32) -> u32 {
     let used = data.iter().rposition(|&b| b != 0xFF).map_or(0, |last| last + 1);
     (used as u32).next_multiple_of(page_bytes)

@@ -10,15 +10,15 @@ use readpath_ubi::io::Header;
 use readpath_ubi::mtd::{MtdError, ReadOutcome, Why};
 use readpath_ubi::{ReadCache, UbiError};
 
-/// How a copy ended, if not well.
+/// Why a copy failed.
 enum NotCopied {
     /// The source cannot be read.
     Source,
-    /// The target cannot be written, or not be read back.
+    /// The target cannot be written, or cannot be read back.
     Target,
-    /// The source holds no logical block that is mapped to it.
+    /// The source no longer holds a mapped logical block.
     Stale,
-    /// The source was erased before the attach, and does not count as used any more.
+    /// The source was erased before the attach, and no longer counts as used.
     Erased,
     Fatal(UbiError),
 }
@@ -71,7 +71,7 @@ impl<M: MtdWrite, C: ReadCache> Device<M, C> {
         let mut header = match self.ubi.io_mut().read_vid(from)? {
             Header::Good { header, .. } => header,
             _ if self.was_erased(from)? => return Err(NotCopied::Erased),
-            // Taken, but nothing has been written yet.
+            // The block was taken, but nothing has been written yet.
             Header::Empty { .. } => return Err(NotCopied::Stale),
             Header::Bad { .. } => return Err(NotCopied::Source),
         };

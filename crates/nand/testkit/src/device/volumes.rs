@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Making, removing and updating volumes (Linux, drivers/mtd/ubi/vmt.c, vtbl.c and upd.c), and the changes of flash
-//! with which an attach ends.
+//! Creating, removing and updating volumes (Linux, drivers/mtd/ubi/vmt.c, vtbl.c and upd.c), and the writes at the
+//! end of an attach.
 
 use super::{Device, crc32, data_len};
 use crate::write::MtdWrite;
@@ -9,10 +9,10 @@ use readpath_ubi::headers::{DYNAMIC, LAYOUT_VOLUME, STATIC, VERSION, VidHeader};
 use readpath_ubi::vtbl::{FLAG_AUTORESIZE, FLAG_SKIP_CRC, MAX_NAME_BYTES, VolumeRecord, table_to_bytes};
 use readpath_ubi::{ReadCache, UbiError};
 
-/// A volume to be made.
+/// Parameters of a new volume.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NewVolume {
-    /// Identifier; the first free one if not given.
+    /// Identifier; defaults to the first free one.
     pub id: Option<u32>,
     /// Name, 1 to 127 bytes without a zero.
     pub name: String,
@@ -34,8 +34,7 @@ impl NewVolume {
 }
 
 impl<M: MtdWrite, C: ReadCache> Device<M, C> {
-    /// Writes what the attach found missing: copies of the volume table, and the size of a volume that takes what is
-    /// left.
+    /// Writes what the attach found missing: copies of the volume table, and the size of an autoresize volume.
     pub(super) fn repair(&mut self, rewrite: [bool; 2]) -> Result<(), UbiError> {
         for (copy, _) in (0..).zip(rewrite).filter(|&(_, rewrite)| rewrite) {
             self.write_table_copy(copy)?;
@@ -56,7 +55,7 @@ impl<M: MtdWrite, C: ReadCache> Device<M, C> {
         Ok(())
     }
 
-    /// Makes a volume and returns its identifier.
+    /// Creates a volume and returns its identifier.
     pub fn create_volume(&mut self, new: &NewVolume) -> Result<u32, UbiError> {
         self.check_writable()?;
         let refused = |what: String| Err(UbiError::Refused(format!("volume \"{}\": {what}", new.name)));
@@ -86,7 +85,7 @@ impl<M: MtdWrite, C: ReadCache> Device<M, C> {
         if let Err(what) = record.check(self.ubi.layout(), self.wear.good) {
             return refused(what);
         }
-        // Blocks of a volume that had this identifier before would be taken for blocks of this one.
+        // Blocks of an older volume with this identifier would be taken for blocks of this one.
         self.flush()?;
         let volume = Volume::new(id, record, self.ubi.layout());
         self.ubi.set_volume(id, Some(volume));
@@ -113,7 +112,7 @@ impl<M: MtdWrite, C: ReadCache> Device<M, C> {
         Ok(())
     }
 
-    /// Replaces the contents of a volume with `data`. While that is not complete the volume is marked, and cannot be
+    /// Replaces the contents of a volume with `data`. Until that is complete the volume is marked, and cannot be
     /// read.
     pub fn update_volume(&mut self, id: u32, data: &[u8]) -> Result<(), UbiError> {
         self.check_writable()?;
@@ -143,7 +142,7 @@ impl<M: MtdWrite, C: ReadCache> Device<M, C> {
             } else {
                 padded.resize(piece.len().next_multiple_of(page), 0xFF);
                 padded.truncate(data_len(&padded, page as u32) as usize);
-                // A logical block of nothing but 0xFF stays unmapped.
+                // A logical block of only 0xFF stays unmapped.
                 if padded.is_empty() {
                     continue;
                 }

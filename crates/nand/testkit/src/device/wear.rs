@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which erase block is in what state, and which one to take next: free, used, to be scrubbed, protected, waiting for
-//! its erasure (Linux, drivers/mtd/ubi/wl.c). It does no I/O and knows no logical blocks.
+//! States of erase blocks, and which one to take next: free, used, to be scrubbed, protected, waiting for erasure
+//! (Linux, drivers/mtd/ubi/wl.c). It does no I/O and knows no logical blocks.
 
 use readpath_ubi::attach::AttachInfo;
 use std::collections::{BTreeSet, VecDeque};
 
-/// Erasures for which a block that was just taken is not moved: it may still be being filled
+/// Erasures during which a newly taken block is not moved, because it may still be being filled
 /// (`UBI_PROT_QUEUE_LEN`).
 const PROTECTION: usize = 10;
 
@@ -16,11 +16,11 @@ pub enum PebState {
     Free,
     /// Holds a logical block, or is being filled.
     Used,
-    /// Taken a short while ago.
+    /// Taken recently.
     Protected,
     /// Holds a logical block that has to be moved because of flips.
     Scrub,
-    /// Holds a logical block that could not be read when it was to be moved.
+    /// Holds a logical block that could not be read for a move.
     Erroneous,
     /// Waits for its erasure.
     ToErase,
@@ -36,7 +36,7 @@ pub enum PebState {
 struct Peb {
     ec: u32,
     state: PebState,
-    /// Check the block thoroughly when it is erased.
+    /// Test the block when it is erased.
     torture: bool,
 }
 
@@ -115,15 +115,14 @@ impl Wear {
             PebState::Used => drop(self.used.remove(&key)),
             PebState::Scrub => drop(self.scrub.remove(&key)),
             PebState::Protected => self.protected.iter_mut().for_each(|q| q.retain(|&p| p != peb)),
-            // Nearly always it is the next one; looking through the queue for each erase would be slow on large
-            // devices.
+            // Nearly always it is the next one; searching the queue for each erase would be slow on large devices.
             PebState::ToErase if self.erase.front() == Some(&peb) => drop(self.erase.pop_front()),
             PebState::ToErase => self.erase.retain(|&p| p != peb),
             PebState::Erroneous | PebState::Corrupted | PebState::Alien | PebState::Bad => {}
         }
     }
 
-    /// A block goes from one state to another.
+    /// Moves a block from one state to another.
     pub(super) fn change(&mut self, peb: u32, state: PebState) {
         self.unset(peb);
         self.set(peb, state);
@@ -139,25 +138,25 @@ impl Wear {
         self.pebs[peb as usize].ec
     }
 
-    /// Blocks that wait for their erasure.
+    /// Number of blocks that wait for their erasure.
     pub fn erase_count(&self) -> usize {
         self.erase.len()
     }
 
-    /// A free block for data: the least worn one. It is protected from being moved for a while.
+    /// Takes the least worn free block for data. It is protected from being moved for a while.
     pub(super) fn take(&mut self) -> Option<u32> {
         let (_, peb) = self.free.pop_first()?;
         self.set(peb, PebState::Protected);
         Some(peb)
     }
 
-    /// A block is not needed any more.
+    /// Queues a block that is no longer needed for erasure.
     pub(super) fn put(&mut self, peb: u32, torture: bool) {
         self.pebs[peb as usize].torture |= torture;
         self.change(peb, PebState::ToErase);
     }
 
-    /// Flips were found in a block: move it soon. Nothing changes for blocks that do not hold data any more.
+    /// Flips were found in a block: move it soon. No effect on blocks that no longer hold data.
     pub(super) fn scrub(&mut self, peb: u32) {
         if matches!(self.state(peb), PebState::Used | PebState::Protected) {
             self.change(peb, PebState::Scrub);
@@ -175,7 +174,7 @@ impl Wear {
         self.erase.front().map(|&peb| (peb, self.pebs[peb as usize].torture))
     }
 
-    /// A block of the queue was erased and has this erase counter now. Protection of older blocks comes nearer to its
+    /// A queued block was erased and now has this erase counter. The protection of older blocks comes closer to its
     /// end.
     pub(super) fn erased(&mut self, peb: u32, ec: u32) {
         self.unset(peb);
@@ -195,9 +194,9 @@ impl Wear {
         self.good -= 1;
     }
 
-    /// A move that is due: from and to. The target is taken out of the free blocks.
+    /// A move that is due: from and to. The target is no longer free.
     pub(super) fn next_move(&mut self, threshold: u32) -> Option<(u32, u32)> {
-        // Not the most worn one if it is worn much more than the least worn one: it would be worn out soon.
+        // Not the most worn one if it is worn much more than the least worn one: it would soon wear out.
         let (least, _) = *self.free.first()?;
         let (to_ec, to) = *self.free.range(..(least.saturating_add(2 * threshold), 0)).next_back()?;
         let from = match self.scrub.first() {

@@ -10,9 +10,9 @@ use readpath_ubi::mtd::{MtdError, ReadOutcome, Why};
 use readpath_ubi::{ReadCache, UbiError};
 
 impl<M: MtdWrite, C: ReadCache> Device<M, C> {
-    /// Writes whole pages of a logical block at `offset`, and maps it if it is not mapped. Pages have to be erased, and
-    /// are written front to back, as NAND demands: when a program fails, what is before `offset` and `data` are rescued
-    /// to another erase block, and nothing behind them.
+    /// Writes whole pages of a logical block at `offset`, and maps it if it is not mapped. Pages have to be erased,
+    /// and are written front to back, as NAND requires: when a program fails, the data before `offset` and `data` are
+    /// rescued to another erase block, but nothing behind them.
     pub fn write(&mut self, volume: u32, lnum: u32, offset: u32, data: &[u8]) -> Result<(), UbiError> {
         self.check_change(volume, lnum, offset, data.len())?;
         match self.proven_peb(volume, lnum)? {
@@ -31,13 +31,13 @@ impl<M: MtdWrite, C: ReadCache> Device<M, C> {
         }
     }
 
-    /// Maps a logical block to an erased block, so that it reads as 0xFF and an older version cannot come back.
+    /// Maps a logical block to an erased block, so that it reads as 0xFF and an older version cannot return.
     pub fn map(&mut self, volume: u32, lnum: u32) -> Result<(), UbiError> {
         self.write(volume, lnum, 0, &[])
     }
 
-    /// Drops the contents of a logical block. The erase block is erased later; if the power goes before that, the old
-    /// contents are back.
+    /// Drops the contents of a logical block. The erase block is erased later; after a power cut before that, the old
+    /// contents return.
     pub fn unmap(&mut self, volume: u32, lnum: u32) -> Result<(), UbiError> {
         self.check_change(volume, lnum, 0, 0)?;
         if let Some(peb) = self.ubi.remap(volume, lnum, None) {
@@ -46,7 +46,7 @@ impl<M: MtdWrite, C: ReadCache> Device<M, C> {
         Ok(())
     }
 
-    /// Drops the contents of a logical block for good: erases at once, whatever waits before it included.
+    /// Drops the contents of a logical block for good: erases at once, including all blocks queued before it.
     pub fn erase(&mut self, volume: u32, lnum: u32) -> Result<(), UbiError> {
         self.unmap(volume, lnum)?;
         self.flush()
@@ -67,7 +67,7 @@ impl<M: MtdWrite, C: ReadCache> Device<M, C> {
         self.write_new(header, 0, data)
     }
 
-    /// Writes header and data to a new erase block, maps the logical block to it and gives up the one before.
+    /// Writes header and data to a new erase block, maps the logical block to it and queues the old one for erasure.
     pub(super) fn write_new(&mut self, mut header: VidHeader, offset: u32, data: &[u8]) -> Result<(), UbiError> {
         let VidHeader { volume, lnum, .. } = header;
         let mut tries = 0;
@@ -98,7 +98,7 @@ impl<M: MtdWrite, C: ReadCache> Device<M, C> {
         }
     }
 
-    /// A program of a mapped block failed: moves what is before it, and what was to be written, elsewhere.
+    /// A program of a mapped block failed: moves the data before it, and the new data, to another block.
     fn recover(&mut self, peb: u32, offset: u32, data: &[u8]) -> Result<(), UbiError> {
         let Header::Good { mut header, .. } = self.ubi.io_mut().read_vid(peb)? else {
             let offset = self.ubi.layout().vid_offset;
@@ -120,7 +120,7 @@ impl<M: MtdWrite, C: ReadCache> Device<M, C> {
         })();
         self.buffer = buffer;
         result?;
-        // `write_new` has given up the old block; it is suspicious.
+        // `write_new` has queued the old block; it is suspicious.
         self.wear.put(peb, true);
         self.recoveries += 1;
         Ok(())
@@ -154,7 +154,7 @@ impl<M: MtdWrite, C: ReadCache> Device<M, C> {
         })
     }
 
-    /// Whether a logical block may be changed like that.
+    /// Checks that a logical block may be changed like that.
     fn check_change(&self, volume: u32, lnum: u32, offset: u32, len: usize) -> Result<(), UbiError> {
         self.check_writable()?;
         let vol = self.volume(volume)?;
