@@ -184,9 +184,11 @@ struct Change {
 
 #[derive(Clone, Debug)]
 enum What {
+    /// An inode and its size.
     Inode { size: u64 },
     /// A block, and the end of its file according to it.
     Data { end: u64 },
+    /// A directory entry.
     Entry { name: Box<[u8]> },
     /// A file became shorter.
     Truncation { old: u64, new: u64 },
