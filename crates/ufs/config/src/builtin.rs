@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The files that come with the program, and the choice between one of them and a file of the user's.
+//! The built-in files, and the choice between one of them and a user's file.
 
 use super::error::{ConfigFileError, nearest};
 use std::io;
@@ -16,7 +16,7 @@ pub struct Builtin {
     pub text: &'static str,
 }
 
-/// Reads a file of the user. The caller decides whether and how.
+/// Reads a user's file. The caller decides whether and how.
 pub type ReadFile<'a> = &'a dyn Fn(&Path) -> io::Result<String>;
 
 macro_rules! builtin {
@@ -58,18 +58,18 @@ pub fn experiments() -> &'static [Builtin] {
     ]
 }
 
-/// Whether a name is meant as the path of a file.
+/// Whether a name is the path of a file.
 pub(crate) fn is_path(name: &str) -> bool {
     name.contains('/') || name.ends_with(".toml")
 }
 
-/// A path as text that [`is_path`]: one without a folder is that of a file in the current folder.
+/// A path as text for which [`is_path`] holds: one without a folder names a file in the current folder.
 pub(crate) fn path_text(path: PathBuf) -> String {
     let path = if path.components().count() > 1 { path } else { Path::new(".").join(path) };
     path.display().to_string()
 }
 
-/// Text and file name of what a name or a path means. `others` are names that only the caller knows; errors list them.
+/// Text and file name for a name or a path. `others` are names that only the caller knows; errors list them.
 pub(crate) fn find(
     kind: &str,
     all: &[Builtin],

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Decimal numbers, read exactly: 0.3 us are 300 ns, not 299. It knows nothing of units.
+//! Exact decimal numbers: 0.3 us are 300 ns, not 299. It knows no units.
 
-/// Why a text is not a decimal number of so many places.
+/// Why a text is not a decimal number with this many places.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum DecimalError {
     /// Not written as digits, or as digits, a point and digits.

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The error of configuration: a place and a message. It knows no key.
+//! The error of configuration: a place and a message.
 
 use std::fmt;
 
 /// The result of reading a file or a part of it.
 pub(crate) type Result<T> = std::result::Result<T, ConfigFileError>;
 
-/// A mistake in a configuration file, or in an override of one of its keys.
+/// An error in a configuration file, or in an override of one of its keys.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub struct ConfigFileError {
-    /// The file as it was named, or what else the text came from (`--set`).
+    /// The file as the caller named it, or the source of the text (`--set`).
     pub file: String,
-    /// Line, from 1; 0 when there is none, because the text came from no file or the file could not be read.
+    /// Line, from 1; 0 if there is none, because the text is not from a file or the file could not be read.
     pub line: usize,
     /// Column in characters, from 1; 0 when there is none.
     pub column: usize,
-    /// Dotted path of the key (`lu[0].blocks`); empty when no key is at fault.
+    /// Dotted path of the key (`lu[0].blocks`); empty if no key is at fault.
     pub key: String,
-    /// What is wrong and what would be right.
+    /// The fault, and what would be valid.
     pub message: String,
 }
 
@@ -34,7 +34,7 @@ impl fmt::Display for ConfigFileError {
     }
 }
 
-/// The known name with the least edit distance from a mistyped one, if that is small.
+/// The known name with the least edit distance from a mistyped one, if that distance is small.
 pub(crate) fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let typed: String = typed.chars().take(64).collect();
     let length = typed.chars().count();

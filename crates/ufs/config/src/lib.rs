@@ -2,9 +2,9 @@
 //! The files that describe devices and experiments: commented TOML with units in key names.
 //!
 //! A file is read into a tree that keeps the line of every value. Overrides replace values of the tree, and then the
-//! configuration is made from it. So every error names file, line and key, those of the device's own checks included.
-//! This crate opens no file: callers pass the text, or a function that reads a file. It knows nothing of workloads
-//! beyond their description, and runs nothing.
+//! configuration is made from it. So every error names file, line and key, including errors of the device's own
+//! checks. This crate opens no file: callers pass the text, or a function that reads a file. It knows workloads only
+//! by their description, and runs nothing.
 
 #![warn(unreachable_pub)]
 

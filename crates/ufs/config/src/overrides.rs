@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Keys of a file given from elsewhere: the command line, or a variant of an experiment. It knows no key.
+//! Values of keys from outside a file: the command line, or a variant of an experiment.
 
 use super::error::ConfigFileError;
 use super::tree::{At, Value, parse_value};
 
-/// A value for a dotted key of a device file, and where it was given.
+/// A value for a dotted key of a device file, and its source.
 #[derive(Clone, Debug)]
 pub struct Override {
     pub(crate) key: String,
@@ -13,8 +13,7 @@ pub struct Override {
 }
 
 impl Override {
-    /// `key` gets the value that is written `text`, in TOML or as a bare word. `origin` is its source, for
-    /// errors (`--set`).
+    /// Sets `key` to the value `text`, in TOML or as a bare word. `origin` is its source, for errors (`--set`).
     ///
     /// # Errors
     /// When the text is neither.

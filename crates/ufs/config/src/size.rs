@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sizes and spans of time as people write them.
+//! Sizes and times in the notation of users.
 
 use readpath_kit::Ns;
 
 /// A size such as `1440K`, in bytes.
 ///
 /// # Errors
-/// Says what would be right.
+/// A description of valid texts.
 pub fn size(text: &str) -> Result<u64, String> {
     let at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let wrong = || {
@@ -27,10 +27,10 @@ pub fn size(text: &str) -> Result<u64, String> {
     text[..at].parse::<u64>().ok().and_then(|n| n.checked_mul(unit)).filter(|&n| n > 0).ok_or_else(wrong)
 }
 
-/// A span of time such as `10ms`.
+/// A time such as `10ms`.
 ///
 /// # Errors
-/// Says what would be right.
+/// A description of valid texts.
 pub fn time(text: &str) -> Result<Ns, String> {
     let wrong = || format!("{text:?} is not a time such as 10ms; units are ns, us, ms and s");
     let at = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;

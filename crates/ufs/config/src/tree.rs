@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A TOML document that keeps the place of every value. It knows no key.
+//! A TOML document that keeps the place of every value.
 
 use super::error::ConfigFileError;
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -16,7 +16,7 @@ pub(crate) struct At {
 }
 
 impl At {
-    /// No file: `origin` is the source, for errors.
+    /// Not in a file: `origin` is the source, for errors.
     pub(crate) fn outside(origin: &str) -> At {
         At { file: origin.into(), line: 0, column: 0 }
     }
@@ -95,7 +95,7 @@ impl Value {
         Value::Integer(Some(n.into()))
     }
 
-    /// Printed as shortly as possible, so that it is read back to the bit.
+    /// Printed in the shortest form that is read back exactly.
     pub(crate) fn number(x: f64) -> Value {
         Value::Float(x.to_string())
     }
@@ -112,7 +112,7 @@ impl Value {
         Value::Table(table)
     }
 
-    /// For messages: what was found instead of what was expected.
+    /// Description of the found value, for messages.
     pub(crate) fn describe(&self) -> String {
         match self {
             Value::String(s) if s.chars().count() > 60 => "a long text".into(),
@@ -154,13 +154,13 @@ impl Serialize for Value {
     }
 }
 
-/// Offsets of a text to lines and columns.
+/// Converts offsets in a text to lines and columns.
 struct Lines<'a> {
     file: Arc<str>,
     text: &'a str,
     starts: Vec<usize>,
-    /// The last place that was asked for, and characters before it on its line: the next is likely behind it, and a
-    /// line may be long.
+    /// The last place that was converted, and the characters before it on its line: the next is likely behind it, and
+    /// a line may be long.
     last: Cell<(usize, usize)>,
 }
 
@@ -178,7 +178,7 @@ impl<'a> Lines<'a> {
             (last, before) if (start..=offset).contains(&last) => (last, before),
             _ => (start, 0),
         };
-        // A character begins where a byte continues none.
+        // Bytes that begin a character.
         let begins = |byte: &&u8| **byte & 0xC0 != 0x80;
         let characters = before + self.text.as_bytes()[from..offset].iter().filter(begins).count();
         self.last.set((offset, characters));
@@ -213,7 +213,7 @@ impl<'a> Lines<'a> {
     fn table(&self, table: DeTable) -> Table {
         let entry = |(key, value): (toml::Spanned<_>, toml::Spanned<DeValue>)| {
             let key_at = self.at(key.span().start);
-            // The span of a table is that of its header; one that is only implied by dotted keys has none.
+            // The span of a table is that of its header; one implied by dotted keys has none.
             let start = value.span().start;
             let at = if value.span().is_empty() { key_at.clone() } else { self.at(start) };
             let key: std::borrow::Cow<str> = key.into_inner();
@@ -230,7 +230,7 @@ pub(crate) fn parse_document(text: &str, file: &str) -> Result<Node, ConfigFileE
     Ok(Node { at: lines.at(0), value: Value::Table(lines.table(table.into_inner())) })
 }
 
-/// Reads a single value. A bare word is a text: quotes would have to be escaped on a command line.
+/// Reads a single value. A bare word is a text, because quotes would have to be escaped on a command line.
 pub(crate) fn parse_value(text: &str, at: &At) -> Result<Value, String> {
     let bare = |c: char| c.is_alphanumeric() || "-_./+".contains(c);
     match DeValue::parse(text) {
@@ -250,7 +250,7 @@ enum Step<'p> {
     Index(usize),
 }
 
-/// Takes `lu[0].blocks` apart; `lu.0.blocks` is the same.
+/// Splits `lu[0].blocks` into steps; `lu.0.blocks` is equivalent.
 fn steps(path: &str) -> Option<Vec<Step<'_>>> {
     let mut steps = Vec::new();
     for part in path.split('.') {
@@ -289,7 +289,7 @@ impl Node {
         }
     }
 
-    /// The place of `path`, or of its longest part that exists.
+    /// The place of `path`, or of its longest existing part.
     pub(crate) fn locate(&self, path: &str) -> At {
         let mut node = self;
         for step in steps(path).unwrap_or_default() {
@@ -327,7 +327,7 @@ impl Node {
         }
     }
 
-    /// Puts a value at `path` and makes the tables above it.
+    /// Sets the value at `path`, creating the tables above it.
     pub(crate) fn set(&mut self, path: &str, value: Value, at: &At) -> Result<(), String> {
         let steps = steps(path).ok_or("is not a path of keys such as map_cache.size_kib or lu[0].blocks")?;
         let mut node = self;
@@ -353,7 +353,7 @@ impl Node {
         Ok(())
     }
 
-    /// Removes the key `name` from the table that also holds `path`'s last key.
+    /// Removes the key `name` from the table of `path`'s last key.
     pub(crate) fn remove_beside(&mut self, path: &str, name: &str) {
         let mut steps = steps(path).unwrap_or_default();
         steps.pop();

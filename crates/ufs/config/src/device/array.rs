@@ -27,7 +27,7 @@ pub(super) fn geometry(k: &mut Keys<Geometry>) -> Result<Geometry> {
     }))
 }
 
-/// `[flash]`. Without `map_transfer_us` that time is `Ns::NEVER` here; [`map_transfer`] sets it.
+/// `[flash]`. Without `map_transfer_us` that field is `Ns::NEVER`; [`map_transfer`] sets it.
 pub(super) fn flash(k: &mut Keys<FlashTiming>) -> Result<FlashTiming> {
     fields! { k:
         /// tR of a page of data
@@ -49,8 +49,8 @@ pub(super) fn flash(k: &mut Keys<FlashTiming>) -> Result<FlashTiming> {
     Ok(FlashTiming { read, map_read, program, erase, transfer_block, map_transfer })
 }
 
-/// The map cache holds whole pages, so a whole page crosses the channel, no faster than as much data. That is the
-/// default too.
+/// Channel time of a map page. The map cache holds whole pages, so a whole page crosses the channel, no faster than
+/// the same amount of data, which is the default.
 pub(super) fn map_transfer(k: &Keys<DevicePreset>, flash: FlashTiming, map_page_bytes: u32) -> Result<FlashTiming> {
     let blocks = u64::from(map_page_bytes / 4096);
     let least = Ns(flash.transfer_block.0 * blocks);

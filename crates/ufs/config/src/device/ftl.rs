@@ -7,10 +7,10 @@ use crate::error::Result;
 use crate::keys::{Key, Keys, blocks_of_kib, flag, keys, ms, table, whole, words};
 use readpath_device::{FaultConfig, FtlConfig, VictimPolicy, Without};
 
-/// Numbers in TOML are signed, and a file that is written has to be readable.
+/// TOML numbers are signed, and a written file must be readable.
 const MOST_SEED: u64 = i64::MAX as u64;
 
-/// Both tables.
+/// Reads both tables.
 pub(super) fn read(k: &mut Keys<DevicePreset>) -> Result<FtlConfig> {
     let ftl = Key::new("ftl", "how flash translation does its work");
     let ftl = k.key(ftl, table(keys_of_ftl).or(FtlConfig::DEFAULT), |preset| preset.device.ftl)?;

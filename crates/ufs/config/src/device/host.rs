@@ -44,7 +44,7 @@ pub(super) fn read(k: &mut Keys<DevicePreset>, has_booster: bool, asks_for_memor
 
 const MIB: u64 = 1 << 20;
 
-/// Written only where a device asks for memory.
+/// The host's memory limits; written only if a device asks for memory.
 fn memory(k: &mut Keys<HostMemoryLimit>, asks: bool) -> Result<HostMemoryLimit> {
     let usual = HostMemoryLimit::LINUX;
     let mib = whole(0..=MIB).scaled(|mib| mib * MIB, |bytes| bytes / MIB, " (counted in bytes)");
@@ -59,7 +59,7 @@ fn memory(k: &mut Keys<HostMemoryLimit>, asks: bool) -> Result<HostMemoryLimit> 
     }))
 }
 
-/// Refuses a host that would give less than its device needs. Linux logs that and goes on without host memory; here it
+/// Refuses a host that grants less than its device needs. Linux logs that and continues without host memory; here it
 /// is an error.
 pub(super) fn check_memory(k: &Keys<DevicePreset>, map: Option<&HostMap>, limit: &HostMemoryLimit) -> Result<()> {
     let Some(map) = map.filter(|map| map.protocol == Protocol::Hmb) else { return Ok(()) };

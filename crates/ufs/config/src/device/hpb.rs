@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Keys of HPB: what the device offers, how its entries are protected, HPB 2.0, and the prototype.
+//! Keys of HPB: the device's features, protection of entries, HPB 2.0, and the prototype.
 
 use super::bounds;
 use super::preset::DevicePreset;
@@ -22,20 +22,20 @@ pub(super) struct Hpb {
     pub entry_key: [u64; 2],
 }
 
-/// That table for a device.
+/// The table of a device.
 pub(super) fn of(preset: &DevicePreset) -> Option<Hpb> {
     let (only_control, entry_key) = (preset.only_control, preset.device.entry_key);
     preset.device.hpb.map(|config| Hpb { config, only_control, entry_key })
 }
 
-/// Which control modes a device offers.
+/// Control modes that a device offers.
 const CONTROL_MODES: [(&str, Option<Control>); 3] =
     [("device", Some(Control::Device)), ("host", Some(Control::Host)), ("both", None)];
 
-/// A MiB has 2 to this many sectors.
+/// The most sectors of a MiB as a power of two.
 const MIB_EXPONENT: u64 = 11;
 
-/// MiB that are a power of two; as an exponent, of sectors of 512 bytes.
+/// A power of two in MiB, as an exponent of sectors of 512 bytes.
 fn exponent_of_mib(most: u64, counted: &'static str) -> Kind<'static, u8> {
     let (there, back) =
         (|mib: u64| u64::from(mib.ilog2()) + MIB_EXPONENT, |exponent: u64| 1 << exponent.saturating_sub(MIB_EXPONENT));

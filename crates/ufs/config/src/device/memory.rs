@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Keys of WriteBooster, and of memory for the map beside flash and SRAM.
+//! Keys of WriteBooster, and of memory for the map besides flash and SRAM.
 
 use super::bounds;
 use crate::error::Result;
@@ -7,7 +7,7 @@ use crate::keys::{Key, Keys, bytes_of_mib, fields, flag, keys, multiple, power_o
 use readpath_device::{HostMap, LineCheck, MapMemory, Protocol, WriteBoosterConfig};
 use readpath_proto::booster::ALLOCATION_UNIT_BLOCKS;
 
-/// Blocks of 4 KiB of a MiB.
+/// Blocks of 4 KiB in a MiB.
 const MIB_BLOCKS: u64 = 256;
 const UNIT_MIB: u64 = ALLOCATION_UNIT_BLOCKS as u64 / MIB_BLOCKS;
 
@@ -85,7 +85,7 @@ pub(super) fn map_memory(k: &mut Keys<MapMemory>) -> Result<MapMemory> {
     Ok(MapMemory::Host(HostMap { protocol, access, minimum, least_chunk, most_chunks, ..host }))
 }
 
-/// What a device with `hmb` asks of host memory besides its size.
+/// What a device with `hmb` requires of host memory besides its size.
 #[derive(Clone, Copy, Default)]
 struct Ask {
     minimum: u64,
@@ -112,7 +112,7 @@ fn ask(k: &mut Keys<Ask>) -> Result<Ask> {
     }))
 }
 
-/// With `hmb` and `ume`; kind and time of access are those of the table.
+/// For `hmb` and `ume`; the caller reads kind and time of access.
 fn host_map(k: &mut Keys<HostMap>) -> Result<HostMap> {
     fields! { k:
         /// host memory that the device asks for, allocated from the start; with `hmb` (HMPRE) the host may give less,

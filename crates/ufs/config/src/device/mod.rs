@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Device files: a device, the delays around it and the host's limits. Numbers are read, converted and checked here,
-//! and written in the form of a file; the device gives them their meaning. The files of this folder are the tables of
-//! its keys; `docs/formats/device.md` has them for readers.
+//! and written in the form of a file; the device interprets them. Each file of this folder has tables of its keys;
+//! `docs/formats/device.md` documents them.
 
 mod array;
 mod ftl;
@@ -168,7 +168,7 @@ fn interpret(tree: Node) -> Result<DevicePreset> {
 }
 
 impl DevicePreset {
-    /// The device as it would be if `key` had stood in its file with this value, written in TOML or as a bare word.
+    /// The device as if its file had this value for `key`, written in TOML or as a bare word.
     ///
     /// # Errors
     /// Names the key.
@@ -176,7 +176,7 @@ impl DevicePreset {
         self.with_overrides(&[Override::new(key, value, "override")?])
     }
 
-    /// As [`DevicePreset::with_override`] for several keys, checked only when all of them are in place.
+    /// [`DevicePreset::with_override`] for several keys, checked only when all of them are set.
     ///
     /// # Errors
     /// Names the key, and where its value was given.
@@ -193,12 +193,12 @@ impl DevicePreset {
         interpret(tree)
     }
 
-    /// Where the value of a key stood, or of what is nearest above it.
+    /// Place of the value of a key, or of its nearest existing parent.
     pub(crate) fn locate(&self, key: &str) -> At {
         self.tree.locate(key)
     }
 
-    /// Where a word was given for a key if that was not in the device's own file, and the word.
+    /// Place and text of a key's value, if it was given outside of the device's own file.
     pub(crate) fn given_beside_file(&self, key: &str) -> Option<(At, &str)> {
         let node = self.tree.find(key).filter(|node| node.at.file != self.tree.at.file)?;
         match &node.value {
@@ -207,7 +207,7 @@ impl DevicePreset {
         }
     }
 
-    /// Everything that was read, in the names and units of the file, for result documents.
+    /// All values, in the names and units of the file, for result documents.
     pub fn echo(&self) -> DeviceEcho {
         DeviceEcho(write_document(self, root))
     }
@@ -220,8 +220,8 @@ pub struct DeviceEcho(Value);
 impl DeviceEcho {
     /// The device file. [`parse`] reads it back.
     pub fn to_toml(&self) -> String {
-        // Cannot fail: every value is a number, a text, an array or a table. If it did, nothing could be read back, and
-        // that is an error there.
+        // Cannot fail: every value is a number, a text, an array or a table. If it did, reading the empty text back
+        // would report the error.
         toml::to_string(&self.0).unwrap_or_default()
     }
 }
@@ -231,7 +231,7 @@ pub fn schema() -> impl Serialize {
     json_schema("Device file of Readpath", &reference())
 }
 
-/// All that is known of the keys of a device file.
+/// Description of all keys of a device file.
 pub(crate) fn reference() -> Vec<Row> {
     describe(root)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A device file after reading and checking. It knows no key.
+//! A device file after reading and checking.
 
 use crate::tree::Node;
 use readpath_device::{Control, Delays, DeviceConfig};
@@ -10,9 +10,9 @@ use readpath_host::HostConfig;
 pub struct DevicePreset {
     /// Name for reports and on the command line.
     pub name: String,
-    /// What it is a model of, for people.
+    /// The modelled device, in words.
     pub description: String,
-    /// Where its numbers come from.
+    /// Sources of its numbers.
     pub sources: Vec<String>,
     /// The device.
     pub device: DeviceConfig,
@@ -20,7 +20,7 @@ pub struct DevicePreset {
     pub delays: Delays,
     /// Limits of the host, without HPB, which variants add.
     pub host: HostConfig,
-    /// The only control mode of HPB that it can be configured for, if not either.
+    /// The only control mode of HPB that it offers, unless it offers both.
     pub only_control: Option<Control>,
     /// Keys that were fitted, and the published row that each was fitted to.
     pub fitted: Vec<(String, String)>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Keys of logical units, and of what was fitted.
+//! Keys of logical units, and the list of fitted keys.
 
 use super::preset::DevicePreset;
 use crate::error::Result;
@@ -24,7 +24,7 @@ fn unit(k: &mut Keys<LuConfig>) -> Result<LuConfig> {
         let whole = blocks.is_multiple_of(1_000_000).then_some((blocks / 1_000_000) as u32);
         whole.ok_or_else(|| "is no whole number of 4 KiB blocks; give blocks instead".to_owned())
     };
-    // Written as blocks.
+    // Only read; the size is written in blocks.
     let in_gib = gib(CAPACITY).parsed(from_millionths, |_| Value::number(0.0)).optional();
     let capacity = Key::new("capacity_gib", "capacity, a whole number of 4 KiB blocks; or give `blocks`").of("blocks");
     let capacity = k.key(capacity, in_gib, |_| None)?;

@@ -1,37 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What others have claimed about an experiment without giving every figure: that one variant is faster than another,
-//! by so much. It knows nothing of results.
+//! Published claims about an experiment without exact figures: one variant is faster than another by some percentage.
 
 use crate::error::Result;
 use crate::keys::{Keys, filled, flag, keys, number, snake, texts};
 
-/// A claim: in each case, a metric of one variant lies above or below that of another by so many percent.
+/// A claim: in each case, a metric of one variant differs from that of another by a percentage within limits.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Claim {
     /// The claim in a sentence.
     pub text: String,
-    /// Who made it, where.
+    /// Its source.
     pub source: String,
     /// Metric in snake case.
     pub metric: String,
-    /// Group of jobs that it speaks of, if a case has several.
+    /// Group of jobs that it concerns, if a case has several.
     pub group: Option<String>,
     /// The variant.
     pub variant: String,
     /// The variant that it is compared with.
     pub base: String,
-    /// A parameter was chosen with the claim in view, so that it holds proves little.
+    /// A parameter was chosen to satisfy the claim, so agreement proves little.
     pub fitted: bool,
-    /// The cases that it speaks of; all if it is empty.
+    /// The cases that it concerns; all if empty.
     pub cases: Vec<String>,
-    /// Percent by which the variant is above the base, at least; negative is below.
+    /// The least percentage by which the variant is above the base; negative is below.
     pub min_percent: Option<f64>,
-    /// And at most.
+    /// The greatest percentage.
     pub max_percent: Option<f64>,
 }
 
 impl Claim {
-    /// Whether a difference in percent is what was claimed.
+    /// Whether a difference in percent is within the claim.
     pub fn holds(&self, percent: f64) -> bool {
         self.min_percent.is_none_or(|min| percent >= min) && self.max_percent.is_none_or(|max| percent <= max)
     }

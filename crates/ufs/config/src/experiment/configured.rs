@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Configures a device for the way in which a variant's host uses HPB, and refuses a host with HPB on a device where it
-//! would find none. It knows neither device nor host beyond their configuration.
+//! Configures a device for a variant's use of HPB, and refuses a host with HPB on a device that would not provide it.
+//! It knows only the configuration of device and host.
 
 use super::host_control::refused;
 use super::variant::Variant;
@@ -17,12 +17,12 @@ const PROTOTYPE: &str = "hpb.prototype";
 const UPDATE: &str = "hpb.prototype.update";
 
 impl Variant {
-    /// The device of this variant: `base` with its overrides, and configured for the use of HPB that it names.
+    /// The device of this variant: `base` with its overrides, and configured for the variant's use of HPB.
     ///
     /// # Errors
-    /// Names the key in `set` that is at fault, or the key of HPB that this device does not take; so does a variant
-    /// with HPB on a device on which it would find none, unless that offers none at all: then the host runs
-    /// without HPB.
+    /// Names the key in `set` that is at fault, or the key of HPB that this device does not support. A variant with
+    /// HPB on a device with HPB that would not provide it is an error too; on a device without any HPB the host runs
+    /// without.
     pub fn device(&self, base: &DevicePreset) -> Result<DevicePreset> {
         let preset = base.with_overrides(&self.set)?;
         match &self.hpb {
@@ -74,7 +74,7 @@ impl Wish<'_> {
         Ok(configured)
     }
 
-    /// The device as one of the prototype, with its host's choice of who begins updates.
+    /// The device configured as a prototype, with the side that begins updates.
     fn prototype(&self, preset: &DevicePreset, update: GroupUpdate) -> Result<DevicePreset> {
         if preset.device.hpb.is_none() {
             let message = format!("the device '{}' has no HPB, so it cannot be one of its prototype", preset.name);
@@ -97,8 +97,8 @@ impl Wish<'_> {
         Err(preset.locate("lu[0].hpb").error("lu[0].hpb", message))
     }
 
-    /// The device with the variant's value of a key. It replaces the value of the device file, which is not written for
-    /// one host; another value from an override is an error.
+    /// The device with the variant's value of a key. It replaces the value of the device file, which is not written
+    /// for one host; a different value from an override is an error.
     fn with(&self, preset: &DevicePreset, key: &str, said_by: &str, word: &str) -> Result<DevicePreset> {
         let wanted = Override { at: self.at(said_by), ..Override::new(key, word, "")? };
         if let Some((at, other)) = preset.given_beside_file(key)
@@ -120,7 +120,7 @@ impl Wish<'_> {
         }
         let limits = ParamLimits {
             host_control: hpb.control == Control::Host,
-            // bSubRegionSize counts as bRegionSize does.
+            // bSubRegionSize has the same unit as bRegionSize.
             entries_per_sub_region: (1 << hpb.sub_region_size) / 8,
             // The last slot is for queries.
             queue_depth: u32::from(preset.host.slots - 1),
@@ -131,7 +131,7 @@ impl Wish<'_> {
         })
     }
 
-    /// Where the variant has a key; else the variant itself.
+    /// The place of a key in the variant, or of the variant itself.
     fn at(&self, key: &str) -> At {
         self.variant.place_of(key)
     }

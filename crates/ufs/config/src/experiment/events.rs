@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Events of host and device during a run, with their virtual times. The runner of the workload carries them out.
+//! Events of host and device during a run, with their virtual times. The runner of the workload executes them.
 
 use super::variant::Variant;
 use crate::error::Result;
@@ -9,37 +9,37 @@ use readpath_kit::Ns;
 use serde::{Serialize, Serializer};
 use std::fmt;
 
-/// Events of a run at most: each gives rows of its own.
+/// The most events of a run: each adds rows to the results.
 pub const MOST_EVENTS: usize = 1000;
-/// Default of how long the power is off.
+/// Default duration of a power cut.
 const OFF: Ns = Ns::from_ms(100);
 
-/// What happens.
+/// Kind of an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EventKind {
-    /// The host stops using HPB, as Linux does when it suspends the UFS device; requests go on without entries. Memory
-    /// of the host that the device uses is taken away.
+    /// The host stops using HPB, as Linux does when it suspends the UFS device; requests continue without entries.
+    /// Host memory that the device uses is withdrawn.
     Suspend,
-    /// The host goes on with HPB and the maps that it had, and returns its memory.
+    /// The host continues with HPB and its maps, and returns the device's host memory.
     Resume,
-    /// Controller and device are reset; what was in flight is sent again.
+    /// Controller and device are reset; commands in flight are sent again.
     HardwareReset,
-    /// The device loses its power beneath a living host, which sends again what was in flight.
+    /// The device loses its power while the host runs on, which sends commands in flight again.
     PowerCycle {
-        /// How long the power is away.
+        /// How long the power is off.
         off: Ns,
     },
-    /// Host memory for HPB has another limit.
+    /// The limit of host memory for HPB changes.
     Pressure {
         /// The limit, tables included.
         bytes: u64,
     },
-    /// Nothing; what is counted is counted anew from here.
+    /// No action; counters restart from here.
     Mark,
 }
 
 impl EventKind {
-    /// The word of files.
+    /// The word in files.
     pub const fn name(self) -> &'static str {
         match self {
             EventKind::Suspend => "suspend",
@@ -55,9 +55,9 @@ impl EventKind {
 /// An event and its time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Event {
-    /// Virtual time after the host has found the device, or for a replay after the trace began.
+    /// Virtual time after the host has found the device, or for a replay after the start of the trace.
     pub at: Ns,
-    /// What happens.
+    /// The kind.
     pub kind: EventKind,
 }
 
@@ -135,7 +135,7 @@ pub(crate) fn event(k: &mut Keys<Event>) -> Result<Event> {
     Ok(Event { at, kind })
 }
 
-/// Events come in order of time, and the variants are able to do what they ask for.
+/// Checks that events are in order of time, and that the variants support them.
 pub(super) fn check<T>(k: &Keys<T>, events: &[Event], variants: &[Variant]) -> Result<()> {
     for (i, event) in events.iter().enumerate() {
         let (at, what) = (format!("event[{i}].at_ms"), format!("event[{i}].what"));
@@ -151,7 +151,7 @@ pub(super) fn check<T>(k: &Keys<T>, events: &[Event], variants: &[Variant]) -> R
     Ok(())
 }
 
-/// Why a host with HPB keeps its memory under pressure, if it does.
+/// Why the memory of a host with HPB cannot shrink, if it cannot.
 pub fn keeps_memory(hpb: Option<HpbOptions>) -> Option<&'static str> {
     match hpb? {
         HpbOptions { policy: Some(_), .. } => None,
@@ -160,7 +160,7 @@ pub fn keeps_memory(hpb: Option<HpbOptions>) -> Option<&'static str> {
     }
 }
 
-/// Why a host has no memory to give back, or cannot give it back.
+/// Why a host has no memory to release, or cannot release it.
 fn cannot_shrink(variants: &[Variant]) -> Option<String> {
     let hosts = || variants.iter().filter_map(|v| v.hpb.map(|hpb| (&v.name, hpb)));
     if let Some((name, why)) = hosts().find_map(|(name, hpb)| Some((name, keeps_memory(Some(hpb))?))) {

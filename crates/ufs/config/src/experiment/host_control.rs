@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who controls HPB: keys of a variant that choose the control mode or a policy, limit its memory and set the
-//! parameters of host control mode. It does not know what they do.
+//! Keys of a variant that choose the control mode or a policy, limit the memory of HPB and set the parameters of host
+//! control mode. It does not interpret them.
 
 use crate::error::Result;
 use crate::keys::{Key, Keys, fields, size, whole, words};
@@ -10,7 +10,7 @@ use readpath_host::{
 };
 use readpath_kit::Ns;
 
-/// Reads the rest of the keys of a variant's HPB. What depends on the device is checked when the host has found it.
+/// Reads the remaining keys of a variant's HPB. The host checks what depends on the device after the probe.
 pub(super) fn read(k: &mut Keys<HpbOptions>, options: HpbOptions) -> Result<HpbOptions> {
     fields! { k:
         /// who decides which regions are active; the device is configured for it. By default its own configuration
@@ -37,7 +37,7 @@ pub(super) fn read(k: &mut Keys<HpbOptions>, options: HpbOptions) -> Result<HpbO
     k.refuse(policy.is_none() && options.long_reads == LongReads::Measured, "long_reads", message)?;
     let exclusive = exclusive(k, policy)?;
     let options = HpbOptions { mode, policy, exclusive, memory_bytes, params: params(k, policy)?, ..options };
-    // Without `mode` the device chooses the mode, and the host checks again when it has probed it.
+    // Without `mode` the device chooses the mode, and the host checks again after the probe.
     let limits = ParamLimits { host_control: mode != Some(Control::Device), ..ParamLimits::WIDEST };
     if let Err(e) = options.params.check(&limits) {
         let (key, message) = refused(&e);
@@ -63,7 +63,7 @@ fn exclusive(k: &mut Keys<HpbOptions>, policy: Option<ManagedPolicy>) -> Result<
     Ok(ExclusiveOptions { misses, quiet: Ns::from_us(quiet_us) })
 }
 
-/// A size of memory under one of two names: in whole MiB, or as any size.
+/// A memory size under one of two names: in whole MiB, or as any size.
 pub(super) fn memory(
     k: &mut Keys<HpbOptions>,
     [in_mib, in_bytes]: [&'static str; 2],
@@ -78,7 +78,7 @@ pub(super) fn memory(
     Ok(whole.or(any))
 }
 
-/// Parameters of host control mode; those that are as Linux's are not written.
+/// Parameters of host control mode; only those that differ from Linux's are written.
 fn params(k: &mut Keys<HpbOptions>, policy: Option<ManagedPolicy>) -> Result<HpbParams> {
     const DOC: &str = "[parameter of host control mode](../hpb-modes.md#parameters), under Linux's name and rule";
     let mut params = HpbParams::LINUX;
@@ -97,14 +97,14 @@ fn params(k: &mut Keys<HpbOptions>, policy: Option<ManagedPolicy>) -> Result<Hpb
     Ok(params)
 }
 
-/// The key at fault when parameters are refused, and what is wrong with it.
+/// The key at fault when parameters are refused, and the message.
 pub(super) fn refused(error: &ParamError) -> (&'static str, String) {
     let key = error.param().map_or("mode", HpbParam::name);
     let text = error.to_string();
     (key, text.strip_prefix(&format!("{key} ")).unwrap_or(&text).to_owned())
 }
 
-/// With `strict_linux`, options that Linux does not have are refused.
+/// Refuses options that Linux does not have, with `strict_linux`.
 fn as_linux(k: &Keys<HpbOptions>, options: &HpbOptions) -> Result<()> {
     let never = [
         ("order", options.order != ListOrder::Activation, "keeps its list by activation"),
@@ -116,7 +116,7 @@ fn as_linux(k: &Keys<HpbOptions>, options: &HpbOptions) -> Result<()> {
     })
 }
 
-/// A policy says which control mode it takes.
+/// Checks that a policy fits the control mode.
 fn check_policy(
     k: &Keys<HpbOptions>,
     policy: PolicyChoice,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The part of an experiment file that describes launches of apps. It knows the keys and their units, not what is made
-//! of them.
+//! The part of an experiment file that describes launches of apps. It knows keys and units, not their use.
 
 use crate::error::ConfigFileError;
 use crate::keys::{Keys, Kind, keys, list, number, whole};
@@ -11,29 +10,29 @@ use crate::tree::Value;
 pub struct LaunchKeys {
     /// Apps, each launched once a cycle.
     pub apps: u32,
-    /// How many of them are games.
+    /// Number of games among them.
     pub games: u32,
-    /// Requests of a launch of an app that is no game.
+    /// Requests of a launch of an app that is not a game.
     pub requests: u32,
-    /// Requests of a game, in percent of that.
+    /// Requests of a game, in percent of `requests`.
     pub game_percent: u32,
-    /// GiB that everything lies in, from block 0 on.
+    /// GiB of the range of all data, from block 0 on.
     pub range_gib: f64,
-    /// GiB of what all apps share.
+    /// GiB of data that all apps share.
     pub shared_gib: f64,
-    /// GiB that the fragments of an app are strewn over.
+    /// GiB over which the fragments of an app are scattered.
     pub span_gib: f64,
-    /// Reads of what is shared.
+    /// Percentage of reads that go to the shared data.
     pub shared_percent: u8,
-    /// Reads of a launch that the next one repeats.
+    /// Percentage of a launch's reads that the next launch repeats.
     pub repeat_percent: u8,
-    /// Steps with 4 to 8 requests at once.
+    /// Percentage of steps with 4 to 8 requests at once.
     pub burst_percent: u8,
-    /// Requests that are writes of 4 KiB.
+    /// Percentage of requests that are writes of 4 KiB.
     pub write_percent: u8,
-    /// What all launches of a cycle compute together, for each cycle.
+    /// Computing time of all launches of a cycle together, for each cycle.
     pub busy_seconds: Vec<f64>,
-    /// What the cycles are called.
+    /// Names of the cycles.
     pub cycles: Vec<String>,
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Experiment files: a device, a workload, the variants that are compared under it, and what others have published
-//! about it. The workload is plain data here, of which the runner makes requests. The files of this
-//! folder are the tables of its keys; `docs/formats/experiment.md` has them for readers.
+//! Experiment files: a device, a workload, the variants to compare, and published results. The workload is plain data
+//! here, from which the runner makes requests. Each file of this folder has tables of its keys;
+//! `docs/formats/experiment.md` documents them.
 
 mod claim;
 mod configured;
@@ -39,44 +39,44 @@ pub struct Experiment {
     pub name: String,
     /// Heading.
     pub title: String,
-    /// What is asked and how.
+    /// Question and method.
     pub description: String,
-    /// Where the published values come from.
+    /// Sources of the published values.
     pub citations: Vec<String>,
-    /// The device as the file names it: a preset, or a path from where the experiment file is.
+    /// The device as the file names it: a preset, or a path relative to the experiment file.
     pub device: String,
-    /// What makes cases differ, for the axes of charts.
+    /// What distinguishes cases, for the axes of charts.
     pub axis: Option<String>,
-    /// What makes variants differ: then charts are drawn over them, with a line for each case.
+    /// What distinguishes variants: then charts are drawn over them, with a line for each case.
     pub variant_axis: Option<String>,
     /// Seed of every random stream.
     pub seed: u64,
-    /// What the device holds before the first request.
+    /// Contents of the device before the first request.
     pub precondition: Precondition,
-    /// What is run.
+    /// The workload.
     pub workload: Workload,
-    /// What is compared, in order.
+    /// Variants to compare, in order.
     pub variants: Vec<Variant>,
-    /// What happens in the middle of every run, in order of time.
+    /// Events during every run, in order of time.
     pub events: Vec<Event>,
-    /// What has been published.
+    /// Published values.
     pub published: Vec<Published>,
-    /// What has been claimed.
+    /// Published claims.
     pub claims: Vec<Claim>,
-    /// The file it was read from, as it was named.
+    /// The file it was read from, as the caller named it.
     pub file: String,
 }
 
-/// What the device holds before the first request.
+/// Contents of the device before the first request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Precondition {
-    /// In which order it was written.
+    /// Order of writing.
     pub layout: Layout,
-    /// How much.
+    /// Extent.
     pub range: PreconditionRange,
 }
 
-/// How much is written before the first request.
+/// Extent of the data written before the first request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PreconditionRange {
     /// The files of the workload.
@@ -100,11 +100,11 @@ pub struct Published {
     pub unit: String,
     /// The value.
     pub value: f64,
-    /// Whether a parameter was chosen with it in view.
+    /// Whether a parameter was chosen to match it.
     pub origin: Origin,
 }
 
-/// Whether a parameter of the model was chosen with a published value in view.
+/// Whether a parameter of the model was chosen to match a published value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin {
     /// It was, so agreement proves nothing.
@@ -216,7 +216,7 @@ fn row(k: &mut Keys<Published>, cases: &[&str], variants: &[&str]) -> Result<Pub
     Ok(row)
 }
 
-/// All that is known of the keys of an experiment file.
+/// Description of all keys of an experiment file.
 #[cfg(test)]
 pub(crate) fn reference() -> Vec<crate::keys::Row> {
     crate::keys::describe(root)
@@ -257,8 +257,8 @@ impl Experiment {
         }
     }
 
-    /// An experiment of a workload that a user typed, with seed 1. Its files are written beforehand in `layout`; with
-    /// none the device is as new.
+    /// An experiment for a workload given on the command line, with seed 1. Its files are written beforehand in
+    /// `layout`; without a layout the device is new.
     pub fn of_user(name: &str, title: &str, device: &str, layout: Option<Layout>, workload: Workload) -> Self {
         let range = if layout.is_none() { PreconditionRange::None } else { PreconditionRange::Files };
         let precondition = Precondition { layout: layout.unwrap_or(Layout::Sequential), range };
@@ -267,7 +267,7 @@ impl Experiment {
     }
 }
 
-/// Reads an experiment file; `file_name` is for errors, and what its paths start from.
+/// Reads an experiment file; `file_name` is for errors, and the base of its relative paths.
 ///
 /// # Errors
 /// The first mistake, with its line and key.
@@ -284,14 +284,14 @@ pub fn load(name_or_path: &str, read: ReadFile) -> Result<Experiment> {
     load_beside(&[], name_or_path, read)
 }
 
-/// The same where `others` are names of experiments too, which are no files: an error lists them.
+/// [`Experiment::load`], where errors also list `others`: names of experiments that are not files.
 pub fn load_beside(others: &[&str], name_or_path: &str, read: ReadFile) -> Result<Experiment> {
     let (text, file) = builtin::find("experiment", builtin::experiments(), others, name_or_path, read)?;
     parse(&text, &file)
 }
 
 impl Experiment {
-    /// A path as it is written in the file, seen from where the program runs.
+    /// A path in the file, relative to the working directory.
     pub fn resolve(&self, path: impl AsRef<Path>) -> PathBuf {
         Path::new(&self.file).parent().unwrap_or(Path::new("")).join(path)
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Variants that were typed, not written in a file: the same keys with the same meaning, and errors that name the
-//! argument. It knows the keys of the host; every other key is one of the device, and is checked there.
+//! Variants given on the command line, not in a file: the same keys with the same meaning, and errors that name the
+//! argument. It knows the keys of the host; all other keys are the device's, and checked there.
 
 use super::variant::{Variant, hpb_keys, variant};
 use crate::error::ConfigFileError;
@@ -12,8 +12,8 @@ use readpath_host::{Control, GroupUpdate, PolicyChoice};
 /// A key of a variant with its value, as typed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GivenKey {
-    /// `hpb` (`off`, `dcm` or `hcm`, which also says `mode`, `prototype-host` or `prototype-device`, which says
-    /// `prototype`), another key of a variant that says what the host does, or a dotted key of the device.
+    /// `hpb` (`off`, `dcm` or `hcm`, which implies `mode`, `prototype-host` or `prototype-device`, which implies
+    /// `prototype`), another host key of a variant, or a dotted key of the device.
     pub key: String,
     /// The value, in TOML or as a bare word.
     pub text: String,
@@ -21,8 +21,8 @@ pub struct GivenKey {
     pub origin: String,
 }
 
-/// The hosts that a word for `--hpb` means: what a variant with each is called, and its word for the key `hpb`. `None`
-/// for another word.
+/// The hosts that a word for `--hpb` stands for: name of the variant with each, and its word for the key `hpb`.
+/// `None` for an unknown word.
 pub fn hpb_modes(word: &str) -> Option<&'static [(&'static str, &'static str)]> {
     const STANDARD: [(&str, &str); 3] = [("HPB off", "off"), ("HPB dcm", "dcm"), ("HPB hcm", "hcm")];
     const PROTOTYPE: [(&str, &str); 2] =
@@ -61,7 +61,7 @@ impl GivenKey {
                 );
                 Err(self.at().error("hpb", message))
             }
-            // Always a word, so that the error for an unknown one lists the policies, not a mistake in TOML.
+            // Always a word, so that the error for an unknown one lists the policies, not a TOML error.
             ("policy", word) if !word.starts_with(['"', '\'']) => Ok(Value::String(word.to_owned())),
             (_, text) => parse_value(text, &self.at()).map_err(error),
         }
@@ -77,12 +77,12 @@ fn mode_of(word: &str) -> Option<Control> {
     }
 }
 
-/// Who begins updates of the prototype that a word for `hpb` names.
+/// The side that begins updates, for a word for `hpb` that names the prototype.
 fn update_of(word: &str) -> Option<GroupUpdate> {
     GroupUpdate::by_name(word.strip_prefix("prototype-")?)
 }
 
-/// Refuses a key of HPB where the key `hpb`, which may have another source, means another kind of HPB or none.
+/// Refuses a key of HPB if the key `hpb`, which may have another source, selects another kind of HPB or none.
 fn contradicted(given: &GivenKey, keys: &[GivenKey]) -> Result<(), ConfigFileError> {
     let Some(hpb) = keys.iter().find(|k| k.key == "hpb") else { return Ok(()) };
     let word = hpb.text.trim();
@@ -102,17 +102,16 @@ fn contradicted(given: &GivenKey, keys: &[GivenKey]) -> Result<(), ConfigFileErr
 }
 
 impl Variant {
-    /// Keys that say what the host does, as they are typed; any other is one of the device.
+    /// The host keys of a variant; any other key is the device's.
     pub fn host_keys() -> Vec<&'static str> {
         let typed = hpb_keys().into_iter().filter(|key| !matches!(*key, "mode" | "prototype"));
         ["hpb"].into_iter().chain(typed).collect()
     }
 
-    /// The variant `name` that these keys describe; `hpb` has to be among them, or `policy`, which implies it.
+    /// The variant `name` that these keys describe; `hpb` must be among them, or `policy`, which implies it.
     ///
     /// # Errors
-    /// A value that its key cannot have, a key that is given twice. Whether a key of the device exists is found out
-    /// when the device is made.
+    /// An invalid value, or a key that is given twice. Unknown keys of the device are found when the device is made.
     pub fn of_keys(name: &str, keys: &[GivenKey]) -> Result<Variant, ConfigFileError> {
         let nowhere = At::outside(name);
         let hpb_keys = hpb_keys();
@@ -202,7 +201,7 @@ mod tests {
             assert_eq!(bytes(&[("hpb", "dcm"), ("max_map", value)]), Ok(Some((Some(bytes_of), None))));
             assert_eq!(bytes(&[("policy", "lru"), ("memory", value)]), Ok(Some((None, Some(bytes_of)))));
         }
-        // What a policy of this host's own heeds of the parameters.
+        // Parameters that a policy of this host accepts.
         assert!(of(&[("policy", "lru"), ("inflight_map_req", "4"), ("requeue_timeout_ms", "1")]).is_ok());
         assert!(of(&[("policy", "linux-hcm"), ("activation_thld", "9")]).is_ok());
         assert!(of(&[("policy", "\"lru\"")]).is_ok());
@@ -229,7 +228,7 @@ mod tests {
         );
         let message = v.device(&without_hpb()).expect_err("it has no HPB").to_string();
         assert!(message.contains("has no HPB, so it has no host control mode"), "{message}");
-        // And back: a file is written for no one host, so what was typed counts, whatever it says.
+        // And the reverse: the key on the command line overrides the device file.
         let host = preset.with_override("hpb.control", "host").expect("a device");
         let file = crate::device::parse(&host.echo().to_toml(), "file.toml").expect("the same");
         let v = of(&[("hpb", "dcm")]).expect("a variant");
@@ -244,7 +243,7 @@ mod tests {
         crate::device::parse(&preset.echo().to_toml(), "small.toml").expect("a device")
     }
 
-    /// What would make a variant that is called one with HPB run without.
+    /// Keys that would make a variant with HPB in its name run without.
     #[test]
     fn a_device_on_which_hpb_would_not_be_found_is_refused() {
         let preset = crate::device::load("ufs21-64g", &|_| unreachable!()).expect("a preset");
@@ -287,11 +286,11 @@ mod tests {
         ] {
             assert!(made(word, key, value).is_ok(), "{word}: {key}");
         }
-        // A host that may use HPB does without where there is none to be had.
+        // A host that may use HPB runs without it on a device that has none.
         assert!(of(&[("hpb", "dcm")]).expect("a variant").device(&without_hpb()).is_ok());
     }
 
-    /// Parameters that only this device does not take are found before anything runs, at their places.
+    /// Parameters that only this device refuses are reported before the run, at their places.
     #[test]
     fn parameters_are_checked_against_the_device() {
         let preset = crate::device::load("ufs21-64g", &|_| unreachable!()).expect("a preset");

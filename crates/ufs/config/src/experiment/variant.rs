@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Keys of a variant: the host's use of HPB, and the keys of the device that differ. It does not know what they do.
+//! Keys of a variant: the host's use of HPB, and overrides of the device's keys. It does not interpret them.
 
 use super::host_control::{self, memory};
 use crate::device::DevicePreset;
@@ -9,21 +9,21 @@ use crate::overrides::Override;
 use crate::tree::{At, Value};
 use readpath_host::{GroupUpdate, HostConfig, HpbOptions, ListOrder, LongReads};
 
-/// One of the things that are compared.
+/// A variant to be compared.
 #[derive(Clone, Debug)]
 pub struct Variant {
     /// Name, unique in the experiment.
     pub name: String,
-    /// HPB of the host, if it is to be used.
+    /// HPB options of the host; `None` disables HPB.
     pub hpb: Option<HpbOptions>,
-    /// Keys of the device that are different in this variant.
+    /// Overrides of the device's keys.
     pub set: Vec<Override>,
-    /// Where its keys of HPB stood.
+    /// Places of its keys of HPB.
     places: Vec<(&'static str, At)>,
 }
 
 impl Variant {
-    /// A variant that stands in no file.
+    /// A variant that is not from a file.
     pub fn new(name: impl Into<String>, hpb: Option<HpbOptions>, set: Vec<Override>) -> Variant {
         Variant { name: name.into(), hpb, set, places: Vec::new() }
     }
@@ -33,7 +33,7 @@ impl Variant {
         self.places.iter().any(|(said, _)| *said == key)
     }
 
-    /// Where a key of HPB was given; the variant itself if it was not.
+    /// Place of a key of HPB, or of the variant if the key was not given.
     pub(super) fn place_of(&self, key: &str) -> At {
         let place = self.places.iter().find(|(said, _)| *said == key);
         place.map_or_else(|| At::outside(&self.name), |(_, at)| at.clone())
@@ -47,7 +47,7 @@ impl Variant {
 
 const PROTOTYPE: &str = "prototype";
 
-/// `[[variant]]`, which may be part of a file or not.
+/// `[[variant]]`, in a file or not.
 pub(super) fn variant(k: &mut Keys<Variant>) -> Result<Variant> {
     fields! { k:
         /// name, unlike that of any other variant
@@ -97,8 +97,8 @@ fn hpb_options(k: &mut Keys<HpbOptions>) -> Result<HpbOptions> {
     }
     let options = HpbOptions { order, strict_linux, dirty_bitmap, max_map_bytes, long_reads, prototype, ..default };
     let options = host_control::read(k, options)?;
-    // It takes the place of the modes of JESD220-3 and all that belongs to them. Experiments say two keys also where
-    // they are as usual.
+    // It replaces the modes of JESD220-3 and all their keys. Experiments also write two keys with their default
+    // values.
     let usual = |key: &str| match key {
         "strict_linux" => !strict_linux,
         "dirty_bitmap" => dirty_bitmap,

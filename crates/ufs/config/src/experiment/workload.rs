@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an experiment runs, as plain data, and its keys. It knows nothing of requests.
+//! The workload of an experiment, as plain data, and its keys. It knows nothing of requests.
 
 use super::launches::{self, LaunchKeys};
 use crate::error::Result;
@@ -10,14 +10,14 @@ use crate::tree::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// What is run.
+/// The workload.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Workload {
     /// iozone in throughput mode.
     Iozone(Iozone),
     /// A fio job file.
     Fio(Fio),
-    /// Apps that are launched.
+    /// Launches of apps.
     Launches(LaunchKeys),
 }
 
@@ -26,7 +26,7 @@ pub enum Workload {
 pub enum Iozone {
     /// A command line as typed, without the program's name.
     Args {
-        /// What its rows are called.
+        /// Name of the case.
         case: String,
         /// The arguments.
         args: Vec<String>,
@@ -45,7 +45,7 @@ pub enum Iozone {
 /// A range that is read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IozoneCase {
-    /// What its rows are called.
+    /// Name of the case.
     pub name: String,
     /// Bytes of all files together.
     pub total_bytes: u64,
@@ -56,33 +56,33 @@ pub struct IozoneCase {
 pub enum Fio {
     /// A job file.
     File {
-        /// What its rows are called.
+        /// Name of the case.
         case: String,
-        /// Path from where the experiment file is.
+        /// Path relative to the experiment file.
         job: PathBuf,
     },
     /// The text of a job file.
     Text {
-        /// What its rows are called.
+        /// Name of the case.
         case: String,
         /// The text.
         text: String,
     },
-    /// The text of a job file with places, `${NAME}`, that each case fills in its own way.
+    /// The text of a job file with placeholders, `${NAME}`, that each case replaces.
     Cases {
         /// The text.
         text: String,
-        /// What is put in.
+        /// The replacements of each case.
         cases: Vec<FioCase>,
     },
 }
 
-/// What a case puts into the text of a job file.
+/// Replacements of a case in the text of a job file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FioCase {
-    /// What its rows are called.
+    /// Name of the case.
     pub name: String,
-    /// For each name in capital letters what stands in its places.
+    /// For each placeholder, a name in capital letters, its replacement.
     pub with: BTreeMap<String, String>,
 }
 
@@ -225,7 +225,7 @@ fn fio(k: &mut Keys<Fio>) -> Result<Fio> {
     })?;
     let job = Key::new("job", "`fio`: path of a job file, relative to the experiment file; or give `text`");
     let job = k.key(job, filled().optional(), |fio| match fio {
-        // For readers: what is not UTF-8 in it is replaced.
+        // Only for display, so bytes that are not UTF-8 are replaced.
         Fio::File { job, .. } => Some(job.display().to_string()),
         _ => None,
     })?;

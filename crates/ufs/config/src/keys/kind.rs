@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Kinds of values: how one is read, written and described, and whether its key is required. It knows no particular
-//! kind.
+//! Kinds of values: how one is read, written and described, and whether its key is required.
 
 use crate::error::{ConfigFileError, Result};
 use crate::tree::{Node, Value};
@@ -24,13 +23,13 @@ impl KeyValue<'_> {
     }
 }
 
-/// A key as it stands in the table of keys.
+/// A key in the table of keys.
 #[derive(Clone, Copy)]
 pub(crate) struct Key {
     pub name: &'static str,
-    /// Field of the type that is made of the table; empty if the table's keys are fields of the type around it.
+    /// Field of the type that the table becomes; empty if the table's keys are fields of the enclosing type.
     pub field: &'static str,
-    /// What it means, in Markdown.
+    /// Its meaning, in Markdown.
     pub doc: &'static str,
 }
 
@@ -40,13 +39,13 @@ impl Key {
         Key { name, field: name, doc }
     }
 
-    /// The same with the path of its field.
+    /// The key with the path of its field.
     pub(crate) const fn of(self, field: &'static str) -> Key {
         Key { field, ..self }
     }
 }
 
-/// A key that is described.
+/// Description of a key.
 #[derive(Clone)]
 pub(crate) struct Row {
     pub key: Key,
@@ -59,11 +58,11 @@ pub(crate) struct Row {
 
 /// The description of a kind.
 pub(crate) struct About {
-    /// What is expected, for messages and for readers.
+    /// The expected value, for messages and documentation.
     pub expected: String,
-    /// For programs.
+    /// Its form, for programs.
     pub form: Form,
-    /// The unit of the configuration in brackets, if the file has another.
+    /// The unit of the configuration in brackets, if it differs from the file's.
     pub counted: &'static str,
 }
 
@@ -79,16 +78,16 @@ pub(crate) enum Form {
 type Read<'a, T> = Box<dyn Fn(&KeyValue) -> Result<T> + 'a>;
 type Write<'a, T> = Box<dyn Fn(&T) -> Option<Value> + 'a>;
 
-/// A kind of value, of a key that has to be there unless it is made to something else.
+/// A kind of value; its key is required unless a method makes it optional.
 pub(crate) struct Kind<'a, T> {
     pub(super) about: Box<dyn Fn() -> About + 'a>,
     pub(super) read: Read<'a, T>,
     pub(super) write: Write<'a, T>,
-    /// A value for passes that read and write none.
+    /// A value for passes that neither read nor write one.
     pub(super) blank: Box<dyn Fn() -> T + 'a>,
     /// The value if the key is left out.
     pub(super) absent: Option<T>,
-    /// It is written only if it differs from that.
+    /// Written only if it differs from the default.
     pub(super) quiet: bool,
 }
 
@@ -104,7 +103,7 @@ impl<'a, T: 'a> Kind<'a, T> {
         Kind { about, read, write, blank, absent: None, quiet: false }
     }
 
-    /// A value that is neither table nor array; `read` gives none if something else stands there.
+    /// A value that is neither table nor array; `read` returns `None` for a value of another kind.
     pub(super) fn plain(
         expected: impl Into<String>,
         schema: impl Into<Vec<(&'static str, Value)>>,
@@ -122,22 +121,22 @@ impl<'a, T: 'a> Kind<'a, T> {
         (self.read)(found)
     }
 
-    /// The key may be left out, and means this then.
+    /// Makes the key optional, with this default.
     pub(crate) fn or(self, default: T) -> Self {
         Kind { absent: Some(default), ..self }
     }
 
-    /// It is written only where it is not its default.
+    /// The key is written only if it differs from its default.
     pub(crate) fn quiet(self) -> Self {
         self.quiet_if(true)
     }
 
-    /// The same under a condition.
+    /// [`Kind::quiet`] under a condition.
     pub(crate) fn quiet_if(self, quiet: bool) -> Self {
         Kind { quiet, ..self }
     }
 
-    /// The key may be left out.
+    /// Makes the key optional, without a default.
     pub(crate) fn optional(self) -> Kind<'a, Option<T>> {
         let Kind { about, read, write, .. } = self;
         Kind {
@@ -150,7 +149,7 @@ impl<'a, T: 'a> Kind<'a, T> {
         }
     }
 
-    /// Made into something else on the way, if that can be.
+    /// Converts the value, which may fail.
     pub(crate) fn parsed<U: Default + 'a>(
         self,
         from: impl Fn(T) -> std::result::Result<U, String> + 'a,

@@ -19,7 +19,7 @@ pub(crate) fn filled<'a>() -> Kind<'a, String> {
     text().parsed(|text| if text.is_empty() { Err("is empty".into()) } else { Ok(text) }, |text| Value::text(text))
 }
 
-/// A text that names something, of characters that `allowed` accepts, which are `what`.
+/// A name of characters that `allowed` accepts; `what` describes them.
 pub(crate) fn name<'a>(what: &'static str, allowed: fn(char) -> bool) -> Kind<'a, String> {
     let checked = move |name: String| match name.is_empty() || name.len() > 64 || !name.chars().all(allowed) {
         true => Err(format!("is {name:?}; expected 1 to 64 characters: {what}")),
@@ -34,7 +34,6 @@ pub(crate) fn snake<'a>() -> Kind<'a, String> {
     name("lower-case letters, digits and '_'", allowed)
 }
 
-/// The only text that is possible.
 pub(super) fn constant<'a>(text: &'static str) -> Kind<'a, ()> {
     let about = move || {
         let form = Form::Plain(vec![("const", Value::text(text))]);
@@ -135,7 +134,7 @@ pub(crate) fn size<'a>() -> Kind<'a, u64> {
     Kind::new(about, read, |bytes| Value::whole(*bytes), || 1)
 }
 
-/// An array of values of a kind; `expected` is what it is called.
+/// An array of values of a kind; `expected` describes it in messages.
 pub(crate) fn list<'a, T: 'a>(kind: Kind<'a, T>, expected: &'static str) -> Kind<'a, Vec<T>> {
     let Kind { about, read, write, .. } = kind;
     let read = move |found: &KeyValue| {
@@ -151,7 +150,7 @@ pub(crate) fn texts<'a>() -> Kind<'a, Vec<String>> {
     list(text(), "an array of texts")
 }
 
-/// A table whose keys are the user's: `read` takes the value of each.
+/// A table with arbitrary keys: `read` takes the value of each.
 pub(crate) fn open_table<'a, T: FromIterator<U> + Default + 'a, U>(
     read: impl Fn(&str, &KeyValue) -> Result<U, crate::ConfigFileError> + 'a,
     write: impl Fn(&T) -> Value + 'a,

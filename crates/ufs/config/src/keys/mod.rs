@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The keys of files. A function for each table has every key once: name, kind of value, default and meaning. Passes
-//! over that function read the table, write it, or describe it. This module knows no particular key.
+//! The keys of files. A function for each table names every key once: name, kind of value, default and meaning.
+//! Passes over that function read the table, write it, or describe it.
 
 mod kind;
 mod kinds;
@@ -18,8 +18,8 @@ pub(crate) use numbers::{
 pub(crate) use schema::json_schema;
 pub(crate) use table::{Keys, describe, names, read_document, read_table, table, write_document};
 
-/// Keys that are fields: each `/// meaning`, `field = "name": kind;` becomes a variable that is called as the field.
-/// The name is left out where it is the field's; `field of part.part` is a field of a part.
+/// Keys that are fields: each `/// meaning`, `field = "name": kind;` becomes a variable with the field's name. The
+/// key's name is left out if it equals the field's; `field of part.part` is a field of a part.
 macro_rules! fields {
     ($keys:ident: $(
         $(#[doc = $doc:literal])+ $field:ident $(of $($part:ident).+)? $(= $name:literal)?: $slot:expr;
@@ -38,8 +38,8 @@ macro_rules! fields {
     (@name $field:ident $name:literal) => { $name };
 }
 
-/// A table whose keys are the fields of a type; the values of other fields stand behind `..`, and may follow from those
-/// before. A field that is forgotten is an error of the compiler.
+/// A table whose keys are the fields of a type. The values of other fields follow `..`, and may depend on those
+/// before. A missing field is a compiler error.
 macro_rules! keys {
     ($keys:ident => $T:ident {
         $($(#[doc = $doc:literal])+ $field:ident $(= $name:literal)?: $slot:expr;)+

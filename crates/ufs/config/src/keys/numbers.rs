@@ -37,7 +37,7 @@ pub(crate) fn power_of_two<'a, T: Count + 'a>(range: RangeInclusive<u64>) -> Kin
     ruled(range, words, ("$comment", Value::text(words)), move |n| (!n.is_power_of_two()).then(|| such_as(n)))
 }
 
-/// A number of a range with a rule: `check` returns what would be right for a number that breaks it.
+/// A number of a range with a rule: `check` returns a description of valid numbers for one that breaks it.
 fn ruled<'a, T: Count + 'a>(
     range: RangeInclusive<u64>,
     rule: &str,
@@ -91,8 +91,8 @@ fn in_blocks<'a, T: Count + 'a>(kib: Kind<'a, u64>) -> Kind<'a, T> {
 }
 
 impl<'a> Kind<'a, u64> {
-    /// Converted to the unit of the configuration (`there`), and to that of the file (`back`). `counted` names the unit
-    /// in brackets.
+    /// Converts to the unit of the configuration (`there`), and to that of the file (`back`). `counted` names the
+    /// unit in brackets.
     pub(crate) fn scaled<T: Count + 'a>(
         self,
         there: fn(u64) -> u64,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tables: a pass over the function that names their keys, which reads, writes or describes them. It knows no
-//! particular table.
+//! Tables: a pass over the function that names their keys, which reads, writes or describes them.
 
 use super::kind::{About, Form, Key, KeyValue, Kind, Row};
 use super::kinds::constant;
@@ -20,7 +19,7 @@ impl Reading<'_> {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
 
-    /// An error at `key`, or at what is nearest above it.
+    /// An error at `key`, or at its nearest existing parent.
     fn error(&self, key: &str, message: impl Into<String>) -> ConfigFileError {
         self.node.locate(key).error(self.path_of(key), message)
     }
@@ -33,7 +32,7 @@ impl Reading<'_> {
         }
     }
 
-    /// No key is there that is not among `known`.
+    /// Refuses keys that are not among `known`.
     fn check_names(&self, known: &[&str]) -> Result<()> {
         let unknown = self.table.iter().filter(|(key, _)| !known.contains(key));
         let Some((key, entry)) = unknown.min_by_key(|(_, e)| (e.key_at.line, e.key_at.column)) else { return Ok(()) };
@@ -55,12 +54,12 @@ enum Pass<'p, 'n> {
 /// A pass over the keys of a table that becomes a `T`.
 pub(crate) struct Keys<'p, 'n, T> {
     pass: Pass<'p, 'n>,
-    /// What is written.
+    /// The value being written.
     value: Option<&'p T>,
 }
 
 impl<T> Keys<'_, '_, T> {
-    /// A key: `get` finds its value in what is written.
+    /// A key: `get` takes its value out of the value being written.
     pub(crate) fn key<V>(&mut self, key: Key, kind: Kind<V>, get: impl FnOnce(&T) -> V) -> Result<V> {
         let written = |value: &V| (kind.write)(value);
         match (&mut self.pass, self.value) {
@@ -90,7 +89,7 @@ impl<T> Keys<'_, '_, T> {
         }
     }
 
-    /// Keys that stand in the same table, if they are `given`; otherwise they are errors, if there is a reason.
+    /// Keys of the same table that are read if `given`; otherwise they are errors, if there is a reason.
     pub(crate) fn group<V>(
         &mut self,
         given: bool,
@@ -118,7 +117,7 @@ impl<T> Keys<'_, '_, T> {
         self.key(SCHEMA, constant(schema), |_| ())
     }
 
-    /// While a file is read: an error at a key, or at a longer path, if something is wrong.
+    /// While a file is read: an error at a key, or at a longer path, if `wrong`.
     pub(crate) fn refuse(&self, wrong: bool, path: &str, message: impl Into<String>) -> Result<()> {
         match &self.pass {
             Pass::Read(reading) if wrong => Err(reading.error(path, message)),
@@ -126,12 +125,12 @@ impl<T> Keys<'_, '_, T> {
         }
     }
 
-    /// The same for each key that is there.
+    /// [`Keys::refuse`] for each of these keys that exists.
     pub(crate) fn refuse_keys(&self, keys: &[&str], message: &str) -> Result<()> {
         keys.iter().try_for_each(|key| self.refuse(self.has(key), key, message))
     }
 
-    /// Refuses the first table of the array `list` that is called as one before, which is `earlier`.
+    /// Refuses the first table of the array `list` with a name used before; `earlier` describes the earlier one.
     pub(crate) fn refuse_same_names(&self, list: &str, earlier: &str, names: &[&str]) -> Result<()> {
         let mut twice = names.iter().enumerate().filter(|(i, name)| names[..*i].contains(name));
         twice.try_for_each(|(i, name)| {
@@ -140,12 +139,12 @@ impl<T> Keys<'_, '_, T> {
         })
     }
 
-    /// Whether a key, or a longer path, is in the file that is read.
+    /// Whether a key, or a longer path, exists in the file being read.
     pub(crate) fn has(&self, path: &str) -> bool {
         self.place(path).is_some()
     }
 
-    /// Where it stands there.
+    /// Its place in that file.
     pub(crate) fn place(&self, path: &str) -> Option<At> {
         match &self.pass {
             Pass::Read(reading) => reading.node.find(path).map(|node| node.at.clone()),
@@ -154,7 +153,7 @@ impl<T> Keys<'_, '_, T> {
     }
 }
 
-/// A table, whose keys a function names. Only a pass that reads may find errors in them.
+/// A table whose keys a function names. Only a reading pass may find errors in them.
 pub(crate) fn table<'a, T: 'a>(keys: impl Fn(&mut Keys<T>) -> Result<T> + 'a) -> Kind<'a, T> {
     let keys = Arc::new(keys);
     let (described, read, written) = (keys.clone(), keys.clone(), keys.clone());
@@ -177,7 +176,7 @@ fn pass_over<T>(keys: impl Fn(&mut Keys<T>) -> Result<T>, pass: Pass, value: Opt
     keys(&mut Keys { pass, value }).expect("only a file can be wrong")
 }
 
-/// All that is known of the keys of a table.
+/// Description of all keys of a table.
 pub(crate) fn describe<T>(keys: impl Fn(&mut Keys<T>) -> Result<T>) -> Vec<Row> {
     let mut rows = Vec::new();
     pass_over(keys, Pass::Describe { rows: &mut rows, conditional: false }, None);
@@ -199,7 +198,7 @@ pub(crate) fn read_document<T>(
     schema: &'static str,
     keys: impl Fn(&mut Keys<T>) -> Result<T>,
 ) -> Result<T> {
-    // Before the keys: those of another kind of file are all unknown, and that is not what is wrong.
+    // Before the keys: in another kind of file all keys would be unknown, which would hide the actual error.
     match node.find(SCHEMA.name) {
         Some(found) => (constant(schema).read)(&KeyValue { node: found, path: SCHEMA.name.into() })?,
         None => return Err(node.at.error(SCHEMA.name, "is missing; expected a text")),
@@ -207,12 +206,11 @@ pub(crate) fn read_document<T>(
     read_table(&KeyValue { node, path: String::new() }, keys)
 }
 
-/// Reads a table that is part of no document, or all of it.
+/// Reads a table that is not part of a document, or a whole document.
 pub(crate) fn read_table<T>(found: &KeyValue, keys: impl Fn(&mut Keys<T>) -> Result<T>) -> Result<T> {
     (table(keys).read)(found)
 }
 
-/// Writes a document.
 pub(crate) fn write_document<T>(value: &T, keys: impl Fn(&mut Keys<T>) -> Result<T>) -> Value {
     let mut table = Table::default();
     pass_over(keys, Pass::Write(&mut table), Some(value));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Factors of a study: keys, and the levels that they take together. It knows no key's meaning and no design.
+//! Factors of a study: keys, and the levels that they take together. It does not interpret keys or designs.
 
 use super::point::OWN;
 use crate::error::Result;
@@ -8,12 +8,12 @@ use crate::tree::{At, Node, Value, parse_value};
 use serde::Serialize;
 use std::fmt;
 
-/// Levels of a factor at most.
+/// The most levels of a factor.
 const MOST_LEVELS: u64 = 1 << 20;
 /// Whole numbers up to this are exact.
 const MOST_EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// The value of a key as it is typed: TOML, or a bare word.
+/// The value of a key in TOML, or as a bare word.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Setting(String);
 
@@ -32,7 +32,7 @@ impl Setting {
         }
     }
 
-    /// A number with so many decimals at most.
+    /// A number with at most `decimals` decimals.
     fn number(x: f64, decimals: usize) -> Setting {
         let mut text = format!("{x:.decimals$}");
         if text.contains('.') {
@@ -41,12 +41,12 @@ impl Setting {
         Setting(if text == "-0" { "0".into() } else { text })
     }
 
-    /// The value as it is typed.
+    /// The value in TOML, or as a bare word.
     pub fn text(&self) -> &str {
         &self.0
     }
 
-    /// The value, a text without its quotes.
+    /// The value; a text without its quotes.
     pub fn plain(&self) -> String {
         match parse_value(&self.0, &At::outside("")) {
             Ok(Value::String(text)) => text,
@@ -66,25 +66,25 @@ impl fmt::Display for Setting {
     }
 }
 
-/// How a range is divided.
+/// Division of a range.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scale {
-    /// In equal steps.
+    /// Equal steps.
     Linear,
-    /// In equal ratios.
+    /// Equal ratios.
     Log,
 }
 
-/// What differs between points: one key, or several that change together.
+/// A difference between points: one key, or several that change together.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Factor {
     /// The keys.
     pub keys: Vec<String>,
-    /// What they become.
+    /// Their values.
     pub levels: Levels,
 }
 
-/// What the keys of a factor become.
+/// Values of the keys of a factor.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Levels {
     /// A value for each key, level by level.
@@ -95,19 +95,19 @@ pub enum Levels {
         from: f64,
         /// The greatest.
         to: f64,
-        /// How the range is divided.
+        /// Division of the range.
         scale: Scale,
-        /// What values are multiples of.
+        /// Values are multiples of this.
         multiple_of: f64,
-        /// Decimals that the multiples have.
+        /// Decimals of the multiples.
         decimals: usize,
-        /// Levels, where the design does not choose them.
+        /// Levels, if the design does not choose them.
         steps: Option<u32>,
     },
 }
 
 impl Factor {
-    /// Levels that a crossed factor has.
+    /// Levels of a crossed factor.
     pub fn steps(&self) -> u64 {
         match &self.levels {
             Levels::Listed(levels) => levels.len() as u64,
@@ -122,7 +122,7 @@ impl Factor {
         }
     }
 
-    /// Whether one of its keys may name files that a run is made of.
+    /// Whether one of its keys may name input files.
     pub fn names_files(&self) -> bool {
         let first = |key: &String| key.split(['.', '[']).next().unwrap_or_default().to_owned();
         self.keys.iter().any(|key| OWN.contains(&first(key).as_str()))
@@ -139,7 +139,7 @@ impl Factor {
         }
     }
 
-    /// The place of the range, from 0 to 1; of listed levels, each has an equal part of it.
+    /// The value at a position of the range, from 0 to 1; listed levels share the range equally.
     pub fn at(&self, place: f64) -> Vec<Setting> {
         match &self.levels {
             Levels::Listed(levels) => {
@@ -272,7 +272,7 @@ fn range(
     if let Some(steps) = steps {
         k.refuse(steps == 1, "steps", "is 1; a range has at least its two ends")?;
         let factor = Factor { keys: vec![String::new()], levels: levels.clone() };
-        // Levels rise, so equal ones are neighbours.
+        // Levels ascend, so equal ones are neighbours.
         let (mut before, mut twice) = (factor.level(0), None);
         for level in 1..u64::from(steps) {
             let this = factor.level(level);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Study files: what every run of a study starts from, the factors that differ between its points, and the design that
-//! chooses the points. It knows the keys and their values; designs and runs are
-//! made elsewhere.
+//! Study files: the common settings of all runs of a study, the factors that differ between its points, and the
+//! design that chooses the points. It knows keys and values; designs and runs are elsewhere.
 
 mod factor;
 mod point;
@@ -19,39 +18,39 @@ use crate::overrides::Override;
 use crate::tree::{At, Node, Value, parse_document};
 
 const SCHEMA: &str = "readpath-study/1";
-/// Points of a study at most: as many as a cluster makes in months, and one bit of memory for each.
+/// The most points of a study: as many as a cluster runs in months, with one bit of memory for each.
 pub const MOST_POINTS: u64 = 1 << 32;
 const TABLES: &str = "an array of tables";
 
-/// A study file that has been read. What its points start from is checked when a point is made: a factor may be what
-/// makes it whole.
+/// A study file that has been read. The common settings are checked when a point is made, because a factor may
+/// complete them.
 #[derive(Clone, Debug)]
 pub struct Study {
     /// Name in snake case.
     pub name: String,
     /// Heading.
     pub title: String,
-    /// What is asked and how.
+    /// Question and method.
     pub description: String,
     /// Seed of the design, and of the seeds of points.
     pub seed: u64,
-    /// How points are chosen.
+    /// Choice of the points.
     pub design: Design,
-    /// What differs between them.
+    /// Differences between points.
     pub factors: Vec<Factor>,
     /// Keys that are the same for all points, and their source.
     pub set: Vec<Assigned>,
-    /// The file it was read from, as it was named.
+    /// The file it was read from, as the caller named it.
     pub file: String,
     tree: Node,
 }
 
-/// How the points of a study are chosen.
+/// Choice of the points of a study.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Design {
     /// Every level of a factor with every level of all others; the last factor changes fastest.
     Cross,
-    /// So many points, of which each factor has one in each of as many equal parts of its range.
+    /// A number of points; each factor has one point in each of as many equal parts of its range.
     LatinHypercube {
         /// Points.
         samples: u32,
@@ -73,7 +72,7 @@ pub enum Design {
 }
 
 impl Design {
-    /// The word of files.
+    /// The word in files.
     pub const fn name(self) -> &'static str {
         match self {
             Design::Cross => "cross",
@@ -118,7 +117,7 @@ fn root(k: &mut Keys<Study>) -> Result<Study> {
         /// seed of the design and of all points; each point's own is derived from it and the point's settings
         seed: whole(0..=u64::MAX);
     }
-    // What a point starts from. Factors may replace any of it or make it whole, so it is read for each point.
+    // The common settings. Factors may replace or complete them, so they are read for each point.
     let base = "name of an experiment, or path of its file: device, precondition, workload and events are taken from \
         there where this file does not say them";
     k.key(Key::new("experiment", base), any().optional(), |_| None)?;
@@ -224,13 +223,13 @@ fn design(k: &mut Keys<Design>) -> Result<Design> {
     })
 }
 
-/// All that is known of the keys of a study file.
+/// Description of all keys of a study file.
 #[cfg(test)]
 pub(crate) fn reference() -> Vec<crate::keys::Row> {
     crate::keys::describe(root)
 }
 
-/// Reads a study file; `file_name` is for errors, and what its paths start from.
+/// Reads a study file; `file_name` is for errors, and the base of its relative paths.
 ///
 /// # Errors
 /// The first mistake, with its line and key.
@@ -246,7 +245,7 @@ impl Study {
         self.factors.iter().flat_map(|factor| factor.keys.iter().map(String::as_str))
     }
 
-    /// Fixes keys for all points. They replace those of the file.
+    /// Sets keys for all points. They replace those of the file.
     ///
     /// # Errors
     /// For a key that a factor varies.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A point of a study: what its settings make of device, host and workload. It runs nothing.
+//! A point of a study: the device, host and workload of its settings. It runs nothing.
 
 use super::trace::{TraceKeys, trace};
 use super::{Assigned, Setting, Study};
@@ -14,27 +14,27 @@ use crate::keys::{KeyValue, Keys, fields, filled, list, read_table, table};
 use crate::tree::{At, Node, Table, Value, parse_document, parse_value};
 use std::path::Path;
 
-/// Keys of the study file that a point starts from, and that factors may set, whole or below.
+/// Keys of the study file for the common settings, which factors may set, whole or in part.
 pub(super) const OWN: [&str; 7] = ["experiment", "device", "case", "precondition", "workload", "event", "trace"];
-/// Before the options of a fio job.
+/// Prefix of options of a fio job.
 const JOB: &str = "job.";
 /// Name of the variant of a point's run.
 const VARIANT: &str = "point";
 
-/// What a point runs, and on what.
+/// The run of a point.
 #[derive(Clone, Debug)]
 pub struct PointFile {
     /// The device before the variant's own keys.
     pub device: DevicePreset,
-    /// The host's use of HPB, and the keys of the device that are different.
+    /// The host's use of HPB, and overrides of the device's keys.
     pub variant: Variant,
     /// Seed of every random stream, if the point has one.
     pub seed: Option<u64>,
-    /// What is run.
+    /// The workload or trace.
     pub source: Source,
 }
 
-/// What a point runs.
+/// The workload or trace of a point.
 #[derive(Clone, Debug)]
 pub enum Source {
     /// A case of a workload.
@@ -43,19 +43,19 @@ pub enum Source {
         experiment: Box<Experiment>,
         /// The case.
         case: String,
-        /// Options that every job of a fio job file gets.
+        /// Options added to every job of a fio job file.
         options: Vec<(String, String)>,
     },
-    /// A trace, whose file is named from where the program runs.
+    /// A trace; its path is relative to the working directory.
     Trace {
-        /// How it is replayed.
+        /// Options of the replay.
         keys: TraceKeys,
         /// Events during the replay.
         events: Vec<Event>,
     },
 }
 
-/// The part of a file that points start from.
+/// The common settings of all points.
 #[derive(Clone)]
 struct Base {
     device: String,
@@ -86,8 +86,8 @@ fn base(k: &mut Keys<Base>) -> Result<Base> {
 }
 
 impl Study {
-    /// What the point with these settings, one for each of [`Study::keys`], is made of. `read` reads device, job and
-    /// experiment files.
+    /// Makes the point with these settings, one for each of [`Study::keys`]. `read` reads device, job and experiment
+    /// files.
     ///
     /// # Errors
     /// The key that is unknown, wrong or missing, and its place.
@@ -128,7 +128,7 @@ impl Study {
         Ok(PointFile { device, variant, seed, source })
     }
 
-    /// The tables that the point starts from: those of the experiment, those of this file, and what is set in them.
+    /// The tables of the common settings: those of the experiment, those of this file, and the keys set in them.
     fn base_tree(&self, own: &[&Assigned], read: ReadFile) -> Result<Node> {
         let mut tree = Node { at: self.tree.at.clone(), value: Value::Table(Table::default()) };
         let put = |tree: &mut Node, from: &Node, keys: &[&str]| {
@@ -163,7 +163,7 @@ impl Study {
             let value = parse_value(one.value.text(), &one.at).map_err(|e| one.at.error(&one.key, e))?;
             tree.set(&one.key, value, &one.at).map_err(|e| one.at.error(&one.key, e))?;
         }
-        // Keys that are left out have the default of a study without the table.
+        // Missing keys have the defaults of a study without the table.
         for (key, usual) in [("precondition.layout", "sequential"), ("precondition.range", "files")] {
             if tree.contains("precondition") && !tree.contains(key) {
                 let at = tree.locate("precondition");
@@ -218,7 +218,7 @@ impl Study {
                 return Err(tree.locate("workload").error("case", message));
             }
         };
-        // Paths in it start from the file that it stands in.
+        // Paths in it are relative to its own file.
         let place = if tree.contains("workload.job") { "workload.job" } else { "workload" };
         let mut experiment =
             Experiment::new(&self.name, &self.title, &base.device, self.seed, base.precondition, workload);
@@ -245,12 +245,12 @@ impl Assigned {
     }
 }
 
-/// A name, or a path as it is seen from where the program runs: a path has a `/` or ends in `.toml`.
+/// A name, or a path relative to the working directory: a path has a `/` or ends in `.toml`.
 fn resolved(at: &At, name: &str) -> String {
     if builtin::is_path(name) { beside_file(at, name) } else { name.to_owned() }
 }
 
-/// A path as it is written in a file, seen from where the program runs.
+/// A path in a file, relative to the working directory.
 fn beside_file(at: &At, path: &str) -> String {
     let folder = Path::new(&*at.file).parent().filter(|_| at.line > 0).unwrap_or(Path::new(""));
     builtin::path_text(folder.join(path))

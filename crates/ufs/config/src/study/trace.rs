@@ -1,38 +1,38 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `[trace]` of a study: a block trace and how it is replayed. It knows no trace format.
+//! `[trace]` of a study: a block trace and the options of its replay. It knows no trace format.
 
 use crate::error::Result;
 use crate::experiment::{LAYOUTS, Layout};
 use crate::keys::{Keys, filled, flag, keys, ms, number, whole, words};
 use readpath_kit::Ns;
 
-/// When the requests of a trace are submitted.
+/// Submission times of the requests of a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum TraceMode {
-    /// At their times.
+    /// At their recorded times.
     Timed,
     /// In order, as soon as the queue depth allows.
     Closed,
 }
 
-/// A trace and how it is replayed.
+/// A trace and the options of its replay.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TraceKeys {
-    /// Its path as it is written.
+    /// Its path in the file.
     pub file: Option<String>,
     /// When requests are submitted.
     pub mode: TraceMode,
     /// Requests in flight with [`TraceMode::Closed`].
     pub iodepth: Option<u32>,
-    /// How many times as fast as recorded.
+    /// Speed-up relative to the recording.
     pub speed: f64,
-    /// What longer pauses are cut to.
+    /// Longer pauses are cut to this.
     pub max_idle: Option<Ns>,
-    /// Addresses beyond the device are folded onto it.
+    /// Folds addresses beyond the device onto it.
     pub fold: bool,
-    /// Requests with the same time are spread over the resolution of the trace's clock.
+    /// Spreads requests with equal times over the resolution of the trace's clock.
     pub spread_ties: bool,
-    /// In which order the blocks that are there at the start were written.
+    /// Order in which the blocks present at the start were written.
     pub preload: Layout,
 }
 

@@ -90,8 +90,8 @@ fn times_are_exact() {
     assert_eq!(p.device.scheduler, Scheduler::Lean);
 }
 
-/// A map page of 16 KiB crosses the channel four times as long as 4 KiB of data, unless the file says that it takes
-/// even longer; less is refused.
+/// A map page of 16 KiB crosses the channel in four times the time of 4 KiB of data, unless the file has a longer
+/// time; a shorter one is refused.
 #[test]
 fn a_map_page_takes_as_long_as_its_bytes() {
     for (name, nanoseconds) in
@@ -112,18 +112,18 @@ fn a_map_page_takes_as_long_as_its_bytes() {
     points_at(&e, &text, "map_transfer_us = 31.999", "flash.map_transfer_us", says);
     let text = replaced(ufs21(), old, &format!("{old}\nmap_transfer_us = 1000000.001"));
     wrong(&text, "map_transfer_us = 1000000.001", "flash.map_transfer_us", "at most 1 s");
-    // What follows from another key is found wrong at that table.
+    // An error that depends on another key is reported at that key's table.
     let text = replaced(ufs21(), old, "transfer_4k_us = 500000.0");
     wrong(&text, "[flash]", "flash.map_transfer_us", "at most 1 s");
 }
 
-/// Sees where the error of a text points.
+/// Checks the place of a text's error.
 #[track_caller]
 fn wrong(text: &str, part: &str, key: &str, says: &str) {
     points_at(&parse(text, "test.toml").expect_err(part), text, part, key, says);
 }
 
-/// Replaces a line of a valid file and sees where the error points.
+/// Replaces a line of a valid file and checks the place of the error.
 #[track_caller]
 fn mistake(old: &str, new: &str, key: &str, says: &str) {
     wrong(&replaced(ufs21(), old, new), new, key, says);
@@ -191,7 +191,7 @@ fn wrong_types_and_ranges() {
     mistake("sources = [", "sources = [ 7,", "sources[0]", "is 7; expected a text");
 }
 
-/// Files and documents older than the key have as many as the presets.
+/// Files and documents older than the key have the presets' number.
 #[test]
 fn read_buffers_may_be_left_out() {
     let text = replaced(ufs21(), "read_buffers = 4", "");
@@ -204,7 +204,7 @@ fn read_buffers_may_be_left_out() {
     assert_eq!(echo.clone().device, preset("ufs21-64g").device);
 }
 
-/// Blocks that were never written take what buffered ones take, and documents leave the key out, unless the file
+/// Blocks that were never written take the time of buffered ones, and documents leave the key out, unless the file
 /// has a time for them.
 #[test]
 fn unmapped_reads_have_a_time_if_they_are_given_one() {
@@ -226,7 +226,7 @@ fn unmapped_reads_have_a_time_if_they_are_given_one() {
     );
 }
 
-/// A capacity of 0.000001 GiB is no whole block, but an eighth is.
+/// A capacity of 0.000001 GiB is not a whole number of blocks, but an eighth GiB is.
 #[test]
 fn decimal_capacities() {
     let p = parse(&replaced(ufs21(), "capacity_gib = 64", "capacity_gib = 0.125"), "test.toml").unwrap();
@@ -337,7 +337,7 @@ fn overrides_act_as_if_they_stood_in_the_file() {
     assert_eq!(p.with_override("firmware.flash_op_us", "0.001").unwrap().device.firmware.flash_op, Ns(1));
     assert_eq!(p.with_override("lu[0].capacity_gib", "32").unwrap().device.lus[0].blocks, 8 << 20);
     assert_eq!(p.with_override("lu.0.blocks", "1_024").unwrap().device.lus[0].blocks, 1024);
-    // Each alone would be wrong: together they are checked.
+    // Each alone would be invalid: they are checked together.
     let both = ["hpb.region_mib=4", "hpb.sub_region_mib=4"].map(|a| Override::from_argument(a, "--set").unwrap());
     assert_eq!(p.with_overrides(&both).unwrap().device.hpb.unwrap().region_size, 13);
     assert!(p.with_overrides(&both[..1]).is_err());
@@ -381,7 +381,7 @@ fn presets_and_paths() {
     assert_eq!(p.unwrap().name, "ufs21-64g");
 }
 
-/// Whatever is read, an error comes back, not a panic, and it points into the text.
+/// Any text gives a result or an error within the text, not a panic.
 fn never_panics(text: &str) {
     if let Err(e) = parse(text, "test.toml") {
         assert!(e.line >= 1 && e.line <= text.matches('\n').count() + 1, "{e}");

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `[hpb.entries]`: what it says, that documents say it back, and what is refused.
+//! `[hpb.entries]`: its fields, their round trip through documents, and refused values.
 
 use super::{back, no_file};
 use crate::{DevicePreset, Override, device};
 use readpath_device::{CheckOn, EntryConfig, Protection};
 use readpath_kit::Ns;
 
-/// `ufs21-64g` with keys changed, or what is wrong with them.
+/// `ufs21-64g` with keys changed, or the error.
 fn with(keys: &[(&str, &str)]) -> Result<DevicePreset, String> {
     let set: Vec<Override> = keys.iter().map(|(k, v)| Override::new(k, v, "--set").expect("a value")).collect();
     let preset = device::load("ufs21-64g", &no_file).expect("a preset");

@@ -97,7 +97,7 @@ fn variants_change_the_device_and_the_host() {
     assert!(e.published.is_empty());
 }
 
-/// The file that says all of an experiment.
+/// A file that describes the whole experiment.
 fn written(e: &Experiment) -> String {
     toml::to_string(e).expect("plain data")
 }
@@ -153,7 +153,7 @@ fn devices_are_found_from_the_experiments_folder() {
     }
 }
 
-/// Sees where the error of a text points.
+/// Checks the place of a text's error.
 #[track_caller]
 fn wrong(text: &str, part: &str, key: &str, says: &str) {
     points_at(&parse(text, "test.toml").expect_err(part), text, part, key, says);
@@ -235,7 +235,7 @@ fn claims_are_bounds_of_a_difference() {
     );
 }
 
-/// A claim about rows all of which were fitted is no prediction.
+/// A claim about rows that were all fitted is no prediction.
 #[test]
 fn claims_about_fitted_rows_are_fitted() {
     let mut about_fitted = 0;
@@ -256,7 +256,7 @@ fn claims_about_fitted_rows_are_fitted() {
     assert_eq!(about_fitted, 1, "that of appstart");
 }
 
-/// One limit of HPB READs stands in the file, and is as long as the longest chunk: it was chosen for the claim.
+/// One limit of HPB READs in the file equals the longest chunk: it was chosen to match the claim.
 #[test]
 fn the_longest_chunk_just_has_an_entry() {
     let e = load("chunk", &no_file).unwrap();
@@ -299,7 +299,7 @@ fn truncated_files_are_errors() {
     assert!(load("iozon", &no_file).unwrap_err().to_string().contains("did you mean iozone?"));
 }
 
-/// What only this device does not take is found with its line, as everything else is.
+/// A value that only this device refuses is reported with its line, like any other error.
 #[test]
 fn parameters_that_the_device_does_not_take_point_at_their_line() {
     let text = replaced(VARIANTS, "strict_linux = true", "mode = \"host\"\ninflight_map_req = 31");

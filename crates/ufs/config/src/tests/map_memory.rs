@@ -89,7 +89,7 @@ fn mistakes_name_line_and_key() {
         assert!(table.contains(from), "{from}");
         let text = with_table(&table.replace(from, to));
         let error = parse(&text, "test.toml").unwrap_err();
-        // A key that is missing is looked for at its table, one that contradicts another where it stands.
+        // A missing key is reported at its table, a contradicting one at its own place.
         let part = match to {
             "" => "[map_memory]",
             "check = false" => "check_us = 0.25",
@@ -119,7 +119,7 @@ fn what_a_device_asks_for_and_what_a_host_gives_come_back() {
     assert_eq!(echo.host, preset.host);
     assert_eq!(preset.host.host_memory, HostMemoryLimit { bytes: 12 << 20, largest_chunk: 1 << 20 });
     assert_eq!(readpath_stack::given_host_memory(&preset.device, &preset.host), 8 << 20, "eight pieces");
-    // What nobody asks for is not spoken of.
+    // Documents of devices without host memory leave its keys out.
     let other = serde_json::to_value(parse(&with_table(DRAM), "test.toml").unwrap().echo()).unwrap();
     assert!(other["host"].get("max_host_mem_mib").is_none(), "{other}");
     assert!(serde_json::to_value(preset.echo()).unwrap()["host"].get("max_host_mem_mib").is_some());

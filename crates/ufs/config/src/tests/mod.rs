@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of configuration: what is read, and where errors point. They run nothing.
+//! Tests of configuration: values, and places of errors. They run nothing.
 
 mod booster;
 mod device;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the tables of keys say is what the book says, and what the files that come with the program keep to.
+//! The book equals the tables of keys, and the built-in files conform to them.
 
 use crate::keys::{Form, Row};
 use crate::{device, experiment, presets, study};
@@ -7,11 +7,11 @@ use readpath_host::PolicyChoice;
 use serde_json::Value;
 use std::{env, fs};
 
-/// Tables of the book begin and end with these; the name of a table stands between the two parts of the first.
+/// Markers of tables in the book; the name of a table stands between the two parts of the first.
 const BEGIN: (&str, &str) = ("<!-- keys of ", " -->\n\n");
 const END: &str = "\n<!-- end of keys -->";
 
-/// The rows of each table, by its path. Those of arrays within a table are shown with the array.
+/// The rows of each table, by its path. Arrays within a table are shown with their rows.
 fn tables<'r>(path: &str, rows: &'r [Row], all: &mut Vec<(String, &'r [Row])>) {
     all.push((if path.is_empty() { "the file".into() } else { path.to_owned() }, rows));
     for row in rows {
@@ -43,12 +43,12 @@ fn markdown(rows: &[Row]) -> String {
     })
 }
 
-/// Tables have a table of their own.
+/// Whether a row is a table of its own.
 fn is_table(row: &Row) -> bool {
     matches!(row.about.form, Form::Table(_))
 }
 
-/// A page of the book has a table of the keys of each table of the file, as it is made here.
+/// Checks that a page of the book has a table of the keys of each table of the file, as generated here.
 #[track_caller]
 fn page_has(file: &str, rows: &[Row]) {
     let path = format!("{}/../../../docs/formats/{file}", env!("CARGO_MANIFEST_DIR"));
@@ -65,7 +65,7 @@ fn page_has(file: &str, rows: &[Row]) {
     check(&path, &page, &new);
 }
 
-/// The page at `path` says what it is to say, or is made to when that is asked for.
+/// Checks the page at `path` against the generated text, or rewrites it on request.
 #[track_caller]
 fn check(path: &str, page: &str, new: &str) {
     if env::var_os("READPATH_KEEP_REFERENCE").is_some() {
@@ -116,8 +116,8 @@ fn fields(path: &str, rows: &[Row], all: &mut Vec<String>) {
     }
 }
 
-/// Keys ask for the bounds of their field by name, and an unknown name would end the program. So every key with bounds
-/// has them from the table; here, every bound has a key.
+/// Keys look up the bounds of their field by name, and an unknown name would panic. So every key with bounds has them
+/// from the table; this test checks that every bound has a key.
 #[test]
 fn every_bound_of_a_device_belongs_to_a_key() {
     let mut all = Vec::new();
@@ -130,7 +130,7 @@ fn every_bound_of_a_device_belongs_to_a_key() {
     }
 }
 
-/// What is wrong with a value by a schema, as far as types, ranges, words, and names of keys go.
+/// Violations of a schema by a value, as far as types, ranges, words, and names of keys go.
 fn violations(at: &str, value: &Value, schema: &Value, wrong: &mut Vec<String>) {
     let is = |name: &Value| match name.as_str() {
         Some("string") => value.is_string(),

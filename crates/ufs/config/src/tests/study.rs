@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Study files: levels, what a point is made of, and where mistakes are said to be.
+//! Study files: levels, the settings of points, and places of errors.
 
 use super::no_file;
 use crate::study::{self, Assigned, Setting, Source, Study};
@@ -139,7 +139,7 @@ fn a_point_has_its_settings() {
     let Source::Workload { experiment, case, options } = made.source else { panic!("a workload") };
     assert_eq!((case.as_str(), &options[..]), ("fio", &[("iodepth".to_owned(), "8".to_owned())][..]));
     assert_eq!(experiment.precondition.layout, crate::experiment::Layout::Random);
-    // Of an experiment, with the case that is chosen; what the study says itself takes the place of its own.
+    // From an experiment, with the chosen case; keys of the study replace the experiment's.
     let more = "[[factor]]\nkey = \"case\"\nvalues = [1]";
     let text = STUDY.split("[workload]").next().expect("a head").to_owned() + "experiment = \"iozone\"\n" + more;
     let study = study::parse(&text, "s.toml").expect("a study");
