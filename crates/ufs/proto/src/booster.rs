@@ -19,7 +19,7 @@ pub const ALLOCATION_UNIT_BLOCKS: u32 = 1024;
 pub mod flush_status {
     /// Nothing has been flushed.
     pub const IDLE: u32 = 0;
-    /// A flush is going on.
+    /// A flush is in progress.
     pub const IN_PROGRESS: u32 = 1;
     /// A flush ended before the buffer was empty.
     pub const STOPPED: u32 = 2;

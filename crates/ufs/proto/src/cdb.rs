@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Command descriptor blocks: [`Cdb`] to the 16 bytes of a COMMAND UPIU and back.
 //!
-//! Knows the layouts of SPC-4 (INQUIRY, MODE SENSE, REPORT LUNS, REQUEST SENSE, TEST UNIT READY), SBC-3 (READ, WRITE,
-//! UNMAP and the other block commands), JESD220-3 (HPB READ, HPB READ BUFFER, HPB WRITE BUFFER) and of the prototype of
-//! HPB (HotStorage 2017: READ (16) with an entry; byte 14 is of this program's own). Does not know
+//! It knows the layouts of SPC-4 (INQUIRY, MODE SENSE, REPORT LUNS, REQUEST SENSE, TEST UNIT READY), SBC-3 (READ,
+//! WRITE, UNMAP and the other block commands), JESD220-3 (HPB READ, HPB READ BUFFER, HPB WRITE BUFFER) and of the
+//! prototype of HPB (HotStorage 2017: READ (16) with an entry; byte 14 is this program's own). It does not know
 //! whether a logical unit supports a command or whether an address exists. CDBs shorter than 16 bytes are padded with
 //! zeros.
 
@@ -59,7 +59,7 @@ pub(crate) const FLAG_HINT: u8 = 0x01;
 /// IMMED in byte 1 of SYNCHRONIZE CACHE (SBC-3).
 const SYNC_IMMED: u8 = 0x02;
 
-/// Which way data moves, seen from the host.
+/// Direction of data, seen from the host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
     /// No data phase.
@@ -98,7 +98,7 @@ pub fn direction(cdb: &Cdb) -> Direction {
     }
 }
 
-/// Direction of commands that have no variant of their own. A command that was set aside for a field's sake (see
+/// Direction of commands without a variant of their own. A command that became [`Cdb::Other`] because of a field (see
 /// [`parse`]) keeps the direction of its operation code.
 fn other_direction(bytes: &[u8; 16]) -> Direction {
     match bytes[0] {
@@ -114,12 +114,12 @@ fn other_direction(bytes: &[u8; 16]) -> Direction {
     }
 }
 
-/// Whether [`parse`] gives some [`Cdb`] other than [`Cdb::Other`] a meaning under this operation code. A device answers
-/// [`Cdb::Other`] with INVALID FIELD IN CDB if so, else with INVALID COMMAND OPERATION CODE.
+/// Whether [`parse`] returns a variant other than [`Cdb::Other`] for this operation code. A device answers
+/// [`Cdb::Other`] with INVALID FIELD IN CDB if so, otherwise with INVALID COMMAND OPERATION CODE.
 pub fn is_named_opcode(code: u8) -> bool {
     let mut bytes = [0; 16];
     bytes[0] = code;
-    // Zeros are no service action and no buffer that these two could have.
+    // For these two, zeros are neither a valid service action nor a valid buffer id.
     let takes_no_zeros = matches!(code, opcode::SERVICE_ACTION_IN_16 | opcode::HPB_WRITE_BUFFER);
     takes_no_zeros || !matches!(parse(&bytes), Cdb::Other(_))
 }
@@ -210,7 +210,7 @@ pub fn encode(cdb: &Cdb) -> [u8; 16] {
     b
 }
 
-/// A command of HPB, of JESD220-3 or of the prototype.
+/// Encodes a command of HPB, of JESD220-3 or of the prototype.
 fn put_hpb(b: &mut [u8; 16], cdb: &Cdb) {
     match *cdb {
         Cdb::HpbRead { lba, blocks, entry, flags, read_id } => {
@@ -257,12 +257,13 @@ fn put_hpb(b: &mut [u8; 16], cdb: &Cdb) {
     }
 }
 
-/// What the 16 CDB bytes of a COMMAND UPIU ask for. Total: what has no variant becomes [`Cdb::Other`].
+/// Parses the 16 CDB bytes of a COMMAND UPIU. Total: commands without a variant become [`Cdb::Other`].
 ///
-/// Reserved and obsolete fields, group numbers and the control byte are ignored. A command that asks for something no
-/// UFS device does and [`Cdb`] cannot say also becomes [`Cdb::Other`], so that it is refused and not misread: INQUIRY
+/// Reserved and obsolete fields, group numbers and the control byte are ignored. A command with a feature that no UFS
+/// device has and [`Cdb`] cannot express also becomes [`Cdb::Other`], so that it is refused and not misread: INQUIRY
 /// with a page code but without EVPD, REQUEST SENSE with DESC, UNMAP with ANCHOR, operation code 9Eh with another
-/// service action, HPB WRITE BUFFER with an unknown buffer id (see [`is_named_opcode`]). Bytes 4-8 of HPB WRITE BUFFER
+/// service action, HPB WRITE BUFFER with an unknown buffer id (see [`is_named_opcode`]). Bytes 4-8 of HPB WRITE
+/// BUFFER 01h are ignored because Linux `ufshpb_set_unmap_cmd` leaves bytes of the tag's previous command there.
 /// 01h are ignored because Linux `ufshpb_set_unmap_cmd` leaves there what the tag's previous command held.
 pub fn parse(b: &[u8; 16]) -> Cdb {
     match b[0] {

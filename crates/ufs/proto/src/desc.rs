@@ -10,15 +10,15 @@ use crate::booster::ALLOCATION_UNIT_BLOCKS;
 use crate::query::descriptor;
 use crate::rpmb;
 
-/// Why bytes are not the descriptor they should be.
+/// Why bytes are not a valid descriptor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum DescError {
-    /// The descriptor (or what was read of it) ends before a field that is needed.
+    /// The descriptor (or the part read of it) ends before a required field.
     #[error("{descriptor} descriptor ends at byte {have}: {field} at byte {offset:#04x} and all after it is missing")]
     Short {
         /// Name of the descriptor.
         descriptor: &'static str,
-        /// Bytes there are: the fewer of those given and bLength.
+        /// Bytes available: the fewer of those given and bLength.
         have: usize,
         /// First field that is missing or cut.
         field: &'static str,
@@ -43,7 +43,7 @@ pub enum DescError {
     TextLength(usize),
 }
 
-/// Where a field of a descriptor is.
+/// Place of a field in a descriptor.
 #[derive(Debug)]
 struct Field {
     name: &'static str,
@@ -77,7 +77,7 @@ macro_rules! wire {
 
 wire!(u8 u16 u32 u64);
 
-/// The bytes that count: at most bLength, of the right IDN, reaching at least to the last of `fields`.
+/// The valid bytes: at most bLength, with the right IDN, extending at least to the last of `fields`.
 fn checked<'a>(
     descriptor: &'static str,
     expected: u8,
@@ -157,8 +157,8 @@ macro_rules! descriptor {
 descriptor! {
     /// Device descriptor (JESD220; HPB fields JESD220-3).
     DeviceDescriptor, "device", descriptor::DEVICE, 0x59 {
-        /// bNumberLU: enabled general logical units. Linux waits for exactly so many before HPB and runtime power
-        /// management work.
+        /// bNumberLU: enabled general logical units. Linux enables HPB and runtime power management when it has seen
+        /// that many.
         0x06 number_lu: u8 = 1,
         /// wSpecVersion in BCD. Linux looks at HPB from 0310h on.
         0x10 spec_version: u16 = 0x0310,
@@ -296,20 +296,20 @@ const CONFIG_UNIT: usize = 0x1A;
 const CONFIGURATION_BYTES: usize = CONFIG_HEADER + CONFIGURED_UNITS * CONFIG_UNIT;
 
 /// Configuration descriptor (JESD220E; offsets as in ufs-utils, `device_config_desc_field_name` and
-/// `device_config_unit_desc_field_name`): how the device and its first units are provisioned. It says what the other
-/// descriptors say, so it is put together from their bytes; dNumAllocUnits counts units of 4 MiB.
+/// `device_config_unit_desc_field_name`): how the device and its first units are provisioned. It repeats fields of
+/// the other descriptors, so it is assembled from their bytes; dNumAllocUnits counts units of 4 MiB.
 pub fn configuration(
     device: &DeviceDescriptor,
     units: &[UnitDescriptor; CONFIGURED_UNITS],
 ) -> [u8; CONFIGURATION_BYTES] {
-    /// Place here, place there, bytes. bBootEnable to bSecureRemovalType, bInitActiveICCLevel, wPeriodicRTCUpdate,
-    /// bHPBControl, what there is of WriteBooster.
+    /// Offset here, offset there, bytes. bBootEnable to bSecureRemovalType, bInitActiveICCLevel, wPeriodicRTCUpdate,
+    /// bHPBControl, fields of WriteBooster.
     const OF_DEVICE: [(usize, usize, usize); 5] =
         [(0x03, 0x08, 5), (0x08, 0x0F, 1), (0x09, 0x1D, 2), (0x0B, 0x42, 1), (0x10, 0x53, 6)];
     /// bRPMBRegionEnable, sizes of regions 1 to 3.
     const OF_RPMB: [(usize, usize, usize); 2] = [(0x0C, 0x09, 1), (0x0D, 0x14, 3)];
     /// bLUEnable to bLUWriteProtect, bMemoryType, bDataReliability and bLogicalBlockSize, bProvisioningType,
-    /// wContextCapabilities, what there is of HPB and WriteBooster.
+    /// wContextCapabilities, fields of HPB and WriteBooster.
     const OF_UNIT: [(usize, usize, usize); 6] =
         [(0x00, 0x03, 3), (0x03, 0x08, 1), (0x08, 0x09, 2), (0x0A, 0x17, 1), (0x0B, 0x20, 2), (0x10, 0x23, 10)];
     let copy = |to: &mut [u8], from: &[u8], fields: &[(usize, usize, usize)]| {
@@ -329,12 +329,12 @@ pub fn configuration(
 
 /// Interconnect descriptor (JESD220): UniPro 1.8, M-PHY 4.1.
 pub const INTERCONNECT: [u8; 0x06] = fixed(descriptor::INTERCONNECT, &[(2, 0x01), (3, 0x80), (4, 0x04), (5, 0x10)]);
-/// Power parameters descriptor (JESD220): most current per active ICC level. Linux is content with zeros.
+/// Power parameters descriptor (JESD220): most current per active ICC level. Linux accepts zeros.
 pub const POWER: [u8; 0x62] = fixed(descriptor::POWER, &[]);
 /// Device health descriptor (JESD220): bPreEOLInfo normal, up to 10 % of both life times used.
 pub const HEALTH: [u8; 0x2D] = fixed(descriptor::HEALTH, &[(2, 1), (3, 1), (4, 1)]);
 
-/// A descriptor that always says the same.
+/// A constant descriptor.
 const fn fixed<const N: usize>(idn: u8, values: &[(usize, u8)]) -> [u8; N] {
     let mut bytes = [0; N];
     (bytes[0], bytes[1]) = (N as u8, idn);
@@ -368,7 +368,7 @@ pub fn encode_string(text: &str, out: &mut Vec<u8>) -> Result<(), DescError> {
 /// The text of a string descriptor. Bytes after bLength are ignored.
 ///
 /// # Errors
-/// [`DescError::Short`] if the header is cut or fewer bytes are there than bLength says, [`DescError::Idn`] for another
+/// [`DescError::Short`] if the header is cut or there are fewer bytes than bLength, [`DescError::Idn`] for another
 /// descriptor, [`DescError::Text`] if it is not UTF-16.
 pub fn parse_string(bytes: &[u8]) -> Result<String, DescError> {
     const NAME: &str = "string";

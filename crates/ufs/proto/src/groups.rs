@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the prototype of HPB puts into commands and responses (W. Jeong et al., "Improving Flash Storage Performance by
-//! Caching Address Mapping Table in Host Memory", HotStorage 2017): entries of 4 bytes, groups of them, hints in READ
-//! (16), and dirty groups in responses. Knows nothing of what a group holds or who asks.
+//! Commands and responses of the prototype of HPB (W. Jeong et al., "Improving Flash Storage Performance by Caching
+//! Address Mapping Table in Host Memory", HotStorage 2017): entries of 4 bytes, groups of them, hints in READ (16),
+//! and dirty groups in responses.
 
 use crate::names::{HpbEntry, SubRegion};
 
@@ -9,11 +9,11 @@ use crate::names::{HpbEntry, SubRegion};
 pub const PAIR_BYTES: usize = 8;
 
 readpath_kit::named! {
-    /// How the host gets the entries that have changed.
+    /// How the host gets changed entries.
     pub enum GroupUpdate {
         /// Responses name a dirty group, and the host loads it again.
         Host = "host",
-        /// Responses bring changed entries. What they cannot bring is as with [`GroupUpdate::Host`].
+        /// Responses carry changed entries. Those that they cannot carry are treated as with [`GroupUpdate::Host`].
         Device = "device",
     }
 }
@@ -24,7 +24,7 @@ readpath_kit::named! {
 pub struct GroupEntry(pub [u8; 4]);
 
 impl GroupEntry {
-    /// All zeros: nothing is held, or the block is not in flash.
+    /// All zeros: no entry, or the block is not in flash.
     pub const ZERO: GroupEntry = GroupEntry([0; 4]);
     /// Bytes of an entry.
     pub const BYTES: usize = 4;
@@ -40,17 +40,17 @@ impl GroupEntry {
     }
 }
 
-/// What goes with a READ (16) whose HPB flag is set.
+/// The HPB part of a READ (16) whose HPB flag is set.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct GroupHint {
     /// Entry of the first block; the others lie behind it.
     pub entry: GroupEntry,
-    /// Number of the newest update that the host has taken from a response ([`GroupNotice::update`]).
+    /// Number of the newest update that the host has seen in a response ([`GroupNotice::update`]).
     pub seen: u8,
 }
 
 impl GroupHint {
-    /// The same in the 8 bytes in which entries pass where they take no form of a command.
+    /// The hint in the 8 bytes of an [`HpbEntry`], for paths that carry entries outside of commands.
     pub const fn to_entry(self) -> HpbEntry {
         let [a, b, c, d] = self.entry.0;
         HpbEntry([a, b, c, d, self.seen, 0, 0, 0])
@@ -63,7 +63,7 @@ impl GroupHint {
     }
 }
 
-/// A block whose entry is now another.
+/// A block whose entry has changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GroupPair {
     /// Logical block of the response's unit.
@@ -72,7 +72,7 @@ pub struct GroupPair {
     pub entry: GroupEntry,
 }
 
-/// What a GOOD response reports of groups. Kept small: every response has room for it.
+/// The group part of a GOOD response. Kept small, because every response has room for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GroupNotice {
     dirty: [u8; 4],
@@ -99,7 +99,7 @@ impl GroupNotice {
         })
     }
 
-    /// A group of the response's unit some of whose entries have changed since they were given out.
+    /// A group of the response's unit with entries that have changed since their hand-out.
     pub fn dirty(&self) -> Option<u32> {
         (self.has & HAS_DIRTY != 0).then(|| u32::from_be_bytes(self.dirty))
     }

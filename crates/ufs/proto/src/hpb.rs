@@ -2,8 +2,8 @@
 //! Sizes and index arithmetic of Host Performance Booster (JESD220-3): regions, sub-regions and slots of one logical
 //! unit.
 //!
-//! Knows what the descriptors promise and how addresses map to indices. Does not know which regions are active, what an
-//! entry means or who asks.
+//! It knows the limits of descriptors and the mapping of addresses to indices. It does not know which regions are
+//! active or what an entry means.
 
 use crate::typed::{HpbEntry, HpbNotification, SubRegion};
 
@@ -11,12 +11,12 @@ use crate::typed::{HpbEntry, HpbNotification, SubRegion};
 pub const VERSION_1_0: u16 = 0x0100;
 /// wHPBVersion of HPB 2.0 (Linux `HPB_SUPPORT_VERSION`).
 pub const VERSION_2_0: u16 = 0x0200;
-/// bHPBControl: the host decides what is active (Linux `HPB_HOST_CONTROL`).
+/// bHPBControl: host control mode (Linux `HPB_HOST_CONTROL`).
 pub const CONTROL_HOST: u8 = 0;
-/// bHPBControl: the device recommends what is active (Linux `HPB_DEVICE_CONTROL`).
+/// bHPBControl: device control mode (Linux `HPB_DEVICE_CONTROL`).
 pub const CONTROL_DEVICE: u8 = 1;
 readpath_kit::named! {
-    /// Who decides what is active (bHPBControl).
+    /// Control mode of HPB (bHPBControl).
     pub enum Control {
         /// The device recommends, and the host follows.
         Device = "device",
@@ -26,7 +26,7 @@ readpath_kit::named! {
 }
 
 impl Control {
-    /// bHPBControl as the descriptor says it. Linux takes everything but 0 for device control.
+    /// From bHPBControl. Linux takes everything but 0 for device control mode.
     pub const fn from_byte(byte: u8) -> Control {
         if byte == CONTROL_HOST { Control::Host } else { Control::Device }
     }
@@ -55,16 +55,16 @@ pub const fn max_single_blocks(version: u16, attribute: u8) -> u8 {
     if version == VERSION_2_0 { attribute.saturating_add(1) } else { 1 }
 }
 
-/// Whether a host looks at the lists of `notification` at all, as Linux `ufshpb_is_hpb_rsp_valid` decides: there is an
-/// operation, a region update names something, and the LUN is a general one (below 7Fh, `ufshpb_is_general_lun`).
-/// Counts above 2 and indices are not looked at here.
+/// Whether a host examines the lists of `notification`, as Linux `ufshpb_is_hpb_rsp_valid` decides: there is an
+/// operation, a region update has entries, and the LUN is a general one (below 7Fh, `ufshpb_is_general_lun`). Counts
+/// above 2 and indices are not checked here.
 pub const fn is_acceptable(notification: &HpbNotification) -> bool {
     let n = notification;
     let empty = n.operation == HpbNotification::REGION_UPDATE && n.active_count == 0 && n.inactive_count == 0;
     n.operation != 0 && !empty && n.lun < 0x7F
 }
 
-/// Why a [`HpbGeometry`] cannot exist.
+/// Why a [`HpbGeometry`] is impossible.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum HpbGeometryError {
     /// bHPBSubRegionSize outside 3..=19: below 3 a sub-region has no entry, above 19 its map exceeds the 128 pages that
@@ -107,8 +107,8 @@ pub enum HpbGeometryError {
     },
 }
 
-/// How a logical unit of 4 KiB blocks falls into regions, sub-regions and entries (Linux `ufshpb_lu_parameter_init`,
-/// `ufshpb_alloc_region_tbl`, `ufshpb_get_pos_from_lpn`).
+/// Division of a logical unit of 4 KiB blocks into regions, sub-regions and entries (Linux
+/// `ufshpb_lu_parameter_init`, `ufshpb_alloc_region_tbl`, `ufshpb_get_pos_from_lpn`).
 ///
 /// Regions are counted from 0 to [`regions`](Self::regions) - 1; the last region and the last sub-region may be short.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -244,7 +244,8 @@ impl HpbGeometry {
         }
     }
 
-    /// Bytes of the map of the sub-region `at`: what HPB READ BUFFER returns at most; 0 if there is no such sub-region.
+    /// Bytes of the map of the sub-region `at`, the most that HPB READ BUFFER returns; 0 if there is no such
+    /// sub-region.
     #[inline]
     pub const fn map_bytes_of(&self, at: SubRegion) -> u32 {
         self.entries_of(at) * HpbEntry::BYTES as u32

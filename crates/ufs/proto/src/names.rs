@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What commands and responses of HPB name: the entry of a block, and a sub-region. Knows no command.
+//! Names in HPB commands and responses: the entry of a block, and a sub-region.
 
-/// The opaque 8 bytes that stand for one 4 KiB logical block in an HPB map (JESD220-3). A host stores and returns them
-/// as they came and never interprets them.
+/// The opaque 8 bytes that stand for one 4 KiB logical block in an HPB map (JESD220-3). A host stores and returns
+/// them unchanged and never interprets them.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[repr(transparent)]
 pub struct HpbEntry(pub [u8; 8]);
 
 impl HpbEntry {
-    /// All zeros: what a host sends when it holds nothing; never a valid entry.
+    /// All zeros: a host sends this for no entry; never a valid entry.
     pub const ZERO: HpbEntry = HpbEntry([0; 8]);
     /// Bytes of an entry.
     pub const BYTES: usize = 8;

@@ -53,7 +53,7 @@ pub mod result {
     pub const NOT_READABLE: u8 = 0xF6;
     /// Parameter not writable.
     pub const NOT_WRITABLE: u8 = 0xF7;
-    /// Parameter already written: of what can be written once.
+    /// Parameter already written, for write-once parameters.
     pub const ALREADY_WRITTEN: u8 = 0xF8;
     /// Invalid value.
     pub const INVALID_VALUE: u8 = 0xFA;
@@ -143,7 +143,7 @@ pub mod attribute {
     /// ([`crate::upiu::EHS_HPB_ENTRIES`]). From the range that JESD220 leaves to vendors.
     pub const EHS_HPB_ENTRIES: u8 = 0xC0;
     /// Not in JESD220: entries of a group of the prototype of HPB ([`crate::groups`]); from the same range. The paper
-    /// does not say how its host knows.
+    /// does not say how its host learns the number.
     pub const GROUP_ENTRIES: u8 = 0xC1;
 
     /// Bytes of the attribute (1, 2 or 4: the prefixes b, w, d of its JESD220 name), if it has a name here.

@@ -3,7 +3,7 @@
 //! commands that carry them.
 //!
 //! Layouts: JESD220 (RPMB in normal mode, region 0) and SPC-4 (SECURITY PROTOCOL IN and OUT). All fields are
-//! big-endian. Knows bytes and how they are signed; what a device answers, and what it keeps, is not known here.
+//! big-endian. It knows bytes and signatures; the state and answers of a device are elsewhere.
 
 use crate::cdb::{be16, be32};
 use crate::typed::Cdb;
@@ -28,48 +28,48 @@ pub const PROTOCOL_UFS: u8 = 0xEC;
 /// SECURITY PROTOCOL SPECIFIC: region 0 (JESD220).
 pub const REGION_0: u16 = 0x0001;
 
-/// A key that host and device share.
+/// A key shared by host and device.
 pub type Key = [u8; KEY_BYTES];
 
-/// Types of requests. That of the response is the same in the upper byte.
+/// Types of requests. The type of a response is the same value in the upper byte.
 pub mod request {
-    /// The key is programmed, once.
+    /// Program the key, once.
     pub const PROGRAM_KEY: u16 = 0x0001;
-    /// The write counter is read.
+    /// Read the write counter.
     pub const READ_COUNTER: u16 = 0x0002;
-    /// Blocks are written.
+    /// Write blocks.
     pub const WRITE: u16 = 0x0003;
-    /// Blocks are read.
+    /// Read blocks.
     pub const READ: u16 = 0x0004;
-    /// The result of what was programmed or written is read.
+    /// Read the result of a key programming or a write.
     pub const READ_RESULT: u16 = 0x0005;
-    /// The Secure Write Protect configuration block is written.
+    /// Write the Secure Write Protect configuration block.
     pub const WRITE_PROTECTION: u16 = 0x0006;
-    /// The Secure Write Protect configuration block is read.
+    /// Read the Secure Write Protect configuration block.
     pub const READ_PROTECTION: u16 = 0x0007;
 }
 
 /// Results.
 pub mod result {
-    /// It was done.
+    /// Success.
     pub const OK: u16 = 0x0000;
     /// General failure.
     pub const GENERAL: u16 = 0x0001;
-    /// The code is another.
+    /// The authentication code is wrong.
     pub const AUTHENTICATION: u16 = 0x0002;
-    /// The write counter is another.
+    /// The write counter is wrong.
     pub const COUNTER: u16 = 0x0003;
-    /// There is no such block.
+    /// The address is out of range.
     pub const ADDRESS: u16 = 0x0004;
-    /// It could not be written.
+    /// Write failure.
     pub const WRITE: u16 = 0x0005;
-    /// It could not be read.
+    /// Read failure.
     pub const READ: u16 = 0x0006;
-    /// There is no key yet.
+    /// The key has not been programmed.
     pub const NO_KEY: u16 = 0x0007;
-    /// The Secure Write Protect configuration block cannot be reached.
+    /// The Secure Write Protect configuration block is not accessible.
     pub const PROTECTION_ACCESS: u16 = 0x0008;
-    /// Beside any of them: the write counter is at its end.
+    /// Added to any of them: the write counter has expired.
     pub const COUNTER_EXPIRED: u16 = 0x0080;
 }
 
@@ -80,7 +80,7 @@ pub struct Frame {
     pub mac: Key,
     /// A block.
     pub data: [u8; BLOCK_BYTES],
-    /// What makes a response that of its request.
+    /// Random number that ties a response to its request.
     pub nonce: [u8; 16],
     /// Write counter.
     pub counter: u32,
@@ -95,7 +95,7 @@ pub struct Frame {
 }
 
 const MAC: usize = 196;
-/// What is signed of a frame begins here, and goes to its end.
+/// Offset of the signed part of a frame, which extends to its end.
 const DATA: usize = 228;
 const NONCE: usize = 484;
 const COUNTER: usize = 500;
@@ -113,7 +113,7 @@ impl Frame {
         kind: 0,
     };
 
-    /// The frame as it is sent.
+    /// The bytes of the frame.
     pub fn to_bytes(&self) -> [u8; FRAME_BYTES] {
         let mut bytes = [0; FRAME_BYTES];
         bytes[MAC..DATA].copy_from_slice(&self.mac);
@@ -127,7 +127,7 @@ impl Frame {
         bytes
     }
 
-    /// The frame in bytes that were sent. Stuff is ignored.
+    /// Parses a frame. Stuff bytes are ignored.
     pub fn parse(bytes: &[u8; FRAME_BYTES]) -> Frame {
         let mut frame = Frame {
             counter: be32(bytes, COUNTER),
@@ -150,7 +150,7 @@ fn hmac<'a>(key: &Key, parts: impl Iterator<Item = &'a [u8]>) -> Hmac<Sha256> {
     hmac
 }
 
-/// What is signed of a message of whole frames.
+/// The signed bytes of a message of whole frames.
 fn signed(message: &[u8]) -> impl Iterator<Item = &[u8]> {
     message.as_chunks::<FRAME_BYTES>().0.iter().map(|frame| &frame[DATA..])
 }
@@ -163,7 +163,7 @@ pub fn sign(key: &Key, message: &mut [u8]) {
     }
 }
 
-/// Whether the code in the last frame of a message is right. How long that takes does not depend on where it differs.
+/// Whether the code in the last frame of a message is right, in constant time.
 pub fn is_signed(key: &Key, message: &[u8]) -> bool {
     let Some(last) = message.as_chunks::<FRAME_BYTES>().0.last() else { return false };
     hmac(key, signed(message)).verify_slice(&last[MAC..DATA]).is_ok()
@@ -178,7 +178,7 @@ pub struct SecurityProtocol {
     pub protocol: u8,
     /// SECURITY PROTOCOL SPECIFIC.
     pub specific: u16,
-    /// INC_512: `length` counts 512 bytes, and not bytes. UFS does not use it.
+    /// INC_512: `length` is in units of 512 bytes. UFS does not use it.
     pub in_sectors: bool,
     /// ALLOCATION LENGTH or TRANSFER LENGTH.
     pub length: u32,
@@ -188,7 +188,7 @@ const SECURITY_PROTOCOL_IN: u8 = 0xA2;
 const SECURITY_PROTOCOL_OUT: u8 = 0xB5;
 
 impl SecurityProtocol {
-    /// One that carries frames of region 0.
+    /// A command that carries frames of region 0.
     pub fn of_frames(out: bool, frames: usize) -> Self {
         let length = (frames * FRAME_BYTES) as u32;
         SecurityProtocol { out, protocol: PROTOCOL_UFS, specific: REGION_0, in_sectors: false, length }
@@ -205,7 +205,7 @@ impl SecurityProtocol {
         Cdb::Other(b)
     }
 
-    /// What a command asks for; `None` if it is another one.
+    /// Parses a command; `None` if it is another one.
     pub fn parse(cdb: &Cdb) -> Option<SecurityProtocol> {
         let Cdb::Other(b) = cdb else { return None };
         let out = match b[0] {

@@ -4,7 +4,7 @@
 //!
 //! Layouts: SPC-4 (INQUIRY, VPD 00h, 80h, 83h, MODE SENSE, REPORT LUNS, sense), SBC-3 (VPD B0h to B2h, READ CAPACITY,
 //! caching page, UNMAP), with the values that JESD220 gives a UFS device. Each builder clears `out` and writes the
-//! whole answer; cutting it to the allocation length is the caller's part. Knows no device and keeps no state.
+//! whole answer; the caller cuts it to the allocation length.
 
 use crate::typed::Sense;
 
@@ -24,7 +24,7 @@ pub const WLUN_RPMB: u8 = 0xC4;
 /// UPIU LUN of the UFS DEVICE well-known logical unit (JESD220).
 pub const WLUN_DEVICE: u8 = 0xD0;
 
-/// Who a device says it is, in the standard INQUIRY data. Texts are ASCII, padded with spaces.
+/// Identity of a device in the standard INQUIRY data. Texts are ASCII, padded with spaces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Identity {
     /// T10 vendor identification.
@@ -36,7 +36,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// From texts: what is too long is cut, what is short is padded, what is not printable ASCII becomes `?`.
+    /// From texts: long ones are cut, short ones padded, and characters other than printable ASCII become `?`.
     pub fn new(vendor: &str, product: &str, revision: &str) -> Identity {
         Identity { vendor: padded(vendor), product: padded(product), revision: padded(revision) }
     }
@@ -59,7 +59,7 @@ pub fn inquiry(peripheral: u8, identity: &Identity, out: &mut Vec<u8>) {
     out.extend_from_slice(&identity.revision);
 }
 
-/// VPD page 00h: the pages there are, in ascending order (SPC-4).
+/// VPD page 00h: supported pages, in ascending order (SPC-4).
 pub fn vpd_supported_pages(peripheral: u8, pages: &[u8], out: &mut Vec<u8>) {
     vpd(peripheral, 0x00, pages.len() as u16, out);
     out.extend_from_slice(pages);
@@ -80,7 +80,7 @@ pub fn vpd_identification(peripheral: u8, naa: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(&naa.to_be_bytes());
 }
 
-/// Limits of VPD page B0h in logical blocks. Of lengths of transfers none is reported (SBC-3).
+/// Limits of VPD page B0h in logical blocks. Transfer lengths are not reported (SBC-3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BlockLimits {
     /// MAXIMUM UNMAP LBA COUNT; Linux sd discards only if this and the next are not 0.
@@ -215,7 +215,7 @@ pub const fn fixed_sense(sense: Sense) -> [u8; FIXED_SENSE_BYTES] {
     b
 }
 
-/// Key and codes of fixed-format sense data (response code 70h or 71h), if it is that and reaches to ASCQ.
+/// Key and codes of fixed-format sense data (response code 70h or 71h), if it has that format and extends to ASCQ.
 pub const fn parse_fixed_sense(bytes: &[u8]) -> Option<Sense> {
     if bytes.len() < 14 || bytes[0] & 0x7E != 0x70 {
         return None;
@@ -223,7 +223,7 @@ pub const fn parse_fixed_sense(bytes: &[u8]) -> Option<Sense> {
     Some(Sense { key: bytes[2] & 0x0F, asc: bytes[12], ascq: bytes[13] })
 }
 
-/// What is wrong with an UNMAP parameter list (SBC-3).
+/// A fault of an UNMAP parameter list (SBC-3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum UnmapError {
     /// Fewer bytes than the header, but not none.
@@ -240,7 +240,7 @@ pub enum UnmapError {
 }
 
 impl UnmapError {
-    /// PARAMETER LIST LENGTH ERROR, which a device answers.
+    /// PARAMETER LIST LENGTH ERROR, a device's answer.
     pub const SENSE: Sense = Sense { key: 5, asc: 0x1A, ascq: 0 };
 }
 
@@ -267,7 +267,7 @@ pub fn encode_unmap(ranges: &[(u64, u32)], out: &mut Vec<u8>) {
 }
 
 /// The ranges (first logical block, blocks; 0 blocks is allowed) of an UNMAP parameter list. An empty list names none.
-/// An incomplete last descriptor is ignored, as SBC-3 asks; whether ranges exist or overlap is not looked at.
+/// An incomplete last descriptor is ignored, as SBC-3 requires; whether ranges exist or overlap is not checked.
 ///
 /// # Errors
 /// [`UnmapError`] if the list is shorter than its header or than the header says.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Strategies that generate every value of [`crate::typed`] that has bytes of its own. Only for tests.
+//! Strategies that generate every value of [`crate::typed`] with distinct bytes. Only for tests.
 
 use proptest::prelude::*;
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a host lays down in memory for its UFS controller: transfer and task management request descriptors, and the
-//! list of memory that a command moves.
+//! Structures that a host writes to memory for its UFS controller: transfer and task management request descriptors,
+//! and the list of memory that a command moves.
 //!
 //! Layouts: JESD223 (UTRD, PRDT, UTMRD), Linux `include/ufs/ufshci.h` (`struct utp_transfer_req_desc`, `struct
-//! ufshcd_sg_entry`, `struct utp_task_req_desc`). Fields are little-endian, other than those of UPIUs. Knows layouts
-//! only: whether what is described exists is checked by the reader of that memory.
+//! ufshcd_sg_entry`, `struct utp_task_req_desc`). Fields are little-endian, unlike those of UPIUs. It knows layouts
+//! only: the reader of that memory checks whether the described memory exists.
 
 /// Bytes of a transfer request descriptor (UTRD).
 pub const UTRD_BYTES: usize = 32;
-/// Where the overall command status lies in a UTRD and in a UTMRD.
+/// Offset of the overall command status in a UTRD and in a UTMRD.
 pub const OCS_OFFSET: usize = 8;
 /// Bytes of an entry of the physical region description table (PRDT).
 pub const PRDT_ENTRY_BYTES: usize = 16;
@@ -16,14 +16,14 @@ pub const PRDT_ENTRY_BYTES: usize = 16;
 pub const PRDT_ENTRY_MOST: u32 = 1 << 18;
 /// Bytes of a task management request descriptor (UTMRD).
 pub const UTMRD_BYTES: usize = 80;
-/// Where the request UPIU lies in a UTMRD.
+/// Offset of the request UPIU in a UTMRD.
 pub const UTMRD_REQUEST_OFFSET: usize = 16;
-/// Where the response UPIU lies in a UTMRD.
+/// Offset of the response UPIU in a UTMRD.
 pub const UTMRD_RESPONSE_OFFSET: usize = 48;
 
 /// Overall command status (OCS; Linux `enum utp_ocs`).
 pub mod ocs {
-    /// The response UPIU says what has become of the command.
+    /// The response UPIU has the result of the command.
     pub const SUCCESS: u8 = 0x0;
     /// The descriptor is not valid.
     pub const INVALID_TABLE: u8 = 0x1;
@@ -35,14 +35,14 @@ pub mod ocs {
     pub const RESPONSE_SIZE: u8 = 0x4;
     /// The command was aborted.
     pub const ABORTED: u8 = 0x6;
-    /// What a host sets before it starts a command.
+    /// Value set by a host before it starts a command.
     pub const INVALID: u8 = 0xF;
 }
 
 /// Command type of UFS storage from UFSHCI 2.0 on.
 pub const COMMAND_TYPE_UFS: u8 = 1;
 
-/// A UTRD. Places and lengths are in bytes, though all but the number of PRDT entries are counted in words of 4.
+/// A UTRD. Offsets and lengths are in bytes here; on the wire all but the number of PRDT entries are in words of 4.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TransferDescriptor {
     /// Command type, 4 bits: [`COMMAND_TYPE_UFS`].
@@ -57,18 +57,18 @@ pub struct TransferDescriptor {
     pub ocs: u8,
     /// Address of the UTP command descriptor (UCD), which begins with the request UPIU.
     pub command_base: u64,
-    /// Where the response UPIU goes in the UCD.
+    /// Offset of the response UPIU in the UCD.
     pub response_offset: u32,
     /// Room for the response UPIU.
     pub response_bytes: u32,
-    /// Where the PRDT is in the UCD.
+    /// Offset of the PRDT in the UCD.
     pub prdt_offset: u32,
     /// Entries of the PRDT.
     pub prdt_entries: u16,
 }
 
 impl TransferDescriptor {
-    /// As bytes.
+    /// The bytes of the descriptor.
     pub fn to_bytes(&self) -> [u8; UTRD_BYTES] {
         let mut bytes = [0; UTRD_BYTES];
         let words = |bytes: u32| (bytes / 4) & 0xFFFF;
@@ -82,7 +82,7 @@ impl TransferDescriptor {
         bytes
     }
 
-    /// What the bytes say.
+    /// Parses the bytes of a descriptor.
     pub fn parse(bytes: &[u8; UTRD_BYTES]) -> TransferDescriptor {
         let (first, response, prdt) = (get(bytes, 0), get(bytes, 24), get(bytes, 28));
         TransferDescriptor {
@@ -103,14 +103,14 @@ impl TransferDescriptor {
 /// A piece of memory that a command moves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PrdtEntry {
-    /// Where it begins.
+    /// Its address.
     pub address: u64,
     /// Its bytes, 1 to [`PRDT_ENTRY_MOST`].
     pub bytes: u32,
 }
 
 impl PrdtEntry {
-    /// As bytes.
+    /// The bytes of the entry.
     pub fn to_bytes(&self) -> [u8; PRDT_ENTRY_BYTES] {
         let mut bytes = [0; PRDT_ENTRY_BYTES];
         bytes[..8].copy_from_slice(&self.address.to_le_bytes());
@@ -118,7 +118,7 @@ impl PrdtEntry {
         bytes
     }
 
-    /// What the bytes say.
+    /// Parses the bytes of an entry.
     pub fn parse(bytes: &[u8; PRDT_ENTRY_BYTES]) -> PrdtEntry {
         let address = u64::from(get(bytes, 0)) | u64::from(get(bytes, 4)) << 32;
         PrdtEntry { address, bytes: (get(bytes, 12) & (PRDT_ENTRY_MOST - 1)) + 1 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Requests and replies as values: what a UFS host and a UFS device say to each other, without bytes.
+//! Requests and replies as values: the messages between a UFS host and a UFS device, without bytes.
 //!
-//! Everything a UPIU can carry is representable here, also what is out of range, because the receiver has to answer it.
-//! Bulk data (descriptors, parameter lists, HPB entries) is passed separately, as byte slices. Knows no layout.
+//! Everything a UPIU can carry is representable here, also values out of range, because the receiver has to answer
+//! them. Bulk data (descriptors, parameter lists, HPB entries) is passed separately, as byte slices.
 
 use crate::groups::{GroupHint, GroupNotice};
 pub use crate::names::{HpbEntry, SubRegion};
@@ -14,7 +14,7 @@ pub struct Request {
     pub lun: u8,
     /// Task tag, UPIU byte 3.
     pub tag: u8,
-    /// What is asked.
+    /// The request.
     pub body: RequestBody,
 }
 
@@ -40,7 +40,7 @@ pub struct Command {
     pub cdb: Cdb,
 }
 
-/// Which length a command with several forms has.
+/// CDB length of a command with several forms.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
     /// 6-byte CDB.
@@ -63,7 +63,7 @@ pub enum Cdb {
     },
     /// INQUIRY (12h).
     Inquiry {
-        /// The vital product data page that is asked for, if EVPD is set.
+        /// The requested vital product data page, if EVPD is set.
         vpd: Option<u8>,
         /// Allocation length in bytes.
         alloc: u16,
@@ -137,7 +137,7 @@ pub enum Cdb {
         form: Form,
         /// First logical block.
         lba: u64,
-        /// Logical blocks to bring near.
+        /// Logical blocks to prefetch.
         blocks: u32,
     },
     /// SYNCHRONIZE CACHE (10) (35h) or (16) (91h).
@@ -175,7 +175,7 @@ pub enum Cdb {
         lba: u32,
         /// Logical blocks to read.
         blocks: u32,
-        /// Where they are said to be.
+        /// The hinted address.
         hint: GroupHint,
         /// CDB byte 1 as in READ (16), without bit 0.
         flags: u8,
@@ -184,7 +184,7 @@ pub enum Cdb {
     HpbReadBuffer {
         /// Buffer id; 01h = HPB entries.
         buffer_id: u8,
-        /// The sub-region whose entries are wanted.
+        /// The requested sub-region.
         at: SubRegion,
         /// Allocation length in bytes (24 bits on the wire).
         alloc: u32,
@@ -205,7 +205,7 @@ pub enum Cdb {
     },
     /// HPB WRITE BUFFER (FAh) with id 03h: inactivate all regions that are not pinned.
     HpbInactivateAll,
-    /// Any command not named above, as it came.
+    /// Any other command, as its bytes.
     Other([u8; 16]),
 }
 
@@ -283,18 +283,18 @@ pub enum Status {
     TaskAborted,
 }
 
-/// How the bytes moved differ from EDTL.
+/// Difference between the bytes moved and EDTL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Residual {
-    /// They do not.
+    /// None.
     None,
-    /// So many bytes fewer than EDTL (flag U).
+    /// Fewer bytes than EDTL, by this number (flag U).
     Under(u32),
-    /// So many bytes more than EDTL were there (flag O).
+    /// More bytes available than EDTL, by this number (flag O).
     Over(u32),
 }
 
-/// Sense data in the fixed format, reduced to what UFS devices report.
+/// Sense data in the fixed format, limited to the fields that UFS devices report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sense {
     /// Sense key.
@@ -324,17 +324,17 @@ impl Sense {
     pub const NO_SPACE: Sense = Sense { key: 7, asc: 0x27, ascq: 0x07 };
 }
 
-/// The HPB part of a response (JESD220-3; Linux `struct utp_hpb_rsp`). Counts and indices are as received: who acts
-/// on them checks their ranges.
+/// The HPB part of a response (JESD220-3; Linux `struct utp_hpb_rsp`). Counts and indices are as received: the
+/// receiver checks their ranges.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct HpbNotification {
     /// HPB operation: [`HpbNotification::REGION_UPDATE`], [`HpbNotification::RESET`], or an unknown one.
     pub operation: u8,
-    /// The logical unit meant.
+    /// Its logical unit.
     pub lun: u8,
-    /// How many of `active` count.
+    /// Number of valid entries of `active`.
     pub active_count: u8,
-    /// How many of `inactive` count.
+    /// Number of valid entries of `inactive`.
     pub inactive_count: u8,
     /// Sub-regions recommended for activation.
     pub active: [SubRegion; 2],
@@ -356,19 +356,19 @@ pub struct Response {
     pub status: Status,
     /// Sense data, with CHECK CONDITION.
     pub sense: Option<Sense>,
-    /// Difference between EDTL and what moved.
+    /// Difference between EDTL and the bytes moved.
     pub residual: Residual,
     /// HPB notification; only with [`Status::Good`].
     pub hpb: Option<HpbNotification>,
-    /// What the prototype reports of groups; only with [`Status::Good`] and without `hpb`. A dirty group takes the
-    /// place of a residual count.
+    /// Group part of the prototype; only with [`Status::Good`] and without `hpb`. A dirty group replaces a residual
+    /// count.
     pub groups: Option<GroupNotice>,
     /// Event alert: device information bit 0.
     pub event_alert: bool,
 }
 
 impl Response {
-    /// GOOD, everything moved, nothing to report.
+    /// GOOD, all bytes moved, nothing to report.
     pub const GOOD: Response = Response {
         status: Status::Good,
         sense: None,

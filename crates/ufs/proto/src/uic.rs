@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Codes of the UniPro interconnect layer (UIC) as a host controller takes them: commands, their results, and the
-//! attributes that concern a UFS host.
+//! Codes of the UniPro interconnect layer (UIC) in a host controller: commands, their results, and the attributes
+//! that concern a UFS host.
 //!
 //! Sources: JESD223 (UIC command registers), Linux `include/ufs/ufshci.h` (`enum uic_cmd_dme`) and
 //! `include/ufs/unipro.h`. Only names live here.
@@ -39,7 +39,7 @@ pub mod result {
     pub const SUCCESS: u8 = 0x00;
     /// There is no such attribute.
     pub const INVALID_ATTRIBUTE: u8 = 0x01;
-    /// The attribute cannot have that value.
+    /// The value is invalid for the attribute.
     pub const INVALID_VALUE: u8 = 0x02;
     /// The attribute cannot be written.
     pub const READ_ONLY: u8 = 0x03;

@@ -2,8 +2,8 @@
 //! UPIUs: [`Request`] and [`Reply`] to the bytes that a host controller moves, and back.
 //!
 //! Layouts: JESD220 (UPIU chapters), Linux `include/uapi/scsi/scsi_bsg_ufs.h` and `include/ufs/ufs.h` (`struct
-//! utp_upiu_header`, `utp_upiu_rsp`, `utp_hpb_rsp`). All fields are big-endian. Knows nothing of transfer descriptors
-//! or registers, and does not judge what a request asks for. Parsers never panic: they read bytes that others wrote.
+//! utp_upiu_header`, `utp_upiu_rsp`, `utp_hpb_rsp`). All fields are big-endian. It knows nothing of transfer
+//! descriptors or registers, and does not judge requests. Parsers never panic: their input is untrusted.
 
 mod error;
 mod news;
@@ -51,12 +51,12 @@ mod transaction {
 const FLAG_READ: u8 = 0x40;
 /// COMMAND flag W: the command writes.
 const FLAG_WRITE: u8 = 0x20;
-/// RESPONSE flag O: more data was there than EDTL.
+/// RESPONSE flag O: more data was available than EDTL.
 const FLAG_OVERFLOW: u8 = 0x40;
 /// RESPONSE flag U: fewer bytes moved than EDTL.
 const FLAG_UNDERFLOW: u8 = 0x20;
 
-/// Device information (byte 9 of a RESPONSE): an exception event waits.
+/// Device information (byte 9 of a RESPONSE): an exception event is pending.
 const INFO_EVENT_ALERT: u8 = 0x01;
 
 /// Writes `request` as a UPIU into `out`, which is cleared first.
@@ -144,9 +144,9 @@ fn entries_of<'a>(bytes: &'a [u8], b: &[u8; UPIU_BYTES]) -> Result<&'a [u8], Upi
     }
 }
 
-/// What the request UPIU in `bytes` says, and its data segment (only query requests have one; empty else) or the HPB
-/// entries in the extra header segment of an HPB READ. Bytes after the UPIU are ignored, as are the flags and the task
-/// attribute of a COMMAND: the CDB decides.
+/// Parses the request UPIU in `bytes`; returns also its data segment (only query requests have one) or the HPB
+/// entries in the extra header segment of an HPB READ. Bytes after the UPIU are ignored, as are the flags and the
+/// task attribute of a COMMAND: the CDB decides.
 ///
 /// # Errors
 /// [`UpiuError`] if the bytes are too few, are no request, carry an extra header segment (but for HPB READ), a command
@@ -269,20 +269,20 @@ pub fn encode_reply(reply: &Reply, data: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(segment);
 }
 
-/// What the reply UPIU in `bytes` says, and its data segment (only of query responses; empty else). Bytes after the
+/// Parses the reply UPIU in `bytes`; returns also its data segment (only query responses have one). Bytes after the
 /// UPIU are ignored.
 ///
-/// An HPB notification is recognised as Linux `ufshpb_rsp_upiu` and `ufshpb_is_hpb_rsp_valid` do: GOOD, HPB alert set,
-/// data segment length not 0, sense length 12h, descriptor type 80h, additional length 10h (here also the 11h of 2018),
-/// and [`crate::hpb::is_acceptable`]. What fails that test is dropped without an error, like there. What the prototype
-/// reports groups is recognised by its bits of byte 9.
+/// An HPB notification is recognised as Linux `ufshpb_rsp_upiu` and `ufshpb_is_hpb_rsp_valid` do: GOOD, HPB alert
+/// set, data segment length not 0, sense length 12h, descriptor type 80h, additional length 10h (here also the 11h of
+/// 2018), and [`crate::hpb::is_acceptable`]. One that fails that test is dropped without an error, as there. The
+/// prototype's report of groups is recognised by its bits of byte 9.
 ///
 /// # Errors
 /// [`UpiuError`] if the bytes are too few, are no reply, carry an extra header segment, report a target failure or an
 /// unknown SCSI status, set both residual flags, hold sense data that is not in the fixed format, or report groups
 /// where that cannot be.
 pub fn parse_reply(bytes: &[u8]) -> Result<(Reply, &[u8]), UpiuError> {
-    // The prototype has a number of its own where UFS 4.0 counts extra header segments.
+    // The prototype uses the byte in which UFS 4.0 counts extra header segments.
     let has_pair = bytes.first() == Some(&transaction::RESPONSE) && bytes.get(9).is_some_and(|b| b & INFO_PAIR != 0);
     let b = if has_pair { fields(bytes)? } else { head(bytes)? };
     let mut segment: &[u8] = &[];
@@ -314,7 +314,7 @@ pub fn parse_reply(bytes: &[u8]) -> Result<(Reply, &[u8]), UpiuError> {
 }
 
 fn parse_response(bytes: &[u8], b: &[u8; UPIU_BYTES]) -> Result<Response, UpiuError> {
-    // A target failure taken for GOOD would hand out data that never came.
+    // If a target failure were taken for GOOD, data that never came would be returned.
     if b[6] != 0 {
         return Err(UpiuError::Field { offset: 6, found: b[6].into(), expected: "00h (target success)" });
     }
@@ -355,7 +355,7 @@ fn parse_sense(segment: &[u8]) -> Result<Sense, UpiuError> {
         return Err(UpiuError::Field { offset: 10, found: segment.len() as u32, expected: "0 or 14h (20 bytes)" });
     };
     let length = u16::from_be_bytes(*length);
-    // Up to ASCQ, byte 13, everything counts.
+    // Everything up to ASCQ, byte 13, is used.
     if length < 14 {
         return Err(UpiuError::Field { offset: UPIU_BYTES, found: length.into(), expected: "12h (18 bytes of sense)" });
     }
@@ -401,7 +401,7 @@ fn fields(bytes: &[u8]) -> Result<&[u8; UPIU_BYTES], UpiuError> {
     bytes.first_chunk().ok_or(UpiuError::Short { have: bytes.len(), need: UPIU_BYTES })
 }
 
-/// The first 32 bytes, if they are there and no extra header segment stands between them and the data.
+/// The first 32 bytes, if they exist and no extra header segment follows.
 fn head(bytes: &[u8]) -> Result<&[u8; UPIU_BYTES], UpiuError> {
     let b = fields(bytes)?;
     if b[8] != 0 {

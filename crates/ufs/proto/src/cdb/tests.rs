@@ -108,7 +108,7 @@ fn what_cannot_be_said_is_kept_as_it_came() {
         assert_eq!(parse(&bytes), Cdb::Other(bytes));
         assert_eq!(encode(&Cdb::Other(bytes)), bytes);
     }
-    // An unknown buffer id of HPB READ BUFFER is the device's to refuse.
+    // The device refuses an unknown buffer id of HPB READ BUFFER.
     assert!(matches!(parse(&pad(&[0xF9, 0x7F])), Cdb::HpbReadBuffer { buffer_id: 0x7F, .. }));
 }
 

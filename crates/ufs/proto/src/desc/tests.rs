@@ -5,8 +5,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// For each field: set it, see exactly its bytes change at the offset of the JESD220 table, and parse it back. Also
-/// that the list below names every field of the struct.
+/// For each field: sets it, checks that exactly its bytes change at the offset of the JESD220 table, and parses it
+/// back. Also checks that the list below names every field of the struct.
 macro_rules! fields {
     ($ty:ident, $idn:literal { $($offset:literal $field:ident = $value:expr => $bytes:expr),* $(,)? }) => {{
         let plain = $ty::default();
@@ -108,7 +108,7 @@ fn what_never_changes() {
     assert!(HEALTH[..6] == [45, 9, 1, 1, 1, 0] && HEALTH[6..].iter().all(|b| *b == 0));
 }
 
-/// Whatever the other descriptors say, at its offset in the tables of UFS 3.1.
+/// Fields of the other descriptors, at their offsets in the tables of UFS 3.1.
 #[test]
 fn a_configuration() {
     let device = DeviceDescriptor {
@@ -218,7 +218,7 @@ proptest! {
                 *length = 0xFF;
             }
         }
-        // What parses is told back to the last bit of the fields.
+        // Parsed descriptors are encoded back exactly, as far as their fields go.
         macro_rules! check {
             ($($ty:ident)*) => {$(
                 if let Ok(value) = $ty::parse(&bytes) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Frames against bytes made by hand, codes against RFC 4231 and another implementation, and commands both ways.
+//! Frames against manual bytes, codes against RFC 4231 and another implementation, and commands both ways.
 
 use super::*;
 use crate::cdb::{Direction, direction};
 use crate::upiu::encode_request;
 
-/// Every field of a frame has bytes of its own.
+/// A frame with distinct bytes in every field.
 fn frame() -> Frame {
     Frame {
         mac: [0x5A; 32],
@@ -35,7 +35,7 @@ fn a_frame_has_its_fields_where_they_belong() {
     assert_eq!(Frame::parse(&golden), frame(), "whatever the stuff is");
 }
 
-/// Keys of RFC 4231 have up to 32 bytes here; HMAC fills those that are shorter with zeros itself.
+/// Keys of RFC 4231 have up to 32 bytes here; HMAC pads shorter ones with zeros itself.
 #[test]
 fn codes_are_those_of_rfc_4231() {
     let key = |from: &[u8]| {
@@ -99,7 +99,7 @@ fn commands_come_back_and_say_which_way_data_goes() {
     }
     assert_eq!(SecurityProtocol::parse(&Cdb::Other([0xA3; 16])), None);
     assert_eq!(SecurityProtocol::parse(&Cdb::TestUnitReady), None);
-    // It crosses the link as any command does.
+    // It crosses the link like any other command.
     let body = crate::typed::RequestBody::Command(crate::typed::Command { expected_bytes: 512, cdb: command.cdb() });
     let request = crate::typed::Request { lun: crate::scsi::WLUN_RPMB, tag: 3, body };
     let mut upiu = Vec::new();

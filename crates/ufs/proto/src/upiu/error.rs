@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What can be wrong with the bytes of a UPIU. Knows no layout.
+//! Errors in the bytes of a UPIU.
 
-/// Why bytes are not the UPIU they should be.
+/// Why bytes are not a valid UPIU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum UpiuError {
     /// The bytes end at offset `have`.
     #[error("UPIU ends at byte {have}; at least {need} bytes are needed")]
     Short {
-        /// Bytes there are.
+        /// Number of bytes.
         have: usize,
-        /// Bytes there must be at least.
+        /// Least number of bytes.
         need: usize,
     },
-    /// A field has a value that it may not have.
+    /// A field has an invalid value.
     #[error("UPIU byte {offset} is {found:#x}; it must be {expected}")]
     Field {
         /// Offset of the field's first byte.
         offset: usize,
         /// The field's value.
         found: u32,
-        /// What would be right.
+        /// The valid values.
         expected: &'static str,
     },
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a GOOD response reports of HPB, in bytes: the notification of JESD220-3, and what the prototype of 2017 reports
-//! of its groups. Knows layouts only; who believes it is not known here.
+//! The HPB part of a GOOD response, in bytes: the notification of JESD220-3, and the prototype's report of groups.
 
 use super::error::UpiuError;
 use crate::groups::{GroupEntry, GroupNotice, GroupPair, PAIR_BYTES};
@@ -13,10 +12,11 @@ pub(super) const INFO_HPB_ALERT: u8 = 0x02;
 /// of the number, not of the bit.
 pub(super) const INFO_DIRTY: u8 = 0x04;
 /// Device information (byte 9 of a RESPONSE): the data segment is a logical block and its entry, byte 8 the number of
-/// the update. The paper says neither.
+/// the update. The paper specifies neither.
 pub(super) const INFO_PAIR: u8 = 0x08;
 
-/// Sense length and fixed sense: the data segment of a CHECK CONDITION, and as long that of an HPB notification.
+/// Sense length and fixed sense: the data segment of a CHECK CONDITION; that of an HPB notification has the same
+/// length.
 pub(super) const SENSE_SEGMENT_BYTES: usize = 2 + FIXED_SENSE_BYTES;
 /// Descriptor type of an HPB notification (Linux `DEV_DES_TYPE`).
 const HPB_DESCRIPTOR_TYPE: u8 = 0x80;
@@ -47,7 +47,7 @@ pub(super) fn notification_bytes(n: &HpbNotification) -> [u8; SENSE_SEGMENT_BYTE
     f
 }
 
-/// The inverse of [`notification_bytes`]; `None` if the form is another.
+/// The inverse of [`notification_bytes`]; `None` for another format.
 pub(super) fn parse_notification(f: &[u8]) -> Option<HpbNotification> {
     let f: &[u8; SENSE_SEGMENT_BYTES] = f.try_into().ok()?;
     let be = |at: usize| u16::from_be_bytes([f[at], f[at + 1]]);
@@ -64,8 +64,8 @@ pub(super) fn parse_notification(f: &[u8]) -> Option<HpbNotification> {
     })
 }
 
-/// Writes `notice` into the first 32 bytes `b` of a RESPONSE UPIU and the data segment behind them; returns the bytes
-/// of that. A dirty group is left out unless bytes 12 to 15 are free (`has_room`).
+/// Writes `notice` into the first 32 bytes `b` of a RESPONSE UPIU and the data segment behind them; returns the
+/// length of that segment. A dirty group is left out unless bytes 12 to 15 are free (`has_room`).
 pub(super) fn put_notice(notice: &GroupNotice, has_room: bool, b: &mut [u8; 32], segment: &mut [u8]) -> usize {
     debug_assert!(has_room || notice.dirty().is_none(), "a dirty group stands in the place of the residual count");
     if let Some(group) = notice.dirty().filter(|_| has_room) {
@@ -80,7 +80,7 @@ pub(super) fn put_notice(notice: &GroupNotice, has_room: bool, b: &mut [u8; 32],
     PAIR_BYTES
 }
 
-/// The inverse of [`put_notice`], for what else the response says: a notice stands only where nothing else does.
+/// The inverse of [`put_notice`], given the rest of the response: a notice uses only bytes that are otherwise free.
 pub(super) fn parse_notice(
     b: &[u8; 32],
     segment: &[u8],

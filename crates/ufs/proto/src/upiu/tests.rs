@@ -8,7 +8,7 @@ use crate::groups::{GroupEntry, GroupNotice, GroupPair};
 use crate::query::{attribute, descriptor, flag, opcode};
 use crate::testing::{any_notification, any_reply, any_request};
 
-/// `parts` one after the other, then zeros up to `total` bytes.
+/// The concatenated `parts`, then zeros up to `total` bytes.
 fn bytes(parts: &[&[u8]], total: usize) -> Vec<u8> {
     let mut all = parts.concat();
     assert!(all.len() <= total);
@@ -321,7 +321,7 @@ fn groups_are_told_as_the_prototype_did() {
         wire[1] = FLAG_UNDERFLOW;
         wire
     });
-    // Where something else has to stand, or nothing that fits, it is no response.
+    // With other values or bytes in these places it is not a valid response.
     for (at, value, wrong) in [(7, 2, 9), (9, 14, 9), (1, 0x20, 9), (11, 7, 10), (11, 0, 10), (9, 4, 8)] {
         let mut wire = both.clone();
         wire[at] = value;
@@ -419,7 +419,7 @@ proptest! {
         kind in prop::sample::select(vec![0x00u8, 0x01, 0x04, 0x16, 0x20, 0x21, 0x24, 0x36, 0x3F]),
         tame: bool,
     ) {
-        // Half of the cases get past the header.
+        // Half of the cases have a valid header.
         if tame && wire.len() > 12 {
             wire[0] = kind;
             wire[1] &= 0x9F;
