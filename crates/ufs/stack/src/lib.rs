@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Host driver, link and device as one stack that any runner can drive, and nothing else.
 //!
-//! A runner submits block requests, advances time to [`Stack::next_deadline`] and takes what has ended. What data does
-//! is a type parameter ([`Payload`]), and so is whether requests travel as values or as bytes ([`Wire`]). This room
-//! knows no workload, no configuration file and no clock.
+//! A runner submits block requests, advances time to [`Stack::next_deadline`] and takes completions. A type parameter
+//! ([`Payload`]) decides what happens to data, another one ([`Wire`]) whether requests travel as values or as bytes.
+//! This crate knows no workload, no configuration file and no clock.
 
 #![warn(unreachable_pub)]
 

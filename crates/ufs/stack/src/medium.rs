@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A device with its data, whichever host drives it: made, switched on from what its data's array holds, and its data
-//! moved as it says. It knows no host, command or clock.
+//! A device with its data, for any host: making it, switching it on with the contents of its data's array, and moving
+//! its data. It knows no host, command or clock.
 
 use crate::payload::Payload;
 use crate::watched::Watched;
@@ -22,12 +22,12 @@ impl Units {
         Units(config.lus.iter().map(|lu| lu.blocks).map(unit).collect())
     }
 
-    /// First logical page and blocks of a unit, if there is such a unit.
+    /// First logical page and blocks of a unit, if it exists.
     pub fn get(&self, lun: u8) -> Option<(u32, u32)> {
         self.0.get(usize::from(lun)).copied()
     }
 
-    /// How many units there are.
+    /// Number of units.
     pub fn count(&self) -> u8 {
         self.0.len() as u8
     }
@@ -39,7 +39,7 @@ impl Units {
     }
 }
 
-/// A device, and where its units begin.
+/// A device, and the first logical pages of its units.
 type WithUnits<S, M, P> = (UfsDevice<S, M, P>, Units);
 
 /// A device fresh from the factory, to which `payload` is attached.
@@ -59,8 +59,8 @@ pub fn new_device<S: DieSched, X: Payload, P: Probe>(
     Ok((device, units))
 }
 
-/// Switches a device on at `on` with what the array of its payload holds. It tells its payload from now on everything
-/// that it programs. `looked` is called with each superblock that the device looks at.
+/// Switches a device on at `on` with the contents of its payload's array. From now on it reports to its payload
+/// everything that it programs. `looked` is called with each superblock that the device looks at.
 ///
 /// # Errors
 /// As [`UfsDevice::power_on_with`].
@@ -76,7 +76,7 @@ pub fn power_on_with<S: DieSched, X: Payload, P: Probe, A: FlashArray>(
     Ok(recovery)
 }
 
-/// Moves data as the device says.
+/// Moves data as the device reports.
 #[inline(always)]
 pub fn move_data<S: DieSched, X: Payload, P: Probe>(device: &mut UfsDevice<S, X::Mode, P>, payload: &mut X) {
     while let Some(op) = device.poll_media() {

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What happens to data: the core says what moves, a payload moves it.
+//! Treatment of data: the core reports movements, a payload carries them out.
 
 use readpath_device::{Failing, MediaMode, MediaOp, NoMedia, Own};
 use readpath_flash::Ppn;
 use readpath_host::BlockRequest;
 use readpath_proto::typed::Sense;
 
-/// What went wrong with the data of a request, whatever the device says.
+/// A fault of a request's data that the device does not report.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Fault {
-    /// A slice cannot be read, or is not what was written.
+    /// A slice cannot be read, or differs from what was written.
     Medium(String),
-    /// The data cannot be kept any more.
+    /// Data can no longer be stored.
     Write(String),
 }
 
 impl Fault {
-    /// What a SCSI device says of it.
+    /// The sense data of a SCSI device for it.
     pub fn sense(&self) -> Sense {
         match self {
             // UNRECOVERED READ ERROR, WRITE ERROR.
@@ -26,13 +26,13 @@ impl Fault {
     }
 }
 
-/// Executes media operations, and sees block requests at both ends to give them data and to look at what came back.
-/// The methods that have a body here are those of a payload that holds no data.
+/// Executes media operations, and gets block requests at both ends to supply their data and to check what was read.
+/// The methods with a body here are those of a payload without data.
 pub trait Payload {
     /// Whether the device reports media operations to it.
     type Mode: MediaMode;
 
-    /// A device of so many slices and buffer slots is in use.
+    /// A device with this many slices, buffer slots and logical blocks is in use.
     fn attach(&mut self, _slices: u32, _buffer_slots: usize, _logical_blocks: u32) {}
 
     /// Preconditioning has put logical page `lpn` (device-wide) into `ppn`.
@@ -46,47 +46,47 @@ pub trait Payload {
     #[inline(always)]
     fn execute(&mut self, _op: MediaOp) {}
 
-    /// The device has something of its own to keep, if it is kept in flash.
+    /// Stores metadata of the device, if it is kept in flash.
     fn keep(&mut self, _own: Own) {}
 
-    /// Why what the device has of its own cannot be kept any more, if so: then no answer about it holds.
+    /// Why the device's metadata can no longer be stored, if so: then no response about it is valid.
     fn not_kept(&self) -> Option<Sense> {
         None
     }
 
-    /// The command `tag` has ended, well or not.
+    /// The command `tag` has ended, successfully or not.
     #[inline(always)]
     fn end(&mut self, _tag: u8, _request: &BlockRequest, _lpn: u32, _good: bool) {}
 
     /// All commands in flight have been dropped by a reset.
     fn reset(&mut self) {}
 
-    /// The power has gone: commands in flight are lost, and so is what the write buffer held.
+    /// The power is cut: commands in flight are lost, and so are the contents of the write buffer.
     fn power_cut(&mut self) {}
 
-    /// The request `cookie`, from `block` on, brings this data, or wants it filled. Called before [`Payload::begin`].
-    /// Cookies are small numbers.
+    /// The request `cookie`, from `block` on, supplies this data, or wants it filled. Called before
+    /// [`Payload::begin`]. Cookies are small numbers.
     fn bring(&mut self, cookie: u32, block: u32, data: Vec<u8>) {
         let _ = (cookie, block, data);
     }
 
-    /// The request has ended, or will not: its data, and what went wrong with it, whatever the device says.
+    /// The request has ended, or was dropped: returns its data, and a fault that the device does not report.
     fn take(&mut self, cookie: u32) -> (Vec<u8>, Option<Fault>) {
         let _ = cookie;
         (Vec::new(), None)
     }
 
-    /// Which reads of a block from flash fail from now on, though nothing is wrong with the data.
+    /// Which reads of a block from flash fail from now on, although the data is good.
     fn fail_reads(&mut self, failing: Failing) {
         let _ = failing;
     }
 
-    /// Reads that fail by chance are drawn anew.
+    /// Restarts the stream of random read failures.
     fn seed_reads(&mut self, seed: u64) {
         let _ = seed;
     }
 
-    /// Bytes of this process's memory that it takes.
+    /// Bytes of this process's memory that the payload takes.
     fn process_bytes(&self) -> u64 {
         0
     }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Host and device wired together: requests go down, replies come back, timers of the host are kept. It decides
-//! nothing.
+//! Connects host and device: requests go down, replies come back, and timers of the host run. It decides nothing.
 
 use crate::host_memory::given_host_memory;
 use crate::medium::{self, Units};
@@ -21,13 +20,13 @@ pub enum StackError {
     /// The device cannot exist.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The host could not make sense of the device.
+    /// The host refuses the device.
     #[error("the host cannot use the device: {0}")]
     Probe(#[from] ProbeError),
-    /// Host and device stopped talking before the probe was over.
+    /// Host and device became idle before the probe ended.
     #[error("the probe did not end")]
     NoAnswer,
-    /// A UPIU did not survive.
+    /// A request or reply was not transferred.
     #[error(transparent)]
     Wire(#[from] WireError),
 }
@@ -46,7 +45,7 @@ pub struct Stack<S: DieSched, X: Payload, P: Probe, W: Wire> {
 }
 
 impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
-    /// A device and a host that do not know each other yet.
+    /// A device, and a host that has not probed it yet.
     pub fn new(
         device: &DeviceConfig,
         host: HostConfig,
@@ -66,7 +65,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         self.precondition_all([(lun, first, blocks)], layout, seed)
     }
 
-    /// The same for many ranges: unit, first block, blocks.
+    /// [`Stack::precondition`] for many ranges: unit, first block, blocks.
     pub fn precondition_all(
         &mut self,
         ranges: impl IntoIterator<Item = (u8, u32, u32)>,
@@ -94,7 +93,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         Ok(now)
     }
 
-    /// Takes a block request of the host's user at `now`, until when the stack has been advanced.
+    /// Submits a block request at `now`; the stack must have been advanced until then.
     #[inline(always)]
     pub fn submit(&mut self, now: Ns, request: &BlockRequest) {
         debug_assert!(self.host.next_deadline() >= now, "a timer of the host was due before {now}");
@@ -105,8 +104,8 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         }
     }
 
-    /// When something happens next. Timers of the host, which in host control mode of HPB go on for ever, do not count
-    /// while the device has nothing to do: see [`Stack::next_timer`].
+    /// Time of the next event. Timers of the host, which in host control mode of HPB recur for ever, do not count
+    /// while the device is idle: see [`Stack::next_timer`].
     #[inline]
     pub fn next_deadline(&self) -> Ns {
         match self.device.next_deadline() {
@@ -121,8 +120,8 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         self.host.next_deadline()
     }
 
-    /// Goes on until a reply reaches the host or `limit` comes; returns that time. Without a limit, it is over when the
-    /// device has nothing to do any more.
+    /// Runs until a reply reaches the host or `limit` comes; returns that time. Without a limit, it ends when the
+    /// device is idle.
     #[inline(always)]
     pub fn advance_to_reply(&mut self, limit: Ns) -> Ns {
         if self.host.next_deadline() != Ns::NEVER {
@@ -171,21 +170,21 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         self.take_outputs(now);
     }
 
-    /// A timer of the host is due.
+    /// Handles a timer of the host that is due.
     #[inline(never)]
     fn host_timer(&mut self, now: Ns) {
         self.host.advance(now);
         self.exchange(now);
     }
 
-    /// The host is about to sleep, as far as HPB is concerned: see [`Driver::suspend`]. Memory of its own that the
-    /// device uses it takes away, as Linux does (`nvme_suspend`).
+    /// Before the host sleeps, as far as HPB is concerned: see [`Driver::suspend`]. It withdraws host memory from the
+    /// device, as Linux does (`nvme_suspend`).
     pub fn suspend(&mut self) {
         self.host.suspend();
         self.device.take_host_memory();
     }
 
-    /// The host is awake again, and returns its memory as it was (`nvme_resume`).
+    /// The host is awake again, and returns the device's host memory unchanged (`nvme_resume`).
     pub fn resume(&mut self, now: Ns) {
         self.device.return_host_memory();
         self.host.resume(now);
@@ -199,7 +198,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         limited
     }
 
-    /// Moves data as the device says.
+    /// Moves data as the device reports.
     #[inline(always)]
     fn move_data(&mut self) {
         medium::move_data(&mut self.device, &mut self.payload);
@@ -231,16 +230,16 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         }
     }
 
-    /// The next block request that has ended.
+    /// The next completed block request.
     #[inline]
     #[must_use]
     pub fn poll_done(&mut self) -> Option<BlockDone> {
         self.host.poll_done()
     }
 
-    /// Controller and device are reset; commands in flight are sent again.
+    /// Resets controller and device; commands in flight are sent again.
     pub fn reset(&mut self, now: Ns) {
-        // What has moved before the reset has moved; its tags are about to carry something else.
+        // Movements before the reset count; their tags will be reused.
         self.move_data();
         self.device.hardware_reset(now);
         self.payload.reset();
@@ -249,16 +248,16 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         self.exchange(now);
     }
 
-    /// The power is cut at `now` and comes back at `on`: the device recovers from what its flash holds, and the host,
-    /// which was reset as well, has to [`Stack::start`] again when it is ready.
+    /// Cuts the power at `now` and restores it at `on`: the device recovers from its flash, and the host, which was
+    /// reset as well, has to [`Stack::start`] again when the device is ready.
     pub fn power_cycle(&mut self, now: Ns, on: Ns) -> Recovery {
         debug_assert!(now <= on);
         self.power_cut(now);
         self.power_on(on)
     }
 
-    /// The device alone loses its power at `now` and gets it back at `on`. The host lives on: what was in flight it
-    /// sends again, and what it knows of the map it keeps until the device says that it was lost.
+    /// Cuts the power of the device alone at `now` and restores it at `on`. The host runs on: it sends commands in
+    /// flight again, and keeps its maps until the device reports their loss.
     pub fn device_power_cycle(&mut self, now: Ns, on: Ns) -> Recovery {
         debug_assert!(now <= on);
         self.device_power_cut(now);
@@ -275,20 +274,20 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         self.wire.reset();
     }
 
-    /// The power goes away at `now`.
+    /// Cuts the power at `now`.
     pub fn power_cut(&mut self, now: Ns) {
         self.device_power_cut(now);
         self.host.power_cut();
     }
 
-    /// The power comes back at `on`.
+    /// Restores the power at `on`.
     pub fn power_on(&mut self, on: Ns) -> Recovery {
         self.device.recover(on)
     }
 
-    /// A new device is switched on at `on` with what the array of its payload holds, and reports from now on everything
-    /// that it programs. The host has to [`Stack::start`] when it is ready. `looked` is called with each superblock
-    /// that the device looks at.
+    /// Switches a new device on at `on` with the contents of its payload's array; it reports from now on everything
+    /// that it programs. The host has to [`Stack::start`] when the device is ready. `looked` is called with each
+    /// superblock that the device looks at.
     ///
     /// # Errors
     /// As [`UfsDevice::power_on_with`].
@@ -301,12 +300,12 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         medium::power_on_with(&mut self.device, &mut self.payload, on, array, looked)
     }
 
-    /// A UPIU that did not survive its encoding, if there was one: the run is then worth nothing.
+    /// An error of the wire, if there was one: the results of the run are then invalid.
     pub fn wire_error(&self) -> Option<&WireError> {
         self.wire_error.as_ref()
     }
 
-    /// Brings near what a read of `block` will touch.
+    /// Prefetches the memory that a read of `block` touches.
     #[inline]
     pub fn prefetch(&self, lun: u8, block: u32) {
         if !self.host.prefetch(lun, block) {
@@ -314,14 +313,15 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         }
     }
 
-    /// Brings near what a write or a trim of `block` will touch: the device's map too, even if the host has an entry.
+    /// Prefetches the memory that a write or a trim of `block` touches: the device's map too, even if the host has an
+    /// entry.
     #[inline]
     pub fn prefetch_write(&self, lun: u8, block: u32) {
         self.host.prefetch(lun, block);
         self.device.prefetch(lun, block);
     }
 
-    /// Moves reads to the device, up to the first request of another kind.
+    /// Passes reads to the device, up to the first request of another kind.
     #[inline(always)]
     fn exchange_reads(&mut self, now: Ns) {
         if !self.wire.is_open() {
@@ -333,7 +333,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         }
     }
 
-    /// Moves all requests to the device.
+    /// Passes all requests to the device.
     #[inline(never)]
     fn exchange(&mut self, now: Ns) {
         self.exchange_reads(now);
@@ -352,7 +352,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
     }
 }
 
-/// The command `tag` is being sent.
+/// Notes that the command `tag` is being sent.
 #[inline(always)]
 fn begin_payload<X: Payload>(host: &Driver, payload: &mut X, units: &Units, tag: u8) {
     if X::Mode::ACTIVE

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Data reduced to what proves its identity: every physical slice holds the logical page and the version that was
-//! written there, and every read is checked against what it may return. Nor is a slice programmed before it is erased.
+//! Data reduced to a proof of its identity: every physical slice holds the logical page and the version that was
+//! written there, and every read is checked against the versions that it may return. No slice may be programmed
+//! before it is erased.
 //!
 //! A read may return any version from the newest acknowledged before it was sent to the newest sent before it ended.
 //! Writes of one block that were in flight together may take effect in either order. After a power cut a read may
-//! return any version since the newest that a flush (or FUA) had made durable; what it does return then stays.
+//! return any version since the newest that a flush (or FUA) had made durable; the version that it returns then
+//! stays.
 
 use crate::payload::Payload;
 use readpath_device::{DeviceConfig, MediaOp, WithMedia};
@@ -12,12 +14,12 @@ use readpath_flash::Ppn;
 use readpath_host::{BlockOp, BlockRequest};
 use readpath_kit::huge_vec;
 
-/// What a slice, a buffer slot or a moving block holds: logical page plus one, and version. Zero = nothing.
+/// Content of a slice, a buffer slot or a moving block: logical page plus one, and version. 0 = no data.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct Content(u64);
 
 impl Content {
-    /// What a torn program leaves: no data.
+    /// Content after a torn program: no data.
     const TORN: Content = Content(u64::MAX);
 
     fn of(lpn: u32, version: u32) -> Self {
@@ -29,7 +31,7 @@ impl Content {
     }
 }
 
-/// What a logical page may read as.
+/// Versions that a logical page may read as.
 #[derive(Clone, Copy, Default)]
 struct Expectation {
     /// Oldest version that a read may still return; 0 = never written.
@@ -47,25 +49,25 @@ struct Expectation {
     durable: u32,
 }
 
-/// What a power cut has left of a block that had unflushed writes.
+/// State of a block with unflushed writes after a power cut.
 #[derive(Clone, Copy, Default)]
 struct Remnant {
     /// Newest version sent before the cut; 0 = the block was not touched by a cut.
     cut: u32,
-    /// The one version of those that is left, once a read has shown it.
+    /// The one version that survived, once a read has shown it.
     left: Option<u32>,
 }
 
-/// The first read that returned what it should not have.
+/// The first wrong read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReadCheck {
     /// Logical page, device-wide.
     pub lpn: u32,
-    /// Oldest version that would have been right.
+    /// Oldest valid version.
     pub oldest: u32,
-    /// Newest version that would have been right.
+    /// Newest valid version.
     pub newest: u32,
-    /// What came: logical page and version, or nothing (zeros).
+    /// Logical page and version that were read; `None` for zeros.
     pub got: Option<(u32, u32)>,
 }
 
@@ -81,20 +83,20 @@ pub struct Tags {
     floors: Vec<Vec<u32>>,
     /// Commands in flight.
     sent: Vec<Option<(BlockRequest, u32)>>,
-    /// Blocks and versions acknowledged since the last flush, and how many of them each flush in flight covers.
+    /// Blocks and versions acknowledged since the last flush; below, how many of them each flush in flight covers.
     acknowledged: Vec<(u32, u32)>,
     flushes: Vec<Option<usize>>,
     remnants: Vec<Remnant>,
     /// Blocks read and checked.
     pub checked: u64,
-    /// Blocks that were not what they should be.
+    /// Blocks with wrong content.
     pub wrong: u64,
     /// The first of them.
     pub first_wrong: Option<ReadCheck>,
 }
 
 impl Tags {
-    /// Bytes that the tags of a device take at most, once all of its blocks have been written.
+    /// The most bytes that the tags of a device take, after all of its blocks have been written.
     pub fn most_bytes(device: &DeviceConfig) -> u64 {
         let each = (size_of::<Expectation>() + size_of::<Remnant>()) as u64;
         device.logical_blocks() * each + u64::from(device.geometry.slices()) * size_of::<u64>() as u64
@@ -140,7 +142,7 @@ impl Tags {
             Content(0) => floor == 0 || e.discarded >= floor,
             content => content.version_for(lpn).is_some_and(|v| (floor..=e.newest).contains(&v) && is_left(v)),
         };
-        // Zeros may be of a discard before the cut or of one since.
+        // Zeros may come from a discard before the cut or after it.
         let version = if got == Content(0) { e.discarded } else { got.0 as u32 };
         if right && remnant.left.is_none() && version <= remnant.cut {
             remnant.left = Some(version);
@@ -233,7 +235,7 @@ impl Payload for Tags {
                 BlockOp::Read if good => self.check(lpn, self.floors[t][i], content),
                 BlockOp::Read | BlockOp::Flush => {}
                 op => {
-                    // One that was in flight together with it may have taken its place since.
+                    // A write in flight together with it may have replaced it since.
                     let alone = !self.expected[lpn as usize].overlapped;
                     self.write_ends(lpn, content.0 as u32, good);
                     if good && alone && op == BlockOp::WriteFua {
@@ -252,7 +254,7 @@ impl Payload for Tags {
                 let e = &mut self.expected[lpn as usize];
                 e.durable = e.durable.max(version);
             }
-            // Other flushes in flight cover that much less.
+            // Other flushes in flight cover fewer by that number.
             self.flushes.iter_mut().flatten().for_each(|n| *n = n.saturating_sub(covered));
         }
     }
@@ -306,7 +308,7 @@ mod tests {
         tags.wrong
     }
 
-    /// The device may take two writes that are in flight together in either order, and the one with FUA first.
+    /// The device may carry out two writes in flight together in either order, and the one with FUA first.
     #[test]
     fn fua_promises_nothing_against_a_write_in_flight_with_it() {
         for (together, wrong) in [(true, 0), (false, 1)] {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An array with a progress report while a device begins from it, which takes long for a large one.
+//! An array that reports progress while a device begins from it, which takes long for a large one.
 
 use readpath_device::{BLOCK_RECORD_BYTES, FlashArray, RpmbState, SETTINGS_BYTES, SPARE_REST_BYTES, Seen, Spare};
 use readpath_flash::Ppn;
 
 /// An array that reports each superblock the device looks at.
 pub(crate) struct Watched<'a, A> {
-    /// The array.
     pub array: &'a mut A,
     /// Called with each superblock that is looked at.
     pub looked: &'a mut dyn FnMut(u32),

@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How requests and replies cross: as values, or encoded to UPIUs and parsed again, which must make no difference.
+//! Transfer of requests and replies: as values, or encoded to UPIUs and parsed again, with equal results.
 
 use readpath_proto::typed::{Cdb, Command, Reply, Request, RequestBody};
 use readpath_proto::upiu::{self, UpiuError};
 
-/// Something did not cross.
+/// A failed transfer.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum WireError {
     /// A UPIU that our own encoder made could not be parsed.
     #[error("a UPIU did not survive its encoding: {0}")]
     Upiu(#[from] UpiuError),
-    /// A host controller did not do what its driver asked.
+    /// A host controller did not respond to its driver as required.
     #[error("the host controller: {0}")]
     Controller(String),
 }
 
-/// A request, or a reply, and the bytes that go along with it.
+/// A request, or a reply, and the bytes that accompany it.
 pub type Crossed<'a, T = Request> = (&'a T, &'a [u8]);
 
-/// Carries requests and replies. Tests implement it to lose, delay or change what crosses.
+/// Carries requests and replies. Tests implement it to drop, delay or change them.
 pub trait Wire {
-    /// Whether requests cross unseen and unchanged, so that they need not take the form of a request at all.
+    /// Whether requests pass unchanged and unobserved, so that they need not be built as requests at all.
     #[inline(always)]
     fn is_open(&self) -> bool {
         false
     }
 
-    /// Host to device, with the bytes that go along: a parameter list, or the entries in an extra header segment.
+    /// Host to device, with the accompanying bytes: a parameter list, or the entries in an extra header segment.
     fn request<'a>(&'a mut self, request: &'a Request, data: &'a [u8]) -> Result<Crossed<'a>, WireError>;
-    /// Device to host, with the bytes that go along: a descriptor, entries, what a command returns besides blocks.
+    /// Device to host, with the accompanying bytes: a descriptor, entries, or other data-in besides blocks.
     fn reply<'a>(&'a mut self, reply: &'a Reply, data: &'a [u8]) -> Result<Crossed<'a, Reply>, WireError>;
 
-    /// Controller and device are reset: what is under way does not arrive.
+    /// Controller and device are reset: transfers in progress are dropped.
     fn reset(&mut self) {}
 }
 
@@ -56,8 +56,8 @@ impl Wire for Typed {
     }
 }
 
-/// Through bytes. Bulk data (descriptors, parameter lists, entries) is bytes in any case and is passed separately, but
-/// for what is part of the request itself: the extra header segment of an HPB READ.
+/// Through bytes. Bulk data (descriptors, parameter lists, entries) is bytes in any case and is passed separately,
+/// except the extra header segment of an HPB READ, which is part of the request.
 #[derive(Default)]
 pub struct Encoded {
     bytes: Vec<u8>,
@@ -79,7 +79,7 @@ impl Wire for Encoded {
     }
 }
 
-/// Either, chosen when a run begins.
+/// Either way, chosen when a run begins.
 pub enum AnyWire {
     /// As values.
     Typed(Typed),
@@ -88,7 +88,7 @@ pub enum AnyWire {
 }
 
 impl AnyWire {
-    /// Through bytes if `encoded`, else as values.
+    /// Through bytes if `encoded`, otherwise as values.
     pub fn new(encoded: bool) -> Self {
         if encoded { AnyWire::Encoded(Encoded::default()) } else { AnyWire::Typed(Typed) }
     }
