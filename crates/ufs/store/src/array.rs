@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The array: programs, erases and reads of slices with their spare areas, as bytes of a disk.
 //!
-//! *Order of writes.* The data of a unit is written first, then its spare areas, in one write: until that, nothing was
-//! programmed. When a flush is answered, and before a superblock is erased, everything before that is synced, and the
-//! number of the newest program is put down; so a reader of the array after a crash of the machine knows up to which
-//! program it is complete. As long as the machine runs, it is complete anyway.
+//! *Order of writes.* The data of a unit is written first, then its spare areas, in one write: before that, nothing
+//! counts as programmed. When a flush is answered, and before a superblock is erased, everything before is synced,
+//! and the number of the newest program is recorded; so after a crash of the machine a reader of the array knows up
+//! to which program it is complete. While the machine runs, it is complete anyway.
 //!
-//! *Torn or damaged.* A write is cut between two sectors by a crash of the machine, between two pages of memory by a
-//! kill, and nowhere once the array was sealed. So the beginning of a spare area that has a wrong check was torn only
-//! if such a place lies in it. Any other was written whole, and is damaged.
+//! *Torn or damaged.* A crash of the machine cuts a write between two sectors, a kill between two pages of memory;
+//! nothing is cut once the array was sealed. So a head of a spare area with a wrong check is torn only if such a
+//! place lies in it. Any other was written whole, and is damaged.
 //!
-//! *After a write that failed* nothing is written any more. What the array holds then is what a power cut at that
-//! moment would have left, which the device can recover from.
+//! *After a failed write* nothing is written any more. The array then has the state that a power cut at that moment
+//! would have left, from which the device can recover.
 
 mod head;
 mod kept;
@@ -39,24 +39,24 @@ const SLICE: usize = BLOCK_BYTES as usize;
 /// Why a slice cannot be read.
 #[derive(Debug, Error)]
 pub enum ArrayFault {
-    /// The disk says so.
+    /// The disk reports an error.
     #[error("slice {slice} (byte {offset} of the image): {error}")]
     Disk {
         /// Slice.
         slice: u32,
-        /// Where its data lies.
+        /// Offset of its data.
         offset: u64,
-        /// What the disk says.
+        /// The disk's error.
         error: io::Error,
     },
-    /// It is not what was written.
+    /// Its contents differ from what was written.
     #[error("slice {slice} is damaged: {what} (byte {offset} of the image) is not what was written")]
     Damaged {
         /// Slice.
         slice: u32,
         /// Its data, or its spare area.
         what: &'static str,
-        /// Where that lies.
+        /// Offset of the damaged part.
         offset: u64,
     },
     /// It holds another logical page than the map says.
@@ -64,18 +64,18 @@ pub enum ArrayFault {
     Another {
         /// Slice.
         slice: u32,
-        /// What it says that it holds.
+        /// The page in its spare area.
         holds: Option<u32>,
-        /// The page that was looked for.
+        /// The requested page.
         page: u32,
     },
-    /// It was to be programmed after a write had failed.
+    /// Its program was lost because a write had failed.
     #[error("slice {slice} could not be written")]
     Lost {
         /// Slice.
         slice: u32,
     },
-    /// There is nothing.
+    /// It is not programmed.
     #[error("slice {slice} was read though nothing is programmed there")]
     Blank {
         /// Slice.
@@ -83,20 +83,20 @@ pub enum ArrayFault {
     },
 }
 
-/// What is wrong with an array, found by looking at all of it.
+/// Result of an examination of an array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Damage {
-    /// Slices that hold something.
+    /// Programmed slices.
     pub programmed: u64,
-    /// Of those, slices whose data is kept; the others are zeros.
+    /// Of those, slices with stored data; the others are zeros.
     pub with_data: u64,
     /// Slices whose program was interrupted.
     pub torn: u64,
-    /// Slices whose spare area or data is not what was written.
+    /// Slices whose spare area or data differs from what was written.
     pub damaged: u64,
 }
 
-/// The spare area of a slice of data. Its stream and the number of its program come with the end of its unit.
+/// The spare area of a slice of data. The end of its unit adds its stream and the number of its program.
 fn spare_of_data(page: Option<u32>, sequence: u64) -> Spare {
     Spare { kind: SliceKind::Data, stream: Stream::Host, page, sequence, program: 0, ends_unit: false }
 }
@@ -105,44 +105,43 @@ fn is_zero(data: &[u8]) -> bool {
     data.chunks_exact(64).all(|chunk| chunk == [0; 64]) && data.chunks_exact(64).remainder().iter().all(|&b| b == 0)
 }
 
-/// An array in a disk. See the module.
+/// An array on a disk.
 #[derive(Debug)]
 pub struct FlashFile<D> {
     disk: D,
     format: Format,
-    /// Everything is synced where a crash of the machine could lose it; else only what was programmed survives the
-    /// process.
+    /// Syncs, so that acknowledged data survives a crash of the machine; otherwise programs only survive the process.
     syncs: bool,
     /// Something was written since the last sync.
     is_dirty: bool,
     /// Number of the newest program.
     newest: u64,
     kept: Kept,
-    /// Something was programmed, torn or erased since the array was opened or sealed.
+    /// A slice was programmed, torn or erased since the array was opened or sealed.
     is_written: bool,
-    /// Something is to have reached the disk before anything else is programmed.
+    /// Earlier writes must reach the disk before any further program.
     comes_first: bool,
     failure: Option<String>,
-    /// Slices that were to be programmed since. What the disk holds there is something else.
+    /// Slices whose programs were lost since. The disk holds older contents there.
     lost: BTreeSet<u32>,
-    /// Slices whose heads a crash or a kill has cut. They are marked as torn before a kept record says that there was
+    /// Slices whose heads a crash or a kill has cut. They are marked as torn before a kept record says that there are
     /// none.
     cut: BTreeSet<u32>,
-    /// Superblocks (first slice, slices) that were erased since the last sync. Their data goes when it is certain that
-    /// their spare areas are gone: else a crash could leave a spare area without its data.
+    /// Superblocks (first slice, slices) erased since the last sync. Their data is freed when their spare areas are
+    /// certainly gone: otherwise a crash could leave a spare area without its data.
     erased: Vec<(Ppn, u32)>,
-    /// Number of the newest change of RPMB, once it is known and the changes before it are where they belong.
+    /// Number of the newest change of RPMB, once it is known and earlier changes are in place.
     rpmb_newest: Option<u64>,
-    /// The unit that is being put together.
+    /// Heads of the unit being assembled.
     heads: Vec<u8>,
     data: Vec<u8>,
 }
 
 impl<D: Disk> FlashFile<D> {
-    /// An array in `disk`, which has been laid out.
+    /// Opens the array on `disk`, which must have the layout.
     ///
     /// # Errors
-    /// It cannot be read, or what is put down of programs is damaged.
+    /// It cannot be read, or a kept record is damaged.
     pub(crate) fn new(disk: D, format: Format, syncs: bool, boot: Boot) -> Result<Self, ImageError> {
         let kept = Kept::read(&disk, boot)?;
         Ok(FlashFile {
@@ -165,7 +164,7 @@ impl<D: Disk> FlashFile<D> {
         })
     }
 
-    /// Where everything lies.
+    /// The layout.
     pub fn format(&self) -> &Format {
         &self.format
     }
@@ -175,12 +174,12 @@ impl<D: Disk> FlashFile<D> {
         &self.disk
     }
 
-    /// The disk, to do with as tests do.
+    /// The disk, for tests that change it.
     pub fn disk_mut(&mut self) -> &mut D {
         &mut self.disk
     }
 
-    /// Why nothing is written any more, if that is so.
+    /// The failure after which nothing is written any more, if there was one.
     pub fn failure(&self) -> Option<&str> {
         self.failure.as_deref()
     }
@@ -196,28 +195,28 @@ impl<D: Disk> FlashFile<D> {
         }
     }
 
-    /// A slice of a unit of data is being programmed.
+    /// Programs a slice of a unit of data.
     pub(crate) fn program(&mut self, ppn: Ppn, page: Option<u32>, sequence: u64, data: &[u8]) {
         self.add(ppn, spare_of_data(page, sequence), None, data);
     }
 
-    /// A slice of a unit of data is being programmed with what another holds, which is this page.
+    /// Programs a slice of a unit of data with the contents of another slice, which holds `page`.
     pub(crate) fn copy(&mut self, from: Ppn, to: Ppn, page: u32, sequence: u64) {
         let mut data = [0; SLICE];
         match self.read_page(from, page, &mut data) {
             Ok(()) => return self.program(to, Some(page), sequence, &data),
-            // It may be there again next time: nothing is written any more, and so nothing is erased.
+            // The source may be readable next time: nothing is written any more, and so nothing is erased.
             Err(fault @ ArrayFault::Disk { .. }) => _ = self.failure.get_or_insert(fault.to_string()),
             Err(_) => {}
         }
-        // The copy cannot be read either. Other slices of the unit are not affected.
+        // The copy is unreadable too. Other slices of the unit are not affected.
         self.write_data(Ppn(to.0.wrapping_sub(1)));
         let (spare, check) = (spare_of_data(Some(page), sequence), !crc32fast::hash(&[0; SLICE]));
         self.heads.extend(Head { spare, check, has_data: true, has_rest: false }.to_bytes());
     }
 
     fn add(&mut self, ppn: Ppn, spare: Spare, rest: Option<&[u8; SPARE_REST_BYTES]>, data: &[u8]) {
-        // It is written over.
+        // The slice is overwritten.
         self.erased.retain(|&(first, slices)| !(first.0..first.0 + slices).contains(&ppn.0));
         let has_data = !is_zero(data);
         let mut check = crc32fast::Hasher::new();
@@ -252,7 +251,7 @@ impl<D: Disk> FlashFile<D> {
         }
     }
 
-    /// The unit that begins at `first` is complete.
+    /// Completes the unit that begins at `first`.
     pub(crate) fn programmed(&mut self, first: Ppn, stream: Stream, program: u64) {
         let mut heads = std::mem::take(&mut self.heads);
         self.write_data(Ppn(first.0 + (heads.len() / HEAD_BYTES) as u32 - 1));
@@ -265,7 +264,7 @@ impl<D: Disk> FlashFile<D> {
         self.end_unit(first, program, heads);
     }
 
-    /// What is programmed, torn or erased changes from now on, and the array says so.
+    /// Records that slices will be programmed, torn or erased from now on.
     fn begin_writing(&mut self) {
         if std::mem::replace(&mut self.is_written, true) {
             return;
@@ -296,7 +295,7 @@ impl<D: Disk> FlashFile<D> {
         self.heads = heads;
     }
 
-    /// A unit of the device's own has been programmed.
+    /// Programs a unit of metadata.
     pub(crate) fn program_own(&mut self, unit: &[OwnSlice]) {
         let Some(first) = unit.first() else { return };
         for slice in unit {
@@ -307,7 +306,7 @@ impl<D: Disk> FlashFile<D> {
         self.end_unit(first.ppn, first.spare.program, heads);
     }
 
-    /// A slice is as a device that is being sealed says: data of zeros.
+    /// Writes the spare areas of a device that is being sealed; their data is zeros.
     pub(crate) fn seal_heads(&mut self, first: Ppn, spares: &[Option<Spare>]) {
         let head = |spare: &Option<Spare>| match *spare {
             Some(spare) => Head { spare, check: 0, has_data: false, has_rest: false }.to_bytes(),
@@ -318,13 +317,13 @@ impl<D: Disk> FlashFile<D> {
         self.write(|disk| disk.write_at(&heads, offset));
     }
 
-    /// A slice of the device's own, of a device that is being sealed.
+    /// Writes a slice of metadata of a device that is being sealed.
     pub(crate) fn seal_own(&mut self, slice: &OwnSlice) {
         self.program_own(std::slice::from_ref(slice));
     }
 
-    /// The programs of these slices were interrupted. Their numbers may be given out again, so the marks come before
-    /// all that follows.
+    /// Marks slices whose programs were interrupted. Their program numbers may be reused, so the marks are written
+    /// before anything that follows.
     pub(crate) fn tear(&mut self, first: Ppn, slices: u32) {
         self.begin_writing();
         self.comes_first = true;
@@ -333,7 +332,7 @@ impl<D: Disk> FlashFile<D> {
         self.write(|disk| disk.write_at(&heads, offset));
     }
 
-    /// A superblock is erased.
+    /// Erases a superblock.
     pub(crate) fn erase(&mut self, first: Ppn, slices: u32) {
         self.begin_writing();
         self.put_down();
@@ -345,7 +344,7 @@ impl<D: Disk> FlashFile<D> {
         }
     }
 
-    /// Gives the space back of what was erased and has not been programmed since.
+    /// Frees the space of erased slices that have not been programmed since.
     fn drop_erased_data(&mut self) {
         for (first, slices) in std::mem::take(&mut self.erased) {
             let parts = [(self.format.rest(first.0), SPARE_REST_BYTES), (self.format.data(first.0), SLICE)];
@@ -355,7 +354,7 @@ impl<D: Disk> FlashFile<D> {
         }
     }
 
-    /// The record of a superblock is another now.
+    /// Writes the record of a superblock.
     pub(crate) fn put_record(&mut self, superblock: u32, record: &[u8; BLOCK_RECORD_BYTES]) {
         let mut bytes = [0; RECORD_BYTES];
         bytes[..BLOCK_RECORD_BYTES].copy_from_slice(record);
@@ -366,24 +365,24 @@ impl<D: Disk> FlashFile<D> {
         self.write(|disk| disk.write_at(&bytes, offset));
     }
 
-    /// Attributes or flags that outlive the power have changed. They survive a crash of the machine when this returns,
-    /// unless a write has failed.
+    /// Writes the non-volatile attributes and flags. They survive a crash of the machine when this returns, unless a
+    /// write has failed.
     pub(crate) fn put_settings(&mut self, settings: &[u8; SETTINGS_BYTES]) {
         self.put_part(Format::SETTINGS, settings);
         self.sync_at_once();
     }
 
-    /// What was written before comes before what is written next.
+    /// Syncs, so that earlier writes precede later ones.
     fn sync_at_once(&mut self) {
         if self.syncs {
             self.write(Disk::sync);
         }
     }
 
-    /// Everything that was programmed survives a crash of the machine.
+    /// Makes all programs survive a crash of the machine.
     ///
     /// # Errors
-    /// Why it does not.
+    /// The failure.
     pub fn sync(&mut self) -> Result<(), String> {
         if self.is_dirty && self.syncs && self.failure.is_none() {
             if let Err(error) = self.disk.sync() {
@@ -404,8 +403,8 @@ impl<D: Disk> FlashFile<D> {
         }
     }
 
-    /// Everything has been written: it survives a crash of the machine, and the array says that nothing in it is torn
-    /// but what is marked so. Without syncs that is not known.
+    /// Seals the array after the last write: it survives a crash of the machine, and records that only marked slices
+    /// are torn. Without syncs it is not sealed.
     ///
     /// # Errors
     /// As [`FlashFile::sync`].
@@ -420,7 +419,7 @@ impl<D: Disk> FlashFile<D> {
         self.failure.clone().map_or(Ok(()), Err)
     }
 
-    /// Programs up to the newest survive a crash of the machine, and the array says so.
+    /// Records that programs up to the newest survive a crash of the machine.
     fn put_down(&mut self) {
         if self.sync().is_ok() {
             self.sync_at_once();
@@ -439,7 +438,7 @@ impl<D: Disk> FlashFile<D> {
         let (offset, bytes) = self.kept.next();
         let was_dirty = self.is_dirty;
         self.write(|disk| disk.write_at(&bytes, offset));
-        // A number that is lost is only less than what is known.
+        // If this number is lost, an older one is used, which is safe.
         self.is_dirty = was_dirty;
     }
 
@@ -449,7 +448,7 @@ impl<D: Disk> FlashFile<D> {
         Ok(self.head_of(ppn.0, &bytes))
     }
 
-    /// What the bytes of a slice's head are, there.
+    /// Parses the head of a slice.
     fn head_of(&self, slice: u32, bytes: &[u8]) -> Read {
         match Head::from_bytes(bytes.try_into().expect("the bytes of a head")) {
             Read::Damaged if self.kept.can_be_cut(self.format.head(slice), HEAD_BYTES as u64) => Read::Torn,
@@ -460,7 +459,7 @@ impl<D: Disk> FlashFile<D> {
     /// Reads the data of a slice, and the rest of its spare area, and checks both.
     ///
     /// # Errors
-    /// The disk cannot be read, or they are not what was written.
+    /// The disk cannot be read, or they differ from what was written.
     pub(crate) fn read_slice(
         &self,
         ppn: Ppn,
@@ -506,7 +505,7 @@ impl<D: Disk> FlashFile<D> {
     /// Reads the data of a logical page from the slice that holds it.
     ///
     /// # Errors
-    /// As [`FlashFile::read_slice`], or it holds another.
+    /// As [`FlashFile::read_slice`], or the slice holds another page.
     pub(crate) fn read_page(&self, ppn: Ppn, page: u32, data: &mut [u8]) -> Result<(), ArrayFault> {
         match self.read_slice(ppn, None, data)?.page {
             holds if holds == Some(page) => Ok(()),
@@ -523,7 +522,7 @@ impl<D: Disk> FlashFile<D> {
         Ok(heads)
     }
 
-    /// Looks at every slice of a superblock; `each` is called with what is wrong.
+    /// Examines every slice of a superblock; `each` gets the faults.
     ///
     /// # Errors
     /// The spare areas cannot be read.

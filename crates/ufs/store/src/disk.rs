@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the bytes of an image lie: a file, or for tests memory that loses what was not synced. It knows no layout.
+//! Storage of an image's bytes: a file, or for tests memory that loses unsynced writes. It knows no layout.
 
 use rustix::fs::{FallocateFlags, FlockOperation, SeekFrom, fallocate, flock, seek};
 use std::collections::BTreeMap;
@@ -9,35 +9,35 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Bytes at offsets. Errors are answers: nothing is mapped into memory.
+/// Bytes at offsets. Failed reads and writes are errors: nothing is mapped into memory.
 pub trait Disk {
-    /// Reads exactly so many bytes.
+    /// Reads exactly `bytes.len()` bytes.
     ///
     /// # Errors
-    /// As the file system says; reading beyond the end is one.
+    /// Errors of the file system; reading beyond the end is one.
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()>;
 
     /// Writes all bytes.
     ///
     /// # Errors
-    /// As the file system says: no space, for one.
+    /// Errors of the file system, such as a lack of space.
     fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
-    /// Makes a range read as zeros, and gives its space back where that is possible.
+    /// Makes a range read as zeros, and frees its space if that is possible.
     ///
     /// # Errors
-    /// As the file system says.
+    /// Errors of the file system.
     fn zero(&mut self, offset: u64, bytes: u64) -> io::Result<()>;
 
-    /// Returns when everything written is where a crash of the machine leaves it.
+    /// Returns when everything written survives a crash of the machine.
     ///
     /// # Errors
-    /// As the file system says. What was written may then be lost.
+    /// Errors of the file system. Unsynced writes may then be lost.
     fn sync(&mut self) -> io::Result<()>;
 }
 
-/// A file, locked against a second process. If it is only to be read, what is written stays in memory and ends with
-/// this: a device always has something to write, if only that it was switched on.
+/// A file, locked against a second process. If it is read-only, writes stay in memory and are dropped with this: a
+/// device always writes, at least that it was switched on.
 #[derive(Debug)]
 pub struct FileDisk {
     file: File,
@@ -47,14 +47,14 @@ pub struct FileDisk {
 /// Pages that differ from those of a file.
 #[derive(Debug, Default)]
 struct Overlay {
-    /// By number; none for zeros.
+    /// By number; `None` for zeros.
     pages: BTreeMap<u64, Option<Box<[u8; PAGE]>>>,
 }
 
 const PAGE: usize = 4096;
 
 impl Overlay {
-    /// The parts of a range, each within a page: number of the page, place in it, and range of the bytes.
+    /// The parts of a range, each within a page: number of the page, offset in it, and range of the bytes.
     fn parts(offset: u64, bytes: u64) -> impl Iterator<Item = (u64, usize, Range<u64>)> {
         let end = offset + bytes;
         let mut at = offset;
@@ -103,7 +103,7 @@ impl Overlay {
     }
 }
 
-/// Reads from a file. Most of an image are holes; the kernel would fill its page cache with their zeros.
+/// Reads from a file. Most of an image is holes; the kernel would fill its page cache with their zeros.
 #[inline]
 fn read_file(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
     const WORTH_ASKING: usize = 1 << 16;
@@ -113,20 +113,20 @@ fn read_file(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
     file.read_exact_at(rest, offset + hole as u64)
 }
 
-/// So many of `bytes` from `offset` on are known to lie in a hole.
+/// How many of `bytes` from `offset` on are known to lie in a hole.
 fn hole_at(file: &File, offset: u64, bytes: usize) -> io::Result<usize> {
     let data = match seek(file, SeekFrom::Data(offset)) {
         Ok(data) => data,
-        // Only a hole is left, or nothing.
+        // The rest of the file is a hole, or `offset` is beyond its end.
         Err(rustix::io::Errno::NXIO) => file.metadata()?.len(),
-        // The file system has no holes, or does not say.
+        // The file system has no holes, or does not report them.
         Err(_) => offset,
     };
     Ok(data.saturating_sub(offset).min(bytes as u64) as usize)
 }
 
 impl FileDisk {
-    /// Makes a new file of so many bytes, all of them holes.
+    /// Makes a new file of `bytes` bytes, all of them holes.
     ///
     /// # Errors
     /// It exists, or the file system refuses.
@@ -136,7 +136,7 @@ impl FileDisk {
         FileDisk::locked(file, true)
     }
 
-    /// Opens a file, to be written or only to be read. Several may read it at once.
+    /// Opens a file, writable or read-only. Several processes may read it at once.
     ///
     /// # Errors
     /// It cannot be opened, or another process has it open; that is [`ErrorKind::WouldBlock`].
@@ -152,10 +152,10 @@ impl FileDisk {
         Ok(FileDisk { file, overlay: (!exclusive).then(Overlay::default) })
     }
 
-    /// Bytes of the file, and how many of them take space.
+    /// Size of the file, and the space that it takes, in bytes.
     ///
     /// # Errors
-    /// As the file system says.
+    /// Errors of the file system.
     pub fn sizes(&self) -> io::Result<(u64, u64)> {
         use std::os::unix::fs::MetadataExt;
         let metadata = self.file.metadata()?;
@@ -211,14 +211,13 @@ impl Disk for FileDisk {
     }
 }
 
-/// Memory, for tests. It remembers in which order it was written since it was synced, so that a crash can lose any part
-/// of that.
+/// Memory, for tests. It records writes since the last sync in order, so that a crash can lose any part of them.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryDisk {
     bytes: Vec<u8>,
-    /// Offset and what was there before, for each write since the last sync.
+    /// Offset and old bytes of each write since the last sync.
     unsynced: Vec<(u64, Vec<u8>)>,
-    /// Writes that still succeed, if they are limited.
+    /// Number of writes that still succeed, if limited.
     pub writes_left: Option<u64>,
 }
 
@@ -228,7 +227,7 @@ impl MemoryDisk {
         MemoryDisk { bytes: vec![0; bytes as usize], ..MemoryDisk::default() }
     }
 
-    /// The machine crashes: of each write since the last sync, `stays` says how many of its bytes reach the disk, to
+    /// The machine crashes: for each write since the last sync, `stays` says how many of its bytes reach the disk, in
     /// whole sectors and in any order.
     pub fn crash(&mut self, mut stays: impl FnMut(usize) -> usize) {
         let writes: Vec<(u64, Vec<u8>, Vec<u8>)> = self
@@ -243,7 +242,7 @@ impl MemoryDisk {
             })
             .collect();
         self.unsynced.clear();
-        // What was written last may be what reached the disk first; then the older write is not written again.
+        // The newest write may have reached the disk first; then an older write must not overwrite it.
         let mut reached: Vec<(u64, u64)> = Vec::new();
         for (at, before, after) in writes {
             // A sector reaches the disk or does not.
@@ -262,7 +261,7 @@ impl MemoryDisk {
         }
     }
 
-    /// All bytes, to look at or to damage.
+    /// All bytes, for inspection or damage.
     pub fn bytes_mut(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
@@ -310,7 +309,7 @@ mod tests {
     use super::*;
     use readpath_kit::Prng;
 
-    /// A file reads the same with holes as without, whole or in parts, and ends where it ends.
+    /// A file reads the same with holes as without, whole or in parts, and ends at the same offset.
     #[test]
     fn holes_read_as_zeros_up_to_the_end_of_the_file() {
         const BYTES: usize = 1 << 20;
@@ -344,7 +343,7 @@ mod tests {
         }
     }
 
-    /// What is written to a file that is only read is read back, and the file stays as it is.
+    /// Writes to a read-only file are read back, and the file does not change.
     #[test]
     fn an_overlay_reads_as_it_was_written() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Images as a whole: made from a device that has nothing to do, opened, and examined. It knows nothing of what the
-//! device file in it says.
+//! Images as a whole: made from an idle device, opened, and examined. The device file in an image is not interpreted.
 
 use crate::array::{Boot, Damage, FlashFile};
 use crate::disk::{Disk, FileDisk};
@@ -21,17 +20,17 @@ pub struct Image<D> {
     pub text: String,
 }
 
-/// What an examination of an image found.
+/// Result of an examination of an image.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Check {
-    /// What it holds.
+    /// Counts of slices.
     pub damage: Damage,
-    /// What is wrong, the first few in words.
+    /// Descriptions of the first faults.
     pub faults: Vec<String>,
 }
 
 impl Check {
-    /// Faults that are described in words.
+    /// The most faults that are described.
     const MOST: usize = 20;
 
     fn add(&mut self, fault: String) {
@@ -42,10 +41,10 @@ impl Check {
 }
 
 impl Image<FileDisk> {
-    /// Makes the file `path`, which must not exist, from `device`, which has nothing to do. All data reads as zeros.
+    /// Makes the file `path`, which must not exist, from the idle `device`. All data reads as zeros.
     ///
     /// # Errors
-    /// The file cannot be made or written, or the device is busy. Then there is no file.
+    /// The file cannot be made or written, or the device is busy. Then no file is left.
     pub fn create<S: DieSched, M: MediaMode, P: Probe>(
         path: &Path,
         text: &str,
@@ -61,18 +60,18 @@ impl Image<FileDisk> {
         made.map(drop)
     }
 
-    /// Opens an image, to be written or only to be read. With `syncs`, what is flushed survives a crash of the machine;
-    /// without, of the process.
+    /// Opens an image, writable or read-only. With `syncs`, flushed data survives a crash of the machine; without, of
+    /// the process.
     ///
     /// # Errors
-    /// It cannot be opened, is in use, or is no image.
+    /// It cannot be opened, is in use, or is not an image.
     pub fn open(path: &Path, writable: bool, syncs: bool) -> Result<Self, ImageError> {
         Image::open_as(path, writable, syncs, |disk| disk)
     }
 }
 
 impl<D: Disk> Image<D> {
-    /// The same on the disk that `make` makes of the file.
+    /// [`Image::open`] on the disk that `make` makes of the file.
     ///
     /// # Errors
     /// As [`Image::open`].
@@ -90,7 +89,7 @@ impl<D: Disk> Image<D> {
         Image::on(make(disk), bytes, syncs, this_boot())
     }
 
-    /// Makes an image on the disk that `make` gives for so many bytes.
+    /// Makes an image on the disk that `make` returns for a number of bytes.
     ///
     /// # Errors
     /// As [`Image::create`].
@@ -104,8 +103,8 @@ impl<D: Disk> Image<D> {
         if text.len() > MOST_TEXT as usize {
             return Err(ImageError::Contents(format!("its device file has more than {MOST_TEXT} bytes")));
         }
-        // The size of the state is known when the device has been sealed, and everything else lies behind it; so the
-        // device is asked twice.
+        // The size of the state is known only after sealing, and everything else lies behind it; so the device is
+        // sealed twice.
         let factory = device.seal(|_| {}).map_err(ImageError::Busy)?;
         let (text_bytes, factory_bytes) = (text.len() as u32, factory.len() as u32);
         let format = Format { version: VERSION, shape, text_bytes, factory_bytes, seed };
@@ -120,10 +119,10 @@ impl<D: Disk> Image<D> {
         Ok(Image { array, text: text.to_owned() })
     }
 
-    /// The image on a disk of so many bytes, at this start of the machine.
+    /// Opens the image on a disk of `bytes` bytes, at this start of the machine.
     ///
     /// # Errors
-    /// It is no image.
+    /// It is not an image.
     pub fn on(disk: D, bytes: u64, syncs: bool, boot: Boot) -> Result<Self, ImageError> {
         let mut page = [0; BLOCK_BYTES as usize];
         match disk.read_at(&mut page, 0) {
@@ -141,8 +140,8 @@ impl<D: Disk> Image<D> {
         Ok(Image { array, text })
     }
 
-    /// Reads everything that is programmed or kept, and lists what is damaged. `progress` is called with how many
-    /// superblocks have been examined.
+    /// Reads all programmed and kept parts, and lists the damaged ones. `progress` gets the number of examined
+    /// superblocks.
     pub fn examine(&mut self, mut progress: impl FnMut(u32)) -> Check {
         let mut check = Check::default();
         for superblock in 0..self.array.format().shape.superblocks {
@@ -158,7 +157,7 @@ impl<D: Disk> Image<D> {
     }
 }
 
-/// This start of the machine, if it is known: random(4).
+/// Identifier of this start of the machine, if known: random(4).
 fn this_boot() -> Boot {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let digits: Vec<u8> = text.bytes().filter_map(|c| (c as char).to_digit(16).map(|digit| digit as u8)).collect();
@@ -169,7 +168,7 @@ fn this_boot() -> Boot {
     boot
 }
 
-/// Puts what a sealed device consists of into an array, the spare areas of a superblock at once.
+/// Writes the state of a sealed device into an array, the spare areas of a superblock at once.
 struct Sealer<'a, D> {
     array: &'a mut FlashFile<D>,
     superblock: u32,

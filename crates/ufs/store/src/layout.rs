@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where everything lies in an image, and what its first page says. `docs/formats/image.md` draws it. It knows no file.
+//! The layout of an image, and its first page. `docs/formats/image.md` draws it.
 
 use readpath_device::{BLOCK_RECORD_BYTES, DeviceConfig, SETTINGS_BYTES, SPARE_REST_BYTES};
 use readpath_kit::BLOCK_BYTES;
 use readpath_proto::rpmb;
 use thiserror::Error;
 
-/// Version of the layout. Version 1 ended before the part of RPMB, and is read as well.
+/// Version of the layout. Version 1 ended before the part of RPMB, and can be read as well.
 pub const VERSION: u32 = 2;
 
 const MAGIC: [u8; 16] = *b"readpath-image\r\n";
 const PAGE: u64 = BLOCK_BYTES as u64;
-/// Bytes of the beginning of a slice's spare area in the file.
+/// Bytes of the head of a slice's spare area in the file.
 pub(crate) const HEAD_BYTES: usize = 24;
-/// Bytes of a superblock's record with its check. No record lies in two sectors, and disks write a sector or do not.
+/// Bytes of a superblock's record with its check. No record lies in two sectors, and disks write a sector completely
+/// or not.
 pub(crate) const RECORD_BYTES: usize = 128;
 const _: () = assert!(BLOCK_RECORD_BYTES + 8 <= RECORD_BYTES);
 const _: () = assert!(SETTINGS_BYTES + 4 <= 512);
-/// Bytes that the state may have in which an image was made: there are at most 8 for each slice of an array.
+/// The most bytes of the state in which an image was made: there are at most 8 for each slice of an array.
 const MOST_FACTORY: u32 = 1 << 30;
-/// Bytes that a device file may have.
+/// The most bytes of a device file.
 pub(crate) const MOST_TEXT: u32 = 1 << 20;
 
 /// Sizes of the array that an image holds.
@@ -34,7 +35,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// That of a device.
+    /// The sizes of a device.
     pub fn of(config: &DeviceConfig) -> Shape {
         let g = &config.geometry;
         Shape {
@@ -57,10 +58,10 @@ impl Shape {
     }
 }
 
-/// What the first page of an image says.
+/// Contents of the first page of an image.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Format {
-    /// The version that it was made by.
+    /// The version that made it.
     pub version: u32,
     /// The array.
     pub shape: Shape,
@@ -68,11 +69,11 @@ pub struct Format {
     pub text_bytes: u32,
     /// Bytes of the state in which the image was made.
     pub factory_bytes: u32,
-    /// The seed that it was made with.
+    /// The seed given when it was made.
     pub seed: u64,
 }
 
-/// Why a first page is not one.
+/// Why a first page is invalid.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum FormatError {
     /// The magic number is missing.
@@ -87,7 +88,7 @@ pub enum FormatError {
 }
 
 impl Format {
-    /// The first page.
+    /// The bytes of the first page.
     pub(crate) fn to_bytes(self) -> [u8; PAGE as usize] {
         let mut bytes = [0; PAGE as usize];
         bytes[..16].copy_from_slice(&MAGIC);
@@ -102,7 +103,7 @@ impl Format {
         bytes
     }
 
-    /// What a first page says.
+    /// Parses a first page.
     ///
     /// # Errors
     /// It is not one, or not one of this version.
@@ -130,47 +131,46 @@ impl Format {
         }
     }
 
-    /// Where the two copies of what is kept of programs lie, each in a sector of its own.
+    /// Offset of the two kept records, each in a sector of its own.
     pub(crate) fn kept(copy: u64) -> u64 {
         PAGE + copy * 512
     }
 
-    /// Where attributes and flags that outlive the power lie, in a sector of their own. Images from before there were
-    /// any have zeros here.
+    /// Offset of the non-volatile attributes and flags, in a sector of their own. Older images have zeros here.
     pub(crate) const SETTINGS: u64 = PAGE + 2 * 512;
 
-    /// Where the device file lies.
+    /// Offset of the device file.
     pub(crate) const TEXT: u64 = 2 * PAGE;
 
-    /// Where the state lies in which the image was made.
+    /// Offset of the state in which the image was made.
     pub(crate) fn factory(&self) -> u64 {
         Format::TEXT + to_page(u64::from(self.text_bytes) + 4)
     }
 
-    /// Where the record of a superblock lies.
+    /// Offset of the record of a superblock.
     pub(crate) fn record(&self, superblock: u32) -> u64 {
         self.factory() + to_page(u64::from(self.factory_bytes) + 4) + u64::from(superblock) * RECORD_BYTES as u64
     }
 
-    /// Where the beginning of the spare area of a slice lies.
+    /// Offset of the head of a slice's spare area.
     pub(crate) fn head(&self, slice: u32) -> u64 {
         to_page(self.record(self.shape.superblocks)) + u64::from(slice) * HEAD_BYTES as u64
     }
 
-    /// Where the rest of the spare area of a slice lies.
+    /// Offset of the rest of a slice's spare area.
     pub(crate) fn rest(&self, slice: u32) -> u64 {
         to_page(self.head(self.shape.slices() as u32)) + u64::from(slice) * SPARE_REST_BYTES as u64
     }
 
-    /// Where the data of a slice lies.
+    /// Offset of the data of a slice.
     pub(crate) fn data(&self, slice: u32) -> u64 {
         to_page(self.rest(self.shape.slices() as u32)) + u64::from(slice) * PAGE
     }
 
-    /// The first version whose images have a part for RPMB. Those before get it when there is something to keep.
+    /// The first version whose images have a part for RPMB. Older images get it with the first change.
     pub(crate) const WITH_RPMB: u32 = 2;
 
-    /// Where RPMB lies.
+    /// The part of RPMB.
     pub(crate) fn rpmb(&self) -> Rpmb {
         Rpmb(self.data(self.shape.slices() as u32))
     }
@@ -187,27 +187,27 @@ impl Format {
 pub(crate) struct Rpmb(u64);
 
 impl Rpmb {
-    /// Room of a record: its head, and as many blocks as a change can have.
+    /// Bytes reserved for a record: its head, and the most blocks of a change.
     pub(crate) const RECORD_BYTES: u64 = 5 * PAGE;
     const CHECKS: u64 = PAGE + 2 * Rpmb::RECORD_BYTES;
     const BLOCKS: u64 = Rpmb::CHECKS + rpmb::BLOCKS as u64 * 4;
 
-    /// Where the mark lies, in a sector of its own.
+    /// Offset of the mark, in a sector of its own.
     pub(crate) fn mark(self) -> u64 {
         self.0
     }
 
-    /// Where the record of a change lies.
+    /// Offset of the record of a change.
     pub(crate) fn record(self, number: u64) -> u64 {
         self.0 + PAGE + number % 2 * Rpmb::RECORD_BYTES
     }
 
-    /// Where the checks of blocks lie.
+    /// Offset of the checks of blocks.
     pub(crate) fn checks(self, block: u32) -> u64 {
         self.0 + Rpmb::CHECKS + u64::from(block) * 4
     }
 
-    /// Where blocks lie.
+    /// Offset of blocks.
     pub(crate) fn block(self, block: u32) -> u64 {
         self.0 + Rpmb::BLOCKS + u64::from(block) * rpmb::BLOCK_BYTES as u64
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A durable flash array: physical pages with their spare areas in a sparse file, and the payload of a stack that moves
-//! real data to it and from it. Torn pages and pages that changed by themselves are recognised by their checks.
+//! A durable flash array: physical pages with their spare areas in a sparse file, and the payload of a stack that
+//! moves real data to it and from it. Checks detect torn and damaged pages.
 //!
-//! This room knows bytes and where they lie. It does not know what a map, a journal or a checkpoint is: what the device
-//! programs for itself are pages like any other, and recovery is the device's. It knows no clock, no client and no
-//! configuration file; it may open files.
+//! This crate knows bytes and offsets. It does not know what a map, a journal or a checkpoint is: the device's
+//! metadata is pages like any other, and recovery is the device's. It knows no clock, no client and no configuration
+//! file; it may open files.
 
 #![warn(unreachable_pub)]
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Real data: what a stack's requests carry goes to the array and comes from it, as the device moves it.
+//! Real data: moves the data of a stack's requests to the array and from it, as the device reports.
 
 use crate::array::FlashFile;
 use crate::disk::Disk;
@@ -20,7 +20,7 @@ struct Transfer {
     fault: Option<Fault>,
 }
 
-/// Reads of flash that fail though nothing is wrong with what they read.
+/// Injected failures of reads of flash.
 #[derive(Debug)]
 struct FailingReads {
     failing: Failing,
@@ -33,7 +33,7 @@ impl Default for FailingReads {
     }
 }
 
-/// A command under way: the request it is part of, and where in that request's data it begins.
+/// A command in progress: its request, and its offset in that request's data.
 #[derive(Clone, Copy, Default)]
 struct Part {
     cookie: u32,
@@ -47,11 +47,11 @@ pub struct Store<D> {
     array: FlashFile<D>,
     /// 4 KiB for each slot of the write buffer.
     slots: Vec<u8>,
-    /// The data of requests in flight, each at its cookie.
+    /// The data of requests in flight, by cookie.
     transfers: Vec<Transfer>,
     failing_reads: FailingReads,
     parts: [Part; 64],
-    /// Reads of data never written, and all others.
+    /// Reads of data never written; below, all others.
     zeros_read: u64,
     slices_read: u64,
 }
@@ -80,12 +80,12 @@ impl<D: Disk> Store<D> {
         &mut self.array
     }
 
-    /// Blocks that were read though nothing was ever written there, or it was trimmed.
+    /// Blocks read that were never written, or were trimmed.
     pub fn zeros_read(&self) -> u64 {
         self.zeros_read
     }
 
-    /// Blocks that were read from flash or from the write buffer.
+    /// Blocks read from flash or from the write buffer.
     pub fn slices_read(&self) -> u64 {
         self.slices_read
     }
@@ -186,7 +186,7 @@ impl<D: Disk> Payload for Store<D> {
     fn end(&mut self, tag: u8, request: &BlockRequest, _lpn: u32, good: bool) {
         let Part { cookie, .. } = self.parts[usize::from(tag)];
         let has_failed = match request.op {
-            // What a flush promises, the disk has to keep.
+            // The disk must sync before a flush is acknowledged.
             BlockOp::Flush | BlockOp::WriteFua if good => self.array.sync().err(),
             BlockOp::Write | BlockOp::Discard => self.array.failure().map(str::to_owned),
             _ => None,

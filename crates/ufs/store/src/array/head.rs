@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The beginning of a slice's spare area, as bytes. It knows no file.
+//! The head of a slice's spare area, as bytes.
 
 use crate::layout::HEAD_BYTES;
 use readpath_device::{SliceKind, Spare, Stream};
@@ -11,17 +11,17 @@ const HAS_REST: u8 = 1 << 5;
 pub(super) const ENDS_UNIT: u8 = 1 << 6;
 const NUMBER: std::ops::Range<u64> = 0..1 << 48;
 
-/// The spare area of a slice as the file has it.
+/// The head of a spare area in the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Head {
     pub spare: Spare,
-    /// Of the rest and the data, whichever there is.
+    /// Check of the rest and the data, as far as they exist.
     pub check: u32,
     pub has_data: bool,
     pub has_rest: bool,
 }
 
-/// What the bytes of a head are.
+/// Result of parsing a head.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Read {
     Blank,
@@ -56,7 +56,7 @@ impl Head {
         if bytes[6] == TORN {
             return Read::Torn;
         }
-        // Every slice of an array passes here when a device is switched on.
+        // Hot: every slice of an array passes here when a device is switched on.
         let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
         let (page, program) = (number(8) as u32, number(16) >> 16);
         let sequence = number(10) >> 16;
@@ -79,7 +79,7 @@ impl Head {
     }
 }
 
-/// The same head with its own check, which is never 0 for a head that is.
+/// The head with its own check, which is never 0.
 pub(super) fn checked(mut bytes: [u8; HEAD_BYTES]) -> [u8; HEAD_BYTES] {
     let check = own_check(bytes);
     bytes[4..6].copy_from_slice(&check);

@@ -1,40 +1,39 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The kept record: up to which program the array is known to have reached the disk, who wrote it last, and whether
-//! everything was written then. It knows no program.
+//! The kept record: up to which program the array is known to have reached the disk, which start of the machine wrote
+//! it, and whether the array was sealed.
 
 use crate::disk::Disk;
 use crate::error::ImageError;
 use crate::layout::Format;
 
-/// Its bytes, and where its check and its seal begin.
+/// Its bytes; below, the offsets of its check and its seal.
 const BYTES: usize = 40;
 const CHECK: usize = 32;
 const SEAL: usize = 36;
 
-/// Where a crash of the machine, or a kill of the process, may cut a write: at multiples of these.
+/// A crash of the machine, or a kill of the process, may cut a write at multiples of these.
 const SECTOR: u64 = 512;
 const MEMORY_PAGE: u64 = 4096;
 
-/// Identifies one start of the machine; zeros if it is not known, which never equals the one before.
+/// Identifies one start of the machine; zeros if unknown, which never equals an earlier one.
 pub type Boot = [u8; 16];
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct Kept {
-    /// Number of the newest program that is known to have reached the disk.
+    /// Number of the newest program known to have reached the disk.
     pub program: u64,
-    /// How often it was written.
+    /// Number of writes of the record.
     writes: u64,
-    /// The start of the machine that this is.
+    /// The present start of the machine.
     boot: Boot,
-    /// The machine has not been started anew since the array was written last.
+    /// The machine has not been restarted since the last write of the array.
     is_whole: bool,
-    /// The array was synced when all had been written, and nothing was written since.
+    /// The array was synced after its last write.
     pub is_sealed: bool,
 }
 
 impl Kept {
-    /// What the newer of the two records on a disk says.
+    /// Reads the newer of the two records on a disk.
     ///
     /// # Errors
     /// They cannot be read, or one is damaged.
@@ -47,7 +46,7 @@ impl Kept {
             if bytes == [0; BYTES] {
                 continue;
             }
-            // It lies in one sector, so no crash leaves a wrong check.
+            // It lies in one sector, so a crash cannot leave a wrong check.
             if bytes[CHECK..SEAL] != crc32fast::hash(&bytes[..CHECK]).to_le_bytes() {
                 return Err(ImageError::Contents(format!("the kept record (byte {at} of the image) is damaged")));
             }
@@ -61,7 +60,7 @@ impl Kept {
         Ok(kept)
     }
 
-    /// The next record, and where it is written.
+    /// The next record, and its offset.
     pub(super) fn next(&mut self) -> (u64, [u8; BYTES]) {
         self.writes += 1;
         let mut bytes = [0; BYTES];
@@ -77,12 +76,12 @@ impl Kept {
         (Format::kept(self.writes % 2), bytes)
     }
 
-    /// Whether all programs that the array shows have reached the disk.
+    /// Whether all programs in the array have reached the disk.
     pub(super) fn has_all(&self) -> bool {
         self.is_whole || self.is_sealed
     }
 
-    /// Whether a write to so many bytes at `offset` can have been cut among them.
+    /// Whether a write of `bytes` bytes at `offset` can have been cut inside.
     pub(super) fn can_be_cut(&self, offset: u64, bytes: u64) -> bool {
         let cut_at = if self.is_whole { MEMORY_PAGE } else { SECTOR };
         !self.is_sealed && offset % cut_at + bytes > cut_at

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is kept of RPMB, in a part of its own: a change becomes durable as a whole, or not at all.
+//! The state of RPMB, in a part of its own: a change becomes durable as a whole, or not at all.
 //!
-//! *A change* is first written as a record, with the key, the write counter and the blocks that change, and synced.
-//! From then on it counts. Only then are the blocks written to their places. There are two records, which take turns:
-//! the newest is always whole, or being written while the one before it is. The reader of the part writes the blocks of
-//! both records to their places again, because a crash may have come before that.
+//! *A change* is first written as a record, with the key, the write counter and the changed blocks, and synced. From
+//! then on it counts. Only then are the blocks written to their places. There are two records, written in turn: the
+//! newest is always whole, or being written while the other one is. A reader of the part writes the blocks of both
+//! records to their places again, because a crash may have come before that.
 //!
-//! *The mark* says which record has been there. A newest record that cannot be read is one that a crash cut short,
-//! unless the mark knows it: then it is damaged, and its place must not be taken by the one before it, with its older
-//! counter.
+//! *The mark* is the number of the newest synced record. An unreadable newest record was cut short by a crash, unless
+//! the mark includes it: then it is damaged, and the other one, with its older counter, must not replace it.
 
 use super::FlashFile;
 use crate::disk::Disk;
@@ -18,7 +17,7 @@ use readpath_proto::rpmb::{BLOCK_BYTES, BLOCKS, Key, MOST_FRAMES};
 use std::io::{self, ErrorKind};
 
 const KEY_IS_SET: u8 = 1;
-/// All blocks are zeros from this record on.
+/// From this record on all blocks are zeros.
 const CLEARS: u8 = 2;
 /// Bytes of a record before its blocks.
 const RECORD_HEAD: usize = 64;
@@ -26,10 +25,10 @@ const MARK_BYTES: usize = 12;
 const BLOCKS_BYTES: usize = BLOCKS as usize * BLOCK_BYTES;
 const CHECKS_BYTES: usize = BLOCKS as usize * 4;
 
-/// A change, as the file has it.
+/// A change in the file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Record {
-    /// Changes so far, with this one.
+    /// Number of changes so far, including this one.
     number: u64,
     key: Option<Key>,
     counter: u32,
@@ -38,7 +37,7 @@ struct Record {
     data: Vec<u8>,
 }
 
-/// What the bytes of a record are.
+/// Result of parsing a record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Read {
     Blank,
@@ -62,7 +61,7 @@ impl Record {
         bytes
     }
 
-    /// Of all but itself.
+    /// Check of all bytes but itself.
     fn check(bytes: &[u8]) -> u32 {
         let mut check = crc32fast::Hasher::new();
         check.update(&bytes[..60]);
@@ -92,7 +91,7 @@ impl Record {
     }
 }
 
-/// The check of a block. A block that was never written has none, and is zeros.
+/// Whether the check of a block is right. A block that was never written has none, and is zeros.
 fn is_right(block: &[u8], check: &[u8]) -> bool {
     crc32fast::hash(block).to_le_bytes() == check || check == [0; 4] && super::is_zero(block)
 }
@@ -102,16 +101,16 @@ fn checks_of(data: &[u8]) -> Vec<u8> {
 }
 
 impl<D: Disk> FlashFile<D> {
-    /// RPMB has changed. It survives a crash of the machine when this returns, unless a write has failed.
+    /// Writes a change of RPMB. It survives a crash of the machine when this returns, unless a write has failed.
     pub(crate) fn put_rpmb(&mut self, update: &RpmbUpdate) {
         let RpmbUpdate { key, counter, first, data } = update.clone();
         self.change_rpmb(|number| Record { number, key: Some(key), counter, clears: false, first: first.into(), data });
     }
 
-    /// Forgets key, write counter and blocks. Returns whether there were any.
+    /// Removes key, write counter and blocks. Returns whether there were any.
     ///
     /// # Errors
-    /// What is there is damaged, or it cannot be written.
+    /// The state is damaged, or the disk cannot be written.
     pub fn reset_rpmb(&mut self) -> Result<bool, String> {
         let (newest, _) = self.rpmb_records()?;
         if newest.is_none_or(|newest| newest.key.is_none()) {
@@ -135,14 +134,14 @@ impl<D: Disk> FlashFile<D> {
         self.write(|disk| disk.write_at(&record.to_bytes(), at));
         self.sync_at_once();
         self.put_blocks(&record);
-        // Without syncs nothing is known to be there.
+        // Without syncs no record is known to have reached the disk.
         if self.syncs {
             self.put_mark(record.number);
         }
         self.rpmb_newest = Some(record.number);
     }
 
-    /// Writes what a record changes to its place.
+    /// Writes the blocks of a record to their places.
     fn put_blocks(&mut self, record: &Record) {
         let rpmb = self.rpmb();
         if record.clears {
@@ -168,7 +167,7 @@ impl<D: Disk> FlashFile<D> {
         self.format.rpmb()
     }
 
-    /// Whether the file has the part. One of version 1 gets it with the first change.
+    /// Whether the file has the part. A file of version 1 gets it with the first change.
     fn has_rpmb(&self) -> Result<bool, String> {
         match self.disk.read_at(&mut [0], self.rpmb().end() - 1) {
             Err(error) if error.kind() == ErrorKind::UnexpectedEof && self.format.version < Format::WITH_RPMB => {
@@ -223,14 +222,14 @@ impl<D: Disk> FlashFile<D> {
         Ok((newest, before))
     }
 
-    /// Once, before anything is read or changed: what a crash may have kept from its place is written there.
+    /// Once, before any other access: writes blocks to their places that a crash may have prevented.
     fn begin_rpmb(&mut self) -> Result<Option<Record>, String> {
         let (newest, before) = self.rpmb_records()?;
         if self.rpmb_newest.is_some() {
             return Ok(newest);
         }
         if !self.has_rpmb()? {
-            // It lies behind all else. The file system makes holes of what is skipped.
+            // The part is the last of the file. The file system makes a hole of the skipped range.
             let last = self.rpmb().end() - 1;
             self.write(|disk| disk.write_at(&[0], last));
         }
@@ -242,7 +241,7 @@ impl<D: Disk> FlashFile<D> {
             }
         }
         if has_changed {
-            // Its record is about to be written over.
+            // Its record will be overwritten.
             self.sync_at_once();
         }
         if let Some(failure) = &self.failure {
@@ -259,9 +258,9 @@ impl<D: Disk> FlashFile<D> {
             || self.read_rpmb("checks of blocks", check, checks.len() as u64)? != checks)
     }
 
-    /// What is kept of RPMB; `None` if there is no key.
+    /// The state of RPMB; `None` if there is no key.
     pub(super) fn load_rpmb(&mut self) -> Result<Option<RpmbState>, String> {
-        // A file without the part keeps its length until something changes.
+        // A file without the part keeps its length until the first change.
         if !self.has_rpmb()? {
             return Ok(None);
         }
@@ -280,7 +279,7 @@ impl<D: Disk> FlashFile<D> {
         format!("RPMB: block {block} (byte {} of the image) is not what was written", self.rpmb().block(block))
     }
 
-    /// All blocks; `damaged` is called with those that are not what was written.
+    /// Reads all blocks; `damaged` gets those that differ from what was written.
     fn rpmb_blocks(&self, mut damaged: impl FnMut(u32)) -> Result<Vec<u8>, String> {
         let checks = self.read_rpmb("checks of blocks", self.rpmb().checks(0), CHECKS_BYTES as u64)?;
         let data = self.read_rpmb("blocks", self.rpmb().block(0), BLOCKS_BYTES as u64)?;
@@ -291,7 +290,7 @@ impl<D: Disk> FlashFile<D> {
         Ok(data)
     }
 
-    /// Looks at all of it; `each` is called with what is wrong.
+    /// Examines the whole part; `each` gets the faults.
     pub(crate) fn examine_rpmb(&mut self, mut each: impl FnMut(String)) {
         let blocks = match self.has_rpmb() {
             Ok(true) => self.begin_rpmb().map(|_| ()),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! RPMB as a machine's own driver reaches it: commands in the lists of a host controller, a device that begins from an
-//! image, and what the image holds afterwards.
+//! RPMB as a machine's own driver accesses it: commands in the lists of a host controller, a device that begins from
+//! an image, and the contents of the image afterwards.
 
 use crate::both::image;
 use readpath_device::{DeviceConfig, FlashArray, Without};
@@ -57,7 +57,7 @@ struct Host {
 type Answer = (Response, Vec<u8>);
 
 impl Host {
-    /// A machine with the device of an image, which has been switched on and has nothing to do.
+    /// A machine with the device of an image, which has been switched on and is idle.
     fn new(config: &DeviceConfig, mut disk: MemoryDisk) -> Host {
         let bytes = disk.bytes_mut().len() as u64;
         let image = Image::on(disk, bytes, true, Default::default()).unwrap();
@@ -84,7 +84,7 @@ impl Host {
         self.port.send(bus, &mut self.memory, &request, data).unwrap();
     }
 
-    /// Waits for these commands, a bit each; returns in which order they ended.
+    /// Waits for these commands, a bit each; returns their order of completion.
     fn wait(&mut self, commands: u32) -> Vec<u8> {
         let mut ended = Vec::new();
         while (ended.len() as u32) < commands.count_ones() {
@@ -100,7 +100,7 @@ impl Host {
     fn answer(&mut self, tag: u8) -> Answer {
         let (reply, data) = self.port.reply(&self.memory, tag).unwrap();
         let ReplyBody::Response(response) = reply.body else { panic!("{reply:?}") };
-        // What it has to say of HPB comes with any answer.
+        // Any answer may carry an HPB notification.
         (Response { hpb: None, ..response }, data.to_vec())
     }
 
@@ -189,7 +189,7 @@ fn a_driver_programs_writes_and_reads_and_another_start_knows_it() {
         assert_eq!((host.result().result, host.result().counter), (code, 1));
     }
     assert_eq!(host.out(&write(1, 0, &[9])), Response::GOOD);
-    // A reset forgets what was asked, and nothing else.
+    // A reset drops only the request and its response.
     host.device.reset(host.now);
     host.port.start(&mut Line(&mut host.device, host.now)).unwrap();
     assert_eq!(host.fetch(1).0.sense, Some(Sense::COMMAND_SEQUENCE));
@@ -237,14 +237,14 @@ fn commands_that_are_wrong_are_refused_by_their_cdb() {
         host.command(WLUN_RPMB, certificate.cdb(), 4, &[]),
         (Response { residual: Residual::None, ..Response::GOOD }, vec![0; 4])
     );
-    // A response is cut, and stays until the next message.
+    // A response is truncated, and stays until the next message.
     assert_eq!(host.out(&of(request::READ_COUNTER).to_bytes()), Response::GOOD);
     let (_, whole) = host.fetch(2);
     assert_eq!((whole.len(), Frame::parse(whole.first_chunk().unwrap()).result), (512, result::NO_KEY));
     assert_eq!(host.fetch(1).1, whole);
 }
 
-/// A program takes its time on the die, and messages behind it wait, in order.
+/// A program occupies the die, and later messages wait, in order.
 #[test]
 fn messages_take_the_time_of_a_command_and_of_what_flash_does() {
     let (config, mut host) = new();
@@ -277,7 +277,7 @@ fn messages_take_the_time_of_a_command_and_of_what_flash_does() {
     assert_eq!((frame.kind, frame.result, frame.counter, frame.address), (0x0300, 0, 3, 3));
 }
 
-/// The device loses its power at each event of a write: counter and data are both of before, or both of after.
+/// The device loses its power at each event of a write: counter and data are both old, or both new.
 #[test]
 fn a_power_cut_leaves_counter_and_data_of_one_moment() {
     let config = full_device(Without::NOTHING);
@@ -294,7 +294,7 @@ fn a_power_cut_leaves_counter_and_data_of_one_moment() {
             host.device.advance(host.now);
         }
         let is_over = host.device.next_deadline() == Ns::NEVER;
-        // A machine that loses its power: what the device was doing is gone, and so is what was not synced.
+        // The machine loses its power: the device's work is lost, and so are unsynced writes.
         host.device.device.power_cut(host.now);
         let mut disk = host.into_disk();
         disk.crash(|_| 0);
@@ -312,7 +312,7 @@ fn a_power_cut_leaves_counter_and_data_of_one_moment() {
     assert!(seen[0] > 0 && seen[1] > 0, "{seen:?}");
 }
 
-/// The disk is full: no result says that something was written.
+/// The disk is full: no result reports a successful write.
 #[test]
 fn what_cannot_be_kept_is_not_answered() {
     let (config, mut host) = new();
@@ -320,7 +320,7 @@ fn what_cannot_be_kept_is_not_answered() {
     assert_eq!(host.out(&write(0, 0, &[1])), Response::GOOD);
     let lost = Some(Sense { key: 3, asc: 0x0C, ascq: 0 });
     host.device.data.array_mut().disk_mut().writes_left = Some(0);
-    // All that a host may send before it hears of it.
+    // Everything that a host may send before it sees the failure.
     let out = SecurityProtocol::of_frames(true, 1).cdb();
     host.send(0, WLUN_RPMB, out, 512, &write(1, 0, &[2]));
     host.send(1, WLUN_RPMB, out, 512, &of(request::READ_RESULT).to_bytes());

@@ -17,14 +17,14 @@ const SLICE: usize = 4096;
 pub struct Both {
     pub tags: Tags,
     pub store: Store<MemoryDisk>,
-    /// What was written last as the data of a block, by slice, slot and command; 0 = zeros.
+    /// The stamp last written to each slice, slot and command; 0 = zeros.
     slices: Vec<u64>,
     slots: Vec<u64>,
     moving: Vec<Vec<u64>>,
     next: u64,
-    /// The process is gone: what the device says now, nobody hears.
+    /// The process has died: nothing that the device reports counts.
     is_gone: bool,
-    /// How often the machine was started.
+    /// Number of starts of the machine.
     boot: u32,
     pub faults: Vec<Fault>,
 }
@@ -70,7 +70,7 @@ impl Payload for Both {
             moving.resize(request.blocks as usize, u64::MAX);
             data.fill(0xff);
         }
-        // Each command is a request of its own here.
+        // Each command is a separate request here.
         let request = &BlockRequest { cookie: u32::from(tag), ..*request };
         self.store.bring(u32::from(tag), request.block, data);
         self.tags.begin(tag, request, lpn);
@@ -82,7 +82,7 @@ impl Payload for Both {
             return;
         }
         self.store.execute(op);
-        // Tags follow the array, which stays as it is after a write that failed.
+        // Tags follow the array, which does not change after a failed write.
         if self.store.array().failure().is_some() && !matches!(op, MediaOp::Fill { .. }) {
             return;
         }
@@ -140,7 +140,7 @@ impl Payload for Both {
 
 pub type Kept = Stack<Lean, Both, (), Typed>;
 
-/// An image of a device in memory, four fifths of which are written if it is to be full.
+/// An image of a device in memory, four fifths written if `is_full`.
 pub fn image(config: &DeviceConfig, is_full: bool) -> Image<MemoryDisk> {
     let mut device = readpath_device::UfsDevice::<Lean, WithMedia, ()>::new(config, DELAYS, ()).unwrap();
     if is_full {
@@ -157,14 +157,14 @@ pub fn open(mut disk: MemoryDisk, boot: u32) -> Image<MemoryDisk> {
     Image::on(disk, bytes, true, u128::from(boot).to_le_bytes()).unwrap()
 }
 
-/// What the payload of a device that lost its power leaves to the next.
+/// State that the payload of a device without power leaves to the next.
 pub struct Left {
     both: Both,
-    /// The disk at the moment when the power went.
+    /// The disk at the moment of the power cut.
     pub disk: MemoryDisk,
 }
 
-/// A stack that begins with an image, and has found its device; what it knows of earlier lives comes from `left`.
+/// A stack that begins from an image, and has found its device; its knowledge of earlier lives comes from `left`.
 pub fn switch_on(
     config: &DeviceConfig,
     image: Image<MemoryDisk>,
@@ -179,13 +179,13 @@ pub fn switch_on(
     let mut stack = Kept::new(config, host(None), DELAYS, both, (), Typed).unwrap();
     let recovery = stack.power_on_with(Ns::ZERO, |both: &mut Both| both.store.array_mut(), &mut |_| {});
     let recovery = recovery.unwrap_or_else(|e| panic!("{what}: {e}"));
-    // What a device shows once it is on stays.
+    // State shown by a running device is durable.
     stack.payload.store.array_mut().sync().unwrap();
     let now = stack.start(recovery.ready_at).unwrap();
     (stack, now, recovery)
 }
 
-/// The same for a device that was preconditioned, as its tags have to know.
+/// [`switch_on`] for a device that was preconditioned, as its tags have to know.
 pub fn switch_on_full(config: &DeviceConfig) -> (Kept, Ns) {
     let (mut stack, now, _) = switch_on(config, image(config, true), None, "new");
     let mut device = readpath_device::UfsDevice::<Lean, WithMedia, ()>::new(config, DELAYS, ()).unwrap();
@@ -197,19 +197,19 @@ pub fn switch_on_full(config: &DeviceConfig) -> (Kept, Ns) {
 }
 
 impl Left {
-    /// The power of the stack goes at `now`; the disk is as it was then.
+    /// Cuts the power of the stack at `now`; keeps the disk of that moment.
     pub fn cut(mut stack: Kept, now: Ns) -> Left {
         stack.power_cut(now);
         Left::of(stack)
     }
 
-    /// The process is killed: the device has no time to leave anything torn.
+    /// Kills the process: the device has no time to mark torn slices.
     pub fn kill(mut stack: Kept, now: Ns) -> Left {
         stack.payload.is_gone = true;
         Left::cut(stack, now)
     }
 
-    /// The machine crashes as well: of each write since the last sync, so many bytes reach the disk.
+    /// The machine crashes as well: of each write since the last sync, `stays` gives the bytes that reach the disk.
     pub fn crash(&mut self, stays: impl FnMut(usize) -> usize) {
         self.both.boot += 1;
         self.disk.crash(stays);
@@ -220,11 +220,11 @@ impl Left {
         Left { both: stack.payload, disk }
     }
 
-    /// Another device goes on with what is left.
+    /// Another device continues from the disk.
     pub fn switch_on(self, config: &DeviceConfig, what: &str) -> (Kept, Ns, Recovery) {
         let mut image = open(self.disk, self.both.boot);
         let mut both = self.both;
-        // What never reached the disk is not there any more.
+        // Writes that never reached the disk are gone.
         let shape = image.array.format().shape;
         let mut seen = Vec::new();
         for superblock in 0..shape.superblocks {
@@ -242,7 +242,7 @@ impl Left {
     }
 }
 
-/// Reads everything, and looks whether everything adds up.
+/// Reads everything, and checks consistency.
 pub fn check(stack: &mut Kept, now: &mut Ns, what: &str) {
     stack.device.check_consistency().unwrap_or_else(|e| panic!("{what}: {e}"));
     read_everything(stack, now);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The power goes, the process is killed or the machine crashes at any moment, and another device goes on with what the
-//! image holds: what was flushed is there, nothing is read that was never written, and everything adds up.
+//! The power is cut, the process is killed or the machine crashes at any moment, and another device continues from
+//! the image: flushed data is there, no read returns data never written, and the tables are consistent.
 
 use crate::both::{Left, check, switch_on_full};
 use readpath_device::{DeviceConfig, Without};
@@ -8,14 +8,14 @@ use readpath_kit::{Ns, Prng};
 use readpath_testkit::chosen;
 use readpath_testkit::full::{Load, any_full_device, full_device};
 
-/// How it ends.
+/// Kind of the end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum End {
     /// The device loses its power.
     Cut,
     /// The process dies.
     Kill,
-    /// The machine crashes: what was not synced reaches the disk in part, in any order.
+    /// The machine crashes: unsynced writes reach the disk in part, in any order.
     Crash,
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One bit of an image flips while nobody uses it. Then the device does not begin, or a read says so, or everything
-//! reads as it was written; older data never comes back.
+//! One bit of an image flips while it is not in use. Then the device does not begin, or a read fails, or everything
+//! reads as it was written; older data never returns.
 
 use readpath_device::{DeviceConfig, Without};
 use readpath_flash::Lean;
@@ -18,7 +18,7 @@ const SLICE: usize = 4096;
 const HEAD: u64 = 24;
 const REST: u64 = 128;
 
-/// A disk that is many times the same but for a few pages.
+/// A disk that exists many times and differs in a few pages.
 #[derive(Clone)]
 struct Changed {
     base: Rc<Vec<u8>>,
@@ -75,7 +75,7 @@ impl Disk for Changed {
     }
 }
 
-/// A device that is on, and what its blocks read as.
+/// A running device, and the expected contents of its blocks.
 struct On<D: Disk> {
     stack: Stack<Lean, Store<D>, (), Typed>,
     now: Ns,
@@ -94,7 +94,7 @@ impl<D: Disk> On<D> {
         Ok(On { stack, now })
     }
 
-    /// Runs one request; its data, unless something went wrong with it.
+    /// Runs one request; returns its data, or its error.
     fn run(&mut self, op: BlockOp, block: u32, blocks: u32, stamp: u64) -> Result<Vec<u8>, String> {
         let data = stamp.to_le_bytes().repeat(blocks as usize * SLICE / 8);
         self.stack.payload.bring(0, block, data);
@@ -119,7 +119,7 @@ impl<D: Disk> On<D> {
         Ok(data.chunks(SLICE).map(stamp_of).collect())
     }
 
-    /// Compares all blocks with what they should be; how many cannot be read.
+    /// Compares all blocks with the expected ones; returns how many cannot be read.
     fn compare(&mut self, expected: &[u64], what: &str) -> u32 {
         let mut unreadable = 0;
         for (i, together) in expected.chunks(16).enumerate() {
@@ -159,10 +159,10 @@ impl<D: Disk> On<D> {
     }
 }
 
-/// How the image was left.
+/// State in which the image was left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Left {
-    /// The server was stopped, and the machine was started anew.
+    /// The server was stopped, and the machine was restarted.
     Stopped,
     /// The server was killed after a flush.
     Killed,
@@ -170,7 +170,7 @@ enum Left {
     Crashed,
 }
 
-/// An image, and what its blocks read as.
+/// An image, and the expected contents of its blocks.
 struct Made {
     config: DeviceConfig,
     left: Left,
@@ -179,7 +179,7 @@ struct Made {
     expected: Vec<u64>,
 }
 
-/// What a flipped bit came to.
+/// Result of a flipped bit.
 #[derive(PartialEq, Eq, Debug)]
 enum Came {
     Refused,
@@ -213,8 +213,8 @@ impl Made {
         if self.left == Left::Killed { [1; 16] } else { [2; 16] }
     }
 
-    /// The device is switched on with one bit flipped, and everything is read. If something cannot be read and the
-    /// device `goes_on`, it works for a while and is switched off and on, before everything is read again.
+    /// Switches the device on with one bit flipped, and reads everything. If some of it cannot be read and `goes_on`
+    /// is set, the device works for a while and is switched off and on, before everything is read again.
     fn flip(&self, bit: u64, goes_on: bool) -> Came {
         let what = format!("{:?}, bit {} of byte {}", self.left, bit % 8, bit / 8);
         let mut disk = Changed { base: self.bytes.clone(), pages: BTreeMap::new() };
@@ -233,7 +233,7 @@ impl Made {
             on.stack.payload.array_mut().seal().unwrap();
             let disk = on.stack.payload.array().disk().clone();
             let image = Image::on(disk, size, true, [3; 16]).unwrap();
-            // What cannot be read may be part of the map, which is only looked at when the device begins.
+            // The unreadable data may be part of the map, which is only read when the device begins.
             if let Ok(mut on) = On::switch(&self.config, image) {
                 assert!(on.compare(&expected, &what) <= still, "{what}");
             }
@@ -241,7 +241,7 @@ impl Made {
         if unreadable > 0 { Came::Unreadable } else { Came::Harmless }
     }
 
-    /// Bytes from the beginning of the image up to the beginnings of spare areas, rests, data, and RPMB.
+    /// Offsets of the heads of spare areas, their rests, data, and RPMB.
     fn parts(&self) -> [u64; 4] {
         let slices = self.format.shape.slices();
         let rpmb = self.format.bytes() - crate::images::RPMB_BYTES;
@@ -251,7 +251,7 @@ impl Made {
         [rests - up(slices * HEAD), rests, data, rpmb]
     }
 
-    /// Whether a head can have been torn here, so that nobody can tell that from damage.
+    /// Whether a head can have been torn here, so that it cannot be distinguished from damage.
     fn may_be_torn(&self, head: u64) -> bool {
         let cut_at = match self.left {
             Left::Stopped => return false,
@@ -261,8 +261,8 @@ impl Made {
         head % cut_at + HEAD > cut_at
     }
 
-    /// Flips bits of everything, the more the smaller `one_in` is: 1 means every bit of what describes the data. Of
-    /// data itself some bits of each slice are flipped: one check covers all of them.
+    /// Flips bits of all parts, more with a smaller `one_in`: 1 means every bit of the metadata. Of data some bits of
+    /// each slice are flipped: one check covers all of them.
     fn flip_many(&self, one_in: u64) -> [u32; 3] {
         let [heads, rests, data, rpmb] = self.parts();
         let mut came = [0; 3];
@@ -280,7 +280,7 @@ impl Made {
         for bit in (0..64).filter(|_| is_chosen(one_in.div_ceil(64))) {
             assert_eq!(self.flip(4096 * 8 + bit * 4, false), Came::Refused, "bit {bit} of a kept record");
         }
-        // Many of these bytes belong to nothing.
+        // Many of these bytes are unused.
         (0..heads * 8).filter(|_| is_chosen(one_in * 11)).for_each(|bit| flip(bit, false));
         for slice in 0..self.format.shape.slices() {
             let head = heads + slice * HEAD;
@@ -289,7 +289,7 @@ impl Made {
                 (_, true) => (one_in, one_in * 11, one_in * 331),
                 _ => (one_in, u64::MAX, one_in * 1663),
             };
-            // Those in two sectors are where torn and damaged are most alike.
+            // Heads across two sectors are where torn and damaged are hardest to distinguish.
             let of_head = if head % 512 + HEAD > 512 && of_data < u64::MAX { of_head.div_ceil(16) } else { of_head };
             if !self.may_be_torn(head) {
                 (head * 8..(head + HEAD) * 8).filter(|_| is_chosen(of_head)).for_each(|bit| flip(bit, bit % 41 == 0));
@@ -304,7 +304,7 @@ impl Made {
     }
 }
 
-/// How many flips were refused, unreadable and harmless.
+/// Counts the flips that were refused, unreadable and harmless.
 fn flips(config: &DeviceConfig, seed: u64, one_in: u64) {
     for left in [Left::Stopped, Left::Killed, Left::Crashed] {
         let came = Made::new(config.clone(), seed, left).flip_many(one_in);
@@ -329,7 +329,7 @@ fn no_flipped_bit_of_a_whole_image_brings_older_data_back() {
     (1..8).for_each(|seed| flips(&any_full_device(seed), seed, 101));
 }
 
-/// The case that was found: A, flush, B, flush, stop; each bit of each beginning of a spare area flips.
+/// The known case: A, flush, B, flush, stop; each bit of each head of a spare area flips.
 #[test]
 fn a_flipped_bit_does_not_bring_the_write_before_back() {
     let config = full_device(Without::NOTHING);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Images as a whole: what becomes of them when bits flip, when they are cut off, and when the disk is full.
+//! Images as a whole: flipped bits, truncated images, and a full disk.
 
 use crate::both::{Both, Kept, Left, check, image, switch_on_full};
 use readpath_device::{
@@ -45,8 +45,8 @@ fn an_image_says_what_it_is() {
     assert!(found.faults.is_empty() && found.damage.torn == 0, "{found:?}");
 }
 
-/// A seal says that nothing can be torn. It lasts until something is torn, erased or programmed, in this process or in
-/// another; and without syncs there is none.
+/// A seal records that nothing can be torn. It lasts until a slice is torn, erased or programmed, in this process or
+/// in another; without syncs there is none.
 #[test]
 fn a_seal_lasts_until_something_is_written() {
     let slices = Ppn(600);
@@ -92,7 +92,7 @@ fn a_seal_lasts_until_something_is_written() {
     }
 }
 
-/// Two images of one device are the same, to the bit.
+/// Two images of one device are equal to the bit.
 #[test]
 fn images_are_reproducible() {
     let config = any_full_device(4);
@@ -103,7 +103,7 @@ fn images_are_reproducible() {
 /// Bytes of an image behind its data.
 pub const RPMB_BYTES: u64 = 110_592 + (4 << 20);
 
-/// Any flipped bit is either reported or changes nothing that is read.
+/// Any flipped bit is either reported or changes no read.
 #[test]
 fn a_flipped_bit_is_found_or_does_no_harm() {
     let (mut found, mut refused, mut harmless) = (0, 0, 0);
@@ -118,7 +118,7 @@ fn a_flipped_bit_is_found_or_does_no_harm() {
         };
         for flip in 0..150 {
             let mut disk = left.disk.clone();
-            // Most of an image is data; what says where it is comes first.
+            // Most of an image is data; the metadata before it is chosen more often.
             let range = if flip % 3 == 0 { size } else { data };
             let bit = rng.below(range * 8);
             disk.bytes_mut()[(bit / 8) as usize] ^= 1 << (bit % 8);
@@ -153,7 +153,7 @@ fn open(disk: &MemoryDisk) -> Image<MemoryDisk> {
     on(disk.clone()).unwrap()
 }
 
-/// The disk is full: writes and flushes fail from then on, and what was flushed before is there when the device is
+/// The disk is full: writes and flushes fail from then on, and data flushed before is there when the device is
 /// switched on again.
 #[test]
 fn a_full_disk_loses_nothing_that_was_flushed() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an image keeps of RPMB: key, write counter and blocks change together or not at all, wherever a write ends.
+//! RPMB in an image: key, write counter and blocks change together or not at all, wherever a write ends.
 
 use crate::both::image;
 use crate::images::RPMB_BYTES;
@@ -13,7 +13,7 @@ use std::io::{self, ErrorKind};
 
 const KEY: [u8; 32] = *b"a key that is nowhere else here.";
 
-/// A disk whose every call but reads is a step, and that ends before one of them.
+/// A disk that counts every call but reads as a step, and ends before one of them.
 pub struct Cut {
     pub disk: MemoryDisk,
     left: u64,
@@ -57,7 +57,7 @@ pub fn on(mut disk: MemoryDisk, left: u64) -> Store<Cut> {
     store(Cut { disk, left }, bytes)
 }
 
-/// As an image gives it back: without zeros at its end.
+/// The state in the form that an image returns: without zeros at its end.
 fn trimmed(state: &Option<RpmbState>) -> Option<RpmbState> {
     let mut state = state.clone()?;
     let used = state.data.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
@@ -72,7 +72,7 @@ fn changed(state: &Option<RpmbState>, update: &RpmbUpdate) -> Option<RpmbState> 
     Some(state)
 }
 
-/// A key, and writes that often meet the same blocks.
+/// A key, and writes that often overlap.
 fn updates(rng: &mut Prng, writes: u32) -> Vec<RpmbUpdate> {
     let key = RpmbUpdate { key: KEY, counter: 0, first: 0, data: Vec::new() };
     let write = |counter| {
@@ -84,8 +84,8 @@ fn updates(rng: &mut Prng, writes: u32) -> Vec<RpmbUpdate> {
     std::iter::once(key).chain((1..=writes).map(write)).collect()
 }
 
-/// Every step at which it can end, as a process or as a machine whose disk keeps any part of what was not synced. What
-/// was there before is there, or all of what was being written; and what was done stays done.
+/// Every step at which it can end, as a process or as a machine whose disk keeps any part of unsynced writes. The old
+/// state is there, or the whole new one; and completed changes stay.
 #[test]
 fn a_change_is_there_as_a_whole_or_not_at_all() {
     let fresh = fresh();
@@ -115,7 +115,7 @@ fn a_change_is_there_as_a_whole_or_not_at_all() {
                     _ => disk.crash(|bytes| [0, bytes, rng.below(bytes as u64 + 1) as usize][rng.below(3) as usize]),
                 };
                 lose(&mut disk, rng);
-                // Again, while the first is made up for.
+                // Ended again, during the repair after the first end.
                 let mut again = on(disk, rng.below(6));
                 let first = again.array_mut().rpmb();
                 let was_cut = again.array().failure().is_some();
@@ -130,7 +130,7 @@ fn a_change_is_there_as_a_whole_or_not_at_all() {
                 none += u32::from(is_before && !is_after);
                 both += u32::from(is_after && !is_before);
                 whole += u32::from(is_before && is_after);
-                // It goes on from there.
+                // It continues from there.
                 let next = RpmbUpdate { key: KEY, counter: 100, first: 1, data: vec![7; 3 * BLOCK_BYTES] };
                 let wanted = changed(&found, &next);
                 last.keep(Own::Rpmb(next));
@@ -151,8 +151,8 @@ fn a_change_is_there_as_a_whole_or_not_at_all() {
     assert!(none > 50 && both > 50 && whole > 0 && cuts > 10);
 }
 
-/// Blocks of two changes are lost in a crash that keeps their records. They are written again when the image is opened,
-/// and another crash while the next change replaces one of the records keeps that change alone.
+/// A crash loses blocks of two changes but keeps their records. They are written again when the image is opened, and
+/// another crash, while the next change replaces one of the records, keeps that change alone.
 #[test]
 fn what_is_written_again_is_durable_before_its_record_goes() {
     let change = |counter, first| RpmbUpdate { key: KEY, counter, first, data: vec![counter as u8; BLOCK_BYTES] };
@@ -200,7 +200,7 @@ fn damage_is_told_and_never_taken_for_an_older_state() {
     let good = store.array_mut().rpmb();
     let mut disk = store.array().disk().disk.clone();
     let part = part(&mut disk);
-    // Mark, the newest record (number 6), blocks and checks; what holds nothing does no harm.
+    // Mark, the newest record (number 6), blocks and checks; damage to unused parts is harmless.
     let in_block = part + 110_592 + BLOCKS as usize * BLOCK_BYTES - 10;
     for (at, what) in [(part + 3, "mark"), (part + 4096 + 8, "record of change 6"), (in_block, "block 16383")] {
         let mut damaged = disk.clone();
@@ -260,7 +260,7 @@ fn a_reset_forgets_the_key_and_everything_else() {
     }
 }
 
-/// An image as version 1 made it has no part for RPMB. It is opened, and gets one with the first change.
+/// An image of version 1 has no part for RPMB. It is opened, and gets one with the first change.
 #[test]
 fn an_image_of_version_1_is_opened_and_grows() {
     let mut disk = fresh();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an image keeps of attributes and flags: one record, in a sector of its own.
+//! Non-volatile attributes and flags in an image: one record, in a sector of its own.
 
 use crate::rpmb::{fresh, on};
 use readpath_device::{FlashArray, Hpb2Config, HpbConfig, Own, SETTINGS_BYTES};
@@ -17,8 +17,8 @@ fn drawn(rng: &mut Prng) -> Settings {
     [(); SETTINGS_BYTES].map(|()| rng.below(256) as u8)
 }
 
-/// Every step at which it can end, as a process or as a machine whose disk keeps any part of what was not synced: the
-/// record before is there, or the one that was being written; and what was done stays done.
+/// Every step at which it can end, as a process or as a machine whose disk keeps any part of unsynced writes: the old
+/// record is there, or the new one; and completed changes stay.
 #[test]
 fn a_record_is_the_old_or_the_new_one() {
     let fresh = fresh();
@@ -82,7 +82,7 @@ fn damage_is_named() {
             assert_eq!(image.examine(|_| {}).faults, [what], "bit {bit}");
         }
     }
-    // A record that was torn though disks do not tear sectors is damage too, and no other value.
+    // A torn record is damage, because disks do not tear sectors; it is not read as another value.
     let mut torn = on(disk, u64::MAX);
     let mut other = record;
     other.iter_mut().for_each(|byte| *byte ^= 0x55);
@@ -94,7 +94,7 @@ fn damage_is_named() {
     assert_eq!((image.array.settings(), image.examine(|_| {}).faults), (Ok(Some(other)), Vec::new()));
 }
 
-/// fHPBEn outlives the process: the device that begins from the image has HPB as the host left it.
+/// fHPBEn survives the process: the device that begins from the image has the host's last setting.
 #[test]
 fn hpb_is_as_the_host_left_it() {
     for enabled in [false, true] {
@@ -113,7 +113,7 @@ fn hpb_is_as_the_host_left_it() {
     }
 }
 
-/// An image as version 1 made it ends before RPMB. It has room for the record, and stays as long as it is.
+/// An image of version 1 ends before RPMB. It has room for the record, and keeps its length.
 #[test]
 fn an_image_of_version_1_keeps_them_as_well() {
     let mut disk = fresh();
