@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How a flash array is cut: channels, dies, planes, blocks, pages, slices; and the order in which physical addresses
-//! run through them. It knows nothing of time.
+//! Structure of a flash array: channels, dies, planes, blocks, pages, slices; and the order of physical addresses. It
+//! knows no time.
 
 use readpath_kit::{BLOCK_BYTES, Bound, Divisor};
 
@@ -27,16 +27,16 @@ pub struct Geometry {
     pub page_bytes: u32,
 }
 
-/// Why a geometry cannot exist: the field at fault and what would be right.
+/// Why a geometry is impossible: the field at fault, and what would be valid.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GeometryError {
     /// Path of the field, as in `geometry.channels`.
     pub field: &'static str,
-    /// What is wrong and what would be right.
+    /// The fault, and what would be valid.
     pub message: String,
 }
 
-/// Where a slice lies.
+/// Place of a slice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Place {
     /// Superblock.
@@ -49,7 +49,7 @@ pub struct Place {
     pub slice: u32,
 }
 
-/// On which die each slice lies, without divisions.
+/// Finds the die of a slice without divisions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DiesOfSlices {
     unit: Divisor,
@@ -75,7 +75,7 @@ impl Geometry {
         Bound::count("geometry.page_bytes", 4096, 1 << 17, |g| Some(g.page_bytes.into())),
     ];
 
-    /// Checks every field and the sizes that follow from them.
+    /// Checks every field and the sizes derived from them.
     pub fn check(&self) -> Result<(), GeometryError> {
         for bound in Geometry::BOUNDS {
             if let Some(message) = bound.violation(self) {
@@ -101,7 +101,7 @@ impl Geometry {
         Ok(())
     }
 
-    /// The largest array that 31-bit physical addresses reach, less the values kept for other meanings.
+    /// The largest array that 31-bit physical addresses reach, minus values reserved for other meanings.
     pub const MAX_SLICES: u32 = 0x7fff_0000 - 1;
 
     /// Dies of the array.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whichever scheduler the device names, behind one type: each call takes one more branch, and its users are compiled
-//! once instead of once for each scheduler.
+//! The configured scheduler behind one type: each call takes one more branch, and its users are compiled once instead
+//! of once for each scheduler.
 
 use super::{DieSched, Done, Exact, FlashOp, Lean, OpId, Queued, Scheduler, SuspendTiming};
 use readpath_kit::Ns;
 
-/// The scheduler that the device names.
+/// The configured scheduler.
 pub enum AnySched {
     /// See [`Lean`].
     Lean(Lean),

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The oracle: explicit waiting lines before every die and every channel, and an event at the end of every stage.
-//! Slower than [`super::Lean`] and written without any of its shortcuts, so that a shared mistake is unlikely.
+//! The oracle: explicit queues before every die and every channel, and an event at the end of every stage. Slower
+//! than [`super::Lean`] and written without its shortcuts, so that a common error is unlikely.
 
 use super::{DieSched, Done, FlashOp, OpId, OpKind, Scheduler, SuspendTiming};
 use readpath_kit::{DeadlineHeap, Ns};
 use std::collections::VecDeque;
 
-/// A server with a waiting line.
+/// A server with a queue.
 #[derive(Default)]
 struct Server {
     busy: bool,
@@ -22,7 +22,7 @@ pub struct Exact {
     first_stage: Vec<Ns>,
 }
 
-/// Whether the stage that an operation waits for or is in belongs to the die (else to the channel).
+/// Whether an operation waits for, or is in, the die (otherwise the channel).
 type OnDie = bool;
 
 impl Exact {

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The fast scheduler: one event per array operation. A die is a first-in-first-out server that is reserved when an
-//! operation arrives at it, or earlier if nothing can come between; the channel is reserved when the array is done.
-//! Reads alone are scheduled exactly; a caller that goes on to a third server at the reported end does so in order of
+//! operation arrives at it, or earlier if no other can come between; the channel is reserved when the array is done.
+//! Reads alone are scheduled exactly. A caller that uses a third server from the reported end on does so in order of
 //! array ends, not of transfer ends.
 
 use super::{DieSched, Done, FlashOp, OpId, OpKind, Scheduler, SuspendTiming};
 use readpath_kit::{DeadlineHeap, Divisor, Ns, Tournament};
 
-/// Operations with numbers of their own.
+/// Number of operations.
 const OPS: usize = DeadlineHeap::SLOTS as usize;
 const NONE: OpId = OpId::MAX;
-/// Dies and channels that can be. Tables have fixed sizes, so that no index needs a look at a length.
+/// The most dies and channels. Tables have fixed sizes, so that indexing needs no length check.
 const SERVERS: usize = Tournament::SERVERS as usize;
 
 /// See the module.
 pub struct Lean {
-    /// The next event of every server that has one. Later ones lie in its line.
+    /// The next event of every server that has one. Later ones are in its queue.
     events: Tournament,
     /// Dies, then channels.
     servers: Box<[Server; SERVERS]>,
@@ -28,29 +28,29 @@ pub struct Lean {
 #[derive(Clone, Copy)]
 struct Server {
     free: Ns,
-    /// The last of those whose end here is an event to come.
+    /// The last operation in its queue of events.
     last: OpId,
-    /// Of a die: operations that are known to come and have not taken their place yet.
+    /// Of a die: announced operations that have not been queued yet.
     expected: u32,
 }
 
-/// An operation in progress. Aligned so that its place in the table is a shift away.
+/// An operation in progress, aligned so that its address in the table is a shift of its number.
 #[derive(Clone, Copy)]
 #[repr(align(32))]
 struct Running {
-    /// When its stage ends, if it is not the first of its server.
+    /// When its stage ends, if it is not the first in its server's queue.
     end: Ns,
-    /// What its other stage takes; when that one has begun, when this one ended.
+    /// Duration of its other stage; after that has begun, the end of this one.
     other: Ns,
-    /// The server it is at, and the one of its other stage.
+    /// The server of its present stage; below, of its other stage.
     at: u16,
     to: u16,
-    /// The next whose end is an event of the same server. None unless it is lined up.
+    /// The next in its server's queue of events.
     behind: OpId,
     then: Then,
 }
 
-/// What comes when a stage ends.
+/// What follows when a stage ends.
 #[derive(Clone, Copy, PartialEq)]
 enum Then {
     /// A read whose end is certain as soon as its array is done.
@@ -64,7 +64,7 @@ enum Then {
 impl Server {
     const IDLE: Server = Server { free: Ns::ZERO, last: NONE, expected: 0 };
 
-    /// Takes it from `now` on for `span`; returns the end.
+    /// Reserves the server from `now` on for `span`; returns the end.
     #[inline(always)]
     fn reserve(&mut self, now: Ns, span: Ns) -> Ns {
         self.free = now.max(self.free) + span;
@@ -83,7 +83,7 @@ impl Lean {
         &mut self.ops[usize::from(id) % OPS]
     }
 
-    /// The end of the stage of `id`, at its `server`, is an event to come.
+    /// Queues the end of the stage of `id` at its `server` as an event.
     #[inline(always)]
     fn line_up(&mut self, id: OpId, server: u16, end: Ns) {
         let last = std::mem::replace(&mut self.server(server).last, id);
@@ -99,7 +99,7 @@ impl Lean {
         self.op(last).behind = id;
     }
 
-    /// The event of `id`, the first of all, is over, and `behind` is the next at its `server`.
+    /// Removes the event of `id`, the first of all; `behind` is the next at its `server`.
     #[inline(always)]
     fn leave(&mut self, id: OpId, server: u16, behind: OpId) {
         if behind == NONE {
@@ -111,7 +111,7 @@ impl Lean {
         self.events.set(u32::from(server), end, u32::from(behind));
     }
 
-    /// The event of `id`, the first of all, is over at `at`: its other stage begins.
+    /// Handles the event of `id`, the first of all, at `at`: its other stage begins.
     #[inline(always)]
     fn go_on(&mut self, at: Ns, id: OpId) {
         let Running { other, at: from, to, behind, .. } = *self.op(id);
@@ -140,7 +140,8 @@ impl DieSched for Lean {
         }
     }
 
-    /// Its die serves in order of arrival, so it may, unless something earlier has not taken its place there.
+    /// Its die serves in order of arrival, so this is possible unless an announced operation has not been queued
+    /// there yet.
     #[inline(always)]
     fn plans_ahead(&self, die: u32) -> bool {
         self.servers[die as usize % SERVERS].expected == 0
@@ -161,7 +162,7 @@ impl DieSched for Lean {
             OpKind::Erase => (die, channel, op.array, Ns::ZERO, Then::Done),
             OpKind::Program => (channel, die, op.transfer, op.array, Then::Program),
         };
-        // A program takes its place in the die's line when its transfer ends.
+        // A program enters the die's queue when its transfer ends.
         match (op.kind, op.expected) {
             (OpKind::Program, false) => self.server(die).expected += 1,
             (OpKind::Read | OpKind::Erase, true) => self.server(die).expected -= 1,
@@ -184,7 +185,7 @@ impl DieSched for Lean {
     fn poll(&mut self, now: Ns) -> Option<Done> {
         while let Some((at, tag)) = self.events.first_due(now) {
             let id = tag as OpId;
-            // Field by field: what was stored in parts is slow to load as a whole.
+            // Field by field: loading bytes as a whole that were stored in parts is slow.
             let op = self.op(id);
             let (server, to, other, behind) = (op.at, op.to, op.other, op.behind);
             match op.then {

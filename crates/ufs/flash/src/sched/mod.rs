@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Die schedulers: given operations that arrive at dies, when is each one done?
+//! Die schedulers: given operations that arrive at dies, when does each one end?
 //!
-//! Three answers to one question. [`Lean`] handles an event at the end of each array operation and reserves the channel
-//! there; [`Exact`] handles an event for every stage and keeps explicit queues, as the oracle of the tests; [`Queued`]
-//! lets reads overtake and suspend programs and erases. None of them knows what an operation is for.
+//! [`Lean`] handles an event at the end of each array operation and reserves the channel there; [`Exact`] handles an
+//! event for every stage and keeps explicit queues, as the oracle of the tests; [`Queued`] lets reads overtake and
+//! suspend programs and erases. None of them knows the purpose of an operation.
 
 mod any;
 mod exact;
@@ -18,7 +18,7 @@ pub use lean::Lean;
 pub use queued::{Queued, SuspendTiming};
 
 readpath_kit::named! {
-    /// Which die scheduler a device has.
+    /// Kinds of die schedulers.
     pub enum Scheduler {
         /// First come, first served; the fastest.
         Lean = "lean",
@@ -29,10 +29,11 @@ readpath_kit::named! {
     }
 }
 
-/// Names an operation from submission to completion; the submitter chooses it below 4096 and may reuse it afterwards.
+/// Identifies an operation from submission to completion; the submitter chooses it below 4096 and may reuse it
+/// afterwards.
 pub type OpId = u16;
 
-/// What a die is to do.
+/// Kind of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OpKind {
     /// Sense into the page register, then transfer out over the channel.
@@ -48,14 +49,14 @@ pub enum OpKind {
 pub struct FlashOp {
     /// The die.
     pub die: u32,
-    /// What to do.
+    /// The kind.
     pub kind: OpKind,
     /// Time the array is busy (tR, tPROG, tBERS).
     pub array: Ns,
     /// Time the channel is busy; zero for an erase.
     pub transfer: Ns,
-    /// For a read: it is reported no earlier than its end, because something starts then. Otherwise
-    /// a scheduler may report as soon as it knows the end.
+    /// A read that must not be reported before its end, because a further stage starts then. Otherwise a scheduler
+    /// may report as soon as it knows the end.
     pub report_at_end: bool,
     /// [`DieSched::expect`] announced it.
     pub expected: bool,
@@ -75,27 +76,28 @@ pub struct Done {
 /// A scheduler of dies and channels. A die accepts the next operation as soon as its array is idle (the page register
 /// is doubled, so a transfer does not hold the array); a channel carries one transfer at a time in order of arrival.
 pub trait DieSched {
-    /// A scheduler for an idle array. Die `d` is on channel `d % channels`. `named` is what the device asks for; only
-    /// [`AnySched`] has a choice.
+    /// A scheduler for an idle array. Die `d` is on channel `d % channels`. `named` is the configured kind; only
+    /// [`AnySched`] uses it.
     fn new(named: Scheduler, channels: u32, dies: u32, suspend: SuspendTiming) -> Self;
 
-    /// Whether a read or an erase of `die` may now be submitted ahead of its arrival, if every operation that arrives
-    /// earlier has been submitted or is expected: a first-in-first-out server can be planned as its line is entered.
+    /// Whether a read or an erase of `die` may be submitted ahead of its arrival now, if every operation that arrives
+    /// earlier has been submitted or is expected: a first-in-first-out server can be planned as soon as its queue is
+    /// known.
     fn plans_ahead(&self, _die: u32) -> bool {
         false
     }
 
-    /// An operation of `die` will be submitted when it arrives.
+    /// Announces an operation of `die` that will be submitted when it arrives.
     fn expect(&mut self, _die: u32) {}
 
-    /// `op` arrives at its die (a read, an erase) or its channel (a program) at `arrival`: the present, or the future
-    /// where [`DieSched::plans_ahead`] allows it.
+    /// `op` arrives at its die (a read, an erase) or its channel (a program) at `arrival`, now or, if
+    /// [`DieSched::plans_ahead`] allows it, in the future.
     fn submit(&mut self, arrival: Ns, id: OpId, op: FlashOp);
 
-    /// When something happens next.
+    /// Time of the next event.
     fn next_deadline(&self) -> Ns;
 
-    /// Handles what is due at `now` and returns the first operation that ended by it; call until `None`.
+    /// Handles events that are due at `now` and returns the first operation that ended by then; call until `None`.
     #[must_use]
     fn poll(&mut self, now: Ns) -> Option<Done>;
 }

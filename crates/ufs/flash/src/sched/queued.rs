@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads first: every die has a line for reads and one for programs and erases. A waiting read is served before any of
-//! the others, and may suspend one that runs. Both happen a bounded number of times, so that writes always finish.
+//! Reads first: every die has a queue for reads and one for programs and erases. A waiting read is served before any
+//! of the others, and may suspend one in progress. Both happen a bounded number of times, so that writes always
+//! finish.
 
 use super::{DieSched, Done, FlashOp, OpId, OpKind, Scheduler};
 use readpath_kit::{DeadlineHeap, Ns};
 use std::collections::VecDeque;
 
-/// How a die suspends a program or an erase for a read.
+/// Suspension of a program or an erase for a read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SuspendTiming {
     /// Time from the suspend command until the die can sense.
@@ -22,9 +23,9 @@ impl SuspendTiming {
     pub const OFF: SuspendTiming = SuspendTiming { suspend: Ns::ZERO, resume: Ns::ZERO, max_per_op: 0 };
 }
 
-/// Reads that overtake a program or an erase while it waits or is suspended. An assumption: controllers that put reads
-/// first let what waits get old, and how old is not published. Reads that came before it are served before it in any
-/// case: an erase must not meet a read of what it erases.
+/// Reads that may overtake a program or an erase while it waits or is suspended. An assumption: controllers that
+/// prefer reads limit how long others wait, but the limits are not published. Reads that arrived before it are served
+/// before it in any case: an erase must not meet a read of the same block.
 pub(crate) const READS_AHEAD: u32 = 16;
 
 /// See the module.
@@ -44,19 +45,19 @@ struct Die {
     others: VecDeque<OpId>,
     active: Option<OpId>,
     suspended: Option<OpId>,
-    /// Reads that have overtaken the program or erase that is next.
+    /// Reads that have overtaken the next program or erase.
     ahead: u32,
 }
 
 #[derive(Clone, Copy)]
 struct Running {
     op: FlashOp,
-    /// Place in the order of submission.
+    /// Position in the order of submission.
     order: u64,
     stage: Stage,
-    /// Array time still to come; known when the operation does not run.
+    /// Remaining array time; known while the operation does not run.
     left: Ns,
-    /// When the array is done; the event that counts. An event at any other time was overtaken by a suspension.
+    /// When the array is done. Events at other times are obsolete since a suspension.
     ends: Ns,
     suspensions: u32,
     first_stage: Ns,
@@ -77,7 +78,7 @@ impl Running {
 }
 
 impl Queued {
-    /// Gives the die its next operation if it is idle, or takes it away from a program or an erase for a read.
+    /// Gives an idle die its next operation, or suspends a program or an erase for a read.
     fn dispatch(&mut self, now: Ns, die: usize) {
         let d = &mut self.dies[die];
         if let Some(active) = d.active {

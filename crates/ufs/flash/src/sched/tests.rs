@@ -38,8 +38,8 @@ fn ends<S: DieSched>(ops: &[(u64, FlashOp)], suspend: SuspendTiming) -> Vec<Ns> 
     }
 }
 
-/// The same, but each operation is known when the one `ahead` places before it arrives, and then goes to its die if it
-/// may.
+/// [`ends`], but each operation is known when the one `ahead` places before it arrives, and is then submitted to its
+/// die if that is allowed.
 fn planned_ends(ops: &[(u64, FlashOp)], ahead: usize) -> (Vec<Ns>, usize) {
     let mut sched = Lean::new(Scheduler::Lean, 2, 4, SuspendTiming::OFF);
     let mut ends = vec![Ns::NEVER; ops.len()];
@@ -93,7 +93,7 @@ proptest! {
     #[test]
     fn lean_equals_exact_for_reads(mut ops in workload()) {
         ops.iter_mut().for_each(|(_, op)| *op = read(op.die));
-        // Simultaneous array ends on one channel are served in different, equally right orders: compare sorted ends.
+        // Simultaneous array ends on one channel are served in different, equally valid orders: compare sorted ends.
         let (mut a, mut b) = (ends::<Lean>(&ops, SuspendTiming::OFF), ends::<Exact>(&ops, SuspendTiming::OFF));
         a.sort_unstable();
         b.sort_unstable();
