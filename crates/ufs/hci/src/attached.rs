@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Controller, device and data in one, for a host that writes registers. The way of a command:
+//! Controller, device and data in one, for a host that writes registers. The path of a command:
 //!
 //! 1. The host rings the doorbell. The controller reads the command, and the data of a write.
-//! 2. The device does what it does, in its own time, and says which data moves.
-//! 3. Its reply goes back to the controller, which writes data and answer to the host's memory and raises its line.
+//! 2. The device serves it in its own time, and reports the movements of data.
+//! 3. Its reply goes back to the controller, which writes data and response to the host's memory and raises the
+//!    interrupt.
 //!
-//! Its owner passes the time in. It trusts no address and no count of the host.
+//! The owner passes the time in. No address or count from the host is trusted.
 
 use crate::controller::{Controller, Effect};
 use crate::memory::GuestMem;
@@ -25,9 +26,9 @@ use readpath_proto::typed::{
 use readpath_proto::uic;
 use readpath_stack::{Payload, Units, medium};
 
-/// Most bytes of one command.
+/// The most bytes of one command.
 const MOST_BYTES: u64 = 32 << 20;
-/// The tag of requests that no host makes: those of [`Attached::flush`].
+/// The tag of the controller's own requests: those of [`Attached::flush`].
 pub const OWN_TAG: u8 = 63;
 
 /// See the module.
@@ -43,15 +44,15 @@ pub struct Attached<S: DieSched, X: Payload, P: Probe, M: GuestMem> {
     /// Commands whose data is kept until they end.
     carried: [Option<BlockRequest>; 64],
     spare: Vec<Vec<u8>>,
-    /// Reads and writes that move nothing, a bit each: what their tags returned before is none of theirs.
+    /// Reads and writes without data, a bit each: data that their tags returned before is not theirs.
     without_data: u64,
-    /// Commands, a bit each, whose answers depend on what the device keeps of its own: those of RPMB, and of attributes
-    /// and flags that outlive the power.
+    /// Commands, a bit each, whose responses depend on stored metadata: those of RPMB, and of non-volatile attributes
+    /// and flags.
     depends_on_kept: u64,
-    /// The answer to the request that no host made.
+    /// The reply to the controller's own request.
     own: Option<ReplyBody>,
     misbehaving: Option<Misbehaving>,
-    /// When the last reply was given to the controller, if the host has not looked at the doorbell since.
+    /// When the controller got the last reply, if the host has not read the doorbell since.
     unseen: Option<Ns>,
 }
 
@@ -61,7 +62,7 @@ impl<S: DieSched, X: Payload, P: Probe, M: GuestMem> Attached<S, X, P, M> {
     /// # Errors
     /// The device cannot exist.
     pub fn new(config: &DeviceConfig, slots: u8, mut data: X, probe: P, memory: M) -> Result<Self, ConfigError> {
-        // Time that the host's software takes passes there.
+        // The host's software runs outside, so it adds no delay here.
         let (device, units) = medium::new_device(config, Delays::default(), &mut data, probe)?;
         Ok(Attached {
             device,
@@ -79,8 +80,8 @@ impl<S: DieSched, X: Payload, P: Probe, M: GuestMem> Attached<S, X, P, M> {
         })
     }
 
-    /// The device is switched on at `on` with what the array of its data holds. `looked` is called with each
-    /// superblock that it looks at.
+    /// Switches the device on at `on` with the contents of the array of its data. `looked` is called with each
+    /// superblock that the device looks at.
     ///
     /// # Errors
     /// As [`UfsDevice::power_on_with`].
@@ -93,17 +94,17 @@ impl<S: DieSched, X: Payload, P: Probe, M: GuestMem> Attached<S, X, P, M> {
         medium::power_on_with(&mut self.device, &mut self.data, on, array, looked)
     }
 
-    /// From now on device and controller misbehave in one way.
+    /// From now on device and controller misbehave in this way.
     pub fn misbehave(&mut self, how: Misbehaviour) {
         self.misbehaving = Some(Misbehaving::new(how));
     }
 
-    /// How often they have misbehaved.
+    /// Number of misbehaviours so far.
     pub fn misbehaved(&self) -> u64 {
         self.misbehaving.as_ref().map_or(0, |misbehaving| misbehaving.times)
     }
 
-    /// Whether the controller asks for an interrupt.
+    /// Whether the interrupt is raised.
     #[inline]
     pub fn line(&self) -> bool {
         self.controller.line()
@@ -121,7 +122,7 @@ impl<S: DieSched, X: Payload, P: Probe, M: GuestMem> Attached<S, X, P, M> {
         self.controller.read(offset)
     }
 
-    /// The host writes a register at `now`, not before anything that was done before.
+    /// The host writes a register at `now`, not before any earlier event.
     pub fn write(&mut self, now: Ns, offset: u32, value: u32) {
         self.advance(now);
         let was_raised = self.controller.is_raised(interrupt::HIBERNATE_ENTER);
@@ -155,8 +156,8 @@ impl<S: DieSched, X: Payload, P: Probe, M: GuestMem> Attached<S, X, P, M> {
         }
     }
 
-    /// The host has disconnected, or the machine around it is reset: controller and device begin anew, and what was
-    /// under way is dropped.
+    /// The host has disconnected, or its machine is reset: controller and device are reset, and commands in flight
+    /// are dropped.
     pub fn reset(&mut self, now: Ns) {
         self.advance(now);
         self.controller.reset();
@@ -173,7 +174,7 @@ impl<S: DieSched, X: Payload, P: Probe, M: GuestMem> Attached<S, X, P, M> {
         self.spare.clear();
     }
 
-    /// When something happens next.
+    /// Time of the next event.
     #[inline]
     pub fn next_deadline(&self) -> Ns {
         self.device.next_deadline()
@@ -193,10 +194,10 @@ impl<S: DieSched, X: Payload, P: Probe, M: GuestMem> Attached<S, X, P, M> {
         }
     }
 
-    /// Everything that was written becomes durable; returns when it is. What the host has under way is dropped.
+    /// Makes all acknowledged data durable; returns when it is. Commands in flight are dropped.
     ///
     /// # Errors
-    /// The device cannot, or its data could not be kept.
+    /// The device fails, or its data could not be stored.
     pub fn flush(&mut self, mut now: Ns) -> Result<Ns, Sense> {
         self.reset(now);
         for lun in 0..self.units.count() {
@@ -223,7 +224,7 @@ impl<S: DieSched, X: Payload, P: Probe, M: GuestMem> Attached<S, X, P, M> {
         Ok(now)
     }
 
-    /// A command has been started.
+    /// Starts a command.
     fn begin(&mut self, now: Ns, slot: u8) {
         let Some(request) = self.controller.fetch(slot, &mut self.memory) else { return };
         let Some((block, expected_bytes)) = block_request(&request) else { return self.submit(now, &request) };
@@ -239,7 +240,7 @@ impl<S: DieSched, X: Payload, P: Probe, M: GuestMem> Attached<S, X, P, M> {
         };
         let is_within = u64::from(block.block) + u64::from(block.blocks) <= u64::from(blocks);
         if moves && (block.blocks == 0 || !is_within) {
-            // There is nothing to move, or the device will refuse it.
+            // There is no data, or the device will refuse the command.
             self.without_data |= 1 << slot;
             return self.submit(now, &request);
         }
@@ -260,7 +261,7 @@ impl<S: DieSched, X: Payload, P: Probe, M: GuestMem> Attached<S, X, P, M> {
         self.submit(now, &request);
     }
 
-    /// Whether a read or write is kept for ever, because the device misbehaves.
+    /// Whether a read or write is never answered, because the device misbehaves.
     fn goes_wrong(&mut self, now: Ns, request: &Request) -> bool {
         let Some(misbehaving) = &mut self.misbehaving else { return false };
         match misbehaving.command(request.tag) {
@@ -287,7 +288,7 @@ impl<S: DieSched, X: Payload, P: Probe, M: GuestMem> Attached<S, X, P, M> {
         self.device.submit(now, request, self.controller.parameters());
     }
 
-    /// The data of a command waits for what the device does.
+    /// Hands the data of a command to the payload, to be moved when the device says so.
     fn carry(&mut self, block: BlockRequest, base: u32, data: Vec<u8>) {
         let tag = block.cookie as u8;
         self.data.bring(block.cookie, block.block, data);
@@ -295,7 +296,7 @@ impl<S: DieSched, X: Payload, P: Probe, M: GuestMem> Attached<S, X, P, M> {
         self.carried[usize::from(tag)] = Some(block);
     }
 
-    /// A reply has come from the device.
+    /// Handles a reply of the device.
     fn answer(&mut self, reply: &Reply) {
         let tag = reply.tag;
         if let Some(slot) = Controller::task_slot(tag) {
@@ -336,7 +337,7 @@ impl<S: DieSched, X: Payload, P: Probe, M: GuestMem> Attached<S, X, P, M> {
         self.spare.push(data);
     }
 
-    /// The data of a command that gets no answer.
+    /// Drops the data of a command without response.
     fn forget(&mut self, slot: u8) {
         if let Some(misbehaving) = &mut self.misbehaving {
             misbehaving.dropped(1 << slot);
@@ -363,7 +364,7 @@ fn is_good(reply: &Reply) -> bool {
     matches!(reply.body, ReplyBody::Response(Response { status: Status::Good, .. }))
 }
 
-/// The answer in place of one that depends on what could not be kept.
+/// The response that replaces one about metadata that could not be stored.
 fn not_kept(reply: &Reply, sense: Sense) -> Option<ReplyBody> {
     match reply.body {
         ReplyBody::Query(answer) => {
@@ -374,8 +375,7 @@ fn not_kept(reply: &Reply, sense: Sense) -> Option<ReplyBody> {
     }
 }
 
-/// What a command does with blocks, if it does anything that its data has to know; and the bytes that its host expects
-/// to move.
+/// The block request of a command, if it concerns the payload; and the bytes that its host expects to move.
 fn block_request(request: &Request) -> Option<(BlockRequest, u32)> {
     let RequestBody::Command(Command { cdb, expected_bytes }) = request.body else { return None };
     let (op, block, blocks) = match cdb {
@@ -385,12 +385,12 @@ fn block_request(request: &Request) -> Option<(BlockRequest, u32)> {
         Cdb::Write { lba, blocks, flags, .. } if flags & FLAG_FUA != 0 => (BlockOp::WriteFua, lba, blocks),
         Cdb::Write { lba, blocks, .. } => (BlockOp::Write, lba, blocks),
         Cdb::SynchronizeCache { immed: false, .. } => (BlockOp::Flush, 0, 0),
-        // A device that is put to sleep flushes.
+        // A device flushes before it sleeps.
         Cdb::StartStopUnit { immed: false, control } if control >> 4 > 1 => (BlockOp::Flush, 0, 0),
         Cdb::Unmap { .. } => (BlockOp::Discard, 0, 0),
         _ => return None,
     };
-    // One that no unit has is refused by the device.
+    // The device refuses an address that no unit has.
     let block = u32::try_from(block).ok()?;
     Some((BlockRequest { cookie: request.tag.into(), lun: request.lun, op, block, blocks }, expected_bytes))
 }

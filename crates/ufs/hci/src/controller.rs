@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The registers of a controller, and what an access to one of them does. Commands in the lists are read and answered
-//! in `lists`. It decides nothing that the device would decide.
+//! The registers of a controller, and the effects of accesses to them. `lists` reads commands and writes responses.
+//! The device makes all decisions of its own.
 
 use crate::prdt::Prdt;
 use crate::register::{self as reg, interrupt, status};
@@ -18,24 +18,24 @@ const CAPABILITIES: u32 = 1 << 24 | 2 << 8;
 /// UTRIACR: interrupt aggregation is on.
 const AGGREGATION_ENABLED: u32 = 1 << 31;
 
-/// What a register access asks of the owner of controller and device.
+/// Effect of a register access, for the owner of controller and device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum Effect {
     /// Nothing.
     None,
-    /// Commands and task management requests in these slots, a bit each, have been started: each is to be fetched.
+    /// Commands and task management requests in these slots, a bit each, have been started and have to be fetched.
     Started {
         /// Commands.
         transfers: u32,
         /// Task management requests.
         tasks: u32,
     },
-    /// Commands in these slots are dropped without an answer.
+    /// Commands in these slots are dropped without response.
     Cleared(u32),
-    /// The same for task management requests.
+    /// Task management requests in these slots are dropped without response.
     ClearedTasks(u32),
-    /// The controller was disabled or the link was started: whatever was under way is dropped, and the device is reset.
+    /// The controller was disabled or the link was started: everything in flight is dropped, and the device is reset.
     Reset,
 }
 
@@ -108,17 +108,17 @@ pub struct Controller {
     link: Link,
     local: Attributes,
     peer: Attributes,
-    /// Commands, and task management requests, that were started while the link hibernated.
+    /// Commands, and task management requests, started while the link hibernated.
     held: (u32, u32),
     pub(crate) transfer: [Slot; MOST_TRANSFERS],
     pub(crate) task: [TaskSlot; MOST_TASKS],
-    /// A UPIU that is being read or written, and the parameters of the command that was fetched last.
+    /// A UPIU being read or written, and the parameters of the last fetched command.
     pub(crate) bytes: Vec<u8>,
     pub(crate) parameters: Vec<u8>,
 }
 
 impl Controller {
-    /// A controller with so many slots for commands, 1 to 32, that has just been switched on.
+    /// A controller with `slots` slots for commands, 1 to 32, that has just been switched on.
     pub fn new(slots: u8) -> Self {
         Controller {
             slots: slots.clamp(1, MOST_TRANSFERS as u8),
@@ -133,19 +133,19 @@ impl Controller {
         self.slots
     }
 
-    /// Whether the controller asks for an interrupt: the line is level-triggered.
+    /// Whether the controller raises its interrupt, which is level-triggered.
     #[inline]
     pub fn line(&self) -> bool {
         self.raised & self.enabled != 0
     }
 
-    /// Whether interrupts of completed commands may wait for others.
+    /// Whether interrupts of completed commands may be aggregated.
     #[inline]
     pub(crate) fn aggregates(&self) -> bool {
         self.aggregation & AGGREGATION_ENABLED != 0
     }
 
-    /// Reads the register at `offset`, a multiple of 4; what does not exist reads as 0.
+    /// Reads the register at `offset`, a multiple of 4; unknown registers read as 0.
     #[inline]
     pub fn read(&mut self, offset: u32) -> u32 {
         match offset {
@@ -171,8 +171,8 @@ impl Controller {
         }
     }
 
-    /// Writes the register at `offset`, a multiple of 4. A register that does not exist or cannot be written takes no
-    /// notice, nor does any but HCE while the controller is disabled.
+    /// Writes the register at `offset`, a multiple of 4. Writes to unknown or read-only registers are ignored, and
+    /// all but those to HCE while the controller is disabled.
     #[inline]
     pub fn write(&mut self, offset: u32, value: u32) -> Effect {
         if !self.is_enabled && offset != reg::HCE {
@@ -186,7 +186,8 @@ impl Controller {
             }
             reg::IE => self.enabled = value & interrupt::ALL,
             reg::HCE => return self.enable(value & 1 == 1),
-            // Bit 16 resets the counter of an aggregation, which has none here, and bit 24 says that the rest is meant.
+            // Bit 16 resets the counter of the aggregation, which does not exist here, and bit 24 enables the write
+            // of the rest.
             reg::UTRIACR => self.aggregation = value & (AGGREGATION_ENABLED | 0x1FFF),
             reg::UTRLBA | reg::UTRLBAU => self.transfers.set_base(offset == reg::UTRLBAU, value),
             reg::UTMRLBA | reg::UTMRLBAU => self.tasks.set_base(offset == reg::UTMRLBAU, value),
@@ -227,7 +228,7 @@ impl Controller {
         meant.for_each(|(_, slot)| what(slot));
     }
 
-    /// What has been started crosses the link when that is awake.
+    /// Sends started commands over the link if it is awake.
     #[inline]
     fn started(&mut self, transfers: u32, tasks: u32) -> Effect {
         if self.link == Link::Hibernated {
@@ -254,23 +255,23 @@ impl Controller {
         }
     }
 
-    /// The controller is as if it had just been switched on.
+    /// Returns to the state after power-on.
     pub fn reset(&mut self) {
         let (bytes, parameters) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.parameters));
         *self = Controller { bytes, parameters, ..Controller::new(self.slots) };
     }
 
-    /// The bus does not lead where a list is said to be: nothing can be answered any more.
+    /// A list is not in accessible memory: no response is possible any more.
     pub(crate) fn bus_failed(&mut self) {
         self.raised |= interrupt::BUS_FATAL;
     }
 
-    /// Something fails that only a reset mends: bits of IS.
+    /// Raises bits of IS for a failure that only a reset ends.
     pub(crate) fn failed(&mut self, bits: u32) {
         self.raised |= bits;
     }
 
-    /// A layer of UIC, counted from UECPA, has an error.
+    /// Reports an error of a UIC layer, counted from UECPA.
     pub(crate) fn uic_failed(&mut self, layer: usize, code: u32) {
         self.errors[layer] |= code;
         self.raised |= interrupt::UIC_ERROR;
@@ -281,12 +282,12 @@ impl Controller {
         self.raised & bits == bits
     }
 
-    /// What has just been raised was not.
+    /// Withdraws bits of IS that have just been raised.
     pub(crate) fn withdraw(&mut self, bits: u32) {
         self.raised &= !bits;
     }
 
-    /// UICCMD was written. Every command ends at once.
+    /// Handles a write of UICCMD. Every command ends at once.
     fn uic_command(&mut self, value: u32) -> Effect {
         if !self.has(status::UIC_READY) {
             return Effect::None;
@@ -342,7 +343,7 @@ impl Controller {
         self.raised |= how;
     }
 
-    /// Both sides of the link begin anew, and so do the lists.
+    /// Resets both sides of the link, and the lists.
     fn start_link(&mut self) {
         (self.local, self.peer) = (Attributes::new(), Attributes::new());
         self.link = Link::Up;

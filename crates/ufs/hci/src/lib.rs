@@ -3,13 +3,14 @@
 //! the line of its interrupt. It owns no clock, thread or file, and reaches a host's memory only through [`GuestMem`].
 //!
 //! - [`Controller`] is the controller alone: a register access goes in, and what it asks of the device comes out as an
+//! - [`Controller`] is the controller alone: a register access goes in, and its effect on the device comes out as an
 //!   [`Effect`].
 //! - [`Attached`] is controller, device and data in one, for a host that writes registers: Linux, for example.
 //! - [`Port`] is the other side, the lower half of a host driver: it writes registers and descriptors. [`Registers`]
 //!   puts it and a controller between the host driver and the device of a stack, in virtual time.
 //!
-//! This room knows JESD223 and no host. What a command does is the device's business, and how registers are reached
-//! from outside (PCI, vfio-user) is not known here.
+//! This crate knows JESD223 and no host. It knows neither the meaning of commands nor how registers are reached from
+//! outside (PCI, vfio-user).
 
 #![warn(unreachable_pub)]
 

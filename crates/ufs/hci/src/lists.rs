@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Commands and task management requests in a host's memory: how they are read and answered. What was read of one is
-//! kept until its answer, so that a host that changes it meanwhile changes nothing.
+//! Commands and task management requests in a host's memory: how they are read and answered. Their fields are copied
+//! when they are read, so that a host that changes them later changes nothing.
 
 use crate::controller::{Controller, MOST_TASKS, MOST_TRANSFERS, Slot, TaskSlot};
 use crate::memory::{GuestMem, Unreachable};
@@ -13,7 +13,7 @@ use readpath_proto::transfer::{
 use readpath_proto::typed::{Cdb, Command, Reply, ReplyBody, Request, RequestBody};
 use readpath_proto::upiu::{self, Direction, RESPONSE_BYTES, UPIU_BYTES};
 
-/// Bytes of parameters of one command, at most: a list of UNMAP has no more.
+/// The most bytes of parameters of one command: the limit of a list of UNMAP.
 const MOST_PARAMETERS: u32 = 1 << 16;
 /// COMMAND UPIU.
 const COMMAND: u8 = 0x01;
@@ -39,17 +39,17 @@ impl From<PrdtError> for Refused {
 }
 
 impl Controller {
-    /// The tag under which the device knows the task management request in a slot.
+    /// The device's tag for the task management request in a slot.
     pub fn task_tag(slot: u8) -> u8 {
         MOST_TRANSFERS as u8 + slot
     }
 
-    /// The slot of a task management request by the tag of its reply; `None` if it is of something else.
+    /// The slot of a task management request by the tag of its reply; `None` for another request.
     pub(crate) fn task_slot(tag: u8) -> Option<u8> {
         tag.checked_sub(MOST_TRANSFERS as u8).filter(|slot| usize::from(*slot) < MOST_TASKS)
     }
 
-    /// Reads the command in a slot that was started; its tag is then the slot. `None` if that cannot be done: then it
+    /// Reads the command in a slot that was started; its tag becomes the slot. `None` if it cannot be read: then it
     /// has been answered.
     #[inline]
     pub fn fetch<M: GuestMem>(&mut self, slot: u8, mem: &mut M) -> Option<Request> {
@@ -59,8 +59,8 @@ impl Controller {
         })
     }
 
-    /// What came with the request that was fetched last: the parameter list of a command, the descriptor of a query, or
-    /// the entries of an HPB READ.
+    /// Parameters of the last fetched request: the parameter list of a command, the descriptor of a query, or the
+    /// entries of an HPB READ.
     pub fn parameters(&self) -> &[u8] {
         &self.parameters
     }
@@ -90,7 +90,7 @@ impl Controller {
             COMMAND => usize::from(head[8]) * 32,
             _ => 0,
         };
-        // What does not fit before the response is not there, and the UPIU is then too short.
+        // Bytes that do not fit before the response are left out, and the UPIU is then too short.
         if segment > 0 && UPIU_BYTES + segment <= descriptor.response_offset as usize {
             self.bytes.resize(UPIU_BYTES + segment, 0);
             mem.read(base.wrapping_add(UPIU_BYTES as u64), &mut self.bytes[UPIU_BYTES..])?;
@@ -111,7 +111,7 @@ impl Controller {
                     slot.prdt.gather(mem, &mut self.parameters)?;
                 }
             }
-            // It has a list of its own.
+            // Task management requests have a list of their own.
             RequestBody::Task(_) => return Err(Refused(ocs::INVALID_TABLE)),
             RequestBody::NopOut | RequestBody::Query(_) => {}
         }
@@ -119,7 +119,7 @@ impl Controller {
         Ok(Some(request))
     }
 
-    /// Reads what a command that was fetched writes. False if that cannot be done: then it has been answered.
+    /// Reads the data of a write that was fetched. False if it cannot be read: then the command has been answered.
     pub(crate) fn gather<M: GuestMem>(&mut self, slot: u8, mem: &mut M, data: &mut [u8]) -> bool {
         match self.transfer[usize::from(slot)].prdt.gather(mem, data) {
             Ok(()) => true,
@@ -130,8 +130,8 @@ impl Controller {
         }
     }
 
-    /// Answers the command in slot `reply.tag`. `data` is what it returns: blocks or other bytes, of which no more go
-    /// to the host than it expects, or a descriptor. A command that is not under way any more is not answered.
+    /// Answers the command in slot `reply.tag`. `data` is its data-in: blocks or other bytes, limited to what the
+    /// host expects, or a descriptor. A command that is no longer in flight is not answered.
     #[inline]
     pub fn complete<M: GuestMem>(&mut self, reply: &Reply, data: &[u8], mem: &mut M) {
         let Some(&slot) = self.transfer.get(usize::from(reply.tag)).filter(|slot| slot.is_busy) else { return };
@@ -144,7 +144,7 @@ impl Controller {
         }
         let answer = Reply { tag: slot.tag, ..*reply };
         upiu::encode_reply(&answer, if is_query { data } else { &[] }, &mut self.bytes);
-        // A host may look at all of what a response can have.
+        // A host may read the full length of a response.
         let length = self.bytes.len().max(RESPONSE_BYTES.min(slot.response_room as usize));
         self.bytes.resize(length, 0);
         let status = match self.bytes.len() <= slot.response_room as usize {
@@ -154,7 +154,7 @@ impl Controller {
         self.finish(reply.tag, status, mem);
     }
 
-    /// A command ends with this overall status: it is written to its descriptor, and then the interrupt is raised.
+    /// Ends a command with an overall status: writes it to the descriptor, then raises the interrupt.
     fn finish<M: GuestMem>(&mut self, index: u8, status: u8, mem: &mut M) {
         let at = u64::from(index) * UTRD_BYTES as u64 + OCS_OFFSET as u64;
         if mem.write(self.transfers.base.wrapping_add(at), &[status, 0, 0, 0]).is_err() {
@@ -170,8 +170,8 @@ impl Controller {
         }
     }
 
-    /// Reads the task management request in a slot that was started, as the device takes it. `None` if that cannot be
-    /// done: then it has been answered.
+    /// Reads the task management request in a slot that was started, in the device's form. `None` if it cannot be
+    /// read: then it has been answered.
     pub(crate) fn fetch_task<M: GuestMem>(&mut self, slot: u8, mem: &mut M) -> Option<Request> {
         let mut bytes = [0; UTMRD_BYTES];
         self.task[usize::from(slot)] = TaskSlot { is_busy: true, interrupts: true, tag: 0 };

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The memory of a host as its controller sees it.
+//! The memory of a host, accessed by its controller.
 
 use thiserror::Error;
 
-/// Some byte of a transfer lies where there is no memory, or none that may be used so.
+/// A byte of a transfer is outside of memory, or not accessible in this way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 #[error("{bytes} bytes at {address:#x} are not all memory of the host")]
 pub struct Unreachable {
-    /// Where it was to begin.
+    /// Start of the transfer.
     pub address: u64,
-    /// Its bytes.
+    /// Length of the transfer.
     pub bytes: usize,
 }
 
@@ -18,12 +18,12 @@ pub trait GuestMem {
     /// Reads bytes.
     ///
     /// # Errors
-    /// Not all of them are memory. What `bytes` holds then is undefined.
+    /// Not all of them are memory. The contents of `bytes` are then undefined.
     fn read(&self, address: u64, bytes: &mut [u8]) -> Result<(), Unreachable>;
 
     /// Writes bytes.
     ///
-    /// # Errors
+    /// Not all of them are writable memory. Some may have been written.
     /// Not all of them are memory that may be written. Some may have been written.
     fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), Unreachable>;
 }

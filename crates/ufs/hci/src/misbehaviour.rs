@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Devices and controllers that do not do as they should, each in one way of its own, so that a host's handling of it
-//! can be tried. What they acknowledge is true all the same. What goes wrong does so by count, not by chance.
+//! Devices and controllers that misbehave, each in one way, so that a host's handling of it can be tested.
+//! Acknowledged data is safe all the same. Misbehaviour is counted, not random.
 
 use crate::register::interrupt;
 use readpath_kit::Ns;
@@ -10,26 +10,26 @@ use std::fmt;
 use std::str::FromStr;
 
 readpath_kit::named! {
-    /// In which way.
+    /// Kind of misbehaviour.
     pub enum Misbehaviour {
         /// fDeviceInit stays set for 600 ms.
         SlowInit = "slow-init",
         /// Every other DME_HIBERNATE_ENTER gets no completion.
         LostHibernate = "lost-hibernate",
-        /// Every 1000th read or write is kept and never answered, until it is aborted.
+        /// Every 1000th read or write is not answered until it is aborted.
         HungTag = "hung-tag",
-        /// Every 1000th read or write completes without an interrupt, unless another one comes along.
+        /// Every 1000th read or write completes without an interrupt, unless another completion raises one.
         LostCompletion = "lost-completion",
-        /// With every 200th read or write a layer of UIC reports an error: of lanes, of a frame that was refused, of
-        /// the data link layer that begins anew.
+        /// With every 200th read or write a UIC layer reports an error, in turn: of a lane, of a NAC frame, of a data
+        /// link layer that reinitialises.
         UicErrors = "uic-errors",
-        /// Every 1000th read or write is never answered, and the controller reports that the device has failed.
+        /// Every 1000th read or write is never answered, and the controller reports a device failure.
         FatalError = "fatal-error",
     }
 }
 
 impl Misbehaviour {
-    /// With which of the reads and writes it shows.
+    /// Every how many reads and writes it occurs.
     fn every(self) -> u64 {
         if self == Misbehaviour::UicErrors { 200 } else { 1000 }
     }
@@ -50,10 +50,10 @@ impl FromStr for Misbehaviour {
     }
 }
 
-/// How long a slow device takes to become ready.
+/// Time until a slow device is ready.
 const INIT: Ns = Ns::from_ms(600);
 
-/// What goes wrong with a command.
+/// Misbehaviour with a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Wrong {
     Nothing,
@@ -61,13 +61,13 @@ pub(crate) enum Wrong {
     Hangs,
     /// Its completion raises no interrupt.
     Silent,
-    /// It goes well, and the controller also raises this; the register at the offset from UECPA has this code.
+    /// It succeeds, and the controller also raises a UIC error: offset of the register from UECPA, and its code.
     Uic(usize, u32),
-    /// It is never answered, and the controller raises this.
+    /// It is never answered, and the controller raises these bits.
     Fatal(u32),
 }
 
-/// One way, and how often it has shown.
+/// A kind, and how often it has occurred.
 #[derive(Clone, Debug)]
 pub(crate) struct Misbehaving {
     how: Misbehaviour,
@@ -75,7 +75,7 @@ pub(crate) struct Misbehaving {
     pub times: u64,
     hibernations: u64,
     init_until: Ns,
-    /// Commands whose completion is to be silent, a bit each.
+    /// Commands to be completed silently, a bit each.
     silent: u32,
 }
 
@@ -84,7 +84,7 @@ impl Misbehaving {
         Misbehaving { how, commands: 0, times: 0, hibernations: 0, init_until: Ns::ZERO, silent: 0 }
     }
 
-    /// A read or write comes in `slot`.
+    /// A read or write arrives in `slot`.
     pub(crate) fn command(&mut self, slot: u8) -> Wrong {
         self.commands += 1;
         if !self.commands.is_multiple_of(self.how.every()) {
@@ -116,7 +116,7 @@ impl Misbehaving {
         is_silent
     }
 
-    /// Commands are dropped, a bit each.
+    /// Forgets dropped commands, a bit each.
     pub(crate) fn dropped(&mut self, slots: u32) {
         self.silent &= !slots;
     }
@@ -132,7 +132,7 @@ impl Misbehaving {
         is_lost
     }
 
-    /// A reply is on its way to the host at `now`.
+    /// Changes a reply to the host at `now`.
     pub(crate) fn reply(&mut self, now: Ns, reply: &mut Reply) {
         let ReplyBody::Query(QueryResponse { opcode, idn: flag::DEVICE_INIT, value, .. }) = &mut reply.body else {
             return;

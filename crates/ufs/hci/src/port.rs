@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The lower half of a host driver: requests become descriptors in memory and writes of registers, and interrupts
-//! become replies. It does what Linux 6.1 does (`ufshcd_hba_enable`, `ufshcd_link_startup`,
-//! `ufshcd_make_hba_operational`, `ufshcd_change_power_mode`, `ufshcd_queuecommand`, `ufshcd_intr`) and knows neither
-//! what requests mean nor when they are sent.
+//! The lower half of a host driver: requests become descriptors in memory and register writes, and interrupts become
+//! replies. It follows Linux 6.1 (`ufshcd_hba_enable`, `ufshcd_link_startup`, `ufshcd_make_hba_operational`,
+//! `ufshcd_change_power_mode`, `ufshcd_queuecommand`, `ufshcd_intr`) and knows neither the meaning of requests nor
+//! when they are sent.
 
 use crate::memory::{GuestMem, Unreachable};
 use crate::register::{self as reg, interrupt, status};
@@ -16,7 +16,7 @@ use readpath_proto::upiu::{self, Direction, UPIU_BYTES, UpiuError};
 use std::ops::Range;
 use thiserror::Error;
 
-/// How registers are reached.
+/// Access to registers.
 pub trait Bus {
     /// Reads a register.
     fn read(&mut self, offset: u32) -> u32;
@@ -24,17 +24,17 @@ pub trait Bus {
     fn write(&mut self, offset: u32, value: u32);
 }
 
-/// What a controller did not do as JESD223 says.
+/// A violation of JESD223 by the controller, or another failure.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum PortError {
-    /// A step of enabling it had no success.
+    /// A step of enabling it failed.
     #[error("{step} failed: register {register:#04x} reads {value:#x}")]
     Start {
         /// The step.
         step: &'static str,
-        /// What was looked at.
+        /// The register that was read.
         register: u32,
-        /// What it says.
+        /// Its value.
         value: u32,
     },
     /// A UIC command failed.
@@ -45,21 +45,21 @@ pub enum PortError {
         /// Its result.
         code: u8,
     },
-    /// It raised an error.
+    /// The controller raised an error.
     #[error("the controller failed: interrupt status {0:#x}")]
     Fatal(u32),
-    /// A command had no success.
+    /// A command ended without response UPIU.
     #[error("command {tag} ended with overall status {ocs}")]
     Command {
         /// Its tag.
         tag: u8,
-        /// What its descriptor says.
+        /// The overall status in its descriptor.
         ocs: u8,
     },
-    /// Its answer cannot be understood.
+    /// The response cannot be parsed.
     #[error(transparent)]
     Upiu(#[from] UpiuError),
-    /// A command has a tag or more data than there is room for.
+    /// The tag or the data of a command exceeds the port's memory.
     #[error("a command with tag {tag} and {bytes} bytes has no room")]
     Room {
         /// Its tag.
@@ -67,12 +67,12 @@ pub enum PortError {
         /// Its bytes.
         bytes: usize,
     },
-    /// The memory is smaller than it should be.
+    /// The memory is smaller than required.
     #[error(transparent)]
     Memory(#[from] Unreachable),
 }
 
-/// What an interrupt reported, a bit for each slot.
+/// Completions reported by an interrupt, a bit for each slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Completed {
     /// Commands.
@@ -92,7 +92,7 @@ const MOST_ENTRIES: usize = (COMMAND_BYTES as usize - PRDT_OFFSET as usize) / PR
 /// Data of each command.
 const DATA: u64 = 0x10_0000;
 const DATA_BYTES: u64 = 1 << 24;
-/// Entries are of a page, as long as there are not more than Linux allows.
+/// PRDT entries cover a page each, unless there were more than Linux allows.
 const PAGE: u32 = 4096;
 const ENTRIES_OF_LINUX: u32 = 128;
 /// Bytes of a response that are cleared before a command is sent.
@@ -105,7 +105,7 @@ pub struct Port {
     moves_blocks: bool,
     outstanding: u32,
     tasks: u32,
-    /// Bytes that each command returns, if they are to be read.
+    /// Bytes that each command returns, if they have to be read.
     returns: [u32; 32],
     bytes: Vec<u8>,
     data: Vec<u8>,
@@ -115,8 +115,8 @@ impl Port {
     /// Bytes of memory that it uses from `base` on.
     pub const MEMORY: u64 = DATA + 32 * DATA_BYTES;
 
-    /// A port with memory from `base` on, a multiple of 4096, for so many commands at once. Blocks of data are moved
-    /// through that memory only if `moves_blocks`; otherwise the caller moves them.
+    /// A port with memory from `base` on, a multiple of 4096, and `slots` slots. Blocks of data are moved through
+    /// that memory only if `moves_blocks`; otherwise the caller moves them.
     pub fn new(base: u64, slots: u8, moves_blocks: bool) -> Self {
         let (bytes, data) = (Vec::new(), Vec::new());
         Port { base, slots: slots.min(32), moves_blocks, outstanding: 0, tasks: 0, returns: [0; 32], bytes, data }
@@ -125,7 +125,7 @@ impl Port {
     /// Resets the controller, starts the link and gives the controller its lists.
     ///
     /// # Errors
-    /// The controller does not do as it should.
+    /// The controller does not respond as required.
     pub fn start(&mut self, bus: &mut impl Bus) -> Result<(), PortError> {
         (self.outstanding, self.tasks) = (0, 0);
         let expect = |bus: &mut dyn Bus, step, register, mask, wanted| {
@@ -171,7 +171,7 @@ impl Port {
         Ok(())
     }
 
-    /// A UIC command; returns the value.
+    /// Runs a UIC command; returns the value.
     ///
     /// # Errors
     /// It fails.
@@ -199,10 +199,10 @@ impl Port {
         self.base + DATA + u64::from(tag) * DATA_BYTES
     }
 
-    /// Sends a request. `data` goes along: parameters, a descriptor, or blocks.
+    /// Sends a request. `data` is its data-out: parameters, a descriptor, or blocks.
     ///
     /// # Errors
-    /// There is no room for it, or the memory is too small.
+    /// It exceeds the port's memory, or the memory is too small.
     pub fn send<M: GuestMem>(
         &mut self,
         bus: &mut impl Bus,
@@ -241,7 +241,7 @@ impl Port {
         mem.write(command + u64::from(RESPONSE_OFFSET), &CLEARED)?;
         for i in 0..entries as u32 {
             let from = i * entry_bytes;
-            // The last entry is a whole number of words.
+            // The last entry is rounded up to whole words.
             let entry = PrdtEntry {
                 address: window + u64::from(from),
                 bytes: entry_bytes.min((bytes - from).next_multiple_of(4)),
@@ -293,7 +293,7 @@ impl Port {
     /// Handles an interrupt.
     ///
     /// # Errors
-    /// It reports a failure.
+    /// The controller reports a failure.
     #[inline]
     pub fn interrupt(&mut self, bus: &mut impl Bus) -> Result<Completed, PortError> {
         let mut completed = Completed::default();
@@ -320,16 +320,16 @@ impl Port {
         }
     }
 
-    /// Withdraws commands, a bit each: they get no answer any more.
+    /// Clears commands, a bit each: they get no response any more.
     pub fn clear(&mut self, bus: &mut impl Bus, transfers: u32) {
         bus.write(reg::UTRLCLR, !transfers);
         self.outstanding &= !transfers;
     }
 
-    /// The answer to the command `tag`, which has completed, and the data that came with it.
+    /// The reply to the command `tag`, which has completed, and its data-in.
     ///
     /// # Errors
-    /// It ended otherwise than by an answer, or the answer cannot be understood.
+    /// It ended without a response, or the response cannot be parsed.
     #[inline]
     pub fn reply<M: GuestMem>(&mut self, mem: &M, tag: u8) -> Result<(Reply, &[u8]), PortError> {
         let mut status = [0; 4];
@@ -350,7 +350,7 @@ impl Port {
         let moved = match &reply.body {
             ReplyBody::Query(_) => return Ok((reply, segment)),
             ReplyBody::Response(response) => match response.residual {
-                // A dirty group takes the place of a residual count, and then everything has moved.
+                // A dirty group replaces the residual count; then all bytes have moved.
                 Residual::Under(bytes) => self.returns[usize::from(tag)].saturating_sub(bytes),
                 _ => self.returns[usize::from(tag)],
             },
@@ -363,7 +363,7 @@ impl Port {
         Ok((reply, &self.data))
     }
 
-    /// The answer to the task management request in a slot, which has completed.
+    /// The reply to the task management request in a slot, which has completed.
     ///
     /// # Errors
     /// As [`Port::reply`].

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Data between a device and the pieces of memory that a PRDT describes. Each entry is read once, when its turn comes:
-//! a host that changes it meanwhile gets what it asked for, and reaches nothing but its own memory.
+//! Data transfers with the pieces of memory that a PRDT describes. Each entry is read once, when its turn comes: a
+//! host that changes it meanwhile affects only its own memory.
 
 use crate::memory::{GuestMem, Unreachable};
 use readpath_proto::transfer::{PRDT_ENTRY_BYTES, PrdtEntry};
 
-/// Entries of one table: 32 MiB in pages of 4 KiB, which is the most that a command moves.
+/// The most entries of a table: 32 MiB in pages of 4 KiB, the limit of a command.
 const MOST_ENTRIES: u16 = 1 << 13;
 
-/// Why data did not move, or not all of it.
+/// Why data did not move completely.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum PrdtError {
     /// An entry, or the table, is not in memory, or there are too many.
     Unreachable,
-    /// The table describes less than the data.
+    /// The table describes less memory than the data needs.
     Short,
 }
 
@@ -23,7 +23,7 @@ impl From<Unreachable> for PrdtError {
     }
 }
 
-/// A PRDT: where it is, and its entries.
+/// A PRDT: its address, and its number of entries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Prdt {
     pub address: u64,
@@ -31,8 +31,7 @@ pub(crate) struct Prdt {
 }
 
 impl Prdt {
-    /// The pieces that data of so many bytes takes, in order: `move_piece` is called with the place and the
-    /// bytes of each.
+    /// Calls `move_piece` with the address and the bytes of each piece that data of `bytes` bytes takes, in order.
     #[inline(always)]
     fn each<M: GuestMem>(
         self,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Offsets of the registers and their bits (JESD223; Linux `include/ufs/ufshci.h`). All are 32 bits wide.
 
-/// Bytes of the register space: what BAR 0 has to show.
+/// Bytes of the register space, the size of BAR 0.
 pub const SPACE_BYTES: u32 = 0x1000;
 
-/// CAP: what the controller can do.
+/// CAP: controller capabilities.
 pub const CAP: u32 = 0x00;
 /// VER: the version of UFSHCI.
 pub const VER: u32 = 0x08;
@@ -77,13 +77,13 @@ pub mod interrupt {
     pub const CONTROLLER_FATAL: u32 = 1 << 16;
     /// SBFES: the bus has failed.
     pub const BUS_FATAL: u32 = 1 << 17;
-    /// Those that exist.
+    /// All existing bits.
     pub const ALL: u32 = 0x0017_1FFF;
 }
 
 /// Bits of HCS.
 pub mod status {
-    /// DP: a device is there.
+    /// DP: a device is present.
     pub const DEVICE_PRESENT: u32 = 1 << 0;
     /// UTRLRDY: the transfer list may be used.
     pub const TRANSFERS_READY: u32 = 1 << 1;
@@ -93,6 +93,6 @@ pub mod status {
     pub const UIC_READY: u32 = 1 << 3;
     /// UPMCRS, bits 10:8: the result of the last change of power.
     pub const POWER_RESULT: u32 = 7 << 8;
-    /// UPMCRS: done here.
+    /// UPMCRS: completed on this side.
     pub const POWER_LOCAL: u32 = 1 << 8;
 }

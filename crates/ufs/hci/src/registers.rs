@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A wire that is a host controller: what the host driver of a stack sends becomes descriptors in simulated memory and
-//! writes of registers, is read there by a controller, and comes back by an interrupt. Blocks of data do not
-//! pass through it.
+//! A wire that is a host controller: requests of a stack's host driver become descriptors in simulated memory and
+//! register writes, a controller reads them there, and replies come back by an interrupt. Blocks of data do not pass
+//! through it.
 
 use crate::controller::{Controller, Effect};
 use crate::memory::Ram;
@@ -9,10 +9,10 @@ use crate::port::{Bus, Completed, Port, PortError};
 use readpath_proto::typed::{Reply, Request};
 use readpath_stack::{Crossed, Wire, WireError};
 
-/// Where the memory of the simulated host begins.
+/// Base address of the simulated host's memory.
 const BASE: u64 = 0x8000_0000;
 
-/// A controller with its host: what an access asks of the device is left here.
+/// A controller with its host; the effect of the last access is stored here.
 struct Local<'a>(&'a mut Controller, Effect);
 
 impl Bus for Local<'_> {
@@ -38,7 +38,7 @@ pub struct Registers {
 }
 
 impl Registers {
-    /// A controller with so many slots, 1 to 32, that its host has enabled.
+    /// A controller with `slots` slots, 1 to 32, that its host has enabled.
     pub fn new(slots: u8) -> Self {
         let mut registers = Registers {
             controller: Controller::new(slots),

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! UniPro on both sides of the link, as far as a host sees it: attributes, and whether the link is up. The link of the
-//! model has one speed, so a host may set gears and lanes, and nothing becomes slower or faster by that.
+//! UniPro on both sides of the link, as far as a host sees it: attributes, and the state of the link. The modelled
+//! link has one speed, so a host may set gears and lanes without effect.
 
 use readpath_proto::uic::{attribute, result};
 
 /// The state of the link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Link {
-    /// It has to be started.
+    /// The link has to be started.
     #[default]
     Down,
-    /// Commands pass.
+    /// Commands pass the link.
     Up,
-    /// It has to be woken.
+    /// The link has to be woken.
     Hibernated,
 }
 
-/// Attributes that have a value of their own, and whether a host may set them.
+/// Attributes with an initial value, and whether a host may set them.
 const KNOWN: [(u16, u32, bool); 14] = [
     (attribute::ACTIVE_TX_LANES, 1, true),
     (attribute::CONNECTED_TX_LANES, LANES, false),
@@ -30,7 +30,7 @@ const KNOWN: [(u16, u32, bool); 14] = [
     (attribute::RX_TERMINATION, 0, true),
     (attribute::MAX_RX_PWM_GEAR, 4, false),
     (attribute::MAX_RX_HS_GEAR, 4, false),
-    // PA_LocalTxLCCEnable and PA_TxHsAdaptType: hosts set them, and nothing follows.
+    // PA_LocalTxLCCEnable and PA_TxHsAdaptType: hosts set them, without effect.
     (0x155E, 0, true),
     (0x15D4, 3, true),
 ];
@@ -69,7 +69,7 @@ impl Attributes {
         known.map(|i| self.known[i]).ok_or(result::INVALID_ATTRIBUTE)
     }
 
-    /// Sets an attribute, or says by a result code why not.
+    /// Sets an attribute, or returns the result code of the refusal.
     pub(crate) fn set(&mut self, attribute: u16, value: u32) -> Result<(), u8> {
         if let Some(i) = Attributes::timer(attribute) {
             self.timers[i] = value;

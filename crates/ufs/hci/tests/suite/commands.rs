@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Commands with data, many at once, aborted, cleared and reset at random moments, beside a model of what each block
-//! may hold.
+//! Commands with data, many at once, aborted, cleared and reset at random moments, against a model of the possible
+//! contents of each block.
 
 use crate::machine::{At, BLOCK, Machine, config};
 use readpath_kit::Prng;
@@ -26,7 +26,7 @@ struct Sent {
     blocks: u32,
 }
 
-/// What each block may hold: one stamp, or several while it is not known whether a write that was aborted took place.
+/// Possible contents of each block: one stamp, or several while it is unknown whether an aborted write took place.
 struct Model(Vec<Vec<u64>>);
 
 impl Model {
@@ -54,7 +54,7 @@ impl Model {
         }
     }
 
-    /// It may have been done, or not, block by block.
+    /// The write may have been carried out or not, block by block.
     fn maybe(&mut self, sent: &Sent) {
         for (i, may) in self.range(sent).iter_mut().enumerate() {
             match &sent.op {
@@ -85,7 +85,7 @@ impl Run {
         Run { machine, model, sent: [const { None }; 31], rng, next: 1, seed, checks: 0, reads: 0 }
     }
 
-    /// Blocks that no command under way touches.
+    /// Blocks that no command in flight touches.
     fn free_range(&mut self) -> (u32, u32) {
         loop {
             let most = if self.rng.below(8) == 0 { 200 } else { 6 };
@@ -136,7 +136,7 @@ impl Run {
                     let what = format!("seed {}", self.seed);
                     self.model.done(&sent, data, &what);
                 }
-                // It was not carried out.
+                // The command was not carried out.
                 Status::CheckCondition => {
                     assert_eq!(sense, Some(Sense::RESET_OCCURRED), "{sent:?}");
                     self.checks += 1;
@@ -167,7 +167,7 @@ impl Run {
             let response = self.machine.port.task_reply(&self.machine.memory, 0).unwrap().service_response;
             let is_there = self.sent[usize::from(tag)].is_some();
             let expected = if function == 0x80 && is_there { 0x08 } else { 0x00 };
-            // It may have ended while the answer was on its way.
+            // The command may have ended while the response was on its way.
             assert!(response == expected || function == 0x80 && response == 0x08, "{function:#x}: {response:#x}");
         }
         self.clear(1 << tag);
@@ -235,7 +235,7 @@ fn every_read_returns_what_was_written() {
         run.go();
         run.machine.device.device.check_consistency().unwrap();
         assert!(run.reads > 500 && run.checks > 3, "{} reads, {} told of a reset", run.reads, run.checks);
-        // What was acknowledged and flushed is there after everything is over.
+        // Acknowledged and flushed data is there at the end.
         run.machine.now = run.machine.device.flush(run.machine.now).unwrap();
         run.machine.start();
         for block in 0..BLOCKS {

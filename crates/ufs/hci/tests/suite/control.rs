@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Registers, UIC commands, queries and refusals, byte by byte where Linux looks at bytes.
+//! Registers, UIC commands, queries and refusals, byte by byte where Linux reads bytes.
 
 use crate::machine::{At, BASE, BLOCK, Machine, config};
 use readpath_device::{UfsDevice, WithMedia};
@@ -24,7 +24,7 @@ fn uic(machine: &mut Machine, command: u8, attribute: u16, value: u32) -> Result
     machine.port.uic(&mut At(&mut machine.device, machine.now), command, attribute, value)
 }
 
-/// The controller reads a command that a test lays down byte by byte.
+/// The controller reads a command that a test writes byte by byte.
 fn raw(
     machine: &mut Machine,
     tag: u8,
@@ -88,7 +88,7 @@ fn answers_are_what_linux_expects_byte_by_byte() {
     let request = [0x16, 0, 0, 0x77, 0, 1, 0, 0, 0, 0, 0, 0, 5, 1];
     let (_, answer) = raw(&mut machine, 31, &descriptor(), &padded(&request), &[]);
     assert_eq!(answer[..32], padded(&[0x36, 0, 0, 0x77, 0, 1, 0, 0, 0, 0, 0, 0, 5, 1])[..]);
-    // READ (10) beyond the end: CHECK CONDITION with sense data, and nothing left of what was there.
+    // READ (10) beyond the end: CHECK CONDITION with sense data, and no remains of older bytes.
     let mut request = padded(&[1, 0x40, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10, 0, 0x28, 0, 0, 1, 0, 0, 0, 0, 1]);
     request.truncate(32);
     let (ocs, answer) = raw(&mut machine, 3, &descriptor(), &request, &[]);
@@ -109,7 +109,7 @@ fn what_cannot_be_read_or_answered_has_a_status() {
     assert_eq!(with(|d| d.command_type = 0, &nop, &[]).0, ocs::INVALID_TABLE);
     assert_eq!(with(|d| d.crypto = true, &nop, &[]).0, ocs::INVALID_TABLE);
     assert_eq!(with(|d| d.response_bytes = 16, &nop, &[]).0, ocs::RESPONSE_SIZE);
-    // A transaction that no host sends is rejected by the device.
+    // A transaction code that no host sends is rejected by the device.
     assert_eq!(with(|_| (), &padded(&[0x3A, 0, 0, 9]), &[]).1[0], 0x3F);
     let mut read = padded(&[1, 0x40, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10, 0, 0x28]);
     read[24] = 1;
@@ -123,7 +123,7 @@ fn what_cannot_be_read_or_answered_has_a_status() {
     let mut write = read.clone();
     (write[1], write[16]) = (0x20, 0x2A);
     assert_eq!(with(|_| (), &write, &[page(0)]).0, ocs::INVALID_PRDT);
-    // A write of more than the host says that it sends is refused, and does not wait for the rest.
+    // A write of more than the host announces is refused, and does not wait for the rest.
     write[14] = 0x08;
     assert_eq!(with(|_| (), &write, &[page(BASE + 0xA0000)]).1[7], 2);
 }
@@ -171,7 +171,7 @@ fn the_link_is_started_changed_and_put_to_sleep() {
     machine.start();
     assert!(uic(&mut machine, uic::opcode::SET, 0x1571, 0x33).is_err(), "no such power mode");
 
-    // What is sent while the link sleeps waits until it is awake.
+    // A request sent while the link sleeps waits until it is awake.
     uic(&mut machine, uic::opcode::HIBERNATE_ENTER, 0, 0).unwrap();
     assert_eq!(machine.device.read(reg::IS), interrupt::HIBERNATE_ENTER);
     assert_eq!(machine.device.read(reg::HCS) & status::POWER_RESULT, status::POWER_LOCAL);
@@ -214,7 +214,7 @@ fn what_is_cleared_while_the_link_sleeps_does_not_start() {
     assert!(matches!(machine.port.reply(&machine.memory, 4), Err(PortError::Command { tag: 4, .. })), "not answered");
 }
 
-/// The data of a read that was cleared is not that of the next command in its slot.
+/// The data of a cleared read is not returned by the next command in its slot.
 #[test]
 fn a_slot_that_was_cleared_carries_nothing_over() {
     let mut machine = Machine::started(&config());
@@ -242,7 +242,7 @@ fn switching_the_controller_off_forgets_everything() {
     machine.now += Ns::from_secs(1);
     machine.device.advance(machine.now);
     assert!(before == *machine.memory.0.borrow(), "what is off does not touch memory");
-    // The first command after that hears of it, the second not.
+    // The first command after that reports the reset, the second does not.
     machine.port.start(&mut At(&mut machine.device, machine.now)).unwrap();
     let told = |reply: &Reply| match reply.body {
         ReplyBody::Response(response) => response.sense,
@@ -289,7 +289,7 @@ fn tasks_are_asked_about_aborted_and_reset() {
     let read = RequestBody::Command(Command { expected_bytes: 4096, cdb: read_10(1, 1) });
     assert_eq!(machine.manage(0x80, 0, 7), 0x00, "not there");
     machine.send(7, 0, read, &[]);
-    // The answer of a read is on its way before that of the question; a stopped unit keeps commands longer.
+    // The response of a read precedes that of the task; a stopped unit keeps commands longer.
     assert_eq!(machine.manage(0x77, 0, 7), 0x04, "no such function");
     assert_eq!(machine.manage(0x01, 9, 7), 0x09, "no such unit");
     assert_eq!(machine.manage(0x08, 1, 0), 0x00);
@@ -374,7 +374,7 @@ fn a_host_that_wants_to_hear_is_told_that_space_is_short() {
     for wanted in [0, 8, 4] {
         assert_eq!(machine.query(4, control, wanted), (0, wanted));
         let mut alerts = 0;
-        // Many at once: collection goes on beside them, and does not keep up.
+        // Many at once: collection runs beside them, and does not keep up.
         for first in (0..2_000).step_by(200) {
             for tag in 0..25 {
                 let cdb = Cdb::Write { form: Form::Ten, lba: first + 8 * u64::from(tag), blocks: 4, flags: 0 };
@@ -401,13 +401,13 @@ fn what_is_refused_keeps_nobody_waiting_and_returns_nothing() {
     let mut machine = Machine::started(&config());
     let (_, inquiry) = machine.command(1, 0, Cdb::Inquiry { vpd: None, alloc: 36 }, 36, &[]);
     assert_eq!(inquiry.len(), 36);
-    // A write of more than the device has, and with it of more than the link carries in hours.
+    // A write of more than the capacity, which the link would carry for hours.
     let before = machine.now;
     let (lba, blocks) = (0, u32::MAX);
     let endless = Cdb::Write { form: Form::Sixteen, lba, blocks, flags: 0 };
     assert_eq!(sense(&machine.command(2, 0, endless, 0, &[]).0), Some(Sense::LBA_OUT_OF_RANGE));
     assert!(machine.now < before + Ns::from_ms(1));
-    // A write of nothing has the slot of the INQUIRY, and not its data.
+    // A write without data uses the slot of the INQUIRY, but not its data.
     machine.memory.write(BASE + 0x10_0000 + (1 << 24), &[0xEE; 36]).unwrap();
     let nothing = Cdb::Write { form: Form::Ten, lba: 0, blocks: 0, flags: 0 };
     assert_eq!(sense(&machine.command(1, 0, nothing, 36, &[]).0), None);
@@ -436,7 +436,7 @@ const BOOT_LUN: u8 = 0x00;
 const CONFIG_LOCK: u8 = 0x0B;
 const PERMANENT_WP: u8 = 0x02;
 
-/// Machine and program crash as soon as the answer is known.
+/// Machine and program crash as soon as the response is known.
 #[test]
 fn an_attribute_is_durable_when_its_answer_comes() {
     let config = config();
@@ -455,7 +455,7 @@ fn an_attribute_is_durable_when_its_answer_comes() {
     assert_eq!((machine.query(4, CONFIG_LOCK, 0), machine.query(7, PERMANENT_WP, 0)), ((0xF8, 0), (0xF8, 0)));
 }
 
-/// The disk is full: no answer tells of an attribute that is not kept.
+/// The disk is full: no response reports an attribute that was not stored.
 #[test]
 fn an_attribute_that_cannot_be_kept_is_not_answered() {
     let config = config();

@@ -32,7 +32,7 @@ impl GuestMem for Shared {
 
 pub type Device = Attached<Lean, Store<MemoryDisk>, (), Shared>;
 
-/// The registers of a device at a moment.
+/// The registers of a device at one time.
 pub struct At<'a>(pub &'a mut Device, pub Ns);
 
 impl Bus for At<'_> {
@@ -71,7 +71,7 @@ impl Machine {
         Machine::with(config, image)
     }
 
-    /// The same with what an image holds.
+    /// A machine with the contents of an image.
     pub fn with(config: &DeviceConfig, image: Image<MemoryDisk>) -> Machine {
         let memory = Shared(Rc::new(RefCell::new(Ram::new(BASE, Port::MEMORY as usize))));
         let store = Store::new(image.array);
@@ -80,7 +80,7 @@ impl Machine {
         Machine { device, port: Port::new(BASE, 32, true), memory, now: recovery.ready_at }
     }
 
-    /// The program that serves the device is killed, and begins again.
+    /// Kills the program that serves the device, and starts it again.
     pub fn killed(self, config: &DeviceConfig) -> Machine {
         let mut disk = self.device.data.array().disk().clone();
         let bytes = disk.bytes_mut().len() as u64;
@@ -89,7 +89,7 @@ impl Machine {
         machine
     }
 
-    /// The same with the controller enabled, and every unit asked once: it then has told of the reset.
+    /// A machine with the controller enabled, after every unit has reported its reset.
     pub fn started(config: &DeviceConfig) -> Machine {
         let mut machine = Machine::new(config);
         machine.start();
@@ -118,7 +118,7 @@ impl Machine {
         self.port.interrupt(&mut At(&mut self.device, self.now)).unwrap()
     }
 
-    /// The answer to a request that is sent while nothing else is under way.
+    /// The response to a request sent while no other is in flight.
     pub fn ask(&mut self, tag: u8, lun: u8, body: RequestBody, data: &[u8]) -> Result<(Reply, Vec<u8>), PortError> {
         self.send(tag, lun, body, data);
         while self.wait().transfers & 1 << tag == 0 {}

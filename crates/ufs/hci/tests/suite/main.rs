@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every test of this room against its public surface, in one program: linking is what costs.
+//! Every test of this crate against its public interface, in one program: linking is expensive.
 
 mod commands;
 mod control;

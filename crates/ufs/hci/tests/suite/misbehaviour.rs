@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Devices that misbehave do so when they should, and are as they should be again after an abort or a reset.
+//! Devices misbehave when they should, and behave again after an abort or a reset.
 
 use crate::machine::{At, Machine, config};
 use readpath_hci::Misbehaviour;
@@ -13,7 +13,7 @@ const READ: RequestBody = RequestBody::Command(Command {
     cdb: Cdb::Read { form: Form::Ten, lba: 7, blocks: 1, flags: 0 },
 });
 
-/// A machine whose next read is the one that goes wrong, of so many.
+/// A machine whose next read, after `reads` reads, misbehaves.
 fn before(how: Misbehaviour, reads: u32) -> Machine {
     let mut machine = Machine::started(&config());
     machine.device.misbehave(how);
