@@ -200,9 +200,9 @@ fn compare(all: &Headers<impl ReadAt>, given: u32, fits: u32) -> Result<Option<u
         all.image.read_exact_at(at, &mut bytes).is_ok() && bytes != [0xFF; HEADER_BYTES]
     };
     match (0..last).step_by(given as usize).filter(within).find(has_data) {
-        Some(at) => wrong(format!(
-            "only PEBs at multiples of {fits} begin with an EC header, and byte {at} with something else"
-        )),
+        Some(at) => {
+            wrong(format!("only PEBs at multiples of {fits} begin with an EC header, and byte {at} is not erased"))
+        }
         None => Ok(Some(fits)),
     }
 }

@@ -7,7 +7,7 @@ use crate::register::{self as reg, interrupt, status};
 use crate::unipro::{Attributes, Link};
 use readpath_proto::uic::{attribute, opcode, result};
 
-/// Slots that a controller can have.
+/// The most slots of a controller.
 pub(crate) const MOST_TRANSFERS: usize = 32;
 /// Slots for task management requests.
 pub(crate) const MOST_TASKS: usize = 8;
@@ -68,13 +68,13 @@ impl List {
     }
 }
 
-/// What is kept of a command from its start to its answer.
+/// State of a command from its start to its response.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Slot {
     pub is_busy: bool,
     /// Its completion raises an interrupt.
     pub interrupts: bool,
-    /// Task tag of its UPIU, which hosts choose as they like.
+    /// Task tag of its UPIU, which the host chooses.
     pub tag: u8,
     pub expected_bytes: u32,
     pub prdt: Prdt,
@@ -82,7 +82,7 @@ pub(crate) struct Slot {
     pub response_room: u32,
 }
 
-/// What is kept of a task management request.
+/// State of a task management request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TaskSlot {
     pub is_busy: bool,

@@ -36,7 +36,7 @@ pub struct Ram {
 }
 
 impl Ram {
-    /// So many zeros.
+    /// Memory of `bytes` zeros.
     pub fn new(base: u64, bytes: usize) -> Ram {
         Ram { base, bytes: vec![0; bytes] }
     }

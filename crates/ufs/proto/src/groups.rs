@@ -134,7 +134,7 @@ mod tests {
         let pair = GroupPair { lba: 0x0102_0304, entry: GroupEntry::of(0xA1A2_A3A4) };
         assert_eq!(GroupNotice::new(None, None, 9), None);
         for (dirty, pair) in [(Some(0), None), (None, Some(pair)), (Some(u32::MAX), Some(pair))] {
-            let n = GroupNotice::new(dirty, pair, 200).expect("something to tell");
+            let n = GroupNotice::new(dirty, pair, 200).expect("a dirty group or a changed entry");
             assert_eq!((n.dirty(), n.pair(), n.update()), (dirty, pair, if pair.is_some() { 200 } else { 0 }));
         }
         assert_eq!(pair.entry.address(), 0xA1A2_A3A4);

@@ -112,7 +112,7 @@ pub struct FlashFile<D> {
     format: Format,
     /// Syncs, so that acknowledged data survives a crash of the machine; otherwise programs only survive the process.
     syncs: bool,
-    /// Something was written since the last sync.
+    /// There were writes since the last sync.
     is_dirty: bool,
     /// Number of the newest program.
     newest: u64,

@@ -222,7 +222,7 @@ pub struct MemoryDisk {
 }
 
 impl MemoryDisk {
-    /// So many zeros.
+    /// Memory of `bytes` zeros.
     pub fn new(bytes: u64) -> MemoryDisk {
         MemoryDisk { bytes: vec![0; bytes as usize], ..MemoryDisk::default() }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What can be wrong with an image.
+//! Errors of images.
 
 use crate::layout::FormatError;
 use std::io;
@@ -14,7 +14,7 @@ pub enum ImageError {
     /// The file cannot be opened, read or written.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It is no image, or one of another version.
+    /// It is not an image, or one of another version.
     #[error(transparent)]
     Format(#[from] FormatError),
     /// It is shorter than its first page says.
@@ -22,10 +22,10 @@ pub enum ImageError {
     CutOff {
         /// Bytes of the file.
         bytes: u64,
-        /// Bytes that the first page speaks of.
+        /// Bytes according to the first page.
         expected: u64,
     },
-    /// Something in it is damaged, or could not be written.
+    /// A part is damaged, or could not be written.
     #[error("{0}")]
     Contents(String),
     /// The device cannot be put into an image yet.

@@ -70,7 +70,7 @@ fn colliding_names() -> Vec<Vec<u8>> {
 }
 
 fn text(prng: &mut Prng, bytes: usize) -> Vec<u8> {
-    // Words repeat, so that compressors find something; every tenth file is noise.
+    // Words repeat, so that compressors have an effect; every tenth file is noise.
     if prng.below(10) == 0 {
         return (0..bytes).map(|_| prng.below(256) as u8).collect();
     }

@@ -284,7 +284,7 @@ pub fn load(name_or_path: &str, read: ReadFile) -> Result<Experiment> {
     load_beside(&[], name_or_path, read)
 }
 
-/// [`Experiment::load`], where errors also list `others`: names of experiments that are not files.
+/// [`load`], where errors also list `others`: names of experiments that are not files.
 pub fn load_beside(others: &[&str], name_or_path: &str, read: ReadFile) -> Result<Experiment> {
     let (text, file) = builtin::find("experiment", builtin::experiments(), others, name_or_path, read)?;
     parse(&text, &file)

@@ -4,7 +4,7 @@
 use crate::config::FaultConfig;
 use readpath_kit::{Ns, Prng};
 
-/// Which operations of a kind fail: some by chance, and one by its number.
+/// Which operations of a kind fail: some at random, and one by its number.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Failing {
     /// Share of operations that fail at random, in parts per million.

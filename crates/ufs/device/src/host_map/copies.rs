@@ -240,7 +240,7 @@ mod tests {
         c.write(MapPage(3), |_| None);
         assert!(
             !c.is_there(three) && c.held(MapPage(3)).unwrap().frame == three.frame,
-            "the same place says something new"
+            "a new copy of the page makes its old place stale"
         );
         c.drop_all();
         assert!((0..9).all(|page| c.held(MapPage(page)).is_none()));

@@ -32,7 +32,7 @@ impl Recommendations {
     pub(super) const CAPACITY: usize = 128;
     /// How often an HPB reset is announced to a host that does not react.
     const RESET_REPEATS: u8 = 4;
-    /// Flag in `reset_pending`: another part may always have something to report.
+    /// Flag in `reset_pending`: another part may have a report for every response.
     const ALWAYS: u8 = 0x80;
 
     /// An empty queue. A reset concerns all units; its announcement names `reset_lun`, which must be a unit with HPB:
@@ -41,7 +41,7 @@ impl Recommendations {
         Recommendations { line: VecDeque::with_capacity(Self::CAPACITY), reset_pending: 0, reset_lun }
     }
 
-    /// Sets that another part may have something to report in every response.
+    /// Sets that another part may have a report for every response.
     pub(super) fn never_empty(self) -> Self {
         Recommendations { reset_pending: self.reset_pending | Self::ALWAYS, ..self }
     }

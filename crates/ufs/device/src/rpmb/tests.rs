@@ -281,7 +281,7 @@ fn run(all: &[Sent], start: Option<u32>) {
         let told = |bytes: &[u8]| bytes.chunks(512).map(|frame| frame[484..].to_vec()).collect::<Vec<_>>();
         assert_eq!(told(rpmb.response()), told(&model.response), "{what}");
         assert!(rpmb.response() == model.response, "{what}: data or code");
-        assert!(rpmb.kept == medium, "{what}: the medium was told something else");
+        assert!(rpmb.kept == medium, "{what}: the medium differs");
         assert_eq!(medium.as_ref().map(|kept| (kept.key, kept.counter)), model.key.map(|k| (k, model.counter)));
     }
 }

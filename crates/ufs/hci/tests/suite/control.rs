@@ -354,7 +354,7 @@ fn the_host_allows_work_in_the_background() {
     machine.device.advance(machine.now + Ns::from_secs(1));
     machine.now += Ns::from_secs(1);
     assert_eq!(machine.query(3, BACKGROUND_STATUS, 0), (0, 1), "not critical");
-    assert_eq!(collected(&machine), 0, "nobody allowed it");
+    assert_eq!(collected(&machine), 0, "background operations are not enabled");
     machine.query(6, BACKGROUND_OPS, 0);
     machine.device.advance(machine.now + Ns::from_secs(1));
     machine.now += Ns::from_secs(1);

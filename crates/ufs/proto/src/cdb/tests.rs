@@ -161,7 +161,7 @@ proptest! {
 
     #[test]
     fn any_bytes_have_a_meaning_that_survives(mut bytes: [u8; 16], pick: prop::sample::Index, named: bool) {
-        // Half of the cases have an operation code that means something.
+        // Half of the cases have a known operation code.
         if named {
             let codes: Vec<u8> = (0..=255).filter(|code| is_named_opcode(*code)).collect();
             bytes[0] = codes[pick.index(codes.len())];

@@ -70,7 +70,7 @@ impl Space {
             slot.in_flight = 0;
             slot.bad_dies = bad;
             if slot.state == State::Erased && bad * 2 > self.shape.dies {
-                // So many blocks went bad in its last erase; no record of this is left.
+                // Too many blocks went bad in its last erase, and no record says that it is retired.
                 slot.state = State::Retired;
             }
             if let State::Open(stream) = slot.state {

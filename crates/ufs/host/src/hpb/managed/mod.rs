@@ -149,7 +149,7 @@ impl ManagedDriver {
     }
 
     /// Handles the device's recommendations to load. Sub-regions that are not held are left to the policy. Held ones
-    /// without writes since their load were recommended only because reads went without an entry on purpose.
+    /// without writes since their load were recommended only because reads were sent without an entry on purpose.
     /// Recommendations to drop are left to the policy as well.
     pub(super) fn region_update(&mut self, common: &mut Common, active: &[SubRegion], _: &[u16]) {
         for &at in active {

@@ -22,7 +22,7 @@ pub enum PrototypeError {
     },
 }
 
-/// Checks the entries of a group for a unit of so many blocks; returns the blocks.
+/// Checks the entries of a group for a unit of `blocks` blocks; returns the blocks as 32 bits.
 pub(crate) fn check_groups(entries: u32, blocks: u64) -> Result<u32, PrototypeError> {
     let is_size = entries.is_power_of_two() && (64..=65_536).contains(&entries);
     match u32::try_from(blocks) {

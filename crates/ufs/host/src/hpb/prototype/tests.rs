@@ -49,7 +49,7 @@ fn address(lu: &mut GroupLu, block: u32, blocks: u32) -> Option<u32> {
 
 fn notify(lu: &mut GroupLu, dirty: Option<u32>, pair: Option<(u32, u32)>, update: u8) -> Option<u8> {
     let pair = pair.map(|(lba, address)| GroupPair { lba, entry: GroupEntry::of(address) });
-    lu.notified(&GroupNotice::new(dirty, pair, update).expect("it names something"))
+    lu.notified(&GroupNotice::new(dirty, pair, update).expect("a dirty group or a changed entry"))
 }
 
 /// Group 0 is being loaded.

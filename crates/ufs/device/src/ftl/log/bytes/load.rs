@@ -355,7 +355,7 @@ impl Log {
             let sequence = u32::try_from(sequence.saturating_sub(anchored.base)).ok();
             let sequence = sequence.filter(|&sequence| space.spares().has_room_for(sequence));
             let (true, Some(sequence)) = (page < self.logical_blocks(), sequence) else {
-                return Err(format!("slice {} says that it holds block {page}, which cannot be", ppn.0).into());
+                return Err(format!("slice {}: block {page} or its sequence number is out of range", ppn.0).into());
             };
             space.spares_mut().load(ppn, Lpn(page), sequence);
         }

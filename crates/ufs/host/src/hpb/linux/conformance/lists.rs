@@ -129,7 +129,7 @@ fn the_worker() {
         row("one that cannot be loaded does not block the others", Hcm, Own, &[
             Hold(0, 0), Hold(1, 0), Queue(2, 0), Queue(0, 1), Wait(200), Sent(&[Load(0, 1)]),
         ]),
-        row("no tag for a load on Linux: five attempts, 3 ms apart, then something has to start the worker", Dcm,
+        row("no tag for a load on Linux: five attempts, 3 ms apart, then the worker waits for a wake-up", Dcm,
             Linux, &[
             Hold(0, 0), Tags(0), Activate(0, 0), Sub(0, 0, S::Issued), Wait(11), Tags(0), Wait(1),
             Sub(0, 0, S::Invalid),

@@ -118,7 +118,7 @@ fn regions() {
         row("VALID stays VALID until the worker takes it", Hcm, Any, &[
             Hold(0, 0), Reads(0, 8), Hit(0, 1), Wait(200), Sent(&[Load(0, 0)]), Sub(0, 0, S::Issued), Miss(0, 1),
         ]),
-        row("ISSUED: loaded again afterwards, on Linux when something starts the worker", Dcm, Linux, &[
+        row("ISSUED: loaded again afterwards, on Linux when the worker starts next", Dcm, Linux, &[
             Activate(0, 0), Activate(0, 0), Sent(&[Load(0, 0)]), Loaded(0, 0), Sub(0, 0, S::Valid), Sent(&[]),
             Activate(1, 0), Sent(&[Load(0, 0), Load(1, 0)]),
         ]),
