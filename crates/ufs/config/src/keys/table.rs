@@ -58,35 +58,39 @@ pub(crate) struct Keys<'p, 'n, T> {
     value: Option<&'p T>,
 }
 
+impl Pass<'_, '_> {
+    /// A key, whose `value` is given where it is written. Once for each type of value, not for each key.
+    fn key<V>(&mut self, key: Key, kind: Kind<V>, value: Option<V>) -> Result<V> {
+        match self {
+            Pass::Read(reading) => return reading.key(key.name, kind),
+            Pass::Write(table) => {
+                if let Some(value) = value {
+                    let usual = kind.absent.as_ref().filter(|_| kind.quiet).and_then(&kind.write);
+                    if let Some(written) = (kind.write)(&value).filter(|written| usual.as_ref() != Some(written)) {
+                        table.push(key.name, At::outside(""), written);
+                    }
+                    return Ok(value);
+                }
+                return Ok((kind.blank)());
+            }
+            Pass::Describe { rows, conditional } => {
+                let required = kind.absent.is_none() && !*conditional;
+                let default = kind.absent.as_ref().and_then(&kind.write);
+                rows.push(Row { key, about: (kind.about)().into(), required, default });
+            }
+            // Groups may share a key.
+            Pass::Names(names) if names.contains(&key.name) => {}
+            Pass::Names(names) => names.push(key.name),
+        }
+        Ok(kind.absent.unwrap_or_else(kind.blank))
+    }
+}
+
 impl<T> Keys<'_, '_, T> {
     /// A key: `get` takes its value out of the value being written.
     pub(crate) fn key<V>(&mut self, key: Key, kind: Kind<V>, get: impl FnOnce(&T) -> V) -> Result<V> {
-        let written = |value: &V| (kind.write)(value);
-        match (&mut self.pass, self.value) {
-            (Pass::Read(reading), _) => reading.key(key.name, kind),
-            (Pass::Write(table), Some(value)) => {
-                let value = get(value);
-                let usual = kind.absent.as_ref().filter(|_| kind.quiet).and_then(written);
-                if let Some(written) = written(&value).filter(|written| usual.as_ref() != Some(written)) {
-                    table.push(key.name, At::outside(""), written);
-                }
-                Ok(value)
-            }
-            (Pass::Describe { rows, conditional }, _) => {
-                let (required, default) =
-                    (kind.absent.is_none() && !*conditional, kind.absent.as_ref().and_then(written));
-                rows.push(Row { key, about: (kind.about)().into(), required, default });
-                Ok(kind.absent.unwrap_or_else(kind.blank))
-            }
-            (Pass::Names(names), _) => {
-                // Groups may share a key.
-                if !names.contains(&key.name) {
-                    names.push(key.name);
-                }
-                Ok(kind.absent.unwrap_or_else(kind.blank))
-            }
-            (Pass::Write(_), None) => Ok((kind.blank)()),
-        }
+        let value = self.value.map(get);
+        self.pass.key(key, kind, value)
     }
 
     /// Keys of the same table that are read if `given`; otherwise they are errors, if there is a reason.
