@@ -74,7 +74,7 @@ test:
 	$(CARGO) test --workspace --locked
 
 test-long:
-	$(CARGO) test --locked -p readpath-run -p readpath-lab -p readpath-store --test suite -- --ignored --nocapture
+	$(CARGO) test --locked -p readpath-run -p readpath-lab -p readpath-store -p readpath --test suite -- --ignored --nocapture
 
 test-pages:
 	READPATH_PAGES=1 $(CARGO) test --locked -p readpath --test suite pages

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The built-in experiments: what `reproduce` takes, in the order in which `all` makes them.
 
+use crate::attack::FORGERIES;
+
 /// What kind of question an experiment is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
@@ -58,9 +60,9 @@ pub fn find(name: &str) -> Option<Builtin> {
     BUILTINS.into_iter().find(|builtin| builtin.name == name)
 }
 
-/// Whether attacks follow the runs of the experiment of this name.
-pub fn has_attacks(name: &str) -> bool {
-    find(name).is_some_and(|builtin| builtin.kind == Kind::File { attacks: true })
+/// The forged entries of the attacks that follow the runs of the experiment of this name, if attacks do.
+pub fn forgeries(name: &str) -> Option<u64> {
+    find(name).filter(|builtin| builtin.kind == Kind::File { attacks: true }).map(|_| FORGERIES)
 }
 
 #[cfg(test)]

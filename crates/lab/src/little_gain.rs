@@ -235,7 +235,7 @@ mod tests {
         let plans = [false, true].into_iter().filter(|hpb| *hpb || beside).map(plan).collect();
         let source = Workload::Fio(Fio::Text { case: "job".to_owned(), text });
         let experiment = Experiment::new("test", "Test", "ufs21-64g", 1, precondition, source);
-        let question = Experimenting::new(experiment, plans, false);
+        let question = Experimenting::new(experiment, plans, None);
         let done = make(&question, &Shared::default()).expect("runs");
         let doc = question.answer(&done).expect("a document").document;
         doc.notes.iter().map(Note::to_string).filter(|note| note.contains("gains little")).collect()

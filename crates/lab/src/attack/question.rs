@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! All attacks as a question of their own. They also follow the runs of the experiment `verification`.
 
-use super::{Attempt, Tally, document};
+use super::{Attempt, FORGERIES, Tally, document};
 use crate::question::{Answer, AskError, Done, Point, Question, Shown};
 use readpath_device::DeviceConfig;
 use readpath_results::Error;
@@ -13,7 +13,7 @@ pub struct Attacks(Vec<Point>);
 impl Attacks {
     /// Attacks on a small device with the times of `times`.
     pub fn new(times: &DeviceConfig, seed: u64) -> Self {
-        Attacks(Attempt::all(times, seed).into_iter().map(Point::Attack).collect())
+        Attacks(Attempt::all(times, FORGERIES, seed).into_iter().map(Point::Attack).collect())
     }
 }
 

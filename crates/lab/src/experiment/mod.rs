@@ -158,10 +158,10 @@ pub enum Figures {
 
 impl Experimenting {
     /// The question of an experiment whose runs are `plans`, followed by attacks on a device with the times of the
-    /// first if that `has_attacks`.
-    pub fn new(experiment: Experiment, plans: Vec<Plan>, has_attacks: bool) -> Self {
-        let attempts = match plans.first() {
-            Some(first) if has_attacks => Attempt::all(&first.setup.preset.device, experiment.seed),
+    /// first, if any: with so many forged entries each.
+    pub fn new(experiment: Experiment, plans: Vec<Plan>, forgeries: Option<u64>) -> Self {
+        let attempts = match (plans.first(), forgeries) {
+            (Some(first), Some(forgeries)) => Attempt::all(&first.setup.preset.device, forgeries, experiment.seed),
             _ => Vec::new(),
         };
         let says_where_the_map_is = map_rows::matter(&plans);

@@ -36,7 +36,7 @@ pub fn run_all(plans: Vec<Plan>) -> Result<Vec<Made>, ExperimentError> {
 
 /// The document of an experiment whose runs are these.
 pub fn document(experiment: &Experiment, plans: Vec<Plan>) -> Document {
-    let question = Experimenting::new(experiment.clone(), plans, false);
+    let question = Experimenting::new(experiment.clone(), plans, None);
     let done = make(&question, &Shared::default()).expect("runs");
     question.answer(&done).expect("a document").document
 }

@@ -11,3 +11,4 @@ mod parity;
 mod power_cuts;
 mod probe;
 mod units;
+mod verification;

@@ -20,8 +20,8 @@ use readpath_lab::{beforehand, builtin};
 /// When a case or variant has no such name, or a run is not possible.
 pub fn of(experiment: Experiment, making: &Making, chosen: &Chosen) -> Result<Experimenting> {
     let plans = plans(&experiment, making, chosen)?;
-    let has_attacks = chosen.is_whole() && builtin::has_attacks(&experiment.name);
-    Ok(Experimenting::new(experiment, plans, has_attacks))
+    let forgeries = builtin::forgeries(&experiment.name).filter(|_| chosen.is_whole());
+    Ok(Experimenting::new(experiment, plans, forgeries))
 }
 
 /// The chosen runs of an experiment, checked as far as that is possible without running them.
@@ -77,4 +77,28 @@ pub fn of_fio(args: &Fio, one_host: bool) -> Result<Experiment> {
     experiment.events = args.events.as_deref().map(read_events).transpose()?.unwrap_or_default();
     check_pressure(&experiment.events, experiment.variants.iter().map(|v| (&*v.name, keeps_memory(v.hpb))))?;
     Ok(experiment)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use readpath_config::experiment::load;
+    use readpath_lab::question::{Point, Question};
+
+    /// In full. What they do is tested with fewer requests, in `lab`.
+    #[test]
+    fn attacks_follow_all_runs_of_verification_alone() {
+        let attacks = |name: &str, chosen: &Chosen| {
+            let experiment = load(name, &crate::inputs::read_text).expect("a built-in experiment");
+            let question = of(experiment, &Making::default(), chosen).expect("a question");
+            let attacks = question.points().iter().filter(|point| matches!(point, Point::Attack(_)));
+            attacks.map(|attack| attack.expected_ios()).collect::<Vec<_>>()
+        };
+        let whole = Chosen::default();
+        let found = attacks("verification", &whole);
+        assert_eq!(found.len(), 5 * 6 * 2);
+        assert_eq!(found.iter().filter(|ios| **ios == Some(400_000)).count(), 6 * 2);
+        assert_eq!(attacks("verification", &Chosen { case: Some("reads, depth 1".into()), ..whole.clone() }), []);
+        assert_eq!(attacks("iozone", &whole), []);
+    }
 }
