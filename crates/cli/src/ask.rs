@@ -156,7 +156,8 @@ impl<'a> Asking<'a> {
     ) -> Result<Done<Q::Figures>> {
         let part = PartFile::create(path)?;
         let title = format!("{}, {}", point.case(), point.variant());
-        let tap = Tap::new(&part.file, &title, Some(recorded.limit));
+        let out: &mut dyn Write = &mut &part.file;
+        let tap = Tap::new(out, &title, Some(recorded.limit));
         let tap = recorded.from.into_iter().fold(tap, Tap::starting);
         let (figures, tap) = make_one(question, point, tap, &self.shared);
         let (events, requests) = match tap {

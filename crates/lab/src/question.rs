@@ -16,9 +16,8 @@ use crate::power_cuts::{Cutting, PowerRun};
 use crate::replay::{Replay, ReplayCase, ReplayRun};
 use crate::runs::{ExperimentError, Plan, Shared, expected_ios};
 use rayon::prelude::*;
-use readpath_device::Probe;
 use readpath_results::{Document, Error as ResultsError, NoteKind};
-use readpath_run::RunOutput;
+use readpath_run::{RunOutput, TapTo};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
@@ -104,37 +103,37 @@ impl Point {
         }
     }
 
-    /// Makes the run, `place`th of those that are shown while they go on. `probe` sees every stage of a run on a stack,
+    /// Makes the run, `place`th of those that are shown while they go on. The tap sees every stage of a run on a stack,
     /// and comes back in any case but that of a device which cannot be made.
-    pub fn make<P: Probe>(
+    pub fn make<'t>(
         &self,
         place: usize,
-        probe: P,
+        tap: Option<TapTo<'t>>,
         shared: &Shared,
-    ) -> (Result<Shown<'_>, ExperimentError>, Option<P>) {
+    ) -> (Result<Shown<'_>, ExperimentError>, Option<TapTo<'t>>) {
         match self {
             Point::Workload(plan) => {
-                let (run, probe) = plan.make(place, probe, shared);
-                (run.map(|run| Shown::Workload(plan, run)), probe)
+                let (run, tap) = plan.make(place, tap, shared);
+                (run.map(|run| Shown::Workload(plan, run)), tap)
             }
             Point::Replay(replay) => {
-                let (run, probe) = replay.make(place, probe, shared);
-                (run.map(|run| Shown::Replay(replay, run)), probe)
+                let (run, tap) = replay.make(place, tap, shared);
+                (run.map(|run| Shown::Replay(replay, run)), tap)
             }
             Point::Cuts(cutting) => {
-                let (run, probe) = cutting.make(place, probe, shared);
-                (run.map(|run| Shown::Cuts(cutting, Box::new(run))), probe)
+                let (run, tap) = cutting.make(place, tap, shared);
+                (run.map(|run| Shown::Cuts(cutting, Box::new(run))), tap)
             }
-            Point::Attack(attempt) => (attempt.make(shared).map(|tally| Shown::Attack(Box::new(tally))), Some(probe)),
+            Point::Attack(attempt) => (attempt.make(shared).map(|tally| Shown::Attack(Box::new(tally))), tap),
         }
     }
 
-    /// [`Point::make`] without a probe: compiled here once, and not again for each question elsewhere.
+    /// [`Point::make`] without a tap.
     ///
     /// # Errors
-    /// As [`Point::make`].
+    /// When the device cannot be made, or the run fails or is stopped.
     pub fn run(&self, place: usize, shared: &Shared) -> Result<Shown<'_>, ExperimentError> {
-        self.make(place, (), shared).0
+        self.make(place, None, shared).0
     }
 }
 
@@ -259,15 +258,15 @@ fn make_points<Q: Question>(
     settled(results, question.stands_without())
 }
 
-/// Makes one point. `probe` sees every stage of its run, as in [`Point::make`].
-pub fn make_one<Q: Question, P: Probe>(
+/// Makes one point. The tap sees every stage of its run, as in [`Point::make`].
+pub fn make_one<'t, Q: Question>(
     question: &Q,
     point: &Point,
-    probe: P,
+    tap: TapTo<'t>,
     shared: &Shared,
-) -> (Result<Q::Figures, AskError>, Option<P>) {
-    let (shown, probe) = point.make(0, probe, shared);
-    (figures(question, shown), probe)
+) -> (Result<Q::Figures, AskError>, Option<TapTo<'t>>) {
+    let (shown, tap) = point.make(0, Some(tap), shared);
+    (figures(question, shown), tap)
 }
 
 /// The figures of a run.

@@ -3,12 +3,10 @@
 //! knows neither questions nor documents.
 
 use readpath_config::ConfigFileError;
-use readpath_device::{ConfigError, Probe};
-use readpath_flash::DieSched;
+use readpath_device::ConfigError;
 use readpath_kit::Ns;
 use readpath_results::Input;
-use readpath_run::{Board, ExecuteError, Observer, Publisher, RunError, RunOutput, Setup, execute};
-use readpath_stack::{Payload, Stack, Wire};
+use readpath_run::{Board, ExecuteError, Observer, Publisher, RunError, RunOutput, Setup, TapTo, execute};
 use readpath_workload::launch::{LaunchError, Launches};
 use readpath_workload::{Workload, fio, iozone};
 use std::sync::Arc;
@@ -143,10 +141,8 @@ impl Observer for Watch<'_> {
         !self.shared.stop.load(Ordering::Relaxed)
     }
 
-    fn look<S: DieSched, X: Payload, P: Probe, W: Wire>(&mut self, stack: &mut Stack<S, X, P, W>, now: Ns) {
-        if let Some(publisher) = &self.publisher {
-            publisher.look(stack, now, self.ios);
-        }
+    fn shows(&self) -> Option<(&Publisher<'_>, u64)> {
+        self.publisher.as_ref().map(|publisher| (publisher, self.ios))
     }
 }
 
@@ -157,19 +153,19 @@ pub fn watch(shared: &Shared, run: usize) -> impl Observer + '_ {
 }
 
 impl Plan {
-    /// Makes the run, `place`th of those that are shown while they go on. `probe` sees every stage, and comes back in
+    /// Makes the run, `place`th of those that are shown while they go on. The tap sees every stage, and comes back in
     /// any case but that of a device which cannot be made.
     ///
     /// # Errors
     /// When the device cannot be made, or the run fails or is stopped.
-    pub fn make<P: Probe>(
+    pub fn make<'t>(
         &self,
         place: usize,
-        probe: P,
+        tap: Option<TapTo<'t>>,
         shared: &Shared,
-    ) -> (Result<RunOutput, ExperimentError>, Option<P>) {
-        let (result, probe) = execute(&self.setup, &mut self.workload.clone(), probe, &mut watch(shared, place));
-        (result.map_err(|error| self.failed(error)), probe)
+    ) -> (Result<RunOutput, ExperimentError>, Option<TapTo<'t>>) {
+        let (result, tap) = execute(&self.setup, &mut self.workload.clone(), tap, &mut watch(shared, place));
+        (result.map_err(|error| self.failed(error)), tap)
     }
 
     /// The error of this run.

@@ -10,7 +10,8 @@ use crate::measure::PhaseStats;
 use crate::request::LUN;
 use crate::runner::Runner;
 use crate::series::{Recorder, Series};
-use crate::stacks::{Parts, Work};
+use crate::stacks::{Work, tapped};
+use crate::tap::TapTo;
 use crate::watch::{Observer, Watched};
 use readpath_config::experiment::{Precondition, PreconditionRange};
 use readpath_config::{DevicePreset, Event};
@@ -18,7 +19,7 @@ use readpath_device::{DeviceStats, NoSpace, Probe, SramTable, Wear};
 use readpath_flash::{DieSched, Lean};
 use readpath_host::{HostConfig, HostMemory, HpbCounters, ParamError, ProbeError};
 use readpath_kit::Ns;
-use readpath_stack::{AnyWire, NoData, Payload, Stack, StackError, Typed, Wire};
+use readpath_stack::{AnyWire, NoData, Payload, Stack, StackError, Wire};
 use readpath_workload::Workload;
 use readpath_workload::launch::Launches;
 use thiserror::Error;
@@ -159,29 +160,25 @@ impl RunOutput {
     }
 }
 
-/// Runs `workload` on what `setup` describes. `probe` sees every stage, and comes back in any case.
-pub fn execute<P: Probe>(
+/// Runs `workload` on what `setup` describes. The tap sees every stage, and comes back in any case but that of a device
+/// which cannot be made.
+pub fn execute<'t>(
     setup: &Setup,
     workload: &mut Workload,
-    probe: P,
-    observer: &mut impl Observer,
-) -> (Result<RunOutput, ExecuteError>, Option<P>) {
-    let parts =
-        Parts { preset: &setup.preset, host: setup.host, payload: NoData, probe, wire: AnyWire::new(setup.encoded) };
-    match parts.stack_for(Execution { setup, workload, observer }) {
-        Ok((result, probe)) => (result, Some(probe)),
-        Err(e) => (Err(e.into()), None),
-    }
+    tap: Option<TapTo<'t>>,
+    observer: &mut dyn Observer,
+) -> (Result<RunOutput, ExecuteError>, Option<TapTo<'t>>) {
+    tapped(&setup.preset, setup.host, NoData, setup.encoded, tap, Execution { setup, workload, observer })
 }
 
 /// A run that is to be made.
-struct Execution<'a, O> {
+struct Execution<'a> {
     setup: &'a Setup,
     workload: &'a mut Workload,
-    observer: &'a mut O,
+    observer: &'a mut dyn Observer,
 }
 
-impl<P: Probe, O: Observer> Work<NoData, P, AnyWire> for Execution<'_, O> {
+impl<P: Probe> Work<NoData, P, AnyWire> for Execution<'_> {
     type Output = (Result<RunOutput, ExecuteError>, P);
 
     fn on<S: DieSched>(self, mut stack: Stack<S, NoData, P, AnyWire>) -> Self::Output {
@@ -190,7 +187,7 @@ impl<P: Probe, O: Observer> Work<NoData, P, AnyWire> for Execution<'_, O> {
     }
 }
 
-impl<O: Observer> Execution<'_, O> {
+impl Execution<'_> {
     fn run<S: DieSched, P: Probe>(self, stack: &mut Stack<S, NoData, P, AnyWire>) -> Result<RunOutput, ExecuteError> {
         let Execution { setup, workload, observer } = self;
         fits(workload, &setup.preset)?;
@@ -268,11 +265,11 @@ fn units<S: DieSched, X: Payload, P: Probe, W: Wire>(stack: &Stack<S, X, P, W>) 
 }
 
 /// Runs the phases of a workload.
-fn phases<S: DieSched, P: Probe, O: Observer>(
+fn phases<S: DieSched, P: Probe>(
     stack: &mut Stack<S, NoData, P, AnyWire>,
     runner: &mut Runner,
     workload: &mut Workload,
-    hooks: &mut (Schedule, (Recorder, Watched<O>)),
+    hooks: &mut (Schedule, (Recorder, Watched)),
 ) -> Result<(Vec<PhaseOutput>, Option<CutShort>), ExecuteError> {
     let mut phases = Vec::with_capacity(workload.phases.len());
     let planned = workload.phases.len();
@@ -290,7 +287,7 @@ fn phases<S: DieSched, P: Probe, O: Observer>(
         if i + 1 == planned {
             // The work that is left behind counts for the last phase.
             Runner::settle(stack)?;
-            hooks.1.1.0.look(stack, runner.now());
+            hooks.1.1.look(stack, runner.now());
         }
         phases.push(before.output(stats, stack));
     }
@@ -364,6 +361,7 @@ pub fn ranges(range: PreconditionRange, workload: &Workload, preset: &DevicePres
 
 /// SRAM of the device of a preset by table, in bytes.
 pub fn sram(preset: &DevicePreset) -> Result<Vec<(SramTable, u64)>, StackError> {
-    let stack = Stack::<Lean, NoData, (), Typed>::new(&preset.device, preset.host, preset.delays, NoData, (), Typed)?;
+    let wire = AnyWire::new(false);
+    let stack = Stack::<Lean, NoData, (), AnyWire>::new(&preset.device, preset.host, preset.delays, NoData, (), wire)?;
     Ok(stack.device.sram())
 }

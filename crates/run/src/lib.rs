@@ -3,7 +3,8 @@
 //! give the same bits. This crate knows stacks and workloads; it knows no files, cases, variants or tables.
 //!
 //! One loop drives everything ([`drive()`]): a source submits ([`Jobs`], [`Cycle`], [`Trace`], [`ReadBack`]), hooks act
-//! in between ([`Schedule`], [`Watched`]), and a clock advances time ([`Virtual`]).
+//! in between ([`Schedule`], [`Watched`]), and a clock advances time ([`Virtual`]). The loop is generic; runs of
+//! workloads, of traces, with power cuts and with a dishonest host are not, so that they are compiled once, here.
 
 #![warn(unreachable_pub)]
 
@@ -16,9 +17,13 @@ mod jobs;
 mod launches;
 mod live;
 mod measure;
+mod parts;
+pub mod power_cuts;
 mod rate;
 mod read_back;
+mod replay;
 mod request;
+pub mod rogue;
 mod runner;
 mod series;
 mod stacks;
@@ -26,7 +31,7 @@ mod tap;
 mod trace;
 mod watch;
 
-pub use age::{Finish, Past, age};
+pub use age::{Past, age};
 pub use drive::{Clock, Driven, Hooks, Pace, Port, Rest, Source, Virtual, drive};
 pub use error::{LATEST, RunError};
 pub use events::{Counts, EventError, LimitError, Schedule, Span, limit};
@@ -38,11 +43,13 @@ pub use jobs::Jobs;
 pub use launches::Cycle;
 pub use live::{Board, Change, HpbView, Post, Publisher, RunState, StoreError, UnitView, View};
 pub use measure::{GroupStats, JobStats, KindStats, PhaseStats};
+pub use parts::{Measurement, Part, measure_parts};
 pub use read_back::ReadBack;
+pub use replay::{ReplayPhase, ReplayRun, Replayed, Traces, replay};
 pub use request::LUN;
 pub use runner::Runner;
 pub use series::{Bin, Latency, Recorder, Regions, Series};
 pub use stacks::{Parts, Work};
-pub use tap::{TRACE_IO_LIMIT, Tap, TapFrom, UpiuText};
+pub use tap::{TRACE_IO_LIMIT, Tap, TapFrom, TapTo, UpiuText};
 pub use trace::{Mode, Trace, Units};
 pub use watch::{Observer, Watched};

@@ -58,7 +58,7 @@ impl Runner {
         &mut self,
         stack: &mut Stack<S, X, P, W>,
         phase: &mut Phase,
-        observer: &mut impl Observer,
+        observer: &mut dyn Observer,
     ) -> Result<PhaseStats, RunError> {
         self.jobs(stack, phase, &mut Watched(observer))
     }

@@ -2,11 +2,13 @@
 //! The one place that decides which code a run uses: that of one die scheduler, or that of all. Knows nothing of what
 //! is done with a stack.
 
+use crate::execute::ExecuteError;
+use crate::tap::TapTo;
 use readpath_config::DevicePreset;
 use readpath_device::{MediaMode, Probe};
 use readpath_flash::{AnySched, DieSched, Lean, Scheduler};
 use readpath_host::HostConfig;
-use readpath_stack::{Payload, Stack, StackError, Wire};
+use readpath_stack::{AnyWire, Payload, Stack, StackError, Wire};
 
 /// What a stack is made of.
 pub struct Parts<'a, X, P, W> {
@@ -51,5 +53,32 @@ impl<X: Payload, P: Probe, W: Wire> Parts<'_, X, P, W> {
     fn build<S: DieSched>(self) -> Result<Stack<S, X, P, W>, StackError> {
         let Parts { preset, host, payload, probe, wire } = self;
         Stack::new(&preset.device, host, preset.delays, payload, probe, wire)
+    }
+}
+
+/// Does `work` with a stack of `preset`, `host` and `payload`. The tap sees every stage, and comes back in any case but
+/// that of a device which cannot be made.
+pub(crate) fn tapped<'t, X: Payload, R, T>(
+    preset: &DevicePreset,
+    host: HostConfig,
+    payload: X,
+    encoded: bool,
+    tap: Option<TapTo<'t>>,
+    work: T,
+) -> (Result<R, ExecuteError>, Option<TapTo<'t>>)
+where
+    T: Work<X, (), AnyWire, Output = (Result<R, ExecuteError>, ())>,
+    T: Work<X, TapTo<'t>, AnyWire, Output = (Result<R, ExecuteError>, TapTo<'t>)>,
+{
+    let wire = AnyWire::new(encoded);
+    match tap {
+        None => match (Parts { preset, host, payload, probe: (), wire }).stack_for(work) {
+            Ok((shown, ())) => (shown, None),
+            Err(error) => (Err(error.into()), None),
+        },
+        Some(probe) => match (Parts { preset, host, payload, probe, wire }).stack_for(work) {
+            Ok((shown, tap)) => (shown, Some(tap)),
+            Err(error) => (Err(error.into()), None),
+        },
     }
 }

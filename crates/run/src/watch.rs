@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Observers of a run: they see its progress, look at host and device, and may stop it. They submit nothing.
+//! Observers of a run: they see its progress, show its state, and may stop it. They submit nothing.
 
 use crate::drive::Hooks;
+use crate::live::Publisher;
 use readpath_device::Probe;
 use readpath_flash::DieSched;
 use readpath_kit::Ns;
 use readpath_stack::{Payload, Stack, Wire};
 
-/// Observes a run from outside.
+/// Observes a run from outside. It is called every few thousand requests, so it need not be known at compile time.
 pub trait Observer {
     /// `ios` requests have ended in this phase, at virtual time `now`: none at its beginning, all at its end. False
     /// stops the run.
     fn progress(&mut self, ios: u64, now: Ns) -> bool;
 
-    /// Host and device between two requests at virtual time `now`: as often as [`Observer::progress`] is called, and at
-    /// the end. What it changes, a user of the host could have changed then.
-    fn look<S: DieSched, X: Payload, P: Probe, W: Wire>(&mut self, _stack: &mut Stack<S, X, P, W>, _now: Ns) {}
+    /// Where the state of host and device is shown, as often as [`Observer::progress`] is called, and the requests of
+    /// all phases that have ended.
+    fn shows(&self) -> Option<(&Publisher<'_>, u64)> {
+        None
+    }
 }
 
 /// Observes nothing.
@@ -26,9 +29,18 @@ impl Observer for () {
 }
 
 /// An observer as a hook.
-pub struct Watched<'a, O>(pub &'a mut O);
+pub struct Watched<'a>(pub &'a mut dyn Observer);
 
-impl<O: Observer> Hooks for Watched<'_, O> {
+impl Watched<'_> {
+    /// Shows the state at `now`, if it is shown.
+    pub(crate) fn look<S: DieSched, X: Payload, P: Probe, W: Wire>(&self, stack: &mut Stack<S, X, P, W>, now: Ns) {
+        if let Some((publisher, ios)) = self.0.shows() {
+            publisher.look(stack, now, ios);
+        }
+    }
+}
+
+impl Hooks for Watched<'_> {
     #[inline(always)]
     fn watch<S: DieSched, X: Payload, P: Probe, W: Wire>(
         &mut self,
@@ -37,7 +49,7 @@ impl<O: Observer> Hooks for Watched<'_, O> {
         now: Ns,
     ) -> bool {
         let goes_on = self.0.progress(ios, now);
-        self.0.look(stack, now);
+        self.look(stack, now);
         goes_on
     }
 }

@@ -8,12 +8,12 @@ use crate::{typed, usage};
 use anyhow::{Result, anyhow};
 use readpath_config::DevicePreset;
 use readpath_config::experiment::Variant;
-use readpath_device::{Layout, NoMedia, Recovery, UfsDevice, WithMedia};
-use readpath_flash::{AnySched, DieSched};
+use readpath_device::{Layout, Recovery, UfsDevice, WithMedia};
+use readpath_flash::AnySched;
 use readpath_kit::Ns;
 use readpath_lab::experiment::plan;
 use readpath_lab::runs::{ExperimentError, Shared, expected_ios, watch};
-use readpath_run::{Finish, Past, age};
+use readpath_run::{Past, age};
 use readpath_store::{self as store, Disk, FileDisk, ImageError, Shape};
 use readpath_workload::Workload;
 use std::path::Path;
@@ -100,25 +100,12 @@ pub fn workload(job: &Path, device: &str, set: &[String], seed: u64) -> Result<W
 /// # Errors
 /// When the workload fails, the image cannot be written, or the command is to stop.
 pub fn make(path: &Path, preset: &DevicePreset, mut aged: Aged, shared: &Shared) -> Result<()> {
-    struct Maker<'a> {
-        path: &'a Path,
-        text: String,
-        seed: u64,
-    }
-    impl Finish for Maker<'_> {
-        type Output = Result<(), ImageError>;
-
-        fn finish<S: DieSched>(self, device: &mut UfsDevice<S, NoMedia, ()>) -> Self::Output {
-            Image::create(self.path, &self.text, self.seed, device)
-        }
-    }
     let Aged { fill, seed, workload } = &mut aged;
-    let maker = Maker { path, text: preset.echo().to_toml(), seed: *seed };
     let past = Past { fill: *fill, seed: *seed, workload: workload.as_mut() };
-    let made = age(preset, past, &mut watch(shared, 0), maker).map_err(|error| {
+    let mut device = age(preset, past, &mut watch(shared, 0)).map_err(|error| {
         classify(ExperimentError::Run { case: path.display().to_string(), variant: "aged".to_owned(), error })
     })?;
-    made.map_err(|error| of_image(path, error))
+    Image::create(path, &preset.echo().to_toml(), *seed, &mut device).map_err(|error| of_image(path, error))
 }
 
 /// Lets a device recover from an image, which is not changed.

@@ -130,7 +130,7 @@ impl Maker {
     fn run(&self, plan: &Plan, ready: Ready, shared: &Shared) -> Result<(u64, Named), String> {
         match ready.run {
             Run::Workload(planned) => {
-                let output = planned.make(0, (), shared).0.map_err(whole)?;
+                let output = planned.make(0, None, shared).0.map_err(whole)?;
                 let run = CaseRun { plan: &planned, output: &output };
                 if let Some(missing) = run.incomplete() {
                     return Err(missing);
@@ -148,7 +148,7 @@ impl Maker {
                 let (mode, layout) = (mode(&keys), keys.preload);
                 let options = ReplayOptions { mode, layout, seed: ready.seed, encoded: false, over_time: false };
                 let replay = Replay { case, variant: Arc::new(ready.variant), options };
-                let run = replay.make(0, (), shared).0.map_err(whole)?;
+                let run = replay.make(0, None, shared).0.map_err(whole)?;
                 let figures = replay::run_figures(&replay.variant, &run);
                 let figures = figures.into_iter().map(|(metric, value)| (column("", &metric), value));
                 let ios = run.phases.iter().map(|phase| phase.output.stats.ios).sum();

@@ -4,13 +4,12 @@
 //! returns other data than an ordinary READ of the same block.
 
 mod document;
-mod host;
 mod question;
 
 pub use document::{Attempt, FORGERIES};
 pub(crate) use document::{document, verdict_metrics};
-pub use host::{BLOCKS, Content, Got, Means, Rogue, device};
 pub use question::Attacks;
+pub use readpath_run::rogue::{BLOCKS, Content, Got, Means, Rogue, device};
 
 use readpath_device::{ConfigError, DeviceConfig, DeviceStats, EntryConfig, Protection};
 use readpath_kit::{Ns, Prng};

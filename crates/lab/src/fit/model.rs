@@ -3,22 +3,16 @@
 //! order of requests does not depend on the device's times, so that two devices are compared on the same random
 //! choices. The module does not know measured values.
 
-mod requests;
-
 use super::measurements::Metric;
 use super::params::{self, Param, region_blocks};
 use super::setting::{Access, Setting};
 use crate::runs::{Shared, watch};
 use rayon::prelude::*;
 use readpath_config::{ConfigFileError, DevicePreset};
-use readpath_device::Layout;
-use readpath_flash::DieSched;
 use readpath_host::{HostConfig, HpbOptions};
 use readpath_kit::{BLOCK_BYTES, Ns};
-use readpath_run::{ExecuteError, LUN, Parts, Runner, Watched, Work};
-use readpath_stack::{AnyWire, NoData, Stack};
+use readpath_run::{ExecuteError, Measurement, Part, measure_parts};
 use readpath_workload::{IoKind, Offsets, Stream, StreamSpec};
-use requests::{Part, Requests};
 use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
 
@@ -171,24 +165,36 @@ impl<'a> Model<'a> {
             self.params.iter().zip(&key.1).filter_map(|(p, v)| v.map(|v| (*p, v))).collect();
         let preset = params::device(self.preset, &values)?;
         let setting = &self.runs[key.0];
-        let plan = match setting.access {
+        let plain = Measurement {
+            blocks: setting.range_blocks,
+            kind: IoKind::Write,
+            depth: setting.queue_depth,
+            warm_up: 0,
+            timed: 0,
+            parts: 1,
+        };
+        let (measurement, order) = match setting.access {
             // The warm-up is that of the first device, so that all devices are measured on the same requests.
             Access::RandomRead => {
                 let (timed, warm_up) = (self.reads(setting), warm_up(self.preset, setting, self.ios));
-                Plan { warm_up, timed, parts: 1, kind: IoKind::Read }
+                (Measurement { warm_up, timed, kind: IoKind::Read, ..plain }, Offsets::Uniform)
             }
-            Access::RandomWrites(timed) => Plan { warm_up: 0, timed, parts: 1, kind: IoKind::Write },
+            Access::RandomWrites(timed) => (Measurement { timed, ..plain }, Offsets::Uniform),
             Access::SequentialWrite { parts, .. } => {
                 let timed = setting.range_blocks / u32::from(setting.block_count) / u32::from(parts);
-                Plan { warm_up: 0, timed, parts, kind: IoKind::Write }
+                (Measurement { timed, parts, ..plain }, Offsets::Sequential)
             }
         };
         let hpb = setting.hpb.then(HpbOptions::default);
         let host = HostConfig { hpb, ..preset.host };
-        let parts = Parts { preset: &preset, host, payload: NoData, probe: (), wire: AnyWire::new(false) };
-        let simulation = Simulation { setting, plan, seed: self.seed, shared: self.shared };
-        let outcome = parts.stack_for(simulation).unwrap_or_else(|error| Err(error.into()));
-        outcome.map_err(|error| ModelError::Run { setting: setting.to_string(), error })
+        let spec = StreamSpec::plain(measurement.kind, 0, setting.range_blocks, setting.block_count, order);
+        // Cannot fail: the range was checked to hold a request and to be within the unit.
+        let stream = Stream::new(&spec, self.seed);
+        let shown = stream
+            .map_err(|_| ExecuteError::Precondition { blocks: setting.range_blocks })
+            .and_then(|stream| measure_parts(&preset, host, measurement, stream, &mut watch(self.shared, 0)));
+        let parts = shown.map_err(|error| ModelError::Run { setting: setting.to_string(), error })?;
+        Ok(parts.into_iter().map(|Part { latencies, time }| outcome(latencies, time, setting)).collect())
     }
 }
 
@@ -217,46 +223,6 @@ fn warm_up(preset: &DevicePreset, setting: &Setting, ios: u32) -> u32 {
     // Queues have to fill, too.
     let least = (ios / 4).min(1000) * FEW_BLOCKS / u32::from(setting.block_count).max(FEW_BLOCKS);
     (reads.min(LONGEST_WARM_UP) as u32).max(least)
-}
-
-/// Requests of a run.
-#[derive(Clone, Copy)]
-struct Plan {
-    /// Requests that are not timed.
-    warm_up: u32,
-    /// Requests of each part that are.
-    timed: u32,
-    parts: u16,
-    kind: IoKind,
-}
-
-/// A run that is to be made.
-struct Simulation<'a> {
-    setting: &'a Setting,
-    plan: Plan,
-    seed: u64,
-    shared: &'a Shared,
-}
-
-impl Work<NoData, (), AnyWire> for Simulation<'_> {
-    type Output = Result<Vec<Outcome>, ExecuteError>;
-
-    fn on<S: DieSched>(self, mut stack: Stack<S, NoData, (), AnyWire>) -> Self::Output {
-        let Simulation { setting, plan, seed, shared } = self;
-        let blocks = setting.range_blocks;
-        let impossible = ExecuteError::Precondition { blocks };
-        stack.precondition(LUN, 0, blocks, Layout::Sequential, seed).map_err(|_| impossible)?;
-        let ready = stack.start(Ns::ZERO)?;
-        let sequential = matches!(setting.access, Access::SequentialWrite { .. });
-        let order = if sequential { Offsets::Sequential } else { Offsets::Uniform };
-        // Cannot fail: the range was checked to hold a request and to be within the unit.
-        let stream = Stream::new(&StreamSpec::plain(plan.kind, 0, blocks, setting.block_count, order), seed);
-        let stream = stream.map_err(|_| ExecuteError::Precondition { blocks })?;
-        let mut requests = Requests::new(stream, plan, setting.queue_depth);
-        Runner::new(ready).run(&mut stack, &mut requests, &mut Watched(&mut watch(shared, 0)))?;
-        let outcome = |Part { latencies, time }| outcome(latencies, time, setting);
-        Ok(requests.into_parts().into_iter().map(outcome).collect())
-    }
 }
 
 fn outcome(mut latencies: Vec<u64>, time: Ns, setting: &Setting) -> Outcome {

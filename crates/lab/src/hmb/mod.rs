@@ -351,7 +351,7 @@ mod tests {
         let at: Vec<u64> = plans[0].setup.events.iter().map(|event| event.at.0 / 1_000_000).collect();
         assert_eq!(at, (0..=20).map(|part| 1000 + 100 * part).collect::<Vec<_>>(), "milliseconds");
         let plan = plans.remove(0);
-        let output = plan.make(0, (), &Shared::default()).0.expect("it runs");
+        let output = plan.make(0, None, &Shared::default()).0.expect("it runs");
         let parts = measured(&output.spans);
         assert_eq!(parts.len(), 20);
         assert!(parts.iter().all(|part| (99..=101).contains(&part.requests)), "{parts:?}");

@@ -5,8 +5,8 @@ use super::{Load, Moments, PowerCuts, PowerError, PowerFigures, PowerRun, PowerT
 use crate::question::{Answer, AskError, Done, Point, Question, Shown};
 use crate::replay::{Mode, ReplayCase};
 use crate::runs::{ExperimentError, Plan, Shared, expected_ios, watch};
-use readpath_device::Probe;
 use readpath_results::Error;
+use readpath_run::TapTo;
 use std::sync::Arc;
 
 /// A run with power cuts to be made.
@@ -50,20 +50,20 @@ impl Cutting {
     }
 
     /// Makes the run. See [`Plan::make`].
-    pub(crate) fn make<P: Probe>(
+    pub(crate) fn make<'t>(
         &self,
         place: usize,
-        probe: P,
+        tap: Option<TapTo<'t>>,
         shared: &Shared,
-    ) -> (Result<PowerRun, ExperimentError>, Option<P>) {
+    ) -> (Result<PowerRun, ExperimentError>, Option<TapTo<'t>>) {
         let mut workload = self.plan.workload.clone();
         let load = match &self.trace {
             Some((case, mode)) => Load::Trace { case, mode: *mode },
             None => Load::Workload(&mut workload),
         };
         let watch = &mut watch(shared, place);
-        let (run, probe) = run(&self.plan.setup, load, &self.cuts, self.moments, probe, watch);
-        (run.map_err(|error| self.plan.failed(error)), probe)
+        let (run, tap) = run(&self.plan.setup, load, &self.cuts, self.moments, tap, watch);
+        (run.map_err(|error| self.plan.failed(error)), tap)
     }
 }
 

@@ -10,23 +10,18 @@ use crate::over_time::MOST_VARIANTS;
 use crate::runs::{ExperimentError, Shared, watch};
 use readpath_config::experiment::Variant;
 use readpath_config::{ConfigFileError, DevicePreset, Event};
-use readpath_device::{Layout, NoSpace, Probe, SramTable};
-use readpath_flash::DieSched;
+use readpath_device::Layout;
 use readpath_host::HostConfig;
 use readpath_kit::Ns;
 use readpath_results::{Input, Note};
-use readpath_run::{
-    Before, ExecuteError, LATEST, Observer, Parts, PhaseOutput, Recorder, RunError, Runner, Schedule, Series, Span,
-    Trace, Units, Watched, Work, limit,
-};
-use readpath_stack::{AnyWire, NoData, Payload, Stack, Wire};
+use readpath_run::{LATEST, Replayed, TapTo, Traces, Units, replay};
 use readpath_workload::trace::Loaded;
 use std::sync::Arc;
 
 pub(crate) use document::timed;
 pub use document::{ReplayTexts, document, fragment, run_figures};
 pub use question::Replays;
-pub use readpath_run::Mode;
+pub use readpath_run::{Mode, ReplayPhase, ReplayRun};
 
 /// How traces are replayed, the same for all runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -114,17 +109,11 @@ impl ReplayCase {
         preload::touched(self.phases().map(|(_, trace)| trace), device_blocks)
     }
 
-    /// Writes the preloaded blocks to a device.
-    pub(crate) fn preload_to<S: DieSched, X: Payload, P: Probe, W: Wire>(
-        &self,
-        stack: &mut Stack<S, X, P, W>,
-        layout: Layout,
-        seed: u64,
-    ) -> Result<(), ExecuteError> {
-        let preloaded = preload::joined(&self.preload, stack.device.config().geometry.slices_per_unit());
-        let blocks = preloaded.iter().map(|&(_, blocks)| blocks).sum();
-        let ranges = preloaded.into_iter().flat_map(|(first, blocks)| self.units.split(first, blocks));
-        stack.precondition_all(ranges, layout, seed).map_err(|NoSpace| ExecuteError::Precondition { blocks })
+    /// The traces, replayed on a device of `preset` whose preloaded blocks were written in this order.
+    pub(crate) fn traces(&self, mode: Mode, preset: &DevicePreset, layout: Layout, seed: u64) -> Traces<'_> {
+        let preload = preload::joined(&self.preload, preset.device.geometry.slices_per_unit());
+        let preload = preload.into_iter().flat_map(|(first, blocks)| self.units.split(first, blocks)).collect();
+        Traces { phases: self.phases().collect(), units: &self.units, mode, preload, layout, seed }
     }
 
     /// Requests of all phases, as the device's host sees them.
@@ -174,28 +163,6 @@ impl ReplayVariant {
     }
 }
 
-/// What one phase showed.
-#[derive(Clone, Debug)]
-pub struct ReplayPhase {
-    /// Requests, times, and what device and host counted.
-    pub output: PhaseOutput,
-    /// Most requests that were outstanding at once, waiting ones included.
-    pub most_outstanding: u32,
-}
-
-/// What one run showed.
-#[derive(Clone, Debug)]
-pub struct ReplayRun {
-    /// Preconditions in order, then the trace.
-    pub phases: Vec<ReplayPhase>,
-    /// SRAM of the modelled device by table, in bytes.
-    pub sram: Vec<(SramTable, u64)>,
-    /// What was counted before, between and after events of the trace; empty for a run without.
-    pub spans: Vec<Span>,
-    /// The trace over time, if that was to be kept.
-    pub over_time: Option<Series>,
-}
-
 /// A replay to be made.
 #[derive(Clone, Debug)]
 pub struct Replay {
@@ -218,77 +185,30 @@ impl Replay {
         cases.iter().flat_map(of_case).collect()
     }
 
-    /// Makes the run, `place`th of those that are shown while they go on. `probe` sees every stage, and comes back in
+    /// Makes the run, `place`th of those that are shown while they go on. The tap sees every stage, and comes back in
     /// any case but that of a device which cannot be made.
     ///
     /// # Errors
     /// When the device cannot be made, or the run fails or is stopped.
-    pub fn make<P: Probe>(
+    pub fn make<'t>(
         &self,
         place: usize,
-        probe: P,
+        tap: Option<TapTo<'t>>,
         shared: &Shared,
-    ) -> (Result<ReplayRun, ExperimentError>, Option<P>) {
+    ) -> (Result<ReplayRun, ExperimentError>, Option<TapTo<'t>>) {
         let Replay { case, variant, options } = self;
-        let watch = &mut watch(shared, place);
-        let wire = AnyWire::new(options.encoded);
-        let parts = Parts { preset: &variant.preset, host: variant.host, payload: NoData, probe, wire };
-        let (run, probe) = match parts.stack_for(Replaying { case, variant, options, observer: watch }) {
-            Ok((run, probe)) => (run, Some(probe)),
-            Err(error) => (Err(error.into()), None),
+        let on = Replayed {
+            preset: &variant.preset,
+            host: variant.host,
+            encoded: options.encoded,
+            traces: case.traces(options.mode, &variant.preset, options.layout, options.seed),
+            map_is_loaded: variant.map_is_loaded,
+            limits: &variant.limits,
+            events: &variant.events,
+            over_time: options.over_time,
         };
+        let (run, tap) = replay(on, tap, &mut watch(shared, place));
         let failed = |error| ExperimentError::Run { case: case.name.clone(), variant: variant.name.clone(), error };
-        (run.map_err(failed), probe)
-    }
-}
-
-/// A run that is to be made.
-struct Replaying<'a, O> {
-    case: &'a ReplayCase,
-    variant: &'a ReplayVariant,
-    options: &'a ReplayOptions,
-    observer: &'a mut O,
-}
-
-impl<P: Probe, O: Observer> Work<NoData, P, AnyWire> for Replaying<'_, O> {
-    type Output = (Result<ReplayRun, ExecuteError>, P);
-
-    fn on<S: DieSched>(self, mut stack: Stack<S, NoData, P, AnyWire>) -> Self::Output {
-        let shown = self.run(&mut stack);
-        (shown, stack.device.into_probe())
-    }
-}
-
-impl<O: Observer> Replaying<'_, O> {
-    fn run<S: DieSched, P: Probe>(self, stack: &mut Stack<S, NoData, P, AnyWire>) -> Result<ReplayRun, ExecuteError> {
-        let Replaying { case, variant, options, observer } = self;
-        // Runs that have not begun when another fails, or a signal comes, need not begin.
-        if !observer.progress(0, Ns::ZERO) {
-            return Err(RunError::Interrupted.into());
-        }
-        case.preload_to(stack, options.layout, options.seed)?;
-        if variant.map_is_loaded {
-            stack.device.preload_map();
-        }
-        let mut runner = Runner::new(stack.start(Ns::ZERO)?);
-        let mut phases = Vec::new();
-        let mut hooks = (Schedule::default(), (Recorder::off(), Watched(observer)));
-        for (name, trace) in case.phases() {
-            if phases.len() == case.before.len() {
-                hooks.0 = Schedule::new(&variant.events, stack, runner.now())?;
-                limit(stack, &variant.limits, runner.now())?;
-                if options.over_time {
-                    hooks.1.0 = Recorder::new(stack, runner.now());
-                }
-            }
-            let before = Before::of(stack);
-            let mut source = Trace::new(&trace.ios, options.mode, case.units.clone(), runner.now());
-            let driven = runner.run(stack, &mut source, &mut hooks)?;
-            let (stats, most_outstanding) = source.stats(name, driven);
-            phases.push(ReplayPhase { output: before.output(stats, stack), most_outstanding });
-        }
-        let (sram, now) = (stack.device.sram(), runner.now());
-        let (spans, over_time) = (hooks.0.end(stack, now), hooks.1.0.end(stack, now));
-        Ok(ReplayRun { phases, sram, spans, over_time })
+        (run.map_err(failed), tap)
     }
 }

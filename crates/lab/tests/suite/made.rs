@@ -30,7 +30,7 @@ impl Made {
 
 /// Makes all runs, one after the other.
 pub fn run_all(plans: Vec<Plan>) -> Result<Vec<Made>, ExperimentError> {
-    let made = |plan: Plan| Ok(Made { output: plan.make(0, (), &Shared::default()).0?, plan });
+    let made = |plan: Plan| Ok(Made { output: plan.make(0, None, &Shared::default()).0?, plan });
     plans.into_iter().map(made).collect()
 }
 

@@ -43,7 +43,7 @@ fn job(options: &str) -> Workload {
 
 fn checked(setup: &Setup, load: Load, plan: &PowerCuts) -> Result<PowerRun, PowerError> {
     let moments = check(&load, plan)?;
-    Ok(run(setup, load, plan, moments, (), &mut ()).0.expect("it runs"))
+    Ok(run(setup, load, plan, moments, None, &mut ()).0.expect("it runs"))
 }
 
 fn cut(options: &str, count: u32, loses: Loses) -> Result<PowerRun, PowerError> {
@@ -223,8 +223,9 @@ fn cuts_are_the_same_when_recorded_and_on_the_wire() {
     let load = || Load::Trace { case: &case, mode: Mode::Timed };
     let plain = checked(&setup, load(), &plan).expect("it runs");
     let mut text = Vec::new();
-    let tap = Tap::new(&mut text, "cuts", None);
-    let (recorded, tap) = run(&setup, load(), &plan, Moments::Requests(case.ios()), tap, &mut ());
+    let out: &mut dyn std::io::Write = &mut text;
+    let tap = Tap::new(out, "cuts", None);
+    let (recorded, tap) = run(&setup, load(), &plan, Moments::Requests(case.ios()), Some(tap), &mut ());
     assert_eq!(recorded.expect("it runs").cuts, plain.cuts);
     let mut tap = tap.expect("it comes back");
     assert!(tap.requests() > 1000);

@@ -150,7 +150,7 @@ fn cuts_lose_nothing_on_any_unit() {
         let mut workload = plan.workload.clone();
         let load = Load::Workload(&mut workload);
         let moments = check(&load, &cuts).expect("requests that can be counted");
-        let shown = run(&plan.setup, load, &cuts, moments, (), &mut ()).0.unwrap_or_else(|e| panic!("{e}"));
+        let shown = run(&plan.setup, load, &cuts, moments, None, &mut ()).0.unwrap_or_else(|e| panic!("{e}"));
         assert_eq!((shown.cuts.len(), shown.wrong), (8, 0), "{:?}", shown.first_wrong);
         assert_eq!(shown.checked, 2 * (16 << 8), "both ranges");
         // A few unflushed blocks are lost; each range is written on its own unit only.

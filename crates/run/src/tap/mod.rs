@@ -91,6 +91,9 @@ pub struct Tap<W: io::Write> {
     left_out: Option<u8>,
 }
 
+/// A tap of a run, wherever it writes to: so that runs with a tap are compiled once.
+pub type TapTo<'a> = Tap<&'a mut dyn io::Write>;
+
 impl<W: io::Write> Tap<W> {
     /// A tap that writes to `out`. `title` labels the host's tracks; after `limit` requests (`None`: never) no
     /// further one is recorded, and the trace says so.

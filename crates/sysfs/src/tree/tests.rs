@@ -41,7 +41,7 @@ fn during(plans: Vec<Plan>, see: impl FnOnce(&Tree)) -> Tree {
         let run = scope.spawn(|| {
             let (plans, shared) = (&plans, &shared);
             std::thread::scope(|scope| {
-                let made = |place: usize| plans[place].make(place, (), shared).0.map(drop);
+                let made = |place: usize| plans[place].make(place, None, shared).0.map(drop);
                 let runs: Vec<_> = (0..plans.len()).map(|place| scope.spawn(move || made(place))).collect();
                 runs.into_iter().try_for_each(|run| run.join().expect("no panic"))
             })

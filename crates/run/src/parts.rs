@@ -2,17 +2,84 @@
 //! The requests of a simulated measurement: always as many outstanding, some not timed, then those of one part after
 //! another. It knows nothing of devices.
 
-use super::Plan;
-use readpath_host::{BlockOp, BlockRequest};
+use crate::drive::{Port, Source};
+use crate::execute::ExecuteError;
+use crate::request::LUN;
+use crate::runner::Runner;
+use crate::stacks::{Work, tapped};
+use crate::watch::{Observer, Watched};
+use readpath_config::DevicePreset;
+use readpath_device::{Layout, Probe};
+use readpath_flash::DieSched;
+use readpath_host::{BlockOp, BlockRequest, HostConfig};
 use readpath_kit::Ns;
-use readpath_run::{LUN, Port, Source};
+use readpath_stack::{AnyWire, NoData, Stack};
 use readpath_workload::{Io, IoKind, Stream};
 
 const BATCH: usize = 16;
 const NONE: Io = Io { block: 0, blocks: 0, kind: IoKind::Read, fua: false };
 
+/// A measurement on unit [`LUN`].
+#[derive(Clone, Copy, Debug)]
+pub struct Measurement {
+    /// Blocks from the start of the unit that were written once before, in ascending order.
+    pub blocks: u32,
+    /// What the requests do.
+    pub kind: IoKind,
+    /// Requests outstanding at any time.
+    pub depth: u32,
+    /// Requests that are not timed.
+    pub warm_up: u32,
+    /// Requests of each part that are.
+    pub timed: u32,
+    /// Parts, one after another.
+    pub parts: u16,
+}
+
+/// Makes the measurement with the requests of `stream`; returns what every part showed.
+///
+/// # Errors
+/// When the device cannot be made, or the run fails or is stopped.
+pub fn measure_parts(
+    preset: &DevicePreset,
+    host: HostConfig,
+    measurement: Measurement,
+    stream: Stream,
+    observer: &mut dyn Observer,
+) -> Result<Vec<Part>, ExecuteError> {
+    tapped(preset, host, NoData, false, None, Measuring { measurement, stream, observer }).0
+}
+
+struct Measuring<'a> {
+    measurement: Measurement,
+    stream: Stream,
+    observer: &'a mut dyn Observer,
+}
+
+impl<P: Probe> Work<NoData, P, AnyWire> for Measuring<'_> {
+    type Output = (Result<Vec<Part>, ExecuteError>, P);
+
+    fn on<S: DieSched>(self, mut stack: Stack<S, NoData, P, AnyWire>) -> Self::Output {
+        let shown = self.run(&mut stack);
+        (shown, stack.device.into_probe())
+    }
+}
+
+impl Measuring<'_> {
+    fn run<S: DieSched, P: Probe>(self, stack: &mut Stack<S, NoData, P, AnyWire>) -> Result<Vec<Part>, ExecuteError> {
+        let Measuring { measurement, stream, observer } = self;
+        let blocks = measurement.blocks;
+        let filled = stack.precondition(LUN, 0, blocks, Layout::Sequential, 0);
+        filled.map_err(|_| ExecuteError::Precondition { blocks })?;
+        let mut requests = Requests::new(stream, measurement);
+        let ready = stack.start(Ns::ZERO)?;
+        Runner::new(ready).run(stack, &mut requests, &mut Watched(observer))?;
+        Ok(requests.into_parts())
+    }
+}
+
 /// Makes the warm-up's requests and then those of all parts, and times the latter exactly.
-pub(super) struct Requests {
+struct Requests {
     stream: Stream,
     kind: IoKind,
     /// Requests are taken from the stream in batches.
@@ -31,34 +98,35 @@ pub(super) struct Requests {
 }
 
 /// What a part showed.
-pub(super) struct Part {
+#[derive(Clone, Debug)]
+pub struct Part {
     /// Latencies of its requests, in nanoseconds.
-    pub(super) latencies: Vec<u64>,
+    pub latencies: Vec<u64>,
     /// Time from the end of the previous part, or of the warm-up, to the end of this part.
-    pub(super) time: Ns,
+    pub time: Ns,
 }
 
 impl Requests {
-    pub(super) fn new(stream: Stream, plan: Plan, depth: u32) -> Self {
-        let each = u64::from(plan.timed);
-        let (first, timed) = (u64::from(plan.warm_up), each * u64::from(plan.parts));
+    fn new(stream: Stream, of: Measurement) -> Self {
+        let each = u64::from(of.timed);
+        let (first, timed) = (u64::from(of.warm_up), each * u64::from(of.parts));
         Requests {
             stream,
-            kind: plan.kind,
+            kind: of.kind,
             batch: [NONE; BATCH],
             at: BATCH,
-            flights: vec![(Ns::ZERO, NONE); depth as usize],
+            flights: vec![(Ns::ZERO, NONE); of.depth as usize],
             first,
             last: first + timed,
             each,
             ended: 0,
-            marks: Vec::with_capacity(usize::from(plan.parts) + 1),
+            marks: Vec::with_capacity(usize::from(of.parts) + 1),
             latencies: Vec::with_capacity(timed as usize),
         }
     }
 
     /// What every part showed.
-    pub(super) fn into_parts(self) -> Vec<Part> {
+    fn into_parts(self) -> Vec<Part> {
         let spans = self.marks.windows(2).map(|m| m[1] - m[0]);
         let parts = self.latencies.chunks(self.each.max(1) as usize).zip(spans);
         parts.map(|(latencies, time)| Part { latencies: latencies.to_vec(), time }).collect()

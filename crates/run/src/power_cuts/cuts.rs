@@ -2,10 +2,12 @@
 //! Power cuts as a hook of a run. The moments are drawn before it; the source of requests does not know them.
 
 use super::{Cut, HpbUse, Loses, Moments, PowerCuts};
+use crate::drive::{Hooks, Pace};
+use crate::error::RunError;
 use readpath_device::Probe;
 use readpath_flash::DieSched;
 use readpath_kit::{Ns, Prng};
-use readpath_run::{Hooks, Pace, RunError};
+
 use readpath_stack::{Payload, Stack, Wire};
 use readpath_workload::IoKind;
 use std::sync::Arc;
