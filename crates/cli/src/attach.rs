@@ -12,7 +12,7 @@ use readpath_serve::{AttachOptions, OWN_TAG, ServeError, WasAttached, attach};
 use readpath_session::device::Ns;
 use readpath_session::device::Recovery;
 use readpath_session::images;
-use readpath_session::running::Tap;
+use readpath_session::running::{Tap, TapTo};
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Write};
@@ -48,10 +48,11 @@ pub fn main(args: &Attach) -> Result<()> {
     let options = AttachOptions { socket: &args.socket, id, misbehaviour, speed, stop: stop.as_fd(), log };
     let mut looked = |at: u32| bar.set_position(at.into());
     let (was, traced) = match &trace {
-        None => (attach(image, &preset, &options, (), &mut looked, begun), Ok(0)),
+        None => (attach(image, &preset, &options, None, &mut looked, &begun), Ok(0)),
         Some(part) => {
-            let mut tap = tap(&part.file, &args.image, &preset.name);
-            (attach(image, &preset, &options, &mut tap, &mut looked, begun), tap.finish())
+            let mut out = &part.file;
+            let mut tap = tap(&mut out, &args.image, &preset.name);
+            (attach(image, &preset, &options, Some(&mut tap), &mut looked, &begun), tap.finish())
         }
     };
     // The trace is kept whatever ended the program, also as far as a full disk has taken it.
@@ -99,7 +100,7 @@ fn trace_file(path: &Path, image: &Path) -> Result<PartFile> {
 }
 
 /// Records to `out` what the machine asks of the device, without the device's own requests.
-fn tap<W: Write>(out: W, image: &Path, device: &str) -> Tap<W> {
+fn tap<'t>(out: &'t mut dyn Write, image: &Path, device: &str) -> TapTo<'t> {
     let (start, now) = (Instant::now(), SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default());
     let seconds = format!("{}.{:09}", now.as_secs(), now.subsec_nanos());
     let title = format!("{}, {device}; wall_ns 0 is {seconds} s of Unix time", image.display());

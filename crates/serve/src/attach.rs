@@ -16,7 +16,7 @@ use readpath_device::{DeviceStats, Probe, Recovery, Wear};
 use readpath_flash::AnySched;
 use readpath_hci::{Attached, Misbehaviour};
 use readpath_kit::Ns;
-use readpath_run::Clock;
+use readpath_run::{Clock, TapTo};
 use readpath_store::{FileDisk, Image, Store};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -69,17 +69,31 @@ pub struct WasAttached {
 type Ufs<P> = UfsFunction<AnySched, Store<FileDisk>, P>;
 
 /// Offers the device of `image`, which is of `preset`, as a PCI function until `stop` can be read. `looked` is called
-/// with each superblock that recovery looks at, `begun` when a client can connect.
+/// with each superblock that recovery looks at, `begun` when a client can connect. The tap sees every stage.
 ///
 /// # Errors
 /// The device cannot begin from the image, the socket cannot be listened to, or what was accepted could not be kept.
-pub fn attach<P: Probe>(
+pub fn attach(
+    image: Image<FileDisk>,
+    preset: &DevicePreset,
+    options: &AttachOptions,
+    tap: Option<&mut TapTo>,
+    looked: &mut dyn FnMut(u32),
+    begun: &dyn Fn(&Recovery),
+) -> Result<WasAttached, ServeError> {
+    match tap {
+        None => attach_with(image, preset, options, (), looked, begun),
+        Some(tap) => attach_with(image, preset, options, tap, looked, begun),
+    }
+}
+
+fn attach_with<P: Probe>(
     image: Image<FileDisk>,
     preset: &DevicePreset,
     options: &AttachOptions,
     probe: P,
     looked: &mut dyn FnMut(u32),
-    begun: impl FnOnce(&Recovery),
+    begun: &dyn Fn(&Recovery),
 ) -> Result<WasAttached, ServeError> {
     let payload = Store::new(image.array);
     let mut attached = Attached::new(&preset.device, SLOTS, payload, probe, Maps::default())

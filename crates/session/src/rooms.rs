@@ -21,7 +21,7 @@ pub mod workload {
 
 /// Runs in progress.
 pub mod running {
-    pub use readpath_run::{Board, Post, TRACE_IO_LIMIT, Tap, TapFrom, UpiuText, sram};
+    pub use readpath_run::{Board, Post, TRACE_IO_LIMIT, Tap, TapFrom, TapTo, UpiuText, sram};
 }
 
 /// Questions and their answers.

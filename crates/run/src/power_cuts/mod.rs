@@ -114,8 +114,8 @@ pub struct PowerRun {
     pub end: Ns,
 }
 
-/// Runs `load` on what `setup` describes and cuts the power meanwhile, at `moments`, which are as many as there are cuts
-/// or more. At the end the blocks of `touched` are read back: unit, first block, blocks. The tap sees every stage, and
+/// Runs `load` on what `setup` describes and cuts the power meanwhile, at as many of `moments` as there are
+/// cuts. At the end the blocks of `touched` are read back: unit, first block, blocks. The tap sees every stage, and
 /// comes back in any case but that of a device which cannot be made. Wrong blocks are no error here.
 pub fn run<'t>(
     setup: &Setup,
