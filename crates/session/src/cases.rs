@@ -250,6 +250,9 @@ pub fn texts(
         "preload": match layout { Layout::Sequential => "sequential", Layout::Random => "random" },
         "cases": per_case,
     });
+    if let Some(bytes) = input.ufs_block_bytes {
+        settings["ufs_block_bytes"] = bytes.into();
+    }
     if let Some(bytes) = input.object_bytes {
         settings["object_bytes"] = bytes.into();
     }

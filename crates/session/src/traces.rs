@@ -25,8 +25,8 @@ pub fn options(input: &TraceInput) -> Result<Options> {
         None if input.merge_devices => Devices::Merge,
         None => Devices::Single,
     };
-    let (object_bytes, lenient) = (input.object_bytes, input.lenient);
-    Ok(Options { object_bytes, lenient, devices, ..options })
+    let (object_bytes, ufs_block_bytes, lenient) = (input.object_bytes, input.ufs_block_bytes, input.lenient);
+    Ok(Options { object_bytes, ufs_block_bytes, lenient, devices, ..options })
 }
 
 /// Opens a trace: its reader and its source. Both stop with `shared`.

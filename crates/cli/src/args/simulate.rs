@@ -132,12 +132,13 @@ pub struct BreakEven {
 }
 
 /// A recording has its own device, host and times, and its report one form.
-const NOT_WITH_IMAGE: [&str; 36] = [
+const NOT_WITH_IMAGE: [&str; 37] = [
     "units",
     "precondition",
     "format",
     "columns",
     "object_bytes",
+    "ufs_block_bytes",
     "lenient",
     "trace_device",
     "merge_devices",

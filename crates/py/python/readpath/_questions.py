@@ -33,6 +33,8 @@ class Reading(TypedDict, total=False):
     columns: str | None
     #: Bytes by which the numbers of objects count, where a trace has objects.
     object_bytes: int | None
+    #: Bytes in which a trace of the UFS driver counts addresses: 4096, or 512 before Linux 5.14.
+    ufs_block_bytes: Literal[512, 4096] | None
     #: The device of the trace whose requests are taken.
     trace_device: str | None
     #: Whether requests to all its devices are taken as requests to one.
@@ -417,6 +419,7 @@ def reading(given: Reading, caller: str) -> _readpath.Reading:
         "format": given.get("format"),
         "columns": given.get("columns"),
         "object_bytes": object_bytes,
+        "ufs_block_bytes": given.get("ufs_block_bytes"),
         "trace_device": given.get("trace_device"),
         "merge_devices": given.get("merge_devices", False),
         "lenient": given.get("lenient", False),

@@ -17,6 +17,7 @@ class Reading(TypedDict):
     format: str | None
     columns: str | None
     object_bytes: int | None
+    ufs_block_bytes: int | None
     trace_device: str | None
     merge_devices: bool
     lenient: bool

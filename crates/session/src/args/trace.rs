@@ -20,6 +20,10 @@ pub struct TraceInput {
     /// if blocks
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub object_bytes: Option<u32>,
+    /// Bytes in which a trace of the UFS driver counts addresses: 4096, or 512 before Linux 5.14 [default: as its
+    /// sequential requests show]
+    #[arg(long, value_name = "BYTES")]
+    pub ufs_block_bytes: Option<u32>,
     /// Skip and count rows that cannot be read or lie beyond the device, instead of refusing the trace
     #[arg(long)]
     pub lenient: bool,
@@ -115,6 +119,7 @@ impl TraceHow {
             (input.format.is_some(), "--format"),
             (input.columns.is_some(), "--columns"),
             (input.object_bytes.is_some(), "--object-bytes"),
+            (input.ufs_block_bytes.is_some(), "--ufs-block-bytes"),
             (input.lenient, "--lenient"),
             (input.trace_device.is_some(), "--trace-device"),
             (input.merge_devices, "--merge-devices"),

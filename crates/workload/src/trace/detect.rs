@@ -1,8 +1,73 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Recognises the format of a trace by its beginning, and which of several events in it counts.
 
-use super::formats::{blkparse, blktrace, fio, ftrace, perfetto};
+use super::formats::{Context, Gate, Raw, Row, blkparse, blktrace, fio, ftrace, perfetto};
 use super::{Event, Format};
+use std::collections::VecDeque;
+
+/// In which bytes the UFS driver of a trace counts addresses.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum UfsBlocks {
+    /// The trace is not of that driver.
+    #[default]
+    None,
+    /// As the options say.
+    Given(u32),
+    /// As requests say that begin where others end, in the beginning of the trace.
+    Seen(u32),
+    /// No request there begins where another ends: 4096, which may be wrong.
+    Assumed,
+}
+
+impl UfsBlocks {
+    /// The bytes.
+    pub(super) fn bytes(self) -> u64 {
+        match self {
+            UfsBlocks::Given(bytes) | UfsBlocks::Seen(bytes) => bytes.into(),
+            UfsBlocks::None | UfsBlocks::Assumed => 4096,
+        }
+    }
+}
+
+/// Requests among which the one before is looked for: several streams may be mixed.
+const NEAR: usize = 32;
+
+/// In which bytes the UFS driver counted addresses. Linux 5.14 changed them from sectors to blocks, and a trace does not
+/// say so; but the step of a sequential stream in addresses is its size in one unit or the other.
+pub(super) fn ufs_blocks(head: &[u8], format: Format, event: Event) -> UfsBlocks {
+    let mut cx = Context::new(Gate::Merge, event);
+    cx.ufs_block_bytes = 1;
+    let mut found = Vec::new();
+    let mut take = |row| {
+        if let Ok(Row::Issue(raw, _) | Row::Request(raw)) = row {
+            found.push(raw);
+        }
+    };
+    match format {
+        Format::FtraceUfs => rows(head).for_each(|row| take(ftrace::ufs(row, &mut cx))),
+        Format::PerfettoUfs => perfetto::ufs_commands(head, &mut cx).for_each(take),
+        _ => return UfsBlocks::None,
+    }
+    let mut near: VecDeque<&Raw> = VecDeque::with_capacity(NEAR);
+    let (mut in_sectors, mut in_blocks) = (0, 0);
+    for raw in found.iter().filter(|raw| raw.bytes > 0) {
+        // A device has blocks of 4 KiB, so an address that is no multiple of 8 is none in sectors.
+        in_blocks += u32::from(raw.offset % 8 != 0);
+        let steps =
+            |bytes: u64| near.iter().any(|one| one.op == raw.op && one.offset + one.bytes / bytes == raw.offset);
+        in_sectors += u32::from(steps(512));
+        in_blocks += u32::from(steps(4096));
+        if near.len() == NEAR {
+            near.pop_front();
+        }
+        near.push_back(raw);
+    }
+    match in_sectors.cmp(&in_blocks) {
+        std::cmp::Ordering::Greater => UfsBlocks::Seen(512),
+        std::cmp::Ordering::Less => UfsBlocks::Seen(4096),
+        std::cmp::Ordering::Equal => UfsBlocks::Assumed,
+    }
+}
 
 /// What the beginning of a trace is.
 pub(super) enum Detected {

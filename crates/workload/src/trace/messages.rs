@@ -7,7 +7,7 @@ use super::formats::columns::Resolved;
 use super::formats::perfetto;
 use super::input::{Input, Stop, XZ_MEMORY};
 use super::packets::ZSTD_WINDOW_LOG;
-use super::{Format, Options, Stamps};
+use super::{Format, Options, Stamps, UfsBlocks};
 use readpath_kit::Ns;
 
 /// Counts of a reader; complete when it has ended.
@@ -43,6 +43,8 @@ pub struct Summary {
     pub unmatched_completions: u64,
     /// Events that the recorder says it lost; of Perfetto's traces, bundles that say so.
     pub lost_events: u64,
+    /// In which bytes a trace of the UFS driver counts addresses, and how that is known.
+    pub ufs_blocks: UfsBlocks,
     /// The last line had no newline; the trace may be cut off.
     pub unterminated: bool,
     /// What a lenient reader left out or, for [`Reason::Order`], moved to the time of the request before.

@@ -40,6 +40,7 @@ use readpath_kit::Ns;
 
 use crate::IoKind;
 
+pub use detect::UfsBlocks;
 pub use error::{Place, Reason, Skips, TraceError};
 pub use formats::columns::Columns;
 pub use info::{Analysis, Info};
@@ -173,8 +174,9 @@ pub struct Options {
     pub event: Event,
     /// Which devices.
     pub devices: Devices,
-    /// Bytes in which `ufshcd_command` counts LBA: 4096, or 512 in Linux before 5.14.
-    pub ufs_block_bytes: u32,
+    /// Bytes in which `ufshcd_command` counts LBA: 4096, or 512 in Linux before 5.14. Without it, sequential requests
+    /// tell; where there are none, it is 4096.
+    pub ufs_block_bytes: Option<u32>,
     /// Bytes by which numbers of objects count, where [`Format::has_objects`]: 512 for sectors, 1 for bytes, 4096 for
     /// blocks. Such a trace cannot be read without it, and it goes with no other.
     pub object_bytes: Option<u32>,
@@ -215,7 +217,7 @@ impl Default for Options {
             lenient: false,
             event: Event::Auto,
             devices: Devices::Single,
-            ufs_block_bytes: 4096,
+            ufs_block_bytes: None,
             object_bytes: None,
             window: 4096,
             max_line_bytes: 64 << 10,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Notes on a trace for the reader of its results. Knows nothing of where they are shown.
 
-use super::{NO_DEVICE, Place, Reader, Reason};
+use super::{NO_DEVICE, Place, Reader, Reason, UfsBlocks};
 
 impl Reader {
     /// Notes on a trace called `name` that has been read to its end, in the words of the command's
@@ -18,6 +18,17 @@ impl Reader {
         if self.format().has_objects() {
             let bytes = self.object_bytes();
             list.push(format!("{name}: addresses are numbers of objects times {bytes} bytes (--object-bytes)"));
+        }
+        match s.ufs_blocks {
+            UfsBlocks::Seen(512) => list.push(format!(
+                "{name}: addresses count sectors of 512 bytes, as its sequential requests show (Linux before 5.14; \
+                 --ufs-block-bytes)"
+            )),
+            UfsBlocks::Assumed => list.push(format!(
+                "{name}: addresses were TAKEN for blocks of 4096 bytes; no sequential request shows whether they count \
+                 sectors, as before Linux 5.14 (--ufs-block-bytes 512)"
+            )),
+            UfsBlocks::None | UfsBlocks::Given(_) | UfsBlocks::Seen(_) => {}
         }
         if !self.has_operations() {
             list.push(format!("{name}: its accesses have no operation; all were taken for READS"));

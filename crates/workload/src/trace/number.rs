@@ -89,10 +89,16 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// Whether `0x` follows.
+    #[inline]
+    pub(super) fn has_hex_prefix(&self) -> bool {
+        matches!(self.row[self.at..], [b'0', b'x' | b'X', ..])
+    }
+
     /// A number in hexadecimal digits, with or without `0x`.
     #[inline]
     pub(super) fn hex(&mut self, field: &'static str) -> Result<u64, RowError> {
-        if self.row[self.at..].starts_with(b"0x") || self.row[self.at..].starts_with(b"0X") {
+        if self.has_hex_prefix() {
             self.at += 2;
         }
         let from = self.at;

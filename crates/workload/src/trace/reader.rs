@@ -13,7 +13,7 @@ use super::messages::{Summary, explain, recognise, stop_error};
 use super::replay::advice;
 use super::table::{Content, ReadRows};
 use super::window::Window;
-use super::{Columns, Devices, Event, Format, Options, Request, TraceUnit, Within, detect};
+use super::{Columns, Devices, Event, Format, Options, Request, TraceUnit, UfsBlocks, Within, detect};
 use readpath_kit::Ns;
 use std::io::Read;
 use std::sync::Arc;
@@ -75,8 +75,8 @@ impl Reader {
         if !LINE_BYTES.contains(&options.max_line_bytes) {
             return Err(wrong(format!("the longest line is {} to {} bytes", LINE_BYTES.start(), LINE_BYTES.end())));
         }
-        if !matches!(options.ufs_block_bytes, 512 | 4096) {
-            return Err(wrong(format!("UFS blocks have 4096 or 512 bytes, not {}", options.ufs_block_bytes)));
+        if let Some(bytes) = options.ufs_block_bytes.filter(|bytes| !matches!(bytes, 512 | 4096)) {
+            return Err(wrong(format!("UFS blocks have 4096 or 512 bytes, not {bytes}")));
         }
         let mut input = Input::new(source, options.max_line_bytes, options.max_expanded_bytes)
             .map_err(|e| TraceError::of_file(file, Reason::Io, format!("cannot be read: {e}")))?;
@@ -110,7 +110,11 @@ impl Reader {
         };
         let mut cx = Context::new(gate, event);
         cx.guessed = options.event == Event::Auto && event != Event::Issue;
-        cx.ufs_block_bytes = u64::from(options.ufs_block_bytes);
+        let ufs_blocks = match options.ufs_block_bytes {
+            Some(bytes) => UfsBlocks::Given(bytes),
+            None => detect::ufs_blocks(input.bytes(), format, event),
+        };
+        cx.ufs_block_bytes = ufs_blocks.bytes();
         cx.object_bytes = object_bytes(format, options).map_err(wrong)?;
         let mut reader = Reader {
             file: file.into(),
@@ -127,7 +131,7 @@ impl Reader {
             ended: false,
             failed: false,
             base: None,
-            summary: Summary::default(),
+            summary: Summary { ufs_blocks, ..Summary::default() },
         };
         match format.content() {
             Content::Records => reader.layout()?,

@@ -4,7 +4,7 @@
 use crate::trace_common::{fault, open, read, read_with, request};
 use readpath_kit::Ns;
 use readpath_workload::IoKind::{Flush, Read, Trim, Write};
-use readpath_workload::trace::{Columns, Devices, Event, Format, Options, Request};
+use readpath_workload::trace::{Columns, Devices, Event, Format, Options, Request, UfsBlocks};
 
 const MS: u64 = 1_000_000;
 
@@ -274,13 +274,89 @@ fn ftrace_of_the_ufs_driver() {
     assert_eq!(requests, expected);
     assert_eq!(summary.lost_events, 153);
     // Linux before 5.14 counted in sectors.
-    let options = Options { ufs_block_bytes: 512, ..Options::default() };
+    let options = Options { ufs_block_bytes: Some(512), ..Options::default() };
     assert_eq!(read_with(&*text, &options).unwrap().0[0].offset, 51_200);
     // A kernel that does not record where HPB READ goes.
     let hpb = text.replace("LBA: 100, opcode: 0x28 (READ_10)", "LBA: 18446744073709551615, opcode: 0xf8");
     assert!(fault(hpb).starts_with("t:4: LBA: expected an address and a size"));
     let device = text.replace("14700000.ufs", "0:0:0:0");
     assert_eq!(read(device).unwrap().0, expected);
+}
+
+/// Linux changed the unit of addresses in 5.14, and its text is the same.
+#[test]
+fn sequential_requests_tell_the_unit_of_ufs_addresses() {
+    let text = |lbas: &[u64]| -> String {
+        let row = |(i, lba): (usize, &u64)| {
+            format!(
+                "  app-7 [000] d..1 {i}.000000: ufshcd_command: send_req: 1d84000.ufs: tag: {i}, DB: 0x1, size: 16384, \
+                 IS: 0, LBA: {lba}, opcode: 0x28 (READ_10), group_id: 0x0\n"
+            )
+        };
+        lbas.iter().enumerate().map(row).collect()
+    };
+    let first = |lbas: &[u64], bytes| {
+        let options = Options { ufs_block_bytes: bytes, ..Options::default() };
+        let (requests, summary) = read_with(text(lbas), &options).expect("a trace");
+        (requests[0].offset, summary.ufs_blocks)
+    };
+    // Sixteen KiB are 32 sectors, and four blocks. Two streams are mixed.
+    assert_eq!(first(&[800, 64_000, 832, 64_032, 864], None), (800 * 512, UfsBlocks::Seen(512)));
+    assert_eq!(first(&[800, 64_000, 804, 64_004, 808], None), (800 * 4096, UfsBlocks::Seen(4096)));
+    assert_eq!(first(&[800, 64_000, 8000], None), (800 * 4096, UfsBlocks::Assumed));
+    assert_eq!(first(&[801, 64_000, 8000], None), (801 * 4096, UfsBlocks::Seen(4096)));
+    assert_eq!(first(&[800, 64_000, 804], Some(512)), (800 * 512, UfsBlocks::Given(512)));
+    let notes = |lbas: &[u64]| {
+        let mut reader = open(text(lbas), &Options::default()).expect("a trace");
+        while reader.next().is_some() {}
+        reader.notes("t").join("\n")
+    };
+    assert!(notes(&[800, 832]).contains("sectors of 512 bytes, as its sequential requests show"));
+    assert!(notes(&[800, 8000]).contains("addresses were TAKEN for blocks of 4096 bytes"));
+    assert!(!notes(&[800, 804]).contains("addresses"));
+}
+
+/// Programs pad the cells of a table, quote them, and print addresses in hexadecimal digits.
+#[test]
+fn cells_may_be_padded_quoted_or_hexadecimal() {
+    let expected = [request(0, Read, 4096, 4096), request(1_000_000_000, Write, 8192, 4096)];
+    for (columns, text) in [
+        ("time=0:s,op=1,offset=2:bytes,size=3:bytes", "    0.000000, R, 4096, 4096\n    1.000000, W, 8192, 4096 \n"),
+        ("time=0:s,op=1,offset=2:bytes,size=3:bytes", "\"0\",\"R\",\"4096\",\"4096\"\n\"1\", \"W\",\"8192\",4096\n"),
+        ("time=0:s,op=2,offset=3:bytes,size=4:bytes", "0,\"a, b\",R,0x1000,0X1000\n1,c,W,0x2000,4096\n"),
+        ("time=t:s,op=o,offset=a:bytes,size=n:bytes", " t , \"o\" , a , n\n0,R,4096,4096\n1,W,8192,4096\n"),
+        ("sep=tab,time=0:s,op=1,offset=2:bytes,size=3:bytes", "0\t R \t 4096\t4096\n1\tW\t8192\t4096\n"),
+    ] {
+        let options = Options::of_words(None, Some(columns)).expect("columns");
+        assert_eq!(read_with(text, &options).expect(text).0, expected, "{text}");
+    }
+    let options = Options::of_words(None, Some("time=0:s,op=1,offset=2:bytes,size=3:bytes")).expect("columns");
+    let error = read_with("0,R,0,4096\n1, Q ,0,4096\n", &options).expect_err("no operation").to_string();
+    assert!(error.starts_with("t:2: op: ") && error.contains("found \"Q"), "{error}");
+    // Published tables, padded.
+    for (head, row) in [
+        (
+            "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime",
+            " 128166372003061629 , hm , 1 , Read , 4096 , 512 , 9 ",
+        ),
+        ("Timestamp,Response,IOType,LUN,Offset,Size", " 1.5 , 0.25 , R , 3 , 4096 , 512 "),
+        ("version,time,op,size,lbn", " 1 , 1.5 , 28 , 512 , 8 "),
+        ("device_id,opcode,offset,length,timestamp", " 3 , R , 4096 , 512 , 9 "),
+        ("process,device,rw_flag,sector,size,timestamp", "a-1 , 3 , R , 8 , 1 , 1.5 "),
+    ] {
+        let bare = row.replace(' ', "");
+        let of = |row: &str| read(format!("{head}\n{row}\n")).expect(row).0;
+        assert_eq!(of(row), of(&bare), "{row}");
+        assert_eq!((of(row)[0].offset, of(row)[0].bytes), (4096, 512), "{row}");
+    }
+}
+
+#[test]
+fn blkparse_of_a_terminal() {
+    let events = "  8,0    1        2     0.000000400   312  D   R 64 + 8 [fio]\n";
+    let head = "Input file sda.blktrace.0 added\nInput file sda.blktrace.1 added\n";
+    let (requests, summary) = read(format!("{head}{events}")).expect("a trace");
+    assert_eq!((requests[0].offset, requests.len(), summary.other_rows), (64 * 512, 1, 2));
 }
 
 /// As Linux 7.3 prints it, shortened: the logical unit in place of the controller, and the number of a queue.

@@ -208,7 +208,7 @@ fn commands_without_an_address() {
     assert_eq!(kinds, [(0, Read), (100, readpath_workload::IoKind::Flush), (300, Trim)]);
     assert_eq!(requests[2], Request { process: Some(7), latency: Some(Ns(500)), ..request(300, Trim, 7 * 4096, 8192) });
     assert_eq!((summary.rows, summary.other_rows), (7, 4));
-    let sectors = Options { ufs_block_bytes: 512, ..Options::default() };
+    let sectors = Options { ufs_block_bytes: Some(512), ..Options::default() };
     assert_eq!(read_with(bundle(&events), &sectors).expect("a trace").0[2].offset, 7 * 512);
 }
 

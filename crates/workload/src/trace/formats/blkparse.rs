@@ -84,6 +84,10 @@ pub(in super::super) fn row(row: &[u8], cx: &mut Context) -> Result<Row, RowErro
     if SUMMARY.iter().any(|s| row.starts_with(s)) {
         return Ok(Row::End);
     }
+    // What a terminal shows above the events.
+    if row.starts_with(b"Input file ") && row.ends_with(b" added") {
+        return Ok(Row::Other);
+    }
     let mut c = Cursor::new(row);
     let Head { device, time, process, action, .. } = head(&mut c)?;
     if let Some(next) = next_row(&row[c.at..]) {

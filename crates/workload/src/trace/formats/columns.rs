@@ -216,7 +216,7 @@ fn amount(key: &str, value: &str) -> Result<(At, u64), String> {
     }
 }
 
-/// Begin and end of each column; how many.
+/// Begin and end of the value of each column, without blanks and quotes around it; how many.
 #[inline]
 fn cut(row: &[u8], separator: u8, fields: &mut [(usize, usize); MAX_COLUMNS]) -> usize {
     let (mut n, mut from) = (0, 0);
@@ -232,15 +232,50 @@ fn cut(row: &[u8], separator: u8, fields: &mut [(usize, usize); MAX_COLUMNS]) ->
         }
         return n;
     }
+    if memchr::memchr(b'"', row).is_some() {
+        return cut_quoted(row, separator, fields);
+    }
     for to in memchr::memchr_iter(separator, row).chain([row.len()]) {
         if n == MAX_COLUMNS {
             break;
         }
-        fields[n] = (from, to);
+        fields[n] = value(row, from, to);
         from = to + 1;
         n += 1;
     }
     n
+}
+
+/// The same of a row with quotes, between which a separator is a part of the value (RFC 4180).
+#[cold]
+fn cut_quoted(row: &[u8], separator: u8, fields: &mut [(usize, usize); MAX_COLUMNS]) -> usize {
+    let (mut n, mut from, mut quoted) = (0, 0, false);
+    for to in 0..=row.len() {
+        let byte = row.get(to).copied();
+        quoted ^= byte == Some(b'"');
+        if n < MAX_COLUMNS && (byte.is_none() || (byte == Some(separator) && !quoted)) {
+            fields[n] = value(row, from, to);
+            from = to + 1;
+            n += 1;
+        }
+    }
+    n
+}
+
+/// The value between two separators: without blanks around it, and without quotes around it.
+#[inline]
+fn value(row: &[u8], mut from: usize, mut to: usize) -> (usize, usize) {
+    let is_blank = |at: usize| matches!(row[at], b' ' | b'\t' | b'\r');
+    while from < to && is_blank(from) {
+        from += 1;
+    }
+    while from < to && is_blank(to - 1) {
+        to -= 1;
+    }
+    match row[from..to] {
+        [b'"', .., b'"'] => (from + 1, to - 1),
+        _ => (from, to),
+    }
 }
 
 #[inline]
@@ -259,19 +294,17 @@ pub(in super::super) fn row(row: &[u8], cx: &mut Context) -> Result<Row, RowErro
     };
     let time_at = |(i, unit): (usize, u64), name| {
         let mut c = Cursor { row: &row[..fields[i].1], at: fields[i].0 };
-        c.blanks();
         let ns = c.time(unit, name)?;
         whole(&c, fields[i].1, name).map(|()| ns)
     };
     let amount_at = |(i, unit): (usize, u64), name| {
         let mut c = Cursor { row: &row[..fields[i].1], at: fields[i].0 };
-        c.blanks();
         let at = c.at;
-        let value = c.u64(name)?;
+        let value = if c.has_hex_prefix() { c.hex(name)? } else { c.u64(name)? };
         whole(&c, fields[i].1, name).map(|()| Amount { value, unit, at })
     };
     let time = time_at(columns.time, "time")?;
-    let word = field(columns.op).trim_ascii();
+    let word = field(columns.op);
     let op = if columns.words.is_empty() {
         op_word(word)
     } else {
@@ -288,13 +321,13 @@ pub(in super::super) fn row(row: &[u8], cx: &mut Context) -> Result<Row, RowErro
         true => (Amount::bytes(0, 0), Amount::bytes(0, 0)),
         false => (amount_at(columns.offset, "offset")?, amount_at(columns.size, "size")?),
     };
-    let process = columns.process.and_then(|i| trailing_number(field(i).trim_ascii())).unwrap_or(NO_PROCESS);
+    let process = columns.process.and_then(|i| trailing_number(field(i))).unwrap_or(NO_PROCESS);
     let mut raw = request(op, time, offset, size, process)?;
-    if let Some(latency) = columns.latency.filter(|l| !field(l.0).trim_ascii().is_empty()) {
+    if let Some(latency) = columns.latency.filter(|l| !field(l.0).is_empty()) {
         raw.latency = time_at(latency, "latency")?;
     }
     if let Some(device) = columns.device {
-        let (name, at) = (field(device).trim_ascii(), fields[device].0);
+        let (name, at) = (field(device), fields[device].0);
         if !cx.gate.admits(name, at)? {
             return Ok(Row::OtherDevice);
         }

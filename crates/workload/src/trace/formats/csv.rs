@@ -11,11 +11,13 @@ use crate::IoKind;
 
 #[inline]
 fn comma(c: &mut Cursor, field: &'static str) -> Result<(), RowError> {
+    c.blanks();
     c.pass(b',', field, "a comma after the number")
 }
 
 #[inline]
-fn end(c: &Cursor) -> Result<(), RowError> {
+fn end(c: &mut Cursor) -> Result<(), RowError> {
+    c.blanks();
     match c.peek() {
         None => Ok(()),
         Some(_) => Err(RowError::new(Reason::Syntax, "", c.at, "the end of the row")),
@@ -25,24 +27,38 @@ fn end(c: &Cursor) -> Result<(), RowError> {
 /// A whole number and its place.
 #[inline]
 fn amount(c: &mut Cursor, field: &'static str, unit: u64) -> Result<Amount, RowError> {
+    c.blanks();
     let at = c.at;
     Ok(Amount { value: c.u64(field)?, unit, at })
+}
+
+/// A time, blanks before it passed.
+#[inline]
+fn time_of(c: &mut Cursor, unit_ns: u64, field: &'static str) -> Result<u64, RowError> {
+    c.blanks();
+    c.time(unit_ns, field)
+}
+
+/// A text up to the next comma, without the blanks around it.
+#[inline]
+fn word<'a>(c: &mut Cursor<'a>) -> &'a [u8] {
+    c.until(b',').trim_ascii()
 }
 
 /// `timestamp,host,disk,Read|Write,offset,size,response`; the response may be missing. Times in units of 100 ns.
 #[inline]
 pub(in super::super) fn msr(row: &[u8], cx: &mut Context) -> Result<Row, RowError> {
     let mut c = Cursor::new(row);
-    let time = c.time(FILETIME, "timestamp")?;
+    let time = time_of(&mut c, FILETIME, "timestamp")?;
     comma(&mut c, "timestamp")?;
     let device_at = c.at;
     c.until(b',');
     c.pass(b',', "host", "a host, a disk and an operation")?;
     c.until(b',');
-    let device = &row[device_at..c.at];
+    let device = row[device_at..c.at].trim_ascii();
     c.pass(b',', "disk", "a disk and an operation")?;
     let op_at = c.at;
-    let op = match c.until(b',') {
+    let op = match word(&mut c) {
         b"Read" => IoKind::Read,
         b"Write" => IoKind::Write,
         word => match super::op_word(word) {
@@ -55,11 +71,12 @@ pub(in super::super) fn msr(row: &[u8], cx: &mut Context) -> Result<Row, RowErro
     comma(&mut c, "offset")?;
     let size = amount(&mut c, "size", 1)?;
     let mut raw = request(super::Op::plain(op), time, offset, size, NO_PROCESS)?;
+    c.blanks();
     if c.peek() == Some(b',') {
         c.at += 1;
-        raw.latency = c.time(FILETIME, "response")?;
+        raw.latency = time_of(&mut c, FILETIME, "response")?;
     }
-    end(&c)?;
+    end(&mut c)?;
     Ok(if cx.gate.admits(device, device_at)? { Row::Request(raw) } else { Row::OtherDevice })
 }
 
@@ -67,12 +84,12 @@ pub(in super::super) fn msr(row: &[u8], cx: &mut Context) -> Result<Row, RowErro
 #[inline]
 pub(in super::super) fn systor(row: &[u8], cx: &mut Context) -> Result<Row, RowError> {
     let mut c = Cursor::new(row);
-    let time = c.time(SECONDS, "Timestamp")?;
+    let time = time_of(&mut c, SECONDS, "Timestamp")?;
     comma(&mut c, "Timestamp")?;
-    let latency = if c.peek() == Some(b',') { super::NO_LATENCY } else { c.time(SECONDS, "Response")? };
+    let latency = if c.peek() == Some(b',') { super::NO_LATENCY } else { time_of(&mut c, SECONDS, "Response")? };
     comma(&mut c, "Response")?;
     let op_at = c.at;
-    let op = match c.until(b',') {
+    let op = match word(&mut c) {
         b"R" => IoKind::Read,
         b"W" => IoKind::Write,
         _ => {
@@ -82,12 +99,12 @@ pub(in super::super) fn systor(row: &[u8], cx: &mut Context) -> Result<Row, RowE
     };
     c.pass(b',', "IOType", "a LUN after the operation")?;
     let lun_at = c.at;
-    let lun = c.until(b',');
+    let lun = word(&mut c);
     c.pass(b',', "LUN", "an offset after the LUN")?;
     let offset = amount(&mut c, "Offset", 1)?;
     comma(&mut c, "Offset")?;
     let size = amount(&mut c, "Size", 1)?;
-    end(&c)?;
+    end(&mut c)?;
     let mut raw = request(super::Op::plain(op), time, offset, size, NO_PROCESS)?;
     raw.latency = latency;
     Ok(if cx.gate.admits(lun, lun_at)? { Row::Request(raw) } else { Row::OtherDevice })
@@ -97,16 +114,18 @@ pub(in super::super) fn systor(row: &[u8], cx: &mut Context) -> Result<Row, RowE
 #[inline]
 pub(in super::super) fn cloudphysics(row: &[u8], _: &mut Context) -> Result<Row, RowError> {
     let mut c = Cursor::new(row);
+    c.blanks();
     c.u64("version")?;
     comma(&mut c, "version")?;
-    let time = c.time(SECONDS, "time")?;
+    let time = time_of(&mut c, SECONDS, "time")?;
     comma(&mut c, "time")?;
+    c.blanks();
     let code = c.hex("op")?;
     comma(&mut c, "op")?;
     let size = amount(&mut c, "size", 1)?;
     comma(&mut c, "size")?;
     let lbn = amount(&mut c, "lbn", super::SECTOR_BYTES)?;
-    end(&c)?;
+    end(&mut c)?;
     match scsi(code) {
         Some(op) => request(op, time, lbn, size, NO_PROCESS).map(Row::Request),
         None => Ok(Row::Other),
@@ -117,11 +136,13 @@ pub(in super::super) fn cloudphysics(row: &[u8], _: &mut Context) -> Result<Row,
 #[inline]
 pub(in super::super) fn alibaba(row: &[u8], cx: &mut Context) -> Result<Row, RowError> {
     let mut c = Cursor::new(row);
+    c.blanks();
+    let device_at = c.at;
     c.u64("device_id")?;
-    let device = &row[..c.at];
+    let device = &row[device_at..c.at];
     comma(&mut c, "device_id")?;
     let op_at = c.at;
-    let op = match c.until(b',') {
+    let op = match word(&mut c) {
         b"R" => IoKind::Read,
         b"W" => IoKind::Write,
         _ => return Err(RowError::new(Reason::Operation, "opcode", op_at, "R or W")),
@@ -131,34 +152,36 @@ pub(in super::super) fn alibaba(row: &[u8], cx: &mut Context) -> Result<Row, Row
     comma(&mut c, "offset")?;
     let length = amount(&mut c, "length", 1)?;
     comma(&mut c, "length")?;
-    let time = c.time(MICROS, "timestamp")?;
-    end(&c)?;
+    let time = time_of(&mut c, MICROS, "timestamp")?;
+    end(&mut c)?;
     let raw = request(super::Op::plain(op), time, offset, length, NO_PROCESS)?;
-    Ok(if cx.gate.admits(device, 0)? { Row::Request(raw) } else { Row::OtherDevice })
+    Ok(if cx.gate.admits(device, device_at)? { Row::Request(raw) } else { Row::OtherDevice })
 }
 
 /// `timestamp,offset,size,iotype,volumeid`; seconds, and sectors of 512 bytes.
 #[inline]
 pub(in super::super) fn tencent(row: &[u8], cx: &mut Context) -> Result<Row, RowError> {
     let mut c = Cursor::new(row);
-    let time = c.time(SECONDS, "timestamp")?;
+    let time = time_of(&mut c, SECONDS, "timestamp")?;
     comma(&mut c, "timestamp")?;
     let offset = amount(&mut c, "offset", super::SECTOR_BYTES)?;
     comma(&mut c, "offset")?;
     let size = amount(&mut c, "size", super::SECTOR_BYTES)?;
     comma(&mut c, "size")?;
     let op_at = c.at;
-    let op = match c.until(b',') {
+    let op = match word(&mut c) {
         b"0" => IoKind::Read,
         b"1" => IoKind::Write,
         _ => return Err(RowError::new(Reason::Operation, "iotype", op_at, "0 (read) or 1 (write)")),
     };
     c.pass(b',', "iotype", "a volume after the operation")?;
+    c.blanks();
     let volume_at = c.at;
     c.u64("volumeid")?;
-    end(&c)?;
+    let volume = &row[volume_at..c.at];
+    end(&mut c)?;
     let raw = request(super::Op::plain(op), time, offset, size, NO_PROCESS)?;
-    Ok(if cx.gate.admits(&row[volume_at..], volume_at)? { Row::Request(raw) } else { Row::OtherDevice })
+    Ok(if cx.gate.admits(volume, volume_at)? { Row::Request(raw) } else { Row::OtherDevice })
 }
 
 /// `process,device,rw_flag,sector,size,timestamp`. A process name may itself have commas.
@@ -183,7 +206,7 @@ fn holds_row(name: &[u8]) -> bool {
         let mut c = Cursor { row: name, at: i + 1 };
         c.u64("device").is_ok()
             && comma(&mut c, "").is_ok()
-            && rwbs(c.until(b',')).is_some()
+            && rwbs(word(&mut c)).is_some()
             && comma(&mut c, "").is_ok()
             && c.peek().is_some_and(|b| b.is_ascii_digit())
     })
@@ -192,21 +215,22 @@ fn holds_row(name: &[u8]) -> bool {
 #[inline]
 fn mobile_from(row: &[u8], name_end: usize, cx: &mut Context) -> Result<Row, RowError> {
     let mut c = Cursor { row, at: name_end + 1 };
+    c.blanks();
     let device_at = c.at;
     c.u64("device")?;
     let device = &row[device_at..c.at];
     comma(&mut c, "device")?;
     let op_at = c.at;
-    let op = rwbs(c.until(b',')).ok_or_else(|| RowError::new(Reason::Operation, "rw_flag", op_at, RWBS))?;
+    let op = rwbs(word(&mut c)).ok_or_else(|| RowError::new(Reason::Operation, "rw_flag", op_at, RWBS))?;
     c.pass(b',', "rw_flag", "a sector after the operation")?;
     let sector = amount(&mut c, "sector", super::SECTOR_BYTES)?;
     comma(&mut c, "sector")?;
     let size = amount(&mut c, "size", super::SECTOR_BYTES)?;
     comma(&mut c, "size")?;
-    let time = c.time(SECONDS, "timestamp")?;
-    end(&c)?;
+    let time = time_of(&mut c, SECONDS, "timestamp")?;
+    end(&mut c)?;
     let Some(op) = op else { return Ok(Row::Other) };
-    let process = trailing_number(&row[..name_end]).unwrap_or(NO_PROCESS);
+    let process = trailing_number(row[..name_end].trim_ascii_end()).unwrap_or(NO_PROCESS);
     let raw = request(op, time, sector, size, process)?;
     Ok(if cx.gate.admits(device, device_at)? { Row::Request(raw) } else { Row::OtherDevice })
 }

@@ -397,6 +397,23 @@ fn fields(message: &[u8]) -> Fields<'_> {
     Fields { message, at: 0 }
 }
 
+/// Events in the beginning of a trace: number of the field, and payload.
+fn events(head: &[u8]) -> impl Iterator<Item = (u32, &[u8])> {
+    let bundles = fields(head).flat_map(|(_, packet)| fields(packet)).filter(|field| field.0 == FTRACE_EVENTS);
+    let events = bundles.flat_map(|(_, bundle)| fields(bundle)).filter(|field| field.0 == EVENT);
+    events.flat_map(|(_, event)| fields(event))
+}
+
+/// Commands of the UFS driver in the beginning of a trace, without their times.
+pub(in super::super) fn ufs_commands<'a>(
+    head: &'a [u8],
+    cx: &'a mut Context,
+) -> impl Iterator<Item = Result<Row, RowError>> + 'a {
+    events(head)
+        .filter(|(number, _)| *number == UFSHCD_COMMAND)
+        .map(|(_, payload)| ufs(&Here { event: payload, from: 0, to: payload.len(), time: 0, process: NO_PROCESS }, cx))
+}
+
 /// Which events the beginning of a trace has.
 #[derive(Default)]
 pub(in super::super) struct Survey {
@@ -407,19 +424,16 @@ pub(in super::super) struct Survey {
 impl Survey {
     pub(in super::super) fn of(head: &[u8]) -> Survey {
         let mut survey = Survey::default();
-        let bundles = fields(head).flat_map(|(_, packet)| fields(packet)).filter(|field| field.0 == FTRACE_EVENTS);
-        for (_, event) in bundles.flat_map(|(_, bundle)| fields(bundle)).filter(|field| field.0 == EVENT) {
-            for (number, payload) in fields(event) {
-                let (list, found) = match number {
-                    BLOCK_RQ_ISSUE => (&mut survey.block, Some(Event::Issue)),
-                    BLOCK_BIO_QUEUE => (&mut survey.block, Some(Event::Queue)),
-                    BLOCK_RQ_COMPLETE => (&mut survey.block, Some(Event::Complete)),
-                    UFSHCD_COMMAND => (&mut survey.ufs, ufs_event(payload, 0, payload.len()).ok().flatten()),
-                    _ => continue,
-                };
-                if let Some(found) = found.filter(|found| !list.contains(found)) {
-                    list.push(found);
-                }
+        for (number, payload) in events(head) {
+            let (list, found) = match number {
+                BLOCK_RQ_ISSUE => (&mut survey.block, Some(Event::Issue)),
+                BLOCK_BIO_QUEUE => (&mut survey.block, Some(Event::Queue)),
+                BLOCK_RQ_COMPLETE => (&mut survey.block, Some(Event::Complete)),
+                UFSHCD_COMMAND => (&mut survey.ufs, ufs_event(payload, 0, payload.len()).ok().flatten()),
+                _ => continue,
+            };
+            if let Some(found) = found.filter(|found| !list.contains(found)) {
+                list.push(found);
             }
         }
         survey
