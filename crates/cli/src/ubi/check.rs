@@ -16,20 +16,23 @@ use std::io::Write;
 
 pub fn check(args: &UbiCheck) -> Result<()> {
     let image = &args.input.image;
-    let (below, report, of_static) = match open_volume(&args.input, false)? {
+    let (below, report, without_ubifs) = match open_volume(&args.input, false)? {
         Opened::Ubifs(mut volume) => {
             let below = findings(&args.input, volume.ubi())?;
             let report = readpath_session::ubi::ubifs::check(volume, args.most).map_err(|e| wrong(image, e))?;
             (below, report, None)
         }
-        Opened::Static { mut ubi, id } => {
+        Opened::Other { mut ubi, id, is_static } => {
             let below = findings(&args.input, &mut ubi)?;
             let volume = ubi.volume(id).map_err(|e| usage(anyhow!("{}: {e}", image.display())))?;
-            let what = format!(
-                "volume {id} \"{}\" is static and holds no UBIFS: its {} bytes were compared with their checksums",
-                printable(&volume.record.name),
-                volume.bytes()
-            );
+            let name = printable(&volume.record.name);
+            let what = match is_static {
+                true => {
+                    let compared = format!("its {} bytes were compared with their checksums", volume.bytes());
+                    format!("volume {id} \"{name}\" is static and holds no UBIFS: {compared}")
+                }
+                false => format!("volume {id} \"{name}\" holds no UBIFS: only UBI was checked"),
+            };
             (below, CheckReport::default(), Some(what))
         }
     };
@@ -41,8 +44,8 @@ pub fn check(args: &UbiCheck) -> Result<()> {
     if args.json {
         let mut value = document(listed, below.len(), &report);
         value["clean"] = is_clean.into();
-        if let Some(what) = of_static {
-            value["static"] = what.into();
+        if let Some(what) = without_ubifs {
+            value["without_ubifs"] = what.into();
         }
         out.write_all(json_text(&value).as_bytes())?;
     } else {
@@ -54,7 +57,7 @@ pub fn check(args: &UbiCheck) -> Result<()> {
         }
         let clean = if is_clean { "clean: " } else { "" };
         let unclean = if report.unclean { "; it had not been unmounted" } else { "" };
-        match of_static {
+        match without_ubifs {
             Some(what) => writeln!(out, "{clean}{what}")?,
             None => writeln!(
                 out,

@@ -6,13 +6,14 @@ use super::image::{Failure, Problems, Walk, mount};
 use crate::args::UbiExtract;
 use crate::usage;
 use anyhow::{Context, Result, anyhow};
-use readpath_session::ubi::ubifs::{FileType, Inode, Piece};
+use readpath_session::ubi::ubifs::{FileType, Inode, Piece, Time};
 use readpath_session::ubi::wrong;
-use rustix::fs::Mode;
+use rustix::fs::{AtFlags, CWD, Mode, Timespec, Timestamps, utimensat};
 use rustix::io::Errno;
 use rustix::process::umask;
+use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::fs::{DirBuilder, OpenOptions, Permissions, set_permissions};
+use std::fs::{DirBuilder, OpenOptions, Permissions, hard_link, set_permissions};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, symlink};
@@ -34,9 +35,11 @@ pub fn main(args: &UbiExtract) -> Result<()> {
     umask(mask);
     let mut problems = Problems::of(image);
     let mut walk = Walk::new(root.to_vec(), at);
-    let (mut made, mut left_out) = (0u64, 0u64);
-    // Directories get their permissions last: some do not let their owner write.
-    let mut directories: Vec<(PathBuf, u32)> = Vec::new();
+    let (mut made, mut left_out, mut without_times) = (0u64, 0u64, 0u64);
+    // Directories get permissions and times last: some do not let their owner write, and a new entry changes the time.
+    let mut directories: Vec<(PathBuf, Inode)> = Vec::new();
+    // Files with several names, by their numbers.
+    let mut linked: HashMap<u32, PathBuf> = HashMap::new();
     let mut end = Ok(());
     loop {
         let inode = match walk.next(&mut fs, image, &mut |path, what| problems.report(path, what)) {
@@ -57,7 +60,7 @@ pub fn main(args: &UbiExtract) -> Result<()> {
                 // A directory that is there may be a link to elsewhere.
                 let made = DirBuilder::new().mode(0o700).create(&to);
                 match &made {
-                    Ok(()) => directories.push((to.clone(), inode.mode & PERMISSIONS & !mask.bits())),
+                    Ok(()) => directories.push((to.clone(), inode.clone())),
                     Err(e) if directories.is_empty() => {
                         return Err(usage(anyhow!("{}: cannot be made: {e}", to.display())));
                     }
@@ -66,6 +69,7 @@ pub fn main(args: &UbiExtract) -> Result<()> {
                 made
             }
             Some(FileType::Symlink) => symlink(OsStr::from_bytes(&inode.data), &to),
+            Some(FileType::Regular) if let Some(first) = linked.get(&inode.ino) => hard_link(first, &to),
             Some(FileType::Regular) => match file(&to, &inode, |sink| fs.read_pieces(&inode, sink)) {
                 Ok(()) => Ok(()),
                 Err(Failure::Volume(e)) => {
@@ -81,7 +85,17 @@ pub fn main(args: &UbiExtract) -> Result<()> {
             }
         };
         match result {
-            Ok(()) => made += 1,
+            Ok(()) => {
+                made += 1;
+                let is_file = inode.file_type() == Some(FileType::Regular);
+                if is_file && inode.nlink > 1 {
+                    linked.entry(inode.ino).or_insert_with(|| to.clone());
+                }
+                // Those of a directory come later.
+                if inode.file_type() != Some(FileType::Directory) && set_times(&to, &inode).is_err() {
+                    without_times += 1;
+                }
+            }
             Err(e) if is_of_all(&e) => {
                 end = Err(e).with_context(|| format!("{}: cannot be written", to.display()));
                 break;
@@ -89,8 +103,10 @@ pub fn main(args: &UbiExtract) -> Result<()> {
             Err(e) => problems.report(&walk.path, &format!("cannot be made whole: {e}")),
         }
     }
-    for (path, mode) in directories.iter().rev() {
-        let set = set_permissions(path, Permissions::from_mode(*mode));
+    for (path, inode) in directories.iter().rev() {
+        without_times += u64::from(set_times(path, inode).is_err());
+        let mode = inode.mode & PERMISSIONS & !mask.bits();
+        let set = set_permissions(path, Permissions::from_mode(mode));
         end = end.and(set.with_context(|| format!("{}: cannot be given its permissions", path.display())));
     }
     end?;
@@ -99,8 +115,19 @@ pub fn main(args: &UbiExtract) -> Result<()> {
         1 => "; a device, pipe or socket is left out".to_owned(),
         n => format!("; {n} devices, pipes and sockets are left out"),
     };
-    writeln!(io::stderr(), "{}: {made} files, directories and links{others}", args.to.display()).ok();
+    let times = match without_times {
+        0 => String::new(),
+        n => format!("; times of {n} could not be set"),
+    };
+    writeln!(io::stderr(), "{}: {made} files, directories and links{others}{times}", args.to.display()).ok();
     problems.end("read or made")
+}
+
+/// Sets the times of last access and change, of a link those of itself. Owners and extended attributes stay behind.
+fn set_times(path: &Path, inode: &Inode) -> io::Result<()> {
+    let of = |time: Time| Timespec { tv_sec: time.s as _, tv_nsec: time.ns.into() };
+    let times = Timestamps { last_access: of(inode.atime), last_modification: of(inode.mtime) };
+    Ok(utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW)?)
 }
 
 /// Whether no other entry could be written either. Any other error is one of an entry: two of one name, a name that is

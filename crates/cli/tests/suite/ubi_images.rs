@@ -3,6 +3,7 @@
 
 use crate::common::{Room, json, texts};
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 
 #[test]
 fn what_is_in_an_image() {
@@ -89,6 +90,12 @@ fn a_dump_with_spare_areas_is_told_and_read() {
         &["ubi", "ls", "oob.mtd", "--oob", "128"],
         &["--oob 128: the file is not UBI in pages with spare areas of 128 bytes"],
     );
+    // Of a few erase blocks, whose headers lie at multiples of a fraction of the distance between them.
+    let few: Vec<u8> = bytes[..15 << 17].chunks(2048).flat_map(|page| [page, &[0xFF; 64]].concat()).collect();
+    fs::write(room.path("few.mtd"), few).expect("a file");
+    let says = says.replace("oob.mtd", "few.mtd");
+    room.bad(&["ubi", "check", "few.mtd"], &[&says]);
+    room.bad(&["ubi", "check", "few.mtd", "--peb-size", "131072"], &[&says]);
     room.bad(&["ubi", "ls", "oob.mtd", "--oob", "64K"], &["--oob: \"64K\" is no number of bytes"]);
     for command in [&["find"][..], &["attach", "--json"], &["check"]] {
         let of = |image: &[&str]| room.good(&[&["ubi"], command, image].concat());
@@ -258,6 +265,45 @@ fn an_image_is_neither_replaced_nor_waited_for() {
     }
 }
 
+#[test]
+fn what_is_wrapped_around_an_image_is_named() {
+    let room = Room::with_dump("fx.mtd");
+    let bytes = fs::read(room.path("fx.mtd")).expect("a file");
+    fs::write(room.path("behind"), [&[0x55; 5000], &bytes[..]].concat()).expect("a file");
+    let says = "behind: UBI begins at byte 5000; cut off what is before it: tail -c +5001 behind >image.ubi";
+    room.bad(&["ubi", "ls", "behind"], &[says]);
+    fs::write(room.path("sparse"), [&[0x3A, 0xFF, 0x26, 0xED, 1, 0, 0, 0], &bytes[..]].concat()).expect("a file");
+    let says = "sparse: is an Android sparse image; unpack it first: simg2img sparse image.ubi";
+    room.bad(&["ubi", "check", "sparse"], &[says]);
+    fs::write(room.path("other"), vec![0x55; 1 << 20]).expect("a file");
+    room.bad(&["ubi", "ls", "other"], &["no UBI: no EC header"]);
+}
+
+/// A volume of OpenWrt's `rootfs` holds SquashFS: UBI knows nothing wrong with it.
+#[test]
+fn a_volume_without_ubifs_is_not_damaged() {
+    let room = Room::with_dump("fx.mtd");
+    let whole = fs::read(room.path("fx.mtd")).expect("a file");
+    let with_lebs = |name: &str, lebs: &[u32]| {
+        let mut bytes = whole.clone();
+        for peb in bytes.chunks_mut(131_072) {
+            let word = |at: usize| u32::from_be_bytes(peb[at..at + 4].try_into().expect("four bytes"));
+            // The VID header, its volume and LEB.
+            if &peb[512..516] == b"UBI!" && word(520) == 0 && lebs.contains(&word(524)) {
+                peb[2048..2052].copy_from_slice(b"hsqs");
+            }
+        }
+        fs::write(room.path(name), bytes).expect("a file");
+    };
+    with_lebs("squash.mtd", &[0, 1]);
+    let said = room.good(&["ubi", "check", "squash.mtd"]);
+    assert_eq!(said, "clean: volume 0 \"rootfs\" holds no UBIFS: only UBI was checked\n");
+    room.bad(&["ubi", "ls", "squash.mtd"], &["squash.mtd: volume 0 \"rootfs\" holds no UBIFS"]);
+    with_lebs("damaged.mtd", &[0]);
+    let output = room.output(&["ubi", "check", "damaged.mtd"]);
+    assert_eq!(output.status.code(), Some(4), "{}", crate::common::text(&output.stdout));
+}
+
 /// Every file that is in the image is on disk with the same bytes, and nothing is outside of the new directory.
 #[test]
 fn a_tree_is_extracted() {
@@ -282,6 +328,22 @@ fn a_tree_is_extracted() {
     assert!(files > 500 && others > 0, "{files} files, {others} others");
     let bytes = fs::read(room.path("tree/special/hardlink")).expect("a file");
     assert_eq!(String::from_utf8_lossy(&bytes), room.good(&["ubi", "cat", "fx.mtd", "special/hardlink"]));
+    // Both names of a file are one file, and times are those of the image.
+    let stat = |path: &str| fs::symlink_metadata(room.path("tree").join(path)).expect("it is there");
+    let hard = room.json(&["ubi", "stat", "--json", "fx.mtd", "special/hardlink"]);
+    let same = all.as_array().expect("an array").iter().filter(|entry| entry["ino"] == hard["ino"]);
+    let same: Vec<&str> = same.map(|entry| entry["path"].as_str().expect("a path").trim_start_matches('/')).collect();
+    assert_eq!((same.len(), stat(same[0]).ino(), stat(same[0]).nlink()), (2, stat(same[1]).ino(), 2));
+    for path in ["special/hardlink", "special/short_link"] {
+        let of_image = room.json(&["ubi", "stat", "--json", "fx.mtd", path])["mtime"].clone();
+        assert_eq!(
+            (of_image.as_str(), stat(path).mtime()),
+            (Some("2026-11-21T00:54:02.000000000Z"), 1_795_222_442),
+            "{path}"
+        );
+    }
+    let of_image = room.json(&["ubi", "stat", "--json", "fx.mtd", "special"])["mtime"].clone();
+    assert_eq!((of_image.as_str(), stat("special").mtime()), (Some("2026-11-21T00:54:02.000000000Z"), 1_795_222_442));
     let said = crate::common::text(&output.stderr);
     assert!(said.contains(&format!("{others} devices, pipes and sockets are left out")), "{said}");
     room.bad(&["ubi", "extract", "fx.mtd", "--to", "tree"], &["tree: cannot be made", "exists"]);

@@ -9,7 +9,7 @@ use readpath_config::size;
 use readpath_ubi::attach::{Method, Options};
 use readpath_ubi::device::Finding;
 use readpath_ubi::guess::{Guess, Known, guess};
-use readpath_ubi::headers::STATIC;
+use readpath_ubi::headers::{EcHeader, STATIC};
 use readpath_ubi::mtd::{Geometry, Image, Logged, Mtd, ReadAt};
 use readpath_ubi::{NoCache, Ubi, UbiError, printable};
 use readpath_ubifs::{NODE_MAGIC, NodeType, UbiVolume, UbifsError};
@@ -50,12 +50,18 @@ pub fn sized(image: &Path, sizes: &ImageSizes) -> Result<(ImageBytes, Guess)> {
             }
         },
     };
+    // Where spare areas shift the headers, a fraction of the distance between these fits too.
+    let suspect = |found: &Guess| sizes.oob.is_none() && Image::new(&bytes, found.geometry).is_err();
+    let spare = match &found {
+        Ok(found) if !suspect(found) => None,
+        _ => spare_areas(&bytes, known.page_bytes),
+    };
+    if let Some(Spare { page, oob }) = spare {
+        let ways = format!("dump it without spare areas (nanddump --omitoob), or give --oob {oob}");
+        return Err(wrong(&format!("looks like pages of {page} + {oob} bytes: {ways}")));
+    }
     let mut found = found.map_err(|e| match (something_else(&bytes, image), &e) {
         (Some(what), _) => wrong(&what),
-        (None, _) if let Some(Spare { page, oob }) = spare_areas(&bytes, known) => wrong(&format!(
-            "looks like pages of {page} + {oob} bytes: dump it without spare areas (nanddump --omitoob), or give --oob \
-             {oob}"
-        )),
         (None, UbiError::Sizes(e)) => wrong(&format!("{e} (--peb-size gives the size of erase blocks)")),
         (None, e) => wrong(e),
     })?;
@@ -66,11 +72,13 @@ pub fn sized(image: &Path, sizes: &ImageSizes) -> Result<(ImageBytes, Guess)> {
 /// Sizes of spare areas of real chips in bytes.
 const SPARE: [u32; 13] = [16, 64, 112, 128, 218, 224, 232, 256, 448, 640, 744, 1280, 1664];
 
-/// The spare areas of an image that is UBI without them. An image that is UBI as it is, with other sizes than were
-/// given, has none.
-fn spare_areas(raw: &ImageBytes, known: &Known) -> Option<Spare> {
-    let (_, spare, _) = without_spare(raw, known, &SPARE)?;
-    guess(raw, &Known::default()).is_err().then_some(spare)
+/// The spare areas of an image that is UBI without them, and is none with them.
+fn spare_areas(raw: &ImageBytes, page_bytes: Option<u32>) -> Option<Spare> {
+    let with_them = guess(raw, &Known::default()).and_then(|found| Ok(Image::new(raw, found.geometry).map(drop)?));
+    // An erase block that was given may count them or not.
+    let known = Known { page_bytes, ..Known::default() };
+    let (_, spare, _) = without_spare(raw, &known, &SPARE).filter(|_| with_them.is_err())?;
+    Some(spare)
 }
 
 /// The image without spare areas of one of these `sizes`, if it is UBI then, with some size of a page.
@@ -91,19 +99,53 @@ pub fn of_device(found: &Guess, pebs: Option<u32>) -> Geometry {
 }
 
 /// First bytes of packed files that are not unpacked here, with name and command.
-const PACKED: [(&[u8], &str, &str); 3] =
-    [(b"BZh", "bzip2", "bzip2 -dk"), (&[0x04, 0x22, 0x4D, 0x18], "lz4", "lz4 -d"), (b"PK\x03\x04", "zip", "unzip")];
+const PACKED: [(&[u8], &str, &str); 4] = [
+    (b"BZh", "packed with bzip2", "bzip2 -dk"),
+    (&[0x04, 0x22, 0x4D, 0x18], "packed with lz4", "lz4 -d"),
+    (b"PK\x03\x04", "packed with zip", "unzip"),
+    (&[0x3A, 0xFF, 0x26, 0xED], "an Android sparse image", "simg2img"),
+];
+/// How far into a file an image is looked for.
+const MOST_BEFORE: u64 = 64 << 20;
 
 /// The format of a file that is not UBI, if its first bytes show it.
 fn something_else(file: &ImageBytes, image: &Path) -> Option<String> {
     let mut first = [0; 6];
     file.read_exact_at(0, &mut first).ok()?;
     if let Some((_, name, command)) = PACKED.iter().find(|(magic, ..)| first.starts_with(magic)) {
-        return Some(format!("is packed with {name}; unpack it first: {command} {}", image.display()));
+        let to = if *command == "simg2img" { " image.ubi" } else { "" };
+        return Some(format!("is {name}; unpack it first: {command} {}{to}", image.display()));
+    }
+    if let Some(at) = begins_at(file).filter(|&at| at > 0) {
+        let name = image.display();
+        return Some(format!(
+            "UBI begins at byte {at}; cut off what is before it: tail -c +{} {name} >image.ubi",
+            at + 1
+        ));
     }
     first.starts_with(&NODE_MAGIC.to_le_bytes()).then(|| {
         "is a volume of UBIFS without UBI around it, as mkfs.ubifs makes it; ubinize makes an image of it".to_owned()
     })
+}
+
+/// The place of the first EC header in the beginning of a file.
+fn begins_at(file: &ImageBytes) -> Option<u64> {
+    let end = file.bytes().ok()?.min(MOST_BEFORE);
+    let mut chunk = vec![0; 1 << 20];
+    let mut at = 0;
+    while at < end {
+        let bytes = &mut chunk[..(end - at).min(1 << 20) as usize];
+        file.read_exact_at(at, bytes).ok()?;
+        let is_header =
+            |place: &usize| bytes[*place..].first_chunk().is_some_and(|first| EcHeader::parse(first).is_ok());
+        let marks = bytes.windows(4).enumerate().filter(|(_, mark)| mark == b"UBI#").map(|(place, _)| place);
+        if let Some(place) = { marks }.find(is_header) {
+            return Some(at + place as u64);
+        }
+        // Chunks overlap, so that a header across their border is whole in one.
+        at += bytes.len().saturating_sub(64).max(1) as u64;
+    }
+    None
 }
 
 /// Decides between two sizes of a page by a superblock of UBIFS, which has it. Volumes are found with either size.
@@ -178,12 +220,14 @@ fn open(input: &ImageInput, log: bool, fastmap: bool) -> Result<Ubi<Logged<Image
 pub enum Opened {
     /// It may hold UBIFS.
     Ubifs(Volume),
-    /// A static one with other contents.
-    Static {
+    /// One with other contents.
+    Other {
         /// The device.
         ubi: Ubi<Logged<Image<ImageBytes>>>,
         /// Number of the volume.
         id: u32,
+        /// Whether UBI has a checksum of its contents.
+        is_static: bool,
     },
 }
 
@@ -196,9 +240,10 @@ pub fn open_volume(input: &ImageInput, log: bool) -> Result<Opened> {
     let mut ubi = open(input, log, true)?;
     let id = pick(&ubi, input.volume.as_deref()).map_err(|e| wrong(&e))?;
     let is_static = ubi.volume(id).map_err(|e| wrong(&e))?.record.vol_type == STATIC;
-    // Linux mounts UBIFS of a static volume, too, only to read.
-    if is_static && !is_ubifs(&mut ubi, id) {
-        return Ok(Opened::Static { ubi, id });
+    // Linux mounts UBIFS of a static volume, too, only to read. A dynamic one without UBIFS has no node where the first
+    // of its master nodes would be, either; with one, its superblock is damaged.
+    if !has_node(&mut ubi, id, 0) && (is_static || !has_node(&mut ubi, id, MASTER_LEB)) {
+        return Ok(Opened::Other { ubi, id, is_static });
     }
     UbiVolume::new(ubi, id).map(Opened::Ubifs).map_err(|e| wrong(&e))
 }
@@ -206,24 +251,27 @@ pub fn open_volume(input: &ImageInput, log: bool) -> Result<Opened> {
 /// Opens a volume of UBIFS.
 ///
 /// # Errors
-/// As [`open_volume`], and when the volume is static and holds no UBIFS.
+/// As [`open_volume`], and when the volume holds no UBIFS.
 pub fn volume(input: &ImageInput, log: bool) -> Result<Volume> {
     match open_volume(input, log)? {
         Opened::Ubifs(volume) => Ok(volume),
-        Opened::Static { ubi, id } => {
+        Opened::Other { ubi, id, .. } => {
             let name = ubi.volume(id).map(|v| printable(&v.record.name)).unwrap_or_default();
-            let what = format!("volume {id} \"{name}\" is static and holds no UBIFS");
+            let what = format!("volume {id} \"{name}\" holds no UBIFS");
             Err(usage(anyhow!("{}: {what}", input.image.display())))
         }
     }
 }
 
-/// Whether LEB 0 begins as all nodes of UBIFS do.
-fn is_ubifs(ubi: &mut Ubi<Logged<Image<ImageBytes>>>, id: u32) -> bool {
+/// The first LEB with master nodes of UBIFS.
+const MASTER_LEB: u32 = 1;
+
+/// Whether a LEB begins as all nodes of UBIFS do.
+fn has_node(ubi: &mut Ubi<Logged<Image<ImageBytes>>>, id: u32, leb: u32) -> bool {
     let mut magic = [0; 4];
     // No kernel makes this read, so it is not in the log.
     let recording = std::mem::replace(&mut ubi.mtd_mut().recording, false);
-    let is_read = ubi.read(id, 0, 0, &mut magic, 0).is_ok();
+    let is_read = ubi.read(id, leb, 0, &mut magic, 0).is_ok();
     ubi.mtd_mut().recording = recording;
     is_read && u32::from_le_bytes(magic) == NODE_MAGIC
 }

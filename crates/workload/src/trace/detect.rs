@@ -32,8 +32,8 @@ impl UfsBlocks {
 /// Requests among which the one before is looked for: several streams may be mixed.
 const NEAR: usize = 32;
 
-/// In which bytes the UFS driver counted addresses. Linux 5.14 changed them from sectors to blocks, and a trace does not
-/// say so; but the step of a sequential stream in addresses is its size in one unit or the other.
+/// In which bytes the UFS driver counted addresses. Linux 5.14 changed them from sectors to blocks, which a trace does
+/// not say; but the step of a sequential stream in addresses is its size in one unit or the other.
 pub(super) fn ufs_blocks(head: &[u8], format: Format, event: Event) -> UfsBlocks {
     let mut cx = Context::new(Gate::Merge, event);
     cx.ufs_block_bytes = 1;
