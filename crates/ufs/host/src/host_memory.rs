@@ -132,6 +132,7 @@ mod tests {
         assert_eq!(given(ASK, 128), Ok((128 * MIB, 4 * MIB, 32)));
         assert_eq!(given(ASK, 200), Ok((200 * MIB, 4 * MIB, 50)));
         assert_eq!(given(ASK, 1000), Ok((200 * MIB, 4 * MIB, 50)));
+        assert_eq!(given(ASK, 38), Ok((38 * MIB, 4 * MIB, 10)), "the last piece is not whole");
         assert_eq!(given(HostMemoryAsk { preferred: 38 * MIB, ..ASK }, 128), Ok((38 * MIB, 4 * MIB, 10)));
         assert_eq!(given(HostMemoryAsk { preferred: 3 * MIB, minimum: 0, ..ASK }, 128), Ok((3 * MIB, 3 * MIB, 1)));
         assert_eq!(given(ASK, 0), Err(NoHostMemory::NotWanted));

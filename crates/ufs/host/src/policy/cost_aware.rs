@@ -189,3 +189,20 @@ impl MapPolicy for CostAware {
             + self.first.len().div_ceil(8) as u64
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_margin_that_nothing_confirms_is_halved_with_the_counters() {
+        let mut policy = CostAware { margin: 5, ..CostAware::new(4) };
+        let mut margins = vec![policy.margin];
+        for _ in 0..4096 {
+            policy.count(SubRegionId::new(0));
+            margins.push(policy.margin);
+        }
+        margins.dedup();
+        assert_eq!(margins, [5, 2, 1, 0]);
+    }
+}

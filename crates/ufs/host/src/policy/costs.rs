@@ -81,3 +81,17 @@ impl Costs {
         cost.div_ceil(u128::from(saved)).clamp(1, u128::from(MOST)) as u32
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_counts_as_four_means_at_most() {
+        let mut mean = Mean::default();
+        (0..ENOUGH).for_each(|_| mean.add(Ns(3300)));
+        mean.add(Ns(1_000_000_000));
+        // The mean of 32 values of 3300 and of one of four times as much.
+        assert_eq!(mean.ns(), Some(3600));
+    }
+}

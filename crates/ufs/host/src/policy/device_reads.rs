@@ -85,6 +85,16 @@ mod tests {
     use super::*;
     use readpath_kit::Prng;
 
+    #[test]
+    fn windows_are_counted_around_and_never_to_0() {
+        let mut reads = DeviceReads::new(2 * WINDOW as u32);
+        for i in 0..(usize::from(u16::MAX) + 2) * WINDOW {
+            if let Some(left) = reads.read(SubRegionId::new((i % (2 * WINDOW)) as u32)) {
+                assert_eq!(reads.age(left), Age::JUST_LEFT, "read {i}");
+            }
+        }
+    }
+
     /// Compared with a list of all sub-regions that left, the newest at the end.
     #[test]
     fn ages_are_powers_of_two_of_what_left_since() {

@@ -13,7 +13,8 @@ fn host(long_reads: LongReads, requeue_timeout_ms: u32) -> Host {
 }
 
 fn host_of(options: HpbOptions, requeue_timeout_ms: u32) -> Host {
-    let mut device = Device { ehs_entries: Some(255), ..Device::new().version_2() };
+    // More than a command has blocks.
+    let mut device = Device { ehs_entries: Some(256), ..Device::new().version_2() };
     let params = HpbParams { requeue_timeout_ms, ..HpbParams::LINUX };
     let mut host = Host::probe(&mut device, HpbOptions { params, ..options });
     host.load();

@@ -370,3 +370,65 @@ fn loads_wait_for_an_idle_device() {
     }
     assert_eq!((loaded(&tags), lu.next_timer()), (vec![], Ns::NEVER));
 }
+
+/// What the device advises matters to a policy that heeds it, and only for what is held and out of date.
+#[test]
+fn advice_is_heeded_by_policies_that_do() {
+    for (policy, heeds) in [(ManagedPolicy::Lru, true), (ManagedPolicy::Exclusive, false)] {
+        let mut play = Play::new(policy, 1, tables(policy) + 3 * MAP_BYTES);
+        play.run();
+        (0..2).for_each(|_| play.end_load(0, true));
+        let mut advised = HpbNotification { operation: HpbNotification::REGION_UPDATE, ..HpbNotification::default() };
+        (advised.active_count, advised.active[0]) = (1, SubRegion { region: 0, index: 1 });
+        for is_dirty in [false, true] {
+            if is_dirty {
+                play.lu.write(ENTRIES, 1);
+            }
+            play.lu.notified(&advised);
+            play.run();
+            assert_eq!(play.tags.loads.len(), usize::from(heeds && is_dirty), "{}", policy.name());
+        }
+    }
+}
+
+/// The cost of a load is by how much it delays HPB READs that were in flight with it. Reads of several blocks, which
+/// take longer anyway, say nothing of it.
+#[test]
+fn times_of_single_reads_say_what_a_load_costs() {
+    let setup = UnitSetup {
+        geometry: HpbGeometry::new(8, 7, 4096).unwrap(),
+        max_active: 64,
+        pinned: 0..0,
+        max_blocks: 4,
+        single_blocks: 4,
+        host_control: true,
+        queue_depth: 31,
+    };
+    let params = HpbParams { inflight_map_req: 30, ..HpbParams::LINUX };
+    let options = HpbOptions { policy: Some(ManagedPolicy::CostAware), params, ..HpbOptions::default() };
+    let mut lu = HpbLu::new(&setup, options, Ns::ZERO).expect("a unit");
+    lu.present();
+    for i in 0..400 {
+        // Each is the first read of its sub-region for a while.
+        let block = (100 + i % 20) * ENTRIES;
+        let now = Ns(1_000_000 * u64::from(i));
+        let at = SubRegion { region: 0, index: 0 };
+        let timed = |blocks, with_entry| TimedWhat::Read { block, blocks, route: Route::Other, with_entry };
+        lu.entry_for(now, block, 1);
+        lu.timed(now, timed(1, false), Ns(200), 0);
+        lu.timed(now, timed(1, true), Ns(100), 0);
+        lu.timed(now, timed(4, true), Ns(900), 0);
+        lu.timed(now, TimedWhat::Load(at), Ns(1000), 0);
+        // It was sent before the load ended.
+        lu.timed(now + Ns(50), timed(1, true), Ns(350), 0);
+    }
+    // A load delays one HPB READ by 250 ns, and an entry saves 100 ns: the third miss is worth a load.
+    let mut tags = Tags { free: 200, loads: Vec::new(), drops: Vec::new(), busy: 0 };
+    let at = SubRegion { region: 0, index: 0 };
+    let rounds = (1..100).find(|_| {
+        (0..20).for_each(|unit| _ = lu.entry_for(Ns::from_secs(1), unit * ENTRIES, 1));
+        lu.run_worker(Ns::from_secs(1), &mut tags);
+        tags.loads.contains(&at)
+    });
+    assert_eq!(rounds, Some(3));
+}

@@ -142,6 +142,10 @@ fn the_worker() {
         row("no tag for a load on Linux: what is queued meanwhile comes afterwards", Dcm, Linux, &[
             Tags(0), Activate(0, 0), Activate(1, 0), Tags(9), Sent(&[]), Wait(3), Sent(&[Load(0, 0), Load(1, 0)]),
         ]),
+        row("no tag for a load on Linux: what is to be dropped meanwhile is not loaded", Dcm, Linux, &[
+            Hold(0, 0), Tags(0), Activate(0, 1), Inactivate(0), Wait(12), Tags(9), Activate(1, 0),
+            Sent(&[Load(1, 0)]), Region(0, R::Inactive),
+        ]),
         row("no tag for a load on Linux: the worker ends its run although the host is about to sleep", Both, Linux, &[
             Hold(0, 0), Queue(0, 1), Queue(1, 0), Suspend, Tags(0), Resume, Suspend, Tags(9), Wait(3),
             Sent(&[Load(0, 1), Load(1, 0)]), Lu(LuState::Suspend), Activate(0, 0), Wait(1000), Sent(&[]),
