@@ -69,3 +69,28 @@ fn figures(span: &Span) -> Vec<(Metric, f64)> {
     list.push((metric::HOST_MEMORY_HELD, held as f64));
     list
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_has_the_percentiles_of_its_own_requests() {
+        let mut span = Span {
+            event: None,
+            from: Ns::from_ms(1),
+            to: Ns::from_ms(3),
+            counts: Counts::default(),
+            recovery: None,
+            latency: Default::default(),
+        };
+        for i in 0..100 {
+            span.latency[IoKind::Read as usize].record(if i < 95 { 100_000 } else { 1_000_000 });
+        }
+        let found = figures(&span);
+        let of = |metric: Metric| found.iter().find(|(other, _)| *other == metric).map(|(_, value)| *value);
+        let p99 = of(Requests::Read.of(Figure::LatencyP99)).expect("reads");
+        assert!((p99 / 1000.0 - 1.0).abs() < 0.01, "{p99}");
+        assert_eq!((of(metric::SPAN), of(Requests::Write.of(Figure::LatencyP99))), (Some(2.0), None));
+    }
+}

@@ -497,8 +497,7 @@ impl Connections {
         for (mut asked, ended) in client.answered.drain(..) {
             if let Some((now, disk)) = sent {
                 let late = now.saturating_sub(ended);
-                self.lateness.add(asked.modelled, late, disk, was_slow || is_slow);
-                asked.served = Some(asked.modelled + late);
+                asked.served = Some(self.lateness.add(asked.modelled, late, disk, was_slow || is_slow));
             }
             self.left.push(asked);
         }

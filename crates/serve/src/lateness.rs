@@ -47,16 +47,17 @@ readpath_kit::named! {
 }
 
 impl Lateness {
-    /// A request took `modelled` time and was answered `late`; the disk took `disk` meanwhile.
-    pub(crate) fn add(&mut self, modelled: Ns, late: Ns, disk: Ns, client_is_slow: bool) {
-        self.modelled.record(modelled.0);
-        self.served.record(modelled.0 + late.0);
+    /// A request took `modelled` time and was answered `late`; the disk took `disk` meanwhile. Returns how long it took
+    /// as it was served.
+    pub(crate) fn add(&mut self, modelled: Ns, late: Ns, disk: Ns, client_is_slow: bool) -> Ns {
+        self.compare(modelled, modelled + late);
         self.late_by += late.0;
         if client_is_slow {
             self.client += late.0;
         } else {
             self.disk += disk.0.min(late.0);
         }
+        modelled + late
     }
 
     /// A request took `served` time and takes `modelled` in the model.
@@ -112,6 +113,15 @@ mod tests {
     }
 
     #[test]
+    fn what_is_served_is_what_is_modelled_and_the_lateness() {
+        let mut lateness = Lateness::default();
+        assert_eq!(lateness.add(Ns(100_000), Ns(7_000), Ns::ZERO, false), Ns(107_000));
+        lateness.compare(Ns(100_000), Ns(90_000));
+        let [mean, ..] = lateness.verdicts();
+        assert_eq!((lateness.requests(), mean.modelled, mean.served), (2, Ns(100_000), Ns(98_500)));
+    }
+
+    #[test]
     fn the_cause_is_that_of_most_of_the_lateness() {
         let late = |disk, client_is_slow| {
             let mut lateness = Lateness::default();
@@ -120,5 +130,10 @@ mod tests {
         };
         assert_eq!([late(501, false), late(2000, false), late(500, false)], [Cause::Disk, Cause::Disk, Cause::Cpu]);
         assert_eq!(late(2000, true), Cause::Client);
+        // The disk delays an answer by no more than it is late.
+        let mut lateness = Lateness::default();
+        lateness.add(Ns(100), Ns(100), Ns(2000), false);
+        lateness.add(Ns(100), Ns(900), Ns(0), false);
+        assert_eq!(lateness.cause(), Cause::Cpu);
     }
 }

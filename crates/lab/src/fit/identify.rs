@@ -288,3 +288,21 @@ fn reads(search: &Search, values: &Values) -> Vec<Setting> {
     }
     settings
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One measurement of a sum, and one of a difference: what one parameter is too large, the other is too small, or
+    /// too large as well.
+    #[test]
+    fn a_correlation_has_its_sign() {
+        let params = ["flash.read_us", "host.submit_us"].map(|key| Param::of_key(key).unwrap());
+        for sign in [1.0, -1.0] {
+            let known = identify(&params, &vec![60_000, 5_000], &vec![vec![30.0, sign * 30.0]]);
+            let [one] = &known.correlations[..] else { panic!("{:?}", known.correlations) };
+            assert!((one.value + sign * 900.0 / 901.0).abs() < 1e-9, "{one:?}");
+            assert_eq!(known.determined, 1);
+        }
+    }
+}

@@ -59,6 +59,8 @@ mod tests {
     #[test]
     fn what_only_scatters_does_not_fall() {
         assert_eq!(cliff(&[100.0, 98.0, 103.0, 97.0, 101.0, 99.0]), None);
+        assert_eq!(cliff(&[100.0, 100.0, 100.0, 76.0, 76.0, 76.0]), None);
+        assert!(cliff(&[100.0, 100.0, 100.0, 74.0, 74.0, 74.0]).is_some(), "a quarter less is a fall");
         assert_eq!(cliff(&[400.0, 100.0]), None);
         assert_eq!(cliff(&[]), None);
         assert_eq!(cliff(&[100.0, 100.0, 100.0, 400.0, 400.0, 400.0]), None, "a rise is no fall");

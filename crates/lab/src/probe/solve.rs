@@ -213,14 +213,11 @@ fn normal_quantile(beyond: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// As the Particle Data Group does: by the root of the sum of squares over the degrees of freedom, if that is more
-    /// than 1.
-    #[test]
-    fn intervals_are_as_wide_as_the_misfit_asks() {
+    /// A fit of so many parameters, which all are a read of flash of 60 us, with four degrees of freedom.
+    fn fit_of(params: usize) -> Fit {
         let preset = readpath_config::device::load("ufs21-64g", &|_| Err(std::io::Error::other("none"))).unwrap();
-        let param = Param::of_key("flash.read_us").unwrap();
         let one = crate::fit::FittedParam {
-            param,
+            param: Param::of_key("flash.read_us").unwrap(),
             start: 60_000,
             fitted: 60_000,
             standard_error: 0.05,
@@ -228,11 +225,10 @@ mod tests {
             concerned: true,
             at_bound: false,
         };
-        let grain = param.grain(&preset);
-        let mut fit = Fit {
+        Fit {
             device: preset.name.clone(),
             preset,
-            params: vec![one],
+            params: vec![one; params],
             rows: Vec::new(),
             combinations: Vec::new(),
             correlations: Vec::new(),
@@ -244,13 +240,37 @@ mod tests {
             freedom: 4,
             simulated_ios: 0,
             options: FitOptions::default(),
-        };
+        }
+    }
+
+    /// As the Particle Data Group does: by the root of the sum of squares over the degrees of freedom, if that is more
+    /// than 1. Of several parameters all lie within their intervals with 95 %.
+    #[test]
+    fn intervals_are_as_wide_as_the_misfit_asks() {
+        let mut fit = fit_of(1);
+        let grain = fit.params[0].param.grain(&fit.preset);
         for (misfit, wider) in [(1.0, 1.0), (4.0, 1.0), (16.0, 2.0), (36.0, 3.0)] {
             fit.misfit = misfit;
             let [known] = &known(&fit)[..] else { panic!("one parameter") };
             let (down, up) = (60.0 / (known.low + grain), (known.high - grain) / 60.0);
             let wanted = libm::exp(1.959_964 * 0.05 * wider);
             assert!((down - wanted).abs() < 1e-5 && (up - wanted).abs() < 1e-5, "{misfit}: {known:?}");
+        }
+        let known = known(&fit_of(5));
+        let wanted = 60.0 * libm::exp(2.575_829 * 0.05) + grain;
+        assert!(known.len() == 5 && known.iter().all(|known| (known.high - wanted).abs() < 1e-3), "{known:?}");
+    }
+
+    /// 99 % points of the distribution of a sum of squares, as tables print them.
+    #[test]
+    fn a_misfit_that_comes_one_time_in_a_hundred_is_no_chance() {
+        let mut fit = fit_of(1);
+        for (freedom, published) in [(2, 9.210), (4, 13.277), (10, 23.209), (30, 50.892)] {
+            fit.freedom = freedom;
+            for (times, is_plausible) in [(0.98, true), (1.02, false)] {
+                fit.misfit = published * times;
+                assert_eq!(plausible(&fit), is_plausible, "{freedom} {}", fit.misfit);
+            }
         }
     }
 

@@ -63,13 +63,16 @@ fn what_was_read_before_it_was_written() {
 #[test]
 fn requests_in_progress() {
     let with = |time, latency| Request { latency: Some(Ns(latency)), ..request(time, Read, 0, 512) };
-    // 0 to 10, 5 to 15, 20 to 30; the one without a latency does not count.
-    let info = info(&[with(0, 10), with(5, 10), request(7, Read, 0, 512), with(20, 10)]);
+    // 0 to 10, 5 to 15, 20 to 30, 30 to 40; the one without a latency does not count.
+    let info = info(&[with(0, 10), with(5, 10), request(7, Read, 0, 512), with(20, 10), with(30, 10)]);
     let mut found = [0; 12];
-    (found[0], found[1]) = (2, 1);
-    let expected = Depth { requests: 3, most: 2, mean: 1.0, busy: Ns(25), span: Ns(30), found };
+    (found[0], found[1]) = (3, 1);
+    let expected = Depth { requests: 4, most: 2, mean: 1.0, busy: Ns(35), span: Ns(40), found };
     assert_eq!(info.depth, Some(expected));
     assert_eq!(info.timeline.slots[0].most_in_progress, 2);
+    let many: Vec<Request> = (0..2050).map(|i| with(i, 10_000)).collect();
+    let depth = self::info(&many).depth.expect("latencies");
+    assert_eq!((depth.most, depth.found), (2050, [1, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1026]));
     assert_eq!(self::info(&[request(0, Read, 0, 512)]).depth, None);
 }
 

@@ -263,6 +263,8 @@ fn ties_are_spread_evenly() {
     let r = [
         long,
         long,
+        // The next is two seconds later.
+        request(second, Read, 0, 4096),
         request(second, Read, 0, 4096),
         request(3 * second, Write, 0, 4096),
         request(3 * second, Read, 0, 4096),
@@ -270,13 +272,13 @@ fn ties_are_spread_evenly() {
     let mut l = loaded(Prepare { max_blocks: 4, ..Prepare::new(100) }, &r);
     l.spread_ties(Ns(second), Speed::RECORDED);
     let times: Vec<u64> = l.ios.iter().map(|io| io.time.0 / 1_000_000).collect();
-    assert_eq!(times, [0, 0, 500, 500, 1000, 3000, 3500]);
-    assert_eq!((l.prepared.spread, l.prepared.end), (2, Ns(3_500_000_000)));
-    assert!(l.prepared.warnings()[0].contains("2 of 5 requests had the time of the one before and were SPREAD evenly"));
+    assert_eq!(times, [0, 0, 500, 500, 1000, 1500, 3000, 3500]);
+    assert_eq!((l.prepared.spread, l.prepared.end), (3, Ns(3_500_000_000)));
+    assert!(l.prepared.warnings()[0].contains("3 of 6 requests had the time of the one before and were SPREAD evenly"));
     // Twice as fast, the unit takes half the time.
     let twice = Speed::parse("2").unwrap();
     let mut l = loaded(Prepare { speed: twice, ..Prepare::new(100) }, &r);
     l.spread_ties(Ns(second), twice);
     let times: Vec<u64> = l.ios.iter().map(|io| io.time.0 / 1_000_000).collect();
-    assert_eq!(times, [0, 250, 500, 1500, 1750]);
+    assert_eq!(times, [0, 250, 500, 750, 1500, 1750]);
 }

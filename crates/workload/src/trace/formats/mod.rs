@@ -408,6 +408,7 @@ mod tests {
             ("D", op(IoKind::Trim, false, false)),
             ("DS", op(IoKind::Trim, false, false)),
             ("DE", op(IoKind::Trim, false, false)),
+            ("E", op(IoKind::Trim, false, false)),
             ("F", op(IoKind::Flush, false, false)),
             ("FF", op(IoKind::Flush, false, false)),
             ("FS", op(IoKind::Flush, false, false)),
@@ -425,5 +426,19 @@ mod tests {
         assert_eq!(op_word(b"Read"), op(IoKind::Read, false, false));
         assert_eq!(op_word(b"unmap"), op(IoKind::Trim, false, false));
         assert_eq!(op_word(b"erase"), None);
+    }
+
+    #[test]
+    fn a_read_or_write_is_shorter_than_4_gib_and_a_trim_need_not_be() {
+        let amount = |value| Amount { value, unit: 1, at: 0 };
+        for (kind, bytes, is_taken) in [
+            (IoKind::Write, u64::from(u32::MAX), true),
+            (IoKind::Read, 1 << 32, false),
+            (IoKind::Trim, 1 << 32, true),
+            (IoKind::Read, 0, false),
+        ] {
+            let taken = request(Op::plain(kind), 5, amount(4096), amount(bytes), 7);
+            assert_eq!(taken.ok().map(|raw| raw.bytes), is_taken.then_some(bytes), "{kind:?} {bytes}");
+        }
     }
 }
