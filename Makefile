@@ -133,17 +133,23 @@ check:
 	.ci/tidy
 
 CARGO_MUTANTS = $(TOOLS)/cargo-mutants-27.1.0
-# Commits whose changes get faults, if not the whole of CRATE.
+# Faults go into what has changed since the first commit of RANGE, or into all of CRATE. Each is tried on the tests of its
+# own crate, or on those of the crates in TESTS.
 RANGE ?= HEAD~10..
 MINUTES ?= 60
 MUTANTS = $(TARGET)/mutants
+FAULTS_IN = $(if $(CRATE),--package $(CRATE),--in-diff $(MUTANTS)/range.diff)
 # At the end of the time (124) what was found so far stands in mutants.out; 2 and 3 are faults missed and tests that hang.
 mutants: $(CARGO_MUTANTS)
-	rm -rf $(MUTANTS)/mutants.out && mkdir -p $(MUTANTS) && git diff $(RANGE) -- '*.rs' >$(MUTANTS)/range.diff
+	@rm -rf $(MUTANTS)/mutants.out && mkdir -p $(MUTANTS)
+	@test -n '$(CRATE)' || { case '$(RANGE)' in ?*.. | ?*..HEAD) ;; *) false ;; esac && \
+	    git diff '$(firstword $(subst .., ,$(RANGE)))' -- '*.rs' >$(MUTANTS)/range.diff && test -s $(MUTANTS)/range.diff; } || \
+	    { echo "make mutants: no Rust file has changed in RANGE='$(RANGE)'; write COMMIT.., such as main.." >&2; exit 1; }
 	CARGO_TARGET_DIR=$(MUTANTS)/build timeout --signal=INT $(MINUTES)m $(CARGO_MUTANTS) mutants --output $(MUTANTS) \
-	    --shuffle $(if $(CRATE),--package $(CRATE),--in-diff $(MUTANTS)/range.diff); \
+	    --shuffle --timeout-multiplier 3 $(foreach crate,$(TESTS),--test-package $(crate)) $(FAULTS_IN); \
 	    case $$? in 0 | 2 | 3 | 124) ;; *) exit 1 ;; esac
-	@cd $(MUTANTS)/mutants.out && wc -l caught.txt missed.txt timeout.txt unviable.txt && cat missed.txt
+	@cd $(MUTANTS)/mutants.out 2>/dev/null || { echo 'Nothing in it can be changed'; exit 0; }; \
+	    wc -l caught.txt missed.txt timeout.txt unviable.txt && cat missed.txt
 
 fuzz:
 	cd fuzz && CARGO_TARGET_DIR=../target/fuzz $(CARGO) test --locked
