@@ -302,3 +302,40 @@ fn settled<F>(results: Vec<Result<F, AskError>>, stands_without: bool) -> Result
     }
     Ok(done)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrong(why: &str) -> Result<u32, AskError> {
+        Err(AskError::Wrong(why.to_owned()))
+    }
+
+    fn interrupted() -> Result<u32, AskError> {
+        Err(ExperimentError::interrupted("case", "variant").into())
+    }
+
+    fn of(results: Vec<Result<u32, AskError>>, stands_without: bool) -> Result<Vec<Done<u32>>, String> {
+        settled(results, stands_without).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_question_that_needs_all_points_has_the_error_of_the_first_that_failed() {
+        assert_eq!(of(vec![Ok(1), Ok(2)], false), Ok(vec![Ok(1), Ok(2)]));
+        // The one in front was stopped because of it.
+        assert_eq!(of(vec![Ok(1), interrupted(), wrong("a"), wrong("b")], false), Err("a".to_owned()));
+        let stopped = of(vec![Ok(1), interrupted()], false).expect_err("it was stopped");
+        assert!(stopped.starts_with("case, variant: "), "{stopped}");
+    }
+
+    #[test]
+    fn a_question_that_stands_without_points_has_what_others_showed() {
+        let all = vec![Ok(1), Err("a".to_owned()), Ok(3)];
+        assert_eq!(of(vec![Ok(1), wrong("a"), Ok(3)], true), Ok(all));
+        assert_eq!(of(vec![wrong("a"), wrong("b")], true), Err("a".to_owned()), "nothing is left to stand on");
+        for results in [vec![Ok(1), wrong("a"), interrupted()], vec![wrong("a"), interrupted()]] {
+            let stopped = of(results, true).expect_err("it was stopped");
+            assert!(stopped.starts_with("case, variant: "), "{stopped}");
+        }
+    }
+}

@@ -115,3 +115,36 @@ fn effects_of<'a>(pivot: &'a Pivot<'_>, at: usize, only_published: bool) -> Opti
     let metric = &pivot.columns[at].label;
     (1..=MOST_EFFECTS).contains(&lines.len()).then_some(Effects { metric, baseline: baseline?, lines })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pivot::TableSpec;
+    use readpath_results::{Document, metric};
+
+    #[test]
+    fn values_of_each_origin_are_judged_by_themselves() {
+        let mut doc = Document::new("e", "t");
+        for (case, simulated, origin) in
+            [("a", 110.0, Origin::Fit), ("b", 80.0, Origin::Predicted), ("c", 130.0, Origin::Predicted)]
+        {
+            doc.row(case, "", metric::SECONDS, simulated, origin).unwrap().published(100.0).unwrap();
+        }
+        let pivot = Pivot::new(&doc, &TableSpec::new());
+        let found: Vec<_> = agreement(&pivot).iter().map(|a| (a.origin, a.values, a.mean_percent)).collect();
+        assert_eq!(found, [(Origin::Fit, 1, 10.0), (Origin::Predicted, 2, 25.0)]);
+    }
+
+    #[test]
+    fn effects_are_shown_of_the_three_metrics_that_matter_most() {
+        let mut doc = Document::new("e", "t");
+        for (variant, value) in [("A", 1.0), ("B", 2.0)] {
+            for metric in &KEY_METRICS[..5] {
+                doc.row("c", variant, metric.clone(), value, Origin::Predicted).unwrap();
+            }
+        }
+        let pivot = Pivot::new(&doc, &TableSpec::new());
+        let found: Vec<_> = effects(&pivot).iter().map(|e| e.metric.to_owned()).collect();
+        assert_eq!(found, KEY_METRICS[..3].iter().map(|metric| metric.label()).collect::<Vec<_>>());
+    }
+}

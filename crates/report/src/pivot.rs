@@ -234,3 +234,20 @@ pub(crate) const LEGEND: [(&str, &str); 3] = [
     ("predicted", "no parameter was chosen with this value in view, so agreement is evidence"),
     ("measured", "timed on the machine that ran the program, or counted in a recording"),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fourteen_columns_fit() {
+        for columns in [MOST_COLUMNS, MOST_COLUMNS + 1] {
+            let mut doc = Document::new("e", "t");
+            for n in 0..columns {
+                doc.row("c", "", Metric::new(format!("m{n}"), ""), 1.0, Origin::Predicted).unwrap();
+            }
+            let split = main_columns(&doc, &Pivot::new(&doc, &TableSpec::new()));
+            assert_eq!(split.map(|spec| spec.columns.len()), (columns > 14).then_some(14), "{columns}");
+        }
+    }
+}

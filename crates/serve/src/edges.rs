@@ -218,6 +218,16 @@ mod tests {
     }
 
     #[test]
+    fn a_flush_and_what_has_fua_are_durable() {
+        for fua in [false, true] {
+            for ask in [Ask::Write { fua }, Ask::Trim { fua }, Ask::Zero { fua, no_hole: true }] {
+                assert_eq!((ask.is_durable(), ask.without_promise().is_durable()), (fua, false), "{ask:?}");
+            }
+        }
+        assert!(Ask::Flush.is_durable() && !Ask::Read.is_durable() && !Ask::Cache.is_durable());
+    }
+
+    #[test]
     fn long_requests_are_done_in_parts() {
         let mut steps = Steps::new(Ask::Zero { fua: false, no_hole: true }, 0, 40960);
         assert!(!steps.have_begun());

@@ -165,6 +165,8 @@ mod tests {
             assert!((scale.at(value) - place).abs() < 1e-9, "{value}: {}", scale.at(value));
         }
         assert!((Scale::linear(0.0, 1000.0, 5, true).at(250.0) - 0.25).abs() < 1e-12);
+        // Bars stand at zero, wherever that is.
+        assert_eq!((scale.base(), Scale::linear(-4.0, 4.0, 4, true).base()), (0.0, 0.5));
     }
 
     #[test]

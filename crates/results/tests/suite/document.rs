@@ -3,7 +3,8 @@
 
 use readpath_results::metric::{self, Figure, Requests, SECTIONS};
 use readpath_results::{
-    Case, Chart, ChartKind, Document, Error, Input, Metric, Note, Origin, Part, Process, Row, SCHEMA, SeriesStyle, X,
+    Case, Chart, ChartKind, Document, Error, Input, Metric, Note, NoteKind, Origin, Part, Process, Row, SCHEMA,
+    SeriesStyle, X,
 };
 use std::fmt::Write;
 
@@ -294,6 +295,37 @@ fn what_is_absorbed_counts() {
     assert_eq!(ids[..2], ["a_throughput", "a_map_hits"]);
     assert_eq!(ids[3..5], ["b_throughput", "b_map_hits"]);
     whole.validate().expect("a document");
+}
+
+#[test]
+fn a_row_is_found_by_all_of_its_names() {
+    let mut doc = Document::new("e", "t");
+    let (reads, writes) = (Metric::new("reads", ""), Metric::new("writes", ""));
+    let mut value = 0.0;
+    for case in ["a", "b"] {
+        for variant in ["A", "B"] {
+            for metric in [&reads, &writes] {
+                doc.row(case, variant, metric.clone(), value, Origin::Predicted).unwrap();
+                value += 1.0;
+            }
+        }
+    }
+    let found = |case, variant, metric| doc.find(case, variant, metric).map(|row| row.simulated);
+    assert_eq!(
+        (found("b", "A", &writes), found("a", "B", &reads), found("a", "C", &reads)),
+        (Some(5.0), Some(2.0), None)
+    );
+}
+
+#[test]
+fn origins_and_notes_have_their_words() {
+    for (origin, word) in [(Origin::Fit, "fit"), (Origin::Predicted, "predicted"), (Origin::Measured, "measured")] {
+        let mut doc = Document::new("e", "t");
+        doc.row("c", "", Metric::new("m", "us"), 1.0, origin).unwrap();
+        assert!(doc.to_csv().unwrap().contains(&format!("c,,m,us,1,,,{word},")), "{word}");
+    }
+    assert_eq!(Note::new(NoteKind::Advice, "16 MiB").to_string(), "RECOMMENDED: 16 MiB");
+    assert_eq!(Note::new(NoteKind::LittleGain, "16 MiB").to_string(), "16 MiB");
 }
 
 #[test]

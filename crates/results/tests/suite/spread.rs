@@ -58,6 +58,34 @@ fn columns_of_intervals_have_the_low_end_first() {
 }
 
 #[test]
+fn what_fits_together_is_taken() {
+    let ends = Interval { low: 1.0, high: 2.0 };
+    assert!(ends.contains(1.0) && ends.contains(2.0) && !ends.contains(0.99) && !ends.contains(2.01));
+    for (finding, mean, interval, word) in [
+        (Finding::Identical, 0.0, None, "identical"),
+        (Finding::Exact, 1.0, None, "exact"),
+        (Finding::Shown, 1.0, interval(0.5, 1.0), "shown"),
+        (Finding::NotShown, 1.0, interval(-1.0, 3.0), "not_shown"),
+        (Finding::OneSeed, 1.0, None, "one_seed"),
+    ] {
+        let mut doc = sample();
+        let difference =
+            Difference { base: "A".into(), mean, interval, percent: None, percent_interval: None, finding };
+        doc.rows[1].difference = Some(difference);
+        let csv = doc.to_csv().unwrap_or_else(|e| panic!("{word}: {e}"));
+        assert!(csv.ends_with(&format!(",{word}\n")), "{word}: {csv}");
+    }
+}
+
+#[test]
+fn figures_are_checked_when_they_are_read() {
+    let mut doc = sample();
+    doc.charts[0].series[0].points[0].interval = interval(2.5, 3.0);
+    let text = serde_json::to_string(&doc).unwrap();
+    assert!(matches!(Document::from_json(&text), Err(Error::WrongInterval { .. })));
+}
+
+#[test]
 fn what_does_not_fit_together_is_refused() {
     let refused = |change: fn(&mut Document)| {
         let mut doc = sample();

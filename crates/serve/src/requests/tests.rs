@@ -365,3 +365,16 @@ fn a_cut_takes_nothing_that_a_client_may_rely_on() {
     }
     assert!(losses > 3000 && met.iter().all(|&met| met > 1000), "{losses} cuts met {met:?}");
 }
+
+#[test]
+fn a_client_is_informed_why_the_device_refuses() {
+    for (key, asc, errno, says) in [
+        (7, 0x27, Errno::NoSpace, "gone bad"),
+        (7, 0, Errno::NoSpace, "7h/00h/00h"),
+        (5, 0x21, Errno::Inval, "5h/21h/00h"),
+        (3, 0x11, Errno::Io, "3h/11h/00h"),
+    ] {
+        let (found, what) = refusal(SenseData { key, asc, ascq: 0 });
+        assert!(found == errno && what.contains(says), "{key:X}h/{asc:02X}h: {found:?}, {what}");
+    }
+}

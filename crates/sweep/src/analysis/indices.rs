@@ -155,6 +155,7 @@ mod tests {
     #[test]
     fn a_front_has_what_nothing_beats() {
         assert_eq!(front(&[1.0, 2.0, 2.0, 3.0, 0.5], &[5.0, 4.0, 7.0, 7.0, 1.0]), [4, 0, 2]);
+        assert_eq!(front(&[1.0, 2.0, 2.0], &[5.0, 6.0, 7.0]), [0, 2], "the better of equal cost");
         assert_eq!(front(&[], &[]), [0; 0]);
     }
 

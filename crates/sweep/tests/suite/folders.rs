@@ -66,7 +66,13 @@ fn threads_shards_and_interruptions_make_no_difference() {
     let paths: Vec<&Path> = parts.iter().rev().map(TempDir::path).collect();
     assert_eq!(tables(&paths), expected);
     // A shard that another folder has as well.
-    assert_eq!(tables(&[paths.as_slice(), &[whole.path()]].concat()), expected);
+    let twice = [paths.as_slice(), &[whole.path()]].concat();
+    assert_eq!(tables(&twice), expected);
+    let ios = |folders: &[&Path]| {
+        let folders: Vec<Folder> = folders.iter().map(|path| Folder::new(*path)).collect();
+        Found::of(&folders, None).expect("segments of one plan").ios
+    };
+    assert_eq!(ios(&twice), ios(&[whole.path()]));
 }
 
 /// Wherever a worker was ended, the points that it had not kept whole are made again, and no other.
@@ -134,6 +140,15 @@ fn results_of_another_plan_are_refused() {
     let message = refused(&plan_of(&other));
     assert!(message.contains("belongs to the study \"small\", not to \"other\""), "{message}");
 
+    let with_key = |key: &str| {
+        let text = format!("{}{TWELVE}", super::HEAD);
+        let mut study = study::parse(&text, "study.toml").expect("a study");
+        study.fix(vec![study::Assigned::from_argument(key, "--set").expect("a key")]).expect("it is not varied");
+        Plan::new(study, &text, &read).expect("a plan").header().plan
+    };
+    assert_eq!(with_key("flash.read_us=50"), with_key("flash.read_us=50"));
+    assert_ne!(with_key("flash.read_us=50"), with_key("flash.read_us=60"), "a key that was set has another value");
+
     let with_header = |change: &dyn Fn(&mut readpath_sweep::Header)| {
         let mut header = ours.header();
         change(&mut header);
@@ -157,6 +172,8 @@ fn shards_are_checked() {
         let message = text.parse::<Shard>().expect_err(text).to_string();
         assert!(message.contains("expected I/N with I from 1 to N"), "{message}");
     }
+    let counts = (1..=4).map(|i| format!("{i}/4").parse::<Shard>().expect("a shard").count(10));
+    assert_eq!(counts.collect::<Vec<_>>(), [3, 3, 2, 2]);
 }
 
 #[test]

@@ -205,4 +205,17 @@ mod tests {
         margins.dedup();
         assert_eq!(margins, [5, 2, 1, 0]);
     }
+
+    #[test]
+    fn a_replacement_that_pays_halves_the_margin_and_one_that_does_not_doubles_it() {
+        for (newcomer_reads, victim_reads, margin) in [(100, 0, 2), (0, 100, 11)] {
+            let mut policy = CostAware { margin: 5, reads: 9, ..CostAware::new(4) };
+            let (newcomer, victim) = (SubRegionId::new(0), SubRegionId::new(1));
+            policy.trials[0] = Some(Trial { newcomer, victim, newcomer_reads: 0, victim_reads: 0, until: 9 });
+            (policy.all[newcomer], policy.all[victim]) = (newcomer_reads, victim_reads);
+            policy.end_trials();
+            assert!(policy.trials[0].is_none());
+            assert_eq!(policy.margin, margin, "{newcomer_reads} reads beside {victim_reads}");
+        }
+    }
 }
