@@ -168,3 +168,63 @@ impl Drop for PartFile {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").file_name());
+        let mut names: Vec<String> = entries.map(|name| name.to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_is_written_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a");
+        check_writable(&path).expect("it can be written");
+        assert_eq!(names(folder.path()), [""; 0], "nothing is left of the check");
+        write_whole(&path, b"first").expect("it can be written");
+        let part = begin_whole(&path, b"second").expect("it can be written");
+        assert_eq!((names(folder.path()).len(), fs::read(&path).expect("a file")), (2, b"first".to_vec()));
+        drop(part);
+        assert_eq!((names(folder.path()), fs::read(&path).expect("a file")), (vec!["a".into()], b"first".to_vec()));
+        // The file that a link leads to is replaced, not the link.
+        let link = folder.path().join("link");
+        symlink(&path, &link).expect("a link");
+        write_whole(&link, b"third").expect("it can be written");
+        assert_eq!((fs::read(&path).expect("a file"), link.is_symlink()), (b"third".to_vec(), true));
+        let refused = PartFile::create(folder.path()).map(drop).expect_err("a folder").to_string();
+        assert!(refused.ends_with("cannot be written: it is a folder"), "{refused}");
+    }
+
+    #[test]
+    fn folders_that_stay_empty_are_removed() {
+        let root = tempfile::tempdir().expect("a folder");
+        let inner = root.path().join("a/b/c");
+        drop(NewFolder::create(&inner).expect("a folder"));
+        assert_eq!(names(root.path()), [""; 0]);
+        let made = NewFolder::create(&inner).expect("a folder");
+        fs::write(root.path().join("a/b/kept"), "").expect("a file");
+        drop(made);
+        assert_eq!(names(&root.path().join("a/b")), ["kept"]);
+        // What was there before stays, empty or not.
+        fs::create_dir(root.path().join("old")).expect("a folder");
+        drop(NewFolder::create(&root.path().join("old")).expect("it is there"));
+        assert_eq!(names(root.path()), ["a", "old"]);
+    }
+
+    #[test]
+    fn an_output_is_never_the_input() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [input, copy, link, new] = ["input", "copy", "link", "new"].map(|name| folder.path().join(name));
+        fs::write(&input, "x").expect("a file");
+        fs::copy(&input, &copy).expect("a copy");
+        fs::hard_link(&input, &link).expect("a link");
+        assert!(check_not_input(&link, &input).is_err(), "another name of the same file");
+        assert!(check_not_input(&copy, &input).is_ok() && check_not_input(&new, &input).is_ok());
+    }
+}

@@ -362,6 +362,38 @@ mod tests {
     }
 
     #[test]
+    fn the_last_value_of_a_grid_is_its_end() {
+        for (to, values) in [(10, vec![2, 6, 10]), (11, vec![2, 6, 10, 11]), (3, vec![2, 3])] {
+            let grid = Grid { from: 2, to, step: 4 };
+            assert_eq!((0..=grid.last()).map(|number| grid.value(number)).collect::<Vec<_>>(), values);
+        }
+    }
+
+    #[test]
+    fn as_good_is_within_a_share_in_the_direction_that_is_worse() {
+        use readpath_results::Origin;
+        use readpath_results::metric::{Figure, Requests};
+        let good = |metric: Metric, value: f64| {
+            let wanted = Wanted { metric: metric.name().to_owned(), ..question().wanted };
+            let trial = |variant: &str, value| {
+                let mut document = Document::new("e", "t");
+                document.row("c", variant, metric.clone(), value, Origin::Predicted).unwrap();
+                Trial { seed: 1, variant: variant.to_owned(), document, over_time: Vec::new(), incomplete: None }
+            };
+            let trials = [trial("HPB", 100.0), trial("tried", value)];
+            Runs { trials: &trials, wanted: &wanted }.is_good("tried").ok()
+        };
+        let (latency, throughput) = (Requests::Read.of(Figure::LatencyMean), Requests::Read.of(Figure::Throughput));
+        for (value, is_good) in [(50.0, true), (100.9, true), (101.1, false)] {
+            assert_eq!(good(latency.clone(), value), Some(is_good), "{value} us");
+        }
+        for (value, is_good) in [(200.0, true), (99.1, true), (98.9, false)] {
+            assert_eq!(good(throughput.clone(), value), Some(is_good), "{value} MiB/s");
+        }
+        assert_eq!(good(Requests::Read.of(Figure::Count), 1.0), None, "neither is better");
+    }
+
+    #[test]
     fn texts_decide_nothing() {
         let question = question();
         let done = make(&question, &Shared::default()).expect("runs");
