@@ -172,3 +172,23 @@ pub(crate) fn distribution(all: &Histogram) -> Vec<(f64, f64)> {
     }
     points
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_is_no_miss_of_the_map_is_a_hit() {
+        let device = DeviceStats {
+            map_hits: 10,
+            recent_hits: 20,
+            host_map_hits: 30,
+            map_misses: 50,
+            hpb_hits: 90,
+            ..DeviceStats::default()
+        };
+        let ratios = |of_host_map| hit_ratios(&device, of_host_map).map(|(_, percent)| percent).collect::<Vec<_>>();
+        assert_eq!((ratios(false), ratios(true)), (vec![75.0, 45.0], vec![75.0, 45.0, 15.0]));
+        assert_eq!(hit_ratios(&DeviceStats::default(), true).count(), 0);
+    }
+}

@@ -203,3 +203,23 @@ fn map_of_regions(case: &str, run: &Timed, named: bool) -> Result<Option<Chart>,
     }
     Ok(Some(chart))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use readpath_device::DeviceStats;
+
+    #[test]
+    fn the_rate_of_a_bin_is_over_its_own_time() {
+        let preset = readpath_config::device::load("ufs21-64g", &|_| Err(std::io::Error::other("none"))).unwrap();
+        let device = DeviceStats { slices_written: 512, ..DeviceStats::default() };
+        let bin = |ms| Bin { to: Ns::from_ms(ms), device, host_memory: 0, valid: 0, latency: Default::default() };
+        let series = Series { from: Ns::from_ms(500), bins: [1500, 2500, 3500, 4000].map(bin).into(), regions: None };
+        let run = Timed { variant: "A", preset: &preset, series: &series };
+        let charts = charts("c", &[run], false).unwrap();
+        let chart = charts.iter().find(|chart| chart.id == "throughput_over_time: c").expect("a chart");
+        let [writes] = &chart.series[..] else { panic!("{chart:?}") };
+        assert_eq!((writes.name.as_str(), writes.points.len()), ("writes", 4));
+        assert_eq!([0, 1, 2, 3].map(|i| writes.points[i].y), [2.0, 2.0, 2.0, 4.0], "MiB/s");
+    }
+}

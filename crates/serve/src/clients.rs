@@ -352,3 +352,42 @@ fn extents(port: &impl Port, offset: u64, bytes: u32, most: usize) -> Vec<Extent
     }
     extents
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use readpath_host::BlockRequest;
+    use readpath_stack::Fault;
+
+    /// A device of which some blocks hold data.
+    struct Holding(&'static [bool]);
+
+    impl Port for Holding {
+        fn submit(&mut self, _: Ns, _: &BlockRequest) {}
+        fn prefetch(&self, _: u8, _: u32) {}
+        fn prefetch_write(&self, _: u8, _: u32) {}
+        fn bring(&mut self, _: u32, _: u32, _: Vec<u8>) {}
+
+        fn holds_data(&self, _: u8, block: u32) -> bool {
+            self.0[block as usize]
+        }
+
+        fn take(&mut self, _: u32) -> (Vec<u8>, Option<Fault>) {
+            (Vec::new(), None)
+        }
+    }
+
+    /// A client that copies only what is allocated loses what is called a hole.
+    #[test]
+    fn extents_are_holes_where_nothing_is_held() {
+        let port = Holding(&[true, true, false, true]);
+        let of = |offset, bytes, most| {
+            let extents = extents(&port, offset, bytes, most);
+            assert!(extents.iter().all(|extent| extent.zero == extent.hole), "what is not there reads as zeros");
+            extents.iter().map(|extent| (extent.bytes, extent.hole)).collect::<Vec<_>>()
+        };
+        assert_eq!(of(0, 16384, 99), [(8192, false), (4096, true), (4096, false)]);
+        assert_eq!(of(6000, 4096, 99), [(2192, false), (1904, true)], "parts of blocks");
+        assert_eq!(of(0, 16384, 1), [(8192, false)], "one that is asked for");
+    }
+}

@@ -118,3 +118,23 @@ impl Clock for JumpingClock {
         self.now
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Looks at the same clock before and after bound what was seen, however long anything takes.
+    #[test]
+    fn device_time_passes_so_many_times_slower() {
+        for scale in [0.5, 1.0, 1000.0] {
+            let (poller, from) = (Rc::new(Poller::new().unwrap()), Ns::from_secs(5));
+            let mut clock = RealClock::new(poller.clone(), scale, from);
+            let scaled = |real: Duration| (real.as_nanos() as f64 / scale) as u64;
+            while poller.elapsed() < Duration::from_micros(100) {}
+            let before = scaled(poller.elapsed());
+            let seen = (clock.look_at_time() - from).0;
+            let after = scaled(poller.elapsed());
+            assert!((before..=after).contains(&seen), "{scale}: {before}, {seen}, {after}");
+        }
+    }
+}

@@ -161,6 +161,11 @@ mod tests {
         let saving = advise(&sizes).expect("parts").left[0];
         assert_eq!(saving, Saving { percent: 50.0, half: 0.0 });
         assert_eq!(saving.interval(), None, "they all save the same");
+        // Nor do those that have requests with one size only.
+        let mut one_sided = sizes.clone();
+        one_sided[0].parts.push(sizes[0].parts[0]);
+        one_sided[1].parts.push(empty);
+        assert_eq!(advise(&one_sided).expect("parts").left[0], saving);
         sizes.iter_mut().for_each(|size| size.parts = vec![size.parts[0], empty, empty, empty]);
         assert_eq!(advise(&sizes), Err(NoAdvice::FewParts(1)));
         assert_eq!(advise(&sizes[..1]), Err(NoAdvice::OneSize));
