@@ -142,13 +142,13 @@ FAULTS_IN = $(if $(CRATE),--package $(CRATE),--in-diff $(MUTANTS)/range.diff)
 # At the end of the time (124) what was found so far stands in mutants.out; 2 and 3 are faults missed and tests that hang.
 mutants: $(CARGO_MUTANTS)
 	@rm -rf $(MUTANTS)/mutants.out && mkdir -p $(MUTANTS)
-	@test -n '$(CRATE)' || { case '$(RANGE)' in ?*.. | ?*..HEAD) ;; *) false ;; esac && \
-	    git diff '$(firstword $(subst .., ,$(RANGE)))' -- '*.rs' >$(MUTANTS)/range.diff && test -s $(MUTANTS)/range.diff; } || \
-	    { echo "make mutants: no Rust file has changed in RANGE='$(RANGE)'; write COMMIT.., such as main.." >&2; exit 1; }
+	@$(if $(CRATE),$(CARGO) pkgid $(CRATE) >/dev/null,test -n '$(filter %.. %..HEAD,$(RANGE))' && \
+	    git diff '$(firstword $(subst .., ,$(RANGE)))' -- '*.rs' >$(MUTANTS)/range.diff && test -s $(MUTANTS)/range.diff || \
+	    { echo "make mutants: no Rust file has changed in RANGE='$(RANGE)'; write COMMIT.., such as main.." >&2; exit 1; })
 	CARGO_TARGET_DIR=$(MUTANTS)/build timeout --signal=INT $(MINUTES)m $(CARGO_MUTANTS) mutants --output $(MUTANTS) \
 	    --shuffle --timeout-multiplier 3 $(foreach crate,$(TESTS),--test-package $(crate)) $(FAULTS_IN); \
 	    case $$? in 0 | 2 | 3 | 124) ;; *) exit 1 ;; esac
-	@cd $(MUTANTS)/mutants.out 2>/dev/null || { echo 'Nothing in it can be changed'; exit 0; }; \
+	@cd $(MUTANTS)/mutants.out 2>/dev/null || { echo 'There is nothing to put faults into'; exit 0; }; \
 	    wc -l caught.txt missed.txt timeout.txt unviable.txt && cat missed.txt
 
 fuzz:
