@@ -6,7 +6,7 @@ use readpath_config::DevicePreset;
 use readpath_device::{DeviceConfig, Layout, UfsDevice, WithMedia, Without};
 use readpath_flash::Lean;
 use readpath_host::{BlockOp, BlockRequest};
-use readpath_kit::Ns;
+use readpath_kit::{BLOCK_BYTES, Ns};
 use readpath_serve::nbd::{Command, Errno, Event, Export, Extent, Session};
 use readpath_serve::{Faults, Recorded, replay};
 use readpath_stack::{Payload, Stack, Typed};
@@ -81,9 +81,29 @@ fn stack(image: Image<MemoryDisk>, config: &DeviceConfig) -> Kept {
     Kept::new(config, host(None), DELAYS, Store::new(image.array), (), Typed).expect("a device")
 }
 
-/// The bytes of an image whose device has done some work.
-fn worked() -> &'static (DeviceConfig, Vec<u8>) {
-    static WORKED: OnceLock<(DeviceConfig, Vec<u8>)> = OnceLock::new();
+/// A sealed image whose device has done some work.
+struct Worked {
+    config: DeviceConfig,
+    bytes: Vec<u8>,
+    /// What its blocks read as.
+    contents: Vec<u8>,
+}
+
+/// Blocks that are read at a time.
+const TOGETHER: u32 = 16;
+
+/// The data of some blocks, if they can be read.
+fn read(stack: &mut Kept, now: &mut Ns, block: u32, blocks: u32) -> Option<Vec<u8>> {
+    stack.payload.bring(0, block, vec![0; blocks as usize * BLOCK_BYTES as usize]);
+    stack.submit(*now, &BlockRequest { cookie: 0, lun: 0, op: BlockOp::Read, block, blocks });
+    readpath_testkit::settle(stack, now);
+    let refused = stack.poll_done().expect("it has settled").error.is_some();
+    let (data, fault) = stack.payload.take(0);
+    (!refused && fault.is_none()).then_some(data)
+}
+
+fn worked() -> &'static Worked {
+    static WORKED: OnceLock<Worked> = OnceLock::new();
     WORKED.get_or_init(|| {
         let config = full_device(Without::NOTHING);
         let mut device = UfsDevice::<Lean, WithMedia, ()>::new(&config, DELAYS, ()).expect("a device");
@@ -92,34 +112,60 @@ fn worked() -> &'static (DeviceConfig, Vec<u8>) {
         let mut stack = stack(image, &config);
         let on = stack.power_on_with(Ns::ZERO, Store::array_mut, &mut |_| {}).expect("its own image");
         let mut now = stack.start(on.ready_at).expect("its own device");
+        let mut work = |op, block, blocks: u32, byte| {
+            stack.payload.bring(0, block, vec![byte; blocks as usize * BLOCK_BYTES as usize]);
+            stack.submit(now, &BlockRequest { cookie: 0, lun: 0, op, block, blocks });
+            readpath_testkit::settle(&mut stack, &mut now);
+            stack.poll_done().expect("it has settled");
+            stack.payload.take(0);
+        };
         for i in 0..300u32 {
             let op = if i % 11 == 0 { BlockOp::Discard } else { BlockOp::Write };
-            stack.payload.bring(0, i * 37 % 590, vec![i as u8; 4 * 4096]);
-            stack.submit(now, &BlockRequest { cookie: 0, lun: 0, op, block: i * 37 % 590, blocks: 4 });
-            readpath_testkit::settle(&mut stack, &mut now);
+            work(op, i * 37 % 590, 4, i as u8);
         }
-        let bytes = std::mem::take(stack.payload.array_mut().disk_mut().bytes_mut());
-        (config, bytes)
+        work(BlockOp::Flush, 0, 0, 0);
+        let blocks = config.lus[0].blocks;
+        let all = (0..blocks).step_by(TOGETHER as usize).map(|first| (first, TOGETHER.min(blocks - first)));
+        let contents = all.flat_map(|(first, n)| read(&mut stack, &mut now, first, n).expect("nothing is wrong"));
+        let contents = contents.collect();
+        let array = stack.payload.array_mut();
+        array.seal().expect("a disk in memory");
+        let bytes = std::mem::take(array.disk_mut().bytes_mut());
+        Worked { config, bytes, contents }
     })
 }
 
-/// An image with some bytes changed: pairs of an offset (4 bytes) and the byte.
+/// An image of which one bit is another: its number follows. Or some bytes are others: pairs of an offset (4 bytes) and
+/// what is there. A block of the first cannot be read, or reads as it was written.
 pub fn image(data: &[u8]) {
-    let (config, bytes) = worked();
+    let Worked { config, bytes, contents } = worked();
     let mut disk = MemoryDisk::new(0);
     disk.bytes_mut().clone_from(bytes);
     let mut input = Bytes(data);
-    while !input.is_empty() {
+    let is_one_bit = input.u8() & 1 == 0;
+    if is_one_bit {
+        let bit = u32::from_be_bytes(input.array()) as usize % (8 * bytes.len());
+        disk.bytes_mut()[bit / 8] ^= 1 << (bit % 8);
+    }
+    while !is_one_bit && !input.is_empty() {
         let at = u32::from_be_bytes(input.array()) as usize % bytes.len();
         disk.bytes_mut()[at] = input.u8();
     }
     let Ok(mut image) = Image::on(disk, bytes.len() as u64, true, [1; 16]) else { return };
     let examined = image.examine(|_| {});
-    // A beginning that counts as torn may be one that the map names: its block cannot be read.
-    let is_whole = examined.faults.is_empty() && examined.damage.torn == 0;
     let mut stack = stack(image, config);
-    if stack.power_on_with(Ns::ZERO, Store::array_mut, &mut |_| {}).is_ok() && is_whole {
+    let Ok(on) = stack.power_on_with(Ns::ZERO, Store::array_mut, &mut |_| {}) else { return };
+    if examined.faults.is_empty() {
         stack.device.check_consistency().expect("nobody has found anything wrong");
+    }
+    if is_one_bit {
+        let mut now = stack.start(on.ready_at).expect("a device that has begun");
+        let of_chunk = TOGETHER as usize * BLOCK_BYTES as usize;
+        for (first, expected) in (0..).step_by(TOGETHER as usize).zip(contents.chunks(of_chunk)) {
+            let blocks = (expected.len() / BLOCK_BYTES as usize) as u32;
+            let found = read(&mut stack, &mut now, first, blocks);
+            assert!(found.is_none_or(|found| found == expected), "blocks from {first} on read as something else");
+        }
     }
 }
 
