@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(saving.interval(), None, "they all save the same");
         // Nor do those that have requests with one size only.
         let mut one_sided = sizes.clone();
-        one_sided[0].parts.push(sizes[0].parts[0]);
+        one_sided[0].parts.push(PartTimes { requests: 10, ns: 1e9 });
         one_sided[1].parts.push(empty);
         assert_eq!(advise(&one_sided).expect("parts").left[0], saving);
         sizes.iter_mut().for_each(|size| size.parts = vec![size.parts[0], empty, empty, empty]);

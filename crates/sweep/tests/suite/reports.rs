@@ -94,15 +94,20 @@ fn sobol_indices_of_a_known_function_are_found() {
         let plan = design(&format!("kind = \"sobol\"\nsamples = 4096\nsecond_order = {second_order}"), 3);
         let document = report(&plan, ishigami);
         let figure = Metric::new("read_latency_mean", "us").label();
-        for (key, first, total) in [(keys[0], 31.39, 55.76), (keys[1], 44.24, 44.24), (keys[2], 0.0, 24.37)] {
-            for (metric, error, known) in [
+        // Indices, and halves of their intervals: 1.96 standard deviations over 120 draws of 4096 samples elsewhere.
+        for (key, first, total) in [
+            (keys[0], (31.39, 3.15), (55.76, 4.37)),
+            (keys[1], (44.24, 2.43), (44.24, 2.07)),
+            (keys[2], (0.0, 2.70), (24.37, 1.36)),
+        ] {
+            for (metric, error, (known, spread)) in [
                 (metric::FIRST_ORDER, metric::FIRST_ORDER_ERROR, first),
                 (metric::TOTAL_EFFECT, metric::TOTAL_EFFECT_ERROR, total),
             ] {
                 let found = value(&document, &figure, key, &metric).expect("an index");
                 let half = value(&document, &figure, key, &error).expect("its interval");
                 assert!((found - known).abs() < 2.0, "{key}: {} is {found}, known: {known}", metric.name());
-                assert!((found - known).abs() < 2.0 * half && half < 5.0, "{key}: {found} ± {half}, known: {known}");
+                assert!((half / spread - 1.0).abs() < 0.2, "{key}: {} ± {half}, known: ± {spread}", metric.name());
             }
         }
     }
