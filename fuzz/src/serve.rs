@@ -135,8 +135,8 @@ fn worked() -> &'static Worked {
     })
 }
 
-/// An image of which one bit is another: its number follows. Or some bytes are others: pairs of an offset (4 bytes) and
-/// what is there. A block of the first cannot be read, or reads as it was written.
+/// An image with one bit flipped (4 bytes: its number), or with some bytes changed: pairs of an offset (4 bytes) and
+/// the byte. With one bit flipped each block is unreadable, or reads as it was written.
 pub fn image(data: &[u8]) {
     let Worked { config, bytes, contents } = worked();
     let mut disk = MemoryDisk::new(0);
