@@ -10,6 +10,11 @@ const MEASURED: &str = "range_gib,queue_depth,hpb,metric,value\n\
                         4,31,off,throughput_mib_s,160\n\
                         8,31,off,throughput_mib_s,143\n";
 
+/// Ranges whose map the cache holds, so that few requests warm up what is timed.
+const CACHED: &str = "range_gib,queue_depth,hpb,metric,value\n\
+                      0.25,31,off,throughput_mib_s,260\n\
+                      0.5,31,off,throughput_mib_s,260\n";
+
 /// Runs a fit of `csv` in a folder of its own.
 fn fit(csv: &str, more: &[&str]) -> (TempDir, std::process::Output) {
     let folder = tempfile::tempdir().unwrap();
@@ -26,8 +31,8 @@ fn text(bytes: &[u8]) -> String {
 
 #[test]
 fn a_fit_shows_tables_and_writes_a_device_that_can_be_used() {
-    let params = "firmware.flash_op_us,map_cache.size_kib,flash.read_us";
-    let (folder, output) = fit(MEASURED, &["--params", params, "--out", "fitted.toml"]);
+    let params = "firmware.flash_op_us,flash.read_us";
+    let (folder, output) = fit(CACHED, &["--params", params, "--out", "fitted.toml"]);
     let shown = text(&output.stdout);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let line = |key: &str| shown.lines().find(|l| l.starts_with(key)).unwrap_or_else(|| panic!("{shown}")).to_owned();
