@@ -56,8 +56,8 @@ pub struct Tally {
     pub time: Ns,
 }
 
-/// Tries one attack on a device whose entries are protected so and sent by `means`: `forgeries` forged entries, and as
-/// many of the other kinds as there are blocks, or a few times that.
+/// Tries one attack on a device whose entries are protected so and sent by `means`: `forgeries` forged entries, at
+/// most as many with a bit changed, and as many of the other kinds as there are blocks, or a few times that.
 pub fn attack(
     attack: Attack,
     times: &DeviceConfig,
@@ -79,7 +79,7 @@ pub fn attack(
             let other = Rogue::new(&device(times, entries, means, KEYS[1])?, seed + 1)?.load();
             (0..ALL).for_each(|lpn| tries.one(lpn, other[lpn as usize]));
         }
-        Attack::Flip => tries.flip(&loaded),
+        Attack::Flip => tries.flip(&loaded, forgeries),
     }
     tries.send();
     // Checks that are still in progress have to reach the counters.
@@ -196,9 +196,11 @@ impl Tries {
         }
     }
 
-    fn flip(&mut self, loaded: &[HpbEntry]) {
+    /// Each bit of the entries of as many blocks as so many tries suffice for.
+    fn flip(&mut self, loaded: &[HpbEntry], most: u64) {
+        let blocks = (most / 64).min(u64::from(ALL)) as u32;
         for bit in 0..64 {
-            for lpn in 0..ALL {
+            for lpn in 0..blocks {
                 let word = u64::from_be_bytes(loaded[lpn as usize].0) ^ 1 << bit;
                 self.one(lpn, HpbEntry(word.to_be_bytes()));
             }
