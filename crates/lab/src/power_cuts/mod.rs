@@ -24,7 +24,7 @@ use thiserror::Error;
 pub enum Load<'a> {
     /// Jobs or launches.
     Workload(&'a mut Workload),
-    /// A trace and those before it, on unit [`LUN`].
+    /// A trace and those before it, on unit 0.
     Trace {
         /// The traces.
         case: &'a ReplayCase,

@@ -69,7 +69,7 @@ pub enum State {
     Retired,
 }
 
-/// One superblock. Its table is SRAM: [`Superblock::SRAM_BYTES`] each.
+/// One superblock. Its table is SRAM: `SRAM_BYTES` each.
 #[derive(Clone, Copy, Debug)]
 pub struct Superblock {
     /// Its state.
