@@ -293,6 +293,22 @@ fn runs_are_kept_and_shared() {
     room.bad(&[&kept[..], &["--shard", "3/2"]].concat(), &["I from 1 to N"]);
 }
 
+/// A trace of the same name with other requests makes other runs.
+#[test]
+fn runs_of_another_trace_are_refused() {
+    let room = Room::new();
+    let trace = |second: u64| {
+        let head = "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n0,R,0,4096,,\n";
+        room.write("t.csv", &format!("{head}1000,R,{second},4096,,\n"));
+    };
+    let replay = ["replay", "t.csv", "--keep", "runs", "--json"];
+    trace(8192);
+    let rows = room.document(&replay)["rows"].clone();
+    assert_eq!(room.document(&replay)["rows"], rows);
+    trace(12_288);
+    room.bad(&replay, &["belongs to another plan"]);
+}
+
 /// The answer is the least of the values: it is as good, and the one below is not. It does not depend on threads.
 #[test]
 fn break_even_finds_the_least_value() {

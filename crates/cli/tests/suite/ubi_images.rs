@@ -272,6 +272,9 @@ fn what_is_wrapped_around_an_image_is_named() {
     fs::write(room.path("behind"), [&[0x55; 5000], &bytes[..]].concat()).expect("a file");
     let says = "behind: UBI begins at byte 5000; cut off what is before it: tail -c +5001 behind >image.ubi";
     room.bad(&["ubi", "ls", "behind"], &[says]);
+    // The header lies across the border of what is read at once.
+    fs::write(room.path("across"), [&vec![0x55; (1 << 20) - 10], &bytes[..1 << 20]].concat()).expect("a file");
+    room.bad(&["ubi", "ls", "across"], &["across: UBI begins at byte 1048566; cut off what is before it"]);
     fs::write(room.path("sparse"), [&[0x3A, 0xFF, 0x26, 0xED, 1, 0, 0, 0], &bytes[..]].concat()).expect("a file");
     let says = "sparse: is an Android sparse image; unpack it first: simg2img sparse image.ubi";
     room.bad(&["ubi", "check", "sparse"], &[says]);
