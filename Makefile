@@ -110,7 +110,7 @@ test-kernel-long: build
 	ROUNDS=200 sh crates/cli/tests/kernel/run.sh $(KERNEL_LAB) target/release/readpath torture
 
 bench: build
-	./target/release/readpath bench
+	./target/release/readpath dev bench
 
 docs:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --locked --no-deps

@@ -3,6 +3,7 @@
 //! commands.
 
 mod common;
+mod dev;
 mod device;
 mod image;
 mod live;
@@ -14,13 +15,14 @@ mod trace;
 mod ubi;
 
 pub use common::{Basics, Common, Recorded};
+pub use dev::{Bench, DevCommand};
 pub use device::{DeviceCommand, Fit, ProbeCommand, ProbeFit, ProbePlan};
 pub use image::{UbiAttach, UbiCat, UbiCheck, UbiExtract, UbiFind, UbiLook, UbiStream};
 pub use live::{LiveOptions, Stats};
-pub use other::{Bench, Completions, Doctor, Man, Report};
+pub use other::{Completions, Doctor, Man, Report};
 pub use readpath_session::args::{Hpb, ImageInput, TraceInput, UbiWork};
-pub use serve::{Attach, Ctl, ImageCommand, ImageCreate, ImageFill, RpmbCommand, Serve};
-pub use simulate::{BreakEven, Compare, Fio, FioFormat, Iozone, Power, Replay, Reproduce, RunFile};
+pub use serve::{Attach, Ctl, ImageCommand, ImageCreate, ImageFill, Serve};
+pub use simulate::{BreakEven, Compare, Fio, FioFormat, Iozone, Power, Replay, Reproduce};
 pub use sweep::{Merge, Sweep, SweepCommand};
 pub use trace::{Mrc, TraceCommand, TraceFormat};
 pub use ubi::{UbiCommand, UbiReplay};
@@ -39,10 +41,8 @@ pub struct Cli {
 /// The commands.
 #[derive(Subcommand, Debug)]
 pub enum Command {
-    /// Reproduce a published experiment and show the error of every row
+    /// Run an experiment: a published one, beside its published values, or that of a file
     Reproduce(Reproduce),
-    /// Run an experiment file: device, host, workload and variants
-    Run(RunFile),
     /// Run an iozone command line on a modelled device
     Iozone(Iozone),
     /// Run a fio job file on a modelled device
@@ -79,12 +79,13 @@ pub enum Command {
     Stats(Stats),
     /// Make an HTML report from a result document
     Report(Report),
-    /// Measure the speed of the simulator itself
-    Bench(Bench),
     /// Say which optional parts are here, what each is for and how to get it
     Doctor(Doctor),
     /// Print a script that completes commands, options and file names in a shell
     Completions(Completions),
     /// Write a manual page for each command
     Man(Man),
+    /// Tools for work on Readpath itself
+    #[command(subcommand)]
+    Dev(DevCommand),
 }

@@ -22,7 +22,7 @@ pub fn main(command: &ImageCommand) -> Result<()> {
         ImageCommand::Check { image } => check(image),
         ImageCommand::Clone { image, copy } => clone(image, copy),
         ImageCommand::Reset { image } => reset(image),
-        ImageCommand::Rpmb(command) => rpmb::main(command),
+        ImageCommand::Rpmb { image, key, reset } => rpmb::main(image, *key, *reset),
     }
 }
 

@@ -7,11 +7,11 @@
 mod args;
 mod ask;
 mod attach;
-mod bench;
 #[cfg(test)]
 mod book_tests;
 mod break_even;
 mod compare;
+mod dev;
 mod device;
 mod doctor;
 mod dry_run;
@@ -26,6 +26,7 @@ mod power;
 mod probe;
 mod progress;
 mod recording;
+mod renamed;
 mod replay;
 mod report;
 mod reproduce;
@@ -44,15 +45,27 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, FromArgMatches};
 use readpath_session::failure::usage;
 use readpath_session::{cases, failure, files, inputs, presets, traces, units};
+use std::env;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let typed = command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
-    let cli = typed.unwrap_or_else(|e| suggest(e).exit());
+    let cli = match typed {
+        Ok(cli) => cli,
+        Err(error) => {
+            let words: Vec<String> = env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+            match renamed::instead(&command(), &words).filter(|_| error.use_stderr()) {
+                Some(message) => {
+                    writeln!(io::stderr(), "{message}").ok();
+                    return ExitCode::from(2);
+                }
+                None => suggest(error).exit(),
+            }
+        }
+    };
     let result = match cli.command {
         Command::Reproduce(args) => reproduce::main(&args),
-        Command::Run(args) => simulate::run(&args),
         Command::Iozone(args) => simulate::iozone(&args),
         Command::Fio(args) => simulate::fio(&args),
         Command::Replay(args) => replay::main(&args),
@@ -69,10 +82,10 @@ fn main() -> ExitCode {
         Command::Ubi(command) => ubi::main(&command),
         Command::Stats(args) => stats::main(&args),
         Command::Report(args) => report::main(&args),
-        Command::Bench(args) => bench::main(&args),
         Command::Doctor(args) => doctor::main(&args),
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&args),
+        Command::Dev(command) => dev::main(&command),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -94,7 +107,7 @@ fn command() -> clap::Command {
     Cli::command()
         // Elsewhere --output is the file that is printed to.
         .mut_subcommand("replay", |c| c.mut_arg("out", |a| a.visible_alias("output")))
-        .mut_subcommand("bench", |c| c.after_help(bench::list()))
+        .mut_subcommand("dev", |c| c.mut_subcommand("bench", |c| c.after_help(dev::bench::list())))
 }
 
 /// Adds to the error of an unknown command the one whose letters were mixed up; clap knows only of likeness.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `readpath reproduce`: a built-in experiment, or all of them.
+//! `readpath reproduce`: a built-in experiment, all of them, or that of a file.
 
 use crate::args::Reproduce;
 use crate::ask::{Asking, Files, ask as ask_one, names};
@@ -28,7 +28,7 @@ pub fn main(args: &Reproduce) -> Result<()> {
     let traced = common.trace_io.is_some();
     let instead = match &**name {
         ask::policies::NAME if traced => Some("'readpath replay' with --policy"),
-        ask::hmb::NAME if traced => Some("'readpath run experiments/hmb.toml' with --case"),
+        ask::hmb::NAME if traced => Some("'readpath reproduce experiments/hmb.toml' with --case"),
         _ => None,
     };
     if let Some(instead) = instead {
@@ -52,7 +52,7 @@ fn one<Q: Question>(
     tables: impl FnOnce(&Answer, Option<u16>) -> String,
 ) -> Result<()> {
     let common = &args.common;
-    let files = Files { folder: Some(folder), ..Files::default() };
+    let files = Files { folder: Some(folder), inputs: vec![Path::new(&args.of.name)], to: None };
     let begin = |names| Asking::begin(&args.of.making, common, names, files);
     ask_one(begin, args.dry_run.then_some(common.basics.json), |_| Ok(question), tables).map(drop)
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `readpath image rpmb`: what an image holds of RPMB, shown or forgotten.
 
-use crate::args::RpmbCommand;
 use crate::failure::Damaged;
 use anyhow::{Result, anyhow};
 use readpath_session::device::FlashArray;
@@ -10,11 +9,8 @@ use readpath_session::images;
 use std::io::{self, Write};
 use std::path::Path;
 
-pub fn main(command: &RpmbCommand) -> Result<()> {
-    match command {
-        RpmbCommand::Show { image, key } => show(image, *key),
-        RpmbCommand::Reset { image } => reset(image),
-    }
+pub fn main(image: &Path, with_key: bool, to_reset: bool) -> Result<()> {
+    if to_reset { reset(image) } else { show(image, with_key) }
 }
 
 fn damaged(path: &Path, error: impl std::fmt::Display) -> anyhow::Error {

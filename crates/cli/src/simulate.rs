@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `readpath run`, `iozone` and `fio`: experiments of a file or of options.
+//! `readpath iozone` and `fio`: experiments of options.
 
-use crate::args::{Common, Fio, FioFormat, Iozone, RunFile};
+use crate::args::{Common, Fio, FioFormat, Iozone};
 use crate::ask::{Asking, Files, ask, names};
 use crate::{experiment, usage};
 use anyhow::{Result, anyhow};
 use readpath_session::args::{Chosen, Making};
-use readpath_session::ask::experiment::{of, of_file, of_fio, of_iozone};
+use readpath_session::ask::experiment::{of, of_fio, of_iozone};
 use readpath_session::lab::question::Question;
-use std::path::{Path, PathBuf};
-
-pub fn run(args: &RunFile) -> Result<()> {
-    let experiment = of_file(&args.of)?;
-    let folder = args.common.basics.out.clone().unwrap_or_else(|| Path::new("out").join(&experiment.name));
-    let files = Files { folder: Some(folder), inputs: vec![&args.of.file], to: None };
-    show(of(experiment, &args.of.making, &args.of.chosen)?, &args.of.making, &args.common, args.dry_run, files)
-}
+use std::path::PathBuf;
 
 pub fn iozone(args: &Iozone) -> Result<()> {
     let files = Files { folder: args.common.basics.out.clone(), ..Files::default() };

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `readpath trace`: describes block traces, writes them in another format, and lists UPIUs.
+//! `readpath trace`: describes block traces, and writes them in another format.
 
 mod describe;
 mod mrc;
-mod parity;
-mod upius;
 
 use crate::args::{TraceCommand, TraceFormat, TraceInput};
 use crate::ask::stoppable;
@@ -34,8 +32,6 @@ pub fn main(command: &TraceCommand) -> Result<()> {
             info(file, input, *shift_sectors, *json, out.as_deref())
         }
         TraceCommand::Mrc(args) => mrc::main(args),
-        TraceCommand::Upius { file } => upius::main(file),
-        TraceCommand::Parity { file, device, set, hpb } => parity::main(file, device, set, *hpb),
         TraceCommand::Convert { from, into, to, target, input } => convert(from, into, *to, target, input),
     }
 }

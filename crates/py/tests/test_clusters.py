@@ -514,4 +514,4 @@ def test_questions_have_the_same_documents_on_a_cluster(cluster: Cluster) -> Non
     assert other[0].rows == other[1].rows and other[2].rows == other[3].rows
     assert other[0].rows != other[2].rows
     with pytest.raises(readpath.Error, match="^client: the question has no points that workers could make$"):
-        readpath.run("ubi", client=cluster.address)
+        readpath.reproduce("ubi", client=cluster.address)

@@ -43,21 +43,21 @@ def test_an_experiment_has_the_results_of_the_command(command: Command) -> None:
     text = (ROOT / "docs/examples/map_cache.toml").read_text()
     small = text.replace("total_gib = 4 ", "total_gib = 1 ").replace("total_gib = 16 ", "total_gib = 2 ")
     Path("own.toml").write_text(small)
-    printed = command("run", "own.toml", "--set", "queue_depth=16", "--json").stdout
-    results = readpath.run("own.toml", set={"queue_depth": 16})
+    printed = command("reproduce", "own.toml", "--set", "queue_depth=16", "--json").stdout
+    results = readpath.reproduce("own.toml", set={"queue_depth": 16})
     results.to_json("result.json")
     assert without_process(Path("result.json").read_text()) == without_process(printed)
     variant = results.rows[0]["variant"]
-    one = readpath.run(Path("own.toml"), set={"queue_depth": 16}, variant=variant, threads=1)
+    one = readpath.reproduce(Path("own.toml"), set={"queue_depth": 16}, variant=variant, threads=1)
     assert one.rows == [row for row in results.rows if row["variant"] == variant]
-    as_text = readpath.run(Path("own.toml").read_text(), set={"queue_depth": 16})
+    as_text = readpath.reproduce(Path("own.toml").read_text(), set={"queue_depth": 16})
     assert as_text.rows == results.rows
 
 
 @pytest.mark.skipif("READPATH_LONG" not in os.environ, reason="takes minutes; READPATH_LONG=1 runs it")
 def test_attacks_belong_to_the_experiment_on_verification(command: Command) -> None:
     printed = command("reproduce", "verification", "--json").stdout
-    results = readpath.run("verification")
+    results = readpath.reproduce("verification")
     results.to_json("result.json")
     assert without_process(Path("result.json").read_text()) == without_process(printed)
 
@@ -138,8 +138,8 @@ MISTAKES: list[tuple[list[str], Callable[[], object]]] = [
     (["fio", "small.fio", "--set", "map_cache.size=1"], lambda: readpath.fio("small.fio", set={"map_cache.size": 1})),
     (["fio", "small.fio", "--set", "queue_depth=[1"], lambda: readpath.fio("small.fio", set={"queue_depth": "[1"})),
     (["fio", "wrong.fio"], lambda: readpath.fio("wrong.fio")),
-    (["run", "none.toml"], lambda: readpath.run("none.toml")),
-    (["run", "small.toml"], lambda: readpath.run("small.toml")),
+    (["reproduce", "none.toml"], lambda: readpath.reproduce("none.toml")),
+    (["reproduce", "small.toml"], lambda: readpath.reproduce("small.toml")),
     (["sweep", "none.toml"], lambda: readpath.sweep("none.toml")),
     (["sweep", "small.toml", "--set", "job.iodept=1"], lambda: readpath.sweep("small.toml", set={"job.iodept": 1})),
     (["sweep", "small.toml", "--shard", "3/2"], lambda: readpath.sweep("small.toml", shard=(3, 2))),
@@ -171,9 +171,9 @@ def test_mistakes_that_only_python_can_have() -> None:
         (lambda: readpath.mrc("small.fio", of=wrong), 'of: is "on"; expected "reads", "writes" or "all"'),
         (lambda: readpath.fio("small.fio", seed=-1), "seed: is -1; expected a whole number from 0 to 1844674407370955"),
         (lambda: readpath.fio("small.fio", threads=0), "threads: is 0; expected a whole number from 1"),
-        (lambda: readpath.run("iozone", case="3 GB"), "case '3 GB' is not one of: 1 GB, 4 GB, "),
+        (lambda: readpath.reproduce("iozone", case="3 GB"), "case '3 GB' is not one of: 1 GB, 4 GB, "),
         (lambda: readpath.mrc("small.fio", page_kib=[3]), "page_kib: 3: expected a power of two"),
-        (lambda: readpath.run("no\nTOML"), "experiment:1:3: this is not TOML"),
+        (lambda: readpath.reproduce("no\nTOML"), "experiment.toml:1:3: this is not TOML"),
     ]
     for call, text in mistakes:
         with pytest.raises(readpath.Error) as error:

@@ -24,17 +24,17 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("sh probe/out/next/run.sh", "needs fio"),
     ("readpath device probe fit --plan probe/out/next", "needs the results of the fio above"),
     ("qemu-system-x86_64 ", "needs QEMU 10.1 and a kernel: make test-kernel"),
-    ("readpath trace upius guest.json", "needs a guest: make test-kernel"),
-    ("readpath run experiment.toml --sysfs", "mounts: the tests of the suite, sysfs::"),
+    ("readpath dev upius guest.json", "needs a guest: make test-kernel"),
+    ("readpath reproduce experiment.toml --sysfs", "mounts: the tests of the suite, sysfs::"),
     ("cat /tmp/sys/", "mounts: the tests of the suite, sysfs::"),
-    ("readpath bench --flat", "ten minutes; with fewer requests: the tests of the suite, bench_flat::"),
+    ("readpath dev bench --flat", "ten minutes; with fewer requests: the tests of the suite, bench_flat::"),
     ("man ", "needs man-db"),
     ("pip ", "make test-python"),
     ("hq ", "needs HyperQueue's program; its Python library with the same shards: make test-python"),
 ];
 
 /// Commands whose numbers depend on the machine: how they begin.
-const VARIES: &[&str] = &["readpath serve", "readpath ctl", "readpath bench"];
+const VARIES: &[&str] = &["readpath serve", "readpath ctl", "readpath dev bench"];
 
 /// Commands whose output is that of this machine, of a moment, or of what a guest wrote.
 const NOT_COMPARED: &[&str] = &["readpath doctor", "readpath replay day.rec", "readpath stats", "readpath image rpmb"];
@@ -50,7 +50,7 @@ const COMPANIONS: &[&str] = &[
     "readpath image create",
     "readpath image check",
     "mkdir",
-    "readpath run",
+    "readpath reproduce",
 ];
 
 /// What a page may leave out at the end of an output.

@@ -34,26 +34,16 @@ pub enum ImageCommand {
         /// The image
         image: PathBuf,
     },
-    /// What an image holds of RPMB, the replay protected memory block
-    #[command(subcommand)]
-    Rpmb(RpmbCommand),
-}
-
-/// Commands about the RPMB of an image.
-#[derive(Subcommand, Debug)]
-pub enum RpmbCommand {
-    /// Say whether there is a key, the write counter, and how much is written
-    Show {
+    /// What an image holds of RPMB, the replay protected memory block: key, write counter, and how much is written
+    Rpmb {
         /// The image
         image: PathBuf,
         /// Print the key as well, in hexadecimal: it allows writing
-        #[arg(long)]
+        #[arg(long, conflicts_with = "reset")]
         key: bool,
-    },
-    /// Forget key, write counter and blocks, as no device would
-    Reset {
-        /// The image
-        image: PathBuf,
+        /// Forget key, write counter and blocks, as no device would
+        #[arg(long)]
+        reset: bool,
     },
 }
 
@@ -168,7 +158,7 @@ pub struct Attach {
     #[arg(long, value_name = "FACTOR")]
     pub scale: Option<f64>,
     /// Write every UPIU and every stage of work in the device to FILE, in device time and in real time, until the end:
-    /// `readpath trace upius` lists it, `readpath replay` takes it for a block trace, Perfetto draws it
+    /// `readpath dev upius` lists it, `readpath replay` takes it for a block trace, Perfetto draws it
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
     /// Vendor and device of the PCI function; 8086:4b41 for machines that are to be suspended

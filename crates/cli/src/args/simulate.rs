@@ -20,20 +20,6 @@ pub struct Reproduce {
     pub common: Common,
 }
 
-/// Arguments of `run`.
-#[derive(Args, Debug)]
-// The options within have this name already.
-#[group(skip)]
-pub struct RunFile {
-    #[command(flatten)]
-    pub of: args::RunFile,
-    /// Say which runs there would be and how many requests they have, and make none
-    #[arg(long)]
-    pub dry_run: bool,
-    #[command(flatten)]
-    pub common: Common,
-}
-
 /// Arguments of `iozone`.
 #[derive(Args, Debug)]
 // The options within have this name already.

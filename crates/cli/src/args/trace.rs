@@ -2,7 +2,7 @@
 //! Block traces: how they are read, replayed, described and converted.
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
-use readpath_session::args::{Hpb, TraceInput};
+use readpath_session::args::TraceInput;
 use std::path::PathBuf;
 
 /// `readpath trace mrc`.
@@ -83,27 +83,6 @@ pub enum TraceCommand {
     ///
     /// Counted in one pass over each trace, for a least-recently-used map that is filled on demand.
     Mrc(Mrc),
-    /// List the UPIUs in what --trace-io or `attach --trace` wrote, one a line
-    Upius {
-        /// The trace; - for standard input
-        file: PathBuf,
-    },
-    /// Whether the host of this program, with Linux's decisions, decides as the one in a trace of `attach --trace`
-    ///
-    /// It is given the same block requests and replies. The trace begins with a device that has just been switched on.
-    Parity {
-        /// The trace; - for standard input
-        file: PathBuf,
-        /// Device preset, or a device file: that of the image
-        #[arg(long, value_name = "NAME|FILE", default_value = "ufs21-64g")]
-        device: String,
-        /// Change a key of the device file; repeatable
-        #[arg(long = "set", value_name = "KEY=VALUE")]
-        set: Vec<String>,
-        /// Control mode of HPB for which the device is configured: dcm or hcm
-        #[arg(long, value_enum, default_value = "dcm")]
-        hpb: Hpb,
-    },
     /// Write a trace in another format
     Convert {
         /// The trace; - for standard input

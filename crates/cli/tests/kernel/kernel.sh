@@ -128,14 +128,14 @@ parity() {
     serve parity-a --trace "$name.json" || return 0
     guest "$name" -t 300 -s "$socket" a "$here/scenarios/parity.sh" || true
     stop_server
-    if "$readpath" trace parity "$name.json" --set "hpb.control=$1" --hpb "$2" >"$name.txt"; then
+    if "$readpath" dev parity "$name.json" --set "hpb.control=$1" --hpb "$2" >"$name.txt"; then
         pass "$name: $(head -n 1 "$name.txt")"
     else
         fail "$name: $PWD/$name.txt"
     fi
     sed 's/^/    /' "$name.txt"
     same "$name" "the guest's hit_cnt, HPB READs of the trace" "$(mark "$name" hit_cnt)" \
-        "$("$readpath" trace upius "$name.json" | grep -c '> HPB READ:')"
+        "$("$readpath" dev upius "$name.json" | grep -c '> HPB READ:')"
     # A trace with differences is kept for inspection.
     ! grep -q '^0 differ' "$name.txt" || rm -f "$name.json"
 }

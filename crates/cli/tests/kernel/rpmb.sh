@@ -11,7 +11,7 @@ syncs=
 
 # shown_counter: what the image says, if it has the key.
 shown_counter() {
-    "$readpath" image rpmb show "$it.img" --key |
+    "$readpath" image rpmb "$it.img" --key |
         awk -v key="$key" '$1 == "key" { is = $2 } $1 == "counter" && is == key { print $2 }'
 }
 acknowledged() { sed -n 's/.*@@ acknowledged \([0-9]*\)\.\r*$/\1/p' "$it.log" 2>/dev/null | tail -n 1; }
@@ -83,7 +83,7 @@ if serve "$it"; then
     fi
     shown "$it-first" "expected|FAIL"
     stop_server
-    [ -z "$first" ] || same "$it" "write counter of the guest, of image rpmb show" "$first" "$(shown_counter)"
+    [ -z "$first" ] || same "$it" "write counter of the guest, of image rpmb" "$first" "$(shown_counter)"
 fi
 
 rounds=${ROUNDS:-10}

@@ -173,7 +173,7 @@ fn a_trace_says_when_the_machine_heard_of_replies() {
     }
     drop(host);
     attached.stop();
-    let told = room.good(&["trace", "upius", "t.json"]);
+    let told = room.good(&["dev", "upius", "t.json"]);
     assert_eq!(told.matches("> READ (10)").count(), 3, "{told}");
     let trace = room.read("t.json");
     let name = |line: &str| line.split('"').nth(3).expect("a name").to_owned();

@@ -82,7 +82,7 @@ fn overrides_and_names() {
         ("lu[0].pinned_regions=1920", "must be below max_active_regions"),
         ("hpb=5", "hpb: is 5; "),
     ] {
-        for args in [vec!["device", "show", "ufs21-64g"], vec!["run", "small.toml", "--out", "out"]] {
+        for args in [vec!["device", "show", "ufs21-64g"], vec!["reproduce", "small.toml", "--out", "out"]] {
             let message = room.bad(&[&args[..], &["--set", set]].concat(), &[]);
             assert!(message.contains("--set") || message.contains("ufs21-64g"), "{set}: {message}");
             assert!(message.contains(says), "{set}: {message}");
@@ -103,9 +103,9 @@ fn overrides_and_names() {
         &["reproduce", "iozone", "--case", "1 TB"],
         &["--case '1 TB' is not one of: 1 GB, 4 GB, 8 GB, 16 GB, 32 GB\n"],
     );
-    room.bad(&["run", "small.toml", "--variant", "HPB"], &["--variant 'HPB' is not one of: HPB off, HPB dcm"]);
-    room.bad(&["run", "small.toml", "--threads", "0"], &["0 is not in 1..=4294967295"]);
-    room.bad(&["bench", "nothing"], &["no bench has 'nothing' in its name", "qd1-sram-hit"]);
+    room.bad(&["reproduce", "small.toml", "--variant", "HPB"], &["--variant 'HPB' is not one of: HPB off, HPB dcm"]);
+    room.bad(&["reproduce", "small.toml", "--threads", "0"], &["0 is not in 1..=4294967295"]);
+    room.bad(&["dev", "bench", "nothing"], &["no bench has 'nothing' in its name", "qd1-sram-hit"]);
     room.bad(&["reproduced"], &["reproduced", "'reproduce'"]);
     room.bad(&[], &["Usage: readpath <COMMAND>"]);
 }
@@ -131,14 +131,15 @@ fn experiment_files() {
     ] {
         assert_eq!(EXPERIMENT.matches(old).count(), 1, "{old}");
         room.write("small.toml", &EXPERIMENT.replace(old, new));
-        let message = room.bad(&["run", "small.toml", "--out", "out"], &[]);
+        let message = room.bad(&["reproduce", "small.toml", "--out", "out"], &[]);
         assert!(message.contains(says), "{old:?} -> {new:?}: {message}");
     }
-    room.bad(&["run", "none.toml"], &["none.toml: cannot be read"]);
+    room.bad(&["reproduce", "none.toml"], &["none.toml: cannot be read"]);
     fs::create_dir(room.path("folder")).expect("a folder");
-    room.bad(&["run", "folder"], &["folder: cannot be read"]);
+    room.bad(&["reproduce", "./folder"], &["folder: cannot be read"]);
+    room.bad(&["run", "small.toml"], &["readpath: 'run' is now 'readpath reproduce FILE'\n"]);
     room.write("device.toml", &preset_with("", "queue_depth", "queue_depth = 16").0);
-    room.bad(&["run", "device.toml"], &["device.toml:", "schema", "readpath-device/1", "readpath-experiment/1"]);
+    room.bad(&["reproduce", "device.toml"], &["device.toml:", "schema", "readpath-device/1", "readpath-experiment/1"]);
 }
 
 #[test]
@@ -218,9 +219,9 @@ fn outputs_that_cannot_be_written_are_found_before_the_run() {
     room.write("file", "");
     fs::create_dir(room.path("folder")).expect("a folder");
     fs::create_dir_all(room.path("taken/result.json")).expect("a folder");
-    room.bad(&["run", "small.toml", "--out", "file"], &["file: cannot make the folder"]);
-    room.bad(&["run", "small.toml", "--out", "file/deeper"], &["file/deeper: cannot make the folder"]);
-    room.bad(&["run", "small.toml", "--out", "taken"], &["taken/result.json: cannot be written"]);
+    room.bad(&["reproduce", "small.toml", "--out", "file"], &["file: cannot make the folder"]);
+    room.bad(&["reproduce", "small.toml", "--out", "file/deeper"], &["file/deeper: cannot make the folder"]);
+    room.bad(&["reproduce", "small.toml", "--out", "taken"], &["taken/result.json: cannot be written"]);
     let json = ["fio", "job.fio", "--hpb", "off", "--output-format", "json", "--output"];
     room.bad(&[&json[..], &["folder"]].concat(), &["folder: cannot be written"]);
     room.bad(&[&json[..], &["none/x.json", "--out", "out"]].concat(), &["none/x.json: cannot be written"]);
@@ -234,7 +235,7 @@ fn options_that_do_not_go_together() {
     let room = Room::with("small.toml", EXPERIMENT);
     room.write("job.fio", JOB);
     room.bad(
-        &["run", "small.toml", "--out", "out", "--trace-io", "t.json"],
+        &["reproduce", "small.toml", "--out", "out", "--trace-io", "t.json"],
         &["--trace-io records one run", "--variant"],
     );
     room.bad(&["fio", "job.fio", "--trace-io", "t.json"], &["--trace-io records one run", "--hpb"]);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `readpath bench --flat` runs each bench at three lengths and says what a request cost at each.
+//! `readpath dev bench --flat` runs each bench at three lengths and says what a request cost at each.
 
 use crate::common::{Room, rows};
 
 #[test]
 fn flat_benches_have_three_lengths() {
     let room = Room::new();
-    let args = ["bench", "--flat", "flat-hpb-64g", "--ios", "1000", "--repeat", "1"];
+    let args = ["dev", "bench", "--flat", "flat-hpb-64g", "--ios", "1000", "--repeat", "1"];
     let table = room.good(&args);
     let lines: Vec<Vec<&str>> = table.lines().map(|l| l.split_whitespace().collect()).collect();
     assert_eq!(lines.len(), 2, "{table}");
@@ -23,7 +23,7 @@ fn flat_benches_have_three_lengths() {
 #[test]
 fn flat_benches_refuse_what_makes_no_sense() {
     let room = Room::new();
-    room.bad(&["bench", "--flat", "qd1"], &["no flat bench has 'qd1' in its name", "flat-hpb-64g"]);
-    room.bad(&["bench", "--flat", "--ios", "0"], &["0 is not in 100..=1000000000000"]);
-    room.bad(&["bench", "--repeat", "0"], &["0 is not in 1..=4294967295"]);
+    room.bad(&["dev", "bench", "--flat", "qd1"], &["no flat bench has 'qd1' in its name", "flat-hpb-64g"]);
+    room.bad(&["dev", "bench", "--flat", "--ios", "0"], &["0 is not in 100..=1000000000000"]);
+    room.bad(&["dev", "bench", "--repeat", "0"], &["0 is not in 1..=4294967295"]);
 }

@@ -87,7 +87,7 @@ fn every_command_has_a_manual_page() {
     assert_eq!(fs::read_dir(room.path("share/man1")).expect("a folder").count(), commands.len());
     // What only main adds is there too.
     assert!(room.read("share/man1/readpath-replay.1").contains("[other names: \\-\\-output]"));
-    assert!(room.read("share/man1/readpath-bench.1").contains("qd16\\-miss"));
+    assert!(room.read("share/man1/readpath-dev-bench.1").contains("qd16\\-miss"));
     room.good(&["man", "--out", "again"]);
     for page in fs::read_dir(room.path("again")).expect("a folder") {
         let name = page.expect("an entry").file_name().into_string().expect("a name");
@@ -221,18 +221,18 @@ fn has_rows_of(csv: &str, document: &Value) {
 #[test]
 fn rows_as_csv_are_those_of_the_document() {
     let room = Room::with("small.toml", &EXPERIMENT.replace("\"reads\"", "'reads, \"4k\"'"));
-    let table = room.good(&["run", "small.toml", "--csv", "rows.csv"]);
+    let table = room.good(&["reproduce", "small.toml", "--csv", "rows.csv"]);
     assert!(table.contains("A small experiment") && table.contains("random read"), "the table is printed too: {table}");
     let document = json(&room.read("out/small/result.json"));
     let csv = room.read("rows.csv");
     has_rows_of(&csv, &document);
     assert!(csv.contains("\n\"reads, \"\"4k\"\"\",HPB dcm,random_read_throughput,MiB/s,"), "{csv}");
-    let output = room.output(&["run", "small.toml", "--csv", "-"]);
+    let output = room.output(&["reproduce", "small.toml", "--csv", "-"]);
     assert_eq!((text(&output.stdout), output.status.code()), (&*csv, Some(0)), "nothing else is on standard output");
-    room.json(&["run", "small.toml", "--json", "--csv", "again.csv"]);
+    room.json(&["reproduce", "small.toml", "--json", "--csv", "again.csv"]);
     assert_eq!(room.read("again.csv"), csv);
     // The folder is made before the file is begun.
-    room.good(&["run", "small.toml", "--out", "new", "--csv", "new/rows.csv"]);
+    room.good(&["reproduce", "small.toml", "--out", "new", "--csv", "new/rows.csv"]);
     assert_eq!(room.read("new/rows.csv"), csv);
     for args in [&["compare", "small.toml", "--seeds", "3"][..], &["compare", "small.toml", "--seeds", "1"]] {
         let document = room.document(&[args, &["--json", "--csv", "rows.csv"]].concat());
@@ -311,7 +311,7 @@ fn no_color_means_no_escape_sequences() {
     let long = ["fio", "long.fio", "--hpb", "off"];
     let plain = [("NO_COLOR", "1")];
     let commands: [&[&str]; 7] =
-        [&["--help"], &["fio", "--help"], &["nonsense"], &["fio"], &["run", "small.toml"], &["doctor"], &long];
+        [&["--help"], &["fio", "--help"], &["nonsense"], &["fio"], &["reproduce", "small.toml"], &["doctor"], &long];
     for args in commands {
         let text = on_terminal(&room, &plain, args);
         assert!(!text.contains('\u{1b}'), "{args:?}: {text:?}");
@@ -337,8 +337,8 @@ fn tables_fit_a_terminal_of_80_columns() {
     room.write("job.fio", JOB);
     room.write("trace.csv", &format!("{HEADER}0,R,0,4096,,\n1000,R,8192,4096,,\n2000,W,8192,4096,,\n"));
     let commands: [&[&str]; 11] = [
-        &["run", "small.toml"],
-        &["run", "long.toml"],
+        &["reproduce", "small.toml"],
+        &["reproduce", "long.toml"],
         &["compare", "long.toml", "--seeds", "3"],
         &["compare", "job.fio", "--seeds", "2", "--vary", "map_cache.size_kib=1440,4096"],
         &["fio", "job.fio"],
@@ -364,7 +364,7 @@ fn tables_fit_a_terminal_of_80_columns() {
         }
     }
     // Nothing of a name is lost, and no figure is broken.
-    let table = on_terminal(&room, &[], &["run", "long.toml"]);
+    let table = on_terminal(&room, &[], &["reproduce", "long.toml"]);
     assert!(table.contains("294.8") && table.split_whitespace().any(|word| word == "threads"), "{table}");
 }
 
@@ -377,7 +377,7 @@ fn a_dry_run_says_what_would_be_run() {
     let before = room.files();
     let iozone = ["--", "-r", "4k", "-+n", "-i2", "-t", "2", "-s", "1m"];
     for (args, rest, runs) in [
-        (&["run", "small.toml", "--out", "x"][..], &[][..], 2),
+        (&["reproduce", "small.toml", "--out", "x"][..], &[][..], 2),
         (&["fio", "job.fio"], &[], 2),
         (&["iozone"], &iozone, 2),
         (&["compare", "small.toml", "--seeds", "3"], &[], 6),
@@ -396,8 +396,8 @@ fn a_dry_run_says_what_would_be_run() {
         assert!(last.contains(how_many), "{text}");
         assert_eq!(room.files(), before, "{args:?} leaves nothing");
     }
-    let planned = room.json(&["run", "small.toml", "--dry-run", "--json"]);
-    let made = room.json(&["run", "small.toml", "--json", "--out", "made"]);
+    let planned = room.json(&["reproduce", "small.toml", "--dry-run", "--json"]);
+    let made = room.json(&["reproduce", "small.toml", "--json", "--out", "made"]);
     let (about, exact) = (planned["requests"].as_f64().expect("a number"), made["simulated_ios"].as_f64());
     assert!((about / exact.expect("a number") - 1.0).abs() < 0.01, "{about} {exact:?}");
     let names = |list: &[Value]| {
@@ -410,6 +410,6 @@ fn a_dry_run_says_what_would_be_run() {
     let timed = room.good(&["fio", "timed.fio", "--hpb", "off", "--dry-run"]);
     assert!(timed.contains("\n1 run, as many requests as their time allows; none was made\n"), "{timed}");
     // What would be refused is refused.
-    room.bad(&["run", "small.toml", "--dry-run", "--case", "none"], &["--case 'none' is not one of: reads"]);
+    room.bad(&["reproduce", "small.toml", "--dry-run", "--case", "none"], &["--case 'none' is not one of: reads"]);
     room.bad(&["reproduce", "ubi", "--dry-run"], &["--dry-run is for experiments on a UFS device"]);
 }

@@ -19,7 +19,7 @@ fn without_process(mut document: Value) -> Value {
 #[test]
 fn run_writes_document_and_page() {
     let room = Room::with("small.toml", EXPERIMENT);
-    let shown = room.good(&["run", "small.toml"]);
+    let shown = room.good(&["reproduce", "small.toml"]);
     for part in ["A small experiment", "HPB off", "HPB dcm", "random read", "out/small/result.json"] {
         assert!(shown.contains(part), "{part} in {shown}");
     }
@@ -63,7 +63,7 @@ fn run_writes_document_and_page() {
 fn the_same_every_time() {
     let room = Room::with("small.toml", EXPERIMENT);
     let run = |more: &[&str], out: &str| {
-        let printed = room.good(&[&["run", "small.toml", "--json", "--out", out], more].concat());
+        let printed = room.good(&[&["reproduce", "small.toml", "--json", "--out", out], more].concat());
         assert_eq!(json(&printed), json(&room.read(&format!("{out}/result.json"))), "printed as written");
         // All the text but for the process, not only the values.
         let (rest, process) = printed.split_once("\"process\"").expect("a process");
@@ -80,7 +80,7 @@ fn the_same_every_time() {
     assert_ne!(run(&["--set", "flash.read_us=60"], "other"), one, "an override changes results");
     let rows = |text: &str| json(&format!("{}}}", text.trim_end().trim_end_matches(',')))["rows"].clone();
     assert_eq!(rows(&run(&["--wire"], "wire")), rows(&one), "through UPIUs as bytes, nothing is different");
-    let chosen = room.json(&["run", "small.toml", "--json", "--variant", "HPB dcm"]);
+    let chosen = room.json(&["reproduce", "small.toml", "--json", "--variant", "HPB dcm"]);
     assert!(chosen["rows"].as_array().expect("rows").iter().all(|r| r["variant"] == "HPB dcm"));
 }
 
@@ -354,7 +354,8 @@ fn trace() {
     room.bad(&["fio", "job.fio", "--trace-io-from", "5"], &["required arguments were not provided"]);
     // A trace of one run of an experiment.
     room.write("small.toml", EXPERIMENT);
-    let output = room.output(&["run", "small.toml", "--variant", "HPB dcm", "--out", "out", "--trace-io", "u.json"]);
+    let output =
+        room.output(&["reproduce", "small.toml", "--variant", "HPB dcm", "--out", "out", "--trace-io", "u.json"]);
     assert!(output.status.success() && json(&room.read("u.json")).is_array());
 }
 
@@ -393,7 +394,6 @@ fn help_and_version() {
     for command in [
         &[][..],
         &["reproduce"],
-        &["run"],
         &["iozone"],
         &["fio"],
         &["replay"],
@@ -403,7 +403,8 @@ fn help_and_version() {
         &["device", "show"],
         &["device", "check"],
         &["report"],
-        &["bench"],
+        &["dev"],
+        &["dev", "bench"],
     ] {
         let help = room.good(&[command, &["--help"]].concat());
         assert!(help.contains("Usage: readpath") && help.len() > 100, "{command:?}: {help}");
@@ -414,14 +415,14 @@ fn help_and_version() {
 #[test]
 fn bench_prints_what_was_asked_for() {
     let room = Room::new();
-    let args = ["bench", "qd1-sram-hit", "--ios", "2000", "--repeat", "1"];
+    let args = ["dev", "bench", "qd1-sram-hit", "--ios", "2000", "--repeat", "1"];
     assert!(room.good(&args).starts_with("qd1-sram-hit "));
     let document = room.json(&[&args[..], &["--json"]].concat());
     assert_eq!(document["rows"][0]["metric"], "simulated_ios_per_cpu_second");
-    let parsed = room.good(&["bench", "parse-", "--ios", "500", "--repeat", "2"]);
+    let parsed = room.good(&["dev", "bench", "parse-", "--ios", "500", "--repeat", "2"]);
     assert_eq!(parsed.lines().count(), 14, "{parsed}");
     assert!(parsed.lines().all(|l| l.starts_with("parse-") && l.contains(" MB/s ")), "{parsed}");
-    let help = room.good(&["bench", "--help"]);
+    let help = room.good(&["dev", "bench", "--help"]);
     for name in
         ["qd31-hpb-hit", "mix-70-30-gc", "parse-msr", "parse-mobile", "parse-blkparse", "start-1t-rand", "flat-miss-1t"]
     {
@@ -456,17 +457,17 @@ fn closed_pipes() {
     let room = Room::with("small.toml", EXPERIMENT);
     room.write("job.fio", JOB);
     room.write("device.toml", &room.good(&["device", "show", "ufs21-64g"]));
-    room.good(&["run", "small.toml", "--out", "out"]);
+    room.good(&["reproduce", "small.toml", "--out", "out"]);
     for args in [
-        &["run", "small.toml"][..],
-        &["run", "small.toml", "--json"],
+        &["reproduce", "small.toml"][..],
+        &["reproduce", "small.toml", "--json"],
         &["fio", "job.fio", "--hpb", "off", "--output-format", "json"],
         &["device", "list"],
         &["device", "show", "ufs21-64g"],
         &["device", "check", "device.toml", "device.toml"],
         &["report", "out/result.json"],
         &["--help"],
-        &["bench", "qd1-sram-hit", "--ios", "2000", "--repeat", "1"],
+        &["dev", "bench", "qd1-sram-hit", "--ios", "2000", "--repeat", "1"],
     ] {
         let mut command = Command::new(cargo_bin("readpath"));
         command.current_dir(room.path("")).args(args).stdout(Stdio::piped()).stderr(Stdio::piped());

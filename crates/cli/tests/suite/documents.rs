@@ -174,9 +174,9 @@ fn the_same_document_however_it_is_made() {
     let iozone: Vec<&str> = line.split(' ').collect();
     let typed = ["--", "-r", "4k", "-+n", "-i2", "-ecI", "-t", "4", "-s", "16m"];
     for (command, rest) in [
-        (&["run", "reads.toml", "--json"][..], &[][..]),
-        (&["run", "mixed.toml", "--json"], &[]),
-        (&["run", "host.toml", "--json"], &[]),
+        (&["reproduce", "reads.toml", "--json"][..], &[][..]),
+        (&["reproduce", "mixed.toml", "--json"], &[]),
+        (&["reproduce", "host.toml", "--json"], &[]),
         (&["fio", "job.fio", "--json", "--hpb", "all"], &[]),
         (&["replay", "trace.csv", "--json", "--preload", "random", "--map-cache", "32K"], &[]),
         (&iozone, &typed),
@@ -189,7 +189,7 @@ fn the_same_document_however_it_is_made() {
         };
         let of_size = if command[0] == "replay" { ", map cache 32 KiB" } else { "" };
         let names = match command {
-            ["run", "host.toml", ..] => &["fast timers", "as Linux"][..],
+            ["reproduce", "host.toml", ..] => &["fast timers", "as Linux"][..],
             ["fio", ..] => &["HPB off", "HPB dcm", "HPB hcm"],
             _ => &["HPB off", "HPB dcm"],
         };
@@ -240,7 +240,7 @@ fn fnv1a(bytes: &[u8]) -> u64 {
 /// What an experiment showed, a line for each figure. Texts, which may change without any result, are left out.
 fn results(experiment: &str) -> String {
     let room = Room::with("experiment.toml", experiment);
-    let (_, document) = made(&room, &["run", "experiment.toml", "--json"]);
+    let (_, document) = made(&room, &["reproduce", "experiment.toml", "--json"]);
     let mut text = format!("simulated_ios = {}\n", document["simulated_ios"]);
     for row in document["rows"].as_array().expect("rows") {
         let [case, variant, metric, unit] =

@@ -193,7 +193,7 @@ fn memory_is_looked_at_before_anything_runs() {
     room.bad(&[&["fio", "job.fio"][..], &memory].concat(), &[&["job, HPB hcm: "][..], &little].concat());
     let vary = ["--variant", "off:hpb=off", "--variant", "hcm:hpb=hcm,memory=200K"];
     room.bad(&[&["compare", "job.fio"][..], &vary].concat(), &[&["job, hcm: "][..], &little].concat());
-    room.bad(&["run", "run.toml"], &[&["x, small: "][..], &little].concat());
+    room.bad(&["reproduce", "run.toml"], &[&["x, small: "][..], &little].concat());
     room.write("job.fio", "[a]\nrw=randread\nsize=64m\n");
     room.bad(&[&["power", "job.fio"][..], &memory].concat(), &[&["job, HPB hcm: "][..], &little].concat());
     // The replay of a trace fails with the same message.

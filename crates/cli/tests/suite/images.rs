@@ -82,11 +82,11 @@ fn an_image_is_made_described_checked_copied_and_emptied() {
 fn rpmb_is_shown_and_forgotten() {
     let room = Room::new();
     create(&room, &[]);
-    let show = |name: &str| room.good(&["image", "rpmb", "show", name]);
+    let show = |name: &str| room.good(&["image", "rpmb", name]);
     let size = "size        4.00 MiB, 16384 blocks of 256 bytes\n";
     let new = format!("key         not programmed\ncounter     0\n{size}written     0 blocks are not zero\n");
     assert_eq!(show("dev.img"), new);
-    assert!(room.good(&["image", "rpmb", "reset", "dev.img"]).contains("has no key, and nothing was changed"));
+    assert!(room.good(&["image", "rpmb", "dev.img", "--reset"]).contains("has no key, and nothing was changed"));
     let key = *b"0123456789abcdefghijklmnopqrstuv";
     let keep = |counter, first, data: Vec<u8>| {
         let image = Image::open(&room.path("dev.img"), true, true).expect("an image");
@@ -99,11 +99,11 @@ fn rpmb_is_shown_and_forgotten() {
     let written = format!("key         programmed\ncounter     1\n{size}written     2 blocks are not zero\n");
     assert_eq!(show("dev.img"), written);
     let hex: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
-    assert!(room.good(&["image", "rpmb", "show", "dev.img", "--key"]).starts_with(&format!("key         {hex}\n")));
+    assert!(room.good(&["image", "rpmb", "dev.img", "--key"]).starts_with(&format!("key         {hex}\n")));
     room.good(&["image", "check", "dev.img"]);
     room.good(&["image", "clone", "dev.img", "copy.img"]);
     room.good(&["image", "clone", "dev.img", "damaged.img"]);
-    let told = room.good(&["image", "rpmb", "reset", "dev.img"]);
+    let told = room.good(&["image", "rpmb", "dev.img", "--reset"]);
     assert_eq!(told, "dev.img: key, write counter and blocks of RPMB are forgotten\n");
     assert_eq!(show("dev.img"), new);
     room.good(&["image", "check", "dev.img"]);
@@ -116,13 +116,13 @@ fn rpmb_is_shown_and_forgotten() {
     let at = bytes.len() - 300 * 256;
     bytes[at] ^= 1;
     fs::write(&path, bytes).unwrap();
-    for command in [&["image", "rpmb", "show", "damaged.img"][..], &["image", "check", "damaged.img"]] {
+    for command in [&["image", "rpmb", "damaged.img"][..], &["image", "check", "damaged.img"]] {
         let output = room.output(command);
         assert_eq!(output.status.code(), Some(4), "{command:?}");
         let said = text(&output.stderr).to_owned() + text(&output.stdout);
         assert!(said.contains("RPMB: block 16084 (byte "), "{said}");
     }
-    room.bad(&["image", "rpmb", "show", "none.img"], &["none.img", "No such file"]);
+    room.bad(&["image", "rpmb", "none.img"], &["none.img", "No such file"]);
 }
 
 #[test]

@@ -137,7 +137,7 @@ fn pages_of_runs_and_comparisons_are_whole() {
     let room = Room::with("mix.fio", MIX);
     room.write("small.toml", EXPERIMENT);
     room.good(&["fio", "mix.fio", "--out", "fio"]);
-    room.good(&["run", "small.toml", "--out", "run"]);
+    room.good(&["reproduce", "small.toml", "--out", "run"]);
     room.good(&["compare", "mix.fio", "--seeds", "2", "--out", "compare"]);
     let rows: String = (0..400)
         .map(|i| format!("{},{},{},4096,,\n", i * 400_000, ["R", "R", "W"][i % 3], i * 7 % 99 * 4096))

@@ -134,10 +134,10 @@ fn looking_changes_nothing() {
         let document = json(shown);
         (document["rows"].clone(), document["notes"].clone())
     };
-    let plain = room.good(&["run", "small.toml", "--json"]);
-    assert_eq!(rows(&plain), rows(&room.good(&["run", "small.toml", "--json", "--stats=a.sock"])));
+    let plain = room.good(&["reproduce", "small.toml", "--json"]);
+    assert_eq!(rows(&plain), rows(&room.good(&["reproduce", "small.toml", "--json", "--stats=a.sock"])));
     // The final counters can be read for as long as they are held.
-    let mut run = Running::start(&room, &["run", "small.toml", "--stats=a.sock", "--hold"]);
+    let mut run = Running::start(&room, &["reproduce", "small.toml", "--stats=a.sock", "--hold"]);
     let last = run.stats(&room, "a.sock", "over");
     assert_eq!((&last["runs"][0]["variant"], &last["runs"][1]["host"]), (&"HPB off".into(), &"host1".into()));
     assert!(last["runs"][0]["units"]["0:0:0:0"]["hpb_stats"]["hit_cnt"].is_null(), "the host has no HPB");
@@ -193,15 +193,15 @@ fn wrong_sockets() {
     drop(UnixListener::bind(room.path("stale")).expect("a socket"));
     room.bad(&["stats", "stale"], &["stale: no answer", "has ended"]);
     room.bad(&["stats", "stale", "--watch", "0"], &["--watch"]);
-    room.bad(&["run", "small.toml", "--stats=file"], &["--stats: file: already exists and is no socket"]);
-    room.bad(&["run", "small.toml", "--stats=none/its.sock"], &["none/its.sock: cannot make the socket"]);
-    room.bad(&["run", "small.toml", "--hold"], &["--hold keeps what --stats or --sysfs shows"]);
+    room.bad(&["reproduce", "small.toml", "--stats=file"], &["--stats: file: already exists and is no socket"]);
+    room.bad(&["reproduce", "small.toml", "--stats=none/its.sock"], &["none/its.sock: cannot make the socket"]);
+    room.bad(&["reproduce", "small.toml", "--hold"], &["--hold keeps what --stats or --sysfs shows"]);
     room.bad(&["reproduce", "all", "--stats"], &["--stats belongs to one experiment"]);
     room.bad(&["reproduce", "ubi", "--stats"], &["--stats is for experiments on a UFS device"]);
     assert_eq!(room.read("file"), "precious");
     // The socket of another program.
     let listener = UnixListener::bind(room.path("taken")).expect("a socket");
-    room.bad(&["run", "small.toml", "--stats=taken"], &["taken: another program serves this socket"]);
+    room.bad(&["reproduce", "small.toml", "--stats=taken"], &["taken: another program serves this socket"]);
     let answer = std::thread::spawn(move || {
         use std::io::Write;
         // The first to connect was the run that looked whether the socket is in use.
@@ -212,7 +212,7 @@ fn wrong_sockets() {
     room.bad(&["stats", "taken"], &["taken: answers other/7", "readpath-stats/1"]);
     answer.join().expect("no panic");
     // The stale socket is replaced.
-    room.good(&["run", "small.toml", "--stats=stale"]);
+    room.good(&["reproduce", "small.toml", "--stats=stale"]);
     assert!(!room.path("stale").exists());
 }
 

@@ -175,10 +175,13 @@ fn wrong_folders() {
     let room = Room::with("small.toml", EXPERIMENT);
     fs::create_dir(room.path("full")).expect("a folder");
     room.write("full/file", "precious");
-    room.bad(&["run", "small.toml", "--sysfs", "none"], &["--sysfs none: there is no such folder"]);
-    room.bad(&["run", "small.toml", "--sysfs", "full"], &["--sysfs full: is not empty"]);
-    room.bad(&["run", "small.toml", "--sysfs", "small.toml"], &["--sysfs small.toml: is no folder"]);
-    room.bad(&["run", "small.toml", "--sysfs", "/proc"], &["--sysfs /proc: another file system is mounted there"]);
+    room.bad(&["reproduce", "small.toml", "--sysfs", "none"], &["--sysfs none: there is no such folder"]);
+    room.bad(&["reproduce", "small.toml", "--sysfs", "full"], &["--sysfs full: is not empty"]);
+    room.bad(&["reproduce", "small.toml", "--sysfs", "small.toml"], &["--sysfs small.toml: is no folder"]);
+    room.bad(
+        &["reproduce", "small.toml", "--sysfs", "/proc"],
+        &["--sysfs /proc: another file system is mounted there"],
+    );
     room.bad(&["reproduce", "ubi", "--sysfs", "full"], &["--sysfs is for experiments on a UFS device"]);
     assert_eq!(room.read("full/file"), "precious");
 }

@@ -57,7 +57,7 @@ fn upius_are_listed() {
     let room = Room::with("a.csv", &requests());
     let output = room.output(&["replay", "a.csv", "--hpb", "dcm", "--trace-io", "t.json", "--json"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    let listed = room.good(&["trace", "upius", "t.json"]);
+    let listed = room.good(&["dev", "upius", "t.json"]);
     let line = |has: &str| listed.lines().find(|l| l.contains(has)).unwrap_or_else(|| panic!("{has}: {listed}"));
     assert_eq!(listed.lines().next(), Some("#     device time (s)  real time (s)  request tag LUN"));
     assert!(line("NOP OUT").starts_with("          0.000000000                       1  31   0 > NOP OUT"));
@@ -77,20 +77,20 @@ fn upius_are_listed() {
     assert_eq!(told(", after "), told(" < "));
     // Compressed, from standard input; and one that was cut off is listed up to there.
     let packed = zstd::encode_all(room.read("t.json").as_bytes(), 1).expect("bytes");
-    let output = room.command(&["trace", "upius", "-"]).write_stdin(packed).output().expect("the program runs");
+    let output = room.command(&["dev", "upius", "-"]).write_stdin(packed).output().expect("the program runs");
     assert_eq!(text(&output.stdout), listed);
     let whole = room.read("t.json");
     let end = whole.rfind("\"upiu\":").expect("a UPIU") + 20;
     room.write("cut.json", &whole[..end]);
-    let output = room.output(&["trace", "upius", "cut.json"]);
+    let output = room.output(&["dev", "upius", "cut.json"]);
     let rows = whole[..end].lines().count();
     assert_eq!(output.status.code(), Some(2));
     assert!(listed.starts_with(text(&output.stdout)) && text(&output.stdout).lines().count() > 700);
     let says = format!("readpath: cut.json:{rows}: upiu: expected bytes in hexadecimal, two digits each");
     assert!(text(&output.stderr).starts_with(&says), "{}", text(&output.stderr));
-    room.bad(&["trace", "upius", "a.csv"], &["a.csv:1: expected one event per line"]);
+    room.bad(&["dev", "upius", "a.csv"], &["a.csv:1: expected one event per line"]);
     room.write("none.json", "[\n]\n");
-    room.bad(&["trace", "upius", "none.json"], &["none.json: there is no UPIU"]);
+    room.bad(&["dev", "upius", "none.json"], &["none.json: there is no UPIU"]);
 }
 
 const SMALL: [&str; 6] =

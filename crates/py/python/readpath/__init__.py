@@ -53,7 +53,7 @@ from ._questions import (
     probe,
     reading as _reading,
     replay,
-    run,
+    reproduce,
 )
 from ._readpath import Error, __version__
 from ._results import Curve, Device, Results, Sweep, Trace, numpy_for
@@ -88,11 +88,17 @@ __all__ = [
     "power",
     "probe",
     "replay",
-    "run",
+    "reproduce",
     "sweep",
     "trace",
     "ubi",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name == "run":
+        raise AttributeError("readpath.run is now readpath.reproduce")
+    raise AttributeError(f"module 'readpath' has no attribute {name!r}")
 
 
 def devices() -> list[str]:

@@ -87,18 +87,16 @@ class Choosing(Making, total=False):
     wire: bool
 
 
-def run(experiment: PathLike, *, set: Set | None = None, **choosing: Unpack[Choosing]) -> Results:
-    """Runs an experiment: a built-in one by its name, or an experiment file; all of it, or one case or variant.
+def reproduce(experiment: PathLike, *, set: Set | None = None, **choosing: Unpack[Choosing]) -> Results:
+    """Runs an experiment: a built-in one by its name, or that of a file; all of it, or one case or variant.
 
     Keywords are those of :class:`Choosing`.
 
-    >>> results = readpath.run("iozone", case="1 GB", variant="HPB off")
+    >>> results = readpath.reproduce("iozone", case="1 GB", variant="HPB off")
     >>> [(row["metric"], row["published"]) for row in results.rows][0]
     ('random_read_throughput', 300.87)
     """
-    given = source(experiment, "experiment")
-    built_in = isinstance(experiment, str) and given["text"] is None
-    return _ask("reproduce" if built_in else "run", [given], {"set": set}, choosing)
+    return _ask("reproduce", [source(experiment, "experiment.toml")], {"set": set}, choosing)
 
 
 def fio(

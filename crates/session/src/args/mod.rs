@@ -14,7 +14,7 @@ mod ubi;
 pub use host::{Fill, Hpb, HpbHost, policies};
 pub use making::{Chosen, Making};
 pub use questions::{
-    Attack, BreakEven, Compare, Fio, Fit, HPB_OFF, Iozone, Loses, Power, ProbeFit, Replay, Reproduce, RunFile, Target,
+    Attack, BreakEven, Compare, Fio, Fit, HPB_OFF, Iozone, Loses, Power, ProbeFit, Replay, Reproduce, Target,
 };
 pub use trace::{Offers, Preload, ReplayMode, TraceHow, TraceInput};
 pub use ubi::{ImageInput, ImageSizes, OwnImages, StreamInput, UbiAttach, UbiReplay, UbiWork};

@@ -25,11 +25,12 @@ pub struct Target {
     pub seed: u64,
 }
 
-/// A built-in experiment.
+/// An experiment.
 #[derive(Args, Debug)]
 pub struct Reproduce {
-    /// iozone, tiobench, appstart, mixed, chunk, memory, verification, rivals, rivals_apps, hmb, policies, ubi,
-    /// or all
+    /// iozone, tiobench, appstart, mixed, chunk, memory, verification, rivals, rivals_apps, hmb, policies, ubi, all, or
+    /// an experiment file (*.toml)
+    #[arg(value_name = "NAME|FILE")]
     pub name: String,
     /// Folder of recorded traces. policies and hmb read mobile/X_exec.csv.gz (each after its X_precond.csv.gz) and
     /// block/*, hmb also a single file; ubi reads recorded read streams; all takes a folder with mobile, block and
@@ -42,19 +43,6 @@ pub struct Reproduce {
     /// Images of NAND.
     #[command(flatten)]
     pub own: OwnImages,
-    /// Its device keys and threads.
-    #[command(flatten)]
-    pub making: Making,
-    /// Which of its runs are made, and how.
-    #[command(flatten)]
-    pub chosen: Chosen,
-}
-
-/// An experiment file.
-#[derive(Args, Debug)]
-pub struct RunFile {
-    /// The experiment file (TOML)
-    pub file: PathBuf,
     /// Its device keys and threads.
     #[command(flatten)]
     pub making: Making,

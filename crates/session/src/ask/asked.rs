@@ -18,10 +18,8 @@ use std::sync::Arc;
 #[derive(Parser, Debug)]
 #[command(no_binary_name = true, disable_help_flag = true, disable_help_subcommand = true)]
 pub enum Asked {
-    /// A built-in experiment.
+    /// An experiment, built in or of a file.
     Reproduce(args::Reproduce),
-    /// An experiment file.
-    Run(args::RunFile),
     /// An iozone command line.
     Iozone(args::Iozone),
     /// A fio job.
@@ -81,7 +79,6 @@ impl Asked {
     pub fn making(&self) -> Option<&Making> {
         match self {
             Asked::Reproduce(args) => Some(&args.making),
-            Asked::Run(args) => Some(&args.making),
             Asked::Iozone(args) => Some(&args.making),
             Asked::Fio(args) => Some(&args.making),
             Asked::Replay(args) => Some(&args.making),
@@ -106,7 +103,6 @@ impl Asked {
                 Named::Policies(question) => asker.question(*question),
                 Named::Ubi(prepared) => asker.answer(Answer::new(prepared.reproduce()?.document, 0)),
             },
-            Asked::Run(args) => asker.question(of(experiment::of_file(args)?, &args.making, &args.chosen)?),
             Asked::Iozone(args) => asker.question(of(experiment::of_iozone(args)?, &args.making, &args.chosen)?),
             Asked::Fio(args) => asker.question(of(experiment::of_fio(args, false)?, &args.making, &args.chosen)?),
             Asked::Replay(args) => asker.question(replay::question(args, ready)?),

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Experiments as questions: built-in ones, files, fio jobs and iozone command lines.
+//! Experiments as questions: fio jobs and iozone command lines.
 
-use crate::args::{Chosen, Fio, Iozone, Making, RunFile};
+use crate::args::{Chosen, Fio, Iozone, Making};
 use crate::events::{check_pressure, read_events};
 use crate::failure::classify;
 use crate::presets::overrides;
 use crate::runs::choose;
-use crate::{presets, typed, usage};
+use crate::{presets, typed};
 use anyhow::Result;
-use readpath_config::experiment::{Experiment, parse};
+use readpath_config::experiment::Experiment;
 use readpath_config::keeps_memory;
 use readpath_lab::experiment::{Experimenting, plan};
 use readpath_lab::runs::Plan;
@@ -36,14 +36,6 @@ pub fn plans(experiment: &Experiment, making: &Making, chosen: &Chosen) -> Resul
     plans.iter_mut().for_each(|p| p.setup.encoded = chosen.wire);
     beforehand::plans(&plans).map_err(classify)?;
     Ok(plans)
-}
-
-/// The experiment of a file.
-///
-/// # Errors
-/// When it cannot be read, or is not an experiment.
-pub fn of_file(args: &RunFile) -> Result<Experiment> {
-    parse(&args.making.text(&args.file)?, &args.file.to_string_lossy()).map_err(usage)
 }
 
 /// The experiment of an iozone command line.

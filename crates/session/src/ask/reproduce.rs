@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Built-in experiments as questions: one, or all of them.
+//! Experiments as questions: a built-in one, all of them, or that of a file.
 
 use super::{experiment, hmb, policies};
 use crate::args::{Chosen, Making, OwnImages, Reproduce};
@@ -16,7 +16,7 @@ use std::path::Path;
 /// The name that means every built-in experiment.
 pub const ALL: &str = "all";
 
-/// A built-in experiment that options name.
+/// An experiment that options name.
 pub enum Named {
     /// Cases and variants, with attacks if it has some.
     Runs(Box<Experimenting>),
@@ -48,7 +48,7 @@ pub fn named(args: &Reproduce) -> Result<Named> {
         Some(Kind::File { .. }) | None => {
             let others: Vec<&str> =
                 builtin::BUILTINS.iter().filter(|b| !b.is_file()).map(|b| b.name).chain([ALL]).collect();
-            let experiment = load_beside(&others, &args.name, &read_text).map_err(usage)?;
+            let experiment = load_beside(&others, &args.name, &|path| args.making.read(path)).map_err(usage)?;
             Named::Runs(experiment::of(experiment, &args.making, &args.chosen)?.into())
         }
     })

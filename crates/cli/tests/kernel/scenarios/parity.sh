@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Block requests of all kinds, more than 100,000 of them, for `readpath trace parity` to compare hosts by.
+# Block requests of all kinds, more than 100,000 of them, for `readpath dev parity` to compare hosts by.
 
 check probe wait_for 20 test -b /dev/sda
 # job NAME OPTIONS...

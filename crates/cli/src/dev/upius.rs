@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `readpath trace upius`: a line for each UPIU, for people.
+//! `readpath dev upius`: a line for each UPIU, for people.
 
 use crate::ask::stoppable;
 use crate::inputs::{self, Source};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `readpath bench`: how many requests a second one core simulates, in the program that users have.
+//! `readpath dev bench`: how many requests a second one core simulates, in the program that users have.
 
 use crate::args::Bench;
 use crate::output;
@@ -207,7 +207,7 @@ fn images_and_starts(shown: &mut Shown<'_>) -> Result<()> {
     Ok(())
 }
 
-/// `readpath bench --flat`: runs of different lengths take turns, so that a busy machine troubles all of them alike.
+/// `readpath dev bench --flat`: runs of different lengths take turns, so that a busy machine slows all of them alike.
 fn flat(args: &Bench) -> Result<()> {
     let shortest = args.ios.unwrap_or(1_000_000);
     let lengths = [shortest, 10 * shortest, 100 * shortest];

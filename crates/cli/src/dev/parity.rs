@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `readpath trace parity`: whether the host of this program decides as the one whose commands were traced.
+//! `readpath dev parity`: whether the host of this program decides as the one whose commands were traced.
 
 use crate::args::Hpb;
 use crate::ask::stoppable;

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Commands and options that had other names. They are refused with the new one.
+
+use clap::Command;
+
+/// The command, what was typed there, and what is typed now. What begins with a dash is an option; `--option=value` one
+/// with this value; else a word right behind the command. An empty command is any.
+const RENAMED: &[(&str, &str, &str)] = &[
+    ("readpath", "run", "readpath reproduce FILE"),
+    ("readpath", "bench", "readpath dev bench"),
+    ("readpath trace", "upius", "readpath dev upius TRACE"),
+    ("readpath trace", "parity", "readpath dev parity TRACE"),
+    ("readpath image rpmb", "show", "readpath image rpmb IMAGE"),
+    ("readpath image rpmb", "reset", "readpath image rpmb IMAGE --reset"),
+];
+
+/// What to type instead of `words`, if something in them has another name now.
+pub fn instead(mut program: &Command, words: &[String]) -> Option<String> {
+    let (mut path, mut rest) = (program.get_name().to_owned(), words.get(1..)?);
+    while let Some(below) = rest.first().and_then(|word| program.find_subcommand(word)) {
+        (path, program, rest) = (format!("{path} {}", below.get_name()), below, &rest[1..]);
+    }
+    let rest: Vec<&str> = rest.iter().map(String::as_str).take_while(|word| *word != "--").collect();
+    let typed = |old: &str| match old.split_once('=') {
+        Some((option, value)) => rest.contains(&old) || rest.windows(2).any(|two| two == [option, value]),
+        None if old.starts_with('-') => rest.iter().any(|word| word.split('=').next() == Some(old)),
+        None => rest.first() == Some(&old),
+    };
+    let found = RENAMED.iter().find(|(command, old, _)| (command.is_empty() || *command == path) && typed(old));
+    found.map(|(_, old, new)| format!("{path}: '{}' is now '{new}'", old.replacen('=', " ", 1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command;
+
+    /// The command of some words, and what stands behind it.
+    fn command_of<'a>(program: &'a Command, words: &'a [&'a str]) -> (&'a Command, &'a [&'a str]) {
+        match words.first().and_then(|word| program.find_subcommand(word)) {
+            Some(below) => command_of(below, &words[1..]),
+            None => (program, words),
+        }
+    }
+
+    #[test]
+    fn old_names_are_gone_and_new_ones_are_there() {
+        let mut program = command();
+        program.build();
+        for (path, old, new) in RENAMED {
+            let path = if path.is_empty() { "readpath replay" } else { path };
+            let words: Vec<&str> = path.split(' ').collect();
+            let (there, rest) = command_of(&program, &words[1..]);
+            assert!(rest.is_empty(), "{path} is a command");
+            let typed = path.split(' ').chain(old.split('=')).chain(["x"]).map(str::to_owned).collect::<Vec<_>>();
+            let refused = command().try_get_matches_from(&typed).expect_err("an old name");
+            assert!(refused.use_stderr(), "{typed:?}: {refused}");
+            let said = instead(&command(), &typed).expect("a new name");
+            assert!(said.contains(new), "{said}");
+            // An option of the same command, or a whole command.
+            let words: Vec<&str> = new.split(' ').collect();
+            let (there, rest) =
+                if words[0] == "readpath" { command_of(&program, &words[1..]) } else { (there, &*words) };
+            assert!(!there.has_subcommands() || words[0] != "readpath", "{new} names a command");
+            for option in rest.iter().filter_map(|word| word.strip_prefix("--")) {
+                assert!(there.get_arguments().any(|a| a.get_long() == Some(option)), "{path}: {new}: no --{option}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_what_was_typed_in_its_place_is_an_old_name() {
+        let said = |words: &str| instead(&command(), &words.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        assert_eq!(said("readpath run x.toml"), Some("readpath: 'run' is now 'readpath reproduce FILE'".into()));
+        assert_eq!(
+            said("readpath trace upius t"),
+            Some("readpath trace: 'upius' is now 'readpath dev upius TRACE'".into())
+        );
+        for other in ["readpath", "readpath fio run", "readpath reproduce", "readpath fio -- run", "readpath dev bench"]
+        {
+            assert_eq!(said(other), None, "{other}");
+        }
+    }
+}
