@@ -168,15 +168,15 @@ impl Found {
         };
         let other = "choose another folder, or move it away";
         if header.study != wanted.study {
-            return Err(wrong(format!("belongs to the study {:?}, not to {:?}; {other}", header.study, wanted.study)));
+            return Err(wrong(format!("belongs to {:?}, not to {:?}; {other}", header.study, wanted.study)));
         }
         if header.program != wanted.program {
             let (theirs, ours) = (&header.program, &wanted.program);
             return Err(wrong(format!("was made by version {theirs}, not by {ours}, and figures may differ; {other}")));
         }
         if header != *wanted {
-            let changed = "the study, a key that was set, or a file that it names has changed since";
-            return Err(wrong(format!("belongs to another plan of this study: {changed}; {other}")));
+            let changed = "an option, a key, or a file that it names has changed since";
+            return Err(wrong(format!("belongs to another plan of {:?}: {changed}; {other}", header.study)));
         }
         Ok(())
     }

@@ -167,7 +167,7 @@ fn a_trace_is_replayed_by_points() {
     fs::write(room.path("f/t.csv"), trace + "99000000,R,0,4096,,\n").expect("a file");
     room.bad(
         &["sweep", "f/s.toml", "--out", "o"],
-        &["belongs to another plan of this study", "a file that it names has changed"],
+        &["belongs to another plan of \"t\"", "a file that it names has changed"],
     );
 }
 
@@ -197,7 +197,7 @@ fn what_cannot_be_made_is_refused_before_anything_runs() {
     room.good(&["sweep", "s.toml", "--set", "link.request_us=0.75", "--out", "o"]);
     room.bad(
         &["sweep", "s.toml", "--out", "o"],
-        &["belongs to another plan of this study", "choose another folder, or move it away"],
+        &["belongs to another plan of \"small\"", "choose another folder, or move it away"],
     );
     let segment = fs::read_dir(room.path("o")).expect("a folder").flatten().map(|e| e.path());
     let segment = segment.into_iter().find(|p| p.extension().is_some_and(|e| e == "seg")).expect("a segment");

@@ -8,7 +8,7 @@ use readpath_lab::experiment::plan;
 use readpath_lab::question::{Answer, AskError, Done, Point, Question, Shown, make};
 use readpath_lab::runs::Shared;
 use readpath_results::{Document, Error};
-use readpath_sweep::{Keep, Kept, Shard, SweepError, keep};
+use readpath_sweep::{Keep, Kept, Outcome, Record, Round, Segment, Shard, SweepError, Work, keep};
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -138,7 +138,8 @@ fn a_folder_belongs_to_one_question() {
     let mut other = stairs();
     other.points[2] = point(0, 3);
     let error = kept(&other, folder.path(), "1/1").expect_err("another seed").to_string();
-    assert!(error.contains("belongs to another plan") && error.contains("choose another folder"), "{error}");
+    assert!(error.contains("belongs to another plan of \"Stairs\": an option, a key, or a file"), "{error}");
+    assert!(error.ends_with("choose another folder, or move it away"), "{error}");
 }
 
 #[test]
@@ -187,4 +188,18 @@ fn a_failure_is_an_answer_only_where_the_question_stands_without() {
     question.points = vec![wrong()];
     let folder = TempDir::new().expect("a folder");
     assert!(matches!(kept(&question, folder.path(), "1/1"), Err(SweepError::AllFailed(_))));
+}
+
+/// The reason of a failure may have been the machine's, such as its memory.
+#[test]
+fn a_point_that_failed_is_made_again() {
+    let (mut question, folder) = (stairs(), TempDir::new().expect("a folder"));
+    question.stands = true;
+    let header = Round::new(&question, &question.points, 0).header();
+    let mut segment = Segment::create(folder.path(), "points", &header).expect("a segment");
+    let outcome: Outcome<(f64, u64)> = Outcome::Error("no memory".into());
+    let failed = Record { point: 1, seed: None, settings: vec![String::new(); 2], ios: 0, outcome };
+    segment.append(&failed.line()).expect("a record");
+    assert_eq!(all(kept(&question, folder.path(), "1/1")), make(&stairs(), &Shared::default()).expect("figures"));
+    assert_eq!(made(&question), 6);
 }

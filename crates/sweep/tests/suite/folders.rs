@@ -132,13 +132,10 @@ fn results_of_another_plan_are_refused() {
         Found::of(&[Folder::new(folder.path())], Some(&plan.header())).map(drop).expect_err("another plan").to_string()
     };
     let message = refused(&plan(&TWELVE.replace("[64, 128, 256]", "[64, 128, 512]")));
-    assert!(
-        message.contains("belongs to another plan of this study: the study, a key that was set, or a file"),
-        "{message}"
-    );
+    assert!(message.contains("belongs to another plan of \"small\": an option, a key, or a file"), "{message}");
     let other = format!("{}{TWELVE}", super::HEAD).replace("name = \"small\"", "name = \"other\"");
     let message = refused(&plan_of(&other));
-    assert!(message.contains("belongs to the study \"small\", not to \"other\""), "{message}");
+    assert!(message.contains("belongs to \"small\", not to \"other\""), "{message}");
 
     let with_key = |key: &str| {
         let text = format!("{}{TWELVE}", super::HEAD);
