@@ -364,3 +364,27 @@ fn pick<M: Mtd>(ubi: &Ubi<M>, wanted: Option<&str>) -> Result<u32, String> {
 pub fn wrong(image: &Path, error: UbifsError) -> anyhow::Error {
     usage(anyhow!("{}: {error}", image.display()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With VID headers at 2048 a fraction of the distance between erase blocks fits the headers of a few of them, but
+    /// not the length of the file.
+    #[test]
+    fn spare_areas_of_a_few_blocks_are_told() {
+        let header = EcHeader { version: 1, erase_counter: 0, vid_offset: 2048, data_offset: 4096, image_seq: 5 };
+        let mut block = vec![0xFF; 128 << 10];
+        let bytes = header.to_bytes();
+        block[..bytes.len()].copy_from_slice(&bytes);
+        let block: Vec<u8> = block.chunks(2048).flat_map(|page| [page, &[0xFF; 64]].concat()).collect();
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("few.ubi");
+        std::fs::write(&path, block.repeat(15)).expect("a file");
+        let sizes = |oob: Option<&str>| ImageSizes { oob: oob.map(str::to_owned), ..ImageSizes::default() };
+        let error = sized(&path, &sizes(None)).expect_err("spare areas").to_string();
+        assert!(error.contains("looks like pages of 2048 + 64 bytes: dump it without spare areas"), "{error}");
+        let (_, found) = sized(&path, &sizes(Some("64"))).expect("UBI");
+        assert_eq!((found.geometry.peb_bytes, found.geometry.page_bytes, found.geometry.pebs), (128 << 10, 2048, 15));
+    }
+}
