@@ -22,7 +22,7 @@ struct Planned<'a> {
 /// Runs in their order; those that differ in their seed only are one line.
 fn planned(points: &[Point]) -> Vec<Planned<'_>> {
     let mut list: Vec<Planned> = Vec::new();
-    for point in points.iter().filter(|point| !matches!(point, Point::Attack(_))) {
+    for point in points {
         let (case, variant, requests) = (point.case(), point.variant(), point.expected_ios());
         match list.iter_mut().find(|old| old.case == case && old.variant == variant) {
             Some(old) => {
@@ -70,9 +70,5 @@ pub fn show<Q: Question>(question: &Q, json: bool) -> Result<()> {
         (false, n) => format!("more than {n} requests, as many as their time allows"),
     };
     let total = format!("{runs} run{plural}, {requests}; none was made");
-    let attacks = match question.points().iter().any(|point| matches!(point, Point::Attack(_))) {
-        true => "Attacks on HPB entries follow; they are not counted here\n",
-        false => "",
-    };
-    output::emit(&format!("{title}\n\n{table}\n{total}\n{attacks}"), None)
+    output::emit(&format!("{title}\n\n{table}\n{total}\n"), None)
 }

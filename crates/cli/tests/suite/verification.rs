@@ -32,6 +32,17 @@ fn a_chosen_run_is_not_attacked() {
 }
 
 #[test]
+fn attacks_are_planned_runs() {
+    let planned = Room::new().json(&["reproduce", "verification", "--dry-run", "--json"]);
+    let lines = planned["planned"].as_array().expect("a list");
+    let runs = |attacks: bool| -> u64 {
+        let of = lines.iter().filter(|line| line["case"].as_str().expect("a case").starts_with("attack: ") == attacks);
+        of.map(|line| line["runs"].as_u64().expect("a number")).sum()
+    };
+    assert_eq!((runs(true), planned["runs"].as_u64()), (5 * 6 * 2, Some(runs(false) + 60)));
+}
+
+#[test]
 fn mistakes_name_their_key() {
     let room = Room::new();
     for (set, says) in [
