@@ -152,11 +152,13 @@ impl Hcm {
     pub(super) fn normalize(&mut self, geometry: &HpbGeometry) {
         // A shift of 32 and more leaves nothing. Linux allows 16 at most.
         let factor = self.params.normalization_factor.min(31);
-        self.region_reads.fill(0);
-        for (srgn, reads) in self.reads.iter_mut().enumerate() {
-            *reads >>= factor;
-            let sum = &mut self.region_reads[SubRegionId::new(srgn as u32).region(geometry)];
-            *sum = sum.wrapping_add(*reads);
+        let of_regions = self.reads.chunks_mut(geometry.sub_regions_per_region() as usize);
+        for (sum, reads) in self.region_reads.iter_mut().zip(of_regions) {
+            *sum = 0;
+            for reads in reads {
+                *reads >>= factor;
+                *sum = sum.wrapping_add(*reads);
+            }
         }
     }
 
