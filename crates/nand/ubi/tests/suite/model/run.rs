@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! An episode: a small device, faults and a mix of operations drawn from the seed, and the operations.
 
+use super::Cache;
 use super::truth::{Content, Leb, Stamps, bytes, is_remnant, small, stamp};
 use readpath_kit::Prng;
 use readpath_nand_testkit::{Device, Ecc, Faults, Nand, NewVolume, Options, PebState, Work};
@@ -137,7 +138,7 @@ impl Episode {
     }
 
     /// Runs operations until there were `count`; the error is the fault found.
-    pub fn run<C: ReadCache>(mut self, count: u64, cache: fn(u32) -> C) -> Result<Stats, String> {
+    pub fn run(mut self, count: u64, cache: fn(u32) -> Cache) -> Result<Stats, String> {
         let seed = self.p.next_u64();
         let mut nand = Nand::new(self.geometry, Ecc::new(256, 8), seed).expect("a device");
         let mut ubi = Device::attach(nand, cache(512), &self.options).map_err(|e| format!("format: {e}"))?;
@@ -192,13 +193,13 @@ impl Episode {
         }
     }
 
-    fn leave<C: ReadCache>(&mut self, ubi: &Device<Nand, C>) {
+    fn leave(&mut self, ubi: &Device<Nand, Cache>) {
         self.stats.moves += ubi.moves;
         self.stats.recoveries += ubi.recoveries;
         self.stats.hits += ubi.cache.counters().hits;
     }
 
-    fn operation<C: ReadCache>(&mut self, ubi: &mut Device<Nand, C>) -> Done {
+    fn operation(&mut self, ubi: &mut Device<Nand, Cache>) -> Done {
         let total: u64 = self.weights.iter().sum();
         let mut draw = self.p.below(total);
         let mut kind = 0;
@@ -238,7 +239,7 @@ impl Episode {
     }
 
     /// Reads some bytes, which the model knows.
-    fn read<C: ReadCache>(&mut self, ubi: &mut Device<Nand, C>, leb: usize) -> Done {
+    fn read(&mut self, ubi: &mut Device<Nand, Cache>, leb: usize) -> Done {
         let size = self.buffer.len() as u64;
         let offset = self.p.below(size) as usize;
         let longest = (size as usize - offset).min(if self.p.chance_per_mille(900) { 200 } else { 2000 });
@@ -263,7 +264,7 @@ impl Episode {
         Ok(())
     }
 
-    fn append<C: ReadCache>(&mut self, ubi: &mut Device<Nand, C>, leb: usize) -> Done {
+    fn append(&mut self, ubi: &mut Device<Nand, Cache>, leb: usize) -> Done {
         let written = self.lebs[leb].now.as_ref().map_or(0, Vec::len);
         let room = self.buffer.len() / 512 - written;
         if room == 0 {
@@ -274,7 +275,7 @@ impl Episode {
     }
 
     /// Writes pages behind the existing ones.
-    fn write<C: ReadCache>(&mut self, ubi: &mut Device<Nand, C>, leb: usize, pages: Content) -> Done {
+    fn write(&mut self, ubi: &mut Device<Nand, Cache>, leb: usize, pages: Content) -> Done {
         let (volume, lnum) = self.place(leb);
         let written = self.lebs[leb].now.as_ref().map_or(0, Vec::len);
         let len = fill(&mut self.buffer, &pages);
@@ -286,7 +287,7 @@ impl Episode {
         Ok(())
     }
 
-    fn change<C: ReadCache>(&mut self, ubi: &mut Device<Nand, C>, leb: usize, pages: Content) -> Done {
+    fn change(&mut self, ubi: &mut Device<Nand, Cache>, leb: usize, pages: Content) -> Done {
         let (volume, lnum) = self.place(leb);
         let len = fill(&mut self.buffer, &pages);
         self.flight = Flight::Change(leb, pages);
@@ -299,7 +300,7 @@ impl Episode {
     }
 
     /// Makes the static volume, fills it or removes it.
-    fn third_volume<C: ReadCache>(&mut self, ubi: &mut Device<Nand, C>) -> Done {
+    fn third_volume(&mut self, ubi: &mut Device<Nand, Cache>) -> Done {
         let next = match self.third {
             None => Some(None),
             Some(_) if self.p.chance_per_mille(300) => None,
@@ -323,7 +324,7 @@ impl Episode {
     }
 
     /// After a cut: attaches, retrying after further cuts, and compares everything.
-    fn restart<C: ReadCache>(&mut self, mut nand: Nand, cache: fn(u32) -> C) -> Result<Device<Nand, C>, Stop> {
+    fn restart(&mut self, mut nand: Nand, cache: fn(u32) -> Cache) -> Result<Device<Nand, Cache>, Stop> {
         self.stats.cuts += 1;
         loop {
             nand.power_on();
@@ -354,7 +355,7 @@ impl Episode {
     }
 
     /// Compares all logical blocks with their possible contents, and repairs those that were being written.
-    fn compare<C: ReadCache>(&mut self, ubi: &mut Device<Nand, C>) -> Done {
+    fn compare(&mut self, ubi: &mut Device<Nand, Cache>) -> Done {
         for leb in 0..self.lebs.len() {
             let (volume, lnum) = self.place(leb);
             let found = match ubi.is_mapped(volume, lnum)? {
@@ -385,7 +386,7 @@ impl Episode {
     }
 
     /// The contents of a logical block after a cut.
-    fn content<C: ReadCache>(&mut self, ubi: &mut Device<Nand, C>, volume: u32, lnum: u32) -> Result<Content, Stop> {
+    fn content(&mut self, ubi: &mut Device<Nand, Cache>, volume: u32, lnum: u32) -> Result<Content, Stop> {
         let mut content = Content::new();
         let pages = self.buffer.len() / 512;
         for page in 0..pages {
@@ -441,7 +442,7 @@ impl Episode {
         Ok(())
     }
 
-    fn compare_third<C: ReadCache>(&mut self, ubi: &mut Device<Nand, C>) -> Done {
+    fn compare_third(&mut self, ubi: &mut Device<Nand, Cache>) -> Done {
         let found = match ubi.volume(2) {
             Err(_) => None,
             Ok(v) if v.record.update_marker => {
