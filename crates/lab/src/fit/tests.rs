@@ -6,8 +6,11 @@ use readpath_config::device;
 
 const IOS: u32 = 6000;
 
+/// The preset with 4 GiB, which are soon made and read as fast.
 fn preset() -> DevicePreset {
-    device::load("ufs21-64g", &|_| Err(std::io::Error::other("none"))).unwrap()
+    let preset = device::load("ufs21-64g", &|_| Err(std::io::Error::other("none"))).unwrap();
+    let set = [("lu[0].capacity_gib", "4"), ("geometry.blocks_per_plane", "230")];
+    set.iter().fold(preset, |preset, (key, value)| preset.with_override(key, value).unwrap())
 }
 
 fn param(key: &str) -> Param {
@@ -51,15 +54,15 @@ fn with(preset: &DevicePreset, values: &[(&str, f64)]) -> DevicePreset {
 const SATURATED: [Way; 4] = [
     (512, 31, false, Metric::Throughput),
     (2048, 31, false, Metric::Throughput),
-    (4096, 31, false, Metric::Iops),
-    (8192, 31, false, Metric::Throughput),
+    (3072, 31, false, Metric::Iops),
+    (4096, 31, false, Metric::Throughput),
 ];
 
 #[test]
 fn known_values_come_back() {
     let truth =
         with(&preset(), &[("firmware.flash_op_us", 11.3), ("flash.read_us", 61.0), ("map_cache.size_kib", 848.0)]);
-    let ways = [&SATURATED[..], &[(512, 1, false, Metric::LatencyMean), (8192, 2, false, Metric::Throughput)]].concat();
+    let ways = [&SATURATED[..], &[(512, 1, false, Metric::LatencyMean), (4096, 2, false, Metric::Throughput)]].concat();
     let rows = measured(&truth, &ways, 1);
     let fit = fit(
         &preset(),
@@ -115,19 +118,19 @@ fn one_reader_at_a_time_fixes_a_sum() {
 
 #[test]
 fn hpb_shows_its_price_and_its_limit() {
-    let truth = with(&preset(), &[("firmware.hpb_read_extra_us", 1.3), ("hpb.max_active_regions", 300.0)]);
+    let truth = with(&preset(), &[("firmware.hpb_read_extra_us", 1.3), ("hpb.max_active_regions", 150.0)]);
     let ways = [
         (512, 31, false, Metric::Throughput),
+        (1024, 31, true, Metric::Throughput),
         (2048, 31, true, Metric::Throughput),
-        (4096, 31, true, Metric::Throughput),
-        (7168, 31, true, Metric::Throughput),
+        (3584, 31, true, Metric::Throughput),
     ];
     let rows = measured(&truth, &ways, 1);
     let keys = ["firmware.flash_op_us", "firmware.hpb_read_extra_us", "hpb.max_active_regions"];
     let fit = fit(&preset(), &rows, &options(&keys), &Shared::default()).unwrap();
     let regions = found(&fit, "hpb.max_active_regions");
     assert_eq!(regions.verdict, Verdict::Identified, "{}", regions.error());
-    assert!((regions.fitted as f64 / 300.0 - 1.0).abs() < 0.02, "{}", regions.fitted);
+    assert!((regions.fitted as f64 / 150.0 - 1.0).abs() < 0.02, "{}", regions.fitted);
     let extra = found(&fit, "firmware.hpb_read_extra_us");
     assert_eq!(extra.verdict, Verdict::Weakly, "{}", extra.error());
     assert!((extra.fitted as f64 / 1300.0 - 1.0).abs() < 0.1, "{}", extra.fitted);

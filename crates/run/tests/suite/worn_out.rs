@@ -12,8 +12,7 @@ use readpath_workload::{IoKind, Offsets, Phase, Stream, StreamSpec};
 
 /// Writes a full device until it refuses; returns what was left then of its spare slices, in percent of its logical
 /// blocks.
-fn left_when_refused(dies: u32, pages_per_block: u32, over_provisioning: f64, failures_ppm: u32) -> f64 {
-    let blocks = 32 << 10;
+fn left_when_refused(blocks: u32, dies: u32, pages_per_block: u32, over_provisioning: f64, failures_ppm: u32) -> f64 {
     let mut config = written_device(blocks, dies, pages_per_block, over_provisioning);
     config.ftl.map_changes = 4096;
     config.ftl.faults =
@@ -40,10 +39,14 @@ fn left_when_refused(dies: u32, pages_per_block: u32, over_provisioning: f64, fa
 /// blocks cannot put to use.
 #[test]
 fn a_write_is_refused_when_the_spare_is_used_up() {
-    for (dies, pages, over_provisioning, ppm) in
-        [(4, 4, 0.10, 300), (4, 4, 0.10, 30), (4, 16, 0.10, 300), (8, 16, 0.28, 300)]
-    {
-        let left = left_when_refused(dies, pages, over_provisioning, ppm);
+    // The fewer blocks go bad, the longer it takes, so that device is smaller.
+    for (blocks, dies, pages, over_provisioning, ppm) in [
+        (32 << 10, 4, 4, 0.10, 300),
+        (16 << 10, 4, 4, 0.10, 30),
+        (32 << 10, 4, 16, 0.10, 300),
+        (32 << 10, 8, 16, 0.28, 300),
+    ] {
+        let left = left_when_refused(blocks, dies, pages, over_provisioning, ppm);
         assert!(left < 3.0, "{left}");
     }
 }
