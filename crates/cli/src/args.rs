@@ -20,7 +20,7 @@ pub use device::{DeviceCommand, Fit, ProbeCommand, ProbeFit, ProbePlan};
 pub use image::{UbiAttach, UbiCat, UbiCheck, UbiExtract, UbiFind, UbiLook, UbiStream};
 pub use live::{LiveOptions, Stats};
 pub use other::{Completions, Doctor, Man, Report};
-pub use readpath_session::args::{Hpb, ImageInput, TraceInput, UbiWork};
+pub use readpath_session::args::{ImageInput, TraceInput, UbiWork};
 pub use serve::{Attach, Ctl, ImageCommand, ImageCreate, ImageFill, Serve};
 pub use simulate::{BreakEven, Compare, Fio, FioFormat, Iozone, Power, Replay, Reproduce};
 pub use sweep::{Merge, Sweep, SweepCommand};

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 pub fn main(args: &Attach) -> Result<()> {
-    let speed = speed(&args.speed, args.scale)?;
+    let speed = speed(args.instant, args.scale)?;
     let id = args.pci_id.parse().map_err(|error| usage(anyhow!("--pci-id: {error}")))?;
     let misbehaviour = args.misbehave.as_deref().map(str::parse).transpose();
     let misbehaviour = misbehaviour.map_err(|error| usage(anyhow!("--misbehave: {error}")))?;
@@ -32,7 +32,7 @@ pub fn main(args: &Attach) -> Result<()> {
     // A signal that comes while the device recovers waits until a client could connect.
     let stop = stop::readable()?;
     let (image, preset) = images::open(&args.image, true, !args.no_sync)?;
-    let trace = args.trace.as_deref().map(|path| trace_file(path, &args.image)).transpose()?;
+    let trace = args.trace_io.as_deref().map(|path| trace_file(path, &args.image)).transpose()?;
     let has_begun = Cell::new(false);
     let bar = output::bar(u64::from(image.array.format().shape.superblocks), "superblocks");
     let begun = |recovery: &Recovery| {
@@ -76,7 +76,7 @@ pub fn main(args: &Attach) -> Result<()> {
         writeln!(io::stdout(), "{how}: {} times", was.misbehaved)?;
     }
     named?;
-    if let Some(path) = &args.trace {
+    if let Some(path) = &args.trace_io {
         let events = traced.with_context(|| format!("{}: the trace is not whole", path.display()))?;
         writeln!(io::stderr(), "{}: {events} events", path.display()).ok();
     }
@@ -94,7 +94,7 @@ pub fn main(args: &Attach) -> Result<()> {
 fn trace_file(path: &Path, image: &Path) -> Result<PartFile> {
     check_not_input(path, image)?;
     if is_standard_output(path) {
-        return Err(usage(anyhow!("--trace: standard output has what the program says; name a file or a pipe")));
+        return Err(usage(anyhow!("--trace-io: standard output has what the program says; name a file or a pipe")));
     }
     PartFile::create(path)
 }

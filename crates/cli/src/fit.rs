@@ -23,7 +23,7 @@ pub fn main(args: &FitArgs) -> Result<()> {
     let mut doc = fit.document(&source)?;
     doc.process = output::process();
     let json = doc.to_json_pretty()?;
-    if let Some(path) = &args.out {
+    if let Some(path) = &args.output {
         let line = |p: &FittedParam| {
             format!("{}: {}, {} (± {})", p.param.key(), p.param.show(p.fitted), p.verdict.name(), p.error())
         };
@@ -35,7 +35,7 @@ pub fn main(args: &FitArgs) -> Result<()> {
         out.write_all(json.as_bytes())?;
     } else {
         write!(out, "{}", tables(&fit, &doc.title))?;
-        if let Some(path) = &args.out {
+        if let Some(path) = &args.output {
             writeln!(out, "\nFitted device: {}", path.display())?;
         }
     }

@@ -20,7 +20,7 @@ pub fn main(command: &ImageCommand) -> Result<()> {
         ImageCommand::Create(args) => create(args),
         ImageCommand::Info { image } => info(image),
         ImageCommand::Check { image } => check(image),
-        ImageCommand::Clone { image, copy } => clone(image, copy),
+        ImageCommand::Clone { image, output } => clone(image, output),
         ImageCommand::Reset { image } => reset(image),
         ImageCommand::Rpmb { image, key, reset } => rpmb::main(image, *key, *reset),
     }

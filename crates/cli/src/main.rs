@@ -55,7 +55,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             let words: Vec<String> = env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-            match renamed::instead(&command(), &words).filter(|_| error.use_stderr()) {
+            match renamed::instead(&command(), &words, &error).filter(|_| error.use_stderr()) {
                 Some(message) => {
                     writeln!(io::stderr(), "{message}").ok();
                     return ExitCode::from(2);
@@ -104,10 +104,7 @@ fn main() -> ExitCode {
 
 /// The command line, with what its definitions cannot say.
 fn command() -> clap::Command {
-    Cli::command()
-        // Elsewhere --output is the file that is printed to.
-        .mut_subcommand("replay", |c| c.mut_arg("out", |a| a.visible_alias("output")))
-        .mut_subcommand("dev", |c| c.mut_subcommand("bench", |c| c.after_help(dev::bench::list())))
+    Cli::command().mut_subcommand("dev", |c| c.mut_subcommand("bench", |c| c.after_help(dev::bench::list())))
 }
 
 /// Adds to the error of an unknown command the one whose letters were mixed up; clap knows only of likeness.

@@ -11,12 +11,12 @@ use std::io::{self, Write};
 
 pub fn main(args: &Report) -> Result<()> {
     let name = args.result.display();
-    check_not_input(&args.html, &args.result)?;
+    check_not_input(&args.output, &args.result)?;
     let text = inputs::document(&args.result)?;
     let doc = Document::from_json(&text).with_context(|| name.to_string()).map_err(usage)?;
-    write_whole(&args.html, html::page(&doc)?.as_bytes())?;
-    match is_standard_output(&args.html) {
+    write_whole(&args.output, html::page(&doc)?.as_bytes())?;
+    match is_standard_output(&args.output) {
         true => Ok(()),
-        false => Ok(writeln!(io::stdout(), "{}", args.html.display())?),
+        false => Ok(writeln!(io::stdout(), "{}", args.output.display())?),
     }
 }

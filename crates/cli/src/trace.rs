@@ -32,7 +32,9 @@ pub fn main(command: &TraceCommand) -> Result<()> {
             info(file, input, *shift_sectors, *json, out.as_deref())
         }
         TraceCommand::Mrc(args) => mrc::main(args),
-        TraceCommand::Convert { from, into, to, target, input } => convert(from, into, *to, target, input),
+        TraceCommand::Convert { file, output, output_format, filename, input } => {
+            convert(file, output, *output_format, filename, input)
+        }
     }
 }
 
@@ -127,7 +129,7 @@ fn convert(from: &Path, into: &Path, to: TraceFormat, target: &str, input: &Trac
     let mut out = match to {
         TraceFormat::Csv => Out::Csv(CsvWriter::new(&name, &part.file)?),
         TraceFormat::Fio => Out::Fio(FioWriter::new(&name, &part.file, target).map_err(|e| match e.reason {
-            Reason::Options => usage(anyhow!("--target: {}", e.message)),
+            Reason::Options => usage(anyhow!("--filename: {}", e.message)),
             _ => e.into(),
         })?),
     };

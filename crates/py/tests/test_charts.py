@@ -97,7 +97,7 @@ def test_pages_are_those_of_the_command(command: Command) -> None:
     results = readpath.fio("small.fio")
     results.to_json("result.json")
     results.report("ours.html")
-    command("report", "result.json", "--html", "theirs.html")
+    command("report", "result.json", "--output", "theirs.html")
     assert Path("ours.html").read_bytes() == Path("theirs.html").read_bytes()
     study = readpath.sweep("small.toml", out="study")
     assert study.results is not None

@@ -116,7 +116,7 @@ READ: list[tuple[str, readpath.Reading]] = [
 def test_a_trace_as_arrays_is_that_of_the_command(command: Command, text: str, how: readpath.Reading) -> None:
     Path("trace.txt").write_text(text)
     options = [f"--{key.replace('_', '-')}" + ("" if value is True else f"={value}") for key, value in how.items()]
-    said = command("trace", "convert", "--to", "csv", "trace.txt", "out.csv", *options).stdout
+    said = command("trace", "convert", "trace.txt", "--output", "out.csv", *options).stdout
     with open("out.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     trace = readpath.trace("trace.txt", **how)
@@ -152,7 +152,7 @@ def test_options_say_how_replays_and_curves_read(command: Command) -> None:
     printed = json.loads(command("replay", "bare.txt", "--columns", columns, "--json").stdout)
     results = readpath.replay("bare.txt", columns=columns)
     assert (results.rows, results.document["notes"]) == (printed["rows"], printed["notes"])
-    command("trace", "convert", "--to", "csv", "bare.txt", "own.csv", "--columns", columns)
+    command("trace", "convert", "bare.txt", "--output", "own.csv", "--columns", columns)
     by_columns, converted = readpath.mrc("bare.txt", columns=columns), readpath.mrc("own.csv")
     assert [curve.hits.tolist() for curve in by_columns] == [curve.hits.tolist() for curve in converted]
     trace = readpath.trace("bare.txt", columns=columns, requests=5000)

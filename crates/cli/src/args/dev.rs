@@ -2,7 +2,6 @@
 //! Tools for work on Readpath itself.
 
 use clap::{Args, Subcommand};
-use readpath_session::args::Hpb;
 use std::path::PathBuf;
 
 /// What `dev` does.
@@ -10,13 +9,13 @@ use std::path::PathBuf;
 pub enum DevCommand {
     /// Measure the speed of the simulator itself
     Bench(Bench),
-    /// List the UPIUs in what --trace-io or `attach --trace` wrote, one a line
+    /// List the UPIUs in what --trace-io or `attach --trace-io` wrote, one a line
     Upius {
         /// The trace; - for standard input
         #[arg(value_name = "TRACE")]
         file: PathBuf,
     },
-    /// Whether the host of this program, with Linux's decisions, decides as the one in a trace of `attach --trace`
+    /// Whether the host of this program, with Linux's decisions, decides as the one in a trace of `attach --trace-io`
     ///
     /// It is given the same block requests and replies. The trace begins with a device that has just been switched on.
     Parity {
@@ -29,9 +28,9 @@ pub enum DevCommand {
         /// Change a key of the device file; repeatable
         #[arg(long = "set", value_name = "KEY=VALUE")]
         set: Vec<String>,
-        /// Control mode of HPB for which the device is configured: dcm or hcm
-        #[arg(long, value_enum, default_value = "dcm")]
-        hpb: Hpb,
+        /// Control mode of HPB for which the device is configured
+        #[arg(long, value_name = "MODE", default_value = "dcm", value_parser = ["dcm", "hcm"])]
+        hpb: String,
     },
 }
 

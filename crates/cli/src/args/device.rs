@@ -42,7 +42,7 @@ pub struct Fit {
     pub of: args::Fit,
     /// Write the fitted device to FILE
     #[arg(long, value_name = "FILE")]
-    pub out: Option<PathBuf>,
+    pub output: Option<PathBuf>,
     /// Print a result document instead of tables
     #[arg(long)]
     pub json: bool,

@@ -58,7 +58,7 @@ pub struct UbiExtract {
     pub path: PathBuf,
     /// The directory to make; it must not be there yet
     #[arg(long, value_name = "DIR")]
-    pub to: PathBuf,
+    pub out: PathBuf,
 }
 
 /// Arguments of `ubi cat`.
@@ -87,17 +87,17 @@ pub struct UbiCheck {
 /// Arguments of `ubi stream`.
 #[derive(Args, Debug)]
 pub struct UbiStream {
+    #[command(flatten)]
+    pub input: ImageInput,
     /// What is done with the freshly mounted volume, with cold caches
     #[arg(value_name = "WORK")]
     pub work: UbiWork,
     /// Path in the volume
-    #[arg(value_name = "PATH")]
+    #[arg(value_name = "PATH", default_value = "/")]
     pub path: PathBuf,
-    #[command(flatten)]
-    pub input: ImageInput,
     /// The file to write; - is standard output
-    #[arg(long, visible_alias = "output", value_name = "FILE")]
-    pub out: PathBuf,
+    #[arg(long, value_name = "FILE")]
+    pub output: PathBuf,
     /// Mount read-only
     #[arg(long)]
     pub read_only: bool,

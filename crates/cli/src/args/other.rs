@@ -12,7 +12,7 @@ pub struct Report {
     pub result: PathBuf,
     /// The page to write
     #[arg(long, value_name = "FILE", default_value = "report.html")]
-    pub html: PathBuf,
+    pub output: PathBuf,
 }
 
 /// Arguments of `completions`.

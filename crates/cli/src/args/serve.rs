@@ -3,7 +3,7 @@
 
 use super::live::LiveOptions;
 use clap::{Args, Subcommand, ValueEnum};
-use readpath_session::args::{Hpb, policies};
+use readpath_session::args::policies;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -27,7 +27,8 @@ pub enum ImageCommand {
         /// The image
         image: PathBuf,
         /// The copy, which must not exist
-        copy: PathBuf,
+        #[arg(long, value_name = "FILE")]
+        output: PathBuf,
     },
     /// Make an image empty again, with the same device and without a key of RPMB
     Reset {
@@ -84,7 +85,7 @@ pub struct ImageCreate {
 #[derive(Args, Debug)]
 pub struct Serve {
     /// The image
-    #[arg(long, value_name = "DEV.img")]
+    #[arg(value_name = "IMAGE")]
     pub image: PathBuf,
     /// Where NBD clients connect: unix:PATH or tcp:IP:PORT; repeatable [default: tcp:127.0.0.1:10809]
     #[arg(long, value_name = "ADDRESS")]
@@ -92,15 +93,15 @@ pub struct Serve {
     /// Listen to an address that other machines reach. There is no TLS: every client reads and writes everything
     #[arg(long)]
     pub public: bool,
-    /// real: as fast as the device; instant: without waiting for modelled time
-    #[arg(long, value_name = "SPEED", default_value = "real", value_parser = ["real", "instant"])]
-    pub speed: String,
+    /// Answer without waiting for modelled time
+    #[arg(long, conflicts_with = "scale")]
+    pub instant: bool,
     /// Stretch time: at 10 the device is ten times slower
-    #[arg(long, value_name = "FACTOR")]
-    pub scale: Option<f64>,
-    /// Whether and how the host uses HPB: off, dcm or hcm [default: off, or what --policy needs]
-    #[arg(long, value_enum)]
-    pub hpb: Option<Hpb>,
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    pub scale: f64,
+    /// Whether and how the host uses HPB [default: off, or what --policy needs]
+    #[arg(long, value_name = "MODE", value_parser = ["off", "dcm", "hcm"])]
+    pub hpb: Option<String>,
     #[arg(long, value_name = "NAME", help = policies("Host memory policy"))]
     pub policy: Option<String>,
     /// Limit of all host memory for HPB (maps, dirty bitmaps, tables): bytes, or with K, M or G
@@ -146,21 +147,21 @@ pub struct Ctl {
 #[derive(Args, Debug)]
 pub struct Attach {
     /// The image
-    #[arg(long, value_name = "DEV.img")]
+    #[arg(value_name = "IMAGE")]
     pub image: PathBuf,
     /// Listen to a socket at PATH for the machine, which speaks vfio-user
     #[arg(long, value_name = "PATH")]
     pub socket: PathBuf,
-    /// real: as fast as the device; instant: without waiting for modelled time
-    #[arg(long, value_name = "SPEED", default_value = "real", value_parser = ["real", "instant"])]
-    pub speed: String,
+    /// Answer without waiting for modelled time
+    #[arg(long, conflicts_with = "scale")]
+    pub instant: bool,
     /// Stretch time: at 10 the device is ten times slower
-    #[arg(long, value_name = "FACTOR")]
-    pub scale: Option<f64>,
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    pub scale: f64,
     /// Write every UPIU and every stage of work in the device to FILE, in device time and in real time, until the end:
     /// `readpath dev upius` lists it, `readpath replay` takes it for a block trace, Perfetto draws it
     #[arg(long, value_name = "FILE")]
-    pub trace: Option<PathBuf>,
+    pub trace_io: Option<PathBuf>,
     /// Vendor and device of the PCI function; 8086:4b41 for machines that are to be suspended
     #[arg(long, value_name = "VVVV:DDDD", default_value = "144d:c00c")]
     pub pci_id: String,

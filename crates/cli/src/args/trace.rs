@@ -47,7 +47,7 @@ pub struct Mrc {
     #[arg(long)]
     pub json: bool,
     /// Folder for result.json and report.html
-    #[arg(long, visible_alias = "output", value_name = "DIR")]
+    #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }
 
@@ -76,7 +76,7 @@ pub enum TraceCommand {
         #[arg(long)]
         json: bool,
         /// Folder for result.json and report.html
-        #[arg(long, visible_alias = "output", value_name = "DIR")]
+        #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
     /// How often a map of any size would hit: how much memory do these traces need?
@@ -86,17 +86,17 @@ pub enum TraceCommand {
     /// Write a trace in another format
     Convert {
         /// The trace; - for standard input
-        #[arg(value_name = "IN")]
-        from: PathBuf,
+        #[arg(value_name = "TRACE")]
+        file: PathBuf,
         /// The file to write
-        #[arg(value_name = "OUT")]
-        into: PathBuf,
+        #[arg(long, value_name = "FILE")]
+        output: PathBuf,
         /// Format to write
-        #[arg(long, value_enum)]
-        to: TraceFormat,
+        #[arg(long, value_enum, default_value = "csv")]
+        output_format: TraceFormat,
         /// File or device name in the fio log
         #[arg(long, value_name = "NAME", default_value = "device")]
-        target: String,
+        filename: String,
         #[command(flatten)]
         input: TraceInput,
     },

@@ -44,6 +44,6 @@ pub struct UbiReplay {
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
     /// Folder for result.json and report.html
-    #[arg(long, visible_alias = "output", value_name = "DIR")]
+    #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }

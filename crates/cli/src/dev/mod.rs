@@ -12,6 +12,6 @@ pub fn main(command: &DevCommand) -> Result<()> {
     match command {
         DevCommand::Bench(args) => bench::main(args),
         DevCommand::Upius { file } => upius::main(file),
-        DevCommand::Parity { file, device, set, hpb } => parity::main(file, device, set, *hpb),
+        DevCommand::Parity { file, device, set, hpb } => parity::main(file, device, set, hpb),
     }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `readpath dev parity`: whether the host of this program decides as the one whose commands were traced.
 
-use crate::args::Hpb;
 use crate::ask::stoppable;
 use crate::inputs::{self, Source};
 use crate::live::Live;
@@ -16,12 +15,7 @@ use readpath_session::workload::trace::upius::Upius;
 use std::io::{self, Write};
 use std::path::Path;
 
-pub fn main(path: &Path, device: &str, set: &[String], hpb: Hpb) -> Result<()> {
-    let mode = match hpb {
-        Hpb::Dcm => "dcm",
-        Hpb::Hcm => "hcm",
-        _ => return Err(usage(anyhow!("--hpb: Linux has HPB in device or host control mode: dcm or hcm"))),
-    };
+pub fn main(path: &Path, device: &str, set: &[String], mode: &str) -> Result<()> {
     let keys = [GivenKey::new("hpb", mode, "--hpb"), GivenKey::new("strict_linux", "true", "--hpb")];
     let variant = Variant::of_keys("parity", &keys).map_err(usage)?;
     let preset = variant.device(&preset(device, set)?).map_err(usage)?;

@@ -3,7 +3,7 @@
 
 mod watch;
 
-use crate::args::{Ctl, Hpb, Serve};
+use crate::args::{Ctl, Serve};
 use crate::failure::Damaged;
 use crate::inputs::read_text;
 use crate::live::Live;
@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 
 pub fn main(args: &Serve) -> Result<()> {
     let addresses = addresses(args)?;
-    let speed = speed(&args.speed, args.scale)?;
+    let speed = speed(args.instant, args.scale)?;
     let host = host(args)?;
     let faults = args.faults.as_deref().map(faults).transpose()?.unwrap_or_default();
     if let Some(at) = args.metrics.filter(|at| !at.ip().is_loopback() && !args.public) {
@@ -143,14 +143,9 @@ fn addresses(args: &Serve) -> Result<Vec<Address>> {
 }
 
 /// The speed of time.
-pub fn speed(speed: &str, scale: Option<f64>) -> Result<Speed> {
-    if speed == "instant" {
-        return match scale {
-            None => Ok(Speed::Instant),
-            Some(_) => Err(usage(anyhow!("--scale stretches time, which --speed instant does not keep"))),
-        };
-    }
-    match scale.unwrap_or(1.0) {
+pub fn speed(instant: bool, scale: f64) -> Result<Speed> {
+    match scale {
+        _ if instant => Ok(Speed::Instant),
         scale if (0.001..=1e6).contains(&scale) => Ok(Speed::Real(scale)),
         scale => Err(usage(anyhow!("--scale {scale} is not possible; it is from 0.001 to 1000000"))),
     }
@@ -158,13 +153,7 @@ pub fn speed(speed: &str, scale: Option<f64>) -> Result<Speed> {
 
 /// The host of the options.
 fn host(args: &Serve) -> Result<Host> {
-    let hpb = match args.hpb {
-        None if args.policy.is_some() => None,
-        None | Some(Hpb::Off) => Some("off"),
-        Some(Hpb::Dcm) => Some("dcm"),
-        Some(Hpb::Hcm) => Some("hcm"),
-        Some(_) => return Err(usage(anyhow!("--hpb: a server has one host: off, dcm or hcm"))),
-    };
+    let hpb = args.hpb.as_deref().or(args.policy.is_none().then_some("off"));
     let words = [("hpb", hpb), ("policy", args.policy.as_deref()), ("memory", args.host_memory.as_deref())];
     let words = words.iter().filter_map(|(key, value)| Some(format!("{key}={}", (*value)?)));
     let words = words.collect::<Vec<_>>().join(" ");

@@ -52,8 +52,8 @@ pub fn main(args: &UbiExtract) -> Result<()> {
         };
         let below = &walk.path[root.len()..];
         let to = match below.strip_prefix(b"/").unwrap_or(below) {
-            b"" => args.to.clone(),
-            below => args.to.join(OsStr::from_bytes(below)),
+            b"" => args.out.clone(),
+            below => args.out.join(OsStr::from_bytes(below)),
         };
         let result = match inode.file_type() {
             Some(FileType::Directory) => {
@@ -119,7 +119,7 @@ pub fn main(args: &UbiExtract) -> Result<()> {
         0 => String::new(),
         n => format!("; times of {n} could not be set"),
     };
-    writeln!(io::stderr(), "{}: {made} files, directories and links{others}{times}", args.to.display()).ok();
+    writeln!(io::stderr(), "{}: {made} files, directories and links{others}{times}", args.out.display()).ok();
     problems.end("read or made")
 }
 

@@ -16,12 +16,12 @@ use std::os::unix::ffi::OsStrExt;
 pub fn main(args: &UbiStream) -> Result<()> {
     let image = &args.input.image;
     let path = args.path.as_os_str().as_bytes();
-    check_not_input(&args.out, image)?;
+    check_not_input(&args.output, image)?;
     if args.work == UbiWork::Read {
-        check_not_input(&args.out, &args.path)?;
+        check_not_input(&args.output, &args.path)?;
     }
     let held = hold();
-    check_writable(&args.out)?;
+    check_writable(&args.output)?;
     drop(held);
     let list = match args.work {
         UbiWork::Read => lines(&inputs::text(&args.path)?),
@@ -46,13 +46,13 @@ pub fn main(args: &UbiStream) -> Result<()> {
     let mut text = format!("# op,peb,offset,len,lnum,what\n# page_bytes={page_bytes}\n").into_bytes();
     write_stream(&records, &mut text, ReadKind::name_of)?;
     // What is no file is written as it comes, to a reader who may take long.
-    let held = (!is_special(&args.out)).then(hold);
-    write_whole(&args.out, &text)?;
+    let held = (!is_special(&args.output)).then(hold);
+    write_whole(&args.output, &text)?;
     if let Some(held) = held {
         held.done();
     }
-    if !is_standard_output(&args.out) {
-        writeln!(io::stdout(), "{} reads in {}", records.len(), args.out.display())?;
+    if !is_standard_output(&args.output) {
+        writeln!(io::stdout(), "{} reads in {}", records.len(), args.output.display())?;
     }
     Ok(())
 }

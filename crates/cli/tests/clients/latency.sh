@@ -22,7 +22,7 @@ serve() {
     local scale=$1 hpb=$2 i
     shift 2
     rm -f socket
-    "$readpath" serve --image dev.img --nbd "unix:$work/socket" --scale "$scale" --hpb "$hpb" "$@" >served.log 2>&1 &
+    "$readpath" serve dev.img --nbd "unix:$work/socket" --scale "$scale" --hpb "$hpb" "$@" >served.log 2>&1 &
     for ((i = 0; i < 1000; i++)); do
         grep -q '^serving' served.log && return
         sleep 0.01

@@ -95,13 +95,13 @@ fresh() {
 # start IMAGE OPTION...: a server, ready, as $server.
 server=
 starts=0
-speed=instant
+speed=--instant
 start() {
     local image=$1 log i
     shift
     starts=$((starts + 1))
     log=server$starts.log
-    "$readpath" serve --image "$image" --nbd "unix:$socket" --speed "$speed" "$@" >"$log" 2>&1 3>&- &
+    "$readpath" serve "$image" --nbd "unix:$socket" $speed "$@" >"$log" 2>&1 3>&- &
     server=$!
     for ((i = 0; i < 1000; i++)); do
         grep -q '^serving' "$log" && return
@@ -257,7 +257,7 @@ copy_over_tcp() {
         port=$((port + 1))
         (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null || break
     done
-    speed=real
+    speed=
     start dev.img --nbd "tcp:127.0.0.1:$port" --hpb dcm
     local tcp=nbd://127.0.0.1:$port since in
     since=$(now)
@@ -531,7 +531,7 @@ crashes() {
         read -r w _ f _ <"write$round.log"
         writes=$((writes + w)) flushes=$((flushes + f))
         # In the middle of recovery, or just behind it.
-        "$readpath" serve --image dev.img --nbd "unix:$socket" --speed instant >recovering.log 2>&1 3>&- &
+        "$readpath" serve dev.img --nbd "unix:$socket" --instant >recovering.log 2>&1 3>&- &
         server=$!
         sleep "0.0$((RANDOM % 10))"
         crash
@@ -607,7 +607,7 @@ lying_sqlite() {
         rm -f dev.img
         fresh dev.img --fill random
         # Where time jumps, flash has everything at once.
-        speed=real start dev.img --control control
+        speed= start dev.img --control control
         expose
         t 30 mkfs.ext4 -q -F mnt/nbd
         attach
@@ -724,14 +724,14 @@ images_refused() {
     start dev.img
     local other=unix:$sockets/other name command kinds=0
     # In use.
-    refuses 2 dev.img "$readpath" serve --image dev.img --nbd "$other"
+    refuses 2 dev.img "$readpath" serve dev.img --nbd "$other"
     ln dev.img link.img
-    refuses 2 link.img "$readpath" serve --image link.img --nbd "$other"
+    refuses 2 link.img "$readpath" serve link.img --nbd "$other"
     rm link.img
     refuses 2 dev.img "$readpath" image reset dev.img
     # A socket in use.
     fresh second.img
-    refuses 2 "$socket" "$readpath" serve --image second.img --nbd "unix:$socket"
+    refuses 2 "$socket" "$readpath" serve second.img --nbd "unix:$socket"
     alive
     stop
     # Not images.
@@ -746,7 +746,7 @@ images_refused() {
     cp --sparse=always dev.img flipped.img
     head -c 64 /dev/urandom | dd of=flipped.img bs=1 seek=16 conv=notrunc status=none
     for name in garbage empty text directory truncated short header flipped missing; do
-        for command in "serve --nbd $other --image" "image check" "image info"; do
+        for command in "serve --nbd $other" "image check" "image info"; do
             # shellcheck disable=SC2086
             refuses 2 "$name.img" "$readpath" $command "$name.img"
             kinds=$((kinds + 1))
@@ -839,7 +839,7 @@ recorded() {
         rm -f dev.img start.img recording
         fresh dev.img --fill random
         cp --sparse=always dev.img start.img
-        speed=real start dev.img --hpb $hpb --record recording --control control
+        speed= start dev.img --hpb $hpb --record recording --control control
         t 30 fio --name=mixed --ioengine=nbd --uri="$uri" --rw=randrw --bsrange=512-64k --blockalign=512 --iodepth=8 \
             --size=32m --time_based --runtime=2 --fsync=20 >fio.log 2>&1 || fail "fio: $(tail -n 1 fio.log)"
         "$readpath" ctl control cut 5ms

@@ -17,7 +17,7 @@ size=1073741824
 wait_for() { for _ in $(seq 100); do [ -S "$1" ] && return; sleep 0.1; done; echo "$1 is not there" >&2; exit 1; }
 
 "$readpath" image create dev.img >/dev/null
-"$readpath" serve --image dev.img --nbd "unix:$work/readpath" --speed instant --no-sync >/dev/null &
+"$readpath" serve dev.img --nbd "unix:$work/readpath" --instant --no-sync >/dev/null &
 wait_for readpath
 nbdkit -f -U "$work/nbdkit" memory $size &
 wait_for nbdkit

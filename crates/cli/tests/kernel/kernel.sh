@@ -23,7 +23,7 @@ probe() {
     shift 2
     "$readpath" device show "$device" "$@" | sh "$here/expected.sh" >"$sockets/expected"
     image "probe-$kernel" --device "$device" "$@"
-    serve "probe-$kernel" --speed instant || return 0
+    serve "probe-$kernel" --instant || return 0
     guest "$name" -t 120 -s "$socket" -f "$sockets/expected" "$kernel" "$here/scenarios/probe.sh" || true
     shown "$name" '^files=|^FAIL'
     stop_server
@@ -125,7 +125,7 @@ fi
 parity() {
     name=parity-$1
     image parity-a --set "hpb.control=$1"
-    serve parity-a --trace "$name.json" || return 0
+    serve parity-a --trace-io "$name.json" || return 0
     guest "$name" -t 300 -s "$socket" a "$here/scenarios/parity.sh" || true
     stop_server
     if "$readpath" dev parity "$name.json" --set "hpb.control=$1" --hpb "$2" >"$name.txt"; then

@@ -44,7 +44,7 @@ serve() {
     rm -f "$socket" "$its.counters"
     echo "== $*" >>"$its.server"
     # shellcheck disable=SC2086
-    $wrapper "$readpath" attach --image "$its.img" --socket "$socket" --counters "$its.counters" $syncs "$@" \
+    $wrapper "$readpath" attach "$its.img" --socket "$socket" --counters "$its.counters" $syncs "$@" \
         >>"$its.server" 2>&1 &
     server=$!
     tries=600

@@ -42,7 +42,7 @@ impl Attached {
         let program = room.command(&[]).get_program().to_owned();
         let child = Command::new(program)
             .current_dir(room.path(""))
-            .args(["attach", "--image", "dev.img", "--socket", "s", "--speed", "instant", "--no-sync"])
+            .args(["attach", "dev.img", "--socket", "s", "--instant", "--no-sync"])
             .args(more)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -158,7 +158,7 @@ fn data_outlives_clients_and_the_program() {
         assert!(counters.lines().any(|found| found == line), "{line}: {counters}");
     }
     assert!(counters.lines().all(|line| line.split_once(' ').is_some_and(|(_, n)| n.parse::<u64>().is_ok())));
-    let nowhere = ["attach", "--image", "dev.img", "--socket", "s", "--counters", "no/where"];
+    let nowhere = ["attach", "dev.img", "--socket", "s", "--counters", "no/where"];
     room.bad(&nowhere, &["--counters: no/where"]);
     room.good(&["image", "check", "dev.img"]);
 }
@@ -166,7 +166,7 @@ fn data_outlives_clients_and_the_program() {
 #[test]
 fn a_trace_says_when_the_machine_heard_of_replies() {
     let room = room();
-    let attached = Attached::start(&room, &["--trace", "t.json"]);
+    let attached = Attached::start(&room, &["--trace-io", "t.json"]);
     let mut host = attached.host();
     for block in 0..3 {
         host.command(1, 0, read(block), BLOCK as u32, &[]).expect("an answer");
@@ -407,14 +407,14 @@ fn attributes_outlive_the_program() {
     }
     room.good(&["image", "check", "dev.img"]);
     // A copy has them, and an image that was emptied is that of a new device.
-    room.good(&["image", "clone", "dev.img", "copy.img"]);
+    room.good(&["image", "clone", "dev.img", "--output", "copy.img"]);
     room.good(&["image", "reset", "dev.img"]);
     let record = |name: &str| fs::read(room.path(name)).unwrap()[5120..5632].to_vec();
     assert!(record("dev.img") == [0; 512] && record("copy.img")[12] == 1);
     let mut damaged = fs::read(room.path("copy.img")).unwrap();
     damaged[5120] ^= 2;
     fs::write(room.path("damaged.img"), damaged).unwrap();
-    for command in [&["image", "check", "damaged.img"][..], &["attach", "--image", "damaged.img", "--socket", "s"]] {
+    for command in [&["image", "check", "damaged.img"][..], &["attach", "damaged.img", "--socket", "s"]] {
         let output = room.output(command);
         assert_eq!(output.status.code(), Some(4), "{command:?}");
         let said = text(&output.stderr).to_owned() + text(&output.stdout);
@@ -425,22 +425,18 @@ fn attributes_outlive_the_program() {
 #[test]
 fn mistakes_are_named() {
     let room = room();
-    let attach = |more: &[&str], says: &[&str]| {
-        room.bad(&[&["attach", "--image", "dev.img", "--socket", "s"], more].concat(), says)
-    };
+    let attach =
+        |more: &[&str], says: &[&str]| room.bad(&[&["attach", "dev.img", "--socket", "s"], more].concat(), says);
     attach(&["--pci-id", "144d"], &["--pci-id", "'144d' is not VVVV:DDDD"]);
-    attach(&["--speed", "instant", "--scale", "2"], &["--scale"]);
-    room.bad(&["attach", "--image", "no.img", "--socket", "s"], &["no.img"]);
+    attach(&["--instant", "--scale", "2"], &["--scale"]);
+    room.bad(&["attach", "no.img", "--socket", "s"], &["no.img"]);
     room.write("taken", "");
-    room.bad(
-        &["attach", "--image", "dev.img", "--socket", "taken"],
-        &["taken: there is a file already, which is no socket"],
-    );
-    room.bad(&["attach", "--image", "dev.img", "--socket", "no/where"], &["no/where"]);
+    room.bad(&["attach", "dev.img", "--socket", "taken"], &["taken: there is a file already, which is no socket"]);
+    room.bad(&["attach", "dev.img", "--socket", "no/where"], &["no/where"]);
     let attached = Attached::start(&room, &[]);
     attach(&[], &["dev.img", "in use"]);
     fs::copy(room.path("dev.img"), room.path("other.img")).unwrap();
-    room.bad(&["attach", "--image", "other.img", "--socket", "s"], &["another program serves this socket"]);
+    room.bad(&["attach", "other.img", "--socket", "s"], &["another program serves this socket"]);
     attached.stop();
     let help = room.output(&["attach", "--help"]);
     assert!(text(&help.stdout).contains("vfio-user"));

@@ -55,7 +55,7 @@ fn run_writes_document_and_page() {
     }
     assert_eq!(room.files().iter().filter(|f| f.to_string_lossy().contains(".part")).count(), 0);
     // The document gives the same page.
-    assert_eq!(room.good(&["report", "out/small/result.json", "--html", "again.html"]), "again.html\n");
+    assert_eq!(room.good(&["report", "out/small/result.json", "--output", "again.html"]), "again.html\n");
     assert_eq!(room.read("again.html"), page);
 }
 

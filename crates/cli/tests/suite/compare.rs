@@ -218,7 +218,7 @@ fn experiments_have_their_own_variants() {
         "no error bars"
     );
     assert!(page.contains("<h2>Comparison</h2>") && page.contains("no difference shown") | page.contains("exact"));
-    room.good(&["report", "made/result.json", "--html", "again.html"]);
+    room.good(&["report", "made/result.json", "--output", "again.html"]);
     assert_eq!(room.read("again.html"), page);
 }
 

@@ -42,7 +42,7 @@ fn serve(room: &Room, more: &[&str]) -> (Serving, BufReader<std::process::ChildS
     let program = room.command(&[]).get_program().to_owned();
     let child = Process::new(program)
         .current_dir(room.path(""))
-        .args(["serve", "--image", "dev.img", "--nbd", "unix:s"])
+        .args(["serve", "dev.img", "--nbd", "unix:s"])
         .args(more)
         .stdout(Stdio::piped())
         .spawn()
@@ -66,7 +66,7 @@ fn an_image_is_made_described_checked_copied_and_emptied() {
     assert!(info.contains("written     0.02 GiB are mapped") && info.contains("erases of a superblock"), "{info}");
     let checked = room.good(&["image", "check", "dev.img"]);
     assert!(checked.ends_with("The device recovers from it, and everything adds up.\n"), "{checked}");
-    room.good(&["image", "clone", "dev.img", "copy.img"]);
+    room.good(&["image", "clone", "dev.img", "--output", "copy.img"]);
     let bytes = |name: &str| fs::read(room.path(name)).expect("an image");
     assert!(bytes("dev.img") == bytes("copy.img"));
     // The same command makes the same image, bit by bit.
@@ -101,8 +101,8 @@ fn rpmb_is_shown_and_forgotten() {
     let hex: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
     assert!(room.good(&["image", "rpmb", "dev.img", "--key"]).starts_with(&format!("key         {hex}\n")));
     room.good(&["image", "check", "dev.img"]);
-    room.good(&["image", "clone", "dev.img", "copy.img"]);
-    room.good(&["image", "clone", "dev.img", "damaged.img"]);
+    room.good(&["image", "clone", "dev.img", "--output", "copy.img"]);
+    room.good(&["image", "clone", "dev.img", "--output", "damaged.img"]);
     let told = room.good(&["image", "rpmb", "dev.img", "--reset"]);
     assert_eq!(told, "dev.img: key, write counter and blocks of RPMB are forgotten\n");
     assert_eq!(show("dev.img"), new);
@@ -132,7 +132,7 @@ fn mistakes_with_images_are_told() {
     room.bad(&["image", "create", "dev.img"], &["dev.img: already exists"]);
     room.bad(&["image", "create", "new.img", "--device", "nothing"], &["nothing"]);
     room.bad(&["image", "create", "new.img", "--age", "none.fio"], &["none.fio"]);
-    room.bad(&["image", "clone", "dev.img", "no.img"], &["no.img"]);
+    room.bad(&["image", "clone", "dev.img", "--output", "no.img"], &["no.img"]);
     for command in ["info", "check", "reset"] {
         room.bad(&["image", command, "no.img"], &["no.img: it does not begin with 'readpath-image'"]);
         room.bad(&["image", command, "none.img"], &["none.img", "No such file"]);
@@ -140,11 +140,11 @@ fn mistakes_with_images_are_told() {
     let whole = fs::read(room.path("dev.img")).unwrap();
     fs::write(room.path("cut.img"), &whole[..whole.len() / 2]).unwrap();
     room.bad(&["image", "info", "cut.img"], &["cut.img", "it is cut off"]);
-    room.bad(&["serve", "--image", "no.img"], &["no.img: it does not begin with"]);
-    room.bad(&["serve", "--image", "dev.img", "--nbd", "tcp:0.0.0.0:1"], &["other machines", "--public"]);
-    room.bad(&["serve", "--image", "dev.img", "--nbd", "here"], &["'here' is not an address", "unix:PATH"]);
-    room.bad(&["serve", "--image", "dev.img", "--scale", "0"], &["--scale 0 is not possible"]);
-    room.bad(&["serve", "--image", "dev.img", "--hpb", "both"], &["off, dcm or hcm"]);
+    room.bad(&["serve", "no.img"], &["no.img: it does not begin with"]);
+    room.bad(&["serve", "dev.img", "--nbd", "tcp:0.0.0.0:1"], &["other machines", "--public"]);
+    room.bad(&["serve", "dev.img", "--nbd", "here"], &["'here' is not an address", "unix:PATH"]);
+    room.bad(&["serve", "dev.img", "--scale", "0"], &["--scale 0 is not possible"]);
+    room.bad(&["serve", "dev.img", "--hpb", "both"], &["off, dcm or hcm"]);
     room.bad(&["ctl", "none.sock", "stats"], &["none.sock: no server listens there"]);
     // Damage is another exit status, as that of fsck.
     let mut damaged = whole;
@@ -164,7 +164,7 @@ fn a_server_is_told_what_to_do_and_ends_in_order() {
     create(&room, &["--fill", "random"]);
     let (mut child, mut lines) = serve(&room, &["--control", "c", "--hpb", "dcm"]);
     room.bad(&["image", "info", "dev.img"], &["dev.img: it is in use"]);
-    room.bad(&["serve", "--image", "dev.img"], &["dev.img: it is in use"]);
+    room.bad(&["serve", "dev.img"], &["dev.img: it is in use"]);
     let stats = room.good(&["ctl", "c", "stats"]);
     assert!(
         stats.contains("readpath_connections 0\n") && stats.contains("readpath_hpb_hit_cnt{lun=\"0\"} 0\n"),
@@ -223,7 +223,7 @@ fn a_server_is_watched() {
 fn a_server_is_recorded_and_replayed() {
     let room = Room::new();
     create(&room, &["--fill", "random"]);
-    room.good(&["image", "clone", "dev.img", "start.img"]);
+    room.good(&["image", "clone", "dev.img", "--output", "start.img"]);
     room.write("faults", "0s slow read 5ms\n1ms cut 2ms # and nothing else\n");
     let more = ["--hpb", "hcm", "--control", "c", "--record", "rec", "--faults", "faults"];
     let (mut child, _lines) = serve(&room, &more);
@@ -241,23 +241,23 @@ fn a_server_is_recorded_and_replayed() {
     let described = room.good(&["trace", "info", "rec"]);
     assert!(described.contains("flush"), "{described}");
     room.bad(&["replay", "faults", "--image", "start.img"], &["faults: it does not begin with"]);
-    room.bad(&["serve", "--image", "dev.img", "--record", "rec"], &["rec: File exists"]);
+    room.bad(&["serve", "dev.img", "--record", "rec"], &["rec: File exists"]);
     assert!(fs::metadata(room.path("rec")).expect("the recording stays").len() > 100);
     // A server that does not start leaves no recording behind.
     let taken = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr().map(|at| (listener, at)));
     let (_listener, at) = taken.expect("a port");
     let (nbd, at) = (format!("tcp:{at}"), at.to_string());
-    let hears_nobody = ["serve", "--image", "dev.img", "--record", "none"];
+    let hears_nobody = ["serve", "dev.img", "--record", "none"];
     room.bad(&[&hears_nobody[..], &["--nbd", &nbd]].concat(), &[&at, "in use"]);
     room.bad(&[&hears_nobody[..], &["--nbd", "unix:s", "--metrics", &at]].concat(), &[&at, "in use"]);
     room.bad(&[&hears_nobody[..], &["--nbd", "unix:nowhere/s"]].concat(), &["nowhere/s", "No such file"]);
     assert!(!room.path("none").exists(), "an empty recording was left behind");
     room.write("wrong", "5s stall\n");
-    room.bad(&["serve", "--image", "dev.img", "--faults", "wrong"], &["wrong: line 1: 'stall' is not an order"]);
+    room.bad(&["serve", "dev.img", "--faults", "wrong"], &["wrong: line 1: 'stall' is not an order"]);
     room.write("wrong", "5s lie on\n6s host hpb=hcm activation_thld=0\n");
     let refused = "wrong: line 2: host hpb=hcm activation_thld=0: host: activation_thld: is 0; it must be 1 to";
-    room.bad(&["serve", "--image", "dev.img", "--faults", "wrong"], &[refused]);
-    room.bad(&["serve", "--image", "dev.img", "--speed", "instant", "--scale", "2"], &["--scale stretches time"]);
-    room.bad(&["serve", "--image", "dev.img", "--metrics", "0.0.0.0:1"], &["other machines", "--public"]);
-    room.bad(&["serve", "--image", "dev.img", "--policy", "best"], &["--policy", "best"]);
+    room.bad(&["serve", "dev.img", "--faults", "wrong"], &[refused]);
+    room.bad(&["serve", "dev.img", "--instant", "--scale", "2"], &["--scale stretches time"]);
+    room.bad(&["serve", "dev.img", "--metrics", "0.0.0.0:1"], &["other machines", "--public"]);
+    room.bad(&["serve", "dev.img", "--policy", "best"], &["--policy", "best"]);
 }

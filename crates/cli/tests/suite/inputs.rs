@@ -84,7 +84,7 @@ fn who_is_stopped_while_reading_a_trace_leaves_no_folder() {
 #[test]
 fn who_is_stopped_before_any_request_leaves_nothing_either() {
     for (args, begun) in [
-        (&["trace", "convert", "trace", "new.csv", "--to", "csv"][..], "new.csv.part"),
+        (&["trace", "convert", "trace", "--output", "new.csv"][..], "new.csv.part"),
         (&["trace", "info", "trace", "--out", "made"], "made"),
     ] {
         let room = Room::new();

@@ -14,7 +14,7 @@ fn room() -> Room {
 }
 
 fn convert(room: &Room, into: &str) -> std::process::Output {
-    room.output(&["trace", "convert", "plain.csv", into, "--to", "csv"])
+    room.output(&["trace", "convert", "plain.csv", "--output", into])
 }
 
 #[test]
@@ -59,11 +59,11 @@ fn the_input_is_not_written_to() {
     let room = room();
     fs::hard_link(room.path("plain.csv"), room.path("same.csv")).expect("a link");
     for into in ["plain.csv", "./same.csv"] {
-        room.bad(&["trace", "convert", "plain.csv", into, "--to", "csv"], &["this is the input"]);
+        room.bad(&["trace", "convert", "plain.csv", "--output", into], &["this is the input"]);
     }
     assert_eq!(room.read("plain.csv"), TRACE);
     room.write("result.json", "{}");
-    room.bad(&["report", "result.json", "--html", "result.json"], &["this is the input"]);
+    room.bad(&["report", "result.json", "--output", "result.json"], &["this is the input"]);
     assert_eq!(room.read("result.json"), "{}");
 }
 

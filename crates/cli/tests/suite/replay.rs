@@ -233,11 +233,21 @@ fn formats_and_folders() {
     room.write("mine.txt", "0;r;40960;8\n100;w;4096;8\n");
     let columns = ["--columns", "time=0:ms,op=1:r/w,offset=2:bytes,size=3:sectors,sep=semicolon"];
     assert_eq!(
-        room.good(&["trace", "convert", "mobile.csv", "own.csv", "--to", "csv"]).lines().last(),
+        room.good(&["trace", "convert", "mobile.csv", "--output", "own.csv"]).lines().last(),
         Some("own.csv: 2 requests")
     );
     assert_eq!(room.read("own.csv"), format!("{HEADER}0,R,40960,4096,7,\n100000000,W,4096,4096,7,\n"));
-    room.good(&["trace", "convert", "own.csv", "own.fio", "--to", "fio", "--target", "/dev/x"]);
+    room.good(&[
+        "trace",
+        "convert",
+        "own.csv",
+        "--output",
+        "own.fio",
+        "--output-format",
+        "fio",
+        "--filename",
+        "/dev/x",
+    ]);
     assert!(
         room.read("own.fio")
             .ends_with("0 /dev/x read 40960 4096\n100000 /dev/x write 4096 4096\n100000 /dev/x close\n")
@@ -328,10 +338,13 @@ fn mistakes() {
     for (args, says) in [
         (&["info", "bad.csv", "--out", "new"][..], &["bad.csv:3: "][..]),
         (&["info", "empty.csv"], &["empty.csv: it is empty"]),
-        (&["convert", "bad.csv", "out.csv", "--to", "csv"], &["bad.csv:3: "]),
-        (&["convert", "t.csv", "out.csv", "--to", "tape"], &["error: "]),
-        (&["convert", "t.csv", "no/such/out.csv", "--to", "csv"], &["no/such/out.csv: cannot be written"]),
-        (&["convert", "t.csv", "out.csv", "--to", "fio", "--target", "a b"], &["--target: "]),
+        (&["convert", "bad.csv", "--output", "out.csv"], &["bad.csv:3: "]),
+        (&["convert", "t.csv", "--output", "out.csv", "--output-format", "tape"], &["error: "]),
+        (&["convert", "t.csv", "--output", "no/such/out.csv"], &["no/such/out.csv: cannot be written"]),
+        (
+            &["convert", "t.csv", "--output", "out.csv", "--output-format", "fio", "--filename", "a b"],
+            &["--filename: "],
+        ),
     ] {
         room.bad(&[&["trace"], args].concat(), says);
     }

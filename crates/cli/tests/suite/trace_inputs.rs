@@ -48,7 +48,7 @@ fn a_trace_may_come_from_standard_input() {
     assert_eq!((&doc["inputs"][0]["file"], &doc["inputs"][1]["file"]), (&"stdin".into(), &"t.csv".into()));
     // Standard input is decompressed, and converts to the same file as a file does.
     let packed = gz("before.csv", &room);
-    let output = fed(&room, &["trace", "convert", "-", "new.csv", "--to", "csv"], &packed);
+    let output = fed(&room, &["trace", "convert", "-", "--output", "new.csv"], &packed);
     assert!(output.status.success() && text(&output.stdout).contains("stdin: format csv, gzip"), "{output:?}");
     assert_eq!(room.read("new.csv"), TRACE);
     // A file named "stdin" is not standard input, and ./- is a file.
@@ -225,8 +225,8 @@ fn traces_of_other_programs() {
     let shown = info(&["zlib.pftrace"]);
     let other = "52 requests of the other layer were left out (--format perfetto-block takes those instead)";
     assert!(shown.contains("format perfetto-ufs") && shown.contains(other), "{shown}");
-    let options = ["--to", "csv", "--format", "perfetto-block", "--merge-devices"];
-    room.good(&[&["trace", "convert", "zstd.pftrace", "new.csv"], &options[..]].concat());
+    let options = ["--format", "perfetto-block", "--merge-devices"];
+    room.good(&[&["trace", "convert", "zstd.pftrace", "--output", "new.csv"], &options[..]].concat());
     assert_eq!(room.read("new.csv").lines().count(), 53);
     let whole = std::fs::read(room.path("plain.pftrace")).expect("a file");
     std::fs::write(room.path("cut.pftrace"), &whole[..whole.len() - 1]).expect("a file");

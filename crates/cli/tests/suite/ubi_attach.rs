@@ -72,7 +72,7 @@ fn mistakes() {
     room.bad(&["ubi", "attach", "no"], &["no: cannot be read"]);
     room.bad(&["ubi", "attach", "."], &["is a folder"]);
     room.bad(
-        &["ubi", "attach", "fx.mtd", "--nand", "xyz"],
+        &["ubi", "attach", "fx.mtd", "--cost", "xyz"],
         &["--cost: there is no preset 'xyz' (built in: slc-512, slc-2k, "],
     );
     room.bad(&["ubi", "attach", "fx.mtd", "--pebs", "9"], &["the image has more PEBs than that"]);
@@ -162,7 +162,7 @@ fn pages_of_a_size_that_no_nand_has() {
     let text = room.good(&["ubi", "attach", "made", "--page-size", "1K"]);
     assert!(text.contains("\ncosts           slc-512, SCALED from pages of 512 bytes to 1024"), "{text}");
     assert!(text.ends_with("  v\\u{1b}[2J\n"), "a name cannot steer the terminal: {text}");
-    let all = document(&room, &["made", "--page-size", "1K", "--nand", "slc-2k"]);
+    let all = document(&room, &["made", "--page-size", "1K", "--cost", "slc-2k"]);
     assert_eq!((&all["attach"]["cost"], &all["attach"]["cost_scaled"]), (&json!("slc-2k"), &json!(true)));
     assert!(all["attach"]["seconds"].as_f64().is_some_and(|s| s > 0.0), "{all}");
 }

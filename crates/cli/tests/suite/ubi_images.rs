@@ -106,13 +106,16 @@ fn a_dump_with_spare_areas_is_told_and_read() {
 #[test]
 fn streams_can_be_replayed() {
     let room = Room::with_dump("fxj.mtd");
-    assert_eq!(room.good(&["ubi", "stream", "find", "/", "fxj.mtd", "--out", "find.csv"]), "966 reads in find.csv\n");
+    assert_eq!(
+        room.good(&["ubi", "stream", "fxj.mtd", "find", "/", "--output", "find.csv"]),
+        "966 reads in find.csv\n"
+    );
     let stream = room.read("find.csv");
     let begin = "# op,peb,offset,len,lnum,what\n# page_bytes=2048\nr,24,104448,60,22,dent\nr,22,89528,74,20,dent\n";
     assert!(stream.starts_with(begin));
-    assert_eq!(room.good(&["ubi", "stream", "find", "/", "fxj.mtd", "--out", "/dev/stdout"]), stream);
+    assert_eq!(room.good(&["ubi", "stream", "fxj.mtd", "find", "/", "--output", "/dev/stdout"]), stream);
     let files = room.files();
-    assert_eq!(room.good(&["ubi", "stream", "find", "/", "fxj.mtd", "--out", "-"]), stream);
+    assert_eq!(room.good(&["ubi", "stream", "fxj.mtd", "find", "/", "--output", "-"]), stream);
     assert_eq!(room.files(), files, "- is standard output, not a file of that name");
     let replay = |more: &[&str]| {
         let args = [&["ubi", "replay", "find.csv", "--cache", "none,lru", "--json"], more].concat();
@@ -139,12 +142,12 @@ fn streams_can_be_replayed() {
     assert!(notes.iter().any(|n| n.starts_with("Left out of t, as ") && n.ends_with(left_out)), "{notes:?}");
     assert_eq!(doc["inputs"].as_array().map(Vec::len), Some(1));
     // Attach, mount, and then the same reads.
-    room.good(&["ubi", "stream", "find", "/", "fxj.mtd", "--out", "all.csv", "--with-mount"]);
+    room.good(&["ubi", "stream", "fxj.mtd", "find", "/", "--output", "all.csv", "--with-mount"]);
     let all = room.read("all.csv");
     assert!(all.lines().nth(2).is_some_and(|l| l.starts_with("R,0,0,64,,")), "the attach comes first");
     assert!(all.ends_with(stream.splitn(3, '\n').nth(2).expect("records")), "the walk comes last");
     // The device that the image is of may have more blocks: the attach looks for their headers, too.
-    let larger = ["ubi", "stream", "find", "/", "fxj.mtd", "--out", "larger.csv", "--with-mount", "--pebs", "600"];
+    let larger = ["ubi", "stream", "fxj.mtd", "find", "/", "--output", "larger.csv", "--with-mount", "--pebs", "600"];
     room.good(&larger);
     let (text, pebs) = (room.read("larger.csv"), fs::read(room.path("fxj.mtd")).expect("a file").len() / 131_072);
     let lines = |text: &str, end: &str| text.lines().filter(|line| line.ends_with(end)).count();
@@ -153,7 +156,7 @@ fn streams_can_be_replayed() {
     let without = |text: &str| text.lines().filter(|l| !l.ends_with(",,ec")).map(str::to_owned).collect::<Vec<_>>();
     assert_eq!(without(&text), without(&all));
     room.write("list", "special/empty\n\nspecial/text300k\n");
-    let told = room.good(&["ubi", "stream", "read", "list", "fxj.mtd", "--out", "read.csv"]);
+    let told = room.good(&["ubi", "stream", "fxj.mtd", "read", "list", "--output", "read.csv"]);
     assert_eq!(room.read("read.csv").lines().filter(|l| l.ends_with(",data")).count(), 75, "{told}");
 }
 
@@ -167,17 +170,17 @@ fn mistakes_are_named_and_leave_nothing() {
     room.bad(&["ubi", "ls", "fx.mtd", "--volume", "x"], &["no volume \"x\"", "0 \"rootfs\""]);
     room.bad(&["ubi", "ls", "fx.mtd", "--page-size", "3000"], &["fx.mtd: "]);
     room.bad(&["ubi", "cat", "fx.mtd", "special"], &["fx.mtd: special: it is a directory"]);
-    room.bad(&["ubi", "stream", "find", "/no", "fx.mtd", "--out", "s.csv"], &["no such file or directory"]);
-    room.bad(&["ubi", "stream", "mount", "/x", "fx.mtd", "--out", "s.csv"], &["/x: "]);
+    room.bad(&["ubi", "stream", "fx.mtd", "find", "/no", "--output", "s.csv"], &["no such file or directory"]);
+    room.bad(&["ubi", "stream", "fx.mtd", "mount", "/x", "--output", "s.csv"], &["/x: "]);
     room.bad(&["ubi", "ls", "fx.mtd", "--pebs", "9"], &["fx.mtd: ", "the image has more PEBs than that"]);
     room.bad(&["ubi", "find", "fx.mtd", "--ls", "--json"], &["'--ls' cannot be used with '--json'"]);
     room.write("list", "special/text300k\nspecial\n");
     let says = "fx.mtd: special: it is a directory; only regular files can be read";
-    room.bad(&["ubi", "stream", "read", "list", "fx.mtd", "--out", "s.csv"], &[says]);
+    room.bad(&["ubi", "stream", "fx.mtd", "read", "list", "--output", "s.csv"], &[says]);
     room.write("list", "special/null\n");
     let says = "fx.mtd: special/null: it is not a regular file; only those can be read";
-    room.bad(&["ubi", "stream", "read", "list", "fx.mtd", "--out", "s.csv"], &[says]);
-    room.bad(&["ubi", "stream", "rm", "/special", "fx.mtd", "--out", "s.csv"], &["it is a directory"]);
+    room.bad(&["ubi", "stream", "fx.mtd", "read", "list", "--output", "s.csv"], &[says]);
+    room.bad(&["ubi", "stream", "fx.mtd", "rm", "/special", "--output", "s.csv"], &["it is a directory"]);
 }
 
 #[test]
@@ -255,7 +258,7 @@ fn an_image_is_neither_replaced_nor_waited_for() {
     std::os::unix::fs::symlink("fx.mtd", room.path("link")).expect("a link");
     for out in ["fx.mtd", "./fx.mtd", "link"] {
         room.bad(
-            &["ubi", "stream", "find", "/", "fx.mtd", "--out", out],
+            &["ubi", "stream", "fx.mtd", "find", "/", "--output", out],
             &[&format!("{out}: this is the input; write to another file")],
         );
     }
@@ -311,7 +314,7 @@ fn a_volume_without_ubifs_is_not_damaged() {
 #[test]
 fn a_tree_is_extracted() {
     let room = Room::with_dump("fx.mtd");
-    let output = room.output(&["ubi", "extract", "fx.mtd", "--to", "tree"]);
+    let output = room.output(&["ubi", "extract", "fx.mtd", "--out", "tree"]);
     assert!(output.status.success(), "{}", crate::common::text(&output.stderr));
     let all = room.json(&["ubi", "find", "--json", "fx.mtd"]);
     let (mut files, mut others) = (0, 0);
@@ -349,8 +352,8 @@ fn a_tree_is_extracted() {
     assert_eq!((of_image.as_str(), stat("special").mtime()), (Some("2026-11-21T00:54:02.000000000Z"), 1_795_222_442));
     let said = crate::common::text(&output.stderr);
     assert!(said.contains(&format!("{others} devices, pipes and sockets are left out")), "{said}");
-    room.bad(&["ubi", "extract", "fx.mtd", "--to", "tree"], &["tree: cannot be made", "exists"]);
-    room.bad(&["ubi", "extract", "fx.mtd", "special/hardlink", "--to", "t2"], &["is a regular file; ubi cat prints"]);
+    room.bad(&["ubi", "extract", "fx.mtd", "--out", "tree"], &["tree: cannot be made", "exists"]);
+    room.bad(&["ubi", "extract", "fx.mtd", "special/hardlink", "--out", "t2"], &["is a regular file; ubi cat prints"]);
 }
 
 /// An image whose names and links would lead elsewhere. Its nodes have the right checksums.
@@ -388,7 +391,7 @@ fn nothing_is_extracted_outside() {
     assert!(entries > 0 && links > 0, "{entries} entries, {links} links");
     fs::write(room.path("evil.mtd"), bytes).expect("a file");
     fs::create_dir(room.path("in")).expect("a directory");
-    let output = room.output(&["ubi", "extract", "evil.mtd", "special", "--to", "in/tree"]);
+    let output = room.output(&["ubi", "extract", "evil.mtd", "special", "--out", "in/tree"]);
     let said = crate::common::text(&output.stderr);
     assert_eq!(output.status.code(), Some(4), "{said}");
     assert!(said.contains("special/short_link/NNN") && said.contains("not a name of a file"), "{said}");
@@ -401,10 +404,10 @@ fn nothing_is_extracted_outside() {
 #[test]
 fn what_cannot_be_made_takes_nothing_with_it() {
     let room = Room::with_dump("fx.mtd");
-    let whole = room.output(&["ubi", "extract", "fx.mtd", "--to", "whole"]);
+    let whole = room.output(&["ubi", "extract", "fx.mtd", "--out", "whole"]);
     assert_eq!(whole.status.code(), Some(0), "{}", crate::common::text(&whole.stderr));
     let mut limited = std::process::Command::new("bash");
-    let command = room.command(&["ubi", "extract", "fx.mtd", "--to", "limited"]);
+    let command = room.command(&["ubi", "extract", "fx.mtd", "--out", "limited"]);
     limited
         .args(["-c", "trap '' XFSZ; ulimit -f 200; exec \"$@\"", "-"])
         .arg(command.get_program())

@@ -141,7 +141,7 @@ fn check_image(room: &Room, doc: &Value, image: &str, [volume, pebs]: [&str; 2],
         ("rm", "rm", largest),
     ] {
         let mut args =
-            vec!["ubi", "stream", command, path, image, "--volume", volume, "--pebs", pebs, "--out", "s.csv"];
+            vec!["ubi", "stream", image, command, path, "--volume", volume, "--pebs", pebs, "--output", "s.csv"];
         if command == "mount" {
             args.push("--with-mount");
         }
@@ -174,7 +174,7 @@ fn an_image_of_a_larger_device_and_a_list_of_what_a_boot_reads() {
     let args = ["reproduce", "ubi", "--image", "fx.mtd", "--pebs", "512", "--boot-list", "list"];
     let doc = document(&room, &args);
     check_image(&room, &doc, "fx.mtd", ["rootfs", "512"], "/", "/special/random200k");
-    room.good(&["ubi", "stream", "read", "list", "fx.mtd", "--out", "s.csv"]);
+    room.good(&["ubi", "stream", "fx.mtd", "read", "list", "--output", "s.csv"]);
     check(&room, &doc, "boot-like reading", "own reader: fx.mtd", "s.csv");
     let told =
         note(&doc, "fx.mtd: volume \"rootfs\", pages of 2048 bytes, a device of 512 erase blocks; attach and mount");
@@ -260,7 +260,7 @@ fn an_image_made_now_stands_beside_published_values_where_it_is_as_large() {
     let files =
         "/etc/default.service\n/etc/init.d/rc\n/etc/passwd\n/lib/systemd/system/a.service\n/lib/systemd/systemd\n";
     room.write("boot", files);
-    room.good(&["ubi", "stream", "read", "boot", "image", "--volume", "tree", "--out", "s.csv"]);
+    room.good(&["ubi", "stream", "image", "read", "boot", "--volume", "tree", "--output", "s.csv"]);
     check(&room, &doc, "boot-like reading", "own reader: image", "s.csv");
     let found = rows(&doc);
     // The same attach, by the same costs.

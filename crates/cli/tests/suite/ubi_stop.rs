@@ -74,7 +74,7 @@ fn what_prints_as_it_goes_ends_where_nobody_reads() {
         (&["ubi", "find", "--json", "fx.mtd"], "readpath: interrupted\n"),
         (&["ubi", "check", "bad.mtd", "--most", "100000"], "readpath: interrupted\n"),
         (
-            &["ubi", "stream", "cat", "/", "fx.mtd", "--out", "/dev/stdout", "--with-mount", "--pebs", "9000"],
+            &["ubi", "stream", "fx.mtd", "cat", "/", "--output", "/dev/stdout", "--with-mount", "--pebs", "9000"],
             "readpath: interrupted; nothing was written\n",
         ),
     ] {

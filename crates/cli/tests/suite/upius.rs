@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Traces of UPIUs: what `--trace-io` and `attach --trace` write, listed and replayed.
+//! Traces of UPIUs: what `--trace-io` and `attach --trace-io` write, listed and replayed.
 
 use crate::common::running::Running;
 use crate::common::{Room, json, text};
@@ -37,7 +37,7 @@ fn a_traced_run_is_the_same_requests_when_it_is_replayed() {
     let counts = |text: &str, name: &str| text.matches(name).count();
     let traced = room.read("t.json");
     assert!(counts(&traced, "\"cat\":\"request\"") >= 400 && counts(&traced, "\"name\":\"HPB READ\"") > 0);
-    let said = room.good(&["trace", "convert", "t.json", "b.csv", "--to", "csv"]);
+    let said = room.good(&["trace", "convert", "t.json", "--output", "b.csv"]);
     assert!(said.starts_with("Note: t.json: format trace-io, not compressed, 400 requests over 3.192 s\n"), "{said}");
     assert_eq!(without_latencies(&room.read("b.csv")), without_latencies(&room.read("a.csv")));
     assert!(!room.read("b.csv").contains(",\n"), "every request has a latency");
@@ -100,7 +100,7 @@ const SMALL: [&str; 6] =
 fn an_attached_device_leaves_a_whole_trace() {
     let room = Room::new();
     room.good(&[&["image", "create", "dev.img"], &SMALL[..]].concat());
-    let args = ["attach", "--image", "dev.img", "--socket", "s", "--trace", "t.json"];
+    let args = ["attach", "dev.img", "--socket", "s", "--trace-io", "t.json"];
     let mut server = Running::start(&room, &args);
     server.until(|| room.path("s").exists().then_some(()));
     assert!(!room.path("t.json").exists(), "it takes its name when it is whole");
@@ -116,7 +116,7 @@ fn an_attached_device_leaves_a_whole_trace() {
     assert!(events.iter().all(|e| e["cat"] != "upiu"), "its own flush is not a machine's");
 
     // A disk that is full ends the recording, not the server; it is said at the end.
-    let args = ["attach", "--image", "dev.img", "--socket", "s2", "--trace", "/dev/full"];
+    let args = ["attach", "dev.img", "--socket", "s2", "--trace-io", "/dev/full"];
     let mut server = Running::start(&room, &args);
     server.until(|| room.path("s2").exists().then_some(()));
     server.interrupt();
@@ -135,7 +135,7 @@ fn an_attached_device_leaves_a_whole_trace() {
         (["--socket", "s", "--trace", "dev.img"], "dev.img: this is the input; write to another file"),
         (["--socket", "s", "--trace", "-"], "--trace: standard output has what the program says"),
     ] {
-        let output = room.output(&[&["attach", "--image", "dev.img"], &args[..]].concat());
+        let output = room.output(&[&["attach", "dev.img"], &args[..]].concat());
         assert_eq!(output.status.code(), Some(2), "{args:?}");
         assert!(text(&output.stderr).contains(says), "{args:?}: {}", text(&output.stderr));
     }

@@ -27,8 +27,7 @@ pub struct TraceInput {
     /// Skip and count rows that cannot be read or lie beyond the device, instead of refusing the trace
     #[arg(long)]
     pub lenient: bool,
-    /// Take only requests to this device of the trace; in what --trace-io and `attach --trace` write, this logical unit
-    /// instead of 0
+    /// Take only requests to this device of the trace; in what --trace-io writes, this logical unit instead of 0
     #[arg(long, value_name = "NAME", conflicts_with = "merge_devices")]
     pub trace_device: Option<String>,
     /// Take requests to all devices as requests to one

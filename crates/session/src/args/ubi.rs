@@ -67,7 +67,7 @@ pub struct UbiAttach {
     #[command(flatten)]
     pub sizes: ImageSizes,
     /// What reads cost: a kind of NAND, such as slc-2k or mlc-16k, or a file [default: the kind with such pages]
-    #[arg(long, visible_alias = "nand", value_name = "NAME|FILE")]
+    #[arg(long, value_name = "NAME|FILE")]
     pub cost: Option<String>,
     /// Read all headers, even if there is a fastmap
     #[arg(long)]

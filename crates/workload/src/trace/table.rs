@@ -248,7 +248,7 @@ formats! {
         units: ["ns", "512 bytes", "from completions", "yes"],
     };
     TraceIo = "trace-io",
-        "[`--trace-io` and `attach --trace`](trace-io.md): COMMAND UPIUs",
+        "[`--trace-io` and `attach --trace-io`](trace-io.md): COMMAND UPIUs",
         Text(trace_io::row): About {
         headers: &[],
         recognised: RowShape(trace_io::is_event),

@@ -566,7 +566,7 @@ fn upiu(us: &str, number: u64, head: &str, cdb: &str, more: &str) -> String {
     )
 }
 
-/// A trace in the form that `--trace-io` and `attach --trace` write.
+/// A trace in the form that `--trace-io` and `attach --trace-io` write.
 fn trace_io() -> String {
     let list = ",\"data\":\"002600200000000000000000000000080000001000000000\
                 00000000000000400000000100000000\",\"wall_ns\":77";

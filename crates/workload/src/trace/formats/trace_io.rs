@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `--trace-io` and `readpath attach --trace` write (docs/formats/trace-io.md): JSON with one event per line. Of
+//! What `--trace-io` of runs and of `attach` writes (docs/formats/trace-io.md): JSON with one event per line. Of
 //! its events the UPIUs count. Order and spaces of members do not matter, but an event stands on one line.
 
 use super::super::error::{Reason, RowError};
