@@ -21,7 +21,7 @@ pub use image::{UbiAttach, UbiCat, UbiCheck, UbiExtract, UbiFind, UbiLook, UbiSt
 pub use live::{LiveOptions, Stats};
 pub use other::{Completions, Doctor, Man, Report};
 pub use readpath_session::args::{ImageInput, TraceInput, UbiWork};
-pub use serve::{Attach, Ctl, ImageCommand, ImageCreate, ImageFill, Serve};
+pub use serve::{Attach, Ctl, ImageCommand, ImageCreate, Serve};
 pub use simulate::{BreakEven, Compare, Fio, FioFormat, Iozone, Power, Replay, Reproduce};
 pub use sweep::{Merge, Sweep, SweepCommand};
 pub use trace::{Mrc, TraceCommand, TraceFormat};

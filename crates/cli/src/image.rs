@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `readpath image`: the flash of a device in a file, made, described, checked, copied and emptied.
 
-use crate::args::{ImageCommand, ImageCreate, ImageFill};
+use crate::args::{ImageCommand, ImageCreate};
 use crate::failure::Damaged;
 use crate::presets::preset;
 use crate::{output, rpmb, stop, usage};
 use anyhow::{Context, Result, anyhow};
+use readpath_session::args::Fill;
 use readpath_session::config::DevicePreset;
-use readpath_session::device::Layout;
 use readpath_session::images::{self, Aged, open, recover};
 use readpath_session::lab::runs::Shared;
 use std::fs::OpenOptions;
@@ -33,12 +33,7 @@ fn create(args: &ImageCreate) -> Result<()> {
     }
     let workload = args.age.as_deref().map(|job| images::workload(job, &args.device, &args.set, args.seed));
     let workload = workload.transpose()?;
-    let fill = match args.fill {
-        ImageFill::None => None,
-        ImageFill::Sequential => Some(Layout::Sequential),
-        ImageFill::Random => Some(Layout::Random),
-    };
-    make(&args.image, &preset, Aged { fill, seed: args.seed, workload })?;
+    make(&args.image, &preset, Aged { fill: args.fill.layout(), seed: args.seed, workload })?;
     let blocks = preset.device.logical_blocks();
     let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
     let (bytes, taken) = images::sizes(&args.image)?;
@@ -50,7 +45,7 @@ fn create(args: &ImageCreate) -> Result<()> {
         gib(blocks * 4096),
         match (&args.age, args.fill) {
             (Some(job), _) => format!("aged by {}", job.display()),
-            (None, ImageFill::None) => "empty".to_owned(),
+            (None, Fill::None) => "empty".to_owned(),
             (None, _) => "full of zeros".to_owned(),
         },
         gib(taken),

@@ -5,12 +5,30 @@ use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// The command, what was typed there, and what is typed now. What begins with a dash is an option; `--option=value` one
-/// with this value; capitals are a value too many; else it is a word right behind the command.
+/// with this value; capitals are a value too many; else it is a word right behind the command. `*` is any command.
 const RENAMED: &[(&str, &str, &str)] = &[
     ("readpath", "run", "readpath reproduce FILE"),
     ("readpath", "bench", "readpath dev bench"),
     ("readpath trace", "upius", "readpath dev upius TRACE"),
     ("readpath trace", "parity", "readpath dev parity TRACE"),
+    ("readpath fio", "--precondition", "--fill"),
+    ("readpath iozone", "--precondition", "--fill"),
+    ("readpath power", "--precondition", "--fill"),
+    ("readpath replay", "--preload", "--fill"),
+    ("readpath compare", "--preload", "--fill"),
+    ("readpath break-even", "--preload", "--fill"),
+    ("readpath replay", "--mode=timed", "a replay without --iodepth"),
+    ("readpath replay", "--mode", "--iodepth N"),
+    ("readpath compare", "--mode", "--iodepth N"),
+    ("readpath break-even", "--mode", "--iodepth N"),
+    ("readpath power", "--mode", "--iodepth N"),
+    ("readpath replay", "--map-cache", "--vary map_cache.size_kib=N,N"),
+    ("readpath compare", "--map-cache", "--vary map_cache.size_kib=N,N"),
+    ("readpath replay", "--host-map", "--vary max_map=BYTES"),
+    ("readpath compare", "--variant", "--vary NAME:KEY=VALUE,..."),
+    ("*", "--hpb=both", "--hpb off,dcm"),
+    ("*", "--hpb=all", "--hpb off,dcm,hcm"),
+    ("*", "--hpb=prototype", "--hpb prototype-host,prototype-device"),
     ("readpath trace convert", "--to", "--output-format csv|fio"),
     ("readpath trace convert", "--target", "--filename"),
     ("readpath trace convert", "OUT", "--output FILE"),
@@ -58,7 +76,7 @@ pub fn instead(mut program: &Command, words: &[String], error: &clap::Error) -> 
         None if old.chars().all(char::is_uppercase) => too_many,
         None => rest.first() == Some(&old),
     };
-    let found = RENAMED.iter().find(|(command, old, _)| *command == path && typed(old));
+    let found = RENAMED.iter().find(|(command, old, _)| (*command == path || *command == "*") && typed(old));
     found.map(|(_, old, new)| format!("{path}: '{}' is now '{new}'", old.replacen('=', " ", 1)))
 }
 
@@ -80,6 +98,7 @@ mod tests {
         let mut program = command();
         program.build();
         for (path, old, new) in RENAMED {
+            let path = if *path == "*" { "readpath fio" } else { path };
             let words: Vec<&str> = path.split(' ').collect();
             let (there, rest) = command_of(&program, &words[1..]);
             assert!(rest.is_empty(), "{path} is a command");

@@ -70,7 +70,7 @@ def test_ctrl_c_ends_a_call(call: str) -> None:
     study = STUDY.replace("io_size=16m", "io_size=400g")
     calls: dict[str, Callable[[], object]] = {
         "run": lambda: readpath.fio(LONG),
-        "fill": lambda: readpath.fio(LARGE, device="nvme-dramless-1t", precondition="random", hpb="off"),
+        "fill": lambda: readpath.fio(LARGE, device="nvme-dramless-1t", fill="random", hpb="off"),
         "study": lambda: readpath.sweep(study, out="here"),
     }
     # None of these calls ends by itself within the patience of a test.
@@ -95,7 +95,7 @@ def test_a_study_goes_on_after_ctrl_c() -> None:
     assert made.points.read_bytes() == whole.points.read_bytes()
 
 
-@pytest.mark.parametrize("call", [repr(LONG), f"{LARGE!r}, device='nvme-dramless-1t', precondition='random'"])
+@pytest.mark.parametrize("call", [repr(LONG), f"{LARGE!r}, device='nvme-dramless-1t', fill='random'"])
 def test_a_script_ends_by_ctrl_c(call: str) -> None:
     Path("script.py").write_text(f"import readpath\nprint('begun', flush=True)\nreadpath.fio({call})\n")
     script = subprocess.Popen([sys.executable, "script.py"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -33,7 +33,7 @@ PLAN = "device probe plan --target=/data/probe.bin --size=512M --seconds=2 --out
 QUESTIONS: list[tuple[str, Callable[[], readpath.Results]]] = [
     ("compare short.fio --seeds=2 --hpb=off,dcm", lambda: readpath.compare("short.fio", seeds=2, hpb=["off", "dcm"])),
     (
-        "compare short.fio --seeds=2 --vary=map_cache.size_kib=64,4096 --variant=a:hpb=off "
+        "compare short.fio --seeds=2 --vary=map_cache.size_kib=64,4096 --vary=a:hpb=off "
         "'--base=a, map_cache.size_kib=64'",
         lambda: readpath.compare(
             "short.fio",
@@ -44,9 +44,9 @@ QUESTIONS: list[tuple[str, Callable[[], readpath.Results]]] = [
         ),
     ),
     (
-        "compare play.csv --policy=lru,exclusive --map-cache=64K --preload=random --seeds=2 --mode=closed --iodepth=4",
+        "compare play.csv --policy=lru,exclusive --vary=map_cache.size_kib=64 --fill=random --seeds=2 --iodepth=4",
         lambda: readpath.compare(
-            "play.csv", policy=["lru", "exclusive"], map_cache_kib=[64], preload="random", seeds=2, iodepth=4
+            "play.csv", policy=["lru", "exclusive"], vary={"map_cache.size_kib": [64]}, fill="random", seeds=2, iodepth=4
         ),
     ),
     (

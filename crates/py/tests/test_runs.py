@@ -14,7 +14,7 @@ import readpath
 from conftest import JOB, LIBRARIES, ROOT, Command, as_arguments, without_process
 
 
-@pytest.mark.parametrize("hpb", ["off", "dcm", "hcm", "both", "all", "prototype-host", "prototype"])
+@pytest.mark.parametrize("hpb", ["off", "dcm", "hcm", "off,dcm,hcm", "prototype-host"])
 def test_a_job_has_the_results_of_the_command(command: Command, hpb: Any) -> None:
     printed = command("fio", "small.fio", "--hpb", hpb, "--set", "map_cache.size_kib=512", "--json").stdout
     results = readpath.fio("small.fio", hpb=hpb, set={"map_cache.size_kib": 512})
@@ -25,9 +25,9 @@ def test_a_job_has_the_results_of_the_command(command: Command, hpb: Any) -> Non
 
 
 def test_options_of_a_job(command: Command) -> None:
-    options = ["--device", "ufs31-256g", "--precondition", "random", "--seed", "7", "--json"]
+    options = ["--device", "ufs31-256g", "--fill", "random", "--seed", "7", "--json"]
     printed = json.loads(command("fio", "small.fio", *options).stdout)
-    results = readpath.fio(Path("small.fio"), device="ufs31-256g", precondition="random", seed=7, threads=1)
+    results = readpath.fio(Path("small.fio"), device="ufs31-256g", fill="random", seed=7, threads=1)
     assert results.rows == printed["rows"]
     assert results.document["configuration"] == printed["configuration"]
 
@@ -167,7 +167,7 @@ def test_mistakes_that_only_python_can_have() -> None:
     wrong: Any = "on"
     mistakes: list[tuple[Callable[[], object], str]] = [
         (lambda: readpath.fio("small.fio", hpb=wrong), "invalid value 'on' for '--hpb <HPB>' [possible values: off, "),
-        (lambda: readpath.fio("small.fio", precondition=wrong), "invalid value 'on' for '--precondition <PRE"),
+        (lambda: readpath.fio("small.fio", fill=wrong), "invalid value 'on' for '--fill <FILL>'"),
         (lambda: readpath.mrc("small.fio", of=wrong), 'of: is "on"; expected "reads", "writes" or "all"'),
         (lambda: readpath.fio("small.fio", seed=-1), "seed: is -1; expected a whole number from 0 to 1844674407370955"),
         (lambda: readpath.fio("small.fio", threads=0), "threads: is 0; expected a whole number from 1"),

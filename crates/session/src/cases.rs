@@ -2,7 +2,7 @@
 //! Cases of replays: block traces from files, fitted to a device and loaded, with notes on every difference from the
 //! recording. Knows nothing of variants.
 
-use crate::args::{ReplayMode, TraceHow};
+use crate::args::TraceHow;
 use crate::inputs::{self, is_stdin};
 use crate::{memory, traces, usage};
 use anyhow::{Result, anyhow};
@@ -27,16 +27,13 @@ const MAX_IOS: usize = 1 << 28;
 /// # Errors
 /// When options contradict the mode.
 pub fn mode(how: &TraceHow) -> Result<Mode> {
-    match how.mode.unwrap_or(ReplayMode::Timed) {
-        ReplayMode::Timed if how.iodepth.is_some() => {
-            Err(usage(anyhow!("--iodepth goes with --mode closed; with timed, requests come at their times")))
-        }
-        ReplayMode::Closed if how.speed.is_some() || how.max_idle.is_some() || how.spread_ties => {
+    match how.iodepth {
+        None => Ok(Mode::Timed),
+        Some(_) if how.speed.is_some() || how.max_idle.is_some() || how.spread_ties => {
             let options = "--speed, --max-idle and --spread-ties";
-            Err(usage(anyhow!("{options} change times, which do not count with --mode closed")))
+            Err(usage(anyhow!("{options} change times, which do not count with --iodepth")))
         }
-        ReplayMode::Timed => Ok(Mode::Timed),
-        ReplayMode::Closed => Ok(Mode::Closed { iodepth: how.iodepth.unwrap_or(32) }),
+        Some(iodepth) => Ok(Mode::Closed { iodepth }),
     }
 }
 
@@ -82,7 +79,7 @@ fn load(how: &TraceHow, path: &Path, options: &Options, prepare: Prepare, shared
     let mut warnings = Vec::new();
     if how.spread_ties {
         loaded.spread_ties(reader.summary().stamps.spread(), prepare.speed);
-    } else if how.mode != Some(ReplayMode::Closed) {
+    } else if how.iodepth.is_none() {
         let way_out = if how.offers.times { "--spread-ties spreads them" } else { traces::SPREAD_ELSEWHERE };
         let coarse = reader.coarse_times(&name, way_out);
         warnings.extend(coarse.into_iter().map(Note::remark));
@@ -214,13 +211,9 @@ pub fn texts(
     if folded > 0 {
         title.push_str(" (addresses FOLDED)");
     }
-    let when = match how.mode.unwrap_or(ReplayMode::Timed) {
-        ReplayMode::Timed => {
-            "Requests are submitted at their times; waiting for the controller's queue counts as latency."
-        }
-        ReplayMode::Closed => {
-            "Requests are submitted in order, as soon as the queue depth allows; their times do not count."
-        }
+    let when = match how.iodepth {
+        None => "Requests are submitted at their times; waiting for the controller's queue counts as latency.",
+        Some(_) => "Requests are submitted in order, as soon as the queue depth allows; their times do not count.",
     };
     let per_case: Vec<_> = cases
         .iter()

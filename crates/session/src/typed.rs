@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Experiments of one workload: a fio job, options of fio or an iozone command line on a device.
 
-use crate::args::{Fill, Hpb, HpbHost};
+use crate::args::Fill;
 use crate::inputs::{self, is_stdin};
 use crate::usage;
-use crate::variants::Typed;
 use anyhow::Result;
 use readpath_config::experiment::{Experiment, Fio, Iozone, Variant, Workload};
 use readpath_workload::fio;
@@ -38,17 +37,4 @@ pub fn of_iozone(args: &[String], device: &str, fill: Fill, variants: Vec<Varian
     let title = format!("iozone {}", args.join(" "));
     let workload = Workload::Iozone(source);
     Experiment { variants, ..Experiment::of_user("iozone_command", &title, device, fill.layout(), workload) }
-}
-
-/// The variants of a host's options.
-///
-/// # Errors
-/// When an option is wrong or two contradict each other.
-pub fn variants(host: &HpbHost) -> Result<Vec<Variant>> {
-    let hpb: Vec<Hpb> = host.hpb.into_iter().collect();
-    let memory_bytes = host.memory_bytes()?;
-    let typed = Typed { named: &[], varied: &[], policy: &host.policy, map_cache: &[], hpb: &hpb };
-    let mut variants = typed.variants()?;
-    variants.iter_mut().filter_map(|v| v.hpb.as_mut()).for_each(|hpb| hpb.memory_bytes = memory_bytes);
-    Ok(variants)
 }

@@ -2,45 +2,15 @@
 //! Variants from options: named ones, and every combination of varied keys. Meaning and bounds of keys are checked by
 //! `readpath-config`.
 
-use crate::args::{Hpb, HpbHost};
+use crate::args::{Hosts, Hpb};
 use crate::usage;
 use anyhow::{Result, anyhow};
 use clap::ValueEnum;
-use readpath_config::experiment::{Variant, hpb_modes};
+use readpath_config::experiment::{Variant, hpb_mode};
 use readpath_config::{GivenKey, size};
 
 /// Variants at most; more would fill the memory before the first run.
 const MOST: usize = 1000;
-const MAP_CACHE: &str = "map_cache.size_kib";
-
-/// Options that choose variants.
-pub struct Typed<'a> {
-    /// `--variant NAME:KEY=VALUE,...`.
-    pub named: &'a [String],
-    /// `--vary KEY=VALUE,...`.
-    pub varied: &'a [String],
-    /// `--policy NAME`.
-    pub policy: &'a [String],
-    /// `--map-cache BYTES`.
-    pub map_cache: &'a [String],
-    /// `--hpb`; both if neither this nor a key sets it.
-    pub hpb: &'a [Hpb],
-}
-
-impl HpbHost {
-    /// `--host-memory` in bytes.
-    ///
-    /// # Errors
-    /// When it is not a size, or HPB is off.
-    pub fn memory_bytes(&self) -> Result<Option<u64>> {
-        let Some(text) = &self.host_memory else { return Ok(None) };
-        let bytes = size(text).map_err(|e| usage(anyhow!("--host-memory: {e}")))?;
-        if self.hpb == Some(Hpb::Off) {
-            return Err(usage(anyhow!("--host-memory is memory for HPB, which --hpb off does not use")));
-        }
-        Ok(Some(bytes))
-    }
-}
 
 /// One choice: its part of the name of a variant, and its keys.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
@@ -49,11 +19,10 @@ struct Choice {
     keys: Vec<GivenKey>,
 }
 
-impl Typed<'_> {
+impl Hosts {
     /// Whether no option chooses a variant.
     pub fn is_empty(&self) -> bool {
-        let lists = [self.named, self.varied, self.policy, self.map_cache];
-        lists.iter().all(|list| list.is_empty()) && self.hpb.is_empty()
+        self.vary.is_empty() && self.policy.is_empty() && self.hpb.is_empty() && self.host_memory.is_none()
     }
 
     /// All combinations; HPB alternates fastest.
@@ -61,15 +30,17 @@ impl Typed<'_> {
     /// # Errors
     /// When an option is wrong, two variants have one name, or there are more than 1000.
     pub fn variants(&self) -> Result<Vec<Variant>> {
-        let sizes = sizes(self.map_cache)?;
-        let hpb = hpb(self.hpb)?;
+        let memory = self.memory_bytes()?;
+        let hpb = hpb(&self.hpb)?;
+        // Keys of the device have no colon.
+        let is_whole = |argument: &&String| argument.split('=').next().is_some_and(|key| key.contains(':'));
+        let (whole, of_keys): (Vec<&String>, Vec<&String>) = self.vary.iter().partition(is_whole);
         // Lists of choices, from what changes slowest to what changes fastest.
-        let mut lists = vec![named(self.named)?];
-        for argument in self.varied {
+        let mut lists = vec![named(&whole)?];
+        for argument in of_keys {
             lists.push(varied(argument)?);
         }
-        lists.push(policies(self.policy)?);
-        lists.push(sizes);
+        lists.push(policies(&self.policy)?);
         let count = lists.iter().try_fold(1usize, |n, list| n.checked_mul(list.len())).filter(|n| *n <= MOST);
         count.ok_or_else(|| usage(anyhow!("more than {MOST} variants; compare fewer at a time")))?;
         let mut chosen: Vec<Vec<&Choice>> = vec![Vec::new()];
@@ -83,28 +54,42 @@ impl Typed<'_> {
             let said = keys.iter().any(|k| k.key == "hpb" || k.key == "policy");
             let neither = [Choice::default()];
             for on in if said && self.hpb.is_empty() { &neither[..] } else { &hpb } {
-                // Named ones first, then HPB or the policy, then sizes, then the rest.
-                let (first, rest) = choices.split_at(1);
-                let (varied, last) = rest.split_at(rest.len() - 2);
-                let parts = first.iter().copied().chain([on]).chain(last.iter().copied()).chain(varied.iter().copied());
+                // Named ones first, then HPB or the policy, then the rest.
+                let [first, varied @ .., policy] = &choices[..] else { continue };
+                let parts = [*first, on, *policy].into_iter().chain(varied.iter().copied());
                 let name = parts.filter_map(|c| c.name.as_deref()).collect::<Vec<_>>().join(", ");
                 if variants.iter().any(|v| v.name == name) {
                     return Err(usage(anyhow!("two variants are called {name:?}; names must differ")));
                 }
-                let keys = [&keys[..], &on.keys].concat();
-                variants.push(Variant::of_keys(&name, &keys).map_err(usage)?);
+                let mut variant = Variant::of_keys(&name, &[&keys[..], &on.keys].concat()).map_err(usage)?;
+                if let (Some(hpb), Some(bytes)) = (&mut variant.hpb, memory) {
+                    if hpb.memory_bytes.or(hpb.max_map_bytes).is_some() {
+                        return Err(usage(anyhow!("--host-memory: --vary limits the memory of {name:?} already")));
+                    }
+                    hpb.memory_bytes = Some(bytes);
+                }
+                variants.push(variant);
             }
         }
         Ok(variants)
     }
+
+    /// `--host-memory` in bytes.
+    fn memory_bytes(&self) -> Result<Option<u64>> {
+        let Some(text) = &self.host_memory else { return Ok(None) };
+        let bytes = size(text).map_err(|e| usage(anyhow!("--host-memory: {e}")))?;
+        if self.hpb == [Hpb::Off] {
+            return Err(usage(anyhow!("--host-memory is memory for HPB, which --hpb off does not use")));
+        }
+        Ok(Some(bytes))
+    }
 }
 
-fn named(arguments: &[String]) -> Result<Vec<Choice>> {
+fn named(arguments: &[&String]) -> Result<Vec<Choice>> {
     let mut list: Vec<Choice> = Vec::new();
     for argument in arguments {
-        let wrong = |what: &str| usage(anyhow!("--variant {argument:?}: {what}"));
-        let (name, keys) =
-            argument.split_once(':').ok_or_else(|| wrong("has no ':'; expected NAME:KEY=VALUE,KEY=VALUE"))?;
+        let wrong = |what: &str| usage(anyhow!("--vary {argument:?}: {what}"));
+        let (name, keys) = argument.split_once(':').unwrap_or((argument, ""));
         let name = name.trim();
         if name.is_empty() {
             return Err(wrong("has no name before the ':'"));
@@ -115,7 +100,7 @@ fn named(arguments: &[String]) -> Result<Vec<Choice>> {
         let mut choice = Choice { name: Some(name.to_owned()), keys: Vec::new() };
         for part in split(keys) {
             let (key, value) = pair(part).ok_or_else(|| wrong(&format!("{part:?} is not KEY=VALUE")))?;
-            choice.keys.push(GivenKey::new(key, value, format!("--variant {name}")));
+            choice.keys.push(GivenKey::new(key, value, format!("--vary {name}")));
         }
         list.push(choice);
     }
@@ -127,7 +112,7 @@ fn named(arguments: &[String]) -> Result<Vec<Choice>> {
 
 fn varied(argument: &str) -> Result<Vec<Choice>> {
     let wrong = |what: &str| usage(anyhow!("--vary {argument:?}: {what}"));
-    let (key, values) = pair(argument).ok_or_else(|| wrong("is not KEY=VALUE,VALUE"))?;
+    let (key, values) = pair(argument).ok_or_else(|| wrong("is not KEY=VALUE,VALUE or NAME:KEY=VALUE,KEY=VALUE"))?;
     let mut list: Vec<Choice> = Vec::new();
     for value in split(values) {
         let name = format!("{key}={value}");
@@ -162,38 +147,16 @@ fn policies(arguments: &[String]) -> Result<Vec<Choice>> {
     Ok(list)
 }
 
-fn sizes(arguments: &[String]) -> Result<Vec<Choice>> {
-    let mut list: Vec<Choice> = Vec::new();
-    for text in arguments {
-        let bytes = size(text).map_err(|e| usage(anyhow!("--map-cache: {e}")))?;
-        if !bytes.is_multiple_of(1024) {
-            return Err(usage(anyhow!("--map-cache: {bytes} bytes are not a multiple of 1024")));
-        }
-        let name = format!("map cache {}", size_name(bytes));
-        if list.iter().any(|c| c.name.as_ref() == Some(&name)) {
-            return Err(usage(anyhow!("--map-cache: {} is given twice", size_name(bytes))));
-        }
-        let key = GivenKey::new(MAP_CACHE, (bytes >> 10).to_string(), "--map-cache");
-        list.push(Choice { name: Some(name), keys: vec![key] });
-    }
-    if list.is_empty() {
-        list.push(Choice::default());
-    }
-    Ok(list)
-}
-
 fn hpb(given: &[Hpb]) -> Result<Vec<Choice>> {
-    let given = if given.is_empty() { &[Hpb::Both] } else { given };
+    let given = if given.is_empty() { &[Hpb::Off, Hpb::Dcm] } else { given };
     let mut list: Vec<Choice> = Vec::new();
     for choice in given {
         let word = choice.to_possible_value();
-        let modes = word.as_ref().and_then(|word| hpb_modes(word.get_name())).unwrap_or_default();
-        for &(name, word) in modes {
-            if list.iter().any(|c| c.name.as_deref() == Some(name)) {
-                return Err(usage(anyhow!("--hpb: {word} is given twice")));
-            }
-            list.push(Choice { name: Some(name.to_owned()), keys: vec![GivenKey::new("hpb", word, "--hpb")] });
+        let Some((name, word)) = word.as_ref().and_then(|word| hpb_mode(word.get_name())) else { continue };
+        if list.iter().any(|c| c.name.as_deref() == Some(name)) {
+            return Err(usage(anyhow!("--hpb: {word} is given twice")));
         }
+        list.push(Choice { name: Some(name.to_owned()), keys: vec![GivenKey::new("hpb", word, "--hpb")] });
     }
     Ok(list)
 }
@@ -228,11 +191,6 @@ pub fn split(text: &str) -> Vec<&str> {
     parts
 }
 
-/// A size in words, exact.
-fn size_name(bytes: u64) -> String {
-    if bytes.is_multiple_of(1 << 20) { format!("{} MiB", bytes >> 20) } else { format!("{} KiB", bytes >> 10) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -241,10 +199,10 @@ mod tests {
         list.iter().map(|s| (*s).to_owned()).collect()
     }
 
-    fn made(named: &[&str], varied: &[&str], map_cache: &[&str], hpb: &[Hpb]) -> Result<Vec<Variant>, String> {
-        let (named, varied, map_cache) = (texts(named), texts(varied), texts(map_cache));
-        let typed = Typed { named: &named, varied: &varied, policy: &[], map_cache: &map_cache, hpb };
-        typed.variants().map_err(|e| e.to_string())
+    fn made(vary: &[&str], hpb: &[Hpb], host_memory: Option<&str>) -> Result<Vec<Variant>, String> {
+        let host_memory = host_memory.map(str::to_owned);
+        let hosts = Hosts { vary: texts(vary), policy: Vec::new(), hpb: hpb.to_vec(), host_memory };
+        hosts.variants().map_err(|e| e.to_string())
     }
 
     fn names(list: Vec<Variant>) -> Vec<String> {
@@ -253,18 +211,12 @@ mod tests {
 
     #[test]
     fn all_combinations() {
-        let of = |a: &[&str], b: &[&str], c: &[&str], d: &[Hpb]| names(made(a, b, c, d).expect("variants"));
-        assert_eq!(of(&[], &[], &[], &[]), ["HPB off", "HPB dcm"]);
-        assert_eq!(
-            of(&[], &[], &["256K", "1M"], &[Hpb::Dcm]),
-            ["HPB dcm, map cache 256 KiB", "HPB dcm, map cache 1 MiB"]
-        );
-        assert_eq!(of(&[], &["hpb=dcm,off,hcm"], &[], &[]), ["hpb=dcm", "hpb=off", "hpb=hcm"]);
-        assert_eq!(of(&[], &[], &[], &[Hpb::All]), ["HPB off", "HPB dcm", "HPB hcm"]);
-        let prototype = ["HPB prototype (host)", "HPB prototype (device)"];
-        assert_eq!(of(&[], &[], &[], &[Hpb::Prototype]), prototype);
-        assert_eq!(of(&[], &[], &[], &[Hpb::Off, Hpb::PrototypeDevice]), ["HPB off", prototype[1]]);
-        let both = of(&["a:hpb=off", "b:x.y=1,hpb=dcm", "c:"], &["k=1,[2, 3]"], &[], &[]);
+        let of = |vary: &[&str], hpb: &[Hpb]| names(made(vary, hpb, None).expect("variants"));
+        assert_eq!(of(&[], &[]), ["HPB off", "HPB dcm"]);
+        assert_eq!(of(&["k=1,2"], &[Hpb::Dcm]), ["HPB dcm, k=1", "HPB dcm, k=2"]);
+        assert_eq!(of(&["hpb=dcm,off,hcm"], &[]), ["hpb=dcm", "hpb=off", "hpb=hcm"]);
+        assert_eq!(of(&[], &[Hpb::Off, Hpb::PrototypeDevice]), ["HPB off", "HPB prototype (device)"]);
+        let both = of(&["a:hpb=off", "k=1,[2, 3]", "b:x.y=1,hpb=dcm", "c:"], &[]);
         assert_eq!(
             both,
             [
@@ -278,37 +230,42 @@ mod tests {
                 "c, HPB dcm, k=[2, 3]"
             ]
         );
-        let b = &made(&["b: x.y = 1 , hpb=dcm"], &[], &[], &[]).expect("variants")[0];
+        let b = &made(&["b: x.y = 1 , hpb=dcm"], &[], None).expect("variants")[0];
         assert!(b.hpb.is_some() && b.set.len() == 1 && b.set[0].key() == "x.y");
     }
 
     #[test]
     fn mistakes() {
-        for (named, varied, says) in [
-            (&["a"][..], &[][..], "--variant \"a\": has no ':'"),
-            (&[":k=1"], &[], "has no name before"),
-            (&["a:k"], &[], "\"k\" is not KEY=VALUE"),
-            (&["a:k=1,"], &[], "\"\" is not KEY=VALUE"),
-            (&["a:k=1", "a:k=2"], &[], "the name is given twice"),
-            (&["a:k=1,k=2"], &[], "--variant a: k: is given twice"),
-            (&["a:k=1"], &["k=2"], "--vary: k: is given by --variant a too"),
-            (&[], &["k=1,1"], "1 is given twice"),
-            (&[], &["k="], "has no value after the '='"),
-            (&[], &["k=1,,2"], "a value is empty"),
-            (&[], &["k"], "is not KEY=VALUE,VALUE"),
-            (&[], &["map_cache.size_kib=1", "map_cache.size_kib=2"], "--vary: map_cache.size_kib: is given twice"),
+        for (vary, says) in [
+            (&[":k=1"][..], "has no name before"),
+            (&["a:k"], "\"k\" is not KEY=VALUE"),
+            (&["a:k=1,"], "\"\" is not KEY=VALUE"),
+            (&["a:k=1", "a:k=2"], "the name is given twice"),
+            (&["a:k=1,k=2"], "--vary a: k: is given twice"),
+            (&["a:k=1", "k=2"], "--vary: k: is given by --vary a too"),
+            (&["k=1,1"], "1 is given twice"),
+            (&["k="], "has no value after the '='"),
+            (&["k=1,,2"], "a value is empty"),
+            (&["k"], "--vary \"k\": is not KEY=VALUE,VALUE or NAME:KEY=VALUE,KEY=VALUE"),
+            (&["map_cache.size_kib=1", "map_cache.size_kib=2"], "--vary: map_cache.size_kib: is given twice"),
         ] {
-            let message = made(named, varied, &[], &[]).expect_err("a mistake");
+            let message = made(vary, &[], None).expect_err("a mistake");
             assert!(message.contains(says), "{says}: {message}");
         }
-        let message = made(&["a:hpb=off"], &[], &[], &[Hpb::Off]).expect_err("twice");
-        assert!(message.contains("--hpb: hpb: is given by --variant a too"), "{message}");
-        let message = made(&[], &[], &[], &[Hpb::Hcm, Hpb::All]).expect_err("twice");
+        let message = made(&["a:hpb=off"], &[Hpb::Off], None).expect_err("twice");
+        assert!(message.contains("--hpb: hpb: is given by --vary a too"), "{message}");
+        let message = made(&[], &[Hpb::Hcm, Hpb::Hcm], None).expect_err("twice");
         assert!(message.contains("--hpb: hcm is given twice"), "{message}");
-        let message = made(&[], &["map_cache.size_kib=1"], &["1M"], &[]).expect_err("twice");
-        assert!(message.contains("--map-cache: map_cache.size_kib: is given by --vary too"), "{message}");
+        for key in ["memory", "max_map"] {
+            let message = made(&[&format!("{key}=1M")], &[Hpb::Dcm], Some("2M")).expect_err("twice");
+            let says = format!("--host-memory: --vary limits the memory of \"HPB dcm, {key}=1M\" already");
+            assert_eq!(message, says);
+        }
+        let hosts = made(&[], &[], Some("2M")).expect("variants");
+        let memory: Vec<Option<u64>> = hosts.iter().map(|v| v.hpb.and_then(|hpb| hpb.memory_bytes)).collect();
+        assert_eq!(memory, [None, Some(2 << 20)]);
         let many = format!("k={}", (0..1001).map(|i| i.to_string()).collect::<Vec<_>>().join(","));
-        assert!(made(&[], &[&many], &[], &[]).expect_err("many").contains("more than 1000 variants"));
+        assert!(made(&[&many], &[], None).expect_err("many").contains("more than 1000 variants"));
     }
 
     #[test]

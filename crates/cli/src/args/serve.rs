@@ -2,8 +2,8 @@
 //! Devices that outlive a run: images, and servers of them.
 
 use super::live::LiveOptions;
-use clap::{Args, Subcommand, ValueEnum};
-use readpath_session::args::policies;
+use clap::{Args, Subcommand};
+use readpath_session::args::{Fill, policies};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -48,17 +48,6 @@ pub enum ImageCommand {
     },
 }
 
-/// What an image begins with.
-#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ImageFill {
-    /// Nothing was ever written
-    None,
-    /// Every block, in ascending order
-    Sequential,
-    /// Every block, in random order
-    Random,
-}
-
 /// Arguments of `image create`.
 #[derive(Args, Debug)]
 pub struct ImageCreate {
@@ -72,7 +61,7 @@ pub struct ImageCreate {
     pub set: Vec<String>,
     /// Write every block once before anything else; the data is zeros
     #[arg(long, value_enum, default_value = "none")]
-    pub fill: ImageFill,
+    pub fill: Fill,
     /// Then run a fio job in virtual time; the data that it writes is zeros
     #[arg(long, value_name = "JOB.fio")]
     pub age: Option<PathBuf>,

@@ -118,7 +118,7 @@ pub struct BreakEven {
 }
 
 /// A recording has its own device, host and times, and its report one form.
-const NOT_WITH_IMAGE: [&str; 37] = [
+const NOT_WITH_IMAGE: [&str; 35] = [
     "units",
     "precondition",
     "format",
@@ -128,7 +128,6 @@ const NOT_WITH_IMAGE: [&str; 37] = [
     "lenient",
     "trace_device",
     "merge_devices",
-    "mode",
     "iodepth",
     "speed",
     "max_idle",
@@ -139,11 +138,10 @@ const NOT_WITH_IMAGE: [&str; 37] = [
     "hpb",
     "policy",
     "host_memory",
-    "map_cache",
-    "host_map",
+    "vary",
     "pressure",
     "events",
-    "preload",
+    "fill",
     "seed",
     "json",
     "out",

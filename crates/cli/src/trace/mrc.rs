@@ -11,7 +11,7 @@ use crate::{cases, inputs, usage};
 use anyhow::{Result, anyhow};
 use readpath_report::terminal;
 use readpath_session::args::Making;
-use readpath_session::args::{Offers, ReplayMode, TraceHow};
+use readpath_session::args::{Offers, TraceHow};
 use readpath_session::config::DevicePreset;
 use readpath_session::lab::map_gain::{self, GainRow, Gaining, Knees};
 use readpath_session::lab::map_reuse::{
@@ -150,7 +150,7 @@ impl Found {
 /// The trace as a replay has it.
 fn replayed(
     args: &Mrc,
-    mode: Option<ReplayMode>,
+    iodepth: Option<u32>,
     path: &Path,
     name: &str,
     device: &DevicePreset,
@@ -159,7 +159,7 @@ fn replayed(
     let how = TraceHow {
         offers: Offers { device: Some("--check and --gain"), reading: true, times: false },
         input: args.input.clone(),
-        mode,
+        iodepth,
         fold: args.fold,
         shift_sectors: args.shift_sectors,
         ..TraceHow::default()
@@ -198,7 +198,7 @@ fn making(args: &Mrc) -> Making {
 }
 
 fn checked(args: &Mrc, path: &Path, name: &str, device: &DevicePreset, shared: &Arc<Shared>) -> Result<Check> {
-    let cases = replayed(args, Some(ReplayMode::Closed), path, name, device, shared)?;
+    let cases = replayed(args, Some(32), path, name, device, shared)?;
     let question = Checking::new(&cases[0], device, LIMIT_BYTES).map_err(|error| match error {
         CheckError::Device(error) => usage(error),
         CheckError::Trace(error) => usage(TraceError { file: inputs::name(path), ..error }),

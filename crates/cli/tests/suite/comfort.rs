@@ -65,9 +65,9 @@ fn bash_takes_its_completions() {
         ))
     };
     assert_eq!(complete("readpath trace", "m", "trace"), "mrc\n");
-    assert_eq!(complete("readpath fio --precondition", "", "--precondition"), "sequential random none\n");
+    assert_eq!(complete("readpath fio --fill", "", "--fill"), "sequential random none\n");
     // The alias of --out.
-    assert_eq!(complete("readpath replay", "--outp", "replay"), "--output\n");
+    assert_eq!(complete("readpath fio", "--outp", "fio"), "--output-format --output\n");
 }
 
 #[test]
@@ -342,7 +342,7 @@ fn tables_fit_a_terminal_of_80_columns() {
         &["compare", "long.toml", "--seeds", "3"],
         &["compare", "job.fio", "--seeds", "2", "--vary", "map_cache.size_kib=1440,4096"],
         &["fio", "job.fio"],
-        &["replay", "trace.csv", "--map-cache", "256K,1M"],
+        &["replay", "trace.csv", "--vary", "map_cache.size_kib=256,1024"],
         &["power", "job.fio", "--cuts", "2"],
         &["reproduce", "ubi"],
         &["trace", "mrc", "trace.csv", "--gain", "ufs21-64g"],
@@ -381,7 +381,7 @@ fn a_dry_run_says_what_would_be_run() {
         (&["fio", "job.fio"], &[], 2),
         (&["iozone"], &iozone, 2),
         (&["compare", "small.toml", "--seeds", "3"], &[], 6),
-        (&["compare", "trace.csv", "--preload", "random", "--seeds", "4"], &[], 8),
+        (&["compare", "trace.csv", "--fill", "random", "--seeds", "4"], &[], 8),
         (&["reproduce", "iozone", "--case", "1 GB"], &[], 2),
         (&["reproduce", "hmb", "--traces", "trace.csv"], &[], 0),
         (&["reproduce", "policies"], &[], 0),

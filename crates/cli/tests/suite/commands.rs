@@ -98,14 +98,14 @@ fn iozone_as_published() {
     assert!(row(&document, &[("metric", "random_write_throughput")]).is_some(), "-i2 writes too");
     assert!(room.files().is_empty(), "nothing is written without --out");
     // Both sides by default, and the table.
-    let shown = room.good(&["iozone", "--precondition", "random", "--seed", "3", "--", "-i2", "-s", "1m"]);
+    let shown = room.good(&["iozone", "--fill", "random", "--seed", "3", "--", "-i2", "-s", "1m"]);
     assert!(shown.contains("HPB off") && shown.contains("HPB dcm") && shown.contains("requests simulated"), "{shown}");
 }
 
 #[test]
 fn fio_in_both_shapes() {
     let room = Room::with("job.fio", JOB);
-    let shown = room.good(&["fio", "job.fio", "--precondition", "none"]);
+    let shown = room.good(&["fio", "job.fio", "--fill", "none"]);
     assert!(shown.contains("read IOPS") && shown.contains("HPB dcm"), "{shown}");
     let args = ["fio", "job.fio", "--hpb", "dcm", "--output-format"];
     let plain = room.good(&[&args[..], &["json"]].concat());
@@ -169,8 +169,8 @@ fn host_control_mode_is_a_word_away() {
         &["fio", "job.fio", "--hpb", "hcm", "--set", "hpb.control_modes=device"],
         &["--hpb: hpb.control: is \"host\", but the device offers \"device\" only"],
     );
-    let depth = ["compare", "job.fio", "--variant", "a:hpb=hcm,inflight_map_req=40", "--variant", "b:hpb=off"];
-    room.bad(&depth, &["--variant a: inflight_map_req: is 40; it must be 1 to 30"]);
+    let depth = ["compare", "job.fio", "--vary", "a:hpb=hcm,inflight_map_req=40", "--vary", "b:hpb=off"];
+    room.bad(&depth, &["--vary a: inflight_map_req: is 40; it must be 1 to 30"]);
 }
 
 /// Random reads of single blocks in 16 MiB.
@@ -219,7 +219,7 @@ fn longer_hpb_reads() {
         format!("announced:hpb=dcm,long_reads=pre-request,hpb.v2.single_kib=4,{v2}"),
         format!("all:hpb=dcm,long_reads=ehs,hpb.v2.single_kib=4,{v2}"),
     ];
-    let mut args = vec!["compare", "job.fio", "--json", "--seeds", "1", "--preload", "random"];
+    let mut args = vec!["compare", "job.fio", "--json", "--seeds", "1", "--fill", "random"];
     variants.iter().for_each(|v| args.extend(["--variant", v]));
     let document = room.json(&args);
     let row = |variant: &str, metric: &str| figure(&document, &[("variant", variant), ("metric", metric)]);
@@ -278,7 +278,7 @@ fn power_cuts_are_survived_and_measured() {
     room.good(&["power", "timed.fio", "--cuts", "2", "--hpb", "off"]);
     let short = ["power", "timed.fio", "--cuts", "10"];
     room.bad(&short, &["10 power cuts take 1", "the workload runs for 1"]);
-    room.bad(&["power", "job.fio", "--mode", "closed"], &["--mode is for traces", "--trace"]);
+    room.bad(&["power", "job.fio", "--iodepth", "2"], &["--iodepth is for traces", "--trace"]);
     room.bad(&["power", "job.fio", "--off", "soon"], &["--off", "\"soon\""]);
     for off in ["1001s", "2000000s", "18446744073s"] {
         room.bad(&["power", "job.fio", "--off", off], &["--off: ", off, "at most 1000 s are possible"]);
@@ -297,7 +297,7 @@ fn power_cuts_under_a_trace() {
         rows += &format!("{},{op},{},4096,,\n", i * 100_000, (i * 7919 % 5000) * 4096);
     }
     room.write("t.csv", &rows);
-    let cut = ["power", "--trace", "t.csv", "--cuts", "3", "--precondition", "random"];
+    let cut = ["power", "--trace", "t.csv", "--cuts", "3", "--fill", "random"];
     let output = room.output(&[&cut[..], &["--hpb", "dcm", "--trace-io", "io.json", "--out", "cut"]].concat());
     let (shown, said) = (crate::common::text(&output.stdout), crate::common::text(&output.stderr));
     assert!(output.status.success() && said.starts_with("io.json: "), "{said}");
@@ -309,9 +309,9 @@ fn power_cuts_under_a_trace() {
     assert!(value("blocks_checked") >= 2000.0 && value("requests") > 500.0);
     assert_eq!(document["configuration"]["replay"]["preload"], "random");
     assert_eq!(document["inputs"][0]["file"], "t.csv");
-    room.bad(&["power", "--trace", "t.csv", "--precondition", "none"], &["--precondition none is for jobs"]);
+    room.bad(&["power", "--trace", "t.csv", "--fill", "none"], &["--fill none is for jobs"]);
     room.bad(&["power", "--trace", "t.csv", "--cuts", "2001"], &["2001 power cuts", "has 2000"]);
-    room.bad(&["power", "--trace", "t.csv", "--iodepth", "2"], &["--iodepth goes with --mode closed"]);
+    room.bad(&["power", "--trace", "t.csv", "--iodepth", "2", "--speed", "2"], &["do not count with --iodepth"]);
 }
 
 #[test]

@@ -118,7 +118,7 @@ fn the_same_bits_on_any_number_of_threads() {
 #[test]
 fn identical_variants_are_said_to_be() {
     let room = room();
-    let args = ["job.fio", "--variant", "one:hpb=off", "--variant", "two:hpb=off", "--variant", "three:hpb=dcm"];
+    let args = ["job.fio", "--vary", "one:hpb=off", "--vary", "two:hpb=off", "--vary", "three:hpb=dcm"];
     let doc = document(&room, &[&args[..], &SMALL].concat());
     let rows = doc["rows"].as_array().expect("rows");
     let of_two: Vec<&Value> = rows.iter().filter(|r| r["variant"] == "two").collect();
@@ -153,7 +153,7 @@ fn what_does_not_depend_on_the_seed_has_no_interval() {
     let shown = room.good(&["compare", "job.fio", "--seeds", "3"]);
     assert!(!shown.contains('±') && shown.contains("exact") && shown.contains("identical"), "{shown}");
     // With random order in flash, the seed matters.
-    let doc = document(&room, &["job.fio", "--seeds", "3", "--preload", "random"]);
+    let doc = document(&room, &["job.fio", "--seeds", "3", "--fill", "random"]);
     assert!(notes(&doc).contains("and the order in which its files lie in flash"), "{}", notes(&doc));
     // A single seed says that it is one.
     let doc = document(&room, &["job.fio", "--seeds", "1"]);
@@ -189,11 +189,12 @@ fn traces_vary_with_their_layout_only() {
             "{metric}"
         );
     }
-    let random = ["t.csv", "--preload", "random", "--precondition", "t.csv", "--map-cache", "64K,1M", "--threads"];
+    let random =
+        ["t.csv", "--fill", "random", "--precondition", "t.csv", "--vary", "map_cache.size_kib=64,1024", "--threads"];
     let drawn = document(&room, &[&random[..], &["1"]].concat());
     assert!(notes(&drawn).contains("They do not cover"), "{}", notes(&drawn));
     assert!(notes(&drawn).contains("the order in which preloaded blocks lie in flash"), "{}", notes(&drawn));
-    let latency = values(row(&drawn, "HPB off, map cache 64 KiB", "read_latency_mean"));
+    let latency = values(row(&drawn, "HPB off, map_cache.size_kib=64", "read_latency_mean"));
     assert!(latency.len() == 5 && latency.iter().any(|v| *v != latency[0]), "{latency:?}");
     assert_eq!(drawn, document(&room, &[&random[..], &["2"]].concat()));
     assert!(drawn["rows"].as_array().expect("rows").iter().any(|r| r["case"] == "t.csv: precondition"));
@@ -235,20 +236,17 @@ fn mistakes() {
         (&["none"], &["none: cannot be read"]),
         (&["prose"], &["prose: the format is not recognised"]),
         (&["bad.fio"], &["bad.fio:3: "]),
-        (&["job.fio", "--variant", "a"], &["--variant \"a\": has no ':'"]),
-        (&["job.fio", "--variant", "a:x"], &["--variant \"a:x\": \"x\" is not KEY=VALUE"]),
-        (&["job.fio", "--variant", "a:hpb=off", "--variant", "a:hpb=dcm"], &["the name is given twice"]),
-        (
-            &["job.fio", "--variant", "a:map_cache.size_kb=1"],
-            &["--variant a: map_cache.size_kb: ", "did you mean size_kib?"],
-        ),
-        (&["job.fio", "--variant", "a:hpb=yes"], &["--variant a: hpb: is \"yes\""]),
+        (&["job.fio", "--vary", "a"], &["--vary \"a\": is not KEY=VALUE,VALUE or NAME:KEY=VALUE,KEY=VALUE"]),
+        (&["job.fio", "--vary", "a:x"], &["--vary \"a:x\": \"x\" is not KEY=VALUE"]),
+        (&["job.fio", "--vary", "a:hpb=off", "--vary", "a:hpb=dcm"], &["the name is given twice"]),
+        (&["job.fio", "--vary", "a:map_cache.size_kb=1"], &["--vary a: map_cache.size_kb: ", "did you mean size_kib?"]),
+        (&["job.fio", "--vary", "a:hpb=yes"], &["--vary a: hpb: is \"yes\""]),
         (&["job.fio", "--vary", "map_cache.size_kib=64,sixty"], &["--vary: map_cache.size_kib: is the text \"sixty\""]),
         (&["job.fio", "--vary", "map_cache.size_kib=64,64"], &["64 is given twice"]),
         (&["job.fio", "--vary", "max_map_mib=1", "--hpb", "off"], &["--vary: max_map_mib: has no meaning"]),
         (&["job.fio", "--hpb", "off,off"], &["--hpb: off is given twice"]),
         (&["job.fio", "--hpb", "on"], &["invalid value 'on' for '--hpb"]),
-        (&["job.fio", "--map-cache", "1X"], &["--map-cache: \"1X\" is not a size"]),
+        (&["job.fio", "--host-memory", "1X"], &["--host-memory: \"1X\" is not a size"]),
         (&["job.fio", "--set", "a"], &["--set: ", "has no '='"]),
         (&["job.fio", "--base", "HPB"], &["--base 'HPB' is not one of: HPB off, HPB dcm"]),
         (&["job.fio", "--seeds", "0"], &["0 is not in 1..=1000"]),
@@ -258,12 +256,12 @@ fn mistakes() {
         (&["job.fio", "--speed", "2"], &["--speed is for traces, but job.fio is taken for a fio job"]),
         (&["small.toml", "--precondition", "t.csv"], &["--precondition is for traces"]),
         (&["small.toml", "--device", "ufs21-64g"], &["--device is not for experiments"]),
-        (&["small.toml", "--preload", "random"], &["--preload is not for experiments"]),
+        (&["small.toml", "--fill", "random"], &["--fill is not for experiments"]),
         (&["small.toml", "--case", "x"], &["--case 'x' is not one of: reads"]),
         (&["t.csv", "--case", "x"], &["--case is for experiments"]),
-        (&["t.csv", "--preload", "none"], &["--preload none is for jobs"]),
+        (&["t.csv", "--fill", "none"], &["--fill none is for jobs"]),
         (&["t.csv", "--vary", "lu[0].blocks=1048576,2097152"], &["a trace is fitted to one size"]),
-        (&["t.csv", "--iodepth", "4"], &["--iodepth goes with --mode closed"]),
+        (&["t.csv", "--iodepth", "4", "--max-idle", "1ms"], &["do not count with --iodepth"]),
         (&["job.fio", "--trace"], &["job.fio: the format is not recognised"]),
         (&["job.fio", "--trace", "--fio"], &["cannot be used with"]),
         (&[], &["error: "]),

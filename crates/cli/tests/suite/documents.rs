@@ -170,15 +170,15 @@ fn the_same_document_however_it_is_made() {
     room.write("job.fio", "[mixed]\nrw=randrw\nbs=4k\nsize=16m\nioengine=libaio\niodepth=4\n");
     room.write("trace.csv", &trace());
     room.write("host.toml", HOST_CONTROL);
-    let line = "iozone --json --precondition random --seed 3 --set map_cache.size_kib=32";
+    let line = "iozone --json --fill random --seed 3 --set map_cache.size_kib=32";
     let iozone: Vec<&str> = line.split(' ').collect();
     let typed = ["--", "-r", "4k", "-+n", "-i2", "-ecI", "-t", "4", "-s", "16m"];
     for (command, rest) in [
         (&["reproduce", "reads.toml", "--json"][..], &[][..]),
         (&["reproduce", "mixed.toml", "--json"], &[]),
         (&["reproduce", "host.toml", "--json"], &[]),
-        (&["fio", "job.fio", "--json", "--hpb", "all"], &[]),
-        (&["replay", "trace.csv", "--json", "--preload", "random", "--map-cache", "32K"], &[]),
+        (&["fio", "job.fio", "--json", "--hpb", "off,dcm,hcm"], &[]),
+        (&["replay", "trace.csv", "--json", "--fill", "random", "--vary", "map_cache.size_kib=32"], &[]),
         (&iozone, &typed),
     ] {
         let run = |more: &[&str]| made(&room, &[command, more, rest].concat()).0;
@@ -187,7 +187,7 @@ fn the_same_document_however_it_is_made() {
             let rows = document["rows"].as_array().expect("rows");
             rows.iter().any(|r| r["variant"] == variant && r["metric"].as_str().is_some_and(|m| m.ends_with(metric)))
         };
-        let of_size = if command[0] == "replay" { ", map cache 32 KiB" } else { "" };
+        let of_size = if command[0] == "replay" { ", map_cache.size_kib=32" } else { "" };
         let names = match command {
             ["reproduce", "host.toml", ..] => &["fast timers", "as Linux"][..],
             ["fio", ..] => &["HPB off", "HPB dcm", "HPB hcm"],

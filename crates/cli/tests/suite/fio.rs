@@ -66,7 +66,7 @@ fn fios_json_of_a_device_without_hpb() {
     let args = ["fio", "job.fio", "--output-format", "json+", "--device", "nvme-dramless-1t"];
     let shown = room.good(&args);
     assert_eq!(shown, room.good(&[&args[..], &["--hpb", "off"]].concat()));
-    room.bad(&[&args[..], &["--hpb", "both"]].concat(), &["fio's JSON holds one run"]);
+    room.bad(&[&args[..], &["--hpb", "off,dcm"]].concat(), &["fio's JSON holds one run"]);
     room.bad(&args[..4], &["fio's JSON holds one run"]);
     room.good(&[&args[..4], &["--set", "lu[0].hpb=false"]].concat());
 }
@@ -95,7 +95,7 @@ fn a_ramp_without_anything_behind_it_leaves_no_result() {
 #[test]
 fn the_prototype_of_hpb_in_both_ways() {
     let room = Room::with("job.fio", "[a]\nrw=randrw\nrwmixread=90\nsize=64m\nnumber_ios=4000\ndirect=1\n");
-    let document = room.json(&["fio", "job.fio", "--hpb", "prototype", "--json"]);
+    let document = room.json(&["fio", "job.fio", "--hpb", "prototype-host,prototype-device", "--json"]);
     let value = |variant: &str, metric: &str| value(&document, variant, metric);
     for (variant, update) in [("HPB prototype (host)", "host"), ("HPB prototype (device)", "device")] {
         let keys = &document["configuration"]["device_by_variant"][variant]["hpb"]["prototype"];
@@ -108,7 +108,7 @@ fn the_prototype_of_hpb_in_both_ways() {
     let brought = value("HPB prototype (device)", "entries_piggybacked");
     assert!(brought > 100.0 && brought == value("HPB prototype (device)", "pair_cnt"), "{brought}");
     room.bad(
-        &["compare", "job.fio", "--variant", "a:hpb=prototype-host,strict_linux=true"],
+        &["compare", "job.fio", "--vary", "a:hpb=prototype-host,strict_linux=true"],
         &["strict_linux: belongs to HPB of JESD220-3"],
     );
     room.bad(
@@ -126,7 +126,7 @@ fn events_happen_in_a_job() {
     assert!(shown.contains("job: after event 3 (hardware-reset at 30 ms)"), "{shown}");
     room.write("pressure", "10,suspend\n20,resume\n30,pressure,1M\n");
     room.bad(&job("pressure"), &["--events: the host of variant 'HPB dcm' never gives memory back"]);
-    let prototype = ["fio", "job.fio", "--hpb", "prototype", "--events", "pressure"];
+    let prototype = ["fio", "job.fio", "--hpb", "prototype-host,prototype-device", "--events", "pressure"];
     room.bad(&prototype, &["'HPB prototype (host)' is the prototype's, which knows no pressure"]);
     let lru = ["fio", "job.fio", "--policy", "lru", "--host-memory", "4M", "--events", "pressure", "--json"];
     let shown = room.good(&lru);
@@ -188,10 +188,10 @@ fn memory_is_looked_at_before_anything_runs() {
     room.write("run.toml", &experiment("job.fio"));
     room.write("pressure", "5,pressure,120K\n");
     let little = ["memory of 204800 bytes is too little for HPB", "tables and the map of a region take 259584"];
-    let memory = ["--hpb", "all", "--host-memory", "200K"];
+    let memory = ["--hpb", "off,dcm,hcm", "--host-memory", "200K"];
     room.bad(&["fio", "job.fio", "--hpb", "off"], &["ramp_time (1000.000 s) ends after the job's work"]);
     room.bad(&[&["fio", "job.fio"][..], &memory].concat(), &[&["job, HPB hcm: "][..], &little].concat());
-    let vary = ["--variant", "off:hpb=off", "--variant", "hcm:hpb=hcm,memory=200K"];
+    let vary = ["--vary", "off:hpb=off", "--vary", "hcm:hpb=hcm,memory=200K"];
     room.bad(&[&["compare", "job.fio"][..], &vary].concat(), &[&["job, hcm: "][..], &little].concat());
     room.bad(&["reproduce", "run.toml"], &[&["x, small: "][..], &little].concat());
     room.write("job.fio", "[a]\nrw=randread\nsize=64m\n");

@@ -144,7 +144,7 @@ fn mistakes_with_images_are_told() {
     room.bad(&["serve", "dev.img", "--nbd", "tcp:0.0.0.0:1"], &["other machines", "--public"]);
     room.bad(&["serve", "dev.img", "--nbd", "here"], &["'here' is not an address", "unix:PATH"]);
     room.bad(&["serve", "dev.img", "--scale", "0"], &["--scale 0 is not possible"]);
-    room.bad(&["serve", "dev.img", "--hpb", "both"], &["off, dcm or hcm"]);
+    room.bad(&["serve", "dev.img", "--hpb", "prototype-host"], &["possible values: off, dcm, hcm"]);
     room.bad(&["ctl", "none.sock", "stats"], &["none.sock: no server listens there"]);
     // Damage is another exit status, as that of fsck.
     let mut damaged = whole;

@@ -88,7 +88,7 @@ fn mistakes() {
     }
     bad(&["--policy", "lru", "--hpb", "dcm"], &["\"lru\" takes host control mode, unlike hpb=dcm, which --hpb says"]);
     bad(&["--policy", "linux-dcm", "--hpb", "hcm"], &["\"linux-dcm\" takes device control mode"]);
-    for off in ["off", "both", "all"] {
+    for off in ["off", "off,dcm", "off,hcm"] {
         bad(&["--policy", "lru", "--hpb", off], &["policy: has no meaning with hpb=off, which --hpb says"]);
     }
     bad(&["--policy", "lru,lru"], &["lru is given twice"]);
@@ -103,7 +103,7 @@ fn mistakes() {
     bad(&["--policy", "linux-dcm", "--host-memory", "80K"], &region);
     bad(&["--policy", "linux-hcm", "--host-memory", "100K"], &region);
     bad(&["--policy", "lru", "--host-memory", "100K"], &["tables and the map of a sub-region take"]);
-    bad(&["--hpb", "prototype-host", "--host-map", "1K"], &["--host-map: ", "tables and the map of a group take"]);
+    bad(&["--hpb", "prototype-host", "--vary", "max_map=1K"], &["--vary: ", "tables and the map of a group take"]);
     let pressed = |policy, file| ["--policy", policy, "--host-memory", "2M", "--pressure", file];
     bad(&pressed("lru", "low.csv"), &["--pressure low.csv: ", "limit 1 of host memory, from 10 ms on: "]);
     bad(&pressed("lru", "wrong.csv"), &["wrong.csv: line 2: 5 ms is before the line above"]);

@@ -41,7 +41,7 @@ fn times_count_when_they_are_to() {
     assert_eq!(of(&timed, "virtual_duration"), 1.0 + HIT_US / 1e6);
     assert_eq!((of(&timed, "requests"), of(&timed, "map_loads"), of(&timed, "map_hit_ratio")), (2.0, 1.0, 50.0));
 
-    let closed = document(&room, &["t.csv", "--hpb", "off", "--mode", "closed", "--iodepth", "1"]);
+    let closed = document(&room, &["t.csv", "--hpb", "off", "--iodepth", "1"]);
     assert_eq!(of(&closed, "read_latency_mean"), (MISS_US + HIT_US) / 2.0);
     assert!((of(&closed, "virtual_duration") - (MISS_US + HIT_US) / 1e6).abs() < 1e-9);
 
@@ -60,8 +60,8 @@ fn waiting_for_the_queue_is_latency() {
     room.write("burst.csv", &table(&rows));
     let of = |doc: &Value, metric: &str| value(doc, "burst.csv", "HPB off", metric);
     let timed = document(&room, &["burst.csv", "--hpb", "off"]);
-    let deep = document(&room, &["burst.csv", "--hpb", "off", "--mode", "closed", "--iodepth", "31"]);
-    let one = document(&room, &["burst.csv", "--hpb", "off", "--mode", "closed", "--iodepth", "1"]);
+    let deep = document(&room, &["burst.csv", "--hpb", "off", "--iodepth", "31"]);
+    let one = document(&room, &["burst.csv", "--hpb", "off", "--iodepth", "1"]);
     assert_eq!(of(&timed, "most_outstanding"), 200.0);
     assert_eq!(of(&deep, "most_outstanding"), 31.0);
     assert_eq!(of(&one, "most_outstanding"), 1.0);
@@ -162,23 +162,26 @@ fn spread() -> String {
 fn threads_change_nothing_and_variants_do() {
     let room = Room::with("a.csv", &spread());
     room.write("b.csv", &table(&[(0, "R", 0, 4096)]));
-    let args = ["a.csv", "b.csv", "--map-cache", "256K,4194304", "--precondition", "b.csv"];
+    let args = ["a.csv", "b.csv", "--vary", "map_cache.size_kib=256,4096", "--precondition", "b.csv"];
     let with = |threads| document(&room, &[&args[..], &["--threads", threads]].concat());
     let doc = with("1");
     assert_eq!(doc, with("2"));
     assert_eq!(doc, with("7"));
     let of = |variant: &str, metric: &str| value(&doc, "a.csv", variant, metric);
     // 64 map pages of 16 KiB are 1 MiB.
-    let (small, large) = ("HPB off, map cache 256 KiB", "HPB off, map cache 4 MiB");
+    let (small, large) = ("HPB off, map_cache.size_kib=256", "HPB off, map_cache.size_kib=4096");
     assert!(of(small, "map_loads") > 500.0 && of(large, "map_loads") <= 64.0);
     assert!(of(small, "read_latency_mean") > of(large, "read_latency_mean"));
     assert!(of(small, "device_map_memory") + 3.5e6 < of(large, "device_map_memory"));
-    let on = "HPB dcm, map cache 256 KiB";
+    let on = "HPB dcm, map_cache.size_kib=256";
     assert!(of(on, "hpb_hit_ratio") > 5.0 && of(small, "hpb_hit_ratio") == 0.0);
     assert!(of(on, "host_memory") > 64.0 * 32768.0 && of(small, "host_memory") == 0.0);
     // Four regions' maps of 32 KiB, their bitmaps, and tables.
-    let capped = document(&room, &["a.csv", "--hpb", "dcm", "--map-cache", "256K", "--host-map", "128K"]);
-    assert!(value(&capped, "a.csv", on, "host_memory") < of(on, "host_memory") - 50.0 * 32768.0);
+    let capped =
+        document(&room, &["a.csv", "--hpb", "dcm", "--vary", "map_cache.size_kib=256", "--vary", "max_map=128K"]);
+    assert!(
+        value(&capped, "a.csv", &format!("{on}, max_map=128K"), "host_memory") < of(on, "host_memory") - 50.0 * 32768.0
+    );
 }
 
 #[test]
@@ -319,14 +322,13 @@ fn mistakes() {
         (&["t.csv", "t.csv"], &["t.csv: is given twice"]),
         (&["t.csv", "--device", "nothing"], &["there is no device of this name"]),
         (&["t.csv", "--set", "a"], &["has no '='"]),
-        (&["t.csv", "--map-cache", "1X"], &["--map-cache: \"1X\" is not a size"]),
-        (&["t.csv", "--map-cache", "1000"], &["--map-cache: 1000 bytes are not a multiple"]),
-        (&["t.csv", "--map-cache", "1M,1024K"], &["--map-cache: 1 MiB is given twice"]),
-        (&["t.csv", "--map-cache", "1K"], &["map_cache.size_kib: "]),
-        (&["t.csv", "--host-map", "1K"], &["--host-map: 1024 bytes do not hold", "32768"]),
-        (&["t.csv", "--host-map", "1M", "--hpb", "off"], &["--host-map is memory for HPB"]),
-        (&["t.csv", "--iodepth", "4"], &["--iodepth goes with --mode closed"]),
-        (&["t.csv", "--mode", "closed", "--speed", "2"], &["--speed, --max-idle and --spread-ties change times"]),
+        (&["t.csv", "--vary", "map_cache.size_kib=1X"], &["--vary: map_cache.size_kib: is the text \"1X\""]),
+        (&["t.csv", "--vary", "map_cache.size_kib=64,64"], &["64 is given twice"]),
+        (&["t.csv", "--vary", "map_cache.size_kib=1"], &["map_cache.size_kib: "]),
+        (&["t.csv", "--hpb", "dcm", "--vary", "max_map=1K"], &["--vary: max_map: 1024 bytes do not hold", "32768"]),
+        (&["t.csv", "--vary", "max_map=1M", "--hpb", "off"], &["--vary: max_map: has no meaning"]),
+        (&["t.csv", "--fill", "none"], &["--fill none is for jobs"]),
+        (&["t.csv", "--iodepth", "4", "--speed", "2"], &["--speed, --max-idle and --spread-ties change times"]),
         (&["t.csv", "--speed", "0"], &["--speed: "]),
         (&["t.csv", "--max-idle", "10"], &["--max-idle: \"10\" is not a time"]),
         (&["t.csv", "--shift-sectors", "8"], &["error: "]),

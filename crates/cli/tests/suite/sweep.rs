@@ -158,7 +158,7 @@ fn a_trace_is_replayed_by_points() {
     let table = room.read("o/points.csv");
     let iodepth = |n: usize| table.lines().nth(n).expect("a row").to_owned();
     assert!(iodepth(1).contains(",closed,1,") && iodepth(2).contains(",closed,8,"), "{table}");
-    let replayed = ["replay", "f/t.csv", "--mode", "closed", "--iodepth", "8", "--hpb", "off", "--json"];
+    let replayed = ["replay", "f/t.csv", "--iodepth", "8", "--hpb", "off", "--json"];
     let doc = room.document(&replayed);
     let mean = crate::common::value(&doc, "HPB off", "read_latency_mean");
     let column = table.lines().next().expect("a head").split(',').position(|name| name == "read_latency_mean (us)");

@@ -176,7 +176,7 @@ fn coarse_times_are_told_and_spread() {
     let shown = room.good(&["trace", "info", trace]);
     let notes = shown.lines().find(|l| l.starts_with("Note: ")).expect("a note");
     assert!(notes.contains("COARSE TIMES"), "{shown}");
-    room.bad(&["replay", trace, "--spread-ties", "--mode", "closed"], &["--spread-ties", "--mode closed"]);
+    room.bad(&["replay", trace, "--spread-ties", "--iodepth", "4"], &["--spread-ties", "--iodepth"]);
     room.bad(&["replay", trace, "--spread-ties", "--max-idle", "1ms"], &["--max-idle"]);
 }
 
@@ -256,5 +256,5 @@ fn mistakes_in_typing() {
     let message = room.bad(&["iozone", "--seed", "-1", "--", "-r", "4k"], &["invalid value '-1' for '--seed"]);
     assert!(!message.contains("-- -1"), "{message}");
     room.write("t.csv", "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n0,R,0,4096,,\n");
-    room.bad(&["replay", "t.csv", "--map-cache", "16MB"], &["write 16MiB: sizes here are multiples of 1024"]);
+    room.bad(&["replay", "t.csv", "--host-memory", "16MB"], &["write 16MiB: sizes here are multiples of 1024"]);
 }

@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from distributed import Client
 
 #: Whether and how the host uses HPB.
-Hpb = Literal["off", "dcm", "hcm", "both", "all", "prototype-host", "prototype-device", "prototype"]
+Hpb = Literal["off", "dcm", "hcm", "prototype-host", "prototype-device"]
 #: A mode of HPB, or several of them.
 Modes = Hpb | Sequence[Hpb]
+#: Keys with their values, which are combined; or names of variants with their keys.
+Vary = Mapping[str, Sequence[Value] | Set]
 #: The state of a device before the first request.
 Fill = Literal["sequential", "random", "none"]
 
@@ -103,19 +105,20 @@ def fio(
     job: PathLike,
     *,
     device: PathLike | Device = "ufs21-64g",
-    hpb: Hpb | None = None,
+    hpb: Modes = (),
     policy: Sequence[str] = (),
+    vary: Vary | None = None,
     host_memory: str | int | None = None,
     set: Set | None = None,
-    precondition: Fill = "sequential",
+    fill: Fill = "sequential",
     events: PathLike | None = None,
     seed: int = 1,
     **choosing: Unpack[Choosing],
 ) -> Results:
-    """Runs a fio job file, or the text of one, on a device: a variant for each mode of HPB and each policy.
+    """Runs a fio job file, or the text of one, on a device: a variant for each mode of HPB, policy and varied key.
 
-    ``precondition`` is the order in which the files of the job were written before the run, if they were.
-    ``host_memory`` limits all memory for HPB, in bytes or as ``"8M"``. ``events`` is a file of events. Other keywords
+    ``vary`` is that of :func:`compare`. ``fill`` is the order in which the files of the job were written before the
+    run, if they were. ``host_memory`` limits all memory for HPB, in bytes or as ``"8M"``. ``events`` is a file of events. Other keywords
     are those of :class:`Choosing`.
 
     >>> results = readpath.fio("[job]\\nfilename=/dev/sda\\nrw=randread\\nbs=4k\\nsize=2g\\nio_size=1m\\n")
@@ -124,8 +127,8 @@ def fio(
     """
     options = {
         **_target(device, set),
-        **_host(hpb, policy, host_memory),
-        "precondition": precondition,
+        **_host(hpb, policy, vary, host_memory),
+        "fill": fill,
         "events": events,
         "seed": _seed(seed),
     }
@@ -136,35 +139,34 @@ def replay(
     trace: PathLike,
     *,
     device: PathLike | Device = "ufs21-64g",
-    hpb: Hpb | None = None,
+    hpb: Modes = (),
     policy: Sequence[str] = (),
+    vary: Vary | None = None,
     host_memory: str | int | None = None,
     set: Set | None = None,
-    map_cache_kib: Sequence[int] = (),
     precondition: Iterable[PathLike] = (),
     events: PathLike | None = None,
-    preload: Literal["sequential", "random"] = "sequential",
+    fill: Literal["sequential", "random"] = "sequential",
     seed: int = 1,
     client: Client | str | None = None,
     threads: int | None = None,
     keep: PathLike | None = None,
     **replaying: Unpack[Replaying],
 ) -> Results:
-    """Replays a block trace: a variant for each mode of HPB, each policy and each size of the map cache.
+    """Replays a block trace: a variant for each mode of HPB, policy and varied key.
 
     Requests come at their times, or with ``iodepth`` in order, so many at once. ``precondition`` are traces that are
-    replayed before, and measured apart. ``preload`` is the physical order of blocks that are read before they are
+    replayed before, and measured apart. ``vary`` is that of :func:`compare`. ``fill`` is the physical order of blocks that are read before they are
     written. ``host_memory`` limits all memory for HPB, in bytes or as ``"8M"``. ``client`` and ``keep`` are
     those of :class:`Making`; other keywords are those of :class:`Replaying`.
     """
     options = {
         **_target(device, set),
-        **_host(hpb, policy, host_memory),
+        **_host(hpb, policy, vary, host_memory),
         **_replaying(replaying, "replay"),
-        "map_cache": [f"{kib}K" for kib in map_cache_kib],
         "precondition": precondition,
         "events": events,
-        "preload": preload,
+        "fill": fill,
         "seed": _seed(seed),
     }
     return _ask("replay", [source(trace, "trace")], options, {"client": client, "threads": threads, "keep": keep})
@@ -173,17 +175,16 @@ def replay(
 def compare(
     workload: PathLike,
     *,
-    variant: Mapping[str, Set] | None = None,
-    vary: Mapping[str, Sequence[Value]] | None = None,
     hpb: Modes = (),
     policy: Sequence[str] = (),
-    map_cache_kib: Sequence[int] = (),
+    vary: Vary | None = None,
+    host_memory: str | int | None = None,
     base: str | None = None,
     seeds: int | None = None,
     seed: int | None = None,
     device: PathLike | Device | None = None,
     set: Set | None = None,
-    preload: Fill | None = None,
+    fill: Fill | None = None,
     case: str | None = None,
     precondition: Iterable[PathLike] = (),
     trace: bool = False,
@@ -195,9 +196,9 @@ def compare(
     """Compares variants under the same workload and seeds, with confidence intervals.
 
     The workload is a fio job (a text, or ``*.fio``), an experiment (``*.toml``, or a built-in name), or else a block
-    trace. ``variant`` has named variants with their keys, ``vary`` keys with values that are combined:
-    ``{"hpb": ["off", "dcm"], "map_cache.size_kib": [64, 512]}``. ``base`` is the variant against which differences are
-    taken. ``preload`` is the order in which the files of a job were written, or blocks of a trace that are read first.
+    trace. ``vary`` has keys with values that are combined, ``{"hpb": ["off", "dcm"], "map_cache.size_kib": [64, 512]}``,
+    or names of variants with their keys, ``{"small": {"map_cache.size_kib": 64}}``. ``base`` is the variant against
+    which differences are taken. ``fill`` is the order in which the files of a job were written, or blocks of a trace that are read first.
     ``client`` and ``keep`` are those of :class:`Making`; other keywords, for traces, are those of :class:`Replaying`.
 
     >>> job = "[job]\\nfilename=/dev/sda\\nrw=randread\\nbs=4k\\nsize=2g\\nio_size=8m\\n"
@@ -209,15 +210,11 @@ def compare(
     options = {
         **(_target(device, set) if device is not None else {"set": set}),
         **_replaying(replaying, "compare"),
-        "variant": [f"{name}:{keys(values)}" for name, values in (variant or {}).items()],
-        "vary": [f"{key}={','.join(map(literal, values))}" for key, values in (vary or {}).items()],
-        "hpb": _modes(hpb),
-        "policy": policy,
-        "map_cache": [f"{kib}K" for kib in map_cache_kib],
+        **_host(hpb, policy, vary, host_memory),
         "base": base,
         "seeds": count(seeds, "seeds"),
         "seed": None if seed is None else _seed(seed),
-        "preload": preload,
+        "fill": fill,
         "case": case,
         "precondition": precondition,
         "trace": trace,
@@ -240,7 +237,7 @@ def break_even(
     seed: int = 1,
     device: PathLike | Device = "ufs21-64g",
     set: Set | None = None,
-    preload: Fill = "sequential",
+    fill: Fill = "sequential",
     precondition: Iterable[PathLike] = (),
     client: Client | str | None = None,
     threads: int | None = None,
@@ -267,7 +264,7 @@ def break_even(
         "within": within,
         "seeds": count(seeds, "seeds"),
         "seed": _seed(seed),
-        "preload": preload,
+        "fill": fill,
         "precondition": precondition,
     }
     given = source(workload, "job.fio")
@@ -282,11 +279,12 @@ def power(
     loses: Literal["everything", "device"] = "everything",
     off_ms: int = 100,
     device: PathLike | Device = "ufs21-64g",
-    hpb: Hpb | None = None,
+    hpb: Modes = (),
     policy: Sequence[str] = (),
+    vary: Vary | None = None,
     host_memory: str | int | None = None,
     set: Set | None = None,
-    precondition: Fill = "sequential",
+    fill: Fill = "sequential",
     seed: int = 1,
     client: Client | str | None = None,
     threads: int | None = None,
@@ -300,13 +298,13 @@ def power(
     """
     options = {
         **_target(device, set),
-        **_host(hpb, policy, host_memory),
+        **_host(hpb, policy, vary, host_memory),
         **_replaying(replaying, "power"),
         "trace": trace,
         "cuts": cuts,
         "loses": loses,
         "off": f"{off_ms}ms",
-        "precondition": precondition,
+        "fill": fill,
         "seed": _seed(seed),
     }
     return _ask("power", [source(workload, "job")], options, {"client": client, "threads": threads, "keep": keep})
@@ -454,8 +452,12 @@ def _target(device: PathLike | Device, set: Set | None) -> dict[str, object]:
     return {"device": name, "set": changed}
 
 
-def _host(hpb: Hpb | None, policy: Sequence[str], host_memory: str | int | None) -> dict[str, object]:
-    return {"hpb": hpb, "policy": policy, "host_memory": host_memory}
+def _host(hpb: Modes, policy: Sequence[str], vary: Vary | None, host_memory: str | int | None) -> dict[str, object]:
+    varied = [
+        f"{key}:{keys(values)}" if isinstance(values, Mapping) else f"{key}={','.join(map(literal, values))}"
+        for key, values in (vary or {}).items()
+    ]
+    return {"hpb": _modes(hpb), "policy": policy, "vary": varied, "host_memory": host_memory}
 
 
 def _modes(hpb: Modes) -> Sequence[str]:

@@ -14,26 +14,20 @@ pub enum Hpb {
     Dcm,
     /// Host control mode: the host counts reads and decides
     Hcm,
-    /// off and dcm
-    Both,
-    /// off, dcm and hcm
-    All,
     /// The prototype of 2017: the host loads the groups that responses call changed
     PrototypeHost,
     /// The prototype of 2017: responses also carry changed entries
     PrototypeDevice,
-    /// prototype-host and prototype-device
-    Prototype,
 }
 
 /// State of the device before the first request.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fill {
-    /// The files of the workload, written in ascending order
+    /// Written in ascending order
     Sequential,
-    /// The files of the workload, written in random order
+    /// Written in random order
     Random,
-    /// Nothing is written before the run
+    /// Nothing is written before; not for traces, which read what was there
     None,
 }
 
@@ -53,12 +47,12 @@ pub fn policies(what: &str) -> String {
     format!("{what}: {}", PolicyChoice::names())
 }
 
-/// Hosts with HPB, and without.
-#[derive(Args, Debug)]
-pub struct HpbHost {
-    /// Whether and how the host uses HPB [default: both, or what --policy needs]
-    #[arg(long, value_enum)]
-    pub hpb: Option<Hpb>,
+/// The variants of a run: all combinations of what is listed.
+#[derive(Args, Clone, Default, Debug)]
+pub struct Hosts {
+    /// Whether and how the host uses HPB, separated by commas [default: off,dcm, unless --policy or --vary say it]
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "MODE")]
+    pub hpb: Vec<Hpb>,
     /// Host memory policies.
     #[arg(
         long,
@@ -67,6 +61,10 @@ pub struct HpbHost {
         help = policies("Host memory policies, separated by commas")
     )]
     pub policy: Vec<String>,
+    /// Values of a key of device, host or policy, combined with all others; or a whole variant, its name and its keys;
+    /// repeatable
+    #[arg(long, value_name = "KEY=VALUE,...|NAME:KEY=VALUE,...")]
+    pub vary: Vec<String>,
     /// Limit of all host memory for HPB (maps, dirty bitmaps, tables): bytes, or with K, M or G
     #[arg(long, value_name = "BYTES")]
     pub host_memory: Option<String>,

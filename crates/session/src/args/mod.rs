@@ -11,12 +11,12 @@ mod questions;
 mod trace;
 mod ubi;
 
-pub use host::{Fill, Hpb, HpbHost, policies};
+pub use host::{Fill, Hosts, Hpb, policies};
 pub use making::{Chosen, Making};
 pub use questions::{
     Attack, BreakEven, Compare, Fio, Fit, HPB_OFF, Iozone, Loses, Power, ProbeFit, Replay, Reproduce, Target,
 };
-pub use trace::{Offers, Preload, ReplayMode, TraceHow, TraceInput};
+pub use trace::{Offers, TraceHow, TraceInput};
 pub use ubi::{ImageInput, ImageSizes, OwnImages, StreamInput, UbiAttach, UbiReplay, UbiWork};
 
 /// The value of `option` that `text` names.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Options of the questions: what is asked, without how the answer is shown.
 
-use super::{Chosen, Fill, Hpb, HpbHost, Making, OwnImages, Preload, TraceHow, policies};
+use super::{Chosen, Fill, Hosts, Making, OwnImages, TraceHow};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -16,10 +16,10 @@ pub struct Target {
     pub device: String,
     /// The host.
     #[command(flatten)]
-    pub host: HpbHost,
-    /// How the device is filled before the run
+    pub host: Hosts,
+    /// In which order the device was filled before: files of a job, or what a trace reads before it writes it
     #[arg(long, value_enum, default_value = "sequential")]
-    pub precondition: Fill,
+    pub fill: Fill,
     /// Seed of the random numbers
     #[arg(long, allow_negative_numbers = true, default_value_t = 1)]
     pub seed: u64,
@@ -109,13 +109,7 @@ pub struct Replay {
     pub device: String,
     /// The host.
     #[command(flatten)]
-    pub host: HpbHost,
-    /// Map cache sizes to compare, separated by commas: bytes, or with K, M or G [default: the device's]
-    #[arg(long, value_name = "BYTES", value_delimiter = ',')]
-    pub map_cache: Vec<String>,
-    /// Limit of host memory for HPB maps: bytes, or with K, M or G [default: what the device allows]
-    #[arg(long, value_name = "BYTES", conflicts_with = "host_memory")]
-    pub host_map: Option<String>,
+    pub host: Hosts,
     /// Change --host-memory during the trace: a file of lines TIME_MS,SIZE; not with linux-dcm and linux-hcm
     #[arg(long, value_name = "FILE", requires = "host_memory")]
     pub pressure: Option<PathBuf>,
@@ -123,9 +117,9 @@ pub struct Replay {
     /// power-cycle[,TIME without power] or pressure,BYTES
     #[arg(long, value_name = "FILE", conflicts_with = "pressure")]
     pub events: Option<PathBuf>,
-    /// Physical order of blocks that are read before they are written
+    /// In which order the device was filled before: files of a job, or what a trace reads before it writes it
     #[arg(long, value_enum, default_value = "sequential")]
-    pub preload: Preload,
+    pub fill: Fill,
     /// Seed of the random numbers
     #[arg(long, allow_negative_numbers = true, default_value_t = 1)]
     pub seed: u64,
@@ -149,32 +143,13 @@ pub struct Compare {
     /// WORKLOAD is a block trace, whatever its name
     #[arg(long)]
     pub trace: bool,
-    /// A variant: its name, then keys of the device file or of an experiment's variant
-    /// (hpb=off|dcm|hcm|prototype-host|prototype-device, order, max_map=512K, ...); repeatable
-    #[arg(long, value_name = "NAME:KEY=VALUE,...")]
-    pub variant: Vec<String>,
-    /// Values of a key to compare, combined with all other values; repeatable
-    #[arg(long, value_name = "KEY=VALUE,...")]
-    pub vary: Vec<String>,
-    /// HPB modes to compare [default: off,dcm, unless --variant or --vary name them; for an experiment, those of its
-    /// file]
-    #[arg(long, value_enum, value_delimiter = ',')]
-    pub hpb: Vec<Hpb>,
-    /// Host memory policies to compare.
-    #[arg(
-        long,
-        value_name = "NAME",
-        value_delimiter = ',',
-        help = policies("Host memory policies to compare, separated by commas")
-    )]
-    pub policy: Vec<String>,
-    /// Map cache sizes to compare, separated by commas: bytes, or with K, M or G [default: the device's]
-    #[arg(long, value_name = "BYTES", value_delimiter = ',')]
-    pub map_cache: Vec<String>,
+    /// The variants; of an experiment those of its file, if none are given.
+    #[command(flatten)]
+    pub host: Hosts,
     /// The baseline variant [default: the first]
     #[arg(long, value_name = "NAME")]
     pub base: Option<String>,
-    /// Number of seeds [default: 5; 1 for a trace with --preload sequential, where nothing is random]
+    /// Number of seeds [default: 5; 1 for a trace with --fill sequential, where nothing is random]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub seeds: Option<u32>,
     /// The first seed; the others follow it [default: 1, or the experiment's]
@@ -183,10 +158,10 @@ pub struct Compare {
     /// Device preset, or a device file; an experiment names its own [default: ufs21-64g]
     #[arg(long, value_name = "NAME|FILE")]
     pub device: Option<String>,
-    /// Physical order of a job's files, or of trace blocks that are read before they are written; not for experiments,
-    /// and none only for jobs [default: sequential]
+    /// In which order the device was filled before: files of a job, or what a trace reads before it writes it
+    /// [default: sequential, or what an experiment says]
     #[arg(long, value_enum)]
-    pub preload: Option<Fill>,
+    pub fill: Option<Fill>,
     /// Run only this case of an experiment
     #[arg(long, value_name = "NAME")]
     pub case: Option<String>,
@@ -246,9 +221,9 @@ pub struct BreakEven {
     /// Device preset, or a device file
     #[arg(long, value_name = "NAME|FILE", default_value = "ufs21-64g")]
     pub device: String,
-    /// Physical order of a job's files, or of trace blocks that are read before they are written; none only for jobs
+    /// In which order the device was filled before: files of a job, or what a trace reads before it writes it
     #[arg(long, value_enum, default_value = "sequential")]
-    pub preload: Fill,
+    pub fill: Fill,
     /// Its device keys and threads.
     #[command(flatten)]
     pub making: Making,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How block traces are read and replayed.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use readpath_workload::trace::Format;
 
 /// How block traces are read.
@@ -35,24 +35,6 @@ pub struct TraceInput {
     pub merge_devices: bool,
 }
 
-/// When a replay submits requests.
-#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ReplayMode {
-    /// At their recorded times, at any queue depth
-    Timed,
-    /// In order, at a fixed queue depth
-    Closed,
-}
-
-/// Physical order of the blocks that a trace reads before it writes them.
-#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Preload {
-    /// As if written in ascending order
-    Sequential,
-    /// As if written in random order
-    Random,
-}
-
 /// The options of traces that a command has, so that its errors advise no others. All commands have `--fold`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Offers {
@@ -79,10 +61,7 @@ pub struct TraceHow {
     /// How they are read.
     #[command(flatten)]
     pub input: TraceInput,
-    /// When requests are submitted [default: timed]
-    #[arg(long, value_enum)]
-    pub mode: Option<ReplayMode>,
-    /// Queue depth with --mode closed [default: 32]
+    /// Submit requests in order, N outstanding, instead of at their times
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_535))]
     pub iodepth: Option<u32>,
     /// Put devices of the trace on logical units of their own: sda=0,sdb=1. Requests to others are left out
@@ -123,7 +102,6 @@ impl TraceHow {
             (input.trace_device.is_some(), "--trace-device"),
             (input.merge_devices, "--merge-devices"),
             (!self.units.is_empty(), "--units"),
-            (self.mode.is_some(), "--mode"),
             (self.iodepth.is_some(), "--iodepth"),
             (self.speed.is_some(), "--speed"),
             (self.max_idle.is_some(), "--max-idle"),

@@ -71,7 +71,7 @@ fn job(args: &BreakEvenArgs) -> Result<Basis> {
         )));
     }
     Ok(Basis::Experiment {
-        experiment: Arc::new(typed::of_job(&args.workload, &args.device, args.preload, Vec::new())),
+        experiment: Arc::new(typed::of_job(&args.workload, &args.device, args.fill, Vec::new())),
         set: overrides(&args.making.set)?,
         case: None,
         read: args.making.reader(),
@@ -85,7 +85,7 @@ fn trace(args: &BreakEvenArgs, against: &Variant, shared: &Shared) -> Result<Bas
         file: &args.workload,
         device: &args.device,
         set: &args.making.set,
-        layout: layout(args.preload)?,
+        layout: layout(args.fill)?,
     };
     read.check(std::slice::from_ref(against))?;
     read.basis(shared)

@@ -6,7 +6,6 @@ use crate::args::{Compare, Fill, TraceHow};
 use crate::inputs::{self, read_text};
 use crate::presets::{overrides, preset};
 use crate::runs::{choose, mark};
-use crate::variants::Typed;
 use crate::{cases, typed, usage};
 use anyhow::{Result, anyhow};
 use readpath_config::experiment::{Experiment, Layout, Variant};
@@ -56,10 +55,6 @@ fn kind(args: &Compare) -> Result<Kind> {
     })
 }
 
-fn choices(args: &Compare) -> Typed<'_> {
-    Typed { named: &args.variant, varied: &args.vary, policy: &args.policy, map_cache: &args.map_cache, hpb: &args.hpb }
-}
-
 fn seeds(args: &Compare, first: u64, count: u32) -> Result<Seeds> {
     let first = args.seed.unwrap_or(first);
     let count = args.seeds.unwrap_or(count);
@@ -86,8 +81,8 @@ fn of_plans(args: &Compare, experiment: Option<Experiment>) -> Result<Comparison
         None => typed::of_job(
             &args.workload,
             args.device.as_deref().unwrap_or(DEVICE),
-            args.preload.unwrap_or(Fill::Sequential),
-            choices(args).variants()?,
+            args.fill.unwrap_or(Fill::Sequential),
+            args.host.variants()?,
         ),
     };
     let seeds = seeds(args, experiment.seed, SEEDS)?;
@@ -105,14 +100,14 @@ fn of_plans(args: &Compare, experiment: Option<Experiment>) -> Result<Comparison
 
 /// An experiment as its file has it, but for the variants if others were typed.
 fn of_file(args: &Compare, mut experiment: Experiment) -> Result<Experiment> {
-    for (given, option) in [(args.device.is_some(), "--device"), (args.preload.is_some(), "--preload")] {
+    for (given, option) in [(args.device.is_some(), "--device"), (args.fill.is_some(), "--fill")] {
         if given {
             let name = &experiment.name;
             return Err(usage(anyhow!("{option} is not for experiments: '{name}' says in its file what it runs on")));
         }
     }
-    if !choices(args).is_empty() {
-        experiment.variants = choices(args).variants()?;
+    if !args.host.is_empty() {
+        experiment.variants = args.host.variants()?;
         // What has been published belongs to the variants of the file.
         experiment.published.clear();
     }
@@ -126,10 +121,10 @@ fn of_trace(args: &Compare, ready: Ready) -> Result<Comparison> {
     if args.case.is_some() {
         return Err(usage(anyhow!("--case is for experiments; a trace is one case")));
     }
-    let layout = layout(args.preload.unwrap_or(Fill::Sequential))?;
+    let layout = layout(args.fill.unwrap_or(Fill::Sequential))?;
     let seeds = seeds(args, 1, if layout == Layout::Random { SEEDS } else { 1 })?;
     let device = args.device.as_deref().unwrap_or(DEVICE);
-    let variants = choices(args).variants()?;
+    let variants = args.host.variants()?;
     let base = base(args, &variants)?;
     let read = TraceBasis {
         how: &args.how,
@@ -145,10 +140,10 @@ fn of_trace(args: &Compare, ready: Ready) -> Result<Comparison> {
 }
 
 /// Physical order of the blocks that a trace reads before it writes them.
-pub(super) fn layout(preload: Fill) -> Result<Layout> {
-    preload.layout().ok_or_else(|| {
+pub(super) fn layout(fill: Fill) -> Result<Layout> {
+    fill.layout().ok_or_else(|| {
         let message = "what a trace reads before it writes it was there, so sequential or random is needed";
-        usage(anyhow!("--preload none is for jobs: {message}"))
+        usage(anyhow!("--fill none is for jobs: {message}"))
     })
 }
 

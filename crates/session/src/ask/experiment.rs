@@ -44,8 +44,8 @@ pub fn plans(experiment: &Experiment, making: &Making, chosen: &Chosen) -> Resul
 /// When an option of the host is wrong.
 pub fn of_iozone(args: &Iozone) -> Result<Experiment> {
     let target = &args.target;
-    let variants = typed::variants(&target.host)?;
-    let experiment = typed::of_iozone(&args.args, &target.device, target.precondition, variants);
+    let variants = target.host.variants()?;
+    let experiment = typed::of_iozone(&args.args, &target.device, target.fill, variants);
     Ok(Experiment { seed: target.seed, ..experiment })
 }
 
@@ -55,15 +55,15 @@ pub fn of_iozone(args: &Iozone) -> Result<Experiment> {
 /// When an option, the job or the file of events is wrong.
 pub fn of_fio(args: &Fio, one_host: bool) -> Result<Experiment> {
     let target = &args.target;
-    let mut variants = typed::variants(&target.host)?;
-    if one_host && target.host.hpb.is_none() && target.host.policy.is_empty() {
+    let mut variants = target.host.variants()?;
+    if one_host && target.host.is_empty() {
         // On a device without HPB all hosts are equal.
         let device = presets::preset(&target.device, &args.making.set)?.device;
         variants.retain(|variant| variant.hpb.is_none() || device.lus.iter().any(|unit| unit.hpb));
     }
     let mut experiment = match &args.job {
-        Some(job) => typed::of_job(job, &target.device, target.precondition, variants),
-        None => typed::of_fio_options(&args.options, &target.device, target.precondition, variants)?,
+        Some(job) => typed::of_job(job, &target.device, target.fill, variants),
+        None => typed::of_fio_options(&args.options, &target.device, target.fill, variants)?,
     };
     experiment.seed = target.seed;
     experiment.events = args.events.as_deref().map(read_events).transpose()?.unwrap_or_default();

@@ -94,8 +94,8 @@ fn of_job(args: &Power) -> Result<Planned> {
             args.workload.display()
         )));
     }
-    let variants = typed::variants(&target.host)?;
-    let mut experiment = typed::of_job(&args.workload, &target.device, target.precondition, variants);
+    let variants = target.host.variants()?;
+    let mut experiment = typed::of_job(&args.workload, &target.device, target.fill, variants);
     experiment.seed = target.seed;
     let plans = plan(&experiment, &overrides(&args.making.set)?, &|path| args.making.read(path)).map_err(classify)?;
     let texts = PowerTexts {
@@ -109,9 +109,9 @@ fn of_job(args: &Power) -> Result<Planned> {
 
 fn of_trace(args: &Power) -> Result<Planned> {
     let target = &args.target;
-    let layout = target.precondition.layout().ok_or_else(|| {
+    let layout = target.fill.layout().ok_or_else(|| {
         let message = "blocks of a trace that are read before they are written have to be there";
-        usage(anyhow!("--precondition none is for jobs: {message}"))
+        usage(anyhow!("--fill none is for jobs: {message}"))
     })?;
     let files = slice::from_ref(&args.workload);
     let names = cases::names(files)?;
@@ -139,7 +139,7 @@ fn of_trace(args: &Power) -> Result<Planned> {
             inputs: Vec::new(),
         })
     };
-    let plans = typed::variants(&target.host)?.iter().map(plan_of).collect::<Result<Vec<_>>>()?;
+    let plans = target.host.variants()?.iter().map(plan_of).collect::<Result<Vec<_>>>()?;
     let texts = PowerTexts { title: String::new(), description: String::new(), notes: Vec::new(), settings: None };
     Ok(Planned { plans, texts })
 }

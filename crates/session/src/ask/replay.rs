@@ -2,16 +2,15 @@
 //! Block traces replayed on variants of a device.
 
 use super::Ready;
-use crate::args::{Hpb, Preload, Replay as Args};
+use super::compare::layout;
+use crate::args::Replay as Args;
 use crate::events::{check_pressure, read_events, read_limits};
 use crate::failure::classify;
 use crate::presets::preset;
 use crate::runs::choose;
-use crate::variants::Typed;
 use crate::{cases, inputs, usage};
 use anyhow::{Result, anyhow};
-use readpath_config::experiment::Layout;
-use readpath_config::{DevicePreset, keeps_memory, size};
+use readpath_config::keeps_memory;
 use readpath_lab::beforehand;
 use readpath_lab::replay::{Replay, ReplayOptions, ReplayVariant, Replays};
 use readpath_lab::runs::ExperimentError;
@@ -30,10 +29,7 @@ pub fn question(args: &Args, ready: Ready) -> Result<Replays> {
     let mut files: Vec<(PathBuf, String)> = args.files.iter().cloned().zip(cases::names(&args.files)?).collect();
     choose(&mut files, |f| &f.1, "--case", chosen.case.as_deref())?;
     let (files, names): (Vec<PathBuf>, Vec<String>) = files.into_iter().unzip();
-    let layout = match args.preload {
-        Preload::Sequential => Layout::Sequential,
-        Preload::Random => Layout::Random,
-    };
+    let layout = layout(args.fill)?;
     let mode = cases::mode(&args.how)?;
     let options = ReplayOptions { mode, layout, seed: args.seed, encoded: chosen.wire, over_time: true };
     // Options are checked before a file is, and files before traces are read.
@@ -59,8 +55,8 @@ fn option_at_fault(args: &Args, error: &ExperimentError) -> Option<String> {
     let with = |option: &str, file: &Option<PathBuf>| Some(format!("{option} {}", file.as_ref()?.display()));
     match error {
         error if error.is_memory_of_host() => {
-            let given = [("--host-memory", &args.host.host_memory), ("--host-map", &args.host_map)];
-            given.into_iter().find(|(_, value)| value.is_some()).map(|(option, _)| option.to_owned())
+            let given = [("--host-memory", args.host.host_memory.is_some()), ("--vary", !args.host.vary.is_empty())];
+            given.into_iter().find(|(_, given)| *given).map(|(option, _)| option.to_owned())
         }
         ExecuteError::Limit { .. } => with("--pressure", &args.pressure),
         ExecuteError::Event(_) => with("--events", &args.events),
@@ -70,19 +66,11 @@ fn option_at_fault(args: &Args, error: &ExperimentError) -> Option<String> {
 
 fn variants(args: &Args) -> Result<Vec<ReplayVariant>> {
     let preset = preset(&args.device, &args.making.set)?;
-    let max_map_bytes = host_map(args, &preset)?;
-    let memory_bytes = args.host.memory_bytes()?;
     let limits = args.pressure.as_deref().map(read_limits).transpose()?.unwrap_or_default();
     let events = args.events.as_deref().map(read_events).transpose()?.unwrap_or_default();
-    let hpb: Vec<Hpb> = args.host.hpb.into_iter().collect();
-    let typed = Typed { named: &[], varied: &[], policy: &args.host.policy, map_cache: &args.map_cache, hpb: &hpb };
     let mut list = Vec::new();
-    for variant in typed.variants()? {
+    for variant in args.host.variants()? {
         let mut variant = ReplayVariant::new(&variant, &preset).map_err(usage)?;
-        if let Some(hpb) = &mut variant.host.hpb {
-            hpb.max_map_bytes = max_map_bytes;
-            hpb.memory_bytes = memory_bytes;
-        }
         if !limits.is_empty() && variant.host.hpb.is_none_or(|hpb| hpb.policy.is_none()) {
             let message =
                 "has a host that does not change its memory in use; choose policies other than linux-dcm and linux-hcm";
@@ -94,22 +82,4 @@ fn variants(args: &Args) -> Result<Vec<ReplayVariant>> {
     }
     check_pressure(&events, list.iter().map(|v| (&*v.name, keeps_memory(v.host.hpb))))?;
     Ok(list)
-}
-
-fn host_map(args: &Args, preset: &DevicePreset) -> Result<Option<u64>> {
-    let Some(text) = &args.host_map else { return Ok(None) };
-    let bytes = size(text).map_err(|e| usage(anyhow!("--host-map: {e}")))?;
-    if args.host.hpb == Some(Hpb::Off) {
-        return Err(usage(anyhow!("--host-map is memory for HPB, which --hpb off does not use")));
-    }
-    if matches!(args.host.hpb, Some(Hpb::Prototype | Hpb::PrototypeHost | Hpb::PrototypeDevice)) {
-        // Its groups are the device's of each variant, and its host knows what one takes.
-        return Ok(Some(bytes));
-    }
-    match preset.region_map_bytes() {
-        Some(region) if bytes < region => {
-            Err(usage(anyhow!("--host-map: {bytes} bytes do not hold the map of one region, which has {region}")))
-        }
-        _ => Ok(Some(bytes)),
-    }
 }

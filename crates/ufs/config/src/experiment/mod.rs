@@ -16,7 +16,7 @@ pub use claim::Claim;
 pub use events::{Event, EventKind, MOST_EVENTS, keeps_memory};
 pub use launches::LaunchKeys;
 pub use readpath_device::Layout;
-pub use typed::{GivenKey, hpb_modes};
+pub use typed::{GivenKey, hpb_mode};
 pub use variant::Variant;
 pub use workload::{Fio, FioCase, Iozone, IozoneCase, Workload};
 

@@ -21,23 +21,18 @@ pub struct GivenKey {
     pub origin: String,
 }
 
-/// The hosts that a word for `--hpb` stands for: name of the variant with each, and its word for the key `hpb`.
-/// `None` for an unknown word.
-pub fn hpb_modes(word: &str) -> Option<&'static [(&'static str, &'static str)]> {
-    const STANDARD: [(&str, &str); 3] = [("HPB off", "off"), ("HPB dcm", "dcm"), ("HPB hcm", "hcm")];
-    const PROTOTYPE: [(&str, &str); 2] =
-        [("HPB prototype (host)", "prototype-host"), ("HPB prototype (device)", "prototype-device")];
-    Some(match word {
-        "off" => &STANDARD[..1],
-        "dcm" => &STANDARD[1..2],
-        "hcm" => &STANDARD[2..],
-        "both" => &STANDARD[..2],
-        "all" => &STANDARD,
-        "prototype-host" => &PROTOTYPE[..1],
-        "prototype-device" => &PROTOTYPE[1..],
-        "prototype" => &PROTOTYPE,
-        _ => return None,
-    })
+/// Name of the variant of each word of `--hpb`, and the word.
+const HPB_MODES: [(&str, &str); 5] = [
+    ("HPB off", "off"),
+    ("HPB dcm", "dcm"),
+    ("HPB hcm", "hcm"),
+    ("HPB prototype (host)", "prototype-host"),
+    ("HPB prototype (device)", "prototype-device"),
+];
+
+/// Name of the variant that a word of `--hpb` stands for, and the word, which is one of the key `hpb`.
+pub fn hpb_mode(word: &str) -> Option<(&'static str, &'static str)> {
+    HPB_MODES.into_iter().find(|(_, known)| *known == word)
 }
 
 impl GivenKey {
