@@ -13,7 +13,7 @@ use anyhow::{Context, Result, anyhow};
 use machine::Machine;
 use programs::{Part, State};
 use readpath_report::terminal::texts;
-use readpath_session::args::{Fill, HpbHost};
+use readpath_session::args::{Fill, Hosts};
 use readpath_session::lab::experiment::{Experimenting, plan};
 use readpath_session::lab::question::{Question, make};
 use readpath_session::lab::runs::Shared;
@@ -53,8 +53,7 @@ fn model() -> Result<Model> {
         loaded.context("a built-in experiment cannot be read")?;
     }
     let line = ["-r", "4k", "-+n", "-i2", "-t", "2", "-s", "1m"].map(str::to_owned);
-    let host = HpbHost { hpb: None, policy: Vec::new(), host_memory: None };
-    let small = typed::of_iozone(&line, DEVICE, Fill::Sequential, typed::variants(&host)?);
+    let small = typed::of_iozone(&line, DEVICE, Fill::Sequential, Hosts::default().variants()?);
     let plans = plan(&small, &[], &read_text).context("a small simulation cannot be planned")?;
     let question = Experimenting::new(small, plans, None);
     let done = make(&question, &Shared::default()).context("a small simulation failed")?;

@@ -246,7 +246,7 @@ fn options_that_do_not_go_together() {
     let both = ["fio", "job.fio", "--hpb", "dcm", "--json", "--output-format", "json"];
     room.bad(&both, &["--json prints our own document"]);
     room.bad(&["fio", "job.fio", "--output-format", "xml"], &["'xml'", "possible values: normal, json, json+"]);
-    room.bad(&["fio", "job.fio", "--hpb", "on"], &["'on'", "possible values: off, dcm, hcm, both, all"]);
+    room.bad(&["fio", "job.fio", "--hpb", "on"], &["'on'", "possible values: off, dcm, hcm, prototype-host"]);
 }
 
 #[test]

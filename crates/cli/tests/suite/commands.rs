@@ -150,9 +150,9 @@ fn host_control_mode_is_a_word_away() {
                 "--json",
                 "--seeds",
                 "1",
-                "--variant",
+                "--vary",
                 "few:hpb=hcm,activation_thld=2",
-                "--variant",
+                "--vary",
                 "no:hpb=off",
             ],
             "few",
@@ -220,7 +220,7 @@ fn longer_hpb_reads() {
         format!("all:hpb=dcm,long_reads=ehs,hpb.v2.single_kib=4,{v2}"),
     ];
     let mut args = vec!["compare", "job.fio", "--json", "--seeds", "1", "--fill", "random"];
-    variants.iter().for_each(|v| args.extend(["--variant", v]));
+    variants.iter().for_each(|v| args.extend(["--vary", v]));
     let document = room.json(&args);
     let row = |variant: &str, metric: &str| figure(&document, &[("variant", variant), ("metric", metric)]);
     assert_eq!(row("one", "hit_cnt"), Some(0.0), "HPB 1.0 has one block for each HPB READ");

@@ -32,7 +32,7 @@ fn text(bytes: &[u8]) -> String {
 #[test]
 fn a_fit_shows_tables_and_writes_a_device_that_can_be_used() {
     let params = "firmware.flash_op_us,flash.read_us";
-    let (folder, output) = fit(CACHED, &["--params", params, "--out", "fitted.toml"]);
+    let (folder, output) = fit(CACHED, &["--params", params, "--output", "fitted.toml"]);
     let shown = text(&output.stdout);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let line = |key: &str| shown.lines().find(|l| l.starts_with(key)).unwrap_or_else(|| panic!("{shown}")).to_owned();

@@ -130,10 +130,10 @@ fn an_attached_device_leaves_a_whole_trace() {
     let before = left();
     let _taken = UnixListener::bind(room.path("taken")).expect("a socket");
     for (args, says) in [
-        (["--socket", "taken", "--trace", "new.json"], "taken"),
-        (["--socket", "s", "--trace", "no/such/t.json"], "no/such/t.json: cannot be written"),
-        (["--socket", "s", "--trace", "dev.img"], "dev.img: this is the input; write to another file"),
-        (["--socket", "s", "--trace", "-"], "--trace: standard output has what the program says"),
+        (["--socket", "taken", "--trace-io", "new.json"], "taken"),
+        (["--socket", "s", "--trace-io", "no/such/t.json"], "no/such/t.json: cannot be written"),
+        (["--socket", "s", "--trace-io", "dev.img"], "dev.img: this is the input; write to another file"),
+        (["--socket", "s", "--trace-io", "-"], "--trace-io: standard output has what the program says"),
     ] {
         let output = room.output(&[&["attach", "dev.img"], &args[..]].concat());
         assert_eq!(output.status.code(), Some(2), "{args:?}");
