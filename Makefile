@@ -38,7 +38,7 @@ TARGET = $(abspath $(or $(CARGO_TARGET_DIR),target))
 PY_CARGO = CARGO_TARGET_DIR=$(TARGET)/py $(CARGO)
 
 .PHONY: run test test-long test-pages test-python test-clients bench-clients bench-latency test-guest \
-	test-guest-large test-kernel test-kernel-long bench docs check mutants fuzz build fast dist dist-check licences book test-book clean
+	test-guest-large test-kernel test-kernel-long bench docs check mutants fuzz build fast dist dist-check licences book options test-book clean
 
 build:
 	$(CARGO) build --release --locked -p readpath
@@ -112,14 +112,18 @@ test-kernel-long: build
 bench: build
 	./target/release/readpath dev bench
 
-docs:
+# The page of all options is what the program says.
+options: build
+	sh docs/options.sh $(TARGET)/release/readpath >docs/options.md
+
+docs: options
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --locked --no-deps
 	RUSTDOCFLAGS="-D warnings" CARGO_TARGET_DIR=$(TARGET)/private $(CARGO) doc --workspace --locked --no-deps \
 	    --document-private-items
 	sh docs/check-links.sh
 
 MDBOOK = $(TOOLS)/mdbook-0.5.4
-book: $(MDBOOK)
+book: $(MDBOOK) options
 	sh docs/build-book.sh $(MDBOOK) target/book
 
 test-book: build

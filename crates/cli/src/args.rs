@@ -41,28 +41,31 @@ pub struct Cli {
 /// The commands.
 #[derive(Subcommand, Debug)]
 pub enum Command {
-    /// Run an experiment: a published one, beside its published values, or that of a file
-    Reproduce(Reproduce),
-    /// Run an iozone command line on a modelled device
-    Iozone(Iozone),
     /// Run a fio job file on a modelled device
     Fio(Fio),
     /// Replay recorded block traces on a modelled device
     Replay(Replay),
     /// Compare variants under the same workload and seeds, with confidence intervals
     Compare(Compare),
-    /// Find the least SRAM, or any key's least value, that is as good as HPB or any other variant
+    /// Find the least value of a key, such as SRAM, that is as good as HPB or another variant
     BreakEven(BreakEven),
     /// Make a study: many runs that differ in any keys of device, host, policy and workload
     Sweep(Sweep),
-    /// Cut the power at random moments of a fio job or a block trace, and check all data after each recovery
+    /// Cut the power at random moments of a job or a trace, and check all data after recovery
     Power(Power),
+    /// Run an experiment: a published one, beside its published values, or that of a file
+    Reproduce(Reproduce),
+    /// Run an iozone command line on a modelled device
+    Iozone(Iozone),
+    /// Raw NAND with UBI and UBIFS: inspect images, make and replay read streams
+    #[command(subcommand)]
+    Ubi(UbiCommand),
     /// Device images: make, describe, check, copy and empty them
     #[command(subcommand)]
     Image(ImageCommand),
     /// Serve a device image in real time as a block device, to NBD clients
     Serve(Serve),
-    /// Attach a device image to a virtual machine, whose own driver uses it through a UFS host controller
+    /// Attach a device image to a virtual machine, whose own driver uses it as a UFS device
     Attach(Attach),
     /// Tell a server that was started with --control what to do
     Ctl(Ctl),
@@ -72,9 +75,6 @@ pub enum Command {
     /// List, show, check and fit device presets
     #[command(subcommand)]
     Device(DeviceCommand),
-    /// Raw NAND with UBI and UBIFS: inspect images, make and replay read streams
-    #[command(subcommand)]
-    Ubi(UbiCommand),
     /// Show the counters of a running simulation that was started with --stats
     Stats(Stats),
     /// Make an HTML report from a result document

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The book and the command line agree: every command that is shown can be typed, and the page of options is `--help`.
+//! The book and the command line agree: every command that is shown can be typed.
 
 use crate::args::Cli;
 use crate::command;
+use clap::FromArgMatches;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Command, FromArgMatches};
-use readpath_testkit::book::{Shown, pages, programs, root};
-use std::{env, fs};
+use readpath_testkit::book::{Shown, pages, programs};
 
 /// What clap says against these words.
 fn parse(words: &[String]) -> Result<(), clap::Error> {
@@ -51,32 +50,4 @@ fn every_command_of_the_book_can_be_typed() {
     }
     assert_eq!(wrong, "");
     assert!(seen > 100, "only {seen} commands were found");
-}
-
-/// The help of a command and of those below it, in the order of `readpath --help`.
-fn help(command: &mut Command, page: &mut String) {
-    let name = command.get_bin_name().unwrap_or("readpath").to_owned();
-    let text = command.render_long_help().to_string();
-    let lines: String = text.lines().map(|line| line.trim_end().to_owned() + "\n").collect();
-    *page += &format!("\n## {name}\n\n```text\n{lines}```\n");
-    command.get_subcommands_mut().for_each(|below| help(below, page));
-}
-
-#[test]
-fn the_page_of_options_is_the_help() {
-    let mut page = "<!-- SPDX-License-Identifier: MIT OR Apache-2.0 -->\n# All options\n\nWhat `--help` says of each \
-                    command. [Commands](commands.md) says what they are for.\n"
-        .to_owned();
-    let mut all = command().disable_help_subcommand(true).term_width(100);
-    all.build();
-    help(&mut all, &mut page);
-    let path = root().join("docs/options.md");
-    if env::var_os("READPATH_KEEP_REFERENCE").is_some() {
-        fs::write(&path, page).expect("the page can be written");
-        return;
-    }
-    let old = fs::read_to_string(&path).unwrap_or_default();
-    let differs = old.lines().zip(page.lines()).find(|(old, new)| old != new);
-    let keep = "READPATH_KEEP_REFERENCE=1 cargo test -p readpath book_tests";
-    assert!(old == page, "docs/options.md is not as the command line is; write it anew with\n    {keep}\n{differs:#?}");
 }

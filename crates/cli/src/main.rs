@@ -11,12 +11,14 @@ mod attach;
 mod book_tests;
 mod break_even;
 mod compare;
+mod completions;
 mod dev;
 mod device;
 mod doctor;
 mod dry_run;
 mod experiment;
 mod fit;
+mod help;
 mod hmb;
 mod image;
 mod live;
@@ -43,6 +45,7 @@ mod ubi;
 use args::{Cli, Command};
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, FromArgMatches};
+use clap_complete::CompleteEnv;
 use readpath_session::failure::usage;
 use readpath_session::{cases, failure, files, inputs, presets, traces, units};
 use std::env;
@@ -50,6 +53,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    CompleteEnv::with_factory(|| completions::completing(command())).var(completions::ASKED).complete();
     let typed = command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = match typed {
         Ok(cli) => cli,
@@ -104,7 +108,8 @@ fn main() -> ExitCode {
 
 /// The command line, with what its definitions cannot say.
 fn command() -> clap::Command {
-    Cli::command().mut_subcommand("dev", |c| c.mut_subcommand("bench", |c| c.after_help(dev::bench::list())))
+    help::arranged(Cli::command())
+        .mut_subcommand("dev", |c| c.mut_subcommand("bench", |c| c.after_help(dev::bench::list())))
 }
 
 /// Adds to the error of an unknown command the one whose letters were mixed up; clap knows only of likeness.

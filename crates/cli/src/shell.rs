@@ -4,9 +4,9 @@
 
 use crate::args::{Completions, Man};
 use crate::files::{NewFolder, begin_whole};
-use crate::output;
+use crate::{completions, output};
 use anyhow::Result;
-use clap::{Arg, Command};
+use clap::Command;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -16,11 +16,8 @@ const EXIT_STATUS: &str = ".SH \"EXIT STATUS\"
 ";
 
 pub fn completions(args: &Completions) -> Result<()> {
-    let mut command = crate::command();
-    let mut text = Vec::new();
-    clap_complete::generate(args.shell, &mut command, "readpath", &mut text);
     let mut out = output::stdout();
-    out.write_all(&text)?;
+    completions::script(&args.shell.to_string(), &mut out)?;
     Ok(out.flush()?)
 }
 
@@ -48,7 +45,7 @@ fn first(args: &Man) -> PathBuf {
 /// The page of a command and those of the commands below it, each with the name of its file.
 fn add_pages(command: &Command, above: Option<&str>, pages: &mut Vec<(String, Vec<u8>)>) -> Result<()> {
     let title = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
-    let page = clap_mangen::Man::new(command.clone().mut_args(with_aliases)).title(&title);
+    let page = clap_mangen::Man::new(command.clone()).title(&title);
     let below: Vec<&Command> = command.get_subcommands().filter(|c| !c.is_hide_set()).collect();
     let name = page.get_filename();
     // No date: the same program makes the same pages. clap_mangen leaves out empty fields, which moves the fields
@@ -72,15 +69,4 @@ fn add_pages(command: &Command, above: Option<&str>, pages: &mut Vec<(String, Ve
     }
     pages.push((name, text));
     below.into_iter().try_for_each(|c| add_pages(c, Some(&title), pages))
-}
-
-/// clap_mangen leaves out other names of an option.
-fn with_aliases(option: Arg) -> Arg {
-    let names = option.get_visible_aliases().unwrap_or_default();
-    if names.is_empty() {
-        return option;
-    }
-    let names = names.iter().map(|name| format!("--{name}")).collect::<Vec<_>>().join(", ");
-    let help = option.get_long_help().or(option.get_help()).cloned().unwrap_or_default();
-    option.long_help(format!("{help} [other names: {names}]"))
 }

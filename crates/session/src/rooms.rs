@@ -11,7 +11,9 @@ pub mod device {
 
 /// Files of devices, experiments and studies.
 pub mod config {
-    pub use readpath_config::{DevicePreset, GivenKey, device, experiment, experiments, presets, size, study, time};
+    pub use readpath_config::{
+        Builtin, DevicePreset, GivenKey, device, experiment, experiments, presets, size, study, time,
+    };
 }
 
 /// Traces.
@@ -27,7 +29,7 @@ pub mod running {
 /// Questions and their answers.
 pub mod lab {
     pub use readpath_lab::{
-        bench, experiment, fit, map_gain, map_reuse, parity, probe, question, replay, runs, trace_info, ubi,
+        bench, builtin, experiment, fit, map_gain, map_reuse, parity, probe, question, replay, runs, trace_info, ubi,
     };
 }
 

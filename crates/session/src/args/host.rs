@@ -42,6 +42,11 @@ impl Fill {
     }
 }
 
+/// Names of host memory policies.
+pub fn policy_names() -> Vec<String> {
+    PolicyChoice::ALL.iter().map(|policy| policy.name().to_owned()).collect()
+}
+
 /// Help of an option that takes policies, with their names.
 pub fn policies(what: &str) -> String {
     format!("{what}: {}", PolicyChoice::names())

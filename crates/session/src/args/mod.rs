@@ -11,7 +11,7 @@ mod questions;
 mod trace;
 mod ubi;
 
-pub use host::{Fill, Hosts, Hpb, policies};
+pub use host::{Fill, Hosts, Hpb, policies, policy_names};
 pub use making::{Chosen, Making};
 pub use questions::{
     Attack, BreakEven, Compare, Fio, Fit, HPB_OFF, Iozone, Loses, Power, ProbeFit, Replay, Reproduce, Target,

@@ -14,7 +14,7 @@ mod work;
 pub use attach::{Attached, kind, remarks};
 pub use boot::lines;
 pub use open::{Opened, Volume, findings, open_volume, volume, wrong};
-pub use replay::{Replay, caches};
+pub use replay::{Replay, cache_names, caches, cost_names};
 pub use reproduce::{EXPERIMENT, Prepared, prepare};
 pub use work::{Reads, Work, reads};
 

@@ -8,6 +8,7 @@ use crate::{inputs, usage};
 use anyhow::{Result, anyhow};
 use readpath_lab::ubi::{CacheCase, CacheTexts, Error, document};
 use readpath_results::{Document, Note, NoteKind};
+use readpath_ubi::preset::CostPreset;
 use readpath_ubi::stream::{Pressure, parse_pressure};
 use readpath_ubi::variant::{Kind, Variant};
 use serde_json::{Value, json};
@@ -26,6 +27,16 @@ pub fn caches() -> String {
          lru+second: a page gets a line on its second touch only; also lru+second+split",
     );
     text
+}
+
+/// Names of all caches.
+pub fn cache_names() -> Vec<String> {
+    Kind::ALL.iter().map(|(_, name, _)| (*name).to_owned()).collect()
+}
+
+/// Names of all kinds of NAND, for `--cost`.
+pub fn cost_names() -> Vec<String> {
+    CostPreset::names().split(", ").map(str::to_owned).collect()
 }
 
 /// Streams that were read, and the caches through which they go.
