@@ -21,13 +21,13 @@ const HEADINGS: &[(&str, &str)] = &[
 ];
 
 /// Options that `-h` leaves out where there are headings.
-const RARE: &str = "columns object-bytes ufs-block-bytes lenient trace-device merge-devices units max-idle \
-                    shift-sectors pressure image case variant seed threads keep shard stats sysfs hold trace-io \
+const RARE: &str = "format speed csv dry-run precondition columns object-bytes ufs-block-bytes lenient trace-device \
+                    merge-devices units max-idle shift-sectors pressure events image case variant seed threads keep shard stats sysfs hold trace-io \
                     trace-io-from trace-io-limit wire fio trace pebs boot-list host-memory";
 
 /// The command line with headings.
 pub fn arranged(command: Command) -> Command {
-    let many = command.get_opts().count() > FEW;
+    let many = command.get_arguments().filter_map(Arg::get_long).count() > FEW;
     let command = if many { command.mut_args(placed) } else { command };
     command.mut_subcommands(arranged)
 }
@@ -78,7 +78,7 @@ mod tests {
     fn options_of_the_tables_are_options() {
         fn options(command: &Command) -> Vec<&str> {
             let below = command.get_subcommands().flat_map(options);
-            command.get_opts().filter_map(Arg::get_long).chain(below).collect()
+            command.get_arguments().filter_map(Arg::get_long).chain(below).collect()
         }
         let all = of("readpath");
         let all = options(&all);

@@ -167,7 +167,7 @@ def test_mistakes_that_only_python_can_have() -> None:
     wrong: Any = "on"
     mistakes: list[tuple[Callable[[], object], str]] = [
         (lambda: readpath.fio("small.fio", hpb=wrong), "invalid value 'on' for '--hpb <HPB>' [possible values: off, "),
-        (lambda: readpath.fio("small.fio", fill=wrong), "invalid value 'on' for '--fill <FILL>'"),
+        (lambda: readpath.fio("small.fio", fill=wrong), "invalid value 'on' for '--fill <ORDER>'"),
         (lambda: readpath.mrc("small.fio", of=wrong), 'of: is "on"; expected "reads", "writes" or "all"'),
         (lambda: readpath.fio("small.fio", seed=-1), "seed: is -1; expected a whole number from 0 to 1844674407370955"),
         (lambda: readpath.fio("small.fio", threads=0), "threads: is 0; expected a whole number from 1"),

@@ -53,7 +53,7 @@ def test_mistakes_of_a_replay() -> None:
         (lambda: readpath.replay("none.csv"), "none.csv: cannot be read: No such file"),
         (lambda: readpath.replay("play.csv", iodepth=70_000), "invalid value '70000' for '--iodepth <N>'"),
         (lambda: readpath.replay("play.csv", iodepth=1, speed=2.0), "speed, max_idle and spread_ties change times"),
-        (lambda: readpath.replay("play.csv", fill=wrong), "invalid value 'all' for '--fill <FILL>'"),
+        (lambda: readpath.replay("play.csv", fill=wrong), "invalid value 'all' for '--fill <ORDER>'"),
         (lambda: readpath.replay("play.csv", speed=0.0), "speed: "),
         (lambda: readpath.replay("play.csv", max_idle_ms=-1.0), "max_idle_ms: is -1; expected 0 to 1000000000"),
         (lambda: readpath.replay("small.fio"), "small.fio: "),

@@ -33,10 +33,11 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
 }
 
-/// README, the chapters in the order of the book, and what developers read.
+/// README, the chapters in the order of the book, and what developers read. The page of options is made of the program.
 pub fn pages() -> Vec<Page> {
     let summary = fs::read_to_string(root().join("docs/SUMMARY.md")).expect("SUMMARY.md");
     let chapters = summary.lines().filter_map(|line| line.split_once("](")?.1.strip_suffix(')'));
+    let chapters = chapters.filter(|name| *name != "options.md");
     let files = ["README.md".to_owned()].into_iter().chain(chapters.map(|name| format!("docs/{name}")));
     files.chain(["ARCHITECTURE.md".to_owned(), "CONTRIBUTING.md".to_owned()]).map(page).collect()
 }

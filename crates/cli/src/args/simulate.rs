@@ -57,7 +57,7 @@ pub struct Fio {
     #[arg(long)]
     pub dry_run: bool,
     /// Output format
-    #[arg(long, value_enum, default_value = "normal")]
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "normal")]
     pub output_format: FioFormat,
     /// Print to FILE instead of the terminal
     #[arg(long, value_name = "FILE")]

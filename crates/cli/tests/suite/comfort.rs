@@ -3,6 +3,7 @@
 //! programs.
 
 use crate::common::{EXPERIMENT, HEADER, JOB, Room, json, rows, text};
+use assert_cmd::cargo::cargo_bin;
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

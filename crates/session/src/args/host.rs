@@ -55,7 +55,7 @@ pub fn policies(what: &str) -> String {
 /// The variants of a run: all combinations of what is listed.
 #[derive(Args, Clone, Default, Debug)]
 pub struct Hosts {
-    /// Whether and how the host uses HPB, separated by commas [default: off,dcm, unless --policy or --vary say it]
+    /// How the host uses HPB, separated by commas [default: off,dcm, unless --policy or --vary say it]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "MODE")]
     pub hpb: Vec<Hpb>,
     /// Host memory policies.
@@ -66,9 +66,8 @@ pub struct Hosts {
         help = policies("Host memory policies, separated by commas")
     )]
     pub policy: Vec<String>,
-    /// Values of a key of device, host or policy, combined with all others; or a whole variant, its name and its keys;
-    /// repeatable
-    #[arg(long, value_name = "KEY=VALUE,...|NAME:KEY=VALUE,...")]
+    /// Values of a key of device, host or policy; or a whole variant, NAME:KEY=VALUE,KEY=VALUE; repeatable
+    #[arg(long, value_name = "KEY=VALUE,...")]
     pub vary: Vec<String>,
     /// Limit of all host memory for HPB (maps, dirty bitmaps, tables): bytes, or with K, M or G
     #[arg(long, value_name = "BYTES")]

@@ -17,8 +17,8 @@ pub struct Target {
     /// The host.
     #[command(flatten)]
     pub host: Hosts,
-    /// In which order the device was filled before: files of a job, or what a trace reads before it writes it
-    #[arg(long, value_enum, default_value = "sequential")]
+    /// Order in which files of a job, or what a trace reads first, were written before
+    #[arg(long, value_enum, value_name = "ORDER", default_value = "sequential")]
     pub fill: Fill,
     /// Seed of the random numbers
     #[arg(long, allow_negative_numbers = true, default_value_t = 1)]
@@ -117,8 +117,8 @@ pub struct Replay {
     /// power-cycle[,TIME without power] or pressure,BYTES
     #[arg(long, value_name = "FILE", conflicts_with = "pressure")]
     pub events: Option<PathBuf>,
-    /// In which order the device was filled before: files of a job, or what a trace reads before it writes it
-    #[arg(long, value_enum, default_value = "sequential")]
+    /// Order in which files of a job, or what a trace reads first, were written before
+    #[arg(long, value_enum, value_name = "ORDER", default_value = "sequential")]
     pub fill: Fill,
     /// Seed of the random numbers
     #[arg(long, allow_negative_numbers = true, default_value_t = 1)]
@@ -158,9 +158,9 @@ pub struct Compare {
     /// Device preset, or a device file; an experiment names its own [default: ufs21-64g]
     #[arg(long, value_name = "NAME|FILE")]
     pub device: Option<String>,
-    /// In which order the device was filled before: files of a job, or what a trace reads before it writes it
-    /// [default: sequential, or what an experiment says]
-    #[arg(long, value_enum)]
+    /// Order in which files of a job, or what a trace reads first, were written before [default: sequential, or what an
+    /// experiment says]
+    #[arg(long, value_enum, value_name = "ORDER")]
     pub fill: Option<Fill>,
     /// Run only this case of an experiment
     #[arg(long, value_name = "NAME")]
@@ -221,8 +221,8 @@ pub struct BreakEven {
     /// Device preset, or a device file
     #[arg(long, value_name = "NAME|FILE", default_value = "ufs21-64g")]
     pub device: String,
-    /// In which order the device was filled before: files of a job, or what a trace reads before it writes it
-    #[arg(long, value_enum, default_value = "sequential")]
+    /// Order in which files of a job, or what a trace reads first, were written before
+    #[arg(long, value_enum, value_name = "ORDER", default_value = "sequential")]
     pub fill: Fill,
     /// Its device keys and threads.
     #[command(flatten)]

@@ -78,10 +78,14 @@ pub struct TraceHow {
     /// Shorten longer pauses between requests to TIME, such as 10ms, before --speed applies
     #[arg(long, value_name = "TIME")]
     pub max_idle: Option<String>,
-    /// Fold addresses beyond the device onto it; the results then say that the trace was changed
+    /// Fold addresses beyond the device onto it
+    ///
+    /// The results then say that the trace was changed.
     #[arg(long)]
     pub fold: bool,
-    /// Spread requests with equal times evenly up to the next time; assumes that they came at even distances
+    /// Spread requests with equal times evenly up to the next time
+    ///
+    /// This assumes that they came at even distances.
     #[arg(long, conflicts_with = "max_idle")]
     pub spread_ties: bool,
     /// Add N sectors of 512 bytes to every address, for traces of a partition that is not aligned
