@@ -38,15 +38,19 @@ QUESTIONS: list[tuple[str, Callable[[], readpath.Results]]] = [
         lambda: readpath.compare(
             "short.fio",
             seeds=2,
-            vary={"map_cache.size_kib": [64, 4096]},
-            variant={"a": {"hpb": "off"}},
+            vary={"map_cache.size_kib": [64, 4096], "a": {"hpb": "off"}},
             base="a, map_cache.size_kib=64",
         ),
     ),
     (
         "compare play.csv --policy=lru,exclusive --vary=map_cache.size_kib=64 --fill=random --seeds=2 --iodepth=4",
         lambda: readpath.compare(
-            "play.csv", policy=["lru", "exclusive"], vary={"map_cache.size_kib": [64]}, fill="random", seeds=2, iodepth=4
+            "play.csv",
+            policy=["lru", "exclusive"],
+            vary={"map_cache.size_kib": [64]},
+            fill="random",
+            seeds=2,
+            iodepth=4,
         ),
     ),
     (

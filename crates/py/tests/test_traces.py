@@ -26,7 +26,10 @@ TRACE = "\n".join(
     [
         ([], {}),
         (["--iodepth", "8", "--hpb", "dcm"], {"iodepth": 8, "hpb": "dcm"}),
-        (["--vary", "map_cache.size_kib=64,2048", "--speed", "4"], {"vary": {"map_cache.size_kib": [64, 2048]}, "speed": 4}),
+        (
+            ["--vary", "map_cache.size_kib=64,2048", "--speed", "4"],
+            {"vary": {"map_cache.size_kib": [64, 2048]}, "speed": 4},
+        ),
         (
             ["--precondition", "before.csv", "--max-idle", "1ms", "--fill", "random", "--seed", "7"],
             {"precondition": ["before.csv"], "max_idle_ms": 1, "fill": "random", "seed": 7},

@@ -118,8 +118,8 @@ def fio(
     """Runs a fio job file, or the text of one, on a device: a variant for each mode of HPB, policy and varied key.
 
     ``vary`` is that of :func:`compare`. ``fill`` is the order in which the files of the job were written before the
-    run, if they were. ``host_memory`` limits all memory for HPB, in bytes or as ``"8M"``. ``events`` is a file of events. Other keywords
-    are those of :class:`Choosing`.
+    run, if they were. ``host_memory`` limits all memory for HPB, in bytes or as ``"8M"``. ``events`` is a file of
+    events. Other keywords are those of :class:`Choosing`.
 
     >>> results = readpath.fio("[job]\\nfilename=/dev/sda\\nrw=randread\\nbs=4k\\nsize=2g\\nio_size=1m\\n")
     >>> [round(results.value("read_iops", variant=variant)) for variant in ("HPB off", "HPB dcm")]
@@ -155,10 +155,10 @@ def replay(
 ) -> Results:
     """Replays a block trace: a variant for each mode of HPB, policy and varied key.
 
-    Requests come at their times, or with ``iodepth`` in order, so many at once. ``precondition`` are traces that are
-    replayed before, and measured apart. ``vary`` is that of :func:`compare`. ``fill`` is the physical order of blocks that are read before they are
-    written. ``host_memory`` limits all memory for HPB, in bytes or as ``"8M"``. ``client`` and ``keep`` are
-    those of :class:`Making`; other keywords are those of :class:`Replaying`.
+    Requests come at their times, or with ``iodepth`` in order, so many at once. ``precondition`` are traces that
+    are replayed before, and measured apart. ``vary`` is that of :func:`compare`. ``fill`` is the physical order of
+    blocks that are read before they are written. ``host_memory`` limits all memory for HPB, in bytes or as
+    ``"8M"``. ``client`` and ``keep`` are those of :class:`Making`; other keywords are those of :class:`Replaying`.
     """
     options = {
         **_target(device, set),
@@ -195,11 +195,12 @@ def compare(
 ) -> Results:
     """Compares variants under the same workload and seeds, with confidence intervals.
 
-    The workload is a fio job (a text, or ``*.fio``), an experiment (``*.toml``, or a built-in name), or else a block
-    trace. ``vary`` has keys with values that are combined, ``{"hpb": ["off", "dcm"], "map_cache.size_kib": [64, 512]}``,
-    or names of variants with their keys, ``{"small": {"map_cache.size_kib": 64}}``. ``base`` is the variant against
-    which differences are taken. ``fill`` is the order in which the files of a job were written, or blocks of a trace that are read first.
-    ``client`` and ``keep`` are those of :class:`Making`; other keywords, for traces, are those of :class:`Replaying`.
+    The workload is a fio job (a text, or ``*.fio``), an experiment (``*.toml``, or a built-in name), or else a
+    block trace. ``vary`` has keys with values that are combined, ``{"hpb": ["off", "dcm"], "map_cache.size_kib":
+    [64, 512]}``, or names of variants with their keys, ``{"small": {"map_cache.size_kib": 64}}``. ``base`` is the
+    variant against which differences are taken. ``fill`` is the order in which the files of a job were written, or
+    blocks of a trace that are read first. ``client`` and ``keep`` are those of :class:`Making`; other keywords, for
+    traces, are those of :class:`Replaying`.
 
     >>> job = "[job]\\nfilename=/dev/sda\\nrw=randread\\nbs=4k\\nsize=2g\\nio_size=8m\\n"
     >>> results = readpath.compare(job, device="ufs31-256g", hpb=["off", "dcm"], seeds=2)
