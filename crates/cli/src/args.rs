@@ -22,7 +22,7 @@ pub use live::{LiveOptions, Stats};
 pub use other::{Completions, Doctor, Man, Report};
 pub use readpath_session::args::{ImageInput, TraceInput, UbiWork};
 pub use serve::{Attach, Ctl, ImageCommand, ImageCreate, Serve};
-pub use simulate::{BreakEven, Compare, Fio, FioFormat, Iozone, Power, Replay, Reproduce};
+pub use simulate::{BreakEven, Compare, Fio, FioFormat, Hmb, Iozone, Power, Replay, Reproduce};
 pub use sweep::{Merge, Sweep, SweepCommand};
 pub use trace::{Mrc, TraceCommand, TraceFormat};
 pub use ubi::{UbiCommand, UbiReplay};
@@ -45,6 +45,8 @@ pub enum Command {
     Fio(Fio),
     /// Replay recorded block traces on a modelled device
     Replay(Replay),
+    /// Say how much host memory a DRAM-less SSD should get for block traces and fio jobs
+    Hmb(Hmb),
     /// Compare variants under the same workload and seeds, with confidence intervals
     Compare(Compare),
     /// Find the least value of a key, such as SRAM, that is as good as HPB or another variant

@@ -73,6 +73,7 @@ fn main() -> ExitCode {
         Command::Iozone(args) => simulate::iozone(&args),
         Command::Fio(args) => simulate::fio(&args),
         Command::Replay(args) => replay::main(&args),
+        Command::Hmb(args) => hmb::main(&args),
         Command::Compare(args) => compare::main(&args),
         Command::BreakEven(args) => break_even::main(&args),
         Command::Sweep(args) => sweep::main(&args),

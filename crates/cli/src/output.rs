@@ -107,13 +107,17 @@ pub fn limited(spec: TableSpec, width: Option<u16>) -> TableSpec {
     }
 }
 
-/// What is printed of a document: JSON, or else its title, `tables`, its notes, what the simulation cost, and the
-/// folder of the files.
+/// What is printed of a document: JSON, or else its verdict, its title, `tables`, its notes, what the simulation cost,
+/// and the folder of the files.
 pub fn printed(doc: &Document, json: bool, folder: Option<&Path>, tables: impl FnOnce() -> String) -> Result<String> {
     if json {
         return Ok(doc.to_json_pretty()?);
     }
-    let mut text = format!("{}\n\n{}", doc.title, tables());
+    let mut text = verdict(doc);
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    write!(text, "{}\n\n{}", doc.title, tables())?;
     for note in &doc.notes {
         writeln!(text, "Note: {note}")?;
     }
@@ -124,6 +128,11 @@ pub fn printed(doc: &Document, json: bool, folder: Option<&Path>, tables: impl F
         writeln!(text, "Results: {} and {}", json.display(), page.display())?;
     }
     Ok(text)
+}
+
+/// The sentences of a document's verdict, a line each.
+pub fn verdict(doc: &Document) -> String {
+    doc.verdict.iter().fold(String::new(), |text, note| text + &note.text + "\n")
 }
 
 /// Shows a document: on standard output, or in the file `to`. With `--csv -` its rows go to standard output, and its
@@ -138,13 +147,17 @@ pub fn show(
     if basics.prints_csv() {
         emit(&doc.to_csv()?, None)?;
         if to.is_none() {
-            for note in &doc.notes {
-                writeln!(io::stderr(), "Note: {note}").ok();
-            }
+            notes_aside(doc);
             return Ok(());
         }
     }
     emit(&printed(doc, basics.json, folder, tables)?, to)
+}
+
+/// Shows the verdict and the notes of a document on standard error, where its rows or a text take standard output.
+pub fn notes_aside(doc: &Document) {
+    let notes = doc.notes.iter().fold(verdict(doc), |text, note| format!("{text}Note: {note}\n"));
+    write!(io::stderr(), "{notes}").ok();
 }
 
 /// Writes to the file that was asked for, or else to standard output.

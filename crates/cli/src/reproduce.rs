@@ -61,7 +61,6 @@ fn one<Q: Question>(
 fn reproduce_all(args: &Reproduce) -> Result<()> {
     let common = &args.common;
     let refused = [
-        ("--fold", args.of.fold),
         ("--json", common.basics.json),
         ("--csv", common.basics.csv.is_some()),
         ("--case", args.of.chosen.case.is_some()),

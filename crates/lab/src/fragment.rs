@@ -3,6 +3,7 @@
 //! be written as JSON, so other processes and machines can make the run. It knows no questions.
 
 use crate::little_gain::Gain;
+use crate::verdict::Outcome;
 use readpath_device::SramTable;
 use readpath_results::Document;
 use readpath_run::Series;
@@ -20,6 +21,8 @@ pub struct Fragment {
     pub over_time: Option<Series>,
     /// Counts that explain why HPB gains little.
     pub(crate) gain: Gain,
+    /// What the run says of its variant.
+    pub(crate) outcome: Outcome,
     /// SRAM of the modelled device by table, in bytes.
     pub sram: Map<String, Value>,
     /// Whether the device programmed any flash page.
@@ -30,6 +33,11 @@ pub struct Fragment {
 
 pub(crate) fn sram(tables: &[(SramTable, u64)]) -> Map<String, Value> {
     tables.iter().map(|(table, bytes)| (table.name().to_owned(), Value::from(*bytes))).collect()
+}
+
+/// SRAM for the map among these tables, in bytes.
+pub(crate) fn map_sram(tables: &[(SramTable, u64)]) -> u64 {
+    tables.iter().filter(|(table, _)| table.is_of_map()).map(|(_, bytes)| bytes).sum()
 }
 
 /// Puts fragments together: their rows and inputs, and each of their notes once.

@@ -3,14 +3,15 @@
 //! memory that the device reads itself, and with HPB; and the gain of a device without map pages, such as a zoned one.
 //! It opens no file.
 
-use crate::map_rows::static_host_bytes;
+use crate::map_rows::{peak_host_bytes, static_host_bytes};
 use crate::question::{Answer, AskError, Done, Point, Question, Shown};
 use crate::replay::{Mode, Replay, ReplayCase, ReplayOptions, ReplayRun, ReplayVariant};
+use crate::verdict::{self, Memory, Outcome};
 use readpath_config::experiment::Variant;
 use readpath_config::{ConfigFileError, DevicePreset, GivenKey};
 use readpath_device::{DeviceConfig, Layout, Protocol};
-use readpath_kit::{BLOCK_BYTES, Histogram};
-use readpath_results::{Document, Error, metric};
+use readpath_kit::{BLOCK_BYTES, Histogram, Ns};
+use readpath_results::{Document, Error, Note, NoteKind, metric};
 use readpath_run::PhaseOutput;
 use readpath_workload::IoKind;
 use serde::{Deserialize, Serialize};
@@ -31,6 +32,9 @@ pub struct GainRow {
     pub read_p99_us: f64,
     /// Map pages read from flash, for any purpose.
     pub map_loads: u64,
+    /// No device is so, but none can be better.
+    is_bound: bool,
+    outcome: Outcome,
 }
 
 /// Sizes at the knee of reads.
@@ -142,7 +146,7 @@ impl Gaining {
     /// Replays of a case at its own times on each variant.
     pub fn new(case: ReplayCase, variants: Vec<ReplayVariant>) -> Self {
         let options =
-            ReplayOptions { mode: Mode::Timed, layout: Layout::Sequential, seed: 1, encoded: false, over_time: false };
+            ReplayOptions { mode: Mode::Timed, layout: Layout::Sequential, seed: 1, encoded: false, over_time: true };
         let variants: Vec<_> = variants.into_iter().map(Arc::new).collect();
         let name = case.name.clone();
         let replays = Replay::all(&[Arc::new(case)], &variants, &options);
@@ -163,30 +167,46 @@ impl Question for Gaining {
 
     fn figures(&self, shown: Shown<'_>) -> Result<GainRow, Error> {
         let Shown::Replay(replay, run) = shown else { unreachable!("all points are replays") };
-        Ok(row(&replay.variant, &run))
+        Ok(row(&self.case, &replay.variant, &run))
     }
 
     fn answer(&self, done: &[Done<GainRow>]) -> Result<Answer, AskError> {
         let mut doc = Document::new("map_gain", self.title());
-        rows(&mut doc, &self.case, &done.iter().flatten().cloned().collect::<Vec<_>>())?;
+        let gained: Vec<GainRow> = done.iter().flatten().cloned().collect();
+        rows(&mut doc, &self.case, &gained)?;
+        doc.verdict = verdict(&self.case, &gained, &[]);
         doc.remark(NOTE);
         Ok(Answer::new(doc, done.len()))
     }
 }
 
-fn row(variant: &ReplayVariant, run: &ReplayRun) -> GainRow {
+/// Which place makes reads fastest; or that coarse times, of which `notes` say, tell nothing.
+pub(crate) fn verdict(case: &str, rows: &[GainRow], notes: &[Note]) -> Vec<Note> {
+    let coarse = |note: &&Note| note.kind == NoteKind::CoarseTimes && note.case.as_deref() == Some(case);
+    match notes.iter().find(coarse) {
+        Some(coarse) => vec![verdict::not_from_these_times(coarse)],
+        None => verdict::of_runs(rows.iter().filter(|row| !row.is_bound).map(|row| &row.outcome)),
+    }
+}
+
+fn row(case: &str, variant: &ReplayVariant, run: &ReplayRun) -> GainRow {
     let mut latency = Histogram::default();
     let phase: Option<&PhaseOutput> = run.phases.last().map(|phase| &phase.output);
     phase.into_iter().flat_map(|phase| &phase.stats.jobs).for_each(|job| latency.merge(&job.of(IoKind::Read).latency));
     let count = |of: fn(&PhaseOutput) -> u64| phase.map_or(0, of);
+    let host_bytes = peak_host_bytes(phase, &variant.preset);
+    let device_bytes = match variant.map_is_loaded {
+        true => zone_map_bytes(&variant.preset.device),
+        false => u64::from(variant.preset.device.map_cache_bytes),
+    };
+    let memory = Memory { host: host_bytes as f64, sram: device_bytes as f64 };
+    let phases: Vec<&PhaseOutput> = phase.into_iter().collect();
     GainRow {
         place: variant.name.clone(),
-        host_bytes: static_host_bytes(&variant.preset)
-            + count(|p| p.memory.map_or(0, |m| m.peak_bytes + m.table_bytes)),
-        device_bytes: match variant.map_is_loaded {
-            true => zone_map_bytes(&variant.preset.device),
-            false => u64::from(variant.preset.device.map_cache_bytes),
-        },
+        host_bytes,
+        device_bytes,
+        is_bound: variant.map_is_loaded,
+        outcome: Outcome::new((case, &variant.name), &phases, run.over_time.as_ref(), Ns(0), memory),
         read_mean_us: if latency.count() > 0 { latency.mean() / 1e3 } else { 0.0 },
         read_p99_us: latency.quantile(0.99) as f64 / 1e3,
         map_loads: count(|p| p.device.map_loads + p.device.buffer_map_loads),

@@ -285,8 +285,14 @@ pub fn document(cases: &[MapReuseCase], notes: &[Note]) -> Result<Document, Erro
         map_gain::rows(&mut doc, &case.name, &case.gain)?;
         charts(&mut doc, case)?;
     }
+    let gained = cases.iter().filter(|case| !case.gain.is_empty());
+    doc.verdict =
+        gained.flat_map(|case| map_gain::verdict(&case.name, &case.gain, notes)).take(MOST_VERDICTS).collect();
     Ok(doc)
 }
+
+/// Traces at most that have a sentence in the verdict, the first.
+const MOST_VERDICTS: usize = 3;
 
 fn hits_at(bytes: u64) -> Metric {
     metric::MAP_HITS_AT.with([&(bytes >> 10).to_string()])

@@ -20,6 +20,14 @@ pub(crate) fn static_host_bytes(preset: &DevicePreset) -> u64 {
     given_host_memory(&preset.device, &preset.host)
 }
 
+/// Bytes of host memory for the map: those that belong to the device from the start, and the most that the host's HPB
+/// took in any of these phases.
+pub(crate) fn peak_host_bytes<'a>(phases: impl IntoIterator<Item = &'a PhaseOutput>, preset: &DevicePreset) -> u64 {
+    let peaks =
+        phases.into_iter().filter_map(|phase| phase.memory).map(|memory| memory.peak_bytes + memory.table_bytes);
+    peaks.max().unwrap_or(0) + static_host_bytes(preset)
+}
+
 /// Flash reads for the map, for any purpose.
 fn map_reads(device: &DeviceStats) -> u64 {
     device.map_loads + device.buffer_map_loads + device.collect_map_loads + device.write_back_loads

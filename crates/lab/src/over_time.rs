@@ -9,7 +9,9 @@ use readpath_results::{Chart, ChartKind, Error, SeriesStyle};
 use readpath_run::{Bin, Series};
 
 /// Variants of a case at most that have charts over time: more lines cannot be distinguished.
-pub(crate) const MOST_VARIANTS: usize = 4;
+const MOST_VARIANTS: usize = 4;
+/// Variants of a case at most that are kept over time, for charts and for the intervals of verdicts.
+pub(crate) const MOST_KEPT: usize = 8;
 /// Least bins of a chart over time.
 const LEAST_BINS: usize = 4;
 /// Columns of a map of regions at most.

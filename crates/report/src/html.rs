@@ -122,6 +122,13 @@ impl Page {
             let _ = write!(self.out, " <span>{ios} simulated I/Os</span> <span>seed {}</span>", document.seed);
         }
         self.put("</p>\n");
+        if !document.verdict.is_empty() {
+            self.put("<div class=\"verdict\">\n");
+            for note in &document.verdict {
+                let _ = writeln!(self.out, "<p>{}</p>", text::html(&note.text));
+            }
+            self.put("</div>\n");
+        }
         for paragraph in document.description.split("\n\n").filter(|p| !p.trim().is_empty()) {
             let _ = writeln!(self.out, "<p>{}</p>", text::html(paragraph.trim()));
         }

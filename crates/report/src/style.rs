@@ -57,6 +57,8 @@ h1{font-size:1.8rem;line-height:1.2;margin:0 0 .4rem;letter-spacing:-.01em;text-
 h2{font-size:1.2rem;line-height:1.3;margin:2.8rem 0 .8rem}
 p{margin:.6rem 0;max-width:46rem}
 h1,h2,p,li,dd,caption,figcaption{overflow-wrap:break-word}
+.verdict{border-left:.25rem solid var(--c0);background:var(--wash);padding:.5rem 1rem;margin:1rem 0 1.4rem}
+.verdict p{font-size:1.12rem;line-height:1.45;margin:.3rem 0}
 .meta{color:var(--muted);font-size:.92rem;margin:0 0 1.4rem}
 .meta span:not(:last-child)::after{content:'\\00a0\\00b7 '}
 .scroll{overflow-x:auto;margin:1rem calc(min(0px,(62rem - 100vw)/2)) 1rem 0;\

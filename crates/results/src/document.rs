@@ -31,6 +31,9 @@ pub struct Document {
     pub experiment: String,
     /// Heading.
     pub title: String,
+    /// The answer in one to three sentences, which are shown before anything else; empty where nothing was asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub verdict: Vec<Note>,
     /// What was asked and how, in a paragraph or more; an empty line parts paragraphs.
     pub description: String,
     /// The numbers.
@@ -64,6 +67,7 @@ impl Document {
             schema: SCHEMA.to_owned(),
             experiment: experiment.into(),
             title: title.into(),
+            verdict: Vec::new(),
             description: String::new(),
             rows: Vec::new(),
             charts: Vec::new(),

@@ -16,6 +16,12 @@ pub enum NoteKind {
     Altered,
     /// The verdict on a published claim.
     Claim,
+    /// What a variant gains or loses against another.
+    Gain,
+    /// Variants differ by no more than chance, or not at all.
+    NoDifference,
+    /// The times of a trace are too coarse to say how requests overlap.
+    CoarseTimes,
     /// What the results recommend.
     Advice,
     /// The outcome of attacks.
@@ -31,10 +37,13 @@ pub enum NoteKind {
 }
 
 impl NoteKind {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 12] = [
         Self::Incomplete,
         Self::Altered,
         Self::Claim,
+        Self::Gain,
+        Self::NoDifference,
+        Self::CoarseTimes,
         Self::Advice,
         Self::Attack,
         Self::WithoutHpb,
@@ -50,7 +59,14 @@ impl NoteKind {
             Self::Claim => "CLAIM ",
             Self::Advice => "RECOMMENDED: ",
             Self::Attack => "ATTACK: ",
-            Self::Altered | Self::WithoutHpb | Self::LittleGain | Self::NoAdvice | Self::Remark => "",
+            Self::Altered
+            | Self::Gain
+            | Self::NoDifference
+            | Self::CoarseTimes
+            | Self::WithoutHpb
+            | Self::LittleGain
+            | Self::NoAdvice
+            | Self::Remark => "",
         }
     }
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A run over its virtual time, in a bounded number of bins of equal length: the length of the run need not be known.
 //! When the bins are full, every two become one, which loses nothing: counters are kept as they were at the end of each
-//! bin, and counts of latencies add up. A request costs one more count; the rest is done a few hundred times in a run.
+//! bin, and counts of latencies add up. A request costs one more count and a sum; the rest is done a few hundred times
+//! in a run.
 
 use crate::drive::Hooks;
 use crate::error::RunError;
@@ -50,6 +51,8 @@ pub struct Bin {
 pub struct Latency {
     /// Requests that ended.
     pub ios: u64,
+    /// Sum of their latencies.
+    pub total: Ns,
     /// Median, at most 1/64 too high.
     pub p50: Ns,
     /// 99th percentile, at most 1/64 too high.
@@ -74,11 +77,14 @@ const BUCKETS: usize = (40 - SUB_BITS as usize + 1) << SUB_BITS;
 /// Counts of latencies of one bin. The run's histograms have finer buckets and moments; they would cost each request
 /// twice as much.
 #[derive(Clone)]
-struct Latencies(Box<[u32; BUCKETS]>);
+struct Latencies {
+    buckets: Box<[u32; BUCKETS]>,
+    total_ns: u64,
+}
 
 impl Default for Latencies {
     fn default() -> Self {
-        Latencies(Box::new([0; BUCKETS]))
+        Latencies { buckets: Box::new([0; BUCKETS]), total_ns: 0 }
     }
 }
 
@@ -87,22 +93,24 @@ impl Latencies {
     fn record(&mut self, ns: u64) {
         let shift = 63 - (ns | SUB).leading_zeros() - SUB_BITS;
         let bucket = (u64::from(shift << SUB_BITS) + (ns >> shift)).min(BUCKETS as u64 - 1);
-        self.0[bucket as usize] += 1;
+        self.buckets[bucket as usize] += 1;
+        self.total_ns = self.total_ns.saturating_add(ns);
     }
 
     fn merge(&mut self, other: &Latencies) {
-        self.0.iter_mut().zip(other.0.iter()).for_each(|(sum, one)| *sum += one);
+        self.buckets.iter_mut().zip(other.buckets.iter()).for_each(|(sum, one)| *sum += one);
+        self.total_ns = self.total_ns.saturating_add(other.total_ns);
     }
 
     fn count(&self) -> u64 {
-        self.0.iter().map(|&n| u64::from(n)).sum()
+        self.buckets.iter().map(|&n| u64::from(n)).sum()
     }
 
     /// The latency that this share of all does not exceed: the largest of its bucket.
     fn quantile(&self, share: f64) -> Ns {
         let rank = ((share * self.count() as f64).ceil() as u64).max(1);
         let mut seen = 0;
-        let bucket = self.0.iter().position(|&n| {
+        let bucket = self.buckets.iter().position(|&n| {
             seen += u64::from(n);
             seen >= rank
         });
@@ -246,8 +254,12 @@ impl Recording {
         let bin = |kept: Kept| {
             let device = kept.device.since(&before);
             before = kept.device;
-            let latency =
-                kept.latency.map(|all| Latency { ios: all.count(), p50: all.quantile(0.5), p99: all.quantile(0.99) });
+            let latency = kept.latency.map(|all| Latency {
+                ios: all.count(),
+                total: Ns(all.total_ns),
+                p50: all.quantile(0.5),
+                p99: all.quantile(0.99),
+            });
             Bin { to: kept.to, device, host_memory: kept.host_memory, valid: kept.valid, latency }
         };
         Series { from: self.from, bins: self.kept.into_iter().map(bin).collect(), regions }
@@ -307,7 +319,7 @@ mod tests {
         let series = recording.series();
         let told: Vec<_> = series.bins.iter().map(|b| (b.to.0, b.device.slices_written, b.host_memory)).collect();
         assert_eq!(told, [(20, 20, 20), (40, 20, 40)]);
-        assert_eq!(series.bins[0].latency[0], Latency { ios: 4, p50: Ns(2), p99: Ns(201) });
+        assert_eq!(series.bins[0].latency[0], Latency { ios: 4, total: Ns(303), p50: Ns(2), p99: Ns(201) });
     }
 
     #[test]

@@ -82,7 +82,7 @@ fn load(how: &TraceHow, path: &Path, options: &Options, prepare: Prepare, shared
     } else if how.iodepth.is_none() {
         let way_out = if how.offers.times { "--spread-ties spreads them" } else { traces::SPREAD_ELSEWHERE };
         let coarse = reader.coarse_times(&name, way_out);
-        warnings.extend(coarse.into_iter().map(Note::remark));
+        warnings.extend(coarse.map(|text| Note::new(NoteKind::CoarseTimes, text)));
     }
     let not_found = reader.devices_not_found().map(|device| format!("{name}: --units: no request is to {device}"));
     warnings.extend(not_found.map(|text| Note::new(NoteKind::Altered, text)));

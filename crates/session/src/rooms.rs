@@ -35,7 +35,7 @@ pub mod lab {
 
 /// Result documents.
 pub mod results {
-    pub use readpath_results::{Document, Input, Metric, Note, Origin, Process, Row, csv_cell, metric};
+    pub use readpath_results::{Document, Input, Metric, Note, NoteKind, Origin, Process, Row, csv_cell, metric};
 }
 
 /// Points of studies.

@@ -92,6 +92,20 @@ pub struct Power {
     pub common: Common,
 }
 
+/// Arguments of `hmb`.
+#[derive(Args, Debug)]
+// The options within have this name already.
+#[group(skip)]
+pub struct Hmb {
+    #[command(flatten)]
+    pub of: args::Hmb,
+    /// Say which runs there would be and how many requests they have, and make none
+    #[arg(long)]
+    pub dry_run: bool,
+    #[command(flatten)]
+    pub basics: Basics,
+}
+
 /// Arguments of `compare`.
 #[derive(Args, Debug)]
 // The options within have this name already.

@@ -64,21 +64,24 @@ fn sweep(args: &Sweep, file: &Path) -> Result<()> {
             format!("interrupted: {} of {count} points are made; the same command goes on from there", there + new);
         return Err(Unfinished(message).into());
     }
+    let seconds = began.elapsed().as_secs_f64();
+    remove_if_stopped(begun.unfinished())?;
+    let path = begun.out.clone();
+    let tables = begun.finish(new, output::process)?;
     let mut out = io::stdout().lock();
+    if let Some((_, doc)) = &tables.whole {
+        writeln!(out, "{}", output::verdict(doc))?;
+    }
     let design = plan.study.design.name();
     writeln!(out, "{}\n\n{} points ({design}), {there} of them made before", plan.study.title, plan.count())?;
     let process = output::process();
     let (cpu, mib) = (process.cpu_seconds, process.peak_rss_bytes as f64 / f64::from(1 << 20));
-    let seconds = began.elapsed().as_secs_f64();
     writeln!(
         out,
         "{new} points and {ios} requests simulated in {seconds:.1} s with {}: {cpu:.1} s of CPU time, \
          {mib:.0} MiB at most",
         in_threads(threads)
     )?;
-    remove_if_stopped(begun.unfinished())?;
-    let path = begun.out.clone();
-    let tables = begun.finish(new, || process)?;
     let mut table_of_failures = None;
     if let Some((merged, doc)) = tables.whole {
         for table in tables_of(&doc) {

@@ -19,7 +19,7 @@ use readpath_session::lab::map_reuse::{
 };
 use readpath_session::lab::replay::ReplayCase;
 use readpath_session::lab::runs::Shared;
-use readpath_session::results::{Input, Note};
+use readpath_session::results::{Input, Note, NoteKind};
 use readpath_session::workload::IoKind;
 use readpath_session::workload::trace::mrc::{MapReuse, Of, SpanCurves};
 use readpath_session::workload::trace::{Reason, Request, SECTOR_BYTES, TraceError};
@@ -73,7 +73,7 @@ pub fn main(args: &Mrc) -> Result<()> {
     if let Some(folder) = folder {
         folder.write(&doc)?;
     }
-    let text = if args.json { doc.to_json_pretty()? } else { describe(&cases, &notes) };
+    let text = if args.json { doc.to_json_pretty()? } else { output::verdict(&doc) + &describe(&cases, &notes) };
     output::emit(&text, None)
 }
 
@@ -128,7 +128,8 @@ impl Found {
         }
         // Hits do not depend on times, but the gain is measured at these times.
         let coarse = args.gain.as_ref().and_then(|_| reader.coarse_times(&name, traces::SPREAD_ELSEWHERE));
-        self.notes.extend(coarse.into_iter().chain(reader.notes(&name)).map(Note::remark));
+        let coarse = coarse.map(|text| Note::new(NoteKind::CoarseTimes, text).of_case(&name));
+        self.notes.extend(coarse.into_iter().chain(reader.notes(&name).into_iter().map(Note::remark)));
         self.inputs.push(traces::input(source, &name, shared)?);
         let curves = reuse.finish();
         let least = curves.iter().flat_map(|curves| curves.shares).fold(1.0, f64::min);

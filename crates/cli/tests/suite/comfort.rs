@@ -342,7 +342,7 @@ fn no_color_means_no_escape_sequences() {
     }
     // There is progress all the same, in one line that is replaced again and again.
     let text = on_terminal(&room, &plain, &long);
-    let (progress, _) = text.split_once("fio long.fio").expect("progress, then results");
+    let (progress, _) = text.split_once("Reads of 'HPB off'").expect("progress, then results");
     assert!(progress.contains("requests") && progress.contains('%') && !progress.contains('\n'), "{progress:?}");
     let widest = progress.split('\r').map(|line| line.chars().count()).max();
     assert!(widest < Some(80) && progress.ends_with('\r'), "{widest:?} {progress:?}");
@@ -407,7 +407,7 @@ fn a_dry_run_says_what_would_be_run() {
         (&["compare", "small.toml", "--seeds", "3"], &[], 6),
         (&["compare", "trace.csv", "--fill", "random", "--seeds", "4"], &[], 8),
         (&["reproduce", "iozone", "--case", "1 GB"], &[], 2),
-        (&["reproduce", "hmb", "--traces", "trace.csv"], &[], 0),
+        (&["hmb", "trace.csv"], &[], 0),
         (&["reproduce", "policies"], &[], 0),
     ] {
         let text = room.good(&[args, &["--dry-run"], rest].concat());

@@ -301,7 +301,8 @@ fn power_cuts_under_a_trace() {
     let output = room.output(&[&cut[..], &["--hpb", "dcm", "--trace-io", "io.json", "--out", "cut"]].concat());
     let (shown, said) = (crate::common::text(&output.stdout), crate::common::text(&output.stderr));
     assert!(output.status.success() && said.starts_with("io.json: "), "{said}");
-    assert!(shown.starts_with("Power cuts under a replay of t.csv"), "{shown}");
+    assert!(shown.starts_with("No confirmed data was lost in 3 power cuts: all "), "{shown}");
+    assert!(shown.contains("\n\nPower cuts under a replay of t.csv\n"), "{shown}");
     assert!(room.read("io.json").contains("no reply"), "requests that a cut took");
     let document = json(&room.read("cut/result.json"));
     let value = |metric| figure(&document, &[("metric", metric)]).expect(metric);

@@ -314,7 +314,7 @@ fn break_even_finds_the_least_value() {
     let args = ["break-even", "job.fio", "--from", "16", "--to", "256", "--step", "16", "--seeds", "2"];
     let doc = room.document(&[&args[..], &["--json", "--out", "even"]].concat());
     assert!(room.read("even/report.html").contains("map_cache.size_kib=16"));
-    let note = &doc["notes"][0];
+    let note = &doc["verdict"][0];
     assert_eq!((&note["kind"], &note["numbers"][0][0]), (&"advice".into(), &"map_cache.size_kib".into()));
     let found = note["numbers"][0][1].as_f64().expect("a number") as u64;
     let answer = note["text"].as_str().expect("a text").to_owned();
@@ -330,11 +330,9 @@ fn break_even_finds_the_least_value() {
     assert_eq!(threads["rows"], doc["rows"]);
     // Values that are all worse, and all as good.
     let least = room.good(&["break-even", "job.fio", "--from", "128", "--to", "256", "--step", "64"]);
-    assert!(
-        least.contains("RECOMMENDED: map_cache.size_kib=128 is as good") && least.contains("it is the least that was")
-    );
+    assert!(least.starts_with("map_cache.size_kib=128 is as good") && least.contains("it is the least that was"));
     let none = room.good(&["break-even", "job.fio", "--from", "16", "--to", "32", "--step", "16"]);
-    assert!(none.contains("RECOMMENDED: no map_cache.size_kib up to 32: even with 32"), "{none}");
+    assert!(none.starts_with("no map_cache.size_kib up to 32: even with 32"), "{none}");
     for (wrong, says) in [
         (&["--key", "host.submit_us"][..], "--from and --to are needed for --key host.submit_us"),
         (&["--from", "9", "--to", "8"], "--to 8 must be more than --from 9"),

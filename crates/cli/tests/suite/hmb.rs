@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `readpath reproduce hmb`: how much host memory a DRAM-less SSD should get.
+//! `readpath hmb` and `reproduce hmb`: how much host memory a DRAM-less SSD should get.
 
-use crate::common::{Room, figure, notes};
+use crate::common::{Room, figure, notes, verdict};
 use std::fmt::Write as _;
 
 const HEADER: &str = "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n";
@@ -35,11 +35,15 @@ fn the_least_memory_that_is_enough_is_recommended() {
     // What is saved of the time of a request is what the rates say, since 32 are under way all the time.
     let rates = 100.0 * (1.0 - of("no host memory", "read_iops") / of("200 MiB", "read_iops"));
     assert!((saves - rates).abs() < 3.0 * half && half > 0.0 && half < 1.0, "{saves} ± {half}, {rates}");
-    let notes = notes(&doc);
-    assert!(notes.contains("RECOMMENDED: 4 GB, depth 32: 16 MiB; 200 MiB save less than 1 %"), "{notes}");
-    assert!(notes.contains("Without --traces"), "{notes}");
-    assert!(room.read("out/report.html").contains("RECOMMENDED"));
+    let verdict = verdict(&doc);
+    assert!(verdict.starts_with("Give this device 16 MiB: a request takes "), "{verdict}");
+    assert!(verdict.contains("; 200 MiB saves "), "{verdict}");
+    // It stands first on the page, and in what is printed.
+    let page = room.read("out/report.html");
+    assert!(page.find("Give this device 16 MiB").expect("a verdict") < page.find("<table>").expect("a table"));
+    assert!(room.good(&ONE_CASE).starts_with("Give this device 16 MiB: "));
     // With a chosen case, claims about others are left out.
+    let notes = notes(&doc);
     assert!(!notes.contains("NOT CHECKED"), "{notes}");
     assert!(notes.contains("4 of 5 claims are about cases or variants that were left out here\n"), "{notes}");
 }
@@ -48,48 +52,53 @@ fn the_least_memory_that_is_enough_is_recommended() {
 #[test]
 fn without_a_recommendation_there_is_a_reason() {
     let room = Room::with("one.csv", &trace(1, 1));
-    let args = ["reproduce", "hmb", "--traces", "one.csv", "--case", "one.csv", "--out", "out", "--json"];
-    let of_one = notes(&room.document(&args));
-    let says = "one.csv: NO RECOMMENDATION: 1 of its 20 parts have requests, and its interval needs 2 such parts";
-    assert!(of_one.contains(says) && !of_one.contains("RECOMMENDED"), "{of_one}");
-    let one_size = notes(&room.document(&[&args[..], &["--variant", "16 MiB"]].concat()));
-    assert!(one_size.contains("NO RECOMMENDATION: only one size of memory was run"), "{one_size}");
+    let of_one = verdict(&room.document(&["hmb", "one.csv", "--json"]));
+    assert!(of_one.starts_with("This cannot be told from this workload: 1 of 20 parts"), "{of_one}");
 }
 
 #[test]
-fn coarse_times_are_told() {
+fn coarse_times_recommend_nothing() {
     let room = Room::new();
     let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../workload/tests/data/own_cloudphysics.csv.gz");
-    let args = ["reproduce", "hmb", "--traces", trace, "--case", "own_cloudphysics.csv.gz", "--out", "out"];
-    let doc = room.document(&[&args[..], &["--json"]].concat());
-    let notes = notes(&doc);
-    assert!(notes.contains("COARSE TIMES: its times are whole multiples of 1.000 s"), "{notes}");
-    // The command itself has no such option.
-    assert!(notes.contains("; --spread-ties of replay spreads them\n"), "{notes}");
-    // Every size runs it alike, but for having no memory.
-    let error = |variant: &str| figure(&doc, &[("variant", variant), ("metric", "memory_would_save_error")]);
-    assert!(error("no host memory").is_some() && error("16 MiB").is_none(), "{:?}", error("16 MiB"));
-    let advice = notes.lines().find(|line| line.starts_with("RECOMMENDED")).expect("a recommendation");
-    assert!(!advice.contains("± 0.00"), "{advice}");
+    let doc = room.document(&["hmb", trace, "--json"]);
+    let said = verdict(&doc);
+    assert!(said.starts_with("This cannot be told from this trace. "), "{said}");
+    assert!(said.contains("COARSE TIMES: its times are whole multiples of 1.000 s"), "{said}");
+    assert!(said.ends_with("; --spread-ties spreads them"), "{said}");
+    assert_eq!(figure(&doc, &[("variant", "16 MiB"), ("metric", "memory_would_save")]), None);
+    let spread = verdict(&room.document(&["hmb", trace, "--json", "--spread-ties"]));
+    assert!(!spread.contains("cannot be told"), "{spread}");
 }
 
 #[test]
-fn a_trace_gets_a_recommendation_of_its_own() {
-    let room = Room::with("t.csv", &trace(3, 4_000));
-    let args = ["reproduce", "hmb", "--traces", "t.csv", "--case", "t.csv", "--out", "out"];
+fn traces_and_jobs_of_ones_own() {
+    let room = Room::new();
+    std::fs::create_dir(room.path("in")).expect("a folder");
+    room.write("in/t.csv", &trace(3, 4_000));
+    let args = ["hmb", "in", "--sizes", "16,0,64", "--out", "out"];
     let doc = room.document(&[&args[..], &["--json"]].concat());
-    let notes = notes(&doc);
-    assert!(notes.contains("RECOMMENDED: t.csv: 16 MiB; 200 MiB save less than 1 % more"), "{notes}");
+    let says = verdict(&doc);
+    assert!(says.starts_with("Give this device 16 MiB: ") && says.contains("; 64 MiB saves 0.0"), "{says}");
     let loads = |variant: &str| {
         figure(&doc, &[("case", "t.csv"), ("variant", variant), ("metric", "map_loads")]).expect("map loads")
     };
     assert_eq!(loads("16 MiB"), 192.0, "each of 192 map pages is read once");
     assert!(loads("no host memory") > 2_000.0);
+    assert_eq!(doc["charts"][0]["id"], "latency_by_size");
+    assert_eq!(doc["charts"][0]["series"][0]["points"].as_array().map(Vec::len), Some(3));
     let shown = |more: &[&str]| {
         let text = room.good(&[&args[..], more].concat());
         text.lines().filter(|line| !line.contains("CPU time")).collect::<Vec<_>>().join("\n")
     };
     assert_eq!(shown(&[]), shown(&["--threads", "1"]), "on any number of threads");
+    // A job without a time limit has parts too.
+    room.write("in/j.fio", "[j]\nrw=randread\nbs=4k\nsize=4g\nio_size=16m\niodepth=4\nnorandommap\n");
+    let both = verdict(&room.document(&["hmb", "in", "--json"]));
+    let lines: Vec<&str> = both.lines().collect();
+    assert!(lines[0].starts_with("j: Give this device "), "{both}");
+    assert!(lines[1].starts_with("t.csv: Give this device "), "{both}");
+    let dry = room.good(&["hmb", "in", "--dry-run"]);
+    assert!(dry.contains("14 runs"), "{dry}");
 }
 
 #[test]
@@ -106,25 +115,22 @@ fn bad_input() {
     room.bad(&[&ONE_CASE[..], &set].concat(), &["--set host.max_host_mem_mib: its variants set that key themselves"]);
     let smaller = room.good(&[&ONE_CASE[..], &["--set", "map_memory.size_mib=40"]].concat());
     assert!(smaller.contains("200 MiB: the device takes 40 of the 200 MiB that the host would give"), "{smaller}");
-    let args = ["reproduce", "hmb", "--traces", "t.csv", "--case", "t.csv", "--out", "out"];
-    let beyond = room.bad(&args, &["t.csv:", "beyond the device of 1000204886016 bytes", "--fold"]);
-    assert!(!beyond.contains("--device") && !beyond.contains("--lenient"), "{beyond}");
-    let of = |file: &str, says: &[&str]| room.bad(&["reproduce", "hmb", "--traces", file, "--out", "out"], says);
+    room.bad(&["hmb", "t.csv"], &["t.csv:", "beyond the device of 512110190592 bytes", "--fold"]);
+    assert!(room.good(&["hmb", "t.csv", "--fold"]).contains("FOLDED"));
+    room.bad(&["hmb", "t.csv", "--sizes", "8"], &["--sizes: give two sizes or more, in MiB, for example 0,8,16,32"]);
+    room.bad(&["hmb", "t.csv", "--sizes", "0,x"], &["'x'", "--sizes"]);
+    let no_hmb = "--device ufs21-64g: this device takes no host memory for its map; these do: nvme-dramless-512g, ";
+    room.bad(&["hmb", "t.csv", "--device", "ufs21-64g"], &[no_hmb]);
+    std::fs::create_dir_all(room.path("empty/inner")).expect("a folder");
+    room.bad(&["hmb", "empty"], &["empty: there is no file in this folder"]);
     room.write("long.csv", &format!("{HEADER}0,R,0,4096,,\n{},R,0,4096,,\n", 40 * 86_400_000_000_000_u64));
-    let long = of("long.csv", &["long.csv: takes 3456000.000 s of virtual time", "; give a shorter part of it"]);
-    assert!(!long.contains("--"), "{long}");
-    room.write("two.csv", "process,device,rw_flag,sector,size,timestamp\nx-7,1,R,80,8,1\nx-7,2,R,8,8,2\n");
-    let two = of("two.csv", &["two.csv:3: ", "'readpath trace convert' has options for that"]);
-    assert!(!two.contains("--"), "{two}");
+    room.bad(&["hmb", "long.csv"], &["long.csv: takes 3456000.000 s of virtual time"]);
     room.write("prose.txt", "It was a dark and stormy night.\n");
-    of("prose.txt", &["prose.txt: the format is not recognised", "'readpath trace convert' has options for that"]);
-    // A case is one of the experiment or a trace.
-    room.write("s.csv", &trace(1, 10));
+    room.bad(&["hmb", "prose.txt"], &["prose.txt: the format is not recognised"]);
     let unknown = ["reproduce", "hmb", "--case", "none", "--out", "out"];
     room.bad(&unknown, &["--case 'none' is not one of: 1 GB, depth 32, ", ", sequential copy\n"]);
-    room.bad(&[&unknown[..], &["--traces", "s.csv"]].concat(), &[", sequential copy, s.csv\n"]);
-    room.bad(&["reproduce", "hmb", "--traces", "nothing.csv"], &["nothing.csv"]);
-    room.bad(&["reproduce", "iozone", "--fold", "--traces", "t.csv"], &["--fold goes with reproduce hmb"]);
-    room.bad(&["reproduce", "hmb", "--fold"], &["required arguments were not provided"]);
-    assert!(room.good(&[&args[..], &["--fold"]].concat()).contains("FOLDED"));
+    room.bad(
+        &["reproduce", "hmb", "--traces", "t.csv"],
+        &["--traces: hmb is a command for traces of your own: readpath hmb"],
+    );
 }

@@ -28,7 +28,9 @@ fn a_study_is_made_once() {
     let room = room();
     let said = room.good(&["sweep", "s.toml"]);
     let lines: Vec<&str> = said.lines().collect();
-    assert_eq!(lines[..3], ["A small study", "", "6 points (cross), 0 of them made before"]);
+    assert!(lines[0].starts_with("Of 6 points hpb=off, map_cache.size_kib=1024 is the best in Read latency"), "{said}");
+    assert!(lines[1].starts_with("map_cache.size_kib matters most for it: it alone explains "), "{said}");
+    assert_eq!(lines[3..6], ["A small study", "", "6 points (cross), 0 of them made before"]);
     assert_eq!(lines.last(), Some(&"Results: out/small/points.csv and out/small/report.html"));
     assert!(said.contains("hpb=dcm, map_cache.size_kib=1024 "), "{said}");
     let doc: serde_json::Value = crate::common::json(&room.read("out/small/result.json"));

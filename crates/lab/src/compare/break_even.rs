@@ -227,7 +227,7 @@ impl Question for BreakEven {
         let mut answer = answer(&texts, &trials, &variants, against, self.seeds)?;
         let note = Note::new(NoteKind::Advice, found.sentence).of_variant(self.name(found.value));
         let note = note.with(&self.wanted.key, found.value as f64);
-        answer.document.notes.insert(0, note);
+        answer.document.verdict = vec![note];
         Ok(answer)
     }
 }
@@ -407,7 +407,7 @@ mod tests {
             };
             assert_eq!(names(&done[..known]), names(&blanked[..known]));
         }
-        let found = |done| question.answer(done).expect("an answer").document.notes.remove(0);
+        let found = |done| question.answer(done).expect("an answer").document.verdict.remove(0);
         let (note, same) = (found(&done), found(&blanked));
         assert_eq!((note.kind, &note.variant, &note.numbers), (NoteKind::Advice, &same.variant, &same.numbers));
         assert!(note.numbers[0].1 > 32.0 && note.numbers[0].1 < 512.0, "{note:?}");

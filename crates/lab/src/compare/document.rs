@@ -4,6 +4,7 @@
 
 use super::statistics::{estimate, t_95};
 use super::{Seeds, Trial};
+use crate::verdict;
 use readpath_results::metric::{Figure::*, MAP_HIT_RATIO, Requests::*, WRITE_AMPLIFICATION};
 use readpath_results::{
     Case, Chart, ChartKind, Difference, Document, Error, Finding, Interval, Metric, Note, NoteKind, Row, Sample,
@@ -97,6 +98,7 @@ pub fn document(
         doc.rows.push(row(of, values, base, base_values, texts.drawn.is_none())?);
     }
     doc.notes = notes(texts, trials, variants, base, seeds, &doc.rows, &left_out);
+    doc.verdict = verdict::of_comparison(&doc, base);
     charts(&mut doc, variants, base)?;
     over_time(&mut doc, trials, seeds);
     Ok(doc)

@@ -17,9 +17,10 @@ use crate::little_gain::{self, Seen};
 use crate::over_time::{self, Timed};
 use crate::question::{Answer, AskError, Done, Point, Question, Shown};
 use crate::runs::{CaseRun, Plan};
+use crate::verdict::{self, Memory, Outcome};
 use crate::{map_rows, spans, unused_hpb};
 use readpath_config::experiment::{Experiment, Origin as Published, Published as PublishedRow};
-use readpath_kit::Histogram;
+use readpath_kit::{Histogram, Ns};
 use readpath_results::{Case, Chart, ChartKind, Document, Error, Metric, Note, NoteKind, Origin, SeriesStyle};
 use readpath_workload::IoKind;
 use serde::{Deserialize, Serialize};
@@ -62,11 +63,22 @@ pub fn fragment(experiment: &Experiment, run: CaseRun, says_where_the_map_is: bo
     }
     let Plan { case, variant, setup, .. } = plan;
     let seen = Seen { case, variant, preset: &setup.preset, host: &setup.host, phases: output.phases.iter().collect() };
+    let memory = Memory {
+        host: map_rows::peak_host_bytes(seen.phases.iter().copied(), &setup.preset) as f64,
+        sram: fragment::map_sram(&output.sram) as f64,
+    };
+    // The ramp is at the beginning where there is one phase.
+    let ramp = match &plan.workload.phases[..] {
+        [phase] => phase.jobs.iter().map(|job| job.ramp).max().unwrap_or_default(),
+        _ => Ns(0),
+    };
+    let outcome = Outcome::new((case, variant), &seen.phases, output.over_time.as_ref(), ramp, memory);
     Ok(Fragment {
         document: doc,
         latency: distribution(&latency),
         over_time: output.over_time.clone(),
         gain: seen.gain(),
+        outcome,
         sram: fragment::sram(&output.sram),
         programs: output.phases.iter().any(|phase| phase.device.programs > 0),
         incomplete: run.incomplete(),
@@ -91,6 +103,10 @@ pub fn document(experiment: &Experiment, plans: &[Plan], runs: &[&Fragment]) -> 
     if runs.iter().any(|run| run.programs) {
         doc.remark(WRITES);
     }
+    doc.verdict = match verdict::of_published(&doc) {
+        Some(agreement) => vec![agreement],
+        None => verdict::of_runs(runs.iter().map(|run| &run.outcome)),
+    };
     claims::check(&mut doc, experiment, plans)?;
     doc.charts = charts::of_rows(&doc, experiment)?;
     if let Some(last) = experiment.workload.cases().last() {

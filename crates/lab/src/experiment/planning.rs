@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From an experiment to the plans of its runs.
 
-use crate::over_time::MOST_VARIANTS;
+use crate::over_time::MOST_KEPT;
 use crate::runs::{ExperimentError, Plan};
 use readpath_config::experiment::{Experiment, Fio, Iozone, Variant, Workload as Source};
 use readpath_config::{DevicePreset, LaunchKeys, Override};
@@ -26,9 +26,9 @@ pub fn plan(experiment: &Experiment, overrides: &[Override], read: ReadFile) -> 
             plans.push(plan_case(experiment, case, variant, preset, &[], read)?);
         }
     }
-    // The last case has charts over time, unless its variants would be too many lines.
+    // The last case is kept over time, unless it has too many variants.
     if let Some(last) = plans.last().map(|plan| plan.case.clone())
-        && experiment.variants.len() <= MOST_VARIANTS
+        && experiment.variants.len() <= MOST_KEPT
     {
         plans.iter_mut().filter(|plan| plan.case == last).for_each(|plan| plan.setup.over_time = true);
     }

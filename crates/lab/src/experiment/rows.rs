@@ -113,8 +113,7 @@ fn of_phase(about: &About<'_>, says_where_the_map_is: bool) -> Vec<(Case, Metric
         add(&unit_case(&case, unit), unit_figures(unit, &setup.host).collect());
     }
     let mut figures = if says_where_the_map_is { map_rows::figures(*run, phase) } else { Vec::new() };
-    let memory = phase.memory.map_or(0, |m| m.peak_bytes + m.table_bytes);
-    let memory = memory + map_rows::static_host_bytes(&setup.preset);
+    let memory = map_rows::peak_host_bytes([*phase], &setup.preset);
     figures.push((metric::HOST_MEMORY, memory as f64));
     add(&case, figures);
     all

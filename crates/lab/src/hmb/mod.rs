@@ -5,7 +5,7 @@
 
 mod recommend;
 
-pub use recommend::{Advice, LEAST_PARTS, LITTLE_PERCENT, NoAdvice, PartTimes, Saving, SizeTimes, advise};
+use recommend::{Advice, LITTLE_PERCENT, NoAdvice, SizeTimes, advise};
 
 use crate::experiment::{self, document};
 use crate::fragment::Fragment;
@@ -13,10 +13,12 @@ use crate::map_rows;
 use crate::question::{Answer, AskError, Done, Point, Question, Shown};
 use crate::replay::{self, Replay, ReplayCase, ReplayOptions, ReplayRun, ReplayTexts, ReplayVariant};
 use crate::runs::{CaseRun, Plan};
+use crate::saving::{LEAST_PARTS, PartTimes, Saving, TooFewParts};
+use crate::verdict;
 use readpath_config::experiment::{Experiment, Variant};
 use readpath_config::{ConfigFileError, DevicePreset, Event, EventKind};
 use readpath_kit::Ns;
-use readpath_results::{Document, Error, Note, NoteKind, metric};
+use readpath_results::{Chart, ChartKind, Document, Error, Note, NoteKind, SeriesStyle, metric};
 use readpath_run::Span;
 use readpath_stack::given_host_memory;
 use serde::{Deserialize, Serialize};
@@ -48,8 +50,10 @@ struct Sized {
 /// How much host memory a device should get, as a question.
 #[derive(Clone, Debug)]
 pub struct HostMemory {
-    experiment: Experiment,
-    plans: Vec<Plan>,
+    /// The title where the inputs are the user's own; none for the experiment.
+    own: Option<String>,
+    /// The experiment, or that of each job, with its runs.
+    jobs: Vec<(Experiment, Vec<Plan>)>,
     /// The replays of each trace.
     traces: Vec<Vec<Replay>>,
     notes: Vec<Note>,
@@ -57,7 +61,7 @@ pub struct HostMemory {
 }
 
 /// Cuts what each plan measures into parts of equal time. Plans without a time limit, or of several phases, stay whole.
-fn mark(plans: &mut [Plan]) {
+fn mark<'a>(plans: impl Iterator<Item = &'a mut Plan>) {
     for plan in plans {
         let [phase] = &plan.workload.phases[..] else { continue };
         let ramp = phase.jobs.iter().map(|job| job.ramp).max().unwrap_or_default();
@@ -86,35 +90,73 @@ pub fn variants(
 }
 
 impl HostMemory {
-    /// The runs of the experiment, and recorded traces, each with its variants. `notes` say what was left out.
-    pub fn new(
-        experiment: Experiment,
-        mut plans: Vec<Plan>,
+    /// The runs of the experiment. `notes` say what was left out.
+    pub fn of_experiment(experiment: Experiment, plans: Vec<Plan>, notes: Vec<Note>) -> Self {
+        HostMemory::made(None, vec![(experiment, plans)], Vec::new(), notes)
+    }
+
+    /// The runs of jobs, and of traces, each with its variants.
+    pub fn of_inputs(
+        title: String,
+        jobs: Vec<(Experiment, Vec<Plan>)>,
         traces: Vec<(ReplayCase, Vec<ReplayVariant>)>,
         options: &ReplayOptions,
         notes: Vec<Note>,
     ) -> Self {
-        mark(&mut plans);
         let replays = |(case, variants): (ReplayCase, Vec<ReplayVariant>)| {
             let variants: Vec<Arc<ReplayVariant>> = variants.into_iter().map(Arc::new).collect();
             Replay::all(&[Arc::new(case)], &variants, options)
         };
-        let traces: Vec<Vec<Replay>> = traces.into_iter().map(replays).collect();
-        let of_plans = plans.iter().map(|plan| Point::Workload(Box::new(plan.clone())));
-        let points = of_plans.chain(traces.iter().flatten().cloned().map(Point::Replay)).collect();
-        HostMemory { experiment, plans, traces, notes, points }
+        HostMemory::made(Some(title), jobs, traces.into_iter().map(replays).collect(), notes)
     }
 
-    /// A run of the experiment without its parts.
+    fn made(
+        own: Option<String>,
+        mut jobs: Vec<(Experiment, Vec<Plan>)>,
+        traces: Vec<Vec<Replay>>,
+        notes: Vec<Note>,
+    ) -> Self {
+        mark(jobs.iter_mut().flat_map(|(_, plans)| plans));
+        let plans = jobs.iter().flat_map(|(_, plans)| plans);
+        let of_plans = plans.map(|plan| Point::Workload(Box::new(plan.clone())));
+        let points = of_plans.chain(traces.iter().flatten().cloned().map(Point::Replay)).collect();
+        HostMemory { own, jobs, traces, notes, points }
+    }
+
+    /// A run of a job without its parts.
     fn of_plan(&self, plan: &Plan, mut output: readpath_run::RunOutput) -> Result<Parted, Error> {
-        let parts = measured(&std::mem::take(&mut output.spans));
+        let mut parts = measured(&std::mem::take(&mut output.spans));
         let mut unmarked = plan.clone();
         unmarked.setup.events.clear();
         let run = CaseRun { plan: &unmarked, output: &output };
-        let run = experiment::fragment(&self.experiment, run, map_rows::matter(&self.plans))?;
+        let of_case = |(_, plans): &&(Experiment, Vec<Plan>)| plans.iter().any(|one| one.case == plan.case);
+        let Some((experiment, plans)) = self.jobs.iter().find(of_case) else {
+            unreachable!("every run is that of a job")
+        };
+        let run = experiment::fragment(experiment, run, map_rows::matter(plans))?;
+        if parts.is_empty() {
+            parts = run.outcome.parts();
+        }
         let bytes = given_host_memory(&plan.setup.preset.device, &plan.setup.host);
         let sized = Sized { case: plan.case.clone(), variant: plan.variant.clone(), bytes, parts };
         Ok(Parted { run, sized })
+    }
+
+    /// The document of the jobs, to which those of traces are added.
+    fn of_jobs(&self, done: &[&Parted]) -> Result<Document, Error> {
+        let mut doc: Option<Document> = self.own.as_ref().map(|title| Document::new(NAME, title));
+        let mut rest = done;
+        for (i, (experiment, plans)) in self.jobs.iter().enumerate() {
+            let (own, others) = rest.split_at(plans.len());
+            rest = others;
+            let runs: Vec<&Fragment> = own.iter().map(|one| &one.run).collect();
+            let of_job = document(experiment, plans, &runs)?;
+            match &mut doc {
+                None => doc = Some(of_job),
+                Some(doc) => doc.absorb(of_job, &format!("job_{}_", i + 1)),
+            }
+        }
+        Ok(doc.unwrap_or_else(|| Document::new(NAME, "")))
     }
 }
 
@@ -133,7 +175,8 @@ impl Question for HostMemory {
     type Figures = Parted;
 
     fn title(&self) -> String {
-        self.experiment.title.clone()
+        let of_experiment = || self.jobs.first().map(|(experiment, _)| experiment.title.clone());
+        self.own.clone().or_else(of_experiment).unwrap_or_default()
     }
 
     fn points(&self) -> &[Point] {
@@ -150,33 +193,40 @@ impl Question for HostMemory {
 
     fn answer(&self, done: &[Done<Parted>]) -> Result<Answer, AskError> {
         let done: Vec<&Parted> = done.iter().flatten().collect();
-        let (of_plans, mut of_traces) = done.split_at(self.plans.len());
-        let runs: Vec<&Fragment> = of_plans.iter().map(|one| &one.run).collect();
-        let mut doc = document(&self.experiment, &self.plans, &runs)?;
+        let (of_plans, mut of_traces) = done.split_at(self.jobs.iter().map(|(_, plans)| plans.len()).sum());
+        let mut doc = self.of_jobs(of_plans)?;
+        let mut coarse = Vec::new();
         for (i, replays) in self.traces.iter().enumerate() {
             let (of_trace, rest) = of_traces.split_at(replays.len());
             of_traces = rest;
-            let title = replays.first().map(|replay| replay.case.name.clone()).unwrap_or_default();
-            let texts = ReplayTexts { title, description: String::new(), settings: Value::Null };
+            let Some(first) = replays.first() else { continue };
+            coarse.extend(first.case.coarse_times().map(|note| note.clone().of_case(&first.case.name)));
+            let texts =
+                ReplayTexts { title: first.case.name.clone(), description: String::new(), settings: Value::Null };
             let runs: Vec<Option<&Fragment>> = of_trace.iter().map(|one| Some(&one.run)).collect();
             doc.absorb(replay::document(&texts, replays, &runs)?, &format!("trace_{}_", i + 1));
         }
         let sized: Vec<&Sized> = done.iter().map(|one| &one.sized).collect();
-        Study { runs: &sized }.conclude(&mut doc)?;
+        Study { runs: &sized, coarse: &coarse }.conclude(&mut doc)?;
         doc.notes.extend(self.notes.iter().cloned());
-        let missing = runs.iter().filter_map(|run| run.incomplete.clone()).collect();
-        Ok(Answer { missing, ..Answer::new(doc, runs.len()) })
+        let missing = done.iter().filter_map(|one| one.run.incomplete.clone()).collect();
+        Ok(Answer { missing, ..Answer::new(doc, done.len()) })
     }
 }
 
 /// What runs say of sizes of memory.
 struct Study<'a> {
     runs: &'a [&'a Sized],
+    /// Notes on traces whose times say nothing of latencies, each with its case.
+    coarse: &'a [Note],
 }
 
+/// Cases at most whose sentences are the verdict; of more, the verdict counts them.
+const MOST_SENTENCES: usize = 2;
+
 impl Study<'_> {
-    /// Adds to a document what the largest memory would save with each size, and for each case a recommendation, or why
-    /// there is none.
+    /// Adds to a document what the largest memory would save with each size, a figure of it, and for each case a
+    /// recommendation, or why there is none; and the verdict.
     ///
     /// # Errors
     /// As [`Document::row`].
@@ -187,14 +237,23 @@ impl Study<'_> {
                 cases.push(&run.case);
             }
         }
-        for case in cases {
+        let mut chart = Chart::new("latency_by_size", "Latency over host memory", ChartKind::Lines)
+            .axes("host memory, MiB", "mean latency of a request, us")
+            .caption("Means of all requests that were measured.");
+        let mut said: Vec<(Note, Option<u64>)> = Vec::new();
+        for &case in &cases {
             let sizes = self.sizes(case);
+            let points: Vec<(f64, f64)> =
+                sizes.iter().map(|size| ((size.bytes >> 20) as f64, size.mean_us())).collect();
+            chart.series(case, SeriesStyle::Plain, points)?;
+            if let Some(note) = self.coarse.iter().find(|note| note.case.as_deref() == Some(case)) {
+                said.push((verdict::not_from_these_times(note), None));
+                continue;
+            }
             let advice = match advise(&sizes) {
                 Ok(advice) => advice,
                 Err(why) => {
-                    let note = Note::new(NoteKind::NoAdvice, silence(case, why));
-                    // A single size holds for every case, so the note names none.
-                    doc.note(if why == NoAdvice::OneSize { note } else { note.of_case(case) });
+                    said.push((Note::new(NoteKind::NoAdvice, silence(why)).of_case(case), None));
                     continue;
                 }
             };
@@ -203,11 +262,19 @@ impl Study<'_> {
                 let error = saving.interval().map(|half| (metric::MEMORY_WOULD_SAVE_ERROR, half));
                 doc.predicted(case, &size.variant, [saves].into_iter().chain(error))?;
             }
-            let text = format!("{case}: {}", sentence(&sizes, &advice));
-            let enough = advice.enough.unwrap_or(sizes.len() - 1);
-            let note = Note::new(NoteKind::Advice, text).of_case(case).of_variant(&sizes[enough].variant);
-            doc.note(note.with("host_memory_bytes", sizes[enough].bytes as f64));
+            said.push(sentence(case, &sizes, &advice));
         }
+        if cases.len() > 1 || chart.series.iter().any(|series| series.points.len() > 1) {
+            doc.charts.insert(0, chart);
+        }
+        doc.verdict = if said.len() <= MOST_SENTENCES {
+            let only = said.len() == 1;
+            said.into_iter().map(|(note, _)| if only { note } else { named(note) }).collect()
+        } else {
+            let verdict = vec![together(&said)];
+            said.into_iter().for_each(|(note, _)| doc.note(named(note)));
+            verdict
+        };
         Ok(())
     }
 
@@ -236,53 +303,111 @@ fn times(span: &Span) -> PartTimes {
     })
 }
 
-/// Why there is no recommendation; the same sentence for all cases where that does not depend on the case.
-fn silence(case: &str, why: NoAdvice) -> String {
+/// A note whose sentence begins with its case.
+fn named(note: Note) -> Note {
+    match &note.case {
+        Some(case) => Note { text: format!("{case}: {}", note.text), ..note },
+        None => note,
+    }
+}
+
+/// The verdict on many cases: how many of them each size serves.
+fn together(said: &[(Note, Option<u64>)]) -> Note {
+    let mut sizes: Vec<u64> = said.iter().filter_map(|(_, bytes)| *bytes).collect();
+    sizes.sort_unstable();
+    let Some(&most) = sizes.last() else {
+        return Note::new(NoteKind::NoAdvice, format!("No size can be recommended for any of {} cases.", said.len()));
+    };
+    let mut text = format!("{} is enough for {} of {} cases", mib(most), sizes.len(), said.len());
+    let median = sizes[sizes.len() / 2];
+    if median < most {
+        let served = sizes.iter().filter(|&&size| size <= median).count();
+        text.push_str(&format!(", {} for {served}", mib(median)));
+    }
+    text.push('.');
+    if said.len() > sizes.len() {
+        let others = said.len() - sizes.len();
+        text.push_str(&format!(" For {others} no size can be recommended; the notes say why."));
+    }
+    Note::new(NoteKind::Advice, text).with("host_memory_bytes", most as f64).with("cases", said.len() as f64)
+}
+
+fn mib(bytes: u64) -> String {
+    format!("{} MiB", bytes >> 20)
+}
+
+/// Why there is no recommendation.
+fn silence(why: NoAdvice) -> String {
     match why {
-        NoAdvice::OneSize => {
-            "NO RECOMMENDATION: only one size of memory was run, and there is nothing to compare it with".to_owned()
-        }
-        NoAdvice::FewParts(parts) => format!(
-            "{case}: NO RECOMMENDATION: {parts} of its {PARTS} parts have requests, and its interval needs \
-             {LEAST_PARTS} such parts at least"
+        NoAdvice::OneSize => "One size of memory has nothing to be compared with: give several.".to_owned(),
+        NoAdvice::FewParts(TooFewParts(parts)) => format!(
+            "This cannot be told from this workload: {parts} of {PARTS} parts of its runs have requests, and an \
+             interval needs {LEAST_PARTS} at least."
         ),
     }
 }
 
-fn sentence(sizes: &[SizeTimes], advice: &Advice) -> String {
-    let name = |size: &SizeTimes| match size.bytes {
-        0 => "no host memory".to_owned(),
-        bytes => format!("{} MiB", bytes >> 20),
-    };
-    let largest = sizes.last().map(name).unwrap_or_default();
+/// The recommendation for a case, and the size that is enough, if one is.
+fn sentence(case: &str, sizes: &[SizeTimes], advice: &Advice) -> (Note, Option<u64>) {
+    let (first, largest) = (&sizes[0], &sizes[sizes.len() - 1]);
+    let name = |size: &SizeTimes| if size.bytes == 0 { "none".to_owned() } else { mib(size.bytes) };
     let said = |saving: &Saving| {
         // A saving of nothing has no sign.
-        let percent = format!("{:.2} %", (saving.percent * 100.0).round() / 100.0 + 0.0);
+        let percent = (saving.percent * 100.0).round() / 100.0 + 0.0;
         // An interval that is shown as nothing would look like certainty.
         match saving.interval().map(|half| format!("{half:.2}")).filter(|half| half != "0.00") {
-            Some(half) => format!("{percent} ± {half}"),
-            None => percent,
+            Some(half) => format!("{percent:.2} ± {half} %"),
+            None => format!("{percent:.2} %"),
         }
     };
-    match advice.enough {
-        Some(0) if sizes[0].bytes == 0 => format!(
-            "no host memory; {largest} save less than {LITTLE_PERCENT} % of the time of a request ({})",
-            said(&advice.left[0])
-        ),
-        Some(enough) => format!(
-            "{}; {largest} save less than {LITTLE_PERCENT} % more of the time of a request ({})",
-            name(&sizes[enough]),
-            said(&advice.left[enough])
-        ),
+    let enough = advice.enough.unwrap_or(sizes.len() - 1);
+    let size = &sizes[enough];
+    let gained = enough.checked_sub(1).map(|at| advice.gained[at]);
+    let (kind, text) = match gained {
         None => {
-            let last = advice.left.len() - 1;
-            format!(
-                "{largest}, and more may save more: they save {} of the time of a request with {}",
-                said(&advice.left[last]),
-                name(&sizes[last])
-            )
+            let more = format!("{} saves {} of the time of a request", mib(largest.bytes), said(&advice.left[0]));
+            let text = match first.bytes {
+                0 => format!("No host memory is needed: {more}."),
+                bytes => format!("{} is enough: {more}.", mib(bytes)),
+            };
+            (NoteKind::Advice, text)
         }
-    }
+        Some(gained) if gained.percent <= gained.half => {
+            let saves = said(&gained);
+            let with = name(first);
+            let text = format!(
+                "No difference beyond chance: {} saves {saves} of the time that a request takes with {with}.",
+                mib(size.bytes)
+            );
+            (NoteKind::NoDifference, text)
+        }
+        Some(gained) if gained.percent < LITTLE_PERCENT => {
+            let (saves, with) = (said(&gained), name(first));
+            let text = format!(
+                "Host memory gains little here: {} saves {saves} of the time that a request takes with {with}.",
+                mib(size.bytes)
+            );
+            (NoteKind::LittleGain, text)
+        }
+        Some(gained) => {
+            let more = match advice.enough {
+                Some(at) => format!("{} saves {} more", mib(largest.bytes), said(&advice.left[at])),
+                None => "more than that was not run, and may save more".to_owned(),
+            };
+            let text = format!(
+                "Give this device {}: a request takes {:.1} us in the mean instead of {:.1} with {} ({} less); {more}.",
+                mib(size.bytes),
+                size.mean_us(),
+                first.mean_us(),
+                name(first),
+                said(&gained)
+            );
+            (NoteKind::Advice, text)
+        }
+    };
+    let found = (kind == NoteKind::Advice).then_some(size.bytes);
+    let note = Note::new(kind, text).of_case(case).of_variant(&size.variant);
+    (note.with("host_memory_bytes", size.bytes as f64).with("mean_us", size.mean_us()), found)
 }
 
 #[cfg(test)]
@@ -303,34 +428,87 @@ mod tests {
         sizes.iter().map(run).collect()
     }
 
-    fn concluded(sizes: &[(u64, &[f64])]) -> (Vec<String>, usize) {
+    /// The verdict of one case, and how many sizes have an interval.
+    fn concluded(sizes: &[(u64, &[f64])]) -> (Note, usize) {
         let mut doc = Document::new("test", "test");
         let runs = study(sizes);
-        Study { runs: &runs.iter().collect::<Vec<_>>() }.conclude(&mut doc).expect("a document");
+        let study = Study { runs: &runs.iter().collect::<Vec<_>>(), coarse: &[] };
+        study.conclude(&mut doc).expect("a document");
         let errors = doc.rows.iter().filter(|row| row.metric == metric::MEMORY_WOULD_SAVE_ERROR).count();
-        (doc.notes.iter().map(Note::to_string).collect(), errors)
+        let [note] = &doc.verdict[..] else { panic!("{:?}", doc.verdict) };
+        (note.clone(), errors)
     }
 
     #[test]
     fn what_is_the_same_everywhere_has_no_interval() {
-        let (notes, errors) = concluded(&[(0, &[100.0; 5]), (64, &[100.0; 5])]);
-        assert!(notes[0].ends_with("save less than 1 % of the time of a request (0.00 %)"), "{notes:?}");
-        assert_eq!(errors, 0);
+        let (note, errors) = concluded(&[(0, &[100.0; 5]), (64, &[100.0; 5])]);
+        assert_eq!(note.text, "No host memory is needed: 64 MiB saves 0.00 % of the time of a request.");
+        assert_eq!((note.kind, errors), (NoteKind::Advice, 0));
         // An interval that would be shown as zero is left out; the document has its digits.
-        let (notes, errors) = concluded(&[(0, &[100.0, 100.001, 100.0, 100.0]), (64, &[100.0; 4])]);
-        assert!(notes[0].ends_with("of the time of a request (0.00 %)"), "{notes:?}");
+        let (note, errors) = concluded(&[(0, &[100.0, 100.001, 100.0, 100.0]), (64, &[100.0; 4])]);
+        assert!(note.text.contains("64 MiB saves 0.00 % of"), "{note}");
         assert_eq!(errors, 1);
-        let (notes, _) = concluded(&[(0, &[100.0, 100.1, 100.0, 100.0]), (64, &[100.0; 4])]);
-        assert!(notes[0].ends_with("(0.02 % ± 0.08)"), "{notes:?}");
+        let (note, _) = concluded(&[(0, &[100.0, 100.1, 100.0, 100.0]), (64, &[100.0; 4])]);
+        assert!(note.text.contains("64 MiB saves 0.02 ± 0.08 % of"), "{note}");
+    }
+
+    #[test]
+    fn the_least_memory_that_gains_is_recommended() {
+        let (note, _) = concluded(&[(0, &[200.0, 202.0, 198.0, 200.0]), (8, &[100.0; 4]), (64, &[100.0; 4])]);
+        assert_eq!(
+            note.text,
+            "Give this device 8 MiB: a request takes 100.0 us in the mean instead of 200.0 with none (50.00 ± 0.65 % \
+             less); 64 MiB saves 0.00 % more."
+        );
+        assert_eq!((note.kind, note.numbers[0].1), (NoteKind::Advice, f64::from(8 << 20)));
+        let (note, _) = concluded(&[(0, &[200.0; 4]), (8, &[150.0; 4]), (64, &[100.0; 4])]);
+        assert!(note.text.starts_with("Give this device 64 MiB: "), "{note}");
+        assert!(note.text.ends_with("; more than that was not run, and may save more."), "{note}");
+    }
+
+    /// A gain within its own interval, or below one percent, recommends nothing.
+    #[test]
+    fn no_memory_is_recommended_for_chance() {
+        let (note, _) = concluded(&[(0, &[100.0, 104.0, 98.0, 100.0]), (8, &[100.0; 4]), (64, &[100.0; 4])]);
+        assert!(note.text.starts_with("No difference beyond chance: 8 MiB saves 0.50 ± "), "{note}");
+        assert_eq!(note.kind, NoteKind::NoDifference);
+        let (note, _) = concluded(&[(0, &[100.8, 101.2, 100.3, 100.9]), (8, &[100.0; 4]), (64, &[100.0; 4])]);
+        assert!(note.text.starts_with("Host memory gains little here: 8 MiB saves 0.79 ± 0."), "{note}");
+        assert_eq!(note.kind, NoteKind::LittleGain);
     }
 
     #[test]
     fn why_there_is_no_recommendation() {
-        let (notes, _) = concluded(&[(0, &[100.0]), (64, &[90.0])]);
-        let says = "t.csv: NO RECOMMENDATION: 1 of its 20 parts have requests, and its interval needs 2 such parts";
-        assert_eq!(notes, [format!("{says} at least")]);
-        let (notes, _) = concluded(&[(0, &[100.0; 20])]);
-        assert!(notes.len() == 1 && notes[0].starts_with("NO RECOMMENDATION: only one size"), "{notes:?}");
+        let (note, _) = concluded(&[(0, &[100.0]), (64, &[90.0])]);
+        let says = "This cannot be told from this workload: 1 of 20 parts of its runs have requests, and an interval";
+        assert_eq!(note.text, format!("{says} needs 2 at least."));
+        let (note, _) = concluded(&[(0, &[100.0; 20])]);
+        assert_eq!(note.text, "One size of memory has nothing to be compared with: give several.");
+    }
+
+    /// Of more than two cases the verdict counts how many each size serves, and the notes have the sentences.
+    #[test]
+    fn many_cases_have_one_verdict() {
+        let mut runs = Vec::new();
+        for (case, enough) in [("a", 8), ("b", 8), ("c", 64), ("d", 0)] {
+            for mib in [0u64, 8, 64, 128] {
+                let us = if mib < enough { 200.0 } else { 100.0 };
+                let parts = vec![PartTimes { requests: 10, ns: us * 1e4 }; 4];
+                runs.push(Sized { case: case.to_owned(), variant: format!("{mib} MiB"), bytes: mib << 20, parts });
+            }
+        }
+        let coarse = [Note::new(NoteKind::CoarseTimes, "b: COARSE TIMES").of_case("b")];
+        let mut doc = Document::new("test", "test");
+        let study = Study { runs: &runs.iter().collect::<Vec<_>>(), coarse: &coarse };
+        study.conclude(&mut doc).expect("a document");
+        let text =
+            "64 MiB is enough for 3 of 4 cases, 8 MiB for 2. For 1 no size can be recommended; the notes say why.";
+        assert_eq!(doc.verdict[0].text, text);
+        assert_eq!(doc.notes.len(), 4);
+        assert!(doc.notes[0].text.starts_with("a: Give this device 8 MiB: "), "{}", doc.notes[0]);
+        assert!(doc.notes[1].text.starts_with("b: This cannot be told from this trace. "), "{}", doc.notes[1]);
+        let latencies: Vec<f64> = doc.charts[0].series[2].points.iter().map(|point| point.y).collect();
+        assert_eq!(latencies, [200.0, 200.0, 100.0, 100.0]);
     }
 
     /// A thousand requests a second, of which the first second is the ramp.
@@ -347,7 +525,7 @@ mod tests {
         let setup = Setup { preset, host, precondition, seed: 1, encoded: false, events: Vec::new(), over_time: false };
         let (case, variant) = ("j".to_owned(), "v".to_owned());
         let mut plans = vec![Plan { case, variant, setup, workload, inputs: Vec::new() }];
-        mark(&mut plans);
+        mark(plans.iter_mut());
         let at: Vec<u64> = plans[0].setup.events.iter().map(|event| event.at.0 / 1_000_000).collect();
         assert_eq!(at, (0..=20).map(|part| 1000 + 100 * part).collect::<Vec<_>>(), "milliseconds");
         let plan = plans.remove(0);

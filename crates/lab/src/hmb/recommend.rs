@@ -2,22 +2,12 @@
 //! The size of memory beyond which more memory gains next to nothing, and how sure that is. It knows sizes, and how
 //! long requests took in each part of a run, not what the memory is.
 
-use crate::compare::t_95;
-use serde::{Deserialize, Serialize};
-
-/// Requests of one part of a run.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct PartTimes {
-    /// How many ended.
-    pub requests: u64,
-    /// Their total time, in nanoseconds.
-    pub ns: f64,
-}
+use crate::saving::{PartTimes, Saving, TooFewParts, saving};
 
 /// A size of memory, and the times of the parts of its run. A part has the same requests, or the same duration, in the
 /// runs of all sizes.
 #[derive(Clone, Debug)]
-pub struct SizeTimes {
+pub(crate) struct SizeTimes {
     /// The memory.
     pub bytes: u64,
     /// Its variant.
@@ -26,30 +16,21 @@ pub struct SizeTimes {
     pub parts: Vec<PartTimes>,
 }
 
-/// The share of the time of a request that more memory saves.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Saving {
-    /// Time saved in percent of the time with less memory; negative if requests take longer.
-    pub percent: f64,
-    /// Half of its 95 % confidence interval, in points; 0 where all parts save the same.
-    pub half: f64,
-}
-
-impl Saving {
-    /// Half of the interval, if there is one: parts with equal savings give no estimate of the spread.
-    pub fn interval(&self) -> Option<f64> {
-        Some(self.half).filter(|half| *half > ROUNDING)
+impl SizeTimes {
+    /// Mean time of all requests, in microseconds.
+    pub(crate) fn mean_us(&self) -> f64 {
+        let (ns, requests) = self.parts.iter().fold((0.0, 0), |(ns, n), part| (ns + part.ns, n + part.requests));
+        ns / 1e3 / requests.max(1) as f64
     }
 }
 
-/// Halves of intervals, in points, that are sums of rounding.
-const ROUNDING: f64 = 1e-9;
-
 /// What the sizes of a case say.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Advice {
+pub(crate) struct Advice {
     /// What the largest size saves of the time with each, in the order of sizes.
     pub left: Vec<Saving>,
+    /// What each size but the smallest saves of the time with the smallest.
+    pub gained: Vec<Saving>,
     /// Place of the smallest size with which it saves less than [`LITTLE_PERCENT`], with all of the interval; none if
     /// that is only the largest itself.
     pub enough: Option<usize>,
@@ -57,57 +38,28 @@ pub struct Advice {
 
 /// Why there is no advice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum NoAdvice {
+pub(crate) enum NoAdvice {
     /// There are fewer than two sizes to compare.
     OneSize,
-    /// Number of parts that have requests with both sizes, fewer than [`LEAST_PARTS`].
-    FewParts(usize),
+    /// Too few parts have requests with both sizes.
+    FewParts(TooFewParts),
 }
 
 /// A saving below this is not worth more memory.
-pub const LITTLE_PERCENT: f64 = 1.0;
-/// Least parts with requests of an interval.
-pub const LEAST_PARTS: usize = 2;
+pub(crate) const LITTLE_PERCENT: f64 = 1.0;
 
 /// The advice from `sizes`, which go from the smallest to the largest.
 ///
 /// # Errors
 /// Why there is none.
-pub fn advise(sizes: &[SizeTimes]) -> Result<Advice, NoAdvice> {
+pub(crate) fn advise(sizes: &[SizeTimes]) -> Result<Advice, NoAdvice> {
     let Some((largest, smaller @ [_, ..])) = sizes.split_last() else { return Err(NoAdvice::OneSize) };
-    let left = smaller.iter().map(|size| saving(&size.parts, &largest.parts)).collect::<Result<Vec<_>, _>>()?;
+    let left = smaller.iter().map(|size| saving(&size.parts, &largest.parts)).collect::<Result<Vec<_>, _>>();
+    let left = left.map_err(NoAdvice::FewParts)?;
+    let gained = sizes[1..].iter().map(|size| saving(&sizes[0].parts, &size.parts)).collect::<Result<Vec<_>, _>>();
+    let gained = gained.map_err(NoAdvice::FewParts)?;
     let enough = left.iter().position(|saving| saving.percent + saving.half < LITTLE_PERCENT);
-    Ok(Advice { left, enough })
-}
-
-/// What `more` saves of the time with `less`: one less the ratio of the mean times. The interval is that of the
-/// jackknife, which leaves out one part after the other, by Student's t.
-fn saving(less: &[PartTimes], more: &[PartTimes]) -> Result<Saving, NoAdvice> {
-    let both = || less.iter().zip(more).filter(|(a, b)| a.requests > 0 && b.requests > 0);
-    let parts = both().count();
-    if parts < LEAST_PARTS {
-        return Err(NoAdvice::FewParts(parts));
-    }
-    let sums = both().fold([0.0; 4], |sums, (a, b)| plus(sums, figures(a, b), 1.0));
-    let all = saved(sums);
-    let without: Vec<f64> = both().map(|(a, b)| saved(plus(sums, figures(a, b), -1.0))).collect();
-    let n = parts as f64;
-    let mean = without.iter().sum::<f64>() / n;
-    let squares: f64 = without.iter().map(|s| (s - mean) * (s - mean)).sum();
-    let error = ((n - 1.0) / n * squares).sqrt();
-    Ok(Saving { percent: 100.0 * all, half: 100.0 * t_95(parts as u32 - 1) * error })
-}
-
-fn figures(less: &PartTimes, more: &PartTimes) -> [f64; 4] {
-    [less.ns, less.requests as f64, more.ns, more.requests as f64]
-}
-
-fn plus(sums: [f64; 4], more: [f64; 4], sign: f64) -> [f64; 4] {
-    std::array::from_fn(|i| sums[i] + sign * more[i])
-}
-
-fn saved([less_ns, less, more_ns, more]: [f64; 4]) -> f64 {
-    1.0 - (more_ns / more) / (less_ns / less)
+    Ok(Advice { left, gained, enough })
 }
 
 #[cfg(test)]
@@ -167,7 +119,7 @@ mod tests {
         one_sided[1].parts.push(empty);
         assert_eq!(advise(&one_sided).expect("parts").left[0], saving);
         sizes.iter_mut().for_each(|size| size.parts = vec![size.parts[0], empty, empty, empty]);
-        assert_eq!(advise(&sizes), Err(NoAdvice::FewParts(1)));
+        assert_eq!(advise(&sizes), Err(NoAdvice::FewParts(TooFewParts(1))));
         assert_eq!(advise(&sizes[..1]), Err(NoAdvice::OneSize));
     }
 }

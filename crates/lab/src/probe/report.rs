@@ -128,6 +128,21 @@ impl Probe {
         notes
     }
 
+    /// What is known of the device, and what to do next.
+    fn verdict(&self) -> Vec<String> {
+        let known: Vec<&Known> = self.known.iter().filter(|k| k.verdict == Verdict::Identified).collect();
+        let values: Vec<String> =
+            known.iter().map(|k| format!("{} {} ({})", k.param.key(), k.param.show(k.fitted), k.interval())).collect();
+        let what = match (&known[..], self.known.len()) {
+            ([], all) => format!("None of {all} parameters is identified."),
+            (some, all) => format!("{} of {all} parameters are identified: {}.", some.len(), values.join(", ")),
+        };
+        let held_out = self.rms_percent(false).map(|rms| {
+            format!("On jobs that the fit did not see, the fitted device is off by {rms:.1} % (root mean square).")
+        });
+        [Some(what), held_out, Some(self.next_note())].into_iter().flatten().collect()
+    }
+
     /// The parameters by verdict.
     fn verdicts(&self) -> Vec<String> {
         let of = |verdict: Verdict| {
@@ -188,6 +203,7 @@ impl Probe {
             }
         }
         doc.charts = self.charts()?;
+        doc.verdict = self.verdict().into_iter().map(Note::remark).collect();
         doc.notes = self.notes().into_iter().map(Note::remark).collect();
         doc.configuration = json!({
             "probe": {

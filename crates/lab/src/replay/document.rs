@@ -9,8 +9,9 @@ use crate::figures::{
 };
 use crate::fragment::{self, Fragment};
 use crate::little_gain::{self, Seen};
-use crate::map_rows::static_host_bytes;
+use crate::map_rows::peak_host_bytes;
 use crate::over_time::{self, Timed};
+use crate::verdict::{self, Memory, Outcome};
 use crate::{spans, unused_hpb};
 use readpath_host::ManagedPolicy;
 use readpath_kit::Ns;
@@ -63,12 +64,17 @@ pub fn fragment(replay: &Replay, run: &ReplayRun) -> Result<Fragment, Error> {
         host: &variant.host,
         phases: last.into_iter().collect(),
     };
+    let memory =
+        Memory { host: peak_host_bytes(last, &variant.preset) as f64, sram: fragment::map_sram(&run.sram) as f64 };
+    let (at, series) = ((&*case.name, &*variant.name), run.over_time.as_ref());
+    let outcome = Outcome::new(at, &seen.phases, series, Ns(0), memory);
     let latency = last.and_then(|phase| phase.stats.jobs.first()).map(|job| &job.of(IoKind::Read).latency);
     Ok(Fragment {
         document: doc,
         latency: latency.map(distribution).unwrap_or_default(),
         over_time: run.over_time.clone(),
         gain: seen.gain(),
+        outcome,
         sram: fragment::sram(&run.sram),
         programs: run.phases.iter().any(|phase| phase.output.device.programs > 0),
         incomplete: None,
@@ -99,6 +105,9 @@ pub fn document(texts: &ReplayTexts, replays: &[Replay], runs: &[Option<&Fragmen
     if runs.iter().flatten().any(|run| run.programs) {
         doc.remark(WRITES);
     }
+    let judged = replays.iter().zip(runs).filter(|(replay, _)| replay.case.coarse_times().is_none());
+    doc.verdict = verdict::of_runs(judged.filter_map(|(_, run)| Some(&(*run)?.outcome)));
+    doc.verdict.extend(cases.iter().filter_map(|case| case.coarse_times()).take(1).map(verdict::not_from_these_times));
     for (i, case) in cases.into_iter().enumerate() {
         let of_case = replays.iter().zip(runs).filter(|(replay, _)| Arc::ptr_eq(&replay.case, case));
         let of_case: Vec<(&Replay, &Fragment)> = of_case.filter_map(|(replay, run)| Some((replay, (*run)?))).collect();
@@ -145,11 +154,8 @@ fn figures(variant: &ReplayVariant, phase: &ReplayPhase, run: &ReplayRun) -> Vec
     list.extend(verdict_metrics(device, &variant.preset));
     list.push((metric::READ_BUFFER_MAP_LOADS, device.buffer_map_loads as f64));
     list.extend(output.hpb.iter().flat_map(|hpb| hpb_counts(hpb, &variant.host)));
-    let memory = output.memory.map_or(0, |m| m.peak_bytes + m.table_bytes);
-    let memory = memory + static_host_bytes(&variant.preset);
-    list.push((metric::HOST_MEMORY, memory as f64));
-    let map_sram: u64 = run.sram.iter().filter(|(table, _)| table.is_of_map()).map(|(_, bytes)| bytes).sum();
-    list.push((metric::DEVICE_MAP_MEMORY, map_sram as f64));
+    list.push((metric::HOST_MEMORY, peak_host_bytes([output], &variant.preset) as f64));
+    list.push((metric::DEVICE_MAP_MEMORY, fragment::map_sram(&run.sram) as f64));
     let written: u64 = output.stats.jobs.iter().map(|j| j.of(IoKind::Write).blocks).sum();
     if written > 0 || device.has_moved_unasked() {
         list.extend(write_metrics(device, &variant.preset.device));

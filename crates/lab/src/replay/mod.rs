@@ -6,14 +6,14 @@ mod document;
 mod preload;
 mod question;
 
-use crate::over_time::MOST_VARIANTS;
+use crate::over_time::MOST_KEPT;
 use crate::runs::{ExperimentError, Shared, watch};
 use readpath_config::experiment::Variant;
 use readpath_config::{ConfigFileError, DevicePreset, Event};
 use readpath_device::Layout;
 use readpath_host::HostConfig;
 use readpath_kit::Ns;
-use readpath_results::{Input, Note};
+use readpath_results::{Input, Note, NoteKind};
 use readpath_run::{LATEST, Replayed, TapTo, Traces, Units, replay};
 use readpath_workload::trace::Loaded;
 use std::sync::Arc;
@@ -96,6 +96,11 @@ impl ReplayCase {
         })
     }
 
+    /// Why its times say nothing of latencies, if they do not.
+    pub(crate) fn coarse_times(&self) -> Option<&Note> {
+        self.notes.iter().find(|note| note.kind == NoteKind::CoarseTimes)
+    }
+
     /// The traces in order, with names for tables.
     pub fn phases(&self) -> impl Iterator<Item = (String, &Loaded)> {
         let one = self.before.len() == 1;
@@ -175,9 +180,9 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Replays of every case on every variant, case by case. Too many variants have no charts over time.
+    /// Replays of every case on every variant, case by case. Too many variants are not kept over time.
     pub fn all(cases: &[Arc<ReplayCase>], variants: &[Arc<ReplayVariant>], options: &ReplayOptions) -> Vec<Replay> {
-        let options = ReplayOptions { over_time: options.over_time && variants.len() <= MOST_VARIANTS, ..*options };
+        let options = ReplayOptions { over_time: options.over_time && variants.len() <= MOST_KEPT, ..*options };
         let of_case = |case: &Arc<ReplayCase>| {
             let case = case.clone();
             variants.iter().map(move |variant| Replay { case: case.clone(), variant: variant.clone(), options })

@@ -5,6 +5,7 @@ use super::TaskStream;
 use super::by_lines::by_lines;
 use super::error::{self, Error, label};
 use super::model::Model;
+use super::verdict::Replayed;
 use readpath_results::{Document, Origin, metric};
 use readpath_ubi::stream::{Outcome, Pressure, Setup};
 use readpath_ubi::variant::Variant;
@@ -38,12 +39,13 @@ fn replay(model: &Model, stream: &TaskStream, cache: &str, lines: u32) -> Result
 }
 
 /// Rows of a stream with each cache.
-pub(super) fn caches(doc: &mut Document, model: &Model, stream: &TaskStream) -> Result<(), Error> {
+pub(super) fn caches(doc: &mut Document, model: &Model, stream: &TaskStream) -> Result<Replayed, Error> {
     let name = stream.name(" beyond the table");
+    let mut outcomes = Vec::new();
     for cache in CACHES {
         let (variant, outcome) = replay(model, stream, cache, LINES)?;
         doc.simulated_ios += outcome.counters.reads();
-        let variant = label(&variant);
+        let called = label(&variant);
         let (c, t) = (&outcome.counters, &outcome.totals);
         let figures = [
             (metric::HITS, c.hits as f64),
@@ -53,13 +55,19 @@ pub(super) fn caches(doc: &mut Document, model: &Model, stream: &TaskStream) -> 
             (metric::READ_SECONDS, t.cost.seconds()),
         ];
         let real = stream.task.map(|task| (metric::REAL_SECONDS, model.real_seconds_of_any(task, t.cost)));
-        doc.predicted(&name, &variant, figures.into_iter().chain(real))?;
+        doc.predicted(&name, &called, figures.into_iter().chain(real))?;
+        outcomes.push((variant, outcome));
     }
-    Ok(())
+    Ok(Replayed { stream: stream.work.clone(), page_bytes: stream.page_bytes, outcomes })
 }
 
 /// Rows and charts of a stream, which is number `index`, with caches of several sizes.
-pub(super) fn sizes(doc: &mut Document, model: &Model, index: usize, stream: &TaskStream) -> Result<(), Error> {
+pub(super) fn sizes(
+    doc: &mut Document,
+    model: &Model,
+    index: usize,
+    stream: &TaskStream,
+) -> Result<Vec<(Variant, Outcome)>, Error> {
     let name = stream.name(" by lines");
     let sized = SIZED.iter().flat_map(|cache| SIZES.map(|lines| replay(model, stream, cache, lines)));
     // The time without a cache shows from how many lines on each cache pays. Last, so that both charts draw the others
@@ -73,5 +81,6 @@ pub(super) fn sizes(doc: &mut Document, model: &Model, index: usize, stream: &Ta
         }
         doc.row(&name, &label, metric::READ_SECONDS, outcome.totals.cost.seconds(), Origin::Predicted)?;
     }
-    Ok(by_lines(doc, index, &stream.name(""), &outcomes)?)
+    by_lines(doc, index, &stream.name(""), &outcomes)?;
+    Ok(outcomes)
 }

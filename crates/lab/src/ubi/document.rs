@@ -3,6 +3,7 @@
 
 use super::by_lines::by_lines;
 use super::error::{Error, label, replay};
+use super::verdict::{Replayed, of_caches};
 use crate::spans::did_not_come;
 use readpath_results::{Chart, ChartKind, Document, Input, Metric, Note, Origin, SeriesStyle, metric};
 use readpath_ubi::cost::CostModel;
@@ -54,6 +55,7 @@ pub fn document(
     );
     doc.configuration = json!({ "streams": texts.settings, "variants": variants.iter().map(echo).collect::<Vec<_>>() });
     let swept = variants.iter().any(|a| variants.iter().any(|b| a.name() == b.name() && a.lines != b.lines));
+    let mut replayed = Vec::new();
     for (i, case) in cases.iter().enumerate() {
         let mut outcomes = Vec::new();
         for variant in variants {
@@ -69,6 +71,7 @@ pub fn document(
             if swept {
                 by_lines(&mut doc, i, &case.name, &outcomes)?;
             }
+            replayed.push(Replayed { stream: case.name.clone(), page_bytes: costs.page_bytes, outcomes });
         } else {
             doc.remark(format!(
                 "{}: none of its {} reads passes ubi_eba_read_leb, as when a device is attached: no cache in UBI is \
@@ -86,6 +89,10 @@ pub fn document(
         });
         doc.read_from([&case.input]);
     }
+    doc.verdict = match replayed.len() {
+        0..=2 => replayed.iter().filter_map(|one| of_caches(&one.stream, std::slice::from_ref(one))).collect(),
+        many => of_caches(&format!("{many} streams"), &replayed).into_iter().collect(),
+    };
     Ok(doc)
 }
 

@@ -10,6 +10,7 @@ mod model;
 mod published;
 mod reproduce;
 mod streams;
+mod verdict;
 
 pub use document::{CacheCase, CacheTexts, document};
 pub use error::Error;

@@ -4,7 +4,9 @@
 use super::error::{Error, replay};
 use super::model::{Model, percent};
 use super::published::{Configuration, Published, Task};
+use super::verdict::of_caches;
 use super::{TaskStream, beyond};
+use crate::verdict::of_published;
 use readpath_results::{Case, Chart, ChartKind, Document, Note, Origin, Row, SeriesStyle, metric};
 use readpath_ubi::cost::Cost;
 use readpath_ubi::preset::CostPreset;
@@ -53,13 +55,14 @@ pub fn reproduce(streams: &[TaskStream], cost: Option<&CostPreset>) -> Result<Re
     // The user's images come first; the published table follows, to compare with.
     let images: BTreeSet<&str> = streams.iter().filter(|s| s.is_own()).map(|s| s.case.name.as_str()).collect();
     let image_comes_first = !images.is_empty();
+    let names = images.into_iter().collect::<Vec<_>>().join(", ");
+    let what = format!("{names}, all works together");
     if image_comes_first {
-        let names = images.into_iter().collect::<Vec<_>>().join(", ");
         doc.title = format!("Read caches of UBI on {names}");
         doc.description = format!(
             "Reads that our reader of UBIFS makes of {names}, without a cache, with the one page of the NAND core, and \
-             with caches in UBI. Behind them, to compare with: {}. {}",
-            published.title, published.description
+             with caches in UBI. Behind them, to compare with: {}.",
+            published.title
         );
         of_streams(&mut doc, &model, streams)?;
     }
@@ -77,13 +80,16 @@ pub fn reproduce(streams: &[TaskStream], cost: Option<&CostPreset>) -> Result<Re
     // Caches are asked by reads of logical blocks only.
     let cached = || streams.iter().filter(|s| s.case.stream.summary.reads > 0);
     let caches = doc.rows.len();
-    for stream in cached() {
-        beyond::caches(&mut doc, &model, stream)?;
-    }
+    let mut replayed = cached().map(|s| beyond::caches(&mut doc, &model, s)).collect::<Result<Vec<_>, _>>()?;
     let sizes = doc.rows.len();
     for (i, stream) in cached().enumerate() {
-        beyond::sizes(&mut doc, &model, i, stream)?;
+        replayed[i].outcomes.extend(beyond::sizes(&mut doc, &model, i, stream)?);
     }
+    let own: Vec<_> = cached().zip(replayed).filter(|(s, _)| s.is_own()).map(|(_, replayed)| replayed).collect();
+    doc.verdict = match image_comes_first {
+        true => of_caches(&what, &own).into_iter().collect(),
+        false => of_published(&doc).into_iter().collect(),
+    };
     Ok(Reproduction { document: doc, caches, sizes })
 }
 

@@ -312,13 +312,25 @@ def power(
 
 
 def hmb(
-    traces: PathLike | None = None, *, fold: bool = False, set: Set | None = None, **choosing: Unpack[Choosing]
+    files: PathLike | Sequence[PathLike],
+    *,
+    device: PathLike | Device = "nvme-dramless-512g",
+    sizes: Sequence[int] = (0, 4, 8, 16, 32, 64, 128),
+    set: Set | None = None,
+    client: Client | str | None = None,
+    threads: int | None = None,
+    keep: PathLike | None = None,
+    **replaying: Unpack[Replaying],
 ) -> Results:
-    """How much of the host's memory a DRAM-less SSD needs: the experiment ``hmb``, and a trace or a folder of traces.
+    """How much of the host's memory a DRAM-less SSD should get for block traces and fio jobs, or folders of them.
 
-    ``fold`` puts addresses beyond the device onto it. Other keywords are those of :class:`Choosing`.
+    ``sizes`` are in MiB. Keywords of :class:`Replaying` say how traces are read and replayed. The experiment ``hmb`` of
+    the program is ``reproduce("hmb")``.
     """
-    return _ask("reproduce", [source("hmb", "")], {"traces": traces, "fold": fold, "set": set}, choosing)
+    options = {**_target(device, set), **_replaying(replaying, "hmb"), "sizes": ",".join(str(size) for size in sizes)}
+    given = [files] if isinstance(files, (str, os.PathLike)) else list(files)
+    words = [source(one, f"trace {at}") for at, one in enumerate(given, 1)]
+    return _ask("hmb", words, options, {"client": client, "threads": threads, "keep": keep})
 
 
 def policies(traces: PathLike | None = None, *, set: Set | None = None, **choosing: Unpack[Choosing]) -> Results:

@@ -52,6 +52,11 @@ class Results:
         return rows
 
     @property
+    def verdict(self) -> str:
+        """The answer in one to three sentences, a line each; empty where nothing was asked."""
+        return "\n".join(note["text"] for note in self.document.get("verdict", []))
+
+    @property
     def notes(self) -> list[str]:
         """What a reader must know to understand the numbers."""
         return [note["text"] for note in self.document["notes"]]

@@ -14,7 +14,7 @@ mod ubi;
 pub use host::{Fill, Hosts, Hpb, policies, policy_names};
 pub use making::{Chosen, Making};
 pub use questions::{
-    Attack, BreakEven, Compare, Fio, Fit, HPB_OFF, Iozone, Loses, Power, ProbeFit, Replay, Reproduce, Target,
+    Attack, BreakEven, Compare, Fio, Fit, HPB_OFF, Hmb, Iozone, Loses, Power, ProbeFit, Replay, Reproduce, Target,
 };
 pub use trace::{Offers, TraceHow, TraceInput};
 pub use ubi::{ImageInput, ImageSizes, OwnImages, StreamInput, UbiAttach, UbiReplay, UbiWork};

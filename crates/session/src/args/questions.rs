@@ -32,14 +32,10 @@ pub struct Reproduce {
     /// an experiment file (*.toml)
     #[arg(value_name = "NAME|FILE")]
     pub name: String,
-    /// Folder of recorded traces. policies and hmb read mobile/X_exec.csv.gz (each after its X_precond.csv.gz) and
-    /// block/*, hmb also a single file; ubi reads recorded read streams; all takes a folder with mobile, block and
-    /// ubi, or some of them
+    /// Folder of recorded traces. policies reads mobile/X_exec.csv.gz (each after its X_precond.csv.gz) and block/*;
+    /// ubi reads recorded read streams; all takes a folder with mobile, block and ubi, or some of them
     #[arg(long, value_name = "DIR")]
     pub traces: Option<PathBuf>,
-    /// hmb: addresses of traces beyond the device are folded onto it (policies always does so)
-    #[arg(long, requires = "traces")]
-    pub fold: bool,
     /// Images of NAND.
     #[command(flatten)]
     pub own: OwnImages,
@@ -129,6 +125,27 @@ pub struct Replay {
     /// Which of its runs are made, and how.
     #[command(flatten)]
     pub chosen: Chosen,
+}
+
+/// Sizes of host memory under traces and jobs.
+#[derive(Args, Debug)]
+pub struct Hmb {
+    /// Block traces and fio job files (*.fio), each a case of its own, or folders of them; one may be - for standard
+    /// input
+    #[arg(required = true, value_name = "TRACE|JOB|DIR")]
+    pub files: Vec<PathBuf>,
+    /// Device preset, or a device file
+    #[arg(long, value_name = "NAME|FILE", default_value = "nvme-dramless-512g")]
+    pub device: String,
+    /// Sizes of host memory to compare, in MiB, separated by commas
+    #[arg(long, value_name = "MIB", value_delimiter = ',', default_value = "0,4,8,16,32,64,128")]
+    pub sizes: Vec<u64>,
+    /// How traces are read and replayed.
+    #[command(flatten)]
+    pub how: TraceHow,
+    /// Its device keys and threads.
+    #[command(flatten)]
+    pub making: Making,
 }
 
 /// Variants under one workload.

@@ -2,7 +2,7 @@
 //! Any question by its name: words as on a command line become a question, and the question an answer.
 
 use super::reproduce::{self, Named};
-use super::{Ready, break_even, compare, experiment, fit, power, probe, replay};
+use super::{Ready, break_even, compare, experiment, fit, hmb, power, probe, replay};
 use crate::args::{self, Making};
 use crate::presets::preset;
 use crate::runs::{mark, side_by_side};
@@ -26,6 +26,8 @@ pub enum Asked {
     Fio(args::Fio),
     /// Block traces.
     Replay(args::Replay),
+    /// Sizes of host memory under traces and jobs.
+    Hmb(args::Hmb),
     /// Variants under one workload.
     Compare(args::Compare),
     /// The least value of a key.
@@ -82,6 +84,7 @@ impl Asked {
             Asked::Iozone(args) => Some(&args.making),
             Asked::Fio(args) => Some(&args.making),
             Asked::Replay(args) => Some(&args.making),
+            Asked::Hmb(args) => Some(&args.making),
             Asked::Compare(args) => Some(&args.making),
             Asked::BreakEven(args) => Some(&args.making),
             Asked::Power(args) => Some(&args.making),
@@ -106,6 +109,7 @@ impl Asked {
             Asked::Iozone(args) => asker.question(of(experiment::of_iozone(args)?, &args.making, &args.chosen)?),
             Asked::Fio(args) => asker.question(of(experiment::of_fio(args, false)?, &args.making, &args.chosen)?),
             Asked::Replay(args) => asker.question(replay::question(args, ready)?),
+            Asked::Hmb(args) => asker.question(hmb::own(args, ready)?),
             Asked::Compare(args) => asker.question(compare::question(args, ready)?),
             Asked::BreakEven(args) => asker.question(break_even::question(args, ready)?),
             Asked::Power(args) => asker.question(power::question(args, ready)?),

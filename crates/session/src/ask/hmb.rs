@@ -1,92 +1,136 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The experiment `hmb`, recorded traces on its device, and how much host memory each of them needs.
+//! How much host memory a device should get: for traces and jobs of the user's own, or for the experiment `hmb`.
 
-use super::{experiment, policies};
-use crate::args::{Chosen, Making, Reproduce};
+use super::{Ready, experiment};
+use crate::args::{Chosen, Fill, Hmb, Making, Reproduce};
 use crate::failure::classify;
-use crate::inputs::read_text;
+use crate::inputs::{is_stdin, only_one_stdin, read_text};
 use crate::runs::choose;
-use crate::{cases, presets, usage};
-use anyhow::{Result, anyhow};
-use readpath_config::DevicePreset;
+use crate::{cases, presets, typed, usage};
+use anyhow::{Context, Result, anyhow};
 use readpath_config::experiment::{Layout, Variant};
-use readpath_device::LuConfig;
+use readpath_config::{DevicePreset, Override};
 use readpath_lab::beforehand;
 use readpath_lab::hmb::{self, HostMemory};
-use readpath_lab::replay::{Mode, ReplayCase, ReplayOptions};
-use readpath_lab::runs::Shared;
+use readpath_lab::replay::ReplayOptions;
 use readpath_results::Note;
 use readpath_stack::given_host_memory;
-use std::path::Path;
+use std::path::PathBuf;
 
 pub use readpath_lab::hmb::NAME;
 
-/// The note of a result without recorded traces.
-pub const ONLY_SYNTHETIC: &str = "Without --traces only synthetic requests were run.";
+/// The key of the host's limit.
+const KEY: &str = "host.max_host_mem_mib";
 
-/// The question of the experiment alone.
+/// The question of the experiment.
 ///
 /// # Errors
-/// As [`prepare`].
+/// As [`experiment_of`].
 pub fn question(args: &Reproduce) -> Result<HostMemory> {
-    let note = args.traces.is_none().then(|| ONLY_SYNTHETIC.to_owned());
-    prepare(&args.making, &args.chosen, args.traces.as_deref(), args.fold, note)
+    experiment_of(&args.making, &args.chosen)
 }
 
-/// Reads all that is to be run: the experiment, and the traces of a folder or a single one. With `fold` addresses
-/// beyond the device are folded onto it; otherwise they are errors. `note` goes with the answer.
+/// The runs of the experiment that were chosen.
 ///
 /// # Errors
-/// When an option or a trace is wrong.
-pub fn prepare(
-    making: &Making,
-    chosen: &Chosen,
-    traces: Option<&Path>,
-    fold: bool,
-    note: Option<String>,
-) -> Result<HostMemory> {
-    let mut experiment = readpath_config::experiment::load(NAME, &read_text).map_err(usage)?;
+/// When an option is wrong.
+pub fn experiment_of(making: &Making, chosen: &Chosen) -> Result<HostMemory> {
+    let experiment = readpath_config::experiment::load(NAME, &read_text).map_err(usage)?;
     let base = experiment.load_device(&read_text).map_err(usage)?;
     let given = presets::overrides(&making.set)?;
     let of_variants = experiment.variants.iter().flat_map(|variant| variant.set.iter().map(|key| key.key()));
     if let Some(key) = of_variants.into_iter().find(|key| given.iter().any(|given| given.key() == *key)) {
-        return Err(usage(anyhow!(
-            "--set {key}: its variants set that key themselves; readpath fio and replay take it"
-        )));
+        return Err(usage(anyhow!("--set {key}: its variants set that key themselves; readpath hmb has --sizes")));
     }
     let base = base.with_overrides(&given).map_err(usage)?;
-    let recorded = traces.map(|path| recorded(path, &base.device.lus, fold)).transpose()?;
-    let mut recorded = recorded.unwrap_or_default();
-    // A case is one of the experiment's or a trace.
-    let of_trace = chosen.case.as_ref().is_some_and(|wanted| recorded.iter().any(|case| case.name == *wanted));
-    if let Some(wanted) = &chosen.case {
-        let of_experiment = experiment.workload.runs().into_iter().map(str::to_owned);
-        let mut names: Vec<String> = of_experiment.chain(recorded.iter().map(|case| case.name.clone())).collect();
-        choose(&mut names, |name| name, "--case", Some(wanted))?;
-        recorded.retain(|case| case.name == *wanted);
-    }
-    let plans = if of_trace { Vec::new() } else { experiment::plans(&experiment, making, chosen)? };
-    if plans.is_empty() {
-        // Claims are about runs that are not made here.
-        experiment.claims.clear();
-    }
+    let plans = experiment::plans(&experiment, making, chosen)?;
     let mut variants: Vec<Variant> = experiment.variants.clone();
     choose(&mut variants, |variant| &variant.name, "--variant", chosen.variant.as_deref())?;
-    let with_variants = |case: ReplayCase| {
+    let notes = variants.iter().filter_map(|variant| less_than_named(variant, &base)).map(Note::remark).collect();
+    Ok(HostMemory::of_experiment(experiment, plans, notes))
+}
+
+/// The question of traces and jobs of the user's own.
+///
+/// # Errors
+/// When an option, a trace or a job is wrong.
+pub fn own(args: &Hmb, ready: Ready) -> Result<HostMemory> {
+    let base = presets::preset(&args.device, &args.making.set)?;
+    if base.device.host_map().is_none() {
+        let with = readpath_config::presets().iter().map(|preset| preset.name);
+        let has = |name: &&str| presets::preset(name, &[]).is_ok_and(|p| p.device.host_map().is_some());
+        return Err(usage(anyhow!(
+            "--device {}: this device takes no host memory for its map; these do: {}",
+            args.device,
+            with.filter(has).collect::<Vec<_>>().join(", ")
+        )));
+    }
+    let variants = sizes(&args.sizes)?;
+    let files = files(&args.files)?;
+    only_one_stdin(files.iter())?;
+    let (jobs, traces): (Vec<PathBuf>, Vec<PathBuf>) =
+        files.into_iter().partition(|path| path.extension().is_some_and(|extension| extension == "fio"));
+    let of_job = |job: &PathBuf| {
+        let experiment = typed::of_job(job, &args.device, Fill::Sequential, variants.clone());
+        let plans = experiment::plans(&experiment, &args.making, &Chosen::default())?;
+        Ok((experiment, plans))
+    };
+    let jobs = jobs.iter().map(of_job).collect::<Result<Vec<_>>>()?;
+    let mode = cases::mode(&args.how)?;
+    let options = ReplayOptions { mode, layout: Layout::Sequential, seed: 1, encoded: false, over_time: false };
+    let names = if traces.is_empty() { Vec::new() } else { cases::names(&traces)? };
+    let of_jobs = jobs.iter().flat_map(|(_, plans)| plans).map(|plan| (plan.case.clone(), plan.variant.clone()));
+    let of_traces = names.iter().flat_map(|name| variants.iter().map(move |v| (name.clone(), v.name.clone())));
+    let shared = ready(of_jobs.chain(of_traces).collect())?;
+    let recorded = match &traces[..] {
+        [] => Vec::new(),
+        some => cases::cases(&args.how, &[], some, &names, &base.device.lus, &shared)?,
+    };
+    let recorded = recorded.into_iter().map(|case| {
         let variants = hmb::variants(&variants, &base, &case).map_err(usage)?;
         beforehand::variants(&case.name, &variants).map_err(classify)?;
         Ok((case, variants))
+    });
+    let recorded = recorded.collect::<Result<Vec<_>>>()?;
+    let notes = variants.iter().filter_map(|variant| less_than_named(variant, &base)).map(Note::remark).collect();
+    let title = format!("How much host memory for {}", base.name);
+    Ok(HostMemory::of_inputs(title, jobs, recorded, &options, notes))
+}
+
+/// Files, and those of folders in order of their names.
+fn files(given: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for path in given {
+        if is_stdin(path) || !path.is_dir() {
+            files.push(path.clone());
+            continue;
+        }
+        let entries = path.read_dir().and_then(|entries| entries.collect::<Result<Vec<_>, _>>());
+        let entries = entries.with_context(|| format!("{}: cannot be read", path.display())).map_err(usage)?;
+        let mut within: Vec<PathBuf> = entries.into_iter().map(|e| e.path()).filter(|p| p.is_file()).collect();
+        within.sort();
+        if within.is_empty() {
+            return Err(usage(anyhow!("{}: there is no file in this folder; give traces or fio jobs", path.display())));
+        }
+        files.append(&mut within);
+    }
+    Ok(files)
+}
+
+/// A variant for each size in MiB, from the smallest.
+fn sizes(mib: &[u64]) -> Result<Vec<Variant>> {
+    let mut sizes = mib.to_vec();
+    sizes.sort_unstable();
+    sizes.dedup();
+    if sizes.len() < 2 {
+        return Err(usage(anyhow!("--sizes: give two sizes or more, in MiB, for example 0,8,16,32")));
+    }
+    let variant = |mib: u64| {
+        let name = if mib == 0 { "no host memory".to_owned() } else { format!("{mib} MiB") };
+        let key = Override::new(KEY, &mib.to_string(), "--sizes").map_err(usage)?;
+        Ok(Variant::new(name, None, vec![key]))
     };
-    let traces = recorded.into_iter().map(with_variants).collect::<Result<_>>()?;
-    let notes = variants.iter().filter_map(|variant| less_than_named(variant, &base)).chain(note);
-    let options = ReplayOptions {
-        mode: Mode::Timed,
-        layout: Layout::Sequential,
-        seed: experiment.seed,
-        encoded: chosen.wire,
-        over_time: false,
-    };
-    Ok(HostMemory::new(experiment, plans, traces, &options, notes.map(Note::remark).collect()))
+    sizes.into_iter().map(variant).collect()
 }
 
 /// A note, if a variant gets another amount of memory than its name says.
@@ -98,13 +142,4 @@ fn less_than_named(variant: &Variant, base: &DevicePreset) -> Option<String> {
     (given != limit && !few_pieces).then(|| {
         format!("{}: the device takes {} of the {} MiB that the host would give", variant.name, mib(given), mib(limit))
     })
-}
-
-/// The traces of a folder as `reproduce policies` finds them, or the trace of a file.
-fn recorded(path: &Path, units: &[LuConfig], fold: bool) -> Result<Vec<ReplayCase>> {
-    if path.is_dir() {
-        return policies::recorded(path, units, fold);
-    }
-    let file = [path.to_owned()];
-    cases::cases(&policies::how(fold), &[], &file, &cases::names(&file)?, units, &Shared::default())
 }

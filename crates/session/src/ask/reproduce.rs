@@ -57,9 +57,6 @@ pub fn named(args: &Reproduce) -> Result<Named> {
 /// Refuses options that belong to other experiments.
 fn check_options(args: &Reproduce, kind: Option<Kind>) -> Result<()> {
     let name = &args.name;
-    if args.fold && kind != Some(Kind::Hmb) {
-        return Err(usage(anyhow!("--fold goes with reproduce hmb; policies and all fold without it")));
-    }
     if kind == Some(Kind::Ubi) {
         return Ok(());
     }
@@ -69,10 +66,11 @@ fn check_options(args: &Reproduce, kind: Option<Kind>) -> Result<()> {
     if args.own.cost.is_some() {
         return Err(usage(anyhow!("--cost goes with reproduce ubi; {name} has no NAND to name")));
     }
-    if args.traces.is_some() && !matches!(kind, Some(Kind::Policies | Kind::Hmb)) {
-        return Err(usage(anyhow!(
-            "--traces goes with reproduce policies, hmb and ubi; {name} runs on no recorded trace"
-        )));
+    if args.traces.is_some() && kind == Some(Kind::Hmb) {
+        return Err(usage(anyhow!("--traces: hmb is a command for traces of your own: readpath hmb TRACE...")));
+    }
+    if args.traces.is_some() && kind != Some(Kind::Policies) {
+        return Err(usage(anyhow!("--traces goes with reproduce policies and ubi; {name} runs on no recorded trace")));
     }
     Ok(())
 }
@@ -110,7 +108,7 @@ pub fn all(making: &Making, dir: Option<&Path>) -> Result<All> {
             .then(|| format!("--traces {dir}: has no folder mobile or block; only the built-in workloads were run.")),
     };
     let policies = policies::prepare(making, chosen, traces, without_traces)?;
-    let hmb = hmb::prepare(making, chosen, traces, true, traces.is_none().then(|| hmb::ONLY_SYNTHETIC.to_owned()))?;
+    let hmb = hmb::experiment_of(making, chosen)?;
     let mut ubi = ubi::prepare(streams.as_deref(), &OwnImages::default())?;
     if let (Some(dir), None) = (dir, &streams) {
         let dir = dir.display();

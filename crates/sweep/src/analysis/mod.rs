@@ -13,7 +13,7 @@ use columns::{Column, Columns};
 use indices::Estimate;
 use readpath_config::study::{Design, Factor, Levels, Scale};
 use readpath_results::metric::{self, Better};
-use readpath_results::{Case, Chart, ChartKind, Document, Interval, Metric, Note, Origin, SeriesStyle, X};
+use readpath_results::{Case, Chart, ChartKind, Document, Interval, Metric, Note, NoteKind, Origin, SeriesStyle, X};
 use serde_json::json;
 
 /// Studies of more points have no row for each in their document.
@@ -50,7 +50,7 @@ pub fn document(plan: &Plan, found: &mut Found) -> Result<Document, SweepError> 
         let answer = Answer { plan, columns: &columns, whole: failed == 0 && found.count() == count };
         answer.fill(&mut doc).map_err(|e| SweepError::Study(format!("{}: {e}", study.file)))?;
     } else if failed < count {
-        doc.note(Note::remark("No figure differs between the points.".to_owned()));
+        doc.verdict.push(Note::new(NoteKind::NoDifference, "No figure differs between the points."));
     }
     Ok(doc)
 }
@@ -73,6 +73,7 @@ fn name(factor: &Factor) -> String {
 impl Answer<'_> {
     fn fill(&self, doc: &mut Document) -> Added {
         self.rows_of_points(doc)?;
+        doc.verdict.extend(self.best());
         if !self.whole {
             let message = "How much each factor matters is not computed: that needs the figures of all points.";
             doc.note(Note::remark(message.to_owned()));
@@ -88,7 +89,66 @@ impl Answer<'_> {
             Design::Morris { .. } => self.morris(doc)?,
             Design::LatinHypercube { .. } => {}
         }
+        let most = self.matters_most(doc);
+        doc.verdict.extend(most);
         self.front(doc)
+    }
+
+    /// The best point by the first figure, and how far the points are apart.
+    fn best(&self) -> Option<Note> {
+        let column = self.columns.shown.first()?;
+        let less = column.metric.definition().is_some_and(|d| d.better == Better::Less);
+        let at = |better: bool| {
+            let values = column.values.iter().enumerate();
+            let found = if better {
+                values.min_by(|a, b| a.1.total_cmp(b.1))
+            } else {
+                values.max_by(|a, b| a.1.total_cmp(b.1))
+            };
+            found.map(|(index, _)| index)
+        };
+        let (best, worst) = (at(less)?, at(!less)?);
+        let pairs =
+            self.plan.study.keys().zip(&self.columns.settings[best]).map(|(key, value)| format!("{key}={value}"));
+        let settings = pairs.collect::<Vec<_>>().join(", ");
+        let shown = |index: usize| shown(column.values[index]);
+        let memory = match self.columns.memory.as_ref().map(|memory| memory.values[best]) {
+            Some(bytes) if bytes > 0.0 => format!(", with {:.1} MiB of host memory", bytes / f64::from(1 << 20)),
+            _ => String::new(),
+        };
+        let unit = column.metric.unit();
+        let text = format!(
+            "Of {} points {settings} is the best in {}: {} {unit}{memory}; the worst has {}.",
+            column.values.len(),
+            column.title(),
+            shown(best),
+            shown(worst)
+        );
+        let note = Note::new(NoteKind::Gain, text).of_case(settings).with(column.metric.name(), column.values[best]);
+        Some(note.with("worst", column.values[worst]))
+    }
+
+    /// The factor that matters most for the first figure, with its interval where there is one.
+    fn matters_most(&self, doc: &Document) -> Option<Note> {
+        let column = self.columns.shown.first()?;
+        let of = |metrics: [(Metric, Option<Metric>, &'static str); 3]| {
+            metrics.into_iter().find_map(|(metric, error, verb)| {
+                let is = |row: &&readpath_results::Row| row.metric == metric && *row.case == *column.title();
+                let most = doc.rows.iter().filter(is).max_by(|a, b| a.simulated.total_cmp(&b.simulated))?;
+                let half = error.and_then(|error| doc.find(&most.case, &most.variant, &error)).map(|row| row.simulated);
+                Some((most, half, verb))
+            })
+        };
+        let (most, half, verb) = of([
+            (metric::TOTAL_EFFECT, Some(metric::TOTAL_EFFECT_ERROR), "has a part in"),
+            (metric::VARIANCE_SHARE, None, "alone explains"),
+            (metric::MEAN_EFFECT, None, "changes it by"),
+        ])?;
+        let half = half.map_or_else(String::new, |half| format!(" ± {half:.0}"));
+        let what = if most.metric == metric::MEAN_EFFECT { "of its mean" } else { "of its variance" };
+        let (factor, value) = (&most.variant, most.simulated);
+        let text = format!("{factor} matters most for it: it {verb} {value:.0}{half} % {what}.");
+        Some(Note::new(NoteKind::Gain, text).of_variant(factor).with(most.metric.name(), value))
     }
 
     /// A row for each figure of each setting. Samples may have equal settings; their seeds and figures are then equal
@@ -353,6 +413,15 @@ struct Bars {
     error: Option<Metric>,
     called: &'static str,
     of_factors: Vec<Estimate>,
+}
+
+/// A figure with three digits at least.
+fn shown(value: f64) -> String {
+    match value.abs() {
+        1000.0.. => format!("{value:.0}"),
+        100.0.. => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
 }
 
 fn number(text: &str) -> Option<f64> {

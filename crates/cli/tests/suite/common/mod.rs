@@ -155,6 +155,12 @@ pub fn notes(document: &Value) -> String {
     document["notes"].as_array().expect("notes").iter().map(|json| format!("{}\n", note(json))).collect()
 }
 
+/// The sentences of the verdict, a line each.
+pub fn verdict(document: &Value) -> String {
+    let notes = document["verdict"].as_array().map(Vec::as_slice).unwrap_or_default();
+    notes.iter().filter_map(|note| note["text"].as_str()).collect::<Vec<_>>().join("\n")
+}
+
 pub fn text(bytes: &[u8]) -> &str {
     str::from_utf8(bytes).expect("UTF-8")
 }

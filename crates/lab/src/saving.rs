@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What one run saves of the time of requests that another takes, and how sure that is, from the times of their parts.
+//! It knows numbers, not what differs between the runs.
+
+use crate::compare::t_95;
+use serde::{Deserialize, Serialize};
+
+/// Requests of one part of a run.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct PartTimes {
+    /// How many ended.
+    pub requests: u64,
+    /// Their total time, in nanoseconds.
+    pub ns: f64,
+}
+
+/// The share of the time of a request that more memory saves.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Saving {
+    /// Time saved in percent of the time with less memory; negative if requests take longer.
+    pub percent: f64,
+    /// Half of its 95 % confidence interval, in points; 0 where all parts save the same.
+    pub half: f64,
+}
+
+impl Saving {
+    /// Half of the interval, if there is one: parts with equal savings give no estimate of the spread.
+    pub(crate) fn interval(&self) -> Option<f64> {
+        Some(self.half).filter(|half| *half > ROUNDING)
+    }
+}
+
+/// Halves of intervals, in points, that are sums of rounding.
+const ROUNDING: f64 = 1e-9;
+
+/// Least parts with requests of an interval.
+pub(crate) const LEAST_PARTS: usize = 2;
+
+/// So many parts have requests in both runs, fewer than [`LEAST_PARTS`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct TooFewParts(pub usize);
+
+/// What `more` saves of the time with `less`: one less the ratio of the mean times. The interval is that of the
+/// jackknife, which leaves out one part after the other, by Student's t.
+///
+/// # Errors
+/// How many parts have requests in both runs, if those are fewer than [`LEAST_PARTS`].
+pub(crate) fn saving(less: &[PartTimes], more: &[PartTimes]) -> Result<Saving, TooFewParts> {
+    let both = || less.iter().zip(more).filter(|(a, b)| a.requests > 0 && b.requests > 0);
+    let parts = both().count();
+    if parts < LEAST_PARTS {
+        return Err(TooFewParts(parts));
+    }
+    let sums = both().fold([0.0; 4], |sums, (a, b)| plus(sums, figures(a, b), 1.0));
+    let all = saved(sums);
+    let without: Vec<f64> = both().map(|(a, b)| saved(plus(sums, figures(a, b), -1.0))).collect();
+    let n = parts as f64;
+    let mean = without.iter().sum::<f64>() / n;
+    let squares: f64 = without.iter().map(|s| (s - mean) * (s - mean)).sum();
+    let error = ((n - 1.0) / n * squares).sqrt();
+    Ok(Saving { percent: 100.0 * all, half: 100.0 * t_95(parts as u32 - 1) * error })
+}
+
+fn figures(less: &PartTimes, more: &PartTimes) -> [f64; 4] {
+    [less.ns, less.requests as f64, more.ns, more.requests as f64]
+}
+
+fn plus(sums: [f64; 4], more: [f64; 4], sign: f64) -> [f64; 4] {
+    std::array::from_fn(|i| sums[i] + sign * more[i])
+}
+
+fn saved([less_ns, less, more_ns, more]: [f64; 4]) -> f64 {
+    1.0 - (more_ns / more) / (less_ns / less)
+}
