@@ -129,8 +129,9 @@ pub struct Properties {
     pub taken: bool,
 }
 
+/// Kinds of its nodes; the numbers are those on flash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum NodeKind {
+pub(crate) enum NodeKind {
     Leaf = 0,
     Inner = 1,
     Table = 2,

@@ -23,7 +23,7 @@ const HIGHEST_INUM: u64 = 0xFFFF_FF00;
 /// No node has a sequence number from here on (Linux `SQNUM_WATERMARK`).
 const HIGHEST_SQNUM: u64 = 0xFFFF_FFFF_FF00_0000;
 /// Longest node with inline data: an inode (Linux `UBIFS_MAX_NODE_SZ`). Shorter space is called dark.
-const LONGEST_NODE: u32 = 160 + 4096;
+pub(crate) const LONGEST_NODE: u32 = 160 + 4096;
 
 /// Bytes of the main area by use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
