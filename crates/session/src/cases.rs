@@ -63,14 +63,21 @@ struct Read {
     input: Input,
 }
 
-fn load(how: &TraceHow, path: &Path, options: &Options, prepare: Prepare, shared: &Shared) -> Result<Read> {
+fn load(
+    how: &TraceHow,
+    path: &Path,
+    options: &Options,
+    prepare: Prepare,
+    units: &[LuConfig],
+    shared: &Shared,
+) -> Result<Read> {
     let name = inputs::name(path);
     let options = Options { within: prepare.within(), ..options.clone() };
     let (reader, file) = traces::open_with(how.offers, path, &options, shared)?;
     let mut replay = prepare.requests(&name, reader).map_err(usage)?;
     let loaded = Loaded::load_if(&mut replay, MAX_IOS, may_take);
     traces::check_stop(shared)?;
-    let mut loaded = loaded.map_err(|error| traces::wrong(error, how.offers))?;
+    let mut loaded = loaded.map_err(|error| traces::wrong(error, how.offers, units))?;
     if loaded.ios.is_empty() {
         return Err(usage(anyhow!("{name}: no request is left to replay: its trims contain no whole block of 4 KiB")));
     }
@@ -171,10 +178,10 @@ pub fn cases(
         }
     };
     let (prepare, mode) = (prepare(how, blocks)?, mode(how)?);
-    let before = before.iter().map(|p| load(how, p, &options, prepare, shared)).collect::<Result<Vec<_>>>()?;
+    let before = before.iter().map(|p| load(how, p, &options, prepare, units, shared)).collect::<Result<Vec<_>>>()?;
     let mut cases: Vec<ReplayCase> = Vec::new();
     for (path, name) in files.iter().zip(names) {
-        let read = load(how, path, &options, prepare, shared)?;
+        let read = load(how, path, &options, prepare, units, shared)?;
         let phases = before.iter().map(|read| read.trace.clone()).collect();
         let mut case = ReplayCase::on(on.clone(), name, phases, read.trace, blocks);
         case.inputs = before.iter().map(|read| &read.input).chain([&read.input]).cloned().collect();

@@ -6,6 +6,8 @@ use crate::failure::Interrupted;
 use crate::inputs::{self, Source};
 use crate::usage;
 use anyhow::{Result, anyhow};
+use readpath_device::LuConfig;
+use readpath_kit::BLOCK_BYTES;
 use readpath_lab::runs::Shared;
 use readpath_results::Input;
 use readpath_run::LUN;
@@ -77,10 +79,10 @@ pub const SPREAD_ELSEWHERE: &str = "--spread-ties of replay spreads them";
 /// Advice of commands without options of reading.
 const CONVERT: &str = "'readpath trace convert' has options for that, and writes a trace that is read without";
 
-/// The error of a trace, with advice on the options that the command has.
-pub fn wrong(error: TraceError, offers: Offers) -> anyhow::Error {
+/// The error of a trace, with advice on the options that the command has, for a device with `units`.
+pub fn wrong(error: TraceError, offers: Offers, units: &[LuConfig]) -> anyhow::Error {
     let hint = match error.reason {
-        Reason::Beyond => beyond(offers),
+        Reason::Beyond => beyond(offers, units, error.needed_bytes),
         Reason::Device if offers.reading => {
             " (--trace-device NAME takes one of them, --merge-devices all as one)".to_owned()
         }
@@ -90,20 +92,27 @@ pub fn wrong(error: TraceError, offers: Offers) -> anyhow::Error {
     usage(anyhow!("{error}{hint}"))
 }
 
-/// Advice on requests beyond the device.
-fn beyond(offers: Offers) -> String {
+/// Advice on requests beyond the device: the smallest preset that holds them, best of the device's own kind.
+fn beyond(offers: Offers, units: &[LuConfig], needed_bytes: Option<u64>) -> String {
     let lenient = if offers.reading { ", --lenient to leave them out" } else { "" };
+    let Some(option) = offers.device else { return format!(" (--fold to fold them{lenient})") };
     let presets = readpath_config::presets().iter();
     let presets = presets.filter_map(|b| readpath_config::device::parse(b.text, b.file).ok());
-    let sized = presets.map(|p| (p.device.lus[usize::from(LUN)].blocks, p.name));
-    match (offers.device, sized.max()) {
-        (Some(option), Some((blocks, name))) => format!(
+    let sized: Vec<_> = presets.map(|p| (p.device.lus[usize::from(LUN)], p.name)).collect();
+    let bytes = |blocks: u32| u64::from(blocks) * u64::from(BLOCK_BYTES);
+    let gib = |blocks: u32| bytes(blocks) as f64 / f64::from(1 << 30);
+    let hpb = units.first().is_some_and(|unit| unit.hpb);
+    let holds = sized.iter().filter(|(unit, _)| needed_bytes.is_some_and(|needed| bytes(unit.blocks) >= needed));
+    if let Some((unit, name)) = holds.min_by_key(|(unit, _)| (unit.hpb != hpb, unit.blocks)) {
+        return format!(" ({option} {name} has {:.1} GiB; --fold to fold them{lenient})", gib(unit.blocks));
+    }
+    sized.iter().max_by_key(|(unit, _)| unit.blocks).map_or_else(String::new, |(unit, name)| {
+        format!(
             " ({option}: the largest preset is {name} with {:.1} GiB; a larger one is a copy of it ('readpath device \
              show {name}') with more lu[0].capacity_gib and geometry.blocks_per_plane; --fold to fold them{lenient})",
-            f64::from(blocks) * 4096.0 / f64::from(1 << 30)
-        ),
-        _ => format!(" (--fold to fold them{lenient})"),
-    }
+            gib(unit.blocks)
+        )
+    })
 }
 
 /// Reads the next requests; fewer than the batch holds at the end.
@@ -113,5 +122,5 @@ fn beyond(offers: Offers) -> String {
 pub fn fill(reader: &mut Reader, batch: &mut [Request], shared: &Shared) -> Result<usize> {
     let filled = reader.fill(batch);
     check_stop(shared)?;
-    filled.map_err(|error| wrong(error, Offers::default()))
+    filled.map_err(|error| wrong(error, Offers::default(), &[]))
 }

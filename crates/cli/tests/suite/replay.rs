@@ -371,6 +371,20 @@ fn lenient_reading_counts_what_it_skips() {
                 3221225473 blocks)";
     let way = "the largest preset is nvme-dramless-1t with 931.5 GiB";
     room.bad(&["replay", "far.csv"], &["far.csv:3: ", says, way, "--fold to fold them"]);
+    // The smallest preset of the device's kind; of another kind, where none is large enough.
+    for (block, device, way) in [
+        (
+            25 << 20,
+            "ufs21-64g",
+            "(--device ufs31-128g has 128.0 GiB; --fold to fold them, --lenient to leave them out)",
+        ),
+        (40 << 20, "ufs21-64g", "(--device ufs31-256g has 256.0 GiB; "),
+        (130 << 20, "nvme-dramless-512g", "(--device nvme-dramless-1t has 931.5 GiB; "),
+        (200 << 20, "ufs21-64g", "(--device nvme-dramless-1t has 931.5 GiB; "),
+    ] {
+        room.write("beyond.csv", &table(&[(0, "R", block, 4096)]));
+        room.bad(&["replay", "beyond.csv", "--device", device], &["beyond.csv", way]);
+    }
 }
 
 #[test]

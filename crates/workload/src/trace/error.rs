@@ -94,6 +94,9 @@ pub struct TraceError {
     pub reason: Reason,
     /// What is wrong and what would be right.
     pub message: String,
+    /// Of requests beyond the device: bytes of a device that holds all of the trace, or
+    /// [`NO_DEVICE`](super::NO_DEVICE).
+    pub needed_bytes: Option<u64>,
 }
 
 impl fmt::Display for TraceError {
@@ -108,7 +111,7 @@ impl fmt::Display for TraceError {
 
 impl TraceError {
     pub(crate) fn of_file(file: &str, reason: Reason, message: impl Into<String>) -> Self {
-        TraceError { file: file.into(), place: Place::File, reason, message: message.into() }
+        TraceError { file: file.into(), place: Place::File, reason, message: message.into(), needed_bytes: None }
     }
 }
 

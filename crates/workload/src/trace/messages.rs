@@ -69,7 +69,7 @@ pub(super) fn stop_error(file: &str, place: Place, stop: &Stop) -> Option<TraceE
         Stop::Asked => (Reason::Io, "reading was stopped".into()),
         Stop::Io(e) => (Reason::Io, format!("cannot be read: {e}")),
     };
-    Some(TraceError { file: file.into(), place, reason, message })
+    Some(TraceError { file: file.into(), place, reason, message, needed_bytes: None })
 }
 
 pub(super) fn recognise(file: &str, input: &Input, options: &Options) -> Result<Format, TraceError> {

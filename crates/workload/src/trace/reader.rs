@@ -285,7 +285,13 @@ impl Reader {
     }
 
     fn at_start(&self, message: String) -> TraceError {
-        TraceError { file: self.file.clone(), place: Place::Line(1), reason: Reason::Format, message }
+        TraceError {
+            file: self.file.clone(),
+            place: Place::Line(1),
+            reason: Reason::Format,
+            message,
+            needed_bytes: None,
+        }
     }
 
     fn read_rows(&mut self) -> Result<(), TraceError> {
@@ -434,6 +440,7 @@ impl Reader {
             while self.window.pop(true).is_some() {}
         }
         let all_were_read = self.ended && matches!(self.input.stop(), Stop::End);
+        error.needed_bytes = Some(self.summary.needed_bytes);
         error.message += &advice(self.summary.beyond, self.summary.needed_bytes, all_were_read);
         error
     }
@@ -444,7 +451,7 @@ impl Reader {
         if self.lenient && self.summary.skips.note(reason, place, || message.clone()) {
             return Ok(());
         }
-        Err(TraceError { file: self.file.clone(), place, reason, message })
+        Err(TraceError { file: self.file.clone(), place, reason, message, needed_bytes: None })
     }
 
     /// No more bytes come.

@@ -127,7 +127,13 @@ impl Upius {
                 }
             };
             self.ended = true;
-            return Err(TraceError { file: self.file.clone(), place: Place::Line(self.line), reason, message });
+            return Err(TraceError {
+                file: self.file.clone(),
+                place: Place::Line(self.line),
+                reason,
+                message,
+                needed_bytes: None,
+            });
         }
         Ok(None)
     }

@@ -59,7 +59,13 @@ impl Reader {
     }
 
     fn at_byte(&self, byte: u64, message: String) -> TraceError {
-        TraceError { file: self.file.clone(), place: Place::Byte(byte), reason: Reason::Format, message }
+        TraceError {
+            file: self.file.clone(),
+            place: Place::Byte(byte),
+            reason: Reason::Format,
+            message,
+            needed_bytes: None,
+        }
     }
 
     /// Reads records until about [`BATCH`] more requests are in the window.

@@ -292,6 +292,7 @@ impl<I: Iterator<Item = Result<Request, TraceError>>> Replay<I> {
                 needed = needed.max(within.needed(r.kind, r.offset, r.bytes));
             }
         }
+        error.needed_bytes = Some(needed);
         error.message += &advice(count, needed, all_were_read);
         error
     }
