@@ -19,7 +19,7 @@ pub use dev::{Bench, DevCommand};
 pub use device::{DeviceCommand, Fit, ProbeCommand, ProbeFit, ProbePlan};
 pub use image::{UbiAttach, UbiCat, UbiCheck, UbiExtract, UbiFind, UbiLook, UbiStream};
 pub use live::{LiveOptions, Stats};
-pub use other::{Completions, Doctor, Man, Report};
+pub use other::{Completions, Doctor, Examples, Man, Report};
 pub use readpath_session::args::{ImageInput, TraceInput, UbiWork};
 pub use serve::{Attach, Ctl, ImageCommand, ImageCreate, Serve};
 pub use simulate::{BreakEven, Compare, Fio, FioFormat, Hmb, Iozone, Power, Replay, Reproduce};
@@ -81,6 +81,8 @@ pub enum Command {
     Stats(Stats),
     /// Make an HTML report from a result document
     Report(Report),
+    /// List small inputs to try the program with, or write them into a folder
+    Examples(Examples),
     /// Say which optional parts are here, what each is for and how to get it
     Doctor(Doctor),
     /// Print a script that completes commands, options and file names in a shell

@@ -16,6 +16,7 @@ mod dev;
 mod device;
 mod doctor;
 mod dry_run;
+mod examples;
 mod experiment;
 mod fit;
 mod help;
@@ -87,6 +88,7 @@ fn main() -> ExitCode {
         Command::Ubi(command) => ubi::main(&command),
         Command::Stats(args) => stats::main(&args),
         Command::Report(args) => report::main(&args),
+        Command::Examples(args) => examples::main(&args),
         Command::Doctor(args) => doctor::main(&args),
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&args),

@@ -9,6 +9,7 @@ pub mod args;
 pub mod ask;
 pub mod cases;
 pub mod events;
+pub mod examples;
 pub mod failure;
 pub mod files;
 pub mod folder;

@@ -15,6 +15,13 @@ pub struct Report {
     pub output: PathBuf,
 }
 
+/// Arguments of `examples`.
+#[derive(Args, Debug)]
+pub struct Examples {
+    /// Folder to write them into; made if need be. Without it they are listed
+    pub dir: Option<PathBuf>,
+}
+
 /// Arguments of `completions`.
 #[derive(Args, Debug)]
 pub struct Completions {

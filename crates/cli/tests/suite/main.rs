@@ -10,6 +10,7 @@ mod common;
 mod compare;
 mod documents;
 mod dramless;
+mod examples;
 mod experiments;
 mod fio;
 mod fit;

@@ -18,6 +18,7 @@
 pub mod bench;
 mod detect;
 mod error;
+pub mod example;
 mod formats;
 pub mod info;
 mod input;

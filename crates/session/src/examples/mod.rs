@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Small inputs to try the program with: jobs of fio, and files that are made when they are asked for. All are
+//! synthetic, and the same on every machine.
+
+mod rootfs;
+
+use readpath_workload::trace::{CsvWriter, Request, example};
+
+/// An input to try.
+pub struct Example {
+    /// Name of its file.
+    pub name: &'static str,
+    /// What it is, and a command that takes it.
+    pub about: &'static str,
+    /// Its bytes.
+    pub make: fn() -> Vec<u8>,
+}
+
+/// A job of fio in `docs/examples`.
+macro_rules! job {
+    ($name:literal, $about:literal) => {
+        Example {
+            name: $name,
+            about: $about,
+            make: || include_bytes!(concat!("../../../../docs/examples/", $name)).to_vec(),
+        }
+    };
+}
+
+/// All of them.
+pub const ALL: [Example; 7] = [
+    job!("phone.fio", "a phone's flash by queue depth and direction: readpath fio DIR/phone.fio"),
+    job!("database.fio", "random pages and a log: readpath fio DIR/database.fio --device nvme-dramless-512g"),
+    job!("ssd.fio", "random reads over 64 GiB: readpath fio DIR/ssd.fio --device nvme-dramless-512g"),
+    job!("randread.fio", "random reads over 8 GiB, for comparisons: readpath compare DIR/randread.fio"),
+    Example {
+        name: "phone.csv",
+        about: "a block trace like a phone's: readpath replay DIR/phone.csv --device ufs31-128g",
+        make: || table(&example::phone()),
+    },
+    Example {
+        name: "server.csv",
+        about: "a block trace like a database server's: readpath trace mrc DIR/server.csv --gain nvme-dramless-512g",
+        make: || table(&example::server()),
+    },
+    Example {
+        name: "rootfs.ubi",
+        about: "a UBI image of NAND with a UBIFS volume: readpath ubi find --ls DIR/rootfs.ubi /usr",
+        make: rootfs::image,
+    },
+];
+
+fn table(requests: &[Request]) -> Vec<u8> {
+    let mut out = CsvWriter::new("", Vec::new()).expect("memory takes it");
+    requests.iter().try_for_each(|request| out.write(request)).expect("memory takes it");
+    out.finish().expect("memory takes it")
+}
