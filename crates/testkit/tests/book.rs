@@ -25,7 +25,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("readpath device probe fit --plan probe/out/next", "needs the results of the fio above"),
     ("qemu-system-x86_64 ", "needs QEMU 10.1 and a kernel: make test-kernel"),
     ("readpath dev upius guest.json", "needs a guest: make test-kernel"),
-    ("readpath reproduce experiment.toml --sysfs", "mounts: the tests of the suite, sysfs::"),
+    ("readpath reproduce docs/examples/map_cache.toml --sysfs", "mounts: the tests of the suite, sysfs::"),
     ("cat /tmp/sys/", "mounts: the tests of the suite, sysfs::"),
     ("readpath dev bench --flat", "ten minutes; with fewer requests: the tests of the suite, bench_flat::"),
     ("man ", "needs man-db"),
@@ -40,7 +40,7 @@ const VARIES: &[&str] = &["readpath serve", "readpath ctl", "readpath dev bench"
 const NOT_COMPARED: &[&str] = &["readpath doctor", "readpath replay day.rec", "readpath stats", "readpath image rpmb"];
 
 /// Traces that are not in the repository: their place in READPATH_TRACES.
-const RECORDED: &[(&str, &str)] = &[("genshin_impact_exec.csv.gz", "mobile"), ("cloudphysics.csv.gz", "block")];
+const RECORDED: &[(&str, &str)] = &[("genshin_impact_exec.csv.gz", "mobile")];
 
 /// Commands that may run while a waiting program runs; any other command ends it.
 const COMPANIONS: &[&str] = &[

@@ -1,15 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-# Small stand-ins for a reader's own files: traces, jobs, images. Sourced in the folder where the commands of a page
-# run.
+# Small stand-ins for a reader's own files, beside what `readpath examples` writes. Sourced in the folder where the
+# commands of a page run.
 traces=$ROOT/crates/workload/tests/data
-ubi=$ROOT/crates/nand/ubi/tests/data
 cp "$traces/own_mobile.csv.gz" play.csv.gz
 gzip -dc play.csv.gz >play.csv
-# What was installed before: every block that is read was written.
-sed 's/,R,/,W,/' play.csv | gzip -n >install.csv.gz
-cp play.csv.gz app.csv.gz
-mkdir FOLDER
-cp play.csv.gz FOLDER
 
 cat >job.fio <<'JOB'
 [job]
@@ -24,19 +18,11 @@ JOB
 cp docs/examples/study.toml study.toml
 mkdir -p tmp && truncate -s 9G tmp/disk.img
 
-xz -dc "$ubi/fx.mtd.xz" >fx.mtd
-cp fx.mtd rootfs.img
-cp "$ubi/fx_pristine_find.csv.gz" find.csv.gz
 mkdir -p home/.local/share/bash-completion/completions home/.zfunc home/.config/fish/completions home/.config/elvish
-mkdir FOLDER/mobile FOLDER/block
-mv FOLDER/play.csv.gz FOLDER/mobile/own_exec.csv.gz
+mkdir -p FOLDER/mobile FOLDER/block
+cp play.csv.gz FOLDER/mobile/own_exec.csv.gz
 cp "$traces/own_msr.csv" FOLDER/block
-cp "$ubi/fx_pristine_find.csv.gz" FOLDER/m1_find.csv.gz
-cp play.csv.gz TRACE
-cp find.csv.gz boot.csv.gz
-
-# Runs until it is stopped.
-sed 's/"-s", "[0-9]*m"/"-s", "4g"/' docs/examples/map_cache.toml >experiment.toml
+cp "$ROOT/crates/nand/ubi/tests/data/fx_pristine_find.csv.gz" FOLDER/m1_find.csv.gz
 
 # A device of two logical units, 16 and 48 GiB.
 unit='[[lu]]\ncapacity_gib = %s\nhpb = true\nmax_active_regions = 900\npinned_start = 0\npinned_regions = 0\n'
