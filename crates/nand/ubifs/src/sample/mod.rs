@@ -256,7 +256,7 @@ impl Writer {
     }
 }
 
-/// The bytes of a volume with `dirs` directories in its root, and `files` empty files in each, as [`volume_of`] makes it.
+/// The bytes of a volume with `dirs` directories in its root, and `files` empty files in each. See [`volume_of`].
 pub fn volume(dirs: u32, files: u32, leb_bytes: u32, min_io_bytes: u32) -> Vec<u8> {
     let files: Vec<_> = (0..files).map(|f| (format!("f{f:05}"), Tree::File(Vec::new()))).collect();
     let dirs = (0..dirs).map(|d| (format!("d{d:05}"), Tree::Directory(files.clone())));
