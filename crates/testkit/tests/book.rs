@@ -3,8 +3,7 @@
 //! print with what the page shows: `make test-book`. Writers of the book need do nothing for that. Files that a page
 //! needs, and that none of its commands makes, are in `tests/stand-ins/`.
 //!
-//! READPATH names the program, PAGES the pages (parts of their paths; all, if it is not set), and READPATH_TRACES
-//! the folder of recorded traces: without it, what is shown of them cannot be compared.
+//! READPATH names the program, and PAGES the pages (parts of their paths; all, if it is not set).
 
 use readpath_testkit::book::{Page, Shown, pages, programs, root};
 use std::fs::{self, File};
@@ -25,7 +24,10 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("readpath device probe fit --plan probe/out/next", "needs the results of the fio above"),
     ("qemu-system-x86_64 ", "needs QEMU 10.1 and a kernel: make test-kernel"),
     ("readpath dev upius guest.json", "needs a guest: make test-kernel"),
-    ("readpath reproduce docs/examples/map_cache.toml --sysfs", "mounts: the tests of the suite, sysfs::"),
+    (
+        "readpath reproduce iozone --case \"8 GB\" --variant \"HPB dcm\" --sysfs",
+        "mounts: the tests of the suite, sysfs::",
+    ),
     ("cat /tmp/sys/", "mounts: the tests of the suite, sysfs::"),
     ("readpath dev bench --flat", "ten minutes; with fewer requests: the tests of the suite, bench_flat::"),
     ("man ", "needs man-db"),
@@ -38,9 +40,6 @@ const VARIES: &[&str] = &["readpath serve", "readpath ctl", "readpath dev bench"
 
 /// Commands whose output is that of this machine, of a moment, or of what a guest wrote.
 const NOT_COMPARED: &[&str] = &["readpath doctor", "readpath replay day.rec", "readpath stats", "readpath image rpmb"];
-
-/// Traces that are not in the repository: their place in READPATH_TRACES.
-const RECORDED: &[(&str, &str)] = &[("genshin_impact_exec.csv.gz", "mobile")];
 
 /// Commands that may run while a waiting program runs; any other command ends it.
 const COMPANIONS: &[&str] = &[
@@ -100,17 +99,7 @@ impl Room {
                 assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
             }
         }
-        let traces = env::var_os("READPATH_TRACES").map(PathBuf::from);
-        for (name, place) in RECORDED {
-            let recorded = traces.as_ref().map(|folder| folder.join(place).join(name));
-            let from = recorded.filter(|path| path.exists()).unwrap_or_else(|| room.folder.join("play.csv.gz"));
-            fs::copy(from, room.folder.join(name)).expect("a trace");
-        }
         room
-    }
-
-    fn is_recorded(&self, name: &str) -> bool {
-        fs::read(self.folder.join(name)).ok() != fs::read(self.folder.join("play.csv.gz")).ok()
     }
 
     fn shell(&self, text: &str) -> Command {
@@ -209,8 +198,7 @@ impl Room {
     }
 
     fn compare(&mut self, line: usize, command: &str, shown: &[String], printed: &str) {
-        let not_here = RECORDED.iter().any(|(name, _)| command.contains(name) && !self.is_recorded(name));
-        if shown.is_empty() || not_here || NOT_COMPARED.iter().any(|begin| command.starts_with(begin)) {
+        if shown.is_empty() || NOT_COMPARED.iter().any(|begin| command.starts_with(begin)) {
             return;
         }
         let printed = printed.replace(&format!("{}/tmp/", self.folder.display()), "/tmp/");

@@ -36,7 +36,7 @@ fn every_command_of_the_list_takes_its_example() {
     for command in commands {
         let words: Vec<&str> = command.split(' ').collect();
         match words[0] {
-            "replay" | "trace" => {
+            "replay" | "hmb" => {
                 let file = words.iter().find(|word| word.starts_with("try/")).expect("a file");
                 room.good(&["trace", "info", file]);
             }

@@ -40,7 +40,7 @@ pub const ALL: [Example; 7] = [
     },
     Example {
         name: "server.csv",
-        about: "a block trace like a database server's: readpath trace mrc DIR/server.csv --gain nvme-dramless-512g",
+        about: "a block trace like a database server's: readpath hmb DIR/server.csv --device nvme-dramless-512g",
         make: || table(&example::server()),
     },
     Example {

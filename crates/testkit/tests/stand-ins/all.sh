@@ -1,28 +1,10 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Small stand-ins for a reader's own files, beside what `readpath examples` writes. Sourced in the folder where the
 # commands of a page run.
-traces=$ROOT/crates/workload/tests/data
-cp "$traces/own_mobile.csv.gz" play.csv.gz
-gzip -dc play.csv.gz >play.csv
-
-cat >job.fio <<'JOB'
-[job]
-filename=/dev/sda
-rw=randrw
-bs=4k
-size=1g
-io_size=16m
-ioengine=libaio
-iodepth=8
-JOB
 cp docs/examples/study.toml study.toml
 mkdir -p tmp && truncate -s 9G tmp/disk.img
 
 mkdir -p home/.local/share/bash-completion/completions home/.zfunc home/.config/fish/completions home/.config/elvish
-mkdir -p FOLDER/mobile FOLDER/block
-cp play.csv.gz FOLDER/mobile/own_exec.csv.gz
-cp "$traces/own_msr.csv" FOLDER/block
-cp "$ROOT/crates/nand/ubi/tests/data/fx_pristine_find.csv.gz" FOLDER/m1_find.csv.gz
 
 # A device of two logical units, 16 and 48 GiB.
 unit='[[lu]]\ncapacity_gib = %s\nhpb = true\nmax_active_regions = 900\npinned_start = 0\npinned_regions = 0\n'
