@@ -66,6 +66,15 @@ fn coarse_times_recommend_nothing() {
     assert!(said.contains("COARSE TIMES: its times are whole multiples of 1.000 s"), "{said}");
     assert!(said.ends_with("; --spread-ties spreads them"), "{said}");
     assert_eq!(figure(&doc, &[("variant", "16 MiB"), ("metric", "memory_would_save")]), None);
+    // Nor do other questions say anything of such times.
+    for args in [&["replay", trace, "--json"][..], &["compare", trace, "--json"]] {
+        let said = verdict(&room.document(args));
+        assert!(said.starts_with("This cannot be told from this trace. ") && !said.contains('\n'), "{args:?}: {said}");
+    }
+    let gain = room.good(&["trace", "mrc", trace, "--gain", "ufs31-256g"]);
+    assert!(gain.starts_with("This cannot be told from this trace. "), "{gain}");
+    let least = ["break-even", trace, "--from", "64", "--to", "128", "--step", "64", "--json"];
+    assert!(verdict(&room.document(&least)).starts_with("This cannot be told from this trace. "));
     let spread = verdict(&room.document(&["hmb", trace, "--json", "--spread-ties"]));
     assert!(!spread.contains("cannot be told"), "{spread}");
 }

@@ -227,7 +227,11 @@ impl Question for BreakEven {
         let mut answer = answer(&texts, &trials, &variants, against, self.seeds)?;
         let note = Note::new(NoteKind::Advice, found.sentence).of_variant(self.name(found.value));
         let note = note.with(&self.wanted.key, found.value as f64);
-        answer.document.verdict = vec![note];
+        if answer.document.notes.iter().any(|note| note.kind == NoteKind::CoarseTimes) {
+            answer.document.notes.insert(0, note);
+        } else {
+            answer.document.verdict = vec![note];
+        }
         Ok(answer)
     }
 }

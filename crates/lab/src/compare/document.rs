@@ -98,7 +98,10 @@ pub fn document(
         doc.rows.push(row(of, values, base, base_values, texts.drawn.is_none())?);
     }
     doc.notes = notes(texts, trials, variants, base, seeds, &doc.rows, &left_out);
-    doc.verdict = verdict::of_comparison(&doc, base);
+    doc.verdict = match doc.notes.iter().find(|note| note.kind == NoteKind::CoarseTimes) {
+        Some(coarse) => vec![verdict::not_from_these_times(coarse)],
+        None => verdict::of_comparison(&doc, base),
+    };
     charts(&mut doc, variants, base)?;
     over_time(&mut doc, trials, seeds);
     Ok(doc)
