@@ -211,6 +211,9 @@ def test_arguments_that_a_question_does_not_have() -> None:
     wrong: Any = {"case": "x"}
     with pytest.raises(TypeError, match=r"^power\(\) has no argument 'case'$"):
         readpath.power("short.fio", **wrong)
+    wrong = {"map_cache_kib": [64]}
+    with pytest.raises(TypeError, match=r"^replay\(\) has no argument 'map_cache_kib'; it is now 'vary'$"):
+        readpath.replay("play.csv", **wrong)
     with pytest.raises(TypeError, match=r"^attack\(\) has no argument 'fold'$"):
         readpath.attack(fold=True)  # type: ignore[call-arg]
     with pytest.raises(readpath.Error, match="^threads: is for this machine"):

@@ -388,12 +388,18 @@ def probe(
     return _ask("probe", [source(file, "") for file in files], options, {"threads": threads})
 
 
+def _unknown(caller: str, name: str) -> TypeError:
+    """An argument that a function does not have, with the one that has its place now."""
+    now = {"precondition": "fill", "preload": "fill", "map_cache_kib": "vary", "variant": "vary"}.get(name)
+    return TypeError(f"{caller}() has no argument {name!r}" + (f"; it is now {now!r}" if now else ""))
+
+
 def _ask(
     name: str, inputs: Sequence[_readpath.Source], options: Mapping[str, object], choosing: Choosing | Making
 ) -> Results:
     for key in choosing:
         if key not in Choosing.__annotations__:
-            raise TypeError(f"{name.replace('-', '_')}() has no argument {key!r}")
+            raise _unknown(name.replace("-", "_"), key)
     client = choosing.get("client")
     if client is not None and choosing.get("threads") is not None:
         raise Error("threads: is for this machine; workers of a cluster have their own number")
@@ -417,7 +423,7 @@ def _ask(
 def reading(given: Reading, caller: str) -> _readpath.Reading:
     for name in given:
         if name not in Reading.__annotations__:
-            raise TypeError(f"{caller}() has no argument {name!r}")
+            raise _unknown(caller, name)
     for name in ("format", "columns", "trace_device"):
         if not isinstance(given.get(name), str | None):
             raise TypeError(f"{name}: is {given.get(name)!r}; expected a text")
@@ -438,10 +444,8 @@ def reading(given: Reading, caller: str) -> _readpath.Reading:
 def _replaying(given: Replaying, caller: str) -> dict[str, object]:
     for name in given:
         if name not in Replaying.__annotations__:
-            raise TypeError(f"{caller}() has no argument {name!r}")
+            raise _unknown(caller, name)
     options = {key: value for key, value in given.items() if value is not None}
-    if "iodepth" in options:
-        options["mode"] = "closed"
     if (speed := options.get("speed")) is not None:
         options["speed"] = repr(speed).removesuffix(".0")
     if (idle := given.get("max_idle_ms")) is not None:
