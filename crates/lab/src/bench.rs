@@ -15,7 +15,7 @@ use readpath_host::{HostConfig, HpbOptions};
 use readpath_kit::Ns;
 use readpath_run::{ExecuteError, LUN, Runner};
 use readpath_stack::{AnyWire, NoData, Stack, Typed, Wire};
-use readpath_workload::{Job, Limits, Phase, Stream, Think};
+use readpath_workload::{Ends, Job, Limits, Phase, Stream, Think};
 
 pub use images::{IMAGES, ImageCase, images};
 pub use parse::{PARSES, ParseCase, parse};
@@ -176,6 +176,8 @@ fn jobs(bench: &BenchCase, ios: u64, stream: impl Fn(u64) -> Stream) -> Phase {
             start_delay: Ns::ZERO,
             think: Think::default(),
             rate_bytes: [None; 3],
+            poisson: None,
+            ends: Ends::Itself,
             stream: stream(i),
             fio: Default::default(),
         })

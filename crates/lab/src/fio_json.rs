@@ -7,7 +7,7 @@
 
 use readpath_kit::{Histogram, Ns};
 use readpath_run::{GroupStats, JobStats, KindStats, PhaseStats};
-use readpath_workload::{IoKind, Job, Phase, Workload};
+use readpath_workload::{IoKind, Job, Latencies, Phase, Workload};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use serde_json::ser::{Formatter, PrettyFormatter};
@@ -184,12 +184,17 @@ impl Entry {
         let report = |job: Option<(&JobStats, &Job)>| job.map(|(_, job)| job.fio.clone()).unwrap_or_default();
         let (of_first, of_last) = (report(members().next()), report(members().next_back()));
         let percentiles = if of_last.percentiles.is_empty() { &PERCENTILES[..] } else { &of_last.percentiles };
-        let show = Show { percentiles, bins };
-        let [read, write, trim] =
-            [IoKind::Read, IoKind::Write, IoKind::Trim].map(|kind| Direction::new(group.of(kind), longest, show));
+        let Latencies { clat, lat, clat_percentiles, lat_percentiles } = of_last.latencies;
+        let show =
+            |shown: bool, more: bool| shown.then_some(if more { Show { percentiles, bins } } else { Show::NOTHING });
+        let (of_clat, of_lat) = (show(clat, clat_percentiles), show(lat, lat_percentiles));
+        let [read, write, trim] = [IoKind::Read, IoKind::Write, IoKind::Trim]
+            .map(|kind| Direction::new(group.of(kind), longest, of_clat, of_lat));
         let flushes = group.of(IoKind::Flush);
+        let of_flushes = show(clat, clat_percentiles || lat_percentiles);
         let ios = read.total_ios + write.total_ios + trim.total_ios;
-        let [latency_ns, latency_us, latency_ms] = latency_classes(&group.kinds[..3], ios);
+        let measured = if clat { &group.kinds[..3] } else { &[] };
+        let [latency_ns, latency_us, latency_ms] = latency_classes(measured, ios);
         Entry {
             jobname: of_first.jobname.to_string(),
             groupid: of_first.groupid,
@@ -198,7 +203,7 @@ impl Entry {
             read,
             write,
             trim,
-            sync: Sync { total_ios: flushes.ios, lat_ns: Latency::new(&flushes.latency, show) },
+            sync: Sync { total_ios: flushes.ios, lat_ns: Latency::new(&flushes.latency, of_flushes) },
             job_runtime,
             iodepth_level: depth_classes(members().map(|(job, plan)| (plan.iodepth, data_ios(job))), ios),
             iodepth_submit: one_per_call(ios),
@@ -215,7 +220,7 @@ impl Entry {
 }
 
 impl Direction {
-    fn new(kind: &KindStats, time: Ns, show: Show) -> Direction {
+    fn new(kind: &KindStats, time: Ns, clat: Option<Show>, lat: Option<Show>) -> Direction {
         let runtime = if kind.ios == 0 { 0 } else { milliseconds(time) };
         // Integers and milliseconds, as fio computes them from what it prints.
         let bw_bytes = (u128::from(kind.bytes()) * 1000).checked_div(u128::from(runtime)).unwrap_or(0) as u64;
@@ -229,9 +234,8 @@ impl Direction {
             iops,
             runtime,
             total_ios: kind.ios,
-            slat_ns: Latency::new(&Histogram::default(), Show::NOTHING),
-            clat_ns: Latency::new(&kind.latency, show),
-            lat_ns: Latency::new(&kind.latency, Show::NOTHING),
+            clat_ns: Latency::new(&kind.latency, clat),
+            lat_ns: Latency::new(&kind.latency, lat),
             bw_min: bw,
             bw_max: bw,
             bw_agg: if bw > 0 { 100.0 } else { 0.0 },
@@ -256,7 +260,9 @@ impl Show<'_> {
 }
 
 impl Latency {
-    fn new(h: &Histogram, show: Show) -> Latency {
+    /// All is zero of one that is not shown.
+    fn new(h: &Histogram, show: Option<Show>) -> Latency {
+        let Some(show) = show else { return Latency::default() };
         let n = h.count();
         let percentile = |&p: &f64| (format!("{p:.6}"), h.quantile(p / 100.0));
         Latency {

@@ -8,7 +8,7 @@ use crate::rate::{Rates, Step};
 use crate::request::{Flights, block_op};
 use readpath_host::BlockRequest;
 use readpath_kit::Ns;
-use readpath_workload::{Io, IoKind, Job, Phase};
+use readpath_workload::{Ends, Io, IoKind, Job, Phase};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -102,13 +102,28 @@ impl<'a> Jobs<'a> {
                 return;
             }
             // A job without a next request has ended, or waits for its rate.
-            let Some(io) = job.next_io(port, now) else { continue };
+            let Some(io) = job.next_io(port, now) else {
+                if job.ended && job.job.ends != Ends::Itself {
+                    return self.end_others(index);
+                }
+                continue;
+            };
             let cookie = self.flights.begin(InFlight { job: index, io, since: now });
             job.outstanding += 1;
             let (op, lun, block, blocks) = (block_op(io), job.job.lun, io.block, u32::from(io.blocks));
             port.submit(now, &BlockRequest { cookie, lun, op, block, blocks });
             job.pace();
         }
+    }
+
+    /// Ends the jobs that end with this one.
+    #[cold]
+    fn end_others(&mut self, index: u32) {
+        let Job { ends, fio, .. } = &*self.jobs[index as usize].job;
+        let (group, ends) = (fio.groupid, *ends);
+        let others = self.jobs.iter_mut().filter(|other| ends != Ends::Group || other.job.fio.groupid == group);
+        others.for_each(|other| other.ended = true);
+        self.timers.retain(|&Reverse((_, waiting))| !self.jobs[waiting as usize].ended);
     }
 
     fn fill_all(&mut self, port: &mut impl Port, now: Ns) {
@@ -188,7 +203,7 @@ impl<'a> Running<'a> {
             end: started + job.ramp,
             kinds: Default::default(),
         };
-        let rates = Rates::new(job.rate_bytes, started);
+        let rates = Rates::new(job.rate_bytes, job.poisson, started);
         let nothing = Io { block: 0, blocks: 0, kind: IoKind::Flush, fua: false };
         Running {
             stats,

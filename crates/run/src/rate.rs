@@ -5,7 +5,7 @@
 
 use crate::error::TOO_LATE;
 use readpath_kit::Ns;
-use readpath_workload::{Io, IoKind, Stream, Turn};
+use readpath_workload::{Gaps, Io, IoKind, Stream, Turn};
 
 /// What a job with rates does next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,6 +24,8 @@ pub(crate) struct Rates {
     /// Bytes per second; reads, writes, trims.
     limits: [Option<u64>; 3],
     started: Ns,
+    /// Makes the times random.
+    gaps: Option<Gaps>,
     /// Bytes asked for since the start.
     bytes: [u64; 3],
     /// When the next request of a kind may be sent.
@@ -33,8 +35,8 @@ pub(crate) struct Rates {
 }
 
 impl Rates {
-    pub(crate) fn new(limits: [Option<u64>; 3], started: Ns) -> Rates {
-        Rates { limits, started, ..Rates::default() }
+    pub(crate) fn new(limits: [Option<u64>; 3], poisson: Option<u64>, started: Ns) -> Rates {
+        Rates { limits, started, gaps: poisson.map(Gaps::new), ..Rates::default() }
     }
 
     /// Whether any kind is bounded.
@@ -74,7 +76,13 @@ impl Rates {
     fn count(&mut self, io: Io) {
         let i = io.kind as usize;
         if let Some(Some(limit)) = self.limits.get(i) {
-            self.bytes[i] += u64::from(io.blocks) * u64::from(readpath_kit::BLOCK_BYTES);
+            let bytes = u64::from(io.blocks) * u64::from(readpath_kit::BLOCK_BYTES);
+            if let Some(gaps) = &mut self.gaps {
+                let gap = Ns((gaps.draw() * bytes as f64 * 1e9 / (*limit).max(1) as f64) as u64);
+                self.due[i] = Ns(self.due[i].max(self.started).0.saturating_add(gap.0)).min(TOO_LATE);
+                return;
+            }
+            self.bytes[i] += bytes;
             let span = (u128::from(self.bytes[i]) * 1_000_000_000).div_ceil(u128::from((*limit).max(1)));
             let due = u64::try_from(span).ok().and_then(|span| self.started.0.checked_add(span));
             self.due[i] = due.map_or(TOO_LATE, |due| Ns(due).min(TOO_LATE));

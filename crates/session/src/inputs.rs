@@ -5,6 +5,7 @@
 use crate::usage;
 use anyhow::{Context, Result, anyhow};
 use readpath_results::{Input, InputDigest};
+use readpath_workload::trace::Joined;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -12,7 +13,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -52,12 +53,16 @@ pub fn text(path: &Path) -> Result<String> {
     text_up_to(path, LONGEST).with_context(|| format!("{}: cannot be read", name(path))).map_err(usage)
 }
 
-/// [`text`] for callers that name the file in the error themselves.
+/// [`text`] for callers that name the file in the error themselves. The path `${NAME}` is that variable of the
+/// environment.
 ///
 /// # Errors
 /// As [`text`].
 pub fn read_text(path: &Path) -> io::Result<String> {
-    text_up_to(path, LONGEST)
+    match path.to_str().and_then(|name| name.strip_prefix("${")?.strip_suffix('}')) {
+        Some(name) => std::env::var(name).map_err(|e| io::Error::new(ErrorKind::NotFound, e)),
+        None => text_up_to(path, LONGEST),
+    }
 }
 
 /// Reads a result document.
@@ -106,6 +111,16 @@ impl Opened {
         Ok(Opened { file, waits: !kind.is_file() && !kind.is_dir(), is_folder: kind.is_dir(), stop })
     }
 
+    /// Opens what is no folder; errors call it `what`.
+    fn not_folder(path: &Path, what: &str, stop: Arc<AtomicBool>) -> Result<Box<dyn Read + Send>> {
+        let name = name(path);
+        let opened = Opened::open(path, stop).map_err(|e| usage(anyhow!("{name}: cannot be read: {e}")))?;
+        match opened.is_folder {
+            true => Err(usage(anyhow!("{name}: is a folder, not {what}"))),
+            false => Ok(Box::new(opened)),
+        }
+    }
+
     fn wait(&self) -> io::Result<()> {
         loop {
             if self.stop.load(Ordering::Relaxed) {
@@ -136,7 +151,7 @@ impl Read for Opened {
 
 /// An input that is hashed while it is read. Clones read the same input; a reader need not read to its end.
 #[derive(Clone)]
-pub struct Source(Arc<Mutex<(Opened, InputDigest)>>);
+pub struct Source(Arc<Mutex<(Box<dyn Read + Send>, InputDigest)>>);
 
 impl Source {
     /// Opens the input, which errors call `what`; reading fails soon after `stop` is set.
@@ -144,12 +159,22 @@ impl Source {
     /// # Errors
     /// When it cannot be opened or is a folder.
     pub fn open(path: &Path, what: &str, stop: Arc<AtomicBool>) -> Result<Self> {
-        let name = name(path);
-        let opened = Opened::open(path, stop).map_err(|e| usage(anyhow!("{name}: cannot be read: {e}")))?;
-        if opened.is_folder {
-            return Err(usage(anyhow!("{name}: is a folder, not {what}")));
-        }
-        Ok(Source(Arc::new(Mutex::new((opened, InputDigest::default())))))
+        Ok(Source::of(Opened::not_folder(path, what, stop)?))
+    }
+
+    /// Opens the files that blktrace wrote, one for each processor, as one input.
+    ///
+    /// # Errors
+    /// As [`Source::open`].
+    pub fn joined(paths: &[PathBuf], stop: &Arc<AtomicBool>) -> Result<Self> {
+        let open = |path: &PathBuf| Opened::not_folder(path, "a trace", stop.clone());
+        let parts: Vec<Box<dyn Read + Send>> = paths.iter().map(open).collect::<Result<_>>()?;
+        let unreadable = |e| usage(anyhow!("{} and those beside it: cannot be read: {e}", name(&paths[0])));
+        Ok(Source::of(Box::new(Joined::new(parts).map_err(unreadable)?)))
+    }
+
+    fn of(reader: Box<dyn Read + Send>) -> Self {
+        Source(Arc::new(Mutex::new((reader, InputDigest::default()))))
     }
 
     /// Reads the rest and gives size and hash of the input `name`.
@@ -165,8 +190,8 @@ impl Source {
 
 impl Read for Source {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let (opened, digest) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let n = opened.read(into)?;
+        let (reader, digest) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let n = reader.read(into)?;
         digest.update(&into[..n]);
         Ok(n)
     }

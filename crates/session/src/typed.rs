@@ -16,8 +16,29 @@ pub fn of_job(job: &Path, device: &str, fill: Fill, variants: Vec<Variant>) -> E
         stem => stem.map_or_else(|| "fio".into(), |s| s.to_string_lossy().into_owned()),
     };
     let title = format!("fio {}", inputs::name(job));
-    let workload = Workload::Fio(Fio::File { case, job: job.to_owned() });
+    let workload = Workload::Fio(Fio::File { case, job: job.to_owned(), defaults: String::new() });
     Experiment { variants, ..Experiment::of_user("fio_job", &title, device, fill.layout(), workload) }
+}
+
+/// The experiment of a fio job file whose jobs have defaults typed in options of fio, with seed 1.
+///
+/// # Errors
+/// When the options are not those of a job.
+pub fn of_job_with(
+    job: &Path,
+    options: &[String],
+    device: &str,
+    fill: Fill,
+    variants: Vec<Variant>,
+) -> Result<Experiment> {
+    let mut experiment = of_job(job, device, fill, variants);
+    if let Workload::Fio(Fio::File { defaults, .. }) = &mut experiment.workload
+        && !options.is_empty()
+    {
+        *defaults = fio::defaults(options).map_err(usage)?;
+        experiment.title = format!("{} {}", experiment.title, options.join(" "));
+    }
+    Ok(experiment)
 }
 
 /// The experiment of a job in options of fio, with seed 1.

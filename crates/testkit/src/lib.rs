@@ -22,7 +22,7 @@ use readpath_proto::typed::{
 };
 use readpath_run::{PhaseStats, Runner};
 use readpath_stack::{Crossed, Encoded, Payload, Stack, Tags, Typed, Wire, WireError};
-use readpath_workload::{Job, Limits, Phase, Stream, Think};
+use readpath_workload::{Ends, Job, Limits, Phase, Stream, Think};
 
 /// Delays of the host's software that no other delay equals.
 pub const DELAYS: Delays = Delays { to_link: Ns(10_007), from_link: Ns(15_013) };
@@ -292,6 +292,8 @@ pub fn job(stream: Stream, iodepth: u32, ios: u64) -> Job {
         start_delay: Ns::ZERO,
         think: Think::default(),
         rate_bytes: [None; 3],
+        poisson: None,
+        ends: Ends::Itself,
         fio: Default::default(),
         stream,
     }

@@ -7,6 +7,22 @@ use std::sync::Arc;
 
 use readpath_kit::Prng;
 
+/// Gaps of a Poisson process: independent, exponentially distributed.
+#[derive(Clone, Debug)]
+pub struct Gaps(Prng);
+
+impl Gaps {
+    /// The gaps that `seed` chooses.
+    pub fn new(seed: u64) -> Gaps {
+        Gaps(Prng::stream(seed, "gaps", 0))
+    }
+
+    /// The next gap, in units of the mean.
+    pub fn draw(&mut self) -> f64 {
+        -libm::log(1.0 - self.0.unit_f64())
+    }
+}
+
 /// One bin of the Zipf envelope: ranks `start..start + width`, all weighted like its first rank.
 #[derive(Clone, Copy, Debug)]
 struct Bin {

@@ -8,7 +8,7 @@
 
 use readpath_kit::{BLOCK_BYTES, Ns};
 
-use crate::{FileExtent, FioReport, IoKind, Job, Limits, Offsets, Phase, Stream, StreamSpec, Think, Workload};
+use crate::{Ends, FileExtent, FioReport, IoKind, Job, Limits, Offsets, Phase, Stream, StreamSpec, Think, Workload};
 
 /// An argument that cannot be run.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -393,6 +393,8 @@ fn build(plan: Plan, seed: u64) -> Workload {
                     start_delay: Ns::ZERO,
                     think: Think { time: line.compute_delay, every: 1 },
                     rate_bytes: [None; 3],
+                    poisson: None,
+                    ends: Ends::Itself,
                     fio: FioReport::default(),
                     stream,
                 }

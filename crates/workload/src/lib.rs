@@ -19,8 +19,8 @@ use std::sync::Arc;
 
 use readpath_kit::Ns;
 
-pub use dist::Zone;
-pub use spec::{Kinds, Offsets, Sizes, StreamError, StreamSpec};
+pub use dist::{Gaps, Zone};
+pub use spec::{Kinds, Offsets, ReadBack, Sizes, StreamError, StreamSpec, Stride};
 pub use stream::{Stream, Turn};
 
 /// What a request does.
@@ -83,6 +83,40 @@ pub struct Think {
     pub every: u32,
 }
 
+/// Which latencies fio's reports show.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Latencies {
+    /// From submission to the device on, of reads, writes and trims, and those of flushes.
+    pub clat: bool,
+    /// From the request's start on.
+    pub lat: bool,
+    /// Percentiles of the former.
+    pub clat_percentiles: bool,
+    /// Percentiles of the latter.
+    pub lat_percentiles: bool,
+}
+
+impl Default for Latencies {
+    /// fio's defaults.
+    fn default() -> Self {
+        Latencies { clat: true, lat: true, clat_percentiles: true, lat_percentiles: false }
+    }
+}
+
+/// Which jobs end with a job (fio `exitall`, `exit_what`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Ends {
+    /// None but itself.
+    #[default]
+    Itself,
+    /// Those with its [`FioReport::groupid`].
+    Group,
+    /// All that run.
+    Phase,
+    /// All that run, and all phases that were to follow.
+    Everything,
+}
+
 /// What fio's reports say of a job before any request is made.
 #[derive(Clone, Debug, Default)]
 pub struct FioReport {
@@ -97,6 +131,8 @@ pub struct FioReport {
     /// Percentiles of latency to report, ascending, each above 0 and at most 100; empty for those that reports have
     /// anyway.
     pub percentiles: Arc<[f64]>,
+    /// The latencies to report.
+    pub latencies: Latencies,
     /// The options of its own section as typed, in order, under fio's first name for each; `None` when it has none.
     pub options: Option<Arc<[(String, String)]>>,
 }
@@ -122,6 +158,10 @@ pub struct Job {
     pub think: Think,
     /// Upper bound on bytes per second, per kind (read, write, trim), at least 1; `None` = unbounded.
     pub rate_bytes: [Option<u64>; 3],
+    /// With a seed, requests come at random times at these rates, as in a Poisson process.
+    pub poisson: Option<u64>,
+    /// Jobs of its phase that make no more requests once it makes none.
+    pub ends: Ends,
     /// How fio's own reports speak of the job; the default for other workloads.
     pub fio: FioReport,
     /// The requests.

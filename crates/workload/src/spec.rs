@@ -61,6 +61,25 @@ pub enum Offsets {
     Zoned(Vec<Zone>),
 }
 
+/// Zones of sequential requests: only the beginning of each is used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stride {
+    /// Blocks after which the next zone begins, at least 1. The last request may go beyond.
+    pub used: u32,
+    /// Blocks from the start of one zone to that of the next.
+    pub step: u32,
+}
+
+/// When what was written is read back: after as many blocks of requests, after as many writes, and at the end. Both at
+/// least 1.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReadBack {
+    /// Blocks of requests of any kind, without those read back.
+    pub blocks: u64,
+    /// Writes.
+    pub writes: u64,
+}
+
 /// Everything about a stream but its seed. Arrays are indexed by kind: read, write, trim.
 #[derive(Clone, PartialEq, Debug)]
 pub struct StreamSpec {
@@ -78,8 +97,13 @@ pub struct StreamSpec {
     pub random_percent: [u8; 3],
     /// Requests from one random place on, at least 1 (fio `rw=randread:N`).
     pub run: u32,
-    /// Blocks left out after each sequential request (fio `rw=read:N`).
-    pub skip_blocks: u32,
+    /// Blocks left out after each sequential request (fio `rw=read:N`); below zero it goes back by as many, and at the
+    /// start on from the end.
+    pub skip_blocks: i64,
+    /// Zones that sequential requests go through (fio `zonemode=strided`).
+    pub stride: Option<Stride>,
+    /// When what was written is read back, in the order in which it was written (fio `verify`).
+    pub read_back: Option<ReadBack>,
     /// A flush follows every so many writes; two independent counts (fio `fsync`, `fdatasync`), 0 for none.
     pub flush_every: [u32; 2],
     /// Writes carry FUA.
@@ -102,6 +126,8 @@ impl StreamSpec {
             random_percent: [100; 3],
             run: 1,
             skip_blocks: 0,
+            stride: None,
+            read_back: None,
             flush_every: [0; 2],
             fua: false,
             limit_blocks: None,
@@ -143,6 +169,9 @@ pub enum StreamError {
     /// A run of zero requests.
     #[error("a run must have at least one request")]
     ZeroRun,
+    /// A zone of no blocks, or reading back after no blocks or writes.
+    #[error("a zone, or what is read back at a time, is empty")]
+    ZeroStep,
 }
 
 /// Whether kind number `i` is ever made, with a length and place of its own.
@@ -163,6 +192,11 @@ pub(crate) fn check(spec: &StreamSpec) -> Result<(), StreamError> {
     }
     if spec.run == 0 {
         return Err(StreamError::ZeroRun);
+    }
+    if spec.stride.is_some_and(|stride| stride.used == 0)
+        || spec.read_back.is_some_and(|b| b.blocks == 0 || b.writes == 0)
+    {
+        return Err(StreamError::ZeroStep);
     }
     match spec.kinds {
         Kinds::Only(IoKind::Flush) => return Err(StreamError::OnlyFlushes),

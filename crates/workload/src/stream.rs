@@ -7,7 +7,7 @@ use std::sync::Arc;
 use readpath_kit::{Permutation, Prng};
 
 use crate::dist::{Pareto, Zipf, Zoned};
-use crate::spec::{Kinds, Offsets, Sizes, StreamError, StreamSpec, check, used};
+use crate::spec::{Kinds, Offsets, ReadBack, Sizes, StreamError, StreamSpec, Stride, check, used};
 use crate::{Io, IoKind};
 
 #[derive(Clone, Debug)]
@@ -135,6 +135,27 @@ impl Pass {
     }
 }
 
+/// What was written and is to be read back.
+#[derive(Clone, Debug)]
+struct Written {
+    after: ReadBack,
+    /// Blocks of requests at which it is due.
+    due: u64,
+    /// Writes that were not read back, and how many of them are being read back now.
+    unread: u64,
+    reading: u64,
+    /// The same stream at the first of these writes, without limit and flushes.
+    again: Box<Stream>,
+}
+
+/// Zones of sequential requests.
+#[derive(Clone, Debug)]
+struct Zones {
+    of: Stride,
+    /// Blocks that were used of the present zone.
+    used: u64,
+}
+
 /// A deterministic sequence of requests: the same specification and seed give the same requests on every machine.
 #[derive(Clone, Debug)]
 pub struct Stream {
@@ -148,7 +169,9 @@ pub struct Stream {
     passes: [Pass; 3],
     run: u32,
     run_left: u32,
-    skip: u32,
+    skip: i64,
+    zones: Option<Zones>,
+    written: Option<Written>,
     fua: bool,
     flush_every: [u32; 2],
     flush_in: [u32; 2],
@@ -219,7 +242,9 @@ impl Stream {
         let plain = match (spec.kinds, &lanes) {
             (Kinds::Only(kind), lanes) => match &lanes[kind as usize] {
                 Lane { length: Length::Fixed(n), random_percent: 100, .. }
-                    if spec.run == 1 && (kind != IoKind::Write || spec.flush_every == [0; 2]) =>
+                    if spec.run == 1
+                        && spec.read_back.is_none()
+                        && (kind != IoKind::Write || spec.flush_every == [0; 2]) =>
                 {
                     Some((kind, *n))
                 }
@@ -239,6 +264,8 @@ impl Stream {
             run: spec.run,
             run_left: 0,
             skip: spec.skip_blocks,
+            zones: spec.stride.map(|of| Zones { of, used: 0 }),
+            written: None,
             fua: spec.fua,
             flush_every: spec.flush_every,
             flush_in: spec.flush_every,
@@ -249,6 +276,10 @@ impl Stream {
             pending: None,
         };
         stream.restart(spec.start_block, seed);
+        stream.written = spec.read_back.map(|after| {
+            let unlimited = Stream { limit: u64::MAX, flush_every: [0; 2], ..stream.clone() };
+            Written { after, due: after.blocks, unread: 0, reading: 0, again: Box::new(unlimited) }
+        });
         Ok(stream)
     }
 
@@ -354,6 +385,13 @@ impl Stream {
             self.passes[i] = Pass::new(lane.units, seed);
         }
         self.run_left = 0;
+        if let Some(zones) = &mut self.zones {
+            zones.used = 0;
+        }
+        if let Some(written) = &mut self.written {
+            (written.due, written.unread, written.reading) = (written.after.blocks, 0, 0);
+            written.again.restart(start_block, seed);
+        }
         self.flush_in = self.flush_every;
         self.issued = 0;
         self.ended = false;
@@ -401,7 +439,15 @@ impl Stream {
         }
         if self.issued >= self.limit {
             let first = !std::mem::replace(&mut self.ended, true);
-            return if first && self.end_flush { Turn::Ready(FLUSH) } else { Turn::End };
+            if first && self.end_flush {
+                return Turn::Ready(FLUSH);
+            }
+            return self.read_back().map_or(Turn::End, Turn::Ready);
+        }
+        if self.written.is_some()
+            && let Some(io) = self.read_back()
+        {
+            return Turn::Ready(io);
         }
         match self.kinds {
             Kinds::Only(kind) => Turn::Of { kind, other: None },
@@ -413,6 +459,28 @@ impl Stream {
             }
             Kinds::TrimWrite => Turn::Of { kind: IoKind::Trim, other: None },
         }
+    }
+
+    /// The next read of what was written, if one is due.
+    #[inline(never)]
+    fn read_back(&mut self) -> Option<Io> {
+        let written = self.written.as_mut()?;
+        if written.reading == 0 {
+            let due = self.issued >= written.due || written.unread >= written.after.writes || self.issued >= self.limit;
+            if !due {
+                return None;
+            }
+            while written.due <= self.issued {
+                written.due = written.due.saturating_add(written.after.blocks);
+            }
+            written.reading = std::mem::take(&mut written.unread);
+        }
+        written.reading = written.reading.checked_sub(1)?;
+        let mut one = [FLUSH];
+        while one[0].kind != IoKind::Write {
+            written.again.fill(&mut one);
+        }
+        Some(Io { kind: IoKind::Read, fua: false, ..one[0] })
     }
 
     #[inline]
@@ -441,8 +509,16 @@ impl Stream {
             let at = if within { l.next } else { 0 };
             let fits = u64::from(length).min(u64::from(self.blocks));
             // Only wholly sequential lanes leave gaps.
-            let gap = if percent == 0 { u64::from(self.skip) } else { 0 };
-            l.next = at + fits + gap;
+            let mut gap = if percent == 0 { self.skip } else { 0 };
+            if let Some(Zones { of, used }) = &mut self.zones {
+                *used = if within { *used + fits } else { fits };
+                if *used >= u64::from(of.used) {
+                    gap += i64::from(of.step) - *used as i64;
+                    *used = 0;
+                }
+            }
+            let end = u64::from(self.blocks);
+            l.next = (at + fits).checked_add_signed(gap).unwrap_or_else(|| end.saturating_add_signed(gap));
             self.run_left = self.run_left.saturating_sub(1);
             return (at as u32, fits as u16);
         }
@@ -464,6 +540,9 @@ impl Stream {
     /// Counts a write and puts a flush next when one is due.
     #[inline]
     fn count_write(&mut self) {
+        if let Some(written) = &mut self.written {
+            written.unread += 1;
+        }
         if self.flush_every == [0; 2] {
             return;
         }

@@ -3,6 +3,7 @@
 //! reads, and mistakes that would leave a result without figures.
 
 use crate::common::{JOB, Room, figure, text, value};
+use serde_json::Value;
 
 #[test]
 fn output_goes_to_a_file_in_every_format() {
@@ -34,9 +35,56 @@ fn a_job_is_typed_as_options_of_fio() {
     let typed: Vec<&str> = ["fio", "--json", "--"].into_iter().chain(options.split(' ')).collect();
     assert_eq!(room.json(&typed)["rows"], room.json(&["fio", "--json", "a.fio"])["rows"]);
     room.bad(&["fio"], &["<FIO OPTIONS>", "required"]);
-    room.bad(&["fio", "a.fio", "--", "--name=a"], &["cannot be used with"]);
+    room.bad(&["fio", "a.fio", "--", "--name=a"], &["the job file has its own"]);
     room.bad(&["fio", "--", "--rw=read"], &["--name=NAME is missing"]);
-    room.bad(&["fio", "--", "--name=a", "--rx=read"], &["job:3: \"rx\" is not an option of fio"]);
+    room.bad(&["fio", "--", "--name=a", "--rx=read"], &["readpath: --rx=read: \"rx\" is not an option of fio"]);
+    // Options beside a file are defaults: what the file says counts more.
+    let ios = |file: &str, options: &[&str]| {
+        let shown = room.json(&[&["fio", "--hpb=off", "--output-format=json", file, "--"], options].concat());
+        shown["jobs"][0]["read"]["total_ios"].as_u64()
+    };
+    assert_eq!(ios("a.fio", &["--io_size=8m", "-bs=8k"]), Some(1024));
+    room.write("b.fio", "[a]\nrw=randread\nfilename=/dev/sda\nioengine=libaio\ndirect=1\n");
+    assert_eq!(ios("b.fio", &["-io_size=8m", "-bs", "8k", "--eta=never"]), Some(1024));
+}
+
+/// `${NAME}` is a variable of the environment, in a file and in options, and an input of the result.
+#[test]
+fn variables_come_from_the_environment() {
+    let room = Room::with("a.fio", "[a]\nrw=randread\nsize=${SIZE}\ndirect=1\n");
+    let mut command = room.command(&["fio", "a.fio", "--hpb", "off", "--json", "--dry-run"]);
+    let plan: Value = serde_json::from_slice(&command.env("SIZE", "1m").output().unwrap().stdout).unwrap();
+    assert!(plan.to_string().contains("256"), "{plan}");
+    let mut command = room.command(&["fio", "a.fio", "--hpb", "off", "--json"]);
+    let doc: Value = serde_json::from_slice(&command.env("SIZE", "1m").output().unwrap().stdout).unwrap();
+    assert!(doc["inputs"].to_string().contains("${SIZE}"), "{}", doc["inputs"]);
+    let output = room.command(&["fio", "a.fio"]).env_remove("SIZE").output().unwrap();
+    let message = "readpath: a.fio:3: the environment has no variable SIZE; give it before the command: SIZE=VALUE\n";
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(2), message));
+}
+
+/// Reads of what was written are requests of the job too, and `exitall` ends a job that would go on.
+#[test]
+fn jobs_read_back_and_end_together() {
+    let job = "[a]\nrw=randwrite\nsize=1m\ndirect=1\nioengine=libaio\niodepth=4\nverify=crc32c\n";
+    let room = Room::with("verify.fio", job);
+    let of = |file: &str| -> Value {
+        let shown = room.output(&["fio", file, "--hpb", "off", "--output-format", "json"]);
+        serde_json::from_slice(&shown.stdout).unwrap_or_else(|e| panic!("{file}: {e}: {}", text(&shown.stderr)))
+    };
+    let ios = |shown: &Value, job: usize, kind: &str| shown["jobs"][job][kind]["total_ios"].as_u64().expect("a number");
+    let verified = of("verify.fio");
+    assert_eq!(["read", "write"].map(|kind| ios(&verified, 0, kind)), [256; 2]);
+    let both = "[global]\ndirect=1\nexitall\nrw=randread\n[short]\nsize=1m\n[long]\nsize=1g\nrate_iops=1000\n";
+    room.write("both.fio", both);
+    let shown = of("both.fio");
+    let ended = [0, 1].map(|job| ios(&shown, job, "read"));
+    assert!(ended[0] == 256 && (10..100).contains(&ended[1]), "{ended:?}");
+    // The mean rate of a Poisson process is that of an even one.
+    let rate = "[a]\ndirect=1\nrw=randread\nsize=1g\nrate_iops=1000\nruntime=4\ntime_based\nrate_process=poisson\n";
+    room.write("rate.fio", rate);
+    let made = ios(&of("rate.fio"), 0, "read");
+    assert!((3_700..4_300).contains(&made) && made != 4_000, "{made}");
 }
 
 /// `percentile_list` adds rows and columns, and takes the place of fio's own list in its JSON.

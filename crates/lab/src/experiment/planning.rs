@@ -13,7 +13,7 @@ use readpath_workload::{Workload, fio, iozone};
 use std::cell::RefCell;
 use std::path::Path;
 
-/// How files are read.
+/// How files are read, and variables of the environment by the name `${NAME}`.
 pub type ReadFile<'a> = &'a dyn Fn(&Path) -> std::io::Result<String>;
 
 /// All runs of an experiment, case by case. `overrides` change the device of every variant.
@@ -51,7 +51,7 @@ pub fn plan_case(
         inputs.borrow_mut().push(Input::of_text(path.to_string_lossy(), &text));
         Ok(text)
     };
-    let context = fio::Context { unit_blocks: &unit_blocks, seed: experiment.seed, options };
+    let context = fio::Context { unit_blocks: &unit_blocks, seed: experiment.seed, options, defaults: "" };
     let workload = workload(experiment, case, &context, &kept)?;
     let setup = Setup {
         preset: preset.clone(),
@@ -80,11 +80,13 @@ fn workload(
             iozone::random(total, *threads, record_kib * 1024, seed)?
         }
         Source::Launches(keys) => launches(keys, seed)?.workload(&experiment.name),
-        Source::Fio(Fio::File { job, .. }) => fio::parse_file(&experiment.resolve(job), read, context)?,
+        Source::Fio(Fio::File { job, defaults, .. }) => {
+            fio::parse_file(&experiment.resolve(job), read, &fio::Context { defaults, ..*context })?
+        }
         Source::Fio(Fio::Text { text, .. }) => {
             // Lines are counted from the start of the text, so the name says so.
             let name = match &*experiment.file {
-                "" => "job".to_owned(),
+                "" => fio::TYPED.to_owned(),
                 file => format!("{file}: workload.text"),
             };
             fio::parse(&name, text, read, context)?

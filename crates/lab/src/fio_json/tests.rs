@@ -12,7 +12,8 @@ const JOBS: &str = "[global]\nsize=1m\nbs=4k\ntime_based\nruntime=1\nioengine=li
 
 fn workload() -> Workload {
     let no_files = |_: &Path| Err(io::ErrorKind::NotFound.into());
-    fio::parse("t.fio", JOBS, &no_files, &fio::Context { unit_blocks: &[1 << 16], seed: 1, options: &[] }).unwrap()
+    fio::parse("t.fio", JOBS, &no_files, &fio::Context { unit_blocks: &[1 << 16], seed: 1, options: &[], defaults: "" })
+        .unwrap()
 }
 
 /// Results with a latency on each side of every border of the classes.
@@ -100,8 +101,13 @@ fn rates_come_from_begun_milliseconds() {
 fn clones_are_entries_of_one_name_in_fios_order() {
     let text = "[a]\nsize=1m\nnumjobs=3\n[b]\nsize=1m\nstonewall\n";
     let no_files = |_: &Path| Err(io::ErrorKind::NotFound.into());
-    let workload =
-        fio::parse("t.fio", text, &no_files, &fio::Context { unit_blocks: &[1 << 16], seed: 1, options: &[] }).unwrap();
+    let workload = fio::parse(
+        "t.fio",
+        text,
+        &no_files,
+        &fio::Context { unit_blocks: &[1 << 16], seed: 1, options: &[], defaults: "" },
+    )
+    .unwrap();
     let all: Value = serde_json::from_str(&fio_json(&workload, &results(&workload), false)).unwrap();
     let entry = |j: &Value| (j["jobname"].clone(), j["groupid"].clone(), j["write"]["total_ios"].clone());
     let entries: Vec<_> = all["jobs"].as_array().unwrap().iter().map(entry).collect();
@@ -125,8 +131,13 @@ fn a_merged_entry_has_the_name_of_its_first_and_the_options_of_its_last_job() {
     let text = "[global]\nioengine=libaio\nsize=64k\ngroup_reporting\n[a]\niodepth=4\ndescription=aa\n\
                 [b]\niodepth=16\ndescription=bb\nrw=randread\n";
     let no_files = |_: &Path| Err(io::ErrorKind::NotFound.into());
-    let workload =
-        fio::parse("t.fio", text, &no_files, &fio::Context { unit_blocks: &[1 << 16], seed: 1, options: &[] }).unwrap();
+    let workload = fio::parse(
+        "t.fio",
+        text,
+        &no_files,
+        &fio::Context { unit_blocks: &[1 << 16], seed: 1, options: &[], defaults: "" },
+    )
+    .unwrap();
     let all: Value = serde_json::from_str(&fio_json(&workload, &results(&workload), false)).unwrap();
     let entry = &all["jobs"][0];
     assert_eq!(
@@ -182,6 +193,39 @@ fn bins_hold_every_request_and_percentiles_are_ordered() {
     assert!(at("1.000000") < at("50.000000") && at("50.000000") < at("99.990000"));
     assert_eq!(clat["max"], at("99.990000"));
     assert!(parsed(false)["jobs"][0]["read"]["clat_ns"].get("bins").is_none());
+}
+
+/// What fio 3.33 wrote for the same options: whether `clat_ns`, `lat_ns` and those of flushes have `N` and whether they
+/// have percentiles (and bins), and whether requests are in latency classes.
+#[test]
+fn latencies_that_were_not_asked_for_are_left_out_as_in_fio() {
+    for (options, [clat, lat, sync], [of_clat, of_lat, of_sync], classes) in [
+        ("", [true; 3], [true, false, true], true),
+        ("lat_percentiles=1", [true; 3], [true; 3], true),
+        ("lat_percentiles=1\nclat_percentiles=0", [true; 3], [false, true, true], true),
+        ("clat_percentiles=0", [true; 3], [false; 3], true),
+        ("slat_percentiles=1\ndisable_slat=1\ndisable_bw=1", [true; 3], [true, false, true], true),
+        ("disable_lat=1", [true, false, true], [true, false, true], true),
+        ("disable_clat=1\nlat_percentiles=1", [false, true, false], [false, true, false], false),
+        ("gtod_reduce=1\nlat_percentiles=1", [false; 3], [false; 3], false),
+        ("gtod_reduce=1\ndisable_clat=0", [true, false, true], [false; 3], true),
+        ("gtod_reduce=1\ngtod_reduce=0", [false; 3], [false; 3], false),
+        ("gtod_reduce=0", [true; 3], [true, false, true], true),
+    ] {
+        let text = format!("{JOBS}{options}\n");
+        let no_files = |_: &Path| Err(io::ErrorKind::NotFound.into());
+        let context = fio::Context { unit_blocks: &[1 << 16], seed: 1, options: &[], defaults: "" };
+        let workload = fio::parse("t.fio", &text, &no_files, &context).unwrap();
+        let all: Value = serde_json::from_str(&fio_json(&workload, &results(&workload), true)).unwrap();
+        let job = &all["jobs"][1];
+        let of = [&job["write"]["clat_ns"], &job["write"]["lat_ns"], &job["sync"]["lat_ns"]];
+        assert_eq!(of.map(|latency| latency["N"] != 0), [clat, lat, sync], "{options}");
+        assert_eq!(of.map(|latency| latency["max"] != 0), [clat, lat, sync], "{options}");
+        assert_eq!(of.map(|latency| latency.get("percentile").is_some()), [of_clat, of_lat, of_sync], "{options}");
+        assert_eq!(of.map(|latency| latency.get("bins").is_some()), [of_clat, of_lat, of_sync], "{options}");
+        assert_eq!(job["latency_us"].as_object().unwrap().values().any(|share| *share != 0.0), classes, "{options}");
+        assert_eq!((&job["write"]["total_ios"], &job["sync"]["total_ios"]), (&50.into(), &1.into()), "{options}");
+    }
 }
 
 #[test]

@@ -517,8 +517,12 @@ mod tests {
         let none = |_: &std::path::Path| Err(std::io::Error::other("none"));
         let preset = readpath_config::device::load("ufs21-64g", &none).expect("it comes with the program");
         let text = "[j]\nrw=randread\nbs=4k\nsize=64m\nrate_iops=1000\nramp_time=1\nruntime=2\ntime_based=1\n";
-        let context =
-            readpath_workload::fio::Context { unit_blocks: &[preset.device.lus[0].blocks], seed: 3, options: &[] };
+        let context = readpath_workload::fio::Context {
+            unit_blocks: &[preset.device.lus[0].blocks],
+            seed: 3,
+            options: &[],
+            defaults: "",
+        };
         let workload = readpath_workload::fio::parse("j", text, &none, &context).expect("a job");
         let precondition = Precondition { layout: Layout::Sequential, range: PreconditionRange::Files };
         let host = preset.host;

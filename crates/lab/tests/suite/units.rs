@@ -125,7 +125,10 @@ fn a_job_beyond_its_unit_is_refused() {
             "\"/dev/sdc\" is none of the device's 2 logical units; name one of /dev/sda, /dev/sdb",
         ),
         ("[a]\nfilename=/dev/sdb\noffset=24g", "lies beyond the end of the file \"/dev/sdb\""),
-        ("[a]\nfilename=/dev/sdb\noffset=20g\nsize=5g", "end beyond \"/dev/sdb\", which has 6291456 blocks"),
+        (
+            "[a]\nfilename=/dev/sdb\noffset=20g\nsize=5g",
+            "end beyond \"/dev/sdb\", which has 6291456 blocks of 4 KiB (24.00 GiB)",
+        ),
     ] {
         let error = plan(&experiment(job, HPB, ""), &[], &read).expect_err(job).to_string();
         assert!(error.contains(says), "{error}");

@@ -83,8 +83,8 @@ pub struct Fio {
     /// without power] or pressure,BYTES
     #[arg(long, value_name = "FILE")]
     pub events: Option<PathBuf>,
-    /// The job as options of fio after `--` instead of a file, for example: -- --name=a --rw=randread --size=1g
-    #[arg(last = true, conflicts_with = "job", value_name = "FIO OPTIONS")]
+    /// Options of fio after `--`: the job itself, for example -- --name=a --rw=randread --size=1g, or defaults for JOB
+    #[arg(last = true, value_name = "FIO OPTIONS")]
     pub options: Vec<String>,
 }
 

@@ -8,7 +8,7 @@ use super::lexer::{At, Opt, Section};
 use super::notes::Notes;
 use super::settings::Settings;
 use super::{JobError, options};
-use crate::Sizes;
+use crate::{Kinds, Sizes};
 
 /// Jobs of one file, clones included.
 const MAX_JOBS: u64 = 65_536;
@@ -92,11 +92,20 @@ fn finish(s: &mut Settings, section: &Section, notes: &mut Notes) -> Result<(), 
     }
     cap_depth(s, notes);
     if let Some(verify) = &s.verify {
-        if s.writes() && s.do_verify {
-            return Err(verify.error(
-                "verify: reading back what a job has written is not modelled; leave verify out, or give do_verify=0 to \
-                 write only",
-            ));
+        if s.reads_back() {
+            let mixed = matches!(s.kinds(), Kinds::Mix(_));
+            if s.kinds() == Kinds::TrimWrite || s.number_ios.is_some() || mixed && s.rate_at.is_some() {
+                return Err(verify.error(
+                    "verify: reading back is not modelled for trims, and not with number_ios or rates of a mix; leave \
+                     verify out, or give do_verify=0 to write only",
+                ));
+            }
+            if s.pattern.random && (s.norandommap || s.distribution.iter().any(Option::is_some)) {
+                notes.add("verify again", &verify.at, || {
+                    "verify: a place that was written again is read back as often as it was written; fio reads it once"
+                        .into()
+                });
+            }
         }
         notes.add("verify", &verify.at, || "verify: requests are made as they are, but no data is checked".into());
     }

@@ -12,7 +12,10 @@ use super::notes::Notes;
 use super::settings::{Set, Settings};
 use super::value::Amount;
 use super::{Context, JobError};
-use crate::{FileExtent, FioReport, Job, Kinds, Limits, Offsets, Phase, Sizes, Stream, StreamSpec, Think, Workload};
+use crate::{
+    Ends, FileExtent, FioReport, Job, Kinds, Limits, Offsets, Phase, ReadBack, Sizes, Stream, StreamSpec, Think,
+    Workload,
+};
 
 const BLOCK: u64 = BLOCK_BYTES as u64;
 /// Sections of one job file that need Zipf or zone tables.
@@ -27,6 +30,10 @@ struct File {
     at: At,
     key: Option<&'static str>,
     device: bool,
+    /// Whether it takes all that is left of the device when no job says how long it is.
+    fills: bool,
+    /// What offsets in percent are shares of.
+    whole: u64,
     lun: u8,
     start: u32,
 }
@@ -42,6 +49,8 @@ struct Region {
     start: u32,
     blocks: u32,
     limit: Option<u64>,
+    /// Blocks of one pass.
+    pass: u64,
 }
 
 /// The reporting groups of a job file, as fio makes them: its statistics begin a new entry at every job, except that a
@@ -73,7 +82,7 @@ impl Groups {
     }
 }
 
-pub(super) fn build(main: &str, jobs: Jobs, notes: Notes, cx: &Context) -> Result<Workload, JobError> {
+pub(super) fn build(main: &str, jobs: Jobs, mut notes: Notes, cx: &Context) -> Result<Workload, JobError> {
     let Jobs { sections, global } = jobs;
     let (files, of_job) = files(&sections, cx)?;
     let mut phases: Vec<Phase> = Vec::new();
@@ -83,7 +92,12 @@ pub(super) fn build(main: &str, jobs: Jobs, notes: Notes, cx: &Context) -> Resul
     let mut titles: Vec<&str> = Vec::new();
     for (section, file_of) in sections.iter().zip(of_job) {
         let s = &section.settings;
-        if phases.is_empty() || s.stonewall {
+        let waits = waits(section, &sections, &titles)?;
+        if phases.is_empty() || s.stonewall || waits {
+            if phases.last().is_some_and(|phase| phase.jobs.iter().any(|job| job.ends == Ends::Everything)) {
+                notes.add("exit_what", &section.at, || "exit_what=all: this job and those after it never run".into());
+                break;
+            }
             name_phase(&mut phases, &mut titles);
             phases.push(Phase { name: String::new(), jobs: Vec::new() });
             names.clear();
@@ -99,7 +113,7 @@ pub(super) fn build(main: &str, jobs: Jobs, notes: Notes, cx: &Context) -> Resul
             let region = region(section, &files[file], clone as u64)?;
             let seed = Prng::stream(s.randseed.unwrap_or(cx.seed), "fio job", thread).next_u64();
             thread += 1;
-            let spec = spec(s, &region);
+            let spec = spec(s, &region)?;
             // Clones that differ only in their place share tables.
             let stream = match &pattern {
                 Some((old, stream)) if same_but_place(old, &spec) => stream.sibling(spec.start_block, seed),
@@ -124,9 +138,12 @@ pub(super) fn build(main: &str, jobs: Jobs, notes: Notes, cx: &Context) -> Resul
                 iodepth: s.iodepth.value,
                 description: s.description.clone(),
                 percentiles: s.percentiles.clone(),
+                latencies: s.latencies,
                 options: section.echo.clone(),
             };
-            let job = Job { lun: files[file].lun, rate_bytes, fio, ..job(s, name, group_of[clone], &spec, stream) };
+            let poisson = s.poisson.then_some(seed);
+            let job =
+                Job { lun: files[file].lun, rate_bytes, poisson, fio, ..job(s, name, group_of[clone], &spec, stream) };
             let Some(phase) = phases.last_mut() else { unreachable!() };
             phase.jobs.push(job);
         }
@@ -165,8 +182,9 @@ fn unique(names: &mut BTreeSet<String>, base: &str, clone: Option<u64>) -> Strin
 }
 
 fn job(s: &Settings, name: String, group: usize, spec: &StreamSpec, stream: Stream) -> Job {
-    // If a flush ends the stream, the stream itself says when it is over.
-    let bytes = spec.limit_blocks.filter(|_| !spec.end_flush).map(|n| n.saturating_mul(BLOCK));
+    // If a flush or what is read back ends the stream, the stream itself says when it is over.
+    let ends_itself = spec.end_flush || spec.read_back.is_some();
+    let bytes = spec.limit_blocks.filter(|_| !ends_itself).map(|n| n.saturating_mul(BLOCK));
     Job {
         name,
         group,
@@ -178,13 +196,16 @@ fn job(s: &Settings, name: String, group: usize, spec: &StreamSpec, stream: Stre
         start_delay: s.start_delay,
         think: Think { time: s.think_time, every: s.think_every },
         rate_bytes: [None; 3],
+        poisson: None,
+        ends: if s.exitall { s.exit_what } else { Ends::Itself },
         fio: FioReport::default(),
         stream,
     }
 }
 
-fn spec(s: &Settings, region: &Region) -> StreamSpec {
-    StreamSpec {
+fn spec(s: &Settings, region: &Region) -> Result<StreamSpec, JobError> {
+    let writes = if s.verify_backlog > 0 { s.verify_backlog } else { u64::MAX };
+    Ok(StreamSpec {
         start_block: region.start,
         blocks: region.blocks,
         kinds: s.kinds(),
@@ -193,10 +214,28 @@ fn spec(s: &Settings, region: &Region) -> StreamSpec {
         random_percent: s.random_percent(),
         run: s.pattern.run,
         skip_blocks: s.pattern.skip_blocks,
+        stride: s.stride()?,
+        read_back: s.reads_back().then_some(ReadBack { blocks: region.pass, writes }),
         flush_every: s.flush_every,
         fua: s.fua,
         limit_blocks: region.limit,
         end_flush: s.end_flush,
+    })
+}
+
+/// Whether a job waits for all jobs of the phase so far, whose sections are `running`.
+fn waits(section: &JobSection, all: &[JobSection], running: &[&str]) -> Result<bool, JobError> {
+    let Some(wait_for) = &section.settings.wait_for else { return Ok(false) };
+    let name = &*wait_for.value;
+    let wrong = |message: String| Err(wait_for.error(format!("wait_for: {message}")));
+    if !all.iter().take_while(|other| !std::ptr::eq(*other, section)).any(|other| **other.name() == *name) {
+        return wrong(format!("no job before this one is called \"{name}\""));
+    }
+    match (running.contains(&name), running.iter().find(|other| **other != name)) {
+        (true, Some(other)) => {
+            wrong(format!("waiting for \"{name}\" while \"{other}\" runs is not modelled; stonewall waits for both"))
+        }
+        (waits, _) => Ok(waits),
     }
 }
 
@@ -205,20 +244,34 @@ fn same_but_place(a: &StreamSpec, b: &StreamSpec) -> bool {
     a.blocks == b.blocks && a.limit_blocks == b.limit_blocks
 }
 
-/// Offset of a clone in bytes; shares are of a file of `bytes`. `None` if it does not fit into 64 bits.
-fn offset(s: &Settings, clone: u64, bytes: u64) -> Option<u64> {
-    let of = |amount: &Option<Set<Amount>>| match amount.as_ref().map(|a| a.value) {
-        None => 0,
-        Some(Amount::Bytes(b)) => b,
-        Some(Amount::Percent(p)) => share(bytes, p),
-    };
-    of(&s.offset).checked_add(of(&s.offset_increment).checked_mul(clone)?)
+/// The name that `filename_format` gives to the only file of a clone.
+fn formatted(format: &str, job: &str, clone: u64) -> String {
+    format.replace("$jobname", job).replace("$jobnum", &clone.to_string()).replace("$filenum", "0")
 }
 
-/// Offset of a clone in bytes when it does not depend on the file's length.
-fn fixed_offset(s: &Settings, clone: u64) -> Option<u64> {
-    let fixed = |amount: &Option<Set<Amount>>| !matches!(amount, Some(Set { value: Amount::Percent(_), .. }));
-    (fixed(&s.offset) && fixed(&s.offset_increment)).then(|| offset(s, clone, 0))?
+/// Offset of a clone in bytes; shares are of a file of `bytes`, and as in fio round up to the shortest request. `None`
+/// if it does not fit into 64 bits.
+fn offset(s: &Settings, clone: u64, bytes: u64) -> Option<u64> {
+    let mut unit = 1;
+    let mut of = |amount: &Option<Set<Amount>>| match amount.as_ref().map(|a| a.value) {
+        None => 0,
+        Some(Amount::Bytes(b)) => b,
+        Some(Amount::Percent(p)) => {
+            unit = smallest(s);
+            (u128::from(bytes) * u128::from(p) / 100) as u64
+        }
+    };
+    let (first, each) = (of(&s.offset), of(&s.offset_increment));
+    first.checked_add(each.checked_mul(clone)?)?.checked_next_multiple_of(unit)
+}
+
+/// The length that a job gives its file, without an offset: `filesize`, or what is moved.
+fn own_bytes(s: &Settings) -> Option<u64> {
+    match (&s.filesize, s.size.as_ref().map(|size| size.value)) {
+        (Some(size), _) => Some(size.value),
+        (None, Some(Amount::Bytes(bytes))) => Some(bytes),
+        (None, _) => None,
+    }
 }
 
 /// Files in the order of their first job, placed one after another, and the file of every job and clone.
@@ -230,9 +283,10 @@ fn files(jobs: &[JobSection], cx: &Context) -> Result<(Vec<File>, Vec<Vec<usize>
         let s = &section.settings;
         let mut mine = Vec::with_capacity(s.numjobs as usize);
         for clone in 0..u64::from(s.numjobs) {
-            let name = match &s.filename {
-                Some(name) => name.value.to_string(),
-                None => format!("{}.{clone}.0", section.heading),
+            let name = match (&s.filename, &s.filename_format) {
+                (Some(name), _) => name.value.to_string(),
+                (None, Some(format)) => formatted(format, &section.heading, clone),
+                (None, None) => format!("{}.{clone}.0", section.heading),
             };
             let device = name.starts_with("/dev/");
             let name = match &s.directory {
@@ -245,7 +299,7 @@ fn files(jobs: &[JobSection], cx: &Context) -> Result<(Vec<File>, Vec<Vec<usize>
                     let (at, key) =
                         s.filename.as_ref().map_or((section.at.clone(), None), |f| (f.at.clone(), Some(f.key)));
                     index.insert(name.clone(), files.len());
-                    let mut file = File { name, bytes: 0, at, key, device, lun: 0, start: 0 };
+                    let mut file = File { name, bytes: 0, at, key, device, fills: false, whole: 0, lun: 0, start: 0 };
                     if device {
                         let other = files.iter().find(|f| f.device);
                         file.lun = unit_of(&file.name, other, cx.unit_blocks).map_err(|message| file.error(message))?;
@@ -257,14 +311,16 @@ fn files(jobs: &[JobSection], cx: &Context) -> Result<(Vec<File>, Vec<Vec<usize>
             };
             mine.push(number);
             let file = &mut files[number];
+            file.fills |= s.fill;
             if device {
+                file.whole = file.bytes;
                 continue;
             }
+            file.whole = file.whole.max(own_bytes(s).unwrap_or(0));
             let (bytes, at, key) = match (&s.filesize, &s.size) {
                 (Some(f), _) => (Some(f.value), &f.at, f.key),
                 (None, Some(Set { value: Amount::Bytes(b), at, key })) => {
-                    // An offset in percent needs a length that another job gives.
-                    (fixed_offset(s, clone).and_then(|o| o.checked_add(*b)), at, *key)
+                    (offset(s, clone, *b).and_then(|o| o.checked_add(*b)), at, *key)
                 }
                 _ => continue,
             };
@@ -280,7 +336,12 @@ fn files(jobs: &[JobSection], cx: &Context) -> Result<(Vec<File>, Vec<Vec<usize>
     }
     let mut next = 0u64;
     let room = u64::from(cx.unit_blocks[0]);
+    let known = files.iter().filter(|f| !f.device).fold(0u64, |sum, f| sum.saturating_add(f.bytes / BLOCK));
     for file in files.iter_mut().filter(|f| !f.device) {
+        if file.bytes == 0 && file.fills {
+            file.bytes = room.saturating_sub(known) * BLOCK;
+            file.whole = file.bytes;
+        }
         if file.bytes == 0 {
             return Err(file.error(format!(
                 "no job says how long the file \"{}\" is; give size or filesize, at least {BLOCK} bytes",
@@ -290,9 +351,12 @@ fn files(jobs: &[JobSection], cx: &Context) -> Result<(Vec<File>, Vec<Vec<usize>
         let blocks = file.bytes / BLOCK;
         if blocks > room - next {
             return Err(file.error(format!(
-                "the file \"{}\" needs {blocks} blocks of 4 KiB, but only {} of the device's {room} are left",
+                "the file \"{}\" needs {blocks} blocks of 4 KiB ({} GiB), but only {} of the device's {room} ({} GiB) \
+                 are left; give a smaller size, or a larger device",
                 file.name,
-                room - next
+                gib(blocks),
+                room - next,
+                gib(room)
             )));
         }
         file.start = next as u32;
@@ -320,6 +384,11 @@ fn unit_of(name: &str, other: Option<&File>, unit_blocks: &[u32]) -> Result<u8, 
     })
 }
 
+/// GiB in this many blocks, to read.
+fn gib(blocks: u64) -> String {
+    format!("{:.2}", blocks as f64 / f64::from(1 << 18))
+}
+
 /// `percent` of `bytes`, whole blocks.
 fn share(bytes: u64, percent: u64) -> u64 {
     (u128::from(bytes) * u128::from(percent) / 100) as u64 / BLOCK * BLOCK
@@ -332,7 +401,7 @@ fn region(section: &JobSection, file: &File, clone: u64) -> Result<Region, JobEr
         (None, Some(i)) => i.error(format!("offset_increment: {message}")),
         (None, None) => section.at.error(message),
     };
-    let offset = offset(s, clone, file.bytes).filter(|&o| o < file.bytes).ok_or_else(|| {
+    let offset = offset(s, clone, file.whole).filter(|&o| o < file.bytes).ok_or_else(|| {
         at_offset(format!("lies beyond the end of the file \"{}\" of {} bytes", file.name, file.bytes))
     })?;
     if !offset.is_multiple_of(BLOCK) {
@@ -347,6 +416,8 @@ fn region(section: &JobSection, file: &File, clone: u64) -> Result<Region, JobEr
     let region = match (whole, s.size.as_ref().map(|v| v.value)) {
         (_, Some(Amount::Percent(p))) => share(file.bytes, p).min(rest),
         (Some(whole), _) => whole,
+        // As in fio, zones go on to the end of the file.
+        (None, Some(Amount::Bytes(_))) if s.strided => rest,
         (None, Some(Amount::Bytes(b))) => b / BLOCK * BLOCK,
         (None, None) => rest,
     };
@@ -357,9 +428,11 @@ fn region(section: &JobSection, file: &File, clone: u64) -> Result<Region, JobEr
     };
     if region > rest {
         return Err(at_size(format!(
-            "{region} bytes from offset {offset} on end beyond \"{}\", which has {} blocks of 4 KiB",
+            "{region} bytes ({} GiB) from offset {offset} on end beyond \"{}\", which has {} blocks of 4 KiB ({} GiB)",
+            gib(region / BLOCK),
             file.name,
-            file.bytes / BLOCK
+            file.bytes / BLOCK,
+            gib(file.bytes / BLOCK)
         )));
     }
     let unit = smallest(s);
@@ -368,7 +441,7 @@ fn region(section: &JobSection, file: &File, clone: u64) -> Result<Region, JobEr
     }
     // Both fit: the file lies within the device.
     let (start, blocks) = (file.start + (offset / BLOCK) as u32, (region / BLOCK) as u32);
-    Ok(Region { start, blocks, limit: limit(s, region, unit)? })
+    Ok(Region { start, blocks, limit: limit(s, region, unit)?, pass: pass(s, region, unit).div_ceil(BLOCK) })
 }
 
 /// Blocks after which a job ends. Like fio it goes over its part of the file `loops` times, and on until `io_size` is
@@ -387,6 +460,9 @@ fn limit(s: &Settings, region: u64, unit: u64) -> Result<Option<u64>, JobError> 
         None => None,
     };
     let loops = s.loops.value;
+    if let Some(set) = s.io_size.as_ref().filter(|_| s.reads_back() && io_size.is_some_and(|io_size| io_size > pass)) {
+        return Err(set.error("io_size: more than size is not modelled with verify; use loops"));
+    }
     let bytes = match io_size {
         None => pass.checked_mul(loops),
         Some(io_size) => {
@@ -413,7 +489,7 @@ fn pass(s: &Settings, region: u64, unit: u64) -> u64 {
     match (s.used(), s.pattern.skip_blocks) {
         // A job that leaves gaps reaches the end of the file with fewer bytes.
         (&[kind], skip @ 1..) if matches!(lengths[kind], Sizes::Fixed(_)) => {
-            size.min(region.div_ceil(unit + u64::from(skip) * BLOCK) * unit)
+            size.min(region.div_ceil(unit + skip as u64 * BLOCK) * unit)
         }
         _ => size,
     }

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Text of job files to sections of options: comments, section headings, `include`. Knows no option's name or meaning.
+//! Text of job files to sections of options: comments, section headings, `include`, variables. Knows no option's name
+//! or meaning.
 
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::{fmt, io};
 
-use super::JobError;
+use readpath_kit::BLOCK_BYTES;
+
+use super::{JobError, TYPED};
 
 /// Bytes of all files together.
 const MAX_BYTES: usize = 16 << 20;
@@ -23,6 +26,16 @@ const MAX_INCLUDES: u32 = 4096;
 pub(super) struct At {
     pub file: Arc<str>,
     pub line: u32,
+}
+
+/// File and line; of what was typed the option, which has no line.
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => f.write_str(&self.file),
+            line => write!(f, "{}:{line}", self.file),
+        }
+    }
 }
 
 impl At {
@@ -91,7 +104,7 @@ impl Reader<'_> {
         // Editors of Windows put a byte order mark before the first line.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         for (line, text) in (1u32..).zip(text.lines()) {
-            let at = At { file: file.clone(), line };
+            let at = if name == TYPED { typed(text) } else { At { file: file.clone(), line } };
             if text.len() > MAX_LINE {
                 return Err(at.error(format!("the line is longer than {MAX_LINE} bytes")));
             }
@@ -121,6 +134,8 @@ impl Reader<'_> {
     }
 
     fn option(&mut self, at: At, text: &str) -> Result<(), JobError> {
+        let text = self.expand(&at, text)?;
+        let text = text.as_str();
         let (key, value) = match text.split_once('=') {
             Some((key, value)) => (key.trim(), Some(value.trim())),
             None => (text, None),
@@ -131,14 +146,29 @@ impl Reader<'_> {
         if key.is_empty() {
             return Err(at.error("the option name before the = is missing"));
         }
-        let option = Opt { at, key: key.into(), value: value.map(Into::into) };
-        for word in ["${", "$pagesize", "$mb_memory", "$ncpus"] {
-            if value.is_some_and(|v| v.contains(word)) {
-                return Err(option.error(format!("{word} is not expanded here; write the value itself")));
+        section.options.push(Opt { at, key: key.into(), value: value.map(Into::into) });
+        Ok(())
+    }
+
+    /// The line with the values of its variables and of fio's keywords.
+    fn expand(&self, at: &At, text: &str) -> Result<String, JobError> {
+        for word in ["$mb_memory", "$ncpus"] {
+            if text.contains(word) {
+                let what = "says what machine fio runs on, which would change the result; write the number itself";
+                return Err(at.error(format!("{word} {what}")));
             }
         }
-        section.options.push(option);
-        Ok(())
+        let mut rest = text;
+        let mut expanded = String::new();
+        while let Some((before, (name, after))) = rest.split_once("${").and_then(|(b, r)| Some((b, r.split_once('}')?)))
+        {
+            let value = (self.load)(Path::new(&format!("${{{name}}}"))).map_err(|_| {
+                at.error(format!("the environment has no variable {name}; give it before the command: {name}=VALUE"))
+            })?;
+            expanded.extend([before, value.as_str()]);
+            rest = after;
+        }
+        Ok((expanded + rest).replace("$pagesize", &BLOCK_BYTES.to_string()))
     }
 
     fn include(&mut self, at: &At, path: &str, depth: u32) -> Result<(), JobError> {
@@ -161,6 +191,15 @@ impl Reader<'_> {
             Err(e) => Err(at.error(format!("the included file \"{path}\" cannot be read: {e}"))),
         }
     }
+}
+
+/// The option of a command line that became this line.
+fn typed(line: &str) -> At {
+    let option = match line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+        Some(name) => format!("--name={name}"),
+        None => format!("--{line}"),
+    };
+    At { file: option.into(), line: 0 }
 }
 
 /// The path of an `include` line.

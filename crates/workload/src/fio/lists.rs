@@ -3,7 +3,7 @@
 //! function is named after.
 
 use super::value;
-use crate::{Offsets, Sizes, Zone};
+use crate::{Ends, Offsets, Sizes, Zone};
 
 /// Most weights of a split and most zones, as in fio.
 const MAX_SPLIT: usize = 64;
@@ -43,8 +43,8 @@ pub(super) struct Pattern {
     pub random: bool,
     /// Requests from one random place on.
     pub run: u32,
-    /// Blocks left out after each sequential request.
-    pub skip_blocks: u32,
+    /// Blocks left out after each sequential request; below zero it goes back.
+    pub skip_blocks: i64,
 }
 
 impl Default for Pattern {
@@ -80,13 +80,12 @@ pub(super) fn pattern(text: &str, kb: u64) -> Result<Pattern, String> {
     match postfix {
         None => {}
         Some(n) if random => pattern.run = value::count(n, 1, u64::from(u32::MAX))? as u32,
-        Some(n) if n.starts_with('-') => return Err("going backwards is not supported".into()),
         Some(n) => {
-            let skip = value::bytes(n, kb)?;
+            let skip = value::bytes(n.trim_start_matches('-'), kb)?;
             if !skip.is_multiple_of(4096) || skip / 4096 > u64::from(u32::MAX) {
                 return Err(format!("the gap of {skip} bytes must be a multiple of 4096"));
             }
-            pattern.skip_blocks = (skip / 4096) as u32;
+            pattern.skip_blocks = (skip / 4096) as i64 * if n.starts_with('-') { -1 } else { 1 };
         }
     }
     Ok(pattern)
@@ -179,6 +178,16 @@ fn zones(text: &str) -> Result<Vec<Zone>, String> {
         return Err(format!("the shares of accesses sum to {accesses}, not 100"));
     }
     Ok(list.into_iter().map(|(a, s)| Zone { access_percent: a as u8, size_percent: s as u8 }).collect())
+}
+
+/// Which jobs end with a job under `exitall`.
+pub(super) fn ends(text: &str) -> Result<Ends, String> {
+    match text {
+        "group" => Ok(Ends::Group),
+        "stonewall" => Ok(Ends::Phase),
+        "all" => Ok(Ends::Everything),
+        _ => Err(format!("\"{text}\" must be group, stonewall or all")),
+    }
 }
 
 /// An engine that reads and writes a block device.

@@ -17,8 +17,11 @@ use std::{fmt, io};
 
 use crate::Workload;
 
-pub use arguments::{ArgumentError, Typed, of_arguments};
+pub use arguments::{ArgumentError, Typed, defaults, of_arguments};
 pub use options::reference;
+
+/// The name of a text that [`of_arguments`] or [`defaults`] made: errors name the option instead of file and line.
+pub const TYPED: &str = "--";
 
 /// An error in a job file, with its place.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -52,6 +55,8 @@ pub struct Context<'a> {
     pub seed: u64,
     /// Options that every job gets, whatever its file says of them.
     pub options: &'a [(String, String)],
+    /// Options typed beside the job file ([`defaults`]): for jobs whose file says nothing of them. Empty for none.
+    pub defaults: &'a str,
 }
 
 /// Makes a workload of the job file at `path`, which `load` reads, as it does every included file.
@@ -67,14 +72,15 @@ pub fn parse_file(path: &Path, load: &dyn Fn(&Path) -> io::Result<String>, cx: &
 }
 
 /// Makes a workload of the text of a job file called `file`; `load` reads the files that it includes, named relative to
-/// the including file's directory, or else as written.
+/// the including file's directory, or else as written. `${NAME}` is to it a variable of the environment.
 pub fn parse(
     file: &str,
     text: &str,
     load: &dyn Fn(&Path) -> io::Result<String>,
     cx: &Context,
 ) -> Result<Workload, JobError> {
-    let mut sections = lexer::read(file, text, load)?;
+    let mut sections = lexer::read(TYPED, cx.defaults, load)?;
+    sections.extend(lexer::read(file, text, load)?);
     lexer::add(&mut sections, cx.options);
     let mut notes = notes::Notes::default();
     let jobs = job::resolve(file, sections, &mut notes)?;

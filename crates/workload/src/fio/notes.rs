@@ -17,7 +17,7 @@ impl Notes {
     pub(super) fn add(&mut self, subject: &str, at: &At, note: impl FnOnce() -> String) {
         if !self.seen.contains(subject) {
             self.seen.insert(subject.to_owned());
-            self.list.push(format!("{}:{}: {}", at.file, at.line, note()));
+            self.list.push(format!("{at}: {}", note()));
         }
     }
 }

@@ -4,13 +4,13 @@
 
 use std::sync::Arc;
 
-use readpath_kit::Ns;
+use readpath_kit::{BLOCK_BYTES, Ns};
 
 use super::JobError;
 use super::lexer::{At, MAX_NAME};
 use super::lists::{Engine, Mode, Pattern};
 use super::value::Amount;
-use crate::{IoKind, Kinds, Offsets, Sizes};
+use crate::{Ends, IoKind, Kinds, Latencies, Offsets, Sizes, Stride};
 
 /// Bytes of a file's or directory's name.
 const MAX_PATH: usize = 1024;
@@ -44,6 +44,7 @@ pub(super) struct Settings {
     pub offset: Option<Set<Amount>>,
     pub offset_increment: Option<Set<Amount>>,
     pub filename: Option<Set<Arc<str>>>,
+    pub filename_format: Option<Arc<str>>,
     pub directory: Option<Arc<str>>,
     pub name: Option<Arc<str>>,
     pub numjobs: u32,
@@ -78,8 +79,18 @@ pub(super) struct Settings {
     pub direct: bool,
     pub verify: Option<Set<()>>,
     pub do_verify: bool,
+    pub verify_backlog: u64,
+    /// Bytes used of a zone, its whole length unless that is the same, and the gap behind it.
+    pub strided: bool,
+    pub zone: [Option<Set<u64>>; 3],
+    pub fill: bool,
+    pub exitall: bool,
+    pub exit_what: Ends,
+    pub wait_for: Option<Set<Arc<str>>>,
+    pub poisson: bool,
     pub description: Option<Arc<str>>,
     pub percentiles: Arc<[f64]>,
+    pub latencies: Latencies,
     pub kb_base: u64,
 }
 
@@ -94,6 +105,7 @@ impl Settings {
             random_percent: [100; 3],
             think_every: 1,
             do_verify: true,
+            exit_what: Ends::Group,
             kb_base: 1024,
             ..Settings::default()
         }
@@ -130,6 +142,11 @@ impl Settings {
         matches!(self.kinds(), Kinds::Only(IoKind::Write) | Kinds::Mix(_) | Kinds::TrimWrite)
     }
 
+    /// Whether the job reads back what it has written.
+    pub(super) fn reads_back(&self) -> bool {
+        self.verify.is_some() && self.do_verify && self.writes()
+    }
+
     /// Whether the job runs until its time is over.
     pub(super) fn by_time(&self) -> bool {
         self.time_based.as_ref().is_some_and(|t| t.value)
@@ -152,7 +169,36 @@ impl Settings {
 
     /// Bytes of the shortest request of each kind.
     pub(super) fn shortest(&self) -> [u64; 3] {
-        self.lengths().map(|sizes| u64::from(sizes.min()) * u64::from(readpath_kit::BLOCK_BYTES))
+        self.lengths().map(|sizes| u64::from(sizes.min()) * u64::from(BLOCK_BYTES))
+    }
+
+    /// The zones of `zonemode=strided`, in bytes that are whole blocks.
+    ///
+    /// # Errors
+    /// They are not given in full, or the job does not go through them in order.
+    pub(super) fn stride(&self) -> Result<Option<Stride>, JobError> {
+        let [used, length, gap] = &self.zone;
+        let given = self.zone.iter().flatten().next();
+        let (used, at) = match (self.strided, used, given) {
+            (false, _, None) => return Ok(None),
+            (false, _, Some(zone)) => return Err(zone.error("zonesize, zonerange and zoneskip need zonemode=strided")),
+            (true, Some(used), _) => (used.value, used),
+            (true, None, Some(zone)) => return Err(zone.error("zonemode=strided: zonesize is missing")),
+            (true, None, None) => return Ok(None),
+        };
+        if self.pattern.random || self.used().len() > 1 {
+            return Err(at.error("zonemode=strided is modelled for sequential jobs of one kind only; leave it out"));
+        }
+        let value = |zone: &Option<Set<u64>>| zone.as_ref().map(|zone| zone.value);
+        let step = value(length).unwrap_or(used).saturating_add(value(gap).unwrap_or(0));
+        let blocks = |bytes: u64| u32::try_from(bytes / u64::from(BLOCK_BYTES)).ok();
+        let whole = self.zone.iter().flatten().all(|zone| zone.value.is_multiple_of(u64::from(BLOCK_BYTES)));
+        match (blocks(used), blocks(step)) {
+            (Some(used), Some(step)) if used > 0 && whole => Ok(Some(Stride { used, step })),
+            _ => Err(
+                at.error(format!("zonesize, zonerange and zoneskip must be multiples of {BLOCK_BYTES}, below 16 TiB"))
+            ),
+        }
     }
 
     /// Bytes per second and kind; 0 for no bound. As in fio, requests per second count the shortest request.
@@ -180,11 +226,13 @@ pub(super) fn check_name(text: &Arc<str>) -> Result<Arc<str>, String> {
     if text.len() > MAX_NAME { Err(format!("the name is longer than {MAX_NAME} bytes")) } else { Ok(text.clone()) }
 }
 
-/// The name of one file or directory; `several` is the error for a list.
-pub(super) fn path(text: &Arc<str>, several: &str) -> Result<Arc<str>, String> {
+/// The name of one file or directory; `several` is the error for a list. As in fio, a backslash before a colon makes it
+/// part of the name.
+pub(super) fn path(text: &str, several: &str) -> Result<Arc<str>, String> {
+    let parts: Vec<&str> = text.split("\\:").collect();
     match () {
-        () if text.contains(':') => Err(several.to_owned()),
+        () if parts.iter().any(|part| part.contains(':')) => Err(several.to_owned()),
         () if text.len() > MAX_PATH => Err(format!("the name is longer than {MAX_PATH} bytes")),
-        () => Ok(text.clone()),
+        () => Ok(parts.join(":").into()),
     }
 }

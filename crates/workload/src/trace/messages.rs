@@ -94,7 +94,7 @@ pub(super) fn recognise(file: &str, input: &Input, options: &Options) -> Result<
                 return Err(TraceError::of_file(file, Reason::Format, message));
             }
             if head.trim_ascii().is_empty() {
-                return Err(TraceError::of_file(file, Reason::Empty, "it is empty"));
+                return Err(TraceError::of_file(file, Reason::Empty, "it is empty; a trace has at least one request"));
             }
             let first = &head[..memchr::memchr(b'\n', head).unwrap_or(head.len())];
             let mut message = format!(

@@ -22,6 +22,7 @@ pub mod example;
 mod formats;
 pub mod info;
 mod input;
+mod joined;
 mod messages;
 pub mod mrc;
 mod notes;
@@ -46,6 +47,7 @@ pub use error::{Place, Reason, Skips, TraceError};
 pub use formats::columns::Columns;
 pub use info::{Analysis, Info};
 pub use input::{Compression, decompress};
+pub use joined::Joined;
 pub use messages::Summary;
 pub use reader::Reader;
 pub use replay::{Fit, Loaded, NO_DEVICE, Prepare, Replay, Speed, TimedIo, Within};
@@ -189,6 +191,8 @@ pub struct Options {
     pub max_expanded_bytes: u64,
     /// The device that requests have to lie on, if that is known: one that does not is a fault of its row.
     pub within: Option<Within>,
+    /// For the file that blktrace wrote for one processor: how many of these are read as one ([`Joined`]).
+    pub processors: Option<usize>,
 }
 
 impl Options {
@@ -224,6 +228,7 @@ impl Default for Options {
             max_line_bytes: 64 << 10,
             max_expanded_bytes: 1 << 40,
             within: None,
+            processors: None,
         }
     }
 }

@@ -19,6 +19,14 @@ impl Reader {
             let bytes = self.object_bytes();
             list.push(format!("{name}: addresses are numbers of objects times {bytes} bytes (--object-bytes)"));
         }
+        match self.processors {
+            Some(1) => list.push(format!(
+                "{name}: is the file of ONE processor, and that of no other lies beside it; what others requested is \
+                 missing"
+            )),
+            Some(n) => list.push(format!("{name}: the files of all {n} processors that lie beside it were joined")),
+            None => {}
+        }
         match s.ufs_blocks {
             UfsBlocks::Seen(512) => list.push(format!(
                 "{name}: addresses count sectors of 512 bytes, as its sequential requests show (Linux before 5.14; \

@@ -55,6 +55,7 @@ pub struct Reader {
     failed: bool,
     base: Option<u64>,
     summary: Summary,
+    pub(super) processors: Option<usize>,
 }
 
 impl Reader {
@@ -132,6 +133,7 @@ impl Reader {
             failed: false,
             base: None,
             summary: Summary { ufs_blocks, ..Summary::default() },
+            processors: options.processors.filter(|_| format == Format::Blktrace),
         };
         match format.content() {
             Content::Records => reader.layout()?,

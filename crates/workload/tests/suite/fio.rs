@@ -10,7 +10,7 @@ use readpath_workload::fio::{self, Context, JobError};
 use readpath_workload::{Io, IoKind, Limits, Workload};
 
 /// 4 GiB.
-const CX: Context = Context { unit_blocks: &[1 << 20], seed: 1, options: &[] };
+const CX: Context = Context { unit_blocks: &[1 << 20], seed: 1, options: &[], defaults: "" };
 
 fn no_files(_: &Path) -> io::Result<String> {
     Err(io::ErrorKind::NotFound.into())
@@ -34,7 +34,7 @@ fn requests(work: &Workload, phase: usize, job: usize, n: usize) -> Vec<Io> {
 
 #[test]
 fn disks_are_the_units_of_a_device() {
-    let units = Context { unit_blocks: &[1 << 20, 1 << 18], seed: 1, options: &[] };
+    let units = Context { unit_blocks: &[1 << 20, 1 << 18], seed: 1, options: &[], defaults: "" };
     let two = |text: &str| fio::parse("t", text, &no_files, &units);
     let work = two("[a]\nfilename=/dev/sda\n[b]\nfilename=/dev/sdb\n[c]\nsize=1m\n").unwrap();
     let files: Vec<_> = work.files.iter().map(|f| (f.name.as_str(), f.lun, f.blocks)).collect();
@@ -184,8 +184,10 @@ fn amounts_are_those_of_fio() {
     assert_eq!(region("size=50%\nfilesize=1m"), (0, 128));
     let work = good("[a]\nfilename=x\nfilesize=1000k\nsize=100%\nnumjobs=2\noffset_increment=10%\n");
     assert_eq!(work.phases[0].jobs[1].stream.region(), (25, 225));
-    // A third of 250 blocks is cut to whole blocks.
-    assert_eq!(region("filename=x\nfilesize=1000k\noffset=33%"), (82, 168));
+    // A third of 250 blocks, up to a multiple of the shortest request.
+    assert_eq!(region("filename=x\nfilesize=1000k\noffset=33%"), (83, 167));
+    assert_eq!(region("filename=x\nfilesize=1000k\noffset=33%\nbs=16k"), (84, 166));
+    assert_eq!(region("size=1m\noffset=10%"), (26, 256));
     let flushes = requests(&good("[a]\nrw=write\nsize=64k\nfsync=4\n"), 0, 0, 99);
     assert_eq!(flushes.iter().filter(|io| io.kind == IoKind::Flush).count(), 3);
 }
@@ -213,11 +215,114 @@ fn synchronous_engines_have_one_request_in_flight() {
     assert!(good("[a]\nsize=1m\ndirect=1\niodepth=1\n").notes.is_empty());
 }
 
+/// Requests as letter and unit of 64 KiB, as fio 3.33 wrote them with `write_iolog`.
+fn log(options: &str) -> String {
+    let work = good(&format!("[a]\nbs=64k\n{options}\n"));
+    let letter = |kind| ["r", "w", "t", "f"][kind as usize];
+    let one = |io: &Io| format!("{}{}", letter(io.kind), io.block / 16);
+    requests(&work, 0, 0, 1000).iter().map(one).collect::<Vec<_>>().join(" ")
+}
+
 #[test]
-fn verification_that_changes_what_is_run_is_an_error() {
-    for rw in ["write", "randwrite", "rw", "randrw", "trimwrite"] {
-        let e = bad(&format!("[a]\nsize=1m\nrw={rw}\nverify=crc32c\n"));
-        assert_eq!((e.line, e.key.as_deref()), (4, Some("verify")));
+fn what_was_written_is_read_back_as_fio_does() {
+    let [w, r] = ["w", "r"].map(|k| (0..16).map(|i| format!("{k}{i}")).collect::<Vec<_>>());
+    assert_eq!(log("rw=write\nsize=1m\nverify=crc32c"), [&w[..], &r].concat().join(" "));
+    let fours = (0..4).flat_map(|i| [&w[4 * i..4 * i + 4], &r[4 * i..4 * i + 4]].concat()).collect::<Vec<_>>();
+    assert_eq!(log("rw=write\nsize=1m\nverify=crc32c\nverify_backlog=4"), fours.join(" "));
+    let twice = "w0 w1 w2 r0 r1 r2 w0 w1 w2 r0 r1 r2";
+    assert_eq!(log("rw=write\nsize=192k\nverify=crc32c\nloops=2"), twice);
+    assert_eq!(log("rw=write\nsize=192k\nverify=crc32c\nend_fsync=1"), "w0 w1 w2 f0 r0 r1 r2");
+    assert_eq!(log("rw=write\nsize=256k\nverify=md5\nverify_backlog=3"), "w0 w1 w2 r0 r1 r2 w3 r3");
+    // Of a mix only writes are read back, in their order.
+    let mix = log("rw=randrw\nsize=4m\nverify=crc32c\nverify_backlog=0");
+    let all: Vec<&str> = mix.split(' ').collect();
+    let written: Vec<String> =
+        all[..64].iter().filter(|io| io.starts_with('w')).map(|io| io.replace('w', "r")).collect();
+    assert!((20..44).contains(&written.len()));
+    assert_eq!(all[64..], written);
+}
+
+#[test]
+fn places_are_those_of_fio() {
+    assert_eq!(log("rw=read:-128k\nsize=1m"), "r0 r14 r13 r12 r11 r10 r9 r8 r7 r6 r5 r4 r3 r2 r1 r0");
+    assert_eq!(log("rw=read:-192k\nsize=512k"), "r0 r5 r3 r1 r5 r3 r1 r5");
+    assert_eq!(log("rw=read:-64k\nsize=256k"), "r0 r0 r0 r0");
+    let zones = "filesize=2m\nsize=768k\nzonemode=strided\nzonesize=256k\nzoneskip=512k";
+    assert_eq!(log(&format!("rw=read\n{zones}")), "r0 r1 r2 r3 r12 r13 r14 r15 r24 r25 r26 r27");
+    assert_eq!(log(&format!("rw=read\n{zones}\nzonerange=512k")), "r0 r1 r2 r3 r16 r17 r18 r19 r0 r1 r2 r3");
+    assert_eq!(log(&format!("rw=write\n{zones}\nzonesize=200k")).split(' ').nth(4), Some("w11"));
+    // Zones are not cut by `size`, which says how much is moved.
+    assert!(
+        log(&format!("rw=read\n{}", zones.replace("filesize=2m", "filename=/dev/sda"))).ends_with("r24 r25 r26 r27")
+    );
+    let fill = good("[a]\nfilename=x\nrw=write\nfill_device=1\n[b]\nsize=1m\n");
+    assert_eq!(fill.files.iter().map(|f| f.blocks).collect::<Vec<_>>(), [(1 << 20) - 256, 256]);
+}
+
+#[test]
+fn variables_come_from_the_environment() {
+    let load = |path: &Path| match path.to_str() {
+        Some("${SIZE}") => Ok("64k".to_owned()),
+        Some("${EMPTY}") => Ok(String::new()),
+        _ => no_files(path),
+    };
+    let of = |text: &str| fio::parse("t.fio", text, &load, &CX);
+    let work = of("[a]\nsize=${SIZE}\nfilename=x${EMPTY}${SIZE}\nbs=$pagesize\n").unwrap();
+    assert_eq!((work.files[0].name.as_str(), work.files[0].blocks), ("x64k", 16));
+    let own = work.phases[0].jobs[0].fio.options.as_ref().unwrap();
+    assert_eq!(own[0], ("size".to_owned(), "64k".to_owned()), "reports have the value");
+    let e = of("[a]\nsize=${NOWHERE}\n").unwrap_err().to_string();
+    assert_eq!(e, "t.fio:2: the environment has no variable NOWHERE; give it before the command: NOWHERE=VALUE");
+    for word in ["$ncpus", "$mb_memory"] {
+        let e = of(&format!("[a]\nnumjobs={word}\n")).unwrap_err().to_string();
+        assert!(e.starts_with(&format!("t.fio:2: {word} says what machine fio runs on")), "{e}");
+    }
+}
+
+#[test]
+fn typed_options_are_defaults_of_a_file() {
+    let with = |defaults: &str, text: &str| fio::parse("t.fio", text, &no_files, &Context { defaults, ..CX });
+    let work = with("[global]\nsize=64k\nbs=8k\n", "[a]\n[b]\nsize=1m\n[global]\nbs=4k\n[c]\n").unwrap();
+    assert_eq!(work.files.iter().map(|f| f.blocks).collect::<Vec<_>>(), [16, 256, 16]);
+    assert_eq!([0, 1, 2].map(|job| requests(&work, 0, job, 1000).len()), [8, 128, 16]);
+    assert_eq!(work.global_options[0], ("size".to_owned(), "64k".to_owned()));
+    let e = with("[global]\nbs=5000\n", "[a]\nsize=1m\n").unwrap_err().to_string();
+    assert!(e.starts_with("--bs=5000: bs: a block size must be a multiple of 4096"), "{e}");
+    let work = with("[global]\nnice=1\n", "[a]\nsize=1m\ndirect=1\n").unwrap();
+    assert_eq!(work.notes, ["--nice=1: option nice has no meaning here and is ignored"]);
+}
+
+#[test]
+fn jobs_wait_and_end_as_fio_says() {
+    use readpath_workload::Ends;
+    let phases = |text: &str| good(text).phases.iter().map(|phase| phase.jobs.len()).collect::<Vec<_>>();
+    let text = "[global]\nsize=1m\n[a]\nnumjobs=2\n[b]\nwait_for=a\n[c]\n[d]\nwait_for=a\n[e]\nstonewall\n";
+    assert_eq!(phases(text), [2, 3, 1]);
+    let work = good("[global]\nsize=1m\nexitall\n[a]\n[b]\nexit_what=stonewall\n[c]\nexitall=0\n");
+    assert_eq!(
+        work.phases[0].jobs.iter().map(|j| j.ends).collect::<Vec<_>>(),
+        [Ends::Group, Ends::Phase, Ends::Itself]
+    );
+    let work = good("[global]\nsize=1m\nexitall\nexit_what=all\ndirect=1\n[a]\n[b]\n[c]\nstonewall\n[d]\n");
+    assert_eq!((work.phases.len(), work.phases[0].jobs.len()), (1, 2));
+    assert_eq!(work.notes, ["t.fio:8: exit_what=all: this job and those after it never run"]);
+}
+
+#[test]
+fn names_of_files_are_those_of_fio() {
+    let names = |options: &str| {
+        good(&format!("[a]\nsize=1m\n{options}\n")).files.iter().map(|f| f.name.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(names("filename=/data/a\\:b"), ["/data/a:b"]);
+    assert_eq!(names("filename_format=$jobname.$filenum.$jobnum\nnumjobs=2"), ["a.0.0", "a.0.1"]);
+    assert_eq!(names("filename_format=shared\nnumjobs=2"), ["shared"]);
+}
+
+#[test]
+fn what_would_change_the_result_is_an_error() {
+    for options in ["rw=trimwrite", "rw=write\nnumber_ios=4", "rw=rw\nrate=1m"] {
+        let e = bad(&format!("[a]\nsize=1m\nverify=crc32c\n{options}\n"));
+        assert_eq!((e.line, e.key.as_deref()), (3, Some("verify")));
         assert!(e.message.contains("do_verify=0"), "{e}");
     }
     for options in ["rw=randread\nverify=crc32c", "rw=write\nverify=crc32c\ndo_verify=0", "rw=write\nverify=0"] {
@@ -225,10 +330,11 @@ fn verification_that_changes_what_is_run_is_an_error() {
         assert_eq!(work.notes.iter().any(|n| n.contains("no data is checked")), options != "rw=write\nverify=0");
         assert_eq!(requests(&work, 0, 0, 1000).len(), 256);
     }
-    let neutral = "pre_read=0\nverify_backlog=0\nunified_rw_reporting=none\nverify_only=0\nstats=1\nlockfile=none\n";
+    let neutral =
+        "pre_read=0\nverify_backlog_batch=0\nunified_rw_reporting=none\nverify_only=0\nstats=1\nlockfile=none\n";
     assert!(good(&format!("[a]\nsize=1m\ndirect=1\n{neutral}")).notes.is_empty());
     for option in
-        ["pre_read=1", "verify_backlog=8", "unified_rw_reporting=mixed", "unified_rw_reporting=1", "create_only"]
+        ["pre_read=1", "verify_backlog_batch=8", "unified_rw_reporting=mixed", "unified_rw_reporting=1", "create_only"]
     {
         let e = bad(&format!("[a]\nsize=1m\n{option}\n"));
         assert_eq!((e.line, e.key.as_deref()), (3, option.split('=').next()));
@@ -381,12 +487,19 @@ fn errors_name_file_line_and_option() {
         (2, None, "[a]\n=4\n", "the option name before"),
         (2, Some("iodpeth"), "[a]\niodpeth=4\n", "did you mean iodepth?"),
         (2, Some("colour"), "[a]\ncolour=red\n", "not an option of fio"),
-        (2, Some("rate_min"), "[a]\nrate_min=1m\n", "not modelled"),
+        (2, Some("latency_target"), "[a]\nlatency_target=1m\n", "not modelled"),
         (4, Some("rate_iops"), "[a]\nsize=1m\nrate=1m\nrate_iops=10\n", "exclude each other"),
-        (2, Some("zonemode"), "[a]\nzonemode=strided\n", "or give zonemode=none"),
+        (2, Some("zonemode"), "[a]\nzonemode=zbd\n", "none and strided are"),
+        (3, Some("zonesize"), "[a]\nsize=1m\nzonesize=1m\n", "need zonemode=strided"),
+        (4, Some("zonesize"), "[a]\nsize=1m\nzonemode=strided\nzonesize=1k\n", "multiples of 4096"),
+        (5, Some("zonesize"), "[a]\nsize=1m\nrw=rw\nzonemode=strided\nzonesize=1m\n", "of one kind only"),
+        (4, Some("zoneskip"), "[a]\nsize=1m\nzonemode=strided\nzoneskip=1m\n", "zonesize is missing"),
+        (3, Some("io_size"), "[a]\nsize=64k\nio_size=1m\nverify=md5\nrw=write\n", "use loops"),
+        (3, Some("wait_for"), "[a]\nsize=1m\nwait_for=b\n[b]\nsize=1m\n", "no job before this one"),
+        (6, Some("wait_for"), "[global]\nsize=1m\n[a]\n[b]\n[c]\nwait_for=a\n", "stonewall waits for both"),
+        (2, Some("exit_what"), "[a]\nexit_what=none\n", "group, stonewall or all"),
+        (2, Some("rate_process"), "[a]\nrate_process=even\n", "linear or poisson"),
         (2, Some("filename"), "[a]\nfilename=a:b\n", "one job per file"),
-        (2, Some("filename"), "[a]\nfilename=${X}\n", "not expanded"),
-        (2, Some("size"), "[a]\nsize=$mb_memory\n", "not expanded"),
         (2, Some("size"), "[a]\nsize\n", "a value is missing"),
         (2, Some("size"), "[a]\nsize=0\n", "must not be zero"),
         (2, Some("size"), "[a]\nsize=101%\n", "between 0 and 100"),
@@ -495,6 +608,18 @@ const WORDS: &[&str] = &[
     "group_reporting",
     "fsync=3",
     "end_fsync=1",
+    "rw=read:-8k",
+    "verify=md5",
+    "verify_backlog=3",
+    "zonemode=strided",
+    "zonesize=12k",
+    "zoneskip=1m",
+    "fill_device=1",
+    "exitall",
+    "exit_what=all",
+    "wait_for=a",
+    "rate_process=poisson",
+    "gtod_reduce=1",
     "kb_base=1000",
     "include x",
     "include=",
@@ -515,7 +640,7 @@ proptest! {
     fn never_panics_on_any_value(key in prop::sample::select(WORDS), value in "[0-9a-z:,/%.k-]{0,12}", blocks: u32) {
         let key = key.split('=').next().unwrap_or_default();
         let text = format!("[a]\nsize=1m\nrw=randrw\n{key}={value}\n");
-        let _ = fio::parse("t", &text, &no_files, &Context { unit_blocks: &[blocks], seed: 0, options: &[] });
+        let _ = fio::parse("t", &text, &no_files, &Context { unit_blocks: &[blocks], ..CX });
     }
 
     #[test]
@@ -526,7 +651,7 @@ proptest! {
         let load = |_: &Path| Ok("size=64k\ninclude x\n".to_owned());
         let text = format!("[a]\nsize=1m\n{}\n", words.join("\n"));
         for reader in [&load as &dyn Fn(&Path) -> io::Result<String>, &no_files] {
-            let context = Context { unit_blocks: &[blocks], seed: 0, options: &[] };
+            let context = Context { unit_blocks: &[blocks], seed: 0, options: &[], defaults: "" };
             let Ok(work) = fio::parse("t", &text, reader, &context) else { continue };
             for (p, phase) in work.phases.iter().enumerate() {
                 prop_assert!(!phase.jobs.is_empty() && !phase.name.is_empty());

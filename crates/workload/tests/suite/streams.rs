@@ -2,7 +2,9 @@
 //! What streams of requests promise: coverage, shares, repeatability. Knows only the public interface.
 
 use proptest::prelude::*;
-use readpath_workload::{Io, IoKind, Kinds, Offsets, Sizes, Stream, StreamError, StreamSpec, Turn, Zone};
+use readpath_workload::{
+    Io, IoKind, Kinds, Offsets, ReadBack, Sizes, Stream, StreamError, StreamSpec, Stride, Turn, Zone,
+};
 
 const EMPTY: Io = Io { block: 0, blocks: 0, kind: IoKind::Flush, fua: false };
 
@@ -58,6 +60,9 @@ fn sequential_wraps_and_leaves_gaps() {
     spec.skip_blocks = 3;
     let mut stream = Stream::new(&spec, 0).unwrap();
     assert_eq!(blocks(&take(&mut stream, 5)), [0, 5, 10, 0, 5]);
+    spec.skip_blocks = -4;
+    let mut stream = Stream::new(&spec, 0).unwrap();
+    assert_eq!(blocks(&take(&mut stream, 9)), [0, 8, 6, 4, 2, 0, 8, 6, 4]);
 }
 
 #[test]
@@ -306,14 +311,19 @@ prop_compose! {
         sizes in [any_sizes(), any_sizes(), any_sizes()],
         offsets in [any_offsets(), any_offsets(), any_offsets()],
         random_percent in [0u8..105, 90u8..105, 0u8..3],
-        rest in (0u32..4, prop_oneof![Just(0u32), 0u32..9, Just(u32::MAX)], [0u32..4, 0u32..4], any::<bool>()),
+        rest in (0u32..4, prop_oneof![Just(0i64), -9i64..9, -70i64..70, Just(1i64 << 32),
+            Just(-(1i64 << 32))], [0u32..4, 0u32..4], any::<bool>()),
         limit_blocks in prop::option::of(0u64..300),
         end_flush: bool,
+        stride in prop::option::of((0u32..9, prop_oneof![0u32..20, any::<u32>()])),
+        back in prop::option::of((0u64..40, prop_oneof![0u64..9, Just(u64::MAX)])),
     ) -> StreamSpec {
         let (run, skip_blocks, flush_every, fua) = rest;
+        let stride = stride.map(|(used, step)| Stride { used, step });
+        let read_back = back.map(|(blocks, writes)| ReadBack { blocks, writes });
         StreamSpec {
             start_block: place.0, blocks: place.1, kinds, sizes, offsets, random_percent, run,
-            skip_blocks, flush_every, fua, limit_blocks, end_flush,
+            skip_blocks, stride, read_back, flush_every, fua, limit_blocks, end_flush,
         }
     }
 }

@@ -177,14 +177,14 @@ fn rows_that_run_into_each_other_are_no_names() {
 
 #[test]
 fn nothing_at_all() {
-    assert_eq!(fault(""), "t: it is empty");
-    assert_eq!(fault("\n \n"), "t: it is empty");
+    assert_eq!(fault(""), "t: it is empty; a trace has at least one request");
+    assert_eq!(fault("\n \n"), "t: it is empty; a trace has at least one request");
     assert!(fault(HEAD).starts_with("t: there is no request: of 1 rows, 0 are no requests"));
     let all_bad = lenient(format!("{HEAD}a\nb\n")).unwrap_err();
     assert_eq!(all_bad.reason, Reason::Empty);
     assert!(all_bad.message.contains("2 were skipped; first skipped: line 2, expected a row"), "{all_bad}");
     for (_, compress) in COMPRESS {
-        assert_eq!(fault(compress(b"")), "t: it is empty");
+        assert_eq!(fault(compress(b"")), "t: it is empty; a trace has at least one request");
     }
     assert!(read(b"\x1f\x8b".to_vec()).is_err());
 }

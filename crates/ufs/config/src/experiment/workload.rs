@@ -60,6 +60,8 @@ pub enum Fio {
         case: String,
         /// Path relative to the experiment file.
         job: PathBuf,
+        /// Options typed beside it, as a section of defaults; empty for none.
+        defaults: String,
     },
     /// The text of a job file.
     Text {
@@ -259,7 +261,7 @@ fn fio(k: &mut Keys<Fio>) -> Result<Fio> {
     k.refuse(neither, "job", "is missing; expected the path of a fio job file, or its text in text")?;
     let case = case.unwrap_or_else(|| "fio".into());
     Ok(match job {
-        Some(job) => Fio::File { case, job: job.into() },
+        Some(job) => Fio::File { case, job: job.into(), defaults: String::new() },
         None => Fio::Text { case, text: text.unwrap_or_default() },
     })
 }

@@ -59,7 +59,7 @@ pub(in super::super) fn magic_bytes(order: Order) -> [u8; 4] {
 
 /// The fields of a record that are used.
 pub(in super::super) struct Record {
-    time: u64,
+    pub(in super::super) time: u64,
     sector: u64,
     bytes: u32,
     action: u32,
