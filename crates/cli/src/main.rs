@@ -44,12 +44,13 @@ mod trace;
 mod ubi;
 
 use args::{Cli, Command};
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches};
 use clap_complete::CompleteEnv;
 use readpath_session::failure::usage;
 use readpath_session::{cases, failure, files, inputs, presets, traces, units};
 use std::env;
+use std::error::Error;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -115,8 +116,21 @@ fn command() -> clap::Command {
         .mut_subcommand("dev", |c| c.mut_subcommand("bench", |c| c.after_help(dev::bench::list())))
 }
 
-/// Adds to the error of an unknown command the one whose letters were mixed up; clap knows only of likeness.
+/// Says what number would be right, and which command was meant where its letters were mixed up: clap knows only of
+/// likeness.
 fn suggest(mut error: clap::Error) -> clap::Error {
+    let expected = match error.source().map(ToString::to_string).as_deref() {
+        Some("invalid digit found in string") => Some("expected a whole number, 0 or more"),
+        Some("invalid float literal") => Some("expected a number"),
+        _ => None,
+    };
+    if let (Some(expected), Some(ContextValue::String(option)), Some(ContextValue::String(value))) =
+        (expected, error.get(ContextKind::InvalidArg), error.get(ContextKind::InvalidValue))
+    {
+        let message =
+            format!("invalid value '{value}' for '{option}': {expected}\n\nFor more information, try '--help'.\n");
+        return clap::Error::raw(ErrorKind::ValueValidation, message);
+    }
     let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else { return error };
     let mixed_up = |c: &&clap::Command| strsim::osa_distance(typed, c.get_name()) == 1;
     let command = Cli::command();

@@ -122,6 +122,14 @@ pub fn names(files: &[PathBuf]) -> Result<Vec<String>> {
         if files.iter().filter(|other| *other == path).count() > 1 {
             return Err(usage(anyhow!("{}: is given twice", path.display())));
         }
+        let of_one_trace = traces::of_processors(path);
+        if let Some(other) = files.iter().take_while(|other| *other != path).find(|other| of_one_trace.contains(other))
+        {
+            let (path, other) = (path.display(), other.display());
+            return Err(usage(anyhow!(
+                "{path}: is read with {other}, as both are files of one trace; give one of them"
+            )));
+        }
         if is_stdin(path) && !files.iter().any(|other| other.file_name().is_some_and(|name| name == "stdin")) {
             return Ok(inputs::name(path));
         }

@@ -15,6 +15,7 @@ pub mod files;
 pub mod folder;
 pub mod images;
 pub mod inputs;
+pub mod kinds;
 pub mod memory;
 pub mod presets;
 pub mod process;

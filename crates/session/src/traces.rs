@@ -4,6 +4,7 @@
 use crate::args::{Offers, TraceInput};
 use crate::failure::Interrupted;
 use crate::inputs::{self, Source};
+use crate::kinds::{self, Kind};
 use crate::usage;
 use anyhow::{Result, anyhow};
 use readpath_device::LuConfig;
@@ -12,7 +13,8 @@ use readpath_lab::runs::Shared;
 use readpath_results::Input;
 use readpath_run::LUN;
 use readpath_workload::trace::{Devices, Options, Reader, Reason, Request, TraceError};
-use std::path::Path;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 /// Options of the trace reader.
@@ -44,8 +46,16 @@ pub fn open(path: &Path, options: &Options, shared: &Shared) -> Result<(Reader, 
 /// # Errors
 /// As [`open`].
 pub fn open_with(offers: Offers, path: &Path, options: &Options, shared: &Shared) -> Result<(Reader, Source)> {
-    let source = Source::open(path, "a trace", shared.stop.clone())?;
-    let reader = Reader::new(&inputs::name(path), Box::new(source.clone()), options);
+    if options.format.is_none() && options.columns.is_none() {
+        kinds::check(path, Kind::Trace)?;
+    }
+    let files = of_processors(path);
+    let source = match files.len() {
+        ..=1 => Source::open(path, "a trace", shared.stop.clone())?,
+        _ => Source::joined(&files, &shared.stop)?,
+    };
+    let options = Options { processors: (!files.is_empty()).then_some(files.len()), ..options.clone() };
+    let reader = Reader::new(&inputs::name(path), Box::new(source.clone()), &options);
     check_stop(shared)?;
     let mut reader = reader.map_err(|error| match error.reason {
         // These errors name options that this command does not have.
@@ -54,6 +64,23 @@ pub fn open_with(offers: Offers, path: &Path, options: &Options, shared: &Shared
     })?;
     reader.stop_when(shared.stop.clone());
     Ok((reader, source))
+}
+
+/// The files of one trace that blktrace wrote, one for each processor (`sda.blktrace.0`, `sda.blktrace.1`, …), of which
+/// `path` is one; none if it is not such a file.
+pub fn of_processors(path: &Path) -> Vec<PathBuf> {
+    let number = |name: &OsStr| {
+        let (trace, number) = name.to_str()?.rsplit_once(".blktrace.")?;
+        Some((trace.to_owned(), number.parse::<u32>().ok()?))
+    };
+    let Some((trace, _)) = path.file_name().and_then(number).filter(|_| path.is_file()) else { return Vec::new() };
+    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+    let Ok(entries) = folder.read_dir() else { return vec![path.to_owned()] };
+    let names = entries.flatten().map(|entry| entry.file_name());
+    let mut found: Vec<_> =
+        names.filter_map(|name| Some((number(name.as_os_str()).filter(|n| n.0 == trace)?.1, name))).collect();
+    found.sort();
+    found.into_iter().map(|(_, name)| path.with_file_name(name)).collect()
 }
 
 /// An error if the command is to stop. Checked before other errors, which may be a consequence.

@@ -10,6 +10,7 @@ use crate::output::{self, Progress};
 use crate::{stop, usage};
 use anyhow::{Result, anyhow};
 use readpath_report::TableSpec;
+use readpath_session::kinds::{self, Kind};
 use readpath_session::lab::runs::Shared;
 use readpath_session::results::metric::{self, Figure::*, Requests::*};
 use readpath_session::results::{Document, Row, csv_cell};
@@ -34,6 +35,7 @@ pub fn main(args: &Sweep) -> Result<()> {
 }
 
 fn sweep(args: &Sweep, file: &Path) -> Result<()> {
+    kinds::check(file, Kind::Study)?;
     let plan = studies::planned(&inputs::text(file)?, &file.to_string_lossy(), &args.set)?;
     let shard = args.shard.unwrap_or(Shard::WHOLE);
     if args.list {

@@ -139,7 +139,7 @@ fn experiment_files() {
     room.bad(&["reproduce", "./folder"], &["folder: cannot be read"]);
     room.bad(&["run", "small.toml"], &["readpath: 'run' is now 'readpath reproduce FILE'\n"]);
     room.write("device.toml", &preset_with("", "queue_depth", "queue_depth = 16").0);
-    room.bad(&["reproduce", "device.toml"], &["device.toml:", "schema", "readpath-device/1", "readpath-experiment/1"]);
+    room.bad(&["reproduce", "device.toml"], &["device.toml: is a device file; ", "--device device.toml"]);
 }
 
 #[test]

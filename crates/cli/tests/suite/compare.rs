@@ -262,7 +262,8 @@ fn mistakes() {
         (&["t.csv", "--fill", "none"], &["--fill none is for jobs"]),
         (&["t.csv", "--vary", "lu[0].blocks=1048576,2097152"], &["a trace is fitted to one size"]),
         (&["t.csv", "--iodepth", "4", "--max-idle", "1ms"], &["do not count with --iodepth"]),
-        (&["job.fio", "--trace"], &["job.fio: the format is not recognised"]),
+        (&["job.fio", "--trace"], &["job.fio: is a fio job"]),
+        (&["job.fio", "--device", "nvme-dramless-512g"], &["has no HPB, so there is one host and nothing to compare"]),
         (&["job.fio", "--trace", "--fio"], &["cannot be used with"]),
         (&[], &["error: "]),
     ] {

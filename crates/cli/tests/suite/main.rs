@@ -35,3 +35,4 @@ mod ubi_reproduce;
 mod ubi_stop;
 mod upius;
 mod verification;
+mod wrong_inputs;

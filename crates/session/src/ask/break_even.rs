@@ -6,6 +6,7 @@ use super::Ready;
 use super::compare::{TraceBasis, layout};
 use crate::args::{BreakEven as BreakEvenArgs, HPB_OFF};
 use crate::inputs::is_stdin;
+use crate::kinds::{self, Kind};
 use crate::presets::{overrides, preset};
 use crate::runs::mark;
 use crate::variants::{pair, split};
@@ -70,6 +71,7 @@ fn job(args: &BreakEvenArgs) -> Result<Basis> {
             "{option} is for traces, but {name} is taken for a fio job (--trace if it is a trace)"
         )));
     }
+    kinds::check(&args.workload, Kind::Job)?;
     Ok(Basis::Experiment {
         experiment: Arc::new(typed::of_job(&args.workload, &args.device, args.fill, Vec::new())),
         set: overrides(&args.making.set)?,

@@ -4,9 +4,9 @@
 use super::Ready;
 use crate::args::{Compare, Fill, TraceHow};
 use crate::inputs::{self, read_text};
-use crate::presets::{overrides, preset};
+use crate::presets::{hosts_of, overrides, preset};
 use crate::runs::{choose, mark};
-use crate::{cases, typed, usage};
+use crate::{cases, kinds, typed, usage};
 use anyhow::{Result, anyhow};
 use readpath_config::experiment::{Experiment, Layout, Variant};
 use readpath_lab::compare::{Basis, Comparison, Seeds, replay_variants};
@@ -48,11 +48,25 @@ fn kind(args: &Compare) -> Result<Kind> {
         () if args.fio || extension == "fio" => Kind::Job,
         () if builtin => Kind::Experiment(readpath_config::experiment::load(&name, &read_text).map_err(usage)?.into()),
         () if extension == "toml" => {
+            kinds::check(&args.workload, kinds::Kind::Experiment)?;
             let text = args.making.text(&args.workload)?;
             Kind::Experiment(readpath_config::experiment::parse(&text, &name).map_err(usage)?.into())
         }
         () => Kind::Trace,
     })
+}
+
+/// The variants of a job or a trace.
+fn variants(args: &Compare) -> Result<Vec<Variant>> {
+    let device = args.device.as_deref().unwrap_or(DEVICE);
+    let variants = hosts_of(device, &[], &args.host)?;
+    match variants.len() {
+        1 if args.host.is_empty() => Err(usage(anyhow!(
+            "the device '{device}' has no HPB, so there is one host and nothing to compare; --vary KEY=VALUE,VALUE \
+             gives what differs, for example --vary host.max_host_mem_mib=0,32"
+        ))),
+        _ => Ok(variants),
+    }
 }
 
 fn seeds(args: &Compare, first: u64, count: u32) -> Result<Seeds> {
@@ -76,13 +90,16 @@ fn of_plans(args: &Compare, experiment: Option<Experiment>) -> Result<Comparison
             "{option} is for traces, but {name} is taken for {what} (--trace if it is a trace)"
         )));
     }
+    if experiment.is_none() {
+        kinds::check(&args.workload, kinds::Kind::Job)?;
+    }
     let experiment = match experiment {
         Some(experiment) => of_file(args, experiment)?,
         None => typed::of_job(
             &args.workload,
             args.device.as_deref().unwrap_or(DEVICE),
             args.fill.unwrap_or(Fill::Sequential),
-            args.host.variants()?,
+            variants(args)?,
         ),
     };
     let seeds = seeds(args, experiment.seed, SEEDS)?;
@@ -124,7 +141,7 @@ fn of_trace(args: &Compare, ready: Ready) -> Result<Comparison> {
     let layout = layout(args.fill.unwrap_or(Fill::Sequential))?;
     let seeds = seeds(args, 1, if layout == Layout::Random { SEEDS } else { 1 })?;
     let device = args.device.as_deref().unwrap_or(DEVICE);
-    let variants = args.host.variants()?;
+    let variants = variants(args)?;
     let base = base(args, &variants)?;
     let read = TraceBasis {
         how: &args.how,

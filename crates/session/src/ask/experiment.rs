@@ -4,6 +4,7 @@
 use crate::args::{Chosen, Fio, Iozone, Making};
 use crate::events::{check_pressure, read_events};
 use crate::failure::classify;
+use crate::kinds::{self, Kind};
 use crate::presets::overrides;
 use crate::runs::choose;
 use crate::{presets, typed};
@@ -49,20 +50,19 @@ pub fn of_iozone(args: &Iozone) -> Result<Experiment> {
     Ok(Experiment { seed: target.seed, ..experiment })
 }
 
-/// The experiment of a fio job. With `one_host` a device without HPB has one variant, unless the options choose some.
+/// The experiment of a fio job. With `one_host` keys that are changed may take HPB from the device.
 ///
 /// # Errors
 /// When an option, the job or the file of events is wrong.
 pub fn of_fio(args: &Fio, one_host: bool) -> Result<Experiment> {
     let target = &args.target;
-    let mut variants = target.host.variants()?;
-    if one_host && target.host.is_empty() {
-        // On a device without HPB all hosts are equal.
-        let device = presets::preset(&target.device, &args.making.set)?.device;
-        variants.retain(|variant| variant.hpb.is_none() || device.lus.iter().any(|unit| unit.hpb));
+    if let Some(job) = &args.job {
+        kinds::check(job, Kind::Job)?;
     }
+    let set = if one_host { &args.making.set[..] } else { &[] };
+    let variants = presets::hosts_of(&target.device, set, &target.host)?;
     let mut experiment = match &args.job {
-        Some(job) => typed::of_job(job, &target.device, target.fill, variants),
+        Some(job) => typed::of_job_with(job, &args.options, &target.device, target.fill, variants)?,
         None => typed::of_fio_options(&args.options, &target.device, target.fill, variants)?,
     };
     experiment.seed = target.seed;

@@ -5,6 +5,7 @@ use super::Ready;
 use crate::args::{Loses, Power};
 use crate::events::time_without_power;
 use crate::failure::classify;
+use crate::kinds::{self, Kind};
 use crate::presets::{self, overrides};
 use crate::runs::choose;
 use crate::{cases, memory, typed, usage};
@@ -94,7 +95,8 @@ fn of_job(args: &Power) -> Result<Planned> {
             args.workload.display()
         )));
     }
-    let variants = target.host.variants()?;
+    kinds::check(&args.workload, Kind::Job)?;
+    let variants = presets::hosts_of(&target.device, &[], &target.host)?;
     let mut experiment = typed::of_job(&args.workload, &target.device, target.fill, variants);
     experiment.seed = target.seed;
     let plans = plan(&experiment, &overrides(&args.making.set)?, &|path| args.making.read(path)).map_err(classify)?;
@@ -139,7 +141,8 @@ fn of_trace(args: &Power) -> Result<Planned> {
             inputs: Vec::new(),
         })
     };
-    let plans = target.host.variants()?.iter().map(plan_of).collect::<Result<Vec<_>>>()?;
+    let variants = presets::hosts_of(&target.device, &[], &target.host)?;
+    let plans = variants.iter().map(plan_of).collect::<Result<Vec<_>>>()?;
     let texts = PowerTexts { title: String::new(), description: String::new(), notes: Vec::new(), settings: None };
     Ok(Planned { plans, texts })
 }

@@ -6,7 +6,7 @@ use super::compare::layout;
 use crate::args::Replay as Args;
 use crate::events::{check_pressure, read_events, read_limits};
 use crate::failure::classify;
-use crate::presets::preset;
+use crate::presets::{hosts_of, preset};
 use crate::runs::choose;
 use crate::{cases, inputs, usage};
 use anyhow::{Result, anyhow};
@@ -69,7 +69,7 @@ fn variants(args: &Args) -> Result<Vec<ReplayVariant>> {
     let limits = args.pressure.as_deref().map(read_limits).transpose()?.unwrap_or_default();
     let events = args.events.as_deref().map(read_events).transpose()?.unwrap_or_default();
     let mut list = Vec::new();
-    for variant in args.host.variants()? {
+    for variant in hosts_of(&args.device, &[], &args.host)? {
         let mut variant = ReplayVariant::new(&variant, &preset).map_err(usage)?;
         if !limits.is_empty() && variant.host.hpb.is_none_or(|hpb| hpb.policy.is_none()) {
             let message =

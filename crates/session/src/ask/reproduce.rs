@@ -4,7 +4,7 @@
 use super::{experiment, hmb, policies};
 use crate::args::{Chosen, Making, OwnImages, Reproduce};
 use crate::inputs::read_text;
-use crate::{ubi, usage};
+use crate::{kinds, ubi, usage};
 use anyhow::{Result, anyhow};
 use readpath_config::experiment::{load, load_beside};
 use readpath_lab::builtin::{self, Builtin, Kind};
@@ -48,6 +48,7 @@ pub fn named(args: &Reproduce) -> Result<Named> {
         Some(Kind::File { .. }) | None => {
             let others: Vec<&str> =
                 builtin::BUILTINS.iter().filter(|b| !b.is_file()).map(|b| b.name).chain([ALL]).collect();
+            kinds::check(Path::new(&args.name), kinds::Kind::Experiment)?;
             let experiment = load_beside(&others, &args.name, &|path| args.making.read(path)).map_err(usage)?;
             Named::Runs(experiment::of(experiment, &args.making, &args.chosen)?.into())
         }

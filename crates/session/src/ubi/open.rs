@@ -3,6 +3,7 @@
 
 use super::bytes::{ImageBytes, Spare};
 use crate::args::{ImageInput, ImageSizes};
+use crate::kinds::{self, Kind};
 use crate::usage;
 use anyhow::{Result, anyhow};
 use readpath_config::size;
@@ -59,6 +60,9 @@ pub fn sized(image: &Path, sizes: &ImageSizes) -> Result<(ImageBytes, Guess)> {
     if let Some(Spare { page, oob }) = spare {
         let ways = format!("dump it without spare areas (nanddump --omitoob), or give --oob {oob}");
         return Err(wrong(&format!("looks like pages of {page} + {oob} bytes: {ways}")));
+    }
+    if found.is_err() && something_else(&bytes, image).is_none() {
+        kinds::check(image, Kind::Ubi)?;
     }
     let mut found = found.map_err(|e| match (something_else(&bytes, image), &e) {
         (Some(what), _) => wrong(&what),
