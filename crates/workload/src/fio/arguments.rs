@@ -91,7 +91,7 @@ fn text_of(arguments: &[String]) -> Result<(Option<String>, String), ArgumentErr
         };
         let is_in = |names: &str| names.split_whitespace().any(|name| name == key);
         if let Some((_, instead)) = OF_COMMAND.iter().find(|(names, _)| is_in(names)) {
-            return Err(ArgumentError::OfCommand(key.to_owned(), *instead));
+            return Err(ArgumentError::OfCommand(key.to_owned(), instead));
         }
         if is_in(IGNORED) {
             continue;
