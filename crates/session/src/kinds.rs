@@ -34,8 +34,11 @@ pub enum Kind {
     Other,
 }
 
+/// Whether a file that begins so is of a kind.
+type Begins = fn(&[u8]) -> bool;
+
 /// Kinds of files: how they begin, what they are called, and what to do with `FILE`.
-const KINDS: [(Kind, fn(&[u8]) -> bool, &str, &str); 11] = [
+const KINDS: [(Kind, Begins, &str, &str); 11] = [
     (Kind::Experiment, |head| has_schema(head, "experiment"), "an experiment", "'readpath reproduce FILE' runs it"),
     (Kind::Study, |head| has_schema(head, "study"), "a study", "'readpath sweep FILE' runs it"),
     (
