@@ -77,6 +77,6 @@ def test_a_study_that_is_a_text_and_its_damage() -> None:
     with pytest.warns(RuntimeWarning, match="what it held was made again"):
         again = readpath.sweep(STUDY, out="here", threads=1)
     assert (again.made, again.done) == (1, 6)
-    with pytest.raises(readpath.Error, match="belongs to another plan of ""):
+    with pytest.raises(readpath.Error, match='belongs to another plan of "'):
         readpath.sweep(STUDY.replace("4096", "2048"), out="here")
     assert study.to_frame().equals(again.to_frame())
