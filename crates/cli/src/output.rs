@@ -6,15 +6,23 @@ use crate::files::{check_not_input, check_writable, write_whole};
 use crate::usage;
 use anyhow::{Result, anyhow};
 use readpath_report::{TableSpec, terminal};
+use readpath_session::process;
 use readpath_session::results::metric::{self, Figure::*, Requests::*};
-use readpath_session::results::{Document, Metric};
+use readpath_session::results::{Document, Metric, Process};
+use std::env;
 use std::fmt::Write as _;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+use std::iter;
 use std::path::{Path, PathBuf};
 
 pub use crate::progress::{Progress, bar};
 pub use readpath_session::folder::Folder;
-pub use readpath_session::process::process;
+
+/// Cost and command line of this process.
+pub fn process() -> Process {
+    let words = env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    Process { command: iter::once("readpath".to_owned()).chain(words).collect(), ..process::process() }
+}
 
 /// Columns of the terminal, if standard output is one.
 pub fn terminal_width() -> Option<u16> {

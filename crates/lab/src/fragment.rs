@@ -15,8 +15,9 @@ use serde_json::{Map, Value};
 pub struct Fragment {
     /// Rows, notes and inputs, and the number of requests.
     pub document: Document,
-    /// Shares in percent of reads whose latency (us) is no longer.
-    pub latency: Vec<(f64, f64)>,
+    /// For each group of jobs that reads, by the case of its rows: shares in percent of reads whose latency (us) is no
+    /// longer.
+    pub latency: Vec<(String, Vec<(f64, f64)>)>,
     /// The run over time, if that was kept.
     pub over_time: Option<Series>,
     /// Counts that explain why HPB gains little.

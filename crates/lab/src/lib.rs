@@ -19,6 +19,7 @@ mod little_gain;
 pub mod map_gain;
 pub mod map_reuse;
 mod map_rows;
+mod means;
 mod over_time;
 pub mod parity;
 pub mod policies;

@@ -22,6 +22,8 @@ pub(crate) struct Timed<'a> {
     pub variant: &'a str,
     pub preset: &'a DevicePreset,
     pub series: &'a Series,
+    /// A trace says when requests come, so that their rate is not the device's.
+    pub is_paced: bool,
 }
 
 /// A bin, its length in seconds, and its run.
@@ -140,9 +142,10 @@ pub(crate) fn charts(case: &str, runs: &[Timed], named: bool) -> Result<Vec<Char
     let named = named || runs.len() > 1;
     let mut charts = Vec::new();
     for figure in &FIGURES {
-        let mut chart = new(figure.id, case, figure.title, ChartKind::Lines)
-            .axes("virtual time, s", figure.unit)
-            .caption(figure.caption);
+        let is_rate_of_trace = figure.id == FIGURES[0].id && runs.iter().any(|run| run.is_paced);
+        let title = if is_rate_of_trace { "Rate of the trace over time" } else { figure.title };
+        let mut chart =
+            new(figure.id, case, title, ChartKind::Lines).axes("virtual time, s", figure.unit).caption(figure.caption);
         chart.y_log = figure.log;
         for run in &runs {
             for (line, value) in figure.lines {
@@ -217,9 +220,14 @@ mod tests {
         let device = DeviceStats { slices_written: 512, ..DeviceStats::default() };
         let bin = |ms| Bin { to: Ns::from_ms(ms), device, host_memory: 0, valid: 0, latency: Default::default() };
         let series = Series { from: Ns::from_ms(500), bins: [1500, 2500, 3500, 4000].map(bin).into(), regions: None };
-        let run = Timed { variant: "A", preset: &preset, series: &series };
-        let charts = charts("c", &[run], false).unwrap();
+        let run = |is_paced| Timed { variant: "A", preset: &preset, series: &series, is_paced };
+        let drawn = |is_paced| charts("c", &[run(is_paced)], false).unwrap();
+        let charts = drawn(false);
         let chart = charts.iter().find(|chart| chart.id == "throughput_over_time: c").expect("a chart");
+        assert_eq!(
+            [&*chart.title, &*drawn(true)[0].title],
+            ["Throughput over time, c", "Rate of the trace over time, c"]
+        );
         let [writes] = &chart.series[..] else { panic!("{chart:?}") };
         assert_eq!((writes.name.as_str(), writes.points.len()), ("writes", 4));
         assert_eq!([0, 1, 2, 3].map(|i| writes.points[i].y), [2.0, 2.0, 2.0, 4.0], "MiB/s");

@@ -2,10 +2,10 @@
 //! The verdict on variants of one workload: which is the fastest, by how much, how sure that is, and what it costs in
 //! memory. It compares figures of runs, in one sentence for each case or one for all, and makes no run.
 
-use crate::saving::{PartTimes, saving};
+use crate::saving::{PartTimes, half_of_mean, saving};
 use readpath_kit::Ns;
 use readpath_results::metric::{self, Figure::LatencyMean, Requests};
-use readpath_results::{Document, Finding, Metric, Note, NoteKind, Row};
+use readpath_results::{Document, Finding, Interval, Metric, Note, NoteKind, Row};
 use readpath_run::{PhaseOutput, Series};
 use readpath_workload::IoKind;
 use serde::{Deserialize, Serialize};
@@ -66,6 +66,20 @@ impl Outcome {
 }
 
 impl Outcome {
+    /// The 95 % interval of a row of this run, if the row is the mean latency of all its reads or of all its writes.
+    pub(crate) fn interval(&self, row: &Row) -> Option<Interval> {
+        let writes = [Requests::RandomWrite, Requests::Write].iter().any(|of| row.metric == of.of(LatencyMean));
+        let kind = &self.kinds[usize::from(writes)];
+        let is_all = (kind.mean_us - row.simulated).abs() <= 1e-9 * row.simulated;
+        let half = half_of_mean(&kind.parts).filter(|_| is_all && *row.case == *self.case)? / 1e3;
+        Some(Interval { low: (row.simulated - half).max(0.0), high: row.simulated + half })
+    }
+
+    /// The variant of the run.
+    pub(crate) fn variant(&self) -> &str {
+        &self.variant
+    }
+
     /// The run in parts of about equal time, with requests of both kinds.
     pub(crate) fn parts(&self) -> Vec<PartTimes> {
         let [reads, writes] = &self.kinds;
@@ -170,7 +184,7 @@ fn contest<'a>(outcomes: &[&'a Outcome]) -> Option<Contest<'a>> {
 }
 
 /// Mean latencies that decide, the first that a document has.
-static DECIDING: [(Metric, &str); 4] = [
+pub(crate) static DECIDING: [(Metric, &str); 4] = [
     (Requests::RandomRead.of(LatencyMean), "reads"),
     (Requests::Read.of(LatencyMean), "reads"),
     (Requests::RandomWrite.of(LatencyMean), "writes"),

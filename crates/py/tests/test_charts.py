@@ -34,7 +34,9 @@ CHART: dict[str, Any] = {
 
 def test_distributions_of_latency_as_tables() -> None:
     results = readpath.fio("small.fio")
-    assert [chart.id for chart in results.charts][:2] == ["latency", "throughput_over_time: small"]
+    assert [chart.id for chart in results.charts][:3] == [
+        "mean_read_latency_mean", "latency", "throughput_over_time: small"
+    ]
     for library in LIBRARIES:
         frame = results.latency(library)
         assert type(frame).__module__.startswith(library)
@@ -47,7 +49,7 @@ def test_distributions_of_latency_as_tables() -> None:
             assert [row["x"] for row in of] == list(frame["latency_us"][[v == variant for v in frame["variant"]]]
                                                     if library == "pandas" else
                                                     frame.filter(polars.col("variant") == variant)["latency_us"])
-    with pytest.raises(readpath.Error, match="^speed: there is no such chart; there are: latency, thr"):
+    with pytest.raises(readpath.Error, match="^speed: there is no such chart; there are: mean_read_latency_mean, latency, thr"):
         results.chart("speed")
 
 

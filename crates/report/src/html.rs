@@ -98,13 +98,16 @@ impl Page {
 
     fn document(&mut self, document: &Document) -> Result<(), Error> {
         let pivot = Pivot::new(document, &TableSpec::new());
-        self.introduction(document);
-        self.comparison(document);
+        self.answer(document);
+        let (first, others) = document.charts.split_at(document.charts.len().min(1));
+        first.iter().try_for_each(|chart| self.figure(chart))?;
+        self.description(document);
         // Verdicts on claims are notes for programs, and findings for readers.
         let (claims, notes): (Vec<&Note>, Vec<&Note>) =
             document.notes.iter().partition(|note| matches!(note.kind, NoteKind::Claim | NoteKind::Advice));
-        self.findings(&pivot, comparison::has_any(document), &claims);
-        self.figures(document)?;
+        self.findings(&pivot, &claims);
+        self.figures(others)?;
+        self.comparison(document);
         self.results(document, &pivot);
         self.list("Notes", "ul", &notes);
         self.list("Published values come from", "ol", &document.citations);
@@ -112,7 +115,8 @@ impl Page {
         Ok(())
     }
 
-    fn introduction(&mut self, document: &Document) {
+    /// The heading and the verdict.
+    fn answer(&mut self, document: &Document) {
         let _ = writeln!(self.out, "<h1>{}</h1>", text::html(&document.title));
         let name = text::html(&document.experiment);
         let _ = write!(self.out, "<p class=\"meta\"><span>Experiment {name}</span>");
@@ -129,6 +133,9 @@ impl Page {
             }
             self.put("</div>\n");
         }
+    }
+
+    fn description(&mut self, document: &Document) {
         for paragraph in document.description.split("\n\n").filter(|p| !p.trim().is_empty()) {
             let _ = writeln!(self.out, "<p>{}</p>", text::html(paragraph.trim()));
         }
@@ -149,11 +156,9 @@ impl Page {
         self.put("</table>\n</div>\n");
     }
 
-    /// Multiples of the first variant are left out where the document has differences.
-    fn findings(&mut self, pivot: &Pivot<'_>, compared: bool, claims: &[&Note]) {
-        let effects = if compared { Vec::new() } else { findings::effects(pivot) };
+    fn findings(&mut self, pivot: &Pivot<'_>, claims: &[&Note]) {
         let agreement = findings::agreement(pivot);
-        if agreement.is_empty() && effects.is_empty() && claims.is_empty() {
+        if agreement.is_empty() && claims.is_empty() {
             return;
         }
         self.put("<section>\n<h2>Key findings</h2>\n");
@@ -163,32 +168,6 @@ impl Page {
                 let _ = writeln!(self.out, "<li>{}</li>", text::html(&claim.to_string()));
             }
             self.put("</ul>\n");
-        }
-        for of in effects {
-            let caption = format!("{} as a multiple of {}", text::html(of.metric), text::html(of.baseline));
-            self.open_table(&caption);
-            let published = of.lines.iter().any(|line| line.published.is_some());
-            self.put(
-                "<thead><tr><th class=\"name\" scope=\"col\">Case</th><th class=\"name\" scope=\"col\">Variant</th>",
-            );
-            if published {
-                self.put("<th scope=\"col\">published</th>");
-            }
-            self.put("<th scope=\"col\">simulated</th></tr></thead>\n<tbody>\n");
-            for line in &of.lines {
-                let _ = write!(
-                    self.out,
-                    "<tr><th class=\"name\" scope=\"row\">{}</th><td class=\"name\">{}</td>",
-                    text::html(line.case),
-                    text::html(line.variant)
-                );
-                if published {
-                    let _ = write!(self.out, "<td>{}</td>", factor(line.published));
-                }
-                let _ = writeln!(self.out, "<td class=\"sim\">{}</td></tr>", factor(Some(line.simulated)));
-            }
-            self.put("</tbody>\n");
-            self.close_table();
         }
         if !agreement.is_empty() {
             self.open_table("Agreement with published values");
@@ -221,6 +200,40 @@ impl Page {
         self.put("</section>\n");
     }
 
+    /// Every variant as a multiple of the first one, folded.
+    fn effects(&mut self, pivot: &Pivot<'_>) {
+        let effects = findings::effects(pivot);
+        let Some(first) = effects.first() else { return };
+        let _ = writeln!(self.out, "<details>\n<summary>As multiples of {}</summary>", text::html(first.baseline));
+        for of in effects {
+            let caption = format!("{} as a multiple of {}", text::html(of.metric), text::html(of.baseline));
+            self.open_table(&caption);
+            let published = of.lines.iter().any(|line| line.published.is_some());
+            self.put(
+                "<thead><tr><th class=\"name\" scope=\"col\">Case</th><th class=\"name\" scope=\"col\">Variant</th>",
+            );
+            if published {
+                self.put("<th scope=\"col\">published</th>");
+            }
+            self.put("<th scope=\"col\">simulated</th></tr></thead>\n<tbody>\n");
+            for line in &of.lines {
+                let _ = write!(
+                    self.out,
+                    "<tr><th class=\"name\" scope=\"row\">{}</th><td class=\"name\">{}</td>",
+                    text::html(line.case),
+                    text::html(line.variant)
+                );
+                if published {
+                    let _ = write!(self.out, "<td>{}</td>", factor(line.published));
+                }
+                let _ = writeln!(self.out, "<td class=\"sim\">{}</td></tr>", factor(Some(line.simulated)));
+            }
+            self.put("</tbody>\n");
+            self.close_table();
+        }
+        self.put("</details>\n");
+    }
+
     fn results(&mut self, document: &Document, pivot: &Pivot<'_>) {
         self.put("<section>\n<h2>Results</h2>\n");
         if pivot.lines.is_empty() {
@@ -241,6 +254,10 @@ impl Page {
             }
         }
         self.legend(document);
+        // Where the document has differences, they say the same.
+        if !comparison::has_any(document) {
+            self.effects(pivot);
+        }
         self.put("</section>\n");
     }
 
@@ -390,13 +407,17 @@ impl Page {
 
     fn provenance(&mut self, document: &Document) {
         let process = &document.process;
+        let command = match &process.command[..] {
+            [] => String::new(),
+            words => format!("<pre class=\"command\">{}</pre>\n", text::html_lines(&text::shell(words))),
+        };
         let _ = write!(
             self.out,
             "<section>\n<h2>How to get these numbers again</h2>\n<dl>\n\
              <dt>experiment</dt><dd>{}</dd>\n<dt>seed</dt><dd>{}</dd>\n<dt>simulated I/Os</dt><dd>{}</dd>\n\
              <dt>schema</dt><dd>{}</dd>\n<dt>CPU time</dt><dd>{} s</dd>\n<dt>peak memory</dt><dd>{} MiB</dd>\n</dl>\n\
              <p class=\"meta\">CPU time and peak memory depend on the machine; everything else follows from \
-             configuration and seed.</p>\n\
+             configuration and seed.</p>\n{command}\
              <details class=\"config\">\n<summary>Full \
              configuration</summary>\n<pre>{}</pre>\n</details>\n</section>\n",
             text::html(&document.experiment),

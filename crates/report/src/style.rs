@@ -9,12 +9,13 @@
 pub(crate) const LIGHT: &str = ":root{--paper:#fff;--ink:#1b1d1f;--muted:#50565c;\
 --rule:#c9ced3;--grid:#e4e7ea;--wash:#f5f6f8;--shade:#8a939c;\
 --c0:#0072b2;--c1:#c94f00;--c2:#007f5f;--c3:#a8487f;--c4:#856600;--c5:#555b61;--c6:#4b5fd0;--c7:#7a3b12;\
+--c8:#b0003a;--c9:#4b7a00;--c10:#007684;--c11:#7b2cbf;\
 --h0:#edf3f9;--h1:#d5e3f1;--h2:#b7d0e7;--h3:#92b8da;--h4:#6a9dcb;--h5:#3f7ab3;--h6:#29629b;--h7:#164a7e;--h8:#08335f}\n";
 
 /// Colours for dark surroundings.
 pub(crate) const DARK: &str = "@media screen and (prefers-color-scheme:dark){:root{--paper:#14171a;--ink:#e8eaec;\
 --muted:#b3bac1;--rule:#4a5158;--grid:#2b3036;--wash:#1c2024;--shade:#59636d;\
---c0:#5ab4ec;--c1:#f5894a;--c2:#35c7a0;--c3:#e595c4;--c4:#dcb13a;--c5:#b4bac0;--c6:#9aa8ff;--c7:#cf9468;\
+--c0:#5ab4ec;--c1:#f5894a;--c2:#35c7a0;--c3:#e595c4;--c4:#dcb13a;--c5:#b4bac0;--c6:#9aa8ff;--c7:#cf9468;--c8:#ff7a94;--c9:#9ccc4e;--c10:#4dd0e1;--c11:#c792ff;\
 --h0:#1b2733;--h1:#1d3346;--h2:#21435e;--h3:#27567c;--h4:#2f6a9b;--h5:#4a8fc4;--h6:#74aedb;--h7:#a2c9e9;\
 --h8:#d0e4f5}}\n";
 
@@ -38,6 +39,8 @@ font-variant-numeric:tabular-nums}
 .chart .ink{fill:var(--k)}
 .chart .k0{--k:var(--c0)}.chart .k1{--k:var(--c1)}.chart .k2{--k:var(--c2)}.chart .k3{--k:var(--c3)}
 .chart .k4{--k:var(--c4)}.chart .k5{--k:var(--c5)}.chart .k6{--k:var(--c6)}.chart .k7{--k:var(--c7)}
+.chart .k8{--k:var(--c8)}.chart .k9{--k:var(--c9)}.chart .k10{--k:var(--c10)}.chart .k11{--k:var(--c11)}
+.chart .tip{fill:transparent}
 .chart .cell{fill:var(--h)}
 .chart .frame{fill:none;stroke:var(--muted);stroke-width:1}
 .chart text.in.faint{fill:var(--ink)}.chart text.in.strong{fill:var(--paper)}

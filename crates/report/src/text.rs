@@ -45,6 +45,16 @@ fn html_char(c: char, out: &mut String) {
     }
 }
 
+/// Words of a command line, quoted for a POSIX shell.
+pub(crate) fn shell(words: &[String]) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./,:=@%+".contains(c);
+    let quoted = |word: &String| match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.clone(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    };
+    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
 /// `text` in lines of at most `width` characters, broken at spaces where possible. (The crate `textwrap` would bring
 /// hyphens and the widths of all scripts for these few lines.)
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
@@ -126,6 +136,12 @@ mod tests {
         assert_eq!(html("<b a='1' c=\"2\">&\u{1b}[31m\u{202e}"), "&lt;b a=&#39;1&#39; c=&quot;2&quot;&gt;&amp;�[31m�");
         assert_eq!(html_lines("a\n\tb"), "a\n b");
         assert_eq!(plain("a\n\u{1b}[2J"), "a �[2J");
+    }
+
+    #[test]
+    fn words_of_a_command_are_quoted_where_a_shell_would_split_them() {
+        let words = ["readpath", "fio", "my job.fio", "--set", "it's=$1", "", "--hpb=off,dcm"].map(String::from);
+        assert_eq!(shell(&words), "readpath fio 'my job.fio' --set 'it'\\''s=$1' '' --hpb=off,dcm");
     }
 
     #[test]

@@ -13,9 +13,12 @@ pub const SCHEMA: &str = "readpath-results/2";
 /// The former version, which is read too: its notes are strings, and its cases do not say where their parts begin.
 const FORMER: &str = "readpath-results/1";
 
-/// Figures that depend on the machine that ran the experiment; comparisons of documents ignore them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// How the document was made, and figures that depend on the machine; comparisons of documents ignore them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Process {
+    /// The command line, word by word, with the name of the program for its path; empty if there was none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
     /// CPU time of all threads, in seconds.
     pub cpu_seconds: f64,
     /// Largest resident set, in bytes.
@@ -207,7 +210,7 @@ impl Document {
         Ok(document)
     }
 
-    /// The document with `process` set to zero: two runs of the same experiment and seed are equal after this.
+    /// The document with an empty `process`: two runs of the same experiment and seed are equal after this.
     #[must_use]
     pub fn without_process(&self) -> Self {
         Self { process: Process::default(), ..self.clone() }

@@ -14,5 +14,5 @@ pub fn process() -> Process {
         .lines()
         .find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix("kB")?.trim().parse::<u64>().ok())
         .unwrap_or(0);
-    Process { cpu_seconds, peak_rss_bytes: kib * 1024 }
+    Process { cpu_seconds, peak_rss_bytes: kib * 1024, ..Process::default() }
 }

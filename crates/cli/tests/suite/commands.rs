@@ -33,6 +33,8 @@ fn run_writes_document_and_page() {
     assert_eq!(document["schema"], "readpath-results/2");
     assert_eq!((&document["experiment"], &document["seed"]), (&Value::from("small"), &Value::from(7)));
     assert_eq!(document["citations"][0], "nobody");
+    assert_eq!(document["process"]["command"], serde_json::json!(["readpath", "reproduce", "small.toml"]));
+    assert!(room.read("out/small/report.html").contains(">readpath reproduce small.toml</pre>"));
     assert!(document["simulated_ios"].as_u64() >= Some(2 * 4 * 1024), "every record of every variant is read");
     assert_eq!(document["configuration"]["experiment"]["workload"]["args"][0], "-r");
     let rows = document["rows"].as_array().expect("rows");

@@ -4,6 +4,7 @@
 
 use super::statistics::{estimate, t_95};
 use super::{Seeds, Trial};
+use crate::means::{self, MOST_SERIES};
 use crate::verdict;
 use readpath_results::metric::{Figure::*, MAP_HIT_RATIO, Requests::*, WRITE_AMPLIFICATION};
 use readpath_results::{
@@ -24,20 +25,20 @@ pub struct CompareTexts {
     pub drawn: Option<String>,
 }
 
-/// Metrics that have charts, where a document has them.
+/// Metrics that have charts, where a document has them. The first one decides.
 static CHARTED: [Metric; 14] = [
+    RandomRead.of(LatencyMean),
+    Read.of(LatencyMean),
+    RandomWrite.of(LatencyMean),
+    Write.of(LatencyMean),
+    RandomRead.of(LatencyP99),
+    Read.of(LatencyP99),
+    RandomWrite.of(LatencyP99),
+    Write.of(LatencyP99),
     RandomRead.of(Throughput),
     Read.of(Throughput),
     RandomWrite.of(Throughput),
     Write.of(Throughput),
-    RandomRead.of(LatencyMean),
-    Read.of(LatencyMean),
-    RandomRead.of(LatencyP99),
-    Read.of(LatencyP99),
-    RandomWrite.of(LatencyMean),
-    Write.of(LatencyMean),
-    RandomWrite.of(LatencyP99),
-    Write.of(LatencyP99),
     MAP_HIT_RATIO,
     WRITE_AMPLIFICATION,
 ];
@@ -45,9 +46,6 @@ static CHARTED: [Metric; 14] = [
 /// The relative rounding error of a difference: half a unit in the last place of each value, and of each divisor behind
 /// them. Differences that differ by no more are equal.
 const ROUNDING: f64 = 4.0 * f64::EPSILON;
-
-/// Most variants of a legend; more variants are positions on the axis.
-const MOST_SERIES: usize = 8;
 
 /// Case, variant and metric.
 type Key = (Case, String, Metric);
@@ -293,63 +291,73 @@ fn over_time(doc: &mut Document, trials: &[Trial], seeds: Seeds) {
     }
 }
 
+/// The means of the metric that decides, differences, and the means of the other metrics.
 fn charts(doc: &mut Document, variants: &[String], base: &str) -> Result<(), Error> {
-    let mut cases: Vec<&str> = Vec::new();
+    let mut cases: Vec<(&str, &str)> = Vec::new();
     for row in &doc.rows {
-        if !cases.contains(&&*row.case) {
-            cases.push(&row.case);
+        if !cases.contains(&(&*row.case, &*row.case)) {
+            cases.push((&*row.case, &*row.case));
         }
     }
-    let many = variants.len() > MOST_SERIES;
+    let names: Vec<&str> = variants.iter().map(String::as_str).collect();
+    // The times of a trace give its rate; a device has no part in it.
+    let is_paced = doc.configuration["replay"]["mode"] == "timed";
+    let rates = [Read.of(Throughput), Write.of(Throughput)];
+    let is_charted =
+        |metric: &&Metric| doc.rows.iter().any(|row| row.metric == **metric) && !(is_paced && rates.contains(metric));
+    let charted: Vec<&Metric> = CHARTED.iter().filter(is_charted).collect();
     let mut charts = Vec::new();
-    for (i, &case) in cases.iter().enumerate() {
-        let mut chart = Chart::new(
-            format!("differences_{}", i + 1),
-            format!("Difference from '{base}', {case}"),
-            ChartKind::Bars,
-        )
-        .axes("metric", "% of the base's mean")
-        .caption("Mean of the paired differences; the error bar is its 95 % confidence interval, where there is one.");
-        for variant in variants.iter().filter(|v| *v != base && !many) {
-            let points: Vec<_> = CHARTED
-                .iter()
-                .filter_map(|metric| {
-                    let difference = doc.find(case, variant, metric)?.difference.as_ref()?;
-                    Some((metric.label().to_lowercase(), difference.percent?, difference.percent_interval))
-                })
-                .collect();
-            if !points.is_empty() {
-                chart.series_with_bars(variant, SeriesStyle::Plain, points)?;
-            }
-        }
-        if !chart.series.is_empty() {
-            charts.push(chart);
-        }
-    }
-    for metric in CHARTED.iter().filter(|metric| doc.rows.iter().any(|r| r.metric == **metric)) {
-        let mut chart = Chart::new(format!("mean_{}", metric.name()), metric.label(), ChartKind::Bars)
-            .axes(if many { "variant" } else { "case" }, metric.unit())
+    for metric in &charted {
+        let chart = Chart::new(format!("mean_{}", metric.name()), metric.label(), ChartKind::Bars)
+            .axes("", metric.unit())
             .caption("Means over the seeds; the error bar is the 95 % confidence interval, where there is one.");
         let value = |case: &str, variant: &str| {
             let row = doc.find(case, variant, metric)?;
             Some((row.simulated, row.sample.as_ref()?.interval))
         };
-        let variants = || variants.iter().map(String::as_str);
-        let cases = || cases.iter().copied();
-        if many {
-            for case in cases() {
-                let of = |variant| value(case, variant).map(|(mean, interval)| (variant, mean, interval));
-                chart.series_with_bars(case, SeriesStyle::Plain, variants().filter_map(of))?;
-            }
-        } else {
-            for variant in variants() {
-                let of = |case| value(case, variant).map(|(mean, interval)| (case, mean, interval));
-                chart.series_with_bars(variant, SeriesStyle::Plain, cases().filter_map(of))?;
-            }
-        }
-        chart.series.retain(|series| !series.points.is_empty());
-        charts.push(chart);
+        charts.push(means::bars(chart, (&cases, "case"), &names, value)?);
     }
+    let mut differences = Vec::new();
+    for (i, (case, _)) in cases.iter().enumerate() {
+        let chart =
+            Chart::new(format!("differences_{}", i + 1), format!("Difference from '{base}', {case}"), ChartKind::Bars);
+        differences.extend(difference_chart(doc, chart, case, &charted, &names, base)?);
+    }
+    let at = 1.min(charts.len());
+    charts.splice(at..at, differences);
     doc.charts = charts;
     Ok(())
+}
+
+/// The differences of all metrics, or of many variants those of the first metric.
+fn difference_chart(
+    doc: &Document,
+    chart: Chart,
+    case: &str,
+    charted: &[&Metric],
+    variants: &[&str],
+    base: &str,
+) -> Result<Option<Chart>, Error> {
+    let many = variants.len() > MOST_SERIES;
+    let mut chart = chart
+        .axes(if many { "variant" } else { "metric" }, "% of the base's mean")
+        .caption("Mean of the paired differences; the error bar is its 95 % confidence interval, where there is one.");
+    let percent = |variant: &str, metric: &Metric| {
+        let difference = doc.find(case, variant, metric)?.difference.as_ref()?;
+        Some((difference.percent?, difference.percent_interval))
+    };
+    let others = || variants.iter().copied().filter(|variant| *variant != base);
+    if let Some(first) = charted.first().filter(|_| many) {
+        let point = |variant| percent(variant, first).map(|(y, interval)| (variant, y, interval));
+        chart.series_with_bars(first.label(), SeriesStyle::Plain, others().filter_map(point))?;
+    } else {
+        for variant in others() {
+            let point = |metric: &&Metric| {
+                percent(variant, metric).map(|(y, interval)| (metric.label().to_lowercase(), y, interval))
+            };
+            chart.series_with_bars(variant, SeriesStyle::Plain, charted.iter().filter_map(point))?;
+        }
+    }
+    chart.series.retain(|series| !series.points.is_empty());
+    Ok((!chart.series.is_empty()).then_some(chart))
 }

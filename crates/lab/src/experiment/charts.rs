@@ -18,8 +18,18 @@ fn title(metric: &Metric) -> String {
     match metric {
         m if *m == metric::START_UP_TIME => "Time until all apps have started".to_owned(),
         m if *m == metric::HPB_HIT_RATIO => "Reads with a good HPB entry".to_owned(),
+        m if *m == metric::HOST_MAP_HIT_RATIO => "Blocks whose map page was in host memory".to_owned(),
         m => m.label(),
     }
+}
+
+/// Curves of a chart at most; the cases of more are in several charts.
+const MOST_CURVES: usize = 6;
+
+/// Whether mean latencies answer the question: nothing was published, launched or laid out along an axis.
+pub(super) fn begin_with_means(doc: &Document, experiment: &Experiment) -> bool {
+    let has_own = |row: &Row| row.published.is_some() || row.metric == metric::START_UP_TIME;
+    experiment.variant_axis.is_none() && !doc.rows.iter().any(has_own)
 }
 
 /// Charts of the cases and variants of an experiment.
@@ -111,32 +121,43 @@ fn group_charts(
     Ok(charts)
 }
 
-/// Charts over the variants, with a line for each case. If their names are all numbers, they stand at those on the
-/// axis.
+/// Charts over the variants, with a line for each case. Where at least two variants have numbers for names, they stand
+/// at those on the axis, and the others are left out. Names that are no numbers are not joined: there are bars.
 fn variant_charts(doc: &Document, experiment: &Experiment, cases: &[&str], axis: &str) -> Result<Vec<Chart>, Error> {
     let number = |name: &str| name.parse().ok().filter(|n: &f64| n.is_finite());
-    let are_numbers = experiment.variants.iter().all(|v| number(&v.name).is_some());
-    let place = |name: &str| match number(name).filter(|_| are_numbers) {
-        Some(number) => X::Number(number),
-        None => X::Label(name.to_owned()),
+    let names = || experiment.variants.iter().map(|variant| variant.name.as_str());
+    let numbers: Vec<f64> = names().filter_map(number).collect();
+    let are_numbers = numbers.len() > 1;
+    let others: Vec<String> = names().filter(|name| are_numbers && number(name).is_none()).map(str::to_owned).collect();
+    let place = |name: &str| match number(name) {
+        Some(number) if are_numbers => Some(X::Number(number)),
+        None if are_numbers => None,
+        _ => Some(X::Label(name.to_owned())),
     };
+    let doubles = numbers.len() > 2 && numbers.iter().all(|n| *n == 0.0 || *n > 0.0 && n.log2().fract() == 0.0);
+    let hits = [(&metric::HPB_HIT_RATIO, "% of reads"), (&metric::HOST_MAP_HIT_RATIO, "% of blocks read")];
+    let kind = if are_numbers { ChartKind::Lines } else { ChartKind::Bars };
     let mut charts = Vec::new();
-    for metric in CHARTED.iter().chain([&metric::HPB_HIT_RATIO]) {
-        let unit = if *metric == metric::HPB_HIT_RATIO { "% of reads" } else { metric.unit() };
-        let mut chart =
-            Chart::new(metric.name(), format!("{} by {axis}", title(metric)), ChartKind::Lines).axes(axis, unit);
-        for &case in cases {
-            let points: Vec<(X, f64)> = experiment
-                .variants
-                .iter()
-                .filter_map(|v| Some((place(&v.name), doc.find(case, &v.name, metric)?.simulated)))
-                .collect();
-            if !points.is_empty() {
-                chart.series(case, SeriesStyle::Simulated, points)?;
+    for (metric, unit) in CHARTED.iter().map(|metric| (metric, metric.unit())).chain(hits) {
+        for (part, cases) in cases.chunks(MOST_CURVES).enumerate() {
+            let id = if part == 0 { metric.name().to_owned() } else { format!("{}_{}", metric.name(), part + 1) };
+            let mut chart = Chart::new(id, format!("{} by {axis}", title(metric)), kind).axes(axis, unit);
+            chart.x_log = doubles;
+            if !others.is_empty() {
+                chart.caption = format!("Not on this axis: {}.", others.join(", "));
             }
-        }
-        if !chart.series.is_empty() {
-            charts.push(chart);
+            for &case in cases {
+                let value = |name: &str| Some((place(name)?, doc.find(case, name, metric)?.simulated));
+                let points: Vec<(X, f64)> = names().filter_map(value).collect();
+                if !points.is_empty() {
+                    chart.series(case, SeriesStyle::Simulated, points)?;
+                }
+            }
+            // A device without HPB has no hits of it.
+            let all_zero = || chart.series.iter().flat_map(|series| &series.points).all(|point| point.y == 0.0);
+            if !chart.series.is_empty() && !all_zero() {
+                charts.push(chart);
+            }
         }
     }
     Ok(charts)

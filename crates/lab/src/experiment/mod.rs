@@ -10,7 +10,7 @@ mod rows;
 pub use planning::{ReadFile, plan, plan_case};
 
 use crate::attack::{self, Attempt, Tally};
-use crate::figures::{WRITES, distribution};
+use crate::figures::WRITES;
 use crate::fio_json::fio_json;
 use crate::fragment::{self, Fragment};
 use crate::little_gain::{self, Seen};
@@ -18,11 +18,10 @@ use crate::over_time::{self, Timed};
 use crate::question::{Answer, AskError, Done, Point, Question, Shown};
 use crate::runs::{CaseRun, Plan};
 use crate::verdict::{self, Memory, Outcome};
-use crate::{map_rows, spans, unused_hpb};
+use crate::{map_rows, means, spans, unused_hpb};
 use readpath_config::experiment::{Experiment, Origin as Published, Published as PublishedRow};
-use readpath_kit::{Histogram, Ns};
-use readpath_results::{Case, Chart, ChartKind, Document, Error, Metric, Note, NoteKind, Origin, SeriesStyle};
-use readpath_workload::IoKind;
+use readpath_kit::Ns;
+use readpath_results::{Case, Chart, ChartKind, Document, Error, Metric, Note, NoteKind, Origin, Row, SeriesStyle};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -57,10 +56,6 @@ pub fn fragment(experiment: &Experiment, run: CaseRun, says_where_the_map_is: bo
     }
     unused_hpb::note_of(&mut doc, plan);
     spans::rows(&mut doc, &plan.case, &plan.variant, &plan.setup.events, &output.spans)?;
-    let mut latency = Histogram::default();
-    for job in output.phases.iter().flat_map(|phase| &phase.stats.jobs) {
-        latency.merge(&job.of(IoKind::Read).latency);
-    }
     let Plan { case, variant, setup, .. } = plan;
     let seen = Seen { case, variant, preset: &setup.preset, host: &setup.host, phases: output.phases.iter().collect() };
     let memory = Memory {
@@ -75,7 +70,7 @@ pub fn fragment(experiment: &Experiment, run: CaseRun, says_where_the_map_is: bo
     let outcome = Outcome::new((case, variant), &seen.phases, output.over_time.as_ref(), ramp, memory);
     Ok(Fragment {
         document: doc,
-        latency: distribution(&latency),
+        latency: rows::distributions(run),
         over_time: output.over_time.clone(),
         gain: seen.gain(),
         outcome,
@@ -108,10 +103,15 @@ pub fn document(experiment: &Experiment, plans: &[Plan], runs: &[&Fragment]) -> 
         None => verdict::of_runs(runs.iter().map(|run| &run.outcome)),
     };
     claims::check(&mut doc, experiment, plans)?;
-    doc.charts = charts::of_rows(&doc, experiment)?;
+    if charts::begin_with_means(&doc, experiment) {
+        let of_jobs = |row: &&Row| row.case.is_whole() || row.case.jobs_name().is_some();
+        let outcomes: Vec<&Outcome> = runs.iter().map(|run| &run.outcome).collect();
+        doc.charts = means::latencies(&doc.rows.iter().filter(of_jobs).collect::<Vec<_>>(), &outcomes)?;
+    }
+    doc.charts.extend(charts::of_rows(&doc, experiment)?);
     if let Some(last) = experiment.workload.cases().last() {
         let of_last = || plans.iter().zip(runs).filter(|(plan, _)| plan.case == *last);
-        doc.charts.extend(latency_chart(last, of_last().map(|(plan, run)| (&*plan.variant, &*run.latency)))?);
+        doc.charts.extend(latency_charts(of_last().map(|(plan, run)| (&*plan.variant, &*run.latency)))?);
         let timed: Vec<Timed> = of_last().filter_map(|(plan, run)| timed(plan, run)).collect();
         doc.charts.extend(over_time::charts(last, &timed, false)?);
     }
@@ -120,7 +120,8 @@ pub fn document(experiment: &Experiment, plans: &[Plan], runs: &[&Fragment]) -> 
 
 /// A run over time, if that was kept.
 pub(crate) fn timed<'a>(plan: &'a Plan, run: &'a Fragment) -> Option<Timed<'a>> {
-    Some(Timed { variant: &plan.variant, preset: &plan.setup.preset, series: run.over_time.as_ref()? })
+    let (preset, series) = (&plan.setup.preset, run.over_time.as_ref()?);
+    Some(Timed { variant: &plan.variant, preset, series, is_paced: false })
 }
 
 fn configuration(experiment: &Experiment, plans: &[Plan], runs: &[&Fragment]) -> Value {
@@ -136,19 +137,24 @@ fn configuration(experiment: &Experiment, plans: &[Plan], runs: &[&Fragment]) ->
     })
 }
 
-/// Distribution of read latency in a case, one line a variant.
-fn latency_chart<'a>(
-    case: &str,
-    variants: impl Iterator<Item = (&'a str, &'a [(f64, f64)])>,
-) -> Result<Option<Chart>, Error> {
-    let mut chart = Chart::new("latency", format!("Read latency, {case}"), ChartKind::Step)
-        .axes("read latency, us", "% of reads")
-        .x_log()
-        .caption("Share of reads that took no longer, from submission to completion at the host.");
-    for (variant, latency) in variants.filter(|(_, latency)| !latency.is_empty()) {
-        chart.series(variant, SeriesStyle::Plain, latency.to_vec())?;
+/// Distributions of read latency, a chart for each group of jobs, and in it a line for each variant.
+fn latency_charts<'a>(
+    variants: impl Iterator<Item = (&'a str, &'a [(String, Vec<(f64, f64)>)])>,
+) -> Result<Vec<Chart>, Error> {
+    let mut charts: Vec<(&str, Chart)> = Vec::new();
+    for (variant, (case, points)) in variants.flat_map(|(variant, all)| all.iter().map(move |one| (variant, one))) {
+        let at = charts.iter().position(|(known, _)| known == case).unwrap_or(charts.len());
+        if at == charts.len() {
+            let id = if at == 0 { "latency".to_owned() } else { format!("latency_{}", at + 1) };
+            let chart = Chart::new(id, format!("Read latency, {case}"), ChartKind::Step)
+                .axes("read latency, us", "% of reads")
+                .x_log()
+                .caption("Share of reads that took no longer, from submission to completion at the host.");
+            charts.push((case, chart));
+        }
+        charts[at].1.series(variant, SeriesStyle::Plain, points.clone())?;
     }
-    Ok((!chart.series.is_empty()).then_some(chart))
+    Ok(charts.into_iter().map(|(_, chart)| chart).collect())
 }
 
 /// An experiment as a question: its runs, and the attacks that belong to it.

@@ -5,6 +5,7 @@ use crate::attack::verdict_metrics;
 use crate::figures::*;
 use crate::map_rows;
 use crate::runs::CaseRun;
+use readpath_kit::Histogram;
 use readpath_results::metric::{self, Figure, Requests};
 use readpath_results::{Case, Metric};
 use readpath_run::{GroupStats, PhaseOutput};
@@ -60,6 +61,25 @@ pub(super) fn figures(run: CaseRun, says_where_the_map_is: bool) -> Vec<(Case, M
         of_phase(&about, says_where_the_map_is)
     };
     phases.flat_map(of_phase).collect()
+}
+
+/// Groups at most whose distributions are kept.
+const MOST_DISTRIBUTIONS: usize = 6;
+
+/// The distribution of read latency of each group of jobs that reads, by the case of its rows.
+pub(super) fn distributions(run: CaseRun) -> Vec<(String, Vec<(f64, f64)>)> {
+    let mut all: Vec<(String, Histogram)> = Vec::new();
+    for (number, phase) in run.output.phases.iter().enumerate() {
+        let about = About { run, phase, test: run.plan.workload.tests.get(number).copied() };
+        for group in phase.stats.groups().iter().filter(|group| group.of(IoKind::Read).ios > 0) {
+            let (case, latency) = (about.case(group).to_string(), &group.of(IoKind::Read).latency);
+            match all.iter_mut().find(|(known, _)| *known == case) {
+                Some((_, known)) => known.merge(latency),
+                None => all.push((case, latency.clone())),
+            }
+        }
+    }
+    all.into_iter().take(MOST_DISTRIBUTIONS).map(|(case, latency)| (case, distribution(&latency))).collect()
 }
 
 /// The figures of a phase.

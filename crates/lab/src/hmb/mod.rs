@@ -8,17 +8,18 @@ mod recommend;
 use recommend::{Advice, LITTLE_PERCENT, NoAdvice, SizeTimes, advise};
 
 use crate::experiment::{self, document};
+use crate::figures::MIB;
 use crate::fragment::Fragment;
 use crate::map_rows;
 use crate::question::{Answer, AskError, Done, Point, Question, Shown};
 use crate::replay::{self, Replay, ReplayCase, ReplayOptions, ReplayRun, ReplayTexts, ReplayVariant};
 use crate::runs::{CaseRun, Plan};
-use crate::saving::{LEAST_PARTS, PartTimes, Saving, TooFewParts};
+use crate::saving::{LEAST_PARTS, PartTimes, Saving, TooFewParts, half_of_mean};
 use crate::verdict;
 use readpath_config::experiment::{Experiment, Variant};
 use readpath_config::{ConfigFileError, DevicePreset, Event, EventKind};
 use readpath_kit::Ns;
-use readpath_results::{Chart, ChartKind, Document, Error, Note, NoteKind, SeriesStyle, metric};
+use readpath_results::{Chart, ChartKind, Document, Error, Interval, Note, NoteKind, SeriesStyle, metric};
 use readpath_run::Span;
 use readpath_stack::given_host_memory;
 use serde::{Deserialize, Serialize};
@@ -237,15 +238,11 @@ impl Study<'_> {
                 cases.push(&run.case);
             }
         }
-        let mut chart = Chart::new("latency_by_size", "Latency over host memory", ChartKind::Lines)
-            .axes("host memory, MiB", "mean latency of a request, us")
-            .caption("Means of all requests that were measured.");
+        let mut chart = chart_of_sizes(cases.len());
         let mut said: Vec<(Note, Option<u64>)> = Vec::new();
         for &case in &cases {
             let sizes = self.sizes(case);
-            let points: Vec<(f64, f64)> =
-                sizes.iter().map(|size| ((size.bytes >> 20) as f64, size.mean_us())).collect();
-            chart.series(case, SeriesStyle::Plain, points)?;
+            chart.series_with_bars(case, SeriesStyle::Plain, points(&sizes, chart.kind))?;
             if let Some(note) = self.coarse.iter().find(|note| note.case.as_deref() == Some(case)) {
                 said.push((verdict::not_from_these_times(note), None));
                 continue;
@@ -289,6 +286,37 @@ impl Study<'_> {
         sizes.sort_by_key(|size| size.bytes);
         sizes
     }
+}
+
+/// Cases at most that have curves; more have a row each of a heat map.
+const MOST_CURVES: usize = 6;
+
+fn chart_of_sizes(cases: usize) -> Chart {
+    let kind = if cases <= MOST_CURVES { ChartKind::Lines } else { ChartKind::Heat };
+    let chart = Chart::new("latency_by_size", "Latency over host memory", kind).x_log();
+    match kind {
+        ChartKind::Heat => chart
+            .axes("host memory, MiB", "mean latency of a request, % of that with the least memory")
+            .rows("workload")
+            .caption("Means of all requests that were measured."),
+        _ => chart
+            .axes("host memory, MiB", "mean latency of a request, us")
+            .caption("Means of all requests that were measured, with their 95 % confidence intervals."),
+    }
+}
+
+/// The mean of each size: with its interval, or in percent of the first size's.
+fn points(sizes: &[SizeTimes], kind: ChartKind) -> Vec<(f64, f64, Option<Interval>)> {
+    let least = sizes.first().map_or(1.0, SizeTimes::mean_us).max(f64::MIN_POSITIVE);
+    let point = |size: &SizeTimes| {
+        let (mib, mean) = (size.bytes as f64 / MIB, size.mean_us());
+        if kind == ChartKind::Heat {
+            return (mib, 100.0 * mean / least, None);
+        }
+        let half = half_of_mean(&size.parts).map(|ns| ns / 1e3);
+        (mib, mean, half.map(|half| Interval { low: (mean - half).max(0.0), high: mean + half }))
+    };
+    sizes.iter().map(point).collect()
 }
 
 /// The parts between the first mark, which ends the ramp, and the last one.

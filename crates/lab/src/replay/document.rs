@@ -12,12 +12,12 @@ use crate::little_gain::{self, Seen};
 use crate::map_rows::peak_host_bytes;
 use crate::over_time::{self, Timed};
 use crate::verdict::{self, Memory, Outcome};
-use crate::{spans, unused_hpb};
+use crate::{means, spans, unused_hpb};
 use readpath_host::ManagedPolicy;
 use readpath_kit::Ns;
 use readpath_proto::hpb::Control;
 use readpath_results::metric::{self, Figure};
-use readpath_results::{Case, Chart, ChartKind, Document, Error, Metric, Note, SeriesStyle};
+use readpath_results::{Case, Chart, ChartKind, Document, Error, Metric, Note, Row, SeriesStyle};
 use readpath_workload::IoKind;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -71,7 +71,7 @@ pub fn fragment(replay: &Replay, run: &ReplayRun) -> Result<Fragment, Error> {
     let latency = last.and_then(|phase| phase.stats.jobs.first()).map(|job| &job.of(IoKind::Read).latency);
     Ok(Fragment {
         document: doc,
-        latency: latency.map(distribution).unwrap_or_default(),
+        latency: latency.map(|latency| (case.name.clone(), distribution(latency))).into_iter().collect(),
         over_time: run.over_time.clone(),
         gain: seen.gain(),
         outcome,
@@ -108,6 +108,9 @@ pub fn document(texts: &ReplayTexts, replays: &[Replay], runs: &[Option<&Fragmen
     let judged = replays.iter().zip(runs).filter(|(replay, _)| replay.case.coarse_times().is_none());
     doc.verdict = verdict::of_runs(judged.filter_map(|(_, run)| Some(&(*run)?.outcome)));
     doc.verdict.extend(cases.iter().filter_map(|case| case.coarse_times()).take(1).map(verdict::not_from_these_times));
+    let outcomes: Vec<&Outcome> = runs.iter().flatten().map(|run| &run.outcome).collect();
+    let whole: Vec<&Row> = doc.rows.iter().filter(|row| row.case.is_whole()).collect();
+    doc.charts = means::latencies(&whole, &outcomes)?;
     for (i, case) in cases.into_iter().enumerate() {
         let of_case = replays.iter().zip(runs).filter(|(replay, _)| Arc::ptr_eq(&replay.case, case));
         let of_case: Vec<(&Replay, &Fragment)> = of_case.filter_map(|(replay, run)| Some((replay, (*run)?))).collect();
@@ -207,7 +210,8 @@ fn configuration(texts: &ReplayTexts, replays: &[Replay], runs: &[Option<&Fragme
 /// A run over time, if that was kept.
 pub(crate) fn timed<'a>(replay: &'a Replay, run: &'a Fragment) -> Option<Timed<'a>> {
     let ReplayVariant { name, preset, .. } = &*replay.variant;
-    Some(Timed { variant: name, preset, series: run.over_time.as_ref()? })
+    let is_paced = matches!(replay.options.mode, Mode::Timed);
+    Some(Timed { variant: name, preset, series: run.over_time.as_ref()?, is_paced })
 }
 
 fn charts(doc: &mut Document, index: usize, case: &ReplayCase, runs: &[(&Replay, &Fragment)]) -> Result<(), Error> {
@@ -225,8 +229,8 @@ fn charts(doc: &mut Document, index: usize, case: &ReplayCase, runs: &[(&Replay,
     let mut shares = Vec::new();
     for (replay, run) in runs {
         let variant = &replay.variant.name;
-        if !run.latency.is_empty() {
-            cdf.series(variant, SeriesStyle::Plain, run.latency.clone())?;
+        for (_, points) in run.latency.iter().filter(|(_, points)| !points.is_empty()) {
+            cdf.series(variant, SeriesStyle::Plain, points.clone())?;
         }
         let share = doc.find(&case.name, variant, &metric::MAP_HIT_RATIO);
         shares.extend(share.map(|row| (variant.clone(), row.simulated)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The size of a cache against hits and time: two charts of one stream. Knows neither what the stream is nor whose.
+//! The size of a cache against time and hits: two charts of one stream. Knows neither what the stream is nor whose.
 
 use readpath_results::{Chart, ChartKind, Document, Error, SeriesStyle};
 use readpath_ubi::stream::Outcome;
@@ -44,7 +44,7 @@ pub(super) fn by_lines(
     let seconds = || outcomes.iter().map(|(_, o)| o.totals.cost.seconds());
     let (least, longest) = (seconds().fold(f64::INFINITY, f64::min), seconds().fold(0.0, f64::max));
     time.y_log = least > 0.0 && longest > 10.0 * least;
-    doc.charts.push(hits);
     doc.charts.push(time);
+    doc.charts.push(hits);
     Ok(())
 }

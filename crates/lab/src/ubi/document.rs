@@ -67,9 +67,10 @@ pub fn document(
         }
         let summary = &case.stream.summary;
         if summary.reads > 0 {
-            bars(&mut doc, i, &case.name, &outcomes)?;
             if swept {
                 by_lines(&mut doc, i, &case.name, &outcomes)?;
+            } else {
+                bars(&mut doc, i, &case.name, &outcomes)?;
             }
             replayed.push(Replayed { stream: case.name.clone(), page_bytes: costs.page_bytes, outcomes });
         } else {
@@ -133,6 +134,9 @@ fn rows(doc: &mut Document, case: &str, variant: &Variant, costs: &CostModel, ou
     Ok(())
 }
 
+/// CPU time below this share of all time is not drawn.
+const LEAST_CPU_PERCENT: f64 = 2.0;
+
 fn bars(doc: &mut Document, index: usize, case: &str, outcomes: &[(Variant, Outcome)]) -> Result<(), Error> {
     let mut time = Chart::new(format!("seconds_{}", index + 1), format!("Time of reads, {case}"), ChartKind::Bars)
         .axes("cache", "s")
@@ -141,7 +145,13 @@ fn bars(doc: &mut Document, index: usize, case: &str, outcomes: &[(Variant, Outc
         outcomes.iter().map(move |(variant, o)| (label(variant), of(o) as f64 / 1e9)).collect::<Vec<_>>()
     };
     time.series("all", SeriesStyle::Plain, part(|o| o.totals.cost.total_ns()))?;
-    time.series("waiting", SeriesStyle::Plain, part(|o| o.totals.cost.wait_ns))?;
+    let share = |o: &Outcome| 100.0 * o.totals.cost.cpu_ns as f64 / o.totals.cost.total_ns().max(1) as f64;
+    let most = outcomes.iter().map(|(_, outcome)| share(outcome)).fold(0.0, f64::max);
+    if most < LEAST_CPU_PERCENT {
+        time.caption.push_str(&format!(" CPU is {most:.1} % of it at most."));
+    } else {
+        time.series("CPU", SeriesStyle::Plain, part(|o| o.totals.cost.cpu_ns))?;
+    }
     doc.charts.push(time);
     Ok(())
 }

@@ -77,6 +77,7 @@ pub fn reproduce(streams: &[TaskStream], cost: Option<&CostPreset>) -> Result<Re
     general_notes(&mut doc, &model, streams);
     break_even_chart(&mut doc, &model)?;
     seconds_chart(&mut doc, streams)?;
+    let published_charts = doc.charts.len();
     // Caches are asked by reads of logical blocks only.
     let cached = || streams.iter().filter(|s| s.case.stream.summary.reads > 0);
     let caches = doc.rows.len();
@@ -84,6 +85,9 @@ pub fn reproduce(streams: &[TaskStream], cost: Option<&CostPreset>) -> Result<Re
     let sizes = doc.rows.len();
     for (i, stream) in cached().enumerate() {
         replayed[i].outcomes.extend(beyond::sizes(&mut doc, &model, i, stream)?);
+    }
+    if image_comes_first {
+        doc.charts.rotate_left(published_charts);
     }
     let own: Vec<_> = cached().zip(replayed).filter(|(s, _)| s.is_own()).map(|(_, replayed)| replayed).collect();
     doc.verdict = match image_comes_first {

@@ -96,7 +96,7 @@ class Results:
         rows = [
             {"chart": chart.title, "variant": row["series"], "latency_us": row["x"], "percent": row["y"]}
             for chart in self.charts
-            if chart.id == "latency" or chart.id.startswith("latency_")
+            if chart.id == "latency" or chart.id.removeprefix("latency_").isdigit()
             for row in chart.rows
         ]
         return _frame.of_rows(rows, ("chart", "variant", "latency_us", "percent"), library)

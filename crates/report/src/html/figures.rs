@@ -4,13 +4,11 @@
 
 use std::fmt::Write;
 
-use readpath_results::{Chart, Document, Point, Series, SeriesStyle, X, csv_cell};
+use readpath_results::{Chart, Point, Series, SeriesStyle, X, csv_cell};
 
 use super::{Page, minus};
 use crate::{Error, format, svg, text};
 
-/// Tables of more lines are folded.
-const MOST_OPEN_LINES: usize = 16;
 /// Longer tables show only some of their lines.
 const MOST_TABLE_LINES: usize = 128;
 /// Lines that a longer table shows, in addition to the last.
@@ -27,38 +25,40 @@ impl Page {
         let _ = writeln!(self.out, "<script>{SCRIPT}</script>");
     }
 
-    pub(super) fn figures(&mut self, document: &Document) -> Result<(), Error> {
-        if document.charts.is_empty() {
+    pub(super) fn figures(&mut self, charts: &[Chart]) -> Result<(), Error> {
+        if charts.is_empty() {
             return Ok(());
         }
-        self.put("<section>\n<h2>Figures</h2>\n");
-        for chart in &document.charts {
-            self.figures += 1;
-            let n = self.figures;
-            let _ = writeln!(self.out, "<figure id=\"figure{n}\" data-file=\"{}\">", file_name(&chart.id));
-            let wide = svg::chart(chart, &format!("f{n}w"), svg::Size::Wide)?;
-            let narrow = svg::chart(chart, &format!("f{n}n"), svg::Size::Narrow)?;
-            self.put(wide);
-            self.put(narrow);
-            let _ = writeln!(
-                self.out,
-                "<figcaption><b>Figure {n}.</b> <b>{}.</b> {}</figcaption>",
-                text::html(chart.title.trim_end_matches('.')),
-                text::html(&chart.caption)
-            );
-            self.data(chart, n);
-            self.put("</figure>\n");
-        }
+        self.put("<section>\n<h2>More figures</h2>\n");
+        charts.iter().try_for_each(|chart| self.figure(chart))?;
         self.put("</section>\n");
+        Ok(())
+    }
+
+    pub(super) fn figure(&mut self, chart: &Chart) -> Result<(), Error> {
+        self.figures += 1;
+        let n = self.figures;
+        let _ = writeln!(self.out, "<figure id=\"figure{n}\" data-file=\"{}\">", file_name(&chart.id));
+        let wide = svg::chart(chart, &format!("f{n}w"), svg::Size::Wide)?;
+        let narrow = svg::chart(chart, &format!("f{n}n"), svg::Size::Narrow)?;
+        self.put(wide);
+        self.put(narrow);
+        let _ = writeln!(
+            self.out,
+            "<figcaption><b>Figure {n}.</b> <b>{}.</b> {}</figcaption>",
+            text::html(chart.title.trim_end_matches('.')),
+            text::html(&chart.caption)
+        );
+        self.data(chart, n);
+        self.put("</figure>\n");
         Ok(())
     }
 
     /// The numbers behind a figure: a table, and all of them as text.
     fn data(&mut self, chart: &Chart, n: usize) {
         let lines = chart.series.iter().map(|s| s.points.len()).max().unwrap_or(0);
-        let open = if lines <= MOST_OPEN_LINES { " open=\"open\"" } else { "" };
         let some = if lines > MOST_TABLE_LINES { " (some of the lines; the CSV has all)" } else { "" };
-        let _ = writeln!(self.out, "<details{open}>\n<summary>Data of figure {n}{some}</summary>");
+        let _ = writeln!(self.out, "<details>\n<summary>Data of figure {n}{some}</summary>");
         self.data_table(chart, lines);
         let csv = text::html_lines(&csv(chart));
         let _ = writeln!(self.out, "</details>\n<details>\n<summary>CSV of figure {n}</summary>\n<pre>{csv}</pre>");

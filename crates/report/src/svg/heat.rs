@@ -8,6 +8,7 @@ use readpath_results::{Chart, Point, X};
 use super::Size;
 use super::paint::{Paint, text_width};
 use super::plot::{SMALL, TINY, category, fit, short};
+use super::scale::Scale;
 use crate::{format, text};
 
 /// Colours, from little to much; the style sheet has them.
@@ -50,10 +51,12 @@ pub(super) fn draw(chart: &Chart, size: Size) -> (String, f64) {
     let (width, height) = size.units();
     let mut paint = Paint::default();
     let mut columns: Vec<String> = Vec::new();
+    let mut places: Vec<Option<f64>> = Vec::new();
     let mut of: HashMap<String, usize> = HashMap::new();
     for point in chart.series.iter().flat_map(|s| &s.points) {
         of.entry(category(point)).or_insert_with(|| {
             columns.push(label(point));
+            places.push(if let X::Number(x) = point.x { Some(x) } else { None });
             columns.len() - 1
         });
     }
@@ -101,8 +104,15 @@ pub(super) fn draw(chart: &Chart, size: Size) -> (String, f64) {
     paint.frame((left, top), (column * columns.len() as f64, bottom - top));
 
     let mut free = f64::MIN;
-    for (i, name) in columns.iter().enumerate() {
-        let (middle, name) = (left + column * (i as f64 + 0.5), text::elide(name, 16));
+    let shown: Vec<(f64, String)> = match even(&places) {
+        Some(places) => ticks(&places, size),
+        None => {
+            let names = text::apart(columns.iter().map(String::as_str), 16);
+            names.into_iter().enumerate().map(|(i, name)| (i as f64, name)).collect()
+        }
+    };
+    for (place, name) in shown {
+        let middle = left + column * (place + 0.5);
         let half = text_width(&name, SMALL) / 2.0;
         if middle - half > free && middle + half <= width {
             paint.line("axis", (middle, bottom), (middle, bottom + 4.0));
@@ -134,6 +144,29 @@ fn legend(paint: &mut Paint, chart: &Chart, colours: &Colours, width: f64) -> f6
     let scale = if colours.log { format!("{high} (logarithmic)") } else { high };
     paint.text("tick", (left + SWATCH * STEPS as f64 + 6.0, 38.0), "start", SMALL, &scale);
     44.0
+}
+
+/// Columns at most that are labelled by their own numbers where those are evenly spaced.
+const MOST_NAMED: usize = 12;
+
+/// The numbers of many columns, if they are evenly spaced; the last may be nearer.
+fn even(places: &[Option<f64>]) -> Option<Vec<f64>> {
+    let numbers: Vec<f64> = places.iter().copied().collect::<Option<_>>()?;
+    let [first, second, ..] = numbers[..] else { return None };
+    let step = second - first;
+    let mut steps: Vec<f64> = numbers.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let last = steps.pop()?;
+    let is_even = steps.iter().all(|other| (other - step).abs() < 1e-6 * step) && last > 0.0 && last < 1.001 * step;
+    (numbers.len() > MOST_NAMED && step > 0.0 && is_even).then_some(numbers)
+}
+
+/// Round numbers, and their places in columns.
+fn ticks(numbers: &[f64], size: Size) -> Vec<(f64, String)> {
+    let (first, last) = (numbers[0], numbers[numbers.len() - 1]);
+    let scale = Scale::linear(first, last, if size == Size::Wide { 8 } else { 4 }, false);
+    // Without the last step, which may be shorter.
+    let step = (numbers[numbers.len() - 2] - first) / (numbers.len() - 2) as f64;
+    scale.ticks.iter().map(|tick| ((tick - first) / step, format::six(*tick))).collect()
 }
 
 /// Name of a column.

@@ -8,7 +8,7 @@ use readpath_results::SeriesStyle;
 use crate::text;
 
 /// Number of colours; a further series starts over with another dash and marker.
-pub(super) const COLOURS: usize = 8;
+pub(super) const COLOURS: usize = 12;
 
 /// A coordinate in as few characters as a tenth of a pixel takes.
 pub(super) struct Px(pub f64);
@@ -36,6 +36,11 @@ pub(super) fn text_width(text: &str, size: f64) -> f64 {
         })
         .sum();
     em * size * 1.08
+}
+
+/// What a browser shows where the pointer rests on an element.
+fn title(tip: &str) -> String {
+    if tip.is_empty() { String::new() } else { format!("<title>{}</title>", text::html(tip)) }
 }
 
 /// SVG elements, collected.
@@ -70,14 +75,14 @@ impl Paint {
     }
 
     pub(super) fn rect(&mut self, look: &Look, x: f64, y: f64, width: f64, height: f64, tip: &str) {
-        let (class, tip) = (look.class("bar"), text::html(tip));
+        let class = look.class("bar");
         let fill = if look.style == SeriesStyle::Published {
             format!(r#" style="fill:url(#{})""#, look.hatch)
         } else {
             String::new()
         };
         let (x, y, width, height) = (Px(x), Px(y), Px(width), Px(height));
-        let title = if tip.is_empty() { String::new() } else { format!("<title>{tip}</title>") };
+        let title = title(tip);
         let _ = writeln!(
             self.out,
             r#"<rect class="{class}"{fill} x="{x}" y="{y}" width="{width}" height="{height}">{title}</rect>"#
@@ -87,7 +92,7 @@ impl Paint {
     /// A cell of a heat map in one of its colours.
     pub(super) fn cell(&mut self, step: usize, at: (f64, f64), size: (f64, f64), tip: &str) {
         let (x, y, width, height) = (Px(at.0), Px(at.1), Px(size.0), Px(size.1));
-        let title = if tip.is_empty() { String::new() } else { format!("<title>{}</title>", text::html(tip)) };
+        let title = title(tip);
         let _ = writeln!(
             self.out,
             r#"<rect class="cell h{step}" x="{x}" y="{y}" width="{width}" height="{height}">{title}</rect>"#
@@ -107,7 +112,8 @@ impl Paint {
         let _ = writeln!(self.out, r#"<path class="error under" d="{data}"/><path class="error" d="{data}"/>"#);
     }
 
-    pub(super) fn path(&mut self, look: &Look, data: &str) {
+    /// A curve, whose tip is the same all along it.
+    pub(super) fn path(&mut self, look: &Look, data: &str, tip: &str) {
         if data.is_empty() {
             return;
         }
@@ -116,12 +122,19 @@ impl Paint {
             "" => String::new(),
             dash => format!(r#" stroke-dasharray="{dash}""#),
         };
-        let _ = writeln!(self.out, r#"<path class="{class}"{dash} d="{data}"/>"#);
+        let title = title(tip);
+        let _ = writeln!(self.out, r#"<path class="{class}"{dash} d="{data}">{title}</path>"#);
+    }
+
+    /// A place of a curve without markers that says its value.
+    pub(super) fn tip(&mut self, x: f64, y: f64, tip: &str) {
+        let _ =
+            writeln!(self.out, r#"<circle class="tip" cx="{}" cy="{}" r="5">{}</circle>"#, Px(x), Px(y), title(tip));
     }
 
     pub(super) fn marker(&mut self, look: &Look, x: f64, y: f64, tip: &str) {
         let class = look.class("dot");
-        let title = if tip.is_empty() { String::new() } else { format!("<title>{}</title>", text::html(tip)) };
+        let title = title(tip);
         let p = |dx: f64, dy: f64| format!("{} {}", Px(x + dx), Px(y + dy));
         let shape = match look.place % 4 {
             0 => {

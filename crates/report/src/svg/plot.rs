@@ -22,6 +22,10 @@ const LONGEST: usize = 26;
 const CAP: f64 = 4.5;
 /// A series with more points than this has no markers.
 const MARKED: usize = 40;
+/// Places of a curve without markers that say their values.
+const TIPS: usize = 24;
+/// Powers of two at most that are ticks of a logarithmic axis.
+const MOST_POWERS: usize = 24;
 
 /// The x axis.
 enum Across {
@@ -194,7 +198,7 @@ impl<'a> Plot<'a> {
                 paint.rect(look, x, y - 1.0, swatch, 11.0, "");
             } else {
                 let middle = y + 4.5;
-                paint.path(look, &format!("M{} {}H{}", Px(x), Px(middle), Px(x + swatch)));
+                paint.path(look, &format!("M{} {}H{}", Px(x), Px(middle), Px(x + swatch)), "");
                 if self.marked(series) {
                     paint.marker(look, x + swatch / 2.0, middle, "");
                 }
@@ -351,7 +355,14 @@ impl<'a> Plot<'a> {
                 last = (x, y);
             }
             if series.points.len() > 1 {
-                paint.path(look, &data);
+                paint.path(look, &data, &series.name);
+            }
+        }
+        for series in self.chart.series.iter().filter(|series| !self.marked(series)) {
+            let every = series.points.len().div_ceil(TIPS);
+            for point in series.points.iter().step_by(every.max(1)) {
+                let (x, y) = at(point);
+                paint.tip(x, y, &self.tip(series, point));
             }
         }
         for (series, look) in self.chart.series.iter().zip(&self.looks).filter(|(s, _)| self.marked(s)) {
@@ -422,6 +433,9 @@ fn span(values: impl Iterator<Item = f64>) -> (f64, f64) {
 fn axis_of_numbers<I: Iterator<Item = f64>>(xs: impl Fn() -> I, log: bool, size: Size, below: &mut usize) -> Scale {
     let (lo, hi) = span(xs());
     let positive = xs().filter(|x| *x > 0.0).fold(f64::INFINITY, f64::min);
+    if log && let Some(powers) = powers_of_two(xs()) {
+        return Scale::powers_of_two(powers, lo == 0.0);
+    }
     if log && positive.is_finite() {
         *below += xs().filter(|x| *x <= 0.0).count();
         return Scale::log(if lo <= 0.0 { positive * 0.5 } else { positive }, hi, false);
@@ -432,6 +446,15 @@ fn axis_of_numbers<I: Iterator<Item = f64>>(xs: impl Fn() -> I, log: bool, size:
     let whole = xs().all(|x| x.fract() == 0.0) && hi - lo >= 1.0;
     let count = if whole { count.min((hi - lo) as usize) } else { count };
     Scale::linear(lo, hi, count, false)
+}
+
+/// The numbers above zero in order, if they are a few powers of two, and no number is below zero.
+fn powers_of_two(xs: impl Iterator<Item = f64>) -> Option<Vec<f64>> {
+    let mut powers: Vec<f64> = xs.filter(|x| *x != 0.0).collect();
+    powers.sort_by(f64::total_cmp);
+    powers.dedup();
+    let are_powers = powers.iter().all(|x| *x > 0.0 && x.log2().fract() == 0.0);
+    ((2..=MOST_POWERS).contains(&powers.len()) && are_powers).then_some(powers)
 }
 
 /// The n-th published and the n-th simulated series share a colour; plain ones follow.

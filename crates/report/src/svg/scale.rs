@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Axes as arithmetic: from values to the unit interval, with ticks at 1, 2 and 5 times powers of ten. No drawing.
 
-use crate::format::{grouped, number};
+use crate::format::{grouped, number, six};
 
 /// Largest absolute value that an axis takes.
 pub(super) const LIMIT: f64 = 1e300;
@@ -16,6 +16,8 @@ pub(super) struct Scale {
     pub ticks: Vec<f64>,
     /// Distance of the ticks of a linear axis.
     step: f64,
+    /// Ticks of a logarithmic axis are powers of two.
+    is_binary: bool,
     /// Labels of a linear axis are divided by ten to this power; the axis title says so.
     pub exponent: i32,
 }
@@ -52,7 +54,7 @@ impl Scale {
             x if !(1e-3..1e6).contains(&x) => 3 * (x.log10() / 3.0).floor() as i32,
             _ => 0,
         };
-        Self { lo, hi, log: false, ticks, step, exponent }
+        Self { lo, hi, log: false, ticks, step, is_binary: false, exponent }
     }
 
     /// A logarithmic axis over positive values. `snap` moves its ends out to ticks.
@@ -78,10 +80,21 @@ impl Scale {
             }
             let ticks = all[first..=last].to_vec();
             let (lo, hi) = (lo.min(ticks[0]), hi.max(ticks[ticks.len() - 1]));
-            return Self { lo, hi, log: true, ticks, step: 0.0, exponent: 0 };
+            return Self { lo, hi, log: true, ticks, step: 0.0, is_binary: false, exponent: 0 };
         }
         let ticks = all.into_iter().filter(|t| inside(*t)).collect();
-        Self { lo, hi, log: true, ticks, step: 0.0, exponent: 0 }
+        Self { lo, hi, log: true, ticks, step: 0.0, is_binary: false, exponent: 0 }
+    }
+
+    /// A logarithmic axis with these powers of two as ticks. With `zero`, it begins an octave below them, and that is
+    /// labelled 0.
+    pub(super) fn powers_of_two(mut ticks: Vec<f64>, zero: bool) -> Self {
+        let hi = ticks[ticks.len() - 1];
+        if zero {
+            ticks.insert(0, 0.0);
+        }
+        let lo = if zero { ticks[1] / 2.0 } else { ticks[0] };
+        Self { lo, hi, log: true, ticks, step: 0.0, is_binary: true, exponent: 0 }
     }
 
     /// Place of `value` on the axis, 0 to 1. What a logarithmic axis cannot show lies at its lower end.
@@ -103,6 +116,9 @@ impl Scale {
 
     /// The label of a tick.
     pub(super) fn tick(&self, value: f64) -> String {
+        if self.is_binary {
+            return if value.fract() == 0.0 { grouped(value, 0) } else { six(value) };
+        }
         if self.log {
             // All labels of an axis are written alike.
             let plain = |t: &f64| (0.999e-3..1e6).contains(t);
@@ -156,6 +172,14 @@ mod tests {
         assert_eq!(Scale::log(1e6, 2e7, true).tick(2e6), "2×10⁶");
         assert_eq!(labels(&Scale::log(20.0, 5e5, true)), ["10", "100", "10³", "10⁴", "10⁵", "10⁶"]);
         assert!(Scale::log(1e-290, 1e290, true).ticks.len() <= 10);
+    }
+
+    #[test]
+    fn powers_of_two_are_ticks_and_zero_is_one_below() {
+        let scale = Scale::powers_of_two(vec![0.5, 1.0, 64.0], true);
+        assert_eq!(labels(&scale), ["0", "0.5", "1", "64"]);
+        assert_eq!([0.0, 0.5, 1.0, 64.0].map(|x| scale.at(x)), [0.0, 0.125, 0.25, 1.0]);
+        assert_eq!(Scale::powers_of_two(vec![1.0, 4.0], false).at(2.0), 0.5);
     }
 
     #[test]

@@ -93,3 +93,95 @@ fn labels_are_not_cut_where_they_differ() {
         assert!(svg.contains(">…64<") && svg.contains(">…1024<"), "{svg}");
     }
 }
+
+/// The verdict and the figure that shows it come first; tables come behind all figures, and ratios are folded.
+#[test]
+fn the_answer_comes_before_the_tables() {
+    let mut doc = Document::new("e", "t");
+    doc.verdict = vec![readpath_results::Note::remark("B is twice as fast.")];
+    doc.description = "What was asked.".to_owned();
+    for (variant, value) in [("A", 2.0), ("B", 1.0)] {
+        doc.row("c", variant, Requests::Read.of(Figure::LatencyMean), value, Origin::Predicted).expect("a row");
+    }
+    for id in ["first", "second"] {
+        let mut chart = Chart::new(id, id, ChartKind::Bars).axes("x", "y");
+        chart.series("s", SeriesStyle::Plain, [("a", 1.0)]).expect("a point");
+        doc.charts.push(chart);
+    }
+    let page = html::page(&doc).expect("a page");
+    let place = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text}"));
+    let order =
+        ["B is twice", "id=\"figure1\"", "What was asked.", "id=\"figure2\"", "<h2>Results</h2>", "multiples of A"];
+    let places = order.map(place);
+    assert!(places.is_sorted(), "{places:?}");
+    let folded = page.split_once("<summary>As multiples of A</summary>").expect("folded").1;
+    assert!(folded.contains("as a multiple of A") && !page[..place("<h2>Results")].contains("as a multiple"));
+}
+
+/// Curves say what they are and what they show where the pointer rests on them.
+#[test]
+fn curves_have_tips() {
+    let mut chart = Chart::new("cdf", "t", ChartKind::Step).axes("us", "%");
+    chart.series("HPB off", SeriesStyle::Plain, (0..300).map(|i| (f64::from(i), f64::from(i) / 3.0))).expect("points");
+    let svg = drawn(&chart);
+    assert!(svg.contains("<title>HPB off</title></path>"), "{svg}");
+    assert!(svg.contains("<title>HPB off, 13: 4.333</title></circle>"), "{svg}");
+    assert!((10..=25).contains(&svg.matches("class=\"tip\"").count()));
+}
+
+/// Columns of a map over time end at odd moments; its axis has round ones.
+#[test]
+fn maps_of_many_columns_have_round_ticks() {
+    let map = |count: usize, step: f64| {
+        let mut chart = Chart::new("map", "t", ChartKind::Heat).axes("s", "%").rows("GiB");
+        let points = (1..=count).map(|i| (step * i as f64, i as f64));
+        chart.series("0 to 1", SeriesStyle::Plain, points).expect("points");
+        drawn(&chart)
+    };
+    let svg = map(32, 0.4096);
+    assert!(svg.contains(">2</text>") && svg.contains(">12</text>") && !svg.contains(">3.2768<"), "{svg}");
+    // Column 5 ends at 2.048: the tick of 2 is a little left of its middle.
+    let at = |text: &str, tag: &str| -> f64 {
+        let before = svg.split_once(text).expect("a label").0;
+        before
+            .rsplit_once(&format!("{tag}=\""))
+            .expect("a place")
+            .1
+            .split_once('"')
+            .expect("an end")
+            .0
+            .parse()
+            .expect("x")
+    };
+    let cell = |text: &str| at(&format!("\"><title>0 to 1, {text}: "), "x");
+    let middle = (cell("2.048") + cell("2.4576")) / 2.0;
+    let tick = at(">2</text>", "x");
+    assert!((middle - tick - (2.048 - 2.0) / 0.4096 * (cell("2.4576") - cell("2.048"))).abs() < 0.2, "{tick} {middle}");
+    assert!(map(4, 0.4096).contains(">0.8192</text>"), "few columns have their own numbers");
+}
+
+/// Sizes that double have their own ticks, and none has its place below them.
+#[test]
+fn sizes_that_double_are_ticks() {
+    let mut chart = Chart::new("c", "t", ChartKind::Lines).axes("MiB", "us").x_log();
+    chart.series("s", SeriesStyle::Plain, [0.0, 1.0, 2.0, 64.0].map(|x| (x, 100.0 - x))).expect("points");
+    let svg = drawn(&chart);
+    for tick in ["0", "1", "2", "64"] {
+        assert!(svg.contains(&format!("text-anchor=\"middle\" font-size=\"11.5\">{tick}</text>")), "{tick}: {svg}");
+    }
+    assert!(!svg.contains("lie on the edge"));
+}
+
+/// Ten bars of a group have ten colours.
+#[test]
+fn colours_do_not_come_twice_among_twelve() {
+    let mut chart = Chart::new("c", "t", ChartKind::Bars).axes("x", "y");
+    for i in 0..12 {
+        chart.series(format!("s{i}"), SeriesStyle::Plain, [("a", 1.0)]).expect("a point");
+    }
+    let svg = drawn(&chart);
+    let colours: std::collections::BTreeSet<&str> =
+        svg.split("class=\"bar ").skip(1).map(|rest| rest.split_once('"').expect("an end").0).collect();
+    assert_eq!(colours.len(), 12, "{colours:?}");
+    assert!(colours.iter().all(|k| svg.contains(&format!(".chart .{k}{{"))), "each has a colour in the sheet");
+}
