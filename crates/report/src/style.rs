@@ -15,7 +15,8 @@ pub(crate) const LIGHT: &str = ":root{--paper:#fff;--ink:#1b1d1f;--muted:#50565c
 /// Colours for dark surroundings.
 pub(crate) const DARK: &str = "@media screen and (prefers-color-scheme:dark){:root{--paper:#14171a;--ink:#e8eaec;\
 --muted:#b3bac1;--rule:#4a5158;--grid:#2b3036;--wash:#1c2024;--shade:#59636d;\
---c0:#5ab4ec;--c1:#f5894a;--c2:#35c7a0;--c3:#e595c4;--c4:#dcb13a;--c5:#b4bac0;--c6:#9aa8ff;--c7:#cf9468;--c8:#ff7a94;--c9:#9ccc4e;--c10:#4dd0e1;--c11:#c792ff;\
+--c0:#5ab4ec;--c1:#f5894a;--c2:#35c7a0;--c3:#e595c4;--c4:#dcb13a;--c5:#b4bac0;--c6:#9aa8ff;--c7:#cf9468;\
+--c8:#ff7a94;--c9:#9ccc4e;--c10:#4dd0e1;--c11:#c792ff;\
 --h0:#1b2733;--h1:#1d3346;--h2:#21435e;--h3:#27567c;--h4:#2f6a9b;--h5:#4a8fc4;--h6:#74aedb;--h7:#a2c9e9;\
 --h8:#d0e4f5}}\n";
 
@@ -100,6 +101,7 @@ details{margin:.5rem 0;font-size:.92rem}
 summary{cursor:pointer;color:var(--muted);width:fit-content}
 pre{background:var(--wash);border:1px solid var(--grid);border-radius:4px;padding:.8rem 1rem;overflow:auto;\
 max-height:32rem;font:.82rem/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace}
+pre.command{white-space:pre-wrap;overflow-wrap:anywhere}
 dl{display:grid;grid-template-columns:max-content 1fr;gap:.25rem 1.2rem;margin:1rem 0;font-size:.95rem;max-width:50rem}
 dt{color:var(--muted)}
 dd{margin:0}
@@ -112,7 +114,7 @@ svg.wide{display:none}svg.narrow{display:block}th,td{padding:.28rem .5rem}}
 h2{margin-top:1.4rem;break-after:avoid}
 svg.wide{display:block}svg.narrow{display:none}figure svg{max-width:14cm}
 figure>svg,figcaption,tr,li{break-inside:avoid}figcaption{break-before:avoid}
-.scroll{overflow:visible;margin-right:0;background:none}.save{display:none}
+.scroll{overflow:visible;margin-right:0;background:none}.save,figure details{display:none}
 pre{max-height:none;white-space:pre-wrap;overflow:visible}
 table{font-size:.85rem}th,td{padding:.15rem .35rem}
 *{print-color-adjust:exact;-webkit-print-color-adjust:exact}

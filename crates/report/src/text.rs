@@ -93,13 +93,20 @@ pub(crate) fn elide(text: &str, width: usize) -> String {
     out
 }
 
-/// Names of at most `width` characters each, shortened where they do not differ: first the common beginning of all
-/// names is cut, up to a word; then the middle of a name.
+/// Names of at most `width` characters each, shortened where they do not differ: first the keys of settings go that
+/// all names have, then the common beginning of all names, up to a word; then the middle of a name.
 pub(crate) fn apart<'a>(names: impl Iterator<Item = &'a str>, width: usize) -> Vec<String> {
-    let names: Vec<Vec<char>> = names.map(|name| name.chars().collect()).collect();
-    if names.iter().all(|name| name.len() <= width) {
-        return names.into_iter().map(String::from_iter).collect();
+    let names: Vec<&str> = names.collect();
+    let fit = |names: &[String]| names.iter().all(|name| name.chars().count() <= width);
+    let whole: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    if fit(&whole) {
+        return whole;
     }
+    let valued = without_keys(&names);
+    if fit(&valued) {
+        return valued;
+    }
+    let names: Vec<Vec<char>> = valued.iter().map(|name| name.chars().collect()).collect();
     let alike = |at: usize| names.len() > 1 && names.iter().all(|name| name.get(at) == names[0].get(at));
     let common = (0..names[0].len()).take_while(|&at| alike(at)).count();
     let word = names[0][..common].iter().rposition(|c| !c.is_alphanumeric()).map_or(0, |at| at + 1);
@@ -116,6 +123,18 @@ pub(crate) fn apart<'a>(names: impl Iterator<Item = &'a str>, width: usize) -> V
     names.into_iter().map(short).collect()
 }
 
+/// Names of settings such as `HPB off, size_kib=64` without the keys that all of them have at the same place.
+fn without_keys(names: &[&str]) -> Vec<String> {
+    let parts: Vec<Vec<&str>> = names.iter().map(|name| name.split(", ").collect()).collect();
+    let key = |parts: &[&str], at: usize| parts.get(at).and_then(|part| Some(part.split_once('=')?.0.to_owned()));
+    let is_shared = |at: usize| parts.len() > 1 && parts.iter().all(|other| key(other, at) == key(&parts[0], at));
+    let value = |(at, part): (usize, &&str)| match part.split_once('=') {
+        Some((_, value)) if is_shared(at) => value.to_owned(),
+        _ => (*part).to_owned(),
+    };
+    parts.iter().map(|parts| parts.iter().enumerate().map(value).collect::<Vec<_>>().join(", ")).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,7 +144,10 @@ mod tests {
         let named = |names: &[&str], width| apart(names.iter().copied(), width);
         assert_eq!(named(&["short", "a name"], 6), ["short", "a name"]);
         let caches = ["HPB off, map_cache.size_kib=64", "HPB off, map_cache.size_kib=1024"];
-        assert_eq!(named(&caches, 20), ["…64", "…1024"]);
+        assert_eq!(named(&caches, 20), ["HPB off, 64", "HPB off, 1024"]);
+        assert_eq!(named(&caches, 8), ["…64", "…1024"]);
+        let keys = ["a_long_key=1, b_long_key=22", "a_long_key=1, c_long_key=22"];
+        assert_eq!(named(&keys, 20), ["1, b_long_key=22", "1, c_long_key=22"]);
         assert_eq!(named(&["one/abcdefghij-x", "two/abcdefghij-y"], 9), ["one/…ij-x", "two/…ij-y"]);
         assert_eq!(named(&["abcdefghijkl"], 5), ["ab…kl"]);
         assert_eq!(named(&["äbc äöüäöü", "äbc äö"], 6), ["…äö…öü", "…äö"]);

@@ -147,10 +147,10 @@ fn bars(doc: &mut Document, index: usize, case: &str, outcomes: &[(Variant, Outc
     time.series("all", SeriesStyle::Plain, part(|o| o.totals.cost.total_ns()))?;
     let share = |o: &Outcome| 100.0 * o.totals.cost.cpu_ns as f64 / o.totals.cost.total_ns().max(1) as f64;
     let most = outcomes.iter().map(|(_, outcome)| share(outcome)).fold(0.0, f64::max);
-    if most < LEAST_CPU_PERCENT {
-        time.caption.push_str(&format!(" CPU is {most:.1} % of it at most."));
-    } else {
+    if most >= LEAST_CPU_PERCENT {
         time.series("CPU", SeriesStyle::Plain, part(|o| o.totals.cost.cpu_ns))?;
+    } else if most > 0.0 {
+        time.caption.push_str(&format!(" CPU is {most:.1} % of it at most."));
     }
     doc.charts.push(time);
     Ok(())

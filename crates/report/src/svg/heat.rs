@@ -95,9 +95,10 @@ pub(super) fn draw(chart: &Chart, size: Size) -> (String, f64) {
             let tip = format!("{}, {across}: {}", series.name, format::number(first.y));
             paint.cell(step, (x, y), (wide, row), &tip);
             let value = short(first.y);
-            if cells.len() == 1 && row >= 16.0 && text_width(&value, TINY) <= column - 4.0 {
+            let is_named = cells.len() == 1 || columns.len() <= MOST_NAMED;
+            if is_named && row >= 16.0 && text_width(&value, TINY) <= wide - 4.0 {
                 let class = if step >= STRONG { "in strong" } else { "in faint" };
-                paint.text(class, (x + column / 2.0, y + row / 2.0 + 4.0), "middle", TINY, &value);
+                paint.text(class, (x + wide / 2.0, y + row / 2.0 + 4.0), "middle", TINY, &value);
             }
         }
     }

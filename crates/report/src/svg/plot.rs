@@ -23,7 +23,7 @@ const CAP: f64 = 4.5;
 /// A series with more points than this has no markers.
 const MARKED: usize = 40;
 /// Places of a curve without markers that say their values.
-const TIPS: usize = 24;
+const TIPS: usize = 12;
 /// Powers of two at most that are ticks of a logarithmic axis.
 const MOST_POWERS: usize = 24;
 
@@ -96,7 +96,8 @@ impl<'a> Plot<'a> {
             Scale::linear(0.0, 100.0, 5, true)
         } else {
             // Nearly equal values must not look different.
-            let noise = chart.kind == ChartKind::Lines && hi - lo < 0.02 * hi;
+            let (least, most) = span(points().map(|p| p.y));
+            let noise = chart.kind == ChartKind::Lines && most - least < 0.02 * most;
             let from_zero = chart.kind == ChartKind::Bars || lo >= 0.0 && (lo < 0.6 * hi || noise);
             let to_zero = chart.kind == ChartKind::Bars && hi < 0.0;
             Scale::linear(if from_zero { lo.min(0.0) } else { lo }, if to_zero { 0.0 } else { hi }, 5, true)
@@ -121,7 +122,7 @@ impl<'a> Plot<'a> {
         let direct = self.direct_labels(height);
         let right = match &direct {
             Some(ends) => ends.iter().map(|(_, name)| text_width(name, SMALL) * BOLD).fold(0.0, f64::max) + 12.0,
-            None => 14.0,
+            None => self.last_label() / 2.0 + 2.0,
         };
         let mut area = Area { left, right: width - right, top: 12.0, bottom: 0.0 };
         if direct.is_none() {
@@ -173,6 +174,12 @@ impl<'a> Plot<'a> {
             end += 18.0;
         }
         (paint.out, end + 6.0)
+    }
+
+    /// Width of the last label of an axis of numbers, and at least of a mark.
+    fn last_label(&self) -> f64 {
+        let Across::Numbers(scale) = &self.across else { return 24.0 };
+        scale.ticks.last().map_or(24.0, |tick| text_width(&scale.tick(*tick), SMALL)).max(24.0)
     }
 
     fn exponent_across(&self) -> i32 {
@@ -358,7 +365,9 @@ impl<'a> Plot<'a> {
                 paint.path(look, &data, &series.name);
             }
         }
-        for series in self.chart.series.iter().filter(|series| !self.marked(series)) {
+        // A telephone has no pointer.
+        let has_pointer = self.size == Size::Wide;
+        for series in self.chart.series.iter().filter(|series| has_pointer && !self.marked(series)) {
             let every = series.points.len().div_ceil(TIPS);
             for point in series.points.iter().step_by(every.max(1)) {
                 let (x, y) = at(point);
