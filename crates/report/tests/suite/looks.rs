@@ -134,7 +134,7 @@ fn curves_have_tips() {
 fn maps_of_many_columns_have_round_ticks() {
     let map = |count: usize, step: f64| {
         let mut chart = Chart::new("map", "t", ChartKind::Heat).axes("s", "%").rows("GiB");
-        let points = (1..=count).map(|i| (step * i as f64, i as f64));
+        let points = (1..=count).map(|i| (step * i as f64, 100.0 + i as f64));
         chart.series("0 to 1", SeriesStyle::Plain, points).expect("points");
         drawn(&chart)
     };
