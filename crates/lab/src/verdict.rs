@@ -546,6 +546,28 @@ mod tests {
         assert_eq!(three, [(NoteKind::Gain, text.to_owned())]);
     }
 
+    /// Bins of the ramp are left out, and the others make parts that lose no request.
+    #[test]
+    fn parts_are_those_behind_the_ramp() {
+        let latency = |ios: u64| readpath_run::Latency { ios, total: Ns(1000 * ios), p50: Ns(0), p99: Ns(0) };
+        let bin = |at: u64| readpath_run::Bin {
+            to: Ns(10 * at),
+            device: Default::default(),
+            host_memory: 0,
+            valid: 0,
+            latency: [latency(at), latency(0)],
+        };
+        let series = Series { from: Ns(0), bins: (1..=42).map(bin).collect(), regions: None };
+        let requests = |ramp: u64| -> Vec<u64> {
+            super::parts(&series, Ns(ramp), IoKind::Read).iter().map(|part| part.requests).collect()
+        };
+        assert_eq!((requests(0).len(), requests(0).iter().sum::<u64>()), (PARTS, 42 * 43 / 2));
+        assert_eq!(requests(400), [41, 42], "two bins end behind the ramp");
+        let [first, _] = super::parts(&series, Ns(400), IoKind::Read)[..] else { panic!("two parts") };
+        assert_eq!(first.ns, 41_000.0);
+        assert!(requests(420).is_empty());
+    }
+
     #[test]
     fn bytes_have_a_unit_with_few_digits() {
         let shown = [0.0, 512.0, 1024.0, 17_182_720.0, 3.5 * 1024.0 * 1024.0 * 1024.0].map(size);
