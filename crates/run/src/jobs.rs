@@ -3,6 +3,7 @@
 
 use crate::drive::{Driven, Port, Rest, Source};
 use crate::error::{RunError, TOO_LATE};
+use crate::flow::Flows;
 use crate::measure::{JobStats, PhaseStats};
 use crate::rate::{Rates, Step};
 use crate::request::{Flights, block_op};
@@ -38,6 +39,8 @@ struct Running<'a> {
     rates: Rates,
     /// Whether `rates` has any.
     rated: bool,
+    /// Whether it shares a flow with others.
+    flowed: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -56,14 +59,16 @@ pub struct Jobs<'a> {
     /// Jobs that wait for a time. There may be more jobs than slots of a [`readpath_kit::DeadlineHeap`], and timers
     /// are rare.
     timers: BinaryHeap<Reverse<(Ns, u32)>>,
+    flows: Flows,
     rest: Rest,
 }
 
 impl<'a> Jobs<'a> {
     /// The jobs of a phase that begins at `start`.
     pub fn new(phase: &'a mut Phase, start: Ns, rest: Rest) -> Self {
+        let flows = Flows::new(&phase.jobs);
         let jobs = phase.jobs.iter_mut().map(|job| Running::new(job, start)).collect();
-        Jobs { name: &phase.name, start, jobs, flights: Flights::new(), timers: BinaryHeap::new(), rest }
+        Jobs { name: &phase.name, start, jobs, flights: Flights::new(), timers: BinaryHeap::new(), flows, rest }
     }
 
     /// What they have measured.
@@ -84,6 +89,33 @@ impl<'a> Jobs<'a> {
     #[inline(never)]
     fn fill(&mut self, port: &mut impl Port, index: u32, now: Ns) {
         self.fill_now(port, index, now);
+        self.share(port, index, now);
+    }
+
+    /// What a job has made or left may let others of its flow go on.
+    #[inline(always)]
+    fn share(&mut self, port: &mut impl Port, index: u32, now: Ns) {
+        if !self.flows.is_empty() {
+            self.go_on(port, index, now);
+        }
+    }
+
+    #[cold]
+    fn go_on(&mut self, port: &mut impl Port, index: u32, now: Ns) {
+        self.leave_if_over(index);
+        while let Some((next, at)) = self.flows.release(now) {
+            let job = &mut self.jobs[next as usize];
+            job.not_before = job.not_before.max(at);
+            self.fill_now(port, next, now);
+            self.leave_if_over(next);
+        }
+    }
+
+    fn leave_if_over(&mut self, index: u32) {
+        let job = &self.jobs[index as usize];
+        if job.ended && job.outstanding == 0 {
+            self.flows.leave(index);
+        }
     }
 
     /// `fill`, inlined for the one caller that nearly all requests pass through.
@@ -101,6 +133,12 @@ impl<'a> Jobs<'a> {
                 }
                 return;
             }
+            if job.flowed
+                && let Some(sleep) = self.flows.holds(index, job.outstanding == 0, now)
+            {
+                job.pause = sleep;
+                return;
+            }
             // A job without a next request has ended, or waits for its rate.
             let Some(io) = job.next_io(port, now) else {
                 if job.ended && job.job.ends != Ends::Itself {
@@ -112,6 +150,9 @@ impl<'a> Jobs<'a> {
             job.outstanding += 1;
             let (op, lun, block, blocks) = (block_op(io), job.job.lun, io.block, u32::from(io.blocks));
             port.submit(now, &BlockRequest { cookie, lun, op, block, blocks });
+            if job.flowed {
+                self.flows.count(index);
+            }
             job.pace();
         }
     }
@@ -124,6 +165,7 @@ impl<'a> Jobs<'a> {
         let others = self.jobs.iter_mut().filter(|other| ends != Ends::Group || other.job.fio.groupid == group);
         others.for_each(|other| other.ended = true);
         self.timers.retain(|&Reverse((_, waiting))| !self.jobs[waiting as usize].ended);
+        (0..self.jobs.len() as u32).for_each(|index| self.leave_if_over(index));
     }
 
     fn fill_all(&mut self, port: &mut impl Port, now: Ns) {
@@ -162,6 +204,7 @@ impl Source for Jobs<'_> {
         let flight = self.flights.end(cookie);
         self.jobs[flight.job as usize].completed(flight, now);
         self.fill_now(port, flight.job, now);
+        self.share(port, flight.job, now);
         Some((flight.io.kind, now - flight.since))
     }
 
@@ -221,6 +264,7 @@ impl<'a> Running<'a> {
             ended: false,
             rated: rates.any(),
             rates,
+            flowed: job.flow.is_some(),
             job,
         }
     }

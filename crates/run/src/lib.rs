@@ -13,6 +13,7 @@ mod drive;
 mod error;
 mod events;
 mod execute;
+mod flow;
 mod jobs;
 mod launches;
 mod live;

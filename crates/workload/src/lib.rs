@@ -83,6 +83,18 @@ pub struct Think {
     pub every: u32,
 }
 
+/// A job's share of the requests of all jobs with the same `id` (fio `flow`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Flow {
+    /// fio `flow_id`.
+    pub id: u32,
+    /// At least 1.
+    pub weight: u32,
+    /// How long a job that is ahead of its share sleeps before it looks again, with nothing in flight; zero if it goes
+    /// on as soon as it may.
+    pub sleep: Ns,
+}
+
 /// Which latencies fio's reports show.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Latencies {
@@ -160,6 +172,8 @@ pub struct Job {
     pub rate_bytes: [Option<u64>; 3],
     /// With a seed, requests come at random times at these rates, as in a Poisson process.
     pub poisson: Option<u64>,
+    /// Its share of the requests of several jobs of its phase.
+    pub flow: Option<Flow>,
     /// Jobs of its phase that make no more requests once it makes none.
     pub ends: Ends,
     /// How fio's own reports speak of the job; the default for other workloads.

@@ -7,10 +7,10 @@ use readpath_device::Layout;
 use readpath_flash::Lean;
 use readpath_kit::Ns;
 use readpath_proto::typed::{Cdb, HpbEntry, ReplyBody, Request, Status};
-use readpath_run::{RunError, Runner};
+use readpath_run::{PhaseStats, RunError, Runner};
 use readpath_stack::{NoData, Stack, Typed};
 use readpath_testkit::{Bare, command, device, host, job, read_10, run, start};
-use readpath_workload::{IoKind, Job, Kinds, Offsets, Phase, Stream, StreamSpec, Think};
+use readpath_workload::{Ends, Flow, IoKind, Job, Kinds, Offsets, Phase, Stream, StreamSpec, Think};
 
 const BLOCKS: u32 = 1000;
 
@@ -176,4 +176,82 @@ fn a_bad_entry_costs_its_check_when_the_map_page_is_missing_too() {
     let plain = time(read_10(5, 1));
     let forged = time(Cdb::HpbRead { lba: 5, blocks: 1, entry: HpbEntry([9; 8]), flags: 0, read_id: 0 });
     assert_eq!(forged, plain + config.firmware.hpb_read_extra.0);
+}
+
+/// Readers of one flow with these weights, for `ms` of virtual time.
+fn flowing(weights: &[u32], iodepth: u32, ms: u64, sleep: Ns) -> Vec<Job> {
+    let readers = weights.iter().map(|&weight| {
+        let mut job = reader(u64::MAX, iodepth);
+        job.limits.runtime = Some(Ns::from_ms(ms));
+        job.flow = Some(Flow { id: 7, weight, sleep });
+        job
+    });
+    readers.collect()
+}
+
+fn reads(stats: &PhaseStats) -> Vec<u64> {
+    stats.jobs.iter().map(|job| job.of(IoKind::Read).ios).collect()
+}
+
+#[test]
+fn jobs_of_a_flow_make_requests_by_their_weights() {
+    for (iodepth, sleep) in [(1, Ns::ZERO), (16, Ns::ZERO), (16, Ns::from_us(500))] {
+        let (mut stack, mut runner) = started();
+        let stats = run(&mut stack, &mut runner, flowing(&[3, 2, 1], iodepth, 300, sleep));
+        let made = reads(&stats);
+        let parts: Vec<f64> = made.iter().map(|&ios| 6.0 * ios as f64 / made.iter().sum::<u64>() as f64).collect();
+        let near = parts.iter().zip([3.0, 2.0, 1.0]).all(|(part, weight)| (part - weight).abs() < 0.02);
+        assert!(near && made[2] > 300, "{iodepth} {sleep:?}: {made:?}");
+    }
+    // A job of another flow, and one of none, are not held.
+    let (mut stack, mut runner) = started();
+    let mut jobs = flowing(&[1, 9, 1, 1], 1, 100, Ns::ZERO);
+    jobs[2].flow = Some(Flow { id: 8, weight: 1, sleep: Ns::ZERO });
+    jobs[3].flow = None;
+    let made = reads(&run(&mut stack, &mut runner, jobs));
+    assert!(made[0] * 9 <= made[1] + 9 && made[2] > 5 * made[0] && made[3] > 5 * made[0], "{made:?}");
+}
+
+#[test]
+fn a_job_of_a_flow_that_is_over_holds_no_other() {
+    // The light one ends after 10 requests; the heavy one would be held after 20 for ever.
+    let (mut stack, mut runner) = started();
+    let mut jobs = flowing(&[1, 2], 4, 1000, Ns::ZERO);
+    (jobs[0].limits.ios, jobs[1].limits.ios) = (Some(10), Some(500));
+    assert_eq!(reads(&run(&mut stack, &mut runner, jobs)), [10, 500]);
+    // One that has not begun does, as in fio; what ends by `exitall` of a third, which has no flow, does not.
+    let mut jobs = flowing(&[1, 1], 4, 1000, Ns::ZERO);
+    jobs[0].start_delay = Ns::from_ms(50);
+    (jobs[0].limits.ios, jobs[1].limits.ios) = (Some(10), Some(500));
+    let started_at = runner_time(&mut stack, &mut runner, jobs);
+    assert!(started_at > Ns::from_ms(50), "{started_at:?}");
+    let mut jobs = flowing(&[1, 1], 1, 1000, Ns::ZERO);
+    jobs[0].start_delay = Ns::from_ms(900);
+    jobs[0].fio.groupid = 1;
+    jobs[1].limits.ios = Some(50);
+    let mut third = reader(20, 1);
+    (third.ends, third.fio.groupid) = (Ends::Group, 1);
+    jobs.push(third);
+    assert_eq!(reads(&run(&mut stack, &mut runner, jobs)), [0, 50, 20]);
+}
+
+/// How long the jobs take.
+fn runner_time(stack: &mut Stack<Lean, NoData, (), Typed>, runner: &mut Runner, jobs: Vec<Job>) -> Ns {
+    let stats = run(stack, runner, jobs);
+    stats.end - stats.start
+}
+
+#[test]
+fn a_job_ahead_of_its_flow_sleeps_with_nothing_in_flight() {
+    for (sleep, ends) in [(0, 10), (3, 12), (40, 40)] {
+        let (mut stack, mut runner) = started();
+        let mut jobs = flowing(&[1, 1], 4, 100, Ns::from_ms(sleep));
+        jobs[0].limits.ios = Some(7);
+        // The other makes four, then waits 10 ms or for the first, which may be two ahead.
+        jobs[1].flow = Some(Flow { id: 7, weight: 1, sleep: Ns::ZERO });
+        jobs[1].think = Think { time: Ns::from_ms(10), every: 4 };
+        let stats = run(&mut stack, &mut runner, jobs);
+        let end = stats.jobs[0].end - stats.start;
+        assert!((Ns::from_ms(ends)..Ns::from_ms(ends + 1)).contains(&end), "{sleep} {end:?}");
+    }
 }

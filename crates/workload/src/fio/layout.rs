@@ -13,7 +13,7 @@ use super::settings::{Set, Settings};
 use super::value::Amount;
 use super::{Context, JobError};
 use crate::{
-    Ends, FileExtent, FioReport, Job, Kinds, Limits, Offsets, Phase, ReadBack, Sizes, Stream, StreamSpec, Think,
+    Ends, FileExtent, FioReport, Flow, Job, Kinds, Limits, Offsets, Phase, ReadBack, Sizes, Stream, StreamSpec, Think,
     Workload,
 };
 
@@ -197,6 +197,7 @@ fn job(s: &Settings, name: String, group: usize, spec: &StreamSpec, stream: Stre
         think: Think { time: s.think_time, every: s.think_every },
         rate_bytes: [None; 3],
         poisson: None,
+        flow: (s.flow > 0).then_some(Flow { id: s.flow_id, weight: s.flow, sleep: s.flow_sleep }),
         ends: if s.exitall { s.exit_what } else { Ends::Itself },
         fio: FioReport::default(),
         stream,
@@ -487,9 +488,10 @@ fn pass(s: &Settings, region: u64, unit: u64) -> u64 {
         _ => whole,
     };
     match (s.used(), s.pattern.skip_blocks) {
-        // A job that leaves gaps reaches the end of the file with fewer bytes.
+        // A request that ends where the file ends is the last; behind any other the gap leads to the start again.
         (&[kind], skip @ 1..) if matches!(lengths[kind], Sizes::Fixed(_)) => {
-            size.min(region.div_ceil(unit + skip as u64 * BLOCK) * unit)
+            let step = unit + skip as u64 * BLOCK;
+            if region % step == unit { size.min(region.div_ceil(step) * unit) } else { size }
         }
         _ => size,
     }

@@ -300,6 +300,9 @@ static TABLE: &[Row] = &[
         s.rate_at = Some(g.set(()));
         value::per_kind(text, &mut s.rate_iops, |t| value::bytes(t, g.kb))
     }),
+    number(IO, "flow", (0, 1000), |s, n, _| s.flow = n as u32),
+    number(IO, "flow_id", (0, U32), |s, n, _| s.flow_id = n as u32),
+    number(IO, "flow_sleep", (0, U32), |s, n, _| s.flow_sleep = Ns::from_us(n)),
     no_effect(
         GENERAL,
         NUMBER,
@@ -429,7 +432,7 @@ static TABLE: &[Row] = &[
         IO,
         NUMBER,
         OFF,
-        "flow flow_id iodepth_low job_max_open_zones max_open_zones thinkcycles trim_backlog \
+        "iodepth_low job_max_open_zones max_open_zones thinkcycles trim_backlog \
          trim_backlog_batch verify_backlog_batch write_barrier",
     ),
     not_modelled(IO, NUMBER, &[], "flow_watermark spr_num_regions"),
@@ -445,7 +448,7 @@ static TABLE: &[Row] = &[
     not_modelled(IO, PERCENT, &["100", "100.0"], "latency_percentile"),
     not_modelled(IO, SIZE, OFF, "offset_align zonecapacity"),
     not_modelled(IO, SIZE, &[], "spr_cs"),
-    not_modelled(IO, TIME, OFF, "flow_sleep latency_target latency_window thinktime_iotime"),
+    not_modelled(IO, TIME, OFF, "latency_target latency_window thinktime_iotime"),
     not_modelled(IO, WORDS, &["none"], "dataplacement=data_placement"),
     not_modelled(IO, WORDS, &["sequential"], "rw_sequencer"),
     not_modelled(IO, WORDS, &["complete"], "thinktime_blocks_type"),

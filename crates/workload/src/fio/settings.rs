@@ -63,6 +63,10 @@ pub(super) struct Settings {
     pub randseed: Option<u64>,
     pub think_time: Ns,
     pub think_every: u32,
+    /// Weight; 0 for none.
+    pub flow: u32,
+    pub flow_id: u32,
+    pub flow_sleep: Ns,
     pub rate: [u64; 3],
     pub rate_iops: [u64; 3],
     /// Place of the later of the two options.

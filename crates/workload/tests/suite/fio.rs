@@ -168,6 +168,9 @@ fn amounts_are_those_of_fio() {
         ("size=64k\nrw=read:8k", 6),
         ("size=64k\nrw=read:8k\nloops=2", 12),
         ("size=64k\nrw=read:8k\nio_size=64k", 16),
+        ("size=64k\nrw=read:8k\nio_size=120k\nloops=2", 30),
+        ("size=64k\nrw=read:28k", 16),
+        ("size=320k\nrw=read:28k\nio_size=120k\nloops=2", 60),
         ("size=10000", 2),
         ("size=64k\nfilesize=10000", 2),
     ] {
@@ -246,6 +249,8 @@ fn what_was_written_is_read_back_as_fio_does() {
 fn places_are_those_of_fio() {
     assert_eq!(log("rw=read:-128k\nsize=1m"), "r0 r14 r13 r12 r11 r10 r9 r8 r7 r6 r5 r4 r3 r2 r1 r0");
     assert_eq!(log("rw=read:-192k\nsize=512k"), "r0 r5 r3 r1 r5 r3 r1 r5");
+    assert_eq!(log("rw=read:128k\nsize=256k"), "r0 r3");
+    assert_eq!(log("rw=read:128k\nsize=320k"), "r0 r3 r0 r3 r0");
     assert_eq!(log("rw=read:-64k\nsize=256k"), "r0 r0 r0 r0");
     let zones = "filesize=2m\nsize=768k\nzonemode=strided\nzonesize=256k\nzoneskip=512k";
     assert_eq!(log(&format!("rw=read\n{zones}")), "r0 r1 r2 r3 r12 r13 r14 r15 r24 r25 r26 r27");
@@ -382,6 +387,9 @@ fn amounts_times_and_pacing() {
     assert_eq!(job("rw=randread\nbsrange=8k-64k\nrate_iops=7").rate_bytes[0], Some(7 << 13));
     assert_eq!(job("rate=1m,500k").rate_bytes, [Some(1 << 20), Some(500 << 10), Some(500 << 10)]);
     assert_eq!(job("rate=1m\nrate_iops=0").rate_bytes, [Some(1 << 20); 3]);
+    let flow = |options: &str| job(options).flow.map(|f| (f.id, f.weight, f.sleep));
+    assert_eq!(flow("flow=3\nflow_id=2\nflow_sleep=1000"), Some((2, 3, Ns::from_ms(1))));
+    assert_eq!((flow("flow=1000"), flow("flow=0\nflow_id=2")), (Some((0, 1000, Ns::ZERO)), None));
     // A job that runs by time does not count requests, and of two shares the later one counts.
     assert_eq!(job("number_ios=9\ntime_based\nruntime=1").limits.ios, None);
     assert_eq!(job("rw=rw\nrwmixread=70\nrwmixwrite=40").stream.turn(), job("rw=rw\nrwmixread=60").stream.turn());
@@ -489,6 +497,10 @@ fn errors_name_file_line_and_option() {
         (2, Some("colour"), "[a]\ncolour=red\n", "not an option of fio"),
         (2, Some("latency_target"), "[a]\nlatency_target=1m\n", "not modelled"),
         (4, Some("rate_iops"), "[a]\nsize=1m\nrate=1m\nrate_iops=10\n", "exclude each other"),
+        (2, Some("flow"), "[a]\nflow=1001\n", "between 0 and 1000"),
+        (2, Some("flow"), "[a]\nflow=-8\n", "not a whole number"),
+        (2, Some("flow_id"), "[a]\nflow_id=4294967296\n", "between 0 and 4294967295"),
+        (2, Some("flow_sleep"), "[a]\nflow_sleep=1ms\n", "not a whole number"),
         (2, Some("zonemode"), "[a]\nzonemode=zbd\n", "none and strided are"),
         (3, Some("zonesize"), "[a]\nsize=1m\nzonesize=1m\n", "need zonemode=strided"),
         (4, Some("zonesize"), "[a]\nsize=1m\nzonemode=strided\nzonesize=1k\n", "multiples of 4096"),
