@@ -8,9 +8,9 @@ use crate::edges::{Ask, BLOCK};
 use crate::host::Host;
 use crate::jobs::{Job, Owner};
 use crate::nbd::{Command, Errno, Extent, Request};
-use crate::orders::Order;
+use crate::orders::{Heard, Order};
 use crate::poller::Poller;
-use crate::record::{Asked, Recording};
+use crate::record::Recording;
 use crate::requests::Requests;
 use readpath_device::Probe;
 use readpath_flash::DieSched;
@@ -146,7 +146,7 @@ impl Clients {
     }
 
     fn answer_one(&mut self, job: Job, now: Ns) {
-        let Job { owner, number, ask, offset, bytes, since, .. } = job;
+        let Job { owner, ask, offset, bytes, .. } = job;
         if let Some((_, what)) = &job.failure {
             self.connections.counts.errors += 1;
             (self.log)(&format!("{:?} of {bytes} bytes at {offset} failed: {what}", ask.kind()));
@@ -160,8 +160,7 @@ impl Clients {
                 self.control.new_host_came(Err(what));
             }
         }
-        let client = owner.map(|(_, life)| life);
-        let asked = Asked { at: since, ask, offset, bytes, client, number, modelled: now - since, served: None };
+        let asked = job.asked(now);
         self.connections.answer(asked, job, now);
         self.record();
     }
@@ -221,7 +220,12 @@ impl Clients {
 
     /// Whether the device is about to be switched off, and has not flushed yet what it accepted.
     fn has_to_flush(&self) -> bool {
-        (self.is_ending || self.control.has_new_host()) && self.requests.count() == 0 && !self.has_flushed
+        (self.is_ending || self.control.has_new_host()) && self.requests.count() == 0 && !self.is_flushed()
+    }
+
+    /// Whether the device may be switched off: what it accepted has been flushed, or was lost with its power.
+    fn is_flushed(&self) -> bool {
+        self.has_flushed || self.requests.troubles.is_off()
     }
 
     /// The device was switched off and on, and is ready at `now` for another host.
@@ -233,7 +237,7 @@ impl Clients {
 
     /// The host that is to take over, if the server is not to end.
     pub(crate) fn new_host(&self) -> Option<Host> {
-        let has_ended = self.is_ending && self.has_flushed && self.requests.count() == 0;
+        let has_ended = self.is_ending && self.is_flushed() && self.requests.count() == 0;
         self.control.new_host().filter(|_| !has_ended)
     }
 
@@ -293,7 +297,7 @@ impl Source for Clients {
     }
 
     fn work_at(&self) -> Ns {
-        self.control.work_at()
+        self.control.work_at(self.requests.troubles.is_off())
     }
 
     fn work<S: DieSched, X: Payload, P: Probe, W: Wire>(
@@ -302,7 +306,16 @@ impl Source for Clients {
         now: Ns,
     ) -> Result<Ns, RunError> {
         let Clients { connections, control, recording, requests, .. } = self;
-        Ok(control.work(stack, Subject { requests, recording, counts: &connections.counts }, now))
+        let subject = Subject { requests, recording, counts: &connections.counts };
+        let (after, heard) = control.work(stack, subject, now)?;
+        match heard {
+            Heard::Nothing => {}
+            Heard::End => connections.close_all(),
+            Heard::Silence => connections.fall_silent(),
+            Heard::Back => connections.come_back(),
+        }
+        self.record();
+        Ok(after)
     }
 
     fn ended(&mut self, port: &mut impl Port, cookie: u32, now: Ns) -> Option<(IoKind, Ns)> {
@@ -324,7 +337,7 @@ impl Source for Clients {
 
     fn is_over(&self) -> bool {
         let is_off = self.is_ending || self.control.has_new_host();
-        is_off && self.has_flushed && self.requests.count() == 0 && !self.connections.has_unsent()
+        is_off && self.is_flushed() && self.requests.count() == 0 && !self.connections.has_unsent()
     }
 
     fn lost(&mut self, _port: &mut impl Port, _now: Ns) {

@@ -404,6 +404,25 @@ impl Connections {
         (0..self.clients.len()).for_each(|place| self.stop_reading(place));
     }
 
+    /// Clients hear nothing any more, and none may connect: the machine seems dead.
+    pub(crate) fn fall_silent(&mut self) {
+        self.listeners.iter().for_each(|listener| self.poller.remove(listener));
+        self.clients.iter().flatten().for_each(|client| self.poller.remove(&client.stream));
+        self.dirty.clear();
+        self.resumed.clear();
+        self.unsent = 0;
+    }
+
+    /// The silence is over: clients from before it are disconnected, and may connect.
+    pub(crate) fn come_back(&mut self) {
+        self.close_all();
+        for (token, listener) in (LISTENER..).zip(&self.listeners) {
+            if let Err(error) = self.poller.add(listener, token) {
+                (self.log)(&format!("no client can connect any more: {error}"));
+            }
+        }
+    }
+
     /// Counts `bytes` bytes for a client's request until it is answered.
     pub(crate) fn begin(&mut self, owner: Owner, bytes: usize) {
         if let Some(client) = self.owner(owner) {

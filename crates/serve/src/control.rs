@@ -5,7 +5,7 @@
 
 use crate::connections::Counts;
 use crate::host::Host;
-use crate::orders::{Due, ORDERS, Order};
+use crate::orders::{Due, Heard, ORDERS, Order, Refused};
 use crate::poller::Poller;
 use crate::record::Recording;
 use crate::requests::Requests;
@@ -13,6 +13,7 @@ use readpath_config::DevicePreset;
 use readpath_device::Probe;
 use readpath_flash::DieSched;
 use readpath_kit::Ns;
+use readpath_run::RunError;
 use readpath_stack::{Payload, Stack, Wire};
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -205,14 +206,17 @@ impl Control {
         }
     }
 
-    /// When there is something to be done with host and device: [`Control::work`].
+    /// When there is something to be done with host and device: [`Control::work`]. While the power is off no request
+    /// advances time, and it jumps to the next order.
     #[inline]
-    pub(crate) fn work_at(&self) -> Ns {
+    pub(crate) fn work_at(&self, is_off: bool) -> Ns {
         let due = self.due.front().map_or(Ns::NEVER, |due| due.at);
         match self.heard {
             _ if self.asked.is_some() => Ns::ZERO,
-            Some(heard) if heard < due => Ns::NEVER,
-            _ => due,
+            Some(heard) if heard < due && !is_off => Ns::NEVER,
+            // What has been heard at this moment comes first, as in a replay.
+            Some(heard) => due.max(Ns(heard.0 + 1)),
+            None => due,
         }
     }
 
@@ -242,54 +246,63 @@ impl Control {
         }
     }
 
-    /// Carries out the orders that are due at `now`; returns the time when they are done.
+    /// Carries out an order that is due at `now`; returns the time when it is done, and what connections hear of it.
+    ///
+    /// # Errors
+    /// Host and device cannot go on.
     pub(crate) fn work<S: DieSched, X: Payload, P: Probe, W: Wire>(
         &mut self,
         stack: &mut Stack<S, X, P, W>,
         subject: Subject,
         now: Ns,
-    ) -> Ns {
+    ) -> Result<(Ns, Heard), RunError> {
+        let nothing = Ok((now, Heard::Nothing));
         let Subject { requests, recording, counts } = subject;
         let (by, asked) = match self.asked.take() {
             Some((called, asked)) => (By::Link(called), asked),
             None => match self.due.pop_front() {
                 Some(due) => (By::File(due.place), Asked::Order(due.order)),
-                None => return now,
+                None => return nothing,
             },
         };
         self.links.waits = None;
         let order = match asked {
             Asked::Stats => {
                 self.say(by, &(counts.as_text(requests.count()) + &stats(stack, now)), true);
-                return now;
+                return nothing;
             }
             Asked::Order(order) => order,
         };
         let longest = self.longest;
         let objection = match &order {
-            Order::Cut { off } if *off > longest => Some(format!("at this speed it may take {longest} at most")),
-            Order::Host(_) if self.new_host.is_some() => Some("another host is about to take over".to_owned()),
+            Order::Cut { off } | Order::Disconnect { off } if *off > longest => {
+                Some(format!("at this speed it may take {longest} at most"))
+            }
+            Order::Host(_) | Order::Disconnect { .. } | Order::Crash if self.new_host.is_some() => {
+                Some("another host is about to take over".to_owned())
+            }
             Order::Host(host) => host.fits(&self.preset).err(),
             _ => None,
         };
-        let in_flight = requests.count();
         let carried = match objection {
-            Some(objection) => Err(objection),
-            None => order.carry_out(stack, &mut requests.troubles, now, in_flight),
+            Some(objection) => Err(Refused::Order(objection)),
+            None => order.carry_out(stack, requests, now),
         };
         match carried {
             Ok(carried) => {
+                carried.lost.iter().for_each(|job| recording.asked(&job.asked(now)));
                 recording.ordered(now, &order);
                 match order {
                     Order::Host(host) => self.new_host = Some((host, by)),
                     _ => self.say(by, &format!("{}\n", carried.answer), true),
                 }
-                carried.after
+                Ok((carried.after, carried.heard))
             }
-            Err(error) => {
+            Err(Refused::Order(error)) => {
                 self.say(by, &format!("{order}: {error}\n"), false);
-                now
+                nothing
             }
+            Err(Refused::Run(error)) => Err(error),
         }
     }
 

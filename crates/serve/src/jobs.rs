@@ -4,6 +4,7 @@
 
 use crate::edges::{Ask, BLOCK, Step, Steps};
 use crate::nbd::Errno;
+use crate::record::Asked;
 use readpath_host::{BlockOp, BlockRequest};
 use readpath_kit::Ns;
 use readpath_run::LUN;
@@ -48,6 +49,13 @@ impl Job {
     /// The first block that it touches, and the one behind the last.
     fn blocks(&self) -> (u64, u64) {
         (self.offset / BLOCK as u64, (self.offset + u64::from(self.bytes)).div_ceil(BLOCK as u64))
+    }
+
+    /// The request as it is recorded: it has ended at `now`.
+    pub(crate) fn asked(&self, now: Ns) -> Asked {
+        let &Job { owner, number, ask, offset, bytes, since, .. } = self;
+        let client = owner.map(|(_, life)| life);
+        Asked { at: since, ask, offset, bytes, client, number, modelled: now - since, served: None }
     }
 
     fn overlaps(&self, other: &Job) -> bool {
@@ -225,6 +233,14 @@ impl Jobs {
         }
         job.steps.done(AT_ONCE);
         job.steps.now().is_some()
+    }
+
+    /// Those that have not ended.
+    pub(crate) fn into_jobs(self) -> Vec<Job> {
+        let mut has_ended = vec![false; self.places.len()];
+        self.free.iter().for_each(|&cookie| has_ended[cookie as usize] = true);
+        let places = self.places.into_iter().zip(has_ended);
+        places.filter(|(_, has_ended)| !has_ended).map(|(place, _)| place.job).collect()
     }
 
     /// The request has ended; its cookie may be given out again.

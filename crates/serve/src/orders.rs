@@ -3,18 +3,21 @@
 //! each order does to host and device. `docs/serve.md` describes it. It knows no socket and no clock.
 
 use crate::host::Host;
-use crate::troubles::{Slow, Troubles};
+use crate::jobs::Job;
+use crate::requests::Requests;
+use crate::troubles::Slow;
 use readpath_config::{DevicePreset, size, time};
-use readpath_device::{Failable, Failing, Probe};
+use readpath_device::{Failable, Failing, Probe, Recovery};
 use readpath_flash::DieSched;
 use readpath_host::HpbParam;
 use readpath_kit::Ns;
-use readpath_run::LUN;
+use readpath_run::{LUN, RunError};
 use readpath_stack::{Payload, Stack, Wire};
 use readpath_workload::IoKind;
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
+use std::sync::Arc;
 use thiserror::Error;
 
 /// Longest time of an order.
@@ -30,8 +33,14 @@ pub(crate) enum Fails {
 
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Order {
-    /// The device loses its power.
+    /// The device loses its power. Clients stay, and what is in flight is sent again.
     Cut { off: Ns },
+    /// Host and device lose their power. What is in flight is lost, and connections end.
+    Disconnect { off: Ns },
+    /// Host and device lose their power, until it is switched on. What is in flight is lost, and nobody hears of it.
+    Crash,
+    /// The power is on again.
+    PowerOn,
     /// Nothing is answered for some time.
     Stall { time: Ns },
     /// Requests that are held back are answered at once.
@@ -62,9 +71,22 @@ pub(crate) enum Order {
 pub struct OrderError(String);
 
 /// The orders, for help and errors.
-pub(crate) const ORDERS: &str = "cut [TIME], stall TIME, stall off, slow [read|write|trim|flush] [FROM-TO] TIME, slow \
-                                 off, fail read|program|erase N|Nppm|off, lie on|off, end-of-life on|off, memory SIZE, \
-                                 param NAME VALUE, host KEY=VALUE..., seed N";
+pub(crate) const ORDERS: &str = "cut [disconnect] [TIME], cut crash, power on, stall TIME, stall off, slow \
+                                 [read|write|trim|flush] [FROM-TO] TIME, slow off, fail read|program|erase \
+                                 N|Nppm|off, lie on|off, end-of-life on|off, memory SIZE, param NAME VALUE, host \
+                                 KEY=VALUE..., seed N";
+
+/// What connections hear of an order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Heard {
+    Nothing,
+    /// They end.
+    End,
+    /// No client is answered or read from, and none can connect.
+    Silence,
+    /// The silence is over: those from before it end, and clients can connect.
+    Back,
+}
 
 /// What an order has done.
 pub(crate) struct Carried {
@@ -72,33 +94,86 @@ pub(crate) struct Carried {
     pub answer: String,
     /// When it is over.
     pub after: Ns,
+    /// Requests that were lost, in the order in which they came.
+    pub lost: Vec<Job>,
+    pub heard: Heard,
+}
+
+/// Why an order was not carried out.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// What host or device have against it.
+    Order(String),
+    /// Host and device cannot go on.
+    Run(RunError),
+}
+
+impl From<String> for Refused {
+    fn from(what: String) -> Refused {
+        Refused::Order(what)
+    }
 }
 
 impl Order {
-    /// Carries an order out at `now`, with so many requests in flight. The caller brings the new host.
+    /// Carries an order out at `now`, with these requests in flight. The caller brings the new host.
     ///
     /// # Errors
     /// What host or device has against it.
     pub(crate) fn carry_out<S: DieSched, X: Payload, P: Probe, W: Wire>(
         &self,
         stack: &mut Stack<S, X, P, W>,
-        troubles: &mut Troubles,
+        requests: &mut Requests,
         now: Ns,
-        in_flight: u32,
-    ) -> Result<Carried, String> {
-        let done = |answer: String| Ok(Carried { answer, after: now });
+    ) -> Result<Carried, Refused> {
+        let in_flight = requests.count();
+        let done = |answer: String| Ok(Carried { answer, after: now, lost: Vec::new(), heard: Heard::Nothing });
+        let recovered = |recovery: Recovery, on: Ns| {
+            format!("{} units torn; recovered in {}", recovery.torn, recovery.ready_at.saturating_sub(on))
+        };
+        let needs_power =
+            matches!(self, Order::Cut { .. } | Order::Disconnect { .. } | Order::Crash | Order::Memory { .. })
+                || matches!(self, Order::Param { .. } | Order::Host(_));
+        if needs_power && requests.troubles.is_off() {
+            return Err(Refused::Order("the power is off; 'power on' switches it on".to_owned()));
+        }
+        let Requests { troubles, .. } = requests;
         match self {
             &Order::Cut { off } => {
                 let on = now + off;
                 let recovery = stack.device_power_cycle(now, on);
                 stack.advance(on);
                 troubles.power_was_lost();
+                let recovered = recovered(recovery, on);
+                let answer = format!("cut at {now} for {off} with {in_flight} requests in flight; {recovered}");
+                Ok(Carried { after: on, ..done(answer)? })
+            }
+            &Order::Disconnect { off } => {
+                let on = now + off;
+                let recovery = stack.power_cycle(now, on);
+                let after = restarted(stack, recovery)?;
                 let answer = format!(
-                    "cut at {now} for {off} with {in_flight} requests in flight; {} units torn; recovered in {}",
-                    recovery.torn,
-                    recovery.ready_at.saturating_sub(on)
+                    "cut at {now} for {off} with {in_flight} requests in flight, which are lost; clients are \
+                     disconnected; {}",
+                    recovered(recovery, on)
                 );
-                Ok(Carried { answer, after: on })
+                Ok(Carried { answer, after, lost: requests.lose(), heard: Heard::End })
+            }
+            Order::Crash => {
+                stack.power_cut(now);
+                troubles.switch_off(true);
+                let answer = format!(
+                    "power off at {now} with {in_flight} requests in flight, which are lost; nothing is answered until \
+                     'power on'"
+                );
+                Ok(Carried { answer, after: now, lost: requests.lose(), heard: Heard::Silence })
+            }
+            Order::PowerOn if !troubles.is_off() => Err("the power is on".to_owned())?,
+            Order::PowerOn => {
+                let recovery = stack.power_on(now);
+                let after = restarted(stack, recovery)?;
+                troubles.switch_off(false);
+                let answer = format!("power on at {now}; clients have to connect again; {}", recovered(recovery, now));
+                Ok(Carried { after, heard: Heard::Back, ..done(answer)? })
             }
             &Order::Stall { time } => {
                 troubles.stall(now + time);
@@ -156,6 +231,14 @@ impl Order {
     }
 }
 
+/// Lets the host, which lost its power too, find the device; returns when it has.
+fn restarted<S: DieSched, X: Payload, P: Probe, W: Wire>(
+    stack: &mut Stack<S, X, P, W>,
+    recovery: Recovery,
+) -> Result<Ns, Refused> {
+    stack.start(recovery.ready_at).map_err(|error| Refused::Run(RunError::Restart(Arc::new(error))))
+}
+
 fn kind_name(kind: IoKind) -> &'static str {
     match kind {
         IoKind::Read => "read",
@@ -182,6 +265,9 @@ impl fmt::Display for Order {
         let on_off = |on: bool| if on { "on" } else { "off" };
         match self {
             Order::Cut { off } => write!(f, "cut {}", Exactly(*off)),
+            Order::Disconnect { off } => write!(f, "cut disconnect {}", Exactly(*off)),
+            Order::Crash => write!(f, "cut crash"),
+            Order::PowerOn => write!(f, "power on"),
             Order::Stall { time } => write!(f, "stall {}", Exactly(*time)),
             Order::Slow { kind, range, by } => {
                 write!(f, "slow ")?;
@@ -286,6 +372,12 @@ impl FromStr for Order {
         let words: Vec<&str> = text.split_whitespace().collect();
         let order = match words[..] {
             ["cut"] => Ok(Order::Cut { off: WITHOUT_POWER }),
+            ["cut", "disconnect"] => Ok(Order::Disconnect { off: WITHOUT_POWER }),
+            ["cut", "disconnect", off] => span(off).map(|off| Order::Disconnect { off }),
+            ["cut", "crash"] => Ok(Order::Crash),
+            ["cut", "crash", _] => Err("takes no time: the power is off until 'power on'".to_owned()),
+            ["power", "on"] => Ok(Order::PowerOn),
+            ["power", "off"] => Err("write 'cut crash'".to_owned()),
             ["cut", off] => span(off).map(|off| Order::Cut { off }),
             ["stall", "off"] => Ok(Order::StallOff),
             ["stall", time] => span(time).map(|time| Order::Stall { time }),
@@ -373,6 +465,10 @@ mod tests {
             ("cut", "cut 100ms"),
             (" cut  2s ", "cut 2s"),
             ("cut 0ms", "cut 0s"),
+            ("cut disconnect", "cut disconnect 100ms"),
+            ("cut disconnect 5s", "cut disconnect 5s"),
+            ("cut crash", "cut crash"),
+            ("power on", "power on"),
             ("stall 1500us", "stall 1500us"),
             ("stall off", "stall off"),
             ("slow 5ms", "slow 5ms"),
@@ -403,6 +499,9 @@ mod tests {
             ("", "nothing"),
             ("jump", "there are: cut"),
             ("cut 5", "units are"),
+            ("cut crash 5s", "until 'power on'"),
+            ("cut disconnect 5", "units are"),
+            ("power off", "cut crash"),
             ("cut 99999999999999999999s", "units are"),
             ("stall", "there are: cut"),
             ("stall 2h", "units are"),

@@ -8,7 +8,7 @@ use crate::edges::Ask;
 use crate::host::Host;
 use crate::jobs::Job;
 use crate::lateness::Lateness;
-use crate::orders::Order;
+use crate::orders::{Order, Refused};
 use crate::record::{Asked, Item, Recorded, Start, counters};
 use crate::requests::Requests;
 use crate::server::ServeError;
@@ -170,28 +170,32 @@ impl Asker {
     fn hear_ends(&mut self, now: Ns) -> Option<(IoKind, Ns)> {
         let mut last = None;
         while let Some(job) = self.requests.poll() {
-            let Some(place) = self.asked.iter().position(|asked| asked.number == job.number) else { continue };
-            let asked = self.asked.swap_remove(place);
-            let modelled = now - job.since;
-            if asked.client.is_none() {
-                self.has_flushed = job.failure.is_none();
-                if !self.has_flushed {
-                    self.new_host = None;
-                    self.requests.troubles.drain(false);
-                }
-            }
-            self.total += 1;
-            self.modelled.record(modelled.0);
-            self.same += u64::from(asked.modelled == modelled);
-            if asked.modelled != modelled && asked.at.0.saturating_add(asked.modelled.0) <= self.known_until.0 {
-                self.first_other.get_or_insert((asked.number, asked.modelled, modelled));
-            }
-            if let Some(served) = asked.served {
-                self.lateness.compare(modelled, served);
-            }
-            last = Some((job.ask.kind(), modelled));
+            last = self.hear_end(job, now).or(last);
         }
         last
+    }
+
+    fn hear_end(&mut self, job: Job, now: Ns) -> Option<(IoKind, Ns)> {
+        let place = self.asked.iter().position(|asked| asked.number == job.number)?;
+        let asked = self.asked.swap_remove(place);
+        let modelled = now - job.since;
+        if asked.client.is_none() {
+            self.has_flushed = job.failure.is_none();
+            if !self.has_flushed {
+                self.new_host = None;
+                self.requests.troubles.drain(false);
+            }
+        }
+        self.total += 1;
+        self.modelled.record(modelled.0);
+        self.same += u64::from(asked.modelled == modelled);
+        if asked.modelled != modelled && asked.at.0.saturating_add(asked.modelled.0) <= self.known_until.0 {
+            self.first_other.get_or_insert((asked.number, asked.modelled, modelled));
+        }
+        if let Some(served) = asked.served {
+            self.lateness.compare(modelled, served);
+        }
+        Some((job.ask.kind(), modelled))
     }
 }
 
@@ -249,13 +253,17 @@ impl Source for Asker {
         now: Ns,
     ) -> Result<Ns, RunError> {
         let Some((.., Item::Order(order))) = self.items.pop_front() else { return Ok(now) };
-        let in_flight = self.in_flight();
-        // It was possible when it was recorded; if it is not, latencies differ.
-        let carried = order.carry_out(stack, &mut self.requests.troubles, now, in_flight);
+        let carried = match order.carry_out(stack, &mut self.requests, now) {
+            Ok(carried) => carried,
+            Err(Refused::Run(error)) => return Err(error),
+            // It was possible when it was recorded; if it is not, latencies differ.
+            Err(Refused::Order(_)) => return Ok(now),
+        };
         if let Order::Host(host) = order {
             self.new_host = Some(host);
         }
-        Ok(carried.map_or(now, |carried| carried.after))
+        carried.lost.into_iter().for_each(|job| _ = self.hear_end(job, now));
+        Ok(carried.after)
     }
 
     fn lost(&mut self, _: &mut impl Port, _: Ns) {

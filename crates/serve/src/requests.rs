@@ -76,6 +76,17 @@ impl Requests {
         }
     }
 
+    /// Every request that has not ended is lost with the power of host and device. Returns them in order.
+    pub(crate) fn lose(&mut self) -> Vec<Job> {
+        self.held.clear();
+        let mut lost = std::mem::take(&mut self.jobs).into_jobs();
+        lost.sort_by_key(|job| job.number);
+        for job in &mut lost {
+            job.failure = Some((Errno::Shutdown, "it was lost with the power".to_owned()));
+        }
+        lost
+    }
+
     /// Submits the step of a request that is due, or lets it end.
     fn go_on(&mut self, port: &mut impl Port, now: Ns, cookie: u32, spare: &mut dyn FnMut(Owner) -> Option<Vec<u8>>) {
         let job = self.jobs.get_mut(cookie);

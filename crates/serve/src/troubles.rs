@@ -33,6 +33,7 @@ pub(crate) struct Troubles {
     lies: bool,
     is_worn_out: bool,
     power_losses: u32,
+    is_off: bool,
 }
 
 impl Troubles {
@@ -91,6 +92,17 @@ impl Troubles {
     /// The device has lost its power, and with it what was in its write buffer.
     pub(crate) fn power_was_lost(&mut self) {
         self.power_losses += 1;
+    }
+
+    /// Switches the power off until it is switched on.
+    pub(crate) fn switch_off(&mut self, is_off: bool) {
+        self.is_off = is_off;
+    }
+
+    /// Whether the power is off until it is switched on.
+    #[inline]
+    pub(crate) fn is_off(&self) -> bool {
+        self.is_off
     }
 
     /// How often the device has lost its power.

@@ -322,8 +322,7 @@ impl Source for Client {
         let orders =
             ["cut 1ms", "cut 1ms", "cut 1ms", "cut 1ms", "slow write 3ms", "slow off", "stall 2ms", "stall off"];
         let order: Order = orders[self.orders.below(orders.len() as u64) as usize].parse().unwrap();
-        let in_flight = self.in_flight();
-        let carried = order.carry_out(stack, &mut self.requests.troubles, now, in_flight).unwrap();
+        let carried = order.carry_out(stack, &mut self.requests, now).unwrap();
         self.next_order = carried.after + Ns(self.orders.below(6_000_000));
         Ok(carried.after)
     }

@@ -34,21 +34,31 @@ pub struct Client {
 
 impl Client {
     pub fn connect(path: &Path) -> Client {
-        let mut socket = UnixStream::connect(path).unwrap();
+        Client::try_connect(path).expect("the server takes the connection")
+    }
+
+    /// Connects to a server that may end the connection at any moment.
+    pub fn try_connect(path: &Path) -> std::io::Result<Client> {
+        let mut socket = UnixStream::connect(path)?;
         let mut greeting = [0; 18];
-        socket.read_exact(&mut greeting).unwrap();
+        socket.read_exact(&mut greeting)?;
         assert_eq!(&greeting[..16], b"NBDMAGICIHAVEOPT");
         // Fixed newstyle without zeroes, then EXPORT_NAME of the default export.
-        socket.write_all(&3u32.to_be_bytes()).unwrap();
-        socket.write_all(b"IHAVEOPT\0\0\0\x01\0\0\0\0").unwrap();
+        socket.write_all(&3u32.to_be_bytes())?;
+        socket.write_all(b"IHAVEOPT\0\0\0\x01\0\0\0\0")?;
         let mut export = [0; 10];
-        socket.read_exact(&mut export).unwrap();
+        socket.read_exact(&mut export)?;
         let bytes = u64::from_be_bytes(export[..8].try_into().unwrap());
-        Client { socket, bytes, handle: 0, reads: Vec::new() }
+        Ok(Client { socket, bytes, handle: 0, reads: Vec::new() })
     }
 
     /// Sends a request without waiting.
     pub fn send(&mut self, command: u16, flags: u16, offset: u64, bytes: u32, data: &[u8]) {
+        assert!(self.may_send(command, flags, offset, bytes, data), "the server has closed the connection");
+    }
+
+    /// Sends a request; false if the server has closed the connection.
+    pub fn may_send(&mut self, command: u16, flags: u16, offset: u64, bytes: u32, data: &[u8]) -> bool {
         self.handle += 1;
         if command == READ {
             self.reads.push((self.handle, bytes));
@@ -60,7 +70,7 @@ impl Client {
         request.extend(offset.to_be_bytes());
         request.extend(bytes.to_be_bytes());
         request.extend(data);
-        self.socket.write_all(&request).unwrap();
+        self.socket.write_all(&request).is_ok()
     }
 
     /// Reads the next reply: its error, or its data of `bytes` bytes.
@@ -88,6 +98,24 @@ impl Client {
         if reply[4..8] == [0; 4] {
             self.socket.read_exact(&mut vec![0; bytes as usize]).unwrap();
         }
+    }
+
+    /// Takes a reply without data; false if the server has closed the connection.
+    pub fn may_reply(&mut self) -> bool {
+        self.socket.read_exact(&mut [0; 16]).is_ok()
+    }
+
+    /// Whether the server has sent nothing that was not read.
+    pub fn is_silent(&self) -> bool {
+        self.socket.set_nonblocking(true).unwrap();
+        let read = (&self.socket).read(&mut [0]);
+        self.socket.set_nonblocking(false).unwrap();
+        read.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+    }
+
+    /// Whether the server has closed the connection and not answered.
+    pub fn is_closed(&mut self) -> bool {
+        self.socket.read(&mut [0]).map_or(true, |bytes| bytes == 0)
     }
 
     pub fn read(&mut self, offset: u64, bytes: u32) -> Result<Vec<u8>, u32> {

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Makes `count` random requests, up to 30 at once.
-fn ask_much(client: &mut Client, rng: &mut Prng, count: u32) {
+pub fn ask_much(client: &mut Client, rng: &mut Prng, count: u32) {
     let mut expected = std::collections::VecDeque::new();
     for _ in 0..count {
         let bytes = [1 + rng.below(9000), 4096, 4096, 65_536][rng.below(4) as usize];
@@ -38,7 +38,7 @@ fn ask_much(client: &mut Client, rng: &mut Prng, count: u32) {
     expected.iter().for_each(|()| client.any_reply());
 }
 
-fn replayed(server: &Server, start: &Path) -> Result<Replayed, ServeError> {
+pub fn replayed(server: &Server, start: &Path) -> Result<Replayed, ServeError> {
     let image = Image::open(start, false, false).unwrap();
     let preset = readpath_config::device::parse(&image.text, "test").unwrap();
     let recorded = Recorded::read(&*std::fs::read(server.recording()).unwrap()).unwrap();
