@@ -65,6 +65,11 @@ pub fn readable() -> io::Result<UnixStream> {
     Ok(stop)
 }
 
+/// Ends what waits for [`readable`], as a signal does.
+pub fn end() {
+    lock(&STATE).ends.clear();
+}
+
 /// From now on a signal ends the program.
 pub fn at_once(so_far: Written) -> io::Result<()> {
     *lock(&WRITTEN) = so_far;

@@ -36,6 +36,16 @@ pub struct Unfinished(pub String);
 #[error("{0}")]
 pub struct Partial(pub String);
 
+/// A program that this one started has failed. The command fails with the same status.
+#[derive(Debug, thiserror::Error)]
+#[error("the program of {program} ended with status {status}")]
+pub struct Ended {
+    /// The option that names the program.
+    pub program: &'static str,
+    /// Its exit status; 128 and the signal if a signal ended it.
+    pub status: u8,
+}
+
 /// Marks an error as a mistake of the user.
 pub fn usage(error: impl Into<anyhow::Error>) -> anyhow::Error {
     anyhow::Error::new(Usage(error.into()))
@@ -54,6 +64,9 @@ pub fn classify(error: ExperimentError) -> anyhow::Error {
 
 /// The exit status of an error.
 pub fn status(error: &anyhow::Error) -> u8 {
+    if let Some(ended) = error.downcast_ref::<Ended>() {
+        return ended.status;
+    }
     match () {
         () if error.is::<Usage>() => 2,
         () if error.is::<Partial>() => 0,

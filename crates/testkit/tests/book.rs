@@ -17,6 +17,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("make ", "the target itself; .ci/run has most"),
     ("URI=", "for the clients below"),
     ("nbd", "needs libnbd: make test-clients"),
+    ("readpath serve dev.img --run 'sh try/sqlite.sh'", "needs nbdfuse and sqlite3: make test-clients"),
     ("qemu-img ", "needs QEMU: make test-clients"),
     ("qemu-io ", "needs QEMU: make test-clients"),
     ("fio ", "needs fio: make test-clients"),

@@ -99,6 +99,10 @@ pub struct Serve {
     /// Listen to a socket at PATH for `readpath ctl`
     #[arg(long, value_name = "PATH")]
     pub control: Option<PathBuf>,
+    /// Run CMD by the shell, and serve until it ends; its environment has $uri and $control, the sockets of --nbd and
+    /// --control (of a temporary folder where these are not given), and $readpath, this program
+    #[arg(long, value_name = "CMD")]
+    pub run: Option<String>,
     /// Give counters to Prometheus at http://IP:PORT/metrics
     #[arg(long, value_name = "IP:PORT")]
     pub metrics: Option<SocketAddr>,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `readpath serve`: a device in real time for NBD clients, until Ctrl-C or SIGTERM.
+//! `readpath serve`: a device in real time for NBD clients, until Ctrl-C or SIGTERM, or for one program.
 
+mod program;
 mod watch;
 
 use crate::args::{Ctl, Serve};
@@ -9,6 +10,7 @@ use crate::inputs::read_text;
 use crate::live::Live;
 use crate::{output, stop, usage};
 use anyhow::{Result, anyhow};
+use program::{Program, Room};
 use readpath_serve::{Address, Begun, Cause, Faults, Host, Lateness, Options, ServeError, Served, Speed, serve};
 use readpath_session::device::Ns;
 use readpath_session::images;
@@ -20,7 +22,13 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 pub fn main(args: &Serve) -> Result<()> {
-    let addresses = addresses(args)?;
+    let room = args.run.as_ref().map(|_| Room::new()).transpose()?;
+    let own = |name| room.as_ref().map(|room| room.path(name));
+    let addresses = match own("nbd.sock").filter(|_| args.nbd.is_empty()) {
+        Some(path) => vec![Address::Unix(path)],
+        None => addresses(args)?,
+    };
+    let control = args.control.clone().or(own("ctl.sock"));
     let speed = speed(args.instant, args.scale)?;
     let host = host(args)?;
     let faults = args.faults.as_deref().map(faults).transpose()?.unwrap_or_default();
@@ -39,7 +47,7 @@ pub fn main(args: &Serve) -> Result<()> {
     let shown = addresses.clone();
     let options = Options {
         addresses,
-        control: args.control.clone(),
+        control: control.clone(),
         metrics: args.metrics,
         faults,
         record,
@@ -50,9 +58,14 @@ pub fn main(args: &Serve) -> Result<()> {
         log: |line| _ = writeln!(io::stderr(), "readpath: {line}"),
     };
     let bar = output::bar(u64::from(image.array.format().shape.superblocks), "superblocks");
+    let mut program = None;
     let begun = |begun: &Begun| {
         bar.finish_and_clear();
         begins.into_iter().for_each(Fresh::keep);
+        if let (Some(command), Some(control)) = (&args.run, &control) {
+            program = Some(Program::start(command, &shown[0], control));
+            return;
+        }
         let mut out = io::stdout().lock();
         let _ = writeln!(out, "{} recovered in {} of device time", preset.name, begun.recovery.ready_at);
         for address in &shown {
@@ -69,12 +82,13 @@ pub fn main(args: &Serve) -> Result<()> {
     )?;
     write!(io::stdout(), "{}", report(&served))?;
     live.finish()?;
+    let ended = program.map_or(Ok(()), |program| program.map_err(|e| anyhow!("--run: {e}"))?.end());
     if let Some(error) = &served.lost {
         return Err(anyhow!("what the device held in its write buffer is lost: {error}"));
     }
     match (&args.record, &served.recording) {
         (Some(path), Some(error)) => Err(anyhow!("{}: the recording is not whole: {error}", path.display())),
-        _ => Ok(()),
+        _ => ended,
     }
 }
 

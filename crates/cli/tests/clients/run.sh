@@ -593,6 +593,17 @@ sqlite() {
     checked dev.img
     say "3 crashes, $last commits acknowledged, $kept rows kept, ext4 on a loop device"
 }
+# The script of `readpath examples`, as the recipe of the book runs it.
+sqlite_example() {
+    need sqlite3 nbdcopy
+    need_fuse
+    fresh dev.img
+    "$readpath" examples try >examples.log
+    t 120 "$readpath" serve dev.img --run 'sh try/sqlite.sh' >run.log || fail "$(tail -n 1 run.log)"
+    grep -q '^Honest device: of 100 acknowledged commits 100 .*: ok$' run.log || fail "$(sed -n 1p run.log)"
+    grep -q '^Lying device: of 100 acknowledged commits [0-9][0-9]\? ' run.log || fail "$(sed -n 2p run.log)"
+    say "$(sed -n 2p run.log)"
+}
 # The same with a device that acknowledges flushes without making them: acknowledged commits must get lost.
 lying_sqlite() {
     need sqlite3
@@ -858,7 +869,7 @@ recorded() {
 # ---- The run
 
 scenarios=(info copy copy_over_tcp copy_through_nbdkit qemu_convert qemu_io libnbd_protocol fio_verify fio_trim
-    little_spare_flash ext4_over_fuse f2fs_over_fuse ext4_copied crashes sqlite lying_sqlite hostile_crowd images_refused
+    little_spare_flash ext4_over_fuse f2fs_over_fuse ext4_copied crashes sqlite sqlite_example lying_sqlite hostile_crowd images_refused
     read_only disk_full recorded)
 [ $# = 0 ] || scenarios=("$@")
 passed=0 skipped=0 failed=0

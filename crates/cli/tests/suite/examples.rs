@@ -44,6 +44,7 @@ fn every_command_of_the_list_takes_its_example() {
                 room.good(&words);
                 assert!(room.good(&["ubi", "check", "try/rootfs.ubi"]).contains("clean: "));
             }
+            "serve" => assert!(room.read("try/sqlite.sh").contains("readpath serve dev.img --run 'sh sqlite.sh'")),
             _ => _ = room.good(&[&words[..], &["--dry-run"]].concat()),
         }
     }

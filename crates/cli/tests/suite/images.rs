@@ -9,7 +9,8 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Child, Command as Process, Stdio};
+use std::path::Path;
+use std::process::{Child, Command as Process, Output, Stdio};
 
 /// A device of 19 MiB.
 const SMALL: [&str; 6] =
@@ -55,6 +56,46 @@ fn serve(room: &Room, more: &[&str]) -> (Serving, BufReader<std::process::ChildS
         assert!(lines.read_line(&mut line).expect("a line") > 0, "the server has ended");
     }
     (child, lines)
+}
+
+#[test]
+fn a_program_runs_as_long_as_the_device_is_served() {
+    let room = Room::new();
+    create(&room, &[]);
+    let run = |program: &str, more: &[&str]| room.output(&[&["serve", "dev.img", "--run", program], more].concat());
+    let printed = |output: &Output| String::from_utf8_lossy(&output.stdout).into_owned();
+    // Its own words come first, and its sockets are gone afterwards.
+    let output = run("test -S \"$control\" && echo \"$uri\" && \"$readpath\" ctl \"$control\" lie on >answer", &[]);
+    let printed_by = printed(&output);
+    let socket = printed_by.lines().next().and_then(|line| line.strip_prefix("nbd+unix:///?socket=")).expect("a place");
+    assert!(output.status.success() && printed_by.lines().nth(1).is_some_and(|l| l.starts_with("0 requests of 0")));
+    assert!(socket.ends_with("/nbd.sock") && !Path::new(socket).parent().expect("a folder").exists(), "{printed_by}");
+    assert_ne!(room.read("answer"), "");
+    let output = run("echo $uri $control", &["--nbd", "unix:s", "--control", "c"]);
+    assert!(printed(&output).starts_with("nbd+unix:///?socket=s c\n"));
+    // Its failure is the command's.
+    for (program, status) in [("exit 7", 7), ("kill -9 $$", 137), ("/none", 127)] {
+        let output = run(program, &[]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        let expected = format!("readpath: the program of --run ended with status {status}\n");
+        assert!(output.status.code() == Some(status) && said.ends_with(&expected), "{program}: {said}");
+    }
+    assert_eq!(run("touch ran", &["--faults", "none"]).status.code(), Some(2));
+    assert!(!room.path("ran").exists(), "it does not start without a device");
+    // A signal to the server ends both.
+    let mut child = Process::new(room.command(&[]).get_program())
+        .current_dir(room.path(""))
+        .args(["serve", "dev.img", "--run", "echo up; exec sleep 600"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .map(Serving)
+        .expect("the program");
+    let mut lines = BufReader::new(child.0.stdout.take().expect("a pipe"));
+    lines.read_line(&mut String::new()).expect("a line");
+    let pid = rustix::process::Pid::from_child(&child.0);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    assert_eq!(child.0.wait().unwrap().code(), Some(143));
+    room.good(&["image", "check", "dev.img"]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Small inputs to try the program with: jobs of fio, and files that are made when they are asked for. All are
-//! synthetic, and the same on every machine.
+//! Small inputs to try the program with: jobs of fio, a script, and files that are made when they are asked for. All
+//! are synthetic, and the same on every machine.
 
 mod rootfs;
 
@@ -16,8 +16,8 @@ pub struct Example {
     pub make: fn() -> Vec<u8>,
 }
 
-/// A job of fio in `docs/examples`.
-macro_rules! job {
+/// A file of `docs/examples`.
+macro_rules! file {
     ($name:literal, $about:literal) => {
         Example {
             name: $name,
@@ -28,11 +28,11 @@ macro_rules! job {
 }
 
 /// All of them.
-pub const ALL: [Example; 7] = [
-    job!("phone.fio", "a phone's flash by queue depth and direction: readpath fio DIR/phone.fio"),
-    job!("database.fio", "random pages and a log: readpath fio DIR/database.fio --device nvme-dramless-512g"),
-    job!("ssd.fio", "random reads over 64 GiB: readpath fio DIR/ssd.fio --device nvme-dramless-512g"),
-    job!("randread.fio", "random reads over 8 GiB, for comparisons: readpath compare DIR/randread.fio"),
+pub const ALL: [Example; 8] = [
+    file!("phone.fio", "a phone's flash by queue depth and direction: readpath fio DIR/phone.fio"),
+    file!("database.fio", "random pages and a log: readpath fio DIR/database.fio --device nvme-dramless-512g"),
+    file!("ssd.fio", "random reads over 64 GiB: readpath fio DIR/ssd.fio --device nvme-dramless-512g"),
+    file!("randread.fio", "random reads over 8 GiB, for comparisons: readpath compare DIR/randread.fio"),
     Example {
         name: "phone.csv",
         about: "a block trace like a phone's: readpath replay DIR/phone.csv --device ufs31-128g",
@@ -48,6 +48,7 @@ pub const ALL: [Example; 7] = [
         about: "a UBI image of NAND with a UBIFS volume: readpath ubi find --ls DIR/rootfs.ubi /usr",
         make: rootfs::image,
     },
+    file!("sqlite.sh", "a power cut under SQLite, without root: readpath serve IMAGE --run 'sh DIR/sqlite.sh'"),
 ];
 
 fn table(requests: &[Request]) -> Vec<u8> {
