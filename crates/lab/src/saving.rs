@@ -19,7 +19,7 @@ pub(crate) struct PartTimes {
 pub(crate) struct Saving {
     /// Time saved in percent of the time with less memory; negative if requests take longer.
     pub percent: f64,
-    /// Half of its 95 % confidence interval, in points; 0 where all parts save the same.
+    /// Half of its confidence interval, in points; 0 where all parts save the same.
     pub half: f64,
 }
 
@@ -41,11 +41,11 @@ pub(crate) const LEAST_PARTS: usize = 2;
 pub(crate) struct TooFewParts(pub usize);
 
 /// What `more` saves of the time with `less`: one less the ratio of the mean times. The interval is that of the
-/// jackknife, which leaves out one part after the other, by Student's t.
+/// jackknife, which leaves out one part after the other, by Student's t; so many `intervals` cover together with 95 %.
 ///
 /// # Errors
 /// How many parts have requests in both runs, if those are fewer than [`LEAST_PARTS`].
-pub(crate) fn saving(less: &[PartTimes], more: &[PartTimes]) -> Result<Saving, TooFewParts> {
+pub(crate) fn saving(less: &[PartTimes], more: &[PartTimes], intervals: usize) -> Result<Saving, TooFewParts> {
     let both = || less.iter().zip(more).filter(|(a, b)| a.requests > 0 && b.requests > 0);
     let parts = both().count();
     if parts < LEAST_PARTS {
@@ -54,7 +54,7 @@ pub(crate) fn saving(less: &[PartTimes], more: &[PartTimes]) -> Result<Saving, T
     let sums = both().fold([0.0; 4], |sums, (a, b)| plus(sums, figures(a, b), 1.0));
     let all = saved(sums);
     let without: Vec<f64> = both().map(|(a, b)| saved(plus(sums, figures(a, b), -1.0))).collect();
-    Ok(Saving { percent: 100.0 * all, half: 100.0 * jackknife(&without) })
+    Ok(Saving { percent: 100.0 * all, half: 100.0 * jackknife(&without, intervals) })
 }
 
 /// Half of the 95 % interval of the mean time of a request, in nanoseconds, by the same means; none if fewer than
@@ -66,15 +66,15 @@ pub(crate) fn half_of_mean(parts: &[PartTimes]) -> Option<f64> {
     }
     let (ns, requests) = parts.iter().fold((0.0, 0), |(ns, n), part| (ns + part.ns, n + part.requests));
     let without: Vec<f64> = parts.iter().map(|part| (ns - part.ns) / (requests - part.requests) as f64).collect();
-    Some(jackknife(&without)).filter(|half| *half > ROUNDING * ns / requests as f64)
+    Some(jackknife(&without, 1)).filter(|half| *half > ROUNDING * ns / requests as f64)
 }
 
-/// Half of the 95 % interval of a figure, from its values without one part after the other.
-fn jackknife(without: &[f64]) -> f64 {
+/// Half of the interval of a figure, one of so many, from its values without one part after the other.
+fn jackknife(without: &[f64], intervals: usize) -> f64 {
     let n = without.len() as f64;
     let mean = without.iter().sum::<f64>() / n;
     let squares: f64 = without.iter().map(|s| (s - mean) * (s - mean)).sum();
-    t_95(without.len() as u32 - 1) * ((n - 1.0) / n * squares).sqrt()
+    t_95(without.len() as u32 - 1, intervals) * ((n - 1.0) / n * squares).sqrt()
 }
 
 fn figures(less: &PartTimes, more: &PartTimes) -> [f64; 4] {
@@ -100,7 +100,7 @@ mod tests {
             |us: &[f64]| -> Vec<PartTimes> { us.iter().map(|us| PartTimes { requests: 10, ns: us * 1e4 }).collect() };
         // Means 1, 2, 3 and 4 us: standard error sqrt(5/3)/2.
         let half = half_of_mean(&parts(&[1.0, 2.0, 3.0, 4.0])).expect("an interval");
-        assert!((half - 1e3 * t_95(3) * (5.0f64 / 3.0).sqrt() / 2.0).abs() < 1e-6, "{half}");
+        assert!((half - 1e3 * t_95(3, 1) * (5.0f64 / 3.0).sqrt() / 2.0).abs() < 1e-6, "{half}");
         assert_eq!(half_of_mean(&parts(&[2.0; 4])), None, "equal means");
         let idle = PartTimes::default();
         assert_eq!(half_of_mean(&[parts(&[2.0])[0], idle, idle]), None, "one part has requests");

@@ -2,6 +2,7 @@
 //! The verdict on variants of one workload: which is the fastest, by how much, how sure that is, and what it costs in
 //! memory. It compares figures of runs, in one sentence for each case or one for all, and makes no run.
 
+use crate::compare::t_95;
 use crate::saving::{PartTimes, half_of_mean, saving};
 use readpath_kit::Ns;
 use readpath_results::metric::{self, Figure::LatencyMean, Requests};
@@ -110,7 +111,8 @@ fn parts(series: &Series, ramp: Ns, kind: IoKind) -> Vec<PartTimes> {
 /// How sure a difference is.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Sure {
-    /// Half of its 95 % interval, in points.
+    /// Half of its interval, in points. Those of all comparisons cover together with 95 %: the best of many variants
+    /// is not the best by chance.
     Within(f64),
     /// It has no part of chance.
     Exactly,
@@ -146,7 +148,8 @@ pub(crate) fn of_runs<'a>(outcomes: impl IntoIterator<Item = &'a Outcome>) -> Ve
             None => cases.push(vec![outcome]),
         }
     }
-    let contests: Vec<Contest> = cases.iter().filter_map(|outcomes| contest(outcomes)).collect();
+    let comparisons = cases.iter().map(|outcomes| outcomes.len() - 1).sum();
+    let contests: Vec<Contest> = cases.iter().filter_map(|outcomes| contest(outcomes, comparisons)).collect();
     if contests.is_empty() && !cases.is_empty() {
         return vec![Note::new(
             NoteKind::NoAdvice,
@@ -165,13 +168,13 @@ pub(crate) fn not_from_these_times(coarse: &Note) -> Note {
     }
 }
 
-/// Reads decide, or writes where there are no reads.
-fn contest<'a>(outcomes: &[&'a Outcome]) -> Option<Contest<'a>> {
+/// Reads decide, or writes where there are no reads. The verdict makes so many comparisons in all.
+fn contest<'a>(outcomes: &[&'a Outcome], comparisons: usize) -> Option<Contest<'a>> {
     let kind = (0..2).find(|&kind| outcomes.iter().all(|outcome| outcome.kinds[kind].ios > 0))?;
     let base = &outcomes[0].kinds[kind];
     let candidate = |outcome: &&'a Outcome| {
         let own = &outcome.kinds[kind];
-        let sure = match saving(&base.parts, &own.parts) {
+        let sure = match saving(&base.parts, &own.parts, comparisons) {
             _ if own.mean_us == base.mean_us => Sure::Exactly,
             Ok(saving) => saving.interval().map_or(Sure::Exactly, Sure::Within),
             Err(_) => Sure::Unknown,
@@ -191,30 +194,34 @@ pub(crate) static DECIDING: [(Metric, &str); 4] = [
     (Requests::Write.of(LatencyMean), "writes"),
 ];
 
-/// The verdict on the rows of a comparison with `base`, whose differences have their intervals.
+/// The verdict on the rows of a comparison with `base`, whose differences have an interval of 95 % each.
 pub(crate) fn of_comparison(doc: &Document, base: &str) -> Vec<Note> {
     let Some((metric, requests)) = DECIDING.iter().find(|(metric, _)| doc.rows.iter().any(|row| row.metric == *metric))
     else {
         return Vec::new();
     };
+    let deciding = || doc.rows.iter().filter(|row| row.metric == *metric);
+    let comparisons = deciding().filter(|row| row.variant != base).count();
     let mut contests: Vec<Contest> = Vec::new();
-    for first in doc.rows.iter().filter(|row| row.metric == *metric && row.variant == base) {
-        let of_case = doc.rows.iter().filter(|row| row.metric == *metric && row.case == first.case);
-        let others = of_case.filter(|row| row.variant != base);
-        let candidates = [first].into_iter().chain(others).map(|row| compared(doc, first, row)).collect();
+    for first in deciding().filter(|row| row.variant == base) {
+        let others = deciding().filter(|row| row.case == first.case && row.variant != base);
+        let candidates = [first].into_iter().chain(others).map(|row| compared(doc, first, row, comparisons)).collect();
         contests.push(Contest { case: &first.case, requests, candidates });
     }
     sentences(&contests)
 }
 
 /// The candidate of a row beside that of the base.
-fn compared<'a>(doc: &Document, base: &Row, row: &'a Row) -> Candidate<'a> {
+fn compared<'a>(doc: &Document, base: &Row, row: &'a Row, comparisons: usize) -> Candidate<'a> {
     let memory_of = |metric: &Metric| doc.find(&row.case, &row.variant, metric).map_or(0.0, |row| row.simulated);
     let sure = match &row.difference {
         None => Sure::Exactly,
         Some(difference) => match (difference.finding, difference.percent_interval) {
             (Finding::Identical | Finding::Exact, _) => Sure::Exactly,
-            (Finding::Shown | Finding::NotShown, Some(interval)) => Sure::Within(interval.half()),
+            (Finding::Shown | Finding::NotShown, Some(interval)) => {
+                let freedom = row.sample.as_ref().map_or(1, |sample| sample.values.len() as u32 - 1);
+                Sure::Within(interval.half() * t_95(freedom, comparisons) / t_95(freedom, 1))
+            }
             _ => Sure::Unknown,
         },
     };
@@ -238,9 +245,21 @@ fn sentences(contests: &[Contest]) -> Vec<Note> {
     }
 }
 
+impl Candidate<'_> {
+    /// Whether it is faster than the first, beyond chance where that is known.
+    fn gains(&self) -> bool {
+        match self.sure {
+            Sure::Within(half) => self.saves > half,
+            Sure::Exactly | Sure::Unknown => self.saves > 0.0,
+        }
+    }
+}
+
 impl<'a> Contest<'a> {
+    /// The fastest of those that gain, or else of all but the first.
     fn best(&self) -> Option<&Candidate<'a>> {
-        self.candidates[1..].iter().min_by(|a, b| a.mean_us.total_cmp(&b.mean_us))
+        let others = &self.candidates[1..];
+        others.iter().min_by(|a, b| b.gains().cmp(&a.gains()).then(a.mean_us.total_cmp(&b.mean_us)))
     }
 
     fn verdict(&self, prefix: &str) -> Note {
@@ -274,8 +293,13 @@ impl<'a> Contest<'a> {
         if let Sure::Within(half) = best.sure
             && best.saves.abs() <= half
         {
+            let (among, fastest) = match candidates.len() {
+                2 => (String::new(), ""),
+                many => (format!(" among {many} variants"), "the fastest, "),
+            };
             let text = format!(
-                "{prefix}No difference beyond chance: with '{}' {requests} take {} us in the mean, with '{}' {} ({}).",
+                "{prefix}No difference beyond chance{among}: with {fastest}'{}' {requests} take {} us in the mean, \
+                 with '{}' {} ({}).",
                 best.variant,
                 digits(best.mean_us),
                 base.variant,
@@ -345,23 +369,22 @@ fn together(contests: &[Contest]) -> Note {
     let ratio = |one: &Candidate| 1.0 / (1.0 - one.saves / 100.0);
     let product = |all: &[(&Contest, &Candidate)]| all.iter().map(|(_, one)| ratio(one)).product::<f64>();
     let variants = contests[0].candidates[1..].iter().filter_map(|one| Some((one.variant, of(one.variant)?)));
-    let Some((variant, all)) = variants.max_by(|a, b| product(&a.1).total_cmp(&product(&b.1))) else {
+    let faster = |all: &[(&Contest, &Candidate)]| all.iter().filter(|(_, one)| one.gains()).count();
+    let rank = |all: &[(&Contest, &Candidate)]| (faster(all) > 0, product(all));
+    let order = |a: (bool, f64), b: (bool, f64)| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1));
+    let Some((variant, all)) = variants.max_by(|a, b| order(rank(&a.1), rank(&b.1))) else {
         let text = format!(
             "{} cases have no two variants in common: there is nothing to compare '{base}' with.",
             contests.len()
         );
         return Note::new(NoteKind::NoAdvice, text);
     };
-    let faster = all.iter().filter(|(_, one)| match one.sure {
-        Sure::Within(half) => one.saves > half,
-        Sure::Exactly | Sure::Unknown => one.saves > 0.0,
-    });
     let mut ratios: Vec<f64> = all.iter().map(|(_, one)| ratio(one)).collect();
     ratios.sort_by(f64::total_cmp);
     let Some((most, _)) = all.iter().max_by(|a, b| ratio(a.1).total_cmp(&ratio(b.1))) else {
         unreachable!("there are several cases")
     };
-    let faster = faster.count();
+    let faster = faster(&all);
     let host = all.iter().map(|(_, one)| one.memory.host).fold(0.0, f64::max);
     let sram = all.iter().map(|(_, one)| one.memory.sram).fold(0.0, f64::max);
     let base_memory = all
@@ -440,11 +463,19 @@ fn digits(value: f64) -> String {
     }
 }
 
-fn plus_minus(value: f64, half: Option<f64>) -> String {
-    match half.map(|half| format!("{half:.2}")).filter(|half| half != "0.00") {
-        Some(half) => format!("{value:.2} ± {half}"),
-        None => format!("{value:.2}"),
-    }
+/// A value and half of its interval to the same digit: two digits behind the point, or as many as the interval needs,
+/// up to four. An interval is never shown as nothing.
+pub(crate) fn plus_minus(value: f64, half: Option<f64>) -> String {
+    let digits = match half {
+        None | Some(0.005..) => 2,
+        Some(0.0005..) => 3,
+        Some(_) => 4,
+    };
+    let step = 0.1f64.powi(digits as i32);
+    // A value of nothing has no sign.
+    let value = if value.abs() < step / 2.0 { 0.0 } else { value };
+    let half = half.map_or_else(String::new, |half| format!(" ± {:.digits$}", half.max(step)));
+    format!("{value:.digits$}{half}")
 }
 
 fn share(percent: f64, sure: Sure) -> String {
@@ -507,6 +538,39 @@ mod tests {
         assert!(text.contains("(−0.25 ± "), "{text}");
         let alike = said(&[run("c", "off", &OFF, 0.0), run("c", "on", &OFF, 16.0)]);
         assert_eq!(alike[0].1, "'off' and 'on' are alike: reads take 200.0 us in the mean.");
+    }
+
+    /// 30 variants whose parts differ from the base by noise only: at most one verdict in twenty is a gain, though the
+    /// best of them nearly always has an interval of its own without zero.
+    #[test]
+    fn the_best_of_many_equal_variants_is_no_gain() {
+        let mut gains = 0;
+        for seed in 1..=200 {
+            let mut draws = readpath_kit::Prng::new(seed);
+            let mut noise = || (0..PARTS).map(|_| 100.0 + draws.below(1000) as f64 / 100.0).collect::<Vec<f64>>();
+            let runs: Vec<Outcome> = (0..31).map(|n| run("c", &format!("v{n}"), &noise(), 0.0)).collect();
+            let [(kind, text)] = &said(&runs)[..] else { panic!("one case") };
+            gains += u32::from(*kind == NoteKind::Gain);
+            let says = text.starts_with("No difference beyond chance among 31 variants: with the fastest, 'v");
+            assert!(*kind == NoteKind::Gain || says, "{text}");
+        }
+        assert!(gains <= 10, "{gains} of 200");
+    }
+
+    /// A variant that is surely faster is named, though another seems to be still faster.
+    #[test]
+    fn a_sure_gain_comes_before_an_unsure_one() {
+        let unsure = [20.0, 180.0, 20.0, 180.0];
+        let runs = [run("c", "off", &OFF, 0.0), run("c", "sure", &[150.0; 4], 0.0), run("c", "unsure", &unsure, 0.0)];
+        assert!(said(&runs)[0].1.starts_with("'sure' makes reads 1.33 ± 0.0"), "{:?}", said(&runs));
+    }
+
+    #[test]
+    fn a_value_and_its_interval_end_with_the_same_digit() {
+        let shown = [(1.7944, 0.0021), (1.7944, 0.02), (-0.001, 0.01), (2.0, 0.00004), (0.5, 1e-7)];
+        let shown = shown.map(|(value, half)| plus_minus(value, Some(half)));
+        assert_eq!(shown, ["1.794 ± 0.002", "1.79 ± 0.02", "0.00 ± 0.01", "2.0000 ± 0.0001", "0.5000 ± 0.0001"]);
+        assert_eq!(plus_minus(-0.001, None), "0.00");
     }
 
     #[test]

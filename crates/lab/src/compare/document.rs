@@ -241,7 +241,7 @@ fn what_is_covered(
                  (Student's t, {} degrees of freedom, {:.3} standard errors). The intervals cover {drawn}. They do not \
                  cover the choice of the workload, the parameters of the device, or what the model leaves out.",
                 n - 1,
-                t_95(n - 1)
+                t_95(n - 1, 1)
             ));
             if variants.len() > 1 {
                 notes.push(format!(

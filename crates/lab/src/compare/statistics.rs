@@ -28,21 +28,26 @@ pub(super) fn estimate(values: &[f64]) -> Estimate {
     let mean = values.iter().sum::<f64>() / n;
     let squares: f64 = values.iter().map(|v| (v - mean) * (v - mean)).sum();
     let error = (squares / (n - 1.0) / n).sqrt();
-    let half = t_95(values.len() as u32 - 1) * error;
+    let half = t_95(values.len() as u32 - 1, 1) * error;
     Estimate { mean, interval: Some(Interval { low: mean - half, high: mean + half }), equal: false }
 }
 
-/// How many standard errors a 95 % confidence interval reaches to each side: the 97.5 % quantile of Student's t with
-/// `freedom` degrees of freedom, at least 1.
-pub(crate) fn t_95(freedom: u32) -> f64 {
-    // With one degree of freedom the point is 12.706; it falls with more.
-    let (mut low, mut high) = (0.0, 13.0);
+/// How many standard errors each of so many intervals reaches to each side, if all of them cover together with 95 % at
+/// least (Bonferroni's correction): the quantile of Student's t at 1 − 0.05 / (2 `intervals`) with `freedom` degrees of
+/// freedom, at least 1.
+pub(crate) fn t_95(freedom: u32, intervals: usize) -> f64 {
+    let outside = 0.05 / intervals.max(1) as f64;
+    let mut high = 13.0;
+    while 1.0 - within(high, freedom) > outside {
+        high *= 2.0;
+    }
+    let mut low = 0.0;
     loop {
         let middle = (low + high) / 2.0;
         if middle <= low || middle >= high {
             return middle;
         }
-        if within(middle, freedom) < 0.95 { low = middle } else { high = middle }
+        if within(middle, freedom) < 1.0 - outside { low = middle } else { high = middle }
     }
 }
 
@@ -97,9 +102,35 @@ mod tests {
             (120, 1.980),
             (999, 1.962),
         ] {
-            let t = t_95(freedom);
+            let t = t_95(freedom, 1);
             assert!((t - published).abs() <= 0.0005, "{freedom} degrees of freedom: {t}, not {published}");
         }
+    }
+
+    /// The columns 99.5 %, 99.75 %, 99.9 % and 99.95 % of the same tables are those of 5, 10, 25 and 50 intervals.
+    #[test]
+    fn quantiles_of_several_intervals_are_those_of_the_tables() {
+        const INTERVALS: [usize; 4] = [5, 10, 25, 50];
+        for (freedom, published) in [
+            (1, [63.657, 127.321, 318.309, 636.619]),
+            (2, [9.925, 14.089, 22.327, 31.599]),
+            (3, [5.841, 7.453, 10.215, 12.924]),
+            (4, [4.604, 5.598, 7.173, 8.610]),
+            (5, [4.032, 4.773, 5.893, 6.869]),
+            (10, [3.169, 3.581, 4.144, 4.587]),
+            (15, [2.947, 3.286, 3.733, 4.073]),
+            (19, [2.861, 3.174, 3.579, 3.883]),
+            (30, [2.750, 3.030, 3.385, 3.646]),
+            (120, [2.617, 2.860, 3.160, 3.373]),
+        ] {
+            for (intervals, published) in INTERVALS.into_iter().zip(published) {
+                let t = t_95(freedom, intervals);
+                assert!((t - published).abs() <= 0.0005, "{freedom}, {intervals} intervals: {t}, not {published}");
+            }
+        }
+        // With one degree of freedom the quantile is a cotangent.
+        let cotangent = 1.0 / libm::tan(std::f64::consts::FRAC_PI_2 * 0.05 / 1e6);
+        assert!((t_95(1, 1_000_000) / cotangent - 1.0).abs() < 1e-6);
     }
 
     #[test]

@@ -96,7 +96,7 @@ fn pairs_are_compared_and_not_means() {
     let b = row(&doc, "B", "m");
     let difference = b.difference.as_ref().expect("a difference");
     // Differences 4, 6, 5, 5: mean 5, standard error sqrt(2/3)/2.
-    let half = t_95(3) * (2.0f64 / 3.0).sqrt() / 2.0;
+    let half = t_95(3, 1) * (2.0f64 / 3.0).sqrt() / 2.0;
     let interval = difference.interval.expect("an interval");
     assert_eq!((difference.mean, difference.finding), (5.0, Finding::Shown));
     assert!((interval.half() - half).abs() < 1e-12, "{interval:?}");
@@ -175,6 +175,24 @@ fn charts_have_error_bars_where_there_are_intervals() {
     assert_eq!((doc.charts[1].series.len(), points.len()), (1, 2), "the base has no difference from itself");
     assert!(points[0].interval.is_some_and(|i| i.contains(points[0].y)) && points[1].interval.is_none());
     assert!(doc.charts[0].series.iter().all(|s| s.points[0].interval.is_some()));
+}
+
+/// 30 variants that differ from the base by noise only: one in twenty has an interval without zero, the verdict none.
+#[test]
+fn the_best_of_many_equal_variants_is_no_gain() {
+    let mut draws = readpath_kit::Prng::new(1);
+    let names: Vec<String> = (0..31).map(|i| format!("v{i}")).collect();
+    let mut noise = |seed, name: &String| trial(seed, name, &[("read_latency_mean", 100.0 + draws.unit_f64())]);
+    let trials: Vec<Trial> = (3..8)
+        .flat_map(|seed| names.iter().map(move |name| (seed, name)))
+        .map(|(seed, name)| noise(seed, name))
+        .collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let doc = compared(&trials, &names, 5, Some("noise"));
+    let shown = doc.rows.iter().filter(|r| r.difference.as_ref().is_some_and(|d| d.finding == Finding::Shown));
+    assert!(shown.count() > 0);
+    let [verdict] = &doc.verdict[..] else { panic!("{:?}", doc.verdict) };
+    assert!(verdict.text.starts_with("No difference beyond chance among 31 variants: "), "{verdict}");
 }
 
 #[test]

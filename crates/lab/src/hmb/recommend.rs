@@ -54,9 +54,9 @@ pub(crate) const LITTLE_PERCENT: f64 = 1.0;
 /// Why there is none.
 pub(crate) fn advise(sizes: &[SizeTimes]) -> Result<Advice, NoAdvice> {
     let Some((largest, smaller @ [_, ..])) = sizes.split_last() else { return Err(NoAdvice::OneSize) };
-    let left = smaller.iter().map(|size| saving(&size.parts, &largest.parts)).collect::<Result<Vec<_>, _>>();
+    let left = smaller.iter().map(|size| saving(&size.parts, &largest.parts, 1)).collect::<Result<Vec<_>, _>>();
     let left = left.map_err(NoAdvice::FewParts)?;
-    let gained = sizes[1..].iter().map(|size| saving(&sizes[0].parts, &size.parts)).collect::<Result<Vec<_>, _>>();
+    let gained = sizes[1..].iter().map(|size| saving(&sizes[0].parts, &size.parts, 1)).collect::<Result<Vec<_>, _>>();
     let gained = gained.map_err(NoAdvice::FewParts)?;
     let enough = left.iter().position(|saving| saving.percent + saving.half < LITTLE_PERCENT);
     Ok(Advice { left, gained, enough })
