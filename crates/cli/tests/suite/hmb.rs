@@ -128,6 +128,13 @@ fn bad_input() {
     assert!(room.good(&["hmb", "t.csv", "--fold"]).contains("FOLDED"));
     room.bad(&["hmb", "t.csv", "--sizes", "8"], &["--sizes: give two sizes or more, in MiB, for example 0,8,16,32"]);
     room.bad(&["hmb", "t.csv", "--sizes", "0,x"], &["'x'", "--sizes"]);
+    // A variant is called by what the device takes, and what is the same is run once.
+    let doc = room.document(&["hmb", "t.csv", "--fold", "--sizes", "0,64,128,256", "--json"]);
+    let named = |name: &str| figure(&doc, &[("variant", name), ("metric", "host_memory")]);
+    assert_eq!((named("100 MiB"), named("128 MiB"), named("256 MiB")), (Some(f64::from(100 << 20)), None, None));
+    let points = doc["charts"][0]["series"][0]["points"].as_array().expect("points").iter();
+    assert_eq!(points.map(|point| point["x"].as_str()).collect::<Vec<_>>(), [Some("0"), Some("64"), Some("100")]);
+    assert!(notes(&doc).contains("--sizes 256: the device takes 100 MiB of that"), "{}", notes(&doc));
     let no_hmb = "--device ufs21-64g: this device takes no host memory for its map; these do: nvme-dramless-512g, ";
     room.bad(&["hmb", "t.csv", "--device", "ufs21-64g"], &[no_hmb]);
     std::fs::create_dir_all(room.path("empty/inner")).expect("a folder");

@@ -293,7 +293,7 @@ const MOST_CURVES: usize = 6;
 
 fn chart_of_sizes(cases: usize) -> Chart {
     let kind = if cases <= MOST_CURVES { ChartKind::Lines } else { ChartKind::Heat };
-    let chart = Chart::new("latency_by_size", "Latency over host memory", kind).x_log();
+    let chart = Chart::new("latency_by_size", "Latency over host memory", kind);
     match kind {
         ChartKind::Heat => chart
             .axes("host memory, MiB", "mean latency of a request, % of that with the least memory")
@@ -305,11 +305,12 @@ fn chart_of_sizes(cases: usize) -> Chart {
     }
 }
 
-/// The mean of each size: with its interval, or in percent of the first size's.
-fn points(sizes: &[SizeTimes], kind: ChartKind) -> Vec<(f64, f64, Option<Interval>)> {
+/// The mean of each size, which is a category, as no size has no place on a logarithmic axis: with its interval, or in
+/// percent of the first size's.
+fn points(sizes: &[SizeTimes], kind: ChartKind) -> Vec<(String, f64, Option<Interval>)> {
     let least = sizes.first().map_or(1.0, SizeTimes::mean_us).max(f64::MIN_POSITIVE);
     let point = |size: &SizeTimes| {
-        let (mib, mean) = (size.bytes as f64 / MIB, size.mean_us());
+        let (mib, mean) = ((size.bytes as f64 / MIB).to_string(), size.mean_us());
         if kind == ChartKind::Heat {
             return (mib, 100.0 * mean / least, None);
         }
@@ -379,15 +380,7 @@ fn silence(why: NoAdvice) -> String {
 fn sentence(case: &str, sizes: &[SizeTimes], advice: &Advice) -> (Note, Option<u64>) {
     let (first, largest) = (&sizes[0], &sizes[sizes.len() - 1]);
     let name = |size: &SizeTimes| if size.bytes == 0 { "none".to_owned() } else { mib(size.bytes) };
-    let said = |saving: &Saving| {
-        // A saving of nothing has no sign.
-        let percent = (saving.percent * 100.0).round() / 100.0 + 0.0;
-        // An interval that is shown as nothing would look like certainty.
-        match saving.interval().map(|half| format!("{half:.2}")).filter(|half| half != "0.00") {
-            Some(half) => format!("{percent:.2} ± {half} %"),
-            None => format!("{percent:.2} %"),
-        }
-    };
+    let said = |saving: &Saving| format!("{} %", verdict::plus_minus(saving.percent, saving.interval()));
     let enough = advice.enough.unwrap_or(sizes.len() - 1);
     let size = &sizes[enough];
     let gained = enough.checked_sub(1).map(|at| advice.gained[at]);
@@ -472,9 +465,8 @@ mod tests {
         let (note, errors) = concluded(&[(0, &[100.0; 5]), (64, &[100.0; 5])]);
         assert_eq!(note.text, "No host memory is needed: 64 MiB saves 0.00 % of the time of a request.");
         assert_eq!((note.kind, errors), (NoteKind::Advice, 0));
-        // An interval that would be shown as zero is left out; the document has its digits.
         let (note, errors) = concluded(&[(0, &[100.0, 100.001, 100.0, 100.0]), (64, &[100.0; 4])]);
-        assert!(note.text.contains("64 MiB saves 0.00 % of"), "{note}");
+        assert!(note.text.contains("64 MiB saves 0.000 ± 0.001 % of"), "{note}");
         assert_eq!(errors, 1);
         let (note, _) = concluded(&[(0, &[100.0, 100.1, 100.0, 100.0]), (64, &[100.0; 4])]);
         assert!(note.text.contains("64 MiB saves 0.02 ± 0.08 % of"), "{note}");
@@ -535,8 +527,9 @@ mod tests {
         assert_eq!(doc.notes.len(), 4);
         assert!(doc.notes[0].text.starts_with("a: Give this device 8 MiB: "), "{}", doc.notes[0]);
         assert!(doc.notes[1].text.starts_with("b: This cannot be told from this trace. "), "{}", doc.notes[1]);
-        let latencies: Vec<f64> = doc.charts[0].series[2].points.iter().map(|point| point.y).collect();
-        assert_eq!(latencies, [200.0, 200.0, 100.0, 100.0]);
+        let points = doc.charts[0].series[2].points.iter().map(|point| (point.x.clone(), point.y));
+        let expected = [("0", 200.0), ("8", 200.0), ("64", 100.0), ("128", 100.0)];
+        assert_eq!(points.collect::<Vec<_>>(), expected.map(|(mib, us)| (mib.into(), us)));
     }
 
     /// A thousand requests a second, of which the first second is the ramp.

@@ -65,7 +65,7 @@ pub fn own(args: &Hmb, ready: Ready) -> Result<HostMemory> {
             with.filter(has).collect::<Vec<_>>().join(", ")
         )));
     }
-    let variants = sizes(&args.sizes)?;
+    let (variants, notes) = sizes(&args.sizes, &base)?;
     let files = files(&args.files)?;
     only_one_stdin(files.iter())?;
     let (jobs, traces): (Vec<PathBuf>, Vec<PathBuf>) =
@@ -92,7 +92,6 @@ pub fn own(args: &Hmb, ready: Ready) -> Result<HostMemory> {
         Ok((case, variants))
     });
     let recorded = recorded.collect::<Result<Vec<_>>>()?;
-    let notes = variants.iter().filter_map(|variant| less_than_named(variant, &base)).map(Note::remark).collect();
     let title = format!("How much host memory for {}", base.name);
     Ok(HostMemory::of_inputs(title, jobs, recorded, &options, notes))
 }
@@ -117,20 +116,30 @@ fn files(given: &[PathBuf]) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// A variant for each size in MiB, from the smallest.
-fn sizes(mib: &[u64]) -> Result<Vec<Variant>> {
+/// A variant for each size in MiB that the device takes of those, from the smallest; and where that is less than the
+/// host would give.
+fn sizes(mib: &[u64], base: &DevicePreset) -> Result<(Vec<Variant>, Vec<Note>)> {
     let mut sizes = mib.to_vec();
     sizes.sort_unstable();
     sizes.dedup();
     if sizes.len() < 2 {
         return Err(usage(anyhow!("--sizes: give two sizes or more, in MiB, for example 0,8,16,32")));
     }
-    let variant = |mib: u64| {
-        let name = if mib == 0 { "no host memory".to_owned() } else { format!("{mib} MiB") };
+    let (mut variants, mut notes): (Vec<Variant>, Vec<Note>) = (Vec::new(), Vec::new());
+    for mib in sizes {
         let key = Override::new(KEY, &mib.to_string(), "--sizes").map_err(usage)?;
-        Ok(Variant::new(name, None, vec![key]))
-    };
-    sizes.into_iter().map(variant).collect()
+        let mut variant = Variant::new(String::new(), None, vec![key]);
+        let preset = variant.device(base).map_err(usage)?;
+        let taken = given_host_memory(&preset.device, &preset.host) >> 20;
+        variant.name = if taken == 0 { "no host memory".to_owned() } else { format!("{taken} MiB") };
+        if taken != mib {
+            notes.push(Note::remark(format!("--sizes {mib}: the device takes {taken} MiB of that")));
+        }
+        if variants.iter().all(|other| other.name != variant.name) {
+            variants.push(variant);
+        }
+    }
+    Ok((variants, notes))
 }
 
 /// A note, if a variant gets another amount of memory than its name says.
