@@ -75,6 +75,24 @@ fn compressed_streams_sizes_and_pressure() {
     assert_eq!(ids, ["seconds_by_lines_1", "hits_by_lines_1"]);
     let same = document(&room, &["s.csv", "--cache", "none,lru", "--lines", "1,2", "--pressure", "p.txt"]);
     assert_eq!(doc, same);
+    // The charts of several streams begin with all of them together.
+    room.write("b.csv", &STREAM.replace("188,0,idx", "100,0,idx"));
+    for (how, first) in [("1,2", "seconds_by_lines"), ("2", "seconds")] {
+        let both = document(&room, &["s.csv", "b.csv", "--cache", "none,lru", "--lines", how]);
+        let charts = both["charts"].as_array().expect("charts");
+        assert_eq!(
+            (&charts[0]["id"], &charts[0]["title"].to_string().contains("2 streams together")),
+            (&first.into(), &true)
+        );
+        let y = |id: &str, series: usize| {
+            let chart = charts.iter().find(|chart| chart["id"] == id).expect("a chart");
+            chart["series"][series]["points"][0]["y"].as_f64().expect("seconds")
+        };
+        for series in 0..if how == "2" { 1 } else { 2 } {
+            let sum = y(&format!("{first}_1"), series) + y(&format!("{first}_2"), series);
+            assert!((y(first, series) - sum).abs() < 1e-12 && sum > 0.0, "{how}, {series}");
+        }
+    }
     // The reads are counted from 0, so that the last one is the last before which anything can change.
     let reads = STREAM.lines().filter(|line| line.starts_with("r,")).count();
     room.write("late.txt", &format!("0,0\n{},9000000\n{reads},0\n", reads - 1));

@@ -155,6 +155,18 @@ fn an_image_with_other_pages_is_replayed_with_its_own() {
     let room = Room::with_dump("fx.mtd");
     let doc = document(&room, &["reproduce", "ubi", "--image", "fx.mtd"]);
     check_image(&room, &doc, "fx.mtd", ["rootfs", "27"], "/", "/special/random200k");
+    // The first figure is that of the verdict: all works, of which some read nothing that a cache could save.
+    let ids: Vec<&str> = doc["charts"].as_array().expect("charts").iter().filter_map(|c| c["id"].as_str()).collect();
+    assert_eq!(ids[..3], ["seconds_by_lines", "hits_by_lines", "seconds_by_lines_1"]);
+    let seconds = |chart: usize| -> f64 {
+        let series = doc["charts"][chart]["series"].as_array().expect("series");
+        let lru = series.iter().find(|one| one["name"] == "lru+split").expect("a cache");
+        lru["points"][8]["y"].as_f64().expect("seconds")
+    };
+    let of_works: f64 = (2..ids.len()).filter(|&i| ids[i].starts_with("seconds_by_lines_")).map(seconds).sum();
+    assert!((seconds(0) - of_works).abs() < 1e-9 && of_works > 0.0);
+    let said = doc["verdict"][0]["text"].as_str().expect("a verdict");
+    assert!(said.contains(&format!("({:.3} s instead of", seconds(0))), "{said}");
     let none =
         "; no boot-like reading, as there is no file below /etc, /lib/systemd or /usr/lib/systemd; --boot-list FILE";
     assert!(note(&doc, "fx.mtd: volume \"rootfs\"").contains(none));

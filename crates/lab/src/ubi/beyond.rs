@@ -61,7 +61,7 @@ pub(super) fn caches(doc: &mut Document, model: &Model, stream: &TaskStream) -> 
     Ok(Replayed { stream: stream.work.clone(), page_bytes: stream.page_bytes, outcomes })
 }
 
-/// Rows and charts of a stream, which is number `index`, with caches of several sizes.
+/// Rows and charts of a stream, which is number `index`, with caches of several sizes, and what these came to.
 pub(super) fn sizes(
     doc: &mut Document,
     model: &Model,
@@ -81,6 +81,6 @@ pub(super) fn sizes(
         }
         doc.row(&name, &label, metric::READ_SECONDS, outcome.totals.cost.seconds(), Origin::Predicted)?;
     }
-    by_lines(doc, index, &stream.name(""), &outcomes)?;
+    doc.charts.extend(by_lines(&format!("_{}", index + 1), &stream.name(""), &[&outcomes])?);
     Ok(outcomes)
 }

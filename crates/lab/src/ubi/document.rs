@@ -67,11 +67,8 @@ pub fn document(
         }
         let summary = &case.stream.summary;
         if summary.reads > 0 {
-            if swept {
-                by_lines(&mut doc, i, &case.name, &outcomes)?;
-            } else {
-                bars(&mut doc, i, &case.name, &outcomes)?;
-            }
+            let id = format!("_{}", i + 1);
+            doc.charts.extend(charts(&id, &case.name, &[&outcomes], swept)?);
             replayed.push(Replayed { stream: case.name.clone(), page_bytes: costs.page_bytes, outcomes });
         } else {
             doc.remark(format!(
@@ -89,6 +86,10 @@ pub fn document(
             doc.remark(format!("{}: {which} of memory did not come: the stream has {reads} reads", case.name));
         });
         doc.read_from([&case.input]);
+    }
+    let all: Vec<&[_]> = replayed.iter().map(|one| &one.outcomes[..]).collect();
+    if all.len() > 1 {
+        doc.charts.splice(0..0, charts("", &format!("{} streams together", all.len()), &all, swept)?);
     }
     doc.verdict = match replayed.len() {
         0..=2 => replayed.iter().filter_map(|one| of_caches(&one.stream, std::slice::from_ref(one))).collect(),
@@ -137,21 +138,28 @@ fn rows(doc: &mut Document, case: &str, variant: &Variant, costs: &CostModel, ou
 /// CPU time below this share of all time is not drawn.
 const LEAST_CPU_PERCENT: f64 = 2.0;
 
-fn bars(doc: &mut Document, index: usize, case: &str, outcomes: &[(Variant, Outcome)]) -> Result<(), Error> {
-    let mut time = Chart::new(format!("seconds_{}", index + 1), format!("Time of reads, {case}"), ChartKind::Bars)
+/// Charts of streams that went through the same caches: over their lines, or a bar for each.
+fn charts(id: &str, case: &str, streams: &[&[(Variant, Outcome)]], swept: bool) -> Result<Vec<Chart>, Error> {
+    if swept {
+        return Ok(by_lines(id, case, streams)?.into());
+    }
+    let mut time = Chart::new(format!("seconds{id}"), format!("Time of reads, {case}"), ChartKind::Bars)
         .axes("cache", "s")
         .caption("Waiting for the chip and CPU of reads through ubi_eba_read_leb, by the cost model.");
-    let part = |of: fn(&Outcome) -> u64| {
-        outcomes.iter().map(move |(variant, o)| (label(variant), of(o) as f64 / 1e9)).collect::<Vec<_>>()
+    let variants = streams.first().copied().unwrap_or_default();
+    let part = |of: fn(&Outcome) -> u64| -> Vec<(String, f64)> {
+        let sum = |at: usize| streams.iter().map(|outcomes| of(&outcomes[at].1)).sum::<u64>() as f64 / 1e9;
+        variants.iter().enumerate().map(|(at, (variant, _))| (label(variant), sum(at))).collect()
     };
-    time.series("all", SeriesStyle::Plain, part(|o| o.totals.cost.total_ns()))?;
-    let share = |o: &Outcome| 100.0 * o.totals.cost.cpu_ns as f64 / o.totals.cost.total_ns().max(1) as f64;
-    let most = outcomes.iter().map(|(_, outcome)| share(outcome)).fold(0.0, f64::max);
+    let (all, cpu) = (part(|o| o.totals.cost.total_ns()), part(|o| o.totals.cost.cpu_ns));
+    let share =
+        |((_, all), (_, cpu)): (&(String, f64), &(String, f64))| if *all > 0.0 { 100.0 * cpu / all } else { 0.0 };
+    let most = all.iter().zip(&cpu).map(share).fold(0.0, f64::max);
+    time.series("all", SeriesStyle::Plain, all)?;
     if most >= LEAST_CPU_PERCENT {
-        time.series("CPU", SeriesStyle::Plain, part(|o| o.totals.cost.cpu_ns))?;
+        time.series("CPU", SeriesStyle::Plain, cpu)?;
     } else if most > 0.0 {
         time.caption.push_str(&format!(" CPU is {most:.1} % of it at most."));
     }
-    doc.charts.push(time);
-    Ok(())
+    Ok(vec![time])
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The table of 2016 beside the cost model, on the counts that were published and on streams.
 
+use super::by_lines::by_lines;
 use super::error::{Error, replay};
 use super::model::{Model, percent};
 use super::published::{Configuration, Published, Task};
@@ -83,12 +84,17 @@ pub fn reproduce(streams: &[TaskStream], cost: Option<&CostPreset>) -> Result<Re
     let caches = doc.rows.len();
     let mut replayed = cached().map(|s| beyond::caches(&mut doc, &model, s)).collect::<Result<Vec<_>, _>>()?;
     let sizes = doc.rows.len();
-    for (i, stream) in cached().enumerate() {
-        replayed[i].outcomes.extend(beyond::sizes(&mut doc, &model, i, stream)?);
-    }
+    let sized = cached().enumerate().map(|(i, stream)| beyond::sizes(&mut doc, &model, i, stream));
+    let sized = sized.collect::<Result<Vec<_>, _>>()?;
     if image_comes_first {
         doc.charts.rotate_left(published_charts);
+        let own = cached().zip(&sized).filter(|(stream, _)| stream.is_own());
+        let own: Vec<&[_]> = own.map(|(_, outcomes)| &outcomes[..]).collect();
+        if sized.len() > 1 && !own.is_empty() {
+            doc.charts.splice(0..0, by_lines("", &what, &own)?);
+        }
     }
+    replayed.iter_mut().zip(sized).for_each(|(replayed, sized)| replayed.outcomes.extend(sized));
     let own: Vec<_> = cached().zip(replayed).filter(|(s, _)| s.is_own()).map(|(_, replayed)| replayed).collect();
     doc.verdict = match image_comes_first {
         true => of_caches(&what, &own).into_iter().collect(),
