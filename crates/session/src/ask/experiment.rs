@@ -45,7 +45,7 @@ pub fn plans(experiment: &Experiment, making: &Making, chosen: &Chosen) -> Resul
 /// When an option of the host is wrong.
 pub fn of_iozone(args: &Iozone) -> Result<Experiment> {
     let target = &args.target;
-    let variants = target.host.variants()?;
+    let variants = presets::hosts_of(&target.device, &args.making.set, &target.host)?;
     let experiment = typed::of_iozone(&args.args, &target.device, target.fill, variants);
     Ok(Experiment { seed: target.seed, ..experiment })
 }
