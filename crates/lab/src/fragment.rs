@@ -24,12 +24,27 @@ pub struct Fragment {
     pub(crate) gain: Gain,
     /// What the run says of its variant.
     pub(crate) outcome: Outcome,
+    /// What each of several phases says of it.
+    pub(crate) phases: Vec<Outcome>,
     /// SRAM of the modelled device by table, in bytes.
     pub sram: Map<String, Value>,
     /// Whether the device programmed any flash page.
     pub programs: bool,
     /// What the run lacks, and why.
     pub incomplete: Option<String>,
+}
+
+/// What a verdict on these runs compares. Where there are several variants, these are the phases of each run with reads,
+/// or all if none has any.
+pub(crate) fn judged<'a>(runs: &[&'a Fragment]) -> Vec<&'a Outcome> {
+    let is_alone = runs.iter().all(|run| run.outcome.variant() == runs[0].outcome.variant());
+    let of_run = |run: &&'a Fragment| {
+        let any = run.phases.iter().any(Outcome::reads);
+        let whole = Some(&run.outcome).filter(|_| is_alone || run.phases.is_empty());
+        let phases = run.phases.iter().filter(move |phase| !is_alone && (!any || phase.reads()));
+        phases.chain(whole).collect::<Vec<_>>()
+    };
+    runs.iter().flat_map(of_run).collect()
 }
 
 pub(crate) fn sram(tables: &[(SramTable, u64)]) -> Map<String, Value> {

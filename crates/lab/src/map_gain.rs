@@ -6,11 +6,11 @@
 use crate::map_rows::{peak_host_bytes, static_host_bytes};
 use crate::question::{Answer, AskError, Done, Point, Question, Shown};
 use crate::replay::{Mode, Replay, ReplayCase, ReplayOptions, ReplayRun, ReplayVariant};
-use crate::verdict::{self, Memory, Outcome};
+use crate::verdict::{self, Measured, Memory, Outcome};
 use readpath_config::experiment::Variant;
 use readpath_config::{ConfigFileError, DevicePreset, GivenKey};
 use readpath_device::{DeviceConfig, Layout, Protocol};
-use readpath_kit::{BLOCK_BYTES, Histogram, Ns};
+use readpath_kit::{BLOCK_BYTES, Histogram};
 use readpath_results::{Document, Error, Note, NoteKind, metric};
 use readpath_run::PhaseOutput;
 use readpath_workload::IoKind;
@@ -206,7 +206,7 @@ fn row(case: &str, variant: &ReplayVariant, run: &ReplayRun) -> GainRow {
         host_bytes,
         device_bytes,
         is_bound: variant.map_is_loaded,
-        outcome: Outcome::new((case, &variant.name), &phases, run.over_time.as_ref(), Ns(0), memory),
+        outcome: Outcome::new((case, &variant.name), &phases, run.over_time.as_ref(), Measured::ALL, memory),
         read_mean_us: if latency.count() > 0 { latency.mean() / 1e3 } else { 0.0 },
         read_p99_us: latency.quantile(0.99) as f64 / 1e3,
         map_loads: count(|p| p.device.map_loads + p.device.buffer_map_loads),

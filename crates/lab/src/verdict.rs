@@ -29,10 +29,12 @@ struct Kind {
     parts: Vec<PartTimes>,
 }
 
-/// What a run says of its variant.
+/// What a run, or one of its phases, says of its variant.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct Outcome {
     case: String,
+    /// The phase, if the run has several.
+    work: String,
     variant: String,
     /// Reads, and writes.
     kinds: [Kind; 2],
@@ -46,23 +48,50 @@ pub(crate) struct Memory {
     pub(crate) sram: f64,
 }
 
+/// When the requests of an outcome are measured, in virtual time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Measured {
+    pub(crate) from: Ns,
+    pub(crate) to: Ns,
+}
+
+impl Measured {
+    /// The whole of a run.
+    pub(crate) const ALL: Measured = Measured { from: Ns(0), to: Ns::NEVER };
+}
+
 impl Outcome {
-    /// The outcome of a run with these phases, of which `series` is kept over time, and measured from `ramp` on.
+    /// The outcome of these phases of a run, of which `series` is kept over time.
     pub(crate) fn new(
         (case, variant): (&str, &str),
         phases: &[&PhaseOutput],
         series: Option<&Series>,
-        ramp: Ns,
+        measured: Measured,
         memory: Memory,
     ) -> Self {
         let kind = |kind: IoKind| {
             let all = phases.iter().flat_map(|phase| &phase.stats.jobs).map(|job| &job.of(kind).latency);
             let (ios, ns) = all.fold((0, 0.0), |(n, ns), l| (n + l.count(), ns + l.mean() * l.count() as f64));
-            let parts = series.map_or_else(Vec::new, |series| parts(series, ramp, kind));
+            let parts = series.map_or_else(Vec::new, |series| parts(series, measured, kind));
             Kind { ios, mean_us: ns / 1e3 / ios.max(1) as f64, parts }
         };
         let kinds = [kind(IoKind::Read), kind(IoKind::Write)];
-        Outcome { case: case.to_owned(), variant: variant.to_owned(), kinds, memory }
+        Outcome { case: case.to_owned(), work: String::new(), variant: variant.to_owned(), kinds, memory }
+    }
+
+    /// The same of one of several phases.
+    pub(crate) fn of_phase(self, work: &str) -> Self {
+        Outcome { work: work.to_owned(), ..self }
+    }
+
+    /// Its case and phase; outcomes of one place are compared.
+    pub(crate) fn place(&self) -> (&str, &str) {
+        (&self.case, &self.work)
+    }
+
+    /// Whether it has reads.
+    pub(crate) fn reads(&self) -> bool {
+        self.kinds[0].ios > 0
     }
 }
 
@@ -95,10 +124,11 @@ impl Outcome {
     }
 }
 
-/// A run in parts of about equal time.
-fn parts(series: &Series, ramp: Ns, kind: IoKind) -> Vec<PartTimes> {
-    let measured = series.bins.iter().filter(|bin| bin.to > series.from + ramp);
-    let bins: Vec<_> = measured.map(|bin| bin.latency[kind as usize]).collect();
+/// What is measured of a run, in parts of about equal time. Bins with anything else are left out.
+fn parts(series: &Series, measured: Measured, kind: IoKind) -> Vec<PartTimes> {
+    let begins = [series.from].into_iter().chain(series.bins.iter().map(|bin| bin.to));
+    let within = begins.zip(&series.bins).filter(|(from, bin)| *from >= measured.from && bin.to <= measured.to);
+    let bins: Vec<_> = within.map(|(_, bin)| bin.latency[kind as usize]).collect();
     let mut parts = vec![PartTimes::default(); PARTS.min(bins.len())];
     for (i, latency) in bins.iter().enumerate() {
         let part = &mut parts[i * PARTS.min(bins.len()) / bins.len()];
@@ -135,6 +165,8 @@ struct Candidate<'a> {
 #[derive(Clone, Debug)]
 struct Contest<'a> {
     case: &'a str,
+    /// The phase of a run, or its group of jobs, if there are several.
+    work: &'a str,
     requests: &'static str,
     candidates: Vec<Candidate<'a>>,
 }
@@ -143,7 +175,7 @@ struct Contest<'a> {
 pub(crate) fn of_runs<'a>(outcomes: impl IntoIterator<Item = &'a Outcome>) -> Vec<Note> {
     let mut cases: Vec<Vec<&Outcome>> = Vec::new();
     for outcome in outcomes {
-        match cases.iter_mut().find(|case| case[0].case == outcome.case) {
+        match cases.iter_mut().find(|case| case[0].place() == outcome.place()) {
             Some(case) => case.push(outcome),
             None => cases.push(vec![outcome]),
         }
@@ -183,7 +215,8 @@ fn contest<'a>(outcomes: &[&'a Outcome], comparisons: usize) -> Option<Contest<'
         Candidate { variant: &outcome.variant, mean_us: own.mean_us, saves, sure, memory: outcome.memory }
     };
     let requests = ["reads", "writes"][kind];
-    Some(Contest { case: &outcomes[0].case, requests, candidates: outcomes.iter().map(candidate).collect() })
+    let Outcome { case, work, .. } = outcomes[0];
+    Some(Contest { case, work, requests, candidates: outcomes.iter().map(candidate).collect() })
 }
 
 /// Mean latencies that decide, the first that a document has.
@@ -206,7 +239,7 @@ pub(crate) fn of_comparison(doc: &Document, base: &str) -> Vec<Note> {
     for first in deciding().filter(|row| row.variant == base) {
         let others = deciding().filter(|row| row.case == first.case && row.variant != base);
         let candidates = [first].into_iter().chain(others).map(|row| compared(doc, first, row, comparisons)).collect();
-        contests.push(Contest { case: &first.case, requests, candidates });
+        contests.push(Contest { case: &first.case, work: first.case.jobs_name().unwrap_or(""), requests, candidates });
     }
     sentences(&contests)
 }
@@ -241,16 +274,29 @@ fn sentences(contests: &[Contest]) -> Vec<Note> {
         few if few.len() <= MOST_SENTENCES => {
             few.iter().map(|contest| contest.verdict(&format!("{}: ", contest.case))).collect()
         }
-        many => vec![together(many)],
+        many => {
+            let mut works: Vec<&str> = Vec::new();
+            for contest in many {
+                if !works.contains(&contest.work) {
+                    works.push(contest.work);
+                }
+            }
+            if works.len() == 1 || works.len() > MOST_SENTENCES {
+                return vec![together("", &many.iter().collect::<Vec<_>>())];
+            }
+            let of = |work: &str| many.iter().filter(|contest| contest.work == work).collect::<Vec<_>>();
+            works.iter().map(|work| together(&format!("{work}: "), &of(work))).collect()
+        }
     }
 }
 
 impl Candidate<'_> {
-    /// Whether it is faster than the first, beyond chance where that is known.
+    /// Whether it is faster than the first, beyond chance; by [`NEAR_PERCENT`] where nothing tells what is chance.
     fn gains(&self) -> bool {
         match self.sure {
             Sure::Within(half) => self.saves > half,
-            Sure::Exactly | Sure::Unknown => self.saves > 0.0,
+            Sure::Exactly => self.saves > 0.0,
+            Sure::Unknown => self.saves >= NEAR_PERCENT,
         }
     }
 }
@@ -361,10 +407,10 @@ impl<'a> Contest<'a> {
 }
 
 /// One sentence for many cases: the variant with the best geometric mean of all that have every case.
-fn together(contests: &[Contest]) -> Note {
+fn together(prefix: &str, contests: &[&Contest]) -> Note {
     let base = contests[0].candidates[0].variant;
     let of = |variant: &str| -> Option<Vec<(&Contest, &Candidate)>> {
-        contests.iter().map(|c| Some((c, c.candidates.iter().find(|one| one.variant == variant)?))).collect()
+        contests.iter().map(|c| Some((*c, c.candidates.iter().find(|one| one.variant == variant)?))).collect()
     };
     let ratio = |one: &Candidate| 1.0 / (1.0 - one.saves / 100.0);
     let product = |all: &[(&Contest, &Candidate)]| all.iter().map(|(_, one)| ratio(one)).product::<f64>();
@@ -374,7 +420,7 @@ fn together(contests: &[Contest]) -> Note {
     let order = |a: (bool, f64), b: (bool, f64)| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1));
     let Some((variant, all)) = variants.max_by(|a, b| order(rank(&a.1), rank(&b.1))) else {
         let text = format!(
-            "{} cases have no two variants in common: there is nothing to compare '{base}' with.",
+            "{prefix}{} cases have no two variants in common: there is nothing to compare '{base}' with.",
             contests.len()
         );
         return Note::new(NoteKind::NoAdvice, text);
@@ -394,10 +440,17 @@ fn together(contests: &[Contest]) -> Note {
     let price = price(&Memory { host, sram }, &base_memory).map_or_else(String::new, |p| format!(", for at most {p}"));
     let requests = contests[0].requests;
     let text = if faster == 0 {
-        format!("In none of {} cases is a variant faster than '{base}' beyond chance.", all.len())
+        let by = match all.iter().any(|(_, one)| one.sure == Sure::Unknown) {
+            true => format!("by {NEAR_PERCENT} % or more"),
+            false => "beyond chance".to_owned(),
+        };
+        format!(
+            "{prefix}In none of {} cases do {requests} of another variant take less time than those of '{base}' {by}.",
+            all.len()
+        )
     } else {
         format!(
-            "'{variant}' makes {requests} faster than '{base}' in {faster} of {} cases ({} to {} ×, most in \
+            "{prefix}'{variant}' makes {requests} faster than '{base}' in {faster} of {} cases ({} to {} ×, most in \
              '{}'){price}.",
             all.len(),
             digits(ratios[0]),
@@ -501,7 +554,8 @@ mod tests {
         let mean_us = us.iter().sum::<f64>() / us.len() as f64;
         let reads = Kind { ios: 10 * us.len() as u64, mean_us, parts: parts(us) };
         let memory = Memory { host: mib * 1024.0 * 1024.0, sram: 0.0 };
-        Outcome { case: case.to_owned(), variant: variant.to_owned(), kinds: [reads, Kind::default()], memory }
+        let (case, variant) = (case.to_owned(), variant.to_owned());
+        Outcome { case, work: String::new(), variant, kinds: [reads, Kind::default()], memory }
     }
 
     fn said(runs: &[Outcome]) -> Vec<(NoteKind, String)> {
@@ -610,6 +664,34 @@ mod tests {
         assert_eq!(three, [(NoteKind::Gain, text.to_owned())]);
     }
 
+    /// Phases of several cases have a sentence each, if there are two of them.
+    #[test]
+    fn two_phases_are_said_apart() {
+        let of = |n: u32, work: &str, us: f64| {
+            let case = format!("{n} threads: {work}");
+            [run(&case, "off", &OFF, 0.0), run(&case, "on", &[us; 4], 16.0)].map(|one| one.of_phase(work))
+        };
+        let both = |n| [of(n, "in order", 200.1), of(n, "at random", 100.0 + f64::from(n))].concat();
+        let text = "at random: 'on' makes reads faster than 'off' in 2 of 2 cases (1.96 to 1.98 ×, most in '1 threads: \
+                    at random'), for at most 16 MiB of host memory.";
+        let apart = said(&[both(1), both(2)].concat());
+        let none = "in order: In none of 2 cases do reads of another variant take less time than those of 'off' \
+                    beyond chance.";
+        assert_eq!(apart, [(NoteKind::NoDifference, none.to_owned()), (NoteKind::Gain, text.to_owned())]);
+        let three = said(&[both(1), both(2), of(1, "third", 150.0).to_vec()].concat());
+        assert!(
+            three.len() == 1 && three[0].1.starts_with("'on' makes reads faster than 'off' in 3 of 5"),
+            "{three:?}"
+        );
+        // Less than one percent is no gain where nothing tells what is chance.
+        let bare = |case: &str, variant: &str, us: f64| {
+            let kinds = [Kind { ios: 10, mean_us: us, parts: Vec::new() }, Kind::default()];
+            Outcome { kinds, ..run(case, variant, &[us], 0.0) }
+        };
+        let all = ["a", "b", "c"].map(|case| [bare(case, "off", 100.0), bare(case, "on", 99.5)]).concat();
+        assert!(said(&all)[0].1.ends_with(" those of 'off' by 1 % or more."), "{:?}", said(&all));
+    }
+
     /// Bins of the ramp are left out, and the others make parts that lose no request.
     #[test]
     fn parts_are_those_behind_the_ramp() {
@@ -622,12 +704,17 @@ mod tests {
             latency: [latency(at), latency(0)],
         };
         let series = Series { from: Ns(0), bins: (1..=42).map(bin).collect(), regions: None };
-        let requests = |ramp: u64| -> Vec<u64> {
-            super::parts(&series, Ns(ramp), IoKind::Read).iter().map(|part| part.requests).collect()
+        let all = |from| Measured { from: Ns(from), ..Measured::ALL };
+        let of = |measured| -> Vec<u64> {
+            super::parts(&series, measured, IoKind::Read).iter().map(|part| part.requests).collect()
         };
+        let requests = |ramp| of(all(ramp));
         assert_eq!((requests(0).len(), requests(0).iter().sum::<u64>()), (PARTS, 42 * 43 / 2));
         assert_eq!(requests(400), [41, 42], "two bins end behind the ramp");
-        let [first, _] = super::parts(&series, Ns(400), IoKind::Read)[..] else { panic!("two parts") };
+        assert_eq!(requests(399), [41, 42]);
+        assert_eq!(requests(389), [40, 41, 42], "a bin that begins before is left out");
+        assert_eq!(of(Measured { from: Ns(390), to: Ns(415) }), [40, 41], "as one that ends behind");
+        let [first, _] = super::parts(&series, all(400), IoKind::Read)[..] else { panic!("two parts") };
         assert_eq!(first.ns, 41_000.0);
         assert!(requests(420).is_empty());
     }

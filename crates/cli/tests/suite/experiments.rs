@@ -78,6 +78,37 @@ fn tiobench_gains_random_reads_and_nothing_else() {
         }
     }
     documented("the gain is 60.0, 61.8, 63.4 and 66.6 % with 1, 2, 4 and 8 threads");
+    let said: Vec<&str> =
+        doc["verdict"].as_array().expect("a verdict").iter().filter_map(|n| n["text"].as_str()).collect();
+    let [in_order, random] = said[..] else { panic!("{said:?}") };
+    assert!(
+        in_order.starts_with("Sequential Reads: In none of 5 cases do reads of another variant take less"),
+        "{said:?}"
+    );
+    assert!(random.starts_with("Random Reads: ") && random.contains(" in 5 of 5 cases (1.39 to 1.60 ×"), "{said:?}");
+}
+
+/// Phases are compared one by one, each with the interval of its own time.
+#[test]
+fn phases_of_a_job_have_verdicts_and_intervals_of_their_own() {
+    let job = "[global]\nbs=4k\nsize=1g\nruntime=50ms\ntime_based\n[in-order]\nrw=read\n\
+               [at-random]\nstonewall\nrw=randread\nnorandommap\n";
+    let room = Room::with("j.fio", job);
+    let doc = room.document(&["fio", "j.fio", "--set", "map_cache.size_kib=64", "--json"]);
+    let said: Vec<&str> =
+        doc["verdict"].as_array().expect("a verdict").iter().filter_map(|n| n["text"].as_str()).collect();
+    let [in_order, random] = said[..] else { panic!("{said:?}") };
+    assert!(
+        in_order.starts_with("j: in-order: ") && random.starts_with("j: at-random: 'HPB dcm' makes reads "),
+        "{said:?}"
+    );
+    assert!(random.contains(" ± "), "{said:?}");
+    let series = doc["charts"][0]["series"].as_array().expect("series");
+    for point in series.iter().flat_map(|one| one["points"].as_array().expect("points")) {
+        let half = point["interval"]["high"].as_f64().expect("an interval") - point["y"].as_f64().expect("a mean");
+        let mean = point["y"].as_f64().expect("a mean");
+        assert!(half > 0.0 && half < mean / 2.0, "{}: {mean} ± {half}", point["x"]);
+    }
 }
 
 #[test]

@@ -17,11 +17,13 @@ use crate::little_gain::{self, Seen};
 use crate::over_time::{self, Timed};
 use crate::question::{Answer, AskError, Done, Point, Question, Shown};
 use crate::runs::{CaseRun, Plan};
-use crate::verdict::{self, Memory, Outcome};
+use crate::verdict::{self, Measured, Memory, Outcome};
 use crate::{map_rows, means, spans, unused_hpb};
 use readpath_config::experiment::{Experiment, Origin as Published, Published as PublishedRow};
 use readpath_kit::Ns;
 use readpath_results::{Case, Chart, ChartKind, Document, Error, Metric, Note, NoteKind, Origin, Row, SeriesStyle};
+use readpath_run::PhaseOutput;
+use readpath_workload::Phase;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -58,22 +60,41 @@ pub fn fragment(experiment: &Experiment, run: CaseRun, says_where_the_map_is: bo
     spans::rows(&mut doc, &plan.case, &plan.variant, &plan.setup.events, &output.spans)?;
     let Plan { case, variant, setup, .. } = plan;
     let seen = Seen { case, variant, preset: &setup.preset, host: &setup.host, phases: output.phases.iter().collect() };
-    let memory = Memory {
-        host: map_rows::peak_host_bytes(seen.phases.iter().copied(), &setup.preset) as f64,
-        sram: fragment::map_sram(&output.sram) as f64,
+    let outcome = |case: &str, phases: &[&PhaseOutput], measured: Measured| {
+        let memory = Memory {
+            host: map_rows::peak_host_bytes(phases.iter().copied(), &setup.preset) as f64,
+            sram: fragment::map_sram(&output.sram) as f64,
+        };
+        Outcome::new((case, variant), phases, output.over_time.as_ref(), measured, memory)
     };
-    // The ramp is at the beginning where there is one phase.
-    let ramp = match &plan.workload.phases[..] {
-        [phase] => phase.jobs.iter().map(|job| job.ramp).max().unwrap_or_default(),
-        _ => Ns(0),
+    let of_phase = |(phase, made): (&Phase, &PhaseOutput)| {
+        let ramp = phase.jobs.iter().map(|job| job.ramp).max().unwrap_or_default();
+        Measured { from: made.stats.start + ramp, to: made.stats.end }
     };
-    let outcome = Outcome::new((case, variant), &seen.phases, output.over_time.as_ref(), ramp, memory);
+    let mut phases = Vec::new();
+    let measured = match (&plan.workload.phases[..], &output.phases[..]) {
+        ([phase], [made]) => Measured { to: Ns::NEVER, ..of_phase((phase, made)) },
+        (planned, made) => {
+            for (number, both) in planned.iter().zip(made).enumerate() {
+                let (case, work) = rows::phase(run, number);
+                phases.push(outcome(&case, &[both.1], of_phase(both)).of_phase(&work));
+            }
+            Measured::ALL
+        }
+    };
+    let outcome = outcome(case, &seen.phases, measured);
+    // Phases that are reported together are compared together.
+    let same = |one: &Outcome| phases.iter().filter(|other| other.place() == one.place()).count() > 1;
+    if phases.iter().any(same) {
+        phases.clear();
+    }
     Ok(Fragment {
         document: doc,
         latency: rows::distributions(run),
         over_time: output.over_time.clone(),
         gain: seen.gain(),
         outcome,
+        phases,
         sram: fragment::sram(&output.sram),
         programs: output.phases.iter().any(|phase| phase.device.programs > 0),
         incomplete: run.incomplete(),
@@ -100,12 +121,12 @@ pub fn document(experiment: &Experiment, plans: &[Plan], runs: &[&Fragment]) -> 
     }
     doc.verdict = match verdict::of_published(&doc) {
         Some(agreement) => vec![agreement],
-        None => verdict::of_runs(runs.iter().map(|run| &run.outcome)),
+        None => verdict::of_runs(fragment::judged(runs)),
     };
     claims::check(&mut doc, experiment, plans)?;
     if charts::begin_with_means(&doc, experiment) {
         let of_jobs = |row: &&Row| row.case.is_whole() || row.case.jobs_name().is_some();
-        let outcomes: Vec<&Outcome> = runs.iter().map(|run| &run.outcome).collect();
+        let outcomes: Vec<&Outcome> = runs.iter().flat_map(|run| run.phases.iter().chain([&run.outcome])).collect();
         doc.charts = means::latencies(&doc.rows.iter().filter(of_jobs).collect::<Vec<_>>(), &outcomes)?;
     }
     doc.charts.extend(charts::of_rows(&doc, experiment)?);

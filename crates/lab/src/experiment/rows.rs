@@ -63,6 +63,18 @@ pub(super) fn figures(run: CaseRun, says_where_the_map_is: bool) -> Vec<(Case, M
     phases.flat_map(of_phase).collect()
 }
 
+/// The case of the rows of a phase of a run, and what the phase does.
+pub(super) fn phase(run: CaseRun, number: usize) -> (Case, String) {
+    let phase = &run.output.phases[number];
+    let about = About { run, phase, test: run.plan.workload.tests.get(number).copied() };
+    let case = match &phase.stats.groups()[..] {
+        [group] => about.case(group),
+        _ => about.whole(),
+    };
+    let work = case.jobs_name().unwrap_or(&phase.stats.name).to_owned();
+    (case, work)
+}
+
 /// Groups at most whose distributions are kept.
 const MOST_DISTRIBUTIONS: usize = 6;
 

@@ -11,7 +11,7 @@ use crate::fragment::{self, Fragment};
 use crate::little_gain::{self, Seen};
 use crate::map_rows::peak_host_bytes;
 use crate::over_time::{self, Timed};
-use crate::verdict::{self, Memory, Outcome};
+use crate::verdict::{self, Measured, Memory, Outcome};
 use crate::{means, spans, unused_hpb};
 use readpath_host::ManagedPolicy;
 use readpath_kit::Ns;
@@ -67,7 +67,7 @@ pub fn fragment(replay: &Replay, run: &ReplayRun) -> Result<Fragment, Error> {
     let memory =
         Memory { host: peak_host_bytes(last, &variant.preset) as f64, sram: fragment::map_sram(&run.sram) as f64 };
     let (at, series) = ((&*case.name, &*variant.name), run.over_time.as_ref());
-    let outcome = Outcome::new(at, &seen.phases, series, Ns(0), memory);
+    let outcome = Outcome::new(at, &seen.phases, series, Measured::ALL, memory);
     let latency = last.and_then(|phase| phase.stats.jobs.first()).map(|job| &job.of(IoKind::Read).latency);
     Ok(Fragment {
         document: doc,
@@ -75,6 +75,7 @@ pub fn fragment(replay: &Replay, run: &ReplayRun) -> Result<Fragment, Error> {
         over_time: run.over_time.clone(),
         gain: seen.gain(),
         outcome,
+        phases: Vec::new(),
         sram: fragment::sram(&run.sram),
         programs: run.phases.iter().any(|phase| phase.output.device.programs > 0),
         incomplete: None,
