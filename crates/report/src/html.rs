@@ -426,7 +426,7 @@ impl Page {
             text::html(&document.schema),
             format::number(process.cpu_seconds),
             format::number(process.peak_rss_bytes as f64 / 1_048_576.0),
-            text::html_lines(&format!("{:#}", document.configuration))
+            text::html_lines(&format!("{:#}", document.short_configuration()))
         );
     }
 }

@@ -18,6 +18,11 @@ pub(super) const TINY: f64 = 11.0;
 const BOLD: f64 = 1.1;
 /// Longest label of a category or series in a figure; the table below has all of it.
 const LONGEST: usize = 26;
+/// Room between labels below an axis.
+const SLOT_GAP: f64 = 6.0;
+/// How far a slanted label reaches across and down, for its length: cosine and sine of 40 degrees.
+const SLANT_ACROSS: f64 = 0.77;
+const SLANT_DOWN: f64 = 0.64;
 /// Half of the width of an error bar's caps.
 const CAP: f64 = 4.5;
 /// A series with more points than this has no markers.
@@ -124,6 +129,7 @@ impl<'a> Plot<'a> {
             Some(ends) => ends.iter().map(|(_, name)| text_width(name, SMALL) * BOLD).fold(0.0, f64::max) + 12.0,
             None => self.last_label() / 2.0 + 2.0,
         };
+        let left = self.left_of_slanted(left, width - right);
         let mut area = Area { left, right: width - right, top: 12.0, bottom: 0.0 };
         if direct.is_none() {
             area.top += self.legend(&mut paint, area.top, width);
@@ -268,6 +274,22 @@ impl<'a> Plot<'a> {
         area.left + inset + self.share(point) * (area.width() - 2.0 * inset)
     }
 
+    /// The left end of the x axis from which slanted labels do not leave the paper: `left`, or up to a quarter of the
+    /// way to `right`.
+    fn left_of_slanted(&self, left: f64, right: f64) -> f64 {
+        let Across::Categories { names, .. } = &self.across else { return left };
+        let count = names.len() as f64;
+        let widths: Vec<f64> = apart(names).iter().map(|name| text_width(name, SMALL)).collect();
+        if widths.iter().all(|width| *width <= (right - left) / count - SLOT_GAP) {
+            return left;
+        }
+        let least = widths.iter().enumerate().map(|(i, width)| {
+            let share = (i as f64 + 0.5) / count;
+            (width * SLANT_ACROSS + SMALL - right * share) / (1.0 - share)
+        });
+        least.fold(left, f64::max).min(left.max(0.25 * right))
+    }
+
     /// Draws ticks and labels and returns the height they take below the axis.
     fn x_axis(&self, paint: &mut Paint, area: &Area) -> f64 {
         let inset = self.inset(area);
@@ -288,23 +310,23 @@ impl<'a> Plot<'a> {
             }
             Across::Categories { names, .. } => {
                 let slot = area.width() / names.len().max(1) as f64;
-                let names = text::apart(names.iter().map(String::as_str), LONGEST);
+                let names = apart(names);
                 let widest = names.iter().map(|name| text_width(name, SMALL)).fold(0.0, f64::max);
                 let middle = |i: usize| area.left + slot * (i as f64 + 0.5);
-                if widest <= slot - 6.0 {
+                if widest <= slot - SLOT_GAP {
                     for (i, name) in names.iter().enumerate() {
                         paint.text("tick", (middle(i), area.bottom + 18.0), "middle", SMALL, name);
                     }
                     return 24.0;
                 }
-                // Slanted labels are as far apart as their slots, seen along the slope of 40 degrees.
-                let every = (SMALL * 1.2 / (0.64 * slot)).ceil().max(1.0) as usize;
+                // Slanted labels are as far apart as their slots, seen along the slope.
+                let every = (SMALL * 1.2 / (SLANT_DOWN * slot)).ceil().max(1.0) as usize;
                 let mut lowest: f64 = 0.0;
                 for (i, name) in names.iter().enumerate().step_by(every) {
                     // A label reaches down and to the left of its slot; it must not leave the paper.
-                    let room = (middle(i) - SMALL) / 0.77;
+                    let room = (middle(i) - SMALL) / SLANT_ACROSS;
                     let name = if text_width(name, SMALL) > room { fit(name, room) } else { name.clone() };
-                    lowest = lowest.max(text_width(&name, SMALL) * 0.64);
+                    lowest = lowest.max(text_width(&name, SMALL) * SLANT_DOWN);
                     paint.rotated_text("tick", (middle(i) + 4.0, area.bottom + 14.0), -40, SMALL, &name);
                 }
                 lowest + 24.0
@@ -402,6 +424,11 @@ impl<'a> Plot<'a> {
         };
         format!("{}, {at}: {}{interval}", series.name, format::number(point.y))
     }
+}
+
+/// Names of categories as they stand below the axis.
+fn apart(names: &[String]) -> Vec<String> {
+    text::apart(names.iter().map(String::as_str), LONGEST)
 }
 
 /// `label`, cut to the width `room`.

@@ -185,3 +185,13 @@ fn colours_do_not_come_twice_among_twelve() {
     assert_eq!(colours.len(), 12, "{colours:?}");
     assert!(colours.iter().all(|k| svg.contains(&format!(".chart .{k}{{"))), "each has a colour in the sheet");
 }
+
+/// The leftmost of the slanted labels has all of its letters, as the axis begins further to the right.
+#[test]
+fn the_first_slanted_label_is_whole() {
+    let mut chart = Chart::new("c", "t", ChartKind::Bars).axes("variant", "us");
+    let names = ["no host memory"].into_iter().map(str::to_owned).chain((1..=9).map(|i| format!("{} MiB", 1 << i)));
+    chart.series("s", SeriesStyle::Plain, names.map(|name| (name, 1.0))).expect("points");
+    let svg = drawn(&chart);
+    assert!(svg.contains(">no host memory</text>"), "{svg}");
+}
