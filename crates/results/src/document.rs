@@ -64,6 +64,12 @@ pub struct Document {
 }
 
 impl Document {
+    /// The configuration for readers: of objects that are nearly equal, such as the devices of variants, all but the
+    /// first have only what differs, and under `same as` the name of the first.
+    pub fn short_configuration(&self) -> serde_json::Value {
+        crate::alike::once(&self.configuration)
+    }
+
     /// A document without rows.
     pub fn new(experiment: impl Into<String>, title: impl Into<String>) -> Self {
         Self {

@@ -20,6 +20,7 @@
 
 #![warn(unreachable_pub)]
 
+mod alike;
 mod case;
 mod chart;
 mod csv;
