@@ -34,8 +34,8 @@ pub struct Fragment {
     pub incomplete: Option<String>,
 }
 
-/// What a verdict on these runs compares. Where there are several variants, these are the phases of each run with reads,
-/// or all if none has any.
+/// What a verdict on these runs compares: where there are several variants, the phases with reads, or all phases of a
+/// run if none has any.
 pub(crate) fn judged<'a>(runs: &[&'a Fragment]) -> Vec<&'a Outcome> {
     let is_alone = runs.iter().all(|run| run.outcome.variant() == runs[0].outcome.variant());
     let of_run = |run: &&'a Fragment| {
