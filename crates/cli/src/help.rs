@@ -24,7 +24,7 @@ const HEADINGS: &[(&str, &str)] = &[
 const RARE: &str = "format speed csv dry-run precondition columns object-bytes ufs-block-bytes lenient trace-device \
                     merge-devices units max-idle shift-sectors pressure events \
                     image case variant seed threads keep shard stats sysfs hold trace-io \
-                    trace-io-from trace-io-limit wire fio trace pebs boot-list host-memory";
+                    trace-io-from trace-io-limit wire pebs boot-list host-memory";
 
 /// The command line with headings.
 pub fn arranged(command: Command) -> Command {

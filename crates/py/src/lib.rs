@@ -46,6 +46,12 @@ mod _readpath {
         config::presets().iter().map(|preset| preset.name).collect()
     }
 
+    /// Writes inputs to try into a folder; their paths.
+    #[pyfunction]
+    fn examples(dir: PathBuf) -> Result<Vec<PathBuf>, Failure> {
+        Ok(readpath_session::examples::write(&dir)?)
+    }
+
     /// A device with keys that are changed, as its file would have it.
     #[pyfunction]
     fn device(name: &str, set: Vec<String>) -> Result<String, Failure> {

@@ -507,9 +507,9 @@ def test_questions_have_the_same_documents_on_a_cluster(cluster: Cluster) -> Non
     assert {path: path.stat().st_size for path in sorted(Path().glob("*/**/*.seg"))} == made
     # Another question of as many points, with the same inputs, is not that one.
     other: list[readpath.Results] = [
-        readpath.compare(short, seeds=4, hpb=["off", "dcm"], set={"map_cache.size_kib": kib}, **where)
+        readpath.compare(short, seeds=4, hpb=["off", "dcm"], set={"map_cache.size_kib": kib}, client=client)
         for kib in (64, 4096)
-        for where in ({}, {"client": cluster.address})
+        for client in (None, cluster.address)
     ]
     assert other[0].rows == other[1].rows and other[2].rows == other[3].rows
     assert other[0].rows != other[2].rows

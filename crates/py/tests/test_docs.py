@@ -25,9 +25,6 @@ def test_docstrings(module: object) -> None:
 
 def test_the_chapter(room: Path) -> None:
     shutil.copytree(ROOT / "docs/examples", room / "docs/examples")
-    lines = [f"{i * 1000},R,{(i * i % 61) << 22},4096,," for i in range(500)]
-    head = "time_ns,op,offset_bytes,size_bytes,process,latency_ns"
-    (room / "play.csv").write_text("\n".join([head, *lines, ""]))
     chapter = (ROOT / "docs/python.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```pycon\n(.*?)^```$", chapter, re.MULTILINE | re.DOTALL)
     # What else is Python in it needs a cluster.

@@ -62,9 +62,9 @@ QUESTIONS: list[tuple[str, Callable[[], readpath.Results]]] = [
         lambda: readpath.power("few.fio", cuts=3, off_ms=5, hpb="dcm", set=SMALL),
     ),
     (
-        f"power play.csv --trace --fold --cuts=2 --policy=cost-aware --host-memory=8M {' '.join(SET)}",
+        f"power play.csv --fold --cuts=2 --policy=cost-aware --host-memory=8M {' '.join(SET)}",
         lambda: readpath.power(
-            "play.csv", trace=True, fold=True, cuts=2, policy=["cost-aware"], host_memory="8M", set=SMALL
+            "play.csv", fold=True, cuts=2, policy=["cost-aware"], host_memory="8M", set=SMALL
         ),
     ),
     (
@@ -173,7 +173,7 @@ MISTAKES: list[tuple[str, Callable[[], object]]] = [
     ("compare short.fio --base=none", lambda: readpath.compare("short.fio", base="none")),
     ("break-even short.fio --key=queue_depth", lambda: readpath.break_even("short.fio", key="queue_depth")),
     ("power short.fio --fold", lambda: readpath.power("short.fio", fold=True)),
-    ("power play.csv --trace --off=2000s", lambda: readpath.power("play.csv", trace=True, off_ms=2_000_000)),
+    ("power play.csv --off=2000s", lambda: readpath.power("play.csv", off_ms=2_000_000)),
     ("device fit none.csv", lambda: readpath.fit("none.csv")),
     ("ubi replay find.csv --cache=best", lambda: ubi.replay("find.csv", cache=["best"])),
     ("fio short.fio --policy=best", lambda: readpath.fio("short.fio", policy=["best"])),

@@ -39,6 +39,23 @@ def test_a_job_that_is_a_text() -> None:
     assert text.document["inputs"][0]["text"] == JOB
 
 
+def test_inputs_to_try_are_those_of_the_command(command: Command) -> None:
+    command("examples", "theirs")
+    made = readpath.examples("mine")
+    assert sorted(made) == sorted(path.name for path in Path("theirs").iterdir())
+    assert all(path.read_bytes() == (Path("theirs") / name).read_bytes() for name, path in made.items())
+    made["phone.fio"].write_text("other")
+    with pytest.raises(readpath.Error, match="mine/phone.fio: has other contents; give another folder"):
+        readpath.examples("mine")
+
+
+def test_no_command_line_makes_a_result_of_python_again() -> None:
+    results = readpath.fio("small.fio", hpb="off")
+    assert "command" not in results.document["process"]
+    results.report("page.html")
+    assert 'class="command"' not in Path("page.html").read_text()
+
+
 def test_an_experiment_has_the_results_of_the_command(command: Command) -> None:
     text = (ROOT / "docs/examples/map_cache.toml").read_text()
     small = text.replace("total_gib = 4 ", "total_gib = 1 ").replace("total_gib = 16 ", "total_gib = 2 ")

@@ -84,7 +84,7 @@ const KINDS: [(Kind, Begins, &str, &str); 11] = [
         Kind::Trace,
         is_trace,
         "a block trace",
-        "'readpath replay FILE' replays it; compare and power take it with --trace",
+        "'readpath replay FILE' replays it; compare, break-even and power take it, too",
     ),
 ];
 
@@ -94,12 +94,7 @@ const KINDS: [(Kind, Begins, &str, &str); 11] = [
 /// # Errors
 /// When it is something else.
 pub fn check(path: &Path, wanted: Kind) -> Result<()> {
-    let regular = !is_stdin(path) && path.metadata().is_ok_and(|meta| meta.is_file());
-    let mut head = Vec::new();
-    let read = |file: File| file.take(HEAD).read_to_end(&mut head);
-    if !regular || File::open(path).and_then(read).is_err() {
-        return Ok(());
-    }
+    let Some(head) = head(path) else { return Ok(()) };
     match KINDS.iter().find(|(_, begins, _, _)| begins(&head)) {
         Some((kind, _, what, instead)) if *kind != wanted => {
             let file = path.display().to_string();
@@ -107,6 +102,19 @@ pub fn check(path: &Path, wanted: Kind) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// Whether a workload is a fio job rather than a block trace, by its name or by its beginning.
+pub fn is_job_file(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "fio") || head(path).is_some_and(|head| is_job(&head))
+}
+
+/// The beginning of a file, but not of a pipe: nobody else could read that.
+fn head(path: &Path) -> Option<Vec<u8>> {
+    let regular = !is_stdin(path) && path.metadata().is_ok_and(|meta| meta.is_file());
+    let mut head = Vec::new();
+    let read = |file: File| file.take(HEAD).read_to_end(&mut head);
+    (regular && File::open(path).and_then(read).is_ok()).then_some(head)
 }
 
 /// Whether it says that it is a file of this kind of ours: `schema = "readpath-KIND/1"`, or the same in JSON.

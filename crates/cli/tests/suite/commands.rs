@@ -280,7 +280,7 @@ fn power_cuts_are_survived_and_measured() {
     room.good(&["power", "timed.fio", "--cuts", "2", "--hpb", "off"]);
     let short = ["power", "timed.fio", "--cuts", "10"];
     room.bad(&short, &["10 power cuts take 1", "the workload runs for 1"]);
-    room.bad(&["power", "job.fio", "--iodepth", "2"], &["--iodepth is for traces", "--trace"]);
+    room.bad(&["power", "job.fio", "--iodepth", "2"], &["--iodepth is for traces, but job.fio is a fio job"]);
     room.bad(&["power", "job.fio", "--off", "soon"], &["--off", "\"soon\""]);
     for off in ["1001s", "2000000s", "18446744073s"] {
         room.bad(&["power", "job.fio", "--off", off], &["--off: ", off, "at most 1000 s are possible"]);
@@ -299,7 +299,7 @@ fn power_cuts_under_a_trace() {
         rows += &format!("{},{op},{},4096,,\n", i * 100_000, (i * 7919 % 5000) * 4096);
     }
     room.write("t.csv", &rows);
-    let cut = ["power", "--trace", "t.csv", "--cuts", "3", "--fill", "random"];
+    let cut = ["power", "t.csv", "--cuts", "3", "--fill", "random"];
     let output = room.output(&[&cut[..], &["--hpb", "dcm", "--trace-io", "io.json", "--out", "cut"]].concat());
     let (shown, said) = (crate::common::text(&output.stdout), crate::common::text(&output.stderr));
     assert!(output.status.success() && said.starts_with("io.json: "), "{said}");
@@ -312,9 +312,9 @@ fn power_cuts_under_a_trace() {
     assert!(value("blocks_checked") >= 2000.0 && value("requests") > 500.0);
     assert_eq!(document["configuration"]["replay"]["preload"], "random");
     assert_eq!(document["inputs"][0]["file"], "t.csv");
-    room.bad(&["power", "--trace", "t.csv", "--fill", "none"], &["--fill none is for jobs"]);
-    room.bad(&["power", "--trace", "t.csv", "--cuts", "2001"], &["2001 power cuts", "has 2000"]);
-    room.bad(&["power", "--trace", "t.csv", "--iodepth", "2", "--speed", "2"], &["do not count with --iodepth"]);
+    room.bad(&["power", "t.csv", "--fill", "none"], &["--fill none is for jobs"]);
+    room.bad(&["power", "t.csv", "--cuts", "2001"], &["2001 power cuts", "has 2000"]);
+    room.bad(&["power", "t.csv", "--iodepth", "2", "--speed", "2"], &["do not count with --iodepth"]);
 }
 
 #[test]

@@ -253,7 +253,7 @@ fn mistakes() {
         (&["job.fio", "--seed", "18446744073709551615"], &["5 seeds from 18446744073709551615 on go beyond 64 bits"]),
         (&["job.fio", "--threads", "0"], &["0 is not in 1..="]),
         (&["job.fio", "--device", "nothing"], &["there is no device of this name"]),
-        (&["job.fio", "--speed", "2"], &["--speed is for traces, but job.fio is taken for a fio job"]),
+        (&["job.fio", "--speed", "2"], &["--speed is for traces, but job.fio is a fio job"]),
         (&["small.toml", "--precondition", "t.csv"], &["--precondition is for traces"]),
         (&["small.toml", "--device", "ufs21-64g"], &["--device is not for experiments"]),
         (&["small.toml", "--fill", "random"], &["--fill is not for experiments"]),
@@ -262,9 +262,7 @@ fn mistakes() {
         (&["t.csv", "--fill", "none"], &["--fill none is for jobs"]),
         (&["t.csv", "--vary", "lu[0].blocks=1048576,2097152"], &["a trace is fitted to one size"]),
         (&["t.csv", "--iodepth", "4", "--max-idle", "1ms"], &["do not count with --iodepth"]),
-        (&["job.fio", "--trace"], &["job.fio: is a fio job"]),
         (&["job.fio", "--device", "nvme-dramless-512g"], &["has no HPB, so there is one host and nothing to compare"]),
-        (&["job.fio", "--trace", "--fio"], &["cannot be used with"]),
         (&[], &["error: "]),
     ] {
         room.bad(&[&["compare"], args, &["--out", "new/folder"]].concat(), says);

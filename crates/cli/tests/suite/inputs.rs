@@ -39,7 +39,26 @@ fn jobs_come_from_standard_input() {
         rows.into_iter().map(|row| row["simulated"].clone()).collect::<Vec<_>>()
     };
     assert_eq!(rows(&["fio", "-"]), rows(&["fio", "job.fio"]));
-    assert_eq!(rows(&["compare", "--fio", "-", "--seeds", "2"]), rows(&["compare", "job.fio", "--seeds", "2"]));
+}
+
+/// Whatever its name: commands that take jobs and traces look at the beginning.
+#[test]
+fn a_job_is_known_by_its_beginning() {
+    let room = Room::with("job", &format!("# mine\n{JOB}"));
+    room.write("job.fio", JOB);
+    for command in ["compare", "break-even", "power"] {
+        let few: &[&str] = match command {
+            "compare" => &["--seeds", "2"],
+            "break-even" => &["--to", "128"],
+            _ => &["--cuts", "1", "--hpb", "off", "--set", "lu.0.blocks=4800", "--set", "geometry.blocks_per_plane=30"],
+        };
+        let figures = |file: &str| {
+            let document = room.json(&[&[command, file, "--json"], few].concat());
+            let rows = document["rows"].as_array().expect("rows").clone();
+            rows.into_iter().map(|row| row["simulated"].clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(figures("job"), figures("job.fio"), "{command}");
+    }
 }
 
 #[test]

@@ -88,7 +88,7 @@ fn no_input_is_replaced_by_a_document() {
     room.bad(&["replay", "stream.csv", "--precondition", "plain.csv", "--out", "traces"], &says);
     room.bad(&["trace", "info", "plain.csv", "--out", "traces"], &says);
     room.bad(&["compare", "plain.csv", "--out", "traces"], &says);
-    room.bad(&["compare", "stream.csv", "--trace", "--precondition", "plain.csv", "--out", "traces"], &says);
+    room.bad(&["compare", "stream.csv", "--precondition", "plain.csv", "--out", "traces"], &says);
     assert_eq!(room.read("plain.csv"), TRACE);
     for (text, input) in [("1,suspend\n", "--events"), ("1,8M\n", "--pressure")] {
         room.write("plain.csv", text);

@@ -79,6 +79,7 @@ __all__ = [
     "compare",
     "device",
     "devices",
+    "examples",
     "fio",
     "fit",
     "hmb",
@@ -108,6 +109,11 @@ def devices() -> list[str]:
     'ufs21-64g'
     """
     return _readpath.devices()
+
+
+def examples(dir: PathLike) -> dict[str, Path]:
+    """Writes inputs to try into a folder, as ``readpath examples``: their paths by name."""
+    return {path.name: path for path in _readpath.examples(Path(dir))}
 
 
 def device(name: PathLike, set: Set | None = None) -> Device:

@@ -187,7 +187,6 @@ def compare(
     fill: Fill | None = None,
     case: str | None = None,
     precondition: Iterable[PathLike] = (),
-    trace: bool = False,
     client: Client | str | None = None,
     threads: int | None = None,
     keep: PathLike | None = None,
@@ -195,8 +194,8 @@ def compare(
 ) -> Results:
     """Compares variants under the same workload and seeds, with confidence intervals.
 
-    The workload is a fio job (a text, or ``*.fio``), an experiment (``*.toml``, or a built-in name), or else a
-    block trace. ``vary`` has keys with values that are combined, ``{"hpb": ["off", "dcm"], "map_cache.size_kib":
+    The workload is a fio job, an experiment (``*.toml``, or a built-in name), or a block trace.
+    ``vary`` has keys with values that are combined, ``{"hpb": ["off", "dcm"], "map_cache.size_kib":
     [64, 512]}``, or names of variants with their keys, ``{"small": {"map_cache.size_kib": 64}}``. ``base`` is the
     variant against which differences are taken. ``fill`` is the order in which the files of a job were written, or
     blocks of a trace that are read first. ``client`` and ``keep`` are those of :class:`Making`; other keywords, for
@@ -218,7 +217,6 @@ def compare(
         "fill": fill,
         "case": case,
         "precondition": precondition,
-        "trace": trace,
     }
     return _ask("compare", [given], options, {"client": client, "threads": threads, "keep": keep})
 
@@ -275,7 +273,6 @@ def break_even(
 def power(
     workload: PathLike,
     *,
-    trace: bool = False,
     cuts: int = 10,
     loses: Literal["everything", "device"] = "everything",
     off_ms: int = 100,
@@ -292,7 +289,7 @@ def power(
     keep: PathLike | None = None,
     **replaying: Unpack[Replaying],
 ) -> Results:
-    """Cuts the power at random moments of a fio job, or of a block ``trace``, and checks all data after each recovery.
+    """Cuts the power at random moments of a fio job, or of a block trace, and checks all data after each recovery.
 
     ``cuts`` is the number of cuts, ``off_ms`` the time without power in milliseconds. Other keywords are those of
     :func:`fio`, and for traces those of :class:`Replaying`.
@@ -301,14 +298,13 @@ def power(
         **_target(device, set),
         **_host(hpb, policy, vary, host_memory),
         **_replaying(replaying, "power"),
-        "trace": trace,
         "cuts": cuts,
         "loses": loses,
         "off": f"{off_ms}ms",
         "fill": fill,
         "seed": _seed(seed),
     }
-    return _ask("power", [source(workload, "job")], options, {"client": client, "threads": threads, "keep": keep})
+    return _ask("power", [source(workload, "job.fio")], options, {"client": client, "threads": threads, "keep": keep})
 
 
 def hmb(

@@ -151,15 +151,8 @@ pub struct Hmb {
 /// Variants under one workload.
 #[derive(Args, Clone, Debug)]
 pub struct Compare {
-    /// A fio job file (*.fio), an experiment (*.toml, or a built-in name), or a block trace (any other file, or - for
-    /// standard input)
+    /// A fio job file, an experiment (*.toml, or a built-in name), or a block trace (- for standard input)
     pub workload: PathBuf,
-    /// WORKLOAD is a fio job file, whatever its name
-    #[arg(long, conflicts_with = "trace")]
-    pub fio: bool,
-    /// WORKLOAD is a block trace, whatever its name
-    #[arg(long)]
-    pub trace: bool,
     /// The variants; of an experiment those of its file, if none are given.
     #[command(flatten)]
     pub host: Hosts,
@@ -196,14 +189,8 @@ pub struct Compare {
 /// The least value of a key.
 #[derive(Args, Debug)]
 pub struct BreakEven {
-    /// A fio job file (*.fio), or a block trace (any other file)
+    /// A fio job file, or a block trace (- for standard input)
     pub workload: PathBuf,
-    /// WORKLOAD is a fio job file, whatever its name
-    #[arg(long, conflicts_with = "trace")]
-    pub fio: bool,
-    /// WORKLOAD is a block trace, whatever its name
-    #[arg(long)]
-    pub trace: bool,
     /// The key whose least value is looked for; whole numbers
     #[arg(long, value_name = "KEY", default_value = "map_cache.size_kib")]
     pub key: String,
@@ -278,12 +265,8 @@ pub enum Loses {
 /// Power cuts under a workload.
 #[derive(Args, Debug)]
 pub struct Power {
-    /// A fio job file; with --trace a block trace
-    #[arg(value_name = "FILE")]
+    /// A fio job file, or a block trace (- for standard input)
     pub workload: PathBuf,
-    /// Replay FILE, a block trace (- for standard input)
-    #[arg(long)]
-    pub trace: bool,
     /// Number of power cuts, at random moments
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub cuts: u32,

@@ -58,8 +58,7 @@ pub fn question(args: &BreakEvenArgs, ready: Ready) -> Result<BreakEven> {
         whole_only: !args.precondition.is_empty(),
     };
     let shared = ready(Vec::new())?;
-    let is_job = args.fio || (!args.trace && args.workload.extension().is_some_and(|extension| extension == "fio"));
-    let basis = if is_job { job(args)? } else { trace(args, &wanted.against, &shared)? };
+    let basis = if kinds::is_job_file(&args.workload) { job(args)? } else { trace(args, &wanted.against, &shared)? };
     BreakEven::new(basis, wanted, seeds, &args.workload.display().to_string()).map_err(mark)
 }
 
@@ -67,9 +66,7 @@ fn job(args: &BreakEvenArgs) -> Result<Basis> {
     let before = (!args.precondition.is_empty()).then_some("--precondition");
     if let Some(option) = before.or(args.how.given()) {
         let name = args.workload.display();
-        return Err(usage(anyhow!(
-            "{option} is for traces, but {name} is taken for a fio job (--trace if it is a trace)"
-        )));
+        return Err(usage(anyhow!("{option} is for traces, but {name} is a fio job")));
     }
     kinds::check(&args.workload, Kind::Job)?;
     Ok(Basis::Experiment {

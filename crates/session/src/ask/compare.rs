@@ -44,8 +44,7 @@ fn kind(args: &Compare) -> Result<Kind> {
     let extension = args.workload.extension().unwrap_or_default();
     let builtin = readpath_config::experiments().iter().any(|e| e.name == name) && !args.workload.exists();
     Ok(match () {
-        () if args.trace => Kind::Trace,
-        () if args.fio || extension == "fio" => Kind::Job,
+        () if kinds::is_job_file(&args.workload) => Kind::Job,
         () if builtin => Kind::Experiment(readpath_config::experiment::load(&name, &read_text).map_err(usage)?.into()),
         () if extension == "toml" => {
             kinds::check(&args.workload, kinds::Kind::Experiment)?;
@@ -86,9 +85,7 @@ fn of_plans(args: &Compare, experiment: Option<Experiment>) -> Result<Comparison
     let before = (!args.precondition.is_empty()).then_some("--precondition");
     if let Some(option) = before.or(args.how.given()) {
         let name = args.workload.display();
-        return Err(usage(anyhow!(
-            "{option} is for traces, but {name} is taken for {what} (--trace if it is a trace)"
-        )));
+        return Err(usage(anyhow!("{option} is for traces, but {name} is {what}")));
     }
     if experiment.is_none() {
         kinds::check(&args.workload, kinds::Kind::Job)?;

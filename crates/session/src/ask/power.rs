@@ -47,19 +47,20 @@ pub fn question(args: &Power, ready: Ready) -> Result<Cuttings> {
         seed: args.target.seed,
     };
     let chosen = &args.chosen;
-    let Planned { mut plans, mut texts } = if args.trace { of_trace(args)? } else { of_job(args)? };
+    let is_job = kinds::is_job_file(&args.workload);
+    let Planned { mut plans, mut texts } = if is_job { of_job(args)? } else { of_trace(args)? };
     choose(&mut plans, |p| &p.case, "--case", chosen.case.as_deref())?;
     choose(&mut plans, |p| &p.variant, "--variant", chosen.variant.as_deref())?;
     plans.iter_mut().for_each(|plan| plan.setup.encoded = chosen.wire);
     // The length of a trace is known only after reading it.
-    let runs = if args.trace { Vec::new() } else { cuttings(plans.clone(), None, cuts)? };
+    let runs = if is_job { cuttings(plans.clone(), None, cuts)? } else { Vec::new() };
     beforehand::plans(&plans).map_err(classify)?;
     check_memory(&plans, args.making.threads)?;
     let names = plans.iter().map(|plan| (plan.case.clone(), plan.variant.clone())).collect();
     let shared = ready(names)?;
-    let runs = match args.trace {
-        false => runs,
-        true => {
+    let runs = match is_job {
+        true => runs,
+        false => {
             let case = read_trace(args, &mut plans, &mut texts, &shared)?;
             cuttings(plans, Some((case, cases::mode(&args.how)?)), cuts)?
         }
@@ -90,10 +91,7 @@ fn read_trace(args: &Power, plans: &mut [Plan], texts: &mut PowerTexts, shared: 
 fn of_job(args: &Power) -> Result<Planned> {
     let target = &args.target;
     if let Some(option) = args.how.given() {
-        return Err(usage(anyhow!(
-            "{option} is for traces; {} is taken for a fio job without --trace",
-            args.workload.display()
-        )));
+        return Err(usage(anyhow!("{option} is for traces, but {} is a fio job", args.workload.display())));
     }
     kinds::check(&args.workload, Kind::Job)?;
     let variants = presets::hosts_of(&target.device, &[], &target.host)?;

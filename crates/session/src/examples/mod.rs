@@ -4,7 +4,12 @@
 
 mod rootfs;
 
+use crate::failure::usage;
+use crate::files::{NewFolder, write_whole};
+use anyhow::{Result, anyhow};
 use readpath_workload::trace::{CsvWriter, Request, example};
+use std::fs;
+use std::path::{Path, PathBuf};
 
 /// An input to try.
 pub struct Example {
@@ -50,6 +55,20 @@ pub const ALL: [Example; 8] = [
     },
     file!("sqlite.sh", "a power cut under SQLite, without root: readpath serve IMAGE --run 'sh DIR/sqlite.sh'"),
 ];
+
+/// Writes them all into `dir`, which is made; their paths.
+///
+/// # Errors
+/// A file of a name is there and has other contents, or `dir` cannot be written.
+pub fn write(dir: &Path) -> Result<Vec<PathBuf>> {
+    let files: Vec<_> = ALL.iter().map(|example| (dir.join(example.name), (example.make)())).collect();
+    if let Some((path, _)) = files.iter().find(|(path, made)| fs::read(path).is_ok_and(|there| there != *made)) {
+        return Err(usage(anyhow!("{}: has other contents; give another folder", path.display())));
+    }
+    let _made = NewFolder::create(dir)?;
+    files.iter().try_for_each(|(path, made)| write_whole(path, made))?;
+    Ok(files.into_iter().map(|(path, _)| path).collect())
+}
 
 fn table(requests: &[Request]) -> Vec<u8> {
     let mut out = CsvWriter::new("", Vec::new()).expect("memory takes it");
