@@ -3,7 +3,7 @@
 
 use crate::args::Replay;
 use crate::failure::Damaged;
-use crate::serve::judged;
+use crate::serve::{acted, judged};
 use crate::{output, stop, usage};
 use anyhow::{Result, anyhow};
 use readpath_serve::{Recorded, Replayed, ServeError};
@@ -73,6 +73,7 @@ fn report(replayed: &Replayed) -> String {
     if let Some(hpb) = &replayed.hpb {
         let _ = writeln!(text, "HPB: {} hits, {} misses", hpb.hit_cnt, hpb.miss_cnt);
     }
+    text += &acted(&replayed.rules);
     if replayed.lateness.requests() > 0 {
         text += &judged(&replayed.lateness, None);
     } else if *requests > 0 {

@@ -12,6 +12,7 @@ use crate::orders::{Heard, Order};
 use crate::poller::Poller;
 use crate::record::Recording;
 use crate::requests::Requests;
+use crate::rules::Kind;
 use readpath_device::Probe;
 use readpath_flash::DieSched;
 use readpath_host::SenseData;
@@ -36,7 +37,7 @@ pub(crate) struct Clients {
     pub(crate) connections: Connections,
     pub(crate) control: Control,
     pub(crate) recording: Recording,
-    requests: Requests,
+    pub(crate) requests: Requests,
     poller: Rc<Poller>,
     /// Time jumps to what happens next.
     time_jumps: bool,
@@ -251,9 +252,9 @@ impl Clients {
     fn begin_to_end(&mut self, now: Ns) {
         self.is_ending = true;
         // Orders hold nothing back any more.
-        self.requests.troubles.hurry();
+        self.requests.troubles.rules.end(Kind::Slow);
         self.requests.troubles.let_go();
-        self.recording.ordered(now, &Order::SlowOff);
+        self.recording.ordered(now, &Order::RulesOff(Kind::Slow));
         self.recording.ordered(now, &Order::StallOff);
         self.connections.stop();
     }

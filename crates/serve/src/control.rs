@@ -9,6 +9,7 @@ use crate::orders::{Due, Heard, ORDERS, Order, Refused};
 use crate::poller::Poller;
 use crate::record::Recording;
 use crate::requests::Requests;
+use crate::rules::RuleCount;
 use readpath_config::DevicePreset;
 use readpath_device::Probe;
 use readpath_flash::DieSched;
@@ -107,6 +108,9 @@ impl Link {
             end => end.unwrap_or(bytes.len()),
         };
         Some(match self {
+            Link::Line(_) if !bytes[end..].trim_ascii().is_empty() => {
+                Err("a connection takes one order, which is one line".to_owned())
+            }
             Link::Line(_) => parse(&text(end)),
             Link::Http(_) if text(end).starts_with("GET /metrics") => Ok(Asked::Stats),
             Link::Http(_) => Err("GET /metrics\n".to_owned()),
@@ -268,7 +272,8 @@ impl Control {
         self.links.waits = None;
         let order = match asked {
             Asked::Stats => {
-                self.say(by, &(counts.as_text(requests.count()) + &stats(stack, now)), true);
+                let rules = rules(&requests.troubles.rules.counts());
+                self.say(by, &(counts.as_text(requests.count()) + &rules + &stats(stack, now)), true);
                 return nothing;
             }
             Asked::Order(order) => order,
@@ -394,6 +399,16 @@ impl Links {
 
 fn token(place: usize, life: u32) -> u64 {
     CONTROL << 1 | u64::from(life) << 8 | place as u64
+}
+
+/// What rules have done.
+fn rules(counts: &[RuleCount]) -> String {
+    let mut text = String::new();
+    for RuleCount { number, rule, met, done } in counts {
+        let labels = format!("{{rule=\"{number}\",order=\"{rule}\"}}");
+        let _ = writeln!(text, "readpath_rule_met_total{labels} {met}\nreadpath_rule_acted_total{labels} {done}");
+    }
+    text
 }
 
 /// Counters of host and device.

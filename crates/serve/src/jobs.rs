@@ -5,6 +5,7 @@
 use crate::edges::{Ask, BLOCK, Step, Steps};
 use crate::nbd::Errno;
 use crate::record::Asked;
+use crate::rules::Fate;
 use readpath_host::{BlockOp, BlockRequest};
 use readpath_kit::Ns;
 use readpath_run::LUN;
@@ -41,14 +42,21 @@ pub(crate) struct Job {
     pub since: Ns,
     /// How often the device had lost its power when its first step was submitted.
     pub power_losses: u32,
+    /// What rules do to it.
+    pub fate: Fate,
     /// Why it failed.
     pub failure: Option<Failure>,
 }
 
 impl Job {
+    /// The byte where it goes: its offset, unless a rule misdirects it.
+    pub(crate) fn place(&self) -> u64 {
+        self.offset.wrapping_add(self.fate.away)
+    }
+
     /// The first block that it touches, and the one behind the last.
     fn blocks(&self) -> (u64, u64) {
-        (self.offset / BLOCK as u64, (self.offset + u64::from(self.bytes)).div_ceil(BLOCK as u64))
+        (self.place() / BLOCK as u64, (self.place() + u64::from(self.bytes)).div_ceil(BLOCK as u64))
     }
 
     /// The request as it is recorded: it has ended at `now`.

@@ -5,7 +5,7 @@
 use crate::host::Host;
 use crate::jobs::Job;
 use crate::requests::Requests;
-use crate::troubles::Slow;
+use crate::rules::{Kind, Rule};
 use readpath_config::{DevicePreset, size, time};
 use readpath_device::{Failable, Failing, Probe, Recovery};
 use readpath_flash::DieSched;
@@ -13,7 +13,6 @@ use readpath_host::HpbParam;
 use readpath_kit::Ns;
 use readpath_run::{LUN, RunError};
 use readpath_stack::{Payload, Stack, Wire};
-use readpath_workload::IoKind;
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
@@ -45,10 +44,10 @@ pub(crate) enum Order {
     Stall { time: Ns },
     /// Requests that are held back are answered at once.
     StallOff,
-    /// Requests take longer.
-    Slow { kind: Option<IoKind>, range: Option<Range<u64>>, by: Ns },
-    /// No request takes longer any more.
-    SlowOff,
+    /// Requests fail, take longer, or are not done as they should be.
+    Rule(Rule),
+    /// Rules of a kind are over.
+    RulesOff(Kind),
     /// Operations of flash fail.
     Fail { what: Fails, failing: Failing },
     /// Flush and FUA are answered although nothing is durable.
@@ -71,10 +70,12 @@ pub(crate) enum Order {
 pub struct OrderError(String);
 
 /// The orders, for help and errors.
-pub(crate) const ORDERS: &str = "cut [disconnect] [TIME], cut crash, power on, stall TIME, stall off, slow \
-                                 [read|write|trim|flush] [FROM-TO] TIME, slow off, fail read|program|erase \
-                                 N|Nppm|off, lie on|off, end-of-life on|off, memory SIZE, param NAME VALUE, host \
-                                 KEY=VALUE..., seed N";
+pub(crate) const ORDERS: &str = "cut [disconnect] [TIME], cut crash, power on, stall TIME, stall off, error RULE \
+                                 [ERRNO], slow RULE TIME, drop RULE, torn RULE 512|4K, misdirect RULE, corrupt RULE, \
+                                 error|slow|drop|torn|misdirect|corrupt off, fail read|program|erase N|Nppm|off, lie \
+                                 on|off, end-of-life on|off, memory SIZE, param NAME VALUE, host KEY=VALUE..., seed \
+                                 N; a RULE has any of [read|write|flush|trim|zero] [FROM-TO] [client N] [nth N|every \
+                                 N|first N|P%|Nppm] [up TIME down TIME]";
 
 /// What connections hear of an order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -179,17 +180,17 @@ impl Order {
                 troubles.stall(now + time);
                 done(format!("nothing is answered from {now} on for {time}"))
             }
-            Order::Slow { kind, range, by } => {
-                let range = range.clone().unwrap_or(0..u64::MAX);
-                troubles.slow(Slow { kind: *kind, range, by: *by })?;
+            Order::Rule(rule) => {
+                let blocks = stack.host.unit_blocks(LUN).unwrap_or(0);
+                troubles.rules.add(rule.clone(), now, blocks)?;
                 done(self.to_string())
             }
             Order::StallOff => {
                 troubles.let_go();
                 done(self.to_string())
             }
-            Order::SlowOff => {
-                troubles.hurry();
+            &Order::RulesOff(kind) => {
+                troubles.rules.end(kind);
                 done(self.to_string())
             }
             &Order::Fail { what: Fails::Read, failing } => {
@@ -225,6 +226,7 @@ impl Order {
             &Order::Seed(seed) => {
                 stack.device.seed_faults(seed);
                 stack.payload.seed_reads(seed);
+                troubles.rules.seed(seed);
                 done(self.to_string())
             }
         }
@@ -239,17 +241,8 @@ fn restarted<S: DieSched, X: Payload, P: Probe, W: Wire>(
     stack.start(recovery.ready_at).map_err(|error| Refused::Run(RunError::Restart(Arc::new(error))))
 }
 
-fn kind_name(kind: IoKind) -> &'static str {
-    match kind {
-        IoKind::Read => "read",
-        IoKind::Write => "write",
-        IoKind::Trim => "trim",
-        IoKind::Flush => "flush",
-    }
-}
-
 /// A span of time that reads back as it was.
-struct Exactly(Ns);
+pub(crate) struct Exactly(pub Ns);
 
 impl fmt::Display for Exactly {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -269,14 +262,9 @@ impl fmt::Display for Order {
             Order::Crash => write!(f, "cut crash"),
             Order::PowerOn => write!(f, "power on"),
             Order::Stall { time } => write!(f, "stall {}", Exactly(*time)),
-            Order::Slow { kind, range, by } => {
-                write!(f, "slow ")?;
-                kind.iter().try_for_each(|&kind| write!(f, "{} ", kind_name(kind)))?;
-                range.iter().try_for_each(|range| write!(f, "{}-{} ", range.start, range.end))?;
-                write!(f, "{}", Exactly(*by))
-            }
+            Order::Rule(rule) => write!(f, "{rule}"),
+            Order::RulesOff(kind) => write!(f, "{} off", kind.name()),
             Order::StallOff => write!(f, "stall off"),
-            Order::SlowOff => write!(f, "slow off"),
             Order::Fail { what, failing } => {
                 let what = match what {
                     Fails::Read => "read",
@@ -299,7 +287,7 @@ impl fmt::Display for Order {
 }
 
 /// A span of time that an order may take.
-fn span(text: &str) -> Result<Ns, String> {
+pub(crate) fn span(text: &str) -> Result<Ns, String> {
     match time(text)? {
         span if span <= LONGEST => Ok(span),
         _ => Err(format!("{text} is longer than {LONGEST}")),
@@ -314,7 +302,7 @@ fn on_off(text: &str) -> Result<bool, String> {
     }
 }
 
-fn number<T: FromStr>(text: &str) -> Result<T, String> {
+pub(crate) fn number<T: FromStr>(text: &str) -> Result<T, String> {
     text.parse().map_err(|_| format!("'{text}' is not a number, or too large"))
 }
 
@@ -334,7 +322,7 @@ fn failing(text: &str) -> Result<Failing, String> {
 }
 
 /// `FROM-TO` in bytes, to below `TO`.
-fn range(text: &str) -> Option<Result<Range<u64>, String>> {
+pub(crate) fn range(text: &str) -> Option<Result<Range<u64>, String>> {
     let (from, to) = text.split_once('-')?;
     let read = || {
         let from = if from == "0" { 0 } else { size(from)? };
@@ -344,25 +332,43 @@ fn range(text: &str) -> Option<Result<Range<u64>, String>> {
     Some(read())
 }
 
-fn slow(words: &[&str]) -> Result<Order, String> {
-    let kinds = [IoKind::Read, IoKind::Write, IoKind::Trim, IoKind::Flush];
-    let kind = words.first().and_then(|word| kinds.into_iter().find(|&kind| kind_name(kind) == *word));
-    let rest = &words[usize::from(kind.is_some())..];
-    match rest {
-        ["off"] if kind.is_none() => Ok(Order::SlowOff),
-        [by] => Ok(Order::Slow { kind, range: None, by: span(by)? }),
-        [bytes, by] => match range(bytes) {
-            Some(range) => Ok(Order::Slow { kind, range: Some(range?), by: span(by)? }),
-            None => Err(format!("'{bytes}' is neither read, write, trim or flush nor a range such as 0-1G")),
-        },
-        _ => Err("write slow [read|write|trim|flush] [FROM-TO] TIME, or slow off".to_owned()),
-    }
-}
-
 fn param(name: &str, value: &str) -> Result<Order, String> {
     let all = || HpbParam::ALL.map(HpbParam::name).join(", ");
     let param = HpbParam::by_name(name).ok_or_else(|| format!("'{name}' is not one of {}", all()))?;
     Ok(Order::Param { param, value: number(value)? })
+}
+
+/// An order that is no rule.
+fn other(words: &[&str]) -> Result<Order, String> {
+    match *words {
+        ["cut"] => Ok(Order::Cut { off: WITHOUT_POWER }),
+        ["cut", "disconnect"] => Ok(Order::Disconnect { off: WITHOUT_POWER }),
+        ["cut", "disconnect", off] => span(off).map(|off| Order::Disconnect { off }),
+        ["cut", "crash"] => Ok(Order::Crash),
+        ["cut", "crash", _] => Err("takes no time: the power is off until 'power on'".to_owned()),
+        ["power", "on"] => Ok(Order::PowerOn),
+        ["power", "off"] => Err("write 'cut crash'".to_owned()),
+        ["cut", off] => span(off).map(|off| Order::Cut { off }),
+        ["stall", "off"] => Ok(Order::StallOff),
+        ["stall", time] => match span(time) {
+            Ok(Ns::ZERO) => Err("lasts no time; 'stall off' ends one".to_owned()),
+            time => time.map(|time| Order::Stall { time }),
+        },
+        ["fail", what, when] => {
+            let flash = Failable::by_name(what).map(Fails::Flash);
+            match flash.or((what == "read").then_some(Fails::Read)) {
+                Some(what) => failing(when).map(|failing| Order::Fail { what, failing }),
+                None => Err(format!("'{what}' is not read, program or erase of flash; 'error {what}' fails requests")),
+            }
+        }
+        ["lie", word] => on_off(word).map(Order::Lie),
+        ["end-of-life", word] => on_off(word).map(Order::EndOfLife),
+        ["memory", bytes] => size(bytes).map(|bytes| Order::Memory { bytes }),
+        ["param", name, value] => param(name, value),
+        ["host", ref words @ ..] => words.join(" ").parse().map(Order::Host),
+        ["seed", seed] => number(seed).map(Order::Seed),
+        _ => Err(format!("is not an order; there are: {ORDERS}")),
+    }
 }
 
 impl FromStr for Order {
@@ -370,33 +376,11 @@ impl FromStr for Order {
 
     fn from_str(text: &str) -> Result<Order, OrderError> {
         let words: Vec<&str> = text.split_whitespace().collect();
-        let order = match words[..] {
-            ["cut"] => Ok(Order::Cut { off: WITHOUT_POWER }),
-            ["cut", "disconnect"] => Ok(Order::Disconnect { off: WITHOUT_POWER }),
-            ["cut", "disconnect", off] => span(off).map(|off| Order::Disconnect { off }),
-            ["cut", "crash"] => Ok(Order::Crash),
-            ["cut", "crash", _] => Err("takes no time: the power is off until 'power on'".to_owned()),
-            ["power", "on"] => Ok(Order::PowerOn),
-            ["power", "off"] => Err("write 'cut crash'".to_owned()),
-            ["cut", off] => span(off).map(|off| Order::Cut { off }),
-            ["stall", "off"] => Ok(Order::StallOff),
-            ["stall", time] => span(time).map(|time| Order::Stall { time }),
-            ["slow", ref rest @ ..] => slow(rest),
-            ["fail", what, when] => {
-                let flash = Failable::by_name(what).map(Fails::Flash);
-                match flash.or((what == "read").then_some(Fails::Read)) {
-                    Some(what) => failing(when).map(|failing| Order::Fail { what, failing }),
-                    None => Err(format!("'{what}' is not read, program or erase")),
-                }
-            }
-            ["lie", word] => on_off(word).map(Order::Lie),
-            ["end-of-life", word] => on_off(word).map(Order::EndOfLife),
-            ["memory", bytes] => size(bytes).map(|bytes| Order::Memory { bytes }),
-            ["param", name, value] => param(name, value),
-            ["host", ref words @ ..] => words.join(" ").parse().map(Order::Host),
-            ["seed", seed] => number(seed).map(Order::Seed),
-            [] => return Err(OrderError("nothing is ordered".to_owned())),
-            _ => return Err(OrderError(format!("'{}' is not an order; there are: {ORDERS}", words.join(" ")))),
+        let order = match (words.first().map(|word| Kind::by_name(word)), &words[..]) {
+            (None, _) => return Err(OrderError("nothing is ordered".to_owned())),
+            (Some(Some(kind)), [_, "off"]) => Ok(Order::RulesOff(kind)),
+            (Some(Some(_)), words) => words.join(" ").parse().map(Order::Rule),
+            (Some(None), words) => other(words),
         };
         order.map_err(|what| OrderError(format!("{}: {what}", words.join(" "))))
     }
@@ -441,15 +425,18 @@ impl Faults {
         Ok(Faults(orders))
     }
 
-    /// Whether each host that is to take over fits a device.
+    /// Whether each rule and each host that is to take over fits a device.
     ///
     /// # Errors
     /// The first that does not.
     pub fn check(&self, base: &DevicePreset) -> Result<(), OrderError> {
         for Due { order, place, .. } in &self.0 {
-            if let Order::Host(host) = order {
-                host.fits(base).map_err(|what| OrderError(format!("{place}: {order}: {what}")))?;
-            }
+            let fits = match order {
+                Order::Host(host) => host.fits(base),
+                Order::Rule(rule) => rule.fits(base.device.lus[usize::from(LUN)].blocks),
+                _ => Ok(()),
+            };
+            fits.map_err(|what| OrderError(format!("{place}: {order}: {what}")))?;
         }
         Ok(())
     }
@@ -474,8 +461,10 @@ mod tests {
             ("slow 5ms", "slow 5ms"),
             ("slow read 5ms", "slow read 5ms"),
             ("slow 0-1K 1ns", "slow 0-1024 1ns"),
-            ("slow flush 4K-8192 1s", "slow flush 4096-8192 1s"),
+            ("slow flush 1s 5%", "slow flush 5% 1s"),
+            ("error write 0-4K every 3", "error write 0-4096 every 3 EIO"),
             ("slow off", "slow off"),
+            ("misdirect off", "misdirect off"),
             ("fail read 3", "fail read 3"),
             ("fail program 20ppm", "fail program 20ppm"),
             ("fail erase off", "fail erase off"),
@@ -506,11 +495,12 @@ mod tests {
             ("stall", "there are: cut"),
             ("stall 2h", "units are"),
             ("stall 3601s", "longer than"),
-            ("slow", "write slow"),
-            ("slow fast 5ms", "neither read"),
+            ("stall 0ms", "'stall off'"),
+            ("slow", "slow: by how much? write slow [read|write"),
+            ("slow fast 5ms", "'fast' is nothing that slow takes"),
             ("slow 8K-4K 5ms", "is empty"),
-            ("slow read off", "not a time"),
-            ("fail write 3", "not read, program"),
+            ("slow read off", "'off' is nothing"),
+            ("fail write 3", "not read, program or erase of flash; 'error write' fails requests"),
             ("fail read 0", "lets nothing fail"),
             ("fail read 1000001ppm", "more than all"),
             ("lie maybe", "neither on nor off"),

@@ -11,6 +11,7 @@ use crate::lateness::Lateness;
 use crate::orders::{Order, Refused};
 use crate::record::{Asked, Item, Recorded, Start, counters};
 use crate::requests::Requests;
+use crate::rules::RuleCount;
 use crate::server::ServeError;
 use readpath_config::DevicePreset;
 use readpath_device::{DeviceStats, Probe};
@@ -41,6 +42,8 @@ pub struct Replayed {
     pub device: DeviceStats,
     /// What the host's HPB did since then.
     pub hpb: Option<HpbCounters>,
+    /// What rules have done.
+    pub rules: Vec<RuleCount>,
     /// Requests and orders that were left out, because some before them are missing.
     pub left_out: u64,
     /// Counters that were others when they were served: name, value then, value now. None if the recording does not
@@ -103,7 +106,7 @@ pub fn replay<D: Disk>(
             let value = now.iter().find(|(known, _)| known == name).map_or(0, |&(_, value)| value);
             (value != *then).then(|| (name.clone(), *then, value))
         });
-        let Asker { same, total, first_other, lateness, modelled, .. } = replay.source;
+        let Asker { same, total, first_other, lateness, modelled, requests, .. } = replay.source;
         return Ok(Replayed {
             requests: total,
             same,
@@ -113,6 +116,7 @@ pub fn replay<D: Disk>(
             end: replay.on,
             device,
             hpb,
+            rules: requests.troubles.rules.counts(),
             left_out,
             other_counters: end.map(|_| others.collect()),
         });

@@ -13,6 +13,7 @@ use crate::nbd::Export;
 use crate::orders::{Due, Faults};
 use crate::poller::Poller;
 use crate::record::{Recording, Start};
+use crate::rules::RuleCount;
 use crate::shown::Shown;
 use crate::sockets::Sockets;
 use crate::timed::TimedDisk;
@@ -132,6 +133,8 @@ pub struct Served {
     pub wear: Wear,
     /// What the host's HPB did since then.
     pub hpb: Option<HpbCounters>,
+    /// What rules have done.
+    pub rules: Vec<RuleCount>,
     /// Blocks read that were never written, or were trimmed.
     pub zeros_read: u64,
     /// All other blocks read.
@@ -336,6 +339,7 @@ impl<'a, F: FnOnce(&Begun)> Work<Store<TimedDisk>, (), Typed> for &mut Server<'a
             device,
             wear: stack.device.wear(),
             hpb,
+            rules: outside.clients.requests.troubles.rules.counts(),
             zeros_read: stack.payload.zeros_read(),
             slices_read: stack.payload.slices_read(),
             recording,

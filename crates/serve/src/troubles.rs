@@ -4,23 +4,8 @@
 
 use crate::edges::Ask;
 use crate::jobs::Job;
+use crate::rules::Rules;
 use readpath_kit::Ns;
-use readpath_workload::IoKind;
-use std::ops::Range;
-
-/// Rules for what takes longer. Each request is compared with each.
-const MOST_SLOW: usize = 64;
-
-/// Requests that take longer.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Slow {
-    /// Kind of the requests; none for all.
-    pub kind: Option<IoKind>,
-    /// Bytes that they touch.
-    pub range: Range<u64>,
-    /// Additional time.
-    pub by: Ns,
-}
 
 /// The faults that orders have put in effect.
 #[derive(Default)]
@@ -29,7 +14,7 @@ pub(crate) struct Troubles {
     /// How often requests that were held back were released.
     let_go: u32,
     drains: bool,
-    slow: Vec<Slow>,
+    pub(crate) rules: Rules,
     lies: bool,
     is_worn_out: bool,
     power_losses: u32,
@@ -40,23 +25,6 @@ impl Troubles {
     /// Nothing is answered before `until`.
     pub(crate) fn stall(&mut self, until: Ns) {
         self.stalled_until = self.stalled_until.max(until);
-    }
-
-    /// Some requests take longer from now on. If several rules meet a request, it takes longer by their sum.
-    ///
-    /// # Errors
-    /// There are as many rules as there may be.
-    pub(crate) fn slow(&mut self, slow: Slow) -> Result<(), String> {
-        if self.slow.len() >= MOST_SLOW {
-            return Err(format!("{MOST_SLOW} rules make requests slow, and no more can; 'slow off' ends them all"));
-        }
-        self.slow.push(slow);
-        Ok(())
-    }
-
-    /// No request takes longer than the device.
-    pub(crate) fn hurry(&mut self) {
-        self.slow.clear();
     }
 
     /// Requests that are held back are answered at once.
@@ -124,17 +92,7 @@ impl Troubles {
         if self.drains {
             return now;
         }
-        let range = job.offset..job.offset + u64::from(job.bytes);
-        let meets = |slow: &&Slow| {
-            let touches = match job.ask {
-                // A flush has no place.
-                Ask::Flush => slow.kind == Some(IoKind::Flush) || slow.range == (0..u64::MAX),
-                _ => slow.range.start < range.end && range.start < slow.range.end,
-            };
-            touches && slow.kind.is_none_or(|kind| kind == job.ask.kind())
-        };
-        let longer = self.slow.iter().filter(meets).fold(0u64, |sum, slow| sum.saturating_add(slow.by.0));
-        Ns(now.0.saturating_add(longer)).max(self.stalled_until)
+        Ns(now.0.saturating_add(self.rules.longer(job).0)).max(self.stalled_until)
     }
 }
 
@@ -143,29 +101,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_that_meet_a_request_add_up() {
+    fn answers_are_held_back_by_rules_and_stalls() {
         let mut troubles = Troubles::default();
-        let rule = |kind, range, ms| Slow { kind, range, by: Ns::from_ms(ms) };
-        let everything = 0..u64::MAX;
-        troubles.slow(rule(None, everything.clone(), 1)).unwrap();
-        troubles.slow(rule(Some(IoKind::Read), 4096..8192, 2)).unwrap();
-        troubles.slow(rule(Some(IoKind::Flush), everything, 4)).unwrap();
-        let held = |troubles: &Troubles, ask, offset| {
-            troubles.held_until(Ns::ZERO, &Job { ask, offset, bytes: 4096, ..Job::default() })
-        };
-        assert_eq!(held(&troubles, Ask::Read, 4096), Ns::from_ms(3));
-        assert_eq!((held(&troubles, Ask::Read, 0), held(&troubles, Ask::Read, 8192)), (Ns::from_ms(1), Ns::from_ms(1)));
-        assert_eq!(
-            (held(&troubles, Ask::Write { fua: false }, 4096), held(&troubles, Ask::Flush, 0)),
-            (Ns::from_ms(1), Ns::from_ms(5))
-        );
+        troubles.rules.add("slow 3ms".parse().unwrap(), Ns::ZERO, 10).unwrap();
+        let mut job = Job { ask: Ask::Read, bytes: 4096, ..Job::default() };
+        assert_eq!(troubles.rules.meet(Ns::ZERO, &mut job), None);
+        let held = |troubles: &Troubles| troubles.held_until(Ns::from_ms(1), &job);
+        assert_eq!(held(&troubles), Ns::from_ms(4));
         troubles.stall(Ns::from_ms(10));
-        assert_eq!(
-            (held(&troubles, Ask::Read, 4096), held(&troubles, Ask::Flush, 0)),
-            (Ns::from_ms(10), Ns::from_ms(10))
-        );
-        troubles.hurry();
+        assert_eq!(held(&troubles), Ns::from_ms(10));
         troubles.let_go();
-        assert_eq!(held(&troubles, Ask::Read, 4096), Ns::ZERO);
+        assert_eq!(held(&troubles), Ns::from_ms(4));
+        troubles.drain(true);
+        assert_eq!(held(&troubles), Ns::from_ms(1));
     }
 }

@@ -129,9 +129,10 @@ pub struct Ctl {
     /// The socket that the server listens to with --control
     pub socket: PathBuf,
     /// stats: counters, as Prometheus reads them; watch: figures of every second; or an order: cut TIME, cut disconnect
-    /// TIME, cut crash, power on, stall TIME, stall off, slow OP FROM-TO TIME (OP is read, write, trim or flush; either
-    /// may be missing), slow off, fail read|program|erase N|Nppm|off, lie on|off, end-of-life on|off, memory SIZE,
-    /// param NAME VALUE, host KEY=VALUE..., seed N
+    /// TIME, cut crash, power on, stall TIME, stall off, error RULE ERRNO, slow RULE TIME, drop RULE, torn RULE 512|4K,
+    /// misdirect RULE, corrupt RULE (RULE is any of: read|write|flush|trim|zero, FROM-TO, client N, nth N|every
+    /// N|first N|P%, up TIME down TIME; `error off` ends those of a kind), fail read|program|erase N|Nppm|off, lie
+    /// on|off, end-of-life on|off, memory SIZE, param NAME VALUE, host KEY=VALUE..., seed N
     #[arg(required = true, value_name = "ORDER")]
     pub order: Vec<String>,
 }

@@ -11,7 +11,9 @@ use crate::live::Live;
 use crate::{output, stop, usage};
 use anyhow::{Result, anyhow};
 use program::{Program, Room};
-use readpath_serve::{Address, Begun, Cause, Faults, Host, Lateness, Options, ServeError, Served, Speed, serve};
+use readpath_serve::{
+    Address, Begun, Cause, Faults, Host, Lateness, Options, RuleCount, ServeError, Served, Speed, serve,
+};
 use readpath_session::device::Ns;
 use readpath_session::images;
 use std::fmt::Write as _;
@@ -123,7 +125,11 @@ pub fn ctl(args: &Ctl) -> Result<()> {
     if args.order == ["watch"] {
         return watch::main(&args.socket);
     }
-    let answer = send(&args.socket, &args.order.join(" "))?;
+    let order = args.order.join(" ");
+    if order.contains(['\n', '\r']) {
+        return Err(usage(anyhow!("an order is one line; give each to a command of its own, or to --faults FILE")));
+    }
+    let answer = send(&args.socket, &order)?;
     Ok(write!(io::stdout(), "{answer}")?)
 }
 
@@ -191,10 +197,19 @@ fn report(served: &Served) -> String {
     if let Some(hpb) = &served.hpb {
         let _ = writeln!(text, "HPB: {} hits, {} misses", hpb.hit_cnt, hpb.miss_cnt);
     }
+    text += &acted(&served.rules);
     if let Some(lateness) = &served.lateness {
         text += &judged(lateness, Some(lateness.cause()));
     }
     text
+}
+
+/// What rules have done.
+pub fn acted(rules: &[RuleCount]) -> String {
+    let line = |RuleCount { number, rule, met, done }: &RuleCount| {
+        format!("rule {number}: {rule}: acted on {done} of the {met} requests that it met\n")
+    };
+    rules.iter().map(line).collect()
 }
 
 /// Latency as it was modelled and as it was served, the mean and each percentile with its verdict.

@@ -213,7 +213,7 @@ fn a_server_is_told_what_to_do_and_ends_in_order() {
     );
     let cut = room.good(&["ctl", "c", "cut", "5ms"]);
     assert!(cut.contains("for 5.000 ms with 0 requests in flight") && cut.contains("recovered in"), "{cut}");
-    room.bad(&["ctl", "c", "stall"], &["'stall' is not an order", "stall TIME"]);
+    room.bad(&["ctl", "c", "stall"], &["stall: is not an order", "stall TIME"]);
     let mode = fs::metadata(room.path("s")).expect("a socket").permissions().mode();
     assert_eq!(mode & 0o022, 0, "only its user may connect");
     child.stop();
@@ -294,7 +294,7 @@ fn a_server_is_recorded_and_replayed() {
     room.bad(&[&hears_nobody[..], &["--nbd", "unix:nowhere/s"]].concat(), &["nowhere/s", "No such file"]);
     assert!(!room.path("none").exists(), "an empty recording was left behind");
     room.write("wrong", "5s stall\n");
-    room.bad(&["serve", "dev.img", "--faults", "wrong"], &["wrong: line 1: 'stall' is not an order"]);
+    room.bad(&["serve", "dev.img", "--faults", "wrong"], &["wrong: line 1: stall: is not an order"]);
     room.write("wrong", "5s lie on\n6s host hpb=hcm activation_thld=0\n");
     let refused = "wrong: line 2: host hpb=hcm activation_thld=0: host: activation_thld: is 0; it must be 1 to";
     room.bad(&["serve", "dev.img", "--faults", "wrong"], &[refused]);

@@ -4,4 +4,5 @@
 mod client;
 mod cuts;
 mod recorded;
+mod rules;
 mod served;

@@ -308,13 +308,13 @@ fn orders_that_are_refused_when_they_are_due_have_a_place() {
 }
 
 #[test]
-fn no_more_than_64_rules_make_requests_slow() {
+fn no_more_than_64_rules_are_in_effect() {
     let mut server = Server::new(INSTANT);
     for from in 0..64 {
         let order = format!("slow read {}-{} 1us", from * 4096, (from + 1) * 4096);
         assert!(server.tell(&order).starts_with("slow read"), "{order}");
     }
-    let error = "error: slow 5ms: 64 rules make requests slow, and no more can; 'slow off' ends them all\n";
+    let error = "error: slow 5ms: 64 rules are in effect, and no more can be; 'slow off' ends those that slow\n";
     assert_eq!(server.tell("slow 5ms"), error);
     assert_eq!(server.tell("slow off"), "slow off\n");
     assert_eq!(server.tell("slow 5ms"), "slow 5ms\n");
