@@ -11,9 +11,13 @@ const JOBS: &str = "[global]\nsize=1m\nbs=4k\ntime_based\nruntime=1\nioengine=li
                     [w]\nstonewall\ngroup_reporting=0\nrw=write\nfsync=4\niodepth=1\n";
 
 fn workload() -> Workload {
+    workload_of(JOBS)
+}
+
+fn workload_of(text: &str) -> Workload {
     let no_files = |_: &Path| Err(io::ErrorKind::NotFound.into());
-    fio::parse("t.fio", JOBS, &no_files, &fio::Context { unit_blocks: &[1 << 16], seed: 1, options: &[], defaults: "" })
-        .unwrap()
+    let context = fio::Context { unit_blocks: &[1 << 16], seed: 1, options: &[], defaults: "" };
+    fio::parse("t.fio", text, &no_files, &context).unwrap()
 }
 
 /// Results with a latency on each side of every border of the classes.
@@ -100,14 +104,7 @@ fn rates_come_from_begun_milliseconds() {
 #[test]
 fn clones_are_entries_of_one_name_in_fios_order() {
     let text = "[a]\nsize=1m\nnumjobs=3\n[b]\nsize=1m\nstonewall\n";
-    let no_files = |_: &Path| Err(io::ErrorKind::NotFound.into());
-    let workload = fio::parse(
-        "t.fio",
-        text,
-        &no_files,
-        &fio::Context { unit_blocks: &[1 << 16], seed: 1, options: &[], defaults: "" },
-    )
-    .unwrap();
+    let workload = workload_of(text);
     let all: Value = serde_json::from_str(&fio_json(&workload, &results(&workload), false)).unwrap();
     let entry = |j: &Value| (j["jobname"].clone(), j["groupid"].clone(), j["write"]["total_ios"].clone());
     let entries: Vec<_> = all["jobs"].as_array().unwrap().iter().map(entry).collect();
@@ -130,14 +127,7 @@ fn options_are_echoed_where_they_stood() {
 fn a_merged_entry_has_the_name_of_its_first_and_the_options_of_its_last_job() {
     let text = "[global]\nioengine=libaio\nsize=64k\ngroup_reporting\n[a]\niodepth=4\ndescription=aa\n\
                 [b]\niodepth=16\ndescription=bb\nrw=randread\n";
-    let no_files = |_: &Path| Err(io::ErrorKind::NotFound.into());
-    let workload = fio::parse(
-        "t.fio",
-        text,
-        &no_files,
-        &fio::Context { unit_blocks: &[1 << 16], seed: 1, options: &[], defaults: "" },
-    )
-    .unwrap();
+    let workload = workload_of(text);
     let all: Value = serde_json::from_str(&fio_json(&workload, &results(&workload), false)).unwrap();
     let entry = &all["jobs"][0];
     assert_eq!(
@@ -213,9 +203,7 @@ fn latencies_that_were_not_asked_for_are_left_out_as_in_fio() {
         ("gtod_reduce=0", [true; 3], [true, false, true], true),
     ] {
         let text = format!("{JOBS}{options}\n");
-        let no_files = |_: &Path| Err(io::ErrorKind::NotFound.into());
-        let context = fio::Context { unit_blocks: &[1 << 16], seed: 1, options: &[], defaults: "" };
-        let workload = fio::parse("t.fio", &text, &no_files, &context).unwrap();
+        let workload = workload_of(&text);
         let all: Value = serde_json::from_str(&fio_json(&workload, &results(&workload), true)).unwrap();
         let job = &all["jobs"][1];
         let of = [&job["write"]["clat_ns"], &job["write"]["lat_ns"], &job["sync"]["lat_ns"]];

@@ -144,10 +144,12 @@ impl Answer<'_> {
             (metric::VARIANCE_SHARE, None, "alone explains"),
             (metric::MEAN_EFFECT, None, "changes it by"),
         ])?;
-        let half = half.map_or_else(String::new, |half| format!(" ± {half:.0}"));
+        // An interval is never shown as nothing, and the value to the same digit.
+        let digits = usize::from(half.is_some_and(|half| half < 0.5));
+        let half = half.map_or_else(String::new, |half| format!(" ± {:.digits$}", half.max(0.1)));
         let what = if most.metric == metric::MEAN_EFFECT { "of its mean" } else { "of its variance" };
         let (factor, value) = (&most.variant, most.simulated);
-        let text = format!("{factor} matters most for it: it {verb} {value:.0}{half} % {what}.");
+        let text = format!("{factor} matters most for it: it {verb} {value:.digits$}{half} % {what}.");
         Some(Note::new(NoteKind::Gain, text).of_variant(factor).with(most.metric.name(), value))
     }
 
