@@ -251,6 +251,27 @@ mod tests {
         assert_eq!(ours[2].preset.device.map_memory, theirs.device.map_memory);
     }
 
+    /// A bound is no place that one can have, and coarse times of another case say nothing of this one.
+    #[test]
+    fn what_no_device_is_wins_nothing() {
+        let row = |place: &str, is_bound: bool| GainRow {
+            place: place.to_owned(),
+            host_bytes: 0,
+            device_bytes: 0,
+            read_mean_us: 0.0,
+            read_p99_us: 0.0,
+            map_loads: 0,
+            is_bound,
+            outcome: Outcome::new(("c", place), &[], None, Measured::ALL, Memory::default()),
+        };
+        let rows = [row("zones", true)];
+        assert_eq!(verdict("c", &rows, &[]), []);
+        let coarse = |case: &str| Note::new(NoteKind::CoarseTimes, "COARSE TIMES").of_case(case);
+        let said = |of: &str| verdict("c", &[row("SRAM", false)], &[coarse(of)])[0].text.clone();
+        assert!(said("c").starts_with("This cannot be told from this trace."), "{}", said("c"));
+        assert_eq!(said("d"), "The workload reads and writes nothing: there is nothing to compare.");
+    }
+
     #[test]
     fn each_place_is_as_large_as_its_knee() {
         let knees = Knees { pages: 100 << 10, regions: 3 << 20 };

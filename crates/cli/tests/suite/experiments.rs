@@ -103,6 +103,18 @@ fn phases_of_a_job_have_verdicts_and_intervals_of_their_own() {
         "{said:?}"
     );
     assert!(random.contains(" ± "), "{said:?}");
+    // Reads decide where a phase has them, and a variant alone is not cut into phases.
+    let texts = |job: &str, hpb: &str| -> Vec<String> {
+        room.write("k.fio", job);
+        let doc = room.document(&["fio", "k.fio", "--hpb", hpb, "--json"]);
+        let notes = doc["verdict"].as_array().expect("a verdict").iter();
+        notes.map(|note| note["text"].as_str().expect("a text").to_owned()).collect()
+    };
+    let writes = job.replace("rw=read\n", "rw=write\n");
+    let said = texts(&writes, "off,dcm");
+    assert!(said.len() == 1 && said[0].contains(" reads "), "{said:?}");
+    let said = texts(job, "off");
+    assert!(said.len() == 1 && said[0].starts_with("Reads of 'HPB off' take "), "{said:?}");
     let series = doc["charts"][0]["series"].as_array().expect("series");
     for point in series.iter().flat_map(|one| one["points"].as_array().expect("points")) {
         let half = point["interval"]["high"].as_f64().expect("an interval") - point["y"].as_f64().expect("a mean");

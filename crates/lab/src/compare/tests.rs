@@ -195,6 +195,19 @@ fn the_best_of_many_equal_variants_is_no_gain() {
     assert!(verdict.text.starts_with("No difference beyond chance among 31 variants: "), "{verdict}");
 }
 
+/// A verdict on exact differences has a price and no doubt.
+#[test]
+fn the_verdict_has_the_price_of_the_rows() {
+    let of = |variant, us, mib: u32| {
+        let figures = [("read_latency_mean", us), ("host_memory", f64::from(mib << 20))];
+        trial(3, variant, &figures)
+    };
+    let doc = compared(&[of("A", 2.0, 1), of("B", 1.0, 17)], &["A", "B"], 1, None);
+    let text =
+        "'B' makes reads 2.00 × as fast as 'A' (1.00 us in the mean instead of 2.00), for 16 MiB of host memory.";
+    assert_eq!(doc.verdict[0].text, text);
+}
+
 #[test]
 fn seeds_end_with_64_bits() {
     assert_eq!(Seeds::new(u64::MAX - 1, 2).expect("two").all().count(), 2);

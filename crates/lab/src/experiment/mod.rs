@@ -83,11 +83,6 @@ pub fn fragment(experiment: &Experiment, run: CaseRun, says_where_the_map_is: bo
         }
     };
     let outcome = outcome(case, &seen.phases, measured);
-    // Phases that are reported together are compared together.
-    let same = |one: &Outcome| phases.iter().filter(|other| other.place() == one.place()).count() > 1;
-    if phases.iter().any(same) {
-        phases.clear();
-    }
     Ok(Fragment {
         document: doc,
         latency: rows::distributions(run),

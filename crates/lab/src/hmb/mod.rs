@@ -481,6 +481,15 @@ mod tests {
              less); 64 MiB saves 0.00 % more."
         );
         assert_eq!((note.kind, note.numbers[0].1), (NoteKind::Advice, f64::from(8 << 20)));
+        // The rows say what the largest saves of the time with each; a heat map has percent of the first.
+        let runs = study(&[(0, &[200.0; 4]), (8, &[100.0; 4]), (64, &[100.0; 4])]);
+        let mut doc = Document::new("test", "test");
+        let study = Study { runs: &runs.iter().collect::<Vec<_>>(), coarse: &[] };
+        study.conclude(&mut doc).expect("a document");
+        let saves = |mib: &str| doc.find("t.csv", mib, &metric::MEMORY_WOULD_SAVE).map(|row| row.simulated);
+        assert_eq!((saves("0 MiB"), saves("8 MiB"), saves("64 MiB")), (Some(50.0), Some(0.0), None));
+        let percent = points(&study.sizes("t.csv"), ChartKind::Heat).into_iter().map(|(_, y, _)| y);
+        assert_eq!(percent.collect::<Vec<_>>(), [100.0, 50.0, 50.0]);
         let (note, _) = concluded(&[(0, &[200.0; 4]), (8, &[150.0; 4]), (64, &[100.0; 4])]);
         assert!(note.text.starts_with("Give this device 64 MiB: "), "{note}");
         assert!(note.text.ends_with("; more than that was not run, and may save more."), "{note}");
@@ -504,6 +513,28 @@ mod tests {
         assert_eq!(note.text, format!("{says} needs 2 at least."));
         let (note, _) = concluded(&[(0, &[100.0; 20])]);
         assert_eq!(note.text, "One size of memory has nothing to be compared with: give several.");
+    }
+
+    /// Each of two cases has a sentence with its name, and a figure shows both, even of one size.
+    #[test]
+    fn two_cases_are_named() {
+        let case = |name: &str, mib: u64| {
+            let parts = vec![PartTimes { requests: 10, ns: 1e6 }; 4];
+            Sized { case: name.to_owned(), variant: format!("{mib} MiB"), bytes: mib << 20, parts }
+        };
+        let runs = [case("a", 64), case("a", 0), case("b", 8)];
+        let mut doc = Document::new("test", "test");
+        let study = Study { runs: &runs.iter().collect::<Vec<_>>(), coarse: &[] };
+        study.conclude(&mut doc).expect("a document");
+        let said: Vec<&str> = doc.verdict.iter().map(|note| note.text.as_str()).collect();
+        assert!(said[0].starts_with("a: No host memory is needed: 64 MiB saves 0.00 %"), "{said:?}");
+        assert_eq!(said[1], "b: One size of memory has nothing to be compared with: give several.");
+        let places = |at: usize| doc.charts[0].series[at].points.iter().map(|p| p.x.clone()).collect::<Vec<_>>();
+        assert_eq!((places(0), places(1)), (vec!["0".into(), "64".into()], vec!["8".into()]));
+        // Alone, a case of one size has no figure.
+        let mut doc = Document::new("test", "test");
+        Study { runs: &[&runs[2]], coarse: &[] }.conclude(&mut doc).expect("a document");
+        assert_eq!((doc.charts.len(), doc.verdict.len()), (0, 1));
     }
 
     /// Of more than two cases the verdict counts how many each size serves, and the notes have the sentences.

@@ -146,6 +146,14 @@ mod tests {
         let both = of_caches("x.ubi", &[replayed("find", &caches), replayed("boot", &other)]).expect("a verdict");
         assert!(both.text.contains("saves 13.0 % of the time of reads (1.740 s instead of 2.000"), "{}", both.text);
         assert!(both.text.contains("; 1.0 % in 'boot', 25.0 % in 'find')"), "{}", both.text);
+        assert!(both.text.contains("), for 256 KiB."), "the most that a stream takes: {}", both.text);
+        // What is cheap and saves little is not as good, wherever the base stands.
+        let cheap = [("one-line", 1, 950, 1), ("lru", 64, 750, 64), ("none", 1, 1000, 0)];
+        let note = of_caches("x.ubi", &[replayed("find", &cheap)]).expect("a verdict");
+        assert!(note.text.ends_with("(0.750 s instead of 1.000 with 'none'), for 256 KiB."), "{}", note.text);
+        let worse = [("none", 1, 1000, 0), ("one-line", 1, 1002, 1), ("lru", 64, 995, 64)];
+        let note = of_caches("x.ubi", &[replayed("find", &worse)]).expect("a verdict");
+        assert!(note.text.ends_with(", for 256 KiB."), "one line saves nothing: {}", note.text);
     }
 
     #[test]
@@ -158,6 +166,8 @@ mod tests {
             (note.kind, note.text.replace("'one-line'", "'one-line, 1 line'")),
             (NoteKind::NoDifference, text.to_owned())
         );
+        let equal = of_caches("s", &[replayed("s", &[("none", 1, 1000, 0), ("lru", 8, 1000, 8)])]).expect("a verdict");
+        assert!(equal.text.starts_with("s: no cache saves time"), "{}", equal.text);
         let alone = of_caches("s", &[replayed("s", &[("lru", 8, 700, 8)])]).expect("a verdict");
         assert_eq!(alone.kind, NoteKind::NoAdvice);
         assert!(of_caches("s", &[]).is_none());
