@@ -141,6 +141,7 @@ mod tests {
             "readpath fio run",
             "readpath reproduce",
             "readpath fio -- run",
+            "readpath fio --nothing -- --precondition=x",
             "readpath dev bench",
         ] {
             assert_eq!(said(other), None, "{other}");

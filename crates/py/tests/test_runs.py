@@ -21,7 +21,7 @@ def test_a_job_has_the_results_of_the_command(command: Command, hpb: Any) -> Non
     results.to_json("result.json")
     assert without_process(Path("result.json").read_text()) == without_process(printed)
     # The text as such differs only there.
-    assert Path("result.json").read_text().splitlines()[:-4] == printed.splitlines()[:-4]
+    assert Path("result.json").read_text().split('"process"')[0] == printed.split('"process"')[0]
 
 
 def test_options_of_a_job(command: Command) -> None:
@@ -159,7 +159,6 @@ MISTAKES: list[tuple[list[str], Callable[[], object]]] = [
     (["reproduce", "small.toml"], lambda: readpath.reproduce("small.toml")),
     (["sweep", "none.toml"], lambda: readpath.sweep("none.toml")),
     (["sweep", "small.toml", "--set", "job.iodept=1"], lambda: readpath.sweep("small.toml", set={"job.iodept": 1})),
-    (["sweep", "small.toml", "--shard", "3/2"], lambda: readpath.sweep("small.toml", shard=(3, 2))),
     (["sweep", "merge", "none", "--out", "o"], lambda: readpath.merge(["none"], "o")),
     (["sweep", "merge", ".", "--out", "o"], lambda: readpath.merge(["."], "o")),
     (["trace", "mrc", "small.fio"], lambda: readpath.mrc("small.fio")),
@@ -183,8 +182,9 @@ def test_mistakes_that_only_python_can_have() -> None:
     # What a type checker would say.
     wrong: Any = "on"
     mistakes: list[tuple[Callable[[], object], str]] = [
-        (lambda: readpath.fio("small.fio", hpb=wrong), "invalid value 'on' for '--hpb <HPB>' [possible values: off, "),
-        (lambda: readpath.fio("small.fio", fill=wrong), "invalid value 'on' for '--fill <ORDER>'"),
+        (lambda: readpath.fio("small.fio", hpb=wrong), "invalid value 'on' for 'hpb' [possible values: off, "),
+        (lambda: readpath.fio("small.fio", fill=wrong), "invalid value 'on' for 'fill' ["),
+        (lambda: readpath.sweep("small.toml", shard=(3, 2)), 'shard "3/2": expected I/N with I from 1 to N'),
         (lambda: readpath.mrc("small.fio", of=wrong), 'of: is "on"; expected "reads", "writes" or "all"'),
         (lambda: readpath.fio("small.fio", seed=-1), "seed: is -1; expected a whole number from 0 to 1844674407370955"),
         (lambda: readpath.fio("small.fio", threads=0), "threads: is 0; expected a whole number from 1"),

@@ -54,9 +54,9 @@ def test_mistakes_of_a_replay() -> None:
     wrong: Any = "none"
     mistakes: list[tuple[Callable[[], object], str]] = [
         (lambda: readpath.replay("none.csv"), "none.csv: cannot be read: No such file"),
-        (lambda: readpath.replay("play.csv", iodepth=70_000), "invalid value '70000' for '--iodepth <N>'"),
+        (lambda: readpath.replay("play.csv", iodepth=70_000), "invalid value '70000' for 'iodepth': "),
         (lambda: readpath.replay("play.csv", iodepth=1, speed=2.0), "speed, max_idle and spread_ties change times"),
-        (lambda: readpath.replay("play.csv", fill=wrong), "invalid value 'all' for '--fill <ORDER>'"),
+        (lambda: readpath.replay("play.csv", fill=wrong), "fill none is for jobs: "),
         (lambda: readpath.replay("play.csv", speed=0.0), "speed: "),
         (lambda: readpath.replay("play.csv", max_idle_ms=-1.0), "max_idle_ms: is -1; expected 0 to 1000000000"),
         (lambda: readpath.replay("small.fio"), "small.fio: "),

@@ -377,6 +377,7 @@ fn amounts_times_and_pacing() {
     assert_eq!((j.ramp, j.start_delay), (Ns::from_ms(500), Ns::from_secs(2)));
     assert_eq!((j.think.time, j.think.every), (Ns::from_us(30), 4));
     assert_eq!(job("runtime=1:00:01").limits.runtime, Some(Ns::from_secs(3601)));
+    assert_eq!(job("runtime=2:03:00:01").limits.runtime, Some(Ns::from_secs(2 * 86_400 + 3 * 3600 + 1)));
     assert_eq!(job("runtime=1d").limits.runtime, Some(Ns::from_secs(86_400)));
     assert_eq!(job("rate_iops=500").rate_bytes, [Some(500 << 12); 3]);
     assert_eq!(job("rate_iops=,5k").rate_bytes, [None, Some(5 << 22), Some(5 << 22)]);
