@@ -130,13 +130,29 @@ fn check(path: &Path) -> Result<()> {
 
 fn clone(path: &Path, copy: &Path) -> Result<()> {
     let (image, _) = open(path, false, false)?;
-    let made = OpenOptions::new().write(true).create_new(true).open(copy);
-    let mut to = made.map_err(|error| usage(anyhow!("{}: {error}", copy.display())))?;
-    let copied = copy_holes(image.array.disk().file(), &mut to);
+    let refused = |error: io::Error| usage(anyhow!("{}: {error}", copy.display()));
+    if copy.symlink_metadata().is_ok() {
+        return Err(refused(io::ErrorKind::AlreadyExists.into()));
+    }
+    // A clone that is killed leaves a file of another name.
+    let name = copy.file_name().with_context(|| format!("{}: is no name of a file", copy.display()))?;
+    let new = copy.with_file_name(format!(".{}.new-{}", name.to_string_lossy(), std::process::id()));
+    let mut to = OpenOptions::new().write(true).create_new(true).open(&new).map_err(refused)?;
+    let copied = copy_holes(image.array.disk().file(), &mut to).and_then(|()| put(&new, copy));
     if copied.is_err() {
-        std::fs::remove_file(copy).ok();
+        std::fs::remove_file(&new).ok();
     }
     copied.with_context(|| format!("{}: cannot copy", copy.display()))
+}
+
+/// Gives a file its name, under which there must be none.
+fn put(new: &Path, name: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    match renameat_with(CWD, new, CWD, name, RenameFlags::NOREPLACE) {
+        // Not every file system can promise not to replace.
+        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => std::fs::rename(new, name),
+        put => Ok(put?),
+    }
 }
 
 /// Copies what is not a hole; shares the blocks where the file system can.

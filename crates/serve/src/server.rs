@@ -317,6 +317,9 @@ impl<'a, F: FnOnce(&Begun)> Work<Store<TimedDisk>, (), Typed> for &mut Server<'a
         let sealed = stack.payload.array_mut().seal().map_err(ServeError::Image);
         let driven = driven?;
         sealed?;
+        if !self.read_only {
+            stack.payload.array().disk().is_whole().map_err(ServeError::Image)?;
+        }
         if let Some(host) = outside.clients.new_host() {
             (self.host, self.on) = (host, driven.end);
             return Ok(Lived::Left(Box::new(stack.payload)));

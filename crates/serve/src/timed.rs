@@ -5,6 +5,7 @@
 use readpath_store::{Disk, FileDisk, Image, ImageError};
 use std::cell::Cell;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -14,6 +15,8 @@ use std::time::{Duration, Instant};
 pub struct TimedDisk {
     disk: FileDisk,
     spent: Rc<Cell<Duration>>,
+    /// Its size when it was opened.
+    bytes: u64,
 }
 
 /// Opens an image to be served, as [`Image::open`].
@@ -21,13 +24,31 @@ pub struct TimedDisk {
 /// # Errors
 /// It cannot be opened, is in use, or is no image.
 pub fn open(path: &Path, writable: bool, syncs: bool) -> Result<Image<TimedDisk>, ImageError> {
-    Image::open_as(path, writable, syncs, |disk| TimedDisk { disk, spent: Rc::default() })
+    Image::open_as(path, writable, syncs, |disk| {
+        let bytes = disk.sizes().map_or(0, |(bytes, _)| bytes);
+        TimedDisk { disk, spent: Rc::default(), bytes }
+    })
 }
 
 impl TimedDisk {
     /// Real time that it has taken since it was last set to zero.
     pub(crate) fn spent(&self) -> Rc<Cell<Duration>> {
         self.spent.clone()
+    }
+
+    /// Whether the file is still there, and as long as it was.
+    ///
+    /// # Errors
+    /// It was deleted, replaced or truncated.
+    pub(crate) fn is_whole(&self) -> Result<(), String> {
+        let metadata = self.disk.file().metadata().map_err(|error| error.to_string())?;
+        match (metadata.nlink(), metadata.len()) {
+            (0, _) => Err("the file was deleted or replaced while it was served; what was written is gone".to_owned()),
+            (_, now) if now < self.bytes => {
+                Err(format!("the file was truncated while it was served, from {} to {now} bytes", self.bytes))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn timed<T>(spent: &Cell<Duration>, what: impl FnOnce() -> T) -> T {
@@ -46,17 +67,17 @@ impl Disk for TimedDisk {
 
     #[inline]
     fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        let TimedDisk { disk, spent } = self;
+        let TimedDisk { disk, spent, .. } = self;
         TimedDisk::timed(spent, || disk.write_at(bytes, offset))
     }
 
     fn zero(&mut self, offset: u64, bytes: u64) -> io::Result<()> {
-        let TimedDisk { disk, spent } = self;
+        let TimedDisk { disk, spent, .. } = self;
         TimedDisk::timed(spent, || disk.zero(offset, bytes))
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        let TimedDisk { disk, spent } = self;
+        let TimedDisk { disk, spent, .. } = self;
         TimedDisk::timed(spent, || disk.sync())
     }
 }

@@ -253,7 +253,12 @@ impl Server {
 
     /// Ends the server as a signal does.
     pub fn stop(&mut self) -> Served {
+        self.end().expect("the server ends well")
+    }
+
+    /// As [`Server::stop`], but it may fail.
+    pub fn end(&mut self) -> Result<Served, ServeError> {
         self.stop.take();
-        self.thread.take().unwrap().join().unwrap().expect("the server ends well")
+        self.thread.take().unwrap().join().unwrap()
     }
 }

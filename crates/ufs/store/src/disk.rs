@@ -141,6 +141,10 @@ impl FileDisk {
     /// # Errors
     /// It cannot be opened, or another process has it open; that is [`ErrorKind::WouldBlock`].
     pub fn open(path: &Path, writable: bool) -> io::Result<FileDisk> {
+        // Opening a pipe would wait for a writer.
+        if !std::fs::metadata(path)?.is_file() {
+            return Err(io::Error::new(ErrorKind::InvalidInput, "it is no regular file, as images are"));
+        }
         let file = OpenOptions::new().read(true).write(writable).open(path)?;
         FileDisk::locked(file, writable)
     }
