@@ -307,7 +307,8 @@ impl Source for Clients {
         now: Ns,
     ) -> Result<Ns, RunError> {
         let Clients { connections, control, recording, requests, .. } = self;
-        let subject = Subject { requests, recording, counts: &connections.counts };
+        let Connections { counts, lateness, .. } = connections;
+        let subject = Subject { requests, recording, counts, lateness };
         let (after, heard) = control.work(stack, subject, now)?;
         match heard {
             Heard::Nothing => {}

@@ -65,19 +65,6 @@ pub(crate) struct Counts {
     pub requests: u64,
 }
 
-impl Counts {
-    /// The counters in the format of Prometheus, with the number of requests in flight.
-    pub(crate) fn as_text(&self, in_flight: u32) -> String {
-        let Counts { connections, turned_away, broken, read_bytes, written_bytes, errors, requests } = self;
-        format!(
-            "readpath_requests {requests}\nreadpath_connections {connections}\nreadpath_clients_turned_away {turned_away}\n\
-             readpath_clients_broken {broken}\nreadpath_read_bytes {read_bytes}\n\
-             readpath_written_bytes {written_bytes}\nreadpath_request_errors {errors}\n\
-             readpath_requests_in_flight {in_flight}\n"
-        )
-    }
-}
-
 /// Takes in what clients ask.
 pub(crate) trait Inbox {
     /// Whether a client that has requests under way may ask for no more at present.

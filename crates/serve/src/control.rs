@@ -5,11 +5,12 @@
 
 use crate::connections::Counts;
 use crate::host::Host;
+use crate::lateness::Lateness;
+use crate::metrics::{self, Form, Metrics};
 use crate::orders::{Due, Heard, ORDERS, Order, Refused};
 use crate::poller::Poller;
 use crate::record::Recording;
 use crate::requests::Requests;
-use crate::rules::RuleCount;
 use readpath_config::DevicePreset;
 use readpath_device::Probe;
 use readpath_flash::DieSched;
@@ -17,7 +18,6 @@ use readpath_kit::Ns;
 use readpath_run::RunError;
 use readpath_stack::{Payload, Stack, Wire};
 use std::collections::VecDeque;
-use std::fmt::Write as _;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -33,7 +33,7 @@ const MOST_LINKS: usize = 64;
 /// A parsed request.
 #[derive(Clone, PartialEq, Debug)]
 enum Asked {
-    Stats,
+    Stats(Form),
     Order(Order),
 }
 
@@ -48,7 +48,7 @@ enum By {
 
 fn parse(line: &str) -> Result<Asked, String> {
     match line.split_whitespace().collect::<Vec<_>>()[..] {
-        ["stats"] => Ok(Asked::Stats),
+        ["stats"] => Ok(Asked::Stats(Form::Plain)),
         [] => Err(format!("there are: stats, {ORDERS}")),
         _ => line.parse().map(Asked::Order).map_err(|error| error.to_string()),
     }
@@ -86,9 +86,13 @@ impl Link {
             Link::Http(mut stream) => {
                 let status = if is_good { "200 OK" } else { "404 Not Found" };
                 let length = text.len();
+                let kind = match text.ends_with(metrics::END) {
+                    true => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+                    false => "text/plain; version=0.0.4; charset=utf-8",
+                };
                 let head = format!(
-                    "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {length}\r\n\
-                     Connection: close\r\n\r\n"
+                    "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: \
+                     close\r\n\r\n"
                 );
                 stream.write_all((head + text).as_bytes()).ok();
             }
@@ -112,10 +116,19 @@ impl Link {
                 Err("a connection takes one order, which is one line".to_owned())
             }
             Link::Line(_) => parse(&text(end)),
-            Link::Http(_) if text(end).starts_with("GET /metrics") => Ok(Asked::Stats),
+            Link::Http(_) if text(end).starts_with("GET /metrics") => Ok(Asked::Stats(wanted(&text(end)))),
             Link::Http(_) => Err("GET /metrics\n".to_owned()),
         })
     }
+}
+
+/// The form that a request for metrics accepts.
+fn wanted(header: &str) -> Form {
+    let accepts = |line: &str| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("accept").then(|| value.contains("application/openmetrics-text"))
+    };
+    if header.lines().filter_map(accepts).any(|open| open) { Form::OpenMetrics } else { Form::Prometheus }
 }
 
 struct Place {
@@ -174,6 +187,7 @@ pub(crate) struct Subject<'a> {
     pub recording: &'a mut Recording,
     /// What the server itself has counted, for those who ask.
     pub counts: &'a Counts,
+    pub lateness: &'a Lateness,
 }
 
 impl Control {
@@ -261,7 +275,7 @@ impl Control {
         now: Ns,
     ) -> Result<(Ns, Heard), RunError> {
         let nothing = Ok((now, Heard::Nothing));
-        let Subject { requests, recording, counts } = subject;
+        let Subject { requests, recording, counts, lateness } = subject;
         let (by, asked) = match self.asked.take() {
             Some((called, asked)) => (By::Link(called), asked),
             None => match self.due.pop_front() {
@@ -271,9 +285,12 @@ impl Control {
         };
         self.links.waits = None;
         let order = match asked {
-            Asked::Stats => {
-                let rules = rules(&requests.troubles.rules.counts());
-                self.say(by, &(counts.as_text(requests.count()) + &rules + &stats(stack, now)), true);
+            Asked::Stats(form) => {
+                let mut metrics = Metrics::new(form);
+                metrics.server(counts, lateness, requests.count());
+                metrics.rules(&requests.troubles.rules.counts());
+                metrics.stack(stack, now);
+                self.say(by, &metrics.end(), true);
                 return nothing;
             }
             Asked::Order(order) => order,
@@ -401,45 +418,13 @@ fn token(place: usize, life: u32) -> u64 {
     CONTROL << 1 | u64::from(life) << 8 | place as u64
 }
 
-/// What rules have done.
-fn rules(counts: &[RuleCount]) -> String {
-    let mut text = String::new();
-    for RuleCount { number, rule, met, done } in counts {
-        let labels = format!("{{rule=\"{number}\",order=\"{rule}\"}}");
-        let _ = writeln!(text, "readpath_rule_met_total{labels} {met}\nreadpath_rule_acted_total{labels} {done}");
-    }
-    text
-}
-
-/// Counters of host and device.
-fn stats<S: DieSched, X: Payload, P: Probe, W: Wire>(stack: &Stack<S, X, P, W>, now: Ns) -> String {
-    let mut text = String::new();
-    let _ = writeln!(text, "readpath_device_time_seconds {}", now.0 as f64 / 1e9);
-    for (name, value) in stack.device.stats().by_name() {
-        let _ = writeln!(text, "readpath_device_{name} {value}");
-    }
-    let wear = stack.device.wear();
-    let _ = writeln!(text, "readpath_device_erases_mean {}\nreadpath_device_erases_max {}", wear.mean, wear.max);
-    let _ = writeln!(text, "readpath_device_bad_blocks_now {}", wear.bad_blocks);
-    for lun in stack.host.luns() {
-        let Some(counters) = stack.host.counters(lun) else { continue };
-        for (name, value) in counters.by_name() {
-            let _ = writeln!(text, "readpath_hpb_{name}{{lun=\"{lun}\"}} {value}");
-        }
-        if let Some(memory) = stack.host.memory(lun) {
-            let _ = writeln!(text, "readpath_hpb_map_bytes{{lun=\"{lun}\"}} {}", memory.map_bytes);
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn lines_ask_for_something() {
-        assert_eq!(parse("stats"), Ok(Asked::Stats));
+        assert_eq!(parse("stats"), Ok(Asked::Stats(Form::Plain)));
         assert_eq!(parse(" cut  2s "), Ok(Asked::Order(Order::Cut { off: Ns::from_secs(2) })));
         for line in ["", "stats all", "cut 5"] {
             assert!(parse(line).is_err(), "{line}");
@@ -466,7 +451,13 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let link = Link::Http(TcpStream::connect(listener.local_addr().unwrap()).unwrap());
         assert_eq!(link.asked(b"GET /metrics HTTP/1.1\r\nHost: x\r\n", false), None);
-        assert_eq!(link.asked(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", false), Some(Ok(Asked::Stats)));
+        let asked = |text: &[u8]| link.asked(text, false);
+        let stats = |form| Some(Ok(Asked::Stats(form)));
+        assert_eq!(asked(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"), stats(Form::Prometheus));
+        assert_eq!(asked(b"GET /metrics HTTP/1.1\r\nAccept: text/plain\r\n\r\n"), stats(Form::Prometheus));
+        let open =
+            b"GET /metrics HTTP/1.1\r\naccept: application/openmetrics-text;version=1.0.0,text/plain;q=0.5\r\n\r\n";
+        assert_eq!(asked(open), stats(Form::OpenMetrics));
         assert!(link.asked(b"POST / HTTP/1.1\r\n\r\n", false).is_some_and(|asked| asked.is_err()));
         assert!(link.asked(&[b'x'; LONGEST], false).is_some_and(|asked| asked.is_err()));
     }

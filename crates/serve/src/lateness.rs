@@ -28,6 +28,7 @@ impl Verdict {
 pub struct Lateness {
     modelled: Histogram,
     served: Histogram,
+    late: Histogram,
     /// Lateness in all, and the shares of the disk and of slow clients.
     late_by: u64,
     disk: u64,
@@ -51,6 +52,7 @@ impl Lateness {
     /// as it was served.
     pub(crate) fn add(&mut self, modelled: Ns, late: Ns, disk: Ns, client_is_slow: bool) -> Ns {
         self.compare(modelled, modelled + late);
+        self.late.record(late.0);
         self.late_by += late.0;
         if client_is_slow {
             self.client += late.0;
@@ -64,6 +66,15 @@ impl Lateness {
     pub(crate) fn compare(&mut self, modelled: Ns, served: Ns) {
         self.modelled.record(modelled.0);
         self.served.record(served.0);
+    }
+
+    /// Latency as modelled and as served, and how late answers were: name, meaning and values.
+    pub(crate) fn histograms(&self) -> [(&'static str, &'static str, &Histogram); 3] {
+        [
+            ("request_modelled_seconds", "Latency of requests in the model.", &self.modelled),
+            ("request_served_seconds", "Latency of requests from socket to socket, in device time.", &self.served),
+            ("request_lateness_seconds", "How much later than modelled answers left.", &self.late),
+        ]
     }
 
     /// Requests.

@@ -18,6 +18,7 @@ mod edges;
 mod host;
 mod jobs;
 mod lateness;
+mod metrics;
 pub mod nbd;
 mod orders;
 mod poller;

@@ -226,7 +226,8 @@ pub fn judged(lateness: &Lateness, cause: Option<Cause>) -> String {
             (false, None) => "late".to_owned(),
         };
         let (name, modelled, served) = (verdict.name, us(verdict.modelled), us(verdict.served));
-        let _ = writeln!(text, "{name:<6} {modelled:>9.1} us modelled, {served:>9.1} us served; time: {time}");
+        let _ = writeln!(text, "{name:<6} {modelled:>9.1} us modelled, {served:>9.1} us served; server: {time}");
     }
+    text += "A client measures its own path to the socket and back as well.\n";
     text
 }

@@ -28,6 +28,12 @@ impl Counters {
         Ok(Counters { values: values.collect(), at })
     }
 
+    /// Upper ends of the buckets of a histogram, as text and in no order.
+    fn ends_of<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        let end = move |key: &'a String| key.strip_prefix(name)?.strip_prefix("_bucket{le=\"")?.strip_suffix("\"}");
+        self.values.keys().filter_map(end)
+    }
+
     fn get(&self, name: &str) -> f64 {
         self.values.get(name).copied().unwrap_or(0.0)
     }
@@ -42,17 +48,28 @@ fn figures(now: &Counters, before: &Counters) -> Vec<Figure> {
     let rate = |name: &str| grew(name) / seconds;
     let mib = f64::from(1 << 20);
     let share = |part: f64, all: f64| if all > 0.0 { format!("{:.1} %", 100.0 * part / all) } else { "-".to_owned() };
-    let (hits, misses) = (grew("hpb_hit_cnt{lun=\"0\"}"), grew("hpb_miss_cnt{lun=\"0\"}"));
-    let (moved, written) = (grew("device_slices_moved"), grew("device_slices_programmed"));
+    let (hits, misses) = (grew("hpb_hit_cnt_total{lun=\"0\"}"), grew("hpb_miss_cnt_total{lun=\"0\"}"));
+    let (moved, written) = (grew("device_slices_moved_total"), grew("device_slices_programmed_total"));
     let amplification = if written > 0.0 { format!("{:.2}", 1.0 + moved / written) } else { "-".to_owned() };
+    let quantile = |name: &str, part: f64| {
+        let below = |end: &str| grew(&format!("{name}_bucket{{le=\"{end}\"}}"));
+        let rank = part * below("+Inf");
+        let mut ends: Vec<&str> = now.ends_of(name).collect();
+        ends.sort_by(|one, two| one.parse::<f64>().unwrap_or(0.0).total_cmp(&two.parse().unwrap_or(0.0)));
+        let end = ends.into_iter().find(|end| rank > 0.0 && below(end) >= rank).and_then(|end| end.parse::<f64>().ok());
+        end.map_or("-".to_owned(), |end| format!("<= {}", (end * 1e5).round() / 100.0))
+    };
     vec![
-        ("requests/s", format!("{:.0}", rate("requests"))),
-        ("read MiB/s", format!("{:.1}", rate("read_bytes") / mib)),
-        ("write MiB/s", format!("{:.1}", rate("written_bytes") / mib)),
+        ("requests/s", format!("{:.0}", rate("requests_total"))),
+        ("read MiB/s", format!("{:.1}", rate("read_bytes_total") / mib)),
+        ("write MiB/s", format!("{:.1}", rate("written_bytes_total") / mib)),
+        ("p50 ms", quantile("request_served_seconds", 0.5)),
+        ("p99 ms", quantile("request_served_seconds", 0.99)),
+        ("p99 late ms", quantile("request_lateness_seconds", 0.99)),
         ("in flight", format!("{:.0}", now.get("requests_in_flight"))),
         ("HPB hits", share(hits, hits + misses)),
         ("write ampl.", amplification),
-        ("errors", format!("{:.0}", now.get("request_errors"))),
+        ("errors", format!("{:.0}", now.get("request_errors_total"))),
         ("device time s", format!("{:.1}", now.get("device_time_seconds"))),
     ]
 }

@@ -48,7 +48,7 @@ us = lambda ns: ns / 1e3 / scale
 fio = {'mean': us(fio['mean']), 'p50': us(clat['percentile']['50.000000']), 'p99': us(clat['percentile']['99.000000'])}
 log = open('replay.log').read()
 exact = 'each took as long as when it was served' in log and 'counted what they counted then' in log
-found = re.findall(r'^(mean|p50|p99) +([\d.]+) us modelled, +([\d.]+) us served; time: (\w+)', log, re.M)
+found = re.findall(r'^(mean|p50|p99) +([\d.]+) us modelled, +([\d.]+) us served; server: (\w+)', log, re.M)
 for of, modelled, served, verdict in found:
     print(f'{name:<22} {of:<5} {fio[of]:>9.1f} {float(served):>9.1f} {float(modelled):>9.1f}  {verdict}')
 mean = next(row for row in found if row[0] == 'mean')

@@ -110,6 +110,13 @@ fn an_image_is_made_described_checked_copied_and_emptied() {
     room.good(&["image", "clone", "dev.img", "--output", "copy.img"]);
     let bytes = |name: &str| fs::read(room.path(name)).expect("an image");
     assert!(bytes("dev.img") == bytes("copy.img"));
+    fs::write(room.path("other"), "mine").unwrap();
+    room.bad(&["image", "clone", "dev.img", "--output", "other"], &["other: ", "exists"]);
+    assert_eq!(bytes("other"), b"mine");
+    let hidden = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with('.');
+    assert_eq!(fs::read_dir(room.path("")).unwrap().flatten().filter(hidden).count(), 0, "nothing is left over");
+    assert!(std::process::Command::new("mkfifo").arg(room.path("pipe")).status().expect("mkfifo").success());
+    room.bad(&["image", "check", "pipe"], &["pipe: it is no regular file"]);
     // The same command makes the same image, bit by bit.
     fs::remove_file(room.path("dev.img")).unwrap();
     create(&room, &["--fill", "sequential", "--age", "age.fio"]);
@@ -208,9 +215,10 @@ fn a_server_is_told_what_to_do_and_ends_in_order() {
     room.bad(&["serve", "dev.img"], &["dev.img: it is in use"]);
     let stats = room.good(&["ctl", "c", "stats"]);
     assert!(
-        stats.contains("readpath_connections 0\n") && stats.contains("readpath_hpb_hit_cnt{lun=\"0\"} 0\n"),
+        stats.contains("readpath_connections_total 0\n") && stats.contains("readpath_hpb_hit_cnt_total{lun=\"0\"} 0\n"),
         "{stats}"
     );
+    room.bad(&["ctl", "c", "lie on\ncut"], &["an order is one line"]);
     let cut = room.good(&["ctl", "c", "cut", "5ms"]);
     assert!(cut.contains("for 5.000 ms with 0 requests in flight") && cut.contains("recovered in"), "{cut}");
     room.bad(&["ctl", "c", "stall"], &["stall: is not an order", "stall TIME"]);
@@ -241,7 +249,7 @@ fn a_server_is_watched() {
     };
     let metrics = get("/metrics");
     assert!(metrics.starts_with("HTTP/1.1 200 OK\r\n"), "{metrics}");
-    assert!(metrics.contains("\nreadpath_device_programs "), "{metrics}");
+    assert!(metrics.contains("\nreadpath_device_programs_total "), "{metrics}");
     assert!(get("/").starts_with("HTTP/1.1 404 "));
     let stats = room.good(&["stats", "live"]);
     assert!(stats.contains("hit_cnt"), "{stats}");

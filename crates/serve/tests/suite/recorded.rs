@@ -230,7 +230,7 @@ fn operations_fail_when_they_are_told_to() {
     client.write(FUA, 0, &[8; 8 * 4096]).unwrap();
     let stat = |server: &Server, name: &str| -> u64 {
         let stats = server.tell("stats");
-        let line = stats.lines().find_map(|line| line.strip_prefix(&format!("readpath_device_{name} ")));
+        let line = stats.lines().find_map(|line| line.strip_prefix(&format!("readpath_device_{name}_total ")));
         line.expect("a counter").parse().unwrap()
     };
     assert_eq!(stat(&server, "program_failures"), 1);
@@ -335,7 +335,7 @@ fn a_client_that_is_held_back_waits_for_another_host() {
     (0..ALL).for_each(|i| client.send(READ, 0, u64::from(i) * 4096, 4096, &[]));
     // All that is taken from it has been done, and nothing has been answered.
     let is_held = |stats: &str| {
-        let done = [("readpath_requests_in_flight", MOST), ("readpath_device_unmapped_reads", MOST)];
+        let done = [("readpath_requests_in_flight", MOST), ("readpath_device_unmapped_reads_total", MOST)];
         done.iter().all(|(name, count)| stats.contains(&format!("{name} {count}\n")))
     };
     let begun = Instant::now();
@@ -350,7 +350,7 @@ fn a_client_that_is_held_back_waits_for_another_host() {
     });
     // Counters began anew with the host: all other requests came to this host.
     let stats = server.tell("stats");
-    assert!(stats.contains(&format!("readpath_device_unmapped_reads {}\n", ALL - MOST)), "{stats}");
+    assert!(stats.contains(&format!("readpath_device_unmapped_reads_total {}\n", ALL - MOST)), "{stats}");
     drop(client);
     assert_eq!(server.stop().requests, u64::from(ALL));
 }

@@ -216,7 +216,7 @@ fn reads_of_unmapped_blocks_are_counted() {
     client.ask(TRIM, 0, 4096, 4096).unwrap();
     client.read(0, 6 * 4096).unwrap();
     let stats = server.tell("stats");
-    assert!(stats.contains("readpath_device_unmapped_reads 3\n"), "{stats}");
+    assert!(stats.contains("readpath_device_unmapped_reads_total 3\n"), "{stats}");
     drop(client);
     let served = server.stop();
     assert_eq!((served.zeros_read, served.slices_read), (3, 3));
@@ -299,7 +299,7 @@ fn a_power_cut_takes_only_what_was_not_flushed() {
         }
         assert!(lost > 5, "the cuts are too tame: {lost} blocks were lost");
         let stats = server.tell("stats");
-        assert!(stats.contains("readpath_device_recoveries 21\n"), "{stats}");
+        assert!(stats.contains("readpath_device_recoveries_total 21\n"), "{stats}");
         assert!(server.tell("stall").starts_with("error: "));
         drop(client);
         server.stop();
@@ -354,7 +354,7 @@ fn errors_are_counted() {
     assert_eq!(client.read(0, 4096), Ok(vec![1; 4096]));
     server.tell("end-of-life on");
     assert_eq!(client.write(0, 0, &[2; 4096]), Err(28));
-    assert_eq!(server.counter("readpath_request_errors"), 2.0);
+    assert_eq!(server.counter("readpath_request_errors_total"), 2.0);
     drop(client);
     assert_eq!(server.stop().errors, 2);
 }
@@ -386,4 +386,33 @@ fn the_longest_cut_is_a_minute_of_the_clock() {
         assert!(answer.starts_with("error: ") && answer.contains("60"), "{scale}: {answer}");
         server.stop();
     }
+}
+
+/// A server does not end well if its file is gone.
+#[test]
+fn a_file_that_was_deleted_or_truncated_is_noticed() {
+    for (what, harm) in [
+        ("deleted or replaced", (|path| std::fs::remove_file(path)) as fn(&std::path::Path) -> std::io::Result<()>),
+        ("truncated", |path| std::fs::OpenOptions::new().write(true).open(path)?.set_len(1 << 20)),
+    ] {
+        let mut server = Server::new(INSTANT);
+        harm(&server.image()).unwrap();
+        let error = server.end().err().expect("an error").to_string();
+        assert!(error.contains(what), "{error}");
+    }
+}
+
+/// Every metric that the dashboard shows is one of the server's.
+#[test]
+fn a_dashboard_shows_what_there_is() {
+    let text = include_str!("../../../../docs/grafana.json");
+    let mut server = Server::new(INSTANT);
+    server.tell("slow read 1ms");
+    let stats = server.tell("stats");
+    let there: Vec<&str> = stats.lines().filter_map(|line| line.split(['{', ' ']).next()).collect();
+    let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    let shown: Vec<&str> = text.split(|c| !is_name(c)).filter(|word| word.starts_with("readpath_")).collect();
+    assert!(shown.len() > 15, "{}", shown.len());
+    shown.iter().for_each(|name| assert!(there.contains(name), "{name}"));
+    server.stop();
 }
