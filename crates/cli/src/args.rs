@@ -3,6 +3,7 @@
 //! commands.
 
 mod common;
+mod crash;
 mod dev;
 mod device;
 mod image;
@@ -15,6 +16,7 @@ mod trace;
 mod ubi;
 
 pub use common::{Basics, Common, Recorded};
+pub use crash::{Crash, CrashStates};
 pub use dev::{Bench, DevCommand};
 pub use device::{DeviceCommand, Fit, ProbeCommand, ProbeFit, ProbePlan};
 pub use image::{UbiAttach, UbiCat, UbiCheck, UbiExtract, UbiFind, UbiLook, UbiStream};
@@ -69,6 +71,8 @@ pub enum Command {
     Serve(Serve),
     /// Attach a device image to a virtual machine, whose own driver uses it as a UFS device
     Attach(Attach),
+    /// Give a program every state that a crash can leave of what a server recorded, and say which it does not survive
+    Crash(Crash),
     /// Tell a server that was started with --control what to do
     Ctl(Ctl),
     /// Describe block traces and convert them

@@ -12,6 +12,7 @@ mod book_tests;
 mod break_even;
 mod compare;
 mod completions;
+mod crash;
 mod dev;
 mod device;
 mod doctor;
@@ -82,6 +83,7 @@ fn main() -> ExitCode {
         Command::Power(args) => power::main(&args),
         Command::Image(command) => image::main(&command),
         Command::Serve(args) => serve::main(&args),
+        Command::Crash(args) => crash::main(&args),
         Command::Ctl(args) => serve::ctl(&args),
         Command::Attach(args) => attach::main(&args),
         Command::Trace(command) => trace::main(&command),

@@ -37,7 +37,30 @@ impl Progress {
         Progress::of(Some(expected), "{bar:30} {percent:>3} %  {pos} of {len} points  {eta} left", so_far)
     }
 
+    /// Shows how many states were looked at on the way to `expected`, and how many of them failed.
+    pub fn of_states(expected: Option<u64>, so_far: impl Fn() -> (u64, u64) + Send + 'static) -> Self {
+        let template = match expected {
+            Some(_) => "{bar:30} {percent:>3} %  {pos} of {len} states{msg}  {per_sec}  {eta} left",
+            None => "{spinner} {pos} states{msg}  {per_sec}  {elapsed}",
+        };
+        Progress::with(expected, template, move |bar| {
+            let (looked_at, failed) = so_far();
+            if failed > 0 {
+                bar.set_message(format!(", {failed} failed"));
+            }
+            looked_at
+        })
+    }
+
     fn of(expected: Option<u64>, template: &'static str, so_far: impl Fn() -> u64 + Send + 'static) -> Self {
+        Progress::with(expected, template, move |_| so_far())
+    }
+
+    fn with(
+        expected: Option<u64>,
+        template: &'static str,
+        so_far: impl Fn(&ProgressBar) -> u64 + Send + 'static,
+    ) -> Self {
         if !io::stderr().is_terminal() {
             return Progress { stop: None, thread: None };
         }
@@ -48,10 +71,10 @@ impl Progress {
                 bar.set_style(style);
             }
             // Work done before does not count in the estimate of the remaining time.
-            bar.set_position(so_far());
+            bar.set_position(so_far(&bar));
             bar.reset_eta();
             while let Err(mpsc::RecvTimeoutError::Timeout) = stopped.recv_timeout(Duration::from_millis(200)) {
-                bar.set_position(so_far());
+                bar.set_position(so_far(&bar));
             }
             bar.finish_and_clear();
         });

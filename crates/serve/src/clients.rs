@@ -162,6 +162,8 @@ impl Clients {
             }
         }
         let asked = job.asked(now);
+        let written = if matches!(job.ask, Ask::Write { .. }) { &job.data[..] } else { &[] };
+        self.recording.ended(job.number, written, job.failure.is_some());
         self.connections.answer(asked, job, now);
         self.record();
     }

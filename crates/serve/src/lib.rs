@@ -10,6 +10,8 @@
 
 mod address;
 mod attach;
+mod base64;
+mod changes;
 mod clients;
 mod clock;
 mod connections;
@@ -35,6 +37,7 @@ pub mod vfio;
 
 pub use address::{Address, AddressError};
 pub use attach::{AttachOptions, WasAttached, attach};
+pub use changes::{Change, Changes, What};
 pub use clock::Speed;
 pub use host::Host;
 pub use lateness::{Cause, Lateness, Verdict};

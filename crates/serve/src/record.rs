@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Recordings: requests and orders of a served device, their times and how long they took, as lines of text. Up to the
 //! latency a line is one of our tables of requests, which every command reads that reads traces; the rest of it and the
-//! lines that begin with `#` are for a replay on the image that the recording began with. `docs/formats/recording.md`
-//! describes it. It knows no file by name.
+//! lines that begin with `#` are for a replay on the image that the recording began with, and have the data of writes.
+//! `docs/formats/recording.md` describes it. It knows no file by name.
 
+use crate::base64;
 use crate::edges::Ask;
 use crate::orders::{Order, OrderError};
 use readpath_device::{DeviceStats, Recovery, Wear};
 use readpath_host::HpbCounters;
 use readpath_kit::Ns;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::{self, BufRead, Write};
 use thiserror::Error;
@@ -18,6 +20,9 @@ const FIRST: &str = "time_ns,op,offset_bytes,size_bytes,process,latency_ns,reque
 const VERSION: &str = "# recording 1";
 /// Requests and orders that a replay takes.
 const MOST: usize = 1 << 28;
+
+/// Bytes of data in one line: readers of traces take lines of 64 KiB.
+const DATA_BYTES: usize = 24 << 10;
 
 /// Words for what can be asked, and letters for those who read traces.
 const ASKS: [(Ask, &str, &str); 11] = [
@@ -63,6 +68,14 @@ impl std::fmt::Display for Start {
 }
 
 impl Start {
+    /// Whether a device `here` is in the state.
+    pub(crate) fn is(&self, here: &Start) -> Result<(), String> {
+        match self == here {
+            true => Ok(()),
+            false => Err(format!("it did not begin with this image, or not as it is now; then: {self}; here: {here}")),
+        }
+    }
+
     pub(crate) fn new(recovery: &Recovery, valid_slices: u64, wear: &Wear) -> Start {
         Start(format!(
             "ready_ns={} reads={} torn={} valid={valid_slices} erases={} bad={}",
@@ -86,6 +99,8 @@ struct Recorder {
     out: Box<dyn Write>,
     line: String,
     next: u64,
+    /// The data of writes is recorded too.
+    keeps_data: bool,
     /// Why nothing is written any more.
     failure: Option<String>,
 }
@@ -95,11 +110,15 @@ struct Recorder {
 pub(crate) struct Recording(Option<Recorder>);
 
 impl Recording {
-    /// Begins a recording of a device with this name and host.
-    pub(crate) fn new(out: Box<dyn Write>, device: &str, host: &str, start: &Start) -> Recording {
-        let recorder = Recorder { out, line: String::new(), next: 0, failure: None };
-        let mut recording = Recording(Some(recorder));
-        let Start(start) = start;
+    /// Begins a recording of a device with this name and host, with the data of writes or without.
+    pub(crate) fn new(
+        out: Box<dyn Write>,
+        keeps_data: bool,
+        device: &str,
+        host: &str,
+        Start(start): &Start,
+    ) -> Recording {
+        let mut recording = Recording(Some(Recorder { out, line: String::new(), next: 0, keeps_data, failure: None }));
         recording
             .line(|line| _ = write!(line, "{FIRST}\n{VERSION}\n# device {device}\n# host {host}\n# start {start}"));
         recording
@@ -122,6 +141,21 @@ impl Recording {
         let Some(recorder) = &mut self.0 else { return 0 };
         recorder.next += 1;
         recorder.next
+    }
+
+    /// Request `number`, which [`Recording::asked`] will be told of, has ended with this data, or has failed.
+    pub(crate) fn ended(&mut self, number: u64, data: &[u8], has_failed: bool) {
+        if has_failed {
+            self.line(|line| _ = write!(line, "#failed {number}"));
+        }
+        if self.0.as_ref().is_some_and(|recorder| recorder.keeps_data) {
+            for part in data.chunks(DATA_BYTES) {
+                self.line(|line| {
+                    let _ = write!(line, "#data {number} ");
+                    base64::encode(part, line);
+                });
+            }
+        }
     }
 
     /// A request has been answered.
@@ -212,6 +246,10 @@ pub struct Recorded {
     /// When the server ended and what had been counted, if it ended in order.
     pub(crate) end: Option<Ns>,
     pub(crate) counters: Vec<(String, u64)>,
+    /// Data of writes, by their numbers; empty if it was not recorded.
+    pub(crate) data: BTreeMap<u64, Vec<u8>>,
+    /// Requests that failed.
+    pub(crate) failed: BTreeSet<u64>,
     /// Requests and orders that are left out, because some before them are missing or were cut off.
     pub left_out: u64,
 }
@@ -229,6 +267,8 @@ impl Recorded {
             items: Vec::new(),
             end: None,
             counters: Vec::new(),
+            data: BTreeMap::new(),
+            failed: BTreeSet::new(),
             left_out: 0,
         };
         let mut lines = Lines(input).enumerate();
@@ -270,6 +310,12 @@ impl Recorded {
             let (at, place, text) = (number(word()?)?, number(word()?)?, word()?);
             let order: Order = text.parse().map_err(|error: OrderError| error.to_string())?;
             self.items.push((place, Ns(at), Item::Order(order)));
+        } else if let Some(data) = line.strip_prefix("#data ") {
+            let (place, text) = data.split_once(' ').ok_or("data has a number and text")?;
+            let data = self.data.entry(number(place)?).or_default();
+            base64::decode(text, data).ok_or("data is not base64")?;
+        } else if let Some(place) = line.strip_prefix("#failed ") {
+            self.failed.insert(number(place)?);
         } else if let Some(comment) = line.strip_prefix("# ") {
             match comment.split_once(' ') {
                 Some(("device", device)) => device.clone_into(&mut self.device),
@@ -304,6 +350,17 @@ impl Recorded {
         Ok(())
     }
 
+    /// Whether the recording began with this device as it is after its recovery.
+    ///
+    /// # Errors
+    /// In which way it did not.
+    pub fn began_with(&self, device: &str, recovery: &Recovery, valid_slices: u64, wear: &Wear) -> Result<(), String> {
+        if self.device != device {
+            return Err(format!("it is of a device {}, and the image of a {device}", self.device));
+        }
+        self.start.is(&Start::new(recovery, valid_slices, wear))
+    }
+
     /// Requests.
     pub fn requests(&self) -> usize {
         self.items.iter().filter(|(.., item)| matches!(item, Item::Request(_))).count()
@@ -335,7 +392,7 @@ mod tests {
     fn a_recording_is_read_as_it_was_written() {
         let sink = Sink::default();
         let start = Start("ready_ns=5".to_owned());
-        let mut recording = Recording::new(Box::new(sink.clone()), "ufs21-64g", "hpb=dcm", &start);
+        let mut recording = Recording::new(Box::new(sink.clone()), true, "ufs21-64g", "hpb=dcm", &start);
         let mut expected = Vec::new();
         for (i, &(ask, ..)) in ASKS.iter().enumerate() {
             let at = Ns(100 + i as u64);
@@ -348,6 +405,7 @@ mod tests {
         // Answers come in another order.
         for (.., item) in expected.iter().rev() {
             let Item::Request(asked) = item else { continue };
+            recording.ended(asked.number, &vec![asked.number as u8; 50_000], asked.ask == Ask::Flush);
             recording.asked(asked);
         }
         let order: Order = "cut 5ms".parse().unwrap();
@@ -360,6 +418,9 @@ mod tests {
         assert_eq!((recorded.start, recorded.end), (start, Some(Ns(300))));
         assert_eq!(recorded.counters, counters(&DeviceStats::default(), None));
         assert_eq!(recorded.items, expected);
+        assert_eq!(recorded.failed, [5].into());
+        assert_eq!(recorded.data.len(), ASKS.len());
+        assert!(recorded.data.iter().all(|(&number, data)| *data == vec![number as u8; 50_000]));
     }
 
     #[test]
@@ -373,6 +434,10 @@ mod tests {
             ("#order 5 1", "an order has"),
             ("#order 5 1 jump", "jump"),
             ("# counter x", "a counter has"),
+            ("#data 5", "a number and text"),
+            ("#data x AAAA", "'x' is not a number"),
+            ("#data 5 A", "not base64"),
+            ("#failed x", "'x' is not a number"),
         ] {
             let error = Recorded::read(format!("{head}{line}\n").as_bytes()).unwrap_err().to_string();
             assert!(error.starts_with("line 4: ") && error.contains(what), "{line}: {error}");

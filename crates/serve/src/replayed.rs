@@ -62,7 +62,7 @@ pub fn replay<D: Disk>(
     recorded: Recorded,
     progress: impl FnMut(u64) -> bool,
 ) -> Result<Replayed, ServeError> {
-    let Recorded { device, host, start, items, end, counters: counted, left_out } = recorded;
+    let Recorded { device, host, start, items, end, counters: counted, left_out, .. } = recorded;
     if device != base.name {
         return Err(ServeError::Recording(format!("it is of a device {device}, and the image of a {}", base.name)));
     }
@@ -124,7 +124,7 @@ pub fn replay<D: Disk>(
 }
 
 /// Why these items cannot be replayed on a unit of so many bytes, if they cannot.
-fn fault(items: &[(u64, Ns, Item)], unit_bytes: u64) -> Option<String> {
+pub(crate) fn fault(items: &[(u64, Ns, Item)], unit_bytes: u64) -> Option<String> {
     let mut last = Ns::ZERO;
     items.iter().find_map(|(number, at, item)| {
         let is_early = *at < std::mem::replace(&mut last, *at);
@@ -308,11 +308,7 @@ impl<D: Disk, F: FnMut(u64) -> bool> Work<Store<D>, (), Typed> for &mut Replay<F
         let recovery = stack.power_on_with(self.on, Store::array_mut, &mut |_| {})?;
         if let Some(start) = self.start.take() {
             let here = Start::new(&recovery, stack.device.valid_slices(), &stack.device.wear());
-            if here != start {
-                let what =
-                    format!("it did not begin with this image, or not as it is now; then: {start}; here: {here}");
-                return Err(ServeError::Recording(what));
-            }
+            start.is(&here).map_err(ServeError::Recording)?;
         }
         let from = stack.start(recovery.ready_at)?;
         self.source.has_flushed = false;

@@ -86,6 +86,8 @@ pub struct Options<'a> {
     pub faults: Faults,
     /// Output of the recording, if any.
     pub record: Option<Box<dyn Write>>,
+    /// The recording has the data of writes.
+    pub record_data: bool,
     /// The post that shows host and device, if any.
     pub post: Option<&'a Post>,
     /// How time passes.
@@ -207,7 +209,8 @@ struct Outside<'a> {
 impl<'a, F: FnOnce(&Begun)> Server<'a, F> {
     /// Opens all sockets.
     fn open(&mut self, options: Options<'a>, from: Ns, start: &Start) -> Result<Outside<'a>, ServeError> {
-        let Options { addresses, control, metrics, faults, record, post, speed, read_only, stop, log } = options;
+        let Options { addresses, control, metrics, faults, record, record_data, post, speed, read_only, stop, log } =
+            options;
         let refused = |address: String| move |error| ServeError::Listen { address, error };
         let mut sockets = Sockets::default();
         for address in &addresses {
@@ -221,7 +224,8 @@ impl<'a, F: FnOnce(&Begun)> Server<'a, F> {
             });
             listener.map_err(refused(at.to_string()))
         });
-        let recording = record.map(|out| Recording::new(out, &self.base.name, &self.host.to_string(), start));
+        let host = self.host.to_string();
+        let recording = record.map(|out| Recording::new(out, record_data, &self.base.name, &host, start));
         // A cut is not interrupted by a signal.
         let longest = match speed {
             Speed::Real(scale) => Ns((LONGEST_CUT.0 as f64 / scale.max(1.0)) as u64),

@@ -18,6 +18,14 @@ const DAMAGED: u8 = 4;
 #[error("{0}")]
 pub struct Damaged(pub String);
 
+/// Exit status of a search that found what it looked for.
+const FOUND: u8 = 3;
+
+/// Some states were not survived.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct NotSurvived(pub String);
+
 /// Exit status of a program that Ctrl-C ended.
 pub const INTERRUPTED: u8 = 130;
 
@@ -71,6 +79,7 @@ pub fn status(error: &anyhow::Error) -> u8 {
         () if error.is::<Usage>() => 2,
         () if error.is::<Partial>() => 0,
         () if error.is::<Damaged>() => DAMAGED,
+        () if error.is::<NotSurvived>() => FOUND,
         () if error.is::<Interrupted>() || error.is::<Unfinished>() => INTERRUPTED,
         () => 1,
     }

@@ -112,6 +112,9 @@ pub struct Serve {
     /// Write every request to FILE, which must not exist, for `readpath replay`
     #[arg(long, value_name = "FILE", conflicts_with = "sysfs")]
     pub record: Option<PathBuf>,
+    /// Record the data of writes too, for `readpath crash`
+    #[arg(long, requires = "record")]
+    pub data: bool,
     #[command(flatten)]
     pub live: LiveOptions,
     /// Refuse writes

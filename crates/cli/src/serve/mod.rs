@@ -53,6 +53,7 @@ pub fn main(args: &Serve) -> Result<()> {
         metrics: args.metrics,
         faults,
         record,
+        record_data: args.data,
         post: board.as_deref().and_then(|board| board.posts().first()),
         speed,
         read_only: args.read_only,

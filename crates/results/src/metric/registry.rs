@@ -181,6 +181,14 @@ registry! {
             that all its entries are invalid";
         HIT_CNT_AFTER_CUTS "hit_cnt_after_cuts" "" "" More "the part of `hit_cnt` after the last cut";
     }
+    "Crashes" {
+        CRASH_STATES_LOOKED_AT "crash_states_looked_at" "" "looked at" Neither "states that a crash can leave and that \
+            were looked at; of equal ones each counts";
+        CRASH_STATES "crash_states" "" "states" Neither "different states among them; each was tried once";
+        CRASH_STATES_FAILED "crash_states_failed" "" "failed" Less "states that CHECK did not survive";
+        CRASH_LOSSES_LEAST "crash_losses_least" "" "fewest losses" Neither "requests that are lost or torn in the \
+            smallest state that CHECK did not survive";
+    }
     "HPB entries and attacks" {
         HPB_ZERO "hpb_zero" "" "zero" Neither "entries of all zeros";
         HPB_INACTIVE "hpb_inactive" "" "" Neither "entries of a sub-region that the device has not handed out, or no \

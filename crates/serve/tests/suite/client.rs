@@ -238,6 +238,7 @@ impl Server {
                 metrics: None,
                 faults: Faults::read(faults, "faults").unwrap(),
                 record: record.map(|record| record as Box<dyn Write>),
+                record_data: true,
                 post: None,
                 speed,
                 read_only,

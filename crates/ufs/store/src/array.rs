@@ -506,7 +506,7 @@ impl<D: Disk> FlashFile<D> {
     ///
     /// # Errors
     /// As [`FlashFile::read_slice`], or the slice holds another page.
-    pub(crate) fn read_page(&self, ppn: Ppn, page: u32, data: &mut [u8]) -> Result<(), ArrayFault> {
+    pub fn read_page(&self, ppn: Ppn, page: u32, data: &mut [u8]) -> Result<(), ArrayFault> {
         match self.read_slice(ppn, None, data)?.page {
             holds if holds == Some(page) => Ok(()),
             holds => Err(ArrayFault::Another { slice: ppn.0, holds, page }),

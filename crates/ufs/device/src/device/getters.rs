@@ -90,6 +90,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         unit.is_some() && self.ftl.holds_data(self.front.base(lun) + block)
     }
 
+    /// The slice that holds a block of a unit, if it is in flash, for those who read an array without its device. None
+    /// beyond the unit.
+    pub fn slice_of(&self, lun: u8, block: u32) -> Option<Ppn> {
+        self.config.lus.get(usize::from(lun)).filter(|lu| block < lu.blocks)?;
+        self.ftl.slice_of(self.front.base(lun) + block)
+    }
+
     /// Operations in progress, for tests that none leaks.
     pub fn ops_in_use(&self) -> usize {
         self.back.ops().in_use()

@@ -138,6 +138,11 @@ impl Ftl {
         self.map.get(lpn) != Mapping::Unmapped
     }
 
+    /// The slice that holds a block, if it is in flash.
+    pub(crate) fn slice_of(&self, lpn: Lpn) -> Option<Ppn> {
+        self.map.get(lpn).flash()
+    }
+
     /// Bytes of this process's memory that grow with the size of the modelled device.
     pub(crate) fn process_bytes(&self) -> u64 {
         self.map.process_bytes() + self.space.spares().process_bytes()

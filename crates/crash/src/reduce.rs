@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Delta debugging: the fewest elements with which something still fails, as far as leaving out one more part of them
+//! shows. It knows no state.
+
+/// Leaves out elements as long as `fails` says that the others suffice; at the end each of them is needed.
+///
+/// # Errors
+/// Those of `fails`.
+pub(crate) fn reduce<T: Clone, E>(
+    mut elements: Vec<T>,
+    mut fails: impl FnMut(&[T]) -> Result<bool, E>,
+) -> Result<Vec<T>, E> {
+    if elements.is_empty() || fails(&[])? {
+        return Ok(Vec::new());
+    }
+    let mut parts = 2;
+    while elements.len() > 1 {
+        let size = elements.len().div_ceil(parts);
+        let mut smaller = None;
+        for first in (0..elements.len()).step_by(size) {
+            let end = (first + size).min(elements.len());
+            // A part alone is much smaller; the others without it are a little.
+            for kept in [elements[first..end].to_vec(), [&elements[..first], &elements[end..]].concat()] {
+                if !kept.is_empty() && kept.len() < elements.len() && fails(&kept)? {
+                    smaller = Some(kept);
+                    break;
+                }
+            }
+            if smaller.is_some() {
+                break;
+            }
+        }
+        match smaller {
+            Some(smaller) => {
+                elements = smaller;
+                parts = 2;
+            }
+            None if size == 1 => break,
+            None => parts = (parts * 2).min(elements.len()),
+        }
+    }
+    Ok(elements)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_needed_is_left() {
+        for needed in [vec![], vec![0], vec![99], vec![17, 19], vec![0, 50, 99], (0..100).step_by(7).collect()] {
+            let all: Vec<u32> = (0..100).collect();
+            let mut tries = 0;
+            let left = reduce(all, |kept| {
+                tries += 1;
+                Ok::<_, ()>(needed.iter().all(|n| kept.contains(n)))
+            });
+            assert_eq!(left, Ok(needed));
+            assert!(tries < 700, "{tries}");
+        }
+    }
+}

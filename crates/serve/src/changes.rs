@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a recording says of the content of the disk: which requests changed it, which of them became durable and when.
+//! It knows no device.
+
+use crate::edges::{Ask, BLOCK};
+use crate::orders::Order;
+use crate::record::{Asked, Item, Recorded};
+use crate::replayed::fault;
+use readpath_kit::Ns;
+use std::sync::Arc;
+
+/// What a request did.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum What {
+    /// It made durable what had been answered before it was sent.
+    Flush,
+    /// It wrote bytes.
+    Data(Arc<[u8]>),
+    /// So many bytes read as zeros.
+    Zeros(u64),
+}
+
+/// A request that changed the content of the disk, or made changes durable. A trim counts as zeros, over the blocks of
+/// 4 KiB that it covers. Requests that failed are left out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Change {
+    /// Its number in the recording.
+    pub number: u64,
+    /// Device time at which the request came.
+    pub sent: Ns,
+    /// Device time at which it had ended.
+    pub answered: Ns,
+    /// First byte.
+    pub offset: u64,
+    /// What it did.
+    pub what: What,
+    /// It was durable itself when it was answered (FUA). A flush is, too.
+    pub fua: bool,
+}
+
+impl Change {
+    /// Bytes that it changed.
+    pub fn bytes(&self) -> u64 {
+        match &self.what {
+            What::Flush => 0,
+            What::Data(data) => data.len() as u64,
+            What::Zeros(bytes) => *bytes,
+        }
+    }
+}
+
+/// The changes of a recording.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Changes {
+    /// In the order in which they were sent.
+    pub changes: Vec<Change>,
+    /// The order of the recording, with its number, behind which nothing counts: the device was switched off.
+    pub until: Option<(u64, String)>,
+}
+
+impl Recorded {
+    /// The changes of a unit of so many bytes up to the first order that switches the device off. Flushes that were
+    /// answered although the device had been told to lie are no flushes.
+    ///
+    /// # Errors
+    /// A write without its data, or a request that no server has answered, by its number.
+    pub fn changes(&self, unit_bytes: u64) -> Result<Changes, String> {
+        if let Some(fault) = fault(&self.items, unit_bytes) {
+            return Err(fault);
+        }
+        let mut changes = Vec::new();
+        let mut lies = false;
+        for (number, _, item) in &self.items {
+            match item {
+                Item::Order(order @ (Order::Cut { .. } | Order::Host(_))) => {
+                    return Ok(Changes { changes, until: Some((*number, order.to_string())) });
+                }
+                Item::Order(Order::Lie(on)) => lies = *on,
+                Item::Request(asked) if !self.failed.contains(number) => {
+                    changes.extend(self.change(asked, lies)?);
+                }
+                _ => {}
+            }
+        }
+        Ok(Changes { changes, until: None })
+    }
+
+    fn change(&self, asked: &Asked, lies: bool) -> Result<Option<Change>, String> {
+        let Asked { at: sent, ask, mut offset, bytes, number, modelled, .. } = *asked;
+        let what = match ask {
+            Ask::Read | Ask::Cache => return Ok(None),
+            Ask::Flush if lies => return Ok(None),
+            Ask::Flush => What::Flush,
+            Ask::Write { .. } => match self.data.get(&number) {
+                Some(data) if data.len() == bytes as usize => What::Data(data.as_slice().into()),
+                Some(data) => return Err(format!("write {number} has {bytes} bytes, and data of {}", data.len())),
+                None => {
+                    return Err(format!("write {number} has no data: record with 'readpath serve --record --data'"));
+                }
+            },
+            Ask::Zero { .. } => What::Zeros(bytes.into()),
+            Ask::Trim { .. } => {
+                let end = (offset + u64::from(bytes)) / BLOCK as u64 * BLOCK as u64;
+                offset = offset.next_multiple_of(BLOCK as u64);
+                What::Zeros(end.saturating_sub(offset))
+            }
+        };
+        let answered = Ns(sent.0.saturating_add(modelled.0));
+        Ok(Some(Change { number, sent, answered, offset, what, fua: ask.is_durable() && !lies }))
+    }
+}
