@@ -6,7 +6,7 @@ use crate::failure::{Damaged, Interrupted, NotSurvived, Unfinished};
 use crate::{output, stop, usage};
 use anyhow::{Context, Result, anyhow};
 use readpath_crash::{
-    Base, Budget, Check, CrashError, Found, Hunt, Kept, Log, Outcome, Permitted, Progress, States, document,
+    Base, Budget, Check, CrashError, Device, Found, Hunt, Kept, Log, Outcome, Permitted, Progress, States, document,
 };
 use readpath_serve::Recorded;
 use readpath_session::folder::Folder;
@@ -34,6 +34,10 @@ pub fn main(args: &Crash) -> Result<()> {
     }
     match args.states {
         CrashStates::Permitted => with(args, &base, &log, &Permitted::new(&log, args.seed)),
+        CrashStates::Device => {
+            let device = Device::new((&log, &recorded), &args.image, &preset, args.seed).map_err(told)?;
+            with(args, &base, &log, &device)
+        }
     }
 }
 
@@ -103,6 +107,7 @@ fn kept(folder: &Path, log: &Log, check: &Check) -> Result<Kept, CrashError> {
 fn show(args: &Crash, found: &Found, folder: Option<Folder>) -> Result<()> {
     let kind = match args.states {
         CrashStates::Permitted => "permitted",
+        CrashStates::Device => "device",
     };
     let name = args.recording.file_name().unwrap_or_default().to_string_lossy();
     let budget = match args.budget {
@@ -153,6 +158,7 @@ fn told(args: &Crash, error: CrashError) -> anyhow::Error {
         }
         CrashError::Interrupted => Interrupted.into(),
         CrashError::Config(_)
+        | CrashError::Image(_)
         | CrashError::Name { .. }
         | CrashError::Start { .. }
         | CrashError::Whole { .. }

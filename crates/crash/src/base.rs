@@ -46,6 +46,11 @@ impl Base {
         u64::from(self.blocks) * u64::from(BLOCK_BYTES)
     }
 
+    /// Whether a block was never written, or was trimmed: it reads as zeros.
+    pub(crate) fn is_hole(&self, block: u32) -> bool {
+        self.device.slice_of(LUN, block).is_none()
+    }
+
     /// Reads a block of the disk.
     ///
     /// # Errors

@@ -137,7 +137,12 @@ impl Check {
         })
     }
 
-    fn start(&self, socket: &Path, name: &str, said: Option<io::PipeWriter>) -> Result<Group, CrashError> {
+    fn start(
+        &self,
+        socket: &Path,
+        (name, mark): (&str, &str),
+        said: Option<io::PipeWriter>,
+    ) -> Result<Group, CrashError> {
         let socket = socket.display().to_string();
         let uri = format!("nbd+unix:///?socket={socket}");
         let placed = |word: &String| word.replace("{uri}", &uri).replace("{socket}", &socket);
@@ -146,7 +151,7 @@ impl Check {
             return Err(CrashError::Start { program: String::new(), error: io::ErrorKind::NotFound.into() });
         };
         let mut command = Command::new(program);
-        command.args(arguments).env("URI", &uri).env("SOCKET", &socket).env("STATE", name);
+        command.args(arguments).env("URI", &uri).env("SOCKET", &socket).env("STATE", name).env("MARK", mark);
         command.stdin(Stdio::null()).process_group(0);
         if let Some(said) = said {
             command.stdout(said.try_clone()?).stderr(said);
@@ -175,7 +180,7 @@ impl Check {
                 (Some(reader), Some(writer))
             }
         };
-        let mut group = self.start(&socket.path, name, writer)?;
+        let mut group = self.start(&socket.path, (name, state.mark(log)), writer)?;
         let pidfd = pidfd_open(group.id(), PidfdFlags::empty()).map_err(io::Error::from)?;
         let export = Check::export(base.bytes(), name);
         let mut served = Served::new(log, base, state);

@@ -15,6 +15,9 @@ use std::rc::Rc;
 /// A client that takes no answers is not read from beyond so many bytes.
 const MOST_UNSENT: usize = 4 << 20;
 
+/// Extents of an answer to BLOCK_STATUS.
+const MOST_EXTENTS: usize = 4096;
+
 /// A state, and what was written to it.
 pub(crate) struct Served<'a> {
     pub log: &'a Log,
@@ -79,6 +82,21 @@ impl<'a> Served<'a> {
         Ok(())
     }
 
+    /// What is known to be zeros, so that copies of a state leave it out.
+    fn extents(&self, offset: u64, bytes: u32, most: usize) -> Vec<Extent> {
+        let mut extents: Vec<Extent> = Vec::new();
+        for (number, _, count) in Self::parts(offset, bytes as usize) {
+            let hole = !self.written.contains_key(&number) && self.state.is_hole(self.log, self.base, number);
+            let (is_full, count) = (extents.len() == most, count as u32);
+            match extents.last_mut() {
+                Some(last) if last.hole == hole => last.bytes += count,
+                _ if is_full => break,
+                _ => extents.push(Extent { bytes: count, hole, zero: hole }),
+            }
+        }
+        extents
+    }
+
     fn answer(&mut self, session: &mut Session, request: Request) {
         let Request { handle, offset, bytes, command } = request;
         let done = match command {
@@ -90,8 +108,9 @@ impl<'a> Served<'a> {
                     Err(error) => Err(error),
                 }
             }
-            Command::BlockStatus { .. } => {
-                return session.reply_status(handle, &[Extent { bytes, hole: false, zero: false }]);
+            Command::BlockStatus { one } => {
+                let extents = self.extents(offset, bytes, if one { 1 } else { MOST_EXTENTS });
+                return session.reply_status(handle, &extents);
             }
             Command::Write { data, .. } => {
                 let written = self.write(offset, data.len(), Some(&data));

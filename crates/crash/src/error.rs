@@ -2,6 +2,7 @@
 //! What can go wrong.
 
 use readpath_device::{ConfigError, LoadError};
+use readpath_store::ImageError;
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
@@ -18,6 +19,9 @@ pub enum CrashError {
     /// The device cannot begin from the image.
     #[error("the device cannot begin from the image: {0}")]
     Load(#[from] LoadError),
+    /// The image cannot be opened.
+    #[error(transparent)]
+    Image(#[from] ImageError),
     /// A block of the image cannot be read.
     #[error("block {block} of the image: {what}")]
     Block {

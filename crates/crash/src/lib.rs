@@ -14,6 +14,7 @@
 
 mod base;
 mod check;
+mod device;
 mod disk;
 mod document;
 mod error;
@@ -27,6 +28,7 @@ mod states;
 
 pub use base::Base;
 pub use check::{Check, Outcome, Ran};
+pub use device::{Cut, Device};
 pub use document::document;
 pub use error::CrashError;
 pub use hunt::{Budget, Found, Hunt, Progress, Reduced, Tried};

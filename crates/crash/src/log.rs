@@ -4,10 +4,11 @@
 
 use crate::base::{BLOCK, Base, Block};
 use crate::error::CrashError;
+use crate::state::Cell;
 use readpath_kit::Ns;
 use readpath_serve::{Change, Changes, Recorded, What};
 use sha2::{Digest as _, Sha256};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
 /// A digest of content.
@@ -54,6 +55,9 @@ pub struct Log {
     /// Digest of each touched block before the recording, and the factor that distinguishes it from others.
     pub(crate) before: Vec<Digest>,
     pub(crate) factors: Vec<Digest>,
+    /// Digest of a block of zeros.
+    pub(crate) zeros: Digest,
+    marks: Vec<(Ns, String)>,
     /// The order that ended what counts.
     pub until: Option<(u64, String)>,
 }
@@ -64,7 +68,7 @@ impl Log {
     /// # Errors
     /// The recording has no data, or is of another disk; or the image cannot be read.
     pub fn new(recorded: &Recorded, base: &Base) -> Result<Log, CrashError> {
-        let Changes { changes, until } = recorded.changes(base.bytes()).map_err(CrashError::Recording)?;
+        let Changes { changes, marks, until } = recorded.changes(base.bytes()).map_err(CrashError::Recording)?;
         let mut log = Log {
             durable: durable(&changes),
             changes,
@@ -74,6 +78,8 @@ impl Log {
             versions: Vec::new(),
             before: Vec::new(),
             factors: Vec::new(),
+            zeros: digest(&[0; BLOCK]),
+            marks,
             until,
         };
         let touched: BTreeSet<u32> = log.changes.iter().flat_map(blocks).collect();
@@ -157,6 +163,35 @@ impl Log {
         let (bytes, fua) = (self.changes[change].bytes(), if *fua { " with FUA" } else { "" });
         let kind = if matches!(what, What::Data(_)) { "write" } else { "zeros" };
         format!("{kind} {number}{fua}, {bytes} bytes at {offset}, sent at {sent}")
+    }
+
+    /// The known contents of touched blocks, by place and digest.
+    pub(crate) fn cells(&self) -> HashMap<(usize, Digest), Cell> {
+        let mut cells = HashMap::new();
+        for change in 0..self.changes.len() {
+            for (place, _, piece) in self.pieces(change) {
+                if let Piece::Whole(version) = piece {
+                    cells.insert((place, self.version(version).1), Cell::Version(version));
+                }
+            }
+        }
+        for (place, &before) in self.before.iter().enumerate() {
+            cells.insert((place, self.zeros), Cell::Zeros);
+            cells.insert((place, before), Cell::Before);
+        }
+        cells
+    }
+
+    /// The change that touched a block last, of those that were sent by then.
+    pub(crate) fn last_of(&self, place: usize, now: Ns) -> Option<usize> {
+        let touches = |&change: &usize| self.pieces(change).any(|(of, ..)| of == place);
+        (0..self.changes.len()).rev().filter(|&change| self.changes[change].sent <= now).find(touches)
+    }
+
+    /// The words of the last mark up to a time.
+    pub(crate) fn mark(&self, now: Ns) -> &str {
+        let marks = self.marks.partition_point(|&(at, _)| at <= now);
+        marks.checked_sub(1).map_or("", |last| &self.marks[last].1)
     }
 
     /// The place of a change by its number.

@@ -3,7 +3,8 @@
 
 use crate::base::{BLOCK, Base, Block};
 use crate::error::CrashError;
-use crate::log::{Digest, Log, Piece, digest, range};
+use crate::log::{Log, Piece, digest, range};
+use readpath_kit::Ns;
 use std::ops::Range;
 
 /// The content of a touched block.
@@ -22,12 +23,24 @@ pub(crate) enum Cell {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct State {
     cells: Vec<Cell>,
+    /// When power goes.
+    now: Ns,
 }
 
 impl State {
-    /// Nothing has changed.
-    pub(crate) fn before(log: &Log) -> State {
-        State { cells: vec![Cell::Before; log.blocks.len()] }
+    /// Nothing has changed when power goes.
+    pub(crate) fn before(log: &Log, now: Ns) -> State {
+        State { cells: vec![Cell::Before; log.blocks.len()], now }
+    }
+
+    /// When power goes.
+    pub fn time(&self) -> Ns {
+        self.now
+    }
+
+    /// The words of the last mark before power goes.
+    pub(crate) fn mark<'a>(&self, log: &'a Log) -> &'a str {
+        log.mark(self.now)
     }
 
     /// A change reaches the disk, or the part of it in `only`.
@@ -63,7 +76,10 @@ impl State {
     }
 
     /// Reads a block of the disk.
-    pub(crate) fn read(&self, log: &Log, base: &Base, number: u32, to: &mut Block) -> Result<(), CrashError> {
+    ///
+    /// # Errors
+    /// The image cannot be read.
+    pub fn read(&self, log: &Log, base: &Base, number: u32, to: &mut Block) -> Result<(), CrashError> {
         match log.blocks.binary_search(&number).map_or(&Cell::Before, |place| &self.cells[place]) {
             Cell::Before => return base.read(number, to),
             Cell::Zeros => to.fill(0),
@@ -73,16 +89,37 @@ impl State {
         Ok(())
     }
 
-    /// A digest of the content.
-    pub(crate) fn digest(&self, log: &Log) -> Digest {
-        let zeros = digest(&[0; BLOCK]);
-        let of = |(place, cell): (usize, &Cell)| match cell {
+    /// Whether a block is known to read as zeros.
+    pub(crate) fn is_hole(&self, log: &Log, base: &Base, number: u32) -> bool {
+        match log.blocks.binary_search(&number).map_or(&Cell::Before, |place| &self.cells[place]) {
+            Cell::Before => base.is_hole(number),
+            Cell::Zeros => true,
+            Cell::Version(_) | Cell::Own(_) => false,
+        }
+    }
+
+    pub(crate) fn cell(&self, place: usize) -> &Cell {
+        &self.cells[place]
+    }
+
+    pub(crate) fn set(&mut self, place: usize, cell: Cell) {
+        self.cells[place] = cell;
+    }
+
+    /// A digest of the content of a touched block.
+    pub(crate) fn cell_digest(&self, log: &Log, place: usize) -> u128 {
+        match &self.cells[place] {
             Cell::Before => log.before[place],
-            Cell::Zeros => zeros,
+            Cell::Zeros => log.zeros,
             &Cell::Version(version) => log.version(version).1,
             Cell::Own(block) => digest(&block[..]),
-        };
-        let cells = self.cells.iter().enumerate();
-        cells.fold(0, |sum, cell| sum.wrapping_add(of(cell).wrapping_mul(log.factors[cell.0])))
+        }
+    }
+
+    /// A digest of the content, and of what was marked.
+    pub fn digest(&self, log: &Log) -> u128 {
+        let of = |place| self.cell_digest(log, place).wrapping_mul(log.factors[place]);
+        let mark = digest(self.mark(log).as_bytes());
+        (0..self.cells.len()).fold(mark, |sum, place| sum.wrapping_add(of(place)))
     }
 }

@@ -54,6 +54,8 @@ impl Change {
 pub struct Changes {
     /// In the order in which they were sent.
     pub changes: Vec<Change>,
+    /// The words of marks, and when they were made.
+    pub marks: Vec<(Ns, String)>,
     /// The order of the recording, with its number, behind which nothing counts: the device was switched off.
     pub until: Option<(u64, String)>,
 }
@@ -68,13 +70,14 @@ impl Recorded {
         if let Some(fault) = fault(&self.items, unit_bytes) {
             return Err(fault);
         }
-        let mut changes = Vec::new();
-        let mut lies = false;
-        for (number, _, item) in &self.items {
+        let (mut changes, mut marks, mut until, mut lies) = (Vec::new(), Vec::new(), None, false);
+        for (number, at, item) in &self.items {
             match item {
-                Item::Order(order @ (Order::Cut { .. } | Order::Host(_))) => {
-                    return Ok(Changes { changes, until: Some((*number, order.to_string())) });
+                Item::Order(order) if order.is_off() => {
+                    until = Some((*number, order.to_string()));
+                    break;
                 }
+                Item::Order(Order::Mark(words)) => marks.push((*at, words.clone())),
                 Item::Order(Order::Lie(on)) => lies = *on,
                 Item::Request(asked) if !self.failed.contains(number) => {
                     changes.extend(self.change(asked, lies)?);
@@ -82,7 +85,7 @@ impl Recorded {
                 _ => {}
             }
         }
-        Ok(Changes { changes, until: None })
+        Ok(Changes { changes, marks, until })
     }
 
     fn change(&self, asked: &Asked, lies: bool) -> Result<Option<Change>, String> {

@@ -62,6 +62,8 @@ pub(crate) enum Order {
     Host(Host),
     /// The seed of failures by chance.
     Seed(u64),
+    /// Nothing happens; a recording has the words, for those who look at what was done until then.
+    Mark(String),
 }
 
 /// Why a text is no order.
@@ -74,7 +76,7 @@ pub(crate) const ORDERS: &str = "cut [disconnect] [TIME], cut crash, power on, s
                                  [ERRNO], slow RULE TIME, drop RULE, torn RULE 512|4K, misdirect RULE, corrupt RULE, \
                                  error|slow|drop|torn|misdirect|corrupt off, fail read|program|erase N|Nppm|off, lie \
                                  on|off, end-of-life on|off, memory SIZE, param NAME VALUE, host KEY=VALUE..., seed \
-                                 N; a RULE has any of [read|write|flush|trim|zero] [FROM-TO] [client N] [nth N|every \
+                                 N, mark WORDS; a RULE has any of [read|write|flush|trim|zero] [FROM-TO] [client N] [nth N|every \
                                  N|first N|P%|Nppm] [up TIME down TIME]";
 
 /// What connections hear of an order.
@@ -116,6 +118,11 @@ impl From<String> for Refused {
 }
 
 impl Order {
+    /// Whether the device is switched off.
+    pub(crate) fn is_off(&self) -> bool {
+        matches!(self, Order::Cut { .. } | Order::Disconnect { .. } | Order::Crash | Order::Host(_))
+    }
+
     /// Carries an order out at `now`, with these requests in flight. The caller brings the new host.
     ///
     /// # Errors
@@ -229,6 +236,7 @@ impl Order {
                 troubles.rules.seed(seed);
                 done(self.to_string())
             }
+            Order::Mark(_) => done(self.to_string()),
         }
     }
 }
@@ -282,6 +290,7 @@ impl fmt::Display for Order {
             Order::Param { param, value } => write!(f, "param {} {value}", param.name()),
             Order::Host(host) => write!(f, "host {host}"),
             Order::Seed(seed) => write!(f, "seed {seed}"),
+            Order::Mark(words) => write!(f, "mark {words}"),
         }
     }
 }
@@ -367,6 +376,7 @@ fn other(words: &[&str]) -> Result<Order, String> {
         ["param", name, value] => param(name, value),
         ["host", ref words @ ..] => words.join(" ").parse().map(Order::Host),
         ["seed", seed] => number(seed).map(Order::Seed),
+        ["mark", ref words @ ..] if !words.is_empty() => Ok(Order::Mark(words.join(" "))),
         _ => Err(format!("is not an order; there are: {ORDERS}")),
     }
 }
@@ -475,6 +485,7 @@ mod tests {
             ("host hpb=off", "host hpb=off"),
             ("host policy=lru  memory=4M", "host policy=lru memory=4M"),
             ("seed 7", "seed 7"),
+            ("mark  row 17 ", "mark row 17"),
         ] {
             let order: Order = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
             assert_eq!(order.to_string(), written, "{text}");

@@ -22,7 +22,7 @@ use readpath_run::{Hooks, LUN, Parts, Port, RunError, Source, Virtual, Work, dri
 use readpath_stack::{Payload, Stack, Typed, Wire};
 use readpath_store::{Disk, Image, Store};
 use readpath_workload::{Io, IoKind};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// What a replay found.
 pub struct Replayed {
@@ -62,7 +62,17 @@ pub fn replay<D: Disk>(
     recorded: Recorded,
     progress: impl FnMut(u64) -> bool,
 ) -> Result<Replayed, ServeError> {
-    let Recorded { device, host, start, items, end, counters: counted, left_out, .. } = recorded;
+    replay_with(image, base, recorded, Progress(progress)).map(|(replayed, _)| replayed)
+}
+
+/// [`replay`] with any hooks.
+pub(crate) fn replay_with<D: Disk, H: Hooks>(
+    image: Image<D>,
+    base: &DevicePreset,
+    recorded: Recorded,
+    hooks: H,
+) -> Result<(Replayed, H), ServeError> {
+    let Recorded { device, host, start, items, end, counters: counted, data, left_out, .. } = recorded;
     if device != base.name {
         return Err(ServeError::Recording(format!("it is of a device {device}, and the image of a {}", base.name)));
     }
@@ -78,6 +88,7 @@ pub fn replay<D: Disk>(
         on: Ns::ZERO,
         source: Asker {
             items: items.into(),
+            data,
             new_host: None,
             requests: Requests::default(),
             has_flushed: false,
@@ -89,7 +100,7 @@ pub fn replay<D: Disk>(
             modelled: Histogram::default(),
             asked: Vec::new(),
         },
-        progress: Progress(progress),
+        hooks,
     };
     let (mut payload, mut host) = (Store::new(image.array), host);
     loop {
@@ -107,7 +118,7 @@ pub fn replay<D: Disk>(
             (value != *then).then(|| (name.clone(), *then, value))
         });
         let Asker { same, total, first_other, lateness, modelled, requests, .. } = replay.source;
-        return Ok(Replayed {
+        let replayed = Replayed {
             requests: total,
             same,
             first_other,
@@ -119,7 +130,8 @@ pub fn replay<D: Disk>(
             rules: requests.troubles.rules.counts(),
             left_out,
             other_counters: end.map(|_| others.collect()),
-        });
+        };
+        return Ok((replayed, replay.hooks));
     }
 }
 
@@ -148,6 +160,8 @@ pub(crate) fn fault(items: &[(u64, Ns, Item)], unit_bytes: u64) -> Option<String
 struct Asker {
     /// Remaining entries: numbers, times, requests and orders.
     items: VecDeque<(u64, Ns, Item)>,
+    /// Data of writes, by their numbers, if it was recorded.
+    data: BTreeMap<u64, Vec<u8>>,
     /// The host that takes over when all requests in flight have ended.
     new_host: Option<Host>,
     requests: Requests,
@@ -214,8 +228,9 @@ impl Source for Asker {
         while self.next_item_at(false) <= now {
             let Some((.., Item::Request(asked))) = self.items.pop_front() else { return };
             let Asked { ask, offset, bytes, number, client, .. } = asked;
-            // What the data is does not matter to host and device.
-            let data = vec![0; if matches!(ask, Ask::Write { .. }) { bytes as usize } else { 0 }];
+            // What the data is does not matter to host and device, but it has its length.
+            let mut data = self.data.remove(&number).unwrap_or_default();
+            data.resize(if matches!(ask, Ask::Write { .. }) { bytes as usize } else { 0 }, 0);
             let owner = client.map(|client| (0, client));
             let job = Job { owner, number, ask, offset, bytes, data, since: now, ..Job::default() };
             self.asked.push(asked);
@@ -289,19 +304,19 @@ impl<F: FnMut(u64) -> bool> Hooks for Progress<F> {
     }
 }
 
-struct Replay<F> {
+struct Replay<H> {
     /// What the device has to begin with, at first.
     start: Option<Start>,
     /// When the device is switched on.
     on: Ns,
     source: Asker,
-    progress: Progress<F>,
+    hooks: H,
 }
 
 /// The data, the host that is to take over, if one is, and what was counted.
 type Lived<D> = (Store<D>, Option<Host>, (DeviceStats, Option<HpbCounters>));
 
-impl<D: Disk, F: FnMut(u64) -> bool> Work<Store<D>, (), Typed> for &mut Replay<F> {
+impl<D: Disk, H: Hooks> Work<Store<D>, (), Typed> for &mut Replay<H> {
     type Output = Result<Lived<D>, ServeError>;
 
     fn on<S: DieSched>(self, mut stack: Stack<S, Store<D>, (), Typed>) -> Self::Output {
@@ -313,7 +328,7 @@ impl<D: Disk, F: FnMut(u64) -> bool> Work<Store<D>, (), Typed> for &mut Replay<F
         let from = stack.start(recovery.ready_at)?;
         self.source.has_flushed = false;
         self.source.requests.troubles.drain(false);
-        let driven = drive(&mut stack, &mut self.source, &mut self.progress, &mut Virtual, from)?;
+        let driven = drive(&mut stack, &mut self.source, &mut self.hooks, &mut Virtual, from)?;
         self.on = driven.end;
         let counted = (*stack.device.stats(), stack.host.counters(LUN).copied());
         let host = self.source.new_host.take();

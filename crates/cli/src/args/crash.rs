@@ -11,6 +11,8 @@ use std::time::Duration;
 pub enum CrashStates {
     /// What any disk may leave that keeps the rules of flush and FUA
     Permitted,
+    /// What this device leaves when power goes after each of its flash operations, and again while it recovers
+    Device,
 }
 
 /// Arguments of `crash`.
@@ -50,7 +52,8 @@ pub struct Crash {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// The program that checks a state, and its arguments: exit status 0 means that it survived. {uri} stands for the
-    /// NBD address of the state and {socket} for its socket, which are also in $URI and $SOCKET
+    /// NBD address of the state and {socket} for its socket, which are also in $URI and $SOCKET; $MARK has the words of
+    /// the last `readpath ctl SOCKET mark WORDS` before power goes
     #[arg(last = true, required = true, value_name = "CHECK")]
     pub check: Vec<String>,
 }

@@ -135,7 +135,8 @@ pub struct Ctl {
     /// TIME, cut crash, power on, stall TIME, stall off, error RULE ERRNO, slow RULE TIME, drop RULE, torn RULE 512|4K,
     /// misdirect RULE, corrupt RULE (RULE is any of: read|write|flush|trim|zero, FROM-TO, client N, nth N|every
     /// N|first N|P%, up TIME down TIME; `error off` ends those of a kind), fail read|program|erase N|Nppm|off, lie
-    /// on|off, end-of-life on|off, memory SIZE, param NAME VALUE, host KEY=VALUE..., seed N
+    /// on|off, end-of-life on|off, memory SIZE, param NAME VALUE, host KEY=VALUE..., seed N,
+    /// mark WORDS
     #[arg(required = true, value_name = "ORDER")]
     pub order: Vec<String>,
 }

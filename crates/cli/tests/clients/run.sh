@@ -691,6 +691,66 @@ detach() {
 
 # ---- 9
 
+# Every state that a crash can leave of some commits: all that were acknowledged are there and ext4 is clean; without
+# syncs, or with a device that lies, some are not. (In the mode with a rollback journal that takes EXTRA.)
+crash_states() {
+    need sqlite3 nbdcopy
+    need_fuse
+    need mkfs.ext4 e2fsck debugfs losetup mount
+    [ "$(id -u)" = 0 ] || skip "only root mounts the file system with the database"
+    grep -qw ext4 /proc/filesystems || skip "this kernel has no ext4"
+    losetup -f >/dev/null 2>&1 || skip "there is no loop device"
+    cat >check.sh <<'CHECK'
+set -e
+t=$(mktemp -d)
+trap 'rm -rf "$t"' EXIT
+nbdcopy "$URI" "$t/disk"
+e2fsck -E journal_only -y "$t/disk" >"$t/log" 2>&1 || [ $? = 1 ]
+e2fsck -fn "$t/disk" >"$t/log" 2>&1
+debugfs -R "rdump / $t" "$t/disk" >"$t/log" 2>&1
+answer=$(sqlite3 "$t/db" 'PRAGMA integrity_check')
+[ "$answer" = ok ] || { echo "integrity_check: $answer"; exit 1; }
+rows=$(sqlite3 "$t/db" "SELECT count(*) FROM t WHERE n <= ${MARK:-0}")
+[ "$rows" = "${MARK:-0}" ] || { echo "of ${MARK:-0} rows that were committed, $rows are there"; exit 1; }
+CHECK
+    local one row status journal sync lie states expected what=""
+    for one in "wal FULL off permitted 0" "delete EXTRA off permitted 0" "wal OFF off permitted 3" \
+        "wal FULL on permitted 3" "wal FULL off device 0" "wal FULL on device 3"; do
+        read -r journal sync lie states expected <<<"$one"
+        rm -f dev.img day.rec
+        fresh dev.img
+        start dev.img
+        expose
+        t 30 mkfs.ext4 -q -F mnt/nbd
+        attach
+        t 20 sqlite3 -bail ext/db "PRAGMA journal_mode=$journal; CREATE TABLE t(n INTEGER PRIMARY KEY, x BLOB);"
+        detach
+        hide
+        stop
+        cp --sparse=always dev.img start.img
+        start dev.img --record day.rec --data --control control
+        expose
+        attach
+        "$readpath" ctl control lie "$lie"
+        {
+            echo "PRAGMA synchronous=$sync;"
+            for ((row = 1; row <= 12; row++)); do
+                echo "INSERT INTO t VALUES($row, randomblob($((row * 397 % 5000))));"
+                echo ".shell '$readpath' ctl control mark $row"
+            done
+        } | t 30 sqlite3 -bail ext/db
+        detach
+        hide
+        stop
+        status=0
+        t 120 "$readpath" crash day.rec --image start.img --states "$states" --budget 120 -- sh check.sh >crash.log ||
+            status=$?
+        what="$what $one: $(head -n 1 crash.log)"
+        [ "$status" = "$expected" ] || fail "status $status:$what"
+    done
+    say "${what# }"
+}
+
 hostile_crowd() {
     need_python
     need nbdcopy nbdinfo
@@ -869,7 +929,7 @@ recorded() {
 # ---- The run
 
 scenarios=(info copy copy_over_tcp copy_through_nbdkit qemu_convert qemu_io libnbd_protocol fio_verify fio_trim
-    little_spare_flash ext4_over_fuse f2fs_over_fuse ext4_copied crashes sqlite sqlite_example lying_sqlite hostile_crowd images_refused
+    little_spare_flash ext4_over_fuse f2fs_over_fuse ext4_copied crashes sqlite sqlite_example lying_sqlite crash_states hostile_crowd images_refused
     read_only disk_full recorded)
 [ $# = 0 ] || scenarios=("$@")
 passed=0 skipped=0 failed=0

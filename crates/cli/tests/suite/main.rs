@@ -8,6 +8,7 @@ mod comfort;
 mod commands;
 mod common;
 mod compare;
+mod crash;
 mod documents;
 mod dramless;
 mod examples;

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! States that programs try: how they end, what they are told and what is left behind.
+
+use crate::recorded::{Empty, Recorder};
+use readpath_crash::{Budget, Check, CrashError, Found, Hunt, Kept, Log, Outcome, Permitted, Progress, Ran, States};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// The disk of a state, for a check that is a test of this program.
+pub struct Disk(UnixStream);
+
+impl Disk {
+    /// The state that is to be checked, if one is.
+    pub fn of_check() -> Option<Disk> {
+        Some(Disk::at(Path::new(&std::env::var_os("SOCKET")?)))
+    }
+
+    /// The disk at a socket.
+    pub fn at(socket: &Path) -> Disk {
+        let mut stream = UnixStream::connect(socket).unwrap();
+        stream.read_exact(&mut [0; 18]).unwrap();
+        // Fixed newstyle without zeroes, then EXPORT_NAME of the default export.
+        stream.write_all(&3u32.to_be_bytes()).unwrap();
+        stream.write_all(b"IHAVEOPT\0\0\0\x01\0\0\0\0").unwrap();
+        stream.read_exact(&mut [0; 10]).unwrap();
+        Disk(stream)
+    }
+
+    pub fn ask(&mut self, command: u16, flags: u16, offset: u64, bytes: u32, data: &[u8]) {
+        let mut request = 0x2560_9513_u32.to_be_bytes().to_vec();
+        request.extend(flags.to_be_bytes());
+        request.extend(command.to_be_bytes());
+        request.extend(7u64.to_be_bytes());
+        request.extend(offset.to_be_bytes());
+        request.extend(bytes.to_be_bytes());
+        request.extend(data);
+        self.0.write_all(&request).unwrap();
+        let mut reply = [0; 16];
+        self.0.read_exact(&mut reply).unwrap();
+        assert_eq!(reply[..8], [0x67, 0x44, 0x66, 0x98, 0, 0, 0, 0]);
+    }
+
+    pub fn read(&mut self, offset: u64, bytes: usize) -> Vec<u8> {
+        self.ask(0, 0, offset, bytes as u32, &[]);
+        let mut data = vec![0; bytes];
+        self.0.read_exact(&mut data).unwrap();
+        data
+    }
+}
+
+/// Searches with two threads.
+pub fn found(
+    empty: &Empty,
+    log: &Log,
+    states: &impl States,
+    words: &[&str],
+    budget: Budget,
+) -> Result<Found, CrashError> {
+    kept(empty, (log, states), words, budget, None)
+}
+
+fn kept(
+    empty: &Empty,
+    (log, states): (&Log, &impl States),
+    words: &[&str],
+    budget: Budget,
+    kept: Option<Kept>,
+) -> Result<Found, CrashError> {
+    let words = words.iter().map(|&word| word.to_owned()).collect();
+    let check = Check { words, limit: Duration::from_secs(60), shows: false };
+    let folder = TempDir::new().unwrap();
+    let hunt = Hunt {
+        base: &empty.base,
+        log,
+        states,
+        check: &check,
+        folder: folder.path(),
+        threads: 2,
+        budget,
+        kept,
+        stop: &AtomicBool::new(false),
+        progress: &Progress::default(),
+    };
+    let found = hunt.search();
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "no socket is left");
+    found
+}
+
+fn some_writes(count: u64) -> Recorder {
+    let mut recorder = Recorder::new();
+    (0..count).for_each(|i| _ = recorder.write(i * 4096, &[i as u8 + 1; 4096]));
+    recorder.order("mark of the end");
+    recorder.write(count * 4096, &[9; 4096]);
+    recorder
+}
+
+/// A shell as check of one state.
+fn shell(script: &str, limit: Duration) -> Ran {
+    let empty = Empty::new();
+    let log = empty.log(&some_writes(3));
+    let states = Permitted::new(&log, 1);
+    let words = ["sh", "-c", script, "{uri}", "{socket}"].map(str::to_owned).to_vec();
+    let folder = TempDir::new().unwrap();
+    let hunt = Hunt {
+        base: &empty.base,
+        log: &log,
+        states: &states,
+        check: &Check { words, limit, shows: false },
+        folder: folder.path(),
+        threads: 1,
+        budget: Budget::States(1),
+        kept: None,
+        stop: &AtomicBool::new(false),
+        progress: &Progress::default(),
+    };
+    hunt.one(&states.parse("permitted:sent=5,lost=1").unwrap()).unwrap()
+}
+
+#[test]
+fn a_check_ends_in_many_ways() {
+    let long = Duration::from_secs(60);
+    for (script, outcome) in [
+        ("exit 0", Outcome::Survived),
+        ("exit 7", Outcome::Status(7)),
+        ("kill -9 $$", Outcome::Signal(9)),
+        ("exec 1>&- 2>&-; exit 3", Outcome::Status(3)),
+        // What it leaves in the background does not keep its output, nor anything else, alive.
+        ("sleep 1000 & exit 0", Outcome::Survived),
+    ] {
+        assert_eq!(shell(script, long).outcome, outcome, "{script}");
+    }
+    let short = Duration::from_millis(300);
+    assert_eq!(shell("sleep 1000", short).outcome, Outcome::TimedOut);
+    assert_eq!(shell("trap 'echo cleaned; exit 0' TERM; sleep 1000 & wait", short).outcome, Outcome::TimedOut);
+}
+
+#[test]
+fn a_check_is_told_its_state_and_the_end_of_what_it_says_is_kept() {
+    let ran = shell("yes | head -n 100000; echo $STATE, $MARK, $0 $1, $URI $SOCKET", Duration::from_secs(60));
+    assert_eq!(ran.outcome, Outcome::Survived);
+    assert!(ran.said.len() <= 4096, "{}", ran.said.len());
+    let last = ran.said.lines().last().unwrap();
+    let socket = last.rsplit(' ').next().unwrap();
+    let uri = format!("nbd+unix:///?socket={socket}");
+    assert_eq!(last, format!("permitted:sent=5,lost=1, of the end, {uri} {socket}, {uri} {socket}"));
+    assert!(!Path::new(socket).exists());
+}
+
+#[test]
+fn what_makes_no_sense_is_an_error() {
+    let empty = Empty::new();
+    let log = empty.log(&some_writes(3));
+    let states = Permitted::new(&log, 1);
+    let search = |words: &[&str]| found(&empty, &log, &states, words, Budget::States(10)).unwrap_err();
+    let error = search(&["/no/such/program"]);
+    assert!(matches!(&error, CrashError::Start { program, .. } if program == "/no/such/program"), "{error}");
+    let error = search(&["sh", "-c", "echo never; exit 5"]);
+    assert!(
+        matches!(&error, CrashError::Whole { how, said } if how == "exit status 5" && said == "never\n"),
+        "{error}"
+    );
+    let nothing = empty.log(&Recorder::new());
+    let found = found(&empty, &nothing, &Permitted::new(&nothing, 1), &["false"], Budget::States(10)).unwrap();
+    assert_eq!(found, Found::default(), "nothing was written, so there is nothing to try");
+    let mut recorder = Recorder::new();
+    recorder.request("write", (0, 4096), &[], (1, 2));
+    let error = Log::new(&recorder.recorded(), &empty.base).err().unwrap().to_string();
+    assert_eq!(error, "write 1 has no data: record with 'readpath serve --record --data'");
+    let mut recorder = Recorder::new();
+    recorder.write(4800 * 4096, &[1; 512]);
+    let error = Log::new(&recorder.recorded(), &empty.base).err().unwrap().to_string();
+    assert!(error.contains("ends beyond the unit"), "{error}");
+}
+
+/// Outcomes that are known are not found out again, and all is as if they had not been; what was cut off is.
+#[test]
+fn a_search_goes_on_where_it_was() {
+    let empty = Empty::new();
+    let log = empty.log(&some_writes(6));
+    let states = Permitted::new(&log, 1);
+    let folder = TempDir::new().unwrap();
+    let (lines, path) = (folder.path().join("lines"), folder.path().join("kept"));
+    // Request 2 must not be lost.
+    let script = format!("echo x >>{}; case $STATE in *lost=2*) exit 1;; esac", lines.display());
+    let words = ["sh", "-c", &script];
+    // As for images, the lock is free when no check is about to start.
+    let open_for = |of| loop {
+        match Kept::open(&path, of) {
+            Err(error) if error.to_string().contains("another search uses it") => std::thread::yield_now(),
+            kept => break kept,
+        }
+    };
+    let open = || open_for("this search");
+    let search = |budget, from| kept(&empty, (&log, &states), &words, Budget::States(budget), from).unwrap();
+    let count = || std::fs::read_to_string(&lines).unwrap().lines().count();
+    let all = search(90, None);
+    let tries = count();
+    assert!(all.different < all.looked_at && !all.failed.is_empty(), "{all:?}");
+    std::fs::remove_file(&lines).unwrap();
+    search(20, Some(open().unwrap()));
+    assert!(open().unwrap().known() > 5);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let cut = text.len() - 3;
+    std::fs::write(&path, &text[..cut]).unwrap();
+    let again = search(90, Some(open().unwrap()));
+    assert_eq!(Found { known: 0, ..again }, all);
+    assert!(again_is_more(count(), tries), "{} tries and {tries}", count());
+    assert!(open_for("another").is_err_and(|error| error.to_string().contains("another recording")));
+    let held = open().unwrap();
+    let error = Kept::open(&path, "this search").err().unwrap().to_string();
+    assert!(error.contains("another search uses it"), "{error}");
+    drop(held);
+    std::fs::write(&path, "x\n").unwrap();
+    assert!(open().is_err_and(|error| error.to_string().contains("keeps no outcomes")));
+}
+
+/// Reducing looks at a few states more when less is known; one line was cut off.
+fn again_is_more(tries: usize, at_once: usize) -> bool {
+    (at_once..=at_once + 20).contains(&tries)
+}
