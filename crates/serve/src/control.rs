@@ -312,7 +312,10 @@ impl Control {
         };
         match carried {
             Ok(carried) => {
-                carried.lost.iter().for_each(|job| recording.asked(&job.asked(now)));
+                for job in &carried.lost {
+                    recording.ended(job.number, &[], true);
+                    recording.asked(&job.asked(now));
+                }
                 recording.ordered(now, &order);
                 match order {
                     Order::Host(host) => self.new_host = Some((host, by)),
