@@ -103,11 +103,14 @@ impl Drop for Socket {
 }
 
 /// A process with its group, which ends with this.
-struct Group(Child);
+struct Group {
+    child: Child,
+    is_over: bool,
+}
 
 impl Group {
     fn id(&self) -> Pid {
-        Pid::from_child(&self.0)
+        Pid::from_child(&self.child)
     }
 
     fn signal(&self, signal: Signal) {
@@ -115,11 +118,21 @@ impl Group {
     }
 }
 
+impl Group {
+    /// Ends what is left of the group, which would use a disk that is gone. The number of the group is its own until
+    /// the process was waited for.
+    fn end(&mut self) -> io::Result<ExitStatus> {
+        self.signal(Signal::KILL);
+        self.is_over = true;
+        self.child.wait()
+    }
+}
+
 impl Drop for Group {
     fn drop(&mut self) {
-        // What the check has left behind would use a disk that is gone.
-        self.signal(Signal::KILL);
-        self.0.wait().ok();
+        if !self.is_over {
+            self.end().ok();
+        }
     }
 }
 
@@ -157,7 +170,9 @@ impl Check {
             command.stdout(said.try_clone()?).stderr(said);
         }
         let started = command.spawn();
-        started.map(Group).map_err(|error| CrashError::Start { program: program.clone(), error })
+        started
+            .map(|child| Group { child, is_over: false })
+            .map_err(|error| CrashError::Start { program: program.clone(), error })
     }
 
     /// Serves a state, and lets the program say whether it survives it.
@@ -189,11 +204,7 @@ impl Check {
         let began = Instant::now();
         let mut ends: Option<Instant> = None;
         let status = loop {
-            if stop.load(Ordering::Relaxed) {
-                group.signal(Signal::TERM);
-                return Err(CrashError::Interrupted);
-            }
-            let late = began.elapsed() >= self.limit;
+            let late = began.elapsed() >= self.limit || stop.load(Ordering::Relaxed);
             if late && ends.is_none() {
                 group.signal(Signal::TERM);
                 ends = Some(Instant::now() + GRACE);
@@ -214,13 +225,16 @@ impl Check {
             }
             clients.retain_mut(|client| client.serve(&mut served));
             if ready.has_ended {
-                break Some(group.0.wait()?);
+                break Some(group.end()?);
             }
         };
+        if stop.load(Ordering::Relaxed) {
+            return Err(CrashError::Interrupted);
+        }
         if let Some(fault) = served.fault {
             return Err(fault);
         }
-        group.signal(Signal::KILL);
+        drop(group);
         listen_to(&mut says, &mut said);
         let outcome = match status {
             _ if ends.is_some() => Outcome::TimedOut,

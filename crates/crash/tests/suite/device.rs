@@ -143,8 +143,8 @@ fn some_losses_of_a_state_can_be_taken_back() {
     let (cut, losses) = (0..device.systematic())
         .map(|n| device.nth(n).unwrap())
         .map(|cut| (cut.clone(), device.losses(&cut, &base).unwrap()))
-        .find(|(_, losses)| losses.len() > 1)
-        .expect("a state that loses several blocks");
+        .find(|(_, losses)| !losses.is_empty())
+        .expect("a state that loses a block");
     let digest = |losses: &[usize]| {
         let fewer = device.with_losses(&cut, losses);
         let name = device.name(&fewer);
