@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The program that says whether it survives a state. While it runs, its state is served on a socket of its own; when it
-//! has ended, nothing of its process group is left, nor the socket.
+//! The program that says whether it survives a state. While it runs, its state is served on a socket of its own; when
+//! it has ended, nothing of its process group is left, nor the socket.
 
 use crate::base::{BLOCK, Base};
 use crate::disk::{Client, Served};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Outcomes in a file, one a line, so that an interrupted search goes on where it was. An outcome belongs to the content
-//! of a state, so it counts for every state that is equal.
+//! Outcomes in a file, one a line, so that an interrupted search goes on where it was. An outcome belongs to the
+//! content of a state, so it counts for every state that is equal.
 
 use crate::check::{Outcome, Ran};
 use crate::error::CrashError;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The changes of a recording, block by block: which blocks were touched, what each change leaves in them, and from when
-//! on a change is durable by the rules of flush and FUA. It knows no state.
+//! The changes of a recording, block by block: which blocks were touched, what each change leaves in them, and from
+//! when on a change is durable by the rules of flush and FUA. It knows no state.
 
 use crate::base::{BLOCK, Base, Block};
 use crate::error::CrashError;
@@ -142,8 +142,8 @@ impl Log {
         }
     }
 
-    /// A digest of all that the outcome of a state depends on beside the state: the content before, and the command that
-    /// checks.
+    /// A digest of all that the outcome of a state depends on beside the state: the content before, and the command
+    /// that checks.
     pub fn identity(&self, check: &[String]) -> String {
         let mut all = Sha256::new();
         for (block, before) in self.blocks.iter().zip(&self.before) {

@@ -21,7 +21,7 @@ pub enum What {
 }
 
 /// A request that changed the content of the disk, or made changes durable. A trim counts as zeros, over the blocks of
-/// 4 KiB that it covers. Requests that failed are left out.
+/// 4 KiB that it covers. A flush that failed is none, and another request that failed was never answered.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Change {
     /// Its number in the recording.
@@ -79,10 +79,8 @@ impl Recorded {
                 }
                 Item::Order(Order::Mark(words)) => marks.push((*at, words.clone())),
                 Item::Order(Order::Lie(on)) => lies = *on,
-                Item::Request(asked) if !self.failed.contains(number) => {
-                    changes.extend(self.change(asked, lies)?);
-                }
-                _ => {}
+                Item::Request(asked) => changes.extend(self.change(asked, lies)?),
+                Item::Order(_) => {}
             }
         }
         Ok(Changes { changes, marks, until })
@@ -90,9 +88,10 @@ impl Recorded {
 
     fn change(&self, asked: &Asked, lies: bool) -> Result<Option<Change>, String> {
         let Asked { at: sent, ask, mut offset, bytes, number, modelled, .. } = *asked;
+        let has_failed = self.failed.contains(&number);
         let what = match ask {
             Ask::Read | Ask::Cache => return Ok(None),
-            Ask::Flush if lies => return Ok(None),
+            Ask::Flush if lies || has_failed => return Ok(None),
             Ask::Flush => What::Flush,
             Ask::Write { .. } => match self.data.get(&number) {
                 Some(data) if data.len() == bytes as usize => What::Data(data.as_slice().into()),
@@ -108,7 +107,7 @@ impl Recorded {
                 What::Zeros(end.saturating_sub(offset))
             }
         };
-        let answered = Ns(sent.0.saturating_add(modelled.0));
-        Ok(Some(Change { number, sent, answered, offset, what, fua: ask.is_durable() && !lies }))
+        let answered = if has_failed { Ns::NEVER } else { Ns(sent.0.saturating_add(modelled.0)) };
+        Ok(Some(Change { number, sent, answered, offset, what, fua: ask.is_durable() && !lies && !has_failed }))
     }
 }

@@ -95,6 +95,7 @@ impl<P: Port> Inbox for Taking<'_, P> {
             _ => {}
         }
         let (since, number) = (self.now, self.recording.number());
+        self.recording.wrote(number, &data);
         let job = Job { owner: Some(owner), handle, number, ask, offset, bytes, held, data, since, ..Job::default() };
         self.requests.add(self.port, self.now, job, &mut connections.spare());
     }
@@ -162,8 +163,7 @@ impl Clients {
             }
         }
         let asked = job.asked(now);
-        let written = if matches!(job.ask, Ask::Write { .. }) { &job.data[..] } else { &[] };
-        self.recording.ended(job.number, written, job.failure.is_some());
+        self.recording.ended(job.number, job.failure.is_some());
         self.connections.answer(asked, job, now);
         self.record();
     }

@@ -313,7 +313,7 @@ impl Control {
         match carried {
             Ok(carried) => {
                 for job in &carried.lost {
-                    recording.ended(job.number, &[], true);
+                    recording.ended(job.number, true);
                     recording.asked(&job.asked(now));
                 }
                 recording.ordered(now, &order);

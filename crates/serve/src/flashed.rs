@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What reaches the flash while a recording is replayed, and while a device recovers: the writes to the disk of an image
-//! in order, and the moments between which they come. So the flash at any moment is the image with the first of them.
-//! It knows no flash translation.
+//! What reaches the flash while a recording is replayed, and while a device recovers: the writes to the disk of an
+//! image in order, and the moments between which they come. So the flash at any moment is the image with the first of
+//! them. It knows no flash translation.
 
 use crate::host::Host;
 use crate::record::{Item, Recorded};

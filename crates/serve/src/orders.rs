@@ -76,8 +76,8 @@ pub(crate) const ORDERS: &str = "cut [disconnect] [TIME], cut crash, power on, s
                                  [ERRNO], slow RULE TIME, drop RULE, torn RULE 512|4K, misdirect RULE, corrupt RULE, \
                                  error|slow|drop|torn|misdirect|corrupt off, fail read|program|erase N|Nppm|off, lie \
                                  on|off, end-of-life on|off, memory SIZE, param NAME VALUE, host KEY=VALUE..., seed \
-                                 N, mark WORDS; a RULE has any of [read|write|flush|trim|zero] [FROM-TO] [client N] [nth N|every \
-                                 N|first N|P%|Nppm] [up TIME down TIME]";
+                                 N, mark WORDS; a RULE has any of [read|write|flush|trim|zero] [FROM-TO] [client N] \
+                                 [nth N|every N|first N|P%|Nppm] [up TIME down TIME]";
 
 /// What connections hear of an order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

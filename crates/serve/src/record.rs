@@ -143,11 +143,8 @@ impl Recording {
         recorder.next
     }
 
-    /// Request `number`, which [`Recording::asked`] will be told of, has ended with this data, or has failed.
-    pub(crate) fn ended(&mut self, number: u64, data: &[u8], has_failed: bool) {
-        if has_failed {
-            self.line(|line| _ = write!(line, "#failed {number}"));
-        }
+    /// Request `number` writes this data.
+    pub(crate) fn wrote(&mut self, number: u64, data: &[u8]) {
         if self.0.as_ref().is_some_and(|recorder| recorder.keeps_data) {
             for part in data.chunks(DATA_BYTES) {
                 self.line(|line| {
@@ -155,6 +152,13 @@ impl Recording {
                     base64::encode(part, line);
                 });
             }
+        }
+    }
+
+    /// Request `number`, which [`Recording::asked`] will be told of, has ended.
+    pub(crate) fn ended(&mut self, number: u64, has_failed: bool) {
+        if has_failed {
+            self.line(|line| _ = write!(line, "#failed {number}"));
         }
     }
 
@@ -405,7 +409,8 @@ mod tests {
         // Answers come in another order.
         for (.., item) in expected.iter().rev() {
             let Item::Request(asked) = item else { continue };
-            recording.ended(asked.number, &vec![asked.number as u8; 50_000], asked.ask == Ask::Flush);
+            recording.wrote(asked.number, &vec![asked.number as u8; 50_000]);
+            recording.ended(asked.number, asked.ask == Ask::Flush);
             recording.asked(asked);
         }
         let order: Order = "cut 5ms".parse().unwrap();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The crate's tests: states and rules against a model of its own, a store with classic mistakes, and what can go wrong.
+//! The crate's tests: states and rules against a model of its own, a store with classic mistakes, and what can go
+//! wrong.
 
 mod device;
 mod mistakes;
