@@ -100,7 +100,8 @@ fn threads(args: &Crash) -> usize {
 }
 
 fn kept(folder: &Path, log: &Log, check: &Check) -> Result<Kept, CrashError> {
-    fs::create_dir_all(folder)?;
+    let made = fs::create_dir_all(folder);
+    made.map_err(|error| CrashError::Kept { path: folder.to_owned(), what: error.to_string() })?;
     Kept::open(&folder.join("outcomes.jsonl"), &log.identity(&check.words))
 }
 

@@ -12,7 +12,7 @@ use readpath_host::HpbCounters;
 use readpath_kit::Ns;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, Read, Write};
 use thiserror::Error;
 
 const FIRST: &str = "time_ns,op,offset_bytes,size_bytes,process,latency_ns,request,number,modelled_ns";
@@ -23,6 +23,9 @@ const MOST: usize = 1 << 28;
 
 /// Bytes of data in one line: readers of traces take lines of 64 KiB.
 const DATA_BYTES: usize = 24 << 10;
+
+/// Bytes of a line; a longer one counts as cut off.
+const MOST_LINE: u64 = 1 << 20;
 
 /// Words for what can be asked, and letters for those who read traces.
 const ASKS: [(Ask, &str, &str); 11] = [
@@ -223,7 +226,7 @@ impl<R: BufRead> Iterator for Lines<R> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let mut line = Vec::new();
-        match self.0.read_until(b'\n', &mut line) {
+        match self.0.by_ref().take(MOST_LINE).read_until(b'\n', &mut line) {
             Err(error) => Some(Err(error)),
             Ok(_) => (line.pop() == Some(b'\n')).then_some(Ok(line)),
         }

@@ -92,7 +92,7 @@ fn what_cannot_be_tried_is_told() {
     let room = recorded(&["--data"]);
     room.bad(&["crash", "day.rec", "--image", "dev.img", "--", "true"], &["it did not begin with this image"]);
     room.bad(&["crash", "start.img", "--image", "start.img", "--", "true"], &["it is no recording of a server"]);
-    room.bad(&crash, &["required", "CHECK"]);
+    room.bad(&crash, &["required", "-- <CHECK>"]);
     for (more, says) in [
         (&["--", "./missing"][..], "./missing: cannot be started"),
         (&["--", "false"], "nothing is lost (exit status 1)"),
