@@ -30,7 +30,7 @@ pub(crate) fn encode(bytes: &[u8], text: &mut String) {
 /// Appends the bytes of `text`; `None` if it is no base64.
 pub(crate) fn decode(text: &str, bytes: &mut Vec<u8>) -> Option<()> {
     let digits = text.trim_end_matches('=');
-    if text.len() % 4 != 0 || text.len() - digits.len() > 2 {
+    if !text.len().is_multiple_of(4) || text.len() - digits.len() > 2 {
         return None;
     }
     for part in digits.as_bytes().chunks(4) {
