@@ -98,6 +98,8 @@ fn check(path: &Path) -> Result<()> {
     let (mut image, preset) = open(path, false, false)?;
     let superblocks = image.array.format().shape.superblocks;
     let bar = output::bar(u64::from(superblocks), "superblocks");
+    // What a crash left is marked as torn then, and is no damage.
+    let recovered = recover(path, &mut image, &preset);
     let found = image.examine(|done| bar.set_position(u64::from(done)));
     bar.finish_and_clear();
     let mut out = io::stdout().lock();
@@ -115,8 +117,14 @@ fn check(path: &Path) -> Result<()> {
     if more > 0 {
         writeln!(out, "  and {more} more")?;
     }
-    let recovered = recover(path, &mut image, &preset);
-    let consistent = recovered.and_then(|(device, _)| {
+    let consistent = recovered.and_then(|(device, recovery)| {
+        if recovery.torn > 0 {
+            writeln!(
+                out,
+                "  {} units were torn when the power went; they held nothing that was flushed",
+                recovery.torn
+            )?;
+        }
         device.check_consistency().map_err(|what| Damaged(format!("{}: {what}", path.display())).into())
     });
     if let Err(error) = &consistent {

@@ -89,6 +89,12 @@ fn an_end_at_every_event() {
             let rng = &mut Prng::stream(events, "crash", 0);
             let what = format!("event {events}, {how:?}");
             let (mut stack, mut now, _) = end(stack, now, how, rng).switch_on(&config, &what);
+            // What the end left is marked as torn by now, and is no damage.
+            let array = stack.payload.store.array();
+            for superblock in 0..array.format().shape.superblocks {
+                let no_damage = |fault| panic!("{what}: {fault}");
+                array.examine(superblock, &mut Default::default(), no_damage).unwrap();
+            }
             check(&mut stack, &mut now, &what);
             if is_over {
                 break;
