@@ -44,6 +44,8 @@ pub(crate) struct Clients {
     /// The newest time that was reported here. Requests of clients are submitted after it, so the order in which they
     /// and earlier events are noticed does not matter.
     heard: Ns,
+    /// Answers that waited when the sockets were polled for requests to be answered with them; 1 if they were not.
+    polled_with: u32,
     /// The server is ending; and what the device had accepted has been flushed.
     is_ending: bool,
     has_flushed: bool,
@@ -117,6 +119,7 @@ impl Clients {
             poller,
             time_jumps,
             heard: Ns::ZERO,
+            polled_with: 1,
             is_ending: false,
             has_flushed: false,
             lost: None,
@@ -125,11 +128,17 @@ impl Clients {
     }
 
     /// Whether answers should be sent now: before an order is carried out, so that no answer from before a power cut
-    /// comes after that of the cut.
+    /// comes after that of the cut. Requests that have come are answered with them.
     #[inline]
     fn wants_to_send(&self) -> bool {
-        let is_idle = self.requests.count() == 0;
+        let is_idle = self.requests.count() == 0 && !self.has_news();
         self.connections.has_to_send() || (self.connections.has_unsent() && (is_idle || self.control.has_work()))
+    }
+
+    /// Whether something came that was not taken in, and may be now: another host comes when everything has ended.
+    #[inline]
+    fn has_news(&self) -> bool {
+        self.poller.is_ready() && !self.control.has_new_host()
     }
 
     /// Answers requests that have ended. Returns the kind and latency of the last one that a client had made.
@@ -191,9 +200,12 @@ impl Clients {
         self.heard = now;
         self.control.hear(now);
         self.requests.step_ended(port, cookie, refused, now, &mut self.connections.spare());
+        let ended = self.answer(now);
         // Other requests need not wait until a long one has ended.
-        self.look_if_time_jumps();
-        self.answer(now)
+        if ended.is_none() {
+            self.look_if_time_jumps();
+        }
+        ended
     }
 
     /// Takes in what sockets and signals have ready.
@@ -267,8 +279,11 @@ impl Source for Clients {
         if self.wants_to_send() || self.has_to_flush() {
             return Ns::ZERO;
         }
-        let has_news = (self.poller.is_ready() || self.connections.has_resumed()) && !self.control.has_new_host();
-        let news = if has_news { self.poller.woken().max(Ns(self.heard.0 + 1)) } else { Ns::NEVER };
+        let news = if self.has_news() || (self.connections.has_resumed() && !self.control.has_new_host()) {
+            self.poller.woken().max(Ns(self.heard.0 + 1))
+        } else {
+            Ns::NEVER
+        };
         // A clock that jumps would be there at once.
         let last = if !self.time_jumps && !self.is_ending { LAST } else { Ns::NEVER };
         news.min(last).min(self.requests.next_at())
@@ -293,8 +308,14 @@ impl Source for Clients {
             self.requests.add(port, now, job, &mut self.connections.spare());
             self.answer(now);
         }
+        // A client that waits for one answer asks for nothing before. Sockets are polled again only for more answers.
+        if self.wants_to_send() && self.connections.unsent() > self.polled_with {
+            self.polled_with = self.connections.unsent();
+            self.look_if_time_jumps();
+        }
         if self.wants_to_send() {
             self.connections.send();
+            self.polled_with = 1;
             self.record();
         }
     }

@@ -110,9 +110,11 @@ impl Clock for JumpingClock {
     fn wait_until(&mut self, at: Ns) -> Ns {
         if at == Ns::NEVER {
             let since = self.poller.elapsed();
+            self.poller.look();
             while !self.poller.is_ready() && is_soon(since, self.poller.elapsed()) {
+                // The client, or the thread that writes the image, may wait for this processor.
+                std::thread::yield_now();
                 self.poller.look();
-                std::hint::spin_loop();
             }
             if !self.poller.is_ready() {
                 self.poller.wait(None);

@@ -152,6 +152,12 @@ impl Connections {
         self.unsent >= self.most_unsent
     }
 
+    /// How many answers wait to be sent.
+    #[inline]
+    pub(crate) fn unsent(&self) -> u32 {
+        self.unsent
+    }
+
     /// Whether clients that were not read from may be again.
     #[inline]
     pub(crate) fn has_resumed(&self) -> bool {

@@ -9,6 +9,7 @@
 #![warn(unreachable_pub)]
 
 mod array;
+mod behind;
 mod disk;
 mod error;
 mod image;
@@ -16,6 +17,7 @@ mod layout;
 mod payload;
 
 pub use array::{ArrayFault, Boot, Damage, FlashFile};
+pub use behind::Behind;
 pub use disk::{Disk, FileDisk, MemoryDisk};
 pub use error::ImageError;
 pub use image::{Check, Image};
