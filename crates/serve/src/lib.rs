@@ -10,7 +10,6 @@
 
 mod address;
 mod attach;
-mod base64;
 mod changes;
 mod clients;
 mod clock;

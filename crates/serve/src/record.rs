@@ -4,9 +4,10 @@
 //! lines that begin with `#` are for a replay on the image that the recording began with, and have the data of writes.
 //! `docs/formats/recording.md` describes it. It knows no file by name.
 
-use crate::base64;
 use crate::edges::Ask;
 use crate::orders::{Order, OrderError};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use readpath_device::{DeviceStats, Recovery, Wear};
 use readpath_host::HpbCounters;
 use readpath_kit::Ns;
@@ -152,7 +153,7 @@ impl Recording {
             for part in data.chunks(DATA_BYTES) {
                 self.line(|line| {
                     let _ = write!(line, "#data {number} ");
-                    base64::encode(part, line);
+                    STANDARD.encode_string(part, line);
                 });
             }
         }
@@ -320,7 +321,7 @@ impl Recorded {
         } else if let Some(data) = line.strip_prefix("#data ") {
             let (place, text) = data.split_once(' ').ok_or("data has a number and text")?;
             let data = self.data.entry(number(place)?).or_default();
-            base64::decode(text, data).ok_or("data is not base64")?;
+            STANDARD.decode_vec(text, data).map_err(|error| format!("data is not base64: {error}"))?;
         } else if let Some(place) = line.strip_prefix("#failed ") {
             self.failed.insert(number(place)?);
         } else if let Some(comment) = line.strip_prefix("# ") {
