@@ -58,7 +58,7 @@ impl<'a> Device<'a> {
         preset: &DevicePreset,
         seed: u64,
     ) -> Result<Device<'a>, CrashError> {
-        let image = Image::open_as(path, false, true, |disk| Ok(Logged::new(disk)))?;
+        let image = Image::open_as(path, false, true, Logged::new)?;
         let flash = flash_log(image, preset, recorded).map_err(|error| CrashError::Recording(error.to_string()))?;
         let (image, preset) = (path.to_owned(), preset.clone());
         Ok(Device { log, flash, image, preset, seed, cells: log.cells(), last: Mutex::new(None) })
@@ -74,7 +74,7 @@ impl<'a> Device<'a> {
         let image = Image::open_as(&self.image, false, true, |mut disk| {
             let mut all = self.flash.writes[..writes].iter().chain(more);
             failure = all.try_for_each(|write| write.make(&mut disk));
-            Ok(make(disk))
+            make(disk)
         })?;
         failure?;
         Ok(image)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A disk that measures how long it keeps the server waiting: for a sync, for a read that the page cache does not have,
-//! and for a thread that is behind with writes.
+//! A disk that measures how long it keeps the server waiting. Reads and writes go to the page cache; a sync takes long,
+//! and so does a read that the page cache does not have. It changes nothing.
 
-use readpath_store::{Behind, Disk, FileDisk, Image, ImageError};
+use readpath_store::{Disk, FileDisk, Image, ImageError};
 use std::cell::Cell;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// A disk that measures the time of its operations.
 #[derive(Debug)]
 pub struct TimedDisk {
-    disk: Behind<FileDisk>,
+    disk: FileDisk,
     spent: Rc<Cell<Duration>>,
     /// Its size when it was opened.
     bytes: u64,
@@ -26,8 +26,7 @@ pub struct TimedDisk {
 pub fn open(path: &Path, writable: bool, syncs: bool) -> Result<Image<TimedDisk>, ImageError> {
     Image::open_as(path, writable, syncs, |disk| {
         let bytes = disk.sizes().map_or(0, |(bytes, _)| bytes);
-        let other = disk.again()?;
-        Ok(TimedDisk { disk: Behind::new(disk, other)?, spent: Rc::default(), bytes })
+        TimedDisk { disk, spent: Rc::default(), bytes }
     })
 }
 
@@ -42,7 +41,7 @@ impl TimedDisk {
     /// # Errors
     /// It was deleted, replaced or truncated.
     pub(crate) fn is_whole(&self) -> Result<(), String> {
-        let metadata = self.disk.disk().file().metadata().map_err(|error| error.to_string())?;
+        let metadata = self.disk.file().metadata().map_err(|error| error.to_string())?;
         match (metadata.nlink(), metadata.len()) {
             (0, _) => Err("the file was deleted or replaced while it was served; what was written is gone".to_owned()),
             (_, now) if now < self.bytes => {
@@ -72,23 +71,9 @@ impl Disk for TimedDisk {
         TimedDisk::timed(spent, || disk.write_at(bytes, offset))
     }
 
-    fn write_data_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.disk.write_data_at(bytes, offset)
-    }
-
     fn zero(&mut self, offset: u64, bytes: u64) -> io::Result<()> {
         let TimedDisk { disk, spent, .. } = self;
         TimedDisk::timed(spent, || disk.zero(offset, bytes))
-    }
-
-    fn order(&mut self) -> io::Result<()> {
-        let TimedDisk { disk, spent, .. } = self;
-        TimedDisk::timed(spent, || disk.order())
-    }
-
-    fn hand_over(&mut self) -> io::Result<()> {
-        let TimedDisk { disk, spent, .. } = self;
-        TimedDisk::timed(spent, || disk.hand_over())
     }
 
     fn sync(&mut self) -> io::Result<()> {

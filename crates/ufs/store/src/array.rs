@@ -245,7 +245,7 @@ impl<D: Disk> FlashFile<D> {
             let data = std::mem::take(&mut self.data);
             let first = last.0 + 1 - (data.len() / SLICE) as u32;
             let offset = self.format.data(first);
-            self.write(|disk| disk.write_data_at(&data, offset));
+            self.write(|disk| disk.write_at(&data, offset));
             self.data = data;
             self.data.clear();
         }
@@ -272,7 +272,7 @@ impl<D: Disk> FlashFile<D> {
         let was_sealed = std::mem::take(&mut self.kept.is_sealed);
         self.put_kept();
         if was_sealed {
-            self.order();
+            self.sync_at_once();
         }
     }
 
@@ -281,8 +281,8 @@ impl<D: Disk> FlashFile<D> {
             last[7] |= ENDS_UNIT;
             *last = checked(*last);
         }
-        if std::mem::take(&mut self.comes_first) {
-            self.order();
+        if std::mem::take(&mut self.comes_first) && self.syncs {
+            self.write(Disk::sync);
         }
         self.begin_writing();
         let offset = self.format.head(first.0);
@@ -372,14 +372,7 @@ impl<D: Disk> FlashFile<D> {
         self.sync_at_once();
     }
 
-    /// If the machine crashes, earlier writes have reached the disk when a later one has.
-    fn order(&mut self) {
-        if self.syncs {
-            self.write(Disk::order);
-        }
-    }
-
-    /// Syncs: earlier writes survive a crash of the machine.
+    /// Syncs, so that earlier writes precede later ones.
     fn sync_at_once(&mut self) {
         if self.syncs {
             self.write(Disk::sync);
@@ -391,22 +384,22 @@ impl<D: Disk> FlashFile<D> {
     /// # Errors
     /// The failure.
     pub fn sync(&mut self) -> Result<(), String> {
-        if self.is_dirty && self.failure.is_none() {
-            self.write(if self.syncs { Disk::sync } else { Disk::hand_over });
+        if self.is_dirty && self.syncs && self.failure.is_none() {
+            if let Err(error) = self.disk.sync() {
+                self.failure = Some(error.to_string());
+            }
             self.is_dirty = self.failure.is_some();
-            self.has_reached();
-        }
-        self.failure.clone().map_or(Ok(()), Err)
-    }
-
-    /// What was written so far reaches the disk before what follows.
-    fn has_reached(&mut self) {
-        if self.syncs {
             self.drop_erased_data();
         }
-        if self.failure.is_none() && self.kept.program != self.newest {
-            self.kept.program = self.newest;
-            self.put_kept();
+        match &self.failure {
+            Some(failure) => Err(failure.clone()),
+            None => {
+                if self.kept.program != self.newest {
+                    self.kept.program = self.newest;
+                    self.put_kept();
+                }
+                Ok(())
+            }
         }
     }
 
@@ -426,13 +419,11 @@ impl<D: Disk> FlashFile<D> {
         self.failure.clone().map_or(Ok(()), Err)
     }
 
-    /// Records that programs up to the newest survive a crash of the machine when anything later does.
+    /// Records that programs up to the newest survive a crash of the machine.
     fn put_down(&mut self) {
-        if self.is_dirty {
-            self.order();
+        if self.sync().is_ok() {
+            self.sync_at_once();
         }
-        self.has_reached();
-        self.order();
     }
 
     fn put_kept(&mut self) {
@@ -442,7 +433,7 @@ impl<D: Disk> FlashFile<D> {
             self.write(|disk| disk.write_at(&torn(), offset));
         }
         if !cut.is_empty() {
-            self.order();
+            self.sync_at_once();
         }
         let (offset, bytes) = self.kept.next();
         let was_dirty = self.is_dirty;

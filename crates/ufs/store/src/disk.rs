@@ -2,10 +2,9 @@
 //! Storage of an image's bytes: a file, or for tests memory that loses unsynced writes. It knows no layout.
 
 use rustix::fs::{FallocateFlags, FlockOperation, SeekFrom, fallocate, flock, seek};
-use rustix::io::pwritev;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::{self, ErrorKind, IoSlice};
+use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -24,48 +23,11 @@ pub trait Disk {
     /// Errors of the file system, such as a lack of space.
     fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
-    /// Writes all bytes of several pieces, one behind the other.
-    ///
-    /// # Errors
-    /// As [`Disk::write_at`].
-    fn write_slices_at(&mut self, slices: &mut [IoSlice], mut offset: u64) -> io::Result<()> {
-        for slice in slices {
-            self.write_at(slice, offset)?;
-            offset += slice.len() as u64;
-        }
-        Ok(())
-    }
-
-    /// Writes data that counts only when a later write names it. It may be written before earlier writes, which must
-    /// not touch it, though not before an earlier [`Disk::zero`] or [`Disk::order`].
-    ///
-    /// # Errors
-    /// As [`Disk::write_at`].
-    fn write_data_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.write_at(bytes, offset)
-    }
-
     /// Makes a range read as zeros, and frees its space if that is possible.
     ///
     /// # Errors
     /// Errors of the file system.
     fn zero(&mut self, offset: u64, bytes: u64) -> io::Result<()>;
-
-    /// If the machine crashes, earlier writes have reached the disk when a later one has.
-    ///
-    /// # Errors
-    /// Errors of the file system. Unsynced writes may then be lost.
-    fn order(&mut self) -> io::Result<()> {
-        self.sync()
-    }
-
-    /// Returns when everything written survives the process.
-    ///
-    /// # Errors
-    /// Errors of the file system.
-    fn hand_over(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 
     /// Returns when everything written survives a crash of the machine.
     ///
@@ -204,17 +166,6 @@ impl FileDisk {
         Ok((metadata.len(), metadata.blocks() * 512))
     }
 
-    /// The same file again, for another thread; `None` if it is read-only.
-    ///
-    /// # Errors
-    /// Errors of the file system.
-    pub fn again(&self) -> io::Result<Option<FileDisk>> {
-        if self.overlay.is_some() {
-            return Ok(None);
-        }
-        Ok(Some(FileDisk { file: self.file.try_clone()?, overlay: None }))
-    }
-
     /// The file itself.
     pub fn file(&self) -> &File {
         &self.file
@@ -236,29 +187,6 @@ impl Disk for FileDisk {
             None => self.file.write_all_at(bytes, offset),
             Some(overlay) => overlay.write(&self.file, bytes, offset),
         }
-    }
-
-    fn write_slices_at(&mut self, mut slices: &mut [IoSlice], mut offset: u64) -> io::Result<()> {
-        // The system takes so many at once.
-        const MOST: usize = 1024;
-        while let [first, rest @ ..] = &*slices {
-            let count = slices.len().min(MOST);
-            let written = match rest {
-                [] => return self.write_at(first, offset),
-                _ if self.overlay.is_some() => {
-                    self.write_at(first, offset)?;
-                    first.len()
-                }
-                _ => match pwritev(&self.file, &slices[..count], offset) {
-                    Err(rustix::io::Errno::INTR) => continue,
-                    Ok(0) => return Err(ErrorKind::WriteZero.into()),
-                    written => written?,
-                },
-            };
-            IoSlice::advance_slices(&mut slices, written);
-            offset += written as u64;
-        }
-        Ok(())
     }
 
     fn zero(&mut self, offset: u64, bytes: u64) -> io::Result<()> {

@@ -66,7 +66,7 @@ impl Image<FileDisk> {
     /// # Errors
     /// It cannot be opened, is in use, or is not an image.
     pub fn open(path: &Path, writable: bool, syncs: bool) -> Result<Self, ImageError> {
-        Image::open_as(path, writable, syncs, Ok)
+        Image::open_as(path, writable, syncs, |disk| disk)
     }
 }
 
@@ -79,14 +79,14 @@ impl<D: Disk> Image<D> {
         path: &Path,
         writable: bool,
         syncs: bool,
-        make: impl FnOnce(FileDisk) -> io::Result<D>,
+        make: impl FnOnce(FileDisk) -> D,
     ) -> Result<Self, ImageError> {
         let disk = FileDisk::open(path, writable).map_err(|error| match error.kind() {
             ErrorKind::WouldBlock => ImageError::InUse,
             _ => ImageError::Io(error),
         })?;
         let bytes = disk.sizes()?.0;
-        Image::on(make(disk)?, bytes, syncs, this_boot())
+        Image::on(make(disk), bytes, syncs, this_boot())
     }
 
     /// Makes an image on the disk that `make` returns for a number of bytes.

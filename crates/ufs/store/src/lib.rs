@@ -9,7 +9,6 @@
 #![warn(unreachable_pub)]
 
 mod array;
-mod behind;
 mod disk;
 mod error;
 mod image;
@@ -17,7 +16,6 @@ mod layout;
 mod payload;
 
 pub use array::{ArrayFault, Boot, Damage, FlashFile};
-pub use behind::Behind;
 pub use disk::{Disk, FileDisk, MemoryDisk};
 pub use error::ImageError;
 pub use image::{Check, Image};

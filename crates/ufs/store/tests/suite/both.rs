@@ -7,7 +7,7 @@ use readpath_flash::{Lean, Ppn};
 use readpath_host::{BlockOp, BlockRequest};
 use readpath_kit::Ns;
 use readpath_stack::{Fault, Payload, Stack, Tags, Typed};
-use readpath_store::{Behind, Disk, Image, MemoryDisk, Store};
+use readpath_store::{Image, MemoryDisk, Store};
 use readpath_testkit::full::read_everything;
 use readpath_testkit::{DELAYS, host};
 
@@ -16,7 +16,7 @@ const SLICE: usize = 4096;
 /// Both payloads.
 pub struct Both {
     pub tags: Tags,
-    pub store: Store<Behind<MemoryDisk>>,
+    pub store: Store<MemoryDisk>,
     /// The stamp last written to each slice, slot and command; 0 = zeros.
     slices: Vec<u64>,
     slots: Vec<u64>,
@@ -30,7 +30,7 @@ pub struct Both {
 }
 
 impl Both {
-    pub fn new(store: Store<Behind<MemoryDisk>>) -> Both {
+    pub fn new(store: Store<MemoryDisk>) -> Both {
         let moving = vec![Vec::new(); 64];
         let tags = Tags::default();
         let (slices, slots) = (Vec::new(), Vec::new());
@@ -151,10 +151,10 @@ pub fn image(config: &DeviceConfig, is_full: bool) -> Image<MemoryDisk> {
     Image::create_on("a device file", 7, &mut device, |bytes| Ok(MemoryDisk::new(bytes))).unwrap()
 }
 
-/// The image on a disk that writes behind, at a start of the machine.
-pub fn open(mut disk: MemoryDisk, boot: u32) -> Image<Behind<MemoryDisk>> {
+/// The image on a disk, at a start of the machine.
+pub fn open(mut disk: MemoryDisk, boot: u32) -> Image<MemoryDisk> {
     let bytes = disk.bytes_mut().len() as u64;
-    Image::on(Behind::new(disk, None).unwrap(), bytes, true, u128::from(boot).to_le_bytes()).unwrap()
+    Image::on(disk, bytes, true, u128::from(boot).to_le_bytes()).unwrap()
 }
 
 /// State that the payload of a device without power leaves to the next.
@@ -167,7 +167,7 @@ pub struct Left {
 /// A stack that begins from an image, and has found its device; its knowledge of earlier lives comes from `left`.
 pub fn switch_on(
     config: &DeviceConfig,
-    image: Image<Behind<MemoryDisk>>,
+    image: Image<MemoryDisk>,
     before: Option<Both>,
     what: &str,
 ) -> (Kept, Ns, Recovery) {
@@ -187,7 +187,7 @@ pub fn switch_on(
 
 /// [`switch_on`] for a device that was preconditioned, as its tags have to know.
 pub fn switch_on_full(config: &DeviceConfig) -> (Kept, Ns) {
-    let (mut stack, now, _) = switch_on(config, open(image(config, true).array.disk().clone(), 1), None, "new");
+    let (mut stack, now, _) = switch_on(config, image(config, true), None, "new");
     let mut device = readpath_device::UfsDevice::<Lean, WithMedia, ()>::new(config, DELAYS, ()).unwrap();
     let blocks = config.lus[0].blocks;
     let layout = readpath_device::Layout::Random;
@@ -200,14 +200,13 @@ impl Left {
     /// Cuts the power of the stack at `now`; keeps the disk of that moment.
     pub fn cut(mut stack: Kept, now: Ns) -> Left {
         stack.power_cut(now);
-        Left::of(stack, u64::MAX)
+        Left::of(stack)
     }
 
-    /// Kills the process: the device has no time to mark torn slices, and `writes` of the writes that wait are done.
-    pub fn kill(mut stack: Kept, now: Ns, writes: u64) -> Left {
+    /// Kills the process: the device has no time to mark torn slices.
+    pub fn kill(mut stack: Kept, now: Ns) -> Left {
         stack.payload.is_gone = true;
-        stack.power_cut(now);
-        Left::of(stack, writes)
+        Left::cut(stack, now)
     }
 
     /// The machine crashes as well: of each write since the last sync, `stays` gives the bytes that reach the disk.
@@ -216,13 +215,8 @@ impl Left {
         self.disk.crash(stays);
     }
 
-    fn of(mut stack: Kept, writes: u64) -> Left {
-        let behind = stack.payload.store.array_mut().disk_mut();
-        let left = &mut behind.disk_mut().writes_left;
-        *left = Some(left.unwrap_or(u64::MAX).min(writes));
-        behind.hand_over().ok();
-        let mut disk = behind.disk().clone();
-        disk.writes_left = None;
+    fn of(stack: Kept) -> Left {
+        let disk = stack.payload.store.array().disk().clone();
         Left { both: stack.payload, disk }
     }
 

@@ -19,21 +19,12 @@ enum End {
     Crash,
 }
 
-/// How many of the writes that wait are done.
-fn writes_done(rng: &mut Prng) -> u64 {
-    match rng.below(3) {
-        0 => 0,
-        1 => rng.below(12),
-        _ => u64::MAX,
-    }
-}
-
 fn end(stack: crate::both::Kept, now: Ns, how: End, rng: &mut Prng) -> Left {
     match how {
         End::Cut => Left::cut(stack, now),
-        End::Kill => Left::kill(stack, now, writes_done(rng)),
+        End::Kill => Left::kill(stack, now),
         End::Crash => {
-            let mut left = Left::kill(stack, now, writes_done(rng));
+            let mut left = Left::kill(stack, now);
             let all_or_nothing = rng.below(2) == 0;
             left.crash(|bytes| match rng.below(if all_or_nothing { 2 } else { 3 }) {
                 0 => 0,

@@ -110,7 +110,7 @@ fn a_flipped_bit_is_found_or_does_no_harm() {
     for seed in 0..4 {
         let config = any_full_device(seed);
         let (stack, now) = worked(&config, seed);
-        let left = Left::kill(stack, now, u64::MAX);
+        let left = Left::kill(stack, now);
         let rng = &mut Prng::stream(seed, "flips", 0);
         let (size, data) = {
             let format = *open(&left.disk).array.format();
@@ -123,7 +123,7 @@ fn a_flipped_bit_is_found_or_does_no_harm() {
             let bit = rng.below(range * 8);
             disk.bytes_mut()[(bit / 8) as usize] ^= 1 << (bit % 8);
             let what = format!("seed {seed}, bit {bit}");
-            let mut image = match on(disk.clone()) {
+            let mut image = match on(disk) {
                 Ok(image) => image,
                 Err(_) => {
                     refused += 1;
@@ -131,7 +131,7 @@ fn a_flipped_bit_is_found_or_does_no_harm() {
                 }
             };
             let examined = image.examine(|_| {});
-            let both = Both::new(Store::new(crate::both::open(disk, 1).array));
+            let both = Both::new(Store::new(image.array));
             let mut stack = Kept::new(&config, host(None), DELAYS, both, (), Typed).unwrap();
             let recovered = stack.power_on_with(Ns::ZERO, |both: &mut Both| both.store.array_mut(), &mut |_| {});
             if !examined.faults.is_empty() {
@@ -161,7 +161,7 @@ fn a_full_disk_loses_nothing_that_was_flushed() {
         let config = any_full_device(seed);
         let (mut stack, mut now) = switch_on_full(&config);
         let rng = &mut Prng::stream(seed, "full", 0);
-        stack.payload.store.array_mut().disk_mut().disk_mut().writes_left = Some(rng.below(400));
+        stack.payload.store.array_mut().disk_mut().writes_left = Some(rng.below(400));
         let mut load = Load::new(seed, 400);
         while load.step(&mut stack, &mut now) && stack.payload.store.array().failure().is_none() {}
         while load.step(&mut stack, &mut now) && stack.payload.faults.len() < 3 {}
@@ -169,7 +169,8 @@ fn a_full_disk_loses_nothing_that_was_flushed() {
         assert!(stack.payload.store.array().failure().is_some(), "{what}: the disk did not fill");
         let faults = std::mem::take(&mut stack.payload.faults);
         assert!(faults.iter().any(|fault| matches!(fault, Fault::Write(_))), "{what}: {faults:?}");
-        let left = Left::kill(stack, now, 0);
+        let mut left = Left::kill(stack, now);
+        left.disk.writes_left = None;
         let (mut stack, mut now, _) = left.switch_on(&config, &what);
         check(&mut stack, &mut now, &what);
     }
