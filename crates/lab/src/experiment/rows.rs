@@ -3,6 +3,7 @@
 
 use crate::attack::verdict_metrics;
 use crate::figures::*;
+use crate::fragment::map_sram;
 use crate::map_rows;
 use crate::runs::CaseRun;
 use readpath_kit::Histogram;
@@ -147,6 +148,7 @@ fn of_phase(about: &About<'_>, says_where_the_map_is: bool) -> Vec<(Case, Metric
     let mut figures = if says_where_the_map_is { map_rows::figures(*run, phase) } else { Vec::new() };
     let memory = map_rows::peak_host_bytes([*phase], &setup.preset);
     figures.push((metric::HOST_MEMORY, memory as f64));
+    figures.push((metric::DEVICE_MAP_MEMORY, map_sram(&run.output.sram) as f64));
     add(&case, figures);
     all
 }
