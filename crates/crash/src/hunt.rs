@@ -18,6 +18,9 @@ use std::time::{Duration, Instant};
 /// How many failing states are reduced: those that lose least.
 const REDUCED: usize = 3;
 
+/// A search for some time ends when so many random states in a row were known.
+const ENOUGH: u64 = 10_000;
+
 /// The number of states that are not looked at for themselves.
 const NO_NUMBER: u64 = u64::MAX;
 
@@ -26,7 +29,7 @@ const NO_NUMBER: u64 = u64::MAX;
 pub enum Budget {
     /// So many states are looked at.
     States(u64),
-    /// So long.
+    /// So long, or until nothing new comes.
     Time(Duration),
 }
 
@@ -116,6 +119,8 @@ struct Seen {
 struct Shared {
     next: u64,
     seen: HashMap<Digest, Seen>,
+    /// States since the last one that nobody had seen.
+    since_new: u64,
     known: u64,
     error: Option<CrashError>,
 }
@@ -174,7 +179,10 @@ impl<T: States> Hunt<'_, T> {
                 let mut shared = lock(shared);
                 let is_over = match self.budget {
                     Budget::States(most) => shared.next >= most,
-                    Budget::Time(_) => until.is_some_and(|until| Instant::now() >= until),
+                    Budget::Time(_) => {
+                        let is_known = shared.since_new >= ENOUGH && shared.next >= self.states.systematic() + ENOUGH;
+                        is_known || until.is_some_and(|until| Instant::now() >= until)
+                    }
                 };
                 if is_over || shared.error.is_some() {
                     return Ok(());
@@ -205,8 +213,11 @@ impl<T: States> Hunt<'_, T> {
             let mut shared = lock(shared);
             if let Some(seen) = shared.seen.get_mut(&digest) {
                 seen.first = seen.first.min(number);
-                return Ok(seen.ran.clone());
+                let ran = seen.ran.clone();
+                shared.since_new += 1;
+                return Ok(ran);
             }
+            shared.since_new = 0;
             shared.known += u64::from(known.is_some());
             shared.seen.insert(digest, Seen { first: number, ran: known.cloned() });
         }

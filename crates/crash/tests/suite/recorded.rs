@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Recordings that tests write themselves, request by request, on an empty device.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use readpath_crash::{Base, Log};
 use readpath_device::{UfsDevice, WithMedia};
 use readpath_flash::AnySched;
@@ -28,7 +30,7 @@ impl Recorder {
         self.number += 1;
         let (now, number) = (self.now, self.number);
         if !data.is_empty() {
-            let _ = writeln!(self.text, "#data {number} {}", base64(data));
+            let _ = writeln!(self.text, "#data {number} {}", STANDARD.encode(data));
         }
         let _ = writeln!(self.text, "{now},W,{offset},{bytes},1,,{word},{number},{takes}");
         self.now += gap;
@@ -60,18 +62,6 @@ impl Recorder {
     pub fn recorded(&self) -> Recorded {
         Recorded::read(self.text.as_bytes()).unwrap()
     }
-}
-
-fn base64(bytes: &[u8]) -> String {
-    let digit = |value: u32| {
-        char::from(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"[value as usize & 63])
-    };
-    let mut text = String::new();
-    for part in bytes.chunks(3) {
-        let word = part.iter().fold(0, |word, &byte| word << 8 | u32::from(byte)) << (8 * (3 - part.len()));
-        (0..4).for_each(|i| text.push(if i <= part.len() { digit(word >> (18 - 6 * i)) } else { '=' }));
-    }
-    text
 }
 
 /// An empty device of some MiB, and its content before a recording.

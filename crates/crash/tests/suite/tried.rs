@@ -176,6 +176,17 @@ fn what_makes_no_sense_is_an_error() {
     assert!(error.contains("ends beyond the unit"), "{error}");
 }
 
+/// A search for an hour of a few states ends at once.
+#[test]
+fn a_search_for_some_time_ends_when_nothing_new_comes() {
+    let empty = Empty::new();
+    let log = empty.log(&some_writes(2));
+    let hour = Budget::Time(Duration::from_secs(3600));
+    let found = found(&empty, &log, &Permitted::new(&log, 1), &["true"], hour).unwrap();
+    let (looked_at, all) = found.systematic;
+    assert!(looked_at == all && found.looked_at >= all + 10_000 && found.different > 20, "{found:?}");
+}
+
 /// Outcomes that are known are not found out again, and all is as if they had not been; what was cut off is.
 #[test]
 fn a_search_goes_on_where_it_was() {
