@@ -505,7 +505,7 @@ impl<D: Disk> FlashFile<D> {
     /// Reads the data of a logical page from the slice that holds it.
     ///
     /// # Errors
-    /// As [`FlashFile::read_slice`], or the slice holds another page.
+    /// As a read of one slice, or the slice holds another page.
     pub fn read_page(&self, ppn: Ppn, page: u32, data: &mut [u8]) -> Result<(), ArrayFault> {
         match self.read_slice(ppn, None, data)?.page {
             holds if holds == Some(page) => Ok(()),
