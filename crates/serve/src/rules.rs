@@ -426,6 +426,38 @@ mod tests {
     }
 
     #[test]
+    fn each_rule_has_a_chance_of_its_own() {
+        let mut rules = rules(&["slow 50% 1ms", "slow 50% 2ms"]);
+        let mut longer: Vec<Ns> = Vec::new();
+        for _ in 0..100 {
+            let mut read = job(Ask::Read, 0, 4096, 1);
+            rules.meet(Ns::ZERO, &mut read);
+            longer.push(rules.longer(&read));
+        }
+        for ms in 0..4 {
+            assert!(longer.contains(&Ns::from_ms(ms)), "{ms} ms");
+        }
+    }
+
+    #[test]
+    fn any_bit_is_flipped_and_no_other() {
+        let mut rules = rules(&["corrupt"]);
+        let mut seen = [false; 16];
+        for _ in 0..500 {
+            let Some(Deed::Flips(bit)) = rules.meet(Ns::ZERO, &mut job(WRITE, 0, 2, 1)) else { panic!("none") };
+            seen[bit as usize] = true;
+        }
+        assert_eq!(seen, [true; 16]);
+    }
+
+    #[test]
+    fn there_are_not_more_rules_than_may_be() {
+        let mut rules = rules(&["drop"; MOST]);
+        let refused = rules.add("drop".parse().unwrap(), Ns::ZERO, 1000).unwrap_err();
+        assert!(refused.starts_with("64 rules are in effect"), "{refused}");
+    }
+
+    #[test]
     fn rules_are_asked_in_order_and_slow_ones_add_up() {
         let mut rules = rules(&["slow 1ms", "drop write every 2", "error write ENOSPC", "slow write 2ms"]);
         let mut deeds = Vec::new();
