@@ -29,7 +29,7 @@ pub fn nbd_session(data: &[u8]) {
         preferred_block: 4096,
         max_payload: 1 << 16,
     };
-    let mut session = Session::new(Rc::new(export));
+    let mut session = Session::new(Rc::new([export]));
     while !input.is_empty() {
         let piece = input.take(1 + usize::from(options >> 2 & 3) * 21);
         let mut left = piece;

@@ -138,8 +138,8 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(crate) fn new(stream: UnixStream, export: Rc<Export>) -> Client {
-        Client { stream, session: Session::new(export), is_over: false }
+    pub(crate) fn new(stream: UnixStream, exports: Rc<[Export]>) -> Client {
+        Client { stream, session: Session::new(exports), is_over: false }
     }
 
     /// Whether it may send more.

@@ -67,7 +67,14 @@ impl Recorded {
     /// # Errors
     /// A write without its data, or a request that no server has answered, by its number.
     pub fn changes(&self, unit_bytes: u64) -> Result<Changes, String> {
-        if let Some(fault) = fault(&self.items, unit_bytes) {
+        let others = self.items.iter().find_map(|(number, _, item)| match item {
+            Item::Request(Asked { unit, .. }) if *unit > 0 => Some((number, unit)),
+            _ => None,
+        });
+        if let Some((number, unit)) = others {
+            return Err(format!("request {number} is of logical unit {unit}; states are made of the first unit alone"));
+        }
+        if let Some(fault) = fault(&self.items, &[unit_bytes]) {
             return Err(fault);
         }
         let (mut changes, mut marks, mut until, mut lies) = (Vec::new(), Vec::new(), None, false);

@@ -17,7 +17,7 @@ use readpath_device::Probe;
 use readpath_flash::DieSched;
 use readpath_host::SenseData;
 use readpath_kit::Ns;
-use readpath_run::{LATEST, LUN, Port, RunError, Source};
+use readpath_run::{LATEST, Port, RunError, Source};
 use readpath_stack::{Payload, Stack, Wire};
 use readpath_workload::{Io, IoKind};
 use std::rc::Rc;
@@ -68,7 +68,7 @@ impl<P: Port> Inbox for Taking<'_, P> {
         self.requests.waiting() >= MOST_WAITING
     }
 
-    fn take(&mut self, connections: &mut Connections, owner: Owner, request: Request) {
+    fn take(&mut self, connections: &mut Connections, owner: Owner, unit: u8, request: Request) {
         let Request { handle, offset, bytes, command } = request;
         let (ask, data) = match command {
             Command::Read => (Ask::Read, Vec::new()),
@@ -82,7 +82,7 @@ impl<P: Port> Inbox for Taking<'_, P> {
             }
             Command::WriteZeroes { fua, no_hole, .. } => (Ask::Zero { fua, no_hole }, Vec::new()),
             Command::BlockStatus { one } => {
-                let extents = extents(self.port, offset, bytes, if one { 1 } else { MOST_EXTENTS });
+                let extents = extents(self.port, unit, offset, bytes, if one { 1 } else { MOST_EXTENTS });
                 return connections.reply(owner, |session| session.reply_status(handle, &extents));
             }
         };
@@ -91,14 +91,18 @@ impl<P: Port> Inbox for Taking<'_, P> {
         // Only reads and writes take memory.
         let held = if ask == Ask::Read { bytes as usize } else { data.len() };
         connections.begin(owner, held);
-        match ask.kind() {
-            IoKind::Read => connections.counts.read_bytes += u64::from(bytes),
-            IoKind::Write => connections.counts.written_bytes += u64::from(bytes),
-            _ => {}
-        }
+        let Connections { counts, by_unit, .. } = connections;
+        let of_unit = &mut by_unit[usize::from(unit)];
+        let counted = match ask.kind() {
+            IoKind::Read => Some([&mut counts.read_bytes, &mut of_unit.read_bytes]),
+            IoKind::Write => Some([&mut counts.written_bytes, &mut of_unit.written_bytes]),
+            _ => None,
+        };
+        counted.into_iter().flatten().for_each(|count| *count += u64::from(bytes));
         let (since, number) = (self.now, self.recording.number());
-        self.recording.wrote(number, &data);
-        let job = Job { owner: Some(owner), handle, number, ask, offset, bytes, held, data, since, ..Job::default() };
+        self.recording.came(number, unit, &data);
+        let job =
+            Job { owner: Some(owner), unit, handle, number, ask, offset, bytes, held, data, since, ..Job::default() };
         self.requests.add(self.port, self.now, job, &mut connections.spare());
     }
 }
@@ -330,8 +334,8 @@ impl Source for Clients {
         now: Ns,
     ) -> Result<Ns, RunError> {
         let Clients { connections, control, recording, requests, .. } = self;
-        let Connections { counts, lateness, .. } = connections;
-        let subject = Subject { requests, recording, counts, lateness };
+        let Connections { counts, by_unit, lateness, .. } = connections;
+        let subject = Subject { requests, recording, counts, by_unit, lateness };
         let (after, heard) = control.work(stack, subject, now)?;
         match heard {
             Heard::Nothing => {}
@@ -371,14 +375,14 @@ impl Source for Clients {
 }
 
 /// The allocated extents of `bytes` bytes at `offset`, at least of the beginning of the range.
-fn extents(port: &impl Port, offset: u64, bytes: u32, most: usize) -> Vec<Extent> {
+fn extents(port: &impl Port, unit: u8, offset: u64, bytes: u32, most: usize) -> Vec<Extent> {
     let end = offset + u64::from(bytes);
     let mut extents: Vec<Extent> = Vec::new();
     let (mut at, mut looked_at) = (offset, 0);
     while at < end && looked_at < LOOKED_AT {
         let block = at / BLOCK as u64;
         let next = ((block + 1) * BLOCK as u64).min(end);
-        let hole = !port.holds_data(LUN, block as u32);
+        let hole = !port.holds_data(unit, block as u32);
         let length = (next - at) as u32;
         let count = extents.len();
         match extents.last_mut() {
@@ -397,7 +401,7 @@ mod tests {
     use readpath_host::BlockRequest;
     use readpath_stack::Fault;
 
-    /// A device of which some blocks hold data.
+    /// A device of which some blocks of unit 1 hold data.
     struct Holding(&'static [bool]);
 
     impl Port for Holding {
@@ -406,8 +410,8 @@ mod tests {
         fn prefetch_write(&self, _: u8, _: u32) {}
         fn bring(&mut self, _: u32, _: u32, _: Vec<u8>) {}
 
-        fn holds_data(&self, _: u8, block: u32) -> bool {
-            self.0[block as usize]
+        fn holds_data(&self, unit: u8, block: u32) -> bool {
+            unit == 1 && self.0[block as usize]
         }
 
         fn take(&mut self, _: u32) -> (Vec<u8>, Option<Fault>) {
@@ -420,7 +424,7 @@ mod tests {
     fn extents_are_holes_where_nothing_is_held() {
         let port = Holding(&[true, true, false, true]);
         let of = |offset, bytes, most| {
-            let extents = extents(&port, offset, bytes, most);
+            let extents = extents(&port, 1, offset, bytes, most);
             assert!(extents.iter().all(|extent| extent.zero == extent.hole), "what is not there reads as zeros");
             extents.iter().map(|extent| (extent.bytes, extent.hole)).collect::<Vec<_>>()
         };

@@ -65,20 +65,34 @@ pub(crate) struct Counts {
     pub requests: u64,
 }
 
+/// What clients did with a logical unit.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct UnitCount {
+    /// The name of its export.
+    pub name: String,
+    /// Requests that were answered.
+    pub requests: u64,
+    /// Bytes that were read.
+    pub read_bytes: u64,
+    /// Bytes that were written.
+    pub written_bytes: u64,
+}
+
 /// Takes in what clients ask.
 pub(crate) trait Inbox {
     /// Whether a client that has requests under way may ask for no more at present.
     fn is_crowded(&self) -> bool;
 
-    /// Takes a request of a client.
-    fn take(&mut self, connections: &mut Connections, owner: Owner, request: Request);
+    /// Takes a request of a client of a logical unit.
+    fn take(&mut self, connections: &mut Connections, owner: Owner, unit: u8, request: Request);
 }
 
 /// What connections are to, and how time passes.
 pub(crate) struct Setup {
     pub poller: Rc<Poller>,
     pub listeners: Vec<Listener>,
-    pub export: Rc<Export>,
+    /// One for each logical unit.
+    pub exports: Rc<[Export]>,
     /// As [`Connections::scale`].
     pub scale: Option<(f64, Ns)>,
     /// As [`Connections::disk`].
@@ -90,7 +104,7 @@ pub(crate) struct Setup {
 pub(crate) struct Connections {
     poller: Rc<Poller>,
     listeners: Vec<Listener>,
-    export: Rc<Export>,
+    exports: Rc<[Export]>,
     clients: Vec<Option<Client>>,
     lives: u32,
     /// Bytes of requests and answers of all clients.
@@ -110,20 +124,26 @@ pub(crate) struct Connections {
     /// How late answers left.
     pub(crate) lateness: Lateness,
     pub(crate) counts: Counts,
+    /// What clients did with each logical unit.
+    pub(crate) by_unit: Vec<UnitCount>,
     /// Logs what went wrong with a client.
     log: fn(&str),
 }
 
 impl Connections {
     pub(crate) fn new(setup: Setup) -> io::Result<Connections> {
-        let Setup { poller, listeners, export, scale, disk, log } = setup;
+        let Setup { poller, listeners, exports, scale, disk, log } = setup;
         for (token, listener) in (LISTENER..).zip(&listeners) {
             poller.add(listener, token)?;
         }
         Ok(Connections {
             poller,
             listeners,
-            export,
+            by_unit: exports
+                .iter()
+                .map(|export| UnitCount { name: export.name.clone(), ..UnitCount::default() })
+                .collect(),
+            exports,
             clients: Vec::new(),
             lives: 0,
             bytes: 0,
@@ -196,7 +216,7 @@ impl Connections {
             }
             self.lives = self.lives.wrapping_add(1);
             let client = Client {
-                session: Session::new(self.export.clone()),
+                session: Session::new(self.exports.clone()),
                 stream,
                 life: self.lives,
                 requests: 0,
@@ -359,12 +379,13 @@ impl Connections {
                 return false;
             }
             let event = client.session.poll();
+            let unit = client.session.export() as u8;
             if client.session.has_output() {
                 self.touch(place);
             }
             match event {
                 None => return true,
-                Some(Event::Request(request)) => inbox.take(self, owner, request),
+                Some(Event::Request(request)) => inbox.take(self, owner, unit, request),
                 Some(Event::Closed(closed)) => {
                     self.end_session(place, &closed);
                     return false;
@@ -435,7 +456,7 @@ impl Connections {
 
     /// A request of a client has ended at `now`: it is answered when answers are sent.
     pub(crate) fn answer(&mut self, asked: Asked, job: Job, now: Ns) {
-        let Job { owner, handle, ask, offset, bytes, held, data, failure, .. } = job;
+        let Job { owner, unit, handle, ask, offset, bytes, held, data, failure, .. } = job;
         let Some(owner) = owner else { return self.left.push(asked) };
         let Some(client) = self.owner(owner) else { return self.left.push(asked) };
         client.requests -= 1;
@@ -450,6 +471,7 @@ impl Connections {
         }
         client.answered.push((asked, now));
         self.counts.requests += 1;
+        self.by_unit[usize::from(unit)].requests += 1;
         self.unsent += 1;
         self.count(owner.0);
         self.touch(owner.0);

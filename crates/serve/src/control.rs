@@ -3,7 +3,7 @@
 //! times; and Prometheus, which only reads. They are carried out between two steps of the loop. It knows no client and
 //! no NBD.
 
-use crate::connections::Counts;
+use crate::connections::{Counts, UnitCount};
 use crate::host::Host;
 use crate::lateness::Lateness;
 use crate::metrics::{self, Form, Metrics};
@@ -187,6 +187,7 @@ pub(crate) struct Subject<'a> {
     pub recording: &'a mut Recording,
     /// What the server itself has counted, for those who ask.
     pub counts: &'a Counts,
+    pub by_unit: &'a [UnitCount],
     pub lateness: &'a Lateness,
 }
 
@@ -275,7 +276,7 @@ impl Control {
         now: Ns,
     ) -> Result<(Ns, Heard), RunError> {
         let nothing = Ok((now, Heard::Nothing));
-        let Subject { requests, recording, counts, lateness } = subject;
+        let Subject { requests, recording, counts, by_unit, lateness } = subject;
         let (by, asked) = match self.asked.take() {
             Some((called, asked)) => (By::Link(called), asked),
             None => match self.due.pop_front() {
@@ -288,6 +289,7 @@ impl Control {
             Asked::Stats(form) => {
                 let mut metrics = Metrics::new(form);
                 metrics.server(counts, lateness, requests.count());
+                metrics.units(by_unit);
                 metrics.rules(&requests.troubles.rules.counts());
                 metrics.stack(stack, now);
                 self.say(by, &metrics.end(), true);

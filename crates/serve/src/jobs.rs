@@ -8,7 +8,6 @@ use crate::record::Asked;
 use crate::rules::Fate;
 use readpath_host::{BlockOp, BlockRequest};
 use readpath_kit::Ns;
-use readpath_run::LUN;
 use readpath_workload::{Io, IoKind};
 use std::collections::VecDeque;
 
@@ -26,6 +25,8 @@ pub(crate) type Failure = (Errno, String);
 pub(crate) struct Job {
     /// None if it is the server's own.
     pub owner: Option<Owner>,
+    /// Its logical unit.
+    pub unit: u8,
     /// The client's name for it.
     pub handle: u64,
     /// Its place among all requests.
@@ -61,14 +62,14 @@ impl Job {
 
     /// The request as it is recorded: it has ended at `now`.
     pub(crate) fn asked(&self, now: Ns) -> Asked {
-        let &Job { owner, number, ask, offset, bytes, since, .. } = self;
+        let &Job { owner, unit, number, ask, offset, bytes, since, .. } = self;
         let client = owner.map(|(_, life)| life);
-        Asked { at: since, ask, offset, bytes, client, number, modelled: now - since, served: None }
+        Asked { at: since, unit, ask, offset, bytes, client, number, modelled: now - since, served: None }
     }
 
     fn overlaps(&self, other: &Job) -> bool {
         let ((first, end), (from, to)) = (self.blocks(), other.blocks());
-        from < end && first < to
+        self.unit == other.unit && from < end && first < to
     }
 
     fn changes_blocks(&self) -> bool {
@@ -192,7 +193,8 @@ impl Jobs {
     /// What the step that is due asks of the device, and its data; `spare` gives a buffer to read into.
     pub(crate) fn request(&mut self, cookie: u32, spare: impl FnOnce() -> Option<Vec<u8>>) -> (BlockRequest, Vec<u8>) {
         let Place { job, edge, .. } = &mut self.places[cookie as usize];
-        let of = |op, block, blocks| BlockRequest { cookie, lun: LUN, op, block, blocks };
+        let lun = job.unit;
+        let of = |op, block, blocks| BlockRequest { cookie, lun, op, block, blocks };
         match job.steps.now().unwrap_or(Step::Flush) {
             Step::Read { block, blocks } => {
                 let mut data = spare().unwrap_or_default();
@@ -282,9 +284,10 @@ mod tests {
         assert_eq!(jobs.add(write(0, 4096)), None, "the same block");
         assert_eq!(jobs.add(write(200, 50)), None, "the same block");
         assert!(jobs.add(write(4096, 4096)).is_some(), "another block");
+        assert!(jobs.add(Job { unit: 1, ..write(200, 50) }).is_some(), "another unit");
         let read = job(Ask::Read, 0, 4096);
         assert!(jobs.add(read).is_some(), "reads change nothing");
-        assert_eq!((jobs.next_waiting(), jobs.count()), (None, 5));
+        assert_eq!((jobs.next_waiting(), jobs.count()), (None, 6));
         jobs.end(merging);
         let next = jobs.next_waiting().expect("the first that waited");
         assert_eq!(jobs.get(next).bytes, 4096);

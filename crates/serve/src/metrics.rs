@@ -2,11 +2,12 @@
 //! Counters, gauges and histograms as text: plain lines for people, Prometheus text 0.0.4, or OpenMetrics 1.0. It knows
 //! no socket.
 
-use crate::connections::Counts;
+use crate::connections::{Counts, UnitCount};
 use crate::lateness::Lateness;
 use crate::rules::RuleCount;
 use readpath_device::Probe;
 use readpath_flash::DieSched;
+use readpath_host::HpbCounters;
 use readpath_kit::{Histogram, Ns};
 use readpath_stack::{Payload, Stack, Wire};
 use std::fmt::{Display, Write as _};
@@ -68,9 +69,9 @@ impl Metrics {
         self.counters(name, help, [(String::new(), value)]);
     }
 
-    fn gauge(&mut self, name: &str, labels: &str, help: &str, value: impl Display) {
+    fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
         self.begin(name, "gauge", help);
-        let _ = writeln!(self.text, "readpath_{name}{labels} {value}");
+        let _ = writeln!(self.text, "readpath_{name} {value}");
     }
 
     /// Times in seconds. Buckets of the histogram that lie across an end are counted above it.
@@ -106,9 +107,21 @@ impl Metrics {
         ] {
             self.counter(name, help, value);
         }
-        self.gauge("requests_in_flight", "", "Requests that have not been answered.", in_flight);
+        self.gauge("requests_in_flight", "Requests that have not been answered.", in_flight);
         for (name, help, of) in lateness.histograms() {
             self.histogram(name, help, of);
+        }
+    }
+
+    /// What clients did with each logical unit, if there are several.
+    pub(crate) fn units(&mut self, units: &[UnitCount]) {
+        let of = |what: fn(&UnitCount) -> u64| {
+            (0..).zip(units).map(move |(lun, unit): (u8, _)| (format!("{{unit=\"{lun}\"}}"), what(unit)))
+        };
+        if units.len() > 1 {
+            self.counters("unit_requests", "Requests of a logical unit that were answered.", of(|unit| unit.requests));
+            self.counters("unit_read_bytes", "Bytes read from a logical unit.", of(|unit| unit.read_bytes));
+            self.counters("unit_written_bytes", "Bytes written to a logical unit.", of(|unit| unit.written_bytes));
         }
     }
 
@@ -127,25 +140,34 @@ impl Metrics {
     /// Counters of host and device.
     pub(crate) fn stack<S: DieSched, X: Payload, P: Probe, W: Wire>(&mut self, stack: &Stack<S, X, P, W>, now: Ns) {
         let seconds = format!("{:?}", now.0 as f64 / 1e9);
-        self.gauge("device_time_seconds", "", "Device time since the device was first switched on.", seconds);
+        self.gauge("device_time_seconds", "Device time since the device was first switched on.", seconds);
         for (name, value) in stack.device.stats().by_name() {
             let help = format!("Device: {}.", name.replace('_', " "));
             self.counter(&format!("device_{name}"), &help, value);
         }
         let wear = stack.device.wear();
-        self.gauge("device_erases_mean", "", "Erases of a superblock in the mean.", wear.mean);
-        self.gauge("device_erases_max", "", "Erases of the superblock that has most.", wear.max);
-        self.gauge("device_bad_blocks_now", "", "Blocks that are bad.", wear.bad_blocks);
-        for lun in stack.host.luns() {
-            let Some(counters) = stack.host.counters(lun) else { continue };
-            let labels = format!("{{lun=\"{lun}\"}}");
-            for (name, value) in counters.by_name() {
-                let help = format!("HPB of the host: {}.", name.replace('_', " "));
-                self.counters(&format!("hpb_{name}"), &help, [(labels.clone(), value)]);
-            }
-            if let Some(memory) = stack.host.memory(lun) {
-                self.gauge("hpb_map_bytes", &labels, "Host memory of maps.", memory.map_bytes);
-            }
+        self.gauge("device_erases_mean", "Erases of a superblock in the mean.", wear.mean);
+        self.gauge("device_erases_max", "Erases of the superblock that has most.", wear.max);
+        self.gauge("device_bad_blocks_now", "Blocks that are bad.", wear.bad_blocks);
+        let unit = |lun| Some((lun, *stack.host.counters(lun)?, stack.host.memory(lun)?.map_bytes));
+        self.hpb(&stack.host.luns().filter_map(unit).collect::<Vec<_>>());
+    }
+
+    /// Counters of HPB and bytes of maps, of logical units by their numbers.
+    fn hpb(&mut self, units: &[(u8, HpbCounters, u64)]) {
+        let sum = units.iter().map(|&(_, counters, _)| counters).reduce(|sum, unit| sum.plus(&unit));
+        // Some counters have a name only where they are not 0.
+        for (name, _) in sum.iter().flat_map(HpbCounters::by_name) {
+            let help = format!("HPB of the host: {}.", name.replace('_', " "));
+            let value = |of: &HpbCounters| of.by_name().find(|(known, _)| *known == name).map_or(0, |(_, value)| value);
+            let values = units.iter().map(|(lun, counters, _)| (format!("{{lun=\"{lun}\"}}"), value(counters)));
+            self.counters(&format!("hpb_{name}"), &help, values);
+        }
+        if !units.is_empty() {
+            self.begin("hpb_map_bytes", "gauge", "Host memory of maps.");
+        }
+        for (lun, _, bytes) in units {
+            let _ = writeln!(self.text, "readpath_hpb_map_bytes{{lun=\"{lun}\"}} {bytes}");
         }
     }
 }
@@ -162,6 +184,10 @@ mod tests {
         metrics.server(&Counts { requests: 7, ..Counts::default() }, &lateness, 3);
         let rule = RuleCount { number: 2, rule: "slow read 1% 20ms".to_owned(), met: 9, done: 1 };
         metrics.rules(&[rule]);
+        let unit = |requests| UnitCount { requests, ..UnitCount::default() };
+        metrics.units(&[unit(3), unit(4)]);
+        let hits = |hit_cnt, pre_req_cnt| HpbCounters { hit_cnt, pre_req_cnt, ..HpbCounters::default() };
+        metrics.hpb(&[(0, hits(5, 0), 4096), (1, hits(6, 1), 8192)]);
         metrics.end()
     }
 
@@ -230,6 +256,10 @@ mod tests {
             "readpath_request_served_seconds_bucket{le=\"10.0\"} 1\n",
             "readpath_request_lateness_seconds_bucket{le=\"1e-5\"} 1\n",
             "readpath_request_lateness_seconds_count 2\n",
+            "readpath_unit_requests_total{unit=\"0\"} 3\nreadpath_unit_requests_total{unit=\"1\"} 4\n",
+            "readpath_hpb_hit_cnt_total{lun=\"0\"} 5\nreadpath_hpb_hit_cnt_total{lun=\"1\"} 6\n",
+            "readpath_hpb_pre_req_cnt_total{lun=\"0\"} 0\nreadpath_hpb_pre_req_cnt_total{lun=\"1\"} 1\n",
+            "readpath_hpb_map_bytes{lun=\"0\"} 4096\nreadpath_hpb_map_bytes{lun=\"1\"} 8192\n",
         ] {
             assert!(text.contains(line), "{line} in {text}");
         }

@@ -188,8 +188,8 @@ impl Order {
                 done(format!("nothing is answered from {now} on for {time}"))
             }
             Order::Rule(rule) => {
-                let blocks = stack.host.unit_blocks(LUN).unwrap_or(0);
-                troubles.rules.add(rule.clone(), now, blocks)?;
+                let units: Vec<u32> = stack.host.luns().map(|lun| stack.host.unit_blocks(lun).unwrap_or(0)).collect();
+                troubles.rules.add(rule.clone(), now, &units)?;
                 done(self.to_string())
             }
             Order::StallOff => {
@@ -217,11 +217,15 @@ impl Order {
                 done(self.to_string())
             }
             &Order::Memory { bytes } => {
-                stack.limit_memory(now, LUN, bytes).map_err(|error| error.to_string())?;
+                for lun in hpb_units(stack) {
+                    stack.limit_memory(now, lun, bytes).map_err(|error| error.to_string())?;
+                }
                 done(self.to_string())
             }
             &Order::Param { param, value } => {
-                stack.host.store_hpb_param(LUN, param, value).map_err(|error| error.to_string())?;
+                for lun in hpb_units(stack) {
+                    stack.host.store_hpb_param(lun, param, value).map_err(|error| error.to_string())?;
+                }
                 done(self.to_string())
             }
             Order::Host(_) => {
@@ -247,6 +251,12 @@ fn restarted<S: DieSched, X: Payload, P: Probe, W: Wire>(
     recovery: Recovery,
 ) -> Result<Ns, Refused> {
     stack.start(recovery.ready_at).map_err(|error| Refused::Run(RunError::Restart(Arc::new(error))))
+}
+
+/// The logical units with HPB, each with memory and parameters of its own; without any, the first, which says so.
+fn hpb_units<S: DieSched, X: Payload, P: Probe, W: Wire>(stack: &Stack<S, X, P, W>) -> Vec<u8> {
+    let units: Vec<u8> = stack.host.luns().filter(|&lun| stack.host.hpb(lun).is_some()).collect();
+    if units.is_empty() { vec![LUN] } else { units }
 }
 
 /// A span of time that reads back as it was.
@@ -440,10 +450,11 @@ impl Faults {
     /// # Errors
     /// The first that does not.
     pub fn check(&self, base: &DevicePreset) -> Result<(), OrderError> {
+        let units: Vec<u32> = base.device.lus.iter().map(|unit| unit.blocks).collect();
         for Due { order, place, .. } in &self.0 {
             let fits = match order {
                 Order::Host(host) => host.fits(base),
-                Order::Rule(rule) => rule.fits(base.device.lus[usize::from(LUN)].blocks),
+                Order::Rule(rule) => rule.fits(&units),
                 _ => Ok(()),
             };
             fits.map_err(|what| OrderError(format!("{place}: {order}: {what}")))?;

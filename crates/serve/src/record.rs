@@ -48,6 +48,8 @@ const ASKS: [(Ask, &str, &str); 11] = [
 pub(crate) struct Asked {
     /// When it was read from the socket.
     pub at: Ns,
+    /// Its logical unit.
+    pub unit: u8,
     pub ask: Ask,
     pub offset: u64,
     pub bytes: u32,
@@ -147,8 +149,11 @@ impl Recording {
         recorder.next
     }
 
-    /// Request `number` writes this data.
-    pub(crate) fn wrote(&mut self, number: u64, data: &[u8]) {
+    /// Request `number` of a logical unit has come, with its data.
+    pub(crate) fn came(&mut self, number: u64, unit: u8, data: &[u8]) {
+        if unit > 0 {
+            self.line(|line| _ = write!(line, "#unit {number} {unit}"));
+        }
         if self.0.as_ref().is_some_and(|recorder| recorder.keeps_data) {
             for part in data.chunks(DATA_BYTES) {
                 self.line(|line| {
@@ -171,7 +176,7 @@ impl Recording {
         if self.0.is_none() {
             return;
         }
-        let Asked { at, ask, offset, bytes, client, number, modelled, served } = *asked;
+        let Asked { at, ask, offset, bytes, client, number, modelled, served, .. } = *asked;
         let Some((_, word, letter)) = ASKS.iter().find(|(known, ..)| *known == ask) else { return };
         self.line(|line| {
             let _ = write!(line, "{},{letter},{offset},{bytes},", at.0);
@@ -256,6 +261,8 @@ pub struct Recorded {
     pub(crate) counters: Vec<(String, u64)>,
     /// Data of writes, by their numbers; empty if it was not recorded.
     pub(crate) data: BTreeMap<u64, Vec<u8>>,
+    /// Logical units of requests, by their numbers; that of others is the first.
+    units: BTreeMap<u64, u8>,
     /// Requests that failed.
     pub(crate) failed: BTreeSet<u64>,
     /// Requests and orders that are left out, because some before them are missing or were cut off.
@@ -276,6 +283,7 @@ impl Recorded {
             end: None,
             counters: Vec::new(),
             data: BTreeMap::new(),
+            units: BTreeMap::new(),
             failed: BTreeSet::new(),
             left_out: 0,
         };
@@ -322,6 +330,10 @@ impl Recorded {
             let (place, text) = data.split_once(' ').ok_or("data has a number and text")?;
             let data = self.data.entry(number(place)?).or_default();
             STANDARD.decode_vec(text, data).map_err(|error| format!("data is not base64: {error}"))?;
+        } else if let Some(of) = line.strip_prefix("#unit ") {
+            let (place, unit) = of.split_once(' ').ok_or("a unit has the number of a request and its own")?;
+            let unit = unit.parse().map_err(|_| format!("'{unit}' is not a logical unit"))?;
+            self.units.insert(number(place)?, unit);
         } else if let Some(place) = line.strip_prefix("#failed ") {
             self.failed.insert(number(place)?);
         } else if let Some(comment) = line.strip_prefix("# ") {
@@ -345,6 +357,8 @@ impl Recorded {
             let maybe = |text: &str| if text.is_empty() { Ok(None) } else { number(text).map(Some) };
             let asked = Asked {
                 at: Ns(number(at)?),
+                // Its line comes before.
+                unit: self.units.remove(&number(place)?).unwrap_or(0),
                 ask: ask.ok_or_else(|| format!("'{word}' is not a request"))?,
                 offset: number(offset)?,
                 bytes: number(bytes)?.try_into().map_err(|_| format!("{bytes} bytes are too many"))?,
@@ -407,13 +421,14 @@ mod tests {
             let served = (i % 2 == 0).then_some(Ns(9));
             let number = recording.number();
             let client = (i > 0).then_some(i as u32);
-            let asked = Asked { at, ask, offset: 4096, bytes: 512, client, number, modelled: Ns(7), served };
+            let unit = (i % 3) as u8;
+            let asked = Asked { at, unit, ask, offset: 4096, bytes: 512, client, number, modelled: Ns(7), served };
             expected.push((number, at, Item::Request(asked)));
         }
         // Answers come in another order.
         for (.., item) in expected.iter().rev() {
             let Item::Request(asked) = item else { continue };
-            recording.wrote(asked.number, &vec![asked.number as u8; 50_000]);
+            recording.came(asked.number, asked.unit, &vec![asked.number as u8; 50_000]);
             recording.ended(asked.number, asked.ask == Ask::Flush);
             recording.asked(asked);
         }
@@ -447,6 +462,8 @@ mod tests {
             ("#data x AAAA", "'x' is not a number"),
             ("#data 5 A", "not base64"),
             ("#failed x", "'x' is not a number"),
+            ("#unit 5", "a unit has the number"),
+            ("#unit 5 256", "'256' is not a logical unit"),
         ] {
             let error = Recorded::read(format!("{head}{line}\n").as_bytes()).unwrap_err().to_string();
             assert!(error.starts_with("line 4: ") && error.contains(what), "{line}: {error}");

@@ -18,7 +18,7 @@ use readpath_device::{DeviceStats, Probe};
 use readpath_flash::DieSched;
 use readpath_host::{HpbCounters, SenseData};
 use readpath_kit::{BLOCK_BYTES, Histogram, Ns};
-use readpath_run::{Hooks, LUN, Parts, Port, RunError, Source, Virtual, Work, drive};
+use readpath_run::{Hooks, Parts, Port, RunError, Source, Virtual, Work, drive};
 use readpath_stack::{Payload, Stack, Typed, Wire};
 use readpath_store::{Disk, Image, Store};
 use readpath_workload::{Io, IoKind};
@@ -76,8 +76,8 @@ pub(crate) fn replay_with<D: Disk, H: Hooks>(
     if device != base.name {
         return Err(ServeError::Recording(format!("it is of a device {device}, and the image of a {}", base.name)));
     }
-    let blocks = base.device.lus[usize::from(LUN)].blocks;
-    if let Some(fault) = fault(&items, u64::from(blocks) * u64::from(BLOCK_BYTES)) {
+    let units: Vec<u64> = base.device.lus.iter().map(|unit| u64::from(unit.blocks) * u64::from(BLOCK_BYTES)).collect();
+    if let Some(fault) = fault(&items, &units) {
         return Err(ServeError::Recording(fault));
     }
     let host: Host = host.parse().map_err(|error| ServeError::Recording(format!("its host: {error}")))?;
@@ -135,18 +135,19 @@ pub(crate) fn replay_with<D: Disk, H: Hooks>(
     }
 }
 
-/// Why these items cannot be replayed on a unit of so many bytes, if they cannot.
-pub(crate) fn fault(items: &[(u64, Ns, Item)], unit_bytes: u64) -> Option<String> {
+/// Why these items cannot be replayed on logical units of so many bytes, if they cannot.
+pub(crate) fn fault(items: &[(u64, Ns, Item)], units: &[u64]) -> Option<String> {
     let mut last = Ns::ZERO;
     items.iter().find_map(|(number, at, item)| {
         let is_early = *at < std::mem::replace(&mut last, *at);
         match item {
             _ if is_early => Some(format!("number {number} is earlier than the one before")),
             _ if *at > LAST => Some(format!("number {number} comes later than a server runs")),
-            Item::Request(asked)
-                if asked.offset.checked_add(u64::from(asked.bytes)).is_none_or(|end| end > unit_bytes) =>
-            {
-                Some(format!("request {number} ends beyond the unit, which has {unit_bytes} bytes"))
+            Item::Request(Asked { unit, offset, bytes, .. }) if beyond(*unit, *offset, *bytes, units) => {
+                Some(match units.get(usize::from(*unit)) {
+                    Some(unit_bytes) => format!("request {number} ends beyond the unit, which has {unit_bytes} bytes"),
+                    None => format!("request {number} is of logical unit {unit}, and there are {}", units.len()),
+                })
             }
             Item::Request(asked) if (asked.bytes == 0) != (asked.ask.kind() == IoKind::Flush) => {
                 Some(format!("request {number} has {} bytes", asked.bytes))
@@ -154,6 +155,12 @@ pub(crate) fn fault(items: &[(u64, Ns, Item)], unit_bytes: u64) -> Option<String
             _ => None,
         }
     })
+}
+
+/// Whether there are no such bytes on one of these logical units.
+fn beyond(unit: u8, offset: u64, bytes: u32, units: &[u64]) -> bool {
+    let end = offset.checked_add(u64::from(bytes));
+    end.is_none_or(|end| units.get(usize::from(unit)).is_none_or(|&unit_bytes| end > unit_bytes))
 }
 
 /// Makes the recorded requests, and carries out the recorded orders.
@@ -227,12 +234,12 @@ impl Source for Asker {
         self.hear_ends(now);
         while self.next_item_at(false) <= now {
             let Some((.., Item::Request(asked))) = self.items.pop_front() else { return };
-            let Asked { ask, offset, bytes, number, client, .. } = asked;
+            let Asked { unit, ask, offset, bytes, number, client, .. } = asked;
             // What the data is does not matter to host and device, but it has its length.
             let mut data = self.data.remove(&number).unwrap_or_default();
             data.resize(if matches!(ask, Ask::Write { .. }) { bytes as usize } else { 0 }, 0);
             let owner = client.map(|client| (0, client));
-            let job = Job { owner, number, ask, offset, bytes, data, since: now, ..Job::default() };
+            let job = Job { owner, unit, number, ask, offset, bytes, data, since: now, ..Job::default() };
             self.asked.push(asked);
             self.requests.add(port, now, job, &mut |_| None);
             self.hear_ends(now);
@@ -330,7 +337,7 @@ impl<D: Disk, H: Hooks> Work<Store<D>, (), Typed> for &mut Replay<H> {
         self.source.requests.troubles.drain(false);
         let driven = drive(&mut stack, &mut self.source, &mut self.hooks, &mut Virtual, from)?;
         self.on = driven.end;
-        let counted = (*stack.device.stats(), stack.host.counters(LUN).copied());
+        let counted = (*stack.device.stats(), stack.host.all_counters());
         let host = self.source.new_host.take();
         Ok((stack.payload, host, counted))
     }

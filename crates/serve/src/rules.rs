@@ -126,15 +126,15 @@ pub(crate) struct Rule {
 }
 
 impl Rule {
-    /// Whether its range lies on a unit of so many blocks.
+    /// Whether its range lies on a logical unit of one of these sizes, in blocks.
     ///
     /// # Errors
     /// It does not.
-    pub(crate) fn fits(&self, blocks: u32) -> Result<(), String> {
-        let bytes = u64::from(blocks) * BLOCK as u64;
+    pub(crate) fn fits(&self, units: &[u32]) -> Result<(), String> {
+        let bytes = units.iter().max().map_or(0, |&blocks| u64::from(blocks) * BLOCK as u64);
         match &self.range {
             Some(range) if range.end > bytes => {
-                Err(format!("the device has {bytes} bytes: nothing lies behind 0-{bytes}"))
+                Err(format!("the largest unit has {bytes} bytes: nothing lies behind 0-{bytes}"))
             }
             _ => Ok(()),
         }
@@ -230,8 +230,8 @@ pub(crate) struct Rules {
     seed: u64,
     /// How often requests that take longer were told not to.
     hurries: u32,
-    /// Blocks of the unit.
-    blocks: u32,
+    /// Blocks of each logical unit.
+    units: Vec<u32>,
 }
 
 impl Rules {
@@ -241,13 +241,13 @@ impl Rules {
         !self.live.is_empty()
     }
 
-    /// A rule for a unit of so many blocks is in effect from now on.
+    /// A rule for logical units of so many blocks is in effect from now on.
     ///
     /// # Errors
-    /// It does not fit the unit, or there are as many as there may be.
-    pub(crate) fn add(&mut self, rule: Rule, now: Ns, blocks: u32) -> Result<(), String> {
-        rule.fits(blocks)?;
-        self.blocks = blocks;
+    /// It fits no unit, or there are as many as there may be.
+    pub(crate) fn add(&mut self, rule: Rule, now: Ns, units: &[u32]) -> Result<(), String> {
+        rule.fits(units)?;
+        units.clone_into(&mut self.units);
         if self.live.len() >= MOST {
             return Err(format!("{MOST} rules are in effect, and no more can be; 'slow off' ends those that slow"));
         }
@@ -282,7 +282,7 @@ impl Rules {
             }
             match slow {
                 Some(by) => job.fate.longer = Ns(job.fate.longer.0.saturating_add(by.0)),
-                None => deed = live.does(job, self.blocks),
+                None => deed = live.does(job, self.units[usize::from(job.unit)]),
             }
             live.done += u64::from(slow.is_some() || deed.is_some());
         }
@@ -353,7 +353,7 @@ mod tests {
     fn rules(texts: &[&str]) -> Rules {
         let mut rules = Rules::default();
         for text in texts {
-            rules.add(text.parse().unwrap_or_else(|error| panic!("{text}: {error}")), Ns::ZERO, 1000).unwrap();
+            rules.add(text.parse().unwrap_or_else(|error| panic!("{text}: {error}")), Ns::ZERO, &[1000]).unwrap();
         }
         rules
     }
@@ -453,7 +453,7 @@ mod tests {
     #[test]
     fn there_are_not_more_rules_than_may_be() {
         let mut rules = rules(&["drop"; MOST]);
-        let refused = rules.add("drop".parse().unwrap(), Ns::ZERO, 1000).unwrap_err();
+        let refused = rules.add("drop".parse().unwrap(), Ns::ZERO, &[1000]).unwrap_err();
         assert!(refused.starts_with("64 rules are in effect"), "{refused}");
     }
 
@@ -472,8 +472,8 @@ mod tests {
         assert_eq!((rules.meet(Ns::ZERO, &mut read), rules.longer(&read)), (None, Ns::from_ms(1)));
         let counts: Vec<_> = rules.counts().into_iter().map(|count| (count.number, count.met, count.done)).collect();
         assert_eq!(counts, [(1, 5, 5), (2, 4, 2), (3, 2, 2), (4, 4, 4)]);
-        let refused = rules.add("error 0-40961".parse().unwrap(), Ns::ZERO, 10).unwrap_err();
-        assert_eq!(refused, "the device has 40960 bytes: nothing lies behind 0-40960");
+        let refused = rules.add("error 0-40961".parse().unwrap(), Ns::ZERO, &[5, 10]).unwrap_err();
+        assert_eq!(refused, "the largest unit has 40960 bytes: nothing lies behind 0-40960");
         rules.end(Kind::Slow);
         assert_eq!(rules.longer(&read), Ns::ZERO, "also of those under way");
         assert_eq!(rules.counts().len(), 4, "their counters stay");
@@ -492,8 +492,9 @@ mod tests {
             let bytes = 1 + rng.below(u64::from(blocks) * 4096) as u32;
             let offset = rng.below(u64::from(blocks) * 4096 - u64::from(bytes) + 1);
             let touched = offset / 4096..(offset + u64::from(bytes)).div_ceil(4096);
-            rules.blocks = blocks;
-            match rules.meet(Ns::ZERO, &mut job(WRITE, offset, bytes, 1)) {
+            // The other unit is larger.
+            rules.units = vec![1000, blocks];
+            match rules.meet(Ns::ZERO, &mut Job { unit: 1, ..job(WRITE, offset, bytes, 1) }) {
                 Some(Deed::Part(part)) => {
                     let end = offset + u64::from(part);
                     assert!(part < bytes && (part == 0 || end.is_multiple_of(4096)), "{offset}, {bytes}: {part}");

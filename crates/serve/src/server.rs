@@ -5,7 +5,7 @@
 use crate::address::Address;
 use crate::clients::{Clients, STOP};
 use crate::clock::{JumpingClock, RealClock, Speed};
-use crate::connections::{Connections, Counts, Setup};
+use crate::connections::{Connections, Counts, Setup, UnitCount};
 use crate::control::{Control, Sources};
 use crate::host::Host;
 use crate::lateness::Lateness;
@@ -18,11 +18,11 @@ use crate::shown::Shown;
 use crate::sockets::Sockets;
 use crate::timed::TimedDisk;
 use readpath_config::DevicePreset;
-use readpath_device::{DeviceStats, LoadError, Recovery, Wear};
+use readpath_device::{DeviceStats, LoadError, LuConfig, Recovery, Wear};
 use readpath_flash::DieSched;
 use readpath_host::HpbCounters;
 use readpath_kit::{BLOCK_BYTES, Ns};
-use readpath_run::{Clock, Driven, LUN, Parts, Post, RunError, Work, drive};
+use readpath_run::{Clock, Driven, Parts, Post, RunError, Work, drive};
 use readpath_stack::{Stack, StackError, Typed};
 use readpath_store::{Image, Store};
 use std::cell::Cell;
@@ -125,6 +125,8 @@ pub struct Served {
     pub errors: u64,
     /// Requests that were answered.
     pub requests: u64,
+    /// What clients did with each logical unit.
+    pub by_unit: Vec<UnitCount>,
     /// Device time at the end.
     pub end: Ns,
     /// How late answers were; none if time jumped.
@@ -145,6 +147,12 @@ pub struct Served {
     pub recording: Option<String>,
     /// Why the device could not flush at last: what it held in its buffer is lost.
     pub lost: Option<String>,
+}
+
+/// The names of the exports of a device, one for each logical unit: the first is called as the device.
+pub fn exports(base: &DevicePreset) -> Vec<String> {
+    let name = &base.name;
+    (0..base.device.lus.len()).map(|lun| if lun == 0 { name.clone() } else { format!("{name}.{lun}") }).collect()
 }
 
 /// Serves `image`, which is of a device of `base`, until `stop` can be read. `looked` is called with each superblock
@@ -243,16 +251,16 @@ impl<'a, F: FnOnce(&Begun)> Server<'a, F> {
         };
         let control = Control::new(sources, &poller)?;
         poller.add_once(stop, STOP)?;
-        let blocks = self.base.device.lus[usize::from(LUN)].blocks;
-        let export = Rc::new(Export {
-            name: self.base.name.clone(),
+        let units = exports(self.base).into_iter().zip(&self.base.device.lus);
+        let export = |(name, unit): (String, &LuConfig)| Export {
+            name,
             description: self.base.description.trim().chars().take(500).collect(),
-            bytes: u64::from(blocks) * u64::from(BLOCK_BYTES),
+            bytes: u64::from(unit.blocks) * u64::from(BLOCK_BYTES),
             read_only,
             min_block: 1,
             preferred_block: BLOCK_BYTES,
             max_payload: MOST_PAYLOAD,
-        });
+        };
         let scale = match speed {
             Speed::Real(scale) => Some((scale, from)),
             Speed::Instant => None,
@@ -260,7 +268,7 @@ impl<'a, F: FnOnce(&Begun)> Server<'a, F> {
         let connections = Connections::new(Setup {
             poller: poller.clone(),
             listeners: std::mem::take(&mut sockets.listeners),
-            export,
+            exports: units.map(export).collect(),
             scale,
             disk: self.disk.clone(),
             log,
@@ -328,10 +336,10 @@ impl<'a, F: FnOnce(&Begun)> Work<Store<TimedDisk>, (), Typed> for &mut Server<'a
             (self.host, self.on) = (host, driven.end);
             return Ok(Lived::Left(Box::new(stack.payload)));
         }
-        let (device, hpb) = (*stack.device.stats(), stack.host.counters(LUN).copied());
+        let (device, hpb) = (*stack.device.stats(), stack.host.all_counters());
         outside.clients.close();
         let recording = outside.clients.recording.end(driven.end, &device, hpb.as_ref());
-        let Connections { counts, lateness, .. } = &outside.clients.connections;
+        let Connections { counts, by_unit, lateness, .. } = &outside.clients.connections;
         let Counts { connections, turned_away, broken, read_bytes, written_bytes, errors, requests } = *counts;
         let served = Served {
             connections,
@@ -341,6 +349,7 @@ impl<'a, F: FnOnce(&Begun)> Work<Store<TimedDisk>, (), Typed> for &mut Server<'a
             written_bytes,
             errors,
             requests,
+            by_unit: by_unit.clone(),
             end: driven.end,
             lateness: matches!(outside.speed, Speed::Real(_)).then(|| lateness.clone()),
             device,

@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn answers_are_held_back_by_rules_and_stalls() {
         let mut troubles = Troubles::default();
-        troubles.rules.add("slow 3ms".parse().unwrap(), Ns::ZERO, 10).unwrap();
+        troubles.rules.add("slow 3ms".parse().unwrap(), Ns::ZERO, &[10]).unwrap();
         let mut job = Job { ask: Ask::Read, bytes: 4096, ..Job::default() };
         assert_eq!(troubles.rules.meet(Ns::ZERO, &mut job), None);
         let held = |troubles: &Troubles| troubles.held_until(Ns::from_ms(1), &job);

@@ -74,6 +74,9 @@ pub fn main(args: &Serve) -> Result<()> {
         for address in &shown {
             let _ = writeln!(out, "serving {address}{}", if args.read_only { " read-only" } else { "" });
         }
+        if let exports @ [_, _, ..] = &*readpath_serve::exports(&preset) {
+            let _ = writeln!(out, "exports: {}", exports.join(", "));
+        }
         let _ = out.flush();
     };
     let served = serve(image, &preset, &host, options, &mut |at| bar.set_position(at.into()), begun).map_err(
@@ -193,6 +196,11 @@ fn report(served: &Served) -> String {
         mib(served.written_bytes),
         served.errors
     );
+    for unit in served.by_unit.iter().filter(|_| served.by_unit.len() > 1) {
+        let (read, written) = (mib(unit.read_bytes), mib(unit.written_bytes));
+        let _ =
+            writeln!(text, "{}: {} requests, {read:.1} MiB read, {written:.1} MiB written", unit.name, unit.requests);
+    }
     let all = served.zeros_read + served.slices_read;
     let _ = writeln!(text, "{} of {all} blocks read were never written, or were trimmed", served.zeros_read);
     if let Some(hpb) = &served.hpb {

@@ -5,6 +5,7 @@
 use super::send;
 use crate::progress::escapes;
 use anyhow::Result;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -34,13 +35,19 @@ impl Counters {
         self.values.keys().filter_map(end)
     }
 
+    /// The sum of a counter of logical units.
+    fn of_units(&self, name: &str) -> f64 {
+        let is_of = |key: &str| key.strip_prefix(name).is_some_and(|labels| labels.starts_with('{'));
+        self.values.iter().filter(|(key, _)| is_of(key)).map(|(_, value)| value).sum()
+    }
+
     fn get(&self, name: &str) -> f64 {
         self.values.get(name).copied().unwrap_or(0.0)
     }
 }
 
 /// A name and its value as text.
-type Figure = (&'static str, String);
+type Figure = (Cow<'static, str>, String);
 
 fn figures(now: &Counters, before: &Counters) -> Vec<Figure> {
     let seconds = (now.at - before.at).as_secs_f64().max(1e-3);
@@ -48,7 +55,8 @@ fn figures(now: &Counters, before: &Counters) -> Vec<Figure> {
     let rate = |name: &str| grew(name) / seconds;
     let mib = f64::from(1 << 20);
     let share = |part: f64, all: f64| if all > 0.0 { format!("{:.1} %", 100.0 * part / all) } else { "-".to_owned() };
-    let (hits, misses) = (grew("hpb_hit_cnt_total{lun=\"0\"}"), grew("hpb_miss_cnt_total{lun=\"0\"}"));
+    let [hits, misses] =
+        ["hpb_hit_cnt_total", "hpb_miss_cnt_total"].map(|name| now.of_units(name) - before.of_units(name));
     let (moved, written) = (grew("device_slices_moved_total"), grew("device_slices_programmed_total"));
     let amplification = if written > 0.0 { format!("{:.2}", 1.0 + moved / written) } else { "-".to_owned() };
     let quantile = |name: &str, part: f64| {
@@ -59,7 +67,7 @@ fn figures(now: &Counters, before: &Counters) -> Vec<Figure> {
         let end = ends.into_iter().find(|end| rank > 0.0 && below(end) >= rank).and_then(|end| end.parse::<f64>().ok());
         end.map_or("-".to_owned(), |end| format!("<= {}", (end * 1e5).round() / 100.0))
     };
-    vec![
+    let all = [
         ("requests/s", format!("{:.0}", rate("requests_total"))),
         ("read MiB/s", format!("{:.1}", rate("read_bytes_total") / mib)),
         ("write MiB/s", format!("{:.1}", rate("written_bytes_total") / mib)),
@@ -71,7 +79,12 @@ fn figures(now: &Counters, before: &Counters) -> Vec<Figure> {
         ("write ampl.", amplification),
         ("errors", format!("{:.0}", now.get("request_errors_total"))),
         ("device time s", format!("{:.1}", now.get("device_time_seconds"))),
-    ]
+    ];
+    // With one logical unit there is no such counter.
+    let counter = |unit: u8| format!("unit_requests_total{{unit=\"{unit}\"}}");
+    let units = (0..8).filter(|&unit| now.values.contains_key(&counter(unit)));
+    let of_unit = |unit| (format!("unit {unit} req/s").into(), format!("{:.0}", rate(&counter(unit))));
+    all.into_iter().map(|(name, value)| (name.into(), value)).chain(units.map(of_unit)).collect()
 }
 
 pub fn main(socket: &Path) -> Result<()> {
@@ -95,7 +108,7 @@ pub fn main(socket: &Path) -> Result<()> {
             lines = figures.len();
         } else {
             if lines == 0 {
-                let names: Vec<&str> = figures.iter().map(|&(name, _)| name).collect();
+                let names: Vec<&str> = figures.iter().map(|(name, _)| &**name).collect();
                 writeln!(out, "{}", names.join(","))?;
                 lines = 1;
             }

@@ -33,7 +33,7 @@ const COPIED_PAYLOAD: usize = 8 << 10;
 
 /// One connection.
 pub struct Session {
-    export: Rc<Export>,
+    exports: Rc<[Export]>,
     agreed: Agreed,
     phase: Phase,
     /// Options that came.
@@ -74,14 +74,14 @@ enum Phase {
 type Step = Option<Result<Option<Request>, Closed>>;
 
 impl Session {
-    /// A connection that was just accepted; its greeting waits in the output.
-    pub fn new(export: Rc<Export>) -> Self {
+    /// A connection that was just accepted, to one of these exports; its greeting waits in the output.
+    pub fn new(exports: Rc<[Export]>) -> Self {
         let mut output = Output::default();
         output.put(&wire::SERVER_MAGIC.to_be_bytes());
         output.put(&wire::OPTION_MAGIC.to_be_bytes());
         output.put(&(handshake::FIXED_NEWSTYLE | handshake::NO_ZEROES).to_be_bytes());
         Session {
-            export,
+            exports,
             agreed: Agreed::default(),
             phase: Phase::ClientFlags,
             options: 0,
@@ -127,6 +127,11 @@ impl Session {
     /// Whether the handshake is over and the client may send requests.
     pub fn is_transmitting(&self) -> bool {
         matches!(self.phase, Phase::Request | Phase::Payload { .. } | Phase::SkippedPayload { .. })
+    }
+
+    /// Place of the export that the client chose, once it sends requests.
+    pub fn export(&self) -> usize {
+        self.agreed.export
     }
 
     fn step(&mut self) -> Step {
@@ -183,7 +188,7 @@ impl Session {
         } else {
             let data = fields.0.get(..bytes as usize)?;
             taken += data.len();
-            match options::answer(option, data, &self.export, &mut self.agreed, &mut self.output) {
+            match options::answer(option, data, &self.exports, &mut self.agreed, &mut self.output) {
                 Ok(Next::Option) => Ok(Phase::Option),
                 Ok(Next::Transmission) => Ok(Phase::Request),
                 Err(closed) => Err(closed),
@@ -211,7 +216,7 @@ impl Session {
             kind => kind == command::WRITE,
         };
         let Header { handle, offset, bytes: expected, .. } = header;
-        let mut command = match header.check(&self.export, self.agreed) {
+        let mut command = match header.check(&self.exports[self.agreed.export], self.agreed) {
             Ok(command) => command,
             Err(refusal) => {
                 self.input.take(REQUEST_BYTES);

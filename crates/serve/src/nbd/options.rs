@@ -5,6 +5,7 @@
 use super::output::Output;
 use super::types::{Closed, Export};
 use super::wire::{self, Fields, MAX_STRING, info, option, reply, transmission};
+use std::borrow::Cow;
 
 /// Longest data of an option that is looked at: an export name and a dozen queries of the longest kind.
 pub(super) const MAX_OPTION: u32 = 16 << 10;
@@ -27,8 +28,10 @@ pub(super) struct Agreed {
     pub no_zeroes: bool,
     /// Structured replies.
     pub structured: bool,
-    /// The context `base:allocation`.
-    pub allocation: bool,
+    /// The context `base:allocation`, of the export at this place.
+    pub allocation: Option<usize>,
+    /// Place of the export that the client chose.
+    pub export: usize,
 }
 
 /// What follows an option.
@@ -39,12 +42,10 @@ pub(super) enum Next {
 }
 
 /// An error reply: its type, and a text.
-type Refused = (u32, &'static str);
-
-const UNKNOWN_EXPORT: Refused = (reply::ERR_UNKNOWN, "no such export");
+type Refused = (u32, Cow<'static, str>);
 
 /// The message for an option that is skipped.
-pub(super) const TOO_BIG: Refused = (reply::ERR_TOO_BIG, "the option is too long");
+pub(super) const TOO_BIG: Refused = (reply::ERR_TOO_BIG, Cow::Borrowed("the option is too long"));
 
 /// The end of a session for an option of `bytes` that is not even skipped. A name that is too long cannot be refused
 /// in any other way.
@@ -57,24 +58,24 @@ pub(super) fn check_length(option: u32, bytes: u32) -> Result<(), Closed> {
 pub(super) fn answer(
     option: u32,
     data: &[u8],
-    export: &Export,
+    exports: &[Export],
     agreed: &mut Agreed,
     output: &mut Output,
 ) -> Result<Next, Closed> {
     let mut next = Next::Option;
     let refused = match option {
-        option::EXPORT_NAME => return export_name(data, export, *agreed, output),
+        option::EXPORT_NAME => return export_name(data, exports, agreed, output),
         // The client need not wait for the reply, and whatever it added does not matter.
         option::ABORT => {
             put(output, option, reply::ACK, &[]);
             return Err(Closed::Abort);
         }
-        option::LIST => list(data, export, output),
-        option::STARTTLS => Err((reply::ERR_POLICY, "TLS is not offered")),
-        option::INFO | option::GO => export_info(option, data, export, *agreed, output),
+        option::LIST => list(data, exports, output),
+        option::STARTTLS => Err((reply::ERR_POLICY, "TLS is not offered".into())),
+        option::INFO | option::GO => export_info(option, data, exports, agreed, output),
         option::STRUCTURED_REPLY => no_data(data).map(|()| agreed.structured = true),
-        option::LIST_META_CONTEXT | option::SET_META_CONTEXT => meta_context(option, data, export, agreed, output),
-        _ => Err((reply::ERR_UNSUP, "the option is not supported")),
+        option::LIST_META_CONTEXT | option::SET_META_CONTEXT => meta_context(option, data, exports, agreed, output),
+        _ => Err((reply::ERR_UNSUP, "the option is not supported".into())),
     };
     match refused {
         Ok(()) => {
@@ -102,12 +103,20 @@ fn put(output: &mut Output, option: u32, kind: u32, parts: &[&[u8]]) {
 }
 
 fn no_data(data: &[u8]) -> Result<(), Refused> {
-    if data.is_empty() { Ok(()) } else { Err((reply::ERR_INVALID, "the option takes no data")) }
+    if data.is_empty() { Ok(()) } else { Err((reply::ERR_INVALID, "the option takes no data".into())) }
 }
 
-/// Whether a client that asks for `name` means `export`.
-fn is_name_of(name: &[u8], export: &Export) -> bool {
-    name.is_empty() || name == export.name.as_bytes()
+/// Place of the export that a client means by `name`; the empty name is that of the first.
+fn place_of(name: &[u8], exports: &[Export]) -> Option<usize> {
+    if name.is_empty() { Some(0) } else { exports.iter().position(|export| name == export.name.as_bytes()) }
+}
+
+/// As [`place_of`].
+fn find(name: &[u8], exports: &[Export]) -> Result<usize, Refused> {
+    place_of(name, exports).ok_or_else(|| {
+        let names: Vec<&str> = exports.iter().map(|export| &*export.name).collect();
+        (reply::ERR_UNKNOWN, format!("no such export; there are: {}", names.join(", ")).into())
+    })
 }
 
 fn transmission_flags(export: &Export, agreed: Agreed) -> u16 {
@@ -120,37 +129,46 @@ fn transmission_flags(export: &Export, agreed: Agreed) -> u16 {
     flags
 }
 
-fn export_name(name: &[u8], export: &Export, agreed: Agreed, output: &mut Output) -> Result<Next, Closed> {
-    if !is_name_of(name, export) {
-        return Err(Closed::UnknownExport(String::from_utf8_lossy(name).into_owned()));
-    }
+fn export_name(name: &[u8], exports: &[Export], agreed: &mut Agreed, output: &mut Output) -> Result<Next, Closed> {
+    let unknown = || Closed::UnknownExport(String::from_utf8_lossy(name).into_owned());
+    agreed.export = place_of(name, exports).ok_or_else(unknown)?;
+    let export = &exports[agreed.export];
     output.put(&export.bytes.to_be_bytes());
-    output.put(&transmission_flags(export, agreed).to_be_bytes());
+    output.put(&transmission_flags(export, *agreed).to_be_bytes());
     if !agreed.no_zeroes {
         output.put(&[0; wire::EXPORT_NAME_ZEROES]);
     }
     Ok(Next::Transmission)
 }
 
-fn list(data: &[u8], export: &Export, output: &mut Output) -> Result<(), Refused> {
+fn list(data: &[u8], exports: &[Export], output: &mut Output) -> Result<(), Refused> {
     no_data(data)?;
-    let name_bytes = (export.name.len() as u32).to_be_bytes();
-    let parts = [&name_bytes[..], export.name.as_bytes(), export.description.as_bytes()];
-    put(output, option::LIST, reply::SERVER, &parts);
+    for export in exports {
+        let name_bytes = (export.name.len() as u32).to_be_bytes();
+        let parts = [&name_bytes[..], export.name.as_bytes(), export.description.as_bytes()];
+        put(output, option::LIST, reply::SERVER, &parts);
+    }
     Ok(())
 }
 
 /// Size, flags and block sizes are always sent, names only on request.
-fn export_info(option: u32, data: &[u8], export: &Export, agreed: Agreed, output: &mut Output) -> Result<(), Refused> {
-    let (name, wanted) = parse_info(data).ok_or((reply::ERR_INVALID, "name or information requests are cut off"))?;
-    if !is_name_of(name, export) {
-        return Err(UNKNOWN_EXPORT);
-    }
+fn export_info(
+    option: u32,
+    data: &[u8],
+    exports: &[Export],
+    agreed: &mut Agreed,
+    output: &mut Output,
+) -> Result<(), Refused> {
+    let cut_off = (reply::ERR_INVALID, "name or information requests are cut off".into());
+    let (name, wanted) = parse_info(data).ok_or(cut_off)?;
+    let place = find(name, exports)?;
+    let export = &exports[place];
+    agreed.export = place;
     let mut send = |kind: u16, parts: [&[u8]; 3]| {
         put(output, option, reply::INFO, &[&kind.to_be_bytes(), parts[0], parts[1], parts[2]]);
     };
     let wants = |kind: u16| wanted.chunks_exact(2).any(|id| id == kind.to_be_bytes());
-    let flags = transmission_flags(export, agreed);
+    let flags = transmission_flags(export, *agreed);
     send(info::EXPORT, [&export.bytes.to_be_bytes(), &flags.to_be_bytes(), &[]]);
     if wants(info::NAME) {
         send(info::NAME, [export.name.as_bytes(), &[], &[]]);
@@ -174,28 +192,29 @@ fn parse_info(data: &[u8]) -> Option<(&[u8], &[u8])> {
 fn meta_context(
     option: u32,
     data: &[u8],
-    export: &Export,
+    exports: &[Export],
     agreed: &mut Agreed,
     output: &mut Output,
 ) -> Result<(), Refused> {
     let set = option == option::SET_META_CONTEXT;
     if set {
         // Each choice replaces the one before, also when it fails.
-        agreed.allocation = false;
+        agreed.allocation = None;
         if !agreed.structured {
-            return Err((reply::ERR_INVALID, "structured replies must be negotiated first"));
+            return Err((reply::ERR_INVALID, "structured replies must be negotiated first".into()));
         }
     }
-    let (name, matched) = parse_queries(data, !set).ok_or((reply::ERR_INVALID, "name or queries are cut off"))?;
-    if !is_name_of(name, export) {
-        return Err(UNKNOWN_EXPORT);
-    }
+    let cut_off = (reply::ERR_INVALID, "name or queries are cut off".into());
+    let (name, matched) = parse_queries(data, !set).ok_or(cut_off)?;
+    let place = find(name, exports)?;
     if matched {
         // Only a choice gives the context a number.
         let id = if set { CONTEXT_ID } else { 0 };
         put(output, option, reply::META_CONTEXT, &[&id.to_be_bytes(), CONTEXT]);
     }
-    agreed.allocation |= set && matched;
+    if set && matched {
+        agreed.allocation = Some(place);
+    }
     Ok(())
 }
 

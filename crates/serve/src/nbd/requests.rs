@@ -76,8 +76,8 @@ impl Header {
             command::WRITE_ZEROES => {
                 (Command::WriteZeroes { fua, no_hole: has(NO_HOLE), fast: has(FAST_ZERO) }, NO_HOLE | FAST_ZERO)
             }
-            command::BLOCK_STATUS if !agreed.allocation => {
-                return Err((Errno::Inval, "no metadata context was negotiated"));
+            command::BLOCK_STATUS if agreed.allocation != Some(agreed.export) => {
+                return Err((Errno::Inval, "no metadata context of this export was negotiated"));
             }
             command::BLOCK_STATUS => (Command::BlockStatus { one: has(REQ_ONE) }, REQ_ONE),
             _ => return Err((Errno::Inval, "the command is not supported")),

@@ -39,13 +39,20 @@ impl Client {
 
     /// Connects to a server that may end the connection at any moment.
     pub fn try_connect(path: &Path) -> std::io::Result<Client> {
+        Client::connect_to(path, "")
+    }
+
+    /// Connects to the export of this name.
+    pub fn connect_to(path: &Path, name: &str) -> std::io::Result<Client> {
         let mut socket = UnixStream::connect(path)?;
         let mut greeting = [0; 18];
         socket.read_exact(&mut greeting)?;
         assert_eq!(&greeting[..16], b"NBDMAGICIHAVEOPT");
-        // Fixed newstyle without zeroes, then EXPORT_NAME of the default export.
+        // Fixed newstyle without zeroes, then EXPORT_NAME.
         socket.write_all(&3u32.to_be_bytes())?;
-        socket.write_all(b"IHAVEOPT\0\0\0\x01\0\0\0\0")?;
+        socket.write_all(b"IHAVEOPT\0\0\0\x01")?;
+        socket.write_all(&(name.len() as u32).to_be_bytes())?;
+        socket.write_all(name.as_bytes())?;
         let mut export = [0; 10];
         socket.read_exact(&mut export)?;
         let bytes = u64::from_be_bytes(export[..8].try_into().unwrap());
@@ -170,16 +177,20 @@ pub fn device_file() -> String {
 impl Server {
     /// Makes an image of a small device in a folder of its own, and serves it.
     pub fn new(how: How) -> Server {
+        Server::of(&device_file(), how)
+    }
+
+    /// The same for the device of a file.
+    pub fn of(text: &str, how: How) -> Server {
         let folder = TempDir::new().unwrap();
-        let text = device_file();
-        let preset = readpath_config::device::parse(&text, "test").unwrap();
+        let preset = readpath_config::device::parse(text, "test").unwrap();
         let mut device = readpath_device::UfsDevice::<readpath_flash::AnySched, readpath_device::WithMedia, ()>::new(
             &preset.device,
             preset.delays,
             (),
         )
         .unwrap();
-        Image::create(&folder.path().join("image"), &text, 1, &mut device).unwrap();
+        Image::create(&folder.path().join("image"), text, 1, &mut device).unwrap();
         let mut server = Server { folder, stop: None, thread: None };
         server.start(how);
         server

@@ -6,3 +6,4 @@ mod cuts;
 mod recorded;
 mod rules;
 mod served;
+mod units;

@@ -37,7 +37,7 @@ fn requests_fail_as_rules_say() {
     for (order, what) in [
         (
             "slow read 0-999G 1ms",
-            "slow read 0-1072668082176 1ms: the device has 19660800 bytes: nothing lies behind 0-1",
+            "slow read 0-1072668082176 1ms: the largest unit has 19660800 bytes: nothing lies behind 0-1",
         ),
         ("error read\ncut", "one order"),
         ("drop read", "it goes with write, flush, trim, zero"),

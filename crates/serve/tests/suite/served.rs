@@ -10,7 +10,7 @@ use std::io::Write;
 use std::os::unix::net::UnixStream;
 
 /// Makes `count` random requests to a disk and to a copy of it in memory.
-fn meddle(client: &mut Client, disk: &mut [u8], rng: &mut Prng, count: u32) {
+pub fn meddle(client: &mut Client, disk: &mut [u8], rng: &mut Prng, count: u32) {
     for _ in 0..count {
         let longest = [700, 4096, 9000, 200_000][rng.below(4) as usize];
         let bytes = 1 + rng.below(longest) as usize;
@@ -51,7 +51,7 @@ fn meddle(client: &mut Client, disk: &mut [u8], rng: &mut Prng, count: u32) {
     }
 }
 
-fn compare(client: &mut Client, disk: &[u8]) {
+pub fn compare(client: &mut Client, disk: &[u8]) {
     for (i, expected) in disk.chunks(1 << 20).enumerate() {
         let data = client.read((i << 20) as u64, expected.len() as u32).unwrap();
         assert!(data == expected, "MiB {i}");

@@ -73,7 +73,7 @@ fn info_tells_names_to_those_who_ask_and_goes_on() {
 #[test]
 fn an_export_without_description_tells_none() {
     let export = Export { description: String::new(), ..export() };
-    let mut session = Session::new(export.into());
+    let mut session = Session::new([export].into());
     receive(&mut session, &client_flags(3));
     sent(&mut session);
     let told = reply_to(&mut session, &option(6, &wanted("", &[2])));
@@ -87,6 +87,53 @@ fn list_names_the_export() {
          0003e889045565a9 00000003 00000001 00000000");
     assert_eq!(reply_to(&mut session, &option(3, &[])), expected);
     error_text(&reply_to(&mut session, &option(3, b"x")), 3, 3);
+}
+
+/// A session that has its client's flags, to one of two exports.
+fn haggling_with_two() -> Session {
+    let small = Export { name: "small".to_owned(), bytes: 0x1000, ..export() };
+    let mut session = Session::new([export(), small].into());
+    sent(&mut session);
+    reply_to(&mut session, &client_flags(3));
+    session
+}
+
+#[test]
+fn each_export_is_listed_and_can_be_chosen() {
+    let listed = reply_to(&mut haggling_with_two(), &option(3, &[]));
+    let of = |name: &str| reply(3, 2, &[string(name), b"A disk".to_vec()].concat());
+    assert_eq!(listed, [of("disk"), of("small"), reply(3, 1, b"")].concat());
+    for (name, place, bytes) in [("", 0, "100000"), ("disk", 0, "100000"), ("small", 1, "001000")] {
+        let size = hex(&format!("0000000000{bytes} 0d6d"));
+        let mut session = haggling_with_two();
+        assert_eq!(reply_to(&mut session, &option(1, name.as_bytes())), size);
+        assert_eq!(session.export(), place, "{name}");
+        let mut session = haggling_with_two();
+        // What is asked about another export before is no choice.
+        reply_to(&mut session, &option(6, &wanted("small", &[])));
+        let told = reply_to(&mut session, &option(7, &wanted(name, &[])));
+        assert_eq!((&told[22..32], session.export()), (&size[..], place), "{name}");
+        let bytes = if place == 0 { 0x10_0000 } else { 0x1000 };
+        one_request(&mut session, &request(0, 0, 1, bytes - 512, 512));
+        assert_eq!(reply_to(&mut session, &request(0, 0, 1, bytes, 512))[4..8], 22_u32.to_be_bytes(), "{name}");
+    }
+    for number in [6, 7] {
+        let told = reply_to(&mut haggling_with_two(), &option(number, &wanted("smal", &[])));
+        assert_eq!(error_text(&told, number, 6), "no such export; there are: disk, small");
+    }
+}
+
+/// A context is of the export that it was chosen for.
+#[test]
+fn a_context_of_another_export_is_none() {
+    for (name, is_chosen) in [("small", true), ("disk", false), ("", false)] {
+        let mut session = haggling_with_two();
+        reply_to(&mut session, &option(8, &[]));
+        reply_to(&mut session, &option(10, &queries("small", &["base:allocation"])));
+        reply_to(&mut session, &option(7, &wanted(name, &[])));
+        let asked = receive(&mut session, &request(0, 7, 1, 0, 4096));
+        assert_eq!(asked.len(), usize::from(is_chosen), "{name}");
+    }
 }
 
 #[test]
@@ -110,7 +157,7 @@ fn structured_replies_add_a_flag() {
 #[test]
 fn a_read_only_export_offers_no_command_that_writes() {
     let export = Export { read_only: true, ..export() };
-    let mut session = Session::new(export.into());
+    let mut session = Session::new([export].into());
     receive(&mut session, &client_flags(3));
     sent(&mut session);
     assert_eq!(reply_to(&mut session, &option(1, b"")), hex("0000000000100000 050f"));
@@ -138,16 +185,16 @@ fn a_meta_context_is_set_after_structured_replies() {
     reply_to(&mut session, &option(8, &[]));
     let chosen = [reply(10, 4, b"\0\0\0\x01base:allocation"), reply(10, 1, b"")].concat();
     assert_eq!(reply_to(&mut session, &choice), chosen);
-    assert!(session.agreed.allocation);
+    assert_eq!(session.agreed.allocation, Some(0));
     // A namespace is no choice, and the last choice counts.
     assert_eq!(reply_to(&mut session, &option(10, &queries("", &["base:"]))), reply(10, 1, b""));
-    assert!(!session.agreed.allocation);
+    assert_eq!(session.agreed.allocation, None);
     reply_to(&mut session, &choice);
     error_text(&reply_to(&mut session, &option(10, &queries("other", &["base:allocation"]))), 10, 6);
-    assert!(!session.agreed.allocation);
+    assert_eq!(session.agreed.allocation, None);
     reply_to(&mut session, &choice);
     assert_eq!(reply_to(&mut session, &option(10, &queries("", &[]))), reply(10, 1, b""));
-    assert!(!session.agreed.allocation);
+    assert_eq!(session.agreed.allocation, None);
 }
 
 #[test]
@@ -155,7 +202,7 @@ fn other_exports_are_unknown() {
     for number in [6, 7] {
         let mut session = haggling();
         let text = error_text(&reply_to(&mut session, &option(number, &wanted("other", &[3]))), number, 6);
-        assert_eq!(text, "no such export");
+        assert_eq!(text, "no such export; there are: disk");
         assert!(!session.is_transmitting());
     }
     let closed = end_of(&mut haggling(), &option(1, b"ot\nher"));

@@ -7,9 +7,8 @@ use super::*;
 
 /// Plays `bytes` in parts of up to `limit`; every request is answered, and the client takes every reply.
 fn play(bytes: &[u8], limit: usize, random: &mut Random) {
-    let export = Rc::new(export());
-    let mut session = Session::new(Rc::clone(&export));
-    let bound = input::INPUT_BYTES + export.max_payload as usize + SPARE_BYTES;
+    let mut session = session();
+    let bound = input::INPUT_BYTES + export().max_payload as usize + SPARE_BYTES;
     let mut rest = bytes;
     let mut over = false;
     while !rest.is_empty() {
@@ -29,7 +28,7 @@ fn play(bytes: &[u8], limit: usize, random: &mut Random) {
                 }
                 Event::Request(request) => {
                     let end = request.offset.checked_add(request.bytes.into()).expect("checked");
-                    assert!(request.command == Command::Flush || (request.bytes > 0 && end <= export.bytes));
+                    assert!(request.command == Command::Flush || (request.bytes > 0 && end <= export().bytes));
                     let own = session.output_bytes();
                     answer(&mut session, &request);
                     assert!(session.output_bytes() > own);

@@ -23,7 +23,7 @@ fn export() -> Export {
 }
 
 fn session() -> Session {
-    Session::new(export().into())
+    Session::new([export()].into())
 }
 
 /// Bytes in hexadecimal; spaces mean nothing.
@@ -150,7 +150,7 @@ fn greeting(structured: bool) -> Vec<u8> {
 
 /// A session after its handshake.
 fn transmitting(export: Export, structured: bool) -> Session {
-    let mut session = Session::new(export.into());
+    let mut session = Session::new([export].into());
     assert_eq!(receive(&mut session, &greeting(structured)), []);
     assert!(session.is_transmitting());
     sent(&mut session);
