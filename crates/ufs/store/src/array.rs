@@ -216,8 +216,12 @@ impl<D: Disk> FlashFile<D> {
     }
 
     fn add(&mut self, ppn: Ppn, spare: Spare, rest: Option<&[u8; SPARE_REST_BYTES]>, data: &[u8]) {
-        // The slice is overwritten.
+        // The slice is overwritten, and a crash must not leave its earlier head with the new data.
+        let erased = self.erased.len();
         self.erased.retain(|&(first, slices)| !(first.0..first.0 + slices).contains(&ppn.0));
+        if self.erased.len() < erased {
+            self.sync_at_once();
+        }
         let has_data = !is_zero(data);
         let mut check = crc32fast::Hasher::new();
         let format = self.format;
