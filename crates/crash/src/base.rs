@@ -55,7 +55,7 @@ impl Base {
     ///
     /// # Errors
     /// The image cannot be read, or is damaged there.
-    pub(crate) fn read(&self, block: u32, to: &mut Block) -> Result<(), CrashError> {
+    pub fn read(&self, block: u32, to: &mut Block) -> Result<(), CrashError> {
         match self.device.slice_of(LUN, block) {
             // The unit is the first: its blocks are numbered as those of the device.
             Some(slice) => self

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a recording says of the content of the disk: which requests changed it, which of them became durable and when.
-//! It knows no device.
+//! What rules did to a request counts, as the server did it. It knows no device.
 
 use crate::edges::{Ask, BLOCK};
+use crate::jobs::Job;
 use crate::orders::Order;
 use crate::record::{Asked, Item, Recorded};
 use crate::replayed::fault;
+use crate::troubles::Troubles;
 use readpath_kit::Ns;
 use std::sync::Arc;
 
@@ -20,8 +22,9 @@ pub enum What {
     Zeros(u64),
 }
 
-/// A request that changed the content of the disk, or made changes durable. A trim counts as zeros, over the blocks of
-/// 4 KiB that it covers. A flush that failed is none, and another request that failed was never answered.
+/// A request that changed the content of the disk, or made changes durable, as it was done: rules may have dropped all
+/// or the end of it, moved it, or flipped a bit of its data. A trim counts as zeros, over the blocks of 4 KiB that it
+/// covers. A flush that failed is none, and another request that failed was never answered.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Change {
     /// Its number in the recording.
@@ -77,7 +80,9 @@ impl Recorded {
         if let Some(fault) = fault(&self.items, &[unit_bytes]) {
             return Err(fault);
         }
-        let (mut changes, mut marks, mut until, mut lies) = (Vec::new(), Vec::new(), None, false);
+        // Recorded rules fit the device, whose other units may be larger.
+        let units = [(unit_bytes / BLOCK as u64) as u32, u32::MAX];
+        let (mut changes, mut marks, mut until, mut troubles) = (Vec::new(), Vec::new(), None, Troubles::default());
         for (number, at, item) in &self.items {
             match item {
                 Item::Order(order) if order.is_off() => {
@@ -85,28 +90,43 @@ impl Recorded {
                     break;
                 }
                 Item::Order(Order::Mark(words)) => marks.push((*at, words.clone())),
-                Item::Order(Order::Lie(on)) => lies = *on,
-                Item::Request(asked) => changes.extend(self.change(asked, lies)?),
+                &Item::Order(Order::Lie(lies)) => troubles.lie(lies),
+                &Item::Order(Order::EndOfLife(is_worn_out)) => troubles.wear_out(is_worn_out),
+                &Item::Order(Order::Seed(seed)) => troubles.rules.seed(seed),
+                &Item::Order(Order::RulesOff(kind)) => troubles.rules.end(kind),
+                Item::Order(Order::Rule(rule)) => {
+                    let added = troubles.rules.add(rule.clone(), *at, &units);
+                    added.map_err(|error| format!("order {number}: {error}"))?;
+                }
+                Item::Request(asked) => changes.extend(self.change(asked, &mut troubles)?),
                 Item::Order(_) => {}
             }
         }
         Ok(Changes { changes, marks, until })
     }
 
-    fn change(&self, asked: &Asked, lies: bool) -> Result<Option<Change>, String> {
-        let Asked { at: sent, ask, mut offset, bytes, number, modelled, .. } = *asked;
+    fn change(&self, asked: &Asked, troubles: &mut Troubles) -> Result<Option<Change>, String> {
+        let Asked { at: sent, ask, offset, bytes, client, number, modelled, .. } = *asked;
         let has_failed = self.failed.contains(&number);
+        let data = match (ask, self.data.get(&number)) {
+            (Ask::Write { .. }, Some(data)) if data.len() == bytes as usize => data.clone(),
+            (Ask::Write { .. }, Some(data)) => {
+                return Err(format!("write {number} has {bytes} bytes, and data of {}", data.len()));
+            }
+            (Ask::Write { .. }, None) => {
+                return Err(format!("write {number} has no data: record with 'readpath serve --record --data'"));
+            }
+            _ => Vec::new(),
+        };
+        let owner = client.map(|client| (0, client));
+        let mut job = Job { owner, ask, offset, bytes, data, ..Job::default() };
+        let Some((ask, bytes)) = troubles.what_is_done(sent, &mut job) else { return Ok(None) };
+        let mut offset = job.place();
         let what = match ask {
             Ask::Read | Ask::Cache => return Ok(None),
-            Ask::Flush if lies || has_failed => return Ok(None),
+            Ask::Flush if has_failed => return Ok(None),
             Ask::Flush => What::Flush,
-            Ask::Write { .. } => match self.data.get(&number) {
-                Some(data) if data.len() == bytes as usize => What::Data(data.as_slice().into()),
-                Some(data) => return Err(format!("write {number} has {bytes} bytes, and data of {}", data.len())),
-                None => {
-                    return Err(format!("write {number} has no data: record with 'readpath serve --record --data'"));
-                }
-            },
+            Ask::Write { .. } => What::Data(job.data[..bytes as usize].into()),
             Ask::Zero { .. } => What::Zeros(bytes.into()),
             Ask::Trim { .. } => {
                 let end = (offset + u64::from(bytes)) / BLOCK as u64 * BLOCK as u64;
@@ -115,6 +135,6 @@ impl Recorded {
             }
         };
         let answered = if has_failed { Ns::NEVER } else { Ns(sent.0.saturating_add(modelled.0)) };
-        Ok(Some(Change { number, sent, answered, offset, what, fua: ask.is_durable() && !lies && !has_failed }))
+        Ok(Some(Change { number, sent, answered, offset, what, fua: ask.is_durable() && !has_failed }))
     }
 }

@@ -6,8 +6,7 @@
 use crate::edges::{Ask, BLOCK, Steps};
 use crate::jobs::{Failure, Job, Jobs, Owner};
 use crate::nbd::Errno;
-use crate::rules::Deed;
-use crate::troubles::Troubles;
+use crate::troubles::{Troubles, flip};
 use readpath_host::SenseData;
 use readpath_kit::Ns;
 use readpath_run::Port;
@@ -66,37 +65,12 @@ impl Requests {
         mut job: Job,
         spare: &mut dyn FnMut(Owner) -> Option<Vec<u8>>,
     ) {
-        let changes = matches!(job.ask.kind(), IoKind::Write | IoKind::Trim);
-        if changes && self.troubles.refuses_writes() {
-            job.failure = Some((Errno::NoSpace, "the device has come to the end of its life".to_owned()));
-        } else if let Some((ask, bytes)) = self.what_is_done(now, &mut job) {
+        if let Some((ask, bytes)) = self.troubles.what_is_done(now, &mut job) {
             job.steps = Steps::new(ask, job.place(), bytes);
         }
         if let Some(cookie) = self.jobs.add(job) {
             self.go_on(port, now, cookie, spare);
         }
-    }
-
-    /// The part of a request that is done, and how many bytes of it; none if no part is.
-    fn what_is_done(&mut self, now: Ns, job: &mut Job) -> Option<(Ask, u32)> {
-        if job.owner.is_none() {
-            return Some((job.ask, job.bytes));
-        }
-        let ask = self.troubles.kept(job.ask);
-        if !self.troubles.rules.are_any() {
-            return Some((ask?, job.bytes));
-        }
-        let mut bytes = job.bytes;
-        match self.troubles.rules.meet(now, job) {
-            None => {}
-            Some(Deed::Fails(errno, rule)) => job.failure = Some((errno, format!("rule {rule} says so"))),
-            Some(Deed::Nothing | Deed::Part(0)) => return None,
-            Some(Deed::Part(part)) => bytes = part,
-            Some(Deed::Elsewhere(away)) => job.fate.away = away,
-            Some(Deed::Flips(bit)) if job.ask.kind() == IoKind::Read => job.fate.flips = Some(bit),
-            Some(Deed::Flips(bit)) => flip(&mut job.data, bit),
-        }
-        Some((ask?, bytes))
     }
 
     /// Every request that has not ended is lost with the power of host and device. Returns them in order.
@@ -203,11 +177,6 @@ fn begins_again(job: &mut Job, power_losses: u32) -> bool {
     }
     job.steps.begin_again();
     true
-}
-
-/// Flips a bit of data, if it has as many.
-fn flip(data: &mut [u8], bit: u64) {
-    data.get_mut((bit / 8) as usize).into_iter().for_each(|byte| *byte ^= 1 << (bit % 8));
 }
 
 /// A refusal of the device, for a client.

@@ -4,8 +4,10 @@
 
 use crate::edges::Ask;
 use crate::jobs::Job;
-use crate::rules::Rules;
+use crate::nbd::Errno;
+use crate::rules::{Deed, Rules};
 use readpath_kit::Ns;
+use readpath_workload::IoKind;
 
 /// The faults that orders have put in effect.
 #[derive(Default)]
@@ -53,10 +55,6 @@ impl Troubles {
         self.is_worn_out = is_worn_out;
     }
 
-    pub(crate) fn refuses_writes(&self) -> bool {
-        self.is_worn_out
-    }
-
     /// The device has lost its power, and with it what was in its write buffer.
     pub(crate) fn power_was_lost(&mut self) {
         self.power_losses += 1;
@@ -78,8 +76,35 @@ impl Troubles {
         self.power_losses
     }
 
+    /// The part of a request that is done, and how many bytes of it; none if no part is. Its data changes, and where it
+    /// goes, as rules say.
+    pub(crate) fn what_is_done(&mut self, now: Ns, job: &mut Job) -> Option<(Ask, u32)> {
+        if job.owner.is_none() {
+            return Some((job.ask, job.bytes));
+        }
+        if self.is_worn_out && matches!(job.ask.kind(), IoKind::Write | IoKind::Trim) {
+            job.failure = Some((Errno::NoSpace, "the device has come to the end of its life".to_owned()));
+            return Some((job.ask, job.bytes));
+        }
+        let ask = self.kept(job.ask);
+        if !self.rules.are_any() {
+            return Some((ask?, job.bytes));
+        }
+        let mut bytes = job.bytes;
+        match self.rules.meet(now, job) {
+            None => {}
+            Some(Deed::Fails(errno, rule)) => job.failure = Some((errno, format!("rule {rule} says so"))),
+            Some(Deed::Nothing | Deed::Part(0)) => return None,
+            Some(Deed::Part(part)) => bytes = part,
+            Some(Deed::Elsewhere(away)) => job.fate.away = away,
+            Some(Deed::Flips(bit)) if job.ask.kind() == IoKind::Read => job.fate.flips = Some(bit),
+            Some(Deed::Flips(bit)) => flip(&mut job.data, bit),
+        }
+        Some((ask?, bytes))
+    }
+
     /// The part of a client's request that is done; `None` if no part is.
-    pub(crate) fn kept(&self, ask: Ask) -> Option<Ask> {
+    fn kept(&self, ask: Ask) -> Option<Ask> {
         match (self.lies, ask) {
             (false, ask) => Some(ask),
             (true, Ask::Flush) => None,
@@ -94,6 +119,11 @@ impl Troubles {
         }
         Ns(now.0.saturating_add(self.rules.longer(job).0)).max(self.stalled_until)
     }
+}
+
+/// Flips a bit of data, if it has as many.
+pub(crate) fn flip(data: &mut [u8], bit: u64) {
+    data.get_mut((bit / 8) as usize).into_iter().for_each(|byte| *byte ^= 1 << (bit % 8));
 }
 
 #[cfg(test)]

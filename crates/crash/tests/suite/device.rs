@@ -128,6 +128,32 @@ fn a_lying_device_does_not() {
     assert!(states.iter().any(|(_, is_permitted)| !is_permitted), "of {} states all are permitted", states.len());
 }
 
+/// What rules did to requests is in the states: the last one is what the server left.
+#[test]
+fn states_are_of_what_was_done() {
+    let rules = ["drop write 20%", "torn 512 20%", "misdirect write 0-64K", "corrupt write every 5", "drop flush"];
+    let faults: String = rules.iter().map(|rule| format!("0s {rule}\n")).collect();
+    let folder = TempDir::new().unwrap();
+    let (start, recorded) = recorded(folder.path(), &faults);
+    let open =
+        |path: &Path| Base::new(readpath_store::Image::open(path, false, true).unwrap(), &small(), None).unwrap();
+    let (base, left) = (open(&start), open(&folder.path().join("served")));
+    let log = Log::new(&recorded, &base).unwrap();
+    let states = Permitted::new(&log, 1);
+    let last = states.state(&states.whole().unwrap(), &base).unwrap();
+    let (mut block, mut expected) = ([0; 4096], [0; 4096]);
+    for number in 0..base.bytes() / 4096 {
+        last.read(&log, &base, number as u32, &mut block).unwrap();
+        left.read(number as u32, &mut expected).unwrap();
+        assert!(block == expected, "block {number}");
+    }
+    let changes = recorded.changes(base.bytes()).unwrap().changes;
+    let count = |of: &dyn Fn(&Change) -> bool| changes.iter().filter(|change| of(change)).count();
+    assert_eq!(count(&|change| change.what == What::Flush), 1, "only the server's own flush was not dropped");
+    let counts = [count(&|c| c.bytes() < 4096), count(&|c| c.offset >= BLOCKS * 4096), 140 - changes.len()];
+    assert!(counts.iter().all(|&count| count > 5), "{counts:?}");
+}
+
 /// The states of the device that are reduced are made of some of its blocks.
 #[test]
 fn some_losses_of_a_state_can_be_taken_back() {
