@@ -8,7 +8,8 @@
 //!
 //! *Torn or damaged.* A crash of the machine cuts a write between two sectors, a kill between two pages of memory;
 //! nothing is cut once the array was sealed. So a head of a spare area with a wrong check is torn only if such a
-//! place lies in it. Any other was written whole, and is damaged.
+//! place lies in it, one side was not written, and no other head of its unit tells that the unit had reached the disk
+//! before a flush was answered. Any other was written whole, and is damaged.
 //!
 //! *After a failed write* nothing is written any more. The array then has the state that a power cut at that moment
 //! would have left, from which the device can recover.
@@ -22,7 +23,7 @@ pub use kept::Boot;
 use crate::disk::Disk;
 use crate::error::ImageError;
 use crate::layout::{Format, HEAD_BYTES, RECORD_BYTES};
-use head::{ENDS_UNIT, Head, Read, checked, torn};
+use head::{ENDS_UNIT, Head, Read, checked, may_be_cut, torn};
 use kept::Kept;
 use readpath_device::{
     BLOCK_RECORD_BYTES, FlashArray, OwnSlice, RpmbState, SETTINGS_BYTES, SPARE_REST_BYTES, Seen, SliceKind, Spare,
@@ -449,15 +450,35 @@ impl<D: Disk> FlashFile<D> {
     fn head(&self, ppn: Ppn) -> io::Result<Read> {
         let mut bytes = [0; HEAD_BYTES];
         self.disk.read_at(&mut bytes, self.format.head(ppn.0))?;
-        Ok(self.head_of(ppn.0, &bytes))
+        Ok(Head::from_bytes(&bytes))
     }
 
-    /// Parses the head of a slice.
-    fn head_of(&self, slice: u32, bytes: &[u8]) -> Read {
-        match Head::from_bytes(bytes.try_into().expect("the bytes of a head")) {
-            Read::Damaged if self.kept.can_be_cut(self.format.head(slice), HEAD_BYTES as u64) => Read::Torn,
-            read => read,
-        }
+    /// Parses the heads of a superblock, and tells damaged ones from those that a crash or a kill has cut.
+    fn heads_of<'a>(&'a self, superblock: u32, heads: &'a [u8]) -> impl Iterator<Item = (u32, &'a [u8], Read)> {
+        let first = superblock * self.format.shape.superblock_slices;
+        let unit_bytes = self.format.shape.unit_slices as usize * HEAD_BYTES;
+        (first..).zip(heads.chunks_exact(HEAD_BYTES)).map(move |(slice, bytes)| {
+            let head: &[u8; HEAD_BYTES] = bytes.try_into().expect("the bytes of a head");
+            let read = match Head::from_bytes(head) {
+                Read::Damaged => {
+                    let unit = (slice - first) as usize * HEAD_BYTES / unit_bytes * unit_bytes;
+                    let cut_at = self.kept.can_be_cut(self.format.head(slice), HEAD_BYTES);
+                    let is_cut = cut_at.is_some_and(|at| may_be_cut(head, at));
+                    let is_torn = is_cut && !self.has_reached_the_disk(&heads[unit..unit + unit_bytes]);
+                    if is_torn { Read::Torn } else { Read::Damaged }
+                }
+                read => read,
+            };
+            (slice, bytes, read)
+        })
+    }
+
+    /// Whether a unit was programmed before everything was synced.
+    fn has_reached_the_disk(&self, heads: &[u8]) -> bool {
+        heads.chunks_exact(HEAD_BYTES).any(|bytes| {
+            let read = Head::from_bytes(bytes.try_into().expect("the bytes of a head"));
+            matches!(read, Read::Head(head) if head.spare.program <= self.kept.program)
+        })
     }
 
     /// Reads the data of a slice, and the rest of its spare area, and checks both.
@@ -531,10 +552,9 @@ impl<D: Disk> FlashFile<D> {
     /// # Errors
     /// The spare areas cannot be read.
     pub fn examine(&self, superblock: u32, found: &mut Damage, mut each: impl FnMut(ArrayFault)) -> Result<(), String> {
-        let first = superblock * self.format.shape.superblock_slices;
         let mut data = [0; SLICE];
-        for (slice, bytes) in (first..).zip(self.heads(superblock)?.chunks_exact(HEAD_BYTES)) {
-            match self.head_of(slice, bytes) {
+        for (slice, _, read) in self.heads_of(superblock, &self.heads(superblock)?) {
+            match read {
                 Read::Blank => {}
                 Read::Torn => found.torn += 1,
                 Read::Damaged => {
@@ -586,9 +606,8 @@ impl<D: Disk> FlashFile<D> {
 impl<D: Disk> FlashArray for FlashFile<D> {
     fn look(&mut self, superblock: u32, seen: &mut Vec<Seen>) -> Result<(), String> {
         let heads = self.heads(superblock)?;
-        let first = superblock * self.format.shape.superblock_slices;
         let mut cut = Vec::new();
-        let look = |(slice, bytes): (u32, &[u8])| match self.head_of(slice, bytes) {
+        let look = |(slice, bytes, read): (u32, &[u8], Read)| match read {
             Read::Blank => Seen::Blank,
             Read::Torn => {
                 if bytes != torn() {
@@ -600,7 +619,7 @@ impl<D: Disk> FlashArray for FlashFile<D> {
             Read::Head(head) => Seen::Programmed(head.spare),
         };
         seen.clear();
-        seen.extend((first..).zip(heads.chunks_exact(HEAD_BYTES)).map(look));
+        seen.extend(self.heads_of(superblock, &heads).map(look));
         self.cut.extend(cut);
         Ok(())
     }

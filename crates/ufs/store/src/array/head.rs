@@ -97,6 +97,14 @@ pub(super) fn torn() -> [u8; HEAD_BYTES] {
     checked(bytes)
 }
 
+/// Whether a write of a head, or of the mark of a torn one, can have been cut at `at`: one side was not written, over
+/// zeros, or is of the mark.
+pub(super) fn may_be_cut(bytes: &[u8; HEAD_BYTES], at: usize) -> bool {
+    let (first, last) = bytes.split_at(at);
+    let is_of = |whole: [u8; HEAD_BYTES]| first == &whole[..at] || last == &whole[at..];
+    is_of([0; HEAD_BYTES]) || is_of(torn())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -81,10 +81,11 @@ impl Kept {
         self.is_whole || self.is_sealed
     }
 
-    /// Whether a write of `bytes` bytes at `offset` can have been cut inside.
-    pub(super) fn can_be_cut(&self, offset: u64, bytes: u64) -> bool {
+    /// Where a write of `bytes` bytes at `offset` can have been cut inside.
+    pub(super) fn can_be_cut(&self, offset: u64, bytes: usize) -> Option<usize> {
         let cut_at = if self.is_whole { MEMORY_PAGE } else { SECTOR };
-        !self.is_sealed && offset % cut_at + bytes > cut_at
+        let first = (cut_at - offset % cut_at) as usize;
+        (!self.is_sealed && first < bytes).then_some(first)
     }
 }
 
