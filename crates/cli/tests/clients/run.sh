@@ -748,8 +748,20 @@ CHECK
             status=$?
         what="$what $one: $(head -n 1 crash.log)"
         [ "$status" = "$expected" ] || fail "status $status:$what"
+        if [ "$status" = 3 ]; then of_one_transaction; fi
     done
     say "${what# }"
+}
+
+# What the smallest state lost is of one transaction: no mark lies between the writes that its line names.
+of_one_transaction() {
+    local numbers first last between
+    # None: the moment is enough.
+    numbers=$(grep -m 1 -e '--state' crash.log | grep -oE '(lost|torn): [a-z]+ [0-9]+' | grep -oE '[0-9]+$') || return 0
+    numbers=$(sort -n <<<"$numbers")
+    first=$(head -n 1 <<<"$numbers") last=$(tail -n 1 <<<"$numbers")
+    between=$(awk -v first="$first" -v last="$last" '$1 == "#order" && $4 == "mark" && $3 > first && $3 < last' day.rec)
+    [ -z "$between" ] || fail "writes $first to $last are not of one transaction: $between"
 }
 
 hostile_crowd() {
