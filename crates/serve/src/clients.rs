@@ -396,6 +396,11 @@ fn extents(port: &impl Port, unit: u8, offset: u64, bytes: u32, most: usize) -> 
 }
 
 #[cfg(test)]
+mod cuts;
+#[cfg(test)]
+mod model;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use readpath_host::BlockRequest;

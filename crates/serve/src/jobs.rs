@@ -43,6 +43,8 @@ pub(crate) struct Job {
     pub since: Ns,
     /// How often the device had lost its power when its first step was submitted.
     pub power_losses: u32,
+    /// Changes that were answered when it came.
+    pub covers: u64,
     /// What rules do to it.
     pub fate: Fate,
     /// Why it failed.

@@ -24,6 +24,7 @@ mod metrics;
 pub mod nbd;
 mod orders;
 mod poller;
+mod promises;
 mod record;
 mod replayed;
 mod requests;

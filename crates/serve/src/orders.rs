@@ -150,7 +150,7 @@ impl Order {
                 let on = now + off;
                 let recovery = stack.device_power_cycle(now, on);
                 stack.advance(on);
-                troubles.power_was_lost();
+                requests.power_was_lost();
                 let recovered = recovered(recovery, on);
                 let answer = format!("cut at {now} for {off} with {in_flight} requests in flight; {recovered}");
                 Ok(Carried { after: on, ..done(answer)? })

@@ -6,6 +6,7 @@
 use crate::edges::{Ask, BLOCK, Steps};
 use crate::jobs::{Failure, Job, Jobs, Owner};
 use crate::nbd::Errno;
+use crate::promises::Promises;
 use crate::troubles::{Troubles, flip};
 use readpath_host::SenseData;
 use readpath_kit::Ns;
@@ -20,6 +21,7 @@ use std::collections::{BinaryHeap, VecDeque};
 pub(crate) struct Requests {
     jobs: Jobs,
     pub(crate) troubles: Troubles,
+    promises: Promises,
     /// Requests that have ended and are answered later: when, their numbers and cookies.
     held: BinaryHeap<Reverse<(Ns, u64, u32)>>,
     /// How often they have been let go.
@@ -65,7 +67,11 @@ impl Requests {
         mut job: Job,
         spare: &mut dyn FnMut(Owner) -> Option<Vec<u8>>,
     ) {
+        let fails = self.promises.fails(&mut job);
         if let Some((ask, bytes)) = self.troubles.what_is_done(now, &mut job) {
+            if fails {
+                job.failure = Some((Errno::Io, "the device lost its power, and writes that were answered".to_owned()));
+            }
             job.steps = Steps::new(ask, job.place(), bytes);
         }
         if let Some(cookie) = self.jobs.add(job) {
@@ -73,9 +79,17 @@ impl Requests {
         }
     }
 
+    /// The device has lost its power, and with it what was in its write buffer.
+    pub(crate) fn power_was_lost(&mut self) {
+        self.troubles.power_was_lost();
+        self.promises.power_was_lost();
+    }
+
     /// Every request that has not ended is lost with the power of host and device. Returns them in order.
     pub(crate) fn lose(&mut self) -> Vec<Job> {
         self.held.clear();
+        // Clients begin anew.
+        self.promises = Promises::default();
         let mut lost = std::mem::take(&mut self.jobs).into_jobs();
         lost.sort_by_key(|job| job.number);
         for job in &mut lost {
@@ -111,6 +125,7 @@ impl Requests {
             let head = job.offset % BLOCK as u64;
             flip(&mut job.data, head * 8 + bit);
         }
+        self.promises.ended(&job);
         self.ended.push_back(job);
         while let Some(waiting) = self.jobs.next_waiting() {
             self.go_on(port, now, waiting, spare);
@@ -195,4 +210,19 @@ fn refusal(sense: SenseData) -> Failure {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_is_informed_why_the_device_refuses() {
+        for (key, asc, errno, says) in [
+            (7, 0x27, Errno::NoSpace, "gone bad"),
+            (7, 0, Errno::NoSpace, "7h/00h/00h"),
+            (5, 0x21, Errno::Inval, "5h/21h/00h"),
+            (3, 0x11, Errno::Io, "3h/11h/00h"),
+        ] {
+            let (found, what) = refusal(SenseData { key, asc, ascq: 0 });
+            assert!(found == errno && what.contains(says), "{key:X}h/{asc:02X}h: {found:?}, {what}");
+        }
+    }
+}

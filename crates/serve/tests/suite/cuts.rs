@@ -34,6 +34,37 @@ fn clients_are_disconnected_and_come_again() {
     assert_eq!((served.connections, served.requests, served.errors), (3, 2, 0));
 }
 
+/// Clients that stay hear once that what they were answered may be lost: when they flush it.
+#[test]
+fn a_flush_fails_after_a_cut_that_took_what_was_answered() {
+    let mut server = Server::new(INSTANT);
+    let mut clients = [Client::connect(&server.socket()), Client::connect(&server.socket())];
+    let flush = |client: &mut Client| client.ask(FLUSH, 0, 0, 0);
+    clients.iter_mut().for_each(|client| _ = client.read(0, 512).unwrap());
+    clients[0].write(FUA, 0, &[7; 4096]).unwrap();
+    server.tell("cut 1ms");
+    assert_eq!(clients.each_mut().map(flush), [Ok(()); 2], "what has FUA is there");
+    clients[0].write(0, 0, &[8; 4096]).unwrap();
+    flush(&mut clients[1]).unwrap();
+    server.tell("cut 1ms");
+    assert_eq!(clients.each_mut().map(flush), [Ok(()); 2], "any client's flush is for all");
+    clients[0].write(0, 0, &[9; 4096]).unwrap();
+    server.tell("cut 1ms");
+    let mut third = Client::connect(&server.socket());
+    assert_eq!(flush(&mut third), Ok(()), "it has come after the cut");
+    for expected in [Err(5), Ok(())] {
+        assert_eq!(clients.each_mut().map(flush), [expected; 2]);
+    }
+    for (order, expected) in [("lie on", Ok(())), ("lie off", Err(5))] {
+        clients[0].write(0, 0, &[10; 4096]).unwrap();
+        server.tell(order);
+        server.tell("cut 1ms");
+        assert_eq!(flush(&mut clients[0]), expected, "{order}");
+    }
+    drop((clients, third));
+    assert_eq!(server.stop().errors, 3);
+}
+
 #[test]
 fn a_crashed_machine_answers_nobody_until_its_power_is_on() {
     let mut server = Server::new(REAL);

@@ -288,6 +288,7 @@ fn a_power_cut_takes_only_what_was_not_flushed() {
             write(&mut client, &mut values, false);
             let answer = server.tell("cut 3ms");
             assert!(answer.starts_with("cut at ") && answer.contains("for 3"), "{answer}");
+            assert_eq!(client.ask(FLUSH, 0, 0, 0), Err(5), "what was answered may be lost");
             for (block, value) in values.iter_mut().enumerate() {
                 let data = client.read(block as u64 * 4096, 4096).unwrap();
                 assert!(data.iter().all(|&byte| byte == data[0]), "block {block} is torn");

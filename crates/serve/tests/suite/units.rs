@@ -70,6 +70,11 @@ fn a_cut_takes_the_power_of_all_units() {
         }
     }
     assert!(lost.iter().all(|&lost| lost > 20), "{lost:?}");
+    assert_eq!(
+        clients.each_mut().map(|client| client.ask(FLUSH, 0, 0, 0)),
+        [Err(5); 3],
+        "of all units something is lost"
+    );
     // A flush of one unit is one of the device.
     clients.iter_mut().for_each(|client| client.write(0, 4096, &[7; 4096]).unwrap());
     clients[2].ask(FLUSH, 0, 0, 0).unwrap();
