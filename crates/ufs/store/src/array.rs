@@ -8,8 +8,8 @@
 //!
 //! *Torn or damaged.* A crash of the machine cuts a write between two sectors, a kill between two pages of memory;
 //! nothing is cut once the array was sealed. So a head of a spare area with a wrong check is torn only if such a
-//! place lies in it, one side was not written, and no other head of its unit tells that the unit had reached the disk
-//! before a flush was answered. Any other was written whole, and is damaged.
+//! place lies in it and one side is gone: it was not written, or was erased. The program of a unit that had reached the
+//! disk before a flush was answered was written; an erase takes all of the unit on that side. Any other is damaged.
 //!
 //! *After a failed write* nothing is written any more. The array then has the state that a power cut at that moment
 //! would have left, from which the device can recover.
@@ -23,7 +23,7 @@ pub use kept::Boot;
 use crate::disk::Disk;
 use crate::error::ImageError;
 use crate::layout::{Format, HEAD_BYTES, RECORD_BYTES};
-use head::{ENDS_UNIT, Head, Read, checked, may_be_cut, torn};
+use head::{ENDS_UNIT, Head, Read, checked, is_cut, torn};
 use kept::Kept;
 use readpath_device::{
     BLOCK_RECORD_BYTES, FlashArray, OwnSlice, RpmbState, SETTINGS_BYTES, SPARE_REST_BYTES, Seen, SliceKind, Spare,
@@ -456,28 +456,21 @@ impl<D: Disk> FlashFile<D> {
     /// Parses the heads of a superblock, and tells damaged ones from those that a crash or a kill has cut.
     fn heads_of<'a>(&'a self, superblock: u32, heads: &'a [u8]) -> impl Iterator<Item = (u32, &'a [u8], Read)> {
         let first = superblock * self.format.shape.superblock_slices;
-        let unit_bytes = self.format.shape.unit_slices as usize * HEAD_BYTES;
-        (first..).zip(heads.chunks_exact(HEAD_BYTES)).map(move |(slice, bytes)| {
-            let head: &[u8; HEAD_BYTES] = bytes.try_into().expect("the bytes of a head");
-            let read = match Head::from_bytes(head) {
+        let unit_slices = self.format.shape.unit_slices as usize;
+        (0..).zip(heads.chunks_exact(HEAD_BYTES)).map(move |(place, bytes)| {
+            let slice = first + place as u32;
+            let read = match Head::from_bytes(bytes.try_into().expect("the bytes of a head")) {
                 Read::Damaged => {
-                    let unit = (slice - first) as usize * HEAD_BYTES / unit_bytes * unit_bytes;
+                    let unit = place / unit_slices * unit_slices;
+                    let unit_bytes = &heads[unit * HEAD_BYTES..(unit + unit_slices) * HEAD_BYTES];
                     let cut_at = self.kept.can_be_cut(self.format.head(slice), HEAD_BYTES);
-                    let is_cut = cut_at.is_some_and(|at| may_be_cut(head, at));
-                    let is_torn = is_cut && !self.has_reached_the_disk(&heads[unit..unit + unit_bytes]);
-                    if is_torn { Read::Torn } else { Read::Damaged }
+                    let newest = self.kept.program + self.format.shape.slices();
+                    let is_cut = |at| is_cut(unit_bytes, (place - unit, at), self.kept.program, newest);
+                    if cut_at.is_some_and(is_cut) { Read::Torn } else { Read::Damaged }
                 }
                 read => read,
             };
             (slice, bytes, read)
-        })
-    }
-
-    /// Whether a unit was programmed before everything was synced.
-    fn has_reached_the_disk(&self, heads: &[u8]) -> bool {
-        heads.chunks_exact(HEAD_BYTES).any(|bytes| {
-            let read = Head::from_bytes(bytes.try_into().expect("the bytes of a head"));
-            matches!(read, Read::Head(head) if head.spare.program <= self.kept.program)
         })
     }
 

@@ -97,12 +97,31 @@ pub(super) fn torn() -> [u8; HEAD_BYTES] {
     checked(bytes)
 }
 
-/// Whether a write of a head, or of the mark of a torn one, can have been cut at `at`: one side was not written, over
-/// zeros, or is of the mark.
-pub(super) fn may_be_cut(bytes: &[u8; HEAD_BYTES], at: usize) -> bool {
-    let (first, last) = bytes.split_at(at);
-    let is_of = |whole: [u8; HEAD_BYTES]| first == &whole[..at] || last == &whole[at..];
-    is_of([0; HEAD_BYTES]) || is_of(torn())
+/// Whether a head with a wrong check, in its place among those of its unit, can have been cut at byte `at`: one side is
+/// gone, of a program or in an erase, or is of the mark of a torn one. Programs up to `kept` had been written whole;
+/// none is newer than `newest`.
+pub(super) fn is_cut(unit: &[u8], (place, at): (usize, usize), kept: u64, newest: u64) -> bool {
+    let (before, rest) = unit.split_at(place * HEAD_BYTES);
+    let (head, behind) = rest.split_at(HEAD_BYTES);
+    let (first, last) = head.split_at(at);
+    let (mark, blank) = (torn(), [0; HEAD_BYTES]);
+    let is_of_mark = |side: &[u8], of_mark: &[u8]| side == of_mark && side != &blank[..side.len()];
+    if is_of_mark(first, &mark[..at]) || is_of_mark(last, &mark[at..]) {
+        return true;
+    }
+    let program = before.chunks_exact(HEAD_BYTES).chain(behind.chunks_exact(HEAD_BYTES)).find_map(|bytes| {
+        let read = Head::from_bytes(bytes.try_into().expect("the bytes of a head"));
+        if let Read::Head(head) = read { Some(head.spare.program) } else { None }
+    });
+    let is_gone = |side: &[u8], others: &[u8]| {
+        let are_gone = |head: &[u8]| head == blank || head == mark;
+        let were_written = program.is_some_and(|program| program <= kept);
+        side == &blank[..side.len()] && (!were_written || others.chunks_exact(HEAD_BYTES).all(are_gone))
+    };
+    // What is gone was not zeros, or the check would be right.
+    let has_check = at > 4 || head[7] & (HAS_DATA | HAS_REST) != 0;
+    let has_program = program.unwrap_or(newest) >> (at.saturating_sub(18) * 8) != 0;
+    (has_check && is_gone(first, before)) || (has_program && is_gone(last, behind))
 }
 
 #[cfg(test)]
