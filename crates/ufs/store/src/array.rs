@@ -12,7 +12,7 @@
 //! disk before a flush was answered was written; an erase takes all of the unit on that side. Any other is damaged.
 //!
 //! *After a failed write* nothing is written any more. The array then has the state that a power cut at that moment
-//! would have left, from which the device can recover.
+//! would have left, from which the device can recover. What the device moves then is read where the disk holds it.
 
 mod head;
 mod kept;
@@ -31,7 +31,7 @@ use readpath_device::{
 };
 use readpath_flash::Ppn;
 use readpath_kit::BLOCK_BYTES;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use thiserror::Error;
 
@@ -123,8 +123,11 @@ pub struct FlashFile<D> {
     /// Earlier writes must reach the disk before any further program.
     comes_first: bool,
     failure: Option<String>,
-    /// Slices whose programs were lost since. The disk holds older contents there.
-    lost: BTreeSet<u32>,
+    /// Slices whose programs were lost since, where the disk holds older contents; and for moved data, the slice where
+    /// the disk holds it.
+    lost: BTreeMap<u32, Option<u32>>,
+    /// Moved data of the unit being assembled: where to, and the slice where the disk holds it.
+    moved: Vec<(u32, u32)>,
     /// Slices whose heads a crash or a kill has cut. They are marked as torn before a kept record says that there are
     /// none.
     cut: BTreeSet<u32>,
@@ -156,7 +159,8 @@ impl<D: Disk> FlashFile<D> {
             is_written: false,
             comes_first: false,
             failure: None,
-            lost: BTreeSet::new(),
+            lost: BTreeMap::new(),
+            moved: Vec::new(),
             cut: BTreeSet::new(),
             erased: Vec::new(),
             rpmb_newest: None,
@@ -205,7 +209,10 @@ impl<D: Disk> FlashFile<D> {
     pub(crate) fn copy(&mut self, from: Ppn, to: Ppn, page: u32, sequence: u64) {
         let mut data = [0; SLICE];
         match self.read_page(from, page, &mut data) {
-            Ok(()) => return self.program(to, Some(page), sequence, &data),
+            Ok(()) => {
+                self.moved.push((to.0, self.lost.get(&from.0).copied().flatten().unwrap_or(from.0)));
+                return self.program(to, Some(page), sequence, &data);
+            }
             // The source may be readable next time: nothing is written any more, and so nothing is erased.
             Err(fault @ ArrayFault::Disk { .. }) => _ = self.failure.get_or_insert(fault.to_string()),
             Err(_) => {}
@@ -294,8 +301,10 @@ impl<D: Disk> FlashFile<D> {
         self.write(|disk| disk.write_at(&heads, offset));
         self.newest = self.newest.max(program);
         if self.failure.is_some() {
-            self.lost.extend(first.0..first.0 + (heads.len() / HEAD_BYTES) as u32);
+            self.lost.extend((first.0..first.0 + (heads.len() / HEAD_BYTES) as u32).map(|slice| (slice, None)));
+            self.lost.extend(self.moved.iter().map(|&(to, at)| (to, Some(at))));
         }
+        self.moved.clear();
         heads.clear();
         self.heads = heads;
     }
@@ -484,11 +493,13 @@ impl<D: Disk> FlashFile<D> {
         rest: Option<&mut [u8; SPARE_REST_BYTES]>,
         data: &mut [u8],
     ) -> Result<Spare, ArrayFault> {
-        let slice = ppn.0;
+        let slice = match self.lost.get(&ppn.0) {
+            None => ppn.0,
+            Some(&Some(slice)) => slice,
+            Some(None) => return Err(ArrayFault::Lost { slice: ppn.0 }),
+        };
+        let ppn = Ppn(slice);
         let disk = |offset| move |error| ArrayFault::Disk { slice, offset, error };
-        if self.failure.is_some() && self.lost.contains(&slice) {
-            return Err(ArrayFault::Lost { slice });
-        }
         let at = self.format.head(slice);
         let head = match self.head(ppn).map_err(disk(at))? {
             Read::Head(head) => head,

@@ -5,10 +5,10 @@ use crate::both::{Both, Kept, Left, check, image, switch_on_full};
 use readpath_device::{
     DeviceConfig, FlashArray, MediaOp, Own, OwnSlice, SPARE_REST_BYTES, SliceKind, Spare, Stream, Without,
 };
-use readpath_flash::Ppn;
+use readpath_flash::{Lean, Ppn};
 use readpath_host::{BlockOp, BlockRequest};
 use readpath_kit::{Ns, Prng};
-use readpath_stack::{Fault, Payload, Typed};
+use readpath_stack::{Fault, Payload, Stack, Typed};
 use readpath_store::{FormatError, Image, ImageError, MemoryDisk, Store};
 use readpath_testkit::full::{Load, any_full_device, full_device};
 use readpath_testkit::{DELAYS, host};
@@ -174,4 +174,60 @@ fn a_full_disk_loses_nothing_that_was_flushed() {
         let (mut stack, mut now, _) = left.switch_on(&config, &what);
         check(&mut stack, &mut now, &what);
     }
+}
+
+type Plain = Stack<Lean, Store<MemoryDisk>, (), Typed>;
+
+/// Makes a request and waits for its end.
+fn ask(stack: &mut Plain, now: &mut Ns, op: BlockOp, (block, blocks): (u32, u32), data: Vec<u8>) -> (Vec<u8>, bool) {
+    stack.payload.bring(0, block, data);
+    stack.submit(*now, &BlockRequest { cookie: 0, lun: 0, op, block, blocks });
+    loop {
+        if let Some(done) = stack.poll_done() {
+            let (data, fault) = stack.payload.take(0);
+            return (data, done.error.is_none() && fault.is_none());
+        }
+        *now = stack.advance_to_reply(Ns::NEVER);
+        assert_ne!(*now, Ns::NEVER, "every request ends");
+    }
+}
+
+/// The disk is full, and the device goes on: it moves data that was flushed, which can be read where the disk holds it.
+#[test]
+fn what_a_full_disk_holds_can_be_read_while_writes_are_refused() {
+    let mut moved = 0;
+    for seed in 0..24 {
+        let config = any_full_device(seed);
+        let store = Store::new(image(&config, true).array);
+        let mut stack = Plain::new(&config, host(None), DELAYS, store, (), Typed).unwrap();
+        let ready = stack.power_on_with(Ns::ZERO, Store::array_mut, &mut |_| {}).unwrap().ready_at;
+        let mut now = stack.start(ready).unwrap();
+        let (rng, blocks) = (&mut Prng::stream(seed, "full disk", 0), config.lus[0].blocks);
+        let content = |block: u32| vec![(block % 255) as u8 + 1; 4096];
+        for block in 0..blocks {
+            assert!(ask(&mut stack, &mut now, BlockOp::Write, (block, 1), content(block)).1);
+        }
+        assert!(ask(&mut stack, &mut now, BlockOp::Flush, (0, 0), Vec::new()).1);
+        stack.payload.array_mut().disk_mut().writes_left = Some(rng.below(300));
+        // What is asked to change may be there or not, whether it is refused or not.
+        let mut is_touched = vec![false; blocks as usize];
+        let before = stack.device.stats().slices_moved;
+        for _ in 0..2000 {
+            let block = rng.below(u64::from(blocks) / 2) as u32 * 2;
+            is_touched[block as usize] = true;
+            let (op, data) = match rng.below(4) {
+                0 => (BlockOp::Discard, Vec::new()),
+                _ => (BlockOp::Write, vec![0xff; 4096]),
+            };
+            let was_full = stack.payload.array().failure().is_some();
+            let (_, is_good) = ask(&mut stack, &mut now, op, (block, 1), data);
+            assert!(!(is_good && was_full), "seed {seed}: {op:?}");
+        }
+        moved += stack.device.stats().slices_moved - before;
+        for block in (0..blocks).filter(|&block| !is_touched[block as usize]) {
+            let (data, is_good) = ask(&mut stack, &mut now, BlockOp::Read, (block, 1), vec![0; 4096]);
+            assert!(is_good && data == content(block), "seed {seed}: block {block} was flushed");
+        }
+    }
+    assert!(moved > 1000, "{moved} slices were moved");
 }
