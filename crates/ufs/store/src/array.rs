@@ -473,7 +473,7 @@ impl<D: Disk> FlashFile<D> {
                     let unit = place / unit_slices * unit_slices;
                     let unit_bytes = &heads[unit * HEAD_BYTES..(unit + unit_slices) * HEAD_BYTES];
                     let cut_at = self.kept.can_be_cut(self.format.head(slice), HEAD_BYTES);
-                    let newest = self.kept.program + self.format.shape.slices();
+                    let newest = self.kept.program.saturating_add(self.format.shape.slices());
                     let is_cut = |at| is_cut(unit_bytes, (place - unit, at), self.kept.program, newest);
                     if cut_at.is_some_and(is_cut) { Read::Torn } else { Read::Damaged }
                 }

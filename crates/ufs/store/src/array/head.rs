@@ -109,6 +109,10 @@ pub(super) fn is_cut(unit: &[u8], (place, at): (usize, usize), kept: u64, newest
     if is_of_mark(first, &mark[..at]) || is_of_mark(last, &mark[at..]) {
         return true;
     }
+    // Behind the end of a unit nothing is written.
+    if before.chunks_exact(HEAD_BYTES).any(|head| head[7] & ENDS_UNIT != 0) {
+        return false;
+    }
     let program = before.chunks_exact(HEAD_BYTES).chain(behind.chunks_exact(HEAD_BYTES)).find_map(|bytes| {
         let read = Head::from_bytes(bytes.try_into().expect("the bytes of a head"));
         if let Read::Head(head) = read { Some(head.spare.program) } else { None }
