@@ -8,7 +8,7 @@ use readpath_flash::Lean;
 use readpath_host::{BlockOp, BlockRequest};
 use readpath_kit::{BLOCK_BYTES, Ns};
 use readpath_serve::nbd::{Command, Errno, Event, Export, Extent, Session};
-use readpath_serve::{Faults, Recorded, replay};
+use readpath_serve::{Change, Changes, Faults, Recorded, replay};
 use readpath_stack::{Payload, Stack, Typed};
 use readpath_store::{Image, MemoryDisk, Store};
 use readpath_testkit::full::full_device;
@@ -193,6 +193,11 @@ pub fn recording(data: &[u8]) {
     }
     let Ok(recorded) = Recorded::read(data) else { return };
     let (preset, bytes) = small();
+    let unit_bytes = u64::from(preset.device.lus[0].blocks) * u64::from(BLOCK_BYTES);
+    if let Ok(Changes { changes, .. }) = recorded.changes(unit_bytes) {
+        let is_inside = |change: &Change| change.bytes() == 0 || change.offset + change.bytes() <= unit_bytes;
+        assert!(changes.iter().all(is_inside), "{changes:?}");
+    }
     let mut disk = MemoryDisk::new(0);
     disk.bytes_mut().clone_from(bytes);
     let image = Image::on(disk, bytes.len() as u64, true, [1; 16]).expect("its own image");
