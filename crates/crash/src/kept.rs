@@ -87,8 +87,16 @@ impl Kept {
             line["said"] = ran.said.clone().into();
         }
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let written = file.write_all(format!("{line}\n").as_bytes());
-        written.map_err(|error| CrashError::Kept { path: self.path.clone(), what: error.to_string() })
+        let wrong = |error: std::io::Error| {
+            let what = format!("{error}; the outcomes so far are kept: with more space the same command goes on");
+            CrashError::Kept { path: self.path.clone(), what }
+        };
+        let end = file.stream_position().map_err(wrong)?;
+        file.write_all(format!("{line}\n").as_bytes()).map_err(|error| {
+            // Another worker may find space again, and must not continue a line that is cut off.
+            let cut = file.set_len(end).and_then(|()| file.seek(SeekFrom::Start(end)));
+            wrong(cut.err().unwrap_or(error))
+        })
     }
 }
 

@@ -67,6 +67,10 @@ fn budget(text: &str) -> Result<Budget, String> {
 }
 
 fn time(text: &str) -> Result<Duration, String> {
-    let time = readpath_session::config::time(text)?;
-    if time.0 == 0 { Err("must be longer".to_owned()) } else { Ok(Duration::from_nanos(time.0)) }
+    let minutes = text.strip_suffix('m').and_then(|minutes| minutes.parse::<u32>().ok());
+    let time = match minutes {
+        Some(minutes) => Duration::from_secs(u64::from(minutes) * 60),
+        None => Duration::from_nanos(readpath_session::config::time(text)?.0),
+    };
+    if time.is_zero() { Err("must be longer".to_owned()) } else { Ok(time) }
 }

@@ -80,7 +80,7 @@ fn states_are_tried_and_the_smallest_that_fails_is_named() {
     let name = document["configuration"]["failed"][0]["state"].as_str().expect("a name");
     let one = room.output(&[&crash[..], &["--state", name], &check].concat());
     assert_eq!((one.status.code(), text(&one.stdout)), (Some(3), "it is lost\n"));
-    let marked = ["--state", "permitted:sent=8", "--", "sh", "-c", "test \"$MARK\" = 'written 3'"];
+    let marked = ["--timeout", "1m", "--state", "permitted:sent=8", "--", "sh", "-c", "test \"$MARK\" = 'written 3'"];
     assert_eq!(room.good(&[&crash[..], &marked].concat()), "CHECK survived permitted:sent=8.\n");
 }
 
@@ -127,4 +127,25 @@ fn who_interrupts_leaves_nothing_behind_and_goes_on_later() {
     let pid = Pid::from_raw(pid).expect("a process");
     assert!(test_kill_process(pid).is_err() || kill_process(pid, Signal::KILL).is_err(), "CHECK is still there");
     assert!(outcomes().expect("outcomes") > 2);
+}
+
+/// The file of outcomes cannot grow, as on a full disk. What it has counts when there is space again.
+#[test]
+fn a_full_disk_is_told_and_loses_no_outcome() {
+    let room = recorded(&["--data"]);
+    let crash = ["crash", "day.rec", "--image", "start.img", "--keep", "kept", "--threads", "2", "--", "true"];
+    let limited = "ulimit -f 2; trap '' XFSZ; exec \"$0\" \"$@\"";
+    let program = env!("CARGO_BIN_EXE_readpath");
+    let mut full = std::process::Command::new("sh");
+    full.args(["-c", limited, program]).args(crash).current_dir(room.path(""));
+    let output = full.output().expect("sh runs");
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    for says in ["kept/outcomes.jsonl: File too large", "the outcomes so far are kept"] {
+        assert!(text(&output.stderr).contains(says), "{}", text(&output.stderr));
+    }
+    let kept = room.read("kept/outcomes.jsonl");
+    assert!(kept.ends_with('\n') && kept.len() > 800, "{kept}");
+    let known = kept.lines().count() - 1;
+    let again = room.good(&crash);
+    assert!(again.contains(&format!("\n{known} outcomes were known")), "{known}: {again}");
 }
