@@ -35,6 +35,8 @@ pub trait Port {
     fn bring(&mut self, cookie: u32, block: u32, data: Vec<u8>);
     /// The data of a request that has ended, as [`Payload::take`].
     fn take(&mut self, cookie: u32) -> (Vec<u8>, Option<Fault>);
+    /// As [`Payload::settle`].
+    fn settle(&mut self);
 }
 
 impl<S: DieSched, X: Payload, P: Probe, W: Wire> Port for Stack<S, X, P, W> {
@@ -63,6 +65,10 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Port for Stack<S, X, P, W> {
 
     fn take(&mut self, cookie: u32) -> (Vec<u8>, Option<Fault>) {
         self.payload.take(cookie)
+    }
+
+    fn settle(&mut self) {
+        self.payload.settle();
     }
 }
 
@@ -403,7 +409,11 @@ fn go_on<S: DieSched, X: Payload, P: Probe, W: Wire, C: Clock>(
     if C::JUMPS && pace == Pace::ToReply {
         return stack.advance_to_reply(limit);
     }
-    let now = clock.wait_until(stack.next_deadline().min(limit));
+    let until = stack.next_deadline().min(limit);
+    if C::WAKES && until == Ns::NEVER {
+        stack.payload.settle();
+    }
+    let now = clock.wait_until(until);
     if C::WAKES && now != Ns::NEVER {
         // The clock may be late. Events that are due go first, each at its own time.
         return stack.advance_to_reply(now.min(limit));

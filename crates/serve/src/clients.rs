@@ -318,6 +318,8 @@ impl Source for Clients {
             self.look_if_time_jumps();
         }
         if self.wants_to_send() {
+            // What an answer tells of is in the file before it leaves.
+            port.settle();
             self.connections.send();
             self.polled_with = 1;
             self.record();
@@ -335,6 +337,8 @@ impl Source for Clients {
     ) -> Result<Ns, RunError> {
         let Clients { connections, control, recording, requests, .. } = self;
         let Connections { counts, by_unit, lateness, .. } = connections;
+        // So is what an answer to an order tells of.
+        stack.payload.settle();
         let subject = Subject { requests, recording, counts, by_unit, lateness };
         let (after, heard) = control.work(stack, subject, now)?;
         match heard {
@@ -403,8 +407,16 @@ mod model;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::connections::Setup;
+    use crate::control::Sources;
+    use crate::nbd::Export;
+    use crate::sockets::Listener;
     use readpath_host::BlockRequest;
     use readpath_stack::Fault;
+    use std::cell::Cell;
+    use std::io::{ErrorKind, Read, Write};
+    use std::os::unix::net::{UnixListener, UnixStream};
+    use std::time::Duration;
 
     /// A device of which some blocks of unit 1 hold data.
     struct Holding(&'static [bool]);
@@ -422,6 +434,8 @@ mod tests {
         fn take(&mut self, _: u32) -> (Vec<u8>, Option<Fault>) {
             (Vec::new(), None)
         }
+
+        fn settle(&mut self) {}
     }
 
     /// A client that copies only what is allocated loses what is called a hole.
@@ -436,5 +450,103 @@ mod tests {
         assert_eq!(of(0, 16384, 99), [(8192, false), (4096, true), (4096, false)]);
         assert_eq!(of(6000, 4096, 99), [(2192, false), (1904, true)], "parts of blocks");
         assert_eq!(of(0, 16384, 1), [(8192, false)], "one that is asked for");
+    }
+
+    /// A device that has the socket of its client.
+    struct Heard<'a> {
+        client: &'a UnixStream,
+        submitted: Vec<u32>,
+        /// How often it was settled when the client had not been answered.
+        settled: u32,
+    }
+
+    impl Port for Heard<'_> {
+        fn submit(&mut self, _: Ns, request: &BlockRequest) {
+            self.submitted.push(request.cookie);
+        }
+
+        fn settle(&mut self) {
+            let read = { self.client }.read(&mut [0]);
+            assert!(read.is_err_and(|error| error.kind() == ErrorKind::WouldBlock), "an answer has left before");
+            self.settled += 1;
+        }
+
+        fn prefetch(&self, _: u8, _: u32) {}
+        fn prefetch_write(&self, _: u8, _: u32) {}
+        fn bring(&mut self, _: u32, _: u32, _: Vec<u8>) {}
+
+        fn holds_data(&self, _: u8, _: u32) -> bool {
+            true
+        }
+
+        fn take(&mut self, _: u32) -> (Vec<u8>, Option<Fault>) {
+            (Vec::new(), None)
+        }
+    }
+
+    /// What an answer tells of is in the file before it leaves.
+    #[test]
+    fn the_device_is_settled_before_an_answer_leaves() {
+        let folder = tempfile::tempdir().unwrap();
+        let listener = UnixListener::bind(folder.path().join("socket")).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let mut client = UnixStream::connect(folder.path().join("socket")).unwrap();
+        let poller = Rc::new(Poller::new().unwrap());
+        let log = |line: &str| panic!("{line}");
+        let text = readpath_config::presets()[0].text;
+        let sources = Sources {
+            listener: None,
+            metrics: None,
+            due: Vec::new(),
+            time_jumps: true,
+            longest: Ns::ZERO,
+            preset: readpath_config::device::parse(text, "preset").unwrap(),
+            log,
+        };
+        let export = Export {
+            name: String::new(),
+            description: String::new(),
+            bytes: 1 << 20,
+            read_only: false,
+            min_block: 1,
+            preferred_block: 4096,
+            max_payload: 1 << 20,
+        };
+        let setup = Setup {
+            poller: poller.clone(),
+            listeners: vec![Listener::Unix(listener)],
+            exports: [export].into(),
+            scale: None,
+            disk: Rc::<Cell<Duration>>::default(),
+            log,
+        };
+        let control = Control::new(sources, &poller).unwrap();
+        let recording = Recording::default();
+        let mut clients =
+            Clients::new(Connections::new(setup).unwrap(), control, recording, poller.clone(), (true, log));
+        let mut now = Ns::ZERO;
+        let mut act = |clients: &mut Clients, port: &mut Heard| {
+            poller.look();
+            now = Ns(now.0 + 1);
+            clients.act(port, now, now);
+            now
+        };
+        let port = &mut Heard { client: &client.try_clone().unwrap(), submitted: Vec::new(), settled: 0 };
+        client.set_nonblocking(true).unwrap();
+        act(&mut clients, port);
+        client.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\0").unwrap();
+        // Takes greeting and export.
+        assert_eq!(client.read(&mut [0; 100]).unwrap(), 18);
+        act(&mut clients, port);
+        assert_eq!(client.read(&mut [0; 100]).unwrap(), 10);
+        let mut write = b"\x25\x60\x95\x13\0\0\0\x01handle..\0\0\0\0\0\0\0\0\0\0\x10\0".to_vec();
+        write.resize(28 + 4096, 7);
+        client.write_all(&write).unwrap();
+        let now = act(&mut clients, port);
+        let (&[cookie], settled) = (&port.submitted[..], port.settled) else { panic!("{:?}", port.submitted) };
+        clients.ended(port, cookie, now);
+        assert!(client.read(&mut [0]).is_err(), "it is answered when it is due");
+        act(&mut clients, port);
+        assert_eq!((client.read(&mut [0; 100]).unwrap(), port.settled), (16, settled + 1));
     }
 }

@@ -170,6 +170,10 @@ pub fn serve(
 ) -> Result<Served, ServeError> {
     let disk = image.array.disk().spent();
     let mut payload = Store::new(image.array);
+    if options.speed == Speed::Instant {
+        // In real time every answer leaves alone, and nothing would be gathered.
+        payload.array_mut().gather();
+    }
     let mut server = Server {
         base,
         host: host.clone(),

@@ -3,18 +3,21 @@
 //! difference; hooks act in order; a run ends when its source says so.
 
 use readpath_config::{Event, EventKind};
-use readpath_device::{Layout, MediaOp, Probe};
+use readpath_device::{Layout, MediaOp, Probe, WithMedia};
 use readpath_flash::{DieSched, Lean, Ppn};
+use readpath_host::{BlockOp, BlockRequest};
 use readpath_kit::{Ns, Prng};
 use readpath_run::{
     Clock, Cycle, Driven, Hooks, Jobs, Mode, Pace, ReadBack, Rest, RunError, Schedule, Source, Trace, Virtual, drive,
 };
 use readpath_stack::{Payload, Stack, Tags, Typed, Wire};
-use readpath_testkit::{device, everything, filled, job};
+use readpath_testkit::{DELAYS, device, everything, filled, host, job};
 use readpath_workload::launch::{LaunchSpec, Launches};
 use readpath_workload::trace::{Loaded, Options, Prepare, Reader};
 use readpath_workload::{IoKind, Kinds, Offsets, Phase, Stream, StreamSpec, Think};
+use std::cell::Cell;
 use std::fmt::Write;
+use std::rc::Rc;
 
 const BLOCKS: u32 = 8192;
 
@@ -342,4 +345,48 @@ fn a_run_that_stands_still_is_an_error_and_one_that_is_stopped_too() {
     let mut diary = Diary { looks: 1000, ..Diary::default() };
     let stopped = drive(&mut stack, &mut ReadBack::new(0, 0, 100), &mut diary, &mut Virtual, now);
     assert!(matches!(stopped, Err(RunError::Interrupted)), "{stopped:?}");
+}
+
+/// Whether everything that was programmed is settled, and how much was programmed.
+#[derive(Clone, Default)]
+struct Settled {
+    is_settled: Rc<Cell<bool>>,
+    programs: Rc<Cell<u32>>,
+}
+
+impl Payload for Settled {
+    type Mode = WithMedia;
+
+    fn execute(&mut self, op: MediaOp) {
+        if let MediaOp::Program { .. } = op {
+            self.is_settled.set(false);
+            self.programs.set(self.programs.get() + 1);
+        }
+    }
+
+    fn settle(&mut self) {
+        self.is_settled.set(true);
+    }
+}
+
+impl Clock for Settled {
+    const JUMPS: bool = false;
+    const WAKES: bool = true;
+
+    fn wait_until(&mut self, at: Ns) -> Ns {
+        assert!(at != Ns::NEVER || self.is_settled.get(), "what was programmed waits for nothing");
+        at
+    }
+}
+
+#[test]
+fn the_payload_is_settled_before_nothing_happens() {
+    let mut settled = Settled::default();
+    let stack = Stack::<Lean, _, (), _>::new(&device(BLOCKS), host(None), DELAYS, settled.clone(), (), Typed);
+    let mut stack = stack.unwrap();
+    let now = stack.start(Ns::ZERO).unwrap();
+    stack.submit(now, &BlockRequest { cookie: 0, lun: 0, op: BlockOp::Write, block: 0, blocks: 64 });
+    let stuck = drive(&mut stack, &mut Stubborn, &mut (), &mut settled, now);
+    assert!(matches!(stuck, Err(RunError::Stuck(_))), "{stuck:?}");
+    assert!(settled.programs.get() > 1, "{}", settled.programs.get());
 }

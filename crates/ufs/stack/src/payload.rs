@@ -64,6 +64,10 @@ pub trait Payload {
     /// The power is cut: commands in flight are lost, and so are the contents of the write buffer.
     fn power_cut(&mut self) {}
 
+    /// An answer is about to leave, or time stands still until a client asks: what was executed survives the end of the
+    /// process from now on.
+    fn settle(&mut self) {}
+
     /// The request `cookie`, from `block` on, supplies this data, or wants it filled. Called before
     /// [`Payload::begin`]. Cookies are small numbers.
     fn bring(&mut self, cookie: u32, block: u32, data: Vec<u8>) {

@@ -2,9 +2,11 @@
 //! The array: programs, erases and reads of slices with their spare areas, as bytes of a disk.
 //!
 //! *Order of writes.* The data of a unit is written first, then its spare areas, in one write: before that, nothing
-//! counts as programmed. When a flush is answered, and before a superblock is erased, everything before is synced,
-//! and the number of the newest program is recorded; so after a crash of the machine a reader of the array knows up
-//! to which program it is complete. While the machine runs, it is complete anyway.
+//! counts as programmed. When a flush is answered, and before something is erased that was programmed before the last
+//! sync, everything before is synced, and the number of the newest program is recorded; so after a crash of the
+//! machine a reader of the array knows up to which program it is complete. While the machine runs, it is complete
+//! anyway. An array that gathers ([`FlashFile::gather`]) makes the writes of several units together, when it is settled
+//! or anything else is written: the data of all first, then the spare areas in the order of the programs.
 //!
 //! *Torn or damaged.* A crash of the machine cuts a write between two sectors, a kill between two pages of memory;
 //! nothing is cut once the array was sealed. So a head of a spare area with a wrong check is torn only if such a
@@ -17,6 +19,7 @@
 mod head;
 mod kept;
 mod rpmb;
+mod runs;
 
 pub use kept::Boot;
 
@@ -31,11 +34,15 @@ use readpath_device::{
 };
 use readpath_flash::Ppn;
 use readpath_kit::BLOCK_BYTES;
+use runs::Runs;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use thiserror::Error;
 
 const SLICE: usize = BLOCK_BYTES as usize;
+/// Bytes of data, and of heads, that are gathered at most.
+const MOST_DATA: usize = 1 << 18;
+const MOST_HEADS: usize = 1 << 12;
 
 /// Why a slice cannot be read.
 #[derive(Debug, Error)]
@@ -126,7 +133,7 @@ pub struct FlashFile<D> {
     /// Slices whose programs were lost since, where the disk holds older contents; and for moved data, the slice where
     /// the disk holds it.
     lost: BTreeMap<u32, Option<u32>>,
-    /// Moved data of the unit being assembled: where to, and the slice where the disk holds it.
+    /// Moved data that is still to be written: where to, and the slice where the disk holds it.
     moved: Vec<(u32, u32)>,
     /// Slices whose heads a crash or a kill has cut. They are marked as torn before a kept record says that there are
     /// none.
@@ -134,11 +141,17 @@ pub struct FlashFile<D> {
     /// Superblocks (first slice, slices) erased since the last sync. Their data is freed when their spare areas are
     /// certainly gone: otherwise a crash could leave a spare area without its data.
     erased: Vec<(Ppn, u32)>,
+    /// Number of the first program of each superblock; 0 if that was before the array was opened.
+    begun: Vec<u64>,
     /// Number of the newest change of RPMB, once it is known and earlier changes are in place.
     rpmb_newest: Option<u64>,
     /// Heads of the unit being assembled.
     heads: Vec<u8>,
-    data: Vec<u8>,
+    /// Heads of complete units, and data of slices, that are still to be written.
+    held: Runs,
+    data: Runs,
+    /// Units are held until they are settled.
+    gathers: bool,
 }
 
 impl<D: Disk> FlashFile<D> {
@@ -163,9 +176,12 @@ impl<D: Disk> FlashFile<D> {
             moved: Vec::new(),
             cut: BTreeSet::new(),
             erased: Vec::new(),
+            begun: vec![0; format.shape.superblocks as usize],
             rpmb_newest: None,
             heads: Vec::new(),
-            data: Vec::new(),
+            held: Runs::default(),
+            data: Runs::default(),
+            gathers: false,
         })
     }
 
@@ -189,8 +205,13 @@ impl<D: Disk> FlashFile<D> {
         self.failure.as_deref()
     }
 
-    /// Writes, unless a write has failed before.
+    /// Writes after all units that are complete, unless a write has failed before.
     fn write(&mut self, what: impl FnOnce(&mut D) -> io::Result<()>) {
+        self.settle();
+        self.write_now(what);
+    }
+
+    fn write_now(&mut self, what: impl FnOnce(&mut D) -> io::Result<()>) {
         if self.failure.is_some() {
             return;
         }
@@ -208,6 +229,7 @@ impl<D: Disk> FlashFile<D> {
     /// Programs a slice of a unit of data with the contents of another slice, which holds `page`.
     pub(crate) fn copy(&mut self, from: Ppn, to: Ppn, page: u32, sequence: u64) {
         let mut data = [0; SLICE];
+        self.settle_slice(from);
         match self.read_page(from, page, &mut data) {
             Ok(()) => {
                 self.moved.push((to.0, self.lost.get(&from.0).copied().flatten().unwrap_or(from.0)));
@@ -218,7 +240,6 @@ impl<D: Disk> FlashFile<D> {
             Err(_) => {}
         }
         // The copy is unreadable too. Other slices of the unit are not affected.
-        self.write_data(Ppn(to.0.wrapping_sub(1)));
         let (spare, check) = (spare_of_data(Some(page), sequence), !crc32fast::hash(&[0; SLICE]));
         self.heads.extend(Head { spare, check, has_data: true, has_rest: false }.to_bytes());
     }
@@ -235,38 +256,21 @@ impl<D: Disk> FlashFile<D> {
         let format = self.format;
         if let Some(rest) = rest {
             check.update(rest);
-            self.write(|disk| disk.write_at(rest, format.rest(ppn.0)));
+            // As with data, nothing names it yet.
+            self.write_now(|disk| disk.write_at(rest, format.rest(ppn.0)));
         }
-        let at = self.data.len();
         if has_data {
-            self.data.extend(data);
-            self.data.resize(at + SLICE, 0);
-            check.update(&self.data[at..]);
-            if self.data.len() == 1 << 18 {
-                self.write_data(ppn);
+            check.update(self.data.add(format.data(ppn.0), data, SLICE));
+            if self.data.bytes() >= MOST_DATA {
+                self.write_data();
             }
-        } else {
-            self.write_data(Ppn(ppn.0.wrapping_sub(1)));
         }
         self.heads.extend(Head { spare, check: check.finalize(), has_data, has_rest: rest.is_some() }.to_bytes());
-    }
-
-    /// Writes the data of slices up to `last`.
-    fn write_data(&mut self, last: Ppn) {
-        if !self.data.is_empty() {
-            let data = std::mem::take(&mut self.data);
-            let first = last.0 + 1 - (data.len() / SLICE) as u32;
-            let offset = self.format.data(first);
-            self.write(|disk| disk.write_at(&data, offset));
-            self.data = data;
-            self.data.clear();
-        }
     }
 
     /// Completes the unit that begins at `first`.
     pub(crate) fn programmed(&mut self, first: Ppn, stream: Stream, program: u64) {
         let mut heads = std::mem::take(&mut self.heads);
-        self.write_data(Ppn(first.0 + (heads.len() / HEAD_BYTES) as u32 - 1));
         for head in heads.chunks_exact_mut(HEAD_BYTES) {
             let bytes: &mut [u8; HEAD_BYTES] = head.try_into().expect("an exact chunk");
             bytes[7] = bytes[7] & !(0xf | ENDS_UNIT) | stream.index() as u8;
@@ -297,16 +301,16 @@ impl<D: Disk> FlashFile<D> {
             self.write(Disk::sync);
         }
         self.begin_writing();
-        let offset = self.format.head(first.0);
-        self.write(|disk| disk.write_at(&heads, offset));
-        self.newest = self.newest.max(program);
-        if self.failure.is_some() {
-            self.lost.extend((first.0..first.0 + (heads.len() / HEAD_BYTES) as u32).map(|slice| (slice, None)));
-            self.lost.extend(self.moved.iter().map(|&(to, at)| (to, Some(at))));
+        self.held.add(self.format.head(first.0), &heads, heads.len());
+        if first.0.is_multiple_of(self.format.shape.superblock_slices) {
+            *self.begun(first) = program;
         }
-        self.moved.clear();
+        self.newest = self.newest.max(program);
         heads.clear();
         self.heads = heads;
+        if !self.gathers || self.held.bytes() >= MOST_HEADS {
+            self.settle();
+        }
     }
 
     /// Programs a unit of metadata.
@@ -316,7 +320,6 @@ impl<D: Disk> FlashFile<D> {
             self.add(slice.ppn, slice.spare, Some(&slice.rest), &slice.data);
         }
         let heads = std::mem::take(&mut self.heads);
-        self.write_data(Ppn(first.ppn.0 + unit.len() as u32 - 1));
         self.end_unit(first.ppn, first.spare.program, heads);
     }
 
@@ -346,25 +349,42 @@ impl<D: Disk> FlashFile<D> {
         self.write(|disk| disk.write_at(&heads, offset));
     }
 
-    /// Erases a superblock.
+    /// As [`FlashFile::begun`], for the superblock of a slice.
+    fn begun(&mut self, slice: Ppn) -> &mut u64 {
+        &mut self.begun[(slice.0 / self.format.shape.superblock_slices) as usize]
+    }
+
+    /// Erases a superblock. Of what was programmed since the last sync a crash of the machine may leave anything, so
+    /// it may leave any part of such a superblock, too.
     pub(crate) fn erase(&mut self, first: Ppn, slices: u32) {
         self.begin_writing();
-        self.put_down();
+        // No program is newer than the kept one by more than the slices of the array.
+        let shape = self.format.shape;
+        let is_near = self.newest + shape.slices() / u64::from(shape.unit_slices) < self.kept.program + shape.slices();
+        let may_be_lost = std::mem::replace(self.begun(first), u64::MAX) > self.kept.program && is_near;
+        if !may_be_lost {
+            self.put_down();
+        }
         let offset = self.format.head(first.0);
         self.write(|disk| disk.zero(offset, u64::from(slices) * HEAD_BYTES as u64));
-        self.erased.push((first, slices));
-        if !self.syncs {
-            self.drop_erased_data();
+        if self.syncs && !may_be_lost {
+            self.erased.push((first, slices));
+        } else {
+            self.drop_data(first, slices);
         }
     }
 
     /// Frees the space of erased slices that have not been programmed since.
     fn drop_erased_data(&mut self) {
         for (first, slices) in std::mem::take(&mut self.erased) {
-            let parts = [(self.format.rest(first.0), SPARE_REST_BYTES), (self.format.data(first.0), SLICE)];
-            for (offset, each) in parts {
-                self.write(|disk| disk.zero(offset, u64::from(slices) * each as u64));
-            }
+            self.drop_data(first, slices);
+        }
+    }
+
+    fn drop_data(&mut self, first: Ppn, slices: u32) {
+        let parts = [(self.format.rest(first.0), SPARE_REST_BYTES), (self.format.data(first.0), SLICE)];
+        for (offset, each) in parts {
+            self.write(|disk| disk.zero(offset, u64::from(slices) * each as u64));
         }
     }
 
@@ -398,6 +418,7 @@ impl<D: Disk> FlashFile<D> {
     /// # Errors
     /// The failure.
     pub fn sync(&mut self) -> Result<(), String> {
+        self.settle();
         if self.is_dirty && self.syncs && self.failure.is_none() {
             if let Err(error) = self.disk.sync() {
                 self.failure = Some(error.to_string());
@@ -449,6 +470,7 @@ impl<D: Disk> FlashFile<D> {
         if !cut.is_empty() {
             self.sync_at_once();
         }
+        self.settle();
         let (offset, bytes) = self.kept.next();
         let was_dirty = self.is_dirty;
         self.write(|disk| disk.write_at(&bytes, offset));
@@ -609,6 +631,7 @@ impl<D: Disk> FlashFile<D> {
 
 impl<D: Disk> FlashArray for FlashFile<D> {
     fn look(&mut self, superblock: u32, seen: &mut Vec<Seen>) -> Result<(), String> {
+        self.settle();
         let heads = self.heads(superblock)?;
         let mut cut = Vec::new();
         let look = |(slice, bytes, read): (u32, &[u8], Read)| match read {
@@ -629,10 +652,12 @@ impl<D: Disk> FlashArray for FlashFile<D> {
     }
 
     fn read(&mut self, ppn: Ppn, rest: &mut [u8; SPARE_REST_BYTES], data: &mut [u8]) -> Result<Spare, String> {
+        self.settle();
         self.read_slice(ppn, Some(rest), data).map_err(|fault| fault.to_string())
     }
 
     fn is_blank(&mut self, ppn: Ppn) -> Result<bool, String> {
+        self.settle();
         let at = self.format.head(ppn.0);
         let head = self.head(ppn).map_err(|error| format!("slice {} (byte {at} of the image): {error}", ppn.0))?;
         Ok(head == Read::Blank)

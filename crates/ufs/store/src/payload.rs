@@ -146,6 +146,7 @@ impl<D: Disk> Payload for Store<D> {
                     return self.fault(cookie, Fault::Medium(what));
                 }
                 let page = page + index;
+                self.array.settle_slice(ppn);
                 self.with_block(tag, index, |store, block| {
                     let fault = store.array.read_page(ppn, page, block).err()?;
                     block.fill(0);
@@ -197,7 +198,12 @@ impl<D: Disk> Payload for Store<D> {
     }
 
     fn power_cut(&mut self) {
+        self.settle();
         self.slots.fill(0);
+    }
+
+    fn settle(&mut self) {
+        self.array.settle();
     }
 
     fn bring(&mut self, cookie: u32, block: u32, data: Vec<u8>) {

@@ -134,7 +134,13 @@ impl Payload for Both {
 
     fn power_cut(&mut self) {
         self.tags.power_cut();
-        self.store.power_cut();
+        if !self.is_gone {
+            self.store.power_cut();
+        }
+    }
+
+    fn settle(&mut self) {
+        self.store.settle();
     }
 }
 

@@ -5,6 +5,7 @@
 use crate::both::{Left, check, switch_on_full};
 use readpath_device::{DeviceConfig, Without};
 use readpath_kit::{Ns, Prng};
+use readpath_stack::Payload;
 use readpath_testkit::chosen;
 use readpath_testkit::full::{Load, any_full_device, full_device};
 
@@ -48,12 +49,20 @@ fn many(config: &DeviceConfig, seed: u64, cuts: u32) {
     let (mut stack, mut now) = switch_on_full(config);
     let rng = &mut Prng::stream(seed, "cuts", 0);
     for cut in 0..cuts {
+        // Writes of units are gathered, and settled now and then.
+        let gathers = seed % 2 == 1;
+        if gathers {
+            stack.payload.store.array_mut().gather();
+        }
         let how = [End::Cut, End::Kill, End::Crash][rng.below(3) as usize];
         let what = format!("seed {seed}, cut {cut}, {how:?}");
         let mut load = Load::new(seed << 16 | u64::from(cut), 400);
         for _ in 0..rng.below(700) {
             if !load.step(&mut stack, &mut now) {
                 break;
+            }
+            if gathers && rng.below(8) == 0 {
+                stack.payload.settle();
             }
         }
         let mut left = end(stack, now, how, rng);

@@ -3,7 +3,7 @@
 
 use crate::both::{Both, Kept, Left, check, image, switch_on_full};
 use readpath_device::{
-    DeviceConfig, FlashArray, MediaOp, Own, OwnSlice, SPARE_REST_BYTES, SliceKind, Spare, Stream, Without,
+    DeviceConfig, FlashArray, MediaOp, Own, OwnSlice, SPARE_REST_BYTES, Seen, SliceKind, Spare, Stream, Without,
 };
 use readpath_flash::{Lean, Ppn};
 use readpath_host::{BlockOp, BlockRequest};
@@ -12,6 +12,7 @@ use readpath_stack::{Fault, Payload, Stack, Typed};
 use readpath_store::{FormatError, Image, ImageError, MemoryDisk, Store};
 use readpath_testkit::full::{Load, any_full_device, full_device};
 use readpath_testkit::{DELAYS, host};
+use std::collections::BTreeSet;
 
 /// A stack that has done some work and has been flushed.
 fn worked(config: &DeviceConfig, seed: u64) -> (Kept, Ns) {
@@ -151,6 +152,63 @@ fn a_flipped_bit_is_found_or_does_no_harm() {
 
 fn open(disk: &MemoryDisk) -> Image<MemoryDisk> {
     on(disk.clone()).unwrap()
+}
+
+/// Units that are gathered are on the disk when they are settled, as if they had been written at once. A process that
+/// dies while it settles them leaves the first ones.
+#[test]
+fn gathered_units_are_written_in_order() {
+    let numbers = |disk: &MemoryDisk| {
+        let mut image = open(disk);
+        let (mut seen, mut numbers) = (Vec::new(), BTreeSet::new());
+        for superblock in 0..image.array.format().shape.superblocks {
+            image.array.look(superblock, &mut seen).unwrap();
+            numbers.extend(seen.iter().filter_map(|seen| match seen {
+                Seen::Programmed(spare) if spare.ends_unit => Some(spare.program),
+                _ => None,
+            }));
+        }
+        numbers
+    };
+    let mut most = 0;
+    for seed in 0..3 {
+        let config = any_full_device(seed);
+        let (mut at_once, mut now) = switch_on_full(&config);
+        let (mut gathered, mut then) = switch_on_full(&config);
+        gathered.payload.store.array_mut().gather();
+        let (mut load, mut again) = (Load::new(seed, 300), Load::new(seed, 300));
+        let rng = &mut Prng::stream(seed, "gathered", 0);
+        while load.step(&mut at_once, &mut now) {
+            assert!(again.step(&mut gathered, &mut then));
+            if rng.below(40) != 0 {
+                continue;
+            }
+            let before = gathered.payload.store.array().disk().clone();
+            gathered.payload.settle();
+            let after = gathered.payload.store.array_mut().disk_mut();
+            assert!(after.bytes_mut() == at_once.payload.store.array_mut().disk_mut().bytes_mut(), "seed {seed}");
+            let (had, has) = (numbers(&before), numbers(after));
+            let new: Vec<u64> = has.difference(&had).copied().collect();
+            most = most.max(new.len());
+            let mut came = new.clone();
+            for lost in 1.. {
+                if came.is_empty() {
+                    break;
+                }
+                // The last so many writes have not been made.
+                let (mut disk, mut left) = (after.clone(), lost);
+                disk.crash(|bytes| {
+                    left -= 1;
+                    if left >= 0 { 0 } else { bytes }
+                });
+                let found = open(&disk).examine(|_| {});
+                assert!(found.faults.is_empty(), "seed {seed}, without {lost} writes: {found:?}");
+                came = numbers(&disk).difference(&had).copied().collect();
+                assert!(new.starts_with(&came), "seed {seed}, without {lost} writes: {came:?} of {new:?}");
+            }
+        }
+    }
+    assert!(most > 3, "at most {most} units were gathered");
 }
 
 /// The disk is full: writes and flushes fail from then on, and data flushed before is there when the device is

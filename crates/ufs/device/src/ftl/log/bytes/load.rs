@@ -4,8 +4,8 @@
 //!
 //! *Which programs count.* A process that dies leaves all that it programmed. If the whole machine dies, programs
 //! that had not reached the disk may be missing, in any order. Programs are numbered without gaps, and everything up
-//! to an erase or a flush is known to be on the medium, so the first gap after that is the moment of the loss:
-//! programs with higher numbers count as torn.
+//! to a flush, or to the erase of something older than it, is known to be on the medium, so the first gap after that is
+//! the moment of the loss: programs with higher numbers count as torn.
 //!
 //! *What is damaged.* For a damaged spare area of data that is older than the newest checkpoint, the map gives the
 //! logical page: reading it fails, and moving it moves the failure. No map knows data that was programmed later, so
