@@ -2,7 +2,7 @@
 //! Power cuts as clients hear of them: they stay, they are disconnected, or nothing answers any more.
 
 use crate::client::{Client, FLUSH, FUA, How, INSTANT, READ, REAL, Server, WRITE};
-use crate::recorded::{ask_much, replayed};
+use crate::recorded::{ask_much, replayed, worked};
 use readpath_kit::Prng;
 
 /// Leaves requests of every client unanswered: some at the device, some held back.
@@ -116,12 +116,8 @@ fn a_server_ends_without_power() {
 /// Makes an image that has been written to, records what `asks` asks of it, and replays it; returns how many requests
 /// were neither answered nor the server's own flush.
 fn lost_in_replay(how: How, asks: impl FnOnce(&Server, &mut Prng)) -> u64 {
-    let mut server = Server::new(INSTANT);
     let rng = &mut Prng::new(1);
-    ask_much(&mut Client::connect(&server.socket()), rng, 1000);
-    server.stop();
-    let start = server.image().with_extension("start");
-    std::fs::copy(server.image(), &start).unwrap();
+    let (mut server, start) = worked(rng, 1000);
     server.start(how);
     asks(&server, rng);
     let served = server.stop();

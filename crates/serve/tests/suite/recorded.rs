@@ -6,7 +6,7 @@ use crate::client::{Client, FLUSH, FUA, How, INSTANT, LOG, NO_HOLE, READ, REAL, 
 use readpath_kit::Prng;
 use readpath_serve::{Recorded, Replayed, ServeError, replay};
 use readpath_store::Image;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Makes `count` random requests, up to 30 at once.
@@ -38,6 +38,16 @@ pub fn ask_much(client: &mut Client, rng: &mut Prng, count: u32) {
     expected.iter().for_each(|()| client.any_reply());
 }
 
+/// A server that was asked `count` random requests and has ended, and a copy of its image.
+pub fn worked(rng: &mut Prng, count: u32) -> (Server, PathBuf) {
+    let mut server = Server::new(INSTANT);
+    ask_much(&mut Client::connect(&server.socket()), rng, count);
+    server.stop();
+    let start = server.image().with_extension("start");
+    std::fs::copy(server.image(), &start).unwrap();
+    (server, start)
+}
+
 pub fn replayed(server: &Server, start: &Path) -> Result<Replayed, ServeError> {
     let image = Image::open(start, false, false).unwrap();
     let preset = readpath_config::device::parse(&image.text, "test").unwrap();
@@ -55,12 +65,8 @@ fn a_replay_does_to_the_bit_what_the_server_did() {
         How { records: true, host: "hpb=hcm", faults, ..REAL },
     ];
     for (round, how) in hows.into_iter().enumerate() {
-        let mut server = Server::new(INSTANT);
         let rng = &mut Prng::new(round as u64 + 1);
-        ask_much(&mut Client::connect(&server.socket()), rng, 3000);
-        server.stop();
-        let start = server.image().with_extension("start");
-        std::fs::copy(server.image(), &start).unwrap();
+        let (mut server, start) = worked(rng, 3000);
         server.start(how);
         let mut clients: Vec<Client> = (0..3).map(|_| Client::connect(&server.socket())).collect();
         let orders = [

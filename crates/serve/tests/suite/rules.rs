@@ -2,7 +2,7 @@
 //! Rules: requests of clients fail, are late, dropped, torn, misdirected or corrupted, and a replay does the same.
 
 use crate::client::{Client, FLUSH, FUA, How, INSTANT, READ, Server, TRIM, ZERO};
-use crate::recorded::{ask_much, replayed};
+use crate::recorded::{ask_much, replayed, worked};
 use readpath_kit::Prng;
 
 const BLOCK: u64 = 4096;
@@ -128,12 +128,8 @@ fn flushes_are_dropped() {
 
 #[test]
 fn a_replay_breaks_requests_as_the_server_did() {
-    let mut server = Server::new(INSTANT);
     let rng = &mut Prng::new(1);
-    ask_much(&mut Client::connect(&server.socket()), rng, 1000);
-    server.stop();
-    let start = server.image().with_extension("start");
-    std::fs::copy(server.image(), &start).unwrap();
+    let (mut server, start) = worked(rng, 1000);
     let faults = "0s seed 5\n0s slow read 2% 3ms\n0s error write every 9 ENOSPC\n0s torn write 10% 4K\n\
                   5ms drop trim client 2\n6ms misdirect 5%\n9ms corrupt read 0-8M up 1ms down 1ms\n40ms misdirect off\n";
     server.start(How { records: true, faults, ..INSTANT });
