@@ -256,6 +256,7 @@ mod tests {
             "readpath_request_served_seconds_bucket{le=\"10.0\"} 1\n",
             "readpath_request_lateness_seconds_bucket{le=\"1e-5\"} 1\n",
             "readpath_request_lateness_seconds_count 2\n",
+            "readpath_rule_acted_total{rule=\"2\",order=\"slow read 1% 20ms\"} 1\n",
             "readpath_unit_requests_total{unit=\"0\"} 3\nreadpath_unit_requests_total{unit=\"1\"} 4\n",
             "readpath_hpb_hit_cnt_total{lun=\"0\"} 5\nreadpath_hpb_hit_cnt_total{lun=\"1\"} 6\n",
             "readpath_hpb_pre_req_cnt_total{lun=\"0\"} 0\nreadpath_hpb_pre_req_cnt_total{lun=\"1\"} 1\n",

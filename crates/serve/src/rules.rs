@@ -413,6 +413,39 @@ mod tests {
     }
 
     #[test]
+    fn a_window_begins_when_its_rule_is_given() {
+        let mut rules = Rules::default();
+        rules.add("error up 2s down 1s".parse().unwrap(), Ns::from_secs(1), &[1000]).unwrap();
+        let mut meets = |&s: &u64| rules.meet(Ns::from_secs(s), &mut job(Ask::Read, 0, 4096, 1)).is_some();
+        assert_eq!((1..8).filter(&mut meets).collect::<Vec<u64>>(), [3, 6]);
+    }
+
+    #[test]
+    fn a_seed_is_also_that_of_later_rules() {
+        let acted = |seed| {
+            let mut rules = Rules::default();
+            rules.seed(seed);
+            rules.add("error 50%".parse().unwrap(), Ns::ZERO, &[1000]).unwrap();
+            (0..64).map(|_| rules.meet(Ns::ZERO, &mut job(Ask::Read, 0, 4096, 1)).is_some()).collect::<Vec<_>>()
+        };
+        assert_eq!(acted(5), acted(5));
+        assert_ne!(acted(5), acted(6));
+    }
+
+    #[test]
+    fn counters_of_the_newest_rules_stay_in_order() {
+        let mut rules = rules(&["slow 1ms", "drop"]);
+        rules.end(Kind::Drop);
+        assert_eq!(rules.counts().iter().map(|count| count.number).collect::<Vec<_>>(), [1, 2]);
+        for _ in 0..MOST_OVER + 5 {
+            rules.add("drop".parse().unwrap(), Ns::ZERO, &[1000]).unwrap();
+            rules.end(Kind::Drop);
+        }
+        let numbers: Vec<u64> = rules.counts().iter().map(|count| count.number).collect();
+        assert_eq!((numbers.len(), &numbers[..2]), (MOST_OVER + 1, &[1, 8][..]));
+    }
+
+    #[test]
     fn chance_comes_from_the_seed() {
         let asks: Vec<(Ns, Job)> = (0..10_000).map(|_| (Ns::ZERO, job(Ask::Read, 0, 4096, 1))).collect();
         let acted = acts("error 10%", &asks);

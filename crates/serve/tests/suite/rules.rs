@@ -46,9 +46,11 @@ fn requests_fail_as_rules_say() {
         assert!(told.starts_with("error: ") && told.contains(what), "{order}: {told}");
     }
     drop((client, second));
+    server.tell("error flush");
     let served = server.stop();
+    assert_eq!(served.lost, None, "the server's own flush meets no rule");
     let counts: Vec<_> = served.rules.iter().map(|rule| (rule.number, rule.met, rule.done)).collect();
-    assert_eq!(counts, [(1, 3, 2), (2, 4, 2), (3, 1, 1), (4, 1, 1)]);
+    assert_eq!(counts, [(1, 3, 2), (2, 4, 2), (3, 1, 1), (4, 1, 1), (5, 0, 0)]);
     assert_eq!(served.rules[1].rule, "error read client 2 every 2 ESHUTDOWN");
     assert_eq!(served.errors, 6);
 }
