@@ -107,14 +107,17 @@ fn facts(preset: &DevicePreset) -> Result<Vec<String>> {
             )
         },
     ];
-    if d.write_booster.is_some() {
-        let each = u64::from(d.booster_slices());
+    if d.slc_cache.is_some() {
+        let each = u64::from(d.slc_slices());
+        let kept = d.static_superblocks();
+        let kept = if kept > 0 { format!("; {kept} serve nothing else, the others are") } else { ";".to_owned() };
         lines.push(format!(
-            "WriteBooster: {} superblocks in SLC mode hold {:.2} MiB each, {:.2} GiB; lent while more than {} \
-             superblocks can be spared",
-            d.booster_superblocks(),
+            "{}: {} superblocks in SLC mode hold {:.2} MiB each, {:.2} GiB{kept} lent while more than {} superblocks \
+             can be spared",
+            if d.write_booster().is_some() { "WriteBooster" } else { "SLC cache" },
+            d.cache_superblocks(),
             gib(each) * 1024.0,
-            gib(each * u64::from(d.booster_superblocks())),
+            gib(each * u64::from(d.cache_superblocks())),
             d.ftl.collect_below
         ));
     }

@@ -100,7 +100,7 @@ pub(crate) fn write_metrics(device: &DeviceStats, config: &DeviceConfig) -> Vec<
         (metric::ERASE_FAILURES, device.erase_failures as f64),
     ];
     metrics.extend(seldom.into_iter().filter(|(_, count)| *count > 0.0));
-    if config.write_booster.is_some() {
+    if config.slc_cache.is_some() {
         metrics.extend([
             (metric::SLICES_BOOSTED, device.slices_boosted as f64),
             (metric::SLICES_FLUSHED, device.slices_flushed as f64),

@@ -76,7 +76,8 @@ pub fn device(
         write_buffer_blocks: 64,
         lus: vec![lu; 2],
         ftl: FtlConfig { map_changes: 1024, ..FtlConfig::DEFAULT },
-        write_booster: None,
+        slc: None,
+        slc_cache: None,
         hpb: Some(HpbConfig {
             control: Control::Device,
             region_size: 11,

@@ -2,7 +2,7 @@
 //! Devices for power cuts: everything that flash translation does happens within a few hundred writes. And requests for
 //! them.
 
-use crate::{any_booster, give_little_room, next_event, toggle_booster};
+use crate::{any_slc, give_little_room, next_event, toggle_booster};
 use readpath_device::{DeviceConfig, FaultConfig, FtlConfig, VictimPolicy, Without};
 use readpath_flash::{DieSched, Geometry};
 use readpath_host::{BlockOp, BlockRequest};
@@ -73,7 +73,7 @@ pub fn any_full_device(seed: u64) -> DeviceConfig {
     give_little_room(&mut config, more);
     if seed % 2 == 1 {
         config.ftl.idle_after = Ns(200_000);
-        any_booster(&mut config, rng);
+        any_slc(&mut config, rng);
     }
     config
 }
@@ -135,7 +135,7 @@ impl Load {
             self.outstanding += 1;
             self.left -= 1;
         }
-        if stack.device.config().write_booster.is_some() && self.rng.below(100) == 0 {
+        if stack.device.config().write_booster().is_some() && self.rng.below(100) == 0 {
             toggle_booster(stack, *now, &mut self.rng);
         }
         if stack.next_deadline() == Ns::NEVER {

@@ -10,8 +10,8 @@ pub mod vfio;
 pub mod writes;
 
 use readpath_device::{
-    Control, Delays, DeviceConfig, EntryConfig, FirmwareTiming, FlashTiming, FtlConfig, HpbConfig, Layout, LinkTiming,
-    LuConfig, MediaOp, Probe, Recovery, UfsDevice, Verification, WithMedia, WriteBoosterConfig,
+    CacheOwner, Control, Delays, DeviceConfig, EntryConfig, FirmwareTiming, FlashTiming, FtlConfig, HpbConfig, Layout,
+    LinkTiming, LuConfig, MediaOp, Probe, Recovery, SlcCacheConfig, SlcConfig, UfsDevice, Verification, WithMedia,
 };
 use readpath_flash::{DieSched, Geometry, Lean, Scheduler, SuspendTiming};
 use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions};
@@ -91,7 +91,8 @@ pub fn device(blocks: u32) -> DeviceConfig {
         queue_depth: 32,
         lus: vec![lu(blocks)],
         ftl: FtlConfig { map_changes: 1024, ..FtlConfig::DEFAULT },
-        write_booster: None,
+        slc: None,
+        slc_cache: None,
         map_memory: None,
         hpb: Some(HPB),
         entry_key: [0x5EED, 0xC0FFEE],
@@ -107,21 +108,49 @@ pub fn give_room(config: &mut DeviceConfig) {
     make_checkpoints_fit(config);
 }
 
-/// A WriteBooster buffer of any size that the device can have, with cells of two to four bits.
-pub fn any_booster(config: &mut DeviceConfig, rng: &mut Prng) {
+/// Cells in SLC mode, of two to four bits otherwise, and a cache in them of any size that the device can have:
+/// WriteBooster's buffer or the device's own. The map may lie in SLC mode too.
+pub fn any_slc(config: &mut DeviceConfig, rng: &mut Prng) {
     let bits_per_cell = 2 + rng.below(3) as u32;
-    let booster = WriteBoosterConfig {
-        buffer_blocks: 1,
+    // In very small superblocks, the map would need many more of them than the data.
+    let large = config.geometry.units_per_superblock() / bits_per_cell >= 16;
+    let holds_map = rng.below(4) == 0 && large;
+    let slc = SlcConfig {
         bits_per_cell,
-        slc_read: Ns(20_011),
-        slc_program: Ns(75_013),
-        slc_erase: Ns(900_007),
+        read: Ns(20_011),
+        program: Ns(75_013),
+        erase: Ns(900_007),
         life_erases: if rng.below(8) == 0 { 20 } else { 1_000_000 },
+        holds_map,
+        folds_on_die: rng.below(2) == 0,
     };
-    config.write_booster = Some(booster);
-    let superblocks = 1 + rng.below(u64::from(config.data_superblocks())) as u32;
-    let buffer_blocks = superblocks * config.booster_slices();
-    config.write_booster = Some(WriteBoosterConfig { buffer_blocks, ..booster });
+    config.slc = Some(slc);
+    if holds_map {
+        config.flash.map_read = slc.read;
+    }
+    let own = CacheOwner::Device { folds_when_idle: rng.below(2) == 0 };
+    let owner = if rng.below(2) == 0 { CacheOwner::Host } else { own };
+    let kept = if owner == own { rng.below(4) as u32 } else { 0 };
+    let cache = |config: &DeviceConfig, lent: u32| {
+        let each = config.slc_slices();
+        Some(SlcCacheConfig { owner, static_blocks: kept * each, dynamic_blocks: lent * each })
+    };
+    // A map and a cache in SLC mode need more superblocks, and a checkpoint in SLC mode longer ones.
+    config.slc_cache = cache(config, 1);
+    config.geometry.blocks_per_plane += kept;
+    while let Err(e) = config.check() {
+        match e.field {
+            "ftl.map_changes" => config.geometry.pages_per_block += 1,
+            "geometry.blocks_per_plane" | "slc_cache.static_blocks" | "slc_cache.dynamic_blocks" => {
+                config.geometry.blocks_per_plane += 1;
+            }
+            "ftl.spare_map_superblocks" => config.ftl.spare_map_superblocks += 1,
+            _ => break,
+        }
+        config.slc_cache = cache(config, 1);
+    }
+    let lent = rng.below(u64::from(config.data_superblocks())) as u32 + u32::from(kept == 0);
+    config.slc_cache = cache(config, lent);
 }
 
 /// Changes one of the flags of WriteBooster, unknown to the driver.

@@ -189,9 +189,8 @@ compared_here() {
     stop_server
 }
 if wanted compare; then
-    booster="--set write_booster.buffer_mib=64 --set write_booster.bits_per_cell=3 --set write_booster.slc_read_us=20
-        --set write_booster.slc_program_us=75 --set write_booster.slc_erase_us=3500
-        --set write_booster.life_erases=30000"
+    booster="--set write_booster.buffer_mib=64 --set slc.bits_per_cell=3 --set slc.read_us=20
+        --set slc.program_us=75 --set slc.erase_us=3500 --set slc.life_erases=30000"
     qemus=qemu-ufs-$kernel.img
     rm -f "$qemus"
     truncate -s 256M "$qemus"

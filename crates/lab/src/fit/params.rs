@@ -55,10 +55,10 @@ const TIMES: [Time; 10] = [
     time("link.request_us", Shows::Always, |p| p.device.link.request),
     time("flash.program_us", Shows::Writes, |p| p.device.flash.program),
     time("firmware.write_command_us", Shows::Writes, |p| p.device.firmware.write_command),
-    time(SLC_PROGRAM, Shows::Boosted, |p| p.device.write_booster.map_or(Ns::ZERO, |wb| wb.slc_program)),
+    time(SLC_PROGRAM, Shows::Boosted, |p| p.device.slc.map_or(Ns::ZERO, |slc| slc.program)),
 ];
 
-const SLC_PROGRAM: &str = "write_booster.slc_program_us";
+const SLC_PROGRAM: &str = "slc.program_us";
 const BOOSTER: &str = "write_booster.buffer_mib";
 /// Blocks of a MiB, and the MiB of which a buffer is a multiple.
 const MIB_BLOCKS: u64 = 256;
@@ -173,7 +173,7 @@ impl Param {
                 u64::from(preset.device.map_cache_bytes >> 10) / page * page
             }
             Param::ActiveRegions => u64::from(preset.device.lus[0].max_active_regions),
-            Param::Booster => preset.device.write_booster.map_or(0, |wb| u64::from(wb.buffer_blocks) / MIB_BLOCKS),
+            Param::Booster => preset.device.write_booster().map_or(0, |wb| u64::from(wb.dynamic_blocks) / MIB_BLOCKS),
         }
     }
 
@@ -211,7 +211,7 @@ impl Param {
                 (least, regions.max(least))
             }
             Param::Booster => {
-                let most = u64::from(preset.device.data_superblocks()) * u64::from(preset.device.booster_slices());
+                let most = u64::from(preset.device.data_superblocks()) * u64::from(preset.device.slc_slices());
                 (BOOSTER_MIB, (most / MIB_BLOCKS / BOOSTER_MIB * BOOSTER_MIB).max(BOOSTER_MIB))
             }
         }
@@ -229,7 +229,7 @@ impl Param {
     /// The smallest difference that a device can show, in the unit of its key.
     pub(crate) fn grain(self, preset: &DevicePreset) -> f64 {
         match self {
-            Param::Booster => f64::from(preset.device.booster_slices()) / MIB_BLOCKS as f64,
+            Param::Booster => f64::from(preset.device.slc_slices()) / MIB_BLOCKS as f64,
             _ => self.in_unit(self.unit(preset)),
         }
     }
@@ -308,7 +308,7 @@ fn page_kib(preset: &DevicePreset) -> u64 {
 
 /// Whether writes go to a WriteBooster buffer at first.
 fn boosts(preset: &DevicePreset) -> bool {
-    preset.device.write_booster.is_some() && preset.host.write_booster
+    preset.device.write_booster().is_some() && preset.host.write_booster
 }
 
 /// Blocks of an HPB region; without HPB more than any range has.
@@ -341,7 +341,7 @@ mod tests {
                 let param = Param::of_key(key).unwrap();
                 assert_eq!(param.key(), key);
                 if preset.device.hpb.is_none() && key.contains("hpb.")
-                    || preset.device.write_booster.is_none() && key.contains("write_booster.")
+                    || preset.device.slc.is_none() && (key.contains("write_booster.") || key.contains("slc."))
                 {
                     continue;
                 }

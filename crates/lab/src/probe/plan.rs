@@ -222,7 +222,7 @@ fn covered(preset: &DevicePreset) -> f64 {
 
 fn long_write(preset: &DevicePreset, ask: &Ask, room: u32) -> Result<u32, PlanError> {
     // Half as much again as the buffer, so that what is behind its end shows as well.
-    let buffer = preset.device.write_booster.map_or(0, |wb| wb.buffer_blocks);
+    let buffer = preset.device.write_booster().map_or(0, |wb| wb.dynamic_blocks);
     let usual = if buffer > 0 { u64::from(buffer) * 3 / 2 } else { u64::from(LONG_WRITE) };
     // Parts of whole requests.
     let unit = u64::from(PARTS) * 4 * u64::from(MIB);

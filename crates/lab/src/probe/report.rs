@@ -109,13 +109,13 @@ impl Probe {
                 cliff.before,
                 cliff.behind,
                 cliff.after_parts * mib,
-                if fit.preset.device.write_booster.is_some() {
+                if fit.preset.device.write_booster().is_some() {
                     ""
                 } else {
                     " The device file has no [write_booster]; with one, its size and times can be fitted."
                 }
             ));
-        } else if !self.long_write().is_empty() && fit.preset.device.write_booster.is_some() {
+        } else if !self.long_write().is_empty() && fit.preset.device.write_booster().is_some() {
             notes.push("The long write does not fall, so it did not reach the end of a buffer.".to_owned());
         }
         for p in fit.params.iter().filter(|p| !p.concerned) {

@@ -100,7 +100,7 @@ pub fn default_params(preset: &DevicePreset, plan: &Plan) -> Vec<Param> {
         "link.transfer_4k_us",
     ];
     const WRITES: [&str; 4] =
-        ["flash.program_us", "firmware.write_command_us", "write_booster.slc_program_us", "write_booster.buffer_mib"];
+        ["flash.program_us", "firmware.write_command_us", "slc.program_us", "write_booster.buffer_mib"];
     let writes: &[&str] = if plan.writes() { &WRITES } else { &[] };
     let params = READS.iter().chain(writes).filter_map(|key| Param::of_key(key));
     params.filter(|p| p.value(preset) > 0).collect()

@@ -21,7 +21,7 @@ fn start(name: &str, blocks: &str) -> DevicePreset {
     let preset = device::load(name, &|path: &Path| std::fs::read_to_string(path)).unwrap();
     let mut set =
         vec![("lu[0].capacity_gib", "4"), ("geometry.blocks_per_plane", blocks), ("map_cache.size_kib", "352")];
-    if preset.device.write_booster.is_some() {
+    if preset.device.write_booster().is_some() {
         set.push(("write_booster.buffer_mib", "512"));
     }
     set.iter().fold(preset, |preset, (key, value)| preset.with_override(key, value).unwrap())

@@ -2,7 +2,7 @@
 //! WriteBooster: what a host is told of it, how it switches it on, which data goes where and how fast, and how the
 //! buffer is emptied. `vopr` and `power.rs` have it among their random devices.
 
-use readpath_device::{DeviceConfig, DeviceStats, WriteBoosterConfig};
+use readpath_device::{DeviceConfig, DeviceStats, SlcCacheConfig, SlcConfig};
 use readpath_flash::Lean;
 use readpath_host::{BlockOp, BlockRequest, HostConfig};
 use readpath_kit::Ns;
@@ -15,17 +15,18 @@ use readpath_stack::{Stack, Tags, Typed};
 use readpath_testkit::{Bare, give_little_room, give_room, job, one, run, settle, step};
 use readpath_workload::{IoKind, Stream};
 
-const TIMES: WriteBoosterConfig = WriteBoosterConfig {
-    buffer_blocks: 1,
+pub(crate) const SLC: SlcConfig = SlcConfig {
     bits_per_cell: 3,
-    slc_read: Ns(20_000),
-    slc_program: Ns(75_000),
-    slc_erase: Ns(900_000),
+    read: Ns(20_000),
+    program: Ns(75_000),
+    erase: Ns(900_000),
     life_erases: 1_000,
+    holds_map: false,
+    folds_on_die: false,
 };
 
 /// A device with room, whose buffer has so many superblocks of SLC pages.
-fn device(superblocks: u32) -> DeviceConfig {
+pub(crate) fn device(superblocks: u32) -> DeviceConfig {
     let mut config = readpath_testkit::device(4096);
     config.geometry.pages_per_block = 24;
     config.ftl.idle_after = Ns::from_ms(20);
@@ -35,18 +36,17 @@ fn device(superblocks: u32) -> DeviceConfig {
 }
 
 fn boost(config: &mut DeviceConfig, superblocks: u32) {
-    config.write_booster = Some(TIMES);
-    let buffer_blocks = superblocks * config.booster_slices();
-    config.write_booster = Some(WriteBoosterConfig { buffer_blocks, ..TIMES });
+    config.slc = Some(SLC);
+    config.slc_cache = Some(SlcCacheConfig::write_booster(superblocks * config.slc_slices()));
 }
 
-struct Desk {
-    stack: Stack<Lean, Tags, (), Typed>,
-    now: Ns,
+pub(crate) struct Desk {
+    pub stack: Stack<Lean, Tags, (), Typed>,
+    pub now: Ns,
 }
 
 impl Desk {
-    fn new(config: &DeviceConfig, write_booster: bool) -> Desk {
+    pub fn new(config: &DeviceConfig, write_booster: bool) -> Desk {
         let host = HostConfig { write_booster, ..HostConfig::LINUX };
         let (stack, now) = readpath_testkit::start::<Lean, Tags, Typed>(config, host, |_| ());
         Desk { stack, now }
@@ -75,14 +75,14 @@ impl Desk {
         assert_eq!(self.query(opcode::CLEAR_FLAG, idn), (result::SUCCESS, 0));
     }
 
-    fn attribute(&mut self, idn: u8) -> u32 {
+    pub fn attribute(&mut self, idn: u8) -> u32 {
         let (code, value) = self.query(opcode::READ_ATTRIBUTE, idn);
         assert_eq!(code, result::SUCCESS);
         value
     }
 
     /// Writes, without waiting for more than the replies: nothing idles long enough to be flushed.
-    fn write(&mut self, blocks: std::ops::Range<u32>) {
+    pub fn write(&mut self, blocks: std::ops::Range<u32>) {
         for block in blocks.step_by(4) {
             self.stack.submit(self.now, &BlockRequest { cookie: 1, lun: 0, op: BlockOp::Write, block, blocks: 4 });
             while self.stack.poll_done().is_none() {
@@ -91,16 +91,16 @@ impl Desk {
         }
     }
 
-    fn settle(&mut self) {
+    pub fn settle(&mut self) {
         settle(&mut self.stack, &mut self.now);
     }
 
-    fn stats(&self) -> DeviceStats {
+    pub fn stats(&self) -> DeviceStats {
         *self.stack.device.stats()
     }
 
     /// Everything reads as it was written, and the device's tables agree.
-    fn check(&mut self, blocks: u32) {
+    pub fn check(&mut self, blocks: u32) {
         for block in (0..blocks).step_by(64) {
             one(&mut self.stack, &mut self.now, BlockOp::Read, block, 64.min(blocks - block));
         }
@@ -114,7 +114,7 @@ fn what_the_host_is_told() {
     let mut bare = Bare::new(&device(4));
     let (_, _, bytes) = bare.query(opcode::READ_DESCRIPTOR, descriptor::DEVICE, 0, 0);
     let d = DeviceDescriptor::parse(&bytes).unwrap();
-    let units = device(4).write_booster.unwrap().buffer_blocks.div_ceil(1024);
+    let units = device(4).write_booster().unwrap().dynamic_blocks.div_ceil(1024);
     assert_eq!((d.extended_features >> 8 & 1, d.wb_preserve_user_space, d.wb_type), (1, 1, 1));
     assert_eq!(d.wb_shared_alloc_units, units);
     let (_, _, bytes) = bare.query(opcode::READ_DESCRIPTOR, descriptor::GEOMETRY, 0, 0);
@@ -183,15 +183,15 @@ fn pages_in_slc_mode_have_their_own_times() {
         })
     };
     let ([write, read], [slc_write, slc_read]) = (took(false), took(true));
-    assert_eq!(write - slc_write, config.flash.program - TIMES.slc_program);
-    assert_eq!(read - slc_read, config.flash.read - TIMES.slc_read);
+    assert_eq!(write - slc_write, config.flash.program - SLC.program);
+    assert_eq!(read - slc_read, config.flash.read - SLC.read);
 }
 
 /// When the buffer is full, data goes to normal blocks, and no write waits for space.
 #[test]
 fn a_full_buffer_is_passed_by() {
     let config = device(4);
-    let buffer = config.write_booster.unwrap().buffer_blocks;
+    let buffer = config.write_booster().unwrap().dynamic_blocks;
     let mut desk = Desk::new(&config, true);
     desk.write(0..buffer + 1000);
     let stats = desk.stats();
@@ -205,13 +205,13 @@ fn a_full_buffer_is_passed_by() {
 #[test]
 fn an_explicit_flush_empties_the_buffer() {
     let config = device(4);
-    let buffer = config.write_booster.unwrap().buffer_blocks;
+    let buffer = config.write_booster().unwrap().dynamic_blocks;
     let mut desk = Desk::new(&config, true);
     desk.clear(flag::WB_FLUSH_DURING_HIBERNATE);
     let written = buffer * 5 / 8 / 4 * 4;
     desk.write(0..written);
     // Half of the first superblock is out of date.
-    desk.write(0..config.booster_slices() / 2 / 4 * 4);
+    desk.write(0..config.slc_slices() / 2 / 4 * 4);
     desk.settle();
     assert_eq!((desk.stats().flushed, desk.attribute(attribute::WB_FLUSH_STATUS)), (0, flush_status::IDLE));
     let available = desk.attribute(attribute::WB_AVAILABLE_SIZE);
@@ -240,13 +240,13 @@ fn a_flush_can_be_stopped() {
     let config = device(8);
     let mut desk = Desk::new(&config, true);
     desk.clear(flag::WB_FLUSH_DURING_HIBERNATE);
-    desk.write(0..config.booster_slices() * 6);
+    desk.write(0..config.slc_slices() * 6);
     desk.set(flag::WB_FLUSH_EN);
     desk.clear(flag::WB_FLUSH_EN);
     desk.settle();
     assert_eq!(desk.attribute(attribute::WB_FLUSH_STATUS), flush_status::STOPPED);
     assert_eq!(desk.stats().flushed, 1);
-    desk.check(config.booster_slices() * 6);
+    desk.check(config.slc_slices() * 6);
 }
 
 #[test]
@@ -270,11 +270,11 @@ fn idle_time_is_used_to_flush_if_the_host_allows_it() {
 #[test]
 fn a_worn_buffer_retires() {
     let mut config = device(2);
-    config.write_booster.as_mut().unwrap().life_erases = 3;
+    config.slc.as_mut().unwrap().life_erases = 3;
     let mut desk = Desk::new(&config, true);
     let mut life = Vec::new();
     for _ in 0..8 {
-        desk.write(0..config.booster_slices() * 2);
+        desk.write(0..config.slc_slices() * 2);
         desk.settle();
         life.push(desk.attribute(attribute::WB_LIFE_TIME_EST));
     }
@@ -310,7 +310,7 @@ fn the_whole_capacity_can_be_written() {
     let stats = desk.stats();
     assert!(stats.slices_boosted > 100 && stats.slices_flushed > 10 && stats.collected > 10, "{stats:?}");
     let size = desk.attribute(attribute::WB_CURRENT_SIZE);
-    assert!(size <= config.write_booster.unwrap().buffer_blocks.div_ceil(1024), "{size}");
+    assert!(size <= config.write_booster().unwrap().dynamic_blocks.div_ceil(1024), "{size}");
     desk.check(3000);
 }
 
@@ -319,7 +319,7 @@ fn the_whole_capacity_can_be_written() {
 fn recovery_pays_for_slc_pages_what_they_cost() {
     let recovered = |slc_read| {
         let mut config = device(4);
-        config.write_booster.as_mut().unwrap().slc_read = slc_read;
+        config.slc.as_mut().unwrap().read = slc_read;
         config.firmware.flash_op = Ns(10);
         let mut desk = Desk::new(&config, true);
         desk.clear(flag::WB_FLUSH_DURING_HIBERNATE);
@@ -367,13 +367,13 @@ fn a_superblock_that_is_half_full_is_given_back() {
     boost(&mut config, 2);
     let mut desk = Desk::new(&config, true);
     desk.clear(flag::WB_FLUSH_DURING_HIBERNATE);
-    desk.write(0..config.booster_slices() / 2 / 4 * 4);
+    desk.write(0..config.slc_slices() / 2 / 4 * 4);
     desk.clear(flag::WB_EN);
     desk.settle();
     assert!(desk.stats().slices_boosted > 0 && desk.stats().slc_erases == 0);
     // These writes do not overwrite the data in the buffer.
-    desk.write(config.booster_slices()..3000);
-    desk.write(config.booster_slices()..3000);
+    desk.write(config.slc_slices()..3000);
+    desk.write(config.slc_slices()..3000);
     assert_eq!(desk.stats().slc_erases, u64::from(config.geometry.dies()), "{:?}", desk.stats());
     desk.check(3000);
 }

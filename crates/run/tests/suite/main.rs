@@ -23,6 +23,7 @@ mod prototype_errors;
 mod read_buffers;
 mod reads;
 mod settings;
+mod slc_cache;
 mod trims;
 mod upkeep;
 mod verification;

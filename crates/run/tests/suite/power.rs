@@ -12,7 +12,7 @@ use readpath_flash::{DieSched, Lean, Queued};
 use readpath_host::{BlockOp, HpbOptions};
 use readpath_kit::{Ns, Prng};
 use readpath_testkit::full::{Load, any_full_device, full_device, read_everything};
-use readpath_testkit::{Checked, HPB, any_booster, assert_bounded, chosen, filled, one, step};
+use readpath_testkit::{Checked, HPB, any_slc, assert_bounded, chosen, filled, give_little_room, one, step};
 
 const BLOCKS: u32 = readpath_testkit::full::FULL_DEVICE_BLOCKS;
 
@@ -86,7 +86,23 @@ fn a_cut_at_every_event() {
 fn a_cut_at_every_event_with_write_booster() {
     let mut config = full_device(Without::NOTHING);
     config.ftl.idle_after = Ns(200_000);
-    any_booster(&mut config, &mut Prng::new(3));
+    any_slc(&mut config, &mut Prng::new(3));
+    let (bad, events) = cut_everywhere(&config);
+    assert!(!bad && events > 2_000, "{bad} at {events}");
+}
+
+#[test]
+fn a_cut_at_every_event_with_the_map_and_a_static_cache_in_slc_mode() {
+    let is_it = |config: &DeviceConfig| config.slc.is_some_and(|slc| slc.holds_map) && config.static_superblocks() > 0;
+    let mut configs = (0..100).map(|seed| {
+        let mut config = full_device(Without::NOTHING);
+        (config.geometry.pages_per_block, config.ftl.map_changes) = (40, 48);
+        give_little_room(&mut config, 2);
+        config.ftl.idle_after = Ns(200_000);
+        any_slc(&mut config, &mut Prng::new(seed));
+        config
+    });
+    let config = configs.find(is_it).expect("one of them has both");
     let (bad, events) = cut_everywhere(&config);
     assert!(!bad && events > 2_000, "{bad} at {events}");
 }

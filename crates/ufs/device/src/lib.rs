@@ -26,9 +26,9 @@ mod sram_table;
 
 pub use back::{DeviceStats, Failable, Failing, MediaMode, MediaOp, NoMedia, Probe, Resource, StageOf, WithMedia};
 pub use config::{
-    ANCHORS, CellMode, CheckOn, ConfigError, DeviceConfig, EntryConfig, FaultConfig, FirmwareTiming, FlashTiming,
-    FtlConfig, HostMap, Hpb2Config, HpbConfig, LineCheck, LinkTiming, LuConfig, MOST_ENTRIES, MapMemory, Protection,
-    Protocol, PrototypeConfig, Verification, VictimPolicy, Without, WriteBoosterConfig,
+    ANCHORS, CacheOwner, CellMode, CheckOn, ConfigError, DeviceConfig, EntryConfig, FaultConfig, FirmwareTiming,
+    FlashTiming, FtlConfig, HostMap, Hpb2Config, HpbConfig, LineCheck, LinkTiming, LuConfig, MOST_ENTRIES, MapMemory,
+    Protection, Protocol, PrototypeConfig, SlcCacheConfig, SlcConfig, Verification, VictimPolicy, Without,
 };
 pub use device::UfsDevice;
 pub use front::{Delays, SETTINGS_BYTES, outlives_power};

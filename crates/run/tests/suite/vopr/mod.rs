@@ -73,7 +73,7 @@ fn an_honest_host_needs_no_verification() {
         o.cuts_per_million = 0;
         o.config.ftl.collect_idle_below = 0;
         o.config.ftl.faults = FaultConfig::NONE;
-        o.config.write_booster = None;
+        (o.config.slc, o.config.slc_cache) = (None, None);
         try_out::<Lean>(&o, &mut met);
     }
     assert!(met.of("hits") > 100_000 && met.of("resets") > 1_000, "{met:?}");

@@ -125,7 +125,7 @@ impl Options {
         common::give_little_room(&mut config, more);
         let booster = &mut Prng::stream(seed, "booster", 0);
         if booster.below(2) == 0 {
-            common::any_booster(&mut config, booster);
+            common::any_slc(&mut config, booster);
         }
         let hpb = HpbOptions {
             order: one_of(rng, &[ListOrder::Activation, ListOrder::Recency]),

@@ -31,7 +31,7 @@ pub fn try_out<S: DieSched>(o: &Options, met: &mut Met) {
     let hpb_resets = &mut Prng::stream(o.seed, "hpb resets", 1);
     let toggles = &mut Prng::stream(o.seed, "toggles", 0);
     while sent < o.ops {
-        if o.config.write_booster.is_some() && o.host.slots < 64 && toggles.below(1000) == 0 {
+        if o.config.write_booster().is_some() && o.host.slots < 64 && toggles.below(1000) == 0 {
             toggle_booster(&mut stack, now, toggles);
         }
         if o.host.slots < 64 && hpb_resets.below(1_000_000) < o.trouble.hpb_resets_per_million {

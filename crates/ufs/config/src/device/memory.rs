@@ -1,55 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Keys of WriteBooster, and of memory for the map besides flash and SRAM.
+//! Keys of memory for the map besides flash and SRAM.
 
 use super::bounds;
 use crate::error::Result;
 use crate::keys::{Key, Keys, bytes_of_mib, fields, flag, keys, multiple, power_of_two, us, whole, words};
-use readpath_device::{HostMap, LineCheck, MapMemory, Protocol, WriteBoosterConfig};
-use readpath_proto::booster::ALLOCATION_UNIT_BLOCKS;
-
-/// Blocks of 4 KiB in a MiB.
-const MIB_BLOCKS: u64 = 256;
-const UNIT_MIB: u64 = ALLOCATION_UNIT_BLOCKS as u64 / MIB_BLOCKS;
-
-pub(super) fn write_booster(k: &mut Keys<WriteBoosterConfig>) -> Result<WriteBoosterConfig> {
-    let buffer_mib = multiple(UNIT_MIB..=u64::from(u32::MAX) / MIB_BLOCKS, UNIT_MIB);
-    fields! { k:
-        /// capacity of the buffer (dNumSharedWriteBoosterBufferAllocUnits). Rounded up to whole superblocks in SLC
-        /// mode, at most all superblocks of data
-        buffer_blocks = "buffer_mib":
-            buffer_mib.scaled(|mib| mib * MIB_BLOCKS, |blocks| blocks / MIB_BLOCKS, " (counted in blocks of 4 KiB)");
-    }
-    let mode = Key::new(
-        "mode",
-        "bWriteBoosterBufferType: `shared` (1). `dedicated` (0), a buffer of one logical unit, is not supported and \
-            refused",
-    );
-    let shared = k.key(mode, words([("shared", true), ("dedicated", false)]).or(true), |_| true)?;
-    k.refuse(!shared, "mode", "is \"dedicated\"; only a buffer that all logical units share is built: \"shared\"")?;
-    let preserve = Key::new(
-        "preserve_user_space",
-        "bWriteBoosterBufferPreserveUserSpaceEn: true (1), the buffer uses space that is free at the moment. false \
-            (0), a buffer that takes space from the logical units, is not supported and refused",
-    );
-    let preserves = k.key(preserve, flag().or(true), |_| true)?;
-    let message = "is false; a buffer that takes space from the logical units is not built";
-    k.refuse(!preserves, "preserve_user_space", message)?;
-    Ok(keys!(k => WriteBoosterConfig {
-        /// bits of a cell outside the buffer (bWriteBoosterBufferCapAdjFac). In SLC mode a block has
-        /// `pages_per_block / bits_per_cell` pages, rounded down
-        bits_per_cell: whole(bounds("write_booster.bits_per_cell"));
-        /// tR of a page in SLC mode
-        slc_read = "slc_read_us": us(bounds("write_booster.slc_read"));
-        /// tPROG of a multi-plane page in SLC mode
-        slc_program = "slc_program_us": us(bounds("write_booster.slc_program"));
-        /// tBERS of a block in SLC mode
-        slc_erase = "slc_erase_us": us(bounds("write_booster.slc_erase"));
-        /// mean number of erases that the superblocks of the buffer endure (bWriteBoosterBufferLifeTimeEst). After
-        /// these the buffer takes no more data
-        life_erases: whole(bounds("write_booster.life_erases"));
-        .. buffer_blocks
-    }))
-}
+use readpath_device::{HostMap, LineCheck, MapMemory, Protocol};
 
 const KINDS: [(&str, Option<Protocol>); 3] =
     [("dram", None), ("hmb", Some(Protocol::Hmb)), ("ume", Some(Protocol::Ume))];

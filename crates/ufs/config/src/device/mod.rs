@@ -9,6 +9,7 @@ mod host;
 mod hpb;
 mod memory;
 mod preset;
+mod slc;
 mod units;
 
 pub use preset::DevicePreset;
@@ -22,7 +23,7 @@ use crate::keys::{
 use crate::overrides::Override;
 use crate::tree::{At, Node, Value, parse_document};
 use array::{firmware, flash, geometry, link, map_transfer, suspend};
-use readpath_device::{ConfigError, DeviceConfig, MapMemory, Protocol};
+use readpath_device::{CacheOwner, ConfigError, DeviceConfig, MapMemory, Protocol};
 use readpath_flash::{Geometry, Scheduler, SuspendTiming};
 use readpath_kit::{Bound, range_of};
 use serde::Serialize;
@@ -104,9 +105,8 @@ fn root(k: &mut Keys<DevicePreset>) -> Result<DevicePreset> {
             WriteBuffer { write_buffer_blocks: preset.device.write_buffer_blocks }
         })?;
     let ftl = ftl::read(k)?;
+    let (slc, slc_cache) = slc::read(k)?;
     fields! { k:
-        /// WriteBooster
-        write_booster of device: table(memory::write_booster).optional();
         /// where the map is held beside flash and SRAM
         map_memory of device: table(memory::map_memory).optional();
     }
@@ -117,7 +117,11 @@ fn root(k: &mut Keys<DevicePreset>) -> Result<DevicePreset> {
         _ => None,
     };
     let map = of_host(&map_memory);
-    let host = host::read(k, write_booster.is_some(), map.is_some_and(|map| map.protocol == Protocol::Hmb))?;
+    let host = host::read(
+        k,
+        slc_cache.is_some_and(|cache| cache.owner == CacheOwner::Host),
+        map.is_some_and(|map| map.protocol == Protocol::Hmb),
+    )?;
     host::check_memory(k, map.as_ref(), &host.config.host_memory)?;
     let fitted = units::fitted(k)?;
     let (only_control, entry_key) = hpb.as_ref().map_or((None, [0; 2]), |hpb| (hpb.only_control, hpb.entry_key));
@@ -135,7 +139,8 @@ fn root(k: &mut Keys<DevicePreset>) -> Result<DevicePreset> {
         queue_depth,
         lus,
         ftl,
-        write_booster,
+        slc,
+        slc_cache,
         map_memory,
         hpb: hpb.map(|hpb| hpb.config),
         entry_key,

@@ -21,6 +21,8 @@ pub(crate) struct Dies<S> {
     /// Array times by cell mode.
     cells: [CellTimes; CellMode::COUNT],
     spare_transfer: Ns,
+    /// Data that leaves the cache in SLC mode stays on its die.
+    folds_on_die: bool,
     /// Data is sent at its own time, not ahead: the link also carries traffic to and from host memory.
     reports_at_end: bool,
     pub(super) faults: Faults,
@@ -42,6 +44,7 @@ impl<S: DieSched> Dies<S> {
             timing: config.flash,
             cells: CellMode::ALL.map(|mode| config.cell_times(mode)),
             spare_transfer: config.spare_transfer(),
+            folds_on_die: config.slc.is_some_and(|slc| slc.folds_on_die),
             reports_at_end: config.host_map().is_some(),
             faults: Faults::new(&config.ftl.faults),
             writes: 0,
@@ -100,6 +103,7 @@ impl<S: DieSched> Dies<S> {
             Job::Free => unreachable!("a freed operation has no work"),
         };
         let array = if op.cells == CellMode::Full { array } else { self.time_in(op.cells, kind) };
+        let transfer = if op.folds && self.folds_on_die { Ns::ZERO } else { transfer };
         let array = if kind == OpKind::Read { self.faults.with_retries(array) } else { array };
         let report_at_end = self.reports_at_end | (op.job != Job::HostRead);
         self.sched.submit(arrival, id, FlashOp { die, kind, array, transfer, report_at_end, expected });
@@ -129,6 +133,7 @@ impl<S: DieSched> Dies<S> {
             Job::Erase => each(die, from(done.at, erase), done.at),
             job if job.writes() || job == Job::RpmbProgram => {
                 let transfer = Ns(t.transfer_block.0 * u64::from(g.slices_per_unit()));
+                let transfer = if op.folds && self.folds_on_die { Ns::ZERO } else { transfer };
                 each(channel, from(done.first_stage, transfer), done.first_stage);
                 each(die, from(done.at, program), done.at);
             }
@@ -140,6 +145,7 @@ impl<S: DieSched> Dies<S> {
                     Job::SpareRead | Job::OwnerRead => (read, self.spare_transfer),
                     _ => (t.map_read, t.map_transfer),
                 };
+                let transfer = if op.folds && self.folds_on_die { Ns::ZERO } else { transfer };
                 each(die, from(done.first_stage, array), done.first_stage);
                 each(channel, from(done.at, transfer), done.at);
             }

@@ -77,6 +77,8 @@ pub(crate) struct Op {
     pub job: Job,
     /// Cell mode of the superblock that it accesses.
     pub cells: CellMode,
+    /// It moves data out of the cache in SLC mode.
+    pub folds: bool,
     /// The use of the tag that it belongs to; when it ends, it is ignored if the tag has been reused.
     pub tag: TagRef,
     /// Blocks that it moves.
@@ -96,7 +98,18 @@ pub(crate) struct Op {
 impl Op {
     /// An operation that belongs to no request.
     pub(crate) const fn new(job: Job, ppn: Ppn) -> Op {
-        Op { job, cells: CellMode::Full, tag: TagRef::NONE, count: 0, next: NO_OP, index: 0, lpn: 0, ppn, frame: 0 }
+        Op {
+            job,
+            cells: CellMode::Full,
+            folds: false,
+            tag: TagRef::NONE,
+            count: 0,
+            next: NO_OP,
+            index: 0,
+            lpn: 0,
+            ppn,
+            frame: 0,
+        }
     }
 }
 

@@ -2,30 +2,52 @@
 //! Modes in which the cells of a superblock can be written, and the size and times of each.
 
 use super::DeviceConfig;
+use super::error::{ConfigError, bad, bad_value};
 use readpath_kit::Ns;
 
-/// How many bits the cells of a superblock hold.
+/// How many bits the cells of a superblock hold, and, of one bit, what for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(u8)]
 pub enum CellMode {
     /// As many as the cells can hold.
     #[default]
     Full,
-    /// One bit: fewer pages, but faster ones.
+    /// One bit, for the cache: fewer pages, but faster ones.
     Slc,
+    /// One bit, for map pages, journal and checkpoints.
+    SlcMap,
 }
 
 impl CellMode {
     /// Number of modes.
-    pub const COUNT: usize = 2;
+    pub const COUNT: usize = 3;
     /// All modes.
-    pub const ALL: [CellMode; CellMode::COUNT] = [CellMode::Full, CellMode::Slc];
+    pub const ALL: [CellMode; CellMode::COUNT] = [CellMode::Full, CellMode::Slc, CellMode::SlcMap];
 
     /// Number from 0 on.
     #[inline]
     pub fn index(self) -> usize {
         self as usize
     }
+}
+
+/// Cells that are written with one bit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SlcConfig {
+    /// Bits that a cell holds otherwise, 2 to 5: in SLC mode a block has a page for this many pages of the full mode.
+    pub bits_per_cell: u32,
+    /// tR of a page.
+    pub read: Ns,
+    /// tPROG of a multi-plane page.
+    pub program: Ns,
+    /// tBERS of a block.
+    pub erase: Ns,
+    /// Erases that a block endures in SLC mode.
+    pub life_erases: u32,
+    /// Whether map pages, journal and checkpoints are written in SLC mode.
+    pub holds_map: bool,
+    /// Whether data that leaves the cache stays on its die: it is neither sent to the controller nor back.
+    pub folds_on_die: bool,
 }
 
 /// Array times in one mode.
@@ -40,23 +62,59 @@ pub(crate) struct CellTimes {
 }
 
 impl DeviceConfig {
-    /// Array times in a mode. The map is always written in [`CellMode::Full`]; reads of map pages have a time of
-    /// their own. Without WriteBooster no superblock is in SLC mode.
+    /// Array times in a mode. Reads of map pages have a time of their own ([`super::FlashTiming::map_read`]), in SLC
+    /// mode the same as others. Without cells in SLC mode no superblock is in such a mode.
     pub(crate) fn cell_times(&self, mode: CellMode) -> CellTimes {
         let t = &self.flash;
-        match (mode, &self.write_booster) {
-            (CellMode::Slc, Some(wb)) => CellTimes { read: wb.slc_read, program: wb.slc_program, erase: wb.slc_erase },
-            (CellMode::Full | CellMode::Slc, _) => CellTimes { read: t.read, program: t.program, erase: t.erase },
+        match (mode, &self.slc) {
+            (CellMode::Slc | CellMode::SlcMap, Some(slc)) => {
+                CellTimes { read: slc.read, program: slc.program, erase: slc.erase }
+            }
+            _ => CellTimes { read: t.read, program: t.program, erase: t.erase },
         }
     }
 
-    /// Units of a superblock in a mode: in proportion to the bits that its cells hold. Without WriteBooster there are
-    /// none in SLC mode.
+    /// Units of a superblock in a mode: in proportion to the bits that its cells hold. Without cells in SLC mode there
+    /// are none in such a mode.
     pub(crate) fn units_in(&self, mode: CellMode) -> u32 {
         let g = &self.geometry;
         match mode {
             CellMode::Full => g.units_per_superblock(),
-            CellMode::Slc => self.write_booster.map_or(0, |wb| g.pages_per_block / wb.bits_per_cell * g.dies()),
+            CellMode::Slc | CellMode::SlcMap => self.slc.map_or(0, |s| g.pages_per_block / s.bits_per_cell * g.dies()),
         }
+    }
+
+    /// Mode of map pages, journal and checkpoints.
+    pub(crate) fn map_cells(&self) -> CellMode {
+        if self.slc.is_some_and(|slc| slc.holds_map) { CellMode::SlcMap } else { CellMode::Full }
+    }
+
+    /// Slices of a superblock in SLC mode; 0 if the device has none.
+    pub fn slc_slices(&self) -> u32 {
+        self.units_in(CellMode::Slc) * self.geometry.slices_per_unit()
+    }
+
+    /// Checks the times and the size of cells in SLC mode.
+    pub(crate) fn check_slc(&self) -> Result<(), ConfigError> {
+        let Some(slc) = &self.slc else { return Ok(()) };
+        let pages = self.geometry.pages_per_block;
+        if pages < slc.bits_per_cell {
+            return bad_value(
+                "slc.bits_per_cell",
+                format!("is {}; a block has only {pages} pages, so none is left in SLC mode", slc.bits_per_cell),
+            );
+        }
+        if slc.holds_map && self.flash.map_read != slc.read {
+            return bad(
+                "slc.holds_map",
+                format!(
+                    "is true, but flash.map_read_us is {} and slc.read_us is {}; a map in SLC mode is read in the \
+                     time of that mode, so both must be equal",
+                    self.flash.map_read.0 as f64 / 1000.0,
+                    slc.read.0 as f64 / 1000.0
+                ),
+            );
+        }
+        Ok(())
     }
 }

@@ -2,7 +2,7 @@
 //! Whether a device can exist: times, units, map and flash translation.
 
 use super::error::{ConfigError, bad, bad_unit, bad_value};
-use super::{ANCHORS, CHANGE_BYTES, DeviceConfig, KEPT_ERASED};
+use super::{ANCHORS, CHANGE_BYTES, CellMode, DeviceConfig, KEPT_ERASED};
 use readpath_kit::BLOCK_BYTES;
 
 impl DeviceConfig {
@@ -29,9 +29,10 @@ impl DeviceConfig {
             }
         }
         self.check_lus()?;
+        self.check_slc()?;
+        self.check_slc_cache()?;
         self.check_map()?;
         self.check_map_memory()?;
-        self.check_booster()?;
         match &self.hpb {
             Some(hpb) => self.check_hpb(hpb),
             None if self.lus.iter().any(|lu| lu.hpb) => {
@@ -120,10 +121,14 @@ impl DeviceConfig {
             return bad(
                 "geometry.blocks_per_plane",
                 format!(
-                    "gives {data} slices for data after {ANCHORS} superblocks for anchors, {} for the map and \
+                    "gives {data} slices for data after {ANCHORS} superblocks for anchors, {} for the map{} and \
                      {KEPT_ERASED} that stay free; {logical} logical blocks and room to \
                      collect garbage need {}",
                     self.meta_superblocks(),
+                    match self.static_superblocks() {
+                        0 => String::new(),
+                        kept => format!(", {kept} of the static cache in SLC mode"),
+                    },
                     logical + least_spare
                 ),
             );
@@ -146,7 +151,7 @@ impl DeviceConfig {
     fn check_checkpoints(&self) -> Result<(), ConfigError> {
         let ftl = &self.ftl;
         let unit = self.geometry.slices_per_unit();
-        let parts = (unit * BLOCK_BYTES / self.map_page_bytes) * (self.geometry.units_per_superblock() - 1);
+        let parts = (unit * BLOCK_BYTES / self.map_page_bytes) * (self.units_in(self.map_cells()) - 1);
         if self.checkpoint_parts() > parts {
             return bad(
                 "ftl.map_changes",
@@ -171,11 +176,20 @@ impl DeviceConfig {
             );
         }
         // The newest checkpoint and the one being written, the open superblock, the next one, and one being emptied.
-        let least_meta = 3 + 2 * self.checkpoint_parts().div_ceil(parts);
+        // In SLC mode superblocks are small: what is written between two checkpoints, which recovery needs until the
+        // next is complete, may fill several.
+        let each = match self.map_cells() {
+            CellMode::Full => self.checkpoint_parts().div_ceil(parts),
+            mode => (own + ftl.checkpoint_after_units).div_ceil(self.units_in(mode).saturating_sub(1).max(1)),
+        };
+        let least_meta = 3 + 2 * each;
         if ftl.spare_map_superblocks < least_meta {
             return bad_value(
                 "ftl.spare_map_superblocks",
-                format!("is {}; checkpoints of this size need at least {least_meta}", ftl.spare_map_superblocks),
+                format!(
+                    "is {}; checkpoints of this size, this far apart, need at least {least_meta}",
+                    ftl.spare_map_superblocks
+                ),
             );
         }
         let room = u64::from(self.write_buffer_blocks) * u64::from(BLOCK_BYTES);

@@ -2,7 +2,6 @@
 //! The configuration of a device, and the checks that such a device can exist. It does not read files: errors name
 //! the field; the reader of the file knows its line.
 
-mod booster;
 mod bounds;
 mod cells;
 mod check;
@@ -11,17 +10,18 @@ mod error;
 mod ftl;
 mod hpb;
 mod map_memory;
+mod slc_cache;
 mod timing;
 
-pub use booster::WriteBoosterConfig;
-pub use cells::CellMode;
 pub(crate) use cells::CellTimes;
+pub use cells::{CellMode, SlcConfig};
 pub use entries::{CheckOn, EntryConfig, Protection, Verification};
 pub use error::ConfigError;
 pub use ftl::{FaultConfig, FtlConfig, VictimPolicy, Without};
 pub(crate) use hpb::ADDRESS_BITS;
 pub use hpb::{Hpb2Config, HpbConfig, MOST_ENTRIES, PrototypeConfig};
 pub use map_memory::{HostMap, LineCheck, MapMemory, Protocol};
+pub use slc_cache::{CacheOwner, SlcCacheConfig};
 pub use timing::{FirmwareTiming, FlashTiming, LinkTiming};
 
 use readpath_flash::{Geometry, Scheduler, SuspendTiming};
@@ -58,8 +58,10 @@ pub struct DeviceConfig {
     pub lus: Vec<LuConfig>,
     /// Settings of flash translation.
     pub ftl: FtlConfig,
-    /// WriteBooster, if the device has it.
-    pub write_booster: Option<WriteBoosterConfig>,
+    /// Cells in SLC mode, if the device has them.
+    pub slc: Option<SlcConfig>,
+    /// The cache in SLC mode, if the device has one: WriteBooster's buffer, or its own.
+    pub slc_cache: Option<SlcCacheConfig>,
     /// Where the map is kept besides flash and SRAM, if anywhere.
     pub map_memory: Option<MapMemory>,
     /// HPB, if the device has it.
@@ -88,7 +90,7 @@ pub struct LuConfig {
 pub const ANCHORS: u32 = 2;
 
 /// Superblocks that are open for data or erased even when space is shortest: one open for each kind of data (host,
-/// hot, moved, cold), and one to move data to. WriteBooster's buffer opens one only while there are more.
+/// hot, moved, cold), and one to move data to. The cache in SLC mode borrows one only while there are more.
 pub(crate) const KEPT_ERASED: u32 = 5;
 
 /// Bytes of one map entry in flash and in the map cache.
@@ -115,7 +117,8 @@ impl DeviceConfig {
     /// Superblocks that the map fills.
     pub fn map_superblocks(&self) -> u32 {
         let slices = u64::from(self.map_pages()) * u64::from(self.map_page_bytes / BLOCK_BYTES);
-        slices.div_ceil(u64::from(self.geometry.slices_per_superblock())) as u32
+        let each = self.units_in(self.map_cells()) * self.geometry.slices_per_unit();
+        slices.div_ceil(u64::from(each)) as u32
     }
 
     /// Units at the end of a superblock of data that hold the table of its logical pages: 4 bytes for each slice.
@@ -136,25 +139,27 @@ impl DeviceConfig {
     }
 
     /// Superblocks that can be full of data: all but those of the anchors ([`ANCHORS`]), those that map pages, journal
-    /// and checkpoints may take, and those that stay erased even when space is shortest.
+    /// and checkpoints may take, those of the static cache, and those that stay erased even when space is shortest.
     pub fn data_superblocks(&self) -> u32 {
-        self.geometry.superblocks().saturating_sub(ANCHORS + self.meta_superblocks() + KEPT_ERASED)
+        let others = ANCHORS + self.meta_superblocks() + KEPT_ERASED;
+        self.geometry.superblocks().saturating_sub(others.saturating_add(self.static_superblocks()))
     }
 
     /// Whether the device may begin work by itself when it has been idle for a while.
     pub fn works_when_idle(&self) -> bool {
-        self.ftl.collect_idle_below > 0 || self.write_booster.is_some()
+        self.ftl.collect_idle_below > 0 || self.slc_cache.is_some()
     }
 
     /// Slices beyond the logical capacity that may hold garbage while collection runs beside the host's writes: all
-    /// but the anchors, the superblocks for map, journal and checkpoints, and `ftl.collect_below` erased superblocks.
+    /// but the anchors, the superblocks for map, journal, checkpoints and the static cache, and `ftl.collect_below`
+    /// erased superblocks.
     /// Divided by the logical capacity it is the over-provisioning of write amplification formulas.
     ///
     /// It is exact to about one superblock as long as `collect_below` is small: there may be fewer erased
     /// superblocks, down to two, because the host may use all that collection frees; and superblocks that are being
     /// written or emptied are about half full.
     pub fn spare_slices(&self) -> u64 {
-        let others = ANCHORS + self.meta_superblocks() + self.ftl.collect_below;
+        let others = ANCHORS + self.meta_superblocks() + self.static_superblocks() + self.ftl.collect_below;
         let superblocks = self.geometry.superblocks().saturating_sub(others);
         (u64::from(superblocks) * u64::from(self.data_slices())).saturating_sub(self.logical_blocks())
     }

@@ -123,7 +123,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                     return Err(result::NOT_READABLE);
                 }
                 match q.idn {
-                    attribute::WB_FLUSH_STATUS..=attribute::WB_CURRENT_SIZE if self.config.write_booster.is_some() => {
+                    attribute::WB_FLUSH_STATUS..=attribute::WB_CURRENT_SIZE
+                        if self.config.write_booster().is_some() =>
+                    {
                         Ok(self.ftl.booster_attribute(q.idn))
                     }
                     attribute::BACKGROUND_OP_STATUS => Ok(self.ftl.background_need().into()),
@@ -154,7 +156,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     fn known_flag(&self, idn: u8) -> Result<(), u8> {
         let hpb = self.config.standard_hpb().is_some();
-        let write_booster = self.config.write_booster.is_some();
+        let write_booster = self.config.write_booster().is_some();
         match idn {
             flag::DEVICE_INIT..=flag::BUSY_RTC | flag::DISABLE_FW_UPDATE => Ok(()),
             flag::HPB_RESET if hpb => Ok(()),
@@ -253,11 +255,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             d.extended_features |= u32::from(hpb::FEATURE_HPB);
             d.hpb_version = if config.v2.is_some() { hpb::VERSION_2_0 } else { hpb::VERSION_1_0 };
         }
-        if let Some(wb) = &self.config.write_booster {
+        if let Some(wb) = self.config.write_booster() {
             d.extended_features |= booster::FEATURE_WRITE_BOOSTER;
             d.wb_preserve_user_space = 1;
             d.wb_type = booster::BUFFER_SHARED;
-            d.wb_shared_alloc_units = wb.buffer_blocks.div_ceil(booster::ALLOCATION_UNIT_BLOCKS);
+            d.wb_shared_alloc_units = wb.dynamic_blocks.div_ceil(booster::ALLOCATION_UNIT_BLOCKS);
         }
         d
     }
@@ -271,10 +273,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             d.hpb_number_lu = self.config.lus.iter().filter(|lu| lu.hpb).count() as u8;
             d.hpb_max_active_regions = hpb.max_active_regions;
         }
-        if let Some(wb) = &self.config.write_booster {
-            d.wb_max_alloc_units = wb.buffer_blocks.div_ceil(booster::ALLOCATION_UNIT_BLOCKS);
+        if let Some(wb) = self.config.write_booster() {
+            d.wb_max_alloc_units = wb.dynamic_blocks.div_ceil(booster::ALLOCATION_UNIT_BLOCKS);
             d.wb_max_luns = self.config.lus.len() as u8;
-            d.wb_capacity_factor = wb.bits_per_cell as u8;
+            d.wb_capacity_factor = self.config.slc.map_or(0, |slc| slc.bits_per_cell as u8);
             d.wb_reduction_types = booster::PRESERVE_USER_SPACE_ONLY;
             d.wb_types = booster::SHARED_ONLY;
         }

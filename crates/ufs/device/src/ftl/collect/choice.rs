@@ -26,7 +26,7 @@ impl Collect {
     pub(super) fn choose_victims(&mut self, around: &mut Around, hw: &mut impl Hardware) -> bool {
         let is_idle = self.idle.is_now(hw);
         let flush = self.next_to_flush(around, is_idle);
-        if around.space.is_short() {
+        if around.space.is_short() && !around.space.cache_is_static() {
             close_boosted(around);
         }
         let policy = self.settings.victim;
@@ -84,13 +84,13 @@ impl Collect {
 
     /// The next superblock to flush, if a flush is in progress.
     fn next_to_flush(&mut self, around: &mut Around, is_idle: bool) -> Option<SuperblockId> {
-        if !self.booster.has_flush(around.space) {
+        if !self.slc_cache.has_flush(around.space) {
             return None;
         }
-        if self.booster.closes(around.space, is_idle) {
+        if self.slc_cache.closes(around.space, is_idle) {
             close_boosted(around);
         }
-        self.booster.next_to_flush(around.space, is_idle)
+        self.slc_cache.next_to_flush(around.space, is_idle)
     }
 
     /// The superblock that levelling empties, if levelling is due.
@@ -115,7 +115,7 @@ impl Collect {
     fn next_disturbed(&mut self, space: &Space) -> Option<SuperblockId> {
         while let Some(sb) = self.disturbed.pop_front() {
             // It may have been emptied for another reason since, and be in use again.
-            if space.is_disturbed(sb, self.settings.read_disturb_limit) && space.get(sb).is_movable() {
+            if space.is_disturbed(sb, self.settings.read_disturb_limit) && space.may_move(sb) {
                 return Some(sb);
             }
         }
@@ -138,7 +138,7 @@ impl Collect {
     }
 }
 
-/// Closes the open superblock of WriteBooster's buffer, so that it can be emptied.
+/// Closes the open superblock of the cache in SLC mode, so that it can be emptied.
 fn close_boosted(around: &mut Around) {
     if let Some(sb) = around.space.open_of(Stream::Boosted) {
         around.space.close(Stream::Boosted, around.sequence);

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Collection: superblocks are emptied for space, in idle time, to level wear, because they were read very often, or to
-//! flush WriteBooster's buffer.
+//! empty the cache in SLC mode.
 //!
 //! It may not know requests, the write buffer, or what becomes of a moved slice: its caller sets the map. It sees
 //! space, the map and the log, which discards emptied superblocks.
 
-mod booster;
 mod choice;
 mod idle;
 mod moving;
 mod passes;
 mod progress;
+mod slc_cache;
 #[cfg(test)]
 mod tests;
 mod victims;
 
-pub(in crate::ftl) use booster::Booster;
-pub(crate) use booster::BoosterFlags;
 pub(in crate::ftl) use idle::Idle;
 pub(in crate::ftl) use moving::Moving;
+pub(crate) use slc_cache::BoosterFlags;
+pub(in crate::ftl) use slc_cache::SlcCache;
 
 use super::log::Log;
 use super::map::Map;
@@ -62,7 +62,7 @@ pub(in crate::ftl) struct Collect {
     /// Superblocks emptied since one was emptied to level wear.
     since_levelled: u32,
     disturbed: VecDeque<SuperblockId>,
-    booster: Booster,
+    slc_cache: SlcCache,
     idle: Idle,
 }
 
@@ -82,7 +82,7 @@ impl Collect {
             wear_due: false,
             since_levelled: 0,
             disturbed: VecDeque::new(),
-            booster: Booster::new(config),
+            slc_cache: SlcCache::new(config),
             idle: Idle::new(config.ftl.idle_after),
         }
     }
@@ -116,12 +116,12 @@ impl Collect {
         }
     }
 
-    pub(crate) fn booster(&self) -> &Booster {
-        &self.booster
+    pub(crate) fn slc_cache(&self) -> &SlcCache {
+        &self.slc_cache
     }
 
-    pub(crate) fn booster_mut(&mut self) -> &mut Booster {
-        &mut self.booster
+    pub(crate) fn slc_cache_mut(&mut self) -> &mut SlcCache {
+        &mut self.slc_cache
     }
 
     pub(crate) fn idle(&self) -> &Idle {
@@ -134,7 +134,7 @@ impl Collect {
 
     /// Schedules a check for idleness if background work may be useful then; returns whether it did.
     pub(crate) fn arm_background(&mut self, now: Ns) -> bool {
-        let arms = self.collects_when_idle() || self.booster.flushes_when_idle();
+        let arms = self.collects_when_idle() || self.slc_cache.flushes_when_idle();
         if arms {
             self.idle.arm(now);
         }

@@ -228,7 +228,8 @@ impl Collect {
         let count = current.count_ones() as u16;
         self.reads += 1;
         hw.stats().moved_reads += 1;
-        let op = Op { count, index: u32::from(chain), ..Op::new(Job::MoveRead, page) };
+        let folds = around.space.mode_of(page) == CellMode::Slc;
+        let op = Op { count, index: u32::from(chain), folds, ..Op::new(Job::MoveRead, page) };
         around.space.begin(now, op, hw);
     }
 
@@ -264,9 +265,10 @@ impl Collect {
             let stats = hw.stats();
             stats.programs += 1;
             stats.slices_moved += n as u64;
-            stats.slices_flushed += if space.mode_of(first.from) == CellMode::Slc { n as u64 } else { 0 };
+            let folds = space.mode_of(first.from) == CellMode::Slc;
+            stats.slices_flushed += if folds { n as u64 } else { 0 };
             stats.slices_padded += u64::from(unit) - n as u64;
-            let op = Op { count: n as u16, index: u32::from(chain), ..Op::new(Job::MoveProgram, ppn) };
+            let op = Op { count: n as u16, index: u32::from(chain), folds, ..Op::new(Job::MoveProgram, ppn) };
             space.begin(now, op, hw);
         }
     }

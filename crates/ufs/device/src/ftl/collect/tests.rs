@@ -4,7 +4,7 @@
 use super::*;
 use crate::back::{Back, Hardware, NoMedia};
 use crate::config::CellMode;
-use crate::config::WriteBoosterConfig;
+use crate::config::{SlcCacheConfig, SlcConfig};
 use crate::ftl::pump::tests::anchors::config;
 use readpath_flash::Lean;
 use readpath_proto::query::attribute;
@@ -104,28 +104,30 @@ fn what_was_read_often_moves_unless_it_is_new_meanwhile() {
 #[test]
 fn superblocks_are_lent_to_writebooster_while_there_are_enough() {
     let life_erases = 20;
-    let booster = WriteBoosterConfig {
-        buffer_blocks: 20,
+    let slc = SlcConfig {
         bits_per_cell: 3,
-        slc_read: Ns(1),
-        slc_program: Ns(1),
-        slc_erase: Ns(1),
+        read: Ns(1),
+        program: Ns(1),
+        erase: Ns(1),
         life_erases,
+        holds_map: false,
+        folds_on_die: false,
     };
-    let mut p = Parts::new(DeviceConfig { write_booster: Some(booster), ..config() });
-    let stream = |p: &Parts| p.collect.booster().stream_for(Stream::Hot, &p.space);
+    let cache = SlcCacheConfig::write_booster(20);
+    let mut p = Parts::new(DeviceConfig { slc: Some(slc), slc_cache: Some(cache), ..config() });
+    let stream = |p: &Parts| p.collect.slc_cache().stream_for(Stream::Hot, &p.space);
     assert_eq!(stream(&p), Stream::Hot, "the host has not switched it on");
-    p.collect.booster_mut().set_flags(BoosterFlags { on: true, flush: false, flush_when_idle: true });
+    p.collect.slc_cache_mut().set_flags(BoosterFlags { on: true, flush: false, flush_when_idle: true });
     assert_eq!(stream(&p), Stream::Boosted);
     // 8 pages of 4 slices with 3 bits a cell leave 2 pages: 8 slices, so 3 superblocks hold 20 blocks.
     let lent = [(); 3].map(|()| p.filled(Stream::Boosted, 8));
     assert_eq!(lent.map(|sb| (p.space.get(sb).mode, p.space.get(sb).next_unit)), [(CellMode::Slc, 2); 3]);
     assert_eq!(stream(&p), Stream::Hot, "it has all that it may have");
-    let attribute = |p: &Parts, idn| p.collect.booster().attribute(idn, &p.space, 4);
+    let attribute = |p: &Parts, idn| p.collect.slc_cache().attribute(idn, &p.space, 4);
     assert_eq!(attribute(&p, attribute::WB_AVAILABLE_SIZE), 0);
     // Idle time flushes the oldest first; a lack of space takes any of them.
     assert!(!p.choose(), "the host is not idle");
-    p.collect.booster_mut().set_flags(BoosterFlags { on: true, flush: true, flush_when_idle: false });
+    p.collect.slc_cache_mut().set_flags(BoosterFlags { on: true, flush: true, flush_when_idle: false });
     assert!(p.choose());
     assert_eq!((p.collect.victims.get(0).0, p.hw.stats().flushed), (lent[0], 1));
     // One superblock is erased as often as the buffer's superblocks endure together.

@@ -3,6 +3,7 @@
 //! cost of reading.
 
 use super::durable::{Checkpoint, Record};
+use crate::config::CellMode;
 use crate::ftl::map::stretch::{self, Stretch};
 use crate::ftl::map::{Entry, Map};
 use crate::ftl::space::{State, Stream, Superblock};
@@ -45,8 +46,10 @@ pub(crate) struct Recovered {
     pub generations: u64,
     /// The checkpoint includes records up to this one.
     pub journal: Mark,
-    /// Superblocks of the WriteBooster buffer that were open, or were opened since.
-    pub boosted_opened: u32,
+    /// Mode of map pages, journal and checkpoints.
+    pub meta_cells: CellMode,
+    /// Superblocks in SLC mode that were open, or were opened since.
+    pub slc_opened: u32,
 }
 
 impl Recovered {
@@ -78,7 +81,8 @@ impl Recovered {
         let sb = &mut self.table[superblock.index()];
         sb.state = State::Open(stream);
         sb.opened_at = opened_at;
-        sb.mode = stream.mode();
+        sb.mode = stream.mode(self.meta_cells);
+        self.slc_opened += u32::from(sb.mode != CellMode::Full);
         sb.reads = 0;
         self.written_refs[superblock.index()] = 0;
         self.ticks = self.ticks.max(opened_at);
@@ -86,7 +90,6 @@ impl Recovered {
 
     /// Applies the journal's `record`, its `number`-th.
     pub(super) fn apply(&mut self, number: Mark, record: &Record) {
-        self.boosted_opened += u32::from(matches!(record, Record::Open { stream: Stream::Boosted, .. }));
         match *record {
             // Trims still have to be compared with data that was accepted before the checkpoint and programmed after
             // it; other old records have had their effect.

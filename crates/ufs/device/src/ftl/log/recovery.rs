@@ -107,11 +107,12 @@ impl Log {
             ticks: checkpoint.ticks,
             generations: checkpoint.generations,
             journal: checkpoint.journal,
+            meta_cells: self.config.map_cells(),
             ..Recovered::default()
         };
         let open_then = found.table.iter().filter(|sb| matches!(sb.state, State::Open(_))).count() as u32;
-        let boosted = found.table.iter().filter(|sb| sb.state == State::Open(Stream::Boosted)).count() as u32;
-        found.boosted_opened = boosted;
+        let open = found.table.iter().filter(|sb| matches!(sb.state, State::Open(_)));
+        found.slc_opened = open.filter(|sb| sb.mode != CellMode::Full).count() as u32;
         found.written_refs = found.table.iter().map(|sb| i64::from(sb.refs)).collect();
         for change in checkpoint.changes() {
             if let Mapping::Flash(ppn) = change.entry.mapping() {
@@ -160,14 +161,14 @@ impl Log {
             recovery.units_read += u32::from(!matches!(logged, Logged::Torn { .. }));
             let what = match whole {
                 true => What::Part,
-                false if space.mode_of(first) == CellMode::Slc => What::SlcSpares,
+                false if space.mode_of(first) != CellMode::Full => What::SlcSpares,
                 false => What::Spares,
             };
             readers.read(hw.die_of(first), what);
         }
         // Each superblock that was open is searched until each die shows a unit that is not programmed.
         let ends = (open_then + opened_since) * self.geometry().dies();
-        let slc_ends = found.boosted_opened * self.geometry().dies();
+        let slc_ends = found.slc_opened * self.geometry().dies();
         readers.read_all_dies(slc_ends, What::SlcSpares);
         readers.read_all_dies(ends.saturating_sub(slc_ends), What::Spares);
         recovery.end_reads += ends;

@@ -179,12 +179,12 @@ impl Ftl {
 
     /// Attributes 1Ch to 1Fh of a device that has WriteBooster.
     pub(crate) fn booster_attribute(&self, idn: u8) -> u32 {
-        self.collect.booster().attribute(idn, &self.space, self.geometry.slices_per_unit())
+        self.collect.slc_cache().attribute(idn, &self.space, self.geometry.slices_per_unit())
     }
 
     /// The host has changed one of WriteBooster's flags.
     pub(crate) fn set_booster_flags(&mut self, flags: BoosterFlags) {
-        self.collect.booster_mut().set_flags(flags);
+        self.collect.slc_cache_mut().set_flags(flags);
     }
 
     /// Schedules a check for idleness if background work may be useful then; returns whether it did.

@@ -106,11 +106,17 @@ impl Ftl {
         stall
     }
 
-    /// A unit for data from the host: in WriteBooster's buffer while there is room, of `stream` otherwise.
+    /// A unit for data from the host: in the cache in SLC mode while there is room, of `stream` otherwise.
     fn unit_for_host(&mut self, stream: Stream) -> Result<Ppn, Stall> {
         let Ftl { config, geometry, space, map, log, collect, write, .. } = self;
-        let stream = collect.booster().stream_for(stream, space);
-        log.prepare_unit(space, map, stream, Purpose::Host)?;
+        let stream = collect.slc_cache().stream_for(stream, space);
+        let is_cached = stream == Stream::Boosted;
+        let purpose = if is_cached { Purpose::Cache } else { Purpose::Host };
+        log.prepare_unit(space, map, stream, purpose)?;
+        // What the static part of the cache takes makes no other space short.
+        if is_cached && space.cache_is_static() {
+            return log.take_unit(space, map, stream, write.sequence());
+        }
         // The rest of a shared superblock belongs to moved data, which frees the next superblock.
         let is_shared = stream == Stream::Host && !config.ftl.separate_moved;
         if is_shared && space.spare() == 0 || !collect.host_may_write(geometry.slices_per_unit(), space) {
@@ -252,7 +258,7 @@ impl Ftl {
     pub(crate) fn drop_requests(&mut self, now: Ns, hw: &mut impl Hardware) {
         self.write.drop_requests(now, hw.stats());
         self.log.forget_waiters();
-        self.collect.booster_mut().reset();
+        self.collect.slc_cache_mut().reset();
     }
 
     /// Counts a read of the superblock of `ppn`, if reads are counted; returns its cell mode.

@@ -225,7 +225,7 @@ impl Ftl {
         if (u64::from(retired), u64::from(bad)) != counted {
             return Err(format!("{retired} superblocks are retired and {bad} blocks bad, counted as {counted:?}"));
         }
-        let (slc, most) = (self.space.in_mode(CellMode::Slc), self.config.booster_superblocks());
+        let (slc, most) = (self.space.in_mode(CellMode::Slc), self.config.cache_superblocks());
         match slc <= most {
             true => Ok(()),
             false => Err(format!("{slc} superblocks are in SLC mode, of at most {most}")),

@@ -122,7 +122,8 @@ impl Space {
 
     fn victim_beside(&self, policy: VictimPolicy, now: u32, others: &[SuperblockId]) -> Option<SuperblockId> {
         let capacity = |sb: &Superblock| self.capacity(sb);
-        let movable = || self.iter().filter(|(i, sb)| sb.is_movable() && !others.contains(i));
+        let boosted = others.iter().filter(|&&sb| self.get(sb).state == State::Closed(Stream::Boosted)).count() as u32;
+        let movable = || self.iter().filter(|(i, sb)| self.may_empty(sb, boosted) && !others.contains(i));
         if self.failed > 0
             && let Some((failed, _)) = movable().find(|(_, sb)| sb.failed)
         {
@@ -184,7 +185,7 @@ impl Space {
             (behind >= band && worn >= sum) || (2 * behind >= band && worn >= sum + band)
         };
         // Of equals, the one that has held its data longest.
-        let candidates = self.iter().filter(|(_, sb)| sb.is_movable() && due(sb));
+        let candidates = self.iter().filter(|(_, sb)| self.may_empty(sb, 0) && due(sb));
         candidates.min_by_key(|&(i, sb)| (sb.erases, sb.closed_at, i)).map(|(i, _)| i)
     }
 

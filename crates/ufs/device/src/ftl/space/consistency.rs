@@ -58,7 +58,7 @@ impl Space {
         let mut counts = [0; CellMode::COUNT];
         for (i, sb) in self.iter() {
             let (is_written, right) = match sb.state {
-                State::Open(stream) | State::Closed(stream) => (true, sb.mode == stream.mode()),
+                State::Open(stream) | State::Closed(stream) => (true, sb.mode == self.mode_for(stream)),
                 State::Erasing(_) => (true, true),
                 State::Anchor | State::Erased | State::Retired => (false, sb.mode == CellMode::Full),
             };

@@ -15,7 +15,7 @@ impl Space {
         debug_assert!(matches!(slot.state, State::Closed(_)) && slot.in_flight == 0);
         if let State::Closed(stream) = slot.state {
             self.meta_in_use -= u32::from(stream == Stream::Meta);
-            self.modes[stream.mode().index()].closed -= 1;
+            self.modes[slot.mode.index()].closed -= 1;
         }
         let good = self.shape.dies - slot.bad_dies;
         slot.state = State::Erasing(good);
@@ -44,7 +44,7 @@ impl Space {
         for die in (0..dies).filter(|&die| !self.is_bad(sb, die)) {
             let ppn = Ppn(first.0 + die * self.shape.slices_per_unit);
             hw.stats().erases += 1;
-            hw.stats().slc_erases += u64::from(self.mode_of(ppn) == CellMode::Slc);
+            hw.stats().slc_erases += u64::from(self.mode_of(ppn) != CellMode::Full);
             self.begin(now, Op { lpn: sb.0, ..Op::new(Job::Erase, ppn) }, hw);
         }
     }

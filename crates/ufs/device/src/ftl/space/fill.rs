@@ -8,7 +8,7 @@ use readpath_flash::Ppn;
 impl Space {
     /// The unit of `sb` at which data of `stream` ends.
     pub(super) fn end_of_data(&self, sb: SuperblockId, stream: Stream) -> u32 {
-        let units = self.modes[stream.mode().index()].units;
+        let units = self.modes[self.mode_for(stream).index()].units;
         if !stream.has_table() {
             return units;
         }
@@ -53,17 +53,17 @@ impl Space {
     /// Opens the superblock with index `at` in the list of erased ones.
     fn open_erased(&mut self, at: usize, stream: Stream, now: u32) -> SuperblockId {
         let sb = self.erased.swap_remove(at);
-        let end = self.end_of_data(sb, stream);
+        let (end, mode) = (self.end_of_data(sb, stream), self.mode_for(stream));
         let slot = &mut self.table[sb.index()];
         slot.state = State::Open(stream);
         slot.refs = 0;
         slot.next_unit = 0;
         slot.opened_at = now;
         slot.reads = 0;
-        slot.mode = stream.mode();
+        slot.mode = mode;
         slot.has_table = false;
         slot.end = end;
-        self.modes[stream.mode().index()].superblocks += 1;
+        self.modes[mode.index()].superblocks += 1;
         self.skip_bad(sb);
         self.open[stream.index()] = Some(sb);
         self.meta_in_use += u32::from(stream == Stream::Meta);
@@ -111,7 +111,7 @@ impl Space {
             let slot = &mut self.table[sb.index()];
             slot.state = State::Closed(stream);
             slot.closed_at = now;
-            self.modes[stream.mode().index()].closed += 1;
+            self.modes[self.mode_for(stream).index()].closed += 1;
         }
     }
 

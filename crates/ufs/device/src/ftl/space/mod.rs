@@ -39,8 +39,11 @@ struct Shape {
     dies: u32,
     /// Units of the table of a superblock of data.
     table_units: u32,
-    /// Superblocks that map pages, journal and checkpoints may take.
+    /// Superblocks that map pages, journal and checkpoints may take, and their mode.
     meta_superblocks: u32,
+    meta_cells: CellMode,
+    /// Superblocks that serve the cache in SLC mode only.
+    static_superblocks: u32,
 }
 
 /// The superblocks of one cell mode.
@@ -60,6 +63,8 @@ struct InMode {
 pub(in crate::ftl) enum Purpose {
     /// Data from the host.
     Host,
+    /// Data from the host for the cache in SLC mode.
+    Cache,
     /// Data that is moved.
     Move,
 }
@@ -93,12 +98,21 @@ pub(in crate::ftl) struct Space {
 impl Space {
     /// The first [`ANCHORS`] superblocks hold anchors, all others are erased.
     pub(crate) fn new(config: &DeviceConfig) -> Self {
-        let slc = InMode { units: config.units_in(CellMode::Slc), ..InMode::default() };
-        Space::shaped(&config.geometry, &config.ftl, (config.table_units(), config.meta_superblocks()), slc)
+        let mut space = Space::shaped(&config.geometry, &config.ftl, config.units_in(CellMode::Slc));
+        space.shape = Shape {
+            table_units: config.table_units(),
+            meta_superblocks: config.meta_superblocks(),
+            meta_cells: config.map_cells(),
+            static_superblocks: config.static_superblocks(),
+            ..space.shape
+        };
+        space
     }
 
-    fn shaped(g: &Geometry, settings: &FtlConfig, (table_units, meta_superblocks): (u32, u32), slc: InMode) -> Self {
+    /// Without tables, superblocks kept for something, and a map in SLC mode.
+    fn shaped(g: &Geometry, settings: &FtlConfig, slc_units: u32) -> Self {
         let n = g.superblocks();
+        let mode = |units| InMode { units, ..InMode::default() };
         let mut table = vec![Superblock::NEW; n as usize];
         table.iter_mut().take(ANCHORS as usize).for_each(|sb| sb.state = State::Anchor);
         Space {
@@ -107,8 +121,10 @@ impl Space {
                 slices_per_unit: g.slices_per_unit(),
                 units: g.units_per_superblock(),
                 dies: g.dies(),
-                table_units,
-                meta_superblocks,
+                table_units: 0,
+                meta_superblocks: 0,
+                meta_cells: CellMode::Full,
+                static_superblocks: 0,
             },
             table,
             open: [None; Stream::COUNT],
@@ -121,7 +137,7 @@ impl Space {
             meta_in_use: 0,
             failed: 0,
             wear_band: WearBand::NONE,
-            modes: [InMode { units: g.units_per_superblock(), ..InMode::default() }, slc],
+            modes: [g.units_per_superblock(), slc_units, slc_units].map(mode),
             spares: Spares::new(g.slices()),
             programs: 0,
             collect_below: settings.collect_below,
@@ -154,10 +170,16 @@ impl Space {
     #[inline]
     pub(crate) fn mode_of(&self, ppn: Ppn) -> CellMode {
         // Most devices have one mode only: then the superblock is not looked up.
-        match self.in_mode(CellMode::Slc) {
+        match self.in_mode(CellMode::Slc) + self.in_mode(CellMode::SlcMap) {
             0 => CellMode::Full,
             _ => self.table[self.of(ppn).index()].mode,
         }
+    }
+
+    /// The mode in which superblocks of a stream are written.
+    #[inline]
+    pub(crate) fn mode_for(&self, stream: Stream) -> CellMode {
+        stream.mode(self.shape.meta_cells)
     }
 
     /// Begins a flash operation of flash translation, which passes the firmware first.
@@ -172,10 +194,26 @@ impl Space {
         self.programs
     }
 
-    /// Erased superblocks that are not kept for map pages, journal and checkpoints, which must always find room.
+    /// Erased superblocks that are kept neither for map pages, journal and checkpoints, which must always find room,
+    /// nor for the static part of the cache.
     pub(crate) fn spare(&self) -> u32 {
         let kept = self.shape.meta_superblocks.saturating_sub(self.meta_in_use);
-        self.erased().saturating_sub(kept)
+        self.erased().saturating_sub(kept + self.kept_for_cache())
+    }
+
+    /// Erased superblocks that are kept for the static part of the cache. Moved data may have taken some of them.
+    pub(crate) fn kept_for_cache(&self) -> u32 {
+        self.shape.static_superblocks.saturating_sub(self.in_mode(CellMode::Slc))
+    }
+
+    /// Superblocks of the static part that the cache may open.
+    pub(crate) fn static_left(&self) -> u32 {
+        self.kept_for_cache().min(self.erased().saturating_sub(2))
+    }
+
+    /// Whether the cache has no more superblocks than those that serve it only.
+    pub(crate) fn cache_is_static(&self) -> bool {
+        self.in_mode(CellMode::Slc) <= self.shape.static_superblocks
     }
 
     /// Spare superblocks required for the host to open one, so that moved data always finds one. Where programs may
@@ -188,6 +226,7 @@ impl Space {
     /// Whether a superblock may be opened for this purpose.
     pub(crate) fn may_open(&self, purpose: Purpose) -> bool {
         match purpose {
+            Purpose::Cache => self.static_left() > 0 || self.may_open(Purpose::Host),
             Purpose::Host => self.spare() >= self.spare_for_host(),
             // A power cut during a move wastes the superblock prepared for it. Then the move may take one that is
             // kept for the map, unless the map needs it soon: emptying the victim gives it back.
@@ -237,12 +276,28 @@ impl Space {
         self.open_of(stream).is_some_and(|sb| self.table[sb.index()].next_unit == 0)
     }
 
-    /// The superblock of the WriteBooster buffer that was opened first, among those that can be emptied.
+    /// Whether `sb` may be emptied now, after `before` others of the cache. A superblock of its static part gives its
+    /// space back to the cache only, and what is moved out of it needs room: so not while space is short.
+    pub(super) fn may_empty(&self, sb: &Superblock, before: u32) -> bool {
+        let kept = self.shape.static_superblocks;
+        if kept == 0 || sb.state != State::Closed(Stream::Boosted) {
+            return sb.is_movable();
+        }
+        let held = self.modes[CellMode::Slc.index()].closed + u32::from(self.open_of(Stream::Boosted).is_some());
+        sb.is_movable() && (held > kept + before || !self.is_short())
+    }
+
+    /// Whether `sb` holds data that may be moved now.
+    pub(crate) fn may_move(&self, sb: SuperblockId) -> bool {
+        self.may_empty(self.get(sb), 0)
+    }
+
+    /// The superblock of the cache in SLC mode that was opened first, among those that can be emptied.
     pub(crate) fn oldest_boosted(&self) -> Option<SuperblockId> {
         if self.modes[CellMode::Slc.index()].closed == 0 {
             return None;
         }
-        let boosted = self.iter().filter(|(_, sb)| sb.state == State::Closed(Stream::Boosted) && sb.is_movable());
+        let boosted = self.iter().filter(|(_, sb)| sb.state == State::Closed(Stream::Boosted) && self.may_empty(sb, 0));
         boosted.min_by_key(|&(i, sb)| (sb.opened_at, i)).map(|(i, _)| i)
     }
 

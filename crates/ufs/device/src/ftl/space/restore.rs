@@ -36,13 +36,13 @@ impl Space {
 
     /// Sets the stream of a superblock, which its contents may not show; units before `programmed` are data.
     pub(crate) fn set_end(&mut self, sb: SuperblockId, stream: Stream, programmed: u32) {
-        let end = self.end_of_data(sb, stream);
+        let (end, mode) = (self.end_of_data(sb, stream), self.mode_for(stream));
         let slot = &mut self.table[sb.index()];
         // Behind the data lies the table, which may be torn. If a block has gone bad since, data may extend beyond
         // the place that the table would have now.
         slot.next_unit = slot.next_unit.min(end).max(programmed);
         slot.end = end.max(programmed);
-        slot.mode = stream.mode();
+        slot.mode = mode;
         self.skip_bad(sb);
     }
 
@@ -86,8 +86,8 @@ impl Space {
             }
             let is_written = matches!(slot.state, State::Open(_) | State::Closed(_) | State::Erasing(_));
             self.modes[slot.mode.index()].superblocks += u32::from(is_written);
-            if let State::Closed(stream) = slot.state {
-                self.modes[stream.mode().index()].closed += 1;
+            if let State::Closed(_) = slot.state {
+                self.modes[slot.mode.index()].closed += 1;
             }
             match slot.state {
                 State::Erased => {

@@ -14,7 +14,7 @@ pub enum Stream {
     Host,
     /// Data from the host that overwrites recently written data.
     Hot,
-    /// Data from the host in the WriteBooster buffer: in SLC mode.
+    /// Data from the host in the cache in SLC mode.
     Boosted,
     /// Data that garbage collection moved.
     Moved,
@@ -37,18 +37,19 @@ impl Stream {
         self as usize
     }
 
-    /// The mode in which its superblocks are written.
+    /// The mode in which its superblocks are written, where map pages are written in mode `meta`.
     #[inline]
-    pub(crate) fn mode(self) -> CellMode {
+    pub(crate) fn mode(self, meta: CellMode) -> CellMode {
         match self {
             Stream::Boosted => CellMode::Slc,
-            Stream::Host | Stream::Hot | Stream::Moved | Stream::Meta | Stream::Cold => CellMode::Full,
+            Stream::Meta => meta,
+            Stream::Host | Stream::Hot | Stream::Moved | Stream::Cold => CellMode::Full,
         }
     }
 
     /// Whether a full superblock of it may end with a table of the logical pages in it.
     pub(super) fn has_table(self) -> bool {
-        self.mode() == CellMode::Full && self != Stream::Meta
+        !matches!(self, Stream::Boosted | Stream::Meta)
     }
 }
 

@@ -7,7 +7,7 @@ use readpath_kit::Prng;
 
 /// Space of an array without faults.
 pub(super) fn space(geometry: &Geometry) -> Space {
-    Space::shaped(geometry, &FtlConfig::DEFAULT, (0, 0), InMode::default())
+    Space::shaped(geometry, &FtlConfig::DEFAULT, 0)
 }
 
 const G: Geometry =
@@ -90,9 +90,9 @@ fn a_superblock_that_is_being_emptied_is_not_given_up() {
 fn references_units_and_modes_are_those_of_a_plain_model() {
     const SLC_UNITS: u32 = 2;
     let rng = &mut Prng::new(5);
-    let g = Geometry { blocks_per_plane: 12, ..G };
-    let slc = InMode { units: SLC_UNITS, ..InMode::default() };
-    let mut s = Space::shaped(&g, &FtlConfig::DEFAULT, (0, 0), slc);
+    let g = Geometry { blocks_per_plane: 20, ..G };
+    let mut s = Space::shaped(&g, &FtlConfig::DEFAULT, SLC_UNITS);
+    s.shape.meta_cells = CellMode::SlcMap;
     let mut live: Vec<Ppn> = Vec::new();
     let mut erased_in = [0; CellMode::COUNT];
     for step in 0..20_000 {
@@ -103,8 +103,11 @@ fn references_units_and_modes_are_those_of_a_plain_model() {
         if let Some(ppn) = s.next_unit(stream, step) {
             s.program_ended(ppn);
             let units = s.get(s.of(ppn)).next_unit;
-            assert!(units <= if stream == Stream::Boosted { SLC_UNITS } else { 4 }, "{stream:?} wrote {units} units");
-            assert_eq!(s.mode_of(ppn), stream.mode());
+            assert!(
+                units <= if matches!(stream, Stream::Boosted | Stream::Meta) { SLC_UNITS } else { 4 },
+                "{stream:?} wrote {units} units"
+            );
+            assert_eq!(s.mode_of(ppn), s.mode_for(stream));
             s.add_ref(ppn);
             live.push(ppn);
         }

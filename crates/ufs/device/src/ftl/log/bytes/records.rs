@@ -125,7 +125,7 @@ impl Superblock {
             State::Retired => (5, 0),
         };
         let mut bytes = [0; Superblock::SRAM_BYTES as usize];
-        bytes[..3].copy_from_slice(&[state, of, u8::from(self.failed) | u8::from(self.mode == CellMode::Slc) << 1]);
+        bytes[..3].copy_from_slice(&[state, of, u8::from(self.failed) | (self.mode as u8) << 1]);
         let numbers = [self.refs, self.next_unit, self.erases, self.opened_at, self.closed_at, self.reads];
         for (at, number) in bytes[4..].chunks_exact_mut(4).zip(numbers) {
             at.copy_from_slice(&number.to_le_bytes());
@@ -154,7 +154,7 @@ impl Superblock {
             closed_at: take.u32()?,
             reads: take.u32()?,
             failed: flags & 1 != 0,
-            mode: if flags & 2 == 0 { CellMode::Full } else { CellMode::Slc },
+            mode: *CellMode::ALL.get(usize::from(flags >> 1 & 3))?,
             ..Superblock::NEW
         })
     }

@@ -56,7 +56,8 @@ pub(crate) fn config() -> DeviceConfig {
         queue_depth: 32,
         lus: vec![LuConfig { blocks: BLOCKS, hpb: false, max_active_regions: 0, pinned_start: 0, pinned_regions: 0 }],
         ftl: FtlConfig { map_changes: 128, checkpoint_after_units: 32, ..FtlConfig::DEFAULT },
-        write_booster: None,
+        slc: None,
+        slc_cache: None,
         hpb: None,
         entry_key: [1, 2],
     }

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! WriteBooster: which data goes to superblocks in SLC mode, and when they are flushed. The passes move the data, and
+//! The cache in SLC mode: which data of the host goes to it, and when its superblocks are emptied. WriteBooster's
+//! buffer is such a cache under flags of the host; a device can also have one of its own. The passes move the data, and
 //! recovery treats it like any other data.
 //!
-//! The buffer consists of superblocks that are lent to it: it may open one as long as that does not make space short.
-//! It returns them when it is flushed. When space gets short they are collected first, because a superblock with a
-//! fraction of its pages in use is the best victim.
+//! The cache consists of superblocks that serve nothing else (its static part) and of superblocks that are lent to it:
+//! it may open one of these as long as that does not make space short. It returns them when it is emptied. When space
+//! gets short they are collected first, because a superblock with a fraction of its pages in use is the best victim:
+//! then each write of the host pays for data that is moved out of the cache (folding).
 
-use crate::config::{CellMode, DeviceConfig};
+use crate::config::{CacheOwner, CellMode, DeviceConfig};
 use crate::ftl::space::{Space, Stream};
 use crate::ids::SuperblockId;
 use readpath_proto::booster::{ALLOCATION_UNIT_BLOCKS, LIFE_EXCEEDED, flush_status};
 use readpath_proto::query::attribute;
 
-/// Flags that the host sets.
+/// What decides about the cache: flags that the host sets, or those of the device itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct BoosterFlags {
     /// fWriteBoosterEn.
@@ -23,47 +25,59 @@ pub(crate) struct BoosterFlags {
     pub flush_when_idle: bool,
 }
 
-pub(in crate::ftl) struct Booster {
+pub(in crate::ftl) struct SlcCache {
     flags: BoosterFlags,
+    /// Flags that the device sets for itself: the host's have no effect.
+    own: Option<BoosterFlags>,
     /// bWBFlushStatus.
     flush_status: u32,
-    /// The most superblocks that the buffer may have; below, slices of each.
+    /// The most superblocks that the cache may have; below, slices of each.
     superblocks: u32,
     slices: u32,
     /// Capacity in blocks.
     blocks: u32,
-    /// Erases that all superblocks of the buffer together endure; 0 without WriteBooster.
+    /// Erases that all superblocks of the cache together endure; 0 without one.
     life_erases: u64,
 }
 
-impl Booster {
+impl SlcCache {
     pub(super) fn new(config: &DeviceConfig) -> Self {
-        let superblocks = config.booster_superblocks();
-        let (blocks, each) = config.write_booster.map_or((0, 0), |wb| (wb.buffer_blocks, wb.life_erases));
-        Booster {
-            flags: BoosterFlags::default(),
+        let superblocks = config.cache_superblocks();
+        let own = config.slc_cache.and_then(|cache| match cache.owner {
+            CacheOwner::Host => None,
+            CacheOwner::Device { folds_when_idle } => {
+                Some(BoosterFlags { on: true, flush: false, flush_when_idle: folds_when_idle })
+            }
+        });
+        SlcCache {
+            flags: own.unwrap_or_default(),
+            own,
             flush_status: 0,
             superblocks,
-            slices: config.booster_slices(),
-            blocks,
-            life_erases: u64::from(each) * u64::from(superblocks),
+            slices: config.slc_slices(),
+            blocks: config.slc_cache.map_or(0, |cache| cache.static_blocks.saturating_add(cache.dynamic_blocks)),
+            life_erases: u64::from(config.slc.map_or(0, |slc| slc.life_erases)) * u64::from(superblocks),
         }
     }
 
-    /// The stream for data of the host: the buffer while it has room, `stream` otherwise.
+    /// The stream for data of the host: the cache while it has room, `stream` otherwise.
     pub(crate) fn stream_for(&self, stream: Stream, space: &Space) -> Stream {
-        let boosts =
-            self.flags.on && !space.is_short() && (space.open_of(Stream::Boosted).is_some() || self.lends(space) > 0);
-        if boosts { Stream::Boosted } else { stream }
+        let has_room = match space.open_of(Stream::Boosted) {
+            Some(_) => !space.is_short() || space.cache_is_static(),
+            None => self.may_take(space) > 0,
+        };
+        if self.flags.on && has_room { Stream::Boosted } else { stream }
     }
 
-    /// Superblocks that could be lent to the buffer now, beyond those it has.
-    fn lends(&self, space: &Space) -> u32 {
+    /// Superblocks that the cache could take now, beyond those it has.
+    fn may_take(&self, space: &Space) -> u32 {
         if self.life(space) >= LIFE_EXCEEDED {
             return 0;
         }
         let most = self.superblocks.saturating_sub(space.in_mode(CellMode::Slc));
-        most.min(space.spare().saturating_sub(space.short_below()))
+        let kept = space.static_left();
+        let lent = space.spare().saturating_sub(space.short_below());
+        most.min(kept + lent)
     }
 
     /// bWriteBoosterBufferLifeTimeEst.
@@ -76,11 +90,11 @@ impl Booster {
 
     /// Attributes 1Ch to 1Fh of a device that has WriteBooster.
     pub(crate) fn attribute(&self, idn: u8, space: &Space, unit_slices: u32) -> u32 {
-        let slices = (space.in_mode(CellMode::Slc) + self.lends(space)) * self.slices;
+        let slices = (space.in_mode(CellMode::Slc) + self.may_take(space)) * self.slices;
         match idn {
             attribute::WB_AVAILABLE_SIZE => {
                 let open = space.units_left(Stream::Boosted) * unit_slices;
-                let free = u64::from(self.lends(space) * self.slices + open);
+                let free = u64::from(self.may_take(space) * self.slices + open);
                 (free * 10).checked_div(slices.into()).unwrap_or(0) as u32
             }
             attribute::WB_LIFE_TIME_EST => self.life(space).into(),
@@ -99,7 +113,7 @@ impl Booster {
         space.in_mode(CellMode::Slc) > 0 || self.flush_status != flush_status::IDLE
     }
 
-    /// Whether the buffer's open superblock is to be closed for a flush; `is_idle` says that the host is idle. It
+    /// Whether the cache's open superblock is to be closed for a flush; `is_idle` says that the host is idle. It
     /// stays open while the host may write more.
     pub(super) fn closes(&self, space: &Space, is_idle: bool) -> bool {
         let idle = is_idle && self.flushes_when_idle();
@@ -121,11 +135,11 @@ impl Booster {
 
     /// The host has changed one of the flags.
     pub(crate) fn set_flags(&mut self, flags: BoosterFlags) {
-        self.flags = flags;
+        self.flags = self.own.unwrap_or(flags);
     }
 
     /// Sets flags and status as after power-on.
     pub(crate) fn reset(&mut self) {
-        (self.flags, self.flush_status) = (BoosterFlags::default(), 0);
+        (self.flags, self.flush_status) = (self.own.unwrap_or_default(), 0);
     }
 }

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The cache in SLC mode: who decides what it takes, its size, what that costs, and whether it can exist in the device.
+
+use super::error::{ConfigError, bad, bad_value};
+use super::{ANCHORS, DeviceConfig, KEPT_ERASED};
+
+/// Who decides when data of the host goes to the cache and when it leaves it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CacheOwner {
+    /// The host, by the flags of WriteBooster (JESD220F).
+    Host,
+    /// The device: all data goes to the cache while it has room.
+    Device {
+        /// Whether idle time empties the cache.
+        folds_when_idle: bool,
+    },
+}
+
+/// A cache for data of the host, shared by all logical units and made of superblocks in SLC mode.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SlcCacheConfig {
+    /// Who decides about it.
+    pub owner: CacheOwner,
+    /// Data in superblocks that serve nothing else, in blocks of 4 KiB. Rounded up to whole superblocks.
+    pub static_blocks: u32,
+    /// The most data beyond that, in superblocks that are lent to the cache while they are free. Rounded up likewise.
+    /// It takes no space away from the logical units.
+    pub dynamic_blocks: u32,
+}
+
+impl SlcCacheConfig {
+    /// WriteBooster's buffer of so many blocks (dNumSharedWriteBoosterBufferAllocUnits): the host decides, and all of
+    /// it is lent.
+    pub const fn write_booster(buffer_blocks: u32) -> Self {
+        SlcCacheConfig { owner: CacheOwner::Host, static_blocks: 0, dynamic_blocks: buffer_blocks }
+    }
+}
+
+impl DeviceConfig {
+    /// The cache, if it is WriteBooster's buffer.
+    pub fn write_booster(&self) -> Option<SlcCacheConfig> {
+        self.slc_cache.filter(|cache| cache.owner == CacheOwner::Host)
+    }
+
+    /// Superblocks that serve the cache only.
+    pub fn static_superblocks(&self) -> u32 {
+        self.slc_cache.map_or(0, |cache| self.slc_superblocks(cache.static_blocks))
+    }
+
+    /// Superblocks of the full cache, the most that it may have at once. 0 without a cache.
+    pub fn cache_superblocks(&self) -> u32 {
+        let lent = self.slc_cache.map_or(0, |cache| self.slc_superblocks(cache.dynamic_blocks));
+        self.static_superblocks() + lent
+    }
+
+    /// Superblocks in SLC mode that hold so many blocks.
+    fn slc_superblocks(&self, blocks: u32) -> u32 {
+        blocks
+            .checked_div(self.slc_slices())
+            .map_or(0, |whole| whole + u32::from(!blocks.is_multiple_of(self.slc_slices())))
+    }
+
+    /// Checks the size of the cache; cells in SLC mode have been checked.
+    pub(crate) fn check_slc_cache(&self) -> Result<(), ConfigError> {
+        let Some(cache) = &self.slc_cache else { return Ok(()) };
+        if self.slc.is_none() {
+            return bad("slc", "is missing; a cache in SLC mode needs the times and the size of such cells");
+        }
+        let others = ANCHORS + self.meta_superblocks() + KEPT_ERASED;
+        let most = u64::from(self.geometry.superblocks().saturating_sub(others));
+        let each = self.slc_slices();
+        let says = |blocks: u32| {
+            let all = most * u64::from(each);
+            format!(
+                "is {blocks}; it must be at most {all}: {most} superblocks for data, {each} blocks each in SLC mode"
+            )
+        };
+        if cache.static_blocks == 0 && cache.dynamic_blocks == 0 {
+            return bad("slc_cache", "has no size; static_mib or dynamic_mib must be above 0");
+        }
+        if u64::from(self.static_superblocks()) > most {
+            return bad_value("slc_cache.static_blocks", says(cache.static_blocks));
+        }
+        if u64::from(self.cache_superblocks()) > most {
+            return bad_value("slc_cache.dynamic_blocks", says(cache.dynamic_blocks));
+        }
+        Ok(())
+    }
+}
