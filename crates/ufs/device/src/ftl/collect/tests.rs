@@ -3,9 +3,9 @@
 
 use super::*;
 use crate::back::{Back, Hardware, NoMedia};
-use crate::config::CellMode;
-use crate::config::{SlcCacheConfig, SlcConfig};
+use crate::config::{CacheOwner, CellMode, SlcCacheConfig, SlcConfig};
 use crate::ftl::pump::tests::anchors::config;
+use crate::ftl::space::Purpose;
 use readpath_flash::Lean;
 use readpath_proto::query::attribute;
 use std::sync::Arc;
@@ -101,21 +101,94 @@ fn what_was_read_often_moves_unless_it_is_new_meanwhile() {
     assert_eq!((p.collect.victims.get(0).0, p.hw.stats().refreshed), (read, 1), "the other was not read");
 }
 
+/// Of 8 pages, 2 are left in SLC mode: 8 slices.
+const SLC: SlcConfig = SlcConfig {
+    bits_per_cell: 3,
+    read: Ns(1),
+    program: Ns(1),
+    erase: Ns(1),
+    life_erases: 1000,
+    holds_map: false,
+    folds_on_die: false,
+};
+
+/// A device with a cache of its own of two superblocks that serve nothing else, and one that is lent.
+fn cached() -> Parts {
+    let owner = CacheOwner::Device { folds_when_idle: true };
+    let cache = SlcCacheConfig { owner, static_blocks: 16, dynamic_blocks: 8 };
+    let mut config = DeviceConfig { slc: Some(SLC), slc_cache: Some(cache), ..config() };
+    config.ftl.collect_together = 4;
+    Parts::new(config)
+}
+
+fn stream(p: &Parts) -> Stream {
+    p.collect.slc_cache().stream_for(Stream::Hot, &p.space)
+}
+
+#[test]
+fn the_host_does_not_decide_about_the_cache_of_the_device() {
+    let mut p = cached();
+    assert_eq!(stream(&p), Stream::Boosted);
+    p.collect.slc_cache_mut().set_flags(BoosterFlags::default());
+    assert_eq!(stream(&p), Stream::Boosted);
+    p.collect.slc_cache_mut().reset();
+    assert_eq!(stream(&p), Stream::Boosted);
+    assert!(p.collect.slc_cache().flushes_when_idle());
+}
+
+#[test]
+fn the_static_part_is_there_when_space_is_short() {
+    let mut p = cached();
+    assert_eq!(p.space.spare() + 2, Parts::new(config()).space.spare(), "two are kept");
+    p.fill_until_short();
+    while p.space.may_open(Purpose::Host) {
+        p.filled(Stream::Host, 20);
+    }
+    assert_eq!((stream(&p), p.space.may_open(Purpose::Cache)), (Stream::Boosted, true));
+    let spare = p.space.spare();
+    let open = p.space.open(Stream::Boosted, 1);
+    assert_eq!((stream(&p), p.space.spare()), (Stream::Boosted, spare), "no other has less for it");
+    assert!(p.choose());
+    assert_eq!(p.space.open_of(Stream::Boosted), open.ok(), "it is not closed to be emptied");
+}
+
+/// Where moved data has taken what was kept, two erased superblocks stay for it.
+#[test]
+fn the_static_part_leaves_two_to_moved_data() {
+    let mut p = cached();
+    let left = [4, 3, 2].map(|erased| {
+        while p.space.erased() > erased {
+            p.filled(Stream::Moved, 20);
+        }
+        (p.space.static_left(), stream(&p))
+    });
+    assert_eq!(left, [(2, Stream::Boosted), (1, Stream::Boosted), (0, Stream::Hot)]);
+}
+
+/// A superblock of the static part has the fewest references, but gives no other space.
+#[test]
+fn for_space_only_what_is_lent_to_the_cache_is_emptied() {
+    for boosted in [2, 3] {
+        let mut p = cached();
+        let cache: Vec<_> = (0..boosted).map(|_| p.filled(Stream::Boosted, 1)).collect();
+        let lent = cache.len() - 2;
+        assert_eq!(p.space.oldest_boosted(), Some(cache[0]), "there is room to move its data to");
+        let few = p.filled(Stream::Host, 2);
+        p.fill_until_short();
+        assert_eq!(p.space.oldest_boosted(), (lent > 0).then_some(cache[0]));
+        assert!(p.choose());
+        let victims: Vec<_> = (0..p.collect.victims.len()).map(|at| p.collect.victims.get(at).0).collect();
+        let emptied = victims.iter().filter(|sb| cache.contains(sb)).count();
+        assert_eq!((emptied, victims.contains(&few)), (lent, true), "{victims:?}");
+    }
+}
+
 #[test]
 fn superblocks_are_lent_to_writebooster_while_there_are_enough() {
     let life_erases = 20;
-    let slc = SlcConfig {
-        bits_per_cell: 3,
-        read: Ns(1),
-        program: Ns(1),
-        erase: Ns(1),
-        life_erases,
-        holds_map: false,
-        folds_on_die: false,
-    };
+    let slc = SlcConfig { life_erases, ..SLC };
     let cache = SlcCacheConfig::write_booster(20);
     let mut p = Parts::new(DeviceConfig { slc: Some(slc), slc_cache: Some(cache), ..config() });
-    let stream = |p: &Parts| p.collect.slc_cache().stream_for(Stream::Hot, &p.space);
     assert_eq!(stream(&p), Stream::Hot, "the host has not switched it on");
     p.collect.slc_cache_mut().set_flags(BoosterFlags { on: true, flush: false, flush_when_idle: true });
     assert_eq!(stream(&p), Stream::Boosted);
