@@ -88,7 +88,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             },
             hpb_read_extra: config.firmware.hpb_read_extra + entries.check_on_firmware(),
             reports_at_end: config.host_map().is_some(),
-            looks_at_superblocks: config.ftl.read_disturb_limit > 0 || config.slc.is_some(),
+            looks_at_superblocks: config.ftl.read_disturb_limit > 0 || config.slc_cache.is_some(),
             config,
         })
     }

@@ -110,13 +110,8 @@ impl Ftl {
     fn unit_for_host(&mut self, stream: Stream) -> Result<Ppn, Stall> {
         let Ftl { config, geometry, space, map, log, collect, write, .. } = self;
         let stream = collect.slc_cache().stream_for(stream, space);
-        let is_cached = stream == Stream::Boosted;
-        let purpose = if is_cached { Purpose::Cache } else { Purpose::Host };
+        let purpose = if stream == Stream::Boosted { Purpose::Cache } else { Purpose::Host };
         log.prepare_unit(space, map, stream, purpose)?;
-        // What the static part of the cache takes makes no other space short.
-        if is_cached && space.cache_is_static() {
-            return log.take_unit(space, map, stream, write.sequence());
-        }
         // The rest of a shared superblock belongs to moved data, which frees the next superblock.
         let is_shared = stream == Stream::Host && !config.ftl.separate_moved;
         if is_shared && space.spare() == 0 || !collect.host_may_write(geometry.slices_per_unit(), space) {
