@@ -25,6 +25,7 @@ mod read_back;
 mod replay;
 mod request;
 pub mod rogue;
+pub mod rules;
 mod runner;
 mod series;
 mod stacks;

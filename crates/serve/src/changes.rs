@@ -92,11 +92,9 @@ impl Recorded {
                 Item::Order(Order::Mark(words)) => marks.push((*at, words.clone())),
                 &Item::Order(Order::Lie(lies)) => troubles.lie(lies),
                 &Item::Order(Order::EndOfLife(is_worn_out)) => troubles.wear_out(is_worn_out),
-                &Item::Order(Order::Seed(seed)) => troubles.rules.seed(seed),
-                &Item::Order(Order::RulesOff(kind)) => troubles.rules.end(kind),
-                Item::Order(Order::Rule(rule)) => {
-                    let added = troubles.rules.add(rule.clone(), *at, &units);
-                    added.map_err(|error| format!("order {number}: {error}"))?;
+                Item::Order(Order::Rules(order)) => {
+                    let carried = troubles.rules.carry_out(order, *at, &units);
+                    carried.map_err(|error| format!("order {number}: {error}"))?;
                 }
                 Item::Request(asked) => changes.extend(self.change(asked, &mut troubles)?),
                 Item::Order(_) => {}

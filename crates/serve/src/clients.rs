@@ -12,11 +12,11 @@ use crate::orders::{Heard, Order};
 use crate::poller::Poller;
 use crate::record::Recording;
 use crate::requests::Requests;
-use crate::rules::Kind;
 use readpath_device::Probe;
 use readpath_flash::DieSched;
 use readpath_host::SenseData;
 use readpath_kit::Ns;
+use readpath_run::rules::{Kind, RuleOrder};
 use readpath_run::{LATEST, Port, RunError, Source};
 use readpath_stack::{Payload, Stack, Wire};
 use readpath_workload::{Io, IoKind};
@@ -272,7 +272,7 @@ impl Clients {
         // Orders hold nothing back any more.
         self.requests.troubles.rules.end(Kind::Slow);
         self.requests.troubles.let_go();
-        self.recording.ordered(now, &Order::RulesOff(Kind::Slow));
+        self.recording.ordered(now, &Order::Rules(RuleOrder::End(Kind::Slow)));
         self.recording.ordered(now, &Order::StallOff);
         self.connections.stop();
     }

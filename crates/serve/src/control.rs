@@ -7,7 +7,7 @@ use crate::connections::{Counts, UnitCount};
 use crate::host::Host;
 use crate::lateness::Lateness;
 use crate::metrics::{self, Form, Metrics};
-use crate::orders::{Due, Heard, ORDERS, Order, Refused};
+use crate::orders::{Heard, ORDERS, Order, Refused};
 use crate::poller::Poller;
 use crate::record::Recording;
 use crate::requests::Requests;
@@ -16,6 +16,7 @@ use readpath_device::Probe;
 use readpath_flash::DieSched;
 use readpath_kit::Ns;
 use readpath_run::RunError;
+use readpath_run::rules::Due;
 use readpath_stack::{Payload, Stack, Wire};
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
@@ -154,7 +155,7 @@ pub(crate) struct Control {
     /// What a connection asked for and has not been done.
     asked: Option<(u64, Asked)>,
     /// Orders that come at their times.
-    due: VecDeque<Due>,
+    due: VecDeque<Due<Order>>,
     /// If time jumps, the latest time: orders take effect with the requests that advance time, not before.
     heard: Option<Ns>,
     /// The host that is to take over, and who asked for it.
@@ -171,7 +172,7 @@ pub(crate) struct Control {
 pub(crate) struct Sources {
     pub listener: Option<UnixListener>,
     pub metrics: Option<TcpListener>,
-    pub due: Vec<Due>,
+    pub due: Vec<Due<Order>>,
     pub time_jumps: bool,
     /// As [`Control::longest`].
     pub longest: Ns,

@@ -2,6 +2,7 @@
 //! What a request for bytes asks of blocks of 4 KiB. Where it begins or ends within a block, that block is read and
 //! written back with what is new. It knows no client and no device.
 
+use readpath_run::rules::Op;
 use readpath_workload::IoKind;
 
 pub(crate) const BLOCK: usize = readpath_kit::BLOCK_BYTES as usize;
@@ -54,6 +55,17 @@ impl Ask {
             Ask::Write { .. } | Ask::Zero { .. } => IoKind::Write,
             Ask::Flush => IoKind::Flush,
             Ask::Trim { .. } => IoKind::Trim,
+        }
+    }
+
+    /// What it is to a rule.
+    pub(crate) fn op(self) -> Op {
+        match self {
+            Ask::Read | Ask::Cache => Op::Read,
+            Ask::Write { .. } => Op::Write,
+            Ask::Flush => Op::Flush,
+            Ask::Trim { .. } => Op::Trim,
+            Ask::Zero { .. } => Op::Zero,
         }
     }
 

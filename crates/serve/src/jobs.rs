@@ -5,9 +5,9 @@
 use crate::edges::{Ask, BLOCK, Step, Steps};
 use crate::nbd::Errno;
 use crate::record::Asked;
-use crate::rules::Fate;
 use readpath_host::{BlockOp, BlockRequest};
 use readpath_kit::Ns;
+use readpath_run::rules::{Late, Request};
 use readpath_workload::{Io, IoKind};
 use std::collections::VecDeque;
 
@@ -16,6 +16,17 @@ const AT_ONCE: u32 = 256;
 
 /// Whose request it is: a place in the table of clients, and which of the clients that were there.
 pub(crate) type Owner = (usize, u32);
+
+/// What rules do to a request.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Fate {
+    /// How much longer it takes.
+    pub late: Late,
+    /// How far behind its place it goes, around the end of 64 bits.
+    pub away: u64,
+    /// The bit of what it reads that is flipped.
+    pub flips: Option<u64>,
+}
 
 /// Why a request failed: for the client, and in words.
 pub(crate) type Failure = (Errno, String);
@@ -55,6 +66,12 @@ impl Job {
     /// The byte where it goes: its offset, unless a rule misdirects it.
     pub(crate) fn place(&self) -> u64 {
         self.offset.wrapping_add(self.fate.away)
+    }
+
+    /// The request as rules look at it.
+    pub(crate) fn ruled(&self) -> Request {
+        let &Job { owner, unit, ask, offset, bytes, .. } = self;
+        Request { op: ask.op(), unit, offset, bytes, client: owner.map(|(_, life)| life) }
     }
 
     /// The first block that it touches, and the one behind the last.

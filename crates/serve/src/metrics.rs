@@ -4,11 +4,11 @@
 
 use crate::connections::{Counts, UnitCount};
 use crate::lateness::Lateness;
-use crate::rules::RuleCount;
 use readpath_device::Probe;
 use readpath_flash::DieSched;
 use readpath_host::HpbCounters;
 use readpath_kit::{Histogram, Ns};
+use readpath_run::rules::RuleCount;
 use readpath_stack::{Payload, Stack, Wire};
 use std::fmt::{Display, Write as _};
 

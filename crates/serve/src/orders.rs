@@ -5,22 +5,19 @@
 use crate::host::Host;
 use crate::jobs::Job;
 use crate::requests::Requests;
-use crate::rules::{Kind, Rule};
-use readpath_config::{DevicePreset, size, time};
+use readpath_config::{DevicePreset, size};
 use readpath_device::{Failable, Failing, Probe, Recovery};
 use readpath_flash::DieSched;
 use readpath_host::HpbParam;
 use readpath_kit::Ns;
+use readpath_run::rules::{self, Due, Exactly, RuleOrder, Wrong, number, span};
 use readpath_run::{LUN, RunError};
 use readpath_stack::{Payload, Stack, Wire};
 use std::fmt;
-use std::ops::Range;
 use std::str::FromStr;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// Longest time of an order.
-const LONGEST: Ns = Ns::from_secs(3600);
 const WITHOUT_POWER: Ns = Ns::from_ms(100);
 
 /// What fails.
@@ -44,10 +41,9 @@ pub(crate) enum Order {
     Stall { time: Ns },
     /// Requests that are held back are answered at once.
     StallOff,
-    /// Requests fail, take longer, or are not done as they should be.
-    Rule(Rule),
-    /// Rules of a kind are over.
-    RulesOff(Kind),
+    /// Requests fail, take longer, or are not done as they should be, or no longer. A seed is that of all failures by
+    /// chance.
+    Rules(RuleOrder),
     /// Operations of flash fail.
     Fail { what: Fails, failing: Failing },
     /// Flush and FUA are answered although nothing is durable.
@@ -60,8 +56,6 @@ pub(crate) enum Order {
     Param { param: HpbParam, value: u32 },
     /// The host restarts with other settings.
     Host(Host),
-    /// The seed of failures by chance.
-    Seed(u64),
     /// Nothing happens; a recording has the words, for those who look at what was done until then.
     Mark(String),
 }
@@ -187,17 +181,17 @@ impl Order {
                 troubles.stall(now + time);
                 done(format!("nothing is answered from {now} on for {time}"))
             }
-            Order::Rule(rule) => {
+            Order::Rules(order) => {
                 let units: Vec<u32> = stack.host.luns().map(|lun| stack.host.unit_blocks(lun).unwrap_or(0)).collect();
-                troubles.rules.add(rule.clone(), now, &units)?;
+                troubles.rules.carry_out(order, now, &units)?;
+                if let &RuleOrder::Seed(seed) = order {
+                    stack.device.seed_faults(seed);
+                    stack.payload.seed_reads(seed);
+                }
                 done(self.to_string())
             }
             Order::StallOff => {
                 troubles.let_go();
-                done(self.to_string())
-            }
-            &Order::RulesOff(kind) => {
-                troubles.rules.end(kind);
                 done(self.to_string())
             }
             &Order::Fail { what: Fails::Read, failing } => {
@@ -234,12 +228,6 @@ impl Order {
                 troubles.drain(true);
                 done(self.to_string())
             }
-            &Order::Seed(seed) => {
-                stack.device.seed_faults(seed);
-                stack.payload.seed_reads(seed);
-                troubles.rules.seed(seed);
-                done(self.to_string())
-            }
             Order::Mark(_) => done(self.to_string()),
         }
     }
@@ -259,17 +247,6 @@ fn hpb_units<S: DieSched, X: Payload, P: Probe, W: Wire>(stack: &Stack<S, X, P, 
     if units.is_empty() { vec![LUN] } else { units }
 }
 
-/// A span of time that reads back as it was.
-pub(crate) struct Exactly(pub Ns);
-
-impl fmt::Display for Exactly {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
-        let (unit, ns) = units.into_iter().find(|&(_, ns)| self.0.0.is_multiple_of(ns)).unwrap_or(("ns", 1));
-        write!(f, "{}{unit}", self.0.0 / ns)
-    }
-}
-
 impl fmt::Display for Order {
     /// The order as text.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -280,8 +257,7 @@ impl fmt::Display for Order {
             Order::Crash => write!(f, "cut crash"),
             Order::PowerOn => write!(f, "power on"),
             Order::Stall { time } => write!(f, "stall {}", Exactly(*time)),
-            Order::Rule(rule) => write!(f, "{rule}"),
-            Order::RulesOff(kind) => write!(f, "{} off", kind.name()),
+            Order::Rules(order) => write!(f, "{order}"),
             Order::StallOff => write!(f, "stall off"),
             Order::Fail { what, failing } => {
                 let what = match what {
@@ -299,17 +275,8 @@ impl fmt::Display for Order {
             Order::Memory { bytes } => write!(f, "memory {bytes}"),
             Order::Param { param, value } => write!(f, "param {} {value}", param.name()),
             Order::Host(host) => write!(f, "host {host}"),
-            Order::Seed(seed) => write!(f, "seed {seed}"),
             Order::Mark(words) => write!(f, "mark {words}"),
         }
-    }
-}
-
-/// A span of time that an order may take.
-pub(crate) fn span(text: &str) -> Result<Ns, String> {
-    match time(text)? {
-        span if span <= LONGEST => Ok(span),
-        _ => Err(format!("{text} is longer than {LONGEST}")),
     }
 }
 
@@ -319,10 +286,6 @@ fn on_off(text: &str) -> Result<bool, String> {
         "off" => Ok(false),
         _ => Err(format!("'{text}' is neither on nor off")),
     }
-}
-
-pub(crate) fn number<T: FromStr>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|_| format!("'{text}' is not a number, or too large"))
 }
 
 fn failing(text: &str) -> Result<Failing, String> {
@@ -338,17 +301,6 @@ fn failing(text: &str) -> Result<Failing, String> {
         }
         failing => Ok(failing),
     }
-}
-
-/// `FROM-TO` in bytes, to below `TO`.
-pub(crate) fn range(text: &str) -> Option<Result<Range<u64>, String>> {
-    let (from, to) = text.split_once('-')?;
-    let read = || {
-        let from = if from == "0" { 0 } else { size(from)? };
-        let range = from..size(to)?;
-        if range.is_empty() { Err(format!("{text} is empty: it ends where it begins, or earlier")) } else { Ok(range) }
-    };
-    Some(read())
 }
 
 fn param(name: &str, value: &str) -> Result<Order, String> {
@@ -385,9 +337,27 @@ fn other(words: &[&str]) -> Result<Order, String> {
         ["memory", bytes] => size(bytes).map(|bytes| Order::Memory { bytes }),
         ["param", name, value] => param(name, value),
         ["host", ref words @ ..] => words.join(" ").parse().map(Order::Host),
-        ["seed", seed] => number(seed).map(Order::Seed),
         ["mark", ref words @ ..] if !words.is_empty() => Ok(Order::Mark(words.join(" "))),
         _ => Err(format!("is not an order; there are: {ORDERS}")),
+    }
+}
+
+impl Order {
+    /// The order of a text.
+    ///
+    /// # Errors
+    /// Why it is none, and the word at fault.
+    pub(crate) fn read(text: &str) -> Result<Order, Wrong> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let order = match RuleOrder::read(text) {
+            _ if words.is_empty() => return Err(Wrong { at: 0, what: "nothing is ordered".to_owned() }),
+            Some(order) => order.map(Order::Rules),
+            None => {
+                let at = text.len() - text.trim_start().len();
+                other(&words).map_err(|what| Wrong { at, what })
+            }
+        };
+        order.map_err(|Wrong { at, what }| Wrong { at, what: format!("{}: {what}", words.join(" ")) })
     }
 }
 
@@ -395,30 +365,13 @@ impl FromStr for Order {
     type Err = OrderError;
 
     fn from_str(text: &str) -> Result<Order, OrderError> {
-        let words: Vec<&str> = text.split_whitespace().collect();
-        let order = match (words.first().map(|word| Kind::by_name(word)), &words[..]) {
-            (None, _) => return Err(OrderError("nothing is ordered".to_owned())),
-            (Some(Some(kind)), [_, "off"]) => Ok(Order::RulesOff(kind)),
-            (Some(Some(_)), words) => words.join(" ").parse().map(Order::Rule),
-            (Some(None), words) => other(words),
-        };
-        order.map_err(|what| OrderError(format!("{}: {what}", words.join(" "))))
+        Order::read(text).map_err(|wrong| OrderError(wrong.what))
     }
-}
-
-/// An order of a file.
-#[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Due {
-    /// When it is due, from when clients can connect.
-    pub at: Ns,
-    pub order: Order,
-    /// File and line, for messages.
-    pub place: String,
 }
 
 /// Orders and when they are due: what a `--faults` file says.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Faults(pub(crate) Vec<Due>);
+pub struct Faults(pub(crate) Vec<Due<Order>>);
 
 impl Faults {
     /// Reads lines of a time and an order, in order of time; `#` begins a comment. `file` is what errors call them.
@@ -426,23 +379,7 @@ impl Faults {
     /// # Errors
     /// The first line that is wrong, and why.
     pub fn read(text: &str, file: &str) -> Result<Faults, OrderError> {
-        let mut orders: Vec<Due> = Vec::new();
-        for (i, line) in text.lines().enumerate() {
-            let place = format!("{file}: line {}", i + 1);
-            let wrong = |what: String| OrderError(format!("{place}: {what}"));
-            let line = line.split('#').next().unwrap_or_default().trim();
-            if line.is_empty() {
-                continue;
-            }
-            let (at, order) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-            let at = time(at).map_err(wrong)?;
-            if orders.last().is_some_and(|last| at < last.at) {
-                return Err(wrong("its time is before that of the line above".to_owned()));
-            }
-            let order: Order = order.parse().map_err(|OrderError(what)| wrong(what))?;
-            orders.push(Due { at, order, place });
-        }
-        Ok(Faults(orders))
+        rules::lines(text, file, Order::read).map(Faults).map_err(OrderError)
     }
 
     /// Whether each rule and each host that is to take over fits a device.
@@ -454,7 +391,7 @@ impl Faults {
         for Due { order, place, .. } in &self.0 {
             let fits = match order {
                 Order::Host(host) => host.fits(base),
-                Order::Rule(rule) => rule.fits(&units),
+                Order::Rules(RuleOrder::Add(rule)) => rule.fits(&units),
                 _ => Ok(()),
             };
             fits.map_err(|what| OrderError(format!("{place}: {order}: {what}")))?;
@@ -547,15 +484,13 @@ mod tests {
     }
 
     #[test]
-    fn files_have_times() {
-        let text = "# a bad day\n5s stall 1s\n\n  5s   lie on # honestly\n1000s cut\n";
-        let Faults(orders) = Faults::read(text, "bad day").unwrap();
-        let times: Vec<u64> = orders.iter().map(|due| due.at.0 / 1_000_000_000).collect();
-        assert_eq!((times, &orders[1].order), (vec![5, 5, 1000], &Order::Lie(true)));
-        assert_eq!(orders[1].place, "bad day: line 4");
-        for (text, what) in
-            [("5s", "f: line 1: nothing"), ("5s cut\n4s cut", "f: line 2: its time"), ("cut", "f: line 1: \"cut\"")]
-        {
+    fn lines_of_files_are_named() {
+        for (text, what) in [
+            ("5s", "f: line 1, column 3: nothing"),
+            ("5s cut\n4s cut", "f: line 2, column 1: its time"),
+            ("5s  lie maybe", "f: line 1, column 5: lie maybe: 'maybe' is neither"),
+            ("5s slow fast 1ms", "f: line 1, column 9: slow fast 1ms: 'fast' is nothing"),
+        ] {
             let error = Faults::read(text, "f").expect_err(text).to_string();
             assert!(error.starts_with(what), "{text}: {error}");
         }

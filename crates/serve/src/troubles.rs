@@ -3,10 +3,10 @@
 //! inside the flash are the device's. It knows no clock and no language of orders.
 
 use crate::edges::Ask;
-use crate::jobs::Job;
+use crate::jobs::{Fate, Job};
 use crate::nbd::Errno;
-use crate::rules::{Deed, Rules};
 use readpath_kit::Ns;
+use readpath_run::rules::{Deed, Rules};
 use readpath_workload::IoKind;
 
 /// The faults that orders have put in effect.
@@ -91,7 +91,9 @@ impl Troubles {
             return Some((ask?, job.bytes));
         }
         let mut bytes = job.bytes;
-        match self.rules.meet(now, job) {
+        let (late, deed) = self.rules.meet(now, &job.ruled());
+        job.fate = Fate { late, ..Fate::default() };
+        match deed {
             None => {}
             Some(Deed::Fails(errno, rule)) => job.failure = Some((errno, format!("rule {rule} says so"))),
             Some(Deed::Nothing | Deed::Part(0)) => return None,
@@ -117,7 +119,7 @@ impl Troubles {
         if self.drains {
             return now;
         }
-        Ns(now.0.saturating_add(self.rules.longer(job).0)).max(self.stalled_until)
+        Ns(now.0.saturating_add(self.rules.longer(job.fate.late).0)).max(self.stalled_until)
     }
 }
 
@@ -134,8 +136,8 @@ mod tests {
     fn answers_are_held_back_by_rules_and_stalls() {
         let mut troubles = Troubles::default();
         troubles.rules.add("slow 3ms".parse().unwrap(), Ns::ZERO, &[10]).unwrap();
-        let mut job = Job { ask: Ask::Read, bytes: 4096, ..Job::default() };
-        assert_eq!(troubles.rules.meet(Ns::ZERO, &mut job), None);
+        let mut job = Job { owner: Some((0, 1)), ask: Ask::Read, bytes: 4096, ..Job::default() };
+        assert_eq!(troubles.what_is_done(Ns::ZERO, &mut job), Some((Ask::Read, 4096)));
         let held = |troubles: &Troubles| troubles.held_until(Ns::from_ms(1), &job);
         assert_eq!(held(&troubles), Ns::from_ms(4));
         troubles.stall(Ns::from_ms(10));

@@ -302,7 +302,7 @@ fn a_server_is_recorded_and_replayed() {
     room.bad(&[&hears_nobody[..], &["--nbd", "unix:nowhere/s"]].concat(), &["nowhere/s", "No such file"]);
     assert!(!room.path("none").exists(), "an empty recording was left behind");
     room.write("wrong", "5s stall\n");
-    room.bad(&["serve", "dev.img", "--faults", "wrong"], &["wrong: line 1: stall: is not an order"]);
+    room.bad(&["serve", "dev.img", "--faults", "wrong"], &["wrong: line 1, column 4: stall: is not an order"]);
     room.write("wrong", "5s lie on\n6s host hpb=hcm activation_thld=0\n");
     let refused = "wrong: line 2: host hpb=hcm activation_thld=0: host: activation_thld: is 0; it must be 1 to";
     room.bad(&["serve", "dev.img", "--faults", "wrong"], &[refused]);

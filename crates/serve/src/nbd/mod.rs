@@ -22,9 +22,10 @@ mod wire;
 use input::Input;
 use options::{Agreed, Next};
 use output::{Output, Spare};
+pub use readpath_run::rules::Errno;
 use requests::{Header, Refusal};
 use std::rc::Rc;
-pub use types::{Closed, Command, Errno, Event, Export, Extent, Request};
+pub use types::{Closed, Command, Event, Export, Extent, Request};
 use wire::{Fields, REQUEST_BYTES, chunk, command, handshake};
 
 /// Payloads up to this wait in the input buffer and are copied: one read takes many of them. Longer ones are read into

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Requests of the transmission phase: their header, and every check that needs no more than the export's figures.
 
+use super::Errno;
 use super::options::Agreed;
-use super::types::{Command, Errno, Export};
+use super::types::{Command, Export};
 use super::wire::{Fields, REQUEST_BYTES, REQUEST_MAGIC, command, command_flag};
 
 /// The header of a request.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a session takes and gives. Knows no bytes but the error numbers.
+//! What a session takes and gives. Knows no bytes.
 
 /// An export.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -78,7 +78,7 @@ pub enum Command {
         fua: bool,
         /// The range stays allocated.
         no_hole: bool,
-        /// Answered with [`Errno::NotSup`] when it would take as long as a WRITE of zeros.
+        /// Answered with [`Errno::NotSup`](super::Errno::NotSup) when it would take as long as a WRITE of zeros.
         fast: bool,
     },
     /// The range will be read soon.
@@ -99,28 +99,6 @@ pub struct Extent {
     pub hole: bool,
     /// They read as zeros.
     pub zero: bool,
-}
-
-/// The errors that a reply can carry.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u32)]
-pub enum Errno {
-    /// `EPERM`: operation not permitted.
-    Perm = 1,
-    /// `EIO`: input or output error.
-    Io = 5,
-    /// `ENOMEM`: out of memory.
-    NoMem = 12,
-    /// `EINVAL`: invalid argument.
-    Inval = 22,
-    /// `ENOSPC`: no space left on the device.
-    NoSpace = 28,
-    /// `EOVERFLOW`: value too large.
-    Overflow = 75,
-    /// `ENOTSUP`: not supported; only for a fast [`Command::WriteZeroes`].
-    NotSup = 95,
-    /// `ESHUTDOWN`: the server is shutting down.
-    Shutdown = 108,
 }
 
 /// Why a session is over.

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rules for requests of clients: which requests each meets, and what it does to them. Chance comes from the seed, time
-//! is that of the device, so a replay does the same. It knows no client, no device and no clock.
+//! Rules for requests: which requests each meets, and what it does to them. Chance comes from the seed, time is that of
+//! the device, so a second run does the same. It knows no client, no device and no clock.
 
+mod file;
 mod text;
 
-use crate::edges::{Ask, BLOCK};
-use crate::jobs::Job;
-use crate::nbd::Errno;
-use readpath_kit::{Ns, Prng};
+pub use file::{Due, lines};
+pub use text::{Exactly, RuleOrder, WORDS, Wrong, number, range, span};
+
+use readpath_kit::{BLOCK_BYTES, Ns, Prng};
 use std::ops::Range;
+
+const BLOCK: u64 = BLOCK_BYTES as u64;
 
 /// Rules in effect; each request is compared with each. And rules that are over, of which the counters are kept.
 const MOST: usize = 64;
@@ -30,16 +33,41 @@ readpath_kit::named! {
     }
 }
 
-impl Op {
-    fn of(ask: Ask) -> Op {
-        match ask {
-            Ask::Read | Ask::Cache => Op::Read,
-            Ask::Write { .. } => Op::Write,
-            Ask::Flush => Op::Flush,
-            Ask::Trim { .. } => Op::Trim,
-            Ask::Zero { .. } => Op::Zero,
-        }
-    }
+/// The errors that a request can end with, by their numbers in NBD.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u32)]
+pub enum Errno {
+    /// `EPERM`: operation not permitted.
+    Perm = 1,
+    /// `EIO`: input or output error.
+    Io = 5,
+    /// `ENOMEM`: out of memory.
+    NoMem = 12,
+    /// `EINVAL`: invalid argument.
+    Inval = 22,
+    /// `ENOSPC`: no space left on the device.
+    NoSpace = 28,
+    /// `EOVERFLOW`: value too large.
+    Overflow = 75,
+    /// `ENOTSUP`: not supported. NBD has it only for a fast WRITE_ZEROES.
+    NotSup = 95,
+    /// `ESHUTDOWN`: the server is shutting down.
+    Shutdown = 108,
+}
+
+/// A request, as far as rules look at it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// What it is.
+    pub op: Op,
+    /// Its logical unit.
+    pub unit: u8,
+    /// The first byte that it touches; a flush has none.
+    pub offset: u64,
+    /// Bytes that it touches.
+    pub bytes: u32,
+    /// The connection that it comes from, from 1; none if there are no connections.
+    pub client: Option<u32>,
 }
 
 readpath_kit::named! {
@@ -74,13 +102,18 @@ impl Kind {
 
 /// What a rule does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Act {
+pub enum Act {
+    /// The request fails.
     Error(Errno),
+    /// It takes longer by this time.
     Slow(Ns),
+    /// It is answered and not done.
     Drop,
     /// A whole number of units of so many bytes is written, fewer than all.
     Torn(u32),
+    /// It goes elsewhere.
     Misdirect,
+    /// A bit of its data is flipped.
     Corrupt,
 }
 
@@ -99,12 +132,14 @@ impl Act {
 
 /// Which of the requests that it meets a rule acts on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Which {
+pub enum Which {
+    /// Each.
     All,
     /// One of them, from 1.
     Nth(u64),
     /// Each so many-th.
     Every(u64),
+    /// So many, and none after them.
     First(u64),
     /// So many in a million, by chance.
     Ppm(u32),
@@ -112,7 +147,8 @@ pub(crate) enum Which {
 
 /// A rule.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Rule {
+pub struct Rule {
+    /// What it does.
     pub act: Act,
     /// The requests that it meets; none for all that its kind can meet.
     pub op: Option<Op>,
@@ -120,6 +156,7 @@ pub(crate) struct Rule {
     pub range: Option<Range<u64>>,
     /// The connection that they come from.
     pub client: Option<u32>,
+    /// Which of them it acts on.
     pub which: Which,
     /// It meets none for the first time, all for the second, and so on, from when it was given.
     pub window: Option<(Ns, Ns)>,
@@ -130,8 +167,8 @@ impl Rule {
     ///
     /// # Errors
     /// It does not.
-    pub(crate) fn fits(&self, units: &[u32]) -> Result<(), String> {
-        let bytes = units.iter().max().map_or(0, |&blocks| u64::from(blocks) * BLOCK as u64);
+    pub fn fits(&self, units: &[u32]) -> Result<(), String> {
+        let bytes = units.iter().max().map_or(0, |&blocks| u64::from(blocks) * BLOCK);
         match &self.range {
             Some(range) if range.end > bytes => {
                 Err(format!("the largest unit has {bytes} bytes: nothing lies behind 0-{bytes}"))
@@ -140,15 +177,15 @@ impl Rule {
         }
     }
 
-    fn meets(&self, job: &Job, age: Ns) -> bool {
-        let op = Op::of(job.ask);
+    fn meets(&self, request: &Request, age: Ns) -> bool {
+        let &Request { op, offset, bytes, .. } = request;
         let is_op = self.op.map_or_else(|| self.act.kind().ops().contains(&op), |only| only == op);
-        let end = job.offset + u64::from(job.bytes);
+        let end = offset + u64::from(bytes);
         // A flush has no place.
-        let touches = |range: &Range<u64>| op != Op::Flush && range.start < end && job.offset < range.end;
+        let touches = |range: &Range<u64>| op != Op::Flush && range.start < end && offset < range.end;
         is_op
             && self.range.as_ref().is_none_or(touches)
-            && self.client.is_none_or(|client| job.owner.is_some_and(|(_, life)| life == client))
+            && self.client.is_none_or(|client| request.client == Some(client))
             && self.window.is_none_or(|(up, down)| age.0 % (up.0 + down.0) >= up.0)
     }
 }
@@ -193,22 +230,17 @@ pub struct RuleCount {
     pub done: u64,
 }
 
-/// What rules do to a request.
+/// How much longer a request takes.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Fate {
-    /// How much longer it takes.
-    pub longer: Ns,
+pub struct Late {
+    by: Ns,
     /// How often requests that take longer had been told not to.
-    pub hurries: u32,
-    /// How far behind its place it goes, around the end of 64 bits.
-    pub away: u64,
-    /// The bit of what it reads that is flipped.
-    pub flips: Option<u64>,
+    hurries: u32,
 }
 
 /// What a rule that is not slow does to a request that has arrived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Deed {
+pub enum Deed {
     /// It fails, because of this rule.
     Fails(Errno, u64),
     /// None of it is done.
@@ -221,9 +253,9 @@ pub(crate) enum Deed {
     Flips(u64),
 }
 
-/// The rules of a server.
+/// Rules in effect, and those that were.
 #[derive(Default, Debug)]
-pub(crate) struct Rules {
+pub struct Rules {
     live: Vec<Live>,
     over: Vec<Live>,
     given: u64,
@@ -237,15 +269,28 @@ pub(crate) struct Rules {
 impl Rules {
     /// Whether there is one.
     #[inline]
-    pub(crate) fn are_any(&self) -> bool {
+    pub fn are_any(&self) -> bool {
         !self.live.is_empty()
+    }
+
+    /// Carries an order out, for logical units of so many blocks.
+    ///
+    /// # Errors
+    /// As [`Rules::add`].
+    pub fn carry_out(&mut self, order: &RuleOrder, now: Ns, units: &[u32]) -> Result<(), String> {
+        match order {
+            RuleOrder::Add(rule) => return self.add(rule.clone(), now, units),
+            &RuleOrder::End(kind) => self.end(kind),
+            &RuleOrder::Seed(seed) => self.seed(seed),
+        }
+        Ok(())
     }
 
     /// A rule for logical units of so many blocks is in effect from now on.
     ///
     /// # Errors
     /// It fits no unit, or there are as many as there may be.
-    pub(crate) fn add(&mut self, rule: Rule, now: Ns, units: &[u32]) -> Result<(), String> {
+    pub fn add(&mut self, rule: Rule, now: Ns, units: &[u32]) -> Result<(), String> {
         rule.fits(units)?;
         units.clone_into(&mut self.units);
         if self.live.len() >= MOST {
@@ -258,44 +303,44 @@ impl Rules {
     }
 
     /// Rules of a kind are over. Requests that they made slow are so no more.
-    pub(crate) fn end(&mut self, kind: Kind) {
+    pub fn end(&mut self, kind: Kind) {
         self.over.extend(self.live.extract_if(.., |live| live.rule.act.kind() == kind));
         self.over.drain(..self.over.len().saturating_sub(MOST_OVER));
         self.hurries += u32::from(kind == Kind::Slow);
     }
 
     /// Chance begins anew.
-    pub(crate) fn seed(&mut self, seed: u64) {
+    pub fn seed(&mut self, seed: u64) {
         self.seed = seed;
         self.live.iter_mut().for_each(|live| live.chance = Prng::stream(seed, "rules", live.number));
     }
 
     /// What becomes of a request that arrives at `now`. Rules are asked in the order in which they were given: those
     /// that slow add up; of the others none is asked behind the first that acts.
-    pub(crate) fn meet(&mut self, now: Ns, job: &mut Job) -> Option<Deed> {
-        job.fate = Fate { hurries: self.hurries, ..Fate::default() };
+    pub fn meet(&mut self, now: Ns, request: &Request) -> (Late, Option<Deed>) {
+        let mut late = Late { by: Ns::ZERO, hurries: self.hurries };
         let mut deed = None;
         for live in &mut self.live {
             let slow = if let Act::Slow(by) = live.rule.act { Some(by) } else { None };
-            if (deed.is_some() && slow.is_none()) || !live.rule.meets(job, now - live.since) || !live.takes() {
+            if (deed.is_some() && slow.is_none()) || !live.rule.meets(request, now - live.since) || !live.takes() {
                 continue;
             }
             match slow {
-                Some(by) => job.fate.longer = Ns(job.fate.longer.0.saturating_add(by.0)),
-                None => deed = live.does(job, self.units[usize::from(job.unit)]),
+                Some(by) => late.by = Ns(late.by.0.saturating_add(by.0)),
+                None => deed = live.does(request, self.units[usize::from(request.unit)]),
             }
             live.done += u64::from(slow.is_some() || deed.is_some());
         }
-        deed
+        (late, deed)
     }
 
     /// How much longer a request takes that has ended in the device.
-    pub(crate) fn longer(&self, job: &Job) -> Ns {
-        if job.fate.hurries == self.hurries { job.fate.longer } else { Ns::ZERO }
+    pub fn longer(&self, late: Late) -> Ns {
+        if late.hurries == self.hurries { late.by } else { Ns::ZERO }
     }
 
     /// What rules have done, in the order in which they were given.
-    pub(crate) fn counts(&self) -> Vec<RuleCount> {
+    pub fn counts(&self) -> Vec<RuleCount> {
         let mut all: Vec<&Live> = self.over.iter().chain(&self.live).collect();
         all.sort_by_key(|live| live.number);
         let count = |live: &Live| RuleCount {
@@ -310,8 +355,8 @@ impl Rules {
 
 impl Live {
     /// What it does to a request; nothing if it cannot: a write of one unit cannot be torn.
-    fn does(&mut self, job: &Job, blocks: u32) -> Option<Deed> {
-        let bytes = u64::from(job.bytes);
+    fn does(&mut self, request: &Request, blocks: u32) -> Option<Deed> {
+        let (offset, bytes) = (request.offset, u64::from(request.bytes));
         match self.rule.act {
             Act::Slow(_) => None,
             Act::Error(errno) => Some(Deed::Fails(errno, self.number)),
@@ -319,21 +364,20 @@ impl Live {
             Act::Torn(unit) => {
                 // Units lie at multiples of their size.
                 let unit = u64::from(unit);
-                let (first, last) = (job.offset / unit, (job.offset + bytes - 1) / unit);
+                let (first, last) = (offset / unit, (offset + bytes - 1) / unit);
                 let kept = first + self.chance.below(last - first + 1);
-                (first < last).then(|| Deed::Part((kept * unit).saturating_sub(job.offset) as u32))
+                (first < last).then(|| Deed::Part((kept * unit).saturating_sub(offset) as u32))
             }
             Act::Misdirect => {
-                let size = BLOCK as u64;
-                let at = job.offset / size;
-                let span = (job.offset % size + bytes).div_ceil(size);
+                let at = offset / BLOCK;
+                let span = (offset % BLOCK + bytes).div_ceil(BLOCK);
                 // Places where no block of its own is.
                 let (before, behind) = ((at + 1).saturating_sub(span), at + span);
                 let last = u64::from(blocks).saturating_sub(span);
                 let after = (last + 1).saturating_sub(behind);
                 let draw = self.chance.below((before + after).max(1));
                 let to = if draw < before { draw } else { behind + draw - before };
-                (before + after > 0).then(|| Deed::Elsewhere(to.wrapping_sub(at).wrapping_mul(size)))
+                (before + after > 0).then(|| Deed::Elsewhere(to.wrapping_sub(at).wrapping_mul(BLOCK)))
             }
             Act::Corrupt => Some(Deed::Flips(self.chance.below(bytes * 8))),
         }
@@ -344,11 +388,9 @@ impl Live {
 mod tests {
     use super::*;
 
-    fn job(ask: Ask, offset: u64, bytes: u32, client: u32) -> Job {
-        Job { ask, offset, bytes, owner: Some((0, client)), ..Job::default() }
+    fn request(op: Op, offset: u64, bytes: u32, client: u32) -> Request {
+        Request { op, unit: 0, offset, bytes, client: Some(client) }
     }
-
-    const WRITE: Ask = Ask::Write { fua: false };
 
     fn rules(texts: &[&str]) -> Rules {
         let mut rules = Rules::default();
@@ -359,29 +401,26 @@ mod tests {
     }
 
     /// Which of the requests a rule acts on.
-    fn acts(text: &str, asks: &[(Ns, Job)]) -> Vec<usize> {
+    fn acts(text: &str, asks: &[(Ns, Request)]) -> Vec<usize> {
         let mut rules = rules(&[text]);
-        let again =
-            |(at, job): &(Ns, Job)| (*at, Job { owner: job.owner, ..self::job(job.ask, job.offset, job.bytes, 0) });
-        let asks: Vec<(Ns, Job)> = asks.iter().map(again).collect();
-        let mut acts = |(i, (at, mut job)): (usize, (Ns, Job))| {
-            let deed = rules.meet(at, &mut job);
-            (deed.is_some() || job.fate.longer > Ns::ZERO).then_some(i)
+        let mut acts = |(i, (at, request)): (usize, &(Ns, Request))| {
+            let (late, deed) = rules.meet(*at, request);
+            (deed.is_some() || late.by > Ns::ZERO).then_some(i)
         };
-        asks.into_iter().enumerate().filter_map(&mut acts).collect()
+        asks.iter().enumerate().filter_map(&mut acts).collect()
     }
 
     #[test]
     fn a_rule_meets_what_it_names() {
         let asks = [
-            (Ask::Read, 4096, 1),
-            (WRITE, 4096, 1),
-            (Ask::Flush, 0, 2),
-            (Ask::Trim { fua: false }, 8191, 2),
-            (Ask::Zero { fua: true, no_hole: true }, 8192, 2),
-            (Ask::Cache, 0, 2),
+            (Op::Read, 4096, 1),
+            (Op::Write, 4096, 1),
+            (Op::Flush, 0, 2),
+            (Op::Trim, 8191, 2),
+            (Op::Zero, 8192, 2),
+            (Op::Read, 0, 2),
         ];
-        let asks = asks.map(|(ask, offset, client)| (Ns::ZERO, job(ask, offset, 4096, client)));
+        let asks = asks.map(|(op, offset, client)| (Ns::ZERO, request(op, offset, 4096, client)));
         for (text, on) in [
             ("error", &[0, 1, 2, 3, 4, 5][..]),
             ("error read", &[0, 5]),
@@ -407,7 +446,7 @@ mod tests {
 
     #[test]
     fn a_window_opens_and_closes() {
-        let asks: Vec<(Ns, Job)> = (0..14).map(|s| (Ns::from_secs(s), job(Ask::Read, 0, 4096, 1))).collect();
+        let asks: Vec<(Ns, Request)> = (0..14).map(|s| (Ns::from_secs(s), request(Op::Read, 0, 4096, 1))).collect();
         assert_eq!(acts("error up 5s down 1s", &asks), [5, 11]);
         assert_eq!(acts("error up 2s down 3s every 2", &asks), [3, 7, 9, 13], "2 to 4, 7 to 9 and 12, 13 are met");
     }
@@ -416,7 +455,7 @@ mod tests {
     fn a_window_begins_when_its_rule_is_given() {
         let mut rules = Rules::default();
         rules.add("error up 2s down 1s".parse().unwrap(), Ns::from_secs(1), &[1000]).unwrap();
-        let mut meets = |&s: &u64| rules.meet(Ns::from_secs(s), &mut job(Ask::Read, 0, 4096, 1)).is_some();
+        let mut meets = |&s: &u64| rules.meet(Ns::from_secs(s), &request(Op::Read, 0, 4096, 1)).1.is_some();
         assert_eq!((1..8).filter(&mut meets).collect::<Vec<u64>>(), [3, 6]);
     }
 
@@ -426,7 +465,7 @@ mod tests {
             let mut rules = Rules::default();
             rules.seed(seed);
             rules.add("error 50%".parse().unwrap(), Ns::ZERO, &[1000]).unwrap();
-            (0..64).map(|_| rules.meet(Ns::ZERO, &mut job(Ask::Read, 0, 4096, 1)).is_some()).collect::<Vec<_>>()
+            (0..64).map(|_| rules.meet(Ns::ZERO, &request(Op::Read, 0, 4096, 1)).1.is_some()).collect::<Vec<_>>()
         };
         assert_eq!(acted(5), acted(5));
         assert_ne!(acted(5), acted(6));
@@ -447,14 +486,14 @@ mod tests {
 
     #[test]
     fn chance_comes_from_the_seed() {
-        let asks: Vec<(Ns, Job)> = (0..10_000).map(|_| (Ns::ZERO, job(Ask::Read, 0, 4096, 1))).collect();
+        let asks: Vec<(Ns, Request)> = (0..10_000).map(|_| (Ns::ZERO, request(Op::Read, 0, 4096, 1))).collect();
         let acted = acts("error 10%", &asks);
         assert!((900..1100).contains(&acted.len()), "{}", acted.len());
         assert_eq!(acts("error 10%", &asks), acted);
         let mut other = rules(&["error 10%"]);
         other.seed(5);
         let others: Vec<usize> =
-            (0..10_000).filter(|_| other.meet(Ns::ZERO, &mut job(Ask::Read, 0, 4096, 1)).is_some()).collect();
+            (0..10_000).filter(|_| other.meet(Ns::ZERO, &request(Op::Read, 0, 4096, 1)).1.is_some()).collect();
         assert_ne!(others, acted);
     }
 
@@ -463,9 +502,8 @@ mod tests {
         let mut rules = rules(&["slow 50% 1ms", "slow 50% 2ms"]);
         let mut longer: Vec<Ns> = Vec::new();
         for _ in 0..100 {
-            let mut read = job(Ask::Read, 0, 4096, 1);
-            rules.meet(Ns::ZERO, &mut read);
-            longer.push(rules.longer(&read));
+            let (late, _) = rules.meet(Ns::ZERO, &request(Op::Read, 0, 4096, 1));
+            longer.push(rules.longer(late));
         }
         for ms in 0..4 {
             assert!(longer.contains(&Ns::from_ms(ms)), "{ms} ms");
@@ -477,7 +515,7 @@ mod tests {
         let mut rules = rules(&["corrupt"]);
         let mut seen = [false; 16];
         for _ in 0..500 {
-            let Some(Deed::Flips(bit)) = rules.meet(Ns::ZERO, &mut job(WRITE, 0, 2, 1)) else { panic!("none") };
+            let Some(Deed::Flips(bit)) = rules.meet(Ns::ZERO, &request(Op::Write, 0, 2, 1)).1 else { panic!("none") };
             seen[bit as usize] = true;
         }
         assert_eq!(seen, [true; 16]);
@@ -495,23 +533,23 @@ mod tests {
         let mut rules = rules(&["slow 1ms", "drop write every 2", "error write ENOSPC", "slow write 2ms"]);
         let mut deeds = Vec::new();
         for _ in 0..4 {
-            let mut write = job(WRITE, 0, 4096, 1);
-            deeds.push(rules.meet(Ns::ZERO, &mut write));
-            assert_eq!(rules.longer(&write), Ns::from_ms(3));
+            let (late, deed) = rules.meet(Ns::ZERO, &request(Op::Write, 0, 4096, 1));
+            deeds.push(deed);
+            assert_eq!(rules.longer(late), Ns::from_ms(3));
         }
         let fails = Some(Deed::Fails(Errno::NoSpace, 3));
         assert_eq!(deeds, [fails, Some(Deed::Nothing), fails, Some(Deed::Nothing)]);
-        let mut read = job(Ask::Read, 0, 4096, 1);
-        assert_eq!((rules.meet(Ns::ZERO, &mut read), rules.longer(&read)), (None, Ns::from_ms(1)));
+        let (read, deed) = rules.meet(Ns::ZERO, &request(Op::Read, 0, 4096, 1));
+        assert_eq!((deed, rules.longer(read)), (None, Ns::from_ms(1)));
         let counts: Vec<_> = rules.counts().into_iter().map(|count| (count.number, count.met, count.done)).collect();
         assert_eq!(counts, [(1, 5, 5), (2, 4, 2), (3, 2, 2), (4, 4, 4)]);
         let refused = rules.add("error 0-40961".parse().unwrap(), Ns::ZERO, &[5, 10]).unwrap_err();
         assert_eq!(refused, "the largest unit has 40960 bytes: nothing lies behind 0-40960");
         rules.end(Kind::Slow);
-        assert_eq!(rules.longer(&read), Ns::ZERO, "also of those under way");
+        assert_eq!(rules.longer(read), Ns::ZERO, "also of those under way");
         assert_eq!(rules.counts().len(), 4, "their counters stay");
         rules.end(Kind::Drop);
-        assert_eq!(rules.meet(Ns::ZERO, &mut job(WRITE, 0, 4096, 1)), fails);
+        assert_eq!(rules.meet(Ns::ZERO, &request(Op::Write, 0, 4096, 1)).1, fails);
     }
 
     #[test]
@@ -527,7 +565,7 @@ mod tests {
             let touched = offset / 4096..(offset + u64::from(bytes)).div_ceil(4096);
             // The other unit is larger.
             rules.units = vec![1000, blocks];
-            match rules.meet(Ns::ZERO, &mut Job { unit: 1, ..job(WRITE, offset, bytes, 1) }) {
+            match rules.meet(Ns::ZERO, &Request { unit: 1, ..request(Op::Write, offset, bytes, 1) }).1 {
                 Some(Deed::Part(part)) => {
                     let end = offset + u64::from(part);
                     assert!(part < bytes && (part == 0 || end.is_multiple_of(4096)), "{offset}, {bytes}: {part}");
