@@ -18,7 +18,7 @@ use readpath_device::Probe;
 use readpath_flash::DieSched;
 use readpath_host::{BlockRequest, SenseData};
 use readpath_kit::Ns;
-use readpath_stack::{Fault, Payload, Stack, Wire};
+use readpath_stack::{Fault, Payload, Ruled, Stack, Wire};
 use readpath_workload::{Io, IoKind};
 
 /// What a source may do with a stack. It cannot advance time.
@@ -37,6 +37,10 @@ pub trait Port {
     fn take(&mut self, cookie: u32) -> (Vec<u8>, Option<Fault>);
     /// As [`Payload::settle`].
     fn settle(&mut self);
+    /// As [`Payload::rule`].
+    fn rule(&mut self, request: &BlockRequest, ruled: Ruled) {
+        let _ = (request, ruled);
+    }
 }
 
 impl<S: DieSched, X: Payload, P: Probe, W: Wire> Port for Stack<S, X, P, W> {
@@ -69,6 +73,10 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Port for Stack<S, X, P, W> {
 
     fn settle(&mut self) {
         self.payload.settle();
+    }
+
+    fn rule(&mut self, request: &BlockRequest, ruled: Ruled) {
+        Stack::rule(self, request, ruled);
     }
 }
 
@@ -124,6 +132,14 @@ pub trait Source {
 
     /// A command has ended. If a request of the workload has ended with it, its kind and how long it took.
     fn ended(&mut self, port: &mut impl Port, cookie: u32, now: Ns) -> Option<(IoKind, Ns)>;
+
+    /// A request of the workload has ended without a command, because [`Source::act`] found that it was due: its kind
+    /// and how long it took. Called until there is none.
+    #[inline(always)]
+    fn late(&mut self, port: &mut impl Port, now: Ns) -> Option<(IoKind, Ns)> {
+        let _ = (port, now);
+        None
+    }
 
     /// A command was refused. An error ends the run.
     ///
@@ -355,6 +371,10 @@ where
             if commands % Q::WATCH_EVERY == 0 {
                 watch(stack, hooks, ios, now)?;
             }
+        }
+        while let Some((kind, latency)) = source.late(stack, now) {
+            ios += 1;
+            hooks.ended(kind, latency);
         }
         if Q::ENDS_FIRST && source.next_at() <= now {
             source.act(stack, now, now);

@@ -291,6 +291,36 @@ fn power_cuts_are_survived_and_measured() {
 }
 
 #[test]
+fn what_rules_take_is_lost_by_rule() {
+    let room = Room::with("job.fio", "[job]\nrw=write\nbs=4k\nsize=4m\nfsync=16\n");
+    room.write("rules", "0s drop write 4K-16K\n0s slow flush every 8 1ms\n9s drop off\n");
+    let ask = ["power", "job.fio", "--hpb", "off", "--cuts", "1", "--faults", "rules", "--out", "cut"];
+    let output = room.output(&ask);
+    assert_eq!(output.status.code(), Some(1));
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(shown.contains("LOST BY RULE: of 1024 blocks") && shown.contains("lost by rule"), "{shown}");
+    let document = json(&room.read("cut/result.json"));
+    let value = |metric| figure(&document, &[("metric", metric)]).expect(metric);
+    assert_eq!((value("blocks_wrong"), value("blocks_wrong_by_rule")), (0.0, 3.0));
+    let rules: Vec<_> =
+        document["notes"].as_array().expect("notes").iter().filter(|note| !note["numbers"].is_null()).collect();
+    let note = rules.iter().find(|note| note["text"].as_str().is_some_and(|text| text.contains("rule 1, ")));
+    let text = note.expect("a note of the rule")["text"].as_str().expect("text");
+    assert!(text.ends_with("rule 1, drop write 4096-16384: acted on 3 of the 3 requests that it met"), "{text}");
+    assert_eq!(document["configuration"]["power"]["faults"][1], "0s slow flush every 8 1ms");
+    assert!(shown.contains("rules: line 3: the workload had ended before"), "{shown}");
+    for (text, what) in [
+        ("0s cut 1s\n", "rules: line 1, column 4: cut 1s: 'cut' is for a served device"),
+        ("0s drop\n1s slow client 2 1ms\n", "rules: line 2, column 9: slow client 2 1ms: 'client' has no meaning"),
+        ("0s drop 0-999G\n", "rules: line 1: drop 0-1072668082176: the largest unit has"),
+    ] {
+        room.write("rules", text);
+        room.bad(&ask[..8], &[what]);
+    }
+    room.bad(&["power", "job.fio", "--faults", "none"], &["none"]);
+}
+
+#[test]
 fn power_cuts_under_a_trace() {
     let room = Room::new();
     let mut rows = HEADER.to_owned();

@@ -7,6 +7,7 @@ use crate::runs::Plan;
 use crate::unused_hpb;
 use readpath_kit::Ns;
 use readpath_results::{Chart, ChartKind, Document, Error, Metric, Note, NoteKind, Origin, SeriesStyle, metric};
+use readpath_run::rules::{Due, Exactly, RuleCount, RuleOrder};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -35,6 +36,8 @@ pub struct PowerFigures {
     checked: u64,
     /// Blocks with wrong data.
     pub wrong: u64,
+    /// Blocks that are wrong because of a rule.
+    pub wrong_by_rule: u64,
     programs: bool,
 }
 
@@ -53,12 +56,24 @@ impl PowerFigures {
         if let Some(wrong) = run.first_wrong {
             doc.remark(format!("{}, {}: WRONG DATA, first {wrong:?}", plan.case, plan.variant));
         }
+        if let Some(wrong) = run.first_by_rule {
+            doc.remark(format!("{}, {}: lost by rule, first {wrong:?}", plan.case, plan.variant));
+        }
+        for RuleCount { number, rule, met, done } in &run.rules {
+            let text = format!("rule {number}, {rule}: acted on {done} of the {met} requests that it met");
+            let note = Note::remark(format!("{}, {}: {text}", plan.case, plan.variant));
+            doc.note(note.with("rule", *number as f64).with("met", *met as f64).with("done", *done as f64));
+        }
+        for place in &run.never_due {
+            doc.remark(format!("{}, {}: {place}: the workload had ended before", plan.case, plan.variant));
+        }
         Ok(PowerFigures {
             document: doc,
             took_ms: run.cuts.iter().map(|cut| ms(cut.took)).collect(),
             longest_ms: ms(run.longest.ready_at),
             checked: run.checked,
             wrong: run.wrong,
+            wrong_by_rule: run.wrong_by_rule,
             programs: run.device.programs > 0,
         })
     }
@@ -106,12 +121,18 @@ fn verdict(runs: &[&PowerFigures]) -> Option<Note> {
     let took = || runs.iter().flat_map(|run| &run.took_ms);
     let (cuts, longest) = (took().count(), took().copied().fold(0.0, f64::max));
     let bound = runs.iter().map(|run| run.longest_ms).fold(0.0, f64::max);
-    let (checked, wrong) = runs.iter().fold((0, 0), |(c, w), run| (c + run.checked, w + run.wrong));
+    let sum = |of: fn(&PowerFigures) -> u64| runs.iter().map(|run| of(run)).sum::<u64>();
+    let (checked, wrong, by_rule) = (sum(|run| run.checked), sum(|run| run.wrong), sum(|run| run.wrong_by_rule));
     if cuts == 0 {
         return None;
     }
     let text = if wrong > 0 {
         format!("DATA WAS LOST: of {checked} blocks that were read back after {cuts} power cuts {wrong} are wrong.")
+    } else if by_rule > 0 {
+        format!(
+            "LOST BY RULE: of {checked} blocks that were read back after {cuts} power cuts {by_rule} do not hold what \
+             was confirmed, because of the rules. The device lost nothing that it was given."
+        )
     } else {
         // With no failure in n trials, the share of failures of which that has a probability of 5 %.
         let share = 100.0 * (1.0 - libm::pow(0.05, 1.0 / cuts as f64));
@@ -122,6 +143,7 @@ fn verdict(runs: &[&PowerFigures]) -> Option<Note> {
         )
     };
     let note = Note::new(NoteKind::Gain, text).with("power_cuts", cuts as f64).with("blocks_checked", checked as f64);
+    let note = if by_rule > 0 { note.with("blocks_wrong_by_rule", by_rule as f64) } else { note };
     Some(note.with("blocks_wrong", wrong as f64).with("recovery_ms_max", longest))
 }
 
@@ -147,6 +169,10 @@ fn rows(doc: &mut Document, plan: &Plan, run: &PowerRun) -> Result<(), Error> {
     add(metric::TORN_UNITS, run.cuts.iter().map(|c| f64::from(c.recovery.torn)).sum())?;
     add(metric::BLOCKS_CHECKED, run.checked as f64)?;
     add(metric::BLOCKS_WRONG, run.wrong as f64)?;
+    if !run.rules.is_empty() {
+        add(metric::BLOCKS_WRONG_BY_RULE, run.wrong_by_rule as f64)?;
+        add(metric::REQUESTS_RULED, run.rules.iter().map(|rule| rule.done as f64).sum())?;
+    }
     if plan.setup.host.hpb.is_some() {
         add(metric::HPB_RESETS_ANNOUNCED, run.device.resets_announced as f64)?;
         let (hpb, reads) = (&run.hpb, run.hpb.device.translated_reads());
@@ -175,6 +201,10 @@ fn configuration(texts: &PowerTexts, plans: &[&Plan], cuts: &PowerCuts) -> Value
         "power": { "cuts": cuts.cuts, "loses": loses, "off_ns": cuts.off.0 },
         "device_by_variant": devices,
     });
+    if !cuts.faults.is_empty() {
+        let order = |due: &Due<RuleOrder>| format!("{} {}", Exactly(due.at), due.order);
+        configuration["power"]["faults"] = cuts.faults.iter().map(order).collect();
+    }
     if let Some(settings) = &texts.settings {
         configuration["replay"] = settings.clone();
     }

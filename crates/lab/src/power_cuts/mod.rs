@@ -6,9 +6,11 @@
 //! Data is reduced to tags (see [`readpath_stack::Tags`]), so every block read tells whose it is and which version.
 
 mod document;
+mod faults;
 mod question;
 
 pub use document::{PowerFigures, PowerTexts, document};
+pub use faults::read_faults;
 pub use question::{Cutting, Cuttings};
 pub use readpath_run::power_cuts::{Cut, HpbUse, Loses, Moments, PowerCuts, PowerRun};
 
@@ -47,6 +49,9 @@ pub enum PowerError {
         /// Requests of the workload.
         ios: u64,
     },
+    /// A rule does not fit the device.
+    #[error("{0}")]
+    Faults(String),
     /// Nothing but time without power.
     #[error("{cuts} power cuts take {off}, and the workload runs for {runtime} only; cut less often or for less long")]
     TooShort {
@@ -61,7 +66,7 @@ pub enum PowerError {
 
 /// Whether something can be run through these power cuts, and what their moments are drawn from.
 pub fn check(load: &Load, plan: &PowerCuts) -> Result<Moments, PowerError> {
-    let PowerCuts { cuts, .. } = *plan;
+    let cuts = plan.cuts;
     let ios = match load {
         Load::Workload(workload) => match run_time(workload) {
             Some(runtime) => {

@@ -6,7 +6,7 @@ use crate::question::{Answer, AskError, Done, Point, Question, Shown};
 use crate::replay::{Mode, ReplayCase};
 use crate::runs::{ExperimentError, Plan, Shared, expected_ios, watch};
 use readpath_results::Error;
-use readpath_run::TapTo;
+use readpath_run::{TapTo, rules};
 use std::sync::Arc;
 
 /// A run with power cuts to be made.
@@ -32,6 +32,8 @@ impl Cutting {
             None => Load::Workload(&mut plan.workload.clone()),
         };
         let moments = check(&load, &cuts)?;
+        let units: Vec<u32> = plan.setup.preset.device.lus.iter().map(|unit| unit.blocks).collect();
+        rules::check(&cuts.faults, &units).map_err(PowerError::Faults)?;
         Ok(Cutting { plan, trace, cuts, moments })
     }
 
@@ -107,8 +109,12 @@ impl Question for Cuttings {
         let runs: Vec<&PowerFigures> = done.iter().flatten().collect();
         let plans: Vec<&Plan> = self.plans().collect();
         let document = document(&self.texts, &plans, &self.cuts, &runs)?;
-        let wrong = runs.iter().map(|run| run.wrong).sum::<u64>();
-        let wrong = (wrong > 0).then(|| format!("{wrong} blocks held wrong data; see the notes of the results"));
-        Ok(Answer { failed: wrong, ..Answer::new(document, done.len()) })
+        let sum = |of: fn(&PowerFigures) -> u64| runs.iter().map(|run| of(run)).sum::<u64>();
+        let failed = match (sum(|run| run.wrong), sum(|run| run.wrong_by_rule)) {
+            (0, 0) => None,
+            (0, by_rule) => Some(format!("{by_rule} blocks were lost by rule; see the notes of the results")),
+            (wrong, _) => Some(format!("{wrong} blocks held wrong data; see the notes of the results")),
+        };
+        Ok(Answer { failed, ..Answer::new(document, done.len()) })
     }
 }

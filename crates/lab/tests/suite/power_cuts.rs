@@ -6,7 +6,7 @@ use readpath_config::experiment::{Layout, Precondition, PreconditionRange};
 use readpath_config::{DevicePreset, Event, EventKind, device};
 use readpath_host::HpbOptions;
 use readpath_kit::{Ns, Prng};
-use readpath_lab::power_cuts::{Load, Loses, Moments, PowerCuts, PowerError, PowerRun, check, run};
+use readpath_lab::power_cuts::{Load, Loses, Moments, PowerCuts, PowerError, PowerRun, check, read_faults, run};
 use readpath_lab::replay::{Mode, ReplayCase};
 use readpath_run::{Setup, Tap};
 use readpath_workload::launch::{LaunchSpec, Launches};
@@ -32,7 +32,7 @@ fn setup() -> Setup {
 }
 
 fn cuts(cuts: u32, loses: Loses) -> PowerCuts {
-    PowerCuts { cuts, loses, off: Ns::from_ms(10), seed: 7 }
+    PowerCuts { cuts, loses, off: Ns::from_ms(10), seed: 7, faults: Arc::default() }
 }
 
 fn job(options: &str) -> Workload {
@@ -214,6 +214,92 @@ fn events_come_between_the_cuts() {
             assert_eq!(ended, result.ios, "{what}");
         }
     }
+}
+
+fn with_faults(text: &str, count: u32, loses: Loses) -> PowerCuts {
+    PowerCuts { faults: read_faults(text, "f").expect(text), ..cuts(count, loses) }
+}
+
+/// Each block is written once, and flushed, so that a rule loses what it took and nothing else.
+#[test]
+fn what_a_rule_takes_is_lost_by_rule() {
+    for (rule, done, lost) in [
+        ("drop write 4K-40K", 2, 16..=16),
+        ("torn 4K 0-32K", 1, 1..=8),
+        ("torn 512 0-32K", 1, 1..=8),
+        ("corrupt write 0-64K", 2, 2..=2),
+        ("misdirect write 0-32K", 1, 8..=16),
+        ("error write 0-32K", 1, 0..=0),
+        ("slow write 0-64K 7ms", 2, 0..=0),
+        ("drop flush", 127, 1..=4096),
+    ] {
+        for loses in BOTH {
+            let mut workload = job("size=16m\nrw=write\nbs=32k\niodepth=1\nfsync=4");
+            let plan = with_faults(&format!("0s {rule}"), 2, loses);
+            let result = checked(&setup(), Load::Workload(&mut workload), &plan).expect(rule);
+            assert_well(&result, 2, 4096, rule);
+            let counted: Vec<_> = result.rules.iter().map(|rule| rule.done).collect();
+            assert!(counted == [done] || rule == "drop flush" && counted[0] > 120, "{rule}: {counted:?}");
+            assert!(lost.contains(&result.wrong_by_rule), "{rule}, {loses:?}: {}", result.wrong_by_rule);
+            assert_eq!(result.first_by_rule.is_some(), result.wrong_by_rule > 0, "{rule}");
+            let lost: u64 = result.cuts.iter().map(|cut| u64::from(cut.in_flight)).sum();
+            let all = result.ios + if loses == Loses::Everything { lost } else { 0 };
+            assert_eq!((all, result.never_due), (512 + 127, Vec::new()), "{rule}");
+        }
+    }
+}
+
+/// Whatever rules do, the device keeps its word; who is told of an error, or waits, loses nothing.
+#[test]
+fn rules_go_with_every_load() {
+    let case = trace(2000);
+    let honest =
+        "0s error 3%\n0s slow 20% 300us\n50ms error off\n60ms slow off\n70ms error write up 5ms down 5ms\n9000s drop";
+    let lying = "0s drop write 1%\n0s drop flush 20%\n0s torn 512 2%\n0s torn 4K 2%\n0s misdirect 1%\n0s corrupt 1%\n0s slow 5% 1ms\n0s drop trim";
+    for (text, loses) in [(honest, BOTH[0]), (honest, BOTH[1]), (lying, BOTH[0]), (lying, BOTH[1])] {
+        let plan = with_faults(text, 6, loses);
+        let made = |what: &str| {
+            let (mut jobs, mut apps) = (job("size=16m\nrw=randrw\nbsrange=4k-32k\nfsync=16"), launches());
+            let load = match what {
+                "jobs" => Load::Workload(&mut jobs),
+                "launches" => Load::Workload(&mut apps),
+                _ => Load::Trace { case: &case, mode: Mode::Timed },
+            };
+            checked(&setup(), load, &plan).expect(what)
+        };
+        for what in ["jobs", "launches", "trace"] {
+            let result = made(what);
+            assert_well(&result, 6, 2000, what);
+            let done: Vec<u64> = result.rules.iter().map(|rule| rule.done).collect();
+            if text == honest {
+                assert_eq!((result.wrong_by_rule, result.first_by_rule), (0, None), "{what}, {loses:?}");
+                assert_eq!(result.never_due, ["f: line 6"], "{what}");
+            } else {
+                assert!(result.wrong_by_rule > 20, "{what}, {loses:?}: {}", result.wrong_by_rule);
+            }
+            assert!(done[0] > 0 && (text == honest || done[4] > 0 && done[5] > 0), "{what}: {:?}", result.rules);
+            if what == "jobs" {
+                let again = made(what);
+                assert_eq!((again.rules, again.cuts), (result.rules, result.cuts), "{loses:?}");
+            }
+        }
+    }
+}
+
+/// A window opens and closes in virtual time, and who is slow is later.
+#[test]
+fn rules_follow_virtual_time() {
+    let made = |text: &str, rate: &str| {
+        let mut workload = job(&format!("size=48m\nrw=randread\nnumber_ios=2000\niodepth=1\n{rate}"));
+        let plan = with_faults(text, 1, Loses::Device);
+        checked(&setup(), Load::Workload(&mut workload), &plan).expect(text)
+    };
+    let (half, none) = (made("0s error up 500ms down 500ms", "rate_iops=1000"), made("100s error", ""));
+    assert!((950..1050).contains(&half.rules[0].done) && half.rules[0].met == half.rules[0].done, "{:?}", half.rules);
+    assert!(none.rules.is_empty() && none.never_due == ["f: line 1"], "{:?}", none.never_due);
+    let late = made("100ms slow first 100 10ms", "");
+    let by = (late.end - none.end).0 / 1_000_000;
+    assert!(late.rules[0].done == 100 && (990..1010).contains(&by), "{by} ms");
 }
 
 /// Neither the wire nor a recording of what crosses it makes a difference.

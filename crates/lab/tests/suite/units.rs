@@ -149,7 +149,7 @@ fn cuts_lose_nothing_on_any_unit() {
         (file.block, file.blocks) = ((u32::from(file.lun) + 1) << 18, 16 << 8);
     }
     for loses in [Loses::Everything, Loses::Device] {
-        let cuts = PowerCuts { cuts: 8, loses, off: Ns::from_ms(5), seed: 3 };
+        let cuts = PowerCuts { cuts: 8, loses, off: Ns::from_ms(5), seed: 3, faults: std::sync::Arc::default() };
         let mut workload = plan.workload.clone();
         let load = Load::Workload(&mut workload);
         let moments = check(&load, &cuts).expect("requests that can be counted");

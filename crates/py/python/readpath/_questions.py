@@ -276,6 +276,7 @@ def power(
     cuts: int = 10,
     loses: Literal["everything", "device"] = "everything",
     off_ms: int = 100,
+    faults: PathLike | None = None,
     device: PathLike | Device = "ufs21-64g",
     hpb: Modes = (),
     policy: Sequence[str] = (),
@@ -291,8 +292,8 @@ def power(
 ) -> Results:
     """Cuts the power at random moments of a fio job, or of a block trace, and checks all data after each recovery.
 
-    ``cuts`` is the number of cuts, ``off_ms`` the time without power in milliseconds. Other keywords are those of
-    :func:`fio`, and for traces those of :class:`Replaying`.
+    ``cuts`` is the number of cuts, ``off_ms`` the time without power in milliseconds, ``faults`` a file of rules for
+    requests. Other keywords are those of :func:`fio`, and for traces those of :class:`Replaying`.
     """
     options = {
         **_target(device, set),
@@ -301,6 +302,7 @@ def power(
         "cuts": cuts,
         "loses": loses,
         "off": f"{off_ms}ms",
+        "faults": faults,
         "fill": fill,
         "seed": _seed(seed),
     }

@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn the_power_is_back_before_it_goes_again() {
         let off = Ns::from_ms(10);
-        let plan = PowerCuts { cuts: 50, loses: Loses::Device, off, seed: 3 };
+        let plan = PowerCuts { cuts: 50, loses: Loses::Device, off, seed: 3, faults: Arc::default() };
         let (start, span) = (Ns::from_secs(7), Ns::from_secs(1));
         let moments = Cuts::new(&plan, Moments::Time(span), start).moments;
         assert_eq!(moments.len(), 50);

@@ -2,10 +2,13 @@
 //! Power cuts in the middle of a workload or of traces: at random moments the power goes and comes back, the device
 //! recovers, the workload goes on, and at the end everything is read back and held against what may be there.
 //!
+//! Rules may stand between the workload and the device, which loses what they keep from it; that is told apart.
+//!
 //! Data is reduced to tags (see [`readpath_stack::Tags`]), so every block read tells whose it is and which version.
 
 mod cuts;
 mod hpb_use;
+mod ruled;
 
 pub use hpb_use::HpbUse;
 
@@ -18,6 +21,7 @@ use crate::launches::Cycle;
 use crate::read_back::ReadBack;
 use crate::replay::Traces;
 use crate::request::LUN;
+use crate::rules::{Due, RuleCount, RuleOrder};
 use crate::runner::Runner;
 use crate::stacks::{Work, tapped};
 use crate::tap::TapTo;
@@ -28,6 +32,8 @@ use readpath_flash::DieSched;
 use readpath_kit::Ns;
 use readpath_stack::{AnyWire, ReadCheck, Stack, Tags};
 use readpath_workload::Workload;
+use ruled::{Injected, RuledSource};
+use std::sync::Arc;
 
 /// Who loses the power.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,7 +46,7 @@ pub enum Loses {
 }
 
 /// How the power is cut.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct PowerCuts {
     /// How often.
     pub cuts: u32,
@@ -48,8 +54,10 @@ pub struct PowerCuts {
     pub loses: Loses,
     /// How long it is away.
     pub off: Ns,
-    /// Draws the moments.
+    /// Draws the moments, and what rules leave to chance.
     pub seed: u64,
+    /// Rules for the requests of the workload, which begins at time 0. [`rules::check`](crate::rules::check) has passed.
+    pub faults: Arc<[Due<RuleOrder>]>,
 }
 
 impl PowerCuts {
@@ -104,6 +112,14 @@ pub struct PowerRun {
     pub wrong: u64,
     /// The first of these blocks.
     pub first_wrong: Option<ReadCheck>,
+    /// Blocks that are wrong because of a rule: the device did what it was asked.
+    pub wrong_by_rule: u64,
+    /// The first of these blocks.
+    pub first_by_rule: Option<ReadCheck>,
+    /// What rules have done.
+    pub rules: Vec<RuleCount>,
+    /// Places of the orders that were due later than the workload ended.
+    pub never_due: Vec<String>,
     /// Counters of the device.
     pub device: DeviceStats,
     /// What HPB did for the workload.
@@ -127,7 +143,8 @@ pub fn run<'t>(
     observer: &mut dyn Observer,
 ) -> (Result<PowerRun, ExecuteError>, Option<TapTo<'t>>) {
     let session = Session { setup, load, touched, plan, moments, observer };
-    tapped(&setup.preset, setup.host, Tags::default(), setup.encoded, tap, session)
+    let tags = if plan.faults.is_empty() { Tags::default() } else { Tags::with_rules() };
+    tapped(&setup.preset, setup.host, tags, setup.encoded, tap, session)
 }
 
 /// A run that is to be made.
@@ -157,7 +174,9 @@ impl Session<'_> {
         let schedule = Schedule::new(&setup.events, stack, ready)?;
         let mut hooks = ((schedule, Watched(observer)), Cuts::new(plan, moments, ready));
         let mut runner = Runner::new(ready);
-        work(stack, &mut load, &mut runner, &mut hooks)?;
+        let units = setup.preset.device.lus.iter().map(|unit| unit.blocks).collect();
+        let mut injected = Injected::new(&plan.faults, units, ready, plan.seed);
+        work(stack, &mut load, &mut runner, (&mut hooks, &mut injected))?;
         let ((mut schedule, mut watched), mut cuts) = hooks;
         let mut end = runner.now();
         while cuts.are_left() {
@@ -177,6 +196,7 @@ impl Session<'_> {
             runner.run(stack, &mut ReadBack::new(lun, first, blocks), &mut watched)?;
         }
         let Cuts { cuts, hpb, ios, .. } = cuts;
+        let (rules, never_due) = injected.end();
         Ok(PowerRun {
             cuts,
             hpb,
@@ -185,6 +205,10 @@ impl Session<'_> {
             checked: stack.payload.checked,
             wrong: stack.payload.wrong,
             first_wrong: stack.payload.first_wrong,
+            wrong_by_rule: stack.payload.wrong_by_rule,
+            first_by_rule: stack.payload.first_by_rule,
+            rules,
+            never_due,
             device: *stack.device.stats(),
             spans,
             end,
@@ -210,22 +234,25 @@ fn work<S: DieSched, P: Probe>(
     stack: &mut Powered<S, P>,
     load: &mut Load,
     runner: &mut Runner,
-    hooks: &mut impl Hooks,
+    (hooks, injected): (&mut impl Hooks, &mut Injected),
 ) -> Result<(), RunError> {
     match load {
         Load::Workload(Workload { launches: Some(launches), .. }) => {
             for cycle in 0..launches.cycles() {
-                runner.run(stack, &mut Cycle::new(launches, cycle, LUN, runner.now()), hooks)?;
+                let source = Cycle::new(launches, cycle, LUN, runner.now());
+                runner.run(stack, &mut RuledSource { source, injected }, hooks)?;
             }
         }
         Load::Workload(workload) => {
             for phase in &mut workload.phases {
-                runner.run(stack, &mut Jobs::new(phase, runner.now(), Rest::Events), hooks)?;
+                let source = Jobs::new(phase, runner.now(), Rest::Events);
+                runner.run(stack, &mut RuledSource { source, injected }, hooks)?;
             }
         }
         Load::Traces(traces) => {
             for (_, trace) in &traces.phases {
-                runner.run(stack, &mut traces.source(trace, runner.now()), hooks)?;
+                let source = traces.source(trace, runner.now());
+                runner.run(stack, &mut RuledSource { source, injected }, hooks)?;
             }
         }
     }

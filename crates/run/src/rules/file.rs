@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Files of orders, each behind the time when it is due. It knows no order.
 
-use super::Wrong;
+use super::{RuleOrder, Rules, Wrong};
 use readpath_config::time;
 use readpath_kit::Ns;
 
@@ -45,10 +45,20 @@ pub fn lines<T>(text: &str, file: &str, read: impl Fn(&str) -> Result<T, Wrong>)
     Ok(orders)
 }
 
+/// Whether all orders can be carried out one after the other, for logical units of so many blocks.
+///
+/// # Errors
+/// The first that cannot, with its place, and why.
+pub fn check(orders: &[Due<RuleOrder>], units: &[u32]) -> Result<(), String> {
+    let mut rules = Rules::default();
+    orders.iter().try_for_each(|Due { at, order, place }| {
+        rules.carry_out(order, *at, units).map_err(|what| format!("{place}: {order}: {what}"))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::RuleOrder;
 
     fn read(text: &str) -> Result<Vec<Due<RuleOrder>>, String> {
         lines(text, "bad day", |order| RuleOrder::read(order).unwrap_or(Err(Wrong { at: 0, what: "no".to_owned() })))

@@ -5,7 +5,7 @@
 mod file;
 mod text;
 
-pub use file::{Due, lines};
+pub use file::{Due, check, lines};
 pub use text::{Exactly, RuleOrder, WORDS, Wrong, number, range, span};
 
 use readpath_kit::{BLOCK_BYTES, Ns, Prng};

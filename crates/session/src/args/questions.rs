@@ -276,6 +276,10 @@ pub struct Power {
     /// Time without power
     #[arg(long, value_name = "TIME", default_value = "100ms")]
     pub off: String,
+    /// Rules for requests, each behind the virtual time when it is due: error, slow, drop, torn, misdirect, corrupt, as
+    /// for a served device
+    #[arg(long, value_name = "FILE")]
+    pub faults: Option<PathBuf>,
     /// Device and host.
     #[command(flatten)]
     pub target: Target,

@@ -14,10 +14,11 @@ use readpath_config::experiment::{Precondition, PreconditionRange, Variant};
 use readpath_kit::Ns;
 use readpath_lab::beforehand;
 use readpath_lab::experiment::plan;
-use readpath_lab::power_cuts::{self, Cutting, Cuttings, PowerCuts, PowerTexts};
+use readpath_lab::power_cuts::{self, Cutting, Cuttings, PowerCuts, PowerTexts, read_faults};
 use readpath_lab::replay::{Mode, ReplayCase};
 use readpath_lab::runs::{Plan, Shared};
 use readpath_run::Setup;
+use readpath_run::rules::{Due, RuleOrder};
 use readpath_stack::Tags;
 use readpath_workload::Workload;
 use std::slice;
@@ -45,6 +46,7 @@ pub fn question(args: &Power, ready: Ready) -> Result<Cuttings> {
         },
         off: off(&args.off, args.cuts).map_err(|e| usage(anyhow!(e)))?,
         seed: args.target.seed,
+        faults: faults(args)?,
     };
     let chosen = &args.chosen;
     let is_job = kinds::is_job_file(&args.workload);
@@ -53,23 +55,30 @@ pub fn question(args: &Power, ready: Ready) -> Result<Cuttings> {
     choose(&mut plans, |p| &p.variant, "--variant", chosen.variant.as_deref())?;
     plans.iter_mut().for_each(|plan| plan.setup.encoded = chosen.wire);
     // The length of a trace is known only after reading it.
-    let runs = if is_job { cuttings(plans.clone(), None, cuts)? } else { Vec::new() };
+    let runs = if is_job { cuttings(plans.clone(), None, &cuts)? } else { Vec::new() };
     beforehand::plans(&plans).map_err(classify)?;
-    check_memory(&plans, args.making.threads)?;
+    check_memory(&plans, args.making.threads, args.faults.is_some())?;
     let names = plans.iter().map(|plan| (plan.case.clone(), plan.variant.clone())).collect();
     let shared = ready(names)?;
     let runs = match is_job {
         true => runs,
         false => {
             let case = read_trace(args, &mut plans, &mut texts, &shared)?;
-            cuttings(plans, Some((case, cases::mode(&args.how)?)), cuts)?
+            cuttings(plans, Some((case, cases::mode(&args.how)?)), &cuts)?
         }
     };
     Ok(Cuttings::new(texts, cuts, runs))
 }
 
-fn cuttings(plans: Vec<Plan>, trace: Option<(Arc<ReplayCase>, Mode)>, cuts: PowerCuts) -> Result<Vec<Cutting>> {
-    let cutting = |plan| Cutting::new(plan, trace.clone(), cuts).map_err(usage);
+/// The rules of `--faults`.
+fn faults(args: &Power) -> Result<Arc<[Due<RuleOrder>]>> {
+    let Some(path) = &args.faults else { return Ok(Arc::default()) };
+    let text = args.making.text(path)?;
+    read_faults(&text, &path.display().to_string()).map_err(|what| usage(anyhow!(what)))
+}
+
+fn cuttings(plans: Vec<Plan>, trace: Option<(Arc<ReplayCase>, Mode)>, cuts: &PowerCuts) -> Result<Vec<Cutting>> {
+    let cutting = |plan| Cutting::new(plan, trace.clone(), cuts.clone()).map_err(usage);
     plans.into_iter().map(cutting).collect()
 }
 
@@ -155,9 +164,9 @@ fn off(text: &str, cuts: u32) -> Result<Ns, String> {
 }
 
 /// Refuses runs whose tags this machine has no memory for, before it begins to swap.
-fn check_memory(plans: &[Plan], threads: Option<u32>) -> Result<()> {
+fn check_memory(plans: &[Plan], threads: Option<u32>, rules: bool) -> Result<()> {
     let Some(available) = memory::available() else { return Ok(()) };
-    let each = plans.iter().map(|p| Tags::most_bytes(&p.setup.preset.device)).max().unwrap_or(0);
+    let each = plans.iter().map(|p| Tags::most_bytes(&p.setup.preset.device, rules)).max().unwrap_or(0);
     let threads = threads.map_or_else(rayon::current_num_threads, |n| n as usize);
     let together = threads.min(plans.len()).max(1) as u64;
     if each * together <= available {

@@ -5,6 +5,7 @@ use readpath_device::{Failing, MediaMode, MediaOp, NoMedia, Own};
 use readpath_flash::Ppn;
 use readpath_host::BlockRequest;
 use readpath_proto::typed::Sense;
+use std::ops::Range;
 
 /// A fault of a request's data that the device does not report.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -24,6 +25,25 @@ impl Fault {
             Fault::Write(_) => Sense { key: 3, asc: 0x0C, ascq: 0 },
         }
     }
+}
+
+/// What a rule makes of a request.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Ruled {
+    /// It is submitted next.
+    Sent {
+        /// The block that was asked for in place of its first.
+        asked: u32,
+        /// Blocks of the request, from 0, whose data on the way is not what was asked.
+        spoils: Range<u32>,
+    },
+    /// It is not submitted, and its sender is told otherwise.
+    Kept,
+    /// What was said of the request of this cookie is over: it has been answered well, or was lost.
+    Over {
+        /// Whether it was answered well.
+        good: bool,
+    },
 }
 
 /// Executes media operations, and gets block requests at both ends to supply their data and to check what was read.
@@ -78,6 +98,11 @@ pub trait Payload {
     fn take(&mut self, cookie: u32) -> (Vec<u8>, Option<Fault>) {
         let _ = cookie;
         (Vec::new(), None)
+    }
+
+    /// A rule stands between the sender of a request and the device. `lpn` is the first logical page of the request.
+    fn rule(&mut self, request: &BlockRequest, lpn: u32, ruled: Ruled) {
+        let _ = (request, lpn, ruled);
     }
 
     /// Which reads of a block from flash fail from now on, although the data is good.

@@ -3,7 +3,7 @@
 
 use crate::host_memory::given_host_memory;
 use crate::medium::{self, Units};
-use crate::payload::Payload;
+use crate::payload::{Payload, Ruled};
 use crate::wire::{Wire, WireError};
 use readpath_device::{
     ConfigError, Delays, DeviceConfig, FlashArray, Layout, LoadError, MediaMode, NoSpace, Probe, Recovery, UfsDevice,
@@ -102,6 +102,11 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         if self.host.has_requests() {
             self.exchange(now);
         }
+    }
+
+    /// Tells the payload what a rule makes of a request, as [`Payload::rule`].
+    pub fn rule(&mut self, request: &BlockRequest, ruled: Ruled) {
+        self.payload.rule(request, self.units.page(request.lun, request.block), ruled);
     }
 
     /// Time of the next event. Timers of the host, which in host control mode of HPB recur for ever, do not count
