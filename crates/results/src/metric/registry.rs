@@ -177,8 +177,8 @@ registry! {
         TORN_UNITS "torn_units" "" "torn units" Neither "programs that a cut tore";
         BLOCKS_CHECKED "blocks_checked" "" "blocks checked" Neither "blocks of 4 KiB that were read back and checked";
         BLOCKS_WRONG "blocks_wrong" "" "blocks wrong" Less "blocks that held wrong data";
-        BLOCKS_WRONG_BY_RULE "blocks_wrong_by_rule" "" "lost by rule" Less "blocks that did not hold what was confirmed, \
-            because a rule kept it from the device, which did what it was asked";
+        BLOCKS_WRONG_BY_RULE "blocks_wrong_by_rule" "" "lost by rule" Less "blocks that did not hold what was \
+            confirmed, because a rule kept it from the device, which did what it was asked";
         REQUESTS_RULED "requests_ruled" "" "rules acted" Neither "requests that rules acted on";
         HPB_RESETS_ANNOUNCED "hpb_resets_announced" "" "" Neither "responses with operation 02h, which tell the host \
             that all its entries are invalid";

@@ -56,7 +56,8 @@ pub struct PowerCuts {
     pub off: Ns,
     /// Draws the moments, and what rules leave to chance.
     pub seed: u64,
-    /// Rules for the requests of the workload, which begins at time 0. [`rules::check`](crate::rules::check) has passed.
+    /// Rules for the requests of the workload, in times from its beginning on, which
+    /// [`rules::check`](crate::rules::check) has let pass.
     pub faults: Arc<[Due<RuleOrder>]>,
 }
 
