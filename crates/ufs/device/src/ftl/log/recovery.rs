@@ -265,6 +265,10 @@ impl Log {
 
     fn take_over(&mut self, space: &mut Space, map: &mut Map, mut found: Recovered) {
         for (i, sb) in found.table.iter_mut().enumerate() {
+            // It was discarded behind an anchor that the medium lost: recovery needs it until there is another.
+            if matches!(sb.state, State::Erasing(_)) && self.stream.pins[i] > 0 {
+                sb.state = State::Closed(Stream::Meta);
+            }
             if let (State::Open(stream) | State::Closed(stream), true) =
                 (sb.state, space.get(SuperblockId(i as u32)).end == UNKNOWN_END)
             {

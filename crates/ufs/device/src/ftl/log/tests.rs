@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The order in which records and superblocks have to reach flash.
 
+use super::durable::Held;
 use super::*;
+use crate::back::{Back, NoMedia};
 use crate::ftl::Stall;
 use crate::ftl::map::Map;
 use crate::ftl::pump::tests::anchors::config;
-use crate::ftl::space::Purpose;
+use crate::ftl::space::{Purpose, State};
+use readpath_flash::Lean;
+use readpath_kit::Ns;
 
 fn parts() -> (Space, Map, Log) {
     let config = Arc::new(config());
@@ -78,4 +82,25 @@ fn requests_wait_for_the_trims_before_them() {
     write_journal(&mut log);
     log.journal_moved_on(&mut effects);
     assert_eq!((effects.take(), log.sync_trims(first)), (Some(Effect::PartInFlash(second)), false));
+}
+
+/// A medium may lose the newest anchor, and keep the journal behind it.
+#[test]
+fn what_recovery_has_read_is_erased_behind_the_next_anchor() {
+    let (mut space, mut map, mut log) = parts();
+    let mut hw: Back<Lean, NoMedia, ()> = Back::new(&config(), ());
+    let [old, open] = [1, 2].map(|opened_at| {
+        space.close(Stream::Meta, 1);
+        space.open(Stream::Meta, opened_at).expect("an erased superblock")
+    });
+    log.durable.checkpoint.superblocks = space.snapshot();
+    log.durable.checkpoint.places = vec![space.first(old)];
+    let journal = Held::Journal { first: 1, records: vec![Record::Erase { superblock: old }] };
+    log.durable.log = vec![Logged::Meta { first: space.first(open), parts: 1 }, Logged::Part(journal)];
+    log.power_cut(&mut map);
+    log.recover(Ns::ZERO, &mut space, &mut map, &mut hw);
+    assert_eq!((space.get(old).state, space.waits_to_be_erased()), (State::Closed(Stream::Meta), None));
+    log.stream.pins[old.index()] = 0;
+    log.discard_if_empty(&mut space, old);
+    assert_eq!(write_journal(&mut log), [Record::Erase { superblock: old }], "another anchor is there");
 }

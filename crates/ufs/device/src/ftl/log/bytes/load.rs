@@ -77,6 +77,13 @@ fn unit_of(slices: &[Seen]) -> Unit {
     unit
 }
 
+/// The unit of the next anchor, `next` or later: a torn unit is not written again, and a crash may have left blank
+/// ones before it.
+fn next_anchor(shown: &[Unit], next: u32, units: u32) -> u32 {
+    let end = if next == 0 { units } else { next.next_multiple_of(units) };
+    (next..end).rfind(|&at| shown[at as usize] != Unit::Blank).map_or(next, |at| at + 1)
+}
+
 /// A unit programmed after the checkpoint.
 struct Behind {
     program: u64,
@@ -177,11 +184,9 @@ impl Log {
         };
         let erases: u64 = (0..ANCHORS).map(|sb| u64::from(space.get(SuperblockId(sb)).erases)).sum();
         let next = newest.as_ref().map_or(0, |(at, _)| at + 1);
-        // Torn units behind the newest anchor are not written again.
-        let is_behind = |&at: &u32| !(at > 0 && at.is_multiple_of(units)) && at < ANCHORS * units;
-        let torn = (next..).take_while(is_behind).take_while(|&at| shown[at as usize] != Unit::Blank).count() as u32;
         // Flash shows how far anchors are written, and the newest of them.
-        (self.checkpoint.anchor, self.checkpoint.newest) = (next + torn, newest.as_ref().map(|(at, _)| *at));
+        let next = next_anchor(&shown, next, units);
+        (self.checkpoint.anchor, self.checkpoint.newest) = (next, newest.as_ref().map(|(at, _)| *at));
         let (head, body) = match newest {
             None if erases > made.anchored.anchor_erases => {
                 return Err("no anchor is left, so nothing leads to the map".to_owned().into());
@@ -499,4 +504,21 @@ fn is_whole(array: &mut impl FlashArray, first: Ppn, slices: u32) -> Result<bool
         }
     }
     Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_anchor_is_written_over_a_torn_one() {
+        let mut shown = [Unit::Blank; 8];
+        assert_eq!((next_anchor(&shown, 0, 4), next_anchor(&shown, 2, 4)), (0, 2));
+        shown[2] = Unit::Torn;
+        assert_eq!((next_anchor(&shown, 0, 4), next_anchor(&shown, 3, 4)), (3, 3), "two are blank, the third is torn");
+        shown[5] = Unit::Torn;
+        assert_eq!((next_anchor(&shown, 4, 4), next_anchor(&shown, 5, 4)), (4, 6), "the first superblock is full");
+        shown[7] = Unit::Torn;
+        assert_eq!((next_anchor(&shown, 5, 4), next_anchor(&shown, 8, 4)), (8, 8));
+    }
 }
