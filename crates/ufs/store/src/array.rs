@@ -20,6 +20,8 @@ mod head;
 mod kept;
 mod rpmb;
 mod runs;
+#[cfg(test)]
+mod tests;
 
 pub use kept::Boot;
 
@@ -141,8 +143,11 @@ pub struct FlashFile<D> {
     /// Superblocks (first slice, slices) erased since the last sync. Their data is freed when their spare areas are
     /// certainly gone: otherwise a crash could leave a spare area without its data.
     erased: Vec<(Ppn, u32)>,
-    /// Number of the first program of each superblock; 0 if that was before the array was opened.
+    /// The lowest number of a program in each superblock since its erase; 0 if that may have been before the array was
+    /// opened, [`u64::MAX`] if there was none.
     begun: Vec<u64>,
+    /// Programs since the kept one were erased: behind that gap the kept record alone tells what a crash has left.
+    has_gap: bool,
     /// Number of the newest change of RPMB, once it is known and earlier changes are in place.
     rpmb_newest: Option<u64>,
     /// Heads of the unit being assembled.
@@ -177,6 +182,7 @@ impl<D: Disk> FlashFile<D> {
             cut: BTreeSet::new(),
             erased: Vec::new(),
             begun: vec![0; format.shape.superblocks as usize],
+            has_gap: false,
             rpmb_newest: None,
             heads: Vec::new(),
             held: Runs::default(),
@@ -302,9 +308,8 @@ impl<D: Disk> FlashFile<D> {
         }
         self.begin_writing();
         self.held.add(self.format.head(first.0), &heads, heads.len());
-        if first.0.is_multiple_of(self.format.shape.superblock_slices) {
-            *self.begun(first) = program;
-        }
+        let begun = self.begun(first);
+        *begun = program.min(*begun);
         self.newest = self.newest.max(program);
         heads.clear();
         self.heads = heads;
@@ -340,9 +345,11 @@ impl<D: Disk> FlashFile<D> {
     }
 
     /// Marks slices whose programs were interrupted. Their program numbers may be reused, so the marks are written
-    /// before anything that follows.
+    /// before anything that follows: also before a record of this start of the machine, after which all programs count.
     pub(crate) fn tear(&mut self, first: Ppn, slices: u32) {
-        self.begin_writing();
+        if self.kept.is_sealed {
+            self.begin_writing();
+        }
         self.comes_first = true;
         let heads: Vec<u8> = (0..slices).flat_map(|_| torn()).collect();
         let offset = self.format.head(first.0);
@@ -362,8 +369,9 @@ impl<D: Disk> FlashFile<D> {
         let shape = self.format.shape;
         let is_near = self.newest + shape.slices() / u64::from(shape.unit_slices) < self.kept.program + shape.slices();
         let may_be_lost = std::mem::replace(self.begun(first), u64::MAX) > self.kept.program && is_near;
-        if !may_be_lost {
-            self.put_down();
+        match may_be_lost {
+            true => self.has_gap = true,
+            false => self.put_down(),
         }
         let offset = self.format.head(first.0);
         self.write(|disk| disk.zero(offset, u64::from(slices) * HEAD_BYTES as u64));
@@ -432,6 +440,9 @@ impl<D: Disk> FlashFile<D> {
                 if self.kept.program != self.newest {
                     self.kept.program = self.newest;
                     self.put_kept();
+                    if std::mem::take(&mut self.has_gap) {
+                        self.sync_at_once();
+                    }
                 }
                 Ok(())
             }
@@ -648,6 +659,9 @@ impl<D: Disk> FlashArray for FlashFile<D> {
         seen.clear();
         seen.extend(self.heads_of(superblock, &heads).map(look));
         self.cut.extend(cut);
+        if seen.iter().all(|seen| *seen == Seen::Blank) {
+            self.begun[superblock as usize] = u64::MAX;
+        }
         Ok(())
     }
 
@@ -703,18 +717,5 @@ impl<D: Disk> FlashArray for FlashFile<D> {
 
     fn kept(&self) -> Option<u64> {
         (!self.kept.has_all()).then_some(self.kept.program)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_zeros_are_zero() {
-        let mut data = [0; SLICE];
-        assert!(is_zero(&data) && is_zero(&[]) && is_zero(&data[..70]));
-        data[4095] = 1;
-        assert!(!is_zero(&data) && !is_zero(&data[4090..]));
     }
 }
