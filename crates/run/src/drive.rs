@@ -25,6 +25,13 @@ use readpath_workload::{Io, IoKind};
 pub trait Port {
     /// Submits a request at `now`.
     fn submit(&mut self, now: Ns, request: &BlockRequest);
+    /// Submits a request of the thread with this number. Threads are on cores of the host, whose CPU it costs if that
+    /// is modelled; requests of no certain thread are spread over the cores.
+    #[inline(always)]
+    fn submit_from(&mut self, now: Ns, thread: u32, request: &BlockRequest) {
+        let _ = thread;
+        self.submit(now, request);
+    }
     /// Prefetches the tables that a read of `block` will touch.
     fn prefetch(&self, lun: u8, block: u32);
     /// Prefetches the tables that a write or a trim will touch.

@@ -149,7 +149,7 @@ impl<'a> Jobs<'a> {
             let cookie = self.flights.begin(InFlight { job: index, io, since: now });
             job.outstanding += 1;
             let (op, lun, block, blocks) = (block_op(io), job.job.lun, io.block, u32::from(io.blocks));
-            port.submit(now, &BlockRequest { cookie, lun, op, block, blocks });
+            port.submit_from(now, index, &BlockRequest { cookie, lun, op, block, blocks });
             if job.flowed {
                 self.flows.count(index);
             }

@@ -9,6 +9,7 @@
 #![warn(unreachable_pub)]
 
 mod age;
+mod cores;
 mod drive;
 mod error;
 mod events;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Runs one source after another on a stack, in virtual time that continues from each to the next.
 
+use crate::cores::OnCores;
 use crate::drive::{Driven, Hooks, Rest, Source, Virtual, drive};
 use crate::error::{LATEST, RunError};
 use crate::jobs::Jobs;
@@ -35,7 +36,10 @@ impl Runner {
         source: &mut impl Source,
         hooks: &mut impl Hooks,
     ) -> Result<Driven, RunError> {
-        let driven = drive(stack, source, hooks, &mut Virtual, self.now)?;
+        let driven = match stack.host.cores() {
+            None => drive(stack, source, hooks, &mut Virtual, self.now)?,
+            Some(cores) => drive(stack, &mut OnCores::new(source, cores), hooks, &mut Virtual, self.now)?,
+        };
         self.now = driven.end;
         Ok(driven)
     }

@@ -2,7 +2,7 @@
 //! Devices for power cuts: everything that flash translation does happens within a few hundred writes. And requests for
 //! them.
 
-use crate::{any_slc, give_little_room, next_event, toggle_booster};
+use crate::{any_read_path, any_slc, give_little_room, next_event, toggle_booster};
 use readpath_device::{DeviceConfig, FaultConfig, FtlConfig, VictimPolicy, Without};
 use readpath_flash::{DieSched, Geometry};
 use readpath_host::{BlockOp, BlockRequest};
@@ -62,6 +62,7 @@ pub fn any_full_device(seed: u64) -> DeviceConfig {
     config.ftl.wear_threshold_percent = if rng.below(2) == 0 { 0 } else { 10 };
     config.ftl.wear_least_erases = 1 + rng.below(3) as u32;
     let mut more = 1 + rng.below(4) as u32;
+    any_read_path(&mut config, seed);
     // From streams of their own, so that the other settings of a seed do not change.
     config.ftl.without.spare_refs = Prng::stream(seed, "spare refs", 0).below(2) == 0;
     if Prng::stream(seed, "faults", 0).below(3) == 0 {

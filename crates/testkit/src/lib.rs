@@ -13,7 +13,7 @@ use readpath_device::{
     CacheOwner, Control, Delays, DeviceConfig, EntryConfig, FirmwareTiming, FlashTiming, FtlConfig, HpbConfig, Layout,
     LinkTiming, LuConfig, MediaOp, Probe, Recovery, SlcCacheConfig, SlcConfig, UfsDevice, Verification, WithMedia,
 };
-use readpath_flash::{DieSched, Geometry, Lean, Scheduler, SuspendTiming};
+use readpath_flash::{DieSched, Geometry, Lean, PlaneReads, Scheduler, SuspendTiming};
 use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions};
 use readpath_kit::{Ns, Prng};
 use readpath_proto::query::{flag, opcode};
@@ -71,10 +71,13 @@ pub fn device(blocks: u32) -> DeviceConfig {
             erase: Ns(2_000_003),
             transfer_block: Ns(8_011),
             map_transfer: Ns(9_001),
+            plane_reads: PlaneReads::One,
         },
         scheduler: Scheduler::Lean,
         suspend: SuspendTiming::OFF,
         firmware: FirmwareTiming {
+            cores: 1,
+            read_command: Ns::ZERO,
             flash_op: Ns(13_003),
             hpb_read_extra: Ns(307),
             write_command: Ns(5_009),
@@ -106,6 +109,16 @@ pub fn give_room(config: &mut DeviceConfig) {
     config.geometry.blocks_per_plane = config.logical_blocks() as u32 + 64;
     config.geometry.blocks_per_plane += config.meta_superblocks();
     make_checkpoints_fit(config);
+}
+
+/// Any number of firmware cores, a time for each READ or none, and planes that read in any way that the scheduler
+/// knows. From a stream of its own, so that the other settings of a seed do not change.
+pub fn any_read_path(config: &mut DeviceConfig, seed: u64) {
+    let rng = &mut Prng::stream(seed, "read path", 0);
+    config.firmware.cores = 1 + rng.below(4) as u8;
+    config.firmware.read_command = Ns(rng.below(2) * 1_009);
+    let ways = PlaneReads::ALL.len() - usize::from(config.scheduler == Scheduler::Queued);
+    config.flash.plane_reads = PlaneReads::ALL[rng.below(ways as u64) as usize];
 }
 
 /// Cells in SLC mode, of two to four bits otherwise, and a cache in them of any size that the device can have:

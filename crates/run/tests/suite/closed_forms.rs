@@ -4,7 +4,7 @@
 //! and a least-recently-used cache under uniform reads hits with the share of pages that it holds.
 
 use readpath_device::{DeviceConfig, FirmwareTiming, Layout, LinkTiming};
-use readpath_flash::{DieSched, Exact, Lean, Queued};
+use readpath_flash::{DieSched, Exact, Lean, PlaneReads, Queued};
 use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions};
 use readpath_kit::{Ns, Prng};
 use readpath_run::Runner;
@@ -167,6 +167,8 @@ fn one_die() -> DeviceConfig {
     (c.geometry.channels, c.geometry.dies_per_channel) = (1, 1);
     give_room(&mut c);
     c.firmware = FirmwareTiming {
+        cores: 1,
+        read_command: Ns::ZERO,
         flash_op: Ns::ZERO,
         hpb_read_extra: Ns::ZERO,
         write_command: Ns::ZERO,
@@ -239,17 +241,54 @@ fn one_die_is_an_md1_queue() {
 
 #[test]
 fn saturated_firmware_serves_one_operation_per_service_time() {
+    for cores in [1, 3] {
+        let per_read = saturated_firmware(cores) * f64::from(cores);
+        assert!((per_read / 13_000.0 - 1.0).abs() < 0.001, "{per_read} ns per read and core of {cores}");
+    }
+}
+
+/// Nanoseconds for each read that the firmware takes 13 us for: 11 for its flash operation and 2 for the command.
+fn saturated_firmware(cores: u8) -> f64 {
     let mut c = device(BLOCKS);
-    c.geometry.dies_per_channel = 8;
-    c.firmware.flash_op = Ns(13_000);
+    (c.geometry.channels, c.geometry.dies_per_channel) = (8, 8);
+    c.ftl.checkpoint_after_units = 256;
+    c.flash.transfer_block = Ns(2_000);
+    c.link.block = Ns(1_000);
+    (c.firmware.cores, c.firmware.flash_op, c.firmware.read_command) = (cores, Ns(11_000), Ns(2_000));
     c.map_cache_bytes = 8 * 4096;
     let (mut stack, now) = filled::<Lean, NoData, Typed>(&c, None, BLOCKS, Layout::Random, 1);
     let mut runner = Runner::new(now);
     let stream = Stream::uniform_reads(0, BLOCKS, 1, 1).expect("a possible stream");
     run(&mut stack, &mut runner, vec![job(stream.clone(), 31, 2_000)]);
     let stats = run(&mut stack, &mut runner, vec![job(stream, 31, 100_000)]);
-    let per_read = (stats.end - stats.start).0 as f64 / stats.ios as f64;
-    assert!((per_read / 13_000.0 - 1.0).abs() < 0.001, "{per_read} ns per read");
+    (stats.end - stats.start).0 as f64 / stats.ios as f64
+}
+
+/// Eight blocks of a multi-plane page: two pages of one die are sensed one after the other, together, or each by its
+/// own plane. A program takes the die in any case.
+#[test]
+fn planes_read_one_at_a_time_together_or_apart() {
+    for planes in PlaneReads::ALL {
+        let mut c = device(BLOCKS);
+        c.geometry.planes = 2;
+        c.flash.plane_reads = planes;
+        c.ftl.checkpoint_after_units = 256;
+        let (mut stack, mut now) = filled::<Lean, Tags, Typed>(&c, None, BLOCKS / 2, Layout::Sequential, 1);
+        let s = &mut stack;
+        latency(s, &mut now, BlockOp::Read, 5, 1);
+        let (f, r, x, l) = (c.firmware.flash_op.0, c.flash.read.0, c.flash.transfer_block.0, c.link.block.0);
+        assert!(f < 4 * x && 4 * x < r && l < x, "the sums below hold");
+        let (array, link) = match planes {
+            PlaneReads::One => (2 * r + 4 * x, 4 * l),
+            PlaneReads::Together => (r + 8 * x, 8 * l),
+            PlaneReads::Apart => (r + 8 * x, 4 * l),
+        };
+        assert_eq!(latency(s, &mut now, BlockOp::Read, 8, 8), around(&c) + f + array + link, "{planes:?}");
+        // Blocks of two multi-plane pages lie on two dies.
+        let apart = around(&c) + f + r + 4 * x + 4 * l;
+        assert_eq!(latency(s, &mut now, BlockOp::Read, 12, 8), apart + f.max(4 * l), "{planes:?}");
+        assert_eq!(stack.payload.wrong, 0);
+    }
 }
 
 fn hit_ratio(map_page_bytes: u32, pages: u32, frames: u32) -> f64 {

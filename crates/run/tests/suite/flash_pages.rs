@@ -4,7 +4,7 @@
 
 use crate::vopr::one_of;
 use readpath_device::{DeviceConfig, DeviceStats, HostMap, Layout, LineCheck, MapMemory, MediaOp, Protocol, WithMedia};
-use readpath_flash::{Geometry, Lean, Ppn};
+use readpath_flash::{Geometry, Lean, PlaneReads, Ppn};
 use readpath_host::{BlockOp, HostConfig};
 use readpath_kit::{Ns, Prng};
 use readpath_stack::{Payload, Stack, Typed};
@@ -75,6 +75,8 @@ impl Drawn {
             page_bytes: one_of(rng, &[4096, 8192, 16384, 16384, 32768, 65_536]),
             ..config.geometry
         };
+        // From a stream of its own, so that the other settings of a seed do not change.
+        config.flash.plane_reads = one_of(&mut Prng::stream(seed, "planes", 0), &PlaneReads::ALL);
         config.map_cache_bytes = 4096;
         config.ftl.checkpoint_after_units = 256;
         config.write_buffer_blocks = config.write_buffer_blocks.max(2 * config.geometry.slices_per_unit());
@@ -110,7 +112,7 @@ impl Drawn {
             stack.payload.0.clear();
             let before = *stack.device.stats();
             let time = latency(&mut stack, &mut now, BlockOp::Read, block, blocks);
-            let operations = stack.payload.operations(block, config.geometry.slices_per_page());
+            let operations = stack.payload.operations(block, config.geometry.slices_per_read(config.flash.plane_reads));
             (time, operations, stack.device.stats().since(&before))
         };
         self.reads.iter().map(&mut read).collect()
@@ -187,7 +189,7 @@ fn more_host_memory_makes_no_read_slower_than_what_it_adds() {
     let (mut faster, mut slower) = (0, 0);
     for seed in 100..130 {
         let drawn = Drawn::new(seed);
-        let (config, slices) = (&drawn.config, drawn.config.geometry.slices_per_page());
+        let (config, slices) = (&drawn.config, drawn.config.geometry.slices_per_read(drawn.config.flash.plane_reads));
         let page = config.firmware.flash_op + config.flash.read;
         let page = page.0 + u64::from(slices) * (config.flash.transfer_block + config.link.block).0;
         let host = host_memory(&mut Prng::stream(seed, "host memory", 0), 0);

@@ -3,6 +3,7 @@
 
 mod booster;
 mod closed_forms;
+mod cores;
 mod determinism;
 mod drive;
 mod flash_pages;

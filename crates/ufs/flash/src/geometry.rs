@@ -27,6 +27,18 @@ pub struct Geometry {
     pub page_bytes: u32,
 }
 
+readpath_kit::named! {
+    /// How the planes of a die read. They are programmed and erased together in any case.
+    pub enum PlaneReads {
+        /// A die reads a page of one plane at a time.
+        One = "one",
+        /// A die reads pages of one multi-plane page at the same time, if they are read together.
+        Together = "together",
+        /// Each plane reads by itself.
+        Apart = "apart",
+    }
+}
+
 /// Why a geometry is impossible: the field at fault, and what would be valid.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GeometryError {
@@ -49,18 +61,18 @@ pub struct Place {
     pub slice: u32,
 }
 
-/// Finds the die of a slice without divisions.
+/// Finds the die of a slice, or its plane if planes read apart, without divisions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct DiesOfSlices {
+pub struct ServersOfSlices {
     unit: Divisor,
-    dies: Divisor,
+    servers: Divisor,
 }
 
-impl DiesOfSlices {
-    /// [`Geometry::die_of`].
+impl ServersOfSlices {
+    /// See [`Geometry::servers_of_slices`].
     #[inline(always)]
-    pub fn die_of(self, ppn: Ppn) -> u32 {
-        self.dies.remainder(self.unit.divide(ppn.0))
+    pub fn server_of(self, ppn: Ppn) -> u32 {
+        self.servers.remainder(self.unit.divide(ppn.0))
     }
 }
 
@@ -114,12 +126,9 @@ impl Geometry {
         self.page_bytes / BLOCK_BYTES
     }
 
-    /// Slices from `ppn` on to the end of its page.
-    #[inline]
-    pub fn slices_to_page_end(&self, ppn: Ppn) -> u32 {
-        // Pages are powers of two.
-        let slices = self.slices_per_page();
-        slices - (ppn.0 & (slices - 1))
+    /// The most slices that one array operation reads: those of a page, or of a multi-plane page.
+    pub fn slices_per_read(&self, planes: PlaneReads) -> u32 {
+        if planes == PlaneReads::Together { self.slices_per_unit() } else { self.slices_per_page() }
     }
 
     /// Slices that one die programs together: a page on every plane.
@@ -159,9 +168,16 @@ impl Geometry {
         ppn.0 / self.slices_per_unit() % self.dies()
     }
 
-    /// [`Geometry::die_of`] for hot paths.
-    pub fn dies_of_slices(&self) -> DiesOfSlices {
-        DiesOfSlices { unit: Divisor::new(self.slices_per_unit()), dies: Divisor::new(self.dies()) }
+    /// [`Geometry::die_of`] for hot paths; with planes that read apart, the plane: die x planes + plane of the die.
+    pub fn servers_of_slices(&self, planes: PlaneReads) -> ServersOfSlices {
+        let apart = self.planes_apart(planes);
+        let (unit, servers) = (self.slices_per_unit() / apart, self.dies() * apart);
+        ServersOfSlices { unit: Divisor::new(unit), servers: Divisor::new(servers) }
+    }
+
+    /// Parts of a die that read by themselves.
+    pub fn planes_apart(&self, planes: PlaneReads) -> u32 {
+        if planes == PlaneReads::Apart { self.planes } else { 1 }
     }
 
     /// Where a slice lies.
@@ -194,12 +210,15 @@ mod tests {
     proptest! {
         #[test]
         fn place_and_ppn_are_inverse(ppn in 0..G.slices()) {
-            prop_assert_eq!(G.dies_of_slices().die_of(Ppn(ppn)), G.die_of(Ppn(ppn)));
             let place = G.place(Ppn(ppn));
+            for planes in [PlaneReads::One, PlaneReads::Together] {
+                prop_assert_eq!(G.servers_of_slices(planes).server_of(Ppn(ppn)), place.die);
+            }
+            let plane = place.die * G.planes + place.slice / G.slices_per_page();
+            prop_assert_eq!(G.servers_of_slices(PlaneReads::Apart).server_of(Ppn(ppn)), plane);
             let unit = place.superblock * G.units_per_superblock() + place.page * G.dies() + place.die;
             prop_assert_eq!(unit * G.slices_per_unit() + place.slice, ppn);
             prop_assert_eq!(G.die_of(Ppn(ppn)), place.die);
-            prop_assert_eq!(G.slices_to_page_end(Ppn(ppn)), 4 - place.slice % 4);
         }
     }
 

@@ -9,5 +9,7 @@
 mod geometry;
 mod sched;
 
-pub use geometry::{DiesOfSlices, Geometry, GeometryError, Place, Ppn};
-pub use sched::{AnySched, DieSched, Done, Exact, FlashOp, Lean, OpId, OpKind, Queued, Scheduler, SuspendTiming};
+pub use geometry::{Geometry, GeometryError, Place, PlaneReads, Ppn, ServersOfSlices};
+pub use sched::{
+    AnySched, DieSched, Done, Exact, FlashOp, Lean, OpId, OpKind, Queued, Scheduler, Servers, SuspendTiming,
+};

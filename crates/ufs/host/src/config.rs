@@ -99,6 +99,28 @@ impl Default for HpbOptions {
     }
 }
 
+/// CPU that requests cost the host. The work of a core is serial; cores work side by side.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HostCores {
+    /// Cores that submit. Each thread of a workload stays on one: thread *t* on core *t* mod `count`.
+    pub count: u16,
+    /// Clock.
+    pub mhz: u32,
+    /// Cycles from a thread's decision to the device's doorbell.
+    pub submit_cycles: u32,
+    /// Cycles to complete a request, on the core that submitted it.
+    pub complete_cycles: u32,
+    /// Cycles of an interrupt. A completion that comes while its core still completes others joins theirs.
+    pub interrupt_cycles: u32,
+}
+
+impl HostCores {
+    /// Time of so many cycles, rounded up.
+    pub fn time(&self, cycles: u32) -> Ns {
+        Ns((u64::from(cycles) * 1000).div_ceil(u64::from(self.mhz)))
+    }
+}
+
 /// Options of the host driver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HostConfig {
@@ -112,6 +134,8 @@ pub struct HostConfig {
     pub write_booster: bool,
     /// Host memory for a device that asks for some.
     pub host_memory: HostMemoryLimit,
+    /// CPU time of requests, for who drives the host; `None` costs none.
+    pub cores: Option<HostCores>,
 }
 
 impl HostConfig {
@@ -123,5 +147,6 @@ impl HostConfig {
         hpb: None,
         write_booster: true,
         host_memory: HostMemoryLimit::LINUX,
+        cores: None,
     };
 }

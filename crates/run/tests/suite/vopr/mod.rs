@@ -17,42 +17,47 @@ use met::Met;
 use options::Options;
 pub use options::one_of;
 use readpath_device::{EntryConfig, FaultConfig, GroupUpdate, Layout, PrototypeConfig, Verification};
-use readpath_flash::{DieSched, Exact, Lean, Queued};
+use readpath_flash::{DieSched, Exact, Lean, Queued, Scheduler};
 use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions, ListOrder};
 use readpath_kit::Prng;
 use readpath_proto::typed::Sense;
 use readpath_stack::{Tags, Typed};
-use readpath_testkit::{chosen, device, give_little_room, give_room, host, settle};
+use readpath_testkit::{any_read_path, chosen, device, give_little_room, give_room, host, settle};
 use run::try_out;
 use trouble::Trouble;
 
 /// Runs `count` seeds of `ops` requests each.
-fn seeds<S: DieSched>(first: u64, count: u64, ops: u32) {
+fn seeds<S: DieSched>(scheduler: Scheduler, first: u64, count: u64, ops: u32) {
     let mut met = Met::default();
     let (seeds, only) = chosen(first..first + count);
-    seeds.for_each(|seed| try_out::<S>(&Options::draw(seed, ops), &mut met));
+    seeds.for_each(|seed| {
+        let mut o = Options::draw(seed, ops);
+        o.config.scheduler = scheduler;
+        any_read_path(&mut o.config, seed);
+        try_out::<S>(&o, &mut met);
+    });
     println!("{met:?}");
     assert!(only || met.everything(), "the seeds are too tame: {met:?}");
 }
 
 #[test]
 fn lean_seeds_a() {
-    seeds::<Lean>(1_000, 60, 60_000);
+    seeds::<Lean>(Scheduler::Lean, 1_000, 60, 60_000);
 }
 
 #[test]
 fn lean_seeds_b() {
-    seeds::<Lean>(2_000, 60, 60_000);
+    seeds::<Lean>(Scheduler::Lean, 2_000, 60, 60_000);
 }
 
 #[test]
 fn exact_seeds() {
-    seeds::<Exact>(3_000, 40, 60_000);
+    seeds::<Exact>(Scheduler::Exact, 3_000, 40, 60_000);
 }
 
 #[test]
 fn queued_seeds() {
-    seeds::<Queued>(4_000, 50, 60_000);
+    seeds::<Queued>(Scheduler::Queued, 4_000, 50, 60_000);
 }
 
 /// Without verification, an honest host's dirty bitmap alone has to keep every read right, whatever happens to

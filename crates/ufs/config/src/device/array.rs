@@ -2,9 +2,9 @@
 //! Keys of the flash array, of the firmware core and of the link.
 
 use crate::error::Result;
-use crate::keys::{Key, Keys, fields, keys, power_of_two, us, whole};
+use crate::keys::{Key, Keys, fields, keys, power_of_two, us, whole, words};
 use readpath_device::{FirmwareTiming, FlashTiming, LinkTiming};
-use readpath_flash::{Geometry, SuspendTiming};
+use readpath_flash::{Geometry, PlaneReads, SuspendTiming};
 use readpath_kit::Ns;
 
 use super::bounds;
@@ -46,7 +46,12 @@ pub(super) fn flash(k: &mut Keys<FlashTiming>) -> Result<FlashTiming> {
     let key = Key { name: "map_transfer_us", field: "map_transfer", doc };
     let map_transfer =
         k.key(key, us(bounds("flash.map_transfer")).optional(), |flash| Some(flash.map_transfer))?.unwrap_or(Ns::NEVER);
-    Ok(FlashTiming { read, map_read, program, erase, transfer_block, map_transfer })
+    fields! { k:
+        /// how planes of a die read: `one` at a time; `together`, what is read together of a multi-plane page; or
+        /// `apart`, each plane by itself. Programs and erases take all planes
+        plane_reads: words(PlaneReads::WORDS).or(PlaneReads::One).quiet();
+    }
+    Ok(FlashTiming { read, map_read, program, erase, transfer_block, map_transfer, plane_reads })
 }
 
 /// Channel time of a map page. The map cache holds whole pages, so a whole page crosses the channel, no faster than
@@ -80,6 +85,10 @@ pub(super) fn suspend(k: &mut Keys<SuspendTiming>) -> Result<SuspendTiming> {
 
 pub(super) fn firmware(k: &mut Keys<FirmwareTiming>) -> Result<FirmwareTiming> {
     Ok(keys!(k => FirmwareTiming {
+        /// cores, which share the work; it leaves them in the order in which it came
+        cores: whole(bounds("firmware.cores")).or(1).quiet();
+        /// each READ, before its first flash operation
+        read_command = "read_command_us": us(bounds("firmware.read_command")).or(Ns::ZERO).quiet();
         /// each flash operation: a page of data, a page of the map, a program, an erase
         flash_op = "flash_op_us": us(bounds("firmware.flash_op"));
         /// extra time of an HPB READ over a READ

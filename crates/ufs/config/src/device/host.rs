@@ -5,7 +5,7 @@ use super::preset::DevicePreset;
 use crate::error::Result;
 use crate::keys::{Key, Keys, blocks_of_kib, fields, flag, keys, multiple, table, us, whole};
 use readpath_device::{Delays, HostMap, Protocol};
-use readpath_host::{HostConfig, HostMemoryLimit, NoHostMemory, grant};
+use readpath_host::{HostConfig, HostCores, HostMemoryLimit, NoHostMemory, grant};
 use readpath_kit::Ns;
 use readpath_stack::host_memory_ask;
 
@@ -35,11 +35,29 @@ pub(super) fn read(k: &mut Keys<DevicePreset>, has_booster: bool, asks_for_memor
         let of_host = |host: &Host| Some(host.config.host_memory);
         let host_memory =
             k.group(true, None, of_host, |k| memory(k, asks_for_memory))?.unwrap_or(HostMemoryLimit::LINUX);
-        let config = HostConfig { slots, max_transfer_blocks, hpb: None, write_booster, host_memory };
+        let cpu = Key::new("cpu", "CPU time of requests, in virtual time only").of("config.cores");
+        let cores = k.key(cpu, table(cores).optional(), |host| host.config.cores)?;
+        let config = HostConfig { slots, max_transfer_blocks, hpb: None, write_booster, host_memory, cores };
         Ok(Host { delays: Delays { to_link, from_link }, config })
     };
     let host = Key::new("host", "delays and limits of the host").of("");
     k.key(host, table(keys), |preset| Host { delays: preset.delays, config: preset.host })
+}
+
+fn cores(k: &mut Keys<HostCores>) -> Result<HostCores> {
+    let cycles = || whole(0..=100_000_000);
+    Ok(keys!(k => HostCores {
+        /// cores that submit. A job stays on one; requests of a trace are spread over all
+        count = "cores": whole(1..=256);
+        /// their clock
+        mhz = "core_mhz": whole(1..=100_000);
+        /// cycles of a request before the device hears of it; a core works on one request at a time
+        submit_cycles: cycles();
+        /// cycles of its completion, on the same core
+        complete_cycles: cycles();
+        /// cycles of an interrupt. A completion that comes while its core completes others joins theirs
+        interrupt_cycles: cycles();
+    }))
 }
 
 const MIB: u64 = 1 << 20;

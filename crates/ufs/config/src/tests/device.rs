@@ -226,6 +226,36 @@ fn unmapped_reads_have_a_time_if_they_are_given_one() {
     );
 }
 
+#[test]
+fn planes_read_as_the_geometry_and_the_scheduler_allow() {
+    let with = |from: &str, to: &str, planes: &str, way: &str| {
+        let text = replaced(ufs21(), from, to).replace("planes = 1", planes);
+        text.replace("transfer_4k_us = 8.0", &format!("transfer_4k_us = 8.0\nplane_reads = {way}"))
+    };
+    for (from, to, planes, way, says) in [
+        (
+            "planes = 1",
+            "planes = 1",
+            "planes = 3",
+            "\"together\"",
+            "flash.plane_reads: is \"together\", for a power of two",
+        ),
+        ("dies_per_channel = 4", "dies_per_channel = 64", "planes = 4", "\"apart\"", "of 512 planes; at most 256"),
+        (
+            "scheduler = \"lean\"",
+            "scheduler = \"queued\"",
+            "planes = 2",
+            "\"apart\"",
+            "scheduler: is \"queued\", which knows whole dies only",
+        ),
+        ("planes = 1", "planes = 1", "planes = 2", "\"any\"", "expected \"one\" or \"together\" or \"apart\""),
+    ] {
+        let Err(e) = parse(&with(from, to, planes, way), "test.toml") else { panic!("no error: {says}") };
+        assert!(e.to_string().contains(says), "{e}");
+    }
+    mistake("flash_op_us = 13.0", "cores = 17\nflash_op_us = 13.0", "firmware.cores", "from 1 to 16");
+}
+
 /// A capacity of 0.000001 GiB is not a whole number of blocks, but an eighth GiB is.
 #[test]
 fn decimal_capacities() {

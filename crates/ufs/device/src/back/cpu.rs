@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The one firmware core, a first-in-first-out server: until when it is reserved, and the work that it completes, in
+//! The firmware cores, first-in-first-out servers: until when they are reserved, and the work that they complete, in
 //! order. It knows neither the purpose of its work nor the request that waits for it.
 
 use crate::config::FirmwareTiming;
@@ -7,7 +7,7 @@ use crate::ids::TagRef;
 use readpath_flash::OpId;
 use readpath_kit::{FrontQueue, Ns};
 
-/// Work of the firmware core whose end is known.
+/// Work of the firmware whose end is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Work {
     /// A flash operation is handed to its die.
@@ -35,7 +35,12 @@ pub(crate) enum Work {
 
 pub(crate) struct Cpu {
     timing: FirmwareTiming,
+    /// When the core that is free first is free.
     free: Ns,
+    /// When each of the other cores is free; empty for most devices.
+    others: Vec<Ns>,
+    /// When the work of the other cores that was reserved last leaves.
+    leaves: Ns,
     line: FrontQueue<(Ns, Work)>,
     /// Next event other than the end of a flash operation: the head of `line` or a deadline passed to `wake_at`.
     soon: Ns,
@@ -45,7 +50,15 @@ pub(crate) struct Cpu {
 
 impl Cpu {
     pub(crate) fn new(timing: FirmwareTiming) -> Self {
-        Cpu { timing, free: Ns::ZERO, line: FrontQueue::with_capacity(256), soon: Ns::NEVER, last_command: Ns::ZERO }
+        Cpu {
+            timing,
+            free: Ns::ZERO,
+            others: vec![Ns::ZERO; usize::from(timing.cores) - 1],
+            leaves: Ns::ZERO,
+            line: FrontQueue::with_capacity(256),
+            soon: Ns::NEVER,
+            last_command: Ns::ZERO,
+        }
     }
 
     #[inline(always)]
@@ -53,15 +66,27 @@ impl Cpu {
         &self.timing
     }
 
-    /// Reserves the core for `cost` from `now` on; returns start and end.
+    /// Reserves a core for `cost` from `now` on; returns the start, and the end, not before that of earlier work: what
+    /// comes behind the cores is told in order.
     #[inline(always)]
     pub(crate) fn reserve(&mut self, now: Ns, cost: Ns) -> (Ns, Ns) {
         let start = now.max(self.free);
         self.free = start + cost;
-        (start, self.free)
+        if self.others.is_empty() { (start, self.free) } else { (start, self.next_core()) }
     }
 
-    /// Keeps the core busy for `cost` with work that no request waits for.
+    /// The core that is free first takes the next work. Returns when the work just reserved leaves.
+    #[inline(never)]
+    fn next_core(&mut self) -> Ns {
+        self.leaves = self.leaves.max(self.free);
+        let first = self.others.iter_mut().min().expect("there is another core");
+        if *first < self.free {
+            std::mem::swap(first, &mut self.free);
+        }
+        self.leaves
+    }
+
+    /// Keeps a core busy for `cost` with work that no request waits for.
     pub(crate) fn occupy(&mut self, now: Ns, cost: Ns) {
         if cost > Ns::ZERO {
             self.reserve(now, cost);
@@ -115,11 +140,13 @@ impl Cpu {
     /// Drops all work.
     pub(crate) fn lose_power(&mut self) {
         self.line.clear();
-        self.free = Ns::ZERO;
+        self.set_busy_until(Ns::ZERO);
     }
 
-    /// The core begins nothing before `ready`.
+    /// The cores begin nothing before `ready`.
     pub(crate) fn set_busy_until(&mut self, ready: Ns) {
         self.free = ready;
+        self.others.fill(ready);
+        self.leaves = Ns::ZERO;
     }
 }

@@ -6,14 +6,17 @@ use super::faults::Faults;
 use super::ops::{Job, Op, OpPool};
 use super::probe::StageOf;
 use crate::config::{CellMode, CellTimes, DeviceConfig, FlashTiming};
-use readpath_flash::{DieSched, DiesOfSlices, Done, FlashOp, Geometry, OpId, OpKind, Ppn, Scheduler, SuspendTiming};
+use readpath_flash::{
+    DieSched, Done, FlashOp, Geometry, OpId, OpKind, Ppn, Scheduler, Servers, ServersOfSlices, SuspendTiming,
+};
 use readpath_kit::Ns;
 
 pub(crate) struct Dies<S> {
     pub(super) sched: S,
     /// Operations in progress.
     pub(super) ops: OpPool,
-    of_slices: DiesOfSlices,
+    of_slices: ServersOfSlices,
+    servers: Servers,
     geometry: Geometry,
     scheduler: Scheduler,
     suspend: SuspendTiming,
@@ -33,11 +36,13 @@ pub(crate) struct Dies<S> {
 impl<S: DieSched> Dies<S> {
     /// An idle array.
     pub(crate) fn new(config: &DeviceConfig) -> Self {
-        let g = &config.geometry;
+        let (g, planes) = (&config.geometry, config.flash.plane_reads);
+        let servers = Servers { channels: g.channels, dies: g.dies(), planes: g.planes_apart(planes) };
         Dies {
-            sched: S::new(config.scheduler, g.channels, g.dies(), config.suspend),
+            sched: S::new(config.scheduler, servers, config.suspend),
             ops: OpPool::new(),
-            of_slices: g.dies_of_slices(),
+            of_slices: g.servers_of_slices(planes),
+            servers,
             geometry: *g,
             scheduler: config.scheduler,
             suspend: config.suspend,
@@ -54,7 +59,7 @@ impl<S: DieSched> Dies<S> {
     /// The die of a slice.
     #[inline(always)]
     pub(crate) fn die_of(&self, ppn: Ppn) -> u32 {
-        self.of_slices.die_of(ppn)
+        self.of_slices.server_of(ppn) >> self.servers.planes.ilog2()
     }
 
     /// Plans operation `op`, which arrives at its die at `arrival`. All operations pass the firmware before their
@@ -62,13 +67,13 @@ impl<S: DieSched> Dies<S> {
     /// Otherwise [`Dies::start`] must be called at `arrival`.
     #[inline(always)]
     pub(crate) fn plan(&mut self, arrival: Ns, id: OpId, op: &Op) -> bool {
-        let die = self.die_of(op.ppn);
-        let programs = op.job.is_program() || op.job == Job::RpmbProgram;
-        let plans = !programs && self.sched.plans_ahead(die);
+        let die = self.of_slices.server_of(op.ppn);
+        let kind = kind_of(op.job);
+        let plans = kind != OpKind::Program && self.sched.plans_ahead(die, kind);
         if plans {
             self.hand_over(arrival, id, op, die, false);
         } else {
-            self.sched.expect(die);
+            self.sched.expect(die, kind);
         }
         plans
     }
@@ -76,7 +81,7 @@ impl<S: DieSched> Dies<S> {
     /// A planned operation arrives at its die.
     pub(crate) fn start(&mut self, arrival: Ns, id: OpId) {
         let op = *self.ops.get(id);
-        self.hand_over(arrival, id, &op, self.die_of(op.ppn), true);
+        self.hand_over(arrival, id, &op, self.of_slices.server_of(op.ppn), true);
     }
 
     #[inline(always)]
@@ -154,9 +159,19 @@ impl<S: DieSched> Dies<S> {
 
     /// Drops all operations in progress.
     pub(crate) fn lose_power(&mut self) {
-        self.sched = S::new(self.scheduler, self.geometry.channels, self.geometry.dies(), self.suspend);
+        self.sched = S::new(self.scheduler, self.servers, self.suspend);
         self.ops = OpPool::new();
         self.writes = 0;
+    }
+}
+
+#[inline(always)]
+fn kind_of(job: Job) -> OpKind {
+    match job {
+        Job::Erase => OpKind::Erase,
+        Job::RpmbProgram => OpKind::Program,
+        job if job.is_program() => OpKind::Program,
+        _ => OpKind::Read,
     }
 }
 

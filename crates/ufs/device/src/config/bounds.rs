@@ -18,6 +18,8 @@ impl DeviceConfig {
         Bound::time("flash.map_transfer", Ns::ZERO, 1, |c| Some(c.flash.map_transfer.0)),
         Bound::time("suspend.suspend", Ns::ZERO, 1, |c| Some(c.suspend.suspend.0)),
         Bound::time("suspend.resume", Ns::ZERO, 1, |c| Some(c.suspend.resume.0)),
+        Bound::count("firmware.cores", 1, 16, |c| Some(c.firmware.cores.into())),
+        Bound::time("firmware.read_command", Ns::ZERO, 1, |c| Some(c.firmware.read_command.0)),
         Bound::time("firmware.flash_op", Ns::ZERO, 1, |c| Some(c.firmware.flash_op.0)),
         Bound::time("firmware.hpb_read_extra", Ns::ZERO, 1, |c| Some(c.firmware.hpb_read_extra.0)),
         Bound::time("firmware.write_command", Ns::ZERO, 1, |c| Some(c.firmware.write_command.0)),

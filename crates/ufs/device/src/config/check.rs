@@ -3,6 +3,7 @@
 
 use super::error::{ConfigError, bad, bad_unit, bad_value};
 use super::{ANCHORS, CHANGE_BYTES, CellMode, DeviceConfig, KEPT_ERASED};
+use readpath_flash::{PlaneReads, Scheduler};
 use readpath_kit::BLOCK_BYTES;
 
 impl DeviceConfig {
@@ -28,6 +29,7 @@ impl DeviceConfig {
                 return bad_value(bound.field, message);
             }
         }
+        self.check_plane_reads()?;
         self.check_lus()?;
         self.check_slc()?;
         self.check_slc_cache()?;
@@ -40,6 +42,26 @@ impl DeviceConfig {
             }
             None => Ok(()),
         }
+    }
+
+    /// Planes that read together or apart are told by bits of an address.
+    fn check_plane_reads(&self) -> Result<(), ConfigError> {
+        let (g, planes) = (&self.geometry, self.flash.plane_reads);
+        let word = planes.name();
+        if planes != PlaneReads::One && !g.planes.is_power_of_two() {
+            let message = format!("is \"{word}\", for a power of two of planes; geometry.planes is {}", g.planes);
+            return bad("flash.plane_reads", message);
+        }
+        let servers = g.dies() * g.planes_apart(planes);
+        if servers > 256 {
+            return bad("flash.plane_reads", format!("is \"{word}\", of {servers} planes; at most 256 are possible"));
+        }
+        if planes == PlaneReads::Apart && self.scheduler == Scheduler::Queued {
+            let message =
+                "is \"queued\", which knows whole dies only; with flash.plane_reads = \"apart\" take \"lean\"";
+            return bad("scheduler", message);
+        }
+        Ok(())
     }
 
     fn check_lus(&self) -> Result<(), ConfigError> {

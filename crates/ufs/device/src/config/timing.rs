@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How long flash, firmware and link take.
 
+use readpath_flash::PlaneReads;
 use readpath_kit::{BLOCK_BYTES, Ns};
 
 /// Array and channel times of the flash.
@@ -18,11 +19,17 @@ pub struct FlashTiming {
     pub transfer_block: Ns,
     /// Channel time of a map page, all of it: the map cache holds whole pages.
     pub map_transfer: Ns,
+    /// How the planes of a die read.
+    pub plane_reads: PlaneReads,
 }
 
-/// Times of the one firmware core, a first-in-first-out server.
+/// Times of the firmware: first-in-first-out servers, from which work leaves in the order in which it came.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FirmwareTiming {
+    /// Cores, 1 to 16.
+    pub cores: u8,
+    /// Per READ, before its first flash operation.
+    pub read_command: Ns,
     /// Per flash operation: a page of data, a map page, a program, an erase.
     pub flash_op: Ns,
     /// Cost of an HPB READ above that of a READ: the check of its entry.

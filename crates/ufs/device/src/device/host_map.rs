@@ -11,9 +11,9 @@ use crate::ids::Lpn;
 use readpath_flash::{DieSched, OpId, Ppn};
 use readpath_kit::Ns;
 
-/// The most blocks of one fetch of entries: those of a request's operations, and all of a flash page.
+/// The most blocks of one fetch of entries: those of a request's operations, and all that one array operation reads.
 pub(crate) fn blocks_per_fetch(config: &DeviceConfig) -> u32 {
-    OPS_PER_REQUEST.max(config.geometry.slices_per_page())
+    OPS_PER_REQUEST.max(config.geometry.slices_per_read(config.flash.plane_reads))
 }
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
@@ -264,7 +264,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             let n = self.run_length(left, first, |lpn| Some(self.copied(held, lpn)));
             if let Mapping::Flash(ppn) = first
                 && n == left.blocks
-                && n < self.ftl.slices_to_page_end(ppn)
+                && n < self.ftl.slices_per_read_from(ppn)
                 && behind > 0
                 && left.index > op.index
             {

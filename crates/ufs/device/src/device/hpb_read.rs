@@ -43,13 +43,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
     }
 
-    /// Time to check the entries of the HPB READ `tag`: the calibrated time for the first, and the time of making an
-    /// entry for each further one.
+    /// Time of the HPB READ `tag` beside its flash operations, with the check of its entries: the calibrated time for
+    /// the first, and the time of making an entry for each further one.
     pub(crate) fn time_to_check(&self, tag: u8) -> Ns {
         let slot = self.front.slot(tag);
         let more = if slot.hpb.listed { u64::from(slot.blocks.saturating_sub(1)) } else { 0 };
         let each = self.back.cpu().timing().make_entry + self.back.engine().config().check_on_firmware();
-        Ns(self.hpb_read_extra.0 + each.0 * more)
+        Ns(self.read_extra.0 + self.hpb_read_extra.0 + each.0 * more)
     }
 
     /// What the entries of the HPB READ `tag` say of its blocks from `index` on. They are checked each time, because

@@ -59,8 +59,10 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     rare: Ns,
     /// Time of a lookup in the map cache: that of DRAM, if the map is there.
     pub(crate) map_access: Ns,
-    /// Cost of an HPB READ on the firmware core above that of a READ.
+    /// Cost of an HPB READ on the firmware above that of a READ.
     pub(crate) hpb_read_extra: Ns,
+    /// Cost of a READ on the firmware above that of its flash operations.
+    pub(crate) read_extra: Ns,
     /// Data is sent at its own time, not ahead: the link also carries traffic to and from host memory.
     reports_at_end: bool,
     /// Set if reads are counted by superblock, or superblocks may be in SLC mode.
@@ -87,6 +89,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 _ => Ns::ZERO,
             },
             hpb_read_extra: config.firmware.hpb_read_extra + entries.check_on_firmware(),
+            read_extra: config.firmware.read_command,
             reports_at_end: config.host_map().is_some(),
             looks_at_superblocks: config.ftl.read_disturb_limit > 0 || config.slc_cache.is_some(),
             config,

@@ -109,11 +109,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             let slot = self.front.slot(tag);
             let (index, life, lpn) = (slot.issued, slot.life, slot.lpn + slot.issued);
             let ppn = Ppn(GroupHint::from_entry(slot.hpb.entry).entry.address() + index);
-            let count = (slot.blocks - index).min(self.ftl.slices_to_page_end(ppn)).min(OPS_PER_REQUEST);
+            let count = (slot.blocks - index).min(self.ftl.slices_per_read_from(ppn)).min(OPS_PER_REQUEST);
             if count == 0 || slot.in_flight + count > OPS_PER_REQUEST || !self.back.ops().has_room() {
                 return;
             }
-            let extra = if index == 0 { self.hpb_read_extra } else { Ns::ZERO };
+            let extra = if index == 0 { self.read_extra + self.hpb_read_extra } else { Ns::ZERO };
             // What the spare areas will say is known now: later operations on these pages reach the die after this
             // read.
             let names = |i: u32| self.ftl.spare_area(Ppn(ppn.0 + i)) == Some(lpn + i);

@@ -130,7 +130,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             self.front.slot_mut(tag).missed = hinted.is_none();
         }
         if entry.is_none() {
-            return self.issue_reads(now, tag, Ns::ZERO);
+            return self.issue_reads(now, tag, self.read_extra);
         }
         if blocks == 1
             && let Some(ppn) = hinted
@@ -140,7 +140,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             self.front.slot_mut(tag).issued = 1;
             self.back.stats().hpb_hits += 1;
             let run = Run { tag: TagRef { tag, life }, index: 0, lpn, blocks: 1 };
-            return self.begin_flash_read(now, run, ppn, self.hpb_read_extra);
+            return self.begin_flash_read(now, run, ppn, self.read_extra + self.hpb_read_extra);
         }
         self.issue_hpb_reads(now, tag, hinted.is_some());
     }
@@ -238,7 +238,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let tag = left.tag.tag;
         match self.by_entries(now, tag, left.index) {
             Hint::At(ppn, run) => {
-                let n = run.min(self.ftl.slices_to_page_end(ppn));
+                let n = run.min(self.ftl.slices_per_read_from(ppn));
                 self.back.stats().hpb_hits += u64::from(n);
                 if self.front.slot(tag).blocks > 1 {
                     self.back.stats().hpb_long_hits += u64::from(n);
@@ -411,7 +411,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     #[inline(always)]
     pub(crate) fn run_length(&self, most: Run, first: Mapping, place: impl Fn(Lpn) -> Option<Mapping>) -> u32 {
         let blocks = match first {
-            Mapping::Flash(ppn) => most.blocks.min(self.ftl.slices_to_page_end(ppn)),
+            Mapping::Flash(ppn) => most.blocks.min(self.ftl.slices_per_read_from(ppn)),
             _ => most.blocks,
         };
         let mut n = 1;

@@ -2,7 +2,7 @@
 //! The configured scheduler behind one type: each call takes one more branch, and its users are compiled once instead
 //! of once for each scheduler.
 
-use super::{DieSched, Done, Exact, FlashOp, Lean, OpId, Queued, Scheduler, SuspendTiming};
+use super::{DieSched, Done, Exact, FlashOp, Lean, OpId, OpKind, Queued, Scheduler, Servers, SuspendTiming};
 use readpath_kit::Ns;
 
 /// The configured scheduler.
@@ -26,22 +26,22 @@ macro_rules! each {
 }
 
 impl DieSched for AnySched {
-    fn new(named: Scheduler, channels: u32, dies: u32, suspend: SuspendTiming) -> Self {
+    fn new(named: Scheduler, servers: Servers, suspend: SuspendTiming) -> Self {
         match named {
-            Scheduler::Lean => AnySched::Lean(Lean::new(named, channels, dies, suspend)),
-            Scheduler::Queued => AnySched::Queued(Queued::new(named, channels, dies, suspend)),
-            Scheduler::Exact => AnySched::Exact(Exact::new(named, channels, dies, suspend)),
+            Scheduler::Lean => AnySched::Lean(Lean::new(named, servers, suspend)),
+            Scheduler::Queued => AnySched::Queued(Queued::new(named, servers, suspend)),
+            Scheduler::Exact => AnySched::Exact(Exact::new(named, servers, suspend)),
         }
     }
 
     #[inline]
-    fn plans_ahead(&self, die: u32) -> bool {
-        each!(self, sched => sched.plans_ahead(die))
+    fn plans_ahead(&self, die: u32, kind: OpKind) -> bool {
+        each!(self, sched => sched.plans_ahead(die, kind))
     }
 
     #[inline]
-    fn expect(&mut self, die: u32) {
-        each!(self, sched => sched.expect(die));
+    fn expect(&mut self, die: u32, kind: OpKind) {
+        each!(self, sched => sched.expect(die, kind));
     }
 
     #[inline]

@@ -2,7 +2,7 @@
 //! The oracle: explicit queues before every die and every channel, and an event at the end of every stage. Slower
 //! than [`super::Lean`] and written without its shortcuts, so that a common error is unlikely.
 
-use super::{DieSched, Done, FlashOp, OpId, OpKind, Scheduler, SuspendTiming};
+use super::{DieSched, Done, FlashOp, OpId, OpKind, Scheduler, Servers, SuspendTiming};
 use readpath_kit::{DeadlineHeap, Ns};
 use std::collections::VecDeque;
 
@@ -16,6 +16,8 @@ struct Server {
 /// See the module.
 pub struct Exact {
     events: DeadlineHeap,
+    servers: Servers,
+    /// The dies, or their planes if they read apart. A program or an erase waits at the heads of all lines of its die.
     dies: Vec<Server>,
     channels: Vec<Server>,
     ops: Vec<Option<(FlashOp, OnDie)>>,
@@ -26,37 +28,58 @@ pub struct Exact {
 type OnDie = bool;
 
 impl Exact {
-    fn server(&mut self, die: u32, on_die: OnDie) -> &mut Server {
-        let channels = self.channels.len();
-        if on_die { &mut self.dies[die as usize] } else { &mut self.channels[die as usize % channels] }
+    /// The servers that an operation takes, all at once.
+    fn servers(&mut self, op: FlashOp, on_die: OnDie) -> &mut [Server] {
+        let (first, planes) = match (on_die, op.kind.takes_all_planes()) {
+            (false, _) => {
+                return std::slice::from_mut(&mut self.channels[self.servers.channel_of(op.die) as usize]);
+            }
+            (true, true) => (self.servers.first_plane(op.die), self.servers.planes),
+            (true, false) => (op.die, 1),
+        };
+        &mut self.dies[first as usize..(first + planes) as usize]
     }
 
     fn join(&mut self, now: Ns, id: OpId, on_die: OnDie) {
         let (op, stage) = self.ops[usize::from(id)].as_mut().expect("a submitted operation");
         *stage = on_die;
-        let die = op.die;
-        self.server(die, on_die).line.push_back(id);
-        self.start_next(now, die, on_die);
+        let op = *op;
+        self.servers(op, on_die).iter_mut().for_each(|server| server.line.push_back(id));
+        self.start(now, id);
     }
 
-    fn start_next(&mut self, now: Ns, die: u32, on_die: OnDie) {
-        let server = self.server(die, on_die);
-        if server.busy {
-            return;
-        }
-        if let Some(id) = server.line.pop_front() {
-            server.busy = true;
-            let (op, _) = self.ops[usize::from(id)].expect("a waiting operation");
+    /// Starts an operation that is at the head of its idle servers.
+    fn start(&mut self, now: Ns, id: OpId) {
+        let (op, on_die) = self.ops[usize::from(id)].expect("a waiting operation");
+        let servers = self.servers(op, on_die);
+        if servers.iter().all(|server| !server.busy && server.line.front() == Some(&id)) {
+            servers.iter_mut().for_each(|server| {
+                server.busy = true;
+                server.line.pop_front();
+            });
             self.events.push(now + if on_die { op.array } else { op.transfer }, u32::from(id));
+        }
+    }
+
+    /// An operation leaves its servers, and the next of each may start.
+    fn leave(&mut self, now: Ns, op: FlashOp, on_die: OnDie) {
+        self.servers(op, on_die).iter_mut().for_each(|server| server.busy = false);
+        for i in 0..self.servers(op, on_die).len() {
+            let server = &self.servers(op, on_die)[i];
+            if let (false, Some(&next)) = (server.busy, server.line.front()) {
+                self.start(now, next);
+            }
         }
     }
 }
 
 impl DieSched for Exact {
-    fn new(_named: Scheduler, channels: u32, dies: u32, _suspend: SuspendTiming) -> Self {
+    fn new(_named: Scheduler, servers: Servers, _suspend: SuspendTiming) -> Self {
+        let Servers { channels, dies, planes } = servers;
         Exact {
             events: DeadlineHeap::default(),
-            dies: (0..dies).map(|_| Server::default()).collect(),
+            servers,
+            dies: (0..dies * planes).map(|_| Server::default()).collect(),
             channels: (0..channels).map(|_| Server::default()).collect(),
             ops: vec![None; DeadlineHeap::SLOTS as usize],
             first_stage: vec![Ns::ZERO; DeadlineHeap::SLOTS as usize],
@@ -76,8 +99,7 @@ impl DieSched for Exact {
         while let Some((at, slot)) = self.events.pop_due(now) {
             let id = slot as OpId;
             let (op, on_die) = self.ops[usize::from(id)].expect("a running operation");
-            self.server(op.die, on_die).busy = false;
-            self.start_next(at, op.die, on_die);
+            self.leave(at, op, on_die);
             match (op.kind, on_die) {
                 (OpKind::Read, true) | (OpKind::Program, false) => {
                     self.first_stage[slot as usize] = at;

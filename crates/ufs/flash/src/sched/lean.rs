@@ -4,7 +4,7 @@
 //! Reads alone are scheduled exactly. A caller that uses a third server from the reported end on does so in order of
 //! array ends, not of transfer ends.
 
-use super::{DieSched, Done, FlashOp, OpId, OpKind, Scheduler, SuspendTiming};
+use super::{DieSched, Done, FlashOp, OpId, OpKind, Scheduler, Servers, SuspendTiming};
 use readpath_kit::{DeadlineHeap, Divisor, Ns, Tournament};
 
 /// Number of operations.
@@ -17,10 +17,13 @@ const SERVERS: usize = Tournament::SERVERS as usize;
 pub struct Lean {
     /// The next event of every server that has one. Later ones are in its queue.
     events: Tournament,
-    /// Dies, then channels.
+    /// Dies, or their planes if they read apart, then channels.
     servers: Box<[Server; SERVERS]>,
     ops: Box<[Running; OPS]>,
+    /// Servers before the channels.
     dies: u16,
+    /// Planes of a die that read apart are this power of two.
+    planes: u32,
     channel_of: Divisor,
 }
 
@@ -83,6 +86,44 @@ impl Lean {
         &mut self.ops[usize::from(id) % OPS]
     }
 
+    /// Announced operations of `die` and `kind` become more by `by`.
+    #[inline(always)]
+    fn announce(&mut self, die: u16, kind: OpKind, by: u32) {
+        if self.planes > 0 && kind.takes_all_planes() {
+            return self.announce_to_planes(die, by);
+        }
+        let expected = &mut self.server(die).expected;
+        *expected = expected.wrapping_add(by);
+    }
+
+    #[inline(never)]
+    fn announce_to_planes(&mut self, first: u16, by: u32) {
+        for plane in first..first + (1 << self.planes) {
+            let expected = &mut self.server(plane).expected;
+            *expected = expected.wrapping_add(by);
+        }
+    }
+
+    /// A program or an erase is served by all planes of its die, so it begins when the last of them is free: its first
+    /// plane is not free before.
+    #[inline(always)]
+    fn before_all_planes(&mut self, first: u16) {
+        if self.planes > 0 {
+            let planes = first..first + (1 << self.planes);
+            let free = planes.map(|plane| self.server(plane).free).max();
+            self.server(first).free = free.expect("a die has planes");
+        }
+    }
+
+    /// It holds the others as long as the first.
+    #[inline(always)]
+    fn behind_all_planes(&mut self, first: u16) {
+        if self.planes > 0 {
+            let free = self.server(first).free;
+            (first..first + (1 << self.planes)).for_each(|plane| self.server(plane).free = free);
+        }
+    }
+
     /// Queues the end of the stage of `id` at its `server` as an event.
     #[inline(always)]
     fn line_up(&mut self, id: OpId, server: u16, end: Ns) {
@@ -129,13 +170,17 @@ impl Lean {
 }
 
 impl DieSched for Lean {
-    fn new(_named: Scheduler, channels: u32, dies: u32, _suspend: SuspendTiming) -> Self {
+    fn new(_named: Scheduler, servers: Servers, _suspend: SuspendTiming) -> Self {
+        let Servers { channels, dies, planes } = servers;
+        debug_assert!(planes.is_power_of_two());
+        let dies = dies * planes;
         let idle = Running { end: Ns::ZERO, other: Ns::ZERO, at: 0, to: 0, behind: NONE, then: Then::Done };
         Lean {
             events: Tournament::new(dies + channels),
             servers: Box::new([Server::IDLE; SERVERS]),
             ops: Box::new([idle; OPS]),
             dies: dies as u16,
+            planes: planes.ilog2(),
             channel_of: Divisor::new(channels),
         }
     }
@@ -143,19 +188,19 @@ impl DieSched for Lean {
     /// Its die serves in order of arrival, so this is possible unless an announced operation has not been queued
     /// there yet.
     #[inline(always)]
-    fn plans_ahead(&self, die: u32) -> bool {
-        self.servers[die as usize % SERVERS].expected == 0
+    fn plans_ahead(&self, die: u32, kind: OpKind) -> bool {
+        self.servers[die as usize % SERVERS].expected == 0 && (self.planes == 0 || !kind.takes_all_planes())
     }
 
     #[inline(always)]
-    fn expect(&mut self, die: u32) {
-        self.server(die as u16).expected += 1;
+    fn expect(&mut self, die: u32, kind: OpKind) {
+        self.announce(die as u16, kind, 1);
     }
 
     #[inline(always)]
     fn submit(&mut self, arrival: Ns, id: OpId, op: FlashOp) {
         let die = op.die as u16;
-        let channel = self.dies + self.channel_of.remainder(op.die) as u16;
+        let channel = self.dies + self.channel_of.remainder(op.die >> self.planes) as u16;
         let (at, to, span, other, then) = match op.kind {
             OpKind::Read if op.report_at_end => (die, channel, op.array, op.transfer, Then::Transfer),
             OpKind::Read => (die, channel, op.array, op.transfer, Then::Certain),
@@ -164,15 +209,21 @@ impl DieSched for Lean {
         };
         // A program enters the die's queue when its transfer ends.
         match (op.kind, op.expected) {
-            (OpKind::Program, false) => self.server(die).expected += 1,
-            (OpKind::Read | OpKind::Erase, true) => self.server(die).expected -= 1,
+            (OpKind::Program, false) => self.announce(die, op.kind, 1),
+            (OpKind::Read | OpKind::Erase, true) => self.announce(die, op.kind, u32::MAX),
             _ => {}
         }
         let running = self.op(id);
         running.other = other;
         (running.at, running.to, running.then) = (at, to, then);
         debug_assert_eq!(running.behind, NONE);
+        if op.kind == OpKind::Erase {
+            self.before_all_planes(at);
+        }
         let end = self.server(at).reserve(arrival, span);
+        if op.kind == OpKind::Erase {
+            self.behind_all_planes(at);
+        }
         self.line_up(id, at, end);
     }
 
@@ -196,8 +247,10 @@ impl DieSched for Lean {
                 }
                 Then::Transfer => self.go_on(at, id),
                 Then::Program => {
-                    self.server(to).expected -= 1;
+                    self.announce(to, OpKind::Program, u32::MAX);
+                    self.before_all_planes(to);
                     self.go_on(at, id);
+                    self.behind_all_planes(to);
                 }
                 Then::Done => {
                     self.leave(id, server, behind);

@@ -44,10 +44,40 @@ pub enum OpKind {
     Erase,
 }
 
+impl OpKind {
+    /// Whether it takes all planes of its die, also if they read apart.
+    #[inline(always)]
+    pub fn takes_all_planes(self) -> bool {
+        self != OpKind::Read
+    }
+}
+
+/// What an array has to serve operations.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Servers {
+    /// Channels.
+    pub channels: u32,
+    /// Dies.
+    pub dies: u32,
+    /// Planes of a die that read apart, a power of two; 1 for a die that reads as one.
+    pub planes: u32,
+}
+
+impl Servers {
+    /// The first plane of the die of `plane`, which all its programs and erases name.
+    fn first_plane(&self, plane: u32) -> u32 {
+        plane & !(self.planes - 1)
+    }
+
+    fn channel_of(&self, plane: u32) -> u32 {
+        plane / self.planes % self.channels
+    }
+}
+
 /// An operation on one die.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FlashOp {
-    /// The die.
+    /// The die. Where planes read apart: die x planes + the plane that reads, or + 0 for a program or an erase.
     pub die: u32,
     /// The kind.
     pub kind: OpKind,
@@ -78,17 +108,17 @@ pub struct Done {
 pub trait DieSched {
     /// A scheduler for an idle array. Die `d` is on channel `d % channels`. `named` is the configured kind; only
     /// [`AnySched`] uses it.
-    fn new(named: Scheduler, channels: u32, dies: u32, suspend: SuspendTiming) -> Self;
+    fn new(named: Scheduler, servers: Servers, suspend: SuspendTiming) -> Self;
 
     /// Whether a read or an erase of `die` may be submitted ahead of its arrival now, if every operation that arrives
     /// earlier has been submitted or is expected: a first-in-first-out server can be planned as soon as its queue is
     /// known.
-    fn plans_ahead(&self, _die: u32) -> bool {
+    fn plans_ahead(&self, _die: u32, _kind: OpKind) -> bool {
         false
     }
 
     /// Announces an operation of `die` that will be submitted when it arrives.
-    fn expect(&mut self, _die: u32) {}
+    fn expect(&mut self, _die: u32, _kind: OpKind) {}
 
     /// `op` arrives at its die (a read, an erase) or its channel (a program) at `arrival`, now or, if
     /// [`DieSched::plans_ahead`] allows it, in the future.

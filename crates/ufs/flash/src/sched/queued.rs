@@ -3,7 +3,7 @@
 //! of the others, and may suspend one in progress. Both happen a bounded number of times, so that writes always
 //! finish.
 
-use super::{DieSched, Done, FlashOp, OpId, OpKind, Scheduler};
+use super::{DieSched, Done, FlashOp, OpId, OpKind, Scheduler, Servers};
 use readpath_kit::{DeadlineHeap, Ns};
 use std::collections::VecDeque;
 
@@ -145,7 +145,11 @@ impl Queued {
 }
 
 impl DieSched for Queued {
-    fn new(_named: Scheduler, channels: u32, dies: u32, suspend: SuspendTiming) -> Self {
+    /// # Panics
+    /// When planes read apart, which this scheduler does not know.
+    fn new(_named: Scheduler, servers: Servers, suspend: SuspendTiming) -> Self {
+        let Servers { channels, dies, planes } = servers;
+        assert_eq!(planes, 1, "dies read as one");
         let (kind, none) = (OpKind::Read, Ns::ZERO);
         let op = FlashOp { die: 0, kind, array: none, transfer: none, report_at_end: true, expected: false };
         Queued {

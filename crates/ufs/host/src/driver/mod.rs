@@ -14,7 +14,7 @@ mod tags;
 
 use crate::block::{BlockDone, BlockOp, BlockRequest, ReadRequest};
 use crate::booster;
-use crate::config::{HostConfig, HpbOptions, LongReads as LongReadsOption};
+use crate::config::{HostConfig, HostCores, HpbOptions, LongReads as LongReadsOption};
 use crate::hpb::UnitHpb;
 use crate::probe::{Probe, ProbeError, ProbedUnit};
 use crate::quirks::Quirks;
@@ -401,6 +401,11 @@ impl Driver {
     /// The host has lost its power as well: its whole state is lost, block requests included.
     pub fn power_cut(&mut self) {
         *self = Driver::new(self.config);
+    }
+
+    /// CPU of the host, if requests cost some.
+    pub fn cores(&self) -> Option<HostCores> {
+        self.config.cores
     }
 
     /// Blocks of a unit.

@@ -32,6 +32,8 @@ use std::sync::Arc;
 pub(crate) struct Ftl {
     config: Arc<DeviceConfig>,
     geometry: Geometry,
+    /// The most slices that one array operation reads, a power of two, less one.
+    read_mask: u32,
     space: Space,
     map: Map,
     write: Write,
@@ -52,6 +54,7 @@ impl Ftl {
             collect: Collect::new(&config),
             effects: Effects::new(),
             geometry: config.geometry,
+            read_mask: config.geometry.slices_per_read(config.flash.plane_reads) - 1,
             space,
             config,
         }
@@ -82,9 +85,10 @@ impl Ftl {
         self.collect.idle().check_at()
     }
 
+    /// Slices from `ppn` on that one array operation reads at most: those to the end of its page or multi-plane page.
     #[inline(always)]
-    pub(crate) fn slices_to_page_end(&self, ppn: Ppn) -> u32 {
-        self.geometry.slices_to_page_end(ppn)
+    pub(crate) fn slices_per_read_from(&self, ppn: Ppn) -> u32 {
+        self.read_mask + 1 - (ppn.0 & self.read_mask)
     }
 
     /// The logical page that the spare area of a slice names. The caller must have read the slice.

@@ -8,7 +8,7 @@ use crate::config::{DeviceConfig, FirmwareTiming, FlashTiming, LinkTiming, LuCon
 use crate::device::UfsDevice;
 use crate::front::Delays;
 use crate::ftl::Layout;
-use readpath_flash::{Geometry, Lean, Scheduler, SuspendTiming};
+use readpath_flash::{Geometry, Lean, PlaneReads, Scheduler, SuspendTiming};
 use readpath_kit::Ns;
 
 pub(crate) type Device = UfsDevice<Lean, NoMedia, ()>;
@@ -35,10 +35,13 @@ pub(crate) fn config() -> DeviceConfig {
             erase: Ns(3_000_000),
             transfer_block: Ns(8_000),
             map_transfer: Ns(8_000),
+            plane_reads: PlaneReads::One,
         },
         scheduler: Scheduler::Lean,
         suspend: SuspendTiming::OFF,
         firmware: FirmwareTiming {
+            cores: 1,
+            read_command: Ns::ZERO,
             flash_op: Ns(13_000),
             hpb_read_extra: Ns(250),
             write_command: Ns(5_000),

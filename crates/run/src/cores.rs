@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! CPU of the host: a source whose requests wait for the core of their thread before they are submitted, and again when
+//! they are completed. It knows cycles, cores and threads; not what a request is for.
+
+use crate::drive::{Port, Rest, Source};
+use crate::error::RunError;
+use readpath_device::Probe;
+use readpath_flash::DieSched;
+use readpath_host::{BlockRequest, HostCores, SenseData};
+use readpath_kit::Ns;
+use readpath_stack::{Fault, Payload, Stack, Wire};
+use readpath_workload::{Io, IoKind};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// A source on cores. In virtual time only: in real time the CPU is real.
+pub(crate) struct OnCores<'a, Q> {
+    source: &'a mut Q,
+    cpu: Cpu,
+    /// Requests that have ended and were not told yet.
+    ended: VecDeque<(IoKind, Ns)>,
+}
+
+/// What the cores have done and will do. Each serves in order of arrival.
+struct Cpu {
+    config: HostCores,
+    cores: Vec<Core>,
+    /// Work in order of its end, and of its arrival.
+    line: BinaryHeap<Reverse<(Ns, u64, Work)>>,
+    arrived: u64,
+    requests: Vec<BlockRequest>,
+    /// The core of each request, by its cookie.
+    core_of: Vec<u16>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Core {
+    free: Ns,
+    /// When it has completed all that it was told of.
+    completes_until: Ns,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Work {
+    /// The request of this cookie is to be submitted.
+    Submit(u32),
+    /// It has been completed.
+    Complete(u32),
+}
+
+/// The port of the inner source: what it submits goes to a core first.
+struct Desk<'a, P> {
+    port: &'a mut P,
+    cpu: &'a mut Cpu,
+}
+
+impl Cpu {
+    fn new(config: HostCores) -> Self {
+        Cpu {
+            config,
+            cores: vec![Core::default(); usize::from(config.count)],
+            line: BinaryHeap::new(),
+            arrived: 0,
+            requests: Vec::new(),
+            core_of: Vec::new(),
+        }
+    }
+
+    fn next(&self) -> Ns {
+        self.line.peek().map_or(Ns::NEVER, |&Reverse((at, ..))| at)
+    }
+
+    fn take_due(&mut self, until: Ns) -> Option<Work> {
+        if self.next() > until {
+            return None;
+        }
+        self.line.pop().map(|Reverse((.., work))| work)
+    }
+
+    /// Gives work to a core at `now`; returns when it is done.
+    fn work(&mut self, now: Ns, core: u16, cycles: u32, work: Work) -> Ns {
+        let cost = self.config.time(cycles);
+        let core = &mut self.cores[usize::from(core)];
+        core.free = now.max(core.free) + cost;
+        self.line.push(Reverse((core.free, self.arrived, work)));
+        self.arrived += 1;
+        core.free
+    }
+
+    fn submit(&mut self, now: Ns, thread: u32, request: &BlockRequest) {
+        let core = (thread % u32::from(self.config.count)) as u16;
+        let cookie = request.cookie as usize;
+        if self.requests.len() <= cookie {
+            self.requests.resize(cookie + 1, *request);
+            self.core_of.resize(cookie + 1, 0);
+        }
+        (self.requests[cookie], self.core_of[cookie]) = (*request, core);
+        self.work(now, core, self.config.submit_cycles, Work::Submit(request.cookie));
+    }
+
+    fn complete(&mut self, now: Ns, cookie: u32) {
+        let core = self.core_of[cookie as usize];
+        let joins = self.cores[usize::from(core)].completes_until > now;
+        let HostCores { complete_cycles, interrupt_cycles, .. } = self.config;
+        let cycles = if joins { complete_cycles } else { complete_cycles + interrupt_cycles };
+        let end = self.work(now, core, cycles, Work::Complete(cookie));
+        self.cores[usize::from(core)].completes_until = end;
+    }
+}
+
+impl<'a, Q: Source> OnCores<'a, Q> {
+    pub(crate) fn new(source: &'a mut Q, config: HostCores) -> Self {
+        OnCores { source, cpu: Cpu::new(config), ended: VecDeque::new() }
+    }
+}
+
+impl<P: Port> Port for Desk<'_, P> {
+    fn submit(&mut self, now: Ns, request: &BlockRequest) {
+        self.cpu.submit(now, request.cookie, request);
+    }
+
+    fn submit_from(&mut self, now: Ns, thread: u32, request: &BlockRequest) {
+        self.cpu.submit(now, thread, request);
+    }
+
+    fn prefetch(&self, lun: u8, block: u32) {
+        self.port.prefetch(lun, block);
+    }
+
+    fn prefetch_write(&self, lun: u8, block: u32) {
+        self.port.prefetch_write(lun, block);
+    }
+
+    fn holds_data(&self, lun: u8, block: u32) -> bool {
+        self.port.holds_data(lun, block)
+    }
+
+    fn bring(&mut self, cookie: u32, block: u32, data: Vec<u8>) {
+        self.port.bring(cookie, block, data);
+    }
+
+    fn take(&mut self, cookie: u32) -> (Vec<u8>, Option<Fault>) {
+        self.port.take(cookie)
+    }
+
+    fn settle(&mut self) {
+        self.port.settle();
+    }
+}
+
+impl<Q: Source> Source for OnCores<'_, Q> {
+    const WATCH_EVERY: u64 = Q::WATCH_EVERY;
+    const ENDS_FIRST: bool = Q::ENDS_FIRST;
+
+    fn begin(&mut self, port: &mut impl Port, now: Ns) {
+        self.source.begin(&mut Desk { port, cpu: &mut self.cpu }, now);
+    }
+
+    fn next_at(&self) -> Ns {
+        self.cpu.next().min(self.source.next_at())
+    }
+
+    fn act(&mut self, port: &mut impl Port, now: Ns, until: Ns) {
+        loop {
+            if let Some(work) = self.cpu.take_due(until) {
+                match work {
+                    Work::Submit(cookie) => port.submit(now, &self.cpu.requests[cookie as usize]),
+                    Work::Complete(cookie) => {
+                        let ended = self.source.ended(&mut Desk { port, cpu: &mut self.cpu }, cookie, now);
+                        self.ended.extend(ended);
+                    }
+                }
+            } else if self.source.next_at() <= until {
+                self.source.act(&mut Desk { port, cpu: &mut self.cpu }, now, until);
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn work_at(&self) -> Ns {
+        self.source.work_at()
+    }
+
+    fn work<S: DieSched, X: Payload, P: Probe, W: Wire>(
+        &mut self,
+        stack: &mut Stack<S, X, P, W>,
+        now: Ns,
+    ) -> Result<Ns, RunError> {
+        self.source.work(stack, now)
+    }
+
+    /// The command has ended; its core completes it.
+    fn ended(&mut self, _port: &mut impl Port, cookie: u32, now: Ns) -> Option<(IoKind, Ns)> {
+        self.cpu.complete(now, cookie);
+        None
+    }
+
+    fn late(&mut self, port: &mut impl Port, now: Ns) -> Option<(IoKind, Ns)> {
+        let ended = self.ended.pop_front();
+        ended.or_else(|| self.source.late(&mut Desk { port, cpu: &mut self.cpu }, now))
+    }
+
+    fn refused(&mut self, port: &mut impl Port, cookie: u32, sense: SenseData, now: Ns) -> Result<(), RunError> {
+        self.source.refused(&mut Desk { port, cpu: &mut self.cpu }, cookie, sense, now)
+    }
+
+    fn io(&self, cookie: u32) -> Io {
+        self.source.io(cookie)
+    }
+
+    fn in_flight(&self) -> u32 {
+        self.source.in_flight()
+    }
+
+    fn is_over(&self) -> bool {
+        self.source.is_over() && self.cpu.line.is_empty()
+    }
+
+    fn rest(&self) -> Rest {
+        self.source.rest()
+    }
+
+    fn lost(&mut self, port: &mut impl Port, now: Ns) {
+        let config = self.cpu.config;
+        self.cpu = Cpu { arrived: self.cpu.arrived, ..Cpu::new(config) };
+        self.source.lost(&mut Desk { port, cpu: &mut self.cpu }, now);
+    }
+}
