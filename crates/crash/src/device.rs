@@ -221,6 +221,22 @@ impl States for Device<'_> {
         Cut { only: Some(losses.to_vec()), ..cut.clone() }
     }
 
+    /// Only of a state that loses nothing: what the recovery of another moment loses is something else.
+    fn earlier(&self, cut: &Cut) -> Vec<Cut> {
+        let before = match (cut.operation, &cut.only) {
+            (Some(operation), Some(only)) if only.is_empty() => operation,
+            _ => 1,
+        };
+        let of = |operation| Cut { operation: Some(operation), again: None, only: Some(Vec::new()) };
+        (1..before).map(of).collect()
+    }
+
+    fn moment(&self, cut: &Cut) -> String {
+        let Some(FlashMoment { at, .. }) = self.moment(cut) else { return "power goes at the end".to_owned() };
+        let operation = cut.operation.unwrap_or_default();
+        format!("power goes behind flash operation {operation}, at {at}{}", self.log.marked(at))
+    }
+
     fn described(&self, cut: &Cut) -> Vec<String> {
         let now = self.moment(cut).map_or(Ns::NEVER, |moment| moment.at);
         let of = |&place: &usize| {

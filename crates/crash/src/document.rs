@@ -37,12 +37,12 @@ pub fn document(
         let text = format!("of {all} systematic states {made} were looked at; a larger --budget looks at more");
         doc.note(Note::new(NoteKind::Incomplete, text));
     }
-    for Reduced { name, from, losses, ran } in &found.reduced {
+    for Reduced { name, from, moment, losses, ran } in &found.reduced {
         let losses =
             if losses.is_empty() { "nothing is lost: the moment is enough".to_owned() } else { losses.join("; ") };
         let said = ran.said.lines().map(str::trim).rfind(|line| !line.is_empty());
         let said = said.map(|said| format!("; it said: {said}")).unwrap_or_default();
-        doc.remark(format!("--state '{name}' ({}): {losses}{said}. It was made of {from}", ran.outcome));
+        doc.remark(format!("--state '{name}' ({}): {moment}; {losses}{said}. It was made of {from}", ran.outcome));
     }
     let names =
         found.failed.iter().take(MOST_NAMES).map(

@@ -7,7 +7,7 @@ use crate::check::{Check, Outcome, Ran};
 use crate::error::CrashError;
 use crate::kept::Kept;
 use crate::log::{Digest, Log};
-use crate::reduce::reduce;
+use crate::reduce::{first, reduce};
 use crate::states::States;
 use std::collections::HashMap;
 use std::path::Path;
@@ -86,6 +86,8 @@ pub struct Reduced {
     pub name: String,
     /// The name of the state that it was made of.
     pub from: String,
+    /// When power goes: CHECK survives the moment before with the same losses.
+    pub moment: String,
     /// What it loses, a line each; empty if the moment alone is enough.
     pub losses: Vec<String>,
     /// How it ended.
@@ -264,14 +266,14 @@ impl<T: States> Hunt<'_, T> {
         Ok(found)
     }
 
-    /// Takes losses back as long as the state still fails.
+    /// Takes losses back as long as the state still fails, and then the moment: so that of several promises that were
+    /// not kept one is left.
     fn reduced(&self, spec: &T::Spec, shared: &Mutex<Shared>) -> Result<Reduced, CrashError> {
         let mut last = None;
-        let mut fails = |losses: &[usize]| -> Result<bool, CrashError> {
+        let mut fails = |smaller: T::Spec| -> Result<bool, CrashError> {
             if self.stop.load(Ordering::Relaxed) {
                 return Err(CrashError::Interrupted);
             }
-            let smaller = self.states.with_losses(spec, losses);
             let ran = self.outcome(&smaller, shared, NO_NUMBER)?;
             let ran = ran.filter(|ran| ran.outcome != Outcome::Survived);
             let fails = ran.is_some();
@@ -281,13 +283,21 @@ impl<T: States> Hunt<'_, T> {
             Ok(fails)
         };
         let losses = self.states.losses(spec, self.base)?;
-        let all = fails(&losses)?;
+        let all = fails(self.states.with_losses(spec, &losses))?;
         debug_assert!(all, "it failed before");
-        reduce(losses, &mut fails)?;
+        let losses = reduce(losses, |losses| fails(self.states.with_losses(spec, losses)))?;
+        let smallest = self.states.with_losses(spec, &losses);
+        let earlier = self.states.earlier(&smallest);
+        let moment = first(earlier.len(), |n| fails(earlier[n].clone()))?;
+        if let Some(smallest) = earlier.get(moment) {
+            let losses = self.states.losses(smallest, self.base)?;
+            reduce(losses, |losses| fails(self.states.with_losses(smallest, losses)))?;
+        }
         let Some((smallest, ran)) = last else { unreachable!("the outcome of a state that failed is known") };
         Ok(Reduced {
             name: self.states.name(&smallest),
             from: self.states.name(spec),
+            moment: self.states.moment(&smallest),
             losses: self.states.described(&smallest),
             ran,
         })

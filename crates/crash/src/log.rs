@@ -6,7 +6,7 @@ use crate::base::{BLOCK, Base, Block};
 use crate::error::CrashError;
 use crate::state::Cell;
 use readpath_kit::Ns;
-use readpath_serve::{Change, Changes, Recorded, What};
+use readpath_serve::{Change, Changes, Mark, Recorded, What};
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -57,7 +57,8 @@ pub struct Log {
     pub(crate) factors: Vec<Digest>,
     /// Digest of a block of zeros.
     pub(crate) zeros: Digest,
-    marks: Vec<(Ns, String)>,
+    /// As they were made.
+    pub(crate) marks: Vec<Mark>,
     /// The order that ended what counts.
     pub until: Option<(u64, String)>,
 }
@@ -188,10 +189,15 @@ impl Log {
         (0..self.changes.len()).rev().filter(|&change| self.changes[change].sent <= now).find(touches)
     }
 
-    /// The words of the last mark up to a time.
-    pub(crate) fn mark(&self, now: Ns) -> &str {
-        let marks = self.marks.partition_point(|&(at, _)| at <= now);
-        marks.checked_sub(1).map_or("", |last| &self.marks[last].1)
+    /// The last mark up to a time.
+    pub(crate) fn mark(&self, now: Ns) -> Option<&Mark> {
+        let marks = self.marks.partition_point(|mark| mark.at <= now);
+        marks.checked_sub(1).map(|last| &self.marks[last])
+    }
+
+    /// The last mark up to a time, for people.
+    pub(crate) fn marked(&self, now: Ns) -> String {
+        self.mark(now).map(|mark| format!("; the last mark is {} '{}'", mark.number, mark.words)).unwrap_or_default()
     }
 
     /// The place of a change by its number.

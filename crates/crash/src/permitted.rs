@@ -4,7 +4,7 @@
 //! torn between two sectors.
 //!
 //! Systematic states come first, in an order that spreads any number of them over the recording: all that was sent is
-//! there (at each moment), one write is torn, one is lost, one alone is kept (when most may be lost: just before
+//! there (at each moment: of a request, an answer with FUA, a mark), one write is torn, one is lost, one alone is kept (when most may be lost: just before
 //! something becomes durable). Then random ones. State `n` depends on nothing but the log, the seed and `n`.
 
 use crate::base::Base;
@@ -28,6 +28,8 @@ pub enum Moment {
     Sent(u64),
     /// When this request had been answered.
     Answered(u64),
+    /// When this mark had been made.
+    Marked(u64),
 }
 
 /// One state: its moment, and which of the requests that may be lost then are.
@@ -64,6 +66,9 @@ impl<'a> Permitted<'a> {
             if change.fua {
                 moments.push((change.answered, Moment::Answered(change.number)));
             }
+        }
+        if !moments.is_empty() {
+            moments.extend(log.marks.iter().map(|mark| (mark.at, Moment::Marked(mark.number))));
         }
         moments.sort_by_key(|&(at, _)| at);
         let mut permitted = Permitted { log, seed, moments, ends: Vec::new(), tears: Vec::new() };
@@ -157,11 +162,11 @@ impl<'a> Permitted<'a> {
     }
 
     fn time(&self, moment: Moment) -> Option<Ns> {
-        let (Moment::Sent(number) | Moment::Answered(number)) = moment;
-        let change = &self.log.changes[self.log.find(number)?];
+        let change = |number| self.log.find(number).map(|change| &self.log.changes[change]);
         match moment {
-            Moment::Sent(_) => Some(change.sent),
-            Moment::Answered(_) => Some(change.answered),
+            Moment::Sent(number) => change(number).map(|change| change.sent),
+            Moment::Answered(number) => change(number).map(|change| change.answered),
+            Moment::Marked(number) => self.log.marks.iter().find(|mark| mark.number == number).map(|mark| mark.at),
         }
     }
 
@@ -185,10 +190,14 @@ impl<'a> Permitted<'a> {
         let moment = match moment.split_once('=') {
             Some(("sent", of)) => Moment::Sent(number(of)?),
             Some(("answered", of)) => Moment::Answered(number(of)?),
-            _ => return Err("sent=NUMBER or answered=NUMBER comes first".to_owned()),
+            Some(("marked", of)) => Moment::Marked(number(of)?),
+            _ => return Err("sent=NUMBER, answered=NUMBER or marked=NUMBER comes first".to_owned()),
         };
-        let (Moment::Sent(of) | Moment::Answered(of)) = moment;
-        known(of)?;
+        match moment {
+            Moment::Sent(of) | Moment::Answered(of) => _ = known(of)?,
+            Moment::Marked(of) if self.time(moment).is_none() => return Err(format!("order {of} is no mark")),
+            Moment::Marked(_) => {}
+        }
         let optional = self.may_be_lost(moment);
         let mut spec = Spec { moment, lost: Vec::new(), torn: None };
         let is_in = |list: &str| -> Result<Vec<usize>, String> {
@@ -305,6 +314,28 @@ impl States for Permitted<'_> {
         Spec { moment: spec.moment, lost, torn }
     }
 
+    fn earlier(&self, spec: &Spec) -> Vec<Spec> {
+        let now = self.time(spec.moment).unwrap_or(Ns::ZERO);
+        let lost = spec.lost.iter().chain(spec.torn.as_ref().map(|(torn, _)| torn));
+        let from = lost.map(|&change| self.log.changes[change].sent).max().unwrap_or(Ns::ZERO);
+        let moments = self.moments.iter().filter(|&&(at, _)| (from..now).contains(&at));
+        moments.map(|&(_, moment)| Spec { moment, ..spec.clone() }).collect()
+    }
+
+    fn moment(&self, spec: &Spec) -> String {
+        let described = |number| self.log.find(number).map(|change| self.log.described(change)).unwrap_or_default();
+        let now = self.time(spec.moment).unwrap_or(Ns::ZERO);
+        let mark = self.log.marked(now);
+        match spec.moment {
+            Moment::Sent(number) => format!("power goes behind {}{mark}", described(number)),
+            Moment::Answered(number) => format!("power goes behind the answer to {}{mark}", described(number)),
+            Moment::Marked(number) => {
+                let words = self.log.mark(now).map_or("", |mark| &mark.words);
+                format!("power goes behind mark {number} '{words}'")
+            }
+        }
+    }
+
     fn described(&self, spec: &Spec) -> Vec<String> {
         let of = |change: &usize| self.log.described(*change);
         let mut lines: Vec<String> = spec.lost.iter().map(|change| format!("lost: {}", of(change))).collect();
@@ -321,6 +352,7 @@ impl fmt::Display for Moment {
         match self {
             Moment::Sent(number) => write!(f, "sent={number}"),
             Moment::Answered(number) => write!(f, "answered={number}"),
+            Moment::Marked(number) => write!(f, "marked={number}"),
         }
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Delta debugging: the fewest elements with which something still fails, as far as leaving out one more part of them
-//! shows. It knows no state.
+//! shows; and the first moment of a failure. It knows no state.
 
 /// Leaves out elements as long as `fails` says that the others suffice; at the end each of them is needed.
 ///
@@ -40,9 +40,36 @@ pub(crate) fn reduce<T: Clone, E>(
     Ok(elements)
 }
 
+/// Of numbers up to `last`, which fails, one that fails while the one before it does not; 0 if all that were looked at
+/// fail.
+///
+/// # Errors
+/// Those of `fails`.
+pub(crate) fn first<E>(last: usize, mut fails: impl FnMut(usize) -> Result<bool, E>) -> Result<usize, E> {
+    let (mut from, mut to) = (0, last);
+    while from < to {
+        let middle = from.midpoint(to);
+        if fails(middle)? { to = middle } else { from = middle + 1 }
+    }
+    Ok(to)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_one_before_does_not_fail() {
+        for last in 0..40 {
+            for begins in 0..=last {
+                assert_eq!(first(last, |n| Ok::<_, ()>(n >= begins)), Ok(begins));
+            }
+            // It fails here and there.
+            let fails = |n: usize| n == last || n % 7 > 3;
+            let found = first(last, |n| Ok::<_, ()>(fails(n))).unwrap();
+            assert!(fails(found) && (found == 0 || !fails(found - 1)), "{last}: {found}");
+        }
+    }
 
     #[test]
     fn what_is_needed_is_left() {

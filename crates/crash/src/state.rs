@@ -40,7 +40,7 @@ impl State {
 
     /// The words of the last mark before power goes.
     pub(crate) fn mark<'a>(&self, log: &'a Log) -> &'a str {
-        log.mark(self.now)
+        log.mark(self.now).map_or("", |mark| &mark.words)
     }
 
     /// A change reaches the disk, or the part of it in `only`.

@@ -44,6 +44,12 @@ pub trait States: Sync {
     /// The state with only some of its losses.
     fn with_losses(&self, spec: &Self::Spec, losses: &[usize]) -> Self::Spec;
 
+    /// The states with the same losses and earlier moments, in order.
+    fn earlier(&self, spec: &Self::Spec) -> Vec<Self::Spec>;
+
+    /// When power goes, for people.
+    fn moment(&self, spec: &Self::Spec) -> String;
+
     /// What is lost, a line each.
     fn described(&self, spec: &Self::Spec) -> Vec<String>;
 }

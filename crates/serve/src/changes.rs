@@ -41,6 +41,17 @@ pub struct Change {
     pub fua: bool,
 }
 
+/// What somebody said by the order `mark`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mark {
+    /// Its number in the recording.
+    pub number: u64,
+    /// Device time.
+    pub at: Ns,
+    /// The words.
+    pub words: String,
+}
+
 impl Change {
     /// Bytes that it changed.
     pub fn bytes(&self) -> u64 {
@@ -57,8 +68,8 @@ impl Change {
 pub struct Changes {
     /// In the order in which they were sent.
     pub changes: Vec<Change>,
-    /// The words of marks, and when they were made.
-    pub marks: Vec<(Ns, String)>,
+    /// Marks, as they were made.
+    pub marks: Vec<Mark>,
     /// The order of the recording, with its number, behind which nothing counts: the device was switched off.
     pub until: Option<(u64, String)>,
 }
@@ -89,7 +100,7 @@ impl Recorded {
                     until = Some((*number, order.to_string()));
                     break;
                 }
-                Item::Order(Order::Mark(words)) => marks.push((*at, words.clone())),
+                Item::Order(Order::Mark(words)) => marks.push(Mark { number: *number, at: *at, words: words.clone() }),
                 &Item::Order(Order::Lie(lies)) => troubles.lie(lies),
                 &Item::Order(Order::EndOfLife(is_worn_out)) => troubles.wear_out(is_worn_out),
                 Item::Order(Order::Rules(order)) => {

@@ -37,7 +37,7 @@ pub mod vfio;
 
 pub use address::{Address, AddressError};
 pub use attach::{AttachOptions, WasAttached, attach};
-pub use changes::{Change, Changes, What};
+pub use changes::{Change, Changes, Mark, What};
 pub use clock::Speed;
 pub use connections::UnitCount;
 pub use flashed::{DiskWrite, FlashLog, FlashMoment, Logged, flash_log, recovery_log};

@@ -49,10 +49,11 @@ impl Recorder {
         self.request("flush", (0, 0), &[], (5, 10))
     }
 
-    pub fn order(&mut self, words: &str) {
+    pub fn order(&mut self, words: &str) -> u64 {
         self.number += 1;
         let _ = writeln!(self.text, "#order {} {} {words}", self.now, self.number);
         self.now += 10;
+        self.number
     }
 
     pub fn failed(&mut self, number: u64) {

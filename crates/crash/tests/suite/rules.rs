@@ -22,11 +22,13 @@ struct Request {
 struct Made {
     recorder: Recorder,
     requests: Vec<Request>,
+    /// Numbers of marks, and when they were made.
+    marks: Vec<(u64, u64)>,
 }
 
 fn made(rng: &mut Prng, count: u64) -> Made {
     let mut recorder = Recorder::new();
-    let (mut requests, mut now) = (Vec::new(), 0);
+    let (mut requests, mut marks, mut now) = (Vec::new(), Vec::new(), 0);
     for place in 0..count {
         // Several are under way at a time.
         let (takes, gap) = (1 + rng.below(40), 1 + rng.below(20));
@@ -39,8 +41,12 @@ fn made(rng: &mut Prng, count: u64) -> Made {
         let (is_flush, fua) = (word == "flush", word == "write-fua");
         requests.push(Request { number, sent: now, answered: now + takes, is_flush, fua });
         now += gap;
+        if rng.below(8) == 0 {
+            marks.push((recorder.order("mark here"), now));
+            now += 10;
+        }
     }
-    Made { recorder, requests }
+    Made { recorder, requests, marks }
 }
 
 impl Made {
@@ -55,6 +61,7 @@ impl Made {
         match moment {
             Moment::Sent(number) => of(number).sent,
             Moment::Answered(number) => of(number).answered,
+            Moment::Marked(number) => self.marks.iter().find(|&&(mark, _)| mark == number).unwrap().1,
         }
     }
 }
@@ -111,9 +118,10 @@ fn every_state_keeps_the_rules_and_every_permitted_state_is_made() {
                 wholes.insert((now, held.clone()));
             }
             digests.insert(state.digest(&log));
-            contents.insert(held);
+            // All marks have the same words.
+            contents.insert((held, made.marks.iter().any(|&(_, at)| at <= now)));
         }
-        assert_eq!(digests.len(), contents.len(), "seed {seed}: equal digests mean equal content");
+        assert_eq!(digests.len(), contents.len(), "seed {seed}: equal digests mean equal content and mark");
         // With no tear and when most may be lost, every subset is made.
         let mut expected = BTreeSet::new();
         for moment in made.requests.iter().filter(|request| !request.is_flush).map(|request| request.sent) {
@@ -142,7 +150,7 @@ fn every_state_keeps_the_rules_and_every_permitted_state_is_made() {
             expected.len()
         );
         let is_torn = |held: &Vec<Vec<bool>>| held.iter().any(|held| held.contains(&true) && held.contains(&false));
-        assert!(contents.is_empty() || contents.iter().any(is_torn), "seed {seed}: no write is torn");
+        assert!(contents.is_empty() || contents.iter().any(|(held, _)| is_torn(held)), "seed {seed}: no write is torn");
     }
 }
 
@@ -213,6 +221,7 @@ fn names_that_mean_nothing_are_refused() {
         ("permitted:", "comes first"),
         ("permitted:sent=x", "'x' is not a number"),
         ("permitted:sent=9", "request 9 changes nothing"),
+        ("permitted:marked=1", "order 1 is no mark"),
         ("permitted:sent=3,lost=1", "1 cannot be lost then"),
         ("permitted:sent=1,lost=3", "3 cannot be lost then"),
         ("permitted:sent=3,gone=3", "neither lost="),

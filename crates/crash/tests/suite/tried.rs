@@ -229,6 +229,45 @@ fn a_search_goes_on_where_it_was() {
     assert!(open().is_err_and(|error| error.to_string().contains("keeps no outcomes")));
 }
 
+/// Rows of the stores below, a block each.
+const ROWS: u8 = 12;
+
+/// Not a test unless a state is to be checked: of the rows that were promised each must be there.
+#[test]
+fn rows_as_check() {
+    let Some(mut disk) = Disk::of_check() else { return };
+    let promised: u8 = std::env::var("MARK").unwrap().parse().unwrap_or(0);
+    assert!((1..=promised).all(|row| disk.read(u64::from(row) * 4096, 1) == [row]), "{promised} were promised");
+}
+
+/// Where rows are promised that are not durable, a failing state is reduced to one of them: the first that was promised
+/// before it was sent, or one that is lost just after its promise.
+#[test]
+fn a_failing_state_is_reduced_to_one_promise() {
+    let empty = Empty::new();
+    let row = |recorder: &mut Recorder, row: u8| recorder.write(u64::from(row) * 4096, &[row; 4096]);
+    let mark = |recorder: &mut Recorder, row: u8| recorder.order(&format!("mark {row}"));
+    let (mut late, mut lost) = (Recorder::new(), Recorder::new());
+    row(&mut late, 13);
+    let promises: Vec<u64> = (1..=ROWS).map(|n| mark(&mut late, n)).collect();
+    (1..=ROWS).for_each(|n| _ = row(&mut late, n));
+    let rows: Vec<(u64, u64)> = (1..=ROWS).map(|n| (row(&mut lost, n), mark(&mut lost, n))).collect();
+    let exe = std::env::current_exe().unwrap().display().to_string();
+    let smallest = |recorder: &Recorder| {
+        let log = empty.log(recorder);
+        let words = [&exe, "--exact", "tried::rows_as_check", "--nocapture"];
+        let found = found(&empty, &log, &Permitted::new(&log, 1), &words, Budget::States(100)).unwrap();
+        found.reduced.into_iter().next().expect("a state that fails")
+    };
+    let first = smallest(&late);
+    assert_eq!((first.name, first.losses), (format!("permitted:marked={}", promises[0]), Vec::new()));
+    assert_eq!(first.moment, format!("power goes behind mark {} '1'", promises[0]));
+    let one = smallest(&lost);
+    let names = rows.iter().map(|(row, mark)| format!("permitted:marked={mark},lost={row}"));
+    assert!(names.clone().any(|name| name == one.name) || one.name == "permitted:marked=2,lost=all", "{one:?}");
+    assert!(one.losses.len() == 1, "{one:?}");
+}
+
 /// Reducing looks at a few states more when less is known; one line was cut off.
 fn again_is_more(tries: usize, at_once: usize) -> bool {
     (at_once..=at_once + 20).contains(&tries)
