@@ -4,8 +4,9 @@
 //! torn between two sectors.
 //!
 //! Systematic states come first, in an order that spreads any number of them over the recording: all that was sent is
-//! there (at each moment: of a request, an answer with FUA, a mark), one write is torn, one is lost, one alone is kept (when most may be lost: just before
-//! something becomes durable). Then random ones. State `n` depends on nothing but the log, the seed and `n`.
+//! there (at each moment: of a request, an answer with FUA, a mark), one write is torn, one is lost, one alone is kept
+//! (when most may be lost: just before something becomes durable). Then random ones. State `n` depends on nothing but
+//! the log, the seed and `n`.
 
 use crate::base::Base;
 use crate::error::CrashError;

@@ -41,7 +41,7 @@ pub struct Change {
     pub fua: bool,
 }
 
-/// What somebody said by the order `mark`.
+/// An order `mark`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mark {
     /// Its number in the recording.
