@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Figures that every kind of run has, from what device, host and jobs counted. It knows no case, variant or document.
 
+use crate::life;
 use readpath_device::{DeviceConfig, DeviceStats, Wear};
 use readpath_host::{HostConfig, HpbCounters};
 use readpath_kit::Histogram;
@@ -76,6 +77,7 @@ pub(crate) fn write_metrics(device: &DeviceStats, config: &DeviceConfig) -> Vec<
     if device.slices_written > 0 {
         metrics.push((metric::WRITE_AMPLIFICATION, programmed / device.slices_written as f64));
     }
+    metrics.extend(life::programs(device, config));
     metrics.extend([
         (metric::PROGRAMS, device.programs as f64),
         (metric::SLICES_MOVED, device.slices_moved as f64),
@@ -107,6 +109,9 @@ pub(crate) fn write_metrics(device: &DeviceStats, config: &DeviceConfig) -> Vec<
             (metric::SUPERBLOCKS_FLUSHED, device.flushed as f64),
             (metric::SLC_ERASES, device.slc_erases as f64),
         ]);
+    }
+    if device.slc_map_erases > 0 {
+        metrics.push((metric::SLC_MAP_ERASES, device.slc_map_erases as f64));
     }
     metrics
 }

@@ -2,6 +2,7 @@
 //! What is kept of one run: its rows and notes, and what charts and notes over several runs need. It is small and can
 //! be written as JSON, so other processes and machines can make the run. It knows no questions.
 
+use crate::life::Life;
 use crate::little_gain::Gain;
 use crate::verdict::Outcome;
 use readpath_device::SramTable;
@@ -24,6 +25,8 @@ pub struct Fragment {
     pub(crate) gain: Gain,
     /// What the run says of its variant.
     pub(crate) outcome: Outcome,
+    /// What it says of the life of the device's cells, if the host wrote.
+    pub(crate) life: Option<Life>,
     /// What each of several phases says of it.
     pub(crate) phases: Vec<Outcome>,
     /// SRAM of the modelled device by table, in bytes.

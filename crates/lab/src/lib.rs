@@ -15,6 +15,7 @@ mod fio_json;
 pub mod fit;
 pub mod fragment;
 pub mod hmb;
+mod life;
 mod little_gain;
 pub mod map_gain;
 pub mod map_reuse;

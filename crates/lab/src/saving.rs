@@ -60,13 +60,19 @@ pub(crate) fn saving(less: &[PartTimes], more: &[PartTimes], intervals: usize) -
 /// Half of the 95 % interval of the mean time of a request, in nanoseconds, by the same means; none if fewer than
 /// [`LEAST_PARTS`] parts have requests, or if all have the same mean.
 pub(crate) fn half_of_mean(parts: &[PartTimes]) -> Option<f64> {
-    let parts: Vec<&PartTimes> = parts.iter().filter(|part| part.requests > 0).collect();
-    if parts.len() < LEAST_PARTS {
+    let with_requests = parts.iter().filter(|part| part.requests > 0);
+    half_of_ratio(&with_requests.map(|part| (part.ns, part.requests as f64)).collect::<Vec<_>>())
+}
+
+/// Half of the 95 % interval of the ratio of two sums, from the parts of both; none if fewer than [`LEAST_PARTS`] parts
+/// have a second one, or if all have the same ratio.
+pub(crate) fn half_of_ratio(parts: &[(f64, f64)]) -> Option<f64> {
+    if parts.iter().filter(|(_, of)| *of > 0.0).count() < LEAST_PARTS {
         return None;
     }
-    let (ns, requests) = parts.iter().fold((0.0, 0), |(ns, n), part| (ns + part.ns, n + part.requests));
-    let without: Vec<f64> = parts.iter().map(|part| (ns - part.ns) / (requests - part.requests) as f64).collect();
-    Some(jackknife(&without, 1)).filter(|half| *half > ROUNDING * ns / requests as f64)
+    let (sum, of) = parts.iter().fold((0.0, 0.0), |(sum, of), part| (sum + part.0, of + part.1));
+    let without: Vec<f64> = parts.iter().map(|part| (sum - part.0) / (of - part.1)).collect();
+    Some(jackknife(&without, 1)).filter(|half| *half > ROUNDING * sum / of)
 }
 
 /// Half of the interval of a figure, one of so many, from its values without one part after the other.

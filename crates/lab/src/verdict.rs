@@ -7,7 +7,7 @@ use crate::saving::{PartTimes, half_of_mean, saving};
 use readpath_kit::Ns;
 use readpath_results::metric::{self, Figure::LatencyMean, Requests};
 use readpath_results::{Document, Finding, Interval, Metric, Note, NoteKind, Row};
-use readpath_run::{PhaseOutput, Series};
+use readpath_run::{Bin, PhaseOutput, Series};
 use readpath_workload::IoKind;
 use serde::{Deserialize, Serialize};
 
@@ -126,14 +126,26 @@ impl Outcome {
 
 /// What is measured of a run, in parts of about equal time. Bins with anything else are left out.
 fn parts(series: &Series, measured: Measured, kind: IoKind) -> Vec<PartTimes> {
-    let begins = [series.from].into_iter().chain(series.bins.iter().map(|bin| bin.to));
-    let within = begins.zip(&series.bins).filter(|(from, bin)| *from >= measured.from && bin.to <= measured.to);
-    let bins: Vec<_> = within.map(|(_, bin)| bin.latency[kind as usize]).collect();
-    let mut parts = vec![PartTimes::default(); PARTS.min(bins.len())];
-    for (i, latency) in bins.iter().enumerate() {
-        let part = &mut parts[i * PARTS.min(bins.len()) / bins.len()];
+    in_parts(series, measured, |part: &mut PartTimes, _, bin| {
+        let latency = bin.latency[kind as usize];
         part.requests += latency.ios;
         part.ns += latency.total.0 as f64;
+    })
+}
+
+/// Sums of parts of about equal time, to which `add` adds a bin and its length.
+pub(crate) fn in_parts<T: Clone + Default>(
+    series: &Series,
+    measured: Measured,
+    mut add: impl FnMut(&mut T, Ns, &Bin),
+) -> Vec<T> {
+    let begins = [series.from].into_iter().chain(series.bins.iter().map(|bin| bin.to));
+    let within = begins.zip(&series.bins).filter(|(from, bin)| *from >= measured.from && bin.to <= measured.to);
+    let bins: Vec<_> = within.collect();
+    let mut parts = vec![T::default(); PARTS.min(bins.len())];
+    for (i, (from, bin)) in bins.iter().enumerate() {
+        let part = &mut parts[i * PARTS.min(bins.len()) / bins.len()];
+        add(part, bin.to.saturating_sub(*from), bin);
     }
     parts
 }
@@ -522,7 +534,7 @@ pub(crate) fn size(bytes: f64) -> String {
 }
 
 /// A number with at least three digits.
-fn digits(value: f64) -> String {
+pub(crate) fn digits(value: f64) -> String {
     match value.abs() {
         1000.0.. => format!("{value:.0}"),
         100.0.. => format!("{value:.1}"),

@@ -30,6 +30,8 @@ pub enum NoteKind {
     WithoutHpb,
     /// HPB gains little, and why.
     LittleGain,
+    /// How long the cells of a device live under the load of a run.
+    Lifetime,
     /// There is no recommendation, and why.
     NoAdvice,
     /// Anything else.
@@ -37,7 +39,7 @@ pub enum NoteKind {
 }
 
 impl NoteKind {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::Incomplete,
         Self::Altered,
         Self::Claim,
@@ -48,6 +50,7 @@ impl NoteKind {
         Self::Attack,
         Self::WithoutHpb,
         Self::LittleGain,
+        Self::Lifetime,
         Self::NoAdvice,
         Self::Remark,
     ];
@@ -65,6 +68,7 @@ impl NoteKind {
             | Self::CoarseTimes
             | Self::WithoutHpb
             | Self::LittleGain
+            | Self::Lifetime
             | Self::NoAdvice
             | Self::Remark => "",
         }

@@ -72,6 +72,7 @@ pub fn device(blocks: u32) -> DeviceConfig {
             transfer_block: Ns(8_011),
             map_transfer: Ns(9_001),
             plane_reads: PlaneReads::One,
+            life_erases: 1_000_000,
         },
         scheduler: Scheduler::Lean,
         suspend: SuspendTiming::OFF,

@@ -13,6 +13,7 @@ use crate::attack::{self, Attempt, Tally};
 use crate::figures::WRITES;
 use crate::fio_json::fio_json;
 use crate::fragment::{self, Fragment};
+use crate::life::{self, Life};
 use crate::little_gain::{self, Seen};
 use crate::over_time::{self, Timed};
 use crate::question::{Answer, AskError, Done, Point, Question, Shown};
@@ -83,12 +84,14 @@ pub fn fragment(experiment: &Experiment, run: CaseRun, says_where_the_map_is: bo
         }
     };
     let outcome = outcome(case, &seen.phases, measured);
+    let life = Life::of(variant, &seen.phases, &setup.preset.device, output.over_time.as_ref());
     Ok(Fragment {
         document: doc,
         latency: rows::distributions(run),
         over_time: output.over_time.clone(),
         gain: seen.gain(),
         outcome,
+        life,
         phases,
         sram: fragment::sram(&output.sram),
         programs: output.phases.iter().any(|phase| phase.device.programs > 0),
@@ -118,6 +121,7 @@ pub fn document(experiment: &Experiment, plans: &[Plan], runs: &[&Fragment]) -> 
         Some(agreement) => vec![agreement],
         None => verdict::of_runs(fragment::judged(runs)),
     };
+    life::judge(&mut doc, runs.iter().filter_map(|run| run.life.as_ref()));
     claims::check(&mut doc, experiment, plans)?;
     if charts::begin_with_means(&doc, experiment) {
         let of_jobs = |row: &&Row| row.case.is_whole() || row.case.jobs_name().is_some();

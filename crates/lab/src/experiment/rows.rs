@@ -4,6 +4,7 @@
 use crate::attack::verdict_metrics;
 use crate::figures::*;
 use crate::fragment::map_sram;
+use crate::life::Life;
 use crate::map_rows;
 use crate::runs::CaseRun;
 use readpath_kit::Histogram;
@@ -131,8 +132,12 @@ fn of_phase(about: &About<'_>, says_where_the_map_is: bool) -> Vec<(Case, Metric
     let case = |first: &GroupStats| if groups.len() == 1 { about.case(first) } else { about.whole() };
     let device = &phase.device;
     if let Some(first) = groups.first().filter(|_| device.slices_written > 0 || device.has_moved_unasked()) {
-        let figures = write_metrics(device, &setup.preset.device).into_iter().chain(wear_metrics(&phase.wear));
-        add(&case(first), figures.collect());
+        let config = &setup.preset.device;
+        let mut figures = write_metrics(device, config);
+        figures.extend(wear_metrics(&phase.wear));
+        let life = Life::of(&run.plan.variant, &[phase], config, run.output.over_time.as_ref());
+        figures.extend(life.iter().flat_map(Life::figures));
+        add(&case(first), figures);
     }
     let Some(first) = groups.iter().find(|g| g.of(IoKind::Read).ios > 0) else { return all };
     let case = case(first);

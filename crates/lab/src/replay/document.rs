@@ -8,6 +8,7 @@ use crate::figures::{
     wear_metrics, write_metrics,
 };
 use crate::fragment::{self, Fragment};
+use crate::life::{self, Life};
 use crate::little_gain::{self, Seen};
 use crate::map_rows::peak_host_bytes;
 use crate::over_time::{self, Timed};
@@ -68,6 +69,7 @@ pub fn fragment(replay: &Replay, run: &ReplayRun) -> Result<Fragment, Error> {
         Memory { host: peak_host_bytes(last, &variant.preset) as f64, sram: fragment::map_sram(&run.sram) as f64 };
     let (at, series) = ((&*case.name, &*variant.name), run.over_time.as_ref());
     let outcome = Outcome::new(at, &seen.phases, series, Measured::ALL, memory);
+    let life = Life::of(&variant.name, &seen.phases, &variant.preset.device, series);
     let latency = last.and_then(|phase| phase.stats.jobs.first()).map(|job| &job.of(IoKind::Read).latency);
     Ok(Fragment {
         document: doc,
@@ -75,6 +77,7 @@ pub fn fragment(replay: &Replay, run: &ReplayRun) -> Result<Fragment, Error> {
         over_time: run.over_time.clone(),
         gain: seen.gain(),
         outcome,
+        life,
         phases: Vec::new(),
         sram: fragment::sram(&run.sram),
         programs: run.phases.iter().any(|phase| phase.output.device.programs > 0),
@@ -109,6 +112,7 @@ pub fn document(texts: &ReplayTexts, replays: &[Replay], runs: &[Option<&Fragmen
     let judged = replays.iter().zip(runs).filter(|(replay, _)| replay.case.coarse_times().is_none());
     doc.verdict = verdict::of_runs(judged.filter_map(|(_, run)| Some(&(*run)?.outcome)));
     doc.verdict.extend(cases.iter().filter_map(|case| case.coarse_times()).take(1).map(verdict::not_from_these_times));
+    life::judge(&mut doc, runs.iter().flatten().filter_map(|run| run.life.as_ref()));
     let outcomes: Vec<&Outcome> = runs.iter().flatten().map(|run| &run.outcome).collect();
     let whole: Vec<&Row> = doc.rows.iter().filter(|row| row.case.is_whole()).collect();
     doc.charts = means::latencies(&whole, &outcomes)?;
@@ -164,6 +168,8 @@ fn figures(variant: &ReplayVariant, phase: &ReplayPhase, run: &ReplayRun) -> Vec
     if written > 0 || device.has_moved_unasked() {
         list.extend(write_metrics(device, &variant.preset.device));
         list.extend(wear_metrics(&output.wear));
+        let life = Life::of(&variant.name, &[output], &variant.preset.device, run.over_time.as_ref());
+        list.extend(life.iter().flat_map(Life::figures));
     }
     list.push((metric::MOST_OUTSTANDING, f64::from(phase.most_outstanding)));
     list.push((metric::VIRTUAL_DURATION, seconds));

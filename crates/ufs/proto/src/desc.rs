@@ -331,8 +331,14 @@ pub fn configuration(
 pub const INTERCONNECT: [u8; 0x06] = fixed(descriptor::INTERCONNECT, &[(2, 0x01), (3, 0x80), (4, 0x04), (5, 0x10)]);
 /// Power parameters descriptor (JESD220): most current per active ICC level. Linux accepts zeros.
 pub const POWER: [u8; 0x62] = fixed(descriptor::POWER, &[]);
-/// Device health descriptor (JESD220): bPreEOLInfo normal, up to 10 % of both life times used.
-pub const HEALTH: [u8; 0x2D] = fixed(descriptor::HEALTH, &[(2, 1), (3, 1), (4, 1)]);
+/// Bytes of the device health descriptor.
+pub const HEALTH_BYTES: usize = 0x2D;
+
+/// Device health descriptor (JESD220): bPreEOLInfo (1 normal, 2 and 3 from 80 and 90 % of the reserved blocks used), and
+/// bDeviceLifeTimeEstA and B (0 not defined, 1 to 0Ah tenths of the life used, rounded up, 0Bh exceeded).
+pub const fn health(pre_eol: u8, life: [u8; 2]) -> [u8; HEALTH_BYTES] {
+    fixed(descriptor::HEALTH, &[(2, pre_eol), (3, life[0]), (4, life[1])])
+}
 
 /// A constant descriptor.
 const fn fixed<const N: usize>(idn: u8, values: &[(usize, u8)]) -> [u8; N] {

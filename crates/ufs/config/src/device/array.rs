@@ -50,8 +50,11 @@ pub(super) fn flash(k: &mut Keys<FlashTiming>) -> Result<FlashTiming> {
         /// how planes of a die read: `one` at a time; `together`, what is read together of a multi-plane page; or
         /// `apart`, each plane by itself. Programs and erases take all planes
         plane_reads: words(PlaneReads::WORDS).or(PlaneReads::One).quiet();
+        /// erases that a block endures when all bits of its cells are used. The default is an assumption by class:
+        /// makers give about 3,000 for TLC and 1,000 for QLC
+        life_erases: whole(bounds("flash.life_erases")).or(3000).quiet();
     }
-    Ok(FlashTiming { read, map_read, program, erase, transfer_block, map_transfer, plane_reads })
+    Ok(FlashTiming { read, map_read, program, erase, transfer_block, map_transfer, plane_reads, life_erases })
 }
 
 /// Channel time of a map page. The map cache holds whole pages, so a whole page crosses the channel, no faster than

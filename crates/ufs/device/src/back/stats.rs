@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Counters of the device. No decision depends on them.
 
+use crate::config::CellMode;
+
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
         /// What the device has done since it was made or since the counters were taken.
@@ -60,6 +62,14 @@ counters! {
     slices_written,
     /// Multi-plane pages programmed, for all purposes.
     programs,
+    /// Of those, in SLC mode for the cache.
+    slc_programs,
+    /// Of those, in SLC mode for map pages, journal and checkpoints.
+    slc_map_programs,
+    /// Of those, with map pages, the journal or parts of checkpoints.
+    meta_programs,
+    /// Of those, with the anchor of a checkpoint.
+    anchor_programs,
     /// Slices programmed with data from the host.
     slices_programmed,
     /// Of those, into the WriteBooster buffer.
@@ -68,6 +78,10 @@ counters! {
     slices_moved,
     /// Of those, out of the WriteBooster buffer, by a flush or because space was short.
     slices_flushed,
+    /// Of the other moved ones, to level wear.
+    slices_levelled,
+    /// Of the other moved ones, because of read disturb.
+    slices_refreshed,
     /// Slices programmed as padding of a page that did not fill.
     slices_padded,
     /// Map pages programmed.
@@ -84,6 +98,10 @@ counters! {
     erases,
     /// Of those, in SLC mode.
     slc_erases,
+    /// Of those, for map pages, journal and checkpoints.
+    slc_map_erases,
+    /// Blocks of superblocks of anchors erased.
+    anchor_erases,
     /// Units whose spare areas were read to find the logical pages of a superblock.
     spare_reads,
     /// Units of tables of superblocks read to find their logical pages.
@@ -172,6 +190,12 @@ counters! {
 }
 
 impl DeviceStats {
+    /// Blocks erased, by cell mode; those of anchors do not count.
+    pub fn erases_by_mode(&self) -> [u64; CellMode::COUNT] {
+        let slc = self.slc_erases - self.slc_map_erases;
+        [self.erases - self.slc_erases - self.anchor_erases, slc, self.slc_map_erases]
+    }
+
     /// Blocks read whose address in flash had to be found, in any part of the map.
     pub fn translated_reads(&self) -> u64 {
         self.map_hits + self.recent_hits + self.host_map_hits + self.map_misses + self.hpb_hits

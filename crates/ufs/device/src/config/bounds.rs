@@ -16,6 +16,7 @@ impl DeviceConfig {
         Bound::time("flash.map_read", Ns::ZERO, 1, |c| Some(c.flash.map_read.0)),
         Bound::time("flash.transfer_block", Ns::ZERO, 1, |c| Some(c.flash.transfer_block.0)),
         Bound::time("flash.map_transfer", Ns::ZERO, 1, |c| Some(c.flash.map_transfer.0)),
+        Bound::count("flash.life_erases", 1, 10_000_000, |c| Some(c.flash.life_erases.into())),
         Bound::time("suspend.suspend", Ns::ZERO, 1, |c| Some(c.suspend.suspend.0)),
         Bound::time("suspend.resume", Ns::ZERO, 1, |c| Some(c.suspend.resume.0)),
         Bound::count("firmware.cores", 1, 16, |c| Some(c.firmware.cores.into())),

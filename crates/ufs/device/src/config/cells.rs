@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Modes in which the cells of a superblock can be written, and the size and times of each.
 
-use super::DeviceConfig;
 use super::error::{ConfigError, bad, bad_value};
+use super::{ANCHORS, DeviceConfig};
 use readpath_kit::Ns;
 
 /// How many bits the cells of a superblock hold, and, of one bit, what for.
@@ -87,6 +87,28 @@ impl DeviceConfig {
     /// Mode of map pages, journal and checkpoints.
     pub(crate) fn map_cells(&self) -> CellMode {
         if self.slc.is_some_and(|slc| slc.holds_map) { CellMode::SlcMap } else { CellMode::Full }
+    }
+
+    /// What these erases of blocks have used of the life of all cells, by mode: 1 is all of it. Anchors have
+    /// superblocks of their own and do not count. Any superblock may serve any mode, so the shares add up.
+    pub fn life_used(&self, erases: [f64; CellMode::COUNT]) -> [f64; CellMode::COUNT] {
+        let blocks = u64::from(self.geometry.superblocks() - ANCHORS) * u64::from(self.geometry.dies());
+        let slc = self.slc.map_or(self.flash.life_erases, |slc| slc.life_erases);
+        let lives = [self.flash.life_erases, slc, slc];
+        std::array::from_fn(|mode| erases[mode] / (blocks * u64::from(lives[mode])) as f64)
+    }
+
+    /// Erases of superblocks in SLC mode after which the cache takes no more data; 0 without a cache.
+    pub fn cache_life(&self) -> u64 {
+        u64::from(self.slc.map_or(0, |slc| slc.life_erases)) * u64::from(self.cache_superblocks())
+    }
+
+    /// Bad blocks in percent of those that the device has in reserve: a device with more may be unable to hold all
+    /// of its logical blocks.
+    pub(crate) fn reserve_used_percent(&self, bad_blocks: u32) -> u64 {
+        let needed = self.logical_blocks().div_ceil(u64::from(self.data_slices().max(1)));
+        let reserve = u64::from(self.data_superblocks()).saturating_sub(needed).max(1);
+        u64::from(bad_blocks) * 100 / (reserve * u64::from(self.geometry.dies()))
     }
 
     /// Slices of a superblock in SLC mode; 0 if the device has none.

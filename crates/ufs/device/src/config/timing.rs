@@ -4,7 +4,7 @@
 use readpath_flash::PlaneReads;
 use readpath_kit::{BLOCK_BYTES, Ns};
 
-/// Array and channel times of the flash.
+/// Array and channel times of the flash, and how long its cells live.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FlashTiming {
     /// tR of a page that holds data.
@@ -21,6 +21,8 @@ pub struct FlashTiming {
     pub map_transfer: Ns,
     /// How the planes of a die read.
     pub plane_reads: PlaneReads,
+    /// Erases that a block endures when all bits of its cells are used.
+    pub life_erases: u32,
 }
 
 /// Times of the firmware: first-in-first-out servers, from which work leaves in the order in which it came.

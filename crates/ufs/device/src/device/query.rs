@@ -218,7 +218,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             (descriptor::UNIT, lun @ 0..8) => data.extend(self.unit_descriptor(lun).to_bytes()),
             (descriptor::INTERCONNECT, 0) => data.extend(desc::INTERCONNECT),
             (descriptor::POWER, 0) => data.extend(desc::POWER),
-            (descriptor::HEALTH, 0) => data.extend(desc::HEALTH),
+            (descriptor::HEALTH, 0) => data.extend(self.ftl.health()),
             (descriptor::STRING, index) => {
                 let d = DeviceDescriptor::default();
                 let text = match index {

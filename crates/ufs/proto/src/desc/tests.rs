@@ -105,7 +105,8 @@ fn what_never_changes() {
     assert_eq!(usize::from(GeometryDescriptor::default().to_bytes()[0x17]), crate::rpmb::MOST_FRAMES);
     assert_eq!(INTERCONNECT, [6, 4, 0x01, 0x80, 0x04, 0x10]);
     assert!(POWER[..2] == [98, 8] && POWER[2..].iter().all(|b| *b == 0));
-    assert!(HEALTH[..6] == [45, 9, 1, 1, 1, 0] && HEALTH[6..].iter().all(|b| *b == 0));
+    let health = health(1, [2, 3]);
+    assert!(health[..6] == [45, 9, 1, 2, 3, 0] && health[6..].iter().all(|b| *b == 0));
 }
 
 /// Fields of the other descriptors, at their offsets in the tables of UFS 3.1.

@@ -13,7 +13,7 @@ const BETWEEN_LEVELLING: u32 = 3;
 
 /// Why a superblock is emptied.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Why {
+pub(super) enum Why {
     Space,
     Idle,
     Wear,
@@ -67,6 +67,7 @@ impl Collect {
             _ if self.settings.separate_moved => (Stream::Moved, emptied),
             _ => (Stream::Host, emptied),
         };
+        self.why = why;
         self.victims.begin(list.iter().map(|&sb| (sb, space.first(sb))));
         self.round += 1;
         let unit = self.geometry.slices_per_unit();

@@ -26,6 +26,7 @@ use super::space::{Space, Stream};
 use crate::config::DeviceConfig;
 use crate::config::FtlConfig;
 use crate::ids::{Lpn, SuperblockId};
+use choice::Why;
 use moving::MoveBuffer;
 use progress::{Pass, Progress};
 use readpath_flash::{Geometry, Ppn};
@@ -48,6 +49,8 @@ pub(in crate::ftl) struct Collect {
     geometry: Geometry,
     settings: FtlConfig,
     victims: Victims,
+    /// Why they are emptied.
+    why: Why,
     /// The stream that the moved data goes to.
     to: Stream,
     progress: Progress,
@@ -72,6 +75,7 @@ impl Collect {
             geometry: config.geometry,
             settings: config.ftl,
             victims: Victims::new(config.ftl.collect_together, config.geometry.slices_per_superblock()),
+            why: Why::Space,
             to: Stream::Moved,
             progress: Progress::NONE,
             reads: 0,

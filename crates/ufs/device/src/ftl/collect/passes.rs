@@ -8,6 +8,7 @@
 //! there. The first two passes cover all victims before the third copies one after the other, so each map page is
 //! read once for all of them. [`super::victims`] notes what is overwritten meanwhile; such copies are dropped.
 
+use super::choice::Why;
 use super::moving::END;
 use super::{Around, Collect, Moving, Pass};
 use crate::back::{Hardware, Job, Op};
@@ -263,13 +264,17 @@ impl Collect {
             let Some((_, first)) = self.buffer.next(&mut { chain }) else { return };
             self.programs += 1;
             let stats = hw.stats();
-            stats.programs += 1;
             stats.slices_moved += n as u64;
             let folds = space.mode_of(first.from) == CellMode::Slc;
-            stats.slices_flushed += if folds { n as u64 } else { 0 };
+            match self.why {
+                _ if folds => stats.slices_flushed += n as u64,
+                Why::Wear => stats.slices_levelled += n as u64,
+                Why::Disturb => stats.slices_refreshed += n as u64,
+                Why::Space | Why::Idle | Why::Flush => {}
+            }
             stats.slices_padded += u64::from(unit) - n as u64;
             let op = Op { count: n as u16, index: u32::from(chain), folds, ..Op::new(Job::MoveProgram, ppn) };
-            space.begin(now, op, hw);
+            space.program(now, op, hw);
         }
     }
 

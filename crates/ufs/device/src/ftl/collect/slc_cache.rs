@@ -56,7 +56,7 @@ impl SlcCache {
             superblocks,
             slices: config.slc_slices(),
             blocks: config.slc_cache.map_or(0, |cache| cache.static_blocks.saturating_add(cache.dynamic_blocks)),
-            life_erases: u64::from(config.slc.map_or(0, |slc| slc.life_erases)) * u64::from(superblocks),
+            life_erases: config.cache_life(),
         }
     }
 
@@ -80,8 +80,8 @@ impl SlcCache {
         most.min(kept + lent)
     }
 
-    /// bWriteBoosterBufferLifeTimeEst.
-    fn life(&self, space: &Space) -> u8 {
+    /// bWriteBoosterBufferLifeTimeEst, and of the health descriptor bDeviceLifeTimeEstB: 0 without a cache.
+    pub(crate) fn life(&self, space: &Space) -> u8 {
         match (space.erases_in(CellMode::Slc) * 10).checked_div(self.life_erases) {
             Some(tenths) => (1 + tenths).min(u64::from(LIFE_EXCEEDED)) as u8,
             None => 0,

@@ -76,8 +76,10 @@ fn levelling_takes_its_turn_after_three_others_and_when_erase_counts_have_change
     let cold = p.filled(Stream::Host, 9);
     // All others are worn much more.
     for sb in p.space.all().filter(|&sb| sb != cold && sb.0 >= 2) {
-        p.space.load_record(sb, 500, 0, false, &[]);
+        p.space.load_record(sb, 500, [200, 50], false, &[]);
     }
+    let others = p.space.all().count() as u64 - 3;
+    assert_eq!(p.space.erases_by_mode(), [250 * others, 200 * others, 50 * others]);
     assert!(!p.choose());
     p.collect.since_levelled = 3;
     assert!(!p.choose(), "no count has changed");
@@ -204,7 +206,8 @@ fn superblocks_are_lent_to_writebooster_while_there_are_enough() {
     assert!(p.choose());
     assert_eq!((p.collect.victims.get(0).0, p.hw.stats().flushed), (lent[0], 1));
     // One superblock is erased as often as the buffer's superblocks endure together.
-    p.space.load_record(lent[1], 0, 3 * life_erases, false, &[]);
+    p.space.load_record(lent[1], 3 * life_erases, [3 * life_erases, 0], false, &[]);
+    assert_eq!(p.space.erases_by_mode(), [0, 60, 0]);
     p.space.discard(lent[2], 0);
     p.space.begin_erase();
     assert!(p.space.die_erased(lent[2], 0, false));

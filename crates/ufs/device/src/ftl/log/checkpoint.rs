@@ -63,8 +63,8 @@ impl Log {
             self.checkpoint.anchor_wanted = false;
             let g = self.geometry();
             let ppn = Ppn(self.checkpoint.anchor % (ANCHORS * g.units_per_superblock()) * g.slices_per_unit());
-            hw.stats().programs += 1;
-            space.begin(now, Op::new(Job::AnchorProgram, ppn), hw);
+            hw.stats().anchor_programs += 1;
+            space.program(now, Op::new(Job::AnchorProgram, ppn), hw);
         }
         false
     }

@@ -97,8 +97,9 @@ impl Log {
                 self.export_block(sb, space, hw);
                 continue;
             }
-            if space.get(sb).mode == CellMode::Slc {
-                self.note_slc_erase(sb);
+            match space.get(sb).mode {
+                CellMode::Full => {}
+                cells => self.note_slc_erase(sb, cells == CellMode::SlcMap),
             }
             return space.erase_dies(now, sb, hw);
         }

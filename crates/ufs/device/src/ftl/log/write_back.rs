@@ -198,9 +198,9 @@ impl Log {
         self.stream.programs[index] = parts;
         self.stream.in_flight += 1;
         self.stream.journal_came_last = journal;
-        hw.stats().programs += 1;
+        hw.stats().meta_programs += 1;
         self.checkpoint.units += 1;
-        space.begin(now, Op { index: index as u32, ..Op::new(Job::MetaProgram, first) }, hw);
+        space.program(now, Op { index: index as u32, ..Op::new(Job::MetaProgram, first) }, hw);
     }
 
     /// A part of the journal, to be programmed in `sb`, with as many of the oldest records as fit.

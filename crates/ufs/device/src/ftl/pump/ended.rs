@@ -83,9 +83,8 @@ impl Ftl {
         for unit in self.space.units_of_table(sb).collect::<Vec<_>>() {
             self.space.begin_table_unit(sb);
             self.log.count_unit();
-            hw.stats().programs += 1;
             hw.stats().table_writes += 1;
-            self.space.begin(now, Op::new(Job::TableProgram, Ppn(first.0 + unit * unit_slices)), hw);
+            self.space.program(now, Op::new(Job::TableProgram, Ppn(first.0 + unit * unit_slices)), hw);
         }
     }
 

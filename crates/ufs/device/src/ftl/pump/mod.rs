@@ -27,6 +27,8 @@ use crate::config::{CellMode, DeviceConfig};
 use crate::ids::Lpn;
 use readpath_flash::{Geometry, Ppn};
 use readpath_kit::{BLOCK_BYTES, Ns};
+use readpath_proto::booster::LIFE_EXCEEDED;
+use readpath_proto::desc::{HEALTH_BYTES, health};
 use std::sync::Arc;
 
 pub(crate) struct Ftl {
@@ -119,6 +121,21 @@ impl Ftl {
     /// How worn the superblocks are, over the device's life.
     pub(crate) fn wear(&self) -> Wear {
         self.space.wear()
+    }
+
+    /// The health descriptor: bad blocks against the reserve, what all erases have used of the cells' life, and the
+    /// life of the cache in SLC mode.
+    pub(crate) fn health(&self) -> [u8; HEALTH_BYTES] {
+        let pre_eol = match self.config.reserve_used_percent(self.space.given_up().1) {
+            0..80 => 1,
+            80..90 => 2,
+            _ => 3,
+        };
+        let dies = f64::from(self.geometry.dies());
+        let used = self.config.life_used(self.space.erases_by_mode().map(|erases| erases as f64 * dies));
+        let tenths = (10.0 * used.iter().sum::<f64>()) as u64;
+        let cells = (1 + tenths).min(u64::from(LIFE_EXCEEDED)) as u8;
+        health(pre_eol, [cells, self.collect.slc_cache().life(&self.space)])
     }
 
     /// Slots of the write buffer.

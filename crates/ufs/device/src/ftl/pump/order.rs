@@ -97,10 +97,9 @@ impl Ftl {
                     }
                 };
                 let (first, count) = self.write.buffer_mut().take_for_program(hot, unit, self.log.journal().durable());
-                hw.stats().programs += 1;
                 hw.stats().slices_padded += u64::from(unit - count);
                 let op = Op { count: count as u16, index: u32::from(first), ..Op::new(Job::Program, ppn) };
-                self.space.begin(now, op, hw);
+                self.space.program(now, op, hw);
             }
         }
         stall

@@ -43,8 +43,11 @@ impl Space {
         let (dies, first) = (self.shape.dies, self.first(sb));
         for die in (0..dies).filter(|&die| !self.is_bad(sb, die)) {
             let ppn = Ppn(first.0 + die * self.shape.slices_per_unit);
-            hw.stats().erases += 1;
-            hw.stats().slc_erases += u64::from(self.mode_of(ppn) != CellMode::Full);
+            let (cells, stats) = (self.mode_of(ppn), hw.stats());
+            stats.erases += 1;
+            stats.slc_erases += u64::from(cells != CellMode::Full);
+            stats.slc_map_erases += u64::from(cells == CellMode::SlcMap);
+            stats.anchor_erases += u64::from(self.get(sb).state == State::Anchor);
             self.begin(now, Op { lpn: sb.0, ..Op::new(Job::Erase, ppn) }, hw);
         }
     }

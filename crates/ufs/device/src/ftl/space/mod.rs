@@ -161,9 +161,14 @@ impl Space {
         self.modes[mode.index()].superblocks
     }
 
-    /// Erases of superblocks in a mode.
+    /// Erases of superblocks in a mode; those of anchors do not count.
     pub(crate) fn erases_in(&self, mode: CellMode) -> u64 {
         self.modes[mode.index()].erases
+    }
+
+    /// Erases of superblocks by mode.
+    pub(crate) fn erases_by_mode(&self) -> [u64; CellMode::COUNT] {
+        self.modes.map(|mode| mode.erases)
     }
 
     /// Cell mode of the superblock of `ppn`.
@@ -186,6 +191,16 @@ impl Space {
     pub(crate) fn begin(&self, now: Ns, mut op: Op, hw: &mut impl Hardware) {
         op.cells = self.mode_of(op.ppn);
         hw.begin(now, op);
+    }
+
+    /// Begins to program a unit, and counts it.
+    pub(crate) fn program(&self, now: Ns, op: Op, hw: &mut impl Hardware) {
+        let cells = self.mode_of(op.ppn);
+        let stats = hw.stats();
+        stats.programs += 1;
+        stats.slc_programs += u64::from(cells == CellMode::Slc);
+        stats.slc_map_programs += u64::from(cells == CellMode::SlcMap);
+        hw.begin(now, Op { cells, ..op });
     }
 
     /// Programs of data in progress.

@@ -7,12 +7,17 @@ use crate::config::CellMode;
 use crate::ids::SuperblockId;
 
 impl Space {
-    /// Loads the record of a superblock: its erases, whether a program in it failed, and which of its blocks are bad.
-    pub(crate) fn load_record(&mut self, sb: SuperblockId, erases: u32, erases_in_slc: u32, failed: bool, bad: &[u32]) {
+    /// Loads the record of a superblock: its erases and those of them in SLC mode for the cache and for the map,
+    /// whether a program in it failed, and which of its blocks are bad.
+    pub(crate) fn load_record(&mut self, sb: SuperblockId, erases: u32, in_slc: [u32; 2], failed: bool, bad: &[u32]) {
         bad.iter().for_each(|&die| _ = self.mark_bad(sb, die));
         let slot = &mut self.table[sb.index()];
         (slot.erases, slot.failed) = (erases, failed);
-        self.modes[CellMode::Slc.index()].erases += u64::from(erases_in_slc);
+        if slot.state != State::Anchor {
+            let full = erases.saturating_sub(in_slc[0]).saturating_sub(in_slc[1]);
+            let by_mode = [full, in_slc[0], in_slc[1]];
+            self.modes.iter_mut().zip(by_mode).for_each(|(mode, erases)| mode.erases += u64::from(erases));
+        }
     }
 
     /// Loads the contents found in a superblock: data of `stream`, how far units are programmed or torn, and the

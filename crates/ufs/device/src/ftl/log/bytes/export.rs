@@ -32,8 +32,8 @@ pub(in crate::ftl::log) struct Export {
     /// The checkpoint that is being written: the contents of its anchor, and its body.
     head: Vec<u8>,
     body: Vec<u8>,
-    /// Erases in SLC mode, by superblock.
-    pub(super) slc_erases: Vec<u32>,
+    /// Erases in SLC mode by superblock, for the cache and for the map.
+    pub(super) slc_erases: Vec<[u32; 2]>,
 }
 
 impl Export {
@@ -54,7 +54,7 @@ impl Log {
     /// loaded.
     pub(crate) fn keep_in_flash(&mut self) {
         self.export.is_on = true;
-        self.export.slc_erases.resize(self.geometry().superblocks() as usize, 0);
+        self.export.slc_erases.resize(self.geometry().superblocks() as usize, [0; 2]);
     }
 
     /// Takes the metadata to be stored, once for each [`MediaOp::Own`].
@@ -260,7 +260,7 @@ impl Log {
         let sb = space.get(superblock);
         let record = BlockRecord {
             erases: sb.erases,
-            slc_erases: self.export.slc_erases.get(superblock.index()).copied().unwrap_or(0),
+            slc_erases: self.export.slc_erases.get(superblock.index()).copied().unwrap_or_default(),
             failed: sb.failed,
             retired: sb.state == State::Retired,
             bad: (0..self.geometry().dies()).filter(|&die| space.is_bad(superblock, die)).collect(),
@@ -269,9 +269,9 @@ impl Log {
     }
 
     /// An erase in SLC mode begins.
-    pub(crate) fn note_slc_erase(&mut self, superblock: SuperblockId) {
+    pub(crate) fn note_slc_erase(&mut self, superblock: SuperblockId, is_of_map: bool) {
         if let Some(erases) = self.export.slc_erases.get_mut(superblock.index()) {
-            *erases += 1;
+            erases[usize::from(is_of_map)] += 1;
         }
     }
 }

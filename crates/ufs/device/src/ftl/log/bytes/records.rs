@@ -322,8 +322,8 @@ impl Head {
 pub(super) struct BlockRecord {
     /// How often it was erased.
     pub erases: u32,
-    /// How many of these erases were in SLC mode.
-    pub slc_erases: u32,
+    /// How many of these erases were in SLC mode, for the cache and for the map.
+    pub slc_erases: [u32; 2],
     /// A program in the superblock failed: it is not programmed again before it is erased.
     pub failed: bool,
     /// Too many of its blocks are bad.
@@ -334,14 +334,18 @@ pub(super) struct BlockRecord {
 
 impl BlockRecord {
     const HEAD: usize = 12;
+    /// The most erases for the map that a record counts, in three bytes.
+    const MOST_OF_MAP: u32 = (1 << 24) - 1;
     /// Dies that fit into a record.
     pub(super) const MOST_DIES: u32 = (BLOCK_RECORD_BYTES - BlockRecord::HEAD) as u32 * 8;
 
     pub(super) fn to_bytes(&self) -> [u8; BLOCK_RECORD_BYTES] {
         let mut bytes = [0; BLOCK_RECORD_BYTES];
         bytes[..4].copy_from_slice(&self.erases.to_le_bytes());
-        bytes[4..8].copy_from_slice(&self.slc_erases.to_le_bytes());
+        let [cache, map] = self.slc_erases;
+        bytes[4..8].copy_from_slice(&cache.to_le_bytes());
         bytes[8] = u8::from(self.failed) | u8::from(self.retired) << 1;
+        bytes[9..12].copy_from_slice(&map.min(BlockRecord::MOST_OF_MAP).to_le_bytes()[..3]);
         for &die in &self.bad {
             bytes[BlockRecord::HEAD + die as usize / 8] |= 1 << (die % 8);
         }
@@ -350,7 +354,8 @@ impl BlockRecord {
 
     pub(super) fn from_bytes(bytes: &[u8; BLOCK_RECORD_BYTES]) -> Option<BlockRecord> {
         let mut take = Take(bytes);
-        let (erases, slc_erases, flags) = (take.u32()?, take.u32()?, take.u8()?);
+        let (erases, cache, flags) = (take.u32()?, take.u32()?, take.u8()?);
+        let slc_erases = [cache, u32::from_le_bytes([bytes[9], bytes[10], bytes[11], 0])];
         let is_bad = |&die: &u32| bytes[BlockRecord::HEAD + die as usize / 8] & 1 << (die % 8) != 0;
         let bad = (0..BlockRecord::MOST_DIES).filter(is_bad).collect();
         Some(BlockRecord { erases, slc_erases, failed: flags & 1 != 0, retired: flags & 2 != 0, bad })
@@ -427,7 +432,7 @@ mod tests {
     fn block_records_come_back_as_they_went() {
         let record = BlockRecord {
             erases: 5,
-            slc_erases: 2,
+            slc_erases: [2, 1 << 16 | 7],
             failed: true,
             retired: false,
             bad: vec![0, 9, BlockRecord::MOST_DIES - 1],

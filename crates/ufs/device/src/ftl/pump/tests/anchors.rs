@@ -36,6 +36,7 @@ pub(crate) fn config() -> DeviceConfig {
             transfer_block: Ns(8_000),
             map_transfer: Ns(8_000),
             plane_reads: PlaneReads::One,
+            life_erases: 1_000_000,
         },
         scheduler: Scheduler::Lean,
         suspend: SuspendTiming::OFF,
