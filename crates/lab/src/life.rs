@@ -3,7 +3,7 @@
 //! the load of a run. It counts what the device counted, and knows neither cases nor documents.
 
 use crate::saving::half_of_ratio;
-use crate::verdict::{Measured, digits, in_parts};
+use crate::verdict::{Measured, in_parts};
 use readpath_device::{CellMode, DeviceConfig, DeviceStats};
 use readpath_kit::{BLOCK_BYTES, Ns};
 use readpath_results::{Document, Metric, Note, NoteKind, metric};
@@ -99,7 +99,7 @@ pub(crate) struct Life {
     /// Share of the erases after which the cache in SLC mode takes no more data.
     cache_used: f64,
     /// Share that the blocks filled will have used when they are all erased.
-    filled: f64,
+    due: f64,
     /// Time of the run in years, and half of the 95 % interval of the years until cells are worn.
     ran: f64,
     half: Option<f64>,
@@ -130,7 +130,9 @@ impl Life {
 
     fn new(variant: &str, all: &Load, parts: &[Load], config: &DeviceConfig) -> Life {
         let used = |load: &Load| config.life_used(load.erases.map(|n| n as f64)).iter().sum::<f64>();
-        let ratios: Vec<(f64, f64)> = parts.iter().map(|part| (part.ns / YEAR_NS, used(part))).collect();
+        let due = |load: &Load| config.life_used(load.filled).iter().sum::<f64>();
+        let wear = |load: &Load| if due(all) > used(all) { due(load) } else { used(load) };
+        let ratios: Vec<(f64, f64)> = parts.iter().map(|part| (part.ns / YEAR_NS, wear(part))).collect();
         let cache_blocks = config.cache_life() * u64::from(config.geometry.dies());
         let quiet = parts.iter().position(|part| used(part) > 0.0).unwrap_or(0);
         Life {
@@ -142,7 +144,7 @@ impl Life {
                 0 => 0.0,
                 blocks => all.erases[CellMode::Slc.index()] as f64 / blocks as f64,
             },
-            filled: config.life_used(all.filled).iter().sum(),
+            due: due(all),
             ran: all.ns / YEAR_NS,
             half: half_of_ratio(&ratios),
             capacity: config.logical_blocks() as f64 * f64::from(BLOCK_BYTES),
@@ -156,16 +158,21 @@ impl Life {
 
     /// Whether erases tell how fast cells wear.
     fn is_told(&self) -> bool {
-        self.used() > 0.0 && self.used() >= STEADY * self.filled
+        self.used() > 0.0 && self.used() >= STEADY * self.due
+    }
+
+    /// What the run cost: what its erases used, or what its programs will, if that is more.
+    fn wear(&self) -> f64 {
+        self.used().max(self.due)
     }
 
     fn years(&self) -> f64 {
-        self.ran / self.used()
+        self.ran / self.wear()
     }
 
     /// Terabytes that the host can write until cells are worn.
     fn terabytes(&self) -> f64 {
-        self.written / self.used() / TB
+        self.written / self.wear() / TB
     }
 
     fn drive_writes_a_day(&self) -> f64 {
@@ -184,6 +191,7 @@ impl Life {
         ];
         let mut figures: Vec<_> = used.into_iter().filter(|(_, percent)| *percent > 0.0).collect();
         if self.is_told() {
+            figures.push((metric::LIFE_DUE, percent(self.due)));
             figures.push((metric::LIFE_YEARS, self.years()));
             figures.extend(self.half.map(|half| (metric::LIFE_YEARS_ERROR, half)));
             figures.push((metric::TBW, self.terabytes()));
@@ -197,11 +205,11 @@ impl Life {
         let (years, tbw, dwpd) = (self.years(), self.terabytes(), self.drive_writes_a_day());
         let first =
             if has_others { format!("With '{variant}' cells are worn first") } else { "Cells are worn".to_owned() };
-        let interval = half.map_or_else(String::new, |half| format!(" ± {}", digits(half)));
-        let cache = if self.cache_used > self.used() {
+        let interval = half.map_or_else(String::new, |half| format!(" ± {}", three(half)));
+        let cache = if self.cache_used > self.wear() {
             format!(
                 " Its cache in SLC mode takes no more data after {} TB.",
-                digits(self.written / self.cache_used / TB)
+                three(self.written / self.cache_used / TB)
             )
         } else {
             String::new()
@@ -215,15 +223,21 @@ impl Life {
         let text = format!(
             "{first} after {}{interval} years of this load, when the host has written {} TB ({} drive writes a day for \
              5 years), with a write amplification of {}.{cache}{late}",
-            digits(years),
-            digits(tbw),
-            digits(dwpd),
-            digits(*amplification),
+            three(years),
+            three(tbw),
+            three(dwpd),
+            three(*amplification),
         );
         let note = Note::new(NoteKind::Lifetime, text).of_variant(variant.clone()).with("years", years);
         let note = half.iter().fold(note, |note, half| note.with("years_half_interval", *half));
         note.with("host_terabytes", tbw).with("drive_writes_a_day", dwpd).with("write_amplification", *amplification)
     }
+}
+
+/// A number above 0 with three digits at least.
+fn three(value: f64) -> String {
+    let behind = (2.0 - libm::floor(libm::log10(value))).clamp(0.0, 9.0);
+    format!("{value:.*}", behind as usize)
 }
 
 /// Adds to the verdict of a document the shortest life of these runs; where no run tells one, says why in a note.
@@ -237,10 +251,9 @@ pub(crate) fn judge<'a>(doc: &mut Document, lives: impl Iterator<Item = &'a Life
     let Some(most) = lives.iter().max_by(|a, b| a.used().total_cmp(&b.used())) else { return };
     let why = match most.used() {
         0.0 => "no superblock was erased".to_owned(),
-        used => format!(
-            "erases used {:.0} % of the life that the programs of the run will cost",
-            100.0 * used / most.filled
-        ),
+        used => {
+            format!("erases used {:.0} % of the life that the programs of the run will cost", 100.0 * used / most.due)
+        }
     };
     let text = format!("How long cells live cannot be told: {why}. A longer run, or a fuller device, would tell.");
     doc.note(Note::new(NoteKind::Lifetime, text));

@@ -65,13 +65,15 @@ fn shares_of_modes_add_up_and_give_years_bytes_and_drive_writes() {
     is(&metric::LIFE_USED_SLC, 2.5);
     // Two superblocks of the cache endure 200 erases, 800 of blocks.
     is(&metric::CACHE_LIFE_USED, 15.0);
-    is(&metric::LIFE_YEARS, 0.2 / 0.075);
-    is(&metric::TBW, 0.5 / 0.075);
+    // 30 and 150 blocks were filled, and will be erased.
+    is(&metric::LIFE_DUE, 6.25 + 3.125);
+    is(&metric::LIFE_YEARS, 0.2 / 0.09375);
+    is(&metric::TBW, 0.5 / 0.09375);
     // The capacity is 2^18 blocks of 4 KiB.
-    is(&metric::DWPD, 5e11 / 0.075 / 1_073_741_824.0 / 1825.0);
+    is(&metric::DWPD, 5e11 / 0.09375 / 1_073_741_824.0 / 1825.0);
     assert_eq!(figure(&life, &metric::LIFE_YEARS_ERROR), None, "nothing is known of its parts");
     let note = said(&[&life]);
-    let text = "Cells are worn after 2.67 years of this load, when the host has written 6.67 TB (3.40 drive writes a day \
+    let text = "Cells are worn after 2.13 years of this load, when the host has written 5.33 TB (2.72 drive writes a day \
                 for 5 years), with a write amplification of 2.00. Its cache in SLC mode takes no more data after 3.33 TB.";
     assert_eq!((note.kind, &*note.text), (NoteKind::Lifetime, text));
 }
@@ -122,8 +124,8 @@ fn a_run_with_too_few_erases_says_so() {
     assert_eq!(few.figures().len(), 1, "what was used is known");
     let why = "erases used 40 % of the life that the programs of the run will cost";
     assert_eq!(said(&[&fresh, &few]).text, format!("How long cells live cannot be told: {why}. {rest}"));
-    let text = said(&[&fresh, &few, &life("slow", 1, 2.0), &life("fast", 2, 2.0)]).text;
-    assert!(text.starts_with("With 'fast' cells are worn first after 0.66 years"), "{text}");
+    let text = said(&[&fresh, &few, &life("slow", 1, 1.5), &life("fast", 2, 2.0)]).text;
+    assert!(text.starts_with("With 'fast' cells are worn first after 0.658 years"), "{text}");
     let mut doc = Document::new("e", "t");
     judge(&mut doc, [].into_iter());
     assert!(doc.verdict.is_empty() && doc.notes.is_empty());

@@ -156,17 +156,19 @@ registry! {
             zero";
         LIFE_USED "life_used" "%" "life used" Less "share of the life of all cells that the erases of the phase used: each \
             one over `flash.life_erases`, or over `slc.life_erases` in SLC mode, in the mean of all superblocks but those \
-            of anchors. This and the next ones have no row without an erase, nor if zero";
+            of anchors. This and the next ones have no row if zero";
         LIFE_USED_SLC "life_used_slc" "%" "" Less "of that, by erases of the cache in SLC mode";
         LIFE_USED_SLC_MAP "life_used_slc_map" "%" "" Less "of that, by erases of the map in SLC mode";
         CACHE_LIFE_USED "cache_life_used" "%" "" Less "share of the erases after which the cache in SLC mode takes no \
             more data";
+        LIFE_DUE "life_due" "%" "" Less "share of that life that the blocks filled by programs of the phase take when they \
+            are erased. No row, nor the next ones, if `life_used` is less than half of it";
         LIFE_YEARS "life_years" "years" "years" More "time until cells are worn if the host goes on like this without \
-            pause: time of the phase over `life_used`";
+            pause: time of the phase over the greater of `life_used` and `life_due`";
         LIFE_YEARS_ERROR "life_years_error" "years" "±" Less "half of the 95 % confidence interval of `life_years` \
-            (jackknife over sixteen parts of the run); not given if fewer than two parts have erases";
+            (jackknife over sixteen parts of the run); not given if fewer than two parts wear cells";
         TBW "tbw" "TB" "TBW" More "what the host can write until cells are worn, in units of 10¹² bytes (JESD218): what it \
-            wrote over `life_used`";
+            wrote over the same";
         DWPD "dwpd" "1/day" "DWPD" More "drive writes a day: `tbw` over the capacity and the days of five years, the \
             usual warranty";
         ERASE_COUNT_MEAN "erase_count_mean" "" "" Less "mean erase count of superblocks at the end of the phase, over \
