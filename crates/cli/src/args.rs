@@ -26,7 +26,7 @@ pub use readpath_session::args::{ImageInput, TraceInput, UbiWork};
 pub use serve::{Attach, Ctl, ImageCommand, ImageCreate, Serve};
 pub use simulate::{BreakEven, Compare, Fio, FioFormat, Hmb, Iozone, Power, Replay, Reproduce};
 pub use sweep::{Merge, Sweep, SweepCommand};
-pub use trace::{Mrc, TraceCommand, TraceFormat};
+pub use trace::{Mrc, TraceCommand, TraceExperts, TraceFormat};
 pub use ubi::{UbiCommand, UbiReplay};
 
 use clap::{Parser, Subcommand};

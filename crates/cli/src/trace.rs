@@ -2,6 +2,7 @@
 //! `readpath trace`: describes block traces, and writes them in another format.
 
 mod describe;
+mod experts;
 mod mrc;
 
 use crate::args::{TraceCommand, TraceFormat, TraceInput};
@@ -32,6 +33,7 @@ pub fn main(command: &TraceCommand) -> Result<()> {
             info(file, input, *shift_sectors, *json, out.as_deref())
         }
         TraceCommand::Mrc(args) => mrc::main(args),
+        TraceCommand::Experts(args) => experts::main(args),
         TraceCommand::Convert { file, output, output_format, filename, input } => {
             convert(file, output, *output_format, filename, input)
         }

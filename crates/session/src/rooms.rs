@@ -18,7 +18,7 @@ pub mod config {
 
 /// Traces.
 pub mod workload {
-    pub use readpath_workload::{IoKind, trace};
+    pub use readpath_workload::{IoKind, experts, trace};
 }
 
 /// Runs in progress.

@@ -8,6 +8,7 @@
 #![warn(unreachable_pub)]
 
 mod dist;
+pub mod experts;
 pub mod fio;
 pub mod iozone;
 pub mod launch;

@@ -82,6 +82,10 @@ pub struct ProbePlan {
     /// the device's buffer, or 4G]
     #[arg(long, value_name = "SIZE", requires = "destructive")]
     pub long_write: Option<String>,
+    /// Also measure which read size and queue depth the weights of a language model's experts need: random reads of 64
+    /// KiB and more over the whole target. The fit predicts them
+    #[arg(long)]
+    pub experts: bool,
     /// Seconds that each job of reads is measured for
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub seconds: u32,

@@ -51,6 +51,44 @@ pub struct Mrc {
     pub out: Option<PathBuf>,
 }
 
+/// `readpath trace experts`.
+#[derive(Args, Debug)]
+pub struct TraceExperts {
+    /// A list of what was read, as CSV: token,layer,expert, or offset,length in bytes [default: experts are drawn]
+    #[arg(value_name = "LIST")]
+    pub list: Option<PathBuf>,
+    /// The trace to write, a CSV table
+    #[arg(long, value_name = "FILE")]
+    pub output: PathBuf,
+    /// Layers with experts
+    #[arg(long, value_name = "N", default_value_t = 48)]
+    pub layers: u32,
+    /// Experts of a layer
+    #[arg(long, value_name = "N", default_value_t = 128)]
+    pub experts: u32,
+    /// Weights of an expert, such as 64K or 18M
+    #[arg(long, value_name = "SIZE", default_value = "2304K")]
+    pub expert_size: String,
+    /// Experts of each layer that a token reads
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    pub per_token: u32,
+    /// Tokens to draw
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub tokens: u32,
+    /// Exponent of Zipf's law for the popularity of experts; 0 is even
+    #[arg(long, value_name = "X", default_value_t = 0.5)]
+    pub skew: f64,
+    /// Length of a read: an expert is cut into so long ones
+    #[arg(long, value_name = "SIZE", default_value = "512K")]
+    pub read_size: String,
+    /// Time from one token to the next, which the layers share evenly
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    pub token_time: String,
+    /// Seed of the draws
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+}
+
 /// Formats that traces are written in.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TraceFormat {
@@ -83,6 +121,11 @@ pub enum TraceCommand {
     ///
     /// Counted in one pass over each trace, for a least-recently-used map that is filled on demand.
     Mrc(Mrc),
+    /// Write what a language model reads of its experts as a trace
+    ///
+    /// For each token every layer reads some of its experts, drawn by popularity or as a list says. Replay it with
+    /// --iodepth, or give it to hmb.
+    Experts(TraceExperts),
     /// Write a trace in another format
     Convert {
         /// The trace; - for standard input

@@ -45,6 +45,7 @@ pub fn main(args: &ProbePlan) -> Result<()> {
         seconds: args.seconds,
         error_percent: args.error,
         long_write_bytes: bytes("--long-write", &args.long_write)?,
+        experts: args.experts,
     };
     let plan = Plan::new(&preset, &ask).map_err(usage)?;
     check_new(&args.out)?;

@@ -25,6 +25,8 @@ pub struct Ask {
     pub error_percent: f64,
     /// Bytes of the long sequential write; without it, what shows the end of the device's WriteBooster buffer.
     pub long_write_bytes: Option<u64>,
+    /// Whether reads of 64 KiB and more are measured at low queue depths too, as language models read experts.
+    pub experts: bool,
 }
 
 /// A job and its measurement.
@@ -96,6 +98,9 @@ impl Plan {
         }
         let mut jobs = Jobs { preset, room, jobs: Vec::new() };
         jobs.reads();
+        if ask.experts {
+            jobs.experts();
+        }
         if ask.writes {
             jobs.writes(long_write(preset, ask, room)?);
         }
@@ -313,6 +318,16 @@ impl Jobs<'_> {
         self.read(0.25, 4, 32, true);
         self.read(0.25, most, 32, false);
         self.read(0.25, 1, 128, false);
+    }
+
+    /// Which read size and queue depth weights of experts need, over all of the target; the fit predicts these jobs.
+    fn experts(&mut self) {
+        for blocks in [16, 32, 64, 128, 256, 512] {
+            for queue_depth in [1, 2, 4, 8, 16] {
+                let (access, range_blocks) = (Access::RandomRead, self.room);
+                self.add(Setting { access, range_blocks, queue_depth, hpb: false, block_count: blocks }, true);
+            }
+        }
     }
 
     fn random_writes(&mut self, queue_depth: u32, held_out: bool) {

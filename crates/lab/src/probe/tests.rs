@@ -19,6 +19,7 @@ fn ask(writes: bool) -> Ask {
         seconds: 20,
         error_percent: 2.0,
         long_write_bytes: None,
+        experts: false,
     }
 }
 
@@ -99,6 +100,17 @@ fn our_own_reader_takes_the_jobs() {
         jobs += workload.phases.len();
     }
     assert_eq!(jobs, plan.jobs.len());
+}
+
+/// Long reads at low queue depths over all of the target: held out, and none longer than the host's requests.
+#[test]
+fn experts_are_read_in_long_pieces() {
+    let with = Plan::new(&preset(), &Ask { experts: true, ..ask(false) }).unwrap();
+    let more: Vec<&Job> = with.jobs.iter().filter(|job| !plan(false).jobs.contains(job)).collect();
+    assert_eq!(more.len(), 4 * 5, "64 to 512 KiB, at five queue depths");
+    assert_eq!((&*more[0].name, &*more[19].name), ("randread-16384m-q1-64k", "randread-16384m-q16-512k"));
+    assert!(more.iter().all(|job| job.held_out && !job.setting.writes()));
+    assert_eq!(Plan::from_json(&with.to_json(), "plan.json").unwrap(), with);
 }
 
 #[test]

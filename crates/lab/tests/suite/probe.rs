@@ -36,6 +36,7 @@ fn hidden(seed: u64, ios: u32, keys: &[&str]) -> Hidden {
         seconds: 20,
         error_percent: 2.0,
         long_write_bytes: None,
+        experts: false,
     };
     let params = keys.iter().map(|key| Param::of_key(key).unwrap()).collect();
     Hidden { start: start(name, blocks), params, ask, factor: 1.4, noise: 0.02, measured_ios: 10 * ios, ios }
