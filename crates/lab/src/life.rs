@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What writes cost the cells of a device: programs by cause and by cell mode, erases, and how long the cells live under
-//! the load of a run. It counts what the device counted, and knows neither cases nor documents.
+//! What writes cost the cells of a device: programs by cause and by cell mode, erases, and how long the cells live
+//! under the load of a run. It counts what the device counted, and knows neither cases nor documents.
 
 use crate::saving::half_of_ratio;
 use crate::verdict::{Measured, in_parts};

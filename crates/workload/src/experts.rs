@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Weights of experts that a language model (a mixture of experts) reads from a drive: for each token every layer reads
-//! a few of its experts. Which ones is drawn by popularity, or comes from a list that somebody recorded. It knows no
+//! a few of its experts. Which ones is drawn by popularity, or comes from a recorded list. It knows no
 //! devices; the requests are those of a block trace.
 
 use crate::trace::{Place, Reason, Request, TraceError};

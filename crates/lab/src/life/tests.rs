@@ -73,8 +73,9 @@ fn shares_of_modes_add_up_and_give_years_bytes_and_drive_writes() {
     is(&metric::DWPD, 5e11 / 0.09375 / 1_073_741_824.0 / 1825.0);
     assert_eq!(figure(&life, &metric::LIFE_YEARS_ERROR), None, "nothing is known of its parts");
     let note = said(&[&life]);
-    let text = "Cells are worn after 2.13 years of this load, when the host has written 5.33 TB (2.72 drive writes a day \
-                for 5 years), with a write amplification of 2.00. Its cache in SLC mode takes no more data after 3.33 TB.";
+    let text = "Cells are worn after 2.13 years of this load, when the host has written 5.33 TB (2.72 drive writes \
+                a day for 5 years), with a write amplification of 2.00. Its cache in SLC mode takes no more data \
+                after 3.33 TB.";
     assert_eq!((note.kind, &*note.text), (NoteKind::Lifetime, text));
 }
 

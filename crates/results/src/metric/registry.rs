@@ -110,8 +110,8 @@ registry! {
             over data programmed for the host: the measure of published formulas";
         WRITE_AMPLIFICATION "write_amplification" "" "write ampl." Less "all programs in blocks of 4 KiB, padding, \
             map pages, journal and checkpoints included, over blocks that the host wrote";
-        AMPLIFICATION_HOST "write_amplification_host" "" "" Less "the part of `write_amplification` that is data of the \
-            host. This and the next nine add up to it; a part that is zero has no row";
+        AMPLIFICATION_HOST "write_amplification_host" "" "" Less "the part of `write_amplification` that is data \
+            of the host. This and the next nine add up to it; a part that is zero has no row";
         AMPLIFICATION_COLLECTION "write_amplification_collection" "" "" Less "data moved by garbage collection";
         AMPLIFICATION_FOLDING "write_amplification_folding" "" "" Less "data moved out of the cache in SLC mode";
         AMPLIFICATION_LEVELLING "write_amplification_levelling" "" "" Less "data moved to level wear";
@@ -121,8 +121,8 @@ registry! {
         AMPLIFICATION_CHECKPOINTS "write_amplification_checkpoints" "" "" Less "checkpoints and their anchors";
         AMPLIFICATION_TABLES "write_amplification_tables" "" "" Less "tables of superblocks";
         AMPLIFICATION_PADDING "write_amplification_padding" "" "" Less "padding of multi-plane pages that did not fill";
-        AMPLIFICATION_FULL_CELLS "write_amplification_full_cells" "" "" Less "the part of `write_amplification` in cells \
-            with all their bits. This and the next two add up to it, for devices with cells in SLC mode";
+        AMPLIFICATION_FULL_CELLS "write_amplification_full_cells" "" "" Less "the part of `write_amplification` in \
+            cells with all their bits. This and the next two add up to it, for devices with cells in SLC mode";
         AMPLIFICATION_SLC "write_amplification_slc" "" "" Less "the cache in SLC mode";
         AMPLIFICATION_SLC_MAP "write_amplification_slc_map" "" "" Less "map pages, journal and checkpoints in SLC mode";
         PROGRAMS "programs" "" "" Less "multi-plane pages programmed, for any purpose";
@@ -154,21 +154,21 @@ registry! {
         SLC_ERASES "slc_erases" "" "" Less "blocks erased in SLC mode";
         SLC_MAP_ERASES "slc_map_erases" "" "" Less "of those, blocks of map pages, journal and checkpoints; no row if \
             zero";
-        LIFE_USED "life_used" "%" "life used" Less "share of the life of all cells that the erases of the phase used: each \
-            one over `flash.life_erases`, or over `slc.life_erases` in SLC mode, in the mean of all superblocks but those \
-            of anchors. This and the next ones have no row if zero";
+        LIFE_USED "life_used" "%" "life used" Less "share of the life of all cells that the erases of the phase used: \
+            each one over `flash.life_erases`, or over `slc.life_erases` in SLC mode, in the mean of all superblocks \
+            but those of anchors. This and the next ones have no row if zero";
         LIFE_USED_SLC "life_used_slc" "%" "" Less "of that, by erases of the cache in SLC mode";
         LIFE_USED_SLC_MAP "life_used_slc_map" "%" "" Less "of that, by erases of the map in SLC mode";
         CACHE_LIFE_USED "cache_life_used" "%" "" Less "share of the erases after which the cache in SLC mode takes no \
             more data";
-        LIFE_DUE "life_due" "%" "" Less "share of that life that the blocks filled by programs of the phase take when they \
-            are erased. No row, nor the next ones, if `life_used` is less than half of it";
+        LIFE_DUE "life_due" "%" "" Less "share of that life that the blocks filled by programs of the phase take when \
+            they are erased. No row, nor the next ones, if `life_used` is less than half of it";
         LIFE_YEARS "life_years" "years" "years" More "time until cells are worn if the host goes on like this without \
             pause: time of the phase over the greater of `life_used` and `life_due`";
         LIFE_YEARS_ERROR "life_years_error" "years" "±" Less "half of the 95 % confidence interval of `life_years` \
             (jackknife over sixteen parts of the run); not given if fewer than two parts wear cells";
-        TBW "tbw" "TB" "TBW" More "what the host can write until cells are worn, in units of 10¹² bytes (JESD218): what it \
-            wrote over the same";
+        TBW "tbw" "TB" "TBW" More "what the host can write until cells are worn, in units of 10¹² bytes (JESD218): \
+            what it wrote over the same";
         DWPD "dwpd" "1/day" "DWPD" More "drive writes a day: `tbw` over the capacity and the days of five years, the \
             usual warranty";
         ERASE_COUNT_MEAN "erase_count_mean" "" "" Less "mean erase count of superblocks at the end of the phase, over \

@@ -334,8 +334,8 @@ pub const POWER: [u8; 0x62] = fixed(descriptor::POWER, &[]);
 /// Bytes of the device health descriptor.
 pub const HEALTH_BYTES: usize = 0x2D;
 
-/// Device health descriptor (JESD220): bPreEOLInfo (1 normal, 2 and 3 from 80 and 90 % of the reserved blocks used), and
-/// bDeviceLifeTimeEstA and B (0 not defined, 1 to 0Ah tenths of the life used, rounded up, 0Bh exceeded).
+/// Device health descriptor (JESD220): bPreEOLInfo (1 normal, 2 and 3 from 80 and 90 % of the reserved blocks used),
+/// and bDeviceLifeTimeEstA and B (0 not defined, 1 to 0Ah tenths of the life used, rounded up, 0Bh exceeded).
 pub const fn health(pre_eol: u8, life: [u8; 2]) -> [u8; HEALTH_BYTES] {
     fixed(descriptor::HEALTH, &[(2, pre_eol), (3, life[0]), (4, life[1])])
 }
