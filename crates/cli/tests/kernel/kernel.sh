@@ -82,6 +82,43 @@ if wanted io; then
     if [ "$kernel" = a ]; then io ext4; else io f2fs; fi
 fi
 
+# ---- What a crash can leave of a file system as its guest writes it: fsck finds all of it clean.
+
+# crash FILE-SYSTEM
+crash() {
+    name=crash-$kernel fs=$1
+    command -v nbdcopy >/dev/null || { echo "SKIPPED: $name: nbdcopy is missing (Debian package libnbd-bin)"; return 0; }
+    image "$name" --set lu.0.blocks=65536 --set geometry.blocks_per_plane=30
+    for stage in make write; do
+        record=
+        if [ $stage = write ]; then
+            cp --sparse=always "$name.img" "$name-start.img"
+            record="--record $name.rec --data"
+        fi
+        rm -f "$socket" "$name.rec"
+        its=$name
+        # shellcheck disable=SC2086
+        "$readpath" serve "$name.img" --nbd "unix:$socket" --instant $record >>"$name.server" 2>&1 &
+        server=$!
+        listens || return 0
+        # The device of the machine is QEMU's, and its disk is served.
+        guest "$name-$stage" -i "nbd+unix:///?socket=$socket" -e "FS=$fs" -e "STAGE=$stage" "$kernel" \
+            "$here/scenarios/crash.sh" || true
+        stop_server
+    done
+    for states in permitted device; do
+        if "$readpath" crash "$name.rec" --image "$name-start.img" --states $states --budget 200 -- \
+            sh "$here/clean.sh" "$fs" >"$name-$states.crash" 2>&1; then
+            pass "$name: $fs, $states states: $(head -n 1 "$name-$states.crash")"
+        else
+            fail "$name: $fs, $states states: $PWD/$name-$states.crash"
+        fi
+    done
+}
+if wanted crash; then
+    if [ "$kernel" = a ]; then crash ext4; else crash f2fs; fi
+fi
+
 # ---- HPB, which only kernel A has.
 
 device_count() { sed -n "s/^$1 //p" hpb-a.counters; }

@@ -47,6 +47,10 @@ serve() {
     $wrapper "$readpath" attach "$its.img" --socket "$socket" --counters "$its.counters" $syncs "$@" \
         >>"$its.server" 2>&1 &
     server=$!
+    listens
+}
+# listens: waits until the server $its does.
+listens() {
     tries=600
     until [ -S "$socket" ]; do
         if ! kill -0 $server 2>/dev/null || [ $((tries -= 1)) -lt 0 ]; then

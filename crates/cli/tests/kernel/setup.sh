@@ -131,10 +131,11 @@ qemu() {
         while read -r library; do cp -L "$library" qemu/lib/; done
     cp -L root/usr/share/seabios/bios-256k.bin qemu/share/
     for rom in kvmvapic linuxboot_dma pvh; do cp "root/usr/share/qemu/$rom.bin" qemu/share/; done
-    devices=$(qemu/lib/ld-linux-x86-64.so.2 --library-path qemu/lib qemu/qemu-system-x86_64 -L qemu/share \
-        -nodefaults -no-user-config -device help)
+    # A list of all devices would load the modules of another QEMU that this machine has.
     for device in vfio-user-pci ufs ufs-lu; do
-        echo "$devices" | grep -q "name \"$device\"" || { echo "this QEMU has no $device" >&2; exit 1; }
+        qemu/lib/ld-linux-x86-64.so.2 --library-path qemu/lib qemu/qemu-system-x86_64 -L qemu/share -M none \
+            -nodefaults -no-user-config -device "$device,help" >help.log 2>&1 && grep -q options help.log ||
+            { echo "this QEMU has no $device" >&2; exit 1; }
     done
     mv qemu "$dir/"
 }
