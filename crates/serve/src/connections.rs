@@ -150,7 +150,8 @@ impl Connections {
             resumed: Vec::new(),
             dirty: Vec::new(),
             unsent: 0,
-            most_unsent: if scale.is_some() { 1 } else { 16 },
+            // A client at depth 16 takes half of its answers while the server works at the other half.
+            most_unsent: if scale.is_some() { 1 } else { 8 },
             left: Vec::new(),
             scale,
             disk,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The buffer that headers and small payloads are read into: one read takes many requests.
 
-/// Bytes that can wait.
-pub(super) const INPUT_BYTES: usize = 64 << 10;
+/// Bytes that can wait: all writes of 4 KiB of a client at depth 32, and more.
+pub(super) const INPUT_BYTES: usize = 256 << 10;
 
 /// Bytes that came and were not taken yet.
 pub(super) struct Input {

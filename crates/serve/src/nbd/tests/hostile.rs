@@ -74,7 +74,7 @@ fn random_headers_are_harmless() {
                     bytes.resize(bytes.len() + length as usize, 0x25);
                 }
             }
-            play(&bytes, 70_000, &mut random);
+            play(&bytes, 300_000, &mut random);
         }
     }
 }
@@ -96,7 +96,7 @@ fn random_options_are_harmless() {
             }
             bytes.extend(option(random.below(12) as u32, &data));
         }
-        play(&bytes, 70_000, &mut random);
+        play(&bytes, 300_000, &mut random);
     }
 }
 
@@ -111,7 +111,7 @@ fn mutated_conversations_are_harmless() {
             let at = if random.below(2) == 0 { random.below(range) } else { 20_300 + random.below(600) };
             bytes[at] = if random.below(2) == 0 { bytes[at] ^ 1 << random.below(8) } else { random.next() as u8 };
         }
-        play(&bytes, 70_000, &mut random);
+        play(&bytes, 300_000, &mut random);
     }
 }
 
