@@ -50,3 +50,42 @@ impl Promises {
         self.durable = self.answered;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nbd::Errno;
+
+    /// A request of a connection is answered; whether it failed.
+    fn asked(promises: &mut Promises, client: u32, ask: Ask) -> bool {
+        let mut job = Job { owner: Some((0, client)), ask, ..Job::default() };
+        let fails = promises.fails(&mut job);
+        job.failure = fails.then(|| (Errno::Io, String::new()));
+        promises.ended(&job);
+        fails
+    }
+
+    #[test]
+    fn each_loss_fails_the_next_flush_of_each_connection_that_was_there() {
+        let mut promises = Promises::default();
+        for newcomer in 3..5 {
+            assert!(!asked(&mut promises, 1, Ask::Write { fua: false }));
+            assert!(!asked(&mut promises, 2, Ask::Flush) && !asked(&mut promises, 1, Ask::Write { fua: false }));
+            promises.power_was_lost();
+            assert_eq!(
+                [1, 1, 2, 2, newcomer].map(|client| asked(&mut promises, client, Ask::Flush)),
+                [true, false, true, false, false]
+            );
+        }
+    }
+
+    #[test]
+    fn nothing_was_lost_that_was_flushed_or_promised() {
+        let mut promises = Promises::default();
+        asked(&mut promises, 1, Ask::Write { fua: false });
+        asked(&mut promises, 1, Ask::Flush);
+        asked(&mut promises, 1, Ask::Write { fua: true });
+        promises.power_was_lost();
+        assert!(!asked(&mut promises, 1, Ask::Flush));
+    }
+}

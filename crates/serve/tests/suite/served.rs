@@ -3,7 +3,7 @@
 //! bytes also from the file's content at any moment.
 
 use crate::client::{Client, FLUSH, FUA, How, INSTANT, NO_HOLE, READ, REAL, Server, TRIM, WRITE, ZERO};
-use readpath_kit::Prng;
+use readpath_kit::{Ns, Prng};
 use readpath_serve::Speed;
 use readpath_store::Image;
 use std::io::Write;
@@ -376,6 +376,19 @@ fn a_client_has_no_more_under_way_than_its_share_of_memory() {
     }
     drop(client);
     server.stop();
+}
+
+#[test]
+fn nothing_is_held_back_when_the_server_ends() {
+    for order in ["slow 60s", "stall 60s"] {
+        let mut server = Server::new(REAL);
+        let mut client = Client::connect(&server.socket());
+        server.tell(order);
+        client.send(READ, 0, 0, 512, &[]);
+        server.wait_for_requests(1.0);
+        assert!(server.stop().end < Ns::from_secs(60), "{order}");
+        assert_eq!(client.reply(512), Ok(vec![0; 512]), "{order}");
+    }
 }
 
 /// A cut may keep clients waiting for a minute of the clock, whatever the scale.
