@@ -6,7 +6,7 @@ use crate::back::{DeviceStats, Hardware, Job, MediaOp};
 use crate::config::CellMode;
 use crate::ftl::bytes::{FlashArray, LoadError, Sealed};
 use crate::ftl::map::Mapping;
-use crate::ftl::{NoSpace, Recovery, State, Stream};
+use crate::ftl::{NoSpace, Recovery, State, Stream, Superblock};
 use crate::ids::{Lpn, SuperblockId};
 use readpath_flash::Ppn;
 use readpath_kit::{Ns, Permutation};
@@ -225,7 +225,11 @@ impl Ftl {
         if (u64::from(retired), u64::from(bad)) != counted {
             return Err(format!("{retired} superblocks are retired and {bad} blocks bad, counted as {counted:?}"));
         }
-        let (slc, most) = (self.space.in_mode(CellMode::Slc), self.config.cache_superblocks());
+        // A medium may have lost the erase of another superblock, which is erased again.
+        let holds_data = |sb: &Superblock| matches!(sb.state, State::Open(_) | State::Closed(_));
+        let is_cache = |sb: &Superblock| sb.mode == CellMode::Slc && holds_data(sb);
+        let slc = self.space.iter().filter(|(_, sb)| is_cache(sb)).count() as u32;
+        let most = self.config.cache_superblocks();
         match slc <= most {
             true => Ok(()),
             false => Err(format!("{slc} superblocks are in SLC mode, of at most {most}")),
