@@ -3,9 +3,10 @@
 
 use crate::output;
 use readpath_report::TableSpec;
+use readpath_report::terminal::texts;
 use readpath_session::lab::question::Answer;
 use readpath_session::results::metric;
-use readpath_session::results::{Document, Metric};
+use readpath_session::results::{Document, Metric, Origin, Row};
 
 /// Columns of attacks on HPB entries.
 static ATTACKS: [Metric; 9] = [
@@ -19,6 +20,36 @@ static ATTACKS: [Metric; 9] = [
     metric::HPB_FOREIGN,
     metric::HPB_ZERO,
 ];
+
+/// A predicted value further from the published one does not hold.
+const HOLDS_PERCENT: f64 = 10.0;
+
+/// The published values of an answer, each with the simulated one and whether it holds.
+pub fn published(answer: &Answer, width: Option<u16>) -> String {
+    let doc = &answer.document;
+    let row = |row: &Row| {
+        let (published, error) = (row.published?, row.error_percent?);
+        let holds = match row.origin {
+            Origin::Predicted if error.abs() > HOLDS_PERCENT => "does not hold",
+            origin => origin.as_str(),
+        };
+        let value = |value: f64| format!("{value:.1}");
+        let error = format!("{error:+.1}");
+        let unit = row.metric.unit().to_owned();
+        let case = row.case.to_string();
+        Some(vec![case, row.variant.clone(), unit, value(published), value(row.simulated), error, holds.to_owned()])
+    };
+    let head = [
+        ("", true),
+        ("", true),
+        ("", true),
+        ("published", false),
+        ("simulated", false),
+        ("error %", false),
+        ("", true),
+    ];
+    texts(&head, &doc.rows.iter().filter_map(row).collect::<Vec<_>>(), width)
+}
 
 /// The tables of an answer: of what was timed, and of attacks, which are counted.
 pub fn tables(answer: &Answer, width: Option<u16>) -> String {

@@ -10,7 +10,7 @@ use crate::{dry_run, hmb, policies, ubi, usage};
 use anyhow::{Result, anyhow};
 use readpath_report::html;
 use readpath_session::ask;
-use readpath_session::ask::reproduce::{self, ALL, Named};
+use readpath_session::ask::reproduce::{self, ALL, DEVICES, Named};
 use readpath_session::lab::question::{Answer, Question};
 use readpath_session::results::Document;
 use readpath_session::ubi::EXPERIMENT;
@@ -21,6 +21,9 @@ pub fn main(args: &Reproduce) -> Result<()> {
     let (name, common) = (&args.of.name, &args.common);
     if name == ALL {
         return reproduce_all(args);
+    }
+    if name == DEVICES {
+        return reproduce_devices(args);
     }
     if name == EXPERIMENT {
         ubi::begin(args)?;
@@ -57,8 +60,8 @@ fn one<Q: Question>(
     ask_one(begin, args.dry_run.then_some(common.basics.json), |_| Ok(question), tables).map(drop)
 }
 
-/// Every built-in experiment, each in a folder of its own, and one page of all.
-fn reproduce_all(args: &Reproduce) -> Result<()> {
+/// Refuses options of one experiment for a name that means several.
+fn refuse_options_of_one(args: &Reproduce) -> Result<()> {
     let common = &args.common;
     let refused = [
         ("--json", common.basics.json),
@@ -71,8 +74,49 @@ fn reproduce_all(args: &Reproduce) -> Result<()> {
     ];
     let refused = refused.into_iter().find(|(_, given)| *given).map(|(option, _)| option);
     if let Some(option) = refused.or(common.live.given()) {
-        return Err(usage(anyhow!("{option} belongs to one experiment; 'all' are several")));
+        return Err(usage(anyhow!("{option} belongs to one experiment; '{}' are several", args.of.name)));
     }
+    Ok(())
+}
+
+/// The devices of today beside what was published of such devices: a table for each, and one page of all.
+fn reproduce_devices(args: &Reproduce) -> Result<()> {
+    refuse_options_of_one(args)?;
+    if args.of.traces.is_some() {
+        return Err(usage(anyhow!("--traces goes with reproduce policies and ubi; devices runs on no recorded trace")));
+    }
+    let devices = reproduce::devices(&args.of.making)?;
+    if args.dry_run {
+        for one in &devices {
+            dry_run::show(one, false)?;
+            writeln!(io::stdout())?;
+        }
+        return Ok(());
+    }
+    let folder = args.common.basics.out.clone().unwrap_or_else(|| Path::new("out").join(DEVICES));
+    let _made = NewFolder::create(&folder)?;
+    let page = folder.join("report.html");
+    check_writable(&page)?;
+    let mut documents = Vec::new();
+    for one in &devices {
+        documents.push(ask_into(one, args, &folder.join(&one.experiment.name), experiment::published)?);
+        writeln!(io::stdout())?;
+    }
+    write_page("Readpath: devices beside published measurements", &documents, &page)
+}
+
+fn write_page(title: &str, documents: &[Document], page: &Path) -> Result<()> {
+    let all = html::pages(title, documents)?;
+    let held = stop::hold();
+    write_whole(page, all.as_bytes())?;
+    held.done();
+    Ok(writeln!(io::stdout(), "All of them on one page: {}", page.display())?)
+}
+
+/// Every built-in experiment, each in a folder of its own, and one page of all.
+fn reproduce_all(args: &Reproduce) -> Result<()> {
+    refuse_options_of_one(args)?;
+    let common = &args.common;
     // Traces are wanted minutes later; one that cannot be read is refused now.
     let prepared = reproduce::all(&args.of.making, args.of.traces.as_deref())?;
     if args.dry_run {
@@ -101,11 +145,7 @@ fn reproduce_all(args: &Reproduce) -> Result<()> {
     // All runs are over; replays of reads do not look whether they are to stop.
     stop::at_once(Written::Others)?;
     documents.push(ubi::write_and_show(&prepared.ubi, &folder.join(EXPERIMENT), &common.basics)?);
-    let all = html::pages("Readpath: all experiments", &documents)?;
-    let held = stop::hold();
-    write_whole(&page, all.as_bytes())?;
-    held.done();
-    Ok(writeln!(io::stdout(), "All of them on one page: {}", page.display())?)
+    write_page("Readpath: all experiments", &documents, &page)
 }
 
 fn ask_into<Q: Question>(

@@ -134,7 +134,8 @@ pub fn run(bench: &BenchCase, ios: u64, clock: impl Fn() -> f64) -> Result<(u64,
 
 fn run_on<W: Wire>(bench: &BenchCase, ios: u64, wire: W, clock: impl Fn() -> f64) -> Result<(u64, f64), ExecuteError> {
     let preset = bench_preset(bench);
-    let host = HostConfig { hpb: bench.hpb.then(HpbOptions::default), ..preset.host };
+    // The CPU of a modelled host is not what these benches measure.
+    let host = HostConfig { hpb: bench.hpb.then(HpbOptions::default), cores: None, ..preset.host };
     let mut stack = Stack::<Lean, NoData, (), W>::new(&preset.device, host, preset.delays, NoData, (), wire)?;
     let blocks = bench.gib << 18;
     stack.precondition(LUN, 0, blocks, Layout::Sequential, 1).map_err(|_| ExecuteError::Precondition { blocks })?;

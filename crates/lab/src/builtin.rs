@@ -40,7 +40,7 @@ const fn file(name: &'static str) -> Builtin {
 }
 
 /// All built-in experiments.
-pub const BUILTINS: [Builtin; 12] = [
+pub const BUILTINS: [Builtin; 14] = [
     file("iozone"),
     file("tiobench"),
     file("appstart"),
@@ -50,10 +50,15 @@ pub const BUILTINS: [Builtin; 12] = [
     Builtin { name: "verification", kind: Kind::File { attacks: true } },
     file("rivals"),
     file("rivals_apps"),
+    file("ufs40"),
+    file("raspberry"),
     Builtin { name: "hmb", kind: Kind::Hmb },
     Builtin { name: "policies", kind: Kind::Policies },
     Builtin { name: "ubi", kind: Kind::Ubi },
 ];
+
+/// The experiments that set devices of today beside published measurements of such devices.
+pub const DEVICES: [&str; 2] = ["ufs40", "raspberry"];
 
 /// The built-in experiment of this name.
 pub fn find(name: &str) -> Option<Builtin> {

@@ -172,3 +172,27 @@ fn bad_traces_are_named_before_anything_runs() {
     room.bad(&["reproduce", "all", "--traces", "t"], &["--traces: t/ubi has no recorded stream"]);
     room.bad(&["reproduce", "all", "--set", "nosuch=1"], &["--set: nosuch"]);
 }
+
+/// The errors of presets of today's devices. Two rows of the first were fitted, and one of the second.
+#[test]
+fn devices_of_today_are_as_near_as_the_book_says() {
+    let room = Room::new();
+    let text = room.good(&["reproduce", "devices", "--out", "out"]);
+    let count = |words: &str| text.lines().filter(|line| line.ends_with(words)).count();
+    assert_eq!((count("  fit"), count("  predicted"), count("  does not hold")), (3, 9, 7), "{text}");
+    for line in [
+        "in order, 512 KiB           3.3 GHz  MiB/s     3814.7     4004.3     +5.0  predicted",
+        "at random, 512 KiB          3.3 GHz  MiB/s     3337.9     4003.9    +20.0  does not hold",
+        "at random, 4 KiB of 64 GiB  3.3 GHz  MiB/s      429.1      509.1    +18.6  does not hold",
+        "1 MiB in order             Pi 5, PCIe 3.0  MiB/s      800.0      807.8     +1.0  predicted",
+        "1 MiB at random            Pi 5, PCIe 3.0  MiB/s      749.0      807.8     +7.9  predicted",
+        "4 KiB at random            Pi 5, PCIe 2.0  MiB/s       57.3       54.6     -4.8  predicted",
+        "4 KiB at random, depth 64  Pi 5, PCIe 2.0  1/s     106113.0   106190.6     +0.1  fit",
+        "1 MiB written at random    Pi 5, PCIe 3.0  MiB/s      725.0      840.3    +15.9  does not hold",
+    ] {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+    assert!(room.read("out/report.html").contains("DRAM-less NVMe drives on one lane"));
+    let says = ["--case belongs to one experiment; 'devices' are several"];
+    Room::new().bad(&["reproduce", "devices", "--case", "x"], &says);
+}

@@ -304,7 +304,8 @@ fn a_server_is_recorded_and_replayed() {
     room.write("wrong", "5s stall\n");
     room.bad(&["serve", "dev.img", "--faults", "wrong"], &["wrong: line 1, column 4: stall: is not an order"]);
     room.write("wrong", "5s lie on\n6s host hpb=hcm activation_thld=0\n");
-    let refused = "wrong: line 2: host hpb=hcm activation_thld=0: host: activation_thld: is 0; it must be 1 to";
+    let refused =
+        "wrong: line 2, column 4: host hpb=hcm activation_thld=0: host: activation_thld: is 0; it must be 1 to";
     room.bad(&["serve", "dev.img", "--faults", "wrong"], &[refused]);
     room.bad(&["serve", "dev.img", "--instant", "--scale", "2"], &["'--instant' cannot be used with '--scale"]);
     room.bad(&["serve", "dev.img", "--metrics", "0.0.0.0:1"], &["other machines", "--public"]);

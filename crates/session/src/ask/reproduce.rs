@@ -16,6 +16,9 @@ use std::path::Path;
 /// The name that means every built-in experiment.
 pub const ALL: &str = "all";
 
+/// The name that means every experiment of [`builtin::DEVICES`].
+pub const DEVICES: &str = "devices";
+
 /// An experiment that options name.
 pub enum Named {
     /// Cases and variants, with attacks if it has some.
@@ -47,7 +50,7 @@ pub fn named(args: &Reproduce) -> Result<Named> {
         // An unknown name is refused where files are looked for.
         Some(Kind::File { .. }) | None => {
             let others: Vec<&str> =
-                builtin::BUILTINS.iter().filter(|b| !b.is_file()).map(|b| b.name).chain([ALL]).collect();
+                builtin::BUILTINS.iter().filter(|b| !b.is_file()).map(|b| b.name).chain([ALL, DEVICES]).collect();
             kinds::check(Path::new(&args.name), kinds::Kind::Experiment)?;
             let experiment = load_beside(&others, &args.name, &|path| args.making.read(path)).map_err(usage)?;
             Named::Runs(experiment::of(experiment, &args.making, &args.chosen)?.into())
@@ -74,6 +77,15 @@ fn check_options(args: &Reproduce, kind: Option<Kind>) -> Result<()> {
         return Err(usage(anyhow!("--traces goes with reproduce policies and ubi; {name} runs on no recorded trace")));
     }
     Ok(())
+}
+
+/// What `devices` asks.
+///
+/// # Errors
+/// When an option does not fit an experiment.
+pub fn devices(making: &Making) -> Result<Vec<Experimenting>> {
+    let of = |name: &&str| experiment::of(load(name, &read_text).map_err(usage)?, making, &Chosen::default());
+    builtin::DEVICES.iter().map(of).collect()
 }
 
 /// Everything that `all` asks.

@@ -38,6 +38,7 @@ pub fn presets() -> &'static [Builtin] {
         builtin!("presets", "ufs40-512g"),
         builtin!("presets", "nvme-dramless-512g"),
         builtin!("presets", "nvme-dramless-1t"),
+        builtin!("presets", "nvme-2230-256g"),
         builtin!("presets", "mqsim-64g"),
     ]
 }
@@ -54,6 +55,8 @@ pub fn experiments() -> &'static [Builtin] {
         builtin!("experiments", "verification"),
         builtin!("experiments", "rivals"),
         builtin!("experiments", "rivals_apps"),
+        builtin!("experiments", "ufs40"),
+        builtin!("experiments", "raspberry"),
         builtin!("experiments", "hmb"),
     ]
 }

@@ -63,6 +63,7 @@ fn sums_of_the_presets() {
         ("ufs31-256g", 256 << 18, 16384, 70),
         ("ufs40-512g", 512 << 18, 32768, 70),
         ("mqsim-64g", 58 << 18, 3712, 102),
+        ("nvme-2230-256g", 62_514_774, 61_050, 96),
     ] {
         let d = preset(name).device;
         let superblock = u64::from(d.geometry.slices_per_superblock());
