@@ -53,7 +53,9 @@ fn facts(preset: &DevicePreset) -> Result<Vec<String>> {
     let us = |ns: u64| ns as f64 / 1e3;
     let spare = u64::from(g.slices()) - d.logical_blocks();
     let hit = preset.delays.to_link.0
+        + preset.host.cores.map_or(0, |cores| cores.time_alone().0)
         + d.link.request.0
+        + d.firmware.read_command.0
         + d.firmware.flash_op.0
         + d.flash.read.0
         + d.flash.transfer_block.0

@@ -97,7 +97,10 @@ fn overrides_and_names() {
     room.bad(&["reproduce", "polices"], &["did you mean policies?"]);
     room.bad(
         &["reproduce", "nosuch"],
-        &["(built in: iozone, ", ", rivals_apps, hmb, policies, ubi, all; a file of your own"],
+        &[
+            "(built in: iozone, ",
+            ", rivals_apps, ufs40, raspberry, hmb, policies, ubi, all, devices; a file of your own",
+        ],
     );
     room.bad(
         &["reproduce", "iozone", "--case", "1 TB"],

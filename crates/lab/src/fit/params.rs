@@ -49,7 +49,7 @@ const TIMES: [Time; 10] = [
     time("firmware.flash_op_us", Shows::Always, |p| p.device.firmware.flash_op),
     time("firmware.hpb_read_extra_us", Shows::Hpb, |p| p.device.firmware.hpb_read_extra),
     time("flash.read_us", Shows::Reads, |p| p.device.flash.read),
-    time("flash.map_read_us", Shows::Reads, |p| p.device.flash.map_read),
+    time(MAP_READ, Shows::Reads, |p| p.device.flash.map_read),
     time("flash.transfer_4k_us", Shows::Always, |p| p.device.flash.transfer_block),
     time("link.transfer_4k_us", Shows::Always, |p| p.device.link.block),
     time("link.request_us", Shows::Always, |p| p.device.link.request),
@@ -66,6 +66,7 @@ const BOOSTER_MIB: u64 = 4;
 
 /// Index of the channel's time for 4 KiB. Map pages cross the same channel: their time goes with it, in proportion.
 const CHANNEL: usize = 4;
+const MAP_READ: &str = "flash.map_read_us";
 const MAP_TRANSFER: &str = "flash.map_transfer_us";
 
 const HOST_DELAY: &str = "host.submit_us+complete_us";
@@ -265,6 +266,10 @@ impl Param {
                 let of_map_page = (u128::from(value) * u128::from(map)).div_ceil(u128::from(block)) as u64;
                 Ok(vec![set(TIMES[CHANNEL].key, us(value))?, set(MAP_TRANSFER, us(of_map_page))?])
             }
+            // A map in SLC mode is read in the time of that mode.
+            Param::Time(i) if TIMES[i].key == MAP_READ && preset.device.slc.is_some_and(|slc| slc.holds_map) => {
+                Ok(vec![set(MAP_READ, us(value))?, set("slc.read_us", us(value))?])
+            }
             Param::Time(i) => Ok(vec![set(TIMES[i].key, us(value))?]),
             Param::HostDelay => {
                 let (to, from) = (preset.delays.to_link.0, preset.delays.from_link.0);
@@ -341,7 +346,8 @@ mod tests {
                 let param = Param::of_key(key).unwrap();
                 assert_eq!(param.key(), key);
                 if preset.device.hpb.is_none() && key.contains("hpb.")
-                    || preset.device.slc.is_none() && (key.contains("write_booster.") || key.contains("slc."))
+                    || preset.device.slc.is_none() && key.contains("slc.")
+                    || preset.device.write_booster().is_none() && key.contains("write_booster.")
                 {
                     continue;
                 }

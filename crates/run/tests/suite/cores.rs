@@ -40,7 +40,8 @@ fn per_read(cores: HostCores, jobs: u32, depth: u32) -> (f64, f64) {
 #[test]
 fn a_lone_request_pays_for_all_its_cycles() {
     let device = (DELAYS.to_link + DELAYS.from_link).0 + 5 + 11 + 13 + 7;
-    let cycles = u64::from(CORES.submit_cycles + CORES.complete_cycles + CORES.interrupt_cycles);
+    let cycles = CORES.time_alone().0;
+    assert_eq!(cycles, 3_001 + 2_003 + 4_007);
     let (apart, latency) = per_read(CORES, 1, 1);
     assert_eq!((apart, latency), ((device + cycles) as f64, (device + cycles) as f64));
     // Two cores do not help one thread.

@@ -8,11 +8,13 @@
 //! refused, the device says that it has lost its state, and hits come back.
 
 use readpath_device::{DeviceConfig, DeviceStats, HpbConfig, Layout, Without};
-use readpath_flash::{DieSched, Lean, Queued};
+use readpath_flash::{DieSched, Lean, Queued, Scheduler};
 use readpath_host::{BlockOp, HpbOptions};
 use readpath_kit::{Ns, Prng};
 use readpath_testkit::full::{Load, any_full_device, full_device, read_everything};
-use readpath_testkit::{Checked, HPB, any_slc, assert_bounded, chosen, filled, give_little_room, one, step};
+use readpath_testkit::{
+    Checked, HPB, any_read_path, any_slc, assert_bounded, chosen, filled, give_little_room, one, step,
+};
 
 const BLOCKS: u32 = readpath_testkit::full::FULL_DEVICE_BLOCKS;
 
@@ -121,8 +123,10 @@ fn without_a_safeguard_blocks_are_wrong() {
 
 /// Runs one device through many cuts; numbers of writes and trims may go as far as said. Returns its counters at the
 /// end.
-fn many_cuts<S: DieSched>(seed: u64, cuts: u32, numbers: Option<(u32, u32)>) -> DeviceStats {
-    let config = any_full_device(seed);
+fn many_cuts<S: DieSched>(scheduler: Scheduler, seed: u64, cuts: u32, numbers: Option<(u32, u32)>) -> DeviceStats {
+    let mut config = any_full_device(seed);
+    config.scheduler = scheduler;
+    any_read_path(&mut config, seed);
     let (mut stack, mut now) = new_stack::<S>(&config, None);
     if let Some((span, renumber_at)) = numbers {
         stack.device.limit_numbers(span, renumber_at);
@@ -164,14 +168,14 @@ fn add_bad((blocks, superblocks): (u64, u64), s: DeviceStats) -> (u64, u64) {
 fn random_cuts_lean() {
     // The last one runs out of room to move data to, unless some may be borrowed from the map.
     let (seeds, only) = chosen((0..120).chain([125]));
-    let bad = seeds.map(|seed| many_cuts::<Lean>(seed, 70, None)).fold((0, 0), add_bad);
+    let bad = seeds.map(|seed| many_cuts::<Lean>(Scheduler::Lean, seed, 70, None)).fold((0, 0), add_bad);
     assert!(only || (bad.0 > 100 && bad.1 > 20), "the seeds are too tame: {bad:?}");
 }
 
 #[test]
 fn random_cuts_queued() {
     let (seeds, only) = chosen(1_000..1_040);
-    let bad = seeds.map(|seed| many_cuts::<Queued>(seed, 50, None)).fold((0, 0), add_bad);
+    let bad = seeds.map(|seed| many_cuts::<Queued>(Scheduler::Queued, seed, 50, None)).fold((0, 0), add_bad);
     assert!(only || (bad.0 > 30 && bad.1 > 5), "the seeds are too tame: {bad:?}");
 }
 
@@ -179,7 +183,7 @@ fn random_cuts_queued() {
 #[test]
 fn cuts_while_order_is_forgotten() {
     for seed in chosen(3_000..3_060).0 {
-        many_cuts::<Lean>(seed, 60, Some((64 << (seed % 3), 500)));
+        many_cuts::<Lean>(Scheduler::Lean, seed, 60, Some((64 << (seed % 3), 500)));
     }
 }
 

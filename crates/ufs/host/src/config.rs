@@ -119,6 +119,11 @@ impl HostCores {
     pub fn time(&self, cycles: u32) -> Ns {
         Ns((u64::from(cycles) * 1000).div_ceil(u64::from(self.mhz)))
     }
+
+    /// Time of a request that is alone.
+    pub fn time_alone(&self) -> Ns {
+        self.time(self.submit_cycles) + self.time(self.complete_cycles + self.interrupt_cycles)
+    }
 }
 
 /// Options of the host driver.
