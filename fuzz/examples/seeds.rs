@@ -2,7 +2,7 @@
 //! Writes the seeds that are bytes, not text, into `seeds/`: one well-formed input of each kind.
 
 use readpath_nand_testkit::{Device, Ecc, Nand, NewVolume, Options};
-use readpath_proto::desc::{DeviceDescriptor, GeometryDescriptor, HEALTH, UnitDescriptor, encode_string};
+use readpath_proto::desc::{DeviceDescriptor, GeometryDescriptor, UnitDescriptor, encode_string, health};
 use readpath_proto::groups::{GroupEntry, GroupHint, GroupNotice, GroupPair, group_at};
 use readpath_proto::scsi::encode_unmap;
 use readpath_proto::typed::{
@@ -162,7 +162,7 @@ fn main() -> io::Result<()> {
     write("descriptors", "device", &DeviceDescriptor::default().to_bytes())?;
     write("descriptors", "geometry", &GeometryDescriptor::default().to_bytes())?;
     write("descriptors", "unit", &UnitDescriptor::default().to_bytes())?;
-    write("descriptors", "health", &HEALTH)?;
+    write("descriptors", "health", &health(1, [1, 1]))?;
     encode_string("READPATH-64G", &mut bytes).map_err(io::Error::other)?;
     write("descriptors", "string", &bytes)?;
     write("descriptors", "unmap", &list)?;
