@@ -3,13 +3,13 @@
 //! die under Poisson arrivals is an M/D/1 queue, a saturated firmware core serves one flash operation per service time,
 //! and a least-recently-used cache under uniform reads hits with the share of pages that it holds.
 
-use readpath_device::{DeviceConfig, FirmwareTiming, Layout, LinkTiming};
+use readpath_device::{DeviceConfig, FirmwareTiming, Hpb2Config, HpbConfig, Layout, LinkTiming};
 use readpath_flash::{DieSched, Exact, Lean, PlaneReads, Queued};
 use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions};
 use readpath_kit::{Ns, Prng};
 use readpath_run::Runner;
 use readpath_stack::{NoData, Stack, Tags, Typed};
-use readpath_testkit::{DELAYS, device, filled, give_room, job, latency, one, run, settle, step};
+use readpath_testkit::{DELAYS, HPB, device, filled, give_room, job, latency, one, run, settle, step};
 use readpath_workload::{IoKind, Stream};
 
 const BLOCKS: u32 = 8 * 1024;
@@ -262,6 +262,25 @@ fn saturated_firmware(cores: u8) -> f64 {
     run(&mut stack, &mut runner, vec![job(stream.clone(), 31, 2_000)]);
     let stats = run(&mut stack, &mut runner, vec![job(stream, 31, 100_000)]);
     (stats.end - stats.start).0 as f64 / stats.ios as f64
+}
+
+/// READ, HPB READ of one block, and HPB READ of several pay for their command once each, also if they wait for the map.
+#[test]
+fn each_read_pays_for_its_command() {
+    let latencies = |read_command: u64| {
+        let mut c = device(BLOCKS);
+        c.firmware.read_command = Ns(read_command);
+        let v2 = Hpb2Config { enabled: true, single_blocks: 8, pre_requests: 1, entries_in_ehs: false };
+        c.hpb = Some(HpbConfig { v2: Some(v2), ..HPB });
+        let hpb = Some(HpbOptions::default());
+        let (mut stack, mut now) = filled::<Lean, Tags, Typed>(&c, hpb, BLOCKS / 2, Layout::Sequential, 1);
+        let reads = [(5, 1), (70, 1), (5, 1), (8, 4)];
+        let got = reads.map(|(block, blocks)| latency(&mut stack, &mut now, BlockOp::Read, block, blocks));
+        let stats = stack.device.stats();
+        assert_eq!((stats.map_misses, stats.hpb_hits, stats.hpb_long_hits), (1, 5, 4));
+        got
+    };
+    assert_eq!(latencies(1_009), latencies(0).map(|latency| latency + 1_009));
 }
 
 /// Eight blocks of a multi-plane page: two pages of one die are sensed one after the other, together, or each by its

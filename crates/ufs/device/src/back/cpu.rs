@@ -150,3 +150,35 @@ impl Cpu {
         self.leaves = Ns::ZERO;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_of_several_cores_leaves_in_the_order_in_which_it_came() {
+        let timing = FirmwareTiming {
+            cores: 2,
+            read_command: Ns::ZERO,
+            flash_op: Ns::ZERO,
+            hpb_read_extra: Ns::ZERO,
+            write_command: Ns::ZERO,
+            buffer_read: Ns::ZERO,
+            unmapped_read: None,
+            make_entry: Ns::ZERO,
+            control: Ns::ZERO,
+            trim_map_page: Ns::ZERO,
+        };
+        let mut cpu = Cpu::new(timing);
+        assert_eq!(cpu.reserve(Ns(0), Ns(100)), (Ns(0), Ns(100)));
+        // The other core is done sooner, and waits with the result.
+        assert_eq!(cpu.reserve(Ns(10), Ns(20)), (Ns(10), Ns(100)));
+        // That core takes more meanwhile.
+        assert_eq!(cpu.reserve(Ns(40), Ns(90)), (Ns(40), Ns(130)));
+        assert_eq!(cpu.reserve(Ns(40), Ns(5)), (Ns(100), Ns(130)));
+
+        cpu.set_busy_until(Ns(1_000));
+        assert_eq!(cpu.reserve(Ns(500), Ns(7)), (Ns(1_000), Ns(1_007)));
+        assert_eq!(cpu.reserve(Ns(500), Ns(8)), (Ns(1_000), Ns(1_008)));
+    }
+}

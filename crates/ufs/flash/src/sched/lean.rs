@@ -104,24 +104,14 @@ impl Lean {
         }
     }
 
-    /// A program or an erase is served by all planes of its die, so it begins when the last of them is free: its first
-    /// plane is not free before.
-    #[inline(always)]
-    fn before_all_planes(&mut self, first: u16) {
-        if self.planes > 0 {
-            let planes = first..first + (1 << self.planes);
-            let free = planes.map(|plane| self.server(plane).free).max();
-            self.server(first).free = free.expect("a die has planes");
-        }
-    }
-
-    /// It holds the others as long as the first.
-    #[inline(always)]
-    fn behind_all_planes(&mut self, first: u16) {
-        if self.planes > 0 {
-            let free = self.server(first).free;
-            (first..first + (1 << self.planes)).for_each(|plane| self.server(plane).free = free);
-        }
+    /// A program or an erase is served by all planes of its die, from when the last of them is free.
+    #[inline(never)]
+    fn reserve_all_planes(&mut self, first: u16, now: Ns, span: Ns) -> Ns {
+        let planes = first..first + (1 << self.planes);
+        let free = planes.clone().map(|plane| self.server(plane).free).max().expect("a die has planes");
+        let end = now.max(free) + span;
+        planes.for_each(|plane| self.server(plane).free = end);
+        end
     }
 
     /// Queues the end of the stage of `id` at its `server` as an event.
@@ -152,11 +142,15 @@ impl Lean {
         self.events.set(u32::from(server), end, u32::from(behind));
     }
 
-    /// Handles the event of `id`, the first of all, at `at`: its other stage begins.
+    /// Handles the event of `id`, the first of all, at `at`: its other stage begins, which `programs` or transfers.
     #[inline(always)]
-    fn go_on(&mut self, at: Ns, id: OpId) {
+    fn go_on(&mut self, at: Ns, id: OpId, programs: bool) {
         let Running { other, at: from, to, behind, .. } = *self.op(id);
-        let end = self.server(to).reserve(at, other);
+        let end = if programs && self.planes > 0 {
+            self.reserve_all_planes(to, at, other)
+        } else {
+            self.server(to).reserve(at, other)
+        };
         let op = self.op(id);
         (op.then, op.other, op.at) = (Then::Done, at, to);
         let last = std::mem::replace(&mut self.server(to).last, id);
@@ -217,13 +211,11 @@ impl DieSched for Lean {
         running.other = other;
         (running.at, running.to, running.then) = (at, to, then);
         debug_assert_eq!(running.behind, NONE);
-        if op.kind == OpKind::Erase {
-            self.before_all_planes(at);
-        }
-        let end = self.server(at).reserve(arrival, span);
-        if op.kind == OpKind::Erase {
-            self.behind_all_planes(at);
-        }
+        let end = if self.planes > 0 && op.kind == OpKind::Erase {
+            self.reserve_all_planes(at, arrival, span)
+        } else {
+            self.server(at).reserve(arrival, span)
+        };
         self.line_up(id, at, end);
     }
 
@@ -245,12 +237,10 @@ impl DieSched for Lean {
                     self.leave(id, server, behind);
                     return Some(Done { op: id, first_stage: at, at: end });
                 }
-                Then::Transfer => self.go_on(at, id),
+                Then::Transfer => self.go_on(at, id, false),
                 Then::Program => {
                     self.announce(to, OpKind::Program, u32::MAX);
-                    self.before_all_planes(to);
-                    self.go_on(at, id);
-                    self.behind_all_planes(to);
+                    self.go_on(at, id, true);
                 }
                 Then::Done => {
                     self.leave(id, server, behind);

@@ -117,6 +117,26 @@ fn planes_that_read_apart_overlap_and_share_their_channel() {
     }
 }
 
+/// Each plane is planned again when what takes all planes has been queued at the die.
+#[test]
+fn planes_are_planned_ahead_again_behind_a_program_or_an_erase() {
+    let plans = |sched: &Lean| [0, 1].map(|plane| sched.plans_ahead(plane, OpKind::Read));
+    let erase = FlashOp { kind: OpKind::Erase, array: Ns(3_000_000), transfer: Ns::ZERO, expected: true, ..read(0) };
+    for op in [program(0), erase] {
+        let mut sched = Lean::new(Scheduler::Lean, PLANES, SuspendTiming::OFF);
+        if op.expected {
+            sched.expect(op.die, op.kind);
+            assert_eq!(plans(&sched), [false; 2], "{op:?}");
+        }
+        sched.submit(Ns::ZERO, 0, op);
+        if op.kind == OpKind::Program {
+            assert_eq!(plans(&sched), [false; 2], "its data is on the channel");
+            assert_eq!(sched.poll(X), None);
+        }
+        assert_eq!(plans(&sched), [true; 2], "{op:?}");
+    }
+}
+
 proptest! {
     #[test]
     fn lean_equals_exact_for_reads(mut ops in workload()) {
