@@ -4,11 +4,12 @@
 
 use crate::drive::{Port, Rest, Source};
 use crate::error::RunError;
+use crate::through::{Taker, Through};
 use readpath_device::Probe;
 use readpath_flash::DieSched;
 use readpath_host::{BlockRequest, HostCores, SenseData};
 use readpath_kit::Ns;
-use readpath_stack::{Fault, Payload, Stack, Wire};
+use readpath_stack::{Payload, Stack, Wire};
 use readpath_workload::{Io, IoKind};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -48,12 +49,6 @@ enum Work {
     Complete(u32),
 }
 
-/// The port of the inner source: what it submits goes to a core first.
-struct Desk<'a, P> {
-    port: &'a mut P,
-    cpu: &'a mut Cpu,
-}
-
 impl Cpu {
     fn new(config: HostCores) -> Self {
         Cpu {
@@ -87,17 +82,6 @@ impl Cpu {
         core.free
     }
 
-    fn submit(&mut self, now: Ns, thread: u32, request: &BlockRequest) {
-        let core = (thread % u32::from(self.config.count)) as u16;
-        let cookie = request.cookie as usize;
-        if self.requests.len() <= cookie {
-            self.requests.resize(cookie + 1, *request);
-            self.core_of.resize(cookie + 1, 0);
-        }
-        (self.requests[cookie], self.core_of[cookie]) = (*request, core);
-        self.work(now, core, self.config.submit_cycles, Work::Submit(request.cookie));
-    }
-
     fn complete(&mut self, now: Ns, cookie: u32) {
         let core = self.core_of[cookie as usize];
         let joins = self.cores[usize::from(core)].completes_until > now;
@@ -108,43 +92,23 @@ impl Cpu {
     }
 }
 
-impl<'a, Q: Source> OnCores<'a, Q> {
-    pub(crate) fn new(source: &'a mut Q, config: HostCores) -> Self {
-        OnCores { source, cpu: Cpu::new(config), ended: VecDeque::new() }
+impl Taker for Cpu {
+    /// Its core submits it later, to the port of that time.
+    fn submit(&mut self, _port: &mut impl Port, now: Ns, thread: u32, request: &BlockRequest) {
+        let core = (thread % u32::from(self.config.count)) as u16;
+        let cookie = request.cookie as usize;
+        if self.requests.len() <= cookie {
+            self.requests.resize(cookie + 1, *request);
+            self.core_of.resize(cookie + 1, 0);
+        }
+        (self.requests[cookie], self.core_of[cookie]) = (*request, core);
+        self.work(now, core, self.config.submit_cycles, Work::Submit(request.cookie));
     }
 }
 
-impl<P: Port> Port for Desk<'_, P> {
-    fn submit(&mut self, now: Ns, request: &BlockRequest) {
-        self.cpu.submit(now, request.cookie, request);
-    }
-
-    fn submit_from(&mut self, now: Ns, thread: u32, request: &BlockRequest) {
-        self.cpu.submit(now, thread, request);
-    }
-
-    fn prefetch(&self, lun: u8, block: u32) {
-        self.port.prefetch(lun, block);
-    }
-
-    fn prefetch_write(&self, lun: u8, block: u32) {
-        self.port.prefetch_write(lun, block);
-    }
-
-    fn holds_data(&self, lun: u8, block: u32) -> bool {
-        self.port.holds_data(lun, block)
-    }
-
-    fn bring(&mut self, cookie: u32, block: u32, data: Vec<u8>) {
-        self.port.bring(cookie, block, data);
-    }
-
-    fn take(&mut self, cookie: u32) -> (Vec<u8>, Option<Fault>) {
-        self.port.take(cookie)
-    }
-
-    fn settle(&mut self) {
-        self.port.settle();
+impl<'a, Q: Source> OnCores<'a, Q> {
+    pub(crate) fn new(source: &'a mut Q, config: HostCores) -> Self {
+        OnCores { source, cpu: Cpu::new(config), ended: VecDeque::new() }
     }
 }
 
@@ -153,7 +117,7 @@ impl<Q: Source> Source for OnCores<'_, Q> {
     const ENDS_FIRST: bool = Q::ENDS_FIRST;
 
     fn begin(&mut self, port: &mut impl Port, now: Ns) {
-        self.source.begin(&mut Desk { port, cpu: &mut self.cpu }, now);
+        self.source.begin(&mut Through { port, taker: &mut self.cpu }, now);
     }
 
     fn next_at(&self) -> Ns {
@@ -166,12 +130,12 @@ impl<Q: Source> Source for OnCores<'_, Q> {
                 match work {
                     Work::Submit(cookie) => port.submit(now, &self.cpu.requests[cookie as usize]),
                     Work::Complete(cookie) => {
-                        let ended = self.source.ended(&mut Desk { port, cpu: &mut self.cpu }, cookie, now);
+                        let ended = self.source.ended(&mut Through { port, taker: &mut self.cpu }, cookie, now);
                         self.ended.extend(ended);
                     }
                 }
             } else if self.source.next_at() <= until {
-                self.source.act(&mut Desk { port, cpu: &mut self.cpu }, now, until);
+                self.source.act(&mut Through { port, taker: &mut self.cpu }, now, until);
             } else {
                 return;
             }
@@ -198,11 +162,11 @@ impl<Q: Source> Source for OnCores<'_, Q> {
 
     fn late(&mut self, port: &mut impl Port, now: Ns) -> Option<(IoKind, Ns)> {
         let ended = self.ended.pop_front();
-        ended.or_else(|| self.source.late(&mut Desk { port, cpu: &mut self.cpu }, now))
+        ended.or_else(|| self.source.late(&mut Through { port, taker: &mut self.cpu }, now))
     }
 
     fn refused(&mut self, port: &mut impl Port, cookie: u32, sense: SenseData, now: Ns) -> Result<(), RunError> {
-        self.source.refused(&mut Desk { port, cpu: &mut self.cpu }, cookie, sense, now)
+        self.source.refused(&mut Through { port, taker: &mut self.cpu }, cookie, sense, now)
     }
 
     fn io(&self, cookie: u32) -> Io {
@@ -214,7 +178,7 @@ impl<Q: Source> Source for OnCores<'_, Q> {
     }
 
     fn is_over(&self) -> bool {
-        self.source.is_over() && self.cpu.line.is_empty()
+        self.source.is_over()
     }
 
     fn rest(&self) -> Rest {
@@ -224,6 +188,6 @@ impl<Q: Source> Source for OnCores<'_, Q> {
     fn lost(&mut self, port: &mut impl Port, now: Ns) {
         let config = self.cpu.config;
         self.cpu = Cpu { arrived: self.cpu.arrived, ..Cpu::new(config) };
-        self.source.lost(&mut Desk { port, cpu: &mut self.cpu }, now);
+        self.source.lost(&mut Through { port, taker: &mut self.cpu }, now);
     }
 }

@@ -45,9 +45,7 @@ pub trait Port {
     /// As [`Payload::settle`].
     fn settle(&mut self);
     /// As [`Payload::rule`].
-    fn rule(&mut self, request: &BlockRequest, ruled: Ruled) {
-        let _ = (request, ruled);
-    }
+    fn rule(&mut self, request: &BlockRequest, ruled: Ruled);
 }
 
 impl<S: DieSched, X: Payload, P: Probe, W: Wire> Port for Stack<S, X, P, W> {

@@ -31,6 +31,7 @@ mod runner;
 mod series;
 mod stacks;
 mod tap;
+mod through;
 mod trace;
 mod watch;
 

@@ -412,7 +412,7 @@ mod tests {
     use crate::nbd::Export;
     use crate::sockets::Listener;
     use readpath_host::BlockRequest;
-    use readpath_stack::Fault;
+    use readpath_stack::{Fault, Ruled};
     use std::cell::Cell;
     use std::io::{ErrorKind, Read, Write};
     use std::os::unix::net::{UnixListener, UnixStream};
@@ -436,6 +436,7 @@ mod tests {
         }
 
         fn settle(&mut self) {}
+        fn rule(&mut self, _: &BlockRequest, _: Ruled) {}
     }
 
     /// A client that copies only what is allocated loses what is called a hole.
@@ -471,6 +472,7 @@ mod tests {
             self.settled += 1;
         }
 
+        fn rule(&mut self, _: &BlockRequest, _: Ruled) {}
         fn prefetch(&self, _: u8, _: u32) {}
         fn prefetch_write(&self, _: u8, _: u32) {}
         fn bring(&mut self, _: u32, _: u32, _: Vec<u8>) {}

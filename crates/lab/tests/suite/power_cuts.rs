@@ -4,7 +4,7 @@
 
 use readpath_config::experiment::{Layout, Precondition, PreconditionRange};
 use readpath_config::{DevicePreset, Event, EventKind, device};
-use readpath_host::HpbOptions;
+use readpath_host::{HostCores, HpbOptions};
 use readpath_kit::{Ns, Prng};
 use readpath_lab::power_cuts::{Load, Loses, Moments, PowerCuts, PowerError, PowerRun, check, read_faults, run};
 use readpath_lab::replay::{Mode, ReplayCase};
@@ -22,6 +22,10 @@ fn no_file(path: &std::path::Path) -> std::io::Result<String> {
 fn preset() -> DevicePreset {
     device::load("ufs21-64g", &no_file).expect("it comes with the program")
 }
+
+/// A host whose requests cost CPU: rules and power cuts meet them before, in and behind their core.
+const CORES: HostCores =
+    HostCores { count: 1, mhz: 1000, submit_cycles: 40_000, complete_cycles: 30_000, interrupt_cycles: 10_000 };
 
 fn setup() -> Setup {
     let preset = preset();
@@ -233,10 +237,12 @@ fn what_a_rule_takes_is_lost_by_rule() {
         ("slow write 0-64K 7ms", 2, 0..=0),
         ("drop flush", 127, 1..=4096),
     ] {
-        for loses in BOTH {
+        for (loses, cores) in [(BOTH[0], None), (BOTH[1], None), (BOTH[0], Some(CORES)), (BOTH[1], Some(CORES))] {
             let mut workload = job("size=16m\nrw=write\nbs=32k\niodepth=1\nfsync=4");
             let plan = with_faults(&format!("0s {rule}"), 2, loses);
-            let result = checked(&setup(), Load::Workload(&mut workload), &plan).expect(rule);
+            let mut setup = setup();
+            setup.host.cores = cores;
+            let result = checked(&setup, Load::Workload(&mut workload), &plan).expect(rule);
             assert_well(&result, 2, 4096, rule);
             let counted: Vec<_> = result.rules.iter().map(|rule| rule.done).collect();
             assert!(counted == [done] || rule == "drop flush" && counted[0] > 120, "{rule}: {counted:?}");

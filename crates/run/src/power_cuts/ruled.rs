@@ -5,9 +5,10 @@
 use crate::drive::{Port, Rest, Source};
 use crate::request::Flights;
 use crate::rules::{Deed, Due, Kind, Late, Op, Request, RuleCount, RuleOrder, Rules};
+use crate::through::{Taker, Through};
 use readpath_host::{BlockOp, BlockRequest};
 use readpath_kit::{BLOCK_BYTES, Ns};
-use readpath_stack::{Fault, Ruled};
+use readpath_stack::Ruled;
 use readpath_workload::{Io, IoKind};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -79,8 +80,33 @@ impl Injected {
         }
     }
 
-    /// A request of the source meets the rules.
-    fn submit(&mut self, port: &mut impl Port, now: Ns, asked: &BlockRequest) {
+    fn hold(&mut self, until: Ns, cookie: u32) {
+        self.count += 1;
+        self.held.push(Reverse((until, self.count, cookie)));
+    }
+
+    /// A request is answered; returns its cookie at the source.
+    fn answer(&mut self, port: &mut impl Port, cookie: u32) -> u32 {
+        let Flight { request, is_ruled, .. } = self.flights.end(cookie);
+        if is_ruled {
+            port.rule(&BlockRequest { cookie, ..request }, Ruled::Over { good: true });
+        }
+        request.cookie
+    }
+
+    /// All requests are lost.
+    fn lose(&mut self, port: &mut impl Port) {
+        self.held.clear();
+        self.due.clear();
+        for Flight { request, cookie, .. } in self.flights.take().into_iter().filter(|flight| flight.is_ruled) {
+            port.rule(&BlockRequest { cookie, ..request }, Ruled::Over { good: false });
+        }
+    }
+}
+
+impl Taker for Injected {
+    /// It meets the rules.
+    fn submit(&mut self, port: &mut impl Port, now: Ns, thread: u32, asked: &BlockRequest) {
         self.obey(now);
         let flight = Flight { request: *asked, cookie: 0, late: Late::default(), is_ruled: false };
         let cookie = self.flights.begin(flight);
@@ -94,10 +120,10 @@ impl Injected {
         let block = |bytes: u64| (bytes / u64::from(BLOCK_BYTES)) as u32;
         let mut send = |sent: BlockRequest, spoils| {
             port.rule(&sent, Ruled::Sent { asked: request.block, spoils });
-            port.submit(now, &sent);
+            port.submit_from(now, thread, &sent);
         };
         match deed {
-            None => port.submit(now, &request),
+            None => port.submit_from(now, thread, &request),
             Some(Deed::Fails(..)) => self.hold(answer, cookie),
             Some(Deed::Nothing | Deed::Part(0)) => {
                 port.rule(&request, Ruled::Kept);
@@ -130,29 +156,6 @@ impl Injected {
             }
         }
     }
-
-    fn hold(&mut self, until: Ns, cookie: u32) {
-        self.count += 1;
-        self.held.push(Reverse((until, self.count, cookie)));
-    }
-
-    /// A request is answered; returns its cookie at the source.
-    fn answer(&mut self, port: &mut impl Port, cookie: u32) -> u32 {
-        let Flight { request, is_ruled, .. } = self.flights.end(cookie);
-        if is_ruled {
-            port.rule(&BlockRequest { cookie, ..request }, Ruled::Over { good: true });
-        }
-        request.cookie
-    }
-
-    /// All requests are lost.
-    fn lose(&mut self, port: &mut impl Port) {
-        self.held.clear();
-        self.due.clear();
-        for Flight { request, cookie, .. } in self.flights.take().into_iter().filter(|flight| flight.is_ruled) {
-            port.rule(&BlockRequest { cookie, ..request }, Ruled::Over { good: false });
-        }
-    }
 }
 
 /// A request as rules look at it.
@@ -173,46 +176,10 @@ pub(super) struct RuledSource<'a, Q> {
     pub injected: &'a mut Injected,
 }
 
-/// The port of the source.
-struct RuledPort<'a, P> {
-    port: &'a mut P,
-    injected: &'a mut Injected,
-}
-
-impl<P: Port> Port for RuledPort<'_, P> {
-    fn submit(&mut self, now: Ns, request: &BlockRequest) {
-        self.injected.submit(self.port, now, request);
-    }
-
-    fn prefetch(&self, lun: u8, block: u32) {
-        self.port.prefetch(lun, block);
-    }
-
-    fn prefetch_write(&self, lun: u8, block: u32) {
-        self.port.prefetch_write(lun, block);
-    }
-
-    fn holds_data(&self, lun: u8, block: u32) -> bool {
-        self.port.holds_data(lun, block)
-    }
-
-    fn bring(&mut self, cookie: u32, block: u32, data: Vec<u8>) {
-        self.port.bring(cookie, block, data);
-    }
-
-    fn take(&mut self, cookie: u32) -> (Vec<u8>, Option<Fault>) {
-        self.port.take(cookie)
-    }
-
-    fn settle(&mut self) {
-        self.port.settle();
-    }
-}
-
 impl<Q: Source> RuledSource<'_, Q> {
     fn answer(&mut self, port: &mut impl Port, cookie: u32, now: Ns) -> Option<(IoKind, Ns)> {
         let own = self.injected.answer(port, cookie);
-        self.source.ended(&mut RuledPort { port, injected: self.injected }, own, now)
+        self.source.ended(&mut Through { port, taker: self.injected }, own, now)
     }
 }
 
@@ -222,7 +189,7 @@ impl<Q: Source> Source for RuledSource<'_, Q> {
 
     fn begin(&mut self, port: &mut impl Port, now: Ns) {
         self.injected.obey(now);
-        self.source.begin(&mut RuledPort { port, injected: self.injected }, now);
+        self.source.begin(&mut Through { port, taker: self.injected }, now);
     }
 
     fn next_at(&self) -> Ns {
@@ -237,7 +204,7 @@ impl<Q: Source> Source for RuledSource<'_, Q> {
             self.injected.due.extend(self.injected.held.pop().map(|held| held.0.2));
         }
         if self.source.next_at() <= until {
-            self.source.act(&mut RuledPort { port, injected: self.injected }, now, until);
+            self.source.act(&mut Through { port, taker: self.injected }, now, until);
         }
     }
 
@@ -279,6 +246,6 @@ impl<Q: Source> Source for RuledSource<'_, Q> {
 
     fn lost(&mut self, port: &mut impl Port, now: Ns) {
         self.injected.lose(port);
-        self.source.lost(&mut RuledPort { port, injected: self.injected }, now);
+        self.source.lost(&mut Through { port, taker: self.injected }, now);
     }
 }
