@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A port between a source and another port, for sources around sources: what is submitted goes to a taker, and all else
-//! passes. It knows neither cores nor rules.
+//! A port between a source and another port, for sources around sources: what is submitted goes to a taker, and all
+//! else passes. It knows neither cores nor rules.
 
 use crate::drive::Port;
 use readpath_host::BlockRequest;

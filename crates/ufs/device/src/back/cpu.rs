@@ -37,10 +37,8 @@ pub(crate) struct Cpu {
     timing: FirmwareTiming,
     /// When the core that is free first is free.
     free: Ns,
-    /// When each of the other cores is free; empty for most devices.
-    others: Vec<Ns>,
-    /// When the work of the other cores that was reserved last leaves.
-    leaves: Ns,
+    /// Exists if there are several cores.
+    others: Option<Box<Others>>,
     line: FrontQueue<(Ns, Work)>,
     /// Next event other than the end of a flash operation: the head of `line` or a deadline passed to `wake_at`.
     soon: Ns,
@@ -48,13 +46,37 @@ pub(crate) struct Cpu {
     last_command: Ns,
 }
 
+/// The cores that are not free first. They stand apart, because most devices have one core.
+struct Others {
+    /// When each is free.
+    free: Vec<Ns>,
+    /// When the work of any core that was reserved last leaves.
+    leaves: Ns,
+}
+
+impl Others {
+    /// A core was reserved until `free`, which becomes the time when the core that takes the next work is free. Returns
+    /// when the work leaves.
+    #[inline(never)]
+    fn next_core(&mut self, free: &mut Ns) -> Ns {
+        self.leaves = self.leaves.max(*free);
+        let first = self.free.iter_mut().min().expect("there is another core");
+        if *first < *free {
+            std::mem::swap(first, free);
+        }
+        self.leaves
+    }
+}
+
 impl Cpu {
     pub(crate) fn new(timing: FirmwareTiming) -> Self {
         Cpu {
             timing,
             free: Ns::ZERO,
-            others: vec![Ns::ZERO; usize::from(timing.cores) - 1],
-            leaves: Ns::ZERO,
+            others: (timing.cores > 1).then(|| {
+                let free = vec![Ns::ZERO; usize::from(timing.cores) - 1];
+                Box::new(Others { free, leaves: Ns::ZERO })
+            }),
             line: FrontQueue::with_capacity(256),
             soon: Ns::NEVER,
             last_command: Ns::ZERO,
@@ -72,18 +94,10 @@ impl Cpu {
     pub(crate) fn reserve(&mut self, now: Ns, cost: Ns) -> (Ns, Ns) {
         let start = now.max(self.free);
         self.free = start + cost;
-        if self.others.is_empty() { (start, self.free) } else { (start, self.next_core()) }
-    }
-
-    /// The core that is free first takes the next work. Returns when the work just reserved leaves.
-    #[inline(never)]
-    fn next_core(&mut self) -> Ns {
-        self.leaves = self.leaves.max(self.free);
-        let first = self.others.iter_mut().min().expect("there is another core");
-        if *first < self.free {
-            std::mem::swap(first, &mut self.free);
+        match &mut self.others {
+            None => (start, self.free),
+            Some(others) => (start, others.next_core(&mut self.free)),
         }
-        self.leaves
     }
 
     /// Keeps a core busy for `cost` with work that no request waits for.
@@ -146,8 +160,10 @@ impl Cpu {
     /// The cores begin nothing before `ready`.
     pub(crate) fn set_busy_until(&mut self, ready: Ns) {
         self.free = ready;
-        self.others.fill(ready);
-        self.leaves = Ns::ZERO;
+        if let Some(others) = &mut self.others {
+            others.free.fill(ready);
+            others.leaves = Ns::ZERO;
+        }
     }
 }
 

@@ -49,7 +49,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let slot = self.front.slot(tag);
         let more = if slot.hpb.listed { u64::from(slot.blocks.saturating_sub(1)) } else { 0 };
         let each = self.back.cpu().timing().make_entry + self.back.engine().config().check_on_firmware();
-        Ns(self.read_extra.0 + self.hpb_read_extra.0 + each.0 * more)
+        Ns(self.hpb_command.0 + each.0 * more)
     }
 
     /// What the entries of the HPB READ `tag` say of its blocks from `index` on. They are checked each time, because

@@ -61,8 +61,9 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     pub(crate) map_access: Ns,
     /// Cost of an HPB READ on the firmware above that of a READ.
     pub(crate) hpb_read_extra: Ns,
-    /// Cost of a READ on the firmware above that of its flash operations.
+    /// Cost of a READ on the firmware above that of its flash operations, and that of an HPB READ.
     pub(crate) read_extra: Ns,
+    pub(crate) hpb_command: Ns,
     /// Data is sent at its own time, not ahead: the link also carries traffic to and from host memory.
     reports_at_end: bool,
     /// Set if reads are counted by superblock, or superblocks may be in SLC mode.
@@ -76,6 +77,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let config = Arc::new(config.clone());
         let entries = config.hpb.map_or(EntryConfig::DEFAULT, |hpb| hpb.entries);
         let front = Front::new(&config, delays);
+        let hpb_read_extra = config.firmware.hpb_read_extra + entries.check_on_firmware();
         Ok(UfsDevice {
             ftl: Ftl::new(config.clone()),
             hpb: Hpb::new(&config, front.bases().collect()),
@@ -88,8 +90,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 Some(MapMemory::Dram { access }) => access,
                 _ => Ns::ZERO,
             },
-            hpb_read_extra: config.firmware.hpb_read_extra + entries.check_on_firmware(),
+            hpb_read_extra,
             read_extra: config.firmware.read_command,
+            hpb_command: config.firmware.read_command + hpb_read_extra,
             reports_at_end: config.host_map().is_some(),
             looks_at_superblocks: config.ftl.read_disturb_limit > 0 || config.slc_cache.is_some(),
             config,

@@ -113,7 +113,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             if count == 0 || slot.in_flight + count > OPS_PER_REQUEST || !self.back.ops().has_room() {
                 return;
             }
-            let extra = if index == 0 { self.read_extra + self.hpb_read_extra } else { Ns::ZERO };
+            let extra = if index == 0 { self.hpb_command } else { Ns::ZERO };
             // What the spare areas will say is known now: later operations on these pages reach the die after this
             // read.
             let names = |i: u32| self.ftl.spare_area(Ppn(ppn.0 + i)) == Some(lpn + i);

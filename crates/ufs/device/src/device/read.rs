@@ -140,7 +140,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             self.front.slot_mut(tag).issued = 1;
             self.back.stats().hpb_hits += 1;
             let run = Run { tag: TagRef { tag, life }, index: 0, lpn, blocks: 1 };
-            return self.begin_flash_read(now, run, ppn, self.read_extra + self.hpb_read_extra);
+            return self.begin_flash_read(now, run, ppn, self.hpb_command);
         }
         self.issue_hpb_reads(now, tag, hinted.is_some());
     }
