@@ -252,7 +252,7 @@ pub(crate) fn judge<'a>(doc: &mut Document, lives: impl Iterator<Item = &'a Life
     let why = match most.used() {
         0.0 => "no superblock was erased".to_owned(),
         used => {
-            format!("erases used {:.0} % of the life that the programs of the run will cost", 100.0 * used / most.due)
+            format!("of the erases that its programs will need, {:.0} % have come", 100.0 * used / most.due)
         }
     };
     let text = format!("How long cells live cannot be told: {why}. A longer run, or a fuller device, would tell.");

@@ -123,7 +123,7 @@ fn a_run_with_too_few_erases_says_so() {
     assert_eq!(said(&[&fresh]).text, text);
     let few = life("few", 4, 10.0);
     assert_eq!(few.figures().len(), 1, "what was used is known");
-    let why = "erases used 40 % of the life that the programs of the run will cost";
+    let why = "of the erases that its programs will need, 40 % have come";
     assert_eq!(said(&[&fresh, &few]).text, format!("How long cells live cannot be told: {why}. {rest}"));
     let text = said(&[&fresh, &few, &life("slow", 1, 1.5), &life("fast", 2, 2.0)]).text;
     assert!(text.starts_with("With 'fast' cells are worn first after 0.658 years"), "{text}");
