@@ -41,6 +41,20 @@ pub(crate) fn hit_ratios(device: &DeviceStats, of_host_map: bool) -> impl Iterat
     hits.into_iter().take(shown).map(move |(metric, n)| (metric, 100.0 * n as f64 / translated as f64))
 }
 
+/// What runs of the map and reading ahead in it brought, for a device that has them.
+pub(crate) fn runs_and_ahead(device: &DeviceStats, config: &DeviceConfig) -> Vec<(Metric, f64)> {
+    let mut metrics = Vec::new();
+    let translated = device.translated_reads();
+    if config.map_runs_bytes > 0 && translated > 0 {
+        metrics.push((metric::RUN_HIT_RATIO, 100.0 * device.run_hits as f64 / translated as f64));
+    }
+    if config.map_read_ahead > 0 {
+        metrics.push((metric::MAP_LOADS_AHEAD, device.map_loads_ahead as f64));
+        metrics.push((metric::MAP_AHEAD_UNUSED, device.map_ahead_unused as f64));
+    }
+    metrics
+}
+
 /// Counters of the host's HPB, and those of its policy.
 pub(crate) fn hpb_counts(hpb: &HpbCounters, host: &HostConfig) -> impl Iterator<Item = (Metric, f64)> {
     let managed = host.hpb.is_some_and(|hpb| hpb.policy.is_some());

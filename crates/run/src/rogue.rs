@@ -73,6 +73,8 @@ pub fn device(
         },
         map_cache_bytes: 2 * 4096,
         map_page_bytes: 4096,
+        map_runs_bytes: 0,
+        map_read_ahead: 0,
         write_buffer_blocks: 64,
         lus: vec![lu; 2],
         ftl: FtlConfig { map_changes: 1024, ..FtlConfig::DEFAULT },

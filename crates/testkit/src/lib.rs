@@ -11,7 +11,8 @@ pub mod writes;
 
 use readpath_device::{
     CacheOwner, Control, Delays, DeviceConfig, EntryConfig, FirmwareTiming, FlashTiming, FtlConfig, HpbConfig, Layout,
-    LinkTiming, LuConfig, MediaOp, Probe, Recovery, SlcCacheConfig, SlcConfig, UfsDevice, Verification, WithMedia,
+    LinkTiming, LuConfig, MapMemory, MediaOp, Probe, Recovery, SlcCacheConfig, SlcConfig, UfsDevice, Verification,
+    WithMedia,
 };
 use readpath_flash::{DieSched, Geometry, Lean, PlaneReads, Scheduler, SuspendTiming};
 use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions};
@@ -91,6 +92,8 @@ pub fn device(blocks: u32) -> DeviceConfig {
         link: LinkTiming { request: Ns(503), response: Ns(101), block: Ns(3_907) },
         map_cache_bytes: 2 * 4096,
         map_page_bytes: 4096,
+        map_runs_bytes: 0,
+        map_read_ahead: 0,
         write_buffer_blocks: 64,
         queue_depth: 32,
         lus: vec![lu(blocks)],
@@ -113,13 +116,18 @@ pub fn give_room(config: &mut DeviceConfig) {
 }
 
 /// Any number of firmware cores, a time for each READ or none, and planes that read in any way that the scheduler
-/// knows. From a stream of its own, so that the other settings of a seed do not change.
+/// knows; with runs of the map or without, and any reading ahead of it. From a stream of its own, so that the other
+/// settings of a seed do not change.
 pub fn any_read_path(config: &mut DeviceConfig, seed: u64) {
     let rng = &mut Prng::stream(seed, "read path", 0);
     config.firmware.cores = 1 + rng.below(4) as u8;
     config.firmware.read_command = Ns(rng.below(2) * 1_009);
     let ways = PlaneReads::ALL.len() - usize::from(config.scheduler == Scheduler::Queued);
     config.flash.plane_reads = PlaneReads::ALL[rng.below(ways as u64) as usize];
+    let is_in_dram = matches!(config.map_memory, Some(MapMemory::Dram { .. }));
+    config.map_runs_bytes = if is_in_dram { 0 } else { [0, 96, 500, 10_000][rng.below(4) as usize] };
+    let frames = if is_in_dram { config.map_pages() } else { config.map_cache_bytes / config.map_page_bytes };
+    config.map_read_ahead = (rng.below(3) as u32).min(frames - 1);
 }
 
 /// Cells in SLC mode, of two to four bits otherwise, and a cache in them of any size that the device can have:

@@ -143,6 +143,7 @@ fn of_phase(about: &About<'_>, says_where_the_map_is: bool) -> Vec<(Case, Metric
     let case = case(first);
     let mut figures: Vec<(Metric, f64)> = hit_ratios(device, says_where_the_map_is).collect();
     figures.push((metric::MAP_LOADS, (device.map_loads + device.buffer_map_loads) as f64));
+    figures.extend(runs_and_ahead(device, &setup.preset.device));
     figures.push((metric::HPB_READ_BUFFERS, device.read_buffers as f64));
     figures.extend(verdict_metrics(device, &setup.preset));
     figures.extend(phase.hpb.iter().flat_map(|hpb| hpb_counts(hpb, &setup.host)));

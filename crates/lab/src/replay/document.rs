@@ -4,8 +4,8 @@
 use super::{Mode, Replay, ReplayCase, ReplayPhase, ReplayRun, ReplayVariant};
 use crate::attack::verdict_metrics;
 use crate::figures::{
-    KINDS, MIB, WRITES, distribution, hit_ratios, hpb_counts, latencies, requests, unit_case, unit_figures,
-    wear_metrics, write_metrics,
+    KINDS, MIB, WRITES, distribution, hit_ratios, hpb_counts, latencies, requests, runs_and_ahead, unit_case,
+    unit_figures, wear_metrics, write_metrics,
 };
 use crate::fragment::{self, Fragment};
 use crate::life::{self, Life};
@@ -158,6 +158,7 @@ fn figures(variant: &ReplayVariant, phase: &ReplayPhase, run: &ReplayRun) -> Vec
     let device = &output.device;
     list.extend(hit_ratios(device, variant.preset.device.host_map().is_some()));
     list.push((metric::MAP_LOADS, (device.map_loads + device.buffer_map_loads) as f64));
+    list.extend(runs_and_ahead(device, &variant.preset.device));
     list.push((metric::HPB_READ_BUFFERS, device.read_buffers as f64));
     list.extend(verdict_metrics(device, &variant.preset));
     list.push((metric::READ_BUFFER_MAP_LOADS, device.buffer_map_loads as f64));

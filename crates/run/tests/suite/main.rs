@@ -16,6 +16,7 @@ mod hpb_protocol;
 mod limits;
 mod long_order;
 mod map_memory;
+mod map_runs;
 mod oracle;
 mod pacing;
 mod power;

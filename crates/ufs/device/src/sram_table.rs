@@ -24,6 +24,7 @@ tables! {
     MapPagesInDram "map pages in DRAM" "Which pages of the map are in DRAM.";
     MapCache "map cache" "Pages of the map.";
     MapCacheIndex "map cache index" "Where they are.";
+    MapRuns "map runs" "Runs of the map, one entry each.";
     HostMapIndex "host map index" "Which pages of the map are in host memory.";
     HostMapFetches "host map fetches" "What is fetched from there.";
     MapDirectory "map directory" "Where in flash each page of the map is.";
@@ -49,6 +50,6 @@ impl SramTable {
     /// Whether the table serves the map that the device itself holds.
     pub const fn is_of_map(self) -> bool {
         use SramTable::*;
-        matches!(self, MapPagesInDram | MapCache | MapCacheIndex | MapDirectory | MapWrites)
+        matches!(self, MapPagesInDram | MapCache | MapCacheIndex | MapRuns | MapDirectory | MapWrites)
     }
 }

@@ -7,7 +7,7 @@ use readpath_flash::DieSched;
 use std::collections::BTreeMap;
 
 /// Number of conditions: those of [`Met::add`], and those that a run counts itself.
-const KINDS: usize = 46;
+const KINDS: usize = 49;
 /// Weights of rare conditions.
 const RARE: [(&str, u64); 4] = [("refreshed", 20), ("host map stale", 10), ("retired", 20), ("shrunk", 4)];
 
@@ -40,6 +40,9 @@ impl Met {
             ("zero", s.hpb_zero),
             ("inactive", s.hpb_inactive),
             ("map misses", s.map_misses),
+            ("run hits", s.run_hits),
+            ("map loads ahead", s.map_loads_ahead),
+            ("map loads ahead unused", s.map_ahead_unused),
             ("buffer hits", s.buffer_hits),
             ("unmapped", s.unmapped_reads),
             ("padded", s.slices_padded),

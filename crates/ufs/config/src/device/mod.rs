@@ -41,6 +41,8 @@ fn bounds(field: &str) -> RangeInclusive<u64> {
 struct MapCache {
     map_cache_bytes: u32,
     map_page_bytes: u32,
+    map_runs_bytes: u32,
+    map_read_ahead: u32,
 }
 
 fn map_cache(k: &mut Keys<MapCache>) -> Result<MapCache> {
@@ -50,6 +52,11 @@ fn map_cache(k: &mut Keys<MapCache>) -> Result<MapCache> {
             .scaled(|kib| kib << 10, |bytes| bytes >> 10, " (counted in bytes)");
         /// a map page; 4 bytes an entry; not above `geometry.page_bytes`
         map_page_bytes = "page_bytes": either(4096, 16384);
+        /// SRAM for runs of the map: consecutive blocks at consecutive places, 12 bytes a run, in sets of 8; 0 = none
+        map_runs_bytes = "runs_kib": whole(0..=1 << 20)
+            .scaled(|kib| kib << 10, |bytes| bytes >> 10, " (counted in bytes)").or(0).quiet();
+        /// map pages read ahead behind one that a read missed, if SRAM holds the page before it; 0 = none
+        map_read_ahead = "read_ahead": whole(bounds("map_read_ahead")).or(0).quiet();
     }))
 }
 
@@ -94,10 +101,12 @@ fn root(k: &mut Keys<DevicePreset>) -> Result<DevicePreset> {
         /// times of the link
         link of device: table(link);
     }
-    let MapCache { map_cache_bytes, map_page_bytes } =
+    let MapCache { map_cache_bytes, map_page_bytes, map_runs_bytes, map_read_ahead } =
         k.key(Key::new("map_cache", "SRAM for the map").of(""), table(map_cache), |preset| MapCache {
             map_cache_bytes: preset.device.map_cache_bytes,
             map_page_bytes: preset.device.map_page_bytes,
+            map_runs_bytes: preset.device.map_runs_bytes,
+            map_read_ahead: preset.device.map_read_ahead,
         })?;
     let flash = map_transfer(k, flash, map_page_bytes)?;
     let WriteBuffer { write_buffer_blocks } =
@@ -135,6 +144,8 @@ fn root(k: &mut Keys<DevicePreset>) -> Result<DevicePreset> {
         link,
         map_cache_bytes,
         map_page_bytes,
+        map_runs_bytes,
+        map_read_ahead,
         write_buffer_blocks,
         queue_depth,
         lus,

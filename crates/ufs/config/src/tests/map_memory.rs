@@ -2,6 +2,7 @@
 //! Tests of the table `[map_memory]`.
 
 use super::super::device::parse;
+use super::super::overrides::Override;
 use super::super::presets;
 use super::{from_json, points_at};
 use readpath_device::{HostMap, LineCheck, MapMemory, Protocol};
@@ -144,4 +145,33 @@ fn a_host_that_gives_too_little_is_a_mistake() {
     points_at(&error, &text, "min_kib = 40960", "map_memory.min_kib", "above size_mib");
     let text = with_table(&format!("{HOST}{ASKS}"));
     points_at(&parse(&text, "test.toml").unwrap_err(), &text, "min_kib = 4096", "map_memory.min_kib", "kind = \"hmb\"");
+}
+
+#[test]
+fn keys_of_the_map_cache_are_refused_by_their_names() {
+    let preset = parse(&with_table(HOST), "test.toml").unwrap();
+    let with = |keys: &[(&str, &str)]| {
+        let set: Vec<_> = keys.iter().map(|(key, value)| Override::new(key, value, "--set").unwrap()).collect();
+        preset.with_overrides(&set).map(|preset| preset.device).map_err(|e| e.to_string())
+    };
+    let device = with(&[("map_cache.runs_kib", "3"), ("map_cache.read_ahead", "2")]).unwrap();
+    assert_eq!((device.map_runs_bytes, device.map_read_ahead), (3072, 2));
+    assert_eq!((preset.device.map_runs_bytes, preset.device.map_read_ahead), (0, 0), "both are off");
+    for (keys, message) in [
+        (&[("map_cache.read_ahead", "65")][..], "map_cache.read_ahead: is 65; expected a whole number from 0 to 64"),
+        (
+            &[("map_cache.size_kib", "32"), ("map_cache.read_ahead", "2")],
+            "map_cache.read_ahead: is 2; the map cache holds 2 pages, one of which is for the read itself",
+        ),
+        (
+            &[("map_cache.runs_kib", "1048577")],
+            "map_cache.runs_kib: is 1048577; expected a whole number from 0 to 1048576",
+        ),
+    ] {
+        let error = with(keys).unwrap_err();
+        assert!(error.contains(message), "{error}");
+    }
+    let dram = parse(&with_table(DRAM), "test.toml").unwrap().with_override("map_cache.runs_kib", "1").unwrap_err();
+    let message = "map_cache.runs_kib: is for a map in flash; with map_memory.kind = \"dram\" it must be 0";
+    assert!(dram.to_string().contains(message), "{dram}");
 }

@@ -28,12 +28,18 @@ macro_rules! counters {
 counters! {
     /// Blocks translated from the map cache.
     map_hits,
+    /// Of those, by a run.
+    run_hits,
     /// Blocks translated from the table of changes.
     recent_hits,
     /// Blocks that had to wait for a map page.
     map_misses,
     /// Map pages read from flash for translation.
     map_loads,
+    /// Of those, ahead of any read.
+    map_loads_ahead,
+    /// Map pages read ahead that left the map cache before any read asked for them.
+    map_ahead_unused,
     /// Blocks translated from a copy of their map page in host memory.
     host_map_hits,
     /// Fetches from host memory.

@@ -10,6 +10,7 @@ impl DeviceConfig {
     pub const BOUNDS: &[Bound<DeviceConfig>] = &[
         Bound::count("queue_depth", 1, 64, |c| Some(c.queue_depth.into())),
         Bound::count("write_buffer_blocks", 1, 1 << 16, |c| Some(c.write_buffer_blocks.into())),
+        Bound::count("map_read_ahead", 0, 64, |c| Some(c.map_read_ahead.into())),
         Bound::time("flash.read", Ns(1), 1, |c| Some(c.flash.read.0)),
         Bound::time("flash.program", Ns(1), 1, |c| Some(c.flash.program.0)),
         Bound::time("flash.erase", Ns(1), 1, |c| Some(c.flash.erase.0)),

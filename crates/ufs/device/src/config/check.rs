@@ -2,7 +2,7 @@
 //! Whether a device can exist: times, units, map and flash translation.
 
 use super::error::{ConfigError, bad, bad_unit, bad_value};
-use super::{ANCHORS, CHANGE_BYTES, CellMode, DeviceConfig, KEPT_ERASED};
+use super::{ANCHORS, CHANGE_BYTES, CellMode, DeviceConfig, KEPT_ERASED, MapMemory};
 use readpath_flash::{PlaneReads, Scheduler};
 use readpath_kit::BLOCK_BYTES;
 
@@ -97,6 +97,19 @@ impl DeviceConfig {
                     self.map_cache_bytes, self.map_page_bytes
                 ),
             );
+        }
+        if self.map_read_ahead >= self.map_cache_frames() {
+            return bad_value(
+                "map_read_ahead",
+                format!(
+                    "is {}; the map cache holds {} pages, one of which is for the read itself",
+                    self.map_read_ahead,
+                    self.map_cache_frames()
+                ),
+            );
+        }
+        if self.map_runs_bytes > 0 && matches!(self.map_memory, Some(MapMemory::Dram { .. })) {
+            return bad("map_runs_bytes", "is for a map in flash; with map_memory.kind = \"dram\" it must be 0");
         }
         let unit = self.geometry.slices_per_unit();
         if self.write_buffer_blocks < unit {

@@ -50,6 +50,10 @@ pub struct DeviceConfig {
     pub map_cache_bytes: u32,
     /// Bytes of a map page: 4096 or 16384; 4 bytes an entry.
     pub map_page_bytes: u32,
+    /// SRAM for runs of the map, 12 bytes each; 0 for none.
+    pub map_runs_bytes: u32,
+    /// Map pages behind one that reads missed which are loaded ahead, if SRAM holds the page before it.
+    pub map_read_ahead: u32,
     /// SRAM for the write buffer, in blocks of 4 KiB.
     pub write_buffer_blocks: u32,
     /// Commands the device accepts at once (bQueueDepth), at most 64.
@@ -95,6 +99,8 @@ pub(crate) const KEPT_ERASED: u32 = 5;
 
 /// Bytes of one map entry in flash and in the map cache.
 pub(crate) const MAP_ENTRY_BYTES: u32 = 4;
+/// Bytes of SRAM of a run of the map: its first block and slice, and its length, aligned.
+pub(crate) const MAP_RUN_BYTES: u32 = 12;
 /// Bytes of SRAM that a change of the map takes: logical page, slice, and links by map page and by hash.
 pub(crate) const CHANGE_BYTES: u64 = 12;
 

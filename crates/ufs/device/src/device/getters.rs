@@ -38,16 +38,20 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// SRAM of the modelled device: each table and its bytes.
     pub fn sram(&self) -> Vec<(SramTable, u64)> {
+        let (frames, reads_ahead) = (self.ftl.map().cache_frames(), self.config.map_read_ahead > 0);
         let mut tables = match self.config.map_memory {
             // A bit for each page: whether it has been loaded.
             Some(MapMemory::Dram { .. }) => {
                 vec![(SramTable::MapPagesInDram, u64::from(self.config.map_pages()).div_ceil(8))]
             }
             _ => vec![
-                (SramTable::MapCache, u64::from(self.ftl.map().cache_frames()) * u64::from(self.config.map_page_bytes)),
-                (SramTable::MapCacheIndex, map_cache_index(self.ftl.map().cache_frames(), self.config.map_pages())),
+                (SramTable::MapCache, u64::from(frames) * u64::from(self.config.map_page_bytes)),
+                (SramTable::MapCacheIndex, map_cache_index(frames, self.config.map_pages(), reads_ahead)),
             ],
         };
+        if self.ftl.map().keeps_runs() {
+            tables.push((SramTable::MapRuns, self.ftl.map().runs_bytes()));
+        }
         tables.extend(self.host_map.sram(&self.config, blocks_per_fetch(&self.config)));
         tables.extend(self.ftl.sram());
         let read_buffers = self.config.hpb.map_or(0, |hpb| u64::from(hpb.read_buffers));
@@ -140,18 +144,20 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 }
 
 /// Bytes of the page of each frame, its two links, and the frame of each map page, each of 2 bytes as long as 16 bits
-/// suffice; and of 4 bytes that say when the page of each frame was written.
-fn map_cache_index(frames: u32, pages: u32) -> u64 {
+/// suffice; of 4 bytes that say when the page of each frame was written; and, if pages are read ahead, of a bit that
+/// says whether its page is used.
+fn map_cache_index(frames: u32, pages: u32, reads_ahead: bool) -> u64 {
     let bytes = |of: u32| if of > 1 << 16 { 4 } else { 2 };
-    u64::from(frames) * (bytes(pages) + 2 * bytes(frames) + 4) + u64::from(pages) * bytes(frames)
+    let marks = if reads_ahead { u64::from(frames).div_ceil(8) } else { 0 };
+    u64::from(frames) * (bytes(pages) + 2 * bytes(frames) + 4) + u64::from(pages) * bytes(frames) + marks
 }
 
 #[cfg(test)]
 mod tests {
     #[test]
     fn numbers_above_16_bits_take_4_bytes() {
-        assert_eq!(super::map_cache_index(90, 4096), 90 * 10 + 4096 * 2);
-        assert_eq!(super::map_cache_index(90, 65_537), 90 * (4 + 2 * 2 + 4) + 65_537 * 2);
-        assert_eq!(super::map_cache_index(70_000, 131_072), 70_000 * (4 + 2 * 4 + 4) + 131_072 * 4);
+        assert_eq!(super::map_cache_index(90, 4096, false), 90 * 10 + 4096 * 2);
+        assert_eq!(super::map_cache_index(90, 65_537, true), 12 + 90 * (4 + 2 * 2 + 4) + 65_537 * 2);
+        assert_eq!(super::map_cache_index(70_000, 131_072, false), 70_000 * (4 + 2 * 4 + 4) + 131_072 * 4);
     }
 }

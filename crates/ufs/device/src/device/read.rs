@@ -265,6 +265,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             Some(mapping) => return self.serve_recent(now, left, mapping, extra),
             None => {}
         }
+        if self.ftl.map().keeps_runs()
+            && let Some(n) = self.serve_run(now, left, extra)
+        {
+            return n;
+        }
         let page = self.ftl.map().page_of(lpn);
         let to_page_end = (page.0 + 1) * self.ftl.map().page_entries() - lpn.0;
         let most = left.at_most(to_page_end.min(u32::from(u16::MAX)));
@@ -325,16 +330,37 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         n
     }
 
+    /// Serves blocks that a run of the map places, if one does; returns how many.
+    #[inline(never)]
+    fn serve_run(&mut self, now: Ns, left: Run, extra: Ns) -> Option<u32> {
+        let (first, blocks) = self.ftl.map_mut().in_run(left.lpn)?;
+        let place = |lpn: Lpn| {
+            let by_run = Mapping::Flash(Ppn(first.0 + (lpn.0 - left.lpn.0)));
+            self.ftl.map().known(lpn).or(Some(by_run))
+        };
+        let n = self.run_length(left.at_most(blocks), Mapping::Flash(first), place);
+        self.back.stats().map_hits += u64::from(n);
+        self.back.stats().run_hits += u64::from(n);
+        self.serve(now, left.at_most(n), Mapping::Flash(first), extra);
+        Some(n)
+    }
+
     /// A map page has been loaded into SRAM: its waiters continue, in order of arrival.
     pub(crate) fn map_loaded(&mut self, now: Ns, id: OpId) {
         let load = self.back.end(id);
         let paid = self.ftl.map_mut().loaded(&load);
         self.copy_to_host(now, paid);
+        let reads_ahead = self.config.map_read_ahead > 0 && !self.ftl.map().is_ahead(load.frame);
         let mut waiting = self.ftl.map_mut().take_waiters(load.frame, &mut self.back);
         while waiting != NO_OP {
             let op = self.back.end(waiting);
             waiting = op.next;
             self.translate_all(now, &op, paid);
+        }
+        if reads_ahead {
+            let (host_map, most) = (&self.host_map, self.config.map_read_ahead);
+            let is_held = |page| host_map.held(page).is_some();
+            self.ftl.map_mut().load_ahead(now, paid.page(), most, is_held, &mut self.back);
         }
         for _ in 0..self.ftl.map().stalled() {
             let id = self.ftl.map_mut().next_stalled().expect("counted");
@@ -365,6 +391,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let behind = cut.unwrap_or(0);
         let mut left = Run { blocks: u32::from(op.count) + behind, ..Run::of(op) };
         while left.blocks > behind && self.front.slot(op.tag.tag).in_flight < OPS_PER_REQUEST {
+            if self.ftl.map().keeps_runs() {
+                self.ftl.map_mut().enter_run(paid, left.lpn);
+            }
             left = left.behind(self.translate_run(now, left, paid, Ns::ZERO));
         }
         if cut.is_some() {

@@ -4,6 +4,7 @@
 
 use super::Paid;
 use crate::ids::MapPage;
+use fixedbitset::FixedBitSet;
 use readpath_kit::IndexLru;
 
 const NONE: u32 = u32::MAX;
@@ -26,6 +27,9 @@ pub(in crate::ftl) struct MapCache {
     /// Only frames whose page is present; a frame with a load in progress cannot be evicted.
     lru: IndexLru,
     free: Vec<u32>,
+    /// Frames whose page was loaded ahead and that no read has looked up, and how many.
+    ahead: FixedBitSet,
+    unused: u32,
 }
 
 impl MapCache {
@@ -37,6 +41,8 @@ impl MapCache {
             page_of_frame: vec![NONE; frames as usize],
             lru: IndexLru::new(frames as usize),
             free: (0..frames).rev().collect(),
+            ahead: FixedBitSet::with_capacity(frames as usize),
+            unused: 0,
         }
     }
 
@@ -45,13 +51,41 @@ impl MapCache {
     pub(crate) fn lookup(&mut self, page: MapPage) -> FrameState {
         let frame = self.frame_of_page[page.index()];
         if frame == NONE {
-            FrameState::Absent
-        } else if self.lru.contains(frame) {
+            return FrameState::Absent;
+        }
+        if self.unused > 0 {
+            self.take_ahead(frame);
+        }
+        if self.lru.contains(frame) {
             self.lru.touch(frame);
             FrameState::Present(Paid::for_page(page))
         } else {
             FrameState::Loading(frame)
         }
+    }
+
+    /// Whether `page` is in SRAM or on its way there; does not count as use.
+    pub(crate) fn has_frame(&self, page: MapPage) -> bool {
+        self.frame_of_page[page.index()] != NONE
+    }
+
+    /// The page in `frame` is loaded ahead.
+    pub(crate) fn mark_ahead(&mut self, frame: u32) {
+        self.unused += u32::from(!self.ahead.put(frame as usize));
+    }
+
+    /// Whether the page in `frame` was loaded ahead and has not been looked up.
+    pub(crate) fn is_ahead(&self, frame: u32) -> bool {
+        self.ahead.contains(frame as usize)
+    }
+
+    /// [`MapCache::is_ahead`] until now.
+    #[inline(never)]
+    pub(crate) fn take_ahead(&mut self, frame: u32) -> bool {
+        let was = self.is_ahead(frame);
+        self.ahead.remove(frame as usize);
+        self.unused -= u32::from(was);
+        was
     }
 
     /// `page`, if it is in SRAM; does not count as use.
@@ -112,5 +146,17 @@ mod tests {
         assert_eq!(cache.begin_load(MapPage(5)), None, "both frames are being loaded");
         cache.finish_load(c);
         assert_eq!(cache.begin_load(MapPage(5)), Some(c));
+    }
+
+    #[test]
+    fn a_page_loaded_ahead_is_unused_until_it_is_looked_up() {
+        let mut cache = MapCache::new(10, 2);
+        let [a, b] = [1, 2].map(|page| cache.begin_load(MapPage(page)).unwrap());
+        cache.mark_ahead(b);
+        assert!(cache.has_frame(MapPage(2)) && cache.is_ahead(b) && !cache.is_ahead(a));
+        assert_eq!(cache.lookup(MapPage(1)), FrameState::Loading(a));
+        assert!(cache.is_ahead(b), "another page was looked up");
+        assert_eq!(cache.lookup(MapPage(2)), FrameState::Loading(b));
+        assert_eq!((cache.take_ahead(b), cache.unused), (false, 0), "a read waits for it");
     }
 }

@@ -2,11 +2,12 @@
 //! Loads of map pages into SRAM, the operations that wait for them, and the proof that one was paid for.
 
 use super::cache::MapCache;
+use super::runs::MapRun;
 use super::{FrameState, Map, Mapping};
 use crate::back::{Hardware, Job, NO_OP, Op};
 use crate::host_map::Held;
 use crate::ids::{Lpn, MapPage, TagRef};
-use readpath_flash::OpId;
+use readpath_flash::{OpId, Ppn};
 use readpath_kit::Ns;
 
 /// Proof that the device may look into a map page: SRAM holds it, it was read from flash or host memory, or the
@@ -73,6 +74,40 @@ impl Map {
         self.cache.present(page)
     }
 
+    /// Whether runs of the map are kept.
+    #[inline(always)]
+    pub(crate) fn keeps_runs(&self) -> bool {
+        self.runs.is_on()
+    }
+
+    /// Where the runs in SRAM place a block that the table of changes does not know, and how many blocks from it on.
+    pub(crate) fn in_run(&mut self, lpn: Lpn) -> Option<(Ppn, u32)> {
+        let page = self.page_of(lpn);
+        self.runs.look_up(page, lpn).map(|run| (run.at, u32::from(run.blocks)))
+    }
+
+    /// Enters the longest run around a block of a map page that was read from flash.
+    pub(crate) fn enter_run(&mut self, paid: Paid, lpn: Lpn) {
+        let page = paid.page();
+        let Mapping::Flash(at) = self.translate_in_flash(paid, lpn) else { return };
+        if self.runs.look_up(page, lpn).is_some() {
+            return;
+        }
+        // Slices that follow on each other are as far apart as their blocks.
+        let slice = |other: Lpn| Mapping::Flash(Ppn(at.0.wrapping_add(other.0).wrapping_sub(lpn.0)));
+        let joins = |other: &Lpn| self.translate_in_flash(paid, *other) == slice(*other);
+        let first = Lpn(page.0 * self.page_entries());
+        let before = (1..=lpn - first).take_while(|n| joins(&Lpn(lpn.0 - n))).count() as u32;
+        let from = self.blocks_of(page).skip((lpn - first) as usize).take_while(joins).count() as u32;
+        let run = MapRun { first: Lpn(lpn.0 - before), at: Ppn(at.0 - before), blocks: (before + from) as u16 };
+        self.runs.enter(page, run);
+    }
+
+    /// Bytes of SRAM for runs of the map.
+    pub(crate) fn runs_bytes(&self) -> u64 {
+        self.runs.sram_bytes()
+    }
+
     /// Proof for a map page that does not exist according to the directory: nothing in it is mapped.
     #[inline(always)]
     pub(crate) fn missing(&self, page: MapPage) -> Option<Paid> {
@@ -117,9 +152,36 @@ impl Map {
         *head = id;
     }
 
+    /// Loads up to `most` of the pages behind one that was loaded for a read, if SRAM holds the page before it. A page
+    /// that `is_held` elsewhere is left out.
+    #[inline(never)]
+    pub(crate) fn load_ahead(
+        &mut self,
+        now: Ns,
+        page: MapPage,
+        most: u32,
+        is_held: impl Fn(MapPage) -> bool,
+        hw: &mut impl Hardware,
+    ) {
+        if page.0 == 0 || !self.cache.has_frame(MapPage(page.0 - 1)) {
+            return;
+        }
+        let last = page.0.saturating_add(most).min(self.pages() - 1);
+        for next in (page.0 + 1..=last).map(MapPage) {
+            if self.cache.has_frame(next) || self.directory(next).is_none() || is_held(next) || !hw.ops().has_room() {
+                continue;
+            }
+            let Some(frame) = self.cache.begin_load(next) else { return };
+            hw.stats().map_loads_ahead += 1;
+            self.begin_load(now, next, frame, hw);
+            self.cache.mark_ahead(frame);
+        }
+    }
+
     fn begin_load(&mut self, now: Ns, page: MapPage, frame: u32, hw: &mut impl Hardware) {
         let ppn = self.directory(page).expect("only existing map pages are loaded");
         hw.stats().map_loads += 1;
+        hw.stats().map_ahead_unused += u64::from(self.cache.take_ahead(frame));
         self.waiters[frame as usize] = NO_OP;
         hw.begin(now, Op { count: 1, lpn: page.0, frame, ..Op::new(Job::MapLoad, ppn) });
     }
@@ -137,6 +199,11 @@ impl Map {
         hw.stats().buffer_map_loads += 1;
         hw.begin(now, Op { tag, count: 1, lpn: page.0, ..Op::new(Job::BufferLoad, ppn) });
         true
+    }
+
+    /// Whether the page in `frame` was loaded ahead and no read has asked for it.
+    pub(crate) fn is_ahead(&self, frame: u32) -> bool {
+        self.cache.is_ahead(frame)
     }
 
     /// Takes the operations that wait for the page in `frame`: the head of a chain in order of arrival.

@@ -12,6 +12,7 @@ mod cache;
 mod changes;
 mod loads;
 mod page_map;
+mod runs;
 pub(in crate::ftl) mod stretch;
 #[cfg(test)]
 pub(in crate::ftl) mod tests;
@@ -29,6 +30,7 @@ use crate::ids::{Lpn, MapPage};
 use cache::MapCache;
 use page_map::PageMap;
 use readpath_flash::{OpId, Ppn};
+use runs::Runs;
 use std::collections::VecDeque;
 
 /// Kind of the map.
@@ -40,6 +42,7 @@ enum Kind {
 pub(crate) struct Map {
     kind: Kind,
     cache: MapCache,
+    runs: Runs,
     /// First operation waiting for the page in each frame.
     waiters: Vec<OpId>,
     /// Reads that found a load in progress in every frame.
@@ -67,14 +70,15 @@ impl Map {
     /// Nothing is mapped.
     pub(in crate::ftl) fn new(config: &DeviceConfig) -> Self {
         let pages = PageMap::new(config.logical_blocks(), config.map_page_entries());
-        Map::of(pages, config.map_cache_frames(), config.write_buffer_blocks, &config.ftl)
+        Map::of(pages, config.map_cache_frames(), config.map_runs_bytes, config.write_buffer_blocks, &config.ftl)
     }
 
-    fn of(pages: PageMap, cache_frames: u32, buffer_slots: u32, settings: &FtlConfig) -> Self {
+    fn of(pages: PageMap, cache_frames: u32, runs_bytes: u32, buffer_slots: u32, settings: &FtlConfig) -> Self {
         let cache = MapCache::new(pages.pages(), cache_frames);
         Map {
             waiters: loads::no_waiters(&cache),
             cache,
+            runs: Runs::new(runs_bytes),
             stalled: VecDeque::new(),
             under: vec![Entry::UNMAPPED; buffer_slots as usize],
             changes: Changes::new(pages.pages(), pages.page_entries(), settings),
@@ -178,6 +182,7 @@ impl Map {
         if to.mapping().flash().is_some() {
             self.changes.names_slice(true);
         }
+        self.runs.cut(self.table().page_of(lpn), lpn);
         self.set_flash_entry(lpn, to.recent());
         old
     }
@@ -346,6 +351,7 @@ impl Map {
 
     /// Fills `lpn..lpn + count` with clean entries for the slices that `ppn_of` names, as if they had been written.
     pub(in crate::ftl) fn preset(&mut self, lpn: Lpn, count: u32, ppn_of: impl FnMut(u32) -> Ppn) {
+        self.runs.clear();
         self.table_mut().preset(lpn, count, ppn_of);
     }
 
@@ -378,6 +384,7 @@ impl Map {
         self.changes.clear(|change| table.set(change.lpn, change.persisted));
         self.cache = MapCache::new(self.pages(), self.cache.frames());
         self.waiters = loads::no_waiters(&self.cache);
+        self.runs.clear();
         self.stalled.clear();
         self.reserved = 0;
     }

@@ -7,9 +7,9 @@ use readpath_kit::Prng;
 const PAGE: u32 = 16;
 const BLOCKS: u32 = 5 * PAGE;
 
-/// A map of `blocks` blocks, with a slot of the write buffer for each.
+/// A map of `blocks` blocks, with a slot of the write buffer for each, and three sets of runs.
 pub(crate) fn map(blocks: u32, page_entries: u32) -> Map {
-    Map::of(PageMap::new(u64::from(blocks), page_entries), 2, blocks, &FtlConfig::DEFAULT)
+    Map::of(PageMap::new(u64::from(blocks), page_entries), 2, 3 * 96, blocks, &FtlConfig::DEFAULT)
 }
 
 #[derive(Clone, Copy, Default)]
@@ -40,6 +40,19 @@ fn check(map: &Map, blocks: &[Block]) {
     }
 }
 
+/// Blocks that runs place; each has to lie there, unless SRAM knows a newer place.
+fn check_runs(map: &mut Map, blocks: &[Block]) -> (u32, u32) {
+    let (mut placed, mut longest) = (0, 0);
+    for lpn in Lpn(0).run(BLOCKS) {
+        let Some((at, length)) = map.in_run(lpn) else { continue };
+        for (i, block) in (0..length).zip(&blocks[lpn.index()..]) {
+            assert_eq!(block.in_flash, Some(at.0 + i), "{lpn:?} and {i}");
+        }
+        (placed, longest) = (placed + 1, longest.max(length));
+    }
+    (placed, longest)
+}
+
 #[test]
 fn blocks_are_where_a_plain_model_says_whatever_is_written_back_or_lost() {
     let rng = &mut Prng::new(3);
@@ -47,17 +60,20 @@ fn blocks_are_where_a_plain_model_says_whatever_is_written_back_or_lost() {
     let mut blocks = vec![Block::default(); BLOCKS as usize];
     let mut writing: Vec<Writing> = Vec::new();
     let (mut settled, mut stayed) = (0, 0);
+    let (mut placed, mut longest) = (0, 0);
     for ppn in 0..30_000 {
         let lpn = Lpn(rng.below(u64::from(BLOCKS)) as u32);
         let slot = lpn.0 as u16;
         let block = &mut blocks[lpn.index()];
-        match rng.below(40) {
+        match rng.below(50) {
+            40.. => map.enter_run(Paid::for_page(map.page_of(lpn)), lpn),
             0..10 => {
                 map.enter_buffer(lpn, slot);
                 block.slot = Some(slot);
             }
             10..30 => {
-                let to = (rng.below(4) > 0).then_some(ppn);
+                // Half of the places follow on those of neighbours.
+                let to = [None, Some(ppn), Some(100_000 + lpn.0), Some(200_000 + lpn.0)][rng.below(4) as usize];
                 map.leave_buffer(lpn, slot);
                 assert_eq!(map.relocate(lpn, entry(to)).mapping(), entry(block.in_flash).mapping());
                 (block.slot, block.in_flash, block.is_recent) = (None, to, true);
@@ -106,9 +122,12 @@ fn blocks_are_where_a_plain_model_says_whatever_is_written_back_or_lost() {
         assert_eq!(map.changes().used() as usize, named, "changes that name a slice");
         if ppn % 16 == 0 {
             check(&map, &blocks);
+            let (some, length) = check_runs(&mut map, &blocks);
+            (placed, longest) = (placed + some, longest.max(length));
         }
     }
     check(&map, &blocks);
+    assert!(placed > 10_000 && longest > 4, "{placed} blocks were placed by runs, the longest of {longest}");
     assert!(settled > 1000 && stayed > 100, "{settled} settled, {stayed} stayed");
 }
 

@@ -55,6 +55,8 @@ pub(crate) fn config() -> DeviceConfig {
         link: LinkTiming { request: Ns(500), response: Ns(100), block: Ns(3_900) },
         map_cache_bytes: 4096,
         map_page_bytes: 4096,
+        map_runs_bytes: 0,
+        map_read_ahead: 0,
         map_memory: None,
         write_buffer_blocks: 64,
         queue_depth: 32,
