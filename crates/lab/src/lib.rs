@@ -18,6 +18,7 @@ pub mod hmb;
 mod life;
 mod little_gain;
 pub mod map_gain;
+mod map_model;
 pub mod map_reuse;
 mod map_rows;
 mod means;

@@ -4,6 +4,7 @@
 
 use crate::figures::MIB;
 use crate::map_gain::{self, GainRow};
+use crate::map_model::MapModel;
 use crate::question::{Answer, AskError, Done, Point, Question, Shown};
 use crate::replay::{Mode, Replay, ReplayCase, ReplayOptions, ReplayVariant};
 use readpath_config::{ConfigFileError, DevicePreset, Override};
@@ -106,6 +107,8 @@ impl MapReuseCase {
 pub struct Check {
     /// The device's map.
     pub map: MapOf,
+    /// The device has runs of the map or reads ahead in it: instead of the curve, a model of both, without time.
+    pub is_predicted: bool,
     /// Sizes, with hits in percent: by the curve, and simulated at each of [`CHECK_DEPTHS`].
     pub rows: Vec<(u64, f64, [f64; 2])>,
 }
@@ -140,7 +143,8 @@ pub enum CheckError {
 pub struct Checking {
     map: MapOf,
     case: String,
-    /// Sizes, with hits in percent by the curve.
+    is_predicted: bool,
+    /// Sizes, with hits in percent by the curve, or as predicted.
     sizes: Vec<(u64, f64)>,
     accesses: u64,
     points: Vec<Point>,
@@ -164,7 +168,9 @@ impl Checking {
         // No size if no page is read twice.
         let most = if curve.enough() == 0 { 0 } else { map.enough(&curve).next_power_of_two() };
         let sizes = std::iter::successors(Some(map.page_bytes()), |size| size.checked_mul(2));
-        let sizes: Vec<u64> = sizes.take_while(|size| *size <= most).collect();
+        // Pages that are read ahead need frames of their own.
+        let least = map.page_bytes() * u64::from(base.device.map_read_ahead);
+        let sizes: Vec<u64> = sizes.take_while(|size| *size <= most).filter(|size| *size > least).collect();
         let variant = |bytes: &u64| {
             let kib = Override::new("map_cache.size_kib", &(bytes >> 10).to_string(), "")?;
             let preset = base.with_overrides(&[kib])?;
@@ -179,8 +185,17 @@ impl Checking {
             Replay::all(std::slice::from_ref(&case), &variants, &options)
         };
         let points = CHECK_DEPTHS.into_iter().flat_map(at_depth).map(Point::Replay).collect();
-        let sizes = sizes.into_iter().map(|bytes| (bytes, map.hits(&curve, bytes).unwrap_or(0.0))).collect();
-        Ok(Checking { map, case: case.name.clone(), sizes, accesses: curve.accesses, points })
+        let is_predicted = MapModel::is_for(&base.device);
+        let hits = |variant: &ReplayVariant, bytes: u64| match is_predicted {
+            true => {
+                let mut model = MapModel::new(&variant.preset.device, &case.trace.preload);
+                case.trace.ios.iter().for_each(|io| model.read(io.block, u32::from(io.blocks)));
+                100.0 * (1.0 - model.loads as f64 / curve.accesses.max(1) as f64)
+            }
+            false => map.hits(&curve, bytes).unwrap_or(0.0),
+        };
+        let sizes = variants.iter().zip(sizes).map(|(variant, bytes)| (bytes, hits(variant, bytes))).collect();
+        Ok(Checking { map, case: case.name.clone(), is_predicted, sizes, accesses: curve.accesses, points })
     }
 
     /// What the runs show.
@@ -192,12 +207,12 @@ impl Checking {
         };
         let rows =
             self.sizes.iter().enumerate().map(|(i, (bytes, counted))| (*bytes, *counted, [hits(0, i), hits(1, i)]));
-        Check { map: self.map.clone(), rows: rows.collect() }
+        Check { map: self.map.clone(), is_predicted: self.is_predicted, rows: rows.collect() }
     }
 }
 
 impl Question for Checking {
-    /// Map pages that were loaded.
+    /// Map pages that were loaded because a read missed them.
     type Figures = f64;
 
     fn title(&self) -> String {
@@ -211,7 +226,8 @@ impl Question for Checking {
     fn figures(&self, shown: Shown<'_>) -> Result<f64, Error> {
         let Shown::Replay(_, run) = shown else { unreachable!("all points are replays") };
         let phase = run.phases.last().expect("a replay has its trace");
-        Ok(phase.output.device.map_loads as f64)
+        let device = &phase.output.device;
+        Ok((device.map_loads - device.map_loads_ahead) as f64)
     }
 
     fn answer(&self, done: &[Done<f64>]) -> Result<Answer, AskError> {
@@ -222,7 +238,11 @@ impl Question for Checking {
 }
 
 fn check_rows(doc: &mut Document, case: &str, check: &Check) -> Result<(), Error> {
-    for (bytes, _, simulated) in &check.rows {
+    for (bytes, counted, simulated) in &check.rows {
+        if check.is_predicted {
+            let variant = format!("{}, predicted with runs and reading ahead", check.map.name);
+            doc.row(case, &variant, hits_at(*bytes), *counted, Origin::Predicted)?;
+        }
         for (depth, hits) in CHECK_DEPTHS.iter().zip(simulated) {
             let variant = format!("{}, simulated at depth {depth}", check.map.name);
             doc.row(case, &variant, hits_at(*bytes), *hits, Origin::Predicted)?;

@@ -271,9 +271,13 @@ fn row<T>(maps: &[T], cell: impl Fn(&T) -> Option<String>, width: usize) -> Stri
 }
 
 fn check_table(text: &mut String, check: &Check) {
-    let _ = writeln!(text, "{}, reads alone: counted, and as the simulator's map cache has it, %", check.map.name);
+    let (what, how) = match check.is_predicted {
+        true => ("predicted", "predicted with runs and reading ahead"),
+        false => ("counted", "counted"),
+    };
+    let _ = writeln!(text, "{}, reads alone: {how}, and as the simulator's map cache has it, %", check.map.name);
     let depths: String = CHECK_DEPTHS.iter().map(|depth| format!("{:>12}", format!("depth {depth}"))).collect();
-    let _ = writeln!(text, "{:>10}{:>10}{depths}", "memory", "counted");
+    let _ = writeln!(text, "{:>10}{what:>10}{depths}", "memory");
     for (bytes, counted, simulated) in &check.rows {
         let simulated: String = simulated.iter().map(|hits| format!("{hits:>12.1}")).collect();
         let _ = writeln!(text, "{:>10}{counted:>10.1}{simulated}", size(*bytes));

@@ -45,6 +45,53 @@ fn curves_are_what_the_simulator_does_at_depth_one() {
     assert!(hits("HPB regions of 16 MiB, all").len() > 5 && hits("pages of 4 KiB, writes").len() > 5);
 }
 
+/// Runs and reading ahead, by a model without time: near what is simulated one request at a time, and far from what
+/// pages alone would hit.
+#[test]
+fn runs_and_reading_ahead_are_predicted() {
+    let mut table = "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n".to_owned();
+    let mut state = 7u64;
+    for i in 0..6_000u64 {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        // Half of the reads go on from one map page of 16 MiB to the next, the others are random.
+        let page = if i % 2 == 0 { i / 8 % 400 } else { (state >> 33) % 400 };
+        let _ = writeln!(table, "{},R,{},4096,,", i * 1_000, (page * 4096 + i % 4 * 1000) * 4096);
+    }
+    let room = Room::with("t.csv", &table);
+    let hits = |keys: &[&str]| -> Vec<[f64; 2]> {
+        let mut args = vec!["trace", "mrc", "t.csv", "--check", "ufs21-64g", "--json"];
+        args.extend(keys.iter().flat_map(|key| ["--set", key]));
+        let doc = room.json(&args);
+        let rows = doc["rows"].as_array().expect("rows").clone();
+        let of = |variant: &str| -> Vec<f64> {
+            let of = rows.iter().filter(|row| row["variant"] == format!("pages of 16 KiB, {variant}"));
+            let of = of.filter(|row| row["metric"].as_str().expect("a name").starts_with("map_hits_at_"));
+            of.map(|row| row["simulated"].as_f64().expect("a value")).collect()
+        };
+        let simulated = of("simulated at depth 1");
+        let said = of(if keys.is_empty() { "reads" } else { "predicted with runs and reading ahead" });
+        said.into_iter().zip(simulated).map(|(said, simulated)| [said, simulated]).collect()
+    };
+    let plain = hits(&[]);
+    let mut gained = Vec::new();
+    for keys in [
+        &["map_cache.runs_kib=2"][..],
+        &["map_cache.read_ahead=2"],
+        &["map_cache.runs_kib=1", "map_cache.read_ahead=1"],
+    ] {
+        let with = hits(keys);
+        assert!(with.len() > 5, "{with:?}");
+        for [said, simulated] in &with {
+            assert!((said - simulated).abs() < 1.0, "{keys:?}: {said} and {simulated} of {with:?}");
+        }
+        // The largest sizes hit all either way.
+        let skipped = plain.len() - with.len();
+        let gains = with.iter().zip(&plain[skipped..]).map(|(with, plain)| with[1] - plain[1]);
+        gained.push(gains.fold(0.0, f64::max));
+    }
+    assert!(gained.iter().all(|gain| *gain > 5.0), "{gained:?}");
+}
+
 #[test]
 fn tables_say_where_more_memory_gains_nothing() {
     let room = Room::with("t.csv", &trace());
