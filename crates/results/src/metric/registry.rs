@@ -57,8 +57,8 @@ registry! {
             memory";
         MAP_LOADS "map_loads" "" "map loads" Less "map pages read from flash, for translation and for HPB READ \
             BUFFER";
-        RUN_HIT_RATIO "run_hit_ratio" "%" "run hits" More "blocks translated by a run of the map (`map_cache.runs_kib`); \
-            they count in `map_hit_ratio` too";
+        RUN_HIT_RATIO "run_hit_ratio" "%" "run hits" More "blocks translated by a run of the map \
+            (`map_cache.runs_kib`); they count in `map_hit_ratio` too";
         MAP_LOADS_AHEAD "map_loads_ahead" "" "read ahead" Less "map pages read from flash ahead of any read \
             (`map_cache.read_ahead`); they count in `map_loads` too";
         MAP_AHEAD_UNUSED "map_ahead_unused" "" "unused" Less "map pages read ahead that left the map cache before any \
