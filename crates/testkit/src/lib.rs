@@ -354,7 +354,7 @@ pub fn job(stream: Stream, iodepth: u32, ios: u64) -> Job {
 /// Those seeds, or the only one that `READPATH_SEED` names; and whether it names one.
 pub fn chosen(seeds: impl Iterator<Item = u64>) -> (impl Iterator<Item = u64>, bool) {
     let only = std::env::var("READPATH_SEED").ok().and_then(|s| s.parse::<u64>().ok());
-    (seeds.filter(move |&seed| only.is_none_or(|only| seed == only)), only.is_some())
+    (only.into_iter().chain(seeds.filter(move |_| only.is_none())), only.is_some())
 }
 
 /// Runs jobs to their end.
