@@ -218,8 +218,13 @@ pub fn give_little_room(config: &mut DeviceConfig, more: u32) {
 
 /// The more superblocks there are, the longer is a checkpoint, and the more pages a superblock needs to hold one.
 fn make_checkpoints_fit(config: &mut DeviceConfig) {
-    while config.check().is_err_and(|e| e.field == "ftl.map_changes") {
-        config.geometry.pages_per_block += 1;
+    while let Err(e) = config.check() {
+        match e.field {
+            "ftl.map_changes" => config.geometry.pages_per_block += 1,
+            // The tables at the end of longer superblocks are longer too.
+            "geometry.blocks_per_plane" => config.geometry.blocks_per_plane += 1,
+            _ => break,
+        }
     }
 }
 
@@ -351,7 +356,7 @@ pub fn job(stream: Stream, iodepth: u32, ios: u64) -> Job {
     }
 }
 
-/// Those seeds, or the only one that `READPATH_SEED` names; and whether it names one.
+/// Those seeds, or the one that `READPATH_SEED` names, which need not be among them; and whether it names one.
 pub fn chosen(seeds: impl Iterator<Item = u64>) -> (impl Iterator<Item = u64>, bool) {
     let only = std::env::var("READPATH_SEED").ok().and_then(|s| s.parse::<u64>().ok());
     (only.into_iter().chain(seeds.filter(move |_| only.is_none())), only.is_some())

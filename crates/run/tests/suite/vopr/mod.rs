@@ -26,11 +26,11 @@ use readpath_testkit::{any_read_path, chosen, device, give_little_room, give_roo
 use run::try_out;
 use trouble::Trouble;
 
-/// Runs `count` seeds of `ops` requests each.
-fn seeds<S: DieSched>(scheduler: Scheduler, first: u64, count: u64, ops: u32) {
+/// Runs seeds of `ops` requests each.
+fn seeds<S: DieSched>(scheduler: Scheduler, of: impl Iterator<Item = u64>, ops: u32) {
     let mut met = Met::default();
-    let (seeds, only) = chosen(first..first + count);
-    seeds.for_each(|seed| {
+    let (of, only) = chosen(of);
+    of.for_each(|seed| {
         let mut o = Options::draw(seed, ops);
         o.config.scheduler = scheduler;
         any_read_path(&mut o.config, seed);
@@ -42,22 +42,23 @@ fn seeds<S: DieSched>(scheduler: Scheduler, first: u64, count: u64, ops: u32) {
 
 #[test]
 fn lean_seeds_a() {
-    seeds::<Lean>(Scheduler::Lean, 1_000, 60, 60_000);
+    seeds::<Lean>(Scheduler::Lean, 1_000..1_060, 60_000);
 }
 
+/// Of the last, the first two left the journal no superblock, and the third collected for ever.
 #[test]
 fn lean_seeds_b() {
-    seeds::<Lean>(Scheduler::Lean, 2_000, 60, 60_000);
+    seeds::<Lean>(Scheduler::Lean, (2_000..2_060).chain([2_108, 2_860, 2_460]), 60_000);
 }
 
 #[test]
 fn exact_seeds() {
-    seeds::<Exact>(Scheduler::Exact, 3_000, 40, 60_000);
+    seeds::<Exact>(Scheduler::Exact, 3_000..3_040, 60_000);
 }
 
 #[test]
 fn queued_seeds() {
-    seeds::<Queued>(Scheduler::Queued, 4_000, 50, 60_000);
+    seeds::<Queued>(Scheduler::Queued, 4_000..4_050, 60_000);
 }
 
 /// Without verification, an honest host's dirty bitmap alone has to keep every read right, whatever happens to

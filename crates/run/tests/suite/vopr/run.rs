@@ -58,12 +58,15 @@ pub fn try_out<S: DieSched>(o: &Options, met: &mut Met) {
                 step(&mut stack, &mut now);
             }
             now = later;
+            // Timers of the host alone are no steps.
+            stack.advance(now);
             stack.reset(now);
             met.count("resets", 1);
         } else if power.below(1_000_000) < o.cuts_per_million {
             let on = now + Ns::from_ms(1);
             stack.device_power_cycle(now, on);
             now = on;
+            stack.advance(now);
             stack.device.check_consistency().unwrap_or_else(|e| panic!("after a power cut: {e}"));
             met.count("cuts", 1);
         } else if sleep.below(1_000_000) < o.suspends_per_million {

@@ -2,6 +2,7 @@
 //! The order in which records and superblocks have to reach flash.
 
 use super::durable::Held;
+use super::state::Step;
 use super::*;
 use crate::back::{Back, NoMedia};
 use crate::ftl::Stall;
@@ -46,7 +47,7 @@ fn a_unit_needs_room_for_its_changes_and_no_checkpoint_about_to_be_put_together(
     let (mut space, mut map, mut log) = parts();
     map.reserve(map.room() - 1);
     assert_eq!(log.prepare_unit(&mut space, &map, Stream::Host, Purpose::Host), Err(Stall::MapChanges));
-    log.checkpoint.step = state::Step::Quiet;
+    log.checkpoint.step = Step::Quiet;
     assert_eq!(log.prepare_unit(&mut space, &map, Stream::Host, Purpose::Host), Err(Stall::Checkpoint));
     assert_eq!(space.open_of(Stream::Host), None, "nothing was opened");
 }
@@ -103,4 +104,22 @@ fn what_recovery_has_read_is_erased_behind_the_next_anchor() {
     log.stream.pins[old.index()] = 0;
     log.discard_if_empty(&mut space, old);
     assert_eq!(write_journal(&mut log), [Record::Erase { superblock: old }], "another anchor is there");
+}
+
+/// Otherwise they could fill the last superblock before the checkpoint lets others be erased.
+#[test]
+fn with_all_that_the_map_may_take_records_wait_for_a_checkpoint_in_progress() {
+    for (left, step, begun) in [(1, Step::Anchor, 1), (0, Step::Parts, 0), (0, Step::Anchor, 0), (0, Step::Idle, 1)] {
+        let (mut space, mut map, mut log) = parts();
+        let mut hw: Back<Lean, NoMedia, ()> = Back::new(&config(), ());
+        while !space.meta_may_take_at_most(left) {
+            space.close(Stream::Meta, 1);
+            space.open(Stream::Meta, 1).expect("an erased superblock");
+        }
+        let record = log.journal.push(Record::Erase { superblock: crate::ids::SuperblockId(9) });
+        log.journal.want(record);
+        log.checkpoint.step = step;
+        log.program_meta(Ns::ZERO, (&mut space, &mut map), 1, &mut hw);
+        assert_eq!(log.stream.in_flight, begun, "{left} left, {step:?}");
+    }
 }

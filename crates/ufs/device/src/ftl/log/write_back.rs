@@ -104,10 +104,11 @@ impl Log {
         let parts = self.stream.parts_per_unit;
         while self.stream.in_flight < self.geometry().dies() {
             let writes_checkpoint = matches!(self.stream.queue.front(), Some(Part::Checkpoint));
-            if (self.checkpoint.holds_programs() || self.checkpoint.first) && !writes_checkpoint {
+            let only_checkpoint = self.takes_checkpoint_only(space);
+            if (self.checkpoint.holds_programs() || only_checkpoint) && !writes_checkpoint {
                 return;
             }
-            let may_add_journal = !self.stream.journal_under_way && !self.checkpoint.first;
+            let may_add_journal = !self.stream.journal_under_way && !only_checkpoint;
             let journal = may_add_journal && self.journal.must_write();
             let queued = self.stream.queue.len();
             // With one part to a unit, the journal must not take every unit.
@@ -121,6 +122,12 @@ impl Log {
             let journal = journal || (queued < parts && may_add_journal && self.journal.pending() > 0);
             self.begin_meta_program(now, (space, map), sequence, (first, journal, next), hw);
         }
+    }
+
+    /// Whether the stream takes nothing but parts of a checkpoint: no journal leads to other units, or they could fill
+    /// the last superblock before the checkpoint frees one.
+    fn takes_checkpoint_only(&self, space: &Space) -> bool {
+        self.checkpoint.first || (self.checkpoint.step != Step::Idle && space.meta_may_take_at_most(0))
     }
 
     /// The next unit of the meta stream. If it is the last of its superblock, also the next superblock, which it has

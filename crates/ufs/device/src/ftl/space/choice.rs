@@ -102,7 +102,8 @@ impl Space {
         if self.any_bad { (u64::from(sb.refs) << 32) / u64::from(self.capacity(sb).max(1)) } else { u64::from(sb.refs) }
     }
 
-    /// The best closed superblock of data to collect, with fewer references than slices.
+    /// The best closed superblock of data to collect, with a unit of garbage at least: the last unit that its data
+    /// moves to may be padded, so with less there would be as much garbage as before, and collection might never end.
     pub(crate) fn victim(&self, policy: VictimPolicy, now: u32) -> Option<SuperblockId> {
         self.victim_beside(policy, now, &[])
     }
@@ -129,7 +130,7 @@ impl Space {
         {
             return Some(failed);
         }
-        let candidates = movable().filter(|(_, sb)| sb.refs < capacity(sb));
+        let candidates = movable().filter(|(_, sb)| sb.refs + self.shape.slices_per_unit <= capacity(sb));
         match policy {
             VictimPolicy::Greedy => candidates.min_by_key(|&(i, sb)| (self.share_in_use(sb), i)).map(|(i, _)| i),
             VictimPolicy::CostBenefit => candidates

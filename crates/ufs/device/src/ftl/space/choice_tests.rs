@@ -16,7 +16,8 @@ const G: Geometry = Geometry {
     pages_per_block: 64,
     page_bytes: 16384,
 };
-const FULL: u32 = 4 * 64 * 4;
+const UNIT: u32 = 4;
+const FULL: u32 = 4 * 64 * UNIT;
 const NOW: u32 = 1_000_000;
 
 /// Superblocks in random states, with counts independent of their contents.
@@ -45,7 +46,8 @@ fn drawn(rng: &mut Prng) -> Space {
 
 fn candidates(s: &Space) -> Vec<(SuperblockId, Superblock)> {
     let data = |sb: &Superblock| matches!(sb.state, State::Closed(stream) if stream != Stream::Meta);
-    s.iter().filter(|(_, sb)| data(sb) && sb.in_flight == 0 && sb.refs < FULL).map(|(i, sb)| (i, *sb)).collect()
+    let pays = |sb: &Superblock| sb.in_flight == 0 && sb.refs + UNIT <= FULL;
+    s.iter().filter(|(_, sb)| data(sb) && pays(sb)).map(|(i, sb)| (i, *sb)).collect()
 }
 
 #[test]
@@ -92,10 +94,15 @@ fn a_superblock_whose_program_failed_goes_first() {
     assert_eq!(s.victim(VictimPolicy::Greedy, NOW), Some(SuperblockId(3)));
     s.get_mut(SuperblockId(3)).failed = false;
     s.failed = 0;
-    s.get_mut(SuperblockId(2)).refs = FULL;
-    s.get_mut(SuperblockId(3)).refs = FULL;
-    s.get_mut(SuperblockId(4)).refs = FULL;
-    assert_eq!(s.victim(VictimPolicy::Greedy, NOW), None, "there is nothing to gain");
+    for (sb, refs) in [(2, FULL), (3, FULL - UNIT + 1), (4, FULL - UNIT + 1)] {
+        s.get_mut(SuperblockId(sb)).refs = refs;
+    }
+    for policy in [VictimPolicy::Greedy, VictimPolicy::CostBenefit] {
+        s.get_mut(SuperblockId(4)).refs = FULL - UNIT + 1;
+        assert_eq!(s.victim(policy, NOW), None, "{policy:?}: a padded unit would take what is gained");
+        s.get_mut(SuperblockId(4)).refs = FULL - UNIT;
+        assert_eq!(s.victim(policy, NOW), Some(SuperblockId(4)), "{policy:?}");
+    }
 }
 
 impl Space {

@@ -210,9 +210,10 @@ impl Space {
     }
 
     /// Erased superblocks that are kept neither for map pages, journal and checkpoints, which must always find room,
-    /// nor for the static part of the cache.
+    /// nor for the static part of the cache. One is kept even if the former have all that they may take: before the
+    /// journal can say that others may be erased, a unit may have to name the next.
     pub(crate) fn spare(&self) -> u32 {
-        let kept = self.shape.meta_superblocks.saturating_sub(self.meta_in_use);
+        let kept = self.shape.meta_superblocks.saturating_sub(self.meta_in_use).max(1);
         self.erased().saturating_sub(kept + self.kept_for_cache())
     }
 

@@ -69,6 +69,27 @@ fn bad_blocks_are_skipped_and_retire_superblocks() {
     assert_eq!(s.open(Stream::Cold, 5), Err(NoSpace), "what is retired is not opened again");
 }
 
+/// Of ten superblocks for all purposes, the map may take three.
+#[test]
+fn one_is_left_for_the_map_even_if_it_has_all_that_it_may_take() {
+    for in_use in 0..5 {
+        let mut s = space(&Geometry { blocks_per_plane: 12, ..G });
+        s.shape.meta_superblocks = 3;
+        for _ in 0..in_use {
+            s.close(Stream::Meta, 1);
+            s.open(Stream::Meta, 1).unwrap();
+        }
+        for (purpose, stream) in [(Purpose::Host, Stream::Host), (Purpose::Move, Stream::Moved)] {
+            while s.may_open(purpose) {
+                s.open(stream, 1).unwrap();
+                s.close(stream, 1);
+            }
+        }
+        // Moved data may take some of what is kept, down to two.
+        assert_eq!((s.erased(), s.spare()), (if in_use < 2 { 2 } else { 1 }, 0), "with {in_use}");
+    }
+}
+
 #[test]
 fn a_superblock_that_is_being_emptied_is_not_given_up() {
     let mut s = space(&G);
