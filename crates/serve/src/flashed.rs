@@ -10,10 +10,10 @@ use crate::server::ServeError;
 use readpath_config::DevicePreset;
 use readpath_device::Probe;
 use readpath_flash::DieSched;
-use readpath_kit::Ns;
+use readpath_kit::{BLOCK_BYTES, Ns, Prng};
 use readpath_run::{Hooks, Pace, Parts, RunError, Work};
 use readpath_stack::{Payload, Stack, Typed, Wire};
-use readpath_store::{Disk, Image, Store};
+use readpath_store::{Disk, Format, HEAD_BYTES, Image, Store, torn};
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
@@ -41,6 +41,46 @@ impl DiskWrite {
             &DiskWrite::Zeros(offset, bytes) => disk.zero(offset, bytes),
         }
     }
+
+    /// Its offset, and how many bytes it has.
+    fn place(&self) -> (u64, u64) {
+        match self {
+            DiskWrite::Data(offset, data) => (*offset, data.len() as u64),
+            &DiskWrite::Zeros(offset, bytes) => (offset, bytes),
+        }
+    }
+}
+
+/// What is left of these writes when power goes in the middle of the last program or erase among them. Of a unit the
+/// first slices are programmed, and of the next half its data: its spare area is whole, unless it is the last, or
+/// torn. Of a superblock the first units are erased, and the next is torn. `rng` says how many.
+pub fn torn_writes(format: &Format, writes: &[DiskWrite], rng: &mut Prng) -> Vec<DiskWrite> {
+    let heads = |(at, write): (usize, &DiskWrite)| {
+        let (offset, bytes) = write.place();
+        Some((at, format.heads(offset, bytes)?))
+    };
+    let Some((at, slices)) = writes.iter().enumerate().rev().find_map(heads) else { return Vec::new() };
+    let mut left = writes[..at].to_vec();
+    match &writes[at] {
+        DiskWrite::Data(offset, heads) => {
+            let programmed = rng.below(slices.len() as u64) as usize;
+            let mut heads = heads[..(programmed + 1) * HEAD_BYTES].to_vec();
+            if programmed + 1 == slices.len() || rng.below(2) == 0 {
+                heads.truncate(programmed * HEAD_BYTES);
+                heads.extend(torn());
+            }
+            left.push(DiskWrite::Data(*offset, heads.into()));
+            let half = u64::from(BLOCK_BYTES / 2);
+            left.push(DiskWrite::Zeros(format.data(slices.start + programmed as u32) + half, half));
+        }
+        &DiskWrite::Zeros(offset, _) => {
+            let unit = format.shape.unit_slices as usize * HEAD_BYTES;
+            let erased = rng.below(slices.len() as u64 * HEAD_BYTES as u64 / unit as u64) * unit as u64;
+            left.extend((erased > 0).then_some(DiskWrite::Zeros(offset, erased)));
+            left.push(DiskWrite::Data(offset + erased, torn().repeat(unit / HEAD_BYTES).into()));
+        }
+    }
+    left
 }
 
 /// A disk that keeps what is written to it.
@@ -86,8 +126,10 @@ pub struct FlashMoment {
 }
 
 /// Writes to a disk, and the moments between them.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FlashLog {
+    /// Where they lie.
+    pub format: Format,
     /// The writes in order.
     pub writes: Vec<DiskWrite>,
     /// The moments after operations of flash.
@@ -138,13 +180,13 @@ pub fn flash_log<D: Disk>(
         recorded.items.truncate(off);
         recorded.end = None;
     }
-    let writes = image.array.disk().writes.clone();
+    let (format, writes) = (*image.array.format(), image.array.disk().writes.clone());
     let moments = Moments { writes: writes.clone(), seen: 0, moments: Vec::new() };
     let (replayed, moments) = replay_with(image, base, recorded, moments)?;
     if let Some((number, then, now)) = replayed.first_other {
         return Err(ServeError::Recording(format!("request {number} took {then} then, and takes {now} now")));
     }
-    Ok(FlashLog { writes: writes.take(), moments: moments.moments })
+    Ok(FlashLog { format, writes: writes.take(), moments: moments.moments })
 }
 
 /// Lets a device recover from an image, and leaves it alone until its first checkpoint is written. Returns what reached

@@ -40,7 +40,7 @@ pub use attach::{AttachOptions, WasAttached, attach};
 pub use changes::{Change, Changes, Mark, What};
 pub use clock::Speed;
 pub use connections::UnitCount;
-pub use flashed::{DiskWrite, FlashLog, FlashMoment, Logged, flash_log, recovery_log};
+pub use flashed::{DiskWrite, FlashLog, FlashMoment, Logged, flash_log, recovery_log, torn_writes};
 pub use host::Host;
 pub use lateness::{Cause, Lateness, Verdict};
 pub use orders::{Faults, OrderError};

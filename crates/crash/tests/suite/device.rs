@@ -4,6 +4,7 @@
 use crate::recorded::{image, small};
 use crate::tried::Disk;
 use readpath_crash::{Base, Device, Log, Permitted, State, States};
+use readpath_device::Without;
 use readpath_kit::Prng;
 use readpath_serve::{Address, Change, Faults, Options, Recorded, Speed, What, serve};
 use std::collections::BTreeSet;
@@ -77,8 +78,9 @@ fn content(log: &Log, base: &Base, state: &State) -> Vec<u8> {
     (0..BLOCKS).map(&mut of).collect()
 }
 
-/// For each state of the device: whether the rules permit what it holds.
-fn judged(faults: &str) -> Vec<(String, bool)> {
+/// For each state of the device, whose recovery may lack safeguards: whether it can be made, and the rules permit
+/// what it holds.
+fn judged(faults: &str, without: Without) -> Vec<(String, bool)> {
     let folder = TempDir::new().unwrap();
     let (start, recorded) = recorded(folder.path(), faults);
     let base = Base::new(readpath_store::Image::open(&start, false, true).unwrap(), &small(), Some(&recorded)).unwrap();
@@ -86,12 +88,14 @@ fn judged(faults: &str) -> Vec<(String, bool)> {
     // As if no order to lie had been given: the rules are those of an honest disk.
     let text = std::fs::read_to_string(folder.path().join("recording")).unwrap().replace("lie on", "seed 1");
     let changes = Recorded::read(text.as_bytes()).unwrap().changes(base.bytes()).unwrap().changes;
-    let device = Device::new((&log, &recorded), &start, &small(), 1).unwrap();
-    assert!(device.systematic() > 40, "{}", device.systematic());
+    let mut preset = small();
+    preset.device.ftl.without = without;
+    let device = Device::new((&log, &recorded), &start, &preset, 1).unwrap();
+    assert!(device.systematic() > 60, "{}", device.systematic());
     let of = |n| {
         let cut = device.nth(n).unwrap();
         let name = device.name(&cut);
-        let state = device.state(&cut, &base).unwrap();
+        let Ok(state) = device.state(&cut, &base) else { return (name, false) };
         assert_eq!(device.state(&device.parse(&name).unwrap(), &base).unwrap(), state, "{name}");
         let now = state.time();
         let is_permitted = content(&log, &base, &state).iter().enumerate().all(|(block, &byte)| {
@@ -117,14 +121,23 @@ fn judged(faults: &str) -> Vec<(String, bool)> {
 
 #[test]
 fn an_honest_device_leaves_what_is_permitted() {
-    let wrong: Vec<String> =
-        judged("").into_iter().filter(|(_, is_permitted)| !is_permitted).map(|(name, _)| name).collect();
-    assert_eq!(wrong, Vec::<String>::new());
+    assert_eq!(wrong(judged("", Without::NOTHING)), Vec::<String>::new());
+}
+
+fn wrong(judged: Vec<(String, bool)>) -> Vec<String> {
+    judged.into_iter().filter(|(_, is_permitted)| !is_permitted).map(|(name, _)| name).collect()
+}
+
+/// No other states show it.
+#[test]
+fn torn_states_show_a_recovery_that_believes_torn_pages() {
+    let wrong = wrong(judged("", Without { spare_check: true, ..Without::NOTHING }));
+    assert!(wrong.len() > 5 && wrong.iter().all(|name| name.contains("torn=")), "{wrong:?}");
 }
 
 #[test]
 fn a_lying_device_does_not() {
-    let states = judged("0s lie on");
+    let states = judged("0s lie on", Without::NOTHING);
     assert!(states.iter().any(|(_, is_permitted)| !is_permitted), "of {} states all are permitted", states.len());
 }
 
@@ -184,6 +197,7 @@ fn some_losses_of_a_state_can_be_taken_back() {
         ("device:cut=0", "has the number of one of"),
         ("device:cut=99999", "has the number of one of"),
         ("device:", "neither cut="),
+        ("device:cut=1,torn=x", "'x' is not a number"),
         ("device:cut=1,only=99", "block 99 was not written"),
         ("permitted:cut=1", "does not begin with 'device:'"),
     ] {

@@ -23,12 +23,13 @@ mod runs;
 #[cfg(test)]
 mod tests;
 
+pub use head::torn;
 pub use kept::Boot;
 
 use crate::disk::Disk;
 use crate::error::ImageError;
 use crate::layout::{Format, HEAD_BYTES, RECORD_BYTES};
-use head::{ENDS_UNIT, Head, Read, checked, is_cut, torn};
+use head::{ENDS_UNIT, Head, Read, checked, is_cut};
 use kept::Kept;
 use readpath_device::{
     BLOCK_RECORD_BYTES, FlashArray, OwnSlice, RpmbState, SETTINGS_BYTES, SPARE_REST_BYTES, Seen, SliceKind, Spare,

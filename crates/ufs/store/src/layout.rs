@@ -4,6 +4,7 @@
 use readpath_device::{BLOCK_RECORD_BYTES, DeviceConfig, SETTINGS_BYTES, SPARE_REST_BYTES};
 use readpath_kit::BLOCK_BYTES;
 use readpath_proto::rpmb;
+use std::ops::Range;
 use thiserror::Error;
 
 /// Version of the layout. Version 1 ended before the part of RPMB, and can be read as well.
@@ -12,7 +13,7 @@ pub const VERSION: u32 = 2;
 const MAGIC: [u8; 16] = *b"readpath-image\r\n";
 const PAGE: u64 = BLOCK_BYTES as u64;
 /// Bytes of the head of a slice's spare area in the file.
-pub(crate) const HEAD_BYTES: usize = 24;
+pub const HEAD_BYTES: usize = 24;
 /// Bytes of a superblock's record with its check. No record lies in two sectors, and disks write a sector completely
 /// or not.
 pub(crate) const RECORD_BYTES: usize = 128;
@@ -157,13 +158,20 @@ impl Format {
         to_page(self.record(self.shape.superblocks)) + u64::from(slice) * HEAD_BYTES as u64
     }
 
+    /// The slices whose heads a write of so many bytes at `offset` touches; none if they are something else.
+    pub fn heads(&self, offset: u64, bytes: u64) -> Option<Range<u32>> {
+        let at = |offset: u64| Some(offset.checked_sub(self.head(0))? / HEAD_BYTES as u64);
+        let (first, end) = (at(offset)?, at(offset + bytes)?);
+        (end <= self.shape.slices()).then_some(first as u32..end as u32)
+    }
+
     /// Offset of the rest of a slice's spare area.
     pub(crate) fn rest(&self, slice: u32) -> u64 {
         to_page(self.head(self.shape.slices() as u32)) + u64::from(slice) * SPARE_REST_BYTES as u64
     }
 
     /// Offset of the data of a slice.
-    pub(crate) fn data(&self, slice: u32) -> u64 {
+    pub fn data(&self, slice: u32) -> u64 {
         to_page(self.rest(self.shape.slices() as u32)) + u64::from(slice) * PAGE
     }
 

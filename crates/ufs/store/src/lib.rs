@@ -15,9 +15,9 @@ mod image;
 mod layout;
 mod payload;
 
-pub use array::{ArrayFault, Boot, Damage, FlashFile};
+pub use array::{ArrayFault, Boot, Damage, FlashFile, torn};
 pub use disk::{Disk, FileDisk, MemoryDisk};
 pub use error::ImageError;
 pub use image::{Check, Image};
-pub use layout::{Format, FormatError, Shape, VERSION};
+pub use layout::{Format, FormatError, HEAD_BYTES, Shape, VERSION};
 pub use payload::Store;

@@ -91,7 +91,8 @@ fn own_check(mut bytes: [u8; HEAD_BYTES]) -> [u8; 2] {
     (crc32fast::hash(&bytes) as u16).to_le_bytes()
 }
 
-pub(super) fn torn() -> [u8; HEAD_BYTES] {
+/// The head of a slice whose program was interrupted.
+pub fn torn() -> [u8; HEAD_BYTES] {
     let mut bytes = [0; HEAD_BYTES];
     bytes[6] = TORN;
     checked(bytes)

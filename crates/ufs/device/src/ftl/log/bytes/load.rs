@@ -140,7 +140,7 @@ impl Log {
     ) -> Result<(Anchored, Checkpoint), LoadError> {
         let units = self.geometry().units_per_superblock();
         let unit_slices = self.geometry().slices_per_unit() as usize;
-        let mut anchors: Vec<(u64, u32)> = Vec::new();
+        let mut anchors: Vec<(u64, u32, bool)> = Vec::new();
         let mut shown = Vec::new();
         let mut seen = Vec::new();
         for sb in 0..ANCHORS {
@@ -149,7 +149,7 @@ impl Log {
             for (i, slices) in (0..).zip(seen.chunks_exact(unit_slices)) {
                 let unit = unit_of(slices);
                 if let Unit::Programmed(Spare { kind: SliceKind::Anchor, program, .. }) = unit {
-                    anchors.push((program, sb * units + i));
+                    anchors.push((program, sb * units + i, unit.whole_behind(0, slices) == unit));
                 }
                 shown.push(unit);
             }
@@ -165,8 +165,9 @@ impl Log {
         // An incomplete anchor was being programmed at the loss; and the checkpoint of another may be missing.
         let kept = array.kept().unwrap_or(u64::MAX);
         let mut newest = None;
-        while let (None, Some((program, at))) = (&newest, anchors.pop()) {
-            newest = match self.read_anchor(array, at, program) {
+        while let (None, Some((program, at, is_whole))) = (&newest, anchors.pop()) {
+            let read = if is_whole { self.read_anchor(array, at, program) } else { Ok(None) };
+            newest = match read {
                 Ok(bytes) if program <= kept => bytes.map(|bytes| (at, bytes)),
                 Err(error) if program < kept => return Err(format!("an anchor: {error}").into()),
                 _ => None,
@@ -311,7 +312,11 @@ impl Log {
             let (mut programmed, mut torn, mut stream, mut tables) = (0, 0, None, Vec::new());
             for (unit, slices) in (0..).zip(seen.chunks_exact(unit_slices as usize)) {
                 let first = Ppn(space.first(sb).0 + unit * unit_slices);
-                match unit_of(slices).whole_behind(anchored.programs, slices) {
+                let shown = match self.settings().without.spare_check {
+                    true => unit_of(slices),
+                    false => unit_of(slices).whole_behind(anchored.programs, slices),
+                };
+                match shown {
                     Unit::Blank => {}
                     shown @ (Unit::Torn | Unit::Damaged) => {
                         let then = &checkpoint.superblocks[sb.index()];
