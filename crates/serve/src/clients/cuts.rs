@@ -35,6 +35,12 @@ struct Connection {
     is_known: bool,
 }
 
+/// What comes before the end.
+enum Last {
+    Slow,
+    Read,
+}
+
 /// All clients, and who gives orders. They make random requests and check every answer.
 struct World {
     folder: TempDir,
@@ -50,8 +56,9 @@ struct World {
     left: u32,
     read_back: u64,
     rounds: u32,
-    /// The server ends when it is closed.
+    /// The server ends when it is closed, while a read of these is in the device, whose answer is to come late.
     stop: Option<UnixStream>,
+    last: Vec<Last>,
     /// Cuts that met a request, changes of the host, and how many requests of each kind cuts met.
     cuts: u32,
     hosts: u32,
@@ -180,7 +187,8 @@ impl World {
 
     fn may_ask(&self) -> bool {
         let may_send = self.left > 0 && self.model.asked.len() < MOST_ASKED;
-        !self.is_off && self.stop.is_some() && (may_send || !self.is_busy())
+        let may_end = self.is_over() && self.last.is_empty();
+        !self.is_off && self.stop.is_some() && (may_send || may_end || !self.is_busy())
     }
 
     /// Does what is due at `now`, or the next thing.
@@ -192,9 +200,7 @@ impl World {
                 6 => hosts[self.rng.below(3) as usize],
                 n => orders.get(n).unwrap_or(&"cut 1ms"),
             };
-            let mut stream = self.socket("ctl");
-            writeln!(stream, "{}", if self.is_off { "power on" } else { order }).unwrap();
-            self.order = Some((stream, Vec::new()));
+            self.order(if self.is_off { "power on" } else { order });
         }
         if !self.may_ask() || (self.next_at > now && !must) {
             return;
@@ -203,7 +209,14 @@ impl World {
         if self.is_over() {
             // Nothing is left that an order could lose.
             if self.order.is_none() {
-                self.stop = None;
+                match self.last.pop() {
+                    Some(Last::Slow) => self.order("slow 3600s"),
+                    Some(Last::Read) => {
+                        self.ask(Ask::Read, 0, SECTOR as u32);
+                        self.next_at = now + Ns(20_000);
+                    }
+                    None => self.stop = None,
+                }
             }
         } else if self.left > 0 {
             for _ in 0..self.left.min(1 + self.rng.below(4) as u32) {
@@ -220,6 +233,12 @@ impl World {
                 self.left = if self.rounds > 0 { OF_A_ROUND } else { 0 };
             }
         }
+    }
+
+    fn order(&mut self, words: &str) {
+        let mut stream = self.socket("ctl");
+        writeln!(stream, "{words}").unwrap();
+        self.order = Some((stream, Vec::new()));
     }
 
     fn ask(&mut self, ask: Ask, offset: u64, bytes: u32) {
@@ -385,6 +404,7 @@ fn play(seed: u64, rounds: u32, scale: Option<f64>) -> World {
         read_back: 0,
         rounds,
         stop: Some(stop),
+        last: vec![Last::Read, Last::Slow],
         cuts: 0,
         hosts: 0,
         met: [0; 6],
@@ -404,6 +424,7 @@ fn play(seed: u64, rounds: u32, scale: Option<f64>) -> World {
         (host, store) = (next, stack.payload);
     }
     assert_eq!((clients.lost.take(), clients.connections.counts.broken), (None, 0));
+    assert!(clock.jumps || clock.now < Ns::from_secs(3600), "the answer to the last read was held back");
     drop((clients, clock));
     Rc::into_inner(world).unwrap().into_inner()
 }
