@@ -222,3 +222,58 @@ impl<D: Disk> Work<Store<D>, (), Typed> for Alone {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use readpath_store::{MemoryDisk, Shape, VERSION};
+    use std::collections::BTreeSet;
+
+    const SLICE: u64 = BLOCK_BYTES as u64;
+    const HEAD: u64 = HEAD_BYTES as u64;
+
+    /// Of the last superblock, whose heads were of bytes 5, after what is left of writes: the byte of each head, or 't',
+    /// and the slices of its first unit that are not full of 7, with how many bytes are.
+    fn left(format: &Format, at: u64, writes: &[DiskWrite], seed: u64) -> (String, Vec<(u64, u64)>) {
+        let mut disk = MemoryDisk::new(format.data(16));
+        disk.write_at(&[5; 8 * HEAD_BYTES], at).unwrap();
+        torn_writes(format, writes, &mut Prng::new(seed)).iter().for_each(|write| write.make(&mut disk).unwrap());
+        let (mut head, mut data) = ([0; HEAD_BYTES], vec![0; SLICE as usize]);
+        let kinds = (0..8).map(|i| {
+            disk.read_at(&mut head, at + i * HEAD).unwrap();
+            match head {
+                head if head == torn() => 't',
+                head if head == [head[0]; HEAD_BYTES] => char::from(b'0' + head[0]),
+                head => panic!("{head:?}"),
+            }
+        });
+        let kinds = kinds.collect();
+        let halves = (0..4).filter_map(|i| {
+            disk.read_at(&mut data, format.data(8) + i * SLICE).unwrap();
+            let there = data.iter().filter(|&&byte| byte == 7).count() as u64;
+            (there < SLICE).then_some((i, there))
+        });
+        (kinds, halves.collect())
+    }
+
+    /// Units of four slices, two in a superblock.
+    #[test]
+    fn of_an_operation_in_whose_middle_power_goes_a_part_is_left() {
+        let shape = Shape { superblocks: 2, superblock_slices: 8, unit_slices: 4 };
+        let format = Format { version: VERSION, shape, text_bytes: 0, factory_bytes: 0, seed: 0 };
+        let heads = (0..).map(|page| page * SLICE).find(|&at| format.heads(at, HEAD) == Some(0..1)).unwrap();
+        assert_eq!((format.heads(heads - 1, 1), format.heads(heads, 17 * HEAD)), (None, None));
+        let at = heads + 8 * HEAD;
+        let erase = [DiskWrite::Zeros(at, 8 * HEAD), DiskWrite::Zeros(format.data(8), 8 * SLICE)];
+        let kinds: BTreeSet<String> = (0..50).map(|seed| left(&format, at, &erase, seed).0).collect();
+        assert_eq!(kinds, ["0000tttt", "tttt5555"].map(String::from).into());
+        let data = DiskWrite::Data(format.data(8), vec![7; 4 * SLICE as usize].into());
+        let program = [data, DiskWrite::Data(at, vec![3; 4 * HEAD_BYTES].into()), DiskWrite::Zeros(0, 1)];
+        let parts: BTreeSet<_> = (0..200).map(|seed| left(&format, at, &program, seed)).collect();
+        let part = |kinds: &str, slice| (kinds.to_owned(), vec![(slice, SLICE / 2)]);
+        let torn = [("t5555555", 0), ("3t555555", 1), ("33t55555", 2), ("333t5555", 3)];
+        let whole = [("35555555", 0), ("33555555", 1), ("33355555", 2)];
+        assert_eq!(parts, torn.into_iter().chain(whole).map(|(kinds, slice)| part(kinds, slice)).collect());
+        assert_eq!(torn_writes(&format, &program[2..], &mut Prng::new(1)), [], "nothing of the array");
+    }
+}
