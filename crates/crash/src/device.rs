@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The states that this device's own recovery yields: power goes after each of its flash operations, or in the middle of
-//! it, and once more while it recovers. The recording is replayed once, which gives all writes to flash in order; another device then
-//! recovers from the image with the first of them, and its map says what each touched block holds.
+//! The states that this device's own recovery yields: power goes after each of its flash operations, or in the middle
+//! of it, and once more while it recovers. The recording is replayed once, which gives all writes to flash in order;
+//! another device then recovers from the image with the first of them, and its map says what each touched block holds.
 
 use crate::base::{BLOCK, Base};
 use crate::error::CrashError;

@@ -232,8 +232,8 @@ mod tests {
     const SLICE: u64 = BLOCK_BYTES as u64;
     const HEAD: u64 = HEAD_BYTES as u64;
 
-    /// Of the last superblock, whose heads were of bytes 5, after what is left of writes: the byte of each head, or 't',
-    /// and the slices of its first unit that are not full of 7, with how many bytes are.
+    /// What is left of writes in the last superblock, whose heads were of bytes 5: the byte of each head, or 't'; and
+    /// the slices of its first unit that are not full of 7, with how many bytes are.
     fn left(format: &Format, at: u64, writes: &[DiskWrite], seed: u64) -> (String, Vec<(u64, u64)>) {
         let mut disk = MemoryDisk::new(format.data(16));
         disk.write_at(&[5; 8 * HEAD_BYTES], at).unwrap();
