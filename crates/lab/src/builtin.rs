@@ -40,7 +40,7 @@ const fn file(name: &'static str) -> Builtin {
 }
 
 /// All built-in experiments.
-pub const BUILTINS: [Builtin; 14] = [
+pub const BUILTINS: [Builtin; 15] = [
     file("iozone"),
     file("tiobench"),
     file("appstart"),
@@ -53,6 +53,7 @@ pub const BUILTINS: [Builtin; 14] = [
     file("ufs40"),
     file("raspberry"),
     Builtin { name: "hmb", kind: Kind::Hmb },
+    file("hmb_map"),
     Builtin { name: "policies", kind: Kind::Policies },
     Builtin { name: "ubi", kind: Kind::Ubi },
 ];

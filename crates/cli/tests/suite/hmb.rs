@@ -48,6 +48,24 @@ fn the_least_memory_that_is_enough_is_recommended() {
     assert!(notes.contains("4 of 5 claims are about cases or variants that were left out here\n"), "{notes}");
 }
 
+/// A drive written in order finds its map by runs as fast as with host memory, and reading ahead helps no random read.
+#[test]
+fn other_ways_to_the_map_make_host_memory_worth_less_or_as_much() {
+    let room = Room::new();
+    let doc = room.document(&["reproduce", "hmb_map", "--case", "64 GB, depth 32", "--json"]);
+    let gain = |way: &str| {
+        let iops = |memory: &str| {
+            let variant = format!("{way}, {memory}");
+            figure(&doc, &[("variant", &variant), ("metric", "read_iops")]).unwrap_or_else(|| panic!("{variant}"))
+        };
+        iops("32 MiB") / iops("none")
+    };
+    assert!((gain("runs") - 1.0).abs() < 0.01, "{}", gain("runs"));
+    assert!(gain("as it is") > 1.1 && (gain("reading ahead") / gain("as it is") - 1.0).abs() < 0.05);
+    let ratio = figure(&doc, &[("variant", "runs, none"), ("metric", "run_hit_ratio")]).expect("runs");
+    assert!(ratio > 90.0, "{ratio} % were found in runs");
+}
+
 /// Where there is no recommendation, the result says why.
 #[test]
 fn without_a_recommendation_there_is_a_reason() {

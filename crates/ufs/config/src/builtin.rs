@@ -58,6 +58,7 @@ pub fn experiments() -> &'static [Builtin] {
         builtin!("experiments", "ufs40"),
         builtin!("experiments", "raspberry"),
         builtin!("experiments", "hmb"),
+        builtin!("experiments", "hmb_map"),
     ]
 }
 
