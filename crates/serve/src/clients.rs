@@ -411,8 +411,10 @@ mod tests {
     use crate::control::Sources;
     use crate::nbd::Export;
     use crate::sockets::Listener;
-    use readpath_host::BlockRequest;
-    use readpath_stack::{Fault, Ruled};
+    use readpath_device::NoMedia;
+    use readpath_flash::AnySched;
+    use readpath_host::{BlockRequest, HostConfig};
+    use readpath_stack::{Fault, Ruled, Typed};
     use std::cell::Cell;
     use std::io::{ErrorKind, Read, Write};
     use std::os::unix::net::{UnixListener, UnixStream};
@@ -486,7 +488,20 @@ mod tests {
         }
     }
 
-    /// What an answer tells of is in the file before it leaves.
+    /// Data of a device whose orders come from a socket; and how often it was settled before they were answered.
+    struct Ordered<'a>(&'a UnixStream, u32);
+
+    impl Payload for Ordered<'_> {
+        type Mode = NoMedia;
+
+        fn settle(&mut self) {
+            let read = { self.0 }.read(&mut [0]);
+            assert!(read.is_err_and(|error| error.kind() == ErrorKind::WouldBlock), "an answer has left before");
+            self.1 += 1;
+        }
+    }
+
+    /// What an answer tells of is in the file before it leaves: one to a request, and one to an order.
     #[test]
     fn the_device_is_settled_before_an_answer_leaves() {
         let folder = tempfile::tempdir().unwrap();
@@ -495,14 +510,16 @@ mod tests {
         let mut client = UnixStream::connect(folder.path().join("socket")).unwrap();
         let poller = Rc::new(Poller::new().unwrap());
         let log = |line: &str| panic!("{line}");
-        let text = readpath_config::presets()[0].text;
+        let preset = readpath_config::device::parse(readpath_config::presets()[0].text, "preset").unwrap();
+        let orders = UnixListener::bind(folder.path().join("orders")).unwrap();
+        orders.set_nonblocking(true).unwrap();
         let sources = Sources {
-            listener: None,
+            listener: Some(orders),
             metrics: None,
             due: Vec::new(),
             time_jumps: true,
             longest: Ns::ZERO,
-            preset: readpath_config::device::parse(text, "preset").unwrap(),
+            preset: preset.clone(),
             log,
         };
         let export = Export {
@@ -550,5 +567,17 @@ mod tests {
         assert!(client.read(&mut [0]).is_err(), "it is answered when it is due");
         act(&mut clients, port);
         assert_eq!((client.read(&mut [0; 100]).unwrap(), port.settled), (16, settled + 1));
+        let mut orders = UnixStream::connect(folder.path().join("orders")).unwrap();
+        orders.set_nonblocking(true).unwrap();
+        orders.write_all(b"seed 7\n").unwrap();
+        act(&mut clients, port);
+        let now = act(&mut clients, port);
+        let (payload, host) = (Ordered(&orders, 0), HostConfig::LINUX);
+        let mut stack =
+            Stack::<AnySched, _, _, _>::new(&preset.device, host, preset.delays, payload, (), Typed).unwrap();
+        clients.work(&mut stack, now).unwrap();
+        assert_eq!(stack.payload.1, 1);
+        act(&mut clients, port);
+        assert_eq!((&orders).read(&mut [0; 100]).unwrap(), 7);
     }
 }
