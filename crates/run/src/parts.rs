@@ -22,7 +22,7 @@ const NONE: Io = Io { block: 0, blocks: 0, kind: IoKind::Read, fua: false };
 /// A measurement on unit [`LUN`].
 #[derive(Clone, Copy, Debug)]
 pub struct Measurement {
-    /// Blocks from the start of the unit that were written once before, in ascending order.
+    /// Blocks from the start of the unit that were written once before, in ascending order; 0 for an erased device.
     pub blocks: u32,
     /// What the requests do.
     pub kind: IoKind,
@@ -34,6 +34,8 @@ pub struct Measurement {
     pub timed: u32,
     /// Parts, one after another.
     pub parts: u16,
+    /// Time without a request before the middle part; 0 for none.
+    pub pause: Ns,
 }
 
 /// Makes the measurement with the requests of `stream`; returns what every part showed.
@@ -69,8 +71,10 @@ impl Measuring<'_> {
     fn run<S: DieSched, P: Probe>(self, stack: &mut Stack<S, NoData, P, AnyWire>) -> Result<Vec<Part>, ExecuteError> {
         let Measuring { measurement, stream, observer } = self;
         let blocks = measurement.blocks;
-        let filled = stack.precondition(LUN, 0, blocks, Layout::Sequential, 0);
-        filled.map_err(|_| ExecuteError::Precondition { blocks })?;
+        if blocks > 0 {
+            let filled = stack.precondition(LUN, 0, blocks, Layout::Sequential, 0);
+            filled.map_err(|_| ExecuteError::Precondition { blocks })?;
+        }
         let mut requests = Requests::new(stream, measurement);
         let ready = stack.start(Ns::ZERO)?;
         Runner::new(ready).run(stack, &mut requests, &mut Watched(observer))?;
@@ -91,9 +95,16 @@ struct Requests {
     last: u64,
     /// Requests of a part.
     each: u64,
+    submitted: u64,
     ended: u64,
-    /// When the warm-up ended, and then every part.
-    marks: Vec<Ns>,
+    /// Requests before the pause, its length, and when it ends.
+    until_pause: u64,
+    pause: Ns,
+    resume: Ns,
+    /// When the part began that is under way.
+    began: Ns,
+    /// Time that each part took.
+    spans: Vec<Ns>,
     latencies: Vec<u64>,
 }
 
@@ -102,7 +113,7 @@ struct Requests {
 pub struct Part {
     /// Latencies of its requests, in nanoseconds.
     pub latencies: Vec<u64>,
-    /// Time from the end of the previous part, or of the warm-up, to the end of this part.
+    /// Time from the end of the previous part, of the warm-up or of the pause, to the end of this part.
     pub time: Ns,
 }
 
@@ -110,6 +121,7 @@ impl Requests {
     fn new(stream: Stream, of: Measurement) -> Self {
         let each = u64::from(of.timed);
         let (first, timed) = (u64::from(of.warm_up), each * u64::from(of.parts));
+        let pauses = of.pause > Ns::ZERO && of.parts > 1;
         Requests {
             stream,
             kind: of.kind,
@@ -119,21 +131,29 @@ impl Requests {
             first,
             last: first + timed,
             each,
+            submitted: 0,
             ended: 0,
-            marks: Vec::with_capacity(usize::from(of.parts) + 1),
+            until_pause: if pauses { first + each * u64::from(of.parts / 2) } else { u64::MAX },
+            pause: of.pause,
+            resume: Ns::NEVER,
+            began: Ns::ZERO,
+            spans: Vec::with_capacity(usize::from(of.parts)),
             latencies: Vec::with_capacity(timed as usize),
         }
     }
 
     /// What every part showed.
     fn into_parts(self) -> Vec<Part> {
-        let spans = self.marks.windows(2).map(|m| m[1] - m[0]);
-        let parts = self.latencies.chunks(self.each.max(1) as usize).zip(spans);
+        let parts = self.latencies.chunks(self.each.max(1) as usize).zip(self.spans);
         parts.map(|(latencies, time)| Part { latencies: latencies.to_vec(), time }).collect()
     }
 
     #[inline(always)]
     fn submit(&mut self, port: &mut impl Port, cookie: u32, now: Ns) {
+        if self.submitted == self.until_pause {
+            return;
+        }
+        self.submitted += 1;
         if self.at == BATCH {
             self.stream.fill(&mut self.batch);
             for io in &self.batch {
@@ -152,18 +172,22 @@ impl Requests {
 
 impl Source for Requests {
     fn begin(&mut self, port: &mut impl Port, now: Ns) {
-        if self.first == 0 && self.marks.is_empty() {
-            self.marks.push(now);
+        if self.ended == 0 {
+            self.began = now;
         }
         (0..self.flights.len() as u32).for_each(|cookie| self.submit(port, cookie, now));
     }
 
     #[inline(always)]
     fn next_at(&self) -> Ns {
-        Ns::NEVER
+        self.resume
     }
 
-    fn act(&mut self, _: &mut impl Port, _: Ns, _: Ns) {}
+    /// The pause is over.
+    fn act(&mut self, port: &mut impl Port, now: Ns, _: Ns) {
+        (self.resume, self.until_pause, self.began) = (Ns::NEVER, u64::MAX, now);
+        (0..self.flights.len() as u32).for_each(|cookie| self.submit(port, cookie, now));
+    }
 
     #[inline(always)]
     fn ended(&mut self, port: &mut impl Port, cookie: u32, now: Ns) -> Option<(IoKind, Ns)> {
@@ -177,7 +201,13 @@ impl Source for Requests {
         }
         // No part is shorter than a request.
         if self.ended >= self.first && (self.ended - self.first).is_multiple_of(self.each) {
-            self.marks.push(now);
+            if self.ended > self.first {
+                self.spans.push(now - self.began);
+            }
+            self.began = now;
+        }
+        if self.ended == self.until_pause {
+            self.resume = now + self.pause;
         }
         self.submit(port, cookie, now);
         Some((self.kind, latency))

@@ -82,6 +82,10 @@ pub struct ProbePlan {
     /// the device's buffer, or 4G]
     #[arg(long, value_name = "SIZE", requires = "destructive")]
     pub long_write: Option<String>,
+    /// Also discard all of the target and write it from end to end: where a cache in SLC mode ends, direct writes, and
+    /// where folding begins. The target must be all of the device
+    #[arg(long, requires = "destructive")]
+    pub fill: bool,
     /// Also measure which read size and queue depth the weights of a language model's experts need: random reads of 64
     /// KiB and more over the whole target. The fit predicts them
     #[arg(long)]

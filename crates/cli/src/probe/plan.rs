@@ -9,7 +9,6 @@ use crate::{presets, units, usage};
 use anyhow::{Context, Result, anyhow};
 use readpath_session::ask::probe::{DEVICE, PLAN};
 use readpath_session::config::{DevicePreset, size};
-use readpath_session::device::given_host_memory;
 use readpath_session::lab::probe::{Ask, JobFile, Plan};
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -18,13 +17,6 @@ use std::path::Path;
 
 pub fn main(args: &ProbePlan) -> Result<()> {
     let preset = presets::preset(&args.device, &args.set)?;
-    if given_host_memory(&preset.device, &preset.host) > 0 {
-        return Err(usage(anyhow!(
-            "--device {}: uses host memory for its map, which a probe does not fit; measure without it \
-             (nvme.max_host_mem_size_mb=0), and give --set host.max_host_mem_mib=0",
-            args.device
-        )));
-    }
     if let Some(named) = args.destructive.as_ref().filter(|named| **named != args.target) {
         return Err(usage(anyhow!(
             "--destructive names {named:?}, but --target {:?}; what may be overwritten must be named twice alike",
@@ -45,6 +37,7 @@ pub fn main(args: &ProbePlan) -> Result<()> {
         seconds: args.seconds,
         error_percent: args.error,
         long_write_bytes: bytes("--long-write", &args.long_write)?,
+        fill: args.fill,
         experts: args.experts,
     };
     let plan = Plan::new(&preset, &ask).map_err(usage)?;

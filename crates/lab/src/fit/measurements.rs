@@ -56,7 +56,7 @@ impl Metric {
         let requests = match setting.access {
             Access::RandomRead => Requests::RandomRead,
             Access::RandomWrites(_) => Requests::RandomWrite,
-            Access::SequentialWrite { .. } => Requests::Write,
+            Access::SequentialWrite(_) => Requests::Write,
         };
         requests.of(match self {
             Metric::Throughput => Figure::Throughput,

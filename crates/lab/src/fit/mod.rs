@@ -21,7 +21,7 @@ pub use identify::{Advice, Combination, Correlation, Verdict};
 pub use measurements::{DEFAULT_ERROR_PERCENT, MOST_ROWS, Measurement, MeasurementError, Metric, check, parse};
 pub use model::{ModelError, Outcome, predict};
 pub use params::{DEFAULT_PARAMS, Param, default_params, device};
-pub use setting::{Access, Setting};
+pub use setting::{Access, LongWrite, Setting, Stretch};
 
 use crate::runs::Shared;
 use linalg::{dot, eigen, gram};

@@ -5,15 +5,17 @@
 
 use super::measurements::Metric;
 use super::params::{self, Param, region_blocks};
-use super::setting::{Access, Setting};
+use super::setting::{Access, LongWrite, Setting, Stretch};
 use crate::runs::{Shared, watch};
 use rayon::prelude::*;
-use readpath_config::{ConfigFileError, DevicePreset};
+use readpath_config::{ConfigFileError, DevicePreset, Override};
 use readpath_host::{HostConfig, HpbOptions};
 use readpath_kit::{BLOCK_BYTES, Ns};
 use readpath_run::{ExecuteError, Measurement, Part, measure_parts};
+use readpath_stack::given_host_memory;
 use readpath_workload::{IoKind, Offsets, Stream, StreamSpec};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use thiserror::Error;
 
 /// Why the model has no answer.
@@ -51,6 +53,21 @@ impl Outcome {
     /// Standard error of mean and throughput as a share of them.
     pub(crate) fn sampling(&self) -> f64 {
         self.sampling
+    }
+
+    /// What parts that follow one another showed together. Percentiles are the means of theirs.
+    fn joined(parts: &[Outcome]) -> Outcome {
+        let n = parts.len().max(1) as f64;
+        let mean = |of: fn(&Outcome) -> f64| parts.iter().map(of).sum::<f64>() / n;
+        let harmonic = |of: fn(&Outcome) -> f64| n / parts.iter().map(|p| 1.0 / of(p)).sum::<f64>();
+        Outcome {
+            iops: harmonic(|p| p.iops),
+            mib_s: harmonic(|p| p.mib_s),
+            mean_us: mean(|p| p.mean_us),
+            p50_us: mean(|p| p.p50_us),
+            p99_us: mean(|p| p.p99_us),
+            sampling: mean(|p| p.sampling) / n.sqrt(),
+        }
     }
 
     /// One figure of it, in the unit of the metric.
@@ -94,8 +111,8 @@ pub(super) struct Model<'a> {
     params: Vec<Param>,
     /// Settings of which each has a run; those of parts that follow one another share the first's.
     runs: Vec<Setting>,
-    /// Each setting, its run, and its index in the run.
-    settings: Vec<(Setting, usize, usize)>,
+    /// Each setting, its run, and its parts of the run.
+    settings: Vec<(Setting, usize, Range<usize>)>,
     ios: u32,
     seed: u64,
     shared: &'a Shared,
@@ -112,12 +129,12 @@ impl<'a> Model<'a> {
         if let Some(known) = self.settings.iter().position(|(s, ..)| *s == setting) {
             return known;
         }
-        let (run, part) = setting.run();
+        let (run, parts) = setting.run();
         let number = self.runs.iter().position(|s| *s == run).unwrap_or_else(|| {
             self.runs.push(run);
             self.runs.len() - 1
         });
-        self.settings.push((setting, number, part));
+        self.settings.push((setting, number, parts));
         self.settings.len() - 1
     }
 
@@ -143,12 +160,12 @@ impl<'a> Model<'a> {
     /// What a setting shows with these values.
     pub(super) fn outcome(&mut self, setting: usize, values: &Values) -> Result<Outcome, ModelError> {
         let key = self.key(setting, values);
-        let part = self.settings[setting].2;
+        let parts = self.settings[setting].2.clone();
         if let Some(known) = self.known.get(&key) {
-            return Ok(known[part]);
+            return Ok(Outcome::joined(&known[parts]));
         }
         let outcomes = self.run(&key)?;
-        let outcome = outcomes[part];
+        let outcome = Outcome::joined(&outcomes[parts]);
         self.known.insert(key, outcomes);
         Ok(outcome)
     }
@@ -163,8 +180,10 @@ impl<'a> Model<'a> {
     fn run(&self, key: &Key) -> Result<Vec<Outcome>, ModelError> {
         let values: Vec<(Param, u64)> =
             self.params.iter().zip(&key.1).filter_map(|(p, v)| v.map(|v| (*p, v))).collect();
-        let preset = params::device(self.preset, &values)?;
         let setting = &self.runs[key.0];
+        let shrunk = Shrunk::new(self.preset, setting);
+        let preset = shrunk.apply(&params::device(self.preset, &values)?)?;
+        let setting = &shrunk.setting(setting);
         let plain = Measurement {
             blocks: setting.range_blocks,
             kind: IoKind::Write,
@@ -172,6 +191,7 @@ impl<'a> Model<'a> {
             warm_up: 0,
             timed: 0,
             parts: 1,
+            pause: Ns::ZERO,
         };
         let (measurement, order) = match setting.access {
             // The warm-up is that of the first device, so that all devices are measured on the same requests.
@@ -180,9 +200,14 @@ impl<'a> Model<'a> {
                 (Measurement { warm_up, timed, kind: IoKind::Read, ..plain }, Offsets::Uniform)
             }
             Access::RandomWrites(timed) => (Measurement { timed, ..plain }, Offsets::Uniform),
-            Access::SequentialWrite { parts, .. } => {
+            Access::SequentialWrite(Stretch { of, parts, .. }) => {
                 let timed = setting.range_blocks / u32::from(setting.block_count) / u32::from(parts);
-                (Measurement { timed, parts, ..plain }, Offsets::Sequential)
+                let blocks = if of == LongWrite::Fill { 0 } else { plain.blocks };
+                let pause = match of {
+                    LongWrite::Pause(s) => shrunk.time(Ns::from_secs(u64::from(s))),
+                    LongWrite::Again | LongWrite::Fill => Ns::ZERO,
+                };
+                (Measurement { timed, parts, blocks, pause, ..plain }, Offsets::Sequential)
             }
         };
         let hpb = setting.hpb.then(HpbOptions::default);
@@ -198,6 +223,72 @@ impl<'a> Model<'a> {
     }
 }
 
+/// A device with shorter blocks, on which a long write takes less time to simulate: flash, cache, range and pause are
+/// smaller in the same proportion, so that throughput falls at the same shares of the range.
+struct Shrunk {
+    /// Pages of a block, and those that are left.
+    pages: (u32, u32),
+}
+
+/// A long write of no more blocks is simulated as it is.
+const LONG_BLOCKS: u32 = 1 << 18;
+/// Pages of a block in SLC mode that are left at least.
+const LEAST_PAGES: u32 = 16;
+
+impl Shrunk {
+    fn new(preset: &DevicePreset, setting: &Setting) -> Shrunk {
+        let (device, pages) = (&preset.device, preset.device.geometry.pages_per_block);
+        let bits = device.slc.map_or(1, |slc| slc.bits_per_cell);
+        let long = matches!(setting.access, Access::SequentialWrite(_)) && device.lus.len() == 1;
+        let times = if long { setting.range_blocks / LONG_BLOCKS } else { 0 };
+        let left = pages / times.max(1) / bits * bits;
+        Shrunk { pages: (pages, if times > 1 { left.max(LEAST_PAGES * bits).min(pages) } else { pages }) }
+    }
+
+    fn size(&self, size: u64) -> u64 {
+        (u128::from(size) * u128::from(self.pages.1) / u128::from(self.pages.0)) as u64
+    }
+
+    fn time(&self, time: Ns) -> Ns {
+        Ns(self.size(time.0))
+    }
+
+    fn setting(&self, setting: &Setting) -> Setting {
+        match setting.access {
+            Access::SequentialWrite(stretch) => {
+                let unit = u32::from(stretch.parts) * u32::from(setting.block_count);
+                let range = self.size(u64::from(setting.range_blocks)) as u32 / unit * unit;
+                Setting { range_blocks: range.max(unit), ..*setting }
+            }
+            Access::RandomRead | Access::RandomWrites(_) => *setting,
+        }
+    }
+
+    fn apply(&self, preset: &DevicePreset) -> Result<DevicePreset, ConfigFileError> {
+        let (of, left) = self.pages;
+        if of == left {
+            return Ok(preset.clone());
+        }
+        let device = &preset.device;
+        let mut set = vec![
+            ("geometry.pages_per_block", left.to_string()),
+            ("lu[0].blocks", self.size(u64::from(device.lus[0].blocks)).to_string()),
+            ("flash.erase_us", params::us(self.time(device.flash.erase).0)),
+        ];
+        if let Some(slc) = device.slc {
+            set.push(("slc.erase_us", params::us(self.time(slc.erase).0)));
+        }
+        // A size that the device has is not 0.
+        for (key, blocks) in params::cache_sizes(preset).into_iter().filter(|(_, blocks)| *blocks > 0) {
+            let mib = self.size(u64::from(blocks)) / params::MIB_BLOCKS;
+            let mib = if key == params::BOOSTER { mib / 4 * 4 } else { mib };
+            set.push((key, mib.max(if key == params::BOOSTER { 4 } else { 1 }).to_string()));
+        }
+        let overrides: Result<Vec<_>, _> = set.iter().map(|(key, value)| Override::new(key, value, "fit")).collect();
+        preset.with_overrides(&overrides?)
+    }
+}
+
 /// Reads of more blocks than this are timed less often, in proportion, but so often at least.
 const FEW_BLOCKS: u32 = 4;
 const LEAST_READS: u32 = 500;
@@ -210,7 +301,8 @@ fn warm_up(preset: &DevicePreset, setting: &Setting, ios: u32) -> u32 {
     let draws = |n: f64, times: f64| n * (libm::log(n + 1.0) + 4.0 + 2.0 * (times - 1.0));
     let device = &preset.device;
     let pages = f64::from(setting.range_blocks.div_ceil(device.map_page_entries()));
-    let cached = f64::from(device.map_cache_bytes / device.map_page_bytes);
+    let given = given_host_memory(device, &preset.host) / u64::from(device.map_page_bytes);
+    let cached = f64::from(device.map_cache_bytes / device.map_page_bytes) + given as f64;
     let mut reads = draws(pages.min(4.0 * cached), 1.0);
     if let Some(hpb) = device.hpb.filter(|_| setting.hpb) {
         let sub_regions = f64::from(setting.range_blocks.div_ceil(1 << (hpb.sub_region_size - 3)));

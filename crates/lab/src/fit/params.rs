@@ -4,7 +4,9 @@
 
 use super::setting::Setting;
 use readpath_config::{ConfigFileError, DevicePreset, Override};
+use readpath_device::{CacheOwner, SlcCacheConfig};
 use readpath_kit::Ns;
+use readpath_stack::given_host_memory;
 
 /// A parameter. All count in whole units: nanoseconds, KiB or regions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -17,8 +19,10 @@ pub enum Param {
     MapCache,
     /// Regions that may be active at once.
     ActiveRegions,
-    /// The WriteBooster buffer.
-    Booster,
+    /// A size of the cache in SLC mode; index into the table of them.
+    Cache(usize),
+    /// Host memory that the device uses for its map.
+    HostMemory,
 }
 
 /// The measurements that a time can affect.
@@ -29,9 +33,11 @@ enum Shows {
     Reads,
     /// Reads with HPB.
     Hpb,
+    /// Reads of a device that uses host memory.
+    HostMap,
     Writes,
-    /// Writes of a device with WriteBooster.
-    Boosted,
+    /// Writes of a device with a cache in SLC mode.
+    Cached,
 }
 
 /// A time: its key, what it can show in, and the field.
@@ -45,7 +51,7 @@ const fn time(key: &'static str, shows: Shows, get: fn(&DevicePreset) -> Ns) -> 
     Time { key, shows, get }
 }
 
-const TIMES: [Time; 10] = [
+const TIMES: [Time; 12] = [
     time("firmware.flash_op_us", Shows::Always, |p| p.device.firmware.flash_op),
     time("firmware.hpb_read_extra_us", Shows::Hpb, |p| p.device.firmware.hpb_read_extra),
     time("flash.read_us", Shows::Reads, |p| p.device.flash.read),
@@ -55,14 +61,40 @@ const TIMES: [Time; 10] = [
     time("link.request_us", Shows::Always, |p| p.device.link.request),
     time("flash.program_us", Shows::Writes, |p| p.device.flash.program),
     time("firmware.write_command_us", Shows::Writes, |p| p.device.firmware.write_command),
-    time(SLC_PROGRAM, Shows::Boosted, |p| p.device.slc.map_or(Ns::ZERO, |slc| slc.program)),
+    time("slc.program_us", Shows::Cached, |p| p.device.slc.map_or(Ns::ZERO, |slc| slc.program)),
+    time("firmware.read_command_us", Shows::Reads, |p| p.device.firmware.read_command),
+    time("map_memory.access_us", Shows::HostMap, |p| p.device.host_map().map_or(Ns::ZERO, |map| map.access)),
 ];
 
-const SLC_PROGRAM: &str = "slc.program_us";
-const BOOSTER: &str = "write_booster.buffer_mib";
-/// Blocks of a MiB, and the MiB of which a buffer is a multiple.
-const MIB_BLOCKS: u64 = 256;
-const BOOSTER_MIB: u64 = 4;
+/// The buffer of WriteBooster.
+pub(super) const BOOSTER: &str = "write_booster.buffer_mib";
+/// The part of a cache that takes space away from the logical units.
+const STATIC: &str = "slc_cache.static_mib";
+/// Blocks of a MiB.
+pub(super) const MIB_BLOCKS: u64 = 256;
+
+/// A size of a cache: its key, the MiB of which it is a multiple, and the field.
+struct CacheSize {
+    key: &'static str,
+    unit: u64,
+    get: fn(&DevicePreset) -> u32,
+}
+
+const CACHES: [CacheSize; 3] = [
+    CacheSize { key: BOOSTER, unit: 4, get: |p| p.device.write_booster().map_or(0, |wb| wb.dynamic_blocks) },
+    CacheSize { key: STATIC, unit: 1, get: |p| own_cache(p).map_or(0, |cache| cache.static_blocks) },
+    CacheSize { key: "slc_cache.dynamic_mib", unit: 1, get: |p| own_cache(p).map_or(0, |cache| cache.dynamic_blocks) },
+];
+
+/// The cache that the device uses without being asked.
+fn own_cache(preset: &DevicePreset) -> Option<SlcCacheConfig> {
+    preset.device.slc_cache.filter(|cache| cache.owner != CacheOwner::Host)
+}
+
+/// Keys and blocks of the sizes of caches; 0 blocks for those that the device does not have.
+pub(super) fn cache_sizes(preset: &DevicePreset) -> [(&'static str, u32); 3] {
+    CACHES.map(|cache| (cache.key, (cache.get)(preset)))
+}
 
 /// Index of the channel's time for 4 KiB. Map pages cross the same channel: their time goes with it, in proportion.
 const CHANNEL: usize = 4;
@@ -72,6 +104,8 @@ const MAP_TRANSFER: &str = "flash.map_transfer_us";
 const HOST_DELAY: &str = "host.submit_us+complete_us";
 const MAP_CACHE: &str = "map_cache.size_kib";
 const ACTIVE_REGIONS: &str = "hpb.max_active_regions";
+const HOST_MEMORY: &str = "map_memory.size_mib";
+const HOST_LIMIT: &str = "host.max_host_mem_mib";
 
 /// Parameters that are fitted by default.
 pub const DEFAULT_PARAMS: [Param; 7] = [
@@ -99,14 +133,18 @@ impl Param {
             HOST_DELAY | "host.submit_us" | "host.complete_us" => Some(Param::HostDelay),
             MAP_CACHE => Some(Param::MapCache),
             ACTIVE_REGIONS | "lu[0].max_active_regions" => Some(Param::ActiveRegions),
-            BOOSTER => Some(Param::Booster),
-            _ => TIMES.iter().position(|t| t.key == key).map(Param::Time),
+            HOST_MEMORY => Some(Param::HostMemory),
+            _ => {
+                let cache = CACHES.iter().position(|cache| cache.key == key).map(Param::Cache);
+                cache.or_else(|| TIMES.iter().position(|t| t.key == key).map(Param::Time))
+            }
         }
     }
 
     /// All keys that [`Param::of_key`] takes, one for each parameter.
     pub fn keys() -> Vec<&'static str> {
-        TIMES.iter().map(|t| t.key).chain([MAP_CACHE, ACTIVE_REGIONS, BOOSTER, HOST_DELAY]).collect()
+        let caches = CACHES.iter().map(|cache| cache.key);
+        TIMES.iter().map(|t| t.key).chain([MAP_CACHE, ACTIVE_REGIONS, HOST_MEMORY, HOST_DELAY]).chain(caches).collect()
     }
 
     /// Its key.
@@ -116,7 +154,8 @@ impl Param {
             Param::HostDelay => HOST_DELAY,
             Param::MapCache => MAP_CACHE,
             Param::ActiveRegions => ACTIVE_REGIONS,
-            Param::Booster => BOOSTER,
+            Param::Cache(i) => CACHES[i].key,
+            Param::HostMemory => HOST_MEMORY,
         }
     }
 
@@ -126,7 +165,8 @@ impl Param {
             Param::Time(CHANNEL) => vec!["flash.transfer_4k_us", MAP_TRANSFER],
             Param::HostDelay => vec!["host.submit_us", "host.complete_us"],
             Param::ActiveRegions => vec!["hpb.max_active_regions", "lu[0].max_active_regions"],
-            Param::Time(_) | Param::MapCache | Param::Booster => vec![self.key()],
+            Param::HostMemory => vec![HOST_MEMORY, HOST_LIMIT],
+            Param::Time(_) | Param::MapCache | Param::Cache(_) => vec![self.key()],
         }
     }
 
@@ -134,7 +174,7 @@ impl Param {
     pub(crate) fn in_unit(self, value: u64) -> f64 {
         match self {
             Param::Time(_) | Param::HostDelay => value as f64 / 1e3,
-            Param::MapCache | Param::ActiveRegions | Param::Booster => value as f64,
+            _ => value as f64,
         }
     }
 
@@ -142,7 +182,7 @@ impl Param {
     pub fn show(self, value: u64) -> String {
         match self {
             Param::Time(_) | Param::HostDelay => format!("{:.3}", self.in_unit(value)),
-            Param::MapCache | Param::ActiveRegions | Param::Booster => value.to_string(),
+            _ => value.to_string(),
         }
     }
 
@@ -155,12 +195,18 @@ impl Param {
                 Shows::Reads => !setting.writes(),
                 Shows::Hpb => setting.hpb && !setting.writes(),
                 Shows::Writes => setting.writes(),
-                Shows::Boosted => setting.writes() && boosts(preset),
+                Shows::HostMap => {
+                    !setting.writes() && given_mib(preset) > 0 && range > preset.device.map_page_entries()
+                }
+                Shows::Cached => setting.writes() && caches(preset),
             },
             Param::HostDelay => true,
             Param::MapCache => !setting.writes() && range > preset.device.map_page_entries(),
             Param::ActiveRegions => setting.hpb && !setting.writes() && range > region_blocks(preset),
-            Param::Booster => setting.writes() && boosts(preset),
+            Param::HostMemory => {
+                !setting.writes() && preset.device.host_map().is_some() && range > preset.device.map_page_entries()
+            }
+            Param::Cache(i) => setting.writes() && caches(preset) && (CACHES[i].get)(preset) > 0,
         }
     }
 
@@ -174,19 +220,21 @@ impl Param {
                 u64::from(preset.device.map_cache_bytes >> 10) / page * page
             }
             Param::ActiveRegions => u64::from(preset.device.lus[0].max_active_regions),
-            Param::Booster => preset.device.write_booster().map_or(0, |wb| u64::from(wb.dynamic_blocks) / MIB_BLOCKS),
+            Param::Cache(i) => u64::from((CACHES[i].get)(preset)) / MIB_BLOCKS,
+            Param::HostMemory => given_mib(preset),
         }
     }
 
     /// Whether it is the size of something, counted in pieces, rather than a time.
     pub fn is_size(self) -> bool {
-        matches!(self, Param::MapCache | Param::ActiveRegions | Param::Booster)
+        !matches!(self, Param::Time(_) | Param::HostDelay)
     }
 
     /// Where a search begins: the preset's value, or where that is 0 and has no logarithm, a small one.
     pub fn start(self, preset: &DevicePreset) -> u64 {
         match self.value(preset) {
             0 if self == Param::HostDelay => 1000,
+            0 if self.is_size() => self.bounds(preset).0,
             0 => 100,
             value => value,
         }
@@ -211,9 +259,24 @@ impl Param {
                 let least = u64::from(unit.pinned_regions) + 1;
                 (least, regions.max(least))
             }
-            Param::Booster => {
-                let most = u64::from(preset.device.data_superblocks()) * u64::from(preset.device.slc_slices());
-                (BOOSTER_MIB, (most / MIB_BLOCKS / BOOSTER_MIB * BOOSTER_MIB).max(BOOSTER_MIB))
+            Param::Cache(i) => {
+                let (device, unit) = (&preset.device, CACHES[i].unit);
+                let all = u64::from(device.data_superblocks());
+                let superblocks = if CACHES[i].key == STATIC {
+                    let each = u64::from(device.data_slices().max(1));
+                    let taken = (device.logical_blocks() + each).div_ceil(each) + u64::from(device.ftl.collect_below);
+                    (all + u64::from(device.static_superblocks())).saturating_sub(taken)
+                } else {
+                    all
+                };
+                let most = superblocks * u64::from(device.slc_slices());
+                (unit, (most / MIB_BLOCKS / unit * unit).max(unit))
+            }
+            // At least what the device needs, and at most what holds all of the map.
+            Param::HostMemory => {
+                let least = preset.device.host_map().map_or(0, |map| map.minimum.div_ceil(1 << 20)).max(1);
+                let pages = u64::from(unit.blocks.div_ceil(preset.device.map_page_entries()));
+                (least, (2 * pages * page_kib(preset)).div_ceil(1024).max(least))
             }
         }
     }
@@ -222,15 +285,15 @@ impl Param {
     pub fn unit(self, preset: &DevicePreset) -> u64 {
         match self {
             Param::MapCache => page_kib(preset),
-            Param::Booster => BOOSTER_MIB,
-            Param::Time(_) | Param::HostDelay | Param::ActiveRegions => 1,
+            Param::Cache(i) => CACHES[i].unit,
+            Param::Time(_) | Param::HostDelay | Param::ActiveRegions | Param::HostMemory => 1,
         }
     }
 
     /// The smallest difference that a device can show, in the unit of its key.
     pub(crate) fn grain(self, preset: &DevicePreset) -> f64 {
         match self {
-            Param::Booster => f64::from(preset.device.slc_slices()) / MIB_BLOCKS as f64,
+            Param::Cache(_) => f64::from(preset.device.slc_slices()) / MIB_BLOCKS as f64,
             _ => self.in_unit(self.unit(preset)),
         }
     }
@@ -242,7 +305,8 @@ impl Param {
             Param::MapCache => (0.06, 3.0),
             Param::ActiveRegions => (0.03, 3.0),
             // Only whole superblocks count.
-            Param::Booster => (0.03, 2.0 * (self.grain(preset) / BOOSTER_MIB as f64).max(1.0)),
+            Param::Cache(i) => (0.03, 2.0 * (self.grain(preset) / CACHES[i].unit as f64).max(1.0)),
+            Param::HostMemory => (0.06, 1.0),
         };
         let share = units * self.unit(preset) as f64 / value.max(1) as f64;
         share.max(least).min(0.5)
@@ -289,12 +353,15 @@ impl Param {
                     set("lu[0].max_active_regions", value.to_string())?,
                 ])
             }
-            Param::Booster => Ok(vec![set(BOOSTER, value.to_string())?]),
+            Param::Cache(i) => Ok(vec![set(CACHES[i].key, value.to_string())?]),
+            // What the host gives, which is all that shows.
+            Param::HostMemory => Ok(vec![set(HOST_MEMORY, value.to_string())?, set(HOST_LIMIT, value.to_string())?]),
         }
     }
 }
 
-fn us(ns: u64) -> String {
+/// Nanoseconds as microseconds, exactly.
+pub(super) fn us(ns: u64) -> String {
     format!("{}.{:03}", ns / 1000, ns % 1000)
 }
 
@@ -311,9 +378,14 @@ fn page_kib(preset: &DevicePreset) -> u64 {
     u64::from(preset.device.map_page_bytes >> 10)
 }
 
-/// Whether writes go to a WriteBooster buffer at first.
-fn boosts(preset: &DevicePreset) -> bool {
-    preset.device.write_booster().is_some() && preset.host.write_booster
+/// Whether writes go to a cache in SLC mode at first.
+fn caches(preset: &DevicePreset) -> bool {
+    let boosts = preset.device.write_booster().is_some() && preset.host.write_booster;
+    boosts || own_cache(preset).is_some()
+}
+
+fn given_mib(preset: &DevicePreset) -> u64 {
+    given_host_memory(&preset.device, &preset.host) >> 20
 }
 
 /// Blocks of an HPB region; without HPB more than any range has.
@@ -348,6 +420,8 @@ mod tests {
                 if preset.device.hpb.is_none() && key.contains("hpb.")
                     || preset.device.slc.is_none() && key.contains("slc.")
                     || preset.device.write_booster().is_none() && key.contains("write_booster.")
+                    || own_cache(&preset).is_none() && key.contains("slc_cache.")
+                    || preset.device.host_map().is_none() && key.contains("map_memory.")
                 {
                     continue;
                 }

@@ -3,6 +3,7 @@
 
 use readpath_config::DevicePreset;
 use std::fmt;
+use std::ops::Range;
 
 /// What the requests of a measurement do. The range was written once before, in ascending order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -12,14 +13,40 @@ pub enum Access {
     RandomRead,
     /// This many uniform random writes, from the first on, to a device that was idle.
     RandomWrites(u32),
-    /// The range is written once more from its start to its end, on a device that was idle, in equal parts that follow
-    /// one another without a pause. One of these parts.
-    SequentialWrite {
-        /// Which, from 0.
-        part: u16,
-        /// Number of parts.
-        parts: u16,
-    },
+    /// A stretch of a long sequential write.
+    SequentialWrite(Stretch),
+}
+
+/// A stretch of a long write of the range from its start to its end, on a device that was idle, in equal parts that
+/// follow one another.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Stretch {
+    /// What the long write finds.
+    pub of: LongWrite,
+    /// Number of parts.
+    pub parts: u16,
+    /// The first part of the stretch, from 0.
+    pub part: u16,
+    /// Parts of the stretch.
+    pub count: u16,
+}
+
+impl Stretch {
+    /// One part of a long write.
+    pub fn part(of: LongWrite, part: u16, parts: u16) -> Stretch {
+        Stretch { of, parts, part, count: 1 }
+    }
+}
+
+/// What a long write finds and does.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum LongWrite {
+    /// The range was written once before, and is written once more.
+    Again,
+    /// The device is erased.
+    Fill,
+    /// As `Again`, but before the middle part nothing is written for so many seconds.
+    Pause(u16),
 }
 
 /// How a measurement was made, and so how it is simulated.
@@ -44,13 +71,14 @@ impl Setting {
     }
 
     /// The setting that is simulated together with this one: of parts that follow one another the first. With it the
-    /// place of this one among them.
-    pub(super) fn run(self) -> (Setting, usize) {
+    /// places of this one among them.
+    pub(super) fn run(self) -> (Setting, Range<usize>) {
         match self.access {
-            Access::SequentialWrite { part, parts } => {
-                (Setting { access: Access::SequentialWrite { part: 0, parts }, ..self }, usize::from(part))
+            Access::SequentialWrite(Stretch { of, parts, part, count }) => {
+                let run = Setting { access: Access::SequentialWrite(Stretch::part(of, 0, parts)), ..self };
+                (run, usize::from(part)..usize::from(part) + usize::from(count))
             }
-            Access::RandomRead | Access::RandomWrites(_) => (self, 0),
+            Access::RandomRead | Access::RandomWrites(_) => (self, 0..1),
         }
     }
 
@@ -90,9 +118,17 @@ impl fmt::Display for Setting {
         match self.access {
             Access::RandomRead => {}
             Access::RandomWrites(n) => write!(f, "{n} random writes, ")?,
-            Access::SequentialWrite { part: 0, parts: 1 } => f.write_str("sequential write, ")?,
-            Access::SequentialWrite { part, parts } => {
-                write!(f, "sequential write, part {} of {parts} of ", part + 1)?;
+            Access::SequentialWrite(Stretch { of, parts, part, count }) => {
+                match of {
+                    LongWrite::Again => f.write_str("sequential write, ")?,
+                    LongWrite::Fill => f.write_str("erased device filled, ")?,
+                    LongWrite::Pause(s) => write!(f, "sequential write with a pause of {s} s, ")?,
+                }
+                match (parts, count) {
+                    (1, _) => {}
+                    (_, 1) => write!(f, "part {} of {parts} of ", part + 1)?,
+                    _ => write!(f, "parts {} to {} of {parts} of ", part + 1, part + count)?,
+                }
             }
         }
         if self.range_blocks.is_multiple_of(256) && self.range_blocks < 1 << 18 {

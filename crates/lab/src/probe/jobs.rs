@@ -4,7 +4,7 @@
 
 use super::names::MIB;
 use super::plan::{Job, Plan};
-use crate::fit::Access;
+use crate::fit::{Access, LongWrite, Stretch};
 
 /// A job file.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -15,6 +15,10 @@ pub struct JobFile {
     pub text: String,
     /// Whether its jobs write.
     pub writes: bool,
+    /// Seconds for which the device is left alone before.
+    pub idle_seconds: u32,
+    /// Whether the device is erased before.
+    pub erases: bool,
 }
 
 /// Seconds that reads go on before they are measured.
@@ -25,16 +29,16 @@ const IDLE_SECONDS: u32 = 60;
 impl Plan {
     /// The job files, in the order in which they are run. `first` jobs of the plan are left out: they were run before.
     pub fn job_files(&self, first: usize) -> Vec<JobFile> {
-        let mut files: Vec<(Vec<&Job>, bool)> = Vec::new();
+        let mut files: Vec<Vec<&Job>> = Vec::new();
         for job in self.jobs.iter().skip(first) {
             let goes_on = match job.setting.access {
-                Access::RandomRead => files.last().is_some_and(|(_, writes)| !writes),
+                Access::RandomRead => files.last().is_some_and(|jobs| !jobs[0].setting.writes()),
                 Access::RandomWrites(_) => false,
-                Access::SequentialWrite { part, .. } => part > 0,
+                Access::SequentialWrite(stretch) => stretch.part > 0 && pause_before(&stretch).is_none(),
             };
             match files.last_mut() {
-                Some((jobs, _)) if goes_on => jobs.push(job),
-                _ => files.push((vec![job], job.setting.writes())),
+                Some(jobs) if goes_on => jobs.push(job),
+                _ => files.push(vec![job]),
             }
         }
         let mut numbers = [0, 0];
@@ -43,10 +47,20 @@ impl Plan {
             let number = numbers[usize::from(writes)];
             format!("{}-{number}", if writes { "writes" } else { "reads" })
         };
-        let file = |(jobs, writes): (Vec<&Job>, bool)| JobFile {
-            name: name(writes, &mut numbers),
-            text: self.text(&jobs, writes),
-            writes,
+        let file = |jobs: Vec<&Job>| {
+            let (writes, access) = (jobs[0].setting.writes(), jobs[0].setting.access);
+            let idle = match access {
+                Access::RandomRead => 0,
+                Access::SequentialWrite(stretch) => pause_before(&stretch).unwrap_or(IDLE_SECONDS),
+                Access::RandomWrites(_) => IDLE_SECONDS,
+            };
+            JobFile {
+                name: name(writes, &mut numbers),
+                text: self.text(&jobs, writes),
+                writes,
+                idle_seconds: idle,
+                erases: matches!(access, Access::SequentialWrite(Stretch { of: LongWrite::Fill, .. })),
+            }
         };
         files.into_iter().map(file).collect()
     }
@@ -81,7 +95,7 @@ impl Plan {
                 match setting.access {
                     Access::RandomRead => "randread",
                     Access::RandomWrites(_) => "randwrite",
-                    Access::SequentialWrite { .. } => "write",
+                    Access::SequentialWrite(_) => "write",
                 }
                 .to_owned(),
             ),
@@ -101,7 +115,7 @@ impl Plan {
                 ("norandommap", String::new()),
                 ("io_size", kib(n * u32::from(setting.block_count))),
             ]),
-            Access::SequentialWrite { part, parts } => {
+            Access::SequentialWrite(Stretch { part, parts, .. }) => {
                 let each = setting.range_blocks / u32::from(parts);
                 options.extend([("offset", kib(each * u32::from(part))), ("size", kib(each))]);
             }
@@ -109,21 +123,39 @@ impl Plan {
         options
     }
 
-    /// A shell script that runs `files` in its own folder.
+    /// A shell script that runs `files` in its own folder. A file of results has its name only when it is complete.
     pub fn script(&self, files: &[JobFile]) -> String {
+        let target = &self.target;
         let mut text = format!(
             "#!/bin/sh\n# Runs the jobs of readpath device probe, and leaves fio's results beside them.\nset -eu\ncd \
-             \"$(dirname \"$0\")\"\n[ -r '{target}' ] || {{ echo \"{target} cannot be read\" >&2; exit 1; }}\n",
-            target = self.target
+             \"$(dirname \"$0\")\"\n[ -r '{target}' ] || {{ echo \"{target} cannot be read\" >&2; exit 1; }}\n\
+             trap 'rm -f part.json; exit 130' INT TERM\ntell() {{ [ ! -t 2 ] || echo \"$1\" >&2; }}\n"
         );
-        for file in files {
-            let name = &file.name;
+        for (i, file) in files.iter().enumerate() {
+            let (name, number, all) = (&file.name, i + 1, files.len());
             let readonly = if file.writes { "" } else { "--readonly " };
-            if file.writes {
-                text.push_str(&format!("# The device empties its buffers.\nsync\nsleep {IDLE_SECONDS}\n"));
+            text.push_str(&format!("tell '{name} ({number} of {all})'\n"));
+            if file.erases {
+                text.push_str(&format!(
+                    "# All that the target holds is discarded.\nif [ -b '{target}' ]; then blkdiscard -f '{target}'\n\
+                     else fallocate --punch-hole --offset 0 --length \"$(stat -c %s '{target}')\" '{target}'; fi\n"
+                ));
             }
-            text.push_str(&format!("fio {readonly}--output-format=json+ --output={name}.json {name}.fio\n"));
+            if file.idle_seconds > 0 {
+                text.push_str(&format!("# The device is left alone.\nsync\nsleep {}\n", file.idle_seconds));
+            }
+            text.push_str(&format!(
+                "fio {readonly}--output-format=json+ --output=part.json {name}.fio\nmv part.json {name}.json\n"
+            ));
         }
         text
+    }
+}
+
+/// Seconds of the pause just before a part of a long write.
+fn pause_before(stretch: &Stretch) -> Option<u32> {
+    match stretch.of {
+        LongWrite::Pause(s) if stretch.part == stretch.parts / 2 => Some(u32::from(s)),
+        _ => None,
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Names of jobs, which describe their measurements, and of the measurements. This module knows no plans or results.
 
-use crate::fit::{Access, Setting};
+use crate::fit::{Access, LongWrite, Setting, Stretch};
 use thiserror::Error;
 
 /// Blocks of 4 KiB of a MiB.
@@ -12,7 +12,8 @@ pub(super) const MIB: u32 = 256;
 #[error("{0}")]
 pub struct PlanError(pub(super) String);
 
-/// The name of a job: `randread-256m-q1-4k`, `randwrite-256m-q1-4k-8192`, `write-4096m-q8-512k-3of16`.
+/// The name of a job: `randread-256m-q1-4k`, `randwrite-256m-q1-4k-8192`, `write-4096m-q8-512k-3of16`,
+/// `fill-4096m-q8-512k-3of16`, `pause-4096m-q8-512k-30s-3of16`.
 pub(super) fn of(setting: &Setting) -> String {
     let (range, depth) = (setting.range_blocks / MIB, setting.queue_depth);
     let kib = u32::from(setting.block_count) * 4;
@@ -20,7 +21,14 @@ pub(super) fn of(setting: &Setting) -> String {
     match setting.access {
         Access::RandomRead => format!("randread-{rest}"),
         Access::RandomWrites(n) => format!("randwrite-{rest}-{n}"),
-        Access::SequentialWrite { part, parts } => format!("write-{rest}-{}of{parts}", part + 1),
+        Access::SequentialWrite(Stretch { of, parts, part, .. }) => {
+            let (what, pause) = match of {
+                LongWrite::Again => ("write", String::new()),
+                LongWrite::Fill => ("fill", String::new()),
+                LongWrite::Pause(s) => ("pause", format!("-{s}s")),
+            };
+            format!("{what}-{rest}{pause}-{}of{parts}", part + 1)
+        }
     }
 }
 
@@ -38,10 +46,15 @@ pub(super) fn setting(name: &str) -> Option<Setting> {
     let access = match (access, last) {
         ("randread", None) => Access::RandomRead,
         ("randwrite", Some(n)) => Access::RandomWrites(n.parse().ok().filter(|n| (1..=MOST_WRITES).contains(n))?),
-        ("write", Some(which)) => {
+        ("write" | "fill" | "pause", Some(which)) => {
+            let (of, which) = match access {
+                "write" => (LongWrite::Again, which),
+                "fill" => (LongWrite::Fill, which),
+                _ => (LongWrite::Pause(which.strip_suffix('s')?.parse().ok().filter(|s| *s > 0)?), fields.next()?),
+            };
             let (part, parts) = which.split_once("of")?;
             let (part, parts): (u16, u16) = (part.parse().ok()?, parts.parse().ok()?);
-            Access::SequentialWrite { part: part.checked_sub(1).filter(|p| *p < parts)?, parts }
+            Access::SequentialWrite(Stretch::part(of, part.checked_sub(1).filter(|p| *p < parts)?, parts))
         }
         _ => return None,
     };
@@ -49,7 +62,7 @@ pub(super) fn setting(name: &str) -> Option<Setting> {
     let block_count = u16::try_from(kib / 4).ok().filter(|b| *b > 0)?;
     let setting = Setting { access, range_blocks, queue_depth, hpb: false, block_count };
     let pieces = match access {
-        Access::SequentialWrite { parts, .. } => u32::from(parts) * u32::from(block_count),
+        Access::SequentialWrite(Stretch { parts, .. }) => u32::from(parts) * u32::from(block_count),
         Access::RandomRead | Access::RandomWrites(_) => u32::from(block_count),
     };
     // Every part has whole requests, at least one.

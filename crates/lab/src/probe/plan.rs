@@ -3,8 +3,9 @@
 //! requests, and if asked for, writes. It knows neither fio nor results.
 
 use super::names::{self, MIB, PlanError};
-use crate::fit::{Access, Setting};
+use crate::fit::{Access, LongWrite, Setting, Stretch};
 use readpath_config::DevicePreset;
+use readpath_stack::given_host_memory;
 use serde::{Deserialize, Serialize};
 
 /// Name and version of the format of plans.
@@ -25,6 +26,8 @@ pub struct Ask {
     pub error_percent: f64,
     /// Bytes of the long sequential write; without it, what shows the end of the device's WriteBooster buffer.
     pub long_write_bytes: Option<u64>,
+    /// Whether the target, which is all of the device, is erased and filled.
+    pub fill: bool,
     /// Whether reads of 64 KiB and more are measured at low queue depths too, as language models read experts.
     pub experts: bool,
 }
@@ -71,8 +74,11 @@ struct KeptJob {
     held_out: bool,
 }
 
-/// Parts of the long write.
+/// Parts of the long write, and of one that fills the device.
 const PARTS: u16 = 12;
+const FILL_PARTS: u16 = 24;
+/// Seconds of a pause in which the device may empty its cache.
+const PAUSE_SECONDS: u16 = 30;
 /// Writes of a job at random places: 32 MiB.
 const RANDOM_WRITES: u32 = 8192;
 /// Ranges are multiples of this.
@@ -103,6 +109,9 @@ impl Plan {
         }
         if ask.writes {
             jobs.writes(long_write(preset, ask, room)?);
+        }
+        if ask.fill {
+            jobs.fill(ask)?;
         }
         let jobs = jobs.jobs;
         Ok(Plan { target: ask.target.clone(), seconds: ask.seconds, error_percent: ask.error_percent, jobs })
@@ -225,12 +234,19 @@ fn covered(preset: &DevicePreset) -> f64 {
     f64::from(device.map_cache_bytes / device.map_page_bytes) * f64::from(device.map_page_entries())
 }
 
+/// Blocks that the device writes in SLC mode at most before it must go on otherwise; 0 without a cache.
+fn cached_writes(preset: &DevicePreset) -> u64 {
+    preset.device.slc_cache.map_or(0, |cache| u64::from(cache.static_blocks) + u64::from(cache.dynamic_blocks))
+}
+
+/// A long write has parts of whole requests.
+const LONG_UNIT: u64 = PARTS as u64 * 4 * MIB as u64;
+
 fn long_write(preset: &DevicePreset, ask: &Ask, room: u32) -> Result<u32, PlanError> {
-    // Half as much again as the buffer, so that what is behind its end shows as well.
-    let buffer = preset.device.write_booster().map_or(0, |wb| wb.dynamic_blocks);
-    let usual = if buffer > 0 { u64::from(buffer) * 3 / 2 } else { u64::from(LONG_WRITE) };
-    // Parts of whole requests.
-    let unit = u64::from(PARTS) * 4 * u64::from(MIB);
+    // Half as much again as the cache, so that what is behind its end shows as well.
+    let cache = cached_writes(preset);
+    let usual = if cache > 0 { cache * 3 / 2 } else { u64::from(LONG_WRITE) };
+    let unit = LONG_UNIT;
     let mib = |blocks: u64| blocks / u64::from(MIB);
     let most = mib(u64::from(room) / unit * unit);
     if let Some(bytes) = ask.long_write_bytes.filter(|bytes| bytes / 4096 < unit) {
@@ -279,8 +295,11 @@ impl Jobs<'_> {
 
     /// `factor` times the range that the map cache covers, limited by the room on the device.
     fn range(&self, factor: f64) -> u32 {
-        let steps = (covered(self.preset) * factor / f64::from(STEP)).round().clamp(1.0, f64::from(self.room / STEP));
-        steps as u32 * STEP
+        self.steps(covered(self.preset) * factor)
+    }
+
+    fn steps(&self, blocks: f64) -> u32 {
+        (blocks / f64::from(STEP)).round().clamp(1.0, f64::from(self.room / STEP)) as u32 * STEP
     }
 
     /// A range that any map cache covers.
@@ -289,7 +308,10 @@ impl Jobs<'_> {
     }
 
     fn read(&mut self, factor: f64, queue_depth: u32, block_count: u16, held_out: bool) {
-        let range_blocks = self.range(factor);
+        self.read_range(self.range(factor), queue_depth, block_count, held_out);
+    }
+
+    fn read_range(&mut self, range_blocks: u32, queue_depth: u32, block_count: u16, held_out: bool) {
         let setting = Setting { access: Access::RandomRead, range_blocks, queue_depth, hpb: false, block_count };
         self.add(setting, held_out);
     }
@@ -298,8 +320,8 @@ impl Jobs<'_> {
     /// and link.
     fn reads(&mut self) {
         let most = self.most();
-        for depth in [1, 4, 8, most] {
-            self.read(0.25, depth, 1, false);
+        for (depth, held_out) in [(1, false), (2, true), (4, false), (8, false), (16, true), (most, false)] {
+            self.read(0.25, depth, 1, held_out);
         }
         self.read(0.75, most, 1, true);
         for (depth, held_out) in [(1, false), (4, true), (most, false)] {
@@ -318,6 +340,25 @@ impl Jobs<'_> {
         self.read(0.25, 4, 32, true);
         self.read(0.25, most, 32, false);
         self.read(0.25, 1, 128, false);
+        self.read(0.25, most, 128, true);
+        // What SRAM and host memory cover together.
+        let device = &self.preset.device;
+        let given = given_host_memory(device, &self.preset.host) / u64::from(device.map_page_bytes);
+        if given > 0 {
+            let all = covered(self.preset) + given as f64 * f64::from(device.map_page_entries());
+            for (factor, depth, held_out) in [
+                (0.5, 1, true),
+                (0.5, most, false),
+                (0.85, most, false),
+                (1.25, 1, false),
+                (1.25, most, true),
+                (1.6, most, false),
+                (2.5, 1, false),
+                (2.5, most, false),
+            ] {
+                self.read_range(self.steps(all * factor), depth, 1, held_out);
+            }
+        }
     }
 
     /// Which read size and queue depth weights of experts need, over all of the target; the fit predicts these jobs.
@@ -338,9 +379,36 @@ impl Jobs<'_> {
 
     fn sequential(&mut self, range_blocks: u32, parts: u16, queue_depth: u32, block_count: u16, held_out: bool) {
         for part in 0..parts {
-            let access = Access::SequentialWrite { part, parts };
+            let access = Access::SequentialWrite(Stretch::part(LongWrite::Again, part, parts));
             self.add(Setting { access, range_blocks, queue_depth, hpb: false, block_count }, held_out);
         }
+    }
+
+    /// A long write in requests as long as possible, of which every fourth part is held out.
+    fn long(&mut self, of: LongWrite, range_blocks: u32, parts: u16) {
+        let block_count = self.preset.host.max_transfer_blocks.min(128);
+        let queue_depth = 8.min(self.most());
+        for part in 0..parts {
+            let access = Access::SequentialWrite(Stretch::part(of, part, parts));
+            self.add(Setting { access, range_blocks, queue_depth, hpb: false, block_count }, part % 4 == 2);
+        }
+    }
+
+    /// From the first to the last block: where the cache ends, direct writes, and where data must be folded.
+    fn fill(&mut self, ask: &Ask) -> Result<(), PlanError> {
+        let (unit, name) = (self.preset.device.lus[0].blocks, &self.preset.name);
+        if self.room < unit / STEP * STEP {
+            return Err(PlanError(format!(
+                "{}: to fill a device needs all of it: {} MiB can be used, but '{name}' has {}; change the device \
+                 (lu[0].blocks) or the target",
+                ask.target,
+                self.room / MIB,
+                unit / MIB
+            )));
+        }
+        let parts = 4 * MIB * u32::from(FILL_PARTS);
+        self.long(LongWrite::Fill, self.room.max(parts) / parts * parts, FILL_PARTS);
+        Ok(())
     }
 
     /// The long write shows where a buffer ends and both speeds. No part of it is held out: the end may be in any.
@@ -352,6 +420,12 @@ impl Jobs<'_> {
         }
         for (depth, held_out) in [(1, false), (4, true)] {
             self.sequential(self.short(), 1, depth, longest.min(32), held_out);
+        }
+        // Twice more than the cache holds, with a pause between: what the device empties when it is idle.
+        let twice = (cached_writes(self.preset) * 5 / 2).div_ceil(LONG_UNIT) * LONG_UNIT;
+        let own = self.preset.device.slc_cache.is_some() && self.preset.device.write_booster().is_none();
+        if own && twice <= u64::from(self.room) {
+            self.long(LongWrite::Pause(PAUSE_SECONDS), twice as u32, PARTS);
         }
     }
 }

@@ -3,7 +3,7 @@
 //! all of it, is a measurement. It opens no file and simulates nothing.
 
 use super::plan::{Job, Plan};
-use crate::fit::Access;
+use crate::fit::{Access, Stretch};
 use serde_json::{Map, Value};
 use std::fmt;
 use thiserror::Error;
@@ -221,7 +221,7 @@ fn complete(direction: &At, plan: &Plan, job: &Job, runtime: f64, bytes: f64) ->
             )));
         }
         Access::RandomWrites(n) => u64::from(n) * u64::from(setting.block_count),
-        Access::SequentialWrite { parts, .. } => u64::from(setting.range_blocks / u32::from(parts)),
+        Access::SequentialWrite(Stretch { parts, .. }) => u64::from(setting.range_blocks / u32::from(parts)),
     };
     let planned = (blocks * 4096) as f64;
     if bytes == planned {

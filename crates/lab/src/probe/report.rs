@@ -3,8 +3,9 @@
 
 use super::cliff::{Cliff, cliff};
 use super::names::MIB;
+use super::plan::Job;
 use super::solve::{Compared, Known, Probe};
-use crate::fit::{Access, Metric, Setting, Verdict};
+use crate::fit::{Access, LongWrite, Metric, Setting, Stretch, Verdict};
 use readpath_results::{Chart, ChartKind, Document, Error, Interval, Note, Origin, SeriesStyle};
 use serde_json::{Value, json};
 
@@ -65,8 +66,10 @@ impl Probe {
 
     /// The cliff of the long write, and the MiB of each of its parts.
     pub fn cliff(&self) -> Option<(Cliff, f64)> {
-        let parts = self.long_write();
-        let Access::SequentialWrite { parts: count, .. } = self.setting(parts.first()?).access else { return None };
+        let parts = self.long_write(LongWrite::Again);
+        let Access::SequentialWrite(Stretch { parts: count, .. }) = self.setting(parts.first()?).access else {
+            return None;
+        };
         // A missing part would shift the others.
         let complete = parts.len() == usize::from(count);
         let values: Vec<f64> = parts.iter().map(|row| row.reading.throughput_mib_s).collect();
@@ -74,9 +77,24 @@ impl Probe {
         cliff(&values).filter(|_| complete).map(|cliff| (cliff, mib))
     }
 
-    fn long_write(&self) -> Vec<&Compared> {
-        let part = |row: &&Compared| matches!(self.setting(row).access, Access::SequentialWrite { parts: 2.., .. });
+    /// The parts of the long write of a kind.
+    fn long_write(&self, wanted: LongWrite) -> Vec<&Compared> {
+        let part = |row: &&Compared| match self.setting(row).access {
+            Access::SequentialWrite(Stretch { of, parts, .. }) => of == wanted && parts > 1,
+            Access::RandomRead | Access::RandomWrites(_) => false,
+        };
         self.rows.iter().filter(part).collect()
+    }
+
+    /// The kinds of long writes of the plan.
+    fn long_writes(&self) -> Vec<LongWrite> {
+        let of = |job: &Job| match job.setting.access {
+            Access::SequentialWrite(Stretch { of, parts: 2.., .. }) => Some(of),
+            _ => None,
+        };
+        let mut kinds: Vec<LongWrite> = self.plan.jobs.iter().filter_map(of).collect();
+        kinds.dedup();
+        kinds
     }
 
     /// What there is to say of the probe beyond its tables.
@@ -109,14 +127,14 @@ impl Probe {
                 cliff.before,
                 cliff.behind,
                 cliff.after_parts * mib,
-                if fit.preset.device.write_booster().is_some() {
+                if fit.preset.device.slc_cache.is_some() {
                     ""
                 } else {
-                    " The device file has no [write_booster]; with one, its size and times can be fitted."
+                    " The device file has neither [write_booster] nor [slc_cache]; with one, its size and times can be fitted."
                 }
             ));
-        } else if !self.long_write().is_empty() && fit.preset.device.write_booster().is_some() {
-            notes.push("The long write does not fall, so it did not reach the end of a buffer.".to_owned());
+        } else if !self.long_write(LongWrite::Again).is_empty() && fit.preset.device.slc_cache.is_some() {
+            notes.push("The long write does not fall, so it did not reach the end of the cache.".to_owned());
         }
         for p in fit.params.iter().filter(|p| !p.concerned) {
             notes.push(format!("No measurement depends on {}; it was left as it was.", p.param.key()));
@@ -231,7 +249,11 @@ impl Probe {
         for depth in depths {
             charts.extend(self.read_chart(depth)?);
         }
-        charts.extend(self.write_chart()?);
+        charts.extend(self.depth_chart()?);
+        charts.extend(self.block_chart()?);
+        for of in self.long_writes() {
+            charts.extend(self.write_chart(of)?);
+        }
         charts.extend(self.held_out_chart()?);
         Ok(charts)
     }
@@ -249,48 +271,75 @@ impl Probe {
         if rows.len() < 3 {
             return Ok(None);
         }
-        let mut chart = Chart::new(
-            format!("reads_{depth}"),
-            format!("Random reads of 4 KiB, queue depth {depth}"),
-            ChartKind::Lines,
-        )
-        .axes("range, MiB", "throughput, MiB/s")
-        .x_log()
-        .caption("Bars are two standard errors. The fit did not see what is held out.");
-        let bars = |fitted: bool| -> Vec<_> {
-            rows.iter()
-                .filter(|(_, r)| r.fitted == fitted)
-                .map(|(x, r)| (*x, r.reading.throughput_mib_s, Some(bar(r))))
-                .collect()
-        };
-        chart.series_with_bars("measured", SeriesStyle::Published, bars(true))?;
-        let shown = rows.iter().map(|(x, r)| (*x, r.predicted.of(Metric::Throughput)));
-        chart.series("fitted device", SeriesStyle::Simulated, shown)?;
-        if rows.iter().any(|(_, r)| !r.fitted) {
-            chart.series_with_bars("measured, held out", SeriesStyle::Plain, bars(false))?;
-        }
-        Ok(Some(chart))
+        let title = format!("Random reads of 4 KiB, queue depth {depth}");
+        let chart = Chart::new(format!("reads_{depth}"), title, ChartKind::Lines)
+            .axes("range, MiB", "throughput, MiB/s")
+            .x_log()
+            .caption("Bars are two standard errors. The fit did not see what is held out.");
+        measured_and_shown(chart, &rows).map(Some)
     }
 
-    /// The throughput of the long write over the amount written.
-    fn write_chart(&self) -> Result<Option<Chart>, Error> {
-        let rows = self.long_write();
+    /// Random reads of the shortest range by one thing, `x`, of jobs that are alike in all else.
+    fn sweep(&self, x: impl Fn(&Setting) -> u32, is_one: impl Fn(&Setting) -> bool) -> Vec<(f64, &Compared)> {
+        let reads = self.rows.iter().map(|row| (self.setting(row), row));
+        let reads: Vec<_> = reads.filter(|(s, _)| s.access == Access::RandomRead).collect();
+        let shortest = reads.iter().map(|(s, _)| s.range_blocks).min();
+        let of = |(s, row): &(Setting, _)| (f64::from(x(s)), *row);
+        let alike = reads.iter().filter(|(s, _)| Some(s.range_blocks) == shortest && is_one(s));
+        let mut rows: Vec<(f64, &Compared)> = alike.map(of).collect();
+        rows.sort_by(|a, b| a.0.total_cmp(&b.0));
+        rows
+    }
+
+    /// Short random reads within the map cache over the queue depth.
+    fn depth_chart(&self) -> Result<Option<Chart>, Error> {
+        let rows = self.sweep(|s| s.queue_depth, |s| s.block_count == 1);
+        let chart = Chart::new("depths", "Random reads of 4 KiB in the shortest range", ChartKind::Lines)
+            .axes("queue depth", "throughput, MiB/s")
+            .x_log()
+            .caption("What more requests at once bring, until something is always busy.");
+        (rows.len() > 2).then(|| measured_and_shown(chart, &rows)).transpose()
+    }
+
+    /// Random reads, one at a time, over their length.
+    fn block_chart(&self) -> Result<Option<Chart>, Error> {
+        let rows = self.sweep(|s| 4 * u32::from(s.block_count), |s| s.queue_depth == 1);
+        let chart = Chart::new("lengths", "Random reads in the shortest range, queue depth 1", ChartKind::Lines)
+            .axes("length of a read, KiB", "throughput, MiB/s")
+            .x_log()
+            .caption("What longer reads bring: dies and planes that work together, then channels and link.");
+        (rows.len() > 2).then(|| measured_and_shown(chart, &rows)).transpose()
+    }
+
+    /// The throughput of a long write over the amount written.
+    fn write_chart(&self, of: LongWrite) -> Result<Option<Chart>, Error> {
+        let rows = self.long_write(of);
         if rows.is_empty() {
             return Ok(None);
         }
         let at = |row: &&Compared| {
             let s = self.setting(row);
-            let Access::SequentialWrite { part, parts } = s.access else { return 0.0 };
+            let Access::SequentialWrite(Stretch { part, parts, .. }) = s.access else { return 0.0 };
             f64::from(s.range_blocks) / f64::from(MIB) * (f64::from(part) + 0.5) / f64::from(parts)
         };
-        let mut chart = Chart::new("long_write", "The long sequential write", ChartKind::Lines)
+        let (id, title, says) = match of {
+            LongWrite::Again => ("long_write", "The long sequential write".to_owned(), "A fall is the end of a cache."),
+            LongWrite::Fill => (
+                "fill",
+                "The erased device is filled".to_owned(),
+                "The first fall is the end of the cache, a second one the begin of folding.",
+            ),
+            LongWrite::Pause(s) => (
+                "pause",
+                format!("A long write with a pause of {s} s in its middle"),
+                "What is fast behind the pause is what the device has emptied.",
+            ),
+        };
+        let chart = Chart::new(id, title, ChartKind::Lines)
             .axes("written, MiB", "throughput, MiB/s")
-            .caption("Each point is the mean of a part, at its middle. A fall is the end of a WriteBooster buffer.");
-        let bars: Vec<_> = rows.iter().map(|r| (at(r), r.reading.throughput_mib_s, Some(bar(r)))).collect();
-        chart.series_with_bars("measured", SeriesStyle::Published, bars)?;
-        let shown = rows.iter().map(|r| (at(r), r.predicted.of(Metric::Throughput)));
-        chart.series("fitted device", SeriesStyle::Simulated, shown)?;
-        Ok(Some(chart))
+            .caption(format!("Each point is the mean of a part, at its middle. {says}"));
+        let points: Vec<_> = rows.iter().map(|r| (at(r), *r)).collect();
+        measured_and_shown(chart, &points).map(Some)
     }
 
     fn held_out_chart(&self) -> Result<Option<Chart>, Error> {
@@ -337,6 +386,21 @@ impl Probe {
         chart.series_with_bars("fitted", SeriesStyle::Plain, known)?;
         Ok(Some(chart))
     }
+}
+
+/// A chart of measured rows, those held out apart, and of what the fitted device shows.
+fn measured_and_shown(mut chart: Chart, rows: &[(f64, &Compared)]) -> Result<Chart, Error> {
+    let bars = |fitted: bool| -> Vec<_> {
+        let of = |(x, r): &(f64, &Compared)| (*x, r.reading.throughput_mib_s, Some(bar(r)));
+        rows.iter().filter(|(_, r)| r.fitted == fitted).map(of).collect()
+    };
+    chart.series_with_bars("measured", SeriesStyle::Published, bars(true))?;
+    let shown = rows.iter().map(|(x, r)| (*x, r.predicted.of(Metric::Throughput)));
+    chart.series("fitted device", SeriesStyle::Simulated, shown)?;
+    if rows.iter().any(|(_, r)| !r.fitted) {
+        chart.series_with_bars("measured, held out", SeriesStyle::Plain, bars(false))?;
+    }
+    Ok(chart)
 }
 
 /// Two standard errors on each side of the measured value.

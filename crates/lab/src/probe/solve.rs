@@ -90,7 +90,7 @@ const LARGE_MISFIT: f64 = 2.326;
 /// What a probe fits: times and sizes of the read path, and if something was written, of the write path. Times that are
 /// 0 in the device stay 0.
 pub fn default_params(preset: &DevicePreset, plan: &Plan) -> Vec<Param> {
-    const READS: [&str; 7] = [
+    const READS: [&str; 9] = [
         "firmware.flash_op_us",
         "map_cache.size_kib",
         "flash.read_us",
@@ -98,9 +98,17 @@ pub fn default_params(preset: &DevicePreset, plan: &Plan) -> Vec<Param> {
         "host.submit_us",
         "flash.transfer_4k_us",
         "link.transfer_4k_us",
+        "firmware.read_command_us",
+        "map_memory.size_mib",
     ];
-    const WRITES: [&str; 4] =
-        ["flash.program_us", "firmware.write_command_us", "slc.program_us", "write_booster.buffer_mib"];
+    const WRITES: [&str; 6] = [
+        "flash.program_us",
+        "firmware.write_command_us",
+        "slc.program_us",
+        "write_booster.buffer_mib",
+        "slc_cache.static_mib",
+        "slc_cache.dynamic_mib",
+    ];
     let writes: &[&str] = if plan.writes() { &WRITES } else { &[] };
     let params = READS.iter().chain(writes).filter_map(|key| Param::of_key(key));
     params.filter(|p| p.value(preset) > 0).collect()

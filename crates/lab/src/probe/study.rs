@@ -58,8 +58,10 @@ pub struct Case {
     pub identified: Vec<Found>,
     /// Parameters that were not.
     pub others: usize,
-    /// Held-out measurements, and how many of these lie within three standard errors of the prediction.
-    pub held_out: (usize, usize),
+    /// Of each held-out measurement, how far from it the prediction is, in percent of it.
+    pub held_out: Vec<f64>,
+    /// How many of these are within three standard errors.
+    pub near: usize,
 }
 
 impl Case {
@@ -148,7 +150,8 @@ pub fn case(hidden: &Hidden, seed: u64, shared: &Shared) -> Result<(Case, Probe)
     let others = found.known.len() - identified.len();
     let held_out = found.rows.iter().filter(|row| !row.fitted);
     let near = held_out.clone().filter(|row| row.error_percent().abs() <= 300.0 * row.error).count();
-    Ok((Case { identified, others, held_out: (held_out.count(), near) }, found))
+    let held_out = held_out.map(|row| row.error_percent().abs()).collect();
+    Ok((Case { identified, others, held_out, near }, found))
 }
 
 /// A normal variable (Box and Muller).

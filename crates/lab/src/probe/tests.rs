@@ -3,9 +3,12 @@
 
 use super::*;
 use crate::fit::{Access, Param, Verdict};
-use crate::runs::Shared;
+use crate::runs::{Shared, watch};
 use proptest::prelude::*;
 use readpath_config::{DevicePreset, device};
+use readpath_kit::Ns;
+use readpath_run::{Measurement, measure_parts};
+use readpath_workload::{IoKind, Offsets, Stream, StreamSpec};
 
 fn preset() -> DevicePreset {
     device::load("ufs21-64g", &|_| Err(std::io::Error::other("none"))).unwrap()
@@ -19,6 +22,7 @@ fn ask(writes: bool) -> Ask {
         seconds: 20,
         error_percent: 2.0,
         long_write_bytes: None,
+        fill: false,
         experts: false,
     }
 }
@@ -102,6 +106,111 @@ fn our_own_reader_takes_the_jobs() {
     assert_eq!(jobs, plan.jobs.len());
 }
 
+/// `nvme-dramless-1t` with a cache in SLC mode, cut to 4 GiB.
+fn cached() -> DevicePreset {
+    let set = [
+        ("lu[0].blocks", "1048576"),
+        ("geometry.dies_per_channel", "4"),
+        ("geometry.pages_per_block", "96"),
+        ("geometry.blocks_per_plane", "190"),
+        ("map_cache.size_kib", "64"),
+        ("map_memory.size_mib", "1"),
+        ("map_memory.min_kib", "0"),
+        ("slc.bits_per_cell", "3"),
+        ("slc.read_us", "25"),
+        ("slc.program_us", "120"),
+        ("slc.erase_us", "3500"),
+        ("slc.life_erases", "30000"),
+        ("slc_cache.dynamic_mib", "400"),
+        ("ftl.checkpoint_after_units", "512"),
+    ];
+    let set = set.map(|(key, value)| readpath_config::Override::new(key, value, "test").unwrap());
+    let preset = device::load("nvme-dramless-1t", &|_| Err(std::io::Error::other("none"))).unwrap();
+    preset.with_overrides(&set).unwrap()
+}
+
+/// A device with host memory and a cache is read around what both kinds of memory cover, written beyond the end of its
+/// cache, left alone, and on request erased and filled.
+#[test]
+fn host_memory_and_a_cache_have_jobs_of_their_own() {
+    let preset = cached();
+    let all = Ask { size_bytes: 4 << 30, ..ask(true) };
+    let plan = Plan::new(&preset, &Ask { fill: true, ..all.clone() }).unwrap();
+    plan.check(&preset, "plan.json").unwrap();
+    assert_eq!(Plan::from_json(&plan.to_json(), "plan.json").unwrap(), plan);
+    let ranges = |depth| -> Vec<u32> {
+        let reads = plan.jobs.iter().map(|job| &job.setting).filter(|s| !s.writes() && s.block_count == 1);
+        let mut ranges: Vec<u32> = reads.filter(|s| s.queue_depth == depth).map(|s| s.range_blocks / 256).collect();
+        ranges.sort_unstable();
+        ranges.dedup();
+        ranges
+    };
+    // SRAM covers 64 MiB, and both together 1,088 MiB.
+    assert_eq!(ranges(1), [64, 128, 256, 512, 576, 1344, 2752]);
+    assert_eq!(ranges(63), [64, 128, 192, 256, 512, 576, 896, 1344, 1728, 2752]);
+    let files = plan.job_files(0);
+    let script = plan.script(&files);
+    let pause: Vec<&JobFile> = files.iter().filter(|file| file.text.contains("[pause-")).collect();
+    let [before, behind] = pause[..] else { panic!("{script}") };
+    assert_eq!((before.idle_seconds, behind.idle_seconds), (60, 30));
+    assert_eq!((before.text.matches("stonewall").count(), behind.text.matches("stonewall").count()), (6, 6));
+    let fill = files.iter().find(|file| file.erases).unwrap();
+    assert_eq!(fill.text.matches("[fill-").count(), 24);
+    let of_fill = script.split("# All that the target holds is discarded.").nth(1).unwrap();
+    assert!(of_fill.contains("blkdiscard -f '/data/probe.bin'") && of_fill.contains(&fill.name), "{script}");
+    // Results are complete where they have their name.
+    assert_eq!(script.matches("--output=part.json").count(), script.matches("mv part.json ").count());
+
+    let none = Plan::new(&preset, &all).unwrap();
+    assert!(none.job_files(0).iter().all(|file| !file.erases));
+    let half = Plan::new(&preset, &Ask { size_bytes: 2 << 30, fill: true, ..all }).unwrap_err().to_string();
+    assert!(half.contains("needs all of it: 2048 MiB can be used, but 'nvme-dramless-1t' has 4096"), "{half}");
+}
+
+/// What the model says of a fill: fast until the cache is full, then direct, and slower again where data must be folded.
+#[test]
+fn a_filled_device_has_three_speeds() {
+    let preset = cached();
+    let plan = Plan::new(&preset, &Ask { size_bytes: 4 << 30, fill: true, ..ask(true) }).unwrap();
+    let rates = |what: &str| -> Vec<f64> {
+        let jobs = plan.jobs.iter().filter(|job| job.name.starts_with(what));
+        let settings: Vec<_> = jobs.map(|job| job.setting).collect();
+        let shown = crate::fit::predict(&preset, &settings, 500, 1, &Shared::default()).unwrap();
+        shown.iter().map(|outcome| outcome.of(crate::fit::Metric::Throughput)).collect()
+    };
+    let fill = rates("fill-");
+    // 400 MiB are 2.3 of 24 parts, and the last ones need space that the cache has.
+    assert!(fill[0] > 2.5 * fill[6] && fill[1] > 2.5 * fill[6], "{fill:?}");
+    assert!(fill[23] < 0.8 * fill[6], "{fill:?}");
+    // After the pause the cache is empty again.
+    let pause = rates("pause-");
+    assert!(pause[5] < pause[0] / 3.0 && pause[6] > 0.9 * pause[0], "{pause:?}");
+}
+
+/// A long write is simulated with shorter blocks; its speeds are those of the whole device, at the same shares.
+#[test]
+fn shorter_blocks_show_the_same_write() {
+    let preset = cached();
+    let plan = Plan::new(&preset, &Ask { size_bytes: 4 << 30, fill: true, ..ask(true) }).unwrap();
+    let fill: Vec<_> = plan.jobs.iter().map(|job| job.setting).filter(|s| s.range_blocks > 1_000_000).collect();
+    let fill: Vec<_> = fill.into_iter().filter(|s| s.writes()).collect();
+    let shown = crate::fit::predict(&preset, &fill, 500, 1, &Shared::default()).unwrap();
+    // The whole device.
+    let (range, length) = (fill[0].range_blocks, fill[0].block_count);
+    let spec = StreamSpec::plain(IoKind::Write, 0, range, length, Offsets::Sequential);
+    let timed = range / u32::from(length) / 24;
+    let (depth, parts) = (fill[0].queue_depth, 24);
+    let all = Measurement { blocks: 0, kind: IoKind::Write, depth, warm_up: 0, timed, parts, pause: Ns::ZERO };
+    let stream = Stream::new(&spec, 1).unwrap();
+    let whole = measure_parts(&preset, preset.host, all, stream, &mut watch(&Shared::default(), 0)).unwrap();
+    assert_eq!(whole.len(), shown.len());
+    for (part, outcome) in whole.iter().zip(&shown) {
+        let mib_s = f64::from(range / 24) / 256.0 / part.time.as_secs_f64();
+        let ratio = outcome.of(crate::fit::Metric::Throughput) / mib_s;
+        assert!((ratio - 1.0).abs() < 0.08, "{mib_s} {ratio}");
+    }
+}
+
 /// Long reads at low queue depths over all of the target: held out, and none longer than the host's requests.
 #[test]
 fn experts_are_read_in_long_pieces() {
@@ -122,7 +231,7 @@ fn a_plan_comes_back_from_its_text() {
     }
     let small = preset().with_override("queue_depth", "8").unwrap();
     let error = plan(false).check(&small, "plan.json").unwrap_err().to_string();
-    assert!(error.contains("plan.json: jobs[3]") && error.contains("queue_depth is 31"), "{error}");
+    assert!(error.contains("plan.json: jobs[4]") && error.contains("queue_depth is 16"), "{error}");
 }
 
 #[test]
@@ -138,7 +247,7 @@ fn plans_that_cannot_be_say_what_would_be_right() {
     for (from, to, wanted) in [
         ("readpath-probe/1", "readpath-probe/9", "schema is \"readpath-probe/9\"; expected \"readpath-probe/1\""),
         (ONE, "randread-384m-q0-4k", "jobs[0].name is \"randread-384m-q0-4k\"; expected a name such as"),
-        ("randread-384m-q4-4k", ONE, "jobs[1].name is \"randread-384m-q1-4k\", like that of another job"),
+        ("randread-384m-q4-4k", ONE, "jobs[2].name is \"randread-384m-q1-4k\", like that of another job"),
         ("\"seconds\": 20", "\"seconds\": 0", "seconds is 0; expected 1 to 86400"),
         // This many requests would be simulated, many times.
         (
@@ -310,7 +419,7 @@ fn a_known_device_comes_back() {
     assert!(probe.rms_percent(false).unwrap() < 2.0, "{:?}", probe.rms_percent(false));
     assert!(probe.next.is_none() && probe.notes().last().unwrap().contains("none needs to be run next"));
     let document = probe.document().unwrap();
-    assert_eq!(document.charts.len(), 4, "{:?}", document.charts.iter().map(|c| &c.id).collect::<Vec<_>>());
+    assert_eq!(document.charts.len(), 6, "{:?}", document.charts.iter().map(|c| &c.id).collect::<Vec<_>>());
     assert_eq!(document.configuration["probe"]["parameters"][0]["verdict"], "identified");
 }
 

@@ -2,7 +2,7 @@
 //! What a probe calls identified is so: devices that it does not know, measured with 2 % noise.
 
 use rayon::prelude::*;
-use readpath_config::{DevicePreset, device};
+use readpath_config::{DevicePreset, Override, device};
 use readpath_lab::fit::Param;
 use readpath_lab::probe::Ask;
 use readpath_lab::probe::study::{Case, Hidden, case};
@@ -36,6 +36,7 @@ fn hidden(seed: u64, ios: u32, keys: &[&str]) -> Hidden {
         seconds: 20,
         error_percent: 2.0,
         long_write_bytes: None,
+        fill: false,
         experts: false,
     };
     let params = keys.iter().map(|key| Param::of_key(key).unwrap()).collect();
@@ -51,11 +52,12 @@ fn study(seeds: std::ops::Range<u64>, ios: u32, keys: &[&str]) -> (usize, usize)
     let mut identified = 0;
     for (seed, case) in &cases {
         identified += case.identified.len();
-        let (held_out, near) = case.held_out;
         println!(
-            "{seed}: {} identified, {} not; {near} of {held_out} held out are near",
+            "{seed}: {} identified, {} not; {} of {} held out are near",
             case.identified.len(),
-            case.others
+            case.others,
+            case.near,
+            case.held_out.len()
         );
         for found in case.identified.iter().filter(|found| !found.holds()) {
             let (key, low, high) = (found.param.key(), found.low, found.high);
@@ -102,4 +104,99 @@ fn what_is_called_identified_holds_for_fifty_hidden_devices() {
     println!("{held} of 50 hold, {identified} parameters identified");
     assert!(held >= 45, "{held} of 50");
     assert!(identified >= 200, "{identified}");
+}
+
+/// A DRAM-less SSD of 20 GiB with host memory and a cache in SLC mode, all in proportion to one of 512 GB.
+fn dramless() -> DevicePreset {
+    let preset = device::load("nvme-dramless-512g", &|path: &Path| std::fs::read_to_string(path)).unwrap();
+    let set = [
+        ("lu[0].blocks", "5242880"),
+        ("geometry.dies_per_channel", "4"),
+        ("geometry.pages_per_block", "96"),
+        ("geometry.blocks_per_plane", "1000"),
+        ("map_cache.size_kib", "512"),
+        ("map_memory.size_mib", "8"),
+        ("host.max_host_mem_mib", "8"),
+        ("slc.bits_per_cell", "3"),
+        ("slc.read_us", "25"),
+        ("slc.program_us", "120"),
+        ("slc.erase_us", "3500"),
+        ("slc.life_erases", "30000"),
+        ("slc_cache.dynamic_mib", "640"),
+        ("ftl.checkpoint_after_units", "1024"),
+    ];
+    let set = set.map(|(key, value)| Override::new(key, value, "test").unwrap());
+    preset.with_overrides(&set).unwrap()
+}
+
+/// What sizes and times of such a device a probe looks for.
+const OF_DRAMLESS: [&str; 7] = [
+    "map_cache.size_kib",
+    "map_memory.size_mib",
+    "flash.read_us",
+    "flash.map_read_us",
+    "flash.program_us",
+    "slc.program_us",
+    "slc_cache.dynamic_mib",
+];
+
+/// Probes hidden devices with host memory and a cache. Identified parameters, those of them within their intervals, and
+/// the errors of all jobs held out, in percent and in order.
+fn dramless_study(seeds: std::ops::Range<u64>, keys: &[&str]) -> (usize, usize, Vec<f64>) {
+    let start = dramless();
+    let ask = Ask {
+        target: "/hidden".to_owned(),
+        size_bytes: 20 << 30,
+        writes: true,
+        seconds: 20,
+        error_percent: 2.0,
+        long_write_bytes: None,
+        fill: false,
+        experts: false,
+    };
+    let params = keys.iter().map(|key| Param::of_key(key).unwrap()).collect();
+    let hidden = Hidden { start, params, ask, factor: 1.4, noise: 0.02, measured_ios: 4000, ios: 500 };
+    let made = seeds.into_par_iter().map(|seed| {
+        let case = case(&hidden, seed, &Shared::default()).unwrap().0;
+        let worst = case.held_out.iter().fold(0.0, |a, b| f64::max(a, *b));
+        println!("{seed}: {} identified, {} not; held out: at most {worst:.1} %", case.identified.len(), case.others);
+        for found in case.identified.iter().filter(|found| !found.holds()) {
+            let (key, low, high) = (found.param.key(), found.low, found.high);
+            println!("    {key}: {} is not within {low:.3} to {high:.3} ({:.3})", found.truth, found.fitted);
+        }
+        case
+    });
+    let cases: Vec<Case> = made.collect();
+    let identified = cases.iter().flat_map(|case| &case.identified);
+    let held = identified.clone().filter(|found| found.holds()).count();
+    let mut errors: Vec<f64> = cases.iter().flat_map(|case| case.held_out.clone()).collect();
+    errors.sort_by(f64::total_cmp);
+    (identified.count(), held, errors)
+}
+
+/// The value that this share of sorted values does not exceed.
+fn quantile(sorted: &[f64], share: f64) -> f64 {
+    sorted[((sorted.len() as f64 * share).ceil() as usize).clamp(1, sorted.len()) - 1]
+}
+
+fn check_dramless(seeds: std::ops::Range<u64>, keys: &[&str]) {
+    let devices = seeds.end - seeds.start;
+    let (identified, held, errors) = dramless_study(seeds, keys);
+    let (p50, p99) = (quantile(&errors, 0.5), quantile(&errors, 0.99));
+    println!("{held} of {identified} parameters of {devices} devices hold; held out: p50 {p50:.2} %, p99 {p99:.2} %");
+    assert!(10 * held >= 9 * identified, "{held} of {identified}");
+    // A probe that identifies nothing would hold, too.
+    assert!(identified as u64 >= 2 * devices, "{identified} of {devices} devices");
+    assert!(p50 <= 10.0 && p99 <= 20.0, "{p50} {p99}");
+}
+
+#[test]
+fn caches_and_host_memory_of_four_hidden_devices_are_found() {
+    check_dramless(0..4, &["map_memory.size_mib", "slc.program_us", "slc_cache.dynamic_mib", "flash.program_us"]);
+}
+
+#[test]
+#[ignore = "takes an hour"]
+fn caches_and_host_memory_of_fifty_hidden_devices_are_found() {
+    check_dramless(0..50, &OF_DRAMLESS);
 }
