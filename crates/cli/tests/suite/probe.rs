@@ -25,7 +25,7 @@ fn with<'a>(args: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
 fn a_plan_only_reads_unless_the_target_is_named_twice() {
     let room = Room::new();
     let told = room.good(&PLAN);
-    assert!(told.contains("15 jobs in 1 files; 3 of them are held out"), "{told}");
+    assert!(told.contains("18 jobs in 1 files; 6 of them are held out"), "{told}");
     assert!(told.contains("They only read /data/probe.bin") && told.contains("would show how large the map cache is"));
     assert!(!room.read("p/reads-1.fio").contains("write") && room.read("p/run.sh").contains("fio --readonly"));
     room.bad(&PLAN, &["p/plan.json: already exists; choose another folder"]);
@@ -39,6 +39,9 @@ fn a_plan_only_reads_unless_the_target_is_named_twice() {
     let told = room.good(&destructive("/data/probe.bin"));
     assert!(told.contains("They WRITE to /data/probe.bin: what it holds is lost."), "{told}");
     assert!(room.read("q/writes-1.fio").contains("rw=write"));
+    // To erase and fill a device needs the same leave, and all of the device.
+    room.bad(&with(&PLAN[..10], &["r", "--fill"]), &["required arguments were not provided", "--destructive"]);
+    room.bad(&with(&destructive("/data/probe.bin"), &["--fill"]), &["to fill a device needs all of it: 512 MiB"]);
     // A length of a long write needs a plan with writes.
     room.bad(&with(&PLAN[..10], &["r", "--long-write", "256M"]), &["required arguments were not provided"]);
 }
@@ -87,7 +90,7 @@ fn recorded_measurements_are_read() {
     assert!(probe["parameters"].as_array().unwrap().iter().all(|p| p["verdict"] != "identified"), "{probe}");
     let notes = document["notes"].to_string();
     assert!(notes.contains("That is no chance: the model lacks something"), "{notes}");
-    assert!(notes.contains("3 of 15 jobs of the plan have no results here"), "{notes}");
+    assert!(notes.contains("6 of 18 jobs of the plan have no results here"), "{notes}");
     // 12 jobs with four metrics each; three jobs are held out, and latencies are always predicted.
     let rows = rows(&document);
     assert_eq!(rows.len(), 48);
@@ -228,7 +231,7 @@ fn the_jobs_to_run_next_are_written_and_tell_more() {
     assert_eq!(text.matches("stonewall").count(), new.len(), "{text}");
     assert!(new.iter().all(|name| text.contains(&format!("[{name}]"))), "{new:?} {text}");
     assert!(
-        room.read("out/next/run.sh").contains("fio --readonly --output-format=json+ --output=reads-1.json reads-1.fio")
+        room.read("out/next/run.sh").contains("fio --readonly --output-format=json+ --output=part.json reads-1.fio")
     );
     let mode = fs::metadata(room.path("out/next/run.sh")).expect("a script").permissions().mode();
     assert_eq!(mode & 0o111, 0o111);

@@ -130,7 +130,7 @@ impl Probe {
                 if fit.preset.device.slc_cache.is_some() {
                     ""
                 } else {
-                    " The device file has neither [write_booster] nor [slc_cache]; with one, its size and times can be fitted."
+                    " The device file has no [write_booster] or [slc_cache]; with one, it can be fitted."
                 }
             ));
         } else if !self.long_write(LongWrite::Again).is_empty() && fit.preset.device.slc_cache.is_some() {

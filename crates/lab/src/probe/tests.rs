@@ -167,7 +167,7 @@ fn host_memory_and_a_cache_have_jobs_of_their_own() {
     assert!(half.contains("needs all of it: 2048 MiB can be used, but 'nvme-dramless-1t' has 4096"), "{half}");
 }
 
-/// What the model says of a fill: fast until the cache is full, then direct, and slower again where data must be folded.
+/// A fill is fast until the cache is full, then direct, and slower again where data must be folded.
 #[test]
 fn a_filled_device_has_three_speeds() {
     let preset = cached();

@@ -106,23 +106,24 @@ fn what_is_called_identified_holds_for_fifty_hidden_devices() {
     assert!(identified >= 200, "{identified}");
 }
 
-/// A DRAM-less SSD of 20 GiB with host memory and a cache in SLC mode, all in proportion to one of 512 GB.
+/// A DRAM-less SSD of 8 GiB with host memory and a cache in SLC mode, all in proportion to one of 512 GB.
 fn dramless() -> DevicePreset {
     let preset = device::load("nvme-dramless-512g", &|path: &Path| std::fs::read_to_string(path)).unwrap();
     let set = [
-        ("lu[0].blocks", "5242880"),
+        ("lu[0].blocks", "2097152"),
         ("geometry.dies_per_channel", "4"),
         ("geometry.pages_per_block", "96"),
-        ("geometry.blocks_per_plane", "1000"),
-        ("map_cache.size_kib", "512"),
-        ("map_memory.size_mib", "8"),
-        ("host.max_host_mem_mib", "8"),
+        ("geometry.blocks_per_plane", "400"),
+        ("map_cache.size_kib", "256"),
+        ("map_memory.size_mib", "3"),
+        ("map_memory.min_kib", "0"),
+        ("host.max_host_mem_mib", "3"),
         ("slc.bits_per_cell", "3"),
         ("slc.read_us", "25"),
         ("slc.program_us", "120"),
         ("slc.erase_us", "3500"),
         ("slc.life_erases", "30000"),
-        ("slc_cache.dynamic_mib", "640"),
+        ("slc_cache.dynamic_mib", "256"),
         ("ftl.checkpoint_after_units", "1024"),
     ];
     let set = set.map(|(key, value)| Override::new(key, value, "test").unwrap());
@@ -146,7 +147,7 @@ fn dramless_study(seeds: std::ops::Range<u64>, keys: &[&str]) -> (usize, usize, 
     let start = dramless();
     let ask = Ask {
         target: "/hidden".to_owned(),
-        size_bytes: 20 << 30,
+        size_bytes: 8 << 30,
         writes: true,
         seconds: 20,
         error_percent: 2.0,
