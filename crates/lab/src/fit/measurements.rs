@@ -2,6 +2,7 @@
 //! Measurements as a table of text: reads and checks it. It opens no file and simulates nothing;
 //! `docs/formats/measurements.md` describes the format.
 
+use super::review;
 use super::setting::{Access, Setting};
 use readpath_config::DevicePreset;
 use readpath_results::metric::{Figure, Requests};
@@ -86,18 +87,19 @@ pub struct Measurement {
 const COLUMNS: [&str; 9] =
     ["range_gib", "range_mib", "queue_depth", "hpb", "block_kib", "metric", "value", "weight", "error_percent"];
 
-struct Reader<'a> {
-    file: &'a str,
-    line: usize,
+/// Where a table is read, for errors.
+pub(super) struct Reader<'a> {
+    pub file: &'a str,
+    pub line: usize,
 }
 
 impl Reader<'_> {
-    fn error(&self, message: impl Into<String>) -> MeasurementError {
+    pub(super) fn error(&self, message: impl Into<String>) -> MeasurementError {
         MeasurementError { file: self.file.to_owned(), line: self.line, message: message.into() }
     }
 
     /// A positive number in plain or scientific notation, at most `most`.
-    fn number(&self, column: &str, text: &str, most: f64) -> Result<f64, MeasurementError> {
+    pub(super) fn number(&self, column: &str, text: &str, most: f64) -> Result<f64, MeasurementError> {
         let plain = text.bytes().all(|b| b.is_ascii_digit() || b"+-.eE".contains(&b));
         let value: f64 = Some(text)
             .filter(|t| plain && t.len() <= 40)
@@ -118,7 +120,7 @@ impl Reader<'_> {
 }
 
 /// A field as it can be quoted in an error.
-fn shown(text: &str) -> String {
+pub(super) fn shown(text: &str) -> String {
     let mut short: String = text.chars().take(40).collect();
     if short.len() < text.len() {
         short.push_str("...");
@@ -126,7 +128,7 @@ fn shown(text: &str) -> String {
     format!("{short:?}")
 }
 
-fn fields<'a>(line: &'a str) -> Vec<&'a str> {
+pub(super) fn fields<'a>(line: &'a str) -> Vec<&'a str> {
     let unquoted = |f: &'a str| -> Option<&'a str> { f.strip_prefix('"')?.strip_suffix('"').map(str::trim) };
     line.split(',').map(str::trim).map(|f| unquoted(f).unwrap_or(f)).collect()
 }
@@ -136,10 +138,15 @@ fn fields<'a>(line: &'a str) -> Vec<&'a str> {
 /// # Errors
 /// The first mistake, with its line.
 pub fn parse(text: &str, file: &str) -> Result<Vec<Measurement>, MeasurementError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut lines = text.lines().map(|line| line.split('#').next().unwrap_or("").trim());
+    if lines.find(|line| !line.is_empty()).is_some_and(|line| review::is_one(&fields(line))) {
+        return review::parse(text, file);
+    }
     let mut reader = Reader { file, line: 0 };
     let mut header: Option<Vec<&'static str>> = None;
     let mut rows = Vec::new();
-    for (i, line) in text.strip_prefix('\u{feff}').unwrap_or(text).lines().enumerate() {
+    for (i, line) in text.lines().enumerate() {
         reader.line = i + 1;
         let line = line.split('#').next().unwrap_or("").trim();
         if line.is_empty() {

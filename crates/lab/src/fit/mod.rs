@@ -12,6 +12,7 @@ mod measurements;
 mod model;
 mod params;
 mod report;
+mod review;
 mod setting;
 mod starts;
 #[cfg(test)]
@@ -20,7 +21,7 @@ mod tests;
 pub use identify::{Advice, Combination, Correlation, Verdict};
 pub use measurements::{DEFAULT_ERROR_PERCENT, MOST_ROWS, Measurement, MeasurementError, Metric, check, parse};
 pub use model::{ModelError, Outcome, predict};
-pub use params::{DEFAULT_PARAMS, Param, default_params, device};
+pub use params::{DEFAULT_PARAMS, Param, default_params, device, fill_params};
 pub use setting::{Access, LongWrite, Setting, Stretch};
 
 use crate::runs::Shared;

@@ -231,7 +231,7 @@ struct Shrunk {
 }
 
 /// A long write of no more blocks is simulated as it is.
-const LONG_BLOCKS: u32 = 1 << 18;
+const LONG_BLOCKS: u32 = 1 << 20;
 /// Pages of a block in SLC mode that are left at least.
 const LEAST_PAGES: u32 = 16;
 

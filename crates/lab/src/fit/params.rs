@@ -126,6 +126,12 @@ pub fn default_params(preset: &DevicePreset) -> Vec<Param> {
     DEFAULT_PARAMS.into_iter().filter(|p| p.value(preset) > 0 && (has_hpb || !needs_hpb(p))).collect()
 }
 
+/// What a review of a filled drive tells of a device: those that it has.
+pub fn fill_params(preset: &DevicePreset) -> Vec<Param> {
+    let keys = ["slc.program_us", BOOSTER, "slc_cache.dynamic_mib", "flash.program_us"];
+    keys.into_iter().filter_map(Param::of_key).filter(|p| p.value(preset) > 0).collect()
+}
+
 impl Param {
     /// The parameter of a key.
     pub fn of_key(key: &str) -> Option<Param> {

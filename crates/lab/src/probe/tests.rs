@@ -182,6 +182,13 @@ fn a_filled_device_has_three_speeds() {
     // 400 MiB are 2.3 of 24 parts, and the last ones need space that the cache has.
     assert!(fill[0] > 2.5 * fill[6] && fill[1] > 2.5 * fill[6], "{fill:?}");
     assert!(fill[23] < 0.8 * fill[6], "{fill:?}");
+    // A stretch takes the time of its parts.
+    let mut whole = plan.jobs.iter().find(|job| job.name.starts_with("fill-")).unwrap().setting;
+    let Access::SequentialWrite(stretch) = &mut whole.access else { panic!("{whole:?}") };
+    stretch.count = 24;
+    let shown = crate::fit::predict(&preset, &[whole], 500, 1, &Shared::default()).unwrap();
+    let mean = 24.0 / fill.iter().map(|rate| 1.0 / rate).sum::<f64>();
+    assert!((shown[0].of(crate::fit::Metric::Throughput) / mean - 1.0).abs() < 1e-9, "{mean}");
     // After the pause the cache is empty again.
     let pause = rates("pause-");
     assert!(pause[5] < pause[0] / 3.0 && pause[6] > 0.9 * pause[0], "{pause:?}");
@@ -190,9 +197,11 @@ fn a_filled_device_has_three_speeds() {
 /// A long write is simulated with shorter blocks; its speeds are those of the whole device, at the same shares.
 #[test]
 fn shorter_blocks_show_the_same_write() {
-    let preset = cached();
-    let plan = Plan::new(&preset, &Ask { size_bytes: 4 << 30, fill: true, ..ask(true) }).unwrap();
-    let fill: Vec<_> = plan.jobs.iter().map(|job| job.setting).filter(|s| s.range_blocks > 1_000_000).collect();
+    let larger = [("geometry.pages_per_block", "192"), ("lu[0].blocks", "2097152"), ("slc_cache.dynamic_mib", "800")];
+    let larger = larger.map(|(key, value)| readpath_config::Override::new(key, value, "test").unwrap());
+    let preset = cached().with_overrides(&larger).unwrap();
+    let plan = Plan::new(&preset, &Ask { size_bytes: 8 << 30, fill: true, ..ask(true) }).unwrap();
+    let fill: Vec<_> = plan.jobs.iter().map(|job| job.setting).filter(|s| s.range_blocks > 2_000_000).collect();
     let fill: Vec<_> = fill.into_iter().filter(|s| s.writes()).collect();
     let shown = crate::fit::predict(&preset, &fill, 500, 1, &Shared::default()).unwrap();
     // The whole device.

@@ -6,7 +6,9 @@ use crate::inputs::{self, read_text};
 use crate::{runs, usage};
 use anyhow::{Result, anyhow};
 use readpath_config::DevicePreset;
-use readpath_lab::fit::{Fit, FitOptions, Measurement, ModelError, Param, check, default_params, fit, parse};
+use readpath_lab::fit::{
+    Fit, FitOptions, Measurement, ModelError, Param, check, default_params, fill_params, fit, parse,
+};
 use readpath_lab::runs::Shared;
 use std::path::Path;
 
@@ -28,7 +30,12 @@ impl Fitting {
     pub fn read(args: &Args) -> Result<Self> {
         let preset = readpath_config::device::load(&args.device, &read_text).map_err(usage)?;
         let rows = measurements(&args.measurements, &preset)?;
-        let params = if args.params.is_empty() { default_params(&preset) } else { params(&args.params)? };
+        let fills = rows.iter().all(|row| row.setting.writes());
+        let params = match &args.params[..] {
+            [] if fills => fill_params(&preset),
+            [] => default_params(&preset),
+            keys => params(keys)?,
+        };
         let options = FitOptions { params, ios: args.ios, ..FitOptions::default() };
         let source = args.measurements.display().to_string();
         Ok(Fitting { preset, rows, options, threads: args.threads, source })
