@@ -40,7 +40,7 @@ fn a_plan_only_reads_unless_the_target_is_named_twice() {
     assert!(told.contains("They WRITE to /data/probe.bin: what it holds is lost."), "{told}");
     assert!(room.read("q/writes-1.fio").contains("rw=write"));
     // To erase and fill a device needs the same leave, and all of the device.
-    room.bad(&with(&PLAN[..10], &["r", "--fill"]), &["required arguments were not provided", "--destructive"]);
+    room.bad(&with(&PLAN[..10], &["r", "--fill"]), &["required arguments were not provided"]);
     room.bad(&with(&destructive("/data/probe.bin"), &["--fill"]), &["to fill a device needs all of it: 512 MiB"]);
     // A length of a long write needs a plan with writes.
     room.bad(&with(&PLAN[..10], &["r", "--long-write", "256M"]), &["required arguments were not provided"]);
