@@ -218,13 +218,8 @@ pub fn give_little_room(config: &mut DeviceConfig, more: u32) {
 
 /// The more superblocks there are, the longer is a checkpoint, and the more pages a superblock needs to hold one.
 fn make_checkpoints_fit(config: &mut DeviceConfig) {
-    while let Err(e) = config.check() {
-        match e.field {
-            "ftl.map_changes" => config.geometry.pages_per_block += 1,
-            // The tables at the end of longer superblocks are longer too.
-            "geometry.blocks_per_plane" => config.geometry.blocks_per_plane += 1,
-            _ => break,
-        }
+    while config.check().is_err_and(|e| e.field == "ftl.map_changes") {
+        config.geometry.pages_per_block += 1;
     }
 }
 
