@@ -23,19 +23,30 @@ static ATTACKS: [Metric; 9] = [
 
 /// A predicted value further from the published one does not hold.
 const HOLDS_PERCENT: f64 = 10.0;
+/// The same of a size after which a long write changes its speed.
+const CLIFF_HOLDS_PERCENT: f64 = 20.0;
 
 /// The published values of an answer, each with the simulated one and whether it holds.
 pub fn published(answer: &Answer, width: Option<u16>) -> String {
     let doc = &answer.document;
+    let compared = || doc.rows.iter().filter(|row| row.published.is_some());
+    let is_of = |row: &Row, other: &Row| (&row.case, &row.variant) == (&other.case, &other.variant);
+    let several = compared().any(|row| compared().filter(|other| is_of(row, other)).count() > 1);
     let row = |row: &Row| {
         let (published, error) = (row.published?, row.error_percent?);
+        let is_cliff = [metric::CACHED_WRITE, metric::FOLDING_FROM].contains(&row.metric);
+        let most = if is_cliff { CLIFF_HOLDS_PERCENT } else { HOLDS_PERCENT };
         let holds = match row.origin {
-            Origin::Predicted if error.abs() > HOLDS_PERCENT => "does not hold",
+            Origin::Predicted if error.abs() > most => "does not hold",
             origin => origin.as_str(),
         };
         let value = |value: f64| format!("{value:.1}");
         let error = format!("{error:+.1}");
-        let unit = row.metric.unit().to_owned();
+        let unit = if several {
+            format!("{}, {}", row.metric.label(), row.metric.unit())
+        } else {
+            row.metric.unit().to_owned()
+        };
         let case = row.case.to_string();
         Some(vec![case, row.variant.clone(), unit, value(published), value(row.simulated), error, holds.to_owned()])
     };

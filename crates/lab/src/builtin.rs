@@ -40,7 +40,7 @@ const fn file(name: &'static str) -> Builtin {
 }
 
 /// All built-in experiments.
-pub const BUILTINS: [Builtin; 15] = [
+pub const BUILTINS: [Builtin; 19] = [
     file("iozone"),
     file("tiobench"),
     file("appstart"),
@@ -50,7 +50,11 @@ pub const BUILTINS: [Builtin; 15] = [
     Builtin { name: "verification", kind: Kind::File { attacks: true } },
     file("rivals"),
     file("rivals_apps"),
+    file("ufs31"),
     file("ufs40"),
+    file("nvme_reads"),
+    file("nvme_writes"),
+    file("qlc_writes"),
     file("raspberry"),
     Builtin { name: "hmb", kind: Kind::Hmb },
     file("hmb_map"),
@@ -59,7 +63,7 @@ pub const BUILTINS: [Builtin; 15] = [
 ];
 
 /// The experiments that set devices of today beside published measurements of such devices.
-pub const DEVICES: [&str; 2] = ["ufs40", "raspberry"];
+pub const DEVICES: [&str; 6] = ["ufs31", "ufs40", "nvme_reads", "nvme_writes", "qlc_writes", "raspberry"];
 
 /// The built-in experiment of this name.
 pub fn find(name: &str) -> Option<Builtin> {

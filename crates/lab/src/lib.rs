@@ -17,6 +17,7 @@ pub mod fragment;
 pub mod hmb;
 mod life;
 mod little_gain;
+mod long_write;
 pub mod map_gain;
 mod map_model;
 pub mod map_reuse;

@@ -166,6 +166,11 @@ impl Life {
         self.used().max(self.due)
     }
 
+    /// Whether the interval, if there is one, is smaller than the figure.
+    fn is_sure(&self) -> bool {
+        self.half.is_none_or(|half| half < self.years())
+    }
+
     fn years(&self) -> f64 {
         self.ran / self.wear()
     }
@@ -243,7 +248,7 @@ fn three(value: f64) -> String {
 /// Adds to the verdict of a document the shortest life of these runs; where no run tells one, says why in a note.
 pub(crate) fn judge<'a>(doc: &mut Document, lives: impl Iterator<Item = &'a Life>) {
     let lives: Vec<&Life> = lives.collect();
-    let told = || lives.iter().filter(|life| life.is_told());
+    let told = || lives.iter().filter(|life| life.is_told() && life.is_sure());
     if let Some(first) = told().min_by(|a, b| a.years().total_cmp(&b.years())) {
         let others = told().any(|life| life.variant != first.variant);
         return doc.verdict.push(first.sentence(others));
@@ -251,6 +256,7 @@ pub(crate) fn judge<'a>(doc: &mut Document, lives: impl Iterator<Item = &'a Life
     let Some(most) = lives.iter().max_by(|a, b| a.used().total_cmp(&b.used())) else { return };
     let why = match most.used() {
         0.0 => "no superblock was erased".to_owned(),
+        _ if most.is_told() => "its 95 % interval is wider than the figure".to_owned(),
         used => {
             format!("of the erases that its programs will need, {:.0} % have come", 100.0 * used / most.due)
         }

@@ -2,6 +2,7 @@
 //! Charts of runs over virtual time, from what their recorders kept. It adds no figure that a run did not give.
 
 use crate::figures::MIB;
+use crate::long_write::LongWrite;
 use crate::map_rows::static_host_bytes;
 use readpath_config::DevicePreset;
 use readpath_kit::{BLOCK_BYTES, Ns};
@@ -141,6 +142,9 @@ pub(crate) fn charts(case: &str, runs: &[Timed], named: bool) -> Result<Vec<Char
     }
     let named = named || runs.len() > 1;
     let mut charts = Vec::new();
+    for run in &runs {
+        charts.extend(LongWrite::of(run.series).map(|write| write.chart(case, run, named)).transpose()?);
+    }
     for figure in &FIGURES {
         let is_rate_of_trace = figure.id == FIGURES[0].id && runs.iter().any(|run| run.is_paced);
         let title = if is_rate_of_trace { "Rate of the trace over time" } else { figure.title };

@@ -5,6 +5,7 @@ use crate::attack::verdict_metrics;
 use crate::figures::*;
 use crate::fragment::map_sram;
 use crate::life::Life;
+use crate::long_write::LongWrite;
 use crate::map_rows;
 use crate::runs::CaseRun;
 use readpath_kit::Histogram;
@@ -137,6 +138,9 @@ fn of_phase(about: &About<'_>, says_where_the_map_is: bool) -> Vec<(Case, Metric
         figures.extend(wear_metrics(&phase.wear));
         let life = Life::of(&run.plan.variant, &[phase], config, run.output.over_time.as_ref());
         figures.extend(life.iter().flat_map(Life::figures));
+        if let (Some(series), 1) = (&run.output.over_time, run.output.phases.len()) {
+            figures.extend(LongWrite::of(series).iter().flat_map(LongWrite::figures));
+        }
         add(&case(first), figures);
     }
     let Some(first) = groups.iter().find(|g| g.of(IoKind::Read).ios > 0) else { return all };

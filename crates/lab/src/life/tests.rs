@@ -105,6 +105,11 @@ fn the_interval_is_that_of_parts() {
         text.ends_with(" The first erase came after 50 % of the run: in the long run cells wear faster."),
         "{text}"
     );
+    let uneven = life(&[96, 1, 0, 0]);
+    assert!(uneven.half > Some(uneven.years()));
+    let text = "How long cells live cannot be told: its 95 % interval is wider than the figure. A longer run, or a \
+                fuller device, would tell.";
+    assert_eq!(said(&[&uneven]).text, text);
 }
 
 /// The shortest life is told. Erases that have not caught up with the programs tell nothing, and no figure is infinite.
