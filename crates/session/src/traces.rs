@@ -133,7 +133,7 @@ fn beyond(offers: Offers, units: &[LuConfig], needed_bytes: Option<u64>) -> Stri
     if let Some((unit, name)) = holds.min_by_key(|(unit, _)| (unit.hpb != hpb, unit.blocks)) {
         return format!(" ({option} {name} has {:.1} GiB; --fold to fold them{lenient})", gib(unit.blocks));
     }
-    sized.iter().max_by_key(|(unit, _)| unit.blocks).map_or_else(String::new, |(unit, name)| {
+    sized.iter().rev().max_by_key(|(unit, _)| unit.blocks).map_or_else(String::new, |(unit, name)| {
         format!(
             " ({option}: the largest preset is {name} with {:.1} GiB; a larger one is a copy of it ('readpath device \
              show {name}') with more lu[0].capacity_gib and geometry.blocks_per_plane; --fold to fold them{lenient})",

@@ -254,7 +254,7 @@ impl Param {
                 let (map, block) = map_transfer_ratio(preset);
                 (1, (Ns::from_secs(1).0 * block / map).max(1))
             }
-            Param::Time(_) => (1, Ns::from_secs(1).0),
+            Param::Time(time) => program_bounds(TIMES[time].key, preset).unwrap_or((1, Ns::from_secs(1).0)),
             Param::HostDelay => (1, 2 * Ns::from_secs(1).0),
             Param::MapCache => {
                 let pages = u64::from(unit.blocks.div_ceil(preset.device.map_page_entries()));
@@ -409,6 +409,19 @@ pub fn device(preset: &DevicePreset, values: &[(Param, u64)]) -> Result<DevicePr
         overrides.extend(param.overrides(*value, preset)?);
     }
     preset.with_overrides(&overrides)
+}
+
+/// Bounds of a program time of a device with cells in SLC mode: one that were many times faster there could program
+/// more beside a checkpoint than recovery finds.
+fn program_bounds(key: &str, preset: &DevicePreset) -> Option<(u64, u64)> {
+    const TIMES_FASTER: u64 = 16;
+    let (full, slc) = (preset.device.flash.program.0, preset.device.slc?.program.0);
+    let most = full.div_ceil(slc).max(TIMES_FASTER);
+    match key {
+        "flash.program_us" => Some((1, most * slc)),
+        SLC_PROGRAM => Some((full.div_ceil(most), Ns::from_secs(1).0)),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

@@ -22,7 +22,8 @@ fn start(name: &str, blocks: &str) -> DevicePreset {
     let mut set =
         vec![("lu[0].capacity_gib", "4"), ("geometry.blocks_per_plane", blocks), ("map_cache.size_kib", "352")];
     if preset.device.write_booster().is_some() {
-        set.push(("write_booster.buffer_mib", "512"));
+        // While there is room for the larger buffer.
+        set.insert(0, ("write_booster.buffer_mib", "512"));
     }
     set.iter().fold(preset, |preset, (key, value)| preset.with_override(key, value).unwrap())
 }
