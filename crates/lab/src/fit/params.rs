@@ -419,7 +419,7 @@ fn program_bounds(key: &str, preset: &DevicePreset) -> Option<(u64, u64)> {
     let most = full.div_ceil(slc).max(TIMES_FASTER);
     match key {
         "flash.program_us" => Some((1, most * slc)),
-        SLC_PROGRAM => Some((full.div_ceil(most), Ns::from_secs(1).0)),
+        "slc.program_us" => Some((full.div_ceil(most), Ns::from_secs(1).0)),
         _ => None,
     }
 }
