@@ -73,7 +73,7 @@ const FOUR: [&str; 4] = ["firmware.flash_op_us", "map_cache.size_kib", "flash.re
 
 #[test]
 fn four_parameters_of_three_hidden_devices_are_found() {
-    let (held, identified) = study(0..3, 500, &FOUR);
+    let (held, identified) = study(0..3, 1000, &FOUR);
     println!("{held} of 3 hold, {identified} of 12 parameters identified");
     assert_eq!(held, 3);
     assert!(identified >= 6, "{identified}");
