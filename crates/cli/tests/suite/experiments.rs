@@ -185,7 +185,7 @@ fn devices_of_today_are_as_near_as_the_book_says() {
         "at random, 4 KiB of 512 MiB  3.3 GHz                 MiB/s      810.6      783.9     -3.3  fit",
         "at random, 4 KiB of 64 GiB   3.3 GHz                 MiB/s      429.1      506.7    +18.1  does not hold",
         "1 MiB written in order   off           MiB/s      556.0      546.9     -1.6  predicted",
-        "64 KiB, depth 16    Spark  MiB/s     2918.2     3173.6     +8.8  predicted",
+        "64 KiB, depth 16    Spark  MiB/s     2918.2     3176.1     +8.8  predicted",
         "HP FX900      Folding from, GB                       31.2       29.6     -5.3  predicted",
         "P41 Plus  Uncached write throughput, MiB/s      249.9      256.3     +2.6  predicted",
         "1 MiB in order             Pi 5, PCIe 3.0  MiB/s      800.0      807.8     +1.0  predicted",

@@ -157,6 +157,9 @@ registry! {
             next three only for devices with WriteBooster";
         SLICES_FLUSHED "slices_flushed" "" "" Less "blocks moved out of the buffer";
         SUPERBLOCKS_FLUSHED "superblocks_flushed" "" "" Less "superblocks emptied by a flush of the buffer";
+        SLC_ERASES "slc_erases" "" "" Less "blocks erased in SLC mode";
+        SLC_MAP_ERASES "slc_map_erases" "" "" Less "of those, blocks of map pages, journal and checkpoints; no row if \
+            zero";
         CACHED_WRITE "cached_write" "GB" "" More "written into the cache in SLC mode before the host's data went past it. \
             This and the next five for a run that is kept over time, begins in the cache and leaves it";
         CACHED_WRITE_THROUGHPUT "cached_write_throughput" "MiB/s" "" More "speed of writes into the cache";
@@ -165,9 +168,6 @@ registry! {
         FOLDING_FROM "folding_from" "GB" "" More "what the host had written when a tenth as much or more was moved \
             beside its data";
         FOLDING_WRITE_THROUGHPUT "folding_write_throughput" "MiB/s" "" More "speed of writes from there on";
-        SLC_ERASES "slc_erases" "" "" Less "blocks erased in SLC mode";
-        SLC_MAP_ERASES "slc_map_erases" "" "" Less "of those, blocks of map pages, journal and checkpoints; no row if \
-            zero";
         LIFE_USED "life_used" "%" "life used" Less "share of the life of all cells that the erases of the phase used: \
             each one over `flash.life_erases`, or over `slc.life_erases` in SLC mode, in the mean of all superblocks \
             but those of anchors. This and the next ones have no row if zero";
