@@ -99,7 +99,8 @@ fn overrides_and_names() {
         &["reproduce", "nosuch"],
         &[
             "(built in: iozone, ",
-            ", rivals_apps, ufs31, ufs40, nvme_reads, nvme_writes, qlc_writes, raspberry, hmb, hmb_map, policies, ubi, all, devices; a file of your own",
+            ", rivals_apps, ufs31, ufs40, nvme_reads, nvme_writes, qlc_writes, raspberry, hmb, hmb_map, policies, ubi, \
+             all, devices; a file of your own",
         ],
     );
     room.bad(

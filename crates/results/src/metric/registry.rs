@@ -160,11 +160,12 @@ registry! {
         SLC_ERASES "slc_erases" "" "" Less "blocks erased in SLC mode";
         SLC_MAP_ERASES "slc_map_erases" "" "" Less "of those, blocks of map pages, journal and checkpoints; no row if \
             zero";
-        CACHED_WRITE "cached_write" "GB" "" More "written into the cache in SLC mode before the host's data went past it. \
-            This and the next five for a run that is kept over time, begins in the cache and leaves it";
+        CACHED_WRITE "cached_write" "GB" "" More "written into the cache in SLC mode before data of the host went past \
+            it. This and the next five for a run that is kept over time, begins in the cache and leaves it";
         CACHED_WRITE_THROUGHPUT "cached_write_throughput" "MiB/s" "" More "speed of writes into the cache";
         DIRECT_WRITE_THROUGHPUT "direct_write_throughput" "MiB/s" "" More "speed of writes past the full cache";
-        UNCACHED_WRITE_THROUGHPUT "uncached_write_throughput" "MiB/s" "" More "speed of all writes once the cache was full";
+        UNCACHED_WRITE_THROUGHPUT "uncached_write_throughput" "MiB/s" "" More "speed of all writes once the cache \
+            was full";
         FOLDING_FROM "folding_from" "GB" "" More "what the host had written when a tenth as much or more was moved \
             beside its data";
         FOLDING_WRITE_THROUGHPUT "folding_write_throughput" "MiB/s" "" More "speed of writes from there on";
