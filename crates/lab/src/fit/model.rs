@@ -234,6 +234,9 @@ struct Shrunk {
 const LONG_BLOCKS: u32 = 1 << 20;
 /// Pages of a block in SLC mode that are left at least.
 const LEAST_PAGES: u32 = 16;
+const SPARE_MAP: &str = "ftl.spare_map_superblocks";
+/// Superblocks for checkpoints and the like that a device with shorter blocks is given at most.
+const MOST_SPARE_MAP: u32 = 256;
 
 impl Shrunk {
     fn new(preset: &DevicePreset, setting: &Setting) -> Shrunk {
@@ -278,14 +281,33 @@ impl Shrunk {
         if let Some(slc) = device.slc {
             set.push(("slc.erase_us", params::us(self.time(slc.erase).0)));
         }
-        // A size that the device has is not 0.
-        for (key, blocks) in params::cache_sizes(preset).into_iter().filter(|(_, blocks)| *blocks > 0) {
-            let mib = self.size(u64::from(blocks)) / params::MIB_BLOCKS;
-            let mib = if key == params::BOOSTER { mib / 4 * 4 } else { mib };
-            set.push((key, mib.max(if key == params::BOOSTER { 4 } else { 1 }).to_string()));
-        }
+        // Caches are made as small as they can be, and then as large as the smaller flash allows.
+        let least = |key| if key == params::BOOSTER { 4 } else { 1 };
+        let caches: Vec<_> = params::cache_sizes(preset).into_iter().filter(|(_, blocks)| *blocks > 0).collect();
+        set.extend(caches.iter().map(|(key, _)| (*key, least(*key).to_string())));
         let overrides: Result<Vec<_>, _> = set.iter().map(|(key, value)| Override::new(key, value, "fit")).collect();
-        preset.with_overrides(&overrides?)
+        let mut overrides = overrides?;
+        // Checkpoints of as many changes need more of the smaller superblocks.
+        let mut spare = device.ftl.spare_map_superblocks;
+        loop {
+            match preset.with_overrides(&overrides) {
+                Err(error) if error.key == SPARE_MAP && spare < MOST_SPARE_MAP => {
+                    overrides.retain(|set| set.key() != SPARE_MAP);
+                    spare *= 2;
+                    overrides.push(Override::new(SPARE_MAP, &spare.to_string(), "fit")?);
+                }
+                Err(error) => return Err(error),
+                Ok(small) => {
+                    let room = u64::from(small.device.data_superblocks()) * u64::from(small.device.slc_slices());
+                    let sizes = caches.iter().map(|(key, blocks)| {
+                        let mib = self.size(u64::from(*blocks)).min(room) / params::MIB_BLOCKS;
+                        let mib = (mib / least(*key) * least(*key)).max(least(*key));
+                        Override::new(key, &mib.to_string(), "fit")
+                    });
+                    return small.with_overrides(&sizes.collect::<Result<Vec<_>, _>>()?);
+                }
+            }
+        }
     }
 }
 
@@ -373,5 +395,16 @@ mod tests {
         let outcome = model.outcome(setting, &vec![]).unwrap();
         assert_eq!(outcome.p99_us, sum.as_us_f64());
         assert!((outcome.iops * outcome.mean_us / 1e6 - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_drive_of_a_terabyte_may_have_its_shortest_blocks() {
+        for (name, pages) in [("nvme-dramless-1t", 48), ("nvme-qlc-1t", 64)] {
+            let preset = readpath_config::device::load(name, &|_| Err(std::io::Error::other("none"))).unwrap();
+            let made = Shrunk { pages: (preset.device.geometry.pages_per_block, pages) }.apply(&preset);
+            let made = made.unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert_eq!(made.device.geometry.pages_per_block, pages);
+            assert!(made.device.ftl.spare_map_superblocks > preset.device.ftl.spare_map_superblocks, "{name}");
+        }
     }
 }
