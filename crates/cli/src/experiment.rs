@@ -34,12 +34,7 @@ pub fn published(answer: &Answer, width: Option<u16>) -> String {
     let several = compared().any(|row| compared().filter(|other| is_of(row, other)).count() > 1);
     let row = |row: &Row| {
         let (published, error) = (row.published?, row.error_percent?);
-        let is_cliff = [metric::CACHED_WRITE, metric::FOLDING_FROM].contains(&row.metric);
-        let most = if is_cliff { CLIFF_HOLDS_PERCENT } else { HOLDS_PERCENT };
-        let holds = match row.origin {
-            Origin::Predicted if error.abs() > most => "does not hold",
-            origin => origin.as_str(),
-        };
+        let holds = holds(row.origin, &row.metric, error);
         let value = |value: f64| format!("{value:.1}");
         let error = format!("{error:+.1}");
         let unit = if several {
@@ -62,6 +57,16 @@ pub fn published(answer: &Answer, width: Option<u16>) -> String {
     texts(&head, &doc.rows.iter().filter_map(row).collect::<Vec<_>>(), width)
 }
 
+/// What is to be said of a value that is off by so many percent.
+fn holds(origin: Origin, metric: &Metric, error: f64) -> &'static str {
+    let is_cliff = [metric::CACHED_WRITE, metric::FOLDING_FROM].contains(metric);
+    let most = if is_cliff { CLIFF_HOLDS_PERCENT } else { HOLDS_PERCENT };
+    match origin {
+        Origin::Predicted if error.abs() > most => "does not hold",
+        origin => origin.as_str(),
+    }
+}
+
 /// The tables of an answer: of what was timed, and of attacks, which are counted.
 pub fn tables(answer: &Answer, width: Option<u16>) -> String {
     let table = |doc: &Document| output::table(doc, output::columns(doc), width);
@@ -71,5 +76,25 @@ pub fn tables(answer: &Answer, width: Option<u16>) -> String {
             format!("{}{}\n\n{attacks_table}", table(timed), attacks.title)
         }
         _ => table(&answer.document),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cliff_may_be_off_by_twice_as_much() {
+        let of = |metric: &Metric, error| holds(Origin::Predicted, metric, error);
+        for (error, speed, size) in [
+            (-9.0, "predicted", "predicted"),
+            (15.0, "does not hold", "predicted"),
+            (-21.0, "does not hold", "does not hold"),
+        ] {
+            assert_eq!(of(&metric::DIRECT_WRITE_THROUGHPUT, error), speed, "{error}");
+            assert_eq!(of(&metric::FOLDING_FROM, error), size, "{error}");
+            assert_eq!(of(&metric::CACHED_WRITE, error), size, "{error}");
+        }
+        assert_eq!(holds(Origin::Fit, &metric::DIRECT_WRITE_THROUGHPUT, 50.0), "fit");
     }
 }

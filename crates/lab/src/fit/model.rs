@@ -405,6 +405,12 @@ mod tests {
             let made = made.unwrap_or_else(|error| panic!("{name}: {error}"));
             assert_eq!(made.device.geometry.pages_per_block, pages);
             assert!(made.device.ftl.spare_map_superblocks > preset.device.ftl.spare_map_superblocks, "{name}");
+            // A cache that takes all of the larger device takes all of the smaller one, which has less room for data.
+            let most = u64::from(preset.device.data_superblocks()) * u64::from(preset.device.slc_slices());
+            let most = (most / params::MIB_BLOCKS).to_string();
+            let full = preset.with_override("slc_cache.dynamic_mib", &most).unwrap();
+            let made = Shrunk { pages: (full.device.geometry.pages_per_block, pages) }.apply(&full);
+            made.unwrap_or_else(|error| panic!("{name}: {error}"));
         }
     }
 }
