@@ -30,6 +30,8 @@ pub enum SeriesStyle {
     Simulated,
     /// Anything else.
     Plain,
+    /// As `Plain`, but no line connects its points.
+    Points,
 }
 
 /// Position of a point: a word or a number.

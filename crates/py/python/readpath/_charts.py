@@ -138,15 +138,18 @@ class Chart:
             drawn["drawstyle"] = "steps-post"
         elif len(x) <= _MARKED:
             drawn |= {"marker": "o", "markerfacecolor": "white" if look["published"] else look["color"]}
-        axes.plot(x, y, linestyle="--" if look["published"] else "-", **drawn)
+        axes.plot(x, y, linestyle=look["line"], **drawn)
 
     def _looks(self) -> list[dict[str, Any]]:
         """The n-th published and the n-th simulated series have one colour, and others those behind."""
         count = Counter(series["style"] for series in self.series)
-        place = {"published": 0, "simulated": 0, "plain": max(count["published"], count["simulated"])}
+        behind = max(count["published"], count["simulated"])
+        place = {"published": 0, "simulated": 0, "plain": behind, "points": behind + count["plain"]}
         looks = []
         for style in (series["style"] for series in self.series):
-            looks.append({"color": _COLOURS[place[style] % len(_COLOURS)], "published": style == "published"})
+            line = {"published": "--", "points": "none"}.get(style, "-")
+            color = _COLOURS[place[style] % len(_COLOURS)]
+            looks.append({"color": color, "published": style == "published", "line": line})
             place[style] += 1
         return looks
 

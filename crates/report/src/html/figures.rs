@@ -163,7 +163,7 @@ fn style_word(series: &Series) -> Option<&'static str> {
     let word = match series.style {
         SeriesStyle::Published => "published",
         SeriesStyle::Simulated => "simulated",
-        SeriesStyle::Plain => return None,
+        SeriesStyle::Plain | SeriesStyle::Points => return None,
     };
     (!series.name.contains(word)).then_some(word)
 }

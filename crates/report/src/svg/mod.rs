@@ -131,7 +131,7 @@ fn describe(chart: &Chart) -> String {
         let what = match series.style {
             SeriesStyle::Published => " (published)",
             SeriesStyle::Simulated => " (simulated)",
-            SeriesStyle::Plain => "",
+            SeriesStyle::Plain | SeriesStyle::Points => "",
         };
         let _ = match series.points.len() {
             0 => write!(out, " {}{what}: no points.", series.name),

@@ -112,9 +112,9 @@ impl Paint {
         let _ = writeln!(self.out, r#"<path class="error under" d="{data}"/><path class="error" d="{data}"/>"#);
     }
 
-    /// A curve, whose tip is the same all along it.
+    /// A curve, whose tip is the same all along it; none through single points.
     pub(super) fn path(&mut self, look: &Look, data: &str, tip: &str) {
-        if data.is_empty() {
+        if data.is_empty() || look.style == SeriesStyle::Points {
             return;
         }
         let class = look.class("curve");
@@ -179,7 +179,7 @@ impl Look {
     fn class(&self, what: &str) -> String {
         let style = match self.style {
             SeriesStyle::Published => " published",
-            SeriesStyle::Simulated | SeriesStyle::Plain => "",
+            SeriesStyle::Simulated | SeriesStyle::Plain | SeriesStyle::Points => "",
         };
         format!("{what} k{}{style}", self.place % COLOURS)
     }

@@ -506,7 +506,7 @@ fn looks(chart: &Chart, id: &str) -> Vec<Look> {
             let slot = &mut next[match series.style {
                 SeriesStyle::Published => 0,
                 SeriesStyle::Simulated => 1,
-                SeriesStyle::Plain => 2,
+                SeriesStyle::Plain | SeriesStyle::Points => 2,
             }];
             let place = *slot;
             *slot += 1;
