@@ -7,7 +7,7 @@ use crate::output;
 use anyhow::Result;
 use readpath_report::terminal;
 use readpath_session::ask::fit::Fitting;
-use readpath_session::lab::fit::{Fit, FittedParam};
+use readpath_session::lab::fit::{Fit, FittedParam, FittedRow, Known};
 use readpath_session::lab::runs::Shared;
 use std::io::{self, Write};
 use std::path::Path;
@@ -24,10 +24,10 @@ pub fn main(args: &FitArgs) -> Result<()> {
     doc.process = output::process();
     let json = doc.to_json_pretty()?;
     if let Some(path) = &args.output {
-        let line = |p: &FittedParam| {
-            format!("{}: {}, {} (± {})", p.param.key(), p.param.show(p.fitted), p.verdict.name(), p.error())
+        let line = |k: &Known| {
+            format!("{}: {}, {} ({})", k.param.key(), k.param.show(k.fitted), k.verdict.name(), k.interval())
         };
-        let lines = fit.params.iter().filter(|p| p.concerned).map(line).collect();
+        let lines = fit.known().iter().filter(|k| k.high.is_finite()).map(line).collect();
         write_device(path, &fit, &Heading { program: "device fit", source: source.clone(), lines })?;
     }
     let mut out = io::stdout().lock();
@@ -67,48 +67,54 @@ pub fn write_device(path: &Path, fit: &Fit, heading: &Heading) -> Result<()> {
 }
 
 fn tables(fit: &Fit, title: &str) -> String {
-    let params: Vec<Vec<String>> = fit
-        .params
-        .iter()
-        .map(|p| {
-            let error = if p.concerned { p.error() } else { "-".to_owned() };
-            let verdict = p.verdict.name().to_owned();
-            vec![p.param.key().to_owned(), p.param.show(p.start), p.param.show(p.fitted), error, verdict]
-        })
-        .collect();
-    let rows: Vec<Vec<String>> = fit
-        .rows
-        .iter()
-        .map(|r| {
-            let m = &r.measurement;
-            let hpb = if m.setting.hpb { "on" } else { "off" };
-            let figure = |x: f64| if x < 1000.0 { format!("{x:.2}") } else { format!("{x:.0}") };
-            vec![
-                m.setting.to_string(),
-                hpb.to_owned(),
-                m.metric.name().to_owned(),
-                figure(m.value),
-                figure(r.before),
-                figure(r.simulated),
-                format!("{:+.2}", r.error_percent()),
-            ]
-        })
-        .collect();
+    let parameter = |(p, known): (&FittedParam, &Known)| {
+        vec![
+            p.param.key().to_owned(),
+            p.param.show(p.start),
+            p.param.show(p.fitted),
+            p.error(),
+            known.interval(),
+            known.verdict.name().to_owned(),
+        ]
+    };
+    let params: Vec<Vec<String>> = fit.params.iter().zip(&fit.known()).map(parameter).collect();
+    let row = |r: &FittedRow| {
+        let m = &r.measurement;
+        let hpb = if m.setting.hpb { "on" } else { "off" };
+        let figure = |x: f64| if x < 1000.0 { format!("{x:.2}") } else { format!("{x:.0}") };
+        vec![
+            m.setting.to_string(),
+            hpb.to_owned(),
+            m.metric.name().to_owned(),
+            figure(m.value),
+            figure(r.before),
+            figure(r.simulated),
+            format!("{:+.2}", r.error_percent()),
+            if m.is_seen() { "fit" } else { "predicted" }.to_owned(),
+        ]
+    };
+    let of = |seen: bool| fit.rows.iter().filter(move |r| r.measurement.is_seen() == seen);
+    let rows: Vec<Vec<String>> = of(true).chain(of(false)).map(row).collect();
     let mut text = format!("{title}\n\n");
     let width = output::terminal_width();
-    text.push_str(&terminal::columns_up_to(&["parameter", "start", "fitted", "± error", "verdict"], &params, width));
+    text.push_str(&terminal::columns_up_to(
+        &["parameter", "start", "fitted", "± error", "interval", "verdict"],
+        &params,
+        width,
+    ));
     text.push('\n');
     text.push_str(&terminal::columns_up_to(
-        &["measurement", "HPB", "metric", "measured", "start", "fitted", "error %"],
+        &["measurement", "HPB", "metric", "measured", "start", "fitted", "error %", "origin"],
         &rows,
         width,
     ));
-    text.push_str(&format!(
-        "\nrms error {:.2} %; {} steps, {} requests simulated\n",
-        fit.rms_percent(),
-        fit.iterations,
-        fit.simulated_ios
-    ));
+    text.push('\n');
+    for (seen, what) in [(true, "fit"), (false, "predicted")] {
+        if let Some(rms) = fit.rms_percent(seen) {
+            text.push_str(&format!("rms error, {what}: {rms:.2} %\n"));
+        }
+    }
+    text.push_str(&format!("{} steps, {} requests simulated\n", fit.iterations, fit.simulated_ios));
     for note in fit.notes() {
         text.push_str(&format!("Note: {note}\n"));
     }

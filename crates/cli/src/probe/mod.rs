@@ -63,7 +63,7 @@ fn fit(args: &ProbeFit) -> Result<()> {
 /// The comment in the file of the fitted device.
 fn heading(probe: &Probe, args: &ProbeFit) -> Heading {
     let known = probe.known.iter().filter(|k| k.high.is_finite());
-    let line = |k: &readpath_session::lab::probe::Known| {
+    let line = |k: &readpath_session::lab::fit::Known| {
         format!("{}: {}, {} ({})", k.param.key(), k.param.show(k.fitted), k.verdict.name(), k.interval())
     };
     let sources: Vec<_> = args.of.results.iter().map(|path| inputs::name(path)).collect();

@@ -20,7 +20,7 @@ pub fn of(probe: &Probe) -> String {
 }
 
 fn parameters(probe: &Probe) -> String {
-    let row = |k: &readpath_session::lab::probe::Known| {
+    let row = |k: &readpath_session::lab::fit::Known| {
         vec![
             k.param.key().to_owned(),
             k.param.show(k.start),

@@ -39,6 +39,10 @@ fn a_fit_shows_tables_and_writes_a_device_that_can_be_used() {
     assert!(line("firmware.flash_op_us").ends_with("  identified"), "{shown}");
     assert!(line("flash.read_us").ends_with("not identified"), "{shown}");
     assert!(shown.contains("To learn more, measure"), "{shown}");
+    assert!(line("parameter").contains("± error"), "{shown}");
+    assert!(line("firmware.flash_op_us").contains(" to "), "{shown}");
+    assert!(shown.contains("Note: No row of 2 was held out of the fit"), "{shown}");
+    assert!(shown.contains("Note: Jobs that tell flash.read_us: device probe plan (reads by range"), "{shown}");
     let file = folder.path().join("fitted.toml");
     Command::cargo_bin("readpath").unwrap().args(["device", "check"]).arg(&file).assert().success();
     let device = fs::read_to_string(&file).unwrap();
@@ -55,7 +59,30 @@ fn a_document_holds_measured_and_fitted_values() {
     assert_eq!(doc.rows.len(), 3);
     assert_eq!(doc.rows[0].published, Some(260.0));
     assert_eq!(doc.rows[0].case, "512 MiB, queue depth 31");
-    assert_eq!(doc.configuration["fit"]["parameters"][0]["verdict"], "identified");
+    let parameter = &doc.configuration["fit"]["parameters"][0];
+    assert_eq!(parameter["verdict"], "identified");
+    let [low, fitted, high] = ["low", "fitted", "high"].map(|key| parameter[key].as_f64().expect("a number"));
+    assert!(low < fitted && fitted < high, "{parameter}");
+    assert_eq!(doc.configuration["fit"]["held_out_rows"], 0);
+    assert!(doc.configuration["fit"]["held_out_rms_percent"].is_null());
+}
+
+/// Of ten settings two are held out: they stand apart, as predictions.
+#[test]
+fn rows_held_out_stand_apart() {
+    let rows: String = (1..=10).map(|depth| format!("64,{depth},off,throughput_mib_s,{}\n", 38 * depth)).collect();
+    let csv = format!("range_mib,queue_depth,hpb,metric,value\n{rows}");
+    let (_folder, output) = fit(&csv, &["--params", "flash.read_us"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let shown = text(&output.stdout);
+    let ends = |word: &str| shown.lines().filter(|line| line.ends_with(word)).count();
+    assert_eq!((ends("  fit"), ends("  predicted")), (8, 2), "{shown}");
+    assert!(shown.contains("rms error, fit: ") && shown.contains("rms error, predicted: "), "{shown}");
+    assert!(shown.contains("Note: 2 of 10 rows were held out of the fit."), "{shown}");
+    let all: String = rows.lines().map(|row| format!("{row},yes\n")).collect();
+    let (_folder, output) = fit(&format!("range_mib,queue_depth,hpb,metric,value,held_out\n{all}"), &[]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("m.csv: all rows are held out, so there is nothing to fit"));
 }
 
 #[test]

@@ -217,7 +217,8 @@ pub(super) fn advise(search: &mut Search, values: &Values, options: &FitOptions)
     let mut information = gram(&weighted, n);
     let before = standard_errors(&with_prior(&information), n);
     let possible = if options.candidates.is_empty() { reads(search, values) } else { options.candidates.clone() };
-    let of = |setting| Measurement { line: 0, setting, metric: Metric::Throughput, value: 1.0, error: 0.01 };
+    let of =
+        |setting| Measurement { line: 0, setting, metric: Metric::Throughput, value: 1.0, error: 0.01, held_out: None };
     let candidates: Vec<Measurement> = possible.into_iter().map(of).collect();
     let mut gains = search.jacobian(&candidates, values)?;
     for derivatives in &mut gains {

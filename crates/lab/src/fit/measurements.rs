@@ -4,35 +4,14 @@
 
 use super::review;
 use super::setting::{Access, Setting};
+use super::table::{self, Columns, HELD_OUT, MeasurementError, Reader, Row, shown};
 use readpath_config::DevicePreset;
 use readpath_results::metric::{Figure, Requests};
-use std::fmt;
 
 /// No table has more rows than this.
 pub const MOST_ROWS: usize = 500;
 /// Standard error of a measurement that states none, in percent.
 pub const DEFAULT_ERROR_PERCENT: f64 = 1.0;
-
-/// A mistake in a table of measurements.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub struct MeasurementError {
-    /// The file as it was named.
-    pub file: String,
-    /// Line, from 1; 0 when no line is at fault.
-    pub line: usize,
-    /// What is wrong and what would be right.
-    pub message: String,
-}
-
-impl fmt::Display for MeasurementError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.file)?;
-        if self.line > 0 {
-            write!(f, ":{}", self.line)?;
-        }
-        write!(f, ": {}", self.message)
-    }
-}
 
 readpath_kit::named! {
     /// A metric of a measurement.
@@ -82,157 +61,97 @@ pub struct Measurement {
     pub value: f64,
     /// Its standard error as a share of the value.
     pub error: f64,
+    /// Whether the fit must not see it, but predicts it; nothing if its table does not say.
+    pub held_out: Option<bool>,
 }
 
-const COLUMNS: [&str; 9] =
-    ["range_gib", "range_mib", "queue_depth", "hpb", "block_kib", "metric", "value", "weight", "error_percent"];
-
-/// Where a table is read, for errors.
-pub(super) struct Reader<'a> {
-    pub file: &'a str,
-    pub line: usize,
-}
-
-impl Reader<'_> {
-    pub(super) fn error(&self, message: impl Into<String>) -> MeasurementError {
-        MeasurementError { file: self.file.to_owned(), line: self.line, message: message.into() }
-    }
-
-    /// A positive number in plain or scientific notation, at most `most`.
-    pub(super) fn number(&self, column: &str, text: &str, most: f64) -> Result<f64, MeasurementError> {
-        let plain = text.bytes().all(|b| b.is_ascii_digit() || b"+-.eE".contains(&b));
-        let value: f64 = Some(text)
-            .filter(|t| plain && t.len() <= 40)
-            .and_then(|t| t.parse().ok())
-            .ok_or_else(|| self.error(format!("{column} is {}; expected a number such as 12.5", shown(text))))?;
-        if value > 0.0 && value <= most {
-            return Ok(value);
-        }
-        Err(self.error(format!("{column} is {}; it must be greater than 0 and at most {most}", shown(text))))
-    }
-
-    fn whole(&self, column: &str, text: &str, most: u32) -> Result<u32, MeasurementError> {
-        match text.parse::<u32>() {
-            Ok(n) if n > 0 && n <= most => Ok(n),
-            _ => Err(self.error(format!("{column} is {}; expected a whole number from 1 to {most}", shown(text)))),
-        }
+impl Measurement {
+    /// Whether the fit sees it.
+    pub fn is_seen(&self) -> bool {
+        self.held_out != Some(true)
     }
 }
 
-/// A field as it can be quoted in an error.
-pub(super) fn shown(text: &str) -> String {
-    let mut short: String = text.chars().take(40).collect();
-    if short.len() < text.len() {
-        short.push_str("...");
-    }
-    format!("{short:?}")
-}
-
-pub(super) fn fields<'a>(line: &'a str) -> Vec<&'a str> {
-    let unquoted = |f: &'a str| -> Option<&'a str> { f.strip_prefix('"')?.strip_suffix('"').map(str::trim) };
-    line.split(',').map(str::trim).map(|f| unquoted(f).unwrap_or(f)).collect()
-}
+const COLUMNS: [&str; 10] = [
+    "range_gib",
+    "range_mib",
+    "queue_depth",
+    "hpb",
+    "block_kib",
+    "metric",
+    "value",
+    "weight",
+    "error_percent",
+    HELD_OUT,
+];
 
 /// Reads a table; `file` is for errors.
 ///
 /// # Errors
 /// The first mistake, with its line.
 pub fn parse(text: &str, file: &str) -> Result<Vec<Measurement>, MeasurementError> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut lines = text.lines().map(|line| line.split('#').next().unwrap_or("").trim());
-    if lines.find(|line| !line.is_empty()).is_some_and(|line| review::is_one(&fields(line))) {
-        return review::parse(text, file);
-    }
     let mut reader = Reader { file, line: 0 };
-    let mut header: Option<Vec<&'static str>> = None;
-    let mut rows = Vec::new();
-    for (i, line) in text.lines().enumerate() {
-        reader.line = i + 1;
-        let line = line.split('#').next().unwrap_or("").trim();
-        if line.is_empty() {
-            continue;
-        }
-        let fields = fields(line);
-        match &header {
-            None => header = Some(read_header(&reader, &fields)?),
-            Some(_) if rows.len() == MOST_ROWS => {
-                return Err(reader.error(format!("is row {}; at most {MOST_ROWS} are possible", MOST_ROWS + 1)));
-            }
-            Some(header) => rows.push(read_row(&reader, header, &fields)?),
-        }
-    }
-    reader.line = 0;
-    if header.is_none() {
+    let mut lines = table::lines(text);
+    let Some((line, names)) = lines.next() else {
         return Err(reader.error(
             "is empty; expected a line of column names such as range_gib,queue_depth,hpb,metric,value and rows below \
              it",
         ));
+    };
+    if review::is_one(&names) {
+        return review::parse(text, file);
     }
+    reader.line = line;
+    let columns = read_columns(&reader, names)?;
+    let mut rows = Vec::new();
+    for (line, fields) in lines {
+        reader.line = line;
+        if rows.len() == MOST_ROWS {
+            return Err(reader.error(format!("is row {}; at most {MOST_ROWS} are possible", MOST_ROWS + 1)));
+        }
+        rows.push(read_row(&reader, &columns.row(&reader, fields)?)?);
+    }
+    reader.line = 0;
     if rows.is_empty() {
         return Err(reader.error("has column names, but no measurement"));
     }
     Ok(rows)
 }
 
-fn read_header(reader: &Reader, fields: &[&str]) -> Result<Vec<&'static str>, MeasurementError> {
-    let mut header: Vec<&'static str> = Vec::new();
-    for field in fields {
-        let Some(column) = COLUMNS.iter().find(|c| *c == field) else {
-            return Err(reader.error(format!("{} is not a column; known here: {}", shown(field), COLUMNS.join(", "))));
-        };
-        if header.contains(column) {
-            return Err(reader.error(format!("has the column {column} twice")));
-        }
-        header.push(column);
-    }
-    let has = |c| header.contains(&c);
+fn read_columns<'a>(reader: &Reader, names: Vec<&'a str>) -> Result<Columns<'a>, MeasurementError> {
+    let columns = Columns::read(reader, names, &COLUMNS)?;
     for column in ["queue_depth", "hpb", "metric", "value"] {
-        if !has(column) {
-            return Err(reader.error(format!("has no column {column}")));
-        }
+        columns.need(reader, column)?;
     }
-    if has("range_gib") == has("range_mib") {
+    if columns.has("range_gib") == columns.has("range_mib") {
         return Err(reader.error("needs a column for the range: either range_gib or range_mib"));
     }
-    if has("weight") && has("error_percent") {
+    if columns.has("weight") && columns.has("error_percent") {
         return Err(reader.error("has both weight and error_percent, which say the same; keep one of them"));
     }
-    Ok(header)
+    Ok(columns)
 }
 
-fn read_row(reader: &Reader, header: &[&'static str], fields: &[&str]) -> Result<Measurement, MeasurementError> {
-    if fields.len() != header.len() {
-        return Err(reader.error(format!(
-            "has {} fields, but there are {} columns: {}",
-            fields.len(),
-            header.len(),
-            header.join(", ")
-        )));
-    }
-    let field = |column: &str| {
-        let at = header.iter().position(|c| *c == column)?;
-        Some(fields[at]).filter(|f| !f.is_empty())
-    };
-    let need = |column: &str| field(column).ok_or_else(|| reader.error(format!("{column} is missing")));
-    let blocks = if header.contains(&"range_gib") {
-        reader.number("range_gib", need("range_gib")?, 8191.0)? * 262_144.0
+fn read_row(reader: &Reader, row: &Row) -> Result<Measurement, MeasurementError> {
+    let blocks = if row.field("range_gib").is_some() {
+        reader.number("range_gib", row.need(reader, "range_gib")?, 8191.0)? * 262_144.0
     } else {
-        reader.number("range_mib", need("range_mib")?, 8_387_584.0)? * 256.0
+        reader.number("range_mib", row.need(reader, "range_mib")?, 8_387_584.0)? * 256.0
     };
     let range_blocks = blocks as u32;
     if f64::from(range_blocks) != blocks {
         return Err(reader.error("range is no whole number of 4 KiB blocks"));
     }
-    let hpb = match need("hpb")? {
+    let hpb = match row.need(reader, "hpb")? {
         "off" => false,
         "on" => true,
         other => return Err(reader.error(format!("hpb is {}; expected on or off", shown(other)))),
     };
-    let metric = need("metric")?;
+    let metric = row.need(reader, "metric")?;
     let metric = Metric::by_name(metric).ok_or_else(|| {
         reader.error(format!("metric is {}; known here: {}", shown(metric), Metric::ALL.map(Metric::name).join(", ")))
     })?;
-    let block_kib = field("block_kib").map_or(Ok(4), |t| reader.whole("block_kib", t, 4 * u32::from(u16::MAX)))?;
+    let block_kib = row.filled("block_kib").map_or(Ok(4), |t| reader.whole("block_kib", t, 4 * u32::from(u16::MAX)))?;
     if block_kib % 4 != 0 {
         return Err(reader.error(format!("block_kib is {block_kib}; it must be a multiple of 4")));
     }
@@ -240,17 +159,10 @@ fn read_row(reader: &Reader, header: &[&'static str], fields: &[&str]) -> Result
     if range_blocks < u32::from(block_count) {
         return Err(reader.error(format!("range is smaller than one request of {block_kib} KiB")));
     }
-    let error = match (field("weight"), field("error_percent")) {
-        (Some(w), _) => DEFAULT_ERROR_PERCENT / reader.number("weight", w, 1e6)?.sqrt(),
-        (None, Some(e)) => {
-            let e = reader.number("error_percent", e, 100.0)?;
-            if e < 0.001 {
-                return Err(reader.error(format!("error_percent is {e}; at least 0.001 is possible")));
-            }
-            e
-        }
-        (None, None) => DEFAULT_ERROR_PERCENT,
-    } / 100.0;
+    let error = match row.filled("weight") {
+        Some(weight) => DEFAULT_ERROR_PERCENT / reader.number("weight", weight, 1e6)?.sqrt() / 100.0,
+        None => reader.error_percent(row.field("error_percent").unwrap_or(""), DEFAULT_ERROR_PERCENT)?,
+    };
     if error > 1.0 {
         return Err(reader.error("weight makes the standard error more than 100 %; at least 0.0001 is possible"));
     }
@@ -259,14 +171,45 @@ fn read_row(reader: &Reader, header: &[&'static str], fields: &[&str]) -> Result
         setting: Setting {
             access: Access::RandomRead,
             range_blocks,
-            queue_depth: reader.whole("queue_depth", need("queue_depth")?, 64)?,
+            queue_depth: reader.whole("queue_depth", row.need(reader, "queue_depth")?, 64)?,
             hpb,
             block_count,
         },
         metric,
-        value: reader.number("value", need("value")?, 1e12)?,
+        value: reader.number("value", row.need(reader, "value")?, 1e12)?,
         error,
+        held_out: reader.held_out(row.field(HELD_OUT))?,
     })
+}
+
+/// Settings of which one is held out, and the first such one.
+const SHARE: usize = 5;
+const FIRST: usize = 2;
+/// Settings that a table has at least if some are to be held out.
+const ENOUGH: usize = 10;
+/// Rows that the fit keeps at least for each parameter.
+const ROWS_A_PARAMETER: usize = 2;
+
+/// Holds rows out of the fit if the table does not say which: all of every fifth setting, in the order of the table, if
+/// enough are left for so many parameters.
+pub fn hold_out(rows: &mut [Measurement], params: usize) {
+    if rows.iter().any(|row| row.held_out.is_some()) {
+        return;
+    }
+    let mut settings: Vec<Setting> = Vec::new();
+    for row in rows.iter() {
+        if !settings.contains(&row.setting) {
+            settings.push(row.setting);
+        }
+    }
+    let chosen: Vec<Setting> = settings.iter().skip(FIRST).step_by(SHARE).copied().collect();
+    let left = rows.iter().filter(|row| !chosen.contains(&row.setting)).count();
+    if settings.len() < ENOUGH || left < ROWS_A_PARAMETER * params {
+        return;
+    }
+    for row in rows.iter_mut() {
+        row.held_out = Some(chosen.contains(&row.setting));
+    }
 }
 
 /// Checks that a device can have been measured in this way.
@@ -354,6 +297,42 @@ mod tests {
         assert!(message(&format!("{error}101\n")).contains("at most 100"));
         let many = format!("{HEAD}{}", "1,1,off,iops,5\n".repeat(MOST_ROWS + 1));
         assert!(message(&many).contains("m.csv:502: is row 501"));
+    }
+
+    #[test]
+    fn a_table_says_what_is_held_out() {
+        let table = |rows: &str| parse(&format!("range_mib,queue_depth,hpb,metric,value,held_out\n{rows}"), "m.csv");
+        let rows = table("64,1,off,iops,5,yes\n64,1,off,iops,5,no\n64,1,off,iops,5,\n").unwrap();
+        assert_eq!(rows.iter().map(|row| row.held_out).collect::<Vec<_>>(), [Some(true), Some(false), Some(false)]);
+        assert_eq!(rows.iter().map(Measurement::is_seen).collect::<Vec<_>>(), [false, true, true]);
+        let error = table("64,1,off,iops,5,true\n").unwrap_err().to_string();
+        assert!(error.contains("m.csv:2: held_out is \"true\"; expected yes or no"), "{error}");
+        // What the table says stands.
+        let mut many = table(&"64,1,off,iops,5,\n".repeat(40)).unwrap();
+        hold_out(&mut many, 1);
+        assert!(many.iter().all(Measurement::is_seen));
+    }
+
+    /// Every fifth setting, with all that was measured there, from ten settings on, if two rows are left for each
+    /// parameter.
+    #[test]
+    fn a_fifth_of_the_settings_is_held_out() {
+        let rows = |settings: u32| {
+            let row = |i: u32| format!("{0},1,off,iops,5\n{0},1,off,latency_mean_us,5\n", 64 + i);
+            let text =
+                format!("range_mib,queue_depth,hpb,metric,value\n{}", (0..settings).map(row).collect::<String>());
+            parse(&text, "m.csv").unwrap()
+        };
+        let held = |settings: u32, params: usize| -> Vec<usize> {
+            let mut rows = rows(settings);
+            hold_out(&mut rows, params);
+            (0..rows.len()).filter(|i| !rows[*i].is_seen()).collect()
+        };
+        assert_eq!(held(10, 2), [4, 5, 14, 15]);
+        assert_eq!(held(13, 2), [4, 5, 14, 15, 24, 25]);
+        assert_eq!(held(9, 1), [0; 0]);
+        assert_eq!(held(10, 8), [4, 5, 14, 15], "16 rows for 8 parameters");
+        assert_eq!(held(10, 9), [0; 0]);
     }
 
     #[test]

@@ -6,7 +6,9 @@
 //! against one that stops too early. Then the derivatives at the best place, and the distances of equally good places,
 //! show how well each parameter is known. This module prints nothing and opens no file.
 
+mod choices;
 mod identify;
+mod intervals;
 mod linalg;
 mod measurements;
 mod model;
@@ -15,16 +17,22 @@ mod report;
 mod review;
 mod setting;
 mod starts;
+mod table;
 #[cfg(test)]
 mod tests;
 
 pub use identify::{Advice, Combination, Correlation, Verdict};
-pub use measurements::{DEFAULT_ERROR_PERCENT, MOST_ROWS, Measurement, MeasurementError, Metric, check, parse};
+pub use intervals::Known;
+pub(crate) use intervals::WIDE;
+pub use measurements::{DEFAULT_ERROR_PERCENT, MOST_ROWS, Measurement, Metric, check, hold_out, parse};
 pub use model::{ModelError, Outcome, predict};
-pub use params::{DEFAULT_PARAMS, Param, default_params, device, fill_params};
+pub use params::{DEFAULT_PARAMS, Jobs, Param, default_params, device, fill_params};
+pub(crate) use report::{jobs_notes, parts_note};
 pub use setting::{Access, LongWrite, Setting, Stretch};
+pub use table::MeasurementError;
 
 use crate::runs::Shared;
+use choices::{Choosing, Chosen};
 use linalg::{dot, eigen, gram};
 use model::{Model, Values};
 use readpath_config::{ConfigFileError, DevicePreset};
@@ -87,6 +95,8 @@ pub struct FittedParam {
     pub concerned: bool,
     /// Whether the search ended at the smallest or largest possible value.
     pub at_bound: bool,
+    /// Of a choice: all values that fit as well as the best, which is one of them. Empty for what has intervals.
+    pub possible: Vec<u64>,
 }
 
 /// A measurement and what the fitted device shows.
@@ -165,7 +175,8 @@ const SMALL: f64 = 2e-4;
 /// Derivatives of the logarithm of each simulated value by that of each parameter, a row for each measurement.
 pub(crate) type Jacobian = Vec<Vec<f64>>;
 
-/// Fits `preset` to `rows`, which [`check`] has accepted for it.
+/// Fits `preset` to those of `rows` that are not held out, one at least, and predicts the others. [`check`] has
+/// accepted them for it.
 ///
 /// # Errors
 /// When a run fails or is interrupted.
@@ -181,16 +192,25 @@ pub fn fit(
             asked.push(*param);
         }
     }
-    let concerned = |p: &Param| rows.iter().any(|r| p.concerns(&r.setting, preset));
-    let params: Vec<Param> = asked.iter().copied().filter(concerned).collect();
-    let mut search = Search::new(preset, rows, params.clone(), options, shared);
+    let seen: Vec<Measurement> = rows.iter().filter(|row| row.is_seen()).copied().collect();
+    let concerned = |p: &&Param| seen.iter().any(|r| p.concerns(&r.setting, preset));
+    let (choices, params): (Vec<Param>, Vec<Param>) = asked.iter().filter(concerned).partition(|p| p.is_choice());
     let start: Values = params.iter().map(|p| p.start(preset)).collect();
-    let before = search.simulated(&start)?;
-    let (found, apart) = search.search_from_several(&start, options)?;
+    let mut at_start = Search::new(preset, &seen, params.clone(), options, shared);
+    let before = at_start.simulated_of(rows, &start)?;
+    let misfit_before = at_start.simulated(&start).map(|s| at_start.misfit(&s))?;
+    let chosen = match choices.is_empty() {
+        true => Chosen { preset: preset.clone(), values: start.clone(), choices: Vec::new() },
+        false => Choosing::new(preset, &seen, choices, &params, (options, shared)).choose()?,
+    };
+    let built = &chosen.preset;
+    let mut search = Search::new(built, &seen, params.clone(), options, shared);
+    let (found, apart) = search.search_from_several(&chosen.values, options)?;
 
+    let of_choices = chosen.choices.iter().map(|p| (p.param, p.fitted));
     let values: Vec<(Param, u64)> = params.iter().copied().zip(found.values.iter().copied()).collect();
-    let fitted_preset = fitted_device(preset, &values)?;
-    let jacobian = if options.rough { search.jacobian(rows, &found.values)? } else { found.jacobian };
+    let fitted_preset = fitted_device(preset, &values.into_iter().chain(of_choices).collect::<Vec<_>>())?;
+    let jacobian = if options.rough { search.jacobian(&seen, &found.values)? } else { found.jacobian };
     let weighted = search.weighted(&jacobian);
     let mut known = identify::identify(&params, &found.values, &weighted);
     if options.rough {
@@ -202,39 +222,50 @@ pub fn fit(
     if !found.converged {
         known.distrust();
     }
-    let fitted = asked.iter().map(|&param| match params.iter().position(|p| *p == param) {
-        Some(i) => {
-            let (least, most) = param.bounds(preset);
-            FittedParam {
-                param,
-                start: start[i],
-                fitted: found.values[i],
-                standard_error: known.standard_errors[i],
-                verdict: known.verdicts[i],
-                concerned: true,
-                at_bound: found.values[i] == least || found.values[i] == most,
-            }
+    let fitted = asked.iter().map(|&param| {
+        if let Some(choice) = chosen.choices.iter().find(|p| p.param == param) {
+            let verdict = if found.converged { choice.verdict } else { Verdict::NotIdentified };
+            return FittedParam { verdict, ..choice.clone() };
         }
-        None => FittedParam {
-            param,
-            start: param.value(preset),
-            fitted: param.value(preset),
-            standard_error: f64::INFINITY,
-            verdict: Verdict::NotIdentified,
-            concerned: false,
-            at_bound: false,
-        },
+        match params.iter().position(|p| *p == param) {
+            Some(i) => {
+                let (least, most) = param.bounds(built);
+                FittedParam {
+                    param,
+                    start: start[i],
+                    fitted: found.values[i],
+                    standard_error: known.standard_errors[i],
+                    verdict: known.verdicts[i],
+                    concerned: true,
+                    at_bound: found.values[i] == least || found.values[i] == most,
+                    possible: Vec::new(),
+                }
+            }
+            None => FittedParam {
+                param,
+                start: param.value(preset),
+                fitted: param.value(preset),
+                standard_error: f64::INFINITY,
+                verdict: Verdict::NotIdentified,
+                concerned: false,
+                at_bound: false,
+                possible: Vec::new(),
+            },
+        }
     });
     let fitted: Vec<FittedParam> = fitted.collect();
-    let advice = if options.advice && fitted.iter().any(|p| p.verdict != Verdict::Identified) {
+    let is_open = |p: &FittedParam| p.verdict != Verdict::Identified && !p.param.is_choice();
+    let advice = if options.advice && fitted.iter().any(is_open) {
         // Advice may concern parameters that no measurement depends on so far.
-        let values = fitted.iter().map(|p| if p.concerned { p.fitted } else { p.param.start(preset) }).collect();
-        let mut wider = Search::new(preset, rows, asked, options, shared);
+        let open = fitted.iter().filter(|p| !p.param.is_choice());
+        let values = open.clone().map(|p| if p.concerned { p.fitted } else { p.param.start(preset) }).collect();
+        let mut wider = Search::new(built, &seen, open.map(|p| p.param).collect(), options, shared);
         identify::advise(&mut wider, &values, options)?
     } else {
         None
     };
-    let simulated = search.simulated(&found.values)?;
+    let misfit = search.simulated(&found.values).map(|s| search.misfit(&s))?;
+    let simulated = search.simulated_of(rows, &found.values)?;
     let fitted_rows = rows
         .iter()
         .zip(before.iter().zip(&simulated))
@@ -250,9 +281,9 @@ pub fn fit(
         advice,
         iterations: found.iterations,
         converged: found.converged,
-        misfit_before: search.misfit(&before),
-        misfit: search.misfit(&simulated),
-        freedom: rows.len().saturating_sub(known.determined),
+        misfit_before,
+        misfit,
+        freedom: seen.len().saturating_sub(known.determined),
         simulated_ios: shared.ios.load(std::sync::atomic::Ordering::Relaxed),
         options: options.clone(),
     })
@@ -412,10 +443,11 @@ impl<'a> Search<'a> {
 
     /// Capacities show only near the range that was read: a search that begins far away sees no slope. So some sizes
     /// are tried first.
-    fn capacities(&mut self, values: &mut Values) -> Result<(), ModelError> {
+    fn capacities(&mut self, values: &mut Values, from_found: bool) -> Result<(), ModelError> {
         for i in 0..self.params.len() {
             let param = self.params[i];
-            if !param.is_size() {
+            // Long writes show where caches end, whatever the times are.
+            if !param.is_size() || from_found && matches!(param, Param::Cache(_)) {
                 continue;
             }
             let mut best = (self.simulated(values).map(|s| self.shape_misfit(&s))?, values[i]);
@@ -439,9 +471,10 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    fn run(&mut self, start: &Values, most: u32) -> Result<Minimum, ModelError> {
+    /// A search from `start`. `from_found` says that its sizes are those where another search ended.
+    fn run(&mut self, start: &Values, most: u32, from_found: bool) -> Result<Minimum, ModelError> {
         let mut values = start.clone();
-        self.capacities(&mut values)?;
+        self.capacities(&mut values, from_found)?;
         let mut simulated = self.simulated(&values)?;
         let mut damping = LEAST_DAMPING;
         let mut iterations = 0;

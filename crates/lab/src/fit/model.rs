@@ -172,9 +172,11 @@ impl<'a> Model<'a> {
 
     /// Reads that are timed. Long ones differ little from each other, and each takes long to simulate.
     fn reads(&self, setting: &Setting) -> u32 {
-        let blocks = u64::from(self.ios) * u64::from(FEW_BLOCKS);
+        // Reads that wait for each other are no sample of their own.
+        let ios = self.ios.max(ROUNDS * setting.queue_depth);
+        let blocks = u64::from(ios) * u64::from(FEW_BLOCKS);
         let fewer = (blocks / u64::from(setting.block_count)) as u32;
-        fewer.clamp(LEAST_READS.min(self.ios), self.ios)
+        fewer.clamp(LEAST_READS.min(ios), ios)
     }
 
     fn run(&self, key: &Key) -> Result<Vec<Outcome>, ModelError> {
@@ -219,7 +221,14 @@ impl<'a> Model<'a> {
             .map_err(|_| ExecuteError::Precondition { blocks: setting.range_blocks })
             .and_then(|stream| measure_parts(&preset, host, measurement, stream, &mut watch(self.shared, 0)));
         let parts = shown.map_err(|error| ModelError::Run { setting: setting.to_string(), error })?;
-        Ok(parts.into_iter().map(|Part { latencies, time }| outcome(latencies, time, setting)).collect())
+        // All of a sequential write is simulated, so no sample stands for it.
+        let sampling = |of: f64| match setting.access {
+            Access::SequentialWrite(_) if shrunk.is_whole() => 0.0,
+            Access::SequentialWrite(_) => SHRUNK_ERROR,
+            Access::RandomRead | Access::RandomWrites(_) => of,
+        };
+        let shown = parts.into_iter().map(|Part { latencies, time }| outcome(latencies, time, setting));
+        Ok(shown.map(|shown| Outcome { sampling: sampling(shown.sampling), ..shown }).collect())
     }
 }
 
@@ -234,6 +243,8 @@ struct Shrunk {
 const LONG_BLOCKS: u32 = 1 << 20;
 /// Pages of a block in SLC mode that are left at least.
 const LEAST_PAGES: u32 = 16;
+/// How far the speed of a long write on a device with shorter blocks is from that on the whole device, in the mean.
+const SHRUNK_ERROR: f64 = 0.02;
 const SPARE_MAP: &str = "ftl.spare_map_superblocks";
 /// Superblocks for checkpoints and the like that a device with shorter blocks is given at most.
 const MOST_SPARE_MAP: u32 = 256;
@@ -246,6 +257,10 @@ impl Shrunk {
         let times = if long { setting.range_blocks / LONG_BLOCKS } else { 0 };
         let left = pages / times.max(1) / bits * bits;
         Shrunk { pages: (pages, if times > 1 { left.max(LEAST_PAGES * bits).min(pages) } else { pages }) }
+    }
+
+    fn is_whole(&self) -> bool {
+        self.pages.0 == self.pages.1
     }
 
     fn size(&self, size: u64) -> u64 {
@@ -268,10 +283,10 @@ impl Shrunk {
     }
 
     fn apply(&self, preset: &DevicePreset) -> Result<DevicePreset, ConfigFileError> {
-        let (of, left) = self.pages;
-        if of == left {
+        if self.is_whole() {
             return Ok(preset.clone());
         }
+        let left = self.pages.1;
         let device = &preset.device;
         let mut set = vec![
             ("geometry.pages_per_block", left.to_string()),
@@ -314,6 +329,8 @@ impl Shrunk {
 /// Reads of more blocks than this are timed less often, in proportion, but so often at least.
 const FEW_BLOCKS: u32 = 4;
 const LEAST_READS: u32 = 500;
+/// Times that a queue is filled anew, at least.
+const ROUNDS: u32 = 50;
 /// Longest warm-up, in reads.
 const LONGEST_WARM_UP: f64 = 4e6;
 
@@ -369,6 +386,22 @@ mod tests {
         let o = outcome((1..=200).rev().map(|i| i * 1000).collect(), Ns::from_secs(1), &setting);
         assert_eq!((o.p50_us, o.p99_us, o.mean_us, o.iops), (100.0, 198.0, 100.5, 200.0));
         assert_eq!(o.mib_s, 200.0 / 128.0);
+    }
+
+    /// A queue is filled fifty times, and a write that is simulated as a whole is no sample.
+    #[test]
+    fn samples_are_of_what_does_not_wait_for_each_other() {
+        let preset = device::load("ufs21-64g", &|_| Err(std::io::Error::other("none"))).unwrap();
+        let shared = Shared::default();
+        let model = Model::new(&preset, vec![], 400, 1, &shared);
+        let read =
+            Setting { access: Access::RandomRead, range_blocks: 1 << 16, queue_depth: 1, hpb: false, block_count: 1 };
+        let reads = |queue_depth, block_count| model.reads(&Setting { queue_depth, block_count, ..read });
+        assert_eq!((reads(1, 1), reads(8, 4), reads(31, 1), reads(31, 128)), (400, 400, 1550, 500));
+        let access = Access::SequentialWrite(Stretch::part(LongWrite::Again, 3, 4));
+        let write = Setting { access, range_blocks: 4 * 8192, queue_depth: 8, hpb: false, block_count: 128 };
+        let shown = predict(&preset, &[read, Setting { queue_depth: 8, ..read }, write], 400, 1, &shared).unwrap();
+        assert!(shown[1].sampling > 0.0 && shown[2].sampling == 0.0, "{shown:?}");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 use super::setting::Setting;
 use readpath_config::{ConfigFileError, DevicePreset, Override};
 use readpath_device::{CacheOwner, SlcCacheConfig};
+use readpath_flash::PlaneReads;
 use readpath_kit::Ns;
 use readpath_stack::given_host_memory;
 
@@ -23,6 +24,33 @@ pub enum Param {
     Cache(usize),
     /// Host memory that the device uses for its map.
     HostMemory,
+    /// One of a few ways to be built; index into the table of them.
+    Choice(usize),
+}
+
+/// Jobs of a probe: each kind has those before it as well.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Jobs {
+    /// Random reads by range, queue depth and length.
+    Reads,
+    /// Writes too.
+    Writes,
+    /// The erased device is filled as well.
+    Fill,
+}
+
+impl Jobs {
+    /// The command that plans them, and what they are.
+    pub fn told(self) -> &'static str {
+        match self {
+            Jobs::Reads => "device probe plan (reads by range, queue depth and length)",
+            Jobs::Writes => {
+                "device probe plan --destructive PATH (a long write ends the cache: its static and its dynamic part \
+                 together, not each of them)"
+            }
+            Jobs::Fill => "device probe plan --destructive PATH --fill (the last part of a fill folds what is cached)",
+        }
+    }
 }
 
 /// The measurements that a time can affect.
@@ -38,6 +66,23 @@ enum Shows {
     Writes,
     /// Writes of a device with a cache in SLC mode.
     Cached,
+    /// Reads of a device whose dies have several planes.
+    Planes,
+}
+
+impl Shows {
+    fn on(self, setting: &Setting, preset: &DevicePreset) -> bool {
+        let reads = !setting.writes();
+        match self {
+            Shows::Always => true,
+            Shows::Reads => reads,
+            Shows::Hpb => reads && setting.hpb,
+            Shows::HostMap => reads && given_mib(preset) > 0 && setting.range_blocks > preset.device.map_page_entries(),
+            Shows::Writes => !reads,
+            Shows::Cached => !reads && caches(preset),
+            Shows::Planes => reads && preset.device.geometry.planes > 1,
+        }
+    }
 }
 
 /// A time: its key, what it can show in, and the field.
@@ -65,6 +110,54 @@ const TIMES: [Time; 12] = [
     time("firmware.read_command_us", Shows::Reads, |p| p.device.firmware.read_command),
     time("map_memory.access_us", Shows::HostMap, |p| p.device.host_map().map_or(Ns::ZERO, |map| map.access)),
 ];
+
+/// One of a few ways to be built: its key, what it can show in, and the field as a number from 1.
+struct Choice {
+    key: &'static str,
+    shows: Shows,
+    /// The values in a device file, from 1 on; none if they are the numbers themselves.
+    words: &'static [&'static str],
+    most: u64,
+    get: fn(&DevicePreset) -> u64,
+}
+
+/// Ways of planes to read, by `PlaneReads::ALL`.
+const PLANE_READS: [&str; 3] = [PlaneReads::WORDS[0].0, PlaneReads::WORDS[1].0, PlaneReads::WORDS[2].0];
+
+const CHOICES: [Choice; 3] = [
+    Choice {
+        key: "firmware.cores",
+        shows: Shows::Always,
+        words: &[],
+        most: 16,
+        get: |p| u64::from(p.device.firmware.cores),
+    },
+    Choice {
+        key: "flash.plane_reads",
+        shows: Shows::Planes,
+        words: &PLANE_READS,
+        most: 3,
+        get: |p| {
+            let here = |reads: &PlaneReads| *reads == p.device.flash.plane_reads;
+            PlaneReads::ALL.iter().position(here).map_or(1, |at| at as u64 + 1)
+        },
+    },
+    Choice {
+        key: "slc.fold",
+        shows: Shows::Cached,
+        words: &["controller", "die"],
+        most: 2,
+        get: |p| p.device.slc.map_or(1, |slc| 1 + u64::from(slc.folds_on_die)),
+    },
+];
+
+impl Choice {
+    /// A value as a device file has it.
+    fn word(&self, value: u64) -> String {
+        let at = usize::try_from(value.saturating_sub(1)).unwrap_or(usize::MAX);
+        self.words.get(at).map_or_else(|| value.to_string(), |word| (*word).to_owned())
+    }
+}
 
 /// The buffer of WriteBooster.
 pub(super) const BOOSTER: &str = "write_booster.buffer_mib";
@@ -142,7 +235,8 @@ impl Param {
             HOST_MEMORY => Some(Param::HostMemory),
             _ => {
                 let cache = CACHES.iter().position(|cache| cache.key == key).map(Param::Cache);
-                cache.or_else(|| TIMES.iter().position(|t| t.key == key).map(Param::Time))
+                let choice = CHOICES.iter().position(|choice| choice.key == key).map(Param::Choice);
+                cache.or(choice).or_else(|| TIMES.iter().position(|t| t.key == key).map(Param::Time))
             }
         }
     }
@@ -150,7 +244,9 @@ impl Param {
     /// All keys that [`Param::of_key`] takes, one for each parameter.
     pub fn keys() -> Vec<&'static str> {
         let caches = CACHES.iter().map(|cache| cache.key);
-        TIMES.iter().map(|t| t.key).chain([MAP_CACHE, ACTIVE_REGIONS, HOST_MEMORY, HOST_DELAY]).chain(caches).collect()
+        let choices = CHOICES.iter().map(|choice| choice.key);
+        let times = TIMES.iter().map(|t| t.key);
+        times.chain([MAP_CACHE, ACTIVE_REGIONS, HOST_MEMORY, HOST_DELAY]).chain(caches).chain(choices).collect()
     }
 
     /// Its key.
@@ -162,6 +258,7 @@ impl Param {
             Param::ActiveRegions => ACTIVE_REGIONS,
             Param::Cache(i) => CACHES[i].key,
             Param::HostMemory => HOST_MEMORY,
+            Param::Choice(i) => CHOICES[i].key,
         }
     }
 
@@ -172,7 +269,7 @@ impl Param {
             Param::HostDelay => vec!["host.submit_us", "host.complete_us"],
             Param::ActiveRegions => vec!["hpb.max_active_regions", "lu[0].max_active_regions"],
             Param::HostMemory => vec![HOST_MEMORY, HOST_LIMIT],
-            Param::Time(_) | Param::MapCache | Param::Cache(_) => vec![self.key()],
+            Param::Time(_) | Param::MapCache | Param::Cache(_) | Param::Choice(_) => vec![self.key()],
         }
     }
 
@@ -188,6 +285,7 @@ impl Param {
     pub fn show(self, value: u64) -> String {
         match self {
             Param::Time(_) | Param::HostDelay => format!("{:.3}", self.in_unit(value)),
+            Param::Choice(i) => CHOICES[i].word(value),
             _ => value.to_string(),
         }
     }
@@ -196,16 +294,8 @@ impl Param {
     pub fn concerns(self, setting: &Setting, preset: &DevicePreset) -> bool {
         let range = setting.range_blocks;
         match self {
-            Param::Time(i) => match TIMES[i].shows {
-                Shows::Always => true,
-                Shows::Reads => !setting.writes(),
-                Shows::Hpb => setting.hpb && !setting.writes(),
-                Shows::Writes => setting.writes(),
-                Shows::HostMap => {
-                    !setting.writes() && given_mib(preset) > 0 && range > preset.device.map_page_entries()
-                }
-                Shows::Cached => setting.writes() && caches(preset),
-            },
+            Param::Time(i) => TIMES[i].shows.on(setting, preset),
+            Param::Choice(i) => CHOICES[i].shows.on(setting, preset),
             Param::HostDelay => true,
             Param::MapCache => !setting.writes() && range > preset.device.map_page_entries(),
             Param::ActiveRegions => setting.hpb && !setting.writes() && range > region_blocks(preset),
@@ -228,7 +318,38 @@ impl Param {
             Param::ActiveRegions => u64::from(preset.device.lus[0].max_active_regions),
             Param::Cache(i) => u64::from((CACHES[i].get)(preset)) / MIB_BLOCKS,
             Param::HostMemory => given_mib(preset),
+            Param::Choice(i) => (CHOICES[i].get)(preset),
         }
+    }
+
+    /// The jobs of a probe that tell most of it; none if a probe does not measure it.
+    pub fn jobs(self) -> Option<Jobs> {
+        match self {
+            Param::Time(i) => match TIMES[i].shows {
+                Shows::Always | Shows::Reads | Shows::HostMap | Shows::Planes => Some(Jobs::Reads),
+                Shows::Writes | Shows::Cached => Some(Jobs::Writes),
+                Shows::Hpb => None,
+            },
+            Param::HostDelay | Param::MapCache | Param::HostMemory => Some(Jobs::Reads),
+            Param::ActiveRegions => None,
+            Param::Cache(_) => Some(Jobs::Writes),
+            Param::Choice(i) => Some(if CHOICES[i].shows == Shows::Cached { Jobs::Fill } else { Jobs::Reads }),
+        }
+    }
+
+    /// Whether it is one of a few ways to be built, which have no logarithm.
+    pub fn is_choice(self) -> bool {
+        matches!(self, Param::Choice(_))
+    }
+
+    /// Whether it is the static or the dynamic part of a cache of the device itself.
+    pub(crate) fn is_part_of_cache(self) -> bool {
+        matches!(self, Param::Cache(i) if CACHES[i].key != BOOSTER)
+    }
+
+    /// Whether it is a choice whose values are numbers.
+    pub(crate) fn counts(self) -> bool {
+        matches!(self, Param::Choice(i) if CHOICES[i].words.is_empty())
     }
 
     /// Whether it is the size of something, counted in pieces, rather than a time.
@@ -256,6 +377,7 @@ impl Param {
             }
             Param::Time(time) => program_bounds(TIMES[time].key, preset).unwrap_or((1, Ns::from_secs(1).0)),
             Param::HostDelay => (1, 2 * Ns::from_secs(1).0),
+            Param::Choice(i) => (1, CHOICES[i].most),
             Param::MapCache => {
                 let pages = u64::from(unit.blocks.div_ceil(preset.device.map_page_entries()));
                 (page_kib(preset), pages * page_kib(preset))
@@ -292,7 +414,7 @@ impl Param {
         match self {
             Param::MapCache => page_kib(preset),
             Param::Cache(i) => CACHES[i].unit,
-            Param::Time(_) | Param::HostDelay | Param::ActiveRegions | Param::HostMemory => 1,
+            Param::Time(_) | Param::HostDelay | Param::ActiveRegions | Param::HostMemory | Param::Choice(_) => 1,
         }
     }
 
@@ -312,7 +434,7 @@ impl Param {
             Param::ActiveRegions => (0.03, 3.0),
             // Only whole superblocks count.
             Param::Cache(i) => (0.03, 2.0 * (self.grain(preset) / CACHES[i].unit as f64).max(1.0)),
-            Param::HostMemory => (0.06, 1.0),
+            Param::HostMemory | Param::Choice(_) => (0.06, 1.0),
         };
         let share = units * self.unit(preset) as f64 / value.max(1) as f64;
         share.max(least).min(0.5)
@@ -360,6 +482,7 @@ impl Param {
                 ])
             }
             Param::Cache(i) => Ok(vec![set(CACHES[i].key, value.to_string())?]),
+            Param::Choice(i) => Ok(vec![set(CHOICES[i].key, CHOICES[i].word(value))?]),
             // What the host gives, which is all that shows.
             Param::HostMemory => Ok(vec![set(HOST_MEMORY, value.to_string())?, set(HOST_LIMIT, value.to_string())?]),
         }

@@ -2,7 +2,8 @@
 //! A fit as a result document and as sentences. It adds no figure that the fit did not give.
 
 use super::identify::{Combination, Verdict};
-use super::{Fit, FittedParam};
+use super::params::Jobs;
+use super::{Fit, FittedParam, FittedRow, Known};
 use readpath_results::{Document, Error, Note, Origin};
 use serde_json::{Value, json};
 
@@ -16,9 +17,9 @@ pub(super) fn percent(error: f64) -> String {
 }
 
 impl FittedParam {
-    /// Its standard error as text.
+    /// Its standard error as text; a choice has none.
     pub fn error(&self) -> String {
-        percent(self.standard_error)
+        if self.concerned && !self.param.is_choice() { percent(self.standard_error) } else { "-".to_owned() }
     }
 }
 
@@ -57,10 +58,12 @@ fn short(x: f64) -> String {
 }
 
 impl Fit {
-    /// Root of the mean squared difference of all rows, in percent.
-    pub fn rms_percent(&self) -> f64 {
-        let sum: f64 = self.rows.iter().map(|r| r.error_percent() * r.error_percent()).sum();
-        (sum / self.rows.len().max(1) as f64).sqrt()
+    /// Root of the mean squared difference in percent, of the rows that the fit saw or of those held out; nothing if
+    /// there are none.
+    pub fn rms_percent(&self, seen: bool) -> Option<f64> {
+        let of = self.rows.iter().filter(|r| r.measurement.is_seen() == seen).map(FittedRow::error_percent);
+        let (count, sum) = of.fold((0, 0.0), |(n, sum), e| (n + 1, sum + e * e));
+        (count > 0).then(|| (sum / f64::from(count)).sqrt())
     }
 
     /// What there is to say of the fit beyond its tables.
@@ -74,12 +77,13 @@ impl Fit {
             ));
         }
         if self.freedom > 0 && self.misfit > 4.0 * self.freedom as f64 {
-            let times = (self.misfit / self.freedom as f64).sqrt();
             notes.push(format!(
-                "The model misses the measurements by {times:.1} times their stated errors, so either they are worse \
-                 than stated or the model lacks something; take the standard errors {times:.1} times."
+                "The model misses the measurements by {:.1} times their stated errors, so either they are worse than \
+                 stated or the model lacks something; intervals are as many times wider.",
+                self.excess()
             ));
         }
+        notes.push(self.held_out_note());
         for p in self.params.iter().filter(|p| !p.concerned) {
             notes.push(format!("No measurement depends on {}; it was left as it was.", p.param.key()));
         }
@@ -94,11 +98,30 @@ impl Fit {
             notes.push(format!("{} and {} {what} (correlation {:.2}).", c.a.key(), c.b.key(), c.value));
         }
         notes.extend(self.advice_notes());
+        notes.extend(jobs_notes(&self.known(), None));
+        notes.extend(parts_note(&self.known()));
         notes
     }
 
+    fn held_out_note(&self) -> String {
+        let (all, held) = (self.rows.len(), self.rows.iter().filter(|r| !r.measurement.is_seen()));
+        let errors: Vec<f64> = held.map(|r| r.error_percent().abs()).collect();
+        match self.rms_percent(false) {
+            Some(rms) => format!(
+                "{} of {all} rows were held out of the fit. It predicts them with an error of {rms:.2} % (root mean \
+                 square), at most {:.2} %.",
+                errors.len(),
+                errors.iter().fold(0.0, |a: f64, b| a.max(*b)),
+            ),
+            None => format!(
+                "No row of {all} was held out of the fit, so nothing here tests what it predicts. A column held_out \
+                 can say which to hold out."
+            ),
+        }
+    }
+
     fn advice_notes(&self) -> Vec<String> {
-        if self.params.iter().all(|p| p.verdict == Verdict::Identified) {
+        if self.known().iter().all(|p| p.verdict == Verdict::Identified) {
             return vec!["The measurements identify every parameter.".to_owned()];
         }
         let Some(advice) = self.advice.as_ref().filter(|_| self.options.advice) else {
@@ -147,12 +170,18 @@ impl Fit {
             if doc.find(&case, variant, &metric).is_some() {
                 case = format!("{case} (line {})", m.line);
             }
-            doc.row(case, variant, metric, row.simulated, Origin::Fit)?.published(m.value)?;
+            let origin = if m.is_seen() { Origin::Fit } else { Origin::Predicted };
+            doc.row(case, variant, metric, row.simulated, origin)?.published(m.value)?;
         }
         doc.notes = self.notes().into_iter().map(Note::remark).collect();
+        let known = self.known();
+        let parameters: Vec<Value> = self.params.iter().zip(&known).map(|(p, known)| parameter(p, known)).collect();
         doc.configuration = json!({
             "fit": {
-                "parameters": self.params.iter().map(parameter).collect::<Vec<Value>>(),
+                "parameters": parameters,
+                "held_out_rows": self.rows.iter().filter(|row| !row.measurement.is_seen()).count(),
+                "held_out_rms_percent": self.rms_percent(false),
+                "fitted_rms_percent": self.rms_percent(true),
                 "iterations": self.iterations,
                 "converged": self.converged,
                 "misfit_before": self.misfit_before,
@@ -166,13 +195,52 @@ impl Fit {
     }
 }
 
-fn parameter(p: &FittedParam) -> Value {
-    json!({
-        "key": p.param.key(),
-        "start": p.param.in_unit(p.start),
-        "fitted": p.param.in_unit(p.fitted),
-        // Not a number in JSON when nothing is known.
-        "standard_error_percent": Some(100.0 * p.standard_error).filter(|e| e.is_finite()),
-        "verdict": p.verdict.name(),
-    })
+fn parameter(p: &FittedParam, known: &Known) -> Value {
+    let mut value = known.to_json();
+    // Not a number in JSON when nothing is known, or of a choice.
+    let error = Some(100.0 * p.standard_error).filter(|e| e.is_finite() && !p.param.is_choice());
+    value["standard_error_percent"] = json!(error);
+    value
+}
+
+impl Known {
+    /// As documents have it.
+    pub(crate) fn to_json(&self) -> Value {
+        let verdict = self.verdict.name();
+        if self.param.is_choice() {
+            let [start, fitted] = [self.start, self.fitted].map(|value| self.param.show(value));
+            let possible: Vec<String> = self.possible.iter().map(|value| self.param.show(*value)).collect();
+            return json!({
+                "key": self.param.key(), "start": start, "fitted": fitted, "possible": possible, "verdict": verdict,
+            });
+        }
+        json!({
+            "key": self.param.key(),
+            "start": self.param.in_unit(self.start),
+            "fitted": self.param.in_unit(self.fitted),
+            // Not numbers in JSON when nothing is known.
+            "low": Some(self.low).filter(|_| self.high.is_finite()),
+            "high": Some(self.high).filter(|x| x.is_finite()),
+            "verdict": verdict,
+        })
+    }
+}
+
+/// What is known of the two parts of a cache if neither is known by itself.
+pub(crate) fn parts_note(known: &[Known]) -> Option<String> {
+    let open = known.iter().filter(|k| k.param.is_part_of_cache() && k.verdict != Verdict::Identified);
+    let [a, b] = open.collect::<Vec<_>>()[..] else { return None };
+    let (keys, sum) = ([a.param.key(), b.param.key()].join(" and "), a.fitted + b.fitted);
+    Some(format!("Of {keys} a write shows only the sum, {sum} MiB here; no job of a probe tells them apart."))
+}
+
+/// Which jobs of a probe would tell what is not identified, beyond those that were made.
+pub(crate) fn jobs_notes(known: &[Known], made: Option<Jobs>) -> Vec<String> {
+    let open = known.iter().filter(|k| k.verdict != Verdict::Identified);
+    let open: Vec<(Option<Jobs>, &str)> = open.map(|k| (k.param.jobs(), k.param.key())).collect();
+    let note = |jobs: Jobs| {
+        let keys: Vec<&str> = open.iter().filter(|(of, _)| *of == Some(jobs)).map(|(_, key)| *key).collect();
+        (!keys.is_empty() && made < Some(jobs)).then(|| format!("Jobs that tell {}: {}.", keys.join(", "), jobs.told()))
+    };
+    [Jobs::Reads, Jobs::Writes, Jobs::Fill].into_iter().filter_map(note).collect()
 }

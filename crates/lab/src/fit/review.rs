@@ -2,10 +2,11 @@
 //! Figures of a published review as measurements: how fast an erased drive is filled, phase by phase. It opens no file
 //! and simulates nothing; `docs/formats/measurements.md` describes the table.
 
-use super::measurements::{Measurement, MeasurementError, Metric, Reader, fields, shown};
+use super::measurements::{Measurement, Metric};
 use super::setting::{Access, LongWrite, Setting, Stretch};
+use super::table::{self, Columns, HELD_OUT, MeasurementError, Reader, shown};
 
-const COLUMNS: [&str; 9] = [
+const COLUMNS: [&str; 10] = [
     "drive",
     "phase",
     "capacity_gb",
@@ -15,6 +16,7 @@ const COLUMNS: [&str; 9] = [
     "throughput_mb_s",
     "throughput_mib_s",
     "error_percent",
+    HELD_OUT,
 ];
 const PHASES: [&str; 3] = ["cached", "direct", "folding"];
 /// Parts of the drive: phases begin and end at one of them.
@@ -32,7 +34,7 @@ pub(super) fn is_one(header: &[&str]) -> bool {
 
 /// The columns of a table; of a quantity in one of two units the one that is there.
 struct Header<'a> {
-    all: Vec<&'a str>,
+    columns: Columns<'a>,
     capacity: &'a str,
     until: &'a str,
     throughput: &'a str,
@@ -40,17 +42,9 @@ struct Header<'a> {
 
 impl<'a> Header<'a> {
     fn read(reader: &Reader, all: Vec<&'a str>) -> Result<Self, MeasurementError> {
-        for (i, column) in all.iter().enumerate() {
-            if !COLUMNS.contains(column) {
-                let known = COLUMNS.join(", ");
-                return Err(reader.error(format!("{} is not a column; known here: {known}", shown(column))));
-            }
-            if all[..i].contains(column) {
-                return Err(reader.error(format!("has the column {column} twice")));
-            }
-        }
+        let columns = Columns::read(reader, all, &COLUMNS)?;
         let of = |name: &str| {
-            let mut found = all.iter().copied().filter(|column| column.starts_with(name));
+            let mut found = columns.names().iter().copied().filter(|column| column.starts_with(name));
             let one = found.next().ok_or_else(|| reader.error(format!("has no column {name}_...")))?;
             match found.next() {
                 Some(other) => Err(reader.error(format!("has both {one} and {other}; keep one of them"))),
@@ -58,18 +52,16 @@ impl<'a> Header<'a> {
             }
         };
         let (capacity, until, throughput) = (of("capacity")?, of("until")?, of("throughput")?);
-        if !all.contains(&"drive") {
-            return Err(reader.error("has no column drive"));
-        }
+        columns.need(reader, "drive")?;
         let binary = |column: &&str| column.contains("ib");
-        let columns = [capacity, until, throughput];
-        if let (Some(a), Some(b)) = (columns.iter().find(|c| binary(c)), columns.iter().find(|c| !binary(c))) {
+        let figures = [capacity, until, throughput];
+        if let (Some(a), Some(b)) = (figures.iter().find(|c| binary(c)), figures.iter().find(|c| !binary(c))) {
             return Err(reader.error(format!(
                 "mixes binary units ({a}) with decimal ones ({b}); expected capacity_gb, until_gb and \
                  throughput_mb_s, or capacity_gib, until_gib and throughput_mib_s"
             )));
         }
-        Ok(Header { all, capacity, until, throughput })
+        Ok(Header { columns, capacity, until, throughput })
     }
 
     fn is_binary(&self) -> bool {
@@ -96,27 +88,18 @@ fn figure(reader: &Reader, column: &str, text: &str) -> Result<f64, MeasurementE
 /// Reads a table of one drive; `file` is for errors.
 pub(super) fn parse(text: &str, file: &str) -> Result<Vec<Measurement>, MeasurementError> {
     let mut reader = Reader { file, line: 0 };
-    let mut header: Option<Header> = None;
+    let mut lines = table::lines(text);
+    let Some((line, names)) = lines.next() else { return Err(reader.error("is empty")) };
+    reader.line = line;
+    let header = Header::read(&reader, names)?;
     let mut drive: Option<(&str, f64)> = None;
     let mut rows: Vec<Measurement> = Vec::new();
     // Where the last phase ended, as a share of the drive, and its place among the phases.
     let (mut from, mut last, mut is_open) = (0.0_f64, None, false);
-    for (i, line) in text.lines().enumerate() {
-        reader.line = i + 1;
-        let line = line.split('#').next().unwrap_or("").trim();
-        if line.is_empty() {
-            continue;
-        }
-        let fields = fields(line);
-        let Some(header) = &header else {
-            header = Some(Header::read(&reader, fields)?);
-            continue;
-        };
-        if fields.len() != header.all.len() {
-            let (has, all) = (fields.len(), header.all.join(", "));
-            return Err(reader.error(format!("has {has} fields, but the columns are {all}")));
-        }
-        let field = |column: &str| header.all.iter().position(|c| *c == column).map_or("", |at| fields[at]);
+    for (line, fields) in lines {
+        reader.line = line;
+        let row = header.columns.row(&reader, fields)?;
+        let field = |column: &str| row.field(column).unwrap_or("");
         let capacity = figure(&reader, header.capacity, field(header.capacity))?;
         match drive {
             Some((name, size)) if name != field("drive") || size != capacity => {
@@ -164,10 +147,6 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Vec<Measurement>, Measurem
         if !(f64::from(unit)..f64::from(u32::MAX)).contains(&blocks) {
             return Err(reader.error(format!("{} is {capacity}; expected 1 to 16,000", header.capacity)));
         }
-        let percent = match field("error_percent") {
-            "" => ERROR_PERCENT,
-            text => reader.number("error_percent", text, 100.0)?.max(0.001),
-        };
         let stretch = Stretch { of: LongWrite::Fill, parts: PARTS, part: first as u16, count: (end - first) as u16 };
         rows.push(Measurement {
             line: reader.line,
@@ -180,7 +159,8 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Vec<Measurement>, Measurem
             },
             metric: Metric::Throughput,
             value: figure(&reader, header.throughput, field(header.throughput))? * mib,
-            error: percent / 100.0,
+            error: reader.error_percent(field("error_percent"), ERROR_PERCENT)?,
+            held_out: reader.held_out(row.field(HELD_OUT))?,
         });
         (from, last) = (until, Some(phase));
     }
@@ -237,5 +217,10 @@ mod tests {
         bad(&rows("A,cached,1000,,2000\n"), 2, "until_gb is missing");
         bad(&rows("A,cached,0,1,2000\n"), 2, "capacity_gb is \"0\"; it must be greater than 0");
         bad(HEAD, 0, "has column names, but no phase");
+        bad(&HEAD.replace("until_gb", "until_gb,held_out"), 0, "has column names, but no phase");
+        let all = HEAD.replace("throughput_mb_s", "throughput_mb_s,held_out");
+        bad(&format!("{all}A,cached,1000,148,2000,x\n"), 2, "held_out is \"x\"; expected yes or no");
+        let rows = parse(&format!("{all}A,cached,1000,148,2000,\nA,direct,1000,600,600,yes\n"), "r.csv").unwrap();
+        assert_eq!(rows.iter().map(Measurement::is_seen).collect::<Vec<_>>(), [true, false]);
     }
 }

@@ -21,4 +21,4 @@ pub use jobs::JobFile;
 pub use names::PlanError;
 pub use plan::{Ask, Job, Plan, SCHEMA};
 pub use readings::{Reading, ReadingError, read};
-pub use solve::{Compared, Known, Probe, ProbeOptions, default_params, probe};
+pub use solve::{Compared, Probe, ProbeOptions, default_params, probe};

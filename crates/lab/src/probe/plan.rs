@@ -3,7 +3,7 @@
 //! requests, and if asked for, writes. It knows neither fio nor results.
 
 use super::names::{self, MIB, PlanError};
-use crate::fit::{Access, LongWrite, Setting, Stretch};
+use crate::fit::{self, Access, LongWrite, Setting, Stretch};
 use readpath_config::DevicePreset;
 use readpath_stack::given_host_memory;
 use serde::{Deserialize, Serialize};
@@ -127,6 +127,16 @@ impl Plan {
     /// Whether a job writes.
     pub fn writes(&self) -> bool {
         self.jobs.iter().any(|job| job.setting.writes())
+    }
+
+    /// What its jobs do.
+    pub(super) fn kind(&self) -> fit::Jobs {
+        let fills = |job: &Job| matches!(job.setting.access, Access::SequentialWrite(s) if s.of == LongWrite::Fill);
+        match self.writes() {
+            false => fit::Jobs::Reads,
+            true if self.jobs.iter().any(fills) => fit::Jobs::Fill,
+            true => fit::Jobs::Writes,
+        }
     }
 
     /// Bytes that the jobs reach to.

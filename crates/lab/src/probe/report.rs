@@ -4,8 +4,8 @@
 use super::cliff::{Cliff, cliff};
 use super::names::MIB;
 use super::plan::Job;
-use super::solve::{Compared, Known, Probe};
-use crate::fit::{Access, LongWrite, Metric, Setting, Stretch, Verdict};
+use super::solve::{Compared, Probe};
+use crate::fit::{Access, Known, LongWrite, Metric, Setting, Stretch, Verdict, WIDE, jobs_notes, parts_note};
 use readpath_results::{Chart, ChartKind, Document, Error, Interval, Note, Origin, SeriesStyle};
 use serde_json::{Value, json};
 
@@ -18,8 +18,6 @@ const METRICS: [(Metric, bool); 4] = [
 ];
 /// Length of error bars in standard errors.
 const BARS: f64 = 2.0;
-/// An interval that reaches so many times above its value says next to nothing.
-const WIDE: f64 = 3.0;
 
 impl Compared {
     /// The measured value.
@@ -30,23 +28,6 @@ impl Compared {
             Metric::LatencyMean => self.reading.mean_us,
             Metric::LatencyP50 => self.reading.p50_us,
             Metric::LatencyP99 => self.reading.p99_us,
-        }
-    }
-}
-
-impl Known {
-    /// Its interval as text.
-    pub fn interval(&self) -> String {
-        let figure = |x: f64| match x {
-            x if x >= 100.0 => format!("{x:.0}"),
-            x if x >= 10.0 => format!("{x:.1}"),
-            x => format!("{x:.2}"),
-        };
-        let value = self.param.in_unit(self.fitted);
-        if self.high > WIDE * value {
-            "unknown".to_owned()
-        } else {
-            format!("{} to {}", figure(self.low), figure(self.high))
         }
     }
 }
@@ -110,7 +91,7 @@ impl Probe {
         }
         if fit.freedom > 0 && fit.misfit > fit.freedom as f64 {
             let times = (fit.misfit / fit.freedom as f64).sqrt();
-            let more = if self.plausible {
+            let more = if fit.is_plausible() {
                 ""
             } else {
                 " That is no chance: the model lacks something, or the measurements are worse, so nothing is \
@@ -143,6 +124,8 @@ impl Probe {
             notes.push(format!("Only together: {}.", c.told()));
         }
         notes.push(self.next_note());
+        notes.extend(jobs_notes(&self.known, Some(self.plan.kind())));
+        notes.extend(parts_note(&self.known));
         notes
     }
 
@@ -177,7 +160,7 @@ impl Probe {
         if self.known.iter().all(|k| k.verdict == Verdict::Identified) {
             return "The jobs identify every parameter; none needs to be run next.".to_owned();
         }
-        if !self.plausible {
+        if !self.fit.is_plausible() {
             return "Before other jobs are run, look which of these the fitted device misses.".to_owned();
         }
         match self.next_jobs() {
@@ -227,7 +210,7 @@ impl Probe {
             "probe": {
                 "target": self.plan.target,
                 "error_percent": self.plan.error_percent,
-                "parameters": self.known.iter().map(parameter).collect::<Vec<Value>>(),
+                "parameters": self.known.iter().map(Known::to_json).collect::<Vec<Value>>(),
                 "held_out_rms_percent": self.rms_percent(false),
                 "fitted_rms_percent": self.rms_percent(true),
                 "converged": self.fit.converged,
@@ -352,7 +335,8 @@ impl Probe {
         let measured: Vec<_> = rows
             .iter()
             .map(|r| {
-                let (low, high) = (percent(1.0 - BARS * r.error), percent(1.0 + BARS * r.error));
+                let (low, high) = bar_of(r.error);
+                let (low, high) = (percent(low), percent(high));
                 (name(r), 100.0, Some(Interval { low, high }))
             })
             .collect();
@@ -370,7 +354,7 @@ impl Probe {
         let known: Vec<_> = self
             .known
             .iter()
-            .filter(|k| k.start > 0 && k.high <= WIDE * k.param.in_unit(k.fitted))
+            .filter(|k| k.start > 0 && !k.param.is_choice() && k.high <= WIDE * k.param.in_unit(k.fitted))
             .map(|k| {
                 let percent = |x: f64| 100.0 * x / k.param.in_unit(k.start);
                 let interval = Interval { low: percent(k.low), high: percent(k.high) };
@@ -398,25 +382,19 @@ fn measured_and_shown(mut chart: Chart, rows: &[(f64, &Compared)]) -> Result<Cha
     let shown = rows.iter().map(|(x, r)| (*x, r.predicted.of(Metric::Throughput)));
     chart.series("fitted device", SeriesStyle::Simulated, shown)?;
     if rows.iter().any(|(_, r)| !r.fitted) {
-        chart.series_with_bars("measured, held out", SeriesStyle::Plain, bars(false))?;
+        chart.series_with_bars("measured, held out", SeriesStyle::Points, bars(false))?;
     }
     Ok(chart)
+}
+
+/// Two standard errors on each side, as shares of a value, which is not below 0.
+fn bar_of(error: f64) -> (f64, f64) {
+    ((1.0 - BARS * error).max(0.0), 1.0 + BARS * error)
 }
 
 /// Two standard errors on each side of the measured value.
 fn bar(row: &Compared) -> Interval {
     let value = row.reading.throughput_mib_s;
-    Interval { low: value * (1.0 - BARS * row.error), high: value * (1.0 + BARS * row.error) }
-}
-
-fn parameter(k: &Known) -> Value {
-    json!({
-        "key": k.param.key(),
-        "start": k.param.in_unit(k.start),
-        "fitted": k.param.in_unit(k.fitted),
-        // Not numbers in JSON when nothing is known.
-        "low": Some(k.low).filter(|_| k.high.is_finite()),
-        "high": Some(k.high).filter(|x| x.is_finite()),
-        "verdict": k.verdict.name(),
-    })
+    let (low, high) = bar_of(row.error);
+    Interval { low: value * low, high: value * high }
 }

@@ -7,8 +7,62 @@ use super::readings::Reading;
 use super::solve::{Probe, ProbeOptions, default_params, probe};
 use crate::fit::{Metric, ModelError, Outcome, Param, Verdict, device, predict};
 use crate::runs::Shared;
-use readpath_config::{ConfigFileError, DevicePreset};
+use readpath_config::{ConfigFileError, DevicePreset, Override};
 use readpath_kit::Prng;
+
+/// What a DRAM-less SSD that is soon simulated has instead of the values of `nvme-dramless-512g`: 4 GiB, half of which
+/// its host memory covers, and short blocks, which are erased in as much less time.
+const DRAMLESS: [(&str, &str); 21] = [
+    ("lu[0].blocks", "1048576"),
+    ("geometry.dies_per_channel", "2"),
+    ("geometry.pages_per_block", "96"),
+    ("geometry.blocks_per_plane", "430"),
+    ("map_cache.size_kib", "192"),
+    ("map_memory.size_mib", "2"),
+    ("map_memory.min_kib", "0"),
+    ("geometry.planes", "1"),
+    ("flash.read_us", "50"),
+    ("flash.map_read_us", "50"),
+    ("flash.program_us", "496"),
+    ("flash.erase_us", "300"),
+    ("slc.erase_us", "300"),
+    ("flash.transfer_4k_us", "3.18"),
+    ("flash.plane_reads", "one"),
+    ("write_buffer.size_kib", "2048"),
+    ("slc.holds_map", "false"),
+    ("ftl.spare_map_superblocks", "6"),
+    ("slc.read_us", "25"),
+    ("slc.program_us", "120"),
+    ("ftl.checkpoint_after_units", "512"),
+];
+
+/// A DRAM-less SSD with host memory that is soon simulated, and a cache in SLC mode: so many MiB apart from the logical
+/// units, and so many more at most where these have space.
+///
+/// # Errors
+/// When there is no such preset.
+pub fn dramless(static_mib: u32, dynamic_mib: u32) -> Result<DevicePreset, ConfigFileError> {
+    let preset = readpath_config::device::load("nvme-dramless-512g", &|_| Err(std::io::Error::other("no file")))?;
+    let sizes = [("slc_cache.static_mib", static_mib), ("slc_cache.dynamic_mib", dynamic_mib)];
+    let sizes = sizes.map(|(key, mib)| Override::new(key, &mib.to_string(), "study"));
+    let set = DRAMLESS.iter().map(|(key, value)| Override::new(key, value, "study"));
+    preset.with_overrides(&set.chain(sizes).collect::<Result<Vec<_>, _>>()?)
+}
+
+/// `preset` cut down to 4 GiB, which are soon simulated, with so many blocks in a plane and a map cache in proportion.
+///
+/// # Errors
+/// When that makes no device.
+pub fn cut_down(preset: &DevicePreset, blocks_per_plane: u32) -> Result<DevicePreset, ConfigFileError> {
+    let blocks = blocks_per_plane.to_string();
+    let mut set =
+        vec![("lu[0].capacity_gib", "4"), ("geometry.blocks_per_plane", &*blocks), ("map_cache.size_kib", "352")];
+    if preset.device.write_booster().is_some() {
+        set.push(("write_booster.buffer_mib", "512"));
+    }
+    let set = set.into_iter().map(|(key, value)| Override::new(key, value, "study"));
+    preset.with_overrides(&set.collect::<Result<Vec<_>, _>>()?)
+}
 
 /// The hidden device, and how it is measured.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use crate::{runs, usage};
 use anyhow::{Result, anyhow};
 use readpath_config::DevicePreset;
 use readpath_lab::fit::{
-    Fit, FitOptions, Measurement, ModelError, Param, check, default_params, fill_params, fit, parse,
+    Fit, FitOptions, Measurement, ModelError, Param, check, default_params, fill_params, fit, hold_out, parse,
 };
 use readpath_lab::runs::Shared;
 use std::path::Path;
@@ -29,13 +29,18 @@ impl Fitting {
     /// When an option or a measurement is wrong.
     pub fn read(args: &Args) -> Result<Self> {
         let preset = readpath_config::device::load(&args.device, &read_text).map_err(usage)?;
-        let rows = measurements(&args.measurements, &preset)?;
+        let mut rows = measurements(&args.measurements, &preset)?;
         let fills = rows.iter().all(|row| row.setting.writes());
         let params = match &args.params[..] {
             [] if fills => fill_params(&preset),
             [] => default_params(&preset),
             keys => params(keys)?,
         };
+        hold_out(&mut rows, params.len());
+        if !rows.iter().any(Measurement::is_seen) {
+            let name = args.measurements.display();
+            return Err(usage(anyhow!("{name}: all rows are held out, so there is nothing to fit")));
+        }
         let options = FitOptions { params, ios: args.ios, ..FitOptions::default() };
         let source = args.measurements.display().to_string();
         Ok(Fitting { preset, rows, options, threads: args.threads, source })
