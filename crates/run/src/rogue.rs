@@ -61,7 +61,8 @@ pub fn device(
         pre_requests: 1,
         entries_in_ehs: means == Means::HeaderSegment,
     };
-    let lu = LuConfig { blocks: BLOCKS, hpb: true, max_active_regions: 16, pinned_start: 0, pinned_regions: 0 };
+    let lu =
+        LuConfig { blocks: BLOCKS, hpb: true, max_active_regions: 16, pinned_start: 0, pinned_regions: 0, zones: None };
     let mut config = DeviceConfig {
         geometry: Geometry {
             channels: 2,

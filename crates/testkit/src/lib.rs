@@ -49,7 +49,7 @@ pub const HPB: HpbConfig = HpbConfig {
 
 /// One unit of `blocks` blocks with HPB, all of it allowed to be active.
 pub fn lu(blocks: u32) -> LuConfig {
-    LuConfig { blocks, hpb: true, max_active_regions: 64, pinned_start: 0, pinned_regions: 0 }
+    LuConfig { blocks, hpb: true, max_active_regions: 64, pinned_start: 0, pinned_regions: 0, zones: None }
 }
 
 /// A device of 2 channels with 2 dies each and one unit of `blocks` blocks. It never runs out of erased superblocks

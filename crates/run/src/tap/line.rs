@@ -82,6 +82,9 @@ impl Display for RequestLine<'_> {
                 }),
                 _ => write!(f, ": list of {list_bytes} bytes"),
             },
+            Cdb::ReportZones { start, options, .. } => write!(f, ": from LBA {start}, options {options:02X}h"),
+            Cdb::ManageZones { all: true, .. } => f.write_str(": all zones"),
+            Cdb::ManageZones { lba, .. } => write!(f, ": LBA {lba}"),
             Cdb::HpbReadBuffer { at, alloc, .. } => {
                 write!(f, ": region {}, sub-region {}, {alloc} bytes", at.region, at.index)
             }

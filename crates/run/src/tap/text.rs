@@ -5,6 +5,7 @@
 use readpath_kit::Ns;
 use readpath_proto::typed::{
     Cdb, FLAG_FUA, Form, HpbNotification, Reply, ReplyBody, Request, RequestBody, Residual, Response, Status,
+    ZoneAction,
 };
 use std::fmt::{self, Display, Formatter};
 
@@ -76,6 +77,11 @@ impl Display for Name<'_> {
             Cdb::ReportLuns { .. } => "REPORT LUNS",
             Cdb::Verify10 { .. } => "VERIFY (10)",
             Cdb::Unmap { .. } => "UNMAP",
+            Cdb::ReportZones { .. } => "REPORT ZONES",
+            Cdb::ManageZones { action: ZoneAction::Close, .. } => "CLOSE ZONE",
+            Cdb::ManageZones { action: ZoneAction::Finish, .. } => "FINISH ZONE",
+            Cdb::ManageZones { action: ZoneAction::Open, .. } => "OPEN ZONE",
+            Cdb::ManageZones { action: ZoneAction::Reset, .. } => "RESET WRITE POINTER",
             Cdb::HpbRead { .. } => "HPB READ",
             Cdb::HintedRead { .. } => "READ (16) with HPB entry",
             Cdb::HpbReadBuffer { .. } => "HPB READ BUFFER",
@@ -172,6 +178,8 @@ impl Display for Details<'_> {
                 write!(f, r#""lba":{lba},"read_id":{read_id},"bytes":{list_bytes},"#)
             }
             Cdb::Unmap { list_bytes } => write!(f, r#""bytes":{list_bytes},"#),
+            Cdb::ReportZones { start, options, .. } => write!(f, r#""lba":{start},"options":{options},"#),
+            Cdb::ManageZones { lba, all, .. } => write!(f, r#""lba":{lba},"all":{all},"#),
             Cdb::Inquiry { vpd: Some(page), .. } => write!(f, r#""vpd":{page},"#),
             Cdb::ModeSense10 { page, .. } => write!(f, r#""page":{},"#, page & 0x3F),
             Cdb::Other(ref bytes) => write!(f, r#""cdb":"{}","#, Hex(bytes)),

@@ -34,3 +34,4 @@ mod wear;
 mod wire;
 mod worn_out;
 mod write_amplification;
+mod zones;

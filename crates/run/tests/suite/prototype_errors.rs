@@ -142,7 +142,14 @@ fn a_device_that_is_none_refuses_the_flag() {
     }
     // A unit without groups on a device that has some.
     let mut two = config(GroupUpdate::Host);
-    two.lus.push(LuConfig { blocks: 64, hpb: false, max_active_regions: 0, pinned_start: 0, pinned_regions: 0 });
+    two.lus.push(LuConfig {
+        blocks: 64,
+        hpb: false,
+        max_active_regions: 0,
+        pinned_start: 0,
+        pinned_regions: 0,
+        zones: None,
+    });
     give_room(&mut two);
     let body = command(hinted(0, 1, GroupEntry::of(9)), 4096);
     assert_eq!(response(&Bare::new(&two).ask(1, body, &[]).0).sense, Some(Sense::INVALID_FIELD));

@@ -28,7 +28,8 @@ pub use back::{DeviceStats, Failable, Failing, MediaMode, MediaOp, NoMedia, Prob
 pub use config::{
     ANCHORS, CacheOwner, CellMode, CheckOn, ConfigError, DeviceConfig, EntryConfig, FaultConfig, FirmwareTiming,
     FlashTiming, FtlConfig, HostMap, Hpb2Config, HpbConfig, LineCheck, LinkTiming, LuConfig, MOST_ENTRIES, MapMemory,
-    Protection, Protocol, PrototypeConfig, SlcCacheConfig, SlcConfig, Verification, VictimPolicy, Without,
+    Protection, Protocol, PrototypeConfig, SlcCacheConfig, SlcConfig, Verification, VictimPolicy, Without, ZoneConfig,
+    ZoneLayout, ZoneRule,
 };
 pub use device::UfsDevice;
 pub use front::{Delays, SETTINGS_BYTES, outlives_power};

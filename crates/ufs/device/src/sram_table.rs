@@ -28,6 +28,7 @@ tables! {
     HostMapIndex "host map index" "Which pages of the map are in host memory.";
     HostMapFetches "host map fetches" "What is fetched from there.";
     MapDirectory "map directory" "Where in flash each page of the map is.";
+    Zones "zones" "Write pointer and condition of each zone.";
     WriteBufferIndex "write buffer index" "Logical page and state of each slot of the write buffer.";
     Superblocks "superblocks" "State and counts of the superblocks.";
     WriteBuffer "write buffer" "Data that is not in flash yet.";

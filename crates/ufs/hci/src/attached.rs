@@ -22,6 +22,7 @@ use readpath_proto::query::result;
 use readpath_proto::rpmb::SecurityProtocol;
 use readpath_proto::typed::{
     Cdb, Command, FLAG_FUA, Form, QueryResponse, Reply, ReplyBody, Request, RequestBody, Response, Sense, Status,
+    ZoneAction,
 };
 use readpath_proto::uic;
 use readpath_stack::{Payload, Units, medium};
@@ -387,7 +388,7 @@ fn block_request(request: &Request) -> Option<(BlockRequest, u32)> {
         Cdb::SynchronizeCache { immed: false, .. } => (BlockOp::Flush, 0, 0),
         // A device flushes before it sleeps.
         Cdb::StartStopUnit { immed: false, control } if control >> 4 > 1 => (BlockOp::Flush, 0, 0),
-        Cdb::Unmap { .. } => (BlockOp::Discard, 0, 0),
+        Cdb::Unmap { .. } | Cdb::ManageZones { action: ZoneAction::Reset, .. } => (BlockOp::Discard, 0, 0),
         _ => return None,
     };
     // The device refuses an address that no unit has.

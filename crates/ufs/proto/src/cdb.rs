@@ -2,13 +2,13 @@
 //! Command descriptor blocks: [`Cdb`] to the 16 bytes of a COMMAND UPIU and back.
 //!
 //! It knows the layouts of SPC-4 (INQUIRY, MODE SENSE, REPORT LUNS, REQUEST SENSE, TEST UNIT READY), SBC-3 (READ,
-//! WRITE, UNMAP and the other block commands), JESD220-3 (HPB READ, HPB READ BUFFER, HPB WRITE BUFFER) and of the
+//! WRITE, UNMAP and the other block commands), ZBC-2 (REPORT ZONES, ZONE MANAGEMENT OUT), JESD220-3 (HPB READ, HPB READ BUFFER, HPB WRITE BUFFER) and of the
 //! prototype of HPB (HotStorage 2017: READ (16) with an entry; byte 14 is this program's own). It does not know
 //! whether a logical unit supports a command or whether an address exists. CDBs shorter than 16 bytes are padded with
 //! zeros.
 
 use crate::groups::{GroupEntry, GroupHint};
-use crate::typed::{Cdb, Form, HpbEntry, SubRegion};
+use crate::typed::{Cdb, Form, HpbEntry, SubRegion, ZoneAction};
 
 /// Operation codes, CDB byte 0 (SPC-4 and SBC-3 command tables; F8h-FAh: JESD220-3, Linux `ufshpb.h`).
 pub mod opcode {
@@ -34,6 +34,10 @@ pub mod opcode {
     pub(crate) const WRITE_16: u8 = 0x8A;
     pub(crate) const PRE_FETCH_16: u8 = 0x90;
     pub(crate) const SYNCHRONIZE_CACHE_16: u8 = 0x91;
+    /// Service actions 01h to 04h are those of [`crate::zones::ZoneAction`].
+    pub const ZONE_MANAGEMENT_OUT: u8 = 0x94;
+    /// Service action 00h is REPORT ZONES.
+    pub const ZONE_MANAGEMENT_IN: u8 = 0x95;
     /// Service action 10h is READ CAPACITY (16).
     pub(crate) const SERVICE_ACTION_IN_16: u8 = 0x9E;
     pub(crate) const REPORT_LUNS: u8 = 0xA0;
@@ -54,6 +58,10 @@ const WRITE_BUFFER_INACTIVATE_ALL: u8 = 0x03;
 
 /// Service action of READ CAPACITY (16) in CDB byte 1 bits 4:0 (SBC-3).
 const SA_READ_CAPACITY_16: u8 = 0x10;
+/// Service action of REPORT ZONES in CDB byte 1 bits 4:0 (ZBC-2).
+const SA_REPORT_ZONES: u8 = 0x00;
+/// Reporting options in CDB byte 14 of REPORT ZONES (ZBC-2).
+const ZONE_OPTIONS: u8 = 0x3F;
 /// Bit 0 of CDB byte 1 of READ (16), obsolete in SBC-3: bytes 2-5 are an HPB entry, 6-9 the LBA (HotStorage 2017).
 pub(crate) const FLAG_HINT: u8 = 0x01;
 /// IMMED in byte 1 of SYNCHRONIZE CACHE (SBC-3).
@@ -80,6 +88,7 @@ pub fn direction(cdb: &Cdb) -> Direction {
         | Cdb::ReadCapacity10
         | Cdb::ReadCapacity16 { .. }
         | Cdb::ReportLuns { .. }
+        | Cdb::ReportZones { .. }
         | Cdb::Read { .. }
         | Cdb::HpbRead { .. }
         | Cdb::HintedRead { .. }
@@ -92,6 +101,7 @@ pub fn direction(cdb: &Cdb) -> Direction {
         | Cdb::Verify10 { .. }
         | Cdb::PreFetch { .. }
         | Cdb::SynchronizeCache { .. }
+        | Cdb::ManageZones { .. }
         | Cdb::HpbInactivate { .. }
         | Cdb::HpbInactivateAll => Direction::None,
         Cdb::Other(bytes) => other_direction(bytes),
@@ -102,9 +112,9 @@ pub fn direction(cdb: &Cdb) -> Direction {
 /// [`parse`]) keeps the direction of its operation code.
 fn other_direction(bytes: &[u8; 16]) -> Direction {
     match bytes[0] {
-        // REQUEST SENSE, INQUIRY, MODE SENSE (6), READ BUFFER, SERVICE ACTION IN, SECURITY PROTOCOL IN, REPORT
-        // SUPPORTED OPERATION CODES and their neighbours (MAINTENANCE IN).
-        0x03 | 0x12 | 0x1A | 0x3C | 0x9E | 0xA2 | 0xA3 => Direction::In,
+        // REQUEST SENSE, INQUIRY, MODE SENSE (6), READ BUFFER, ZONE MANAGEMENT IN, SERVICE ACTION IN, SECURITY PROTOCOL
+        // IN, REPORT SUPPORTED OPERATION CODES and their neighbours (MAINTENANCE IN).
+        0x03 | 0x12 | 0x1A | 0x3C | 0x95 | 0x9E | 0xA2 | 0xA3 => Direction::In,
         // MODE SELECT (6) and (10), WRITE BUFFER, UNMAP, SECURITY PROTOCOL OUT.
         0x15 | 0x55 | 0x3B | 0x42 | 0xB5 => Direction::Out,
         // FORMAT UNIT sends a list only with FMTDATA; SEND DIAGNOSTIC only with a list length.
@@ -119,8 +129,9 @@ fn other_direction(bytes: &[u8; 16]) -> Direction {
 pub fn is_named_opcode(code: u8) -> bool {
     let mut bytes = [0; 16];
     bytes[0] = code;
-    // For these two, zeros are neither a valid service action nor a valid buffer id.
-    let takes_no_zeros = matches!(code, opcode::SERVICE_ACTION_IN_16 | opcode::HPB_WRITE_BUFFER);
+    // For these, zeros are neither a valid service action nor a valid buffer id.
+    let takes_no_zeros =
+        matches!(code, opcode::SERVICE_ACTION_IN_16 | opcode::ZONE_MANAGEMENT_OUT | opcode::HPB_WRITE_BUFFER);
     takes_no_zeros || !matches!(parse(&bytes), Cdb::Other(_))
 }
 
@@ -198,6 +209,15 @@ pub fn encode(cdb: &Cdb) -> [u8; 16] {
         Cdb::Unmap { list_bytes } => {
             b[0] = opcode::UNMAP;
             b[7..9].copy_from_slice(&list_bytes.to_be_bytes());
+        }
+        Cdb::ReportZones { start, alloc, options, partial } => {
+            debug_assert!(options < 1 << 6, "reporting options have 6 bits");
+            put_sixteen(&mut b, opcode::ZONE_MANAGEMENT_IN, SA_REPORT_ZONES, start, alloc);
+            b[14] = u8::from(partial) << 7 | options & ZONE_OPTIONS;
+        }
+        Cdb::ManageZones { action, lba, count, all } => {
+            put_sixteen(&mut b, opcode::ZONE_MANAGEMENT_OUT, action.code(), lba, count.into());
+            b[14] = u8::from(all);
         }
         Cdb::HpbRead { .. }
         | Cdb::HintedRead { .. }
@@ -310,6 +330,16 @@ pub fn parse(b: &[u8; 16]) -> Cdb {
             lba: be64(b, 2),
             blocks: be32(b, 10),
             immed: b[1] & SYNC_IMMED != 0,
+        },
+        opcode::ZONE_MANAGEMENT_IN if b[1] & 0x1F == SA_REPORT_ZONES => Cdb::ReportZones {
+            start: be64(b, 2),
+            alloc: be32(b, 10),
+            options: b[14] & ZONE_OPTIONS,
+            partial: b[14] & 0x80 != 0,
+        },
+        opcode::ZONE_MANAGEMENT_OUT => match ZoneAction::from_code(b[1] & 0x1F) {
+            Some(action) => Cdb::ManageZones { action, lba: be64(b, 2), count: be16(b, 12), all: b[14] & 1 != 0 },
+            None => Cdb::Other(*b),
         },
         opcode::UNMAP if b[1] & 1 == 0 => Cdb::Unmap { list_bytes: be16(b, 7) },
         opcode::HPB_READ => Cdb::HpbRead {

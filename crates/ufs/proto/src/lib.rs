@@ -20,6 +20,7 @@ pub mod transfer;
 pub mod typed;
 pub mod uic;
 pub mod upiu;
+pub mod zones;
 
 #[cfg(test)]
 mod testing;

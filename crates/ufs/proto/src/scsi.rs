@@ -80,9 +80,11 @@ pub fn vpd_identification(peripheral: u8, naa: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(&naa.to_be_bytes());
 }
 
-/// Limits of VPD page B0h in logical blocks. Transfer lengths are not reported (SBC-3).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// Limits of VPD page B0h in logical blocks; 0 of what is not reported (SBC-3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct BlockLimits {
+    /// OPTIMAL TRANSFER LENGTH.
+    pub optimal_transfer_blocks: u32,
     /// MAXIMUM UNMAP LBA COUNT; Linux sd discards only if this and the next are not 0.
     pub max_unmap_blocks: u32,
     /// MAXIMUM UNMAP BLOCK DESCRIPTOR COUNT.
@@ -94,6 +96,8 @@ pub struct BlockLimits {
 /// VPD page B0h, block limits, 64 bytes (SBC-3).
 pub fn vpd_block_limits(peripheral: u8, limits: &BlockLimits, out: &mut Vec<u8>) {
     vpd(peripheral, 0xB0, 0x3C, out);
+    out.resize(12, 0);
+    out.extend_from_slice(&limits.optimal_transfer_blocks.to_be_bytes());
     out.resize(20, 0);
     for value in [limits.max_unmap_blocks, limits.max_unmap_descriptors, limits.unmap_granularity] {
         out.extend_from_slice(&value.to_be_bytes());
@@ -108,11 +112,12 @@ pub fn vpd_characteristics(peripheral: u8, out: &mut Vec<u8>) {
     out.resize(64, 0);
 }
 
-/// VPD page B2h, logical block provisioning, 8 bytes (SBC-3): thin, UNMAP works, and unmapped blocks read as zeros.
-pub fn vpd_provisioning(peripheral: u8, out: &mut Vec<u8>) {
+/// VPD page B2h, logical block provisioning, 8 bytes (SBC-3): thin, UNMAP works, and unmapped blocks read as zeros; or
+/// nothing of that, as of a zoned unit.
+pub fn vpd_provisioning(peripheral: u8, thin: bool, out: &mut Vec<u8>) {
     vpd(peripheral, 0xB2, 4, out);
     // LBPU (7) and LBPRZ (4:2), then the type.
-    out.extend_from_slice(&[0, 1 << 7 | 1 << 2, 2, 0]);
+    out.extend_from_slice(if thin { &[0, 1 << 7 | 1 << 2, 2, 0] } else { &[0; 4] });
 }
 
 fn vpd(peripheral: u8, page: u8, length: u16, out: &mut Vec<u8>) {
@@ -130,14 +135,15 @@ pub fn read_capacity_10(blocks: u64, block_bytes: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(&block_bytes.to_be_bytes());
 }
 
-/// READ CAPACITY (16) data, 32 bytes (SBC-3): no protection, one logical block per physical block, provisioning as in
-/// VPD page B2h. `blocks` is the number of logical blocks, at least 1.
-pub fn read_capacity_16(blocks: u64, block_bytes: u32, out: &mut Vec<u8>) {
+/// READ CAPACITY (16) data, 32 bytes (SBC-3): no protection, one logical block per physical block, `thin` provisioning
+/// as in VPD page B2h. `blocks` is the number of logical blocks, at least 1. The last block is that of the unit also
+/// where it has zones (RC_BASIS 1, ZBC-2), which are not thin.
+pub fn read_capacity_16(blocks: u64, block_bytes: u32, thin: bool, out: &mut Vec<u8>) {
     out.clear();
     out.extend_from_slice(&blocks.saturating_sub(1).to_be_bytes());
     out.extend_from_slice(&block_bytes.to_be_bytes());
-    // Byte 14: LBPME (7), LBPRZ (6).
-    out.extend_from_slice(&[0, 0, 1 << 7 | 1 << 6]);
+    // Byte 12: RC_BASIS (5:4). Byte 14: LBPME (7), LBPRZ (6).
+    out.extend_from_slice(if thin { &[0, 0, 1 << 7 | 1 << 6] } else { &[1 << 4, 0, 0] });
     out.resize(32, 0);
 }
 

@@ -46,6 +46,18 @@ pub(crate) fn any_cdb() -> impl Strategy<Value = Cdb> {
             _ => Cdb::SynchronizeCache { form, lba: lba & 0xFFFF_FFFF, blocks: blocks & 0xFFFF, immed },
         }),
         any::<u16>().prop_map(|list_bytes| Cdb::Unmap { list_bytes }),
+        any::<(u64, u32, u8, bool)>().prop_map(|(start, alloc, options, partial)| Cdb::ReportZones {
+            start,
+            alloc,
+            options: options & 0x3F,
+            partial
+        }),
+        (0usize..4, any::<(u64, u16, bool)>()).prop_map(|(action, (lba, count, all))| Cdb::ManageZones {
+            action: ZoneAction::ALL[action],
+            lba,
+            count,
+            all
+        }),
         any::<(u32, u8, [u8; 8], u8, u8)>().prop_map(|(lba, blocks, entry, flags, read_id)| Cdb::HpbRead {
             lba,
             blocks,

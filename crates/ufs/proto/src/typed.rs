@@ -6,6 +6,7 @@
 
 use crate::groups::{GroupHint, GroupNotice};
 pub use crate::names::{HpbEntry, SubRegion};
+pub use crate::zones::ZoneAction;
 
 /// A UPIU from host to device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -155,6 +156,28 @@ pub enum Cdb {
     Unmap {
         /// Bytes of the parameter list.
         list_bytes: u16,
+    },
+    /// REPORT ZONES (95h, service action 00h).
+    ReportZones {
+        /// Logical block whose zone is the first of the report.
+        start: u64,
+        /// Allocation length in bytes.
+        alloc: u32,
+        /// Reporting options, 6 bits.
+        options: u8,
+        /// PARTIAL: the list's length counts only zones that fit.
+        partial: bool,
+    },
+    /// ZONE MANAGEMENT OUT (94h): CLOSE, FINISH, OPEN ZONE or RESET WRITE POINTER.
+    ManageZones {
+        /// What is done.
+        action: ZoneAction,
+        /// First logical block of the zone.
+        lba: u64,
+        /// ZONE COUNT: zones from there on; 0 means one.
+        count: u16,
+        /// ALL: every zone, whatever `lba` says.
+        all: bool,
     },
     /// HPB READ (F8h).
     HpbRead {
@@ -320,6 +343,14 @@ impl Sense {
     pub const RESET_OCCURRED: Sense = Sense { key: 6, asc: 0x29, ascq: 0 };
     /// LOGICAL UNIT NOT READY, INITIALIZING COMMAND REQUIRED: asleep or powered down.
     pub const NOT_READY: Sense = Sense { key: 2, asc: 0x04, ascq: 0x02 };
+    /// UNALIGNED WRITE COMMAND: not at the write pointer of its zone.
+    pub const UNALIGNED_WRITE: Sense = Sense { key: 5, asc: 0x21, ascq: 0x04 };
+    /// WRITE BOUNDARY VIOLATION: beyond the end of its zone.
+    pub const WRITE_BOUNDARY: Sense = Sense { key: 5, asc: 0x21, ascq: 0x05 };
+    /// ATTEMPT TO ACCESS GAP ZONE.
+    pub const GAP_ZONE: Sense = Sense { key: 5, asc: 0x21, ascq: 0x09 };
+    /// INSUFFICIENT ZONE RESOURCES: as many zones are open as can be.
+    pub const ZONE_RESOURCES: Sense = Sense { key: 7, asc: 0x55, ascq: 0x0E };
     /// SPACE ALLOCATION FAILED WRITE PROTECT: no erased flash is left.
     pub const NO_SPACE: Sense = Sense { key: 7, asc: 0x27, ascq: 0x07 };
 }

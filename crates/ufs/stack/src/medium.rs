@@ -4,27 +4,29 @@
 
 use crate::payload::Payload;
 use crate::watched::Watched;
-use readpath_device::{ConfigError, Delays, DeviceConfig, FlashArray, LoadError, MediaOp, Probe, Recovery, UfsDevice};
+use readpath_device::{
+    ConfigError, Delays, DeviceConfig, FlashArray, LoadError, LuConfig, MediaOp, Probe, Recovery, UfsDevice,
+};
 use readpath_flash::DieSched;
 use readpath_kit::Ns;
 
-/// First logical page and blocks of each logical unit, device-wide.
+/// First logical page and settings of each logical unit, device-wide.
 #[derive(Clone, Debug)]
-pub struct Units(Vec<(u32, u32)>);
+pub struct Units(Vec<(u32, LuConfig)>);
 
 impl Units {
     fn new(config: &DeviceConfig) -> Units {
         let mut next = 0;
-        let unit = |blocks| {
-            next += blocks;
-            (next - blocks, blocks)
+        let unit = |lu: &LuConfig| {
+            next += lu.data_blocks();
+            (next - lu.data_blocks(), *lu)
         };
-        Units(config.lus.iter().map(|lu| lu.blocks).map(unit).collect())
+        Units(config.lus.iter().map(unit).collect())
     }
 
     /// First logical page and blocks of a unit, if it exists.
     pub fn get(&self, lun: u8) -> Option<(u32, u32)> {
-        self.0.get(usize::from(lun)).copied()
+        self.0.get(usize::from(lun)).map(|(first, lu)| (*first, lu.blocks))
     }
 
     /// Number of units.
@@ -32,10 +34,12 @@ impl Units {
         self.0.len() as u8
     }
 
-    /// The logical page of a block of a unit that exists.
+    /// The logical page of a block of a unit that exists; of a block in a gap, which no request reaches, that of the
+    /// next zone.
     #[inline(always)]
     pub fn page(&self, lun: u8, block: u32) -> u32 {
-        self.0[usize::from(lun)].0 + block
+        let (first, lu) = &self.0[usize::from(lun)];
+        first + if lu.zones.is_some() { lu.data_blocks_before(block) } else { block }
     }
 }
 
@@ -54,7 +58,7 @@ pub fn new_device<S: DieSched, X: Payload, P: Probe>(
 ) -> Result<WithUnits<S, X::Mode, P>, ConfigError> {
     let device = UfsDevice::new(config, delays, probe)?;
     let units = Units::new(config);
-    let blocks = units.0.last().map_or(0, |&(first, blocks)| first + blocks);
+    let blocks = units.0.last().map_or(0, |(first, lu)| first + lu.data_blocks());
     payload.attach(device.array_slices(), device.buffer_slots(), blocks);
     Ok((device, units))
 }

@@ -117,6 +117,7 @@ impl Options {
                 max_active_regions: max_active as u16,
                 pinned_start: rng.below(u64::from(regions - pinned) + 1) as u16,
                 pinned_regions: pinned as u16,
+                zones: None,
             });
         }
         // Blocks that go bad take room away.

@@ -3,9 +3,9 @@
 
 use super::preset::DevicePreset;
 use crate::error::Result;
-use crate::keys::{Key, Keys, fields, flag, gib, keys, list, table, text, whole};
+use crate::keys::{Key, Keys, fields, flag, gib, keys, list, table, text, whole, words};
 use crate::tree::Value;
-use readpath_device::LuConfig;
+use readpath_device::{LuConfig, ZoneConfig, ZoneLayout, ZoneRule};
 
 pub(super) fn read(k: &mut Keys<DevicePreset>, device_has_hpb: bool) -> Result<Vec<LuConfig>> {
     let units = Key::new("lu", "logical units").of("lus");
@@ -48,7 +48,27 @@ fn unit(k: &mut Keys<LuConfig>) -> Result<LuConfig> {
         pinned_start: count().or(0);
         /// wNumHPBPinnedRegions
         pinned_regions: count().or(0);
+        /// zones: the unit takes sequential writes only, as a zoned UFS device (peripheral type 14h)
+        zones: table(zones).optional();
         .. blocks: blocks.unwrap_or_default(), hpb, max_active_regions: active.unwrap_or_default()
+    }))
+}
+
+fn zones(k: &mut Keys<ZoneConfig>) -> Result<ZoneConfig> {
+    const MIB_BLOCKS: u64 = 256;
+    let mib =
+        whole(1..=4096).scaled(|mib| mib * MIB_BLOCKS, |blocks| blocks / MIB_BLOCKS, " (counted in blocks of 4 KiB)");
+
+    Ok(keys!(k => ZoneConfig {
+        /// data that a zone holds
+        blocks = "size_mib": mib;
+        /// how zones lie in the unit's blocks: `power-of-two`, which Linux takes; `gaps`, each at a multiple of the
+        /// next power of two, which Linux takes too; `native`, one behind the other in any size, as in phones
+        layout: words(ZoneLayout::WORDS).or(ZoneLayout::PowerOfTwo);
+        /// zones that may be open (VPD B6h, maximum number of open sequential write required zones)
+        most_open: whole(1..=65_535).or(6);
+        /// which zones count against `most_open`: `zbc`, those that are open; `zufs`, those that are open or closed
+        rule: words(ZoneRule::WORDS).or(ZoneRule::Zbc);
     }))
 }
 

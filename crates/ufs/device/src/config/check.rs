@@ -76,6 +76,7 @@ impl DeviceConfig {
                     format!("is {}; a logical unit has 1 to 2^31 - 1 blocks of 4 KiB (below 8 TiB)", lu.blocks),
                 );
             }
+            lu.check_zones(i)?;
         }
         Ok(())
     }

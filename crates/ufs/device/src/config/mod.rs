@@ -12,6 +12,7 @@ mod hpb;
 mod map_memory;
 mod slc_cache;
 mod timing;
+mod zones;
 
 pub(crate) use cells::CellTimes;
 pub use cells::{CellMode, SlcConfig};
@@ -23,6 +24,7 @@ pub use hpb::{Hpb2Config, HpbConfig, MOST_ENTRIES, PrototypeConfig};
 pub use map_memory::{HostMap, LineCheck, MapMemory, Protocol};
 pub use slc_cache::{CacheOwner, SlcCacheConfig};
 pub use timing::{FirmwareTiming, FlashTiming, LinkTiming};
+pub use zones::{ZoneConfig, ZoneLayout, ZoneRule};
 
 use readpath_flash::{Geometry, Scheduler, SuspendTiming};
 use readpath_kit::BLOCK_BYTES;
@@ -88,6 +90,8 @@ pub struct LuConfig {
     pub pinned_start: u16,
     /// wNumHPBPinnedRegions.
     pub pinned_regions: u16,
+    /// Zones, if it is a zoned unit; `blocks` then counts the gaps between them too.
+    pub zones: Option<ZoneConfig>,
 }
 
 /// Number of superblocks that hold anchors, at the start of the array.
@@ -105,9 +109,9 @@ pub(crate) const MAP_RUN_BYTES: u32 = 12;
 pub(crate) const CHANGE_BYTES: u64 = 12;
 
 impl DeviceConfig {
-    /// Logical blocks of all units.
+    /// Logical blocks of all units that can hold data.
     pub fn logical_blocks(&self) -> u64 {
-        self.lus.iter().map(|lu| u64::from(lu.blocks)).sum()
+        self.lus.iter().map(|lu| u64::from(lu.data_blocks())).sum()
     }
 
     /// Map entries of one map page.
@@ -181,7 +185,7 @@ impl DeviceConfig {
         let mut fits = true;
         for lu in &self.lus {
             fits &= !lu.hpb || base.is_multiple_of(u64::from(piece));
-            base += u64::from(lu.blocks);
+            base += u64::from(lu.data_blocks());
         }
         let pages = entries.div_ceil(self.map_page_entries()) + u32::from(!fits);
         u64::from(pages) * u64::from(self.map_page_bytes) + u64::from(entries) * self.entry_bytes() as u64

@@ -3,6 +3,7 @@
 //! commands are answered as SPC and SBC require.
 
 use super::run::{OPS_PER_REQUEST, residual};
+use super::zones::{Managed, Report};
 use crate::back::{Hardware, MediaMode, Probe, Work};
 use crate::device::UfsDevice;
 use crate::front::Kind;
@@ -14,10 +15,15 @@ use readpath_proto::cdb::{READ_BUFFER_ENTRIES, is_named_opcode, opcode};
 use readpath_proto::query::attribute;
 use readpath_proto::scsi::{self, BlockLimits};
 use readpath_proto::typed::{Cdb, Command, Form, ReplyBody, RequestBody, Response, Sense, Status, SubRegion};
+use readpath_proto::zones::{PERIPHERAL_ZONED, VPD_ZONED, vpd_zoned};
 
 /// Whether the operation code of a refused command is supported: then a field is at fault.
-fn is_refused_for_a_field(code: u8, hpb: bool) -> bool {
-    is_named_opcode(code) && (hpb || code < opcode::HPB_READ)
+fn is_refused_for_a_field(code: u8, hpb: bool, zoned: bool) -> bool {
+    match code {
+        opcode::ZONE_MANAGEMENT_OUT | opcode::ZONE_MANAGEMENT_IN => zoned,
+        opcode::UNMAP => !zoned,
+        code => is_named_opcode(code) && (hpb || code < opcode::HPB_READ),
+    }
 }
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
@@ -73,12 +79,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         let blocks = u64::from(self.front.blocks(lun));
         let hpb = self.hpb.standard(lun).is_some();
+        let zoned = self.front.is_zoned(lun);
         match cdb {
             // A read or write that arrived while a unit attention was pending, which an earlier command has reported.
             Cdb::Read { .. } => self.arrive(now, tag),
             Cdb::ReadCapacity10 => self.answer(now, tag, 8, |out| scsi::read_capacity_10(blocks, BLOCK_BYTES, out)),
             Cdb::ReadCapacity16 { alloc } => {
-                self.answer(now, tag, alloc, |out| scsi::read_capacity_16(blocks, BLOCK_BYTES, out));
+                self.answer(now, tag, alloc, |out| scsi::read_capacity_16(blocks, BLOCK_BYTES, !zoned, out));
             }
             Cdb::ModeSense10 { page, subpage, alloc, .. } => {
                 let mut bytes = Vec::new();
@@ -96,7 +103,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 }
                 self.synchronize(now, tag, immed);
             }
-            Cdb::Unmap { .. } => self.unmap(now, tag, blocks),
+            Cdb::ReportZones { start, alloc, options, partial } => {
+                self.report_zones(now, tag, lun, Report { start, alloc, options, partial });
+            }
+            Cdb::ManageZones { action, lba, count, all } => {
+                self.manage_zones(now, tag, lun, Managed { action, lba, count, all });
+            }
+            Cdb::Unmap { .. } if !zoned => self.unmap(now, tag, blocks),
             Cdb::HpbReadBuffer { buffer_id, at, alloc } if hpb || self.has_groups(lun) => {
                 self.read_buffer(now, tag, lun, buffer_id, at, alloc);
             }
@@ -106,7 +119,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             Cdb::HpbInactivate { region } if hpb => self.inactivate(now, tag, lun, Some(region)),
             Cdb::HpbInactivateAll if hpb => self.inactivate(now, tag, lun, None),
             Cdb::HpbPreRequest { .. } if hpb => self.answer_pre_request(now, tag),
-            Cdb::Other(bytes) if is_refused_for_a_field(bytes[0], hpb) => self.check(now, tag, Sense::INVALID_FIELD),
+            Cdb::Other(bytes) if is_refused_for_a_field(bytes[0], hpb, zoned) => {
+                self.check(now, tag, Sense::INVALID_FIELD)
+            }
             _ => self.check(now, tag, Sense::INVALID_OPCODE),
         }
     }
@@ -157,18 +172,24 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     fn inquiry(&mut self, now: Ns, tag: u8, lun: u8, vpd: Option<u8>, alloc: u32) {
         let peripheral = match lun {
+            _ if usize::from(lun) < self.front.units() && self.front.is_zoned(lun) => PERIPHERAL_ZONED,
             _ if usize::from(lun) < self.front.units() => scsi::PERIPHERAL_DISK,
             scsi::WLUN_REPORT_LUNS | scsi::WLUN_BOOT | scsi::WLUN_RPMB | scsi::WLUN_DEVICE => {
                 scsi::PERIPHERAL_WELL_KNOWN
             }
             _ => scsi::PERIPHERAL_NONE,
         };
-        let disk = peripheral == scsi::PERIPHERAL_DISK;
+        let zones = self.ftl.zones().config(lun).copied();
+        let disk = peripheral == scsi::PERIPHERAL_DISK || zones.is_some();
         let identity = self.front.target().identity();
         match vpd {
             None => self.answer(now, tag, alloc, |out| scsi::inquiry(peripheral, &identity, out)),
             Some(0x00) => {
-                let pages: &[u8] = if disk { &[0x00, 0x80, 0x83, 0xB0, 0xB1, 0xB2] } else { &[0x00] };
+                let pages: &[u8] = match disk {
+                    true if zones.is_some() => &[0x00, 0x80, 0x83, 0xB0, 0xB1, 0xB2, VPD_ZONED],
+                    true => &[0x00, 0x80, 0x83, 0xB0, 0xB1, 0xB2],
+                    false => &[0x00],
+                };
                 self.answer(now, tag, alloc, |out| scsi::vpd_supported_pages(peripheral, pages, out));
             }
             Some(0x80) if disk => {
@@ -179,13 +200,28 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 self.answer(now, tag, alloc, |out| scsi::vpd_identification(peripheral, naa, out));
             }
             Some(0xB0) if disk => {
-                let limits =
-                    BlockLimits { max_unmap_blocks: u32::MAX, max_unmap_descriptors: 256, unmap_granularity: 1 };
+                let limits = match zones {
+                    None => BlockLimits {
+                        max_unmap_blocks: u32::MAX,
+                        max_unmap_descriptors: 256,
+                        unmap_granularity: 1,
+                        ..BlockLimits::default()
+                    },
+                    // What is programmed at once.
+                    Some(_) => BlockLimits {
+                        optimal_transfer_blocks: self.config.geometry.slices_per_unit(),
+                        ..BlockLimits::default()
+                    },
+                };
                 self.answer(now, tag, alloc, |out| scsi::vpd_block_limits(peripheral, &limits, out));
             }
             Some(0xB1) if disk => self.answer(now, tag, alloc, |out| scsi::vpd_characteristics(peripheral, out)),
             Some(0xB2) if disk => {
-                self.answer(now, tag, alloc, |out| scsi::vpd_provisioning(peripheral, out));
+                self.answer(now, tag, alloc, |out| scsi::vpd_provisioning(peripheral, zones.is_none(), out));
+            }
+            Some(VPD_ZONED) if let Some(zones) = zones => {
+                let granularity = if zones.gap() > 0 { u64::from(zones.stride()) } else { 0 };
+                self.answer(now, tag, alloc, |out| vpd_zoned(peripheral, zones.most_open, granularity, out));
             }
             Some(_) => self.check(now, tag, Sense::INVALID_FIELD),
         }

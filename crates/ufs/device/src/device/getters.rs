@@ -7,6 +7,7 @@ use crate::back::{DeviceStats, Hardware, MediaMode, Probe};
 use crate::config::{DeviceConfig, MapMemory};
 use crate::device::UfsDevice;
 use crate::ftl::{Layout, NoSpace, Wear};
+use crate::ids::Lpn;
 use readpath_flash::{DieSched, Ppn};
 use readpath_kit::BLOCK_BYTES;
 
@@ -90,15 +91,19 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Whether a block of a unit was written and not trimmed since, for reports; the device itself would have to read
     /// its map. False beyond the unit.
     pub fn holds_data(&self, lun: u8, block: u32) -> bool {
-        let unit = self.config.lus.get(usize::from(lun)).filter(|lu| block < lu.blocks);
-        unit.is_some() && self.ftl.holds_data(self.front.base(lun) + block)
+        self.lpn_of_block(lun, block).is_some_and(|lpn| self.ftl.holds_data(lpn))
     }
 
     /// The slice that holds a block of a unit, if it is in flash, for those who read an array without its device. None
     /// beyond the unit.
     pub fn slice_of(&self, lun: u8, block: u32) -> Option<Ppn> {
-        self.config.lus.get(usize::from(lun)).filter(|lu| block < lu.blocks)?;
-        self.ftl.slice_of(self.front.base(lun) + block)
+        self.ftl.slice_of(self.lpn_of_block(lun, block)?)
+    }
+
+    /// The logical page of a block of a unit, if both exist and the block does not lie in a gap.
+    fn lpn_of_block(&self, lun: u8, block: u32) -> Option<Lpn> {
+        let lu = self.config.lus.get(usize::from(lun)).filter(|lu| block < lu.blocks)?;
+        Some(self.front.base(lun) + lu.data_block(block)?)
     }
 
     /// Operations in progress, for tests that none leaks.
@@ -132,7 +137,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         place: impl FnMut(u32, Ppn),
     ) -> Result<(), NoSpace> {
         let front = &self.front;
-        let ranges = ranges.into_iter().map(|(lun, first, blocks)| (front.base(lun) + first, blocks));
+        // Gaps hold nothing, so the range begins at the next block of data.
+        let config = &self.config;
+        let at = |lun: u8, block: u32| config.lus[usize::from(lun)].data_blocks_before(block);
+        let ranges = ranges.into_iter().map(|(lun, first, blocks)| {
+            let (from, to) = (at(lun, first), at(lun, first + blocks));
+            (front.base(lun) + from, to - from)
+        });
         self.ftl.precondition(ranges, layout, seed, M::ACTIVE.then_some(place))
     }
 

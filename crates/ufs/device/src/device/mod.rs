@@ -18,6 +18,7 @@ mod reset;
 mod rpmb;
 mod run;
 mod write;
+mod zones;
 
 use run::{OPS_PER_REQUEST, Run, residual};
 
@@ -339,7 +340,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Prefetches the memory that a read of `block` touches if the host has no entry for it.
     #[inline]
     pub fn prefetch(&self, lun: u8, block: u32) {
-        self.ftl.map().prefetch(self.front.base(lun) + block);
+        if !self.front.is_zoned(lun) {
+            self.ftl.map().prefetch(self.front.base(lun) + block);
+        }
     }
 
     /// Reserves the link to the host from `at` on for `span`; returns the end.
@@ -371,6 +374,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let slot = self.front.slot(tag);
         let ready = usize::from(slot.lun) < self.front.units() && self.front.target().is_ready(slot.lun);
         match slot.kind {
+            Kind::Read if ready && self.front.is_zoned(slot.lun) => self.zoned_read(now, tag),
+            Kind::Write if ready && self.front.is_zoned(slot.lun) => self.zoned_write(now, tag),
             Kind::Read | Kind::HpbRead if ready => self.read(now, tag),
             Kind::Write if ready => self.write(now, tag),
             _ => self.arrive_control(now, tag),
@@ -396,7 +401,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             Work::Served { tag, count } if self.front.is_alive(tag) => self.blocks_ready(now, tag.tag, count),
             Work::Accept(tag) if self.front.is_alive(tag) => self.accept(now, tag),
             Work::HandOut(tag) if self.front.is_alive(tag) => self.entries_found(now, tag.tag),
-            Work::Trimmed(tag) if self.front.is_alive(tag) => self.send_reply(now, tag.tag),
+            Work::Trimmed(tag) => self.trimmed(now, tag),
             Work::Control(tag) if self.front.is_alive(tag) => self.control(now, tag.tag),
             _ => {}
         }

@@ -292,7 +292,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             lu_enable: 1,
             logical_block_count: u64::from(lu.blocks),
             erase_block_size: self.config.geometry.slices_per_superblock(),
-            provisioning_type: 3,
+            // 03h: thin, unmapped blocks read as zeros. A zoned unit is not thin.
+            provisioning_type: if lu.zones.is_some() { 0 } else { 3 },
             physical_resource_count: u64::from(lu.blocks),
             ..UnitDescriptor::default()
         };

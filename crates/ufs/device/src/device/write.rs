@@ -26,11 +26,15 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// Accepts the data of a write into the buffer, or queues it.
     pub(crate) fn accept(&mut self, now: Ns, tag: TagRef) {
+        if self.front.is_zoned(self.front.slot(tag.tag).lun) && !self.at_write_pointer(now, tag) {
+            return;
+        }
         let slot = self.front.slot(tag.tag);
         if slot.blocks == 0 {
             return self.send_reply(now, tag.tag);
         }
-        let write = Incoming { tag, lpn: slot.lpn, index: 0, blocks: slot.blocks, fua: slot.fua };
+        let fua = slot.fua && !self.front.is_zoned(slot.lun);
+        let write = Incoming { tag, lpn: slot.lpn, index: 0, blocks: slot.blocks, fua };
         self.arm_background(now);
         self.ftl.accept(now, write, &mut self.back);
         self.settle(now);
@@ -55,9 +59,15 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         while let Some(effect) = self.ftl.take_effect() {
             match effect {
                 Effect::Changed { first, blocks } => self.hpb.blocks_changed(first, blocks),
+                Effect::Done(tag) if self.ftl.zones().is_resetting(tag) => self.trimmed(now, tag),
+                Effect::Done(tag) if self.front.slot(tag.tag).fua => self.zoned_write_accepted(now, tag),
                 Effect::Done(tag) => self.send_reply(now, tag.tag),
                 Effect::PartInFlash(tag) => self.part_in_flash(now, tag),
                 Effect::Refused(tag) => self.refuse(now, tag),
+                Effect::Unaligned(tag) if self.front.is_alive(tag) => {
+                    self.check(now, tag.tag, Sense::UNALIGNED_WRITE);
+                }
+                Effect::Unaligned(_) => {}
                 Effect::MapPageWritten(page) => self.renew_copy(now, page),
             }
         }
@@ -65,6 +75,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// One part of what a command waits for is in flash.
     fn part_in_flash(&mut self, now: Ns, tag: TagRef) {
+        if self.ftl.zones().is_resetting(tag) {
+            return self.zones_are_empty(now, tag);
+        }
         if !self.front.is_alive(tag) {
             return;
         }

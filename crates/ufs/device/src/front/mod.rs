@@ -27,11 +27,13 @@ pub struct Delays {
     pub from_link: Ns,
 }
 
-/// A logical unit: its first logical page, and its blocks.
+/// A logical unit: its first logical page, its blocks, and those of them that can hold data.
 #[derive(Clone, Copy)]
 struct Unit {
     base: Lpn,
     blocks: u32,
+    data_blocks: u32,
+    is_zoned: bool,
 }
 
 pub(crate) struct Front {
@@ -56,8 +58,9 @@ impl Front {
     pub(crate) fn new(config: &DeviceConfig, delays: Delays) -> Self {
         let mut base = Lpn(0);
         let units = config.lus.iter().map(|lu| {
-            let unit = Unit { base, blocks: lu.blocks };
-            base = base + lu.blocks;
+            let (blocks, data_blocks) = (lu.blocks, lu.data_blocks());
+            let unit = Unit { base, blocks, data_blocks, is_zoned: lu.zones.is_some() };
+            base = base + data_blocks;
             unit
         });
         Front {
@@ -133,11 +136,18 @@ impl Front {
         self.units[usize::from(lun)].blocks
     }
 
-    /// The first logical page of blocks of a unit that exists; `None` if they go beyond its end.
+    /// Whether a unit that exists has zones.
+    #[inline(always)]
+    pub(crate) fn is_zoned(&self, lun: u8) -> bool {
+        self.units[usize::from(lun)].is_zoned
+    }
+
+    /// The first logical page of blocks of a unit that exists; `None` if they go beyond its end. Blocks are counted
+    /// without those of gaps.
     #[inline(always)]
     pub(crate) fn lpn_of(&self, lun: u8, lba: u64, blocks: u32) -> Option<Lpn> {
         let unit = self.units[usize::from(lun)];
-        (lba.saturating_add(u64::from(blocks)) <= u64::from(unit.blocks)).then(|| unit.base + lba as u32)
+        (lba.saturating_add(u64::from(blocks)) <= u64::from(unit.data_blocks)).then(|| unit.base + lba as u32)
     }
 
     /// Whether a unit has all of these blocks.

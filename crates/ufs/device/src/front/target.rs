@@ -9,8 +9,8 @@ pub(crate) struct Target {
     /// Units that have to report UNIT ATTENTION after a reset, one bit each.
     attention: u8,
     active: bool,
-    /// The engine checks reads before the firmware.
-    checks_first: bool,
+    /// Units whose reads are looked at first, one bit each: by the engine that checks entries, or for zones.
+    checks_first: u8,
     /// Units whose reads begin without a check, one bit each; derived from the three fields above.
     direct: u8,
     identity: Identity,
@@ -21,12 +21,14 @@ pub(crate) struct Target {
 impl Target {
     /// A target that is active, as after power-on.
     pub(crate) fn new(config: &DeviceConfig) -> Self {
-        let checks_first = config.hpb.as_ref().is_some_and(|hpb| hpb.entries.engine_checks());
+        let engine_checks = config.hpb.as_ref().is_some_and(|hpb| hpb.entries.engine_checks());
+        let zoned = config.lus.iter().zip(0..).map(|(lu, lun)| u8::from(lu.zones.is_some()) << lun);
+        let checks_first = if engine_checks { u8::MAX } else { zoned.sum() };
         Target {
             attention: 0,
             active: true,
             checks_first,
-            direct: if checks_first { 0 } else { u8::MAX },
+            direct: !checks_first,
             identity: Identity::new("READPATH", &config.product_name, "0001"),
             query: QueryState::new(),
         }
@@ -82,6 +84,6 @@ impl Target {
 
     fn set(&mut self, active: bool, attention: u8) {
         (self.active, self.attention) = (active, attention);
-        self.direct = if active && !self.checks_first { !attention } else { 0 };
+        self.direct = if active { !(attention | self.checks_first) } else { 0 };
     }
 }

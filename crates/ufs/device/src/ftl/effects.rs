@@ -21,6 +21,8 @@ pub(crate) enum Effect {
     PartInFlash(TagRef),
     /// The command is refused: no space is left for its data, and collection can free none.
     Refused(TagRef),
+    /// The command is refused: an earlier write to its zone was dropped, so it is not at the write pointer.
+    Unaligned(TagRef),
     /// A map page has been written to flash with new contents.
     MapPageWritten(Paid),
 }

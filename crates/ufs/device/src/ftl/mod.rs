@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Flash translation. Five parts own its state: `space`, `map`, `write`, `log` and `collect`; `pump` orders them.
+//! Flash translation. Six parts own its state: `space`, `map`, `zones`, `write`, `log` and `collect`; `pump` orders
+//! them.
 //! None of them knows SCSI, HPB or host memory. Their caller passes them the firmware core and the array
 //! ([`crate::back::Hardware`]). Reports to the parts above are queued as [`Effect`]s, which the caller applies after
 //! every call.
@@ -11,6 +12,7 @@ pub(crate) mod map;
 mod pump;
 pub(crate) mod space;
 mod write;
+mod zones;
 
 pub(crate) use collect::BoosterFlags;
 pub(crate) use effects::Effect;
@@ -22,3 +24,4 @@ pub use pump::Layout;
 pub use space::{NoSpace, State, Stream, Superblock, Wear};
 pub(crate) use write::Incoming;
 pub use write::Stall;
+pub(crate) use zones::Zones;

@@ -78,6 +78,20 @@ fn block_commands() {
 }
 
 #[test]
+fn zone_commands() {
+    both_ways(
+        Cdb::ReportZones { start: 0x8000, alloc: 0x200, options: 0x3F, partial: true },
+        &[0x95, 0, 0, 0, 0, 0, 0, 0, 0x80, 0, 0, 0, 2, 0, 0xBF],
+    );
+    for (action, code) in ZoneAction::ALL.into_iter().zip(1..) {
+        both_ways(
+            Cdb::ManageZones { action, lba: 0x1_0000_0000, count: 2, all: true },
+            &[0x94, code, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 1],
+        );
+    }
+}
+
+#[test]
 fn primary_commands() {
     both_ways(Cdb::TestUnitReady, &[0x00]);
     both_ways(Cdb::RequestSense { alloc: 18 }, &[0x03, 0, 0, 0, 18]);
@@ -97,7 +111,10 @@ fn primary_commands() {
 #[test]
 fn what_cannot_be_said_is_kept_as_it_came() {
     for bytes in [
-        pad(&[0x9E, 0x11]),          // another service action
+        pad(&[0x9E, 0x11]), // another service action
+        pad(&[0x95, 0x06]),
+        pad(&[0x94, 0x05]),
+        pad(&[0x94, 0x00]),
         pad(&[0xFA, 0x04, 1, 2, 3]), // unknown buffer id
         pad(&[0xFA, 0x00]),
         pad(&[0x12, 0, 0x80, 0, 36]),      // page code without EVPD

@@ -32,6 +32,7 @@ fn vpd_pages() {
 #[test]
 fn block_limits_page() {
     let limits = BlockLimits {
+        optimal_transfer_blocks: 0x0102_0304,
         max_unmap_blocks: 0x1112_1314,
         max_unmap_descriptors: 0x1516_1718,
         unmap_granularity: 0x191A_1B1C,
@@ -40,15 +41,20 @@ fn block_limits_page() {
     vpd_block_limits(0, &limits, &mut out);
     assert_eq!((out.len(), &out[..4]), (64, &[0, 0xB0, 0, 0x3C][..]));
     assert_eq!(out[20..32], [0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1A, 0x1B, 0x1C]);
-    assert!(out[4..20].iter().chain(&out[32..]).all(|b| *b == 0));
+    assert_eq!(out[12..16], [1, 2, 3, 4]);
+    assert!(out[4..12].iter().chain(&out[16..20]).chain(&out[32..]).all(|b| *b == 0));
 }
 
 #[test]
 fn provisioning() {
     let mut out = Vec::new();
-    vpd_provisioning(0, &mut out);
+    vpd_provisioning(0, true, &mut out);
     assert_eq!(out, [0, 0xB2, 0, 4, 0, 0x84, 2, 0]);
-    read_capacity_16(0x1_0000_0000, 4096, &mut out);
+    vpd_provisioning(0x14, false, &mut out);
+    assert_eq!(out, [0x14, 0xB2, 0, 4, 0, 0, 0, 0]);
+    read_capacity_16(0x1_0000_0000, 4096, false, &mut out);
+    assert_eq!(out[8..15], [0, 0, 0x10, 0, 0x10, 0, 0]);
+    read_capacity_16(0x1_0000_0000, 4096, true, &mut out);
     assert_eq!(out[..15], [0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0x10, 0, 0, 0, 0xC0]);
     assert!(out.len() == 32 && out[15..].iter().all(|b| *b == 0));
 }

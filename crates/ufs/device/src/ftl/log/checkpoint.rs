@@ -11,6 +11,7 @@ use crate::ftl::map::stretch::{self, Stretch};
 use crate::ftl::map::{Change, Map};
 use crate::ftl::space::{Space, Superblock};
 use crate::ftl::write::Write;
+use crate::ftl::zones::Zones;
 use crate::ids::SuperblockId;
 use readpath_flash::{OpId, Ppn};
 use readpath_kit::Ns;
@@ -22,7 +23,7 @@ impl Log {
         now: Ns,
         space: &mut Space,
         map: &Map,
-        write: &Write,
+        (write, zones): (&Write, &Zones),
         hw: &mut impl Hardware,
     ) -> bool {
         let waits = write.is_lent() && map.changes().is_over_full() && !self.checkpoint.first;
@@ -44,7 +45,7 @@ impl Log {
             if self.open_meta(space).is_err() {
                 return false;
             }
-            let snapshot = self.put_checkpoint_together(space, map, write);
+            let snapshot = self.put_checkpoint_together(space, map, write, zones);
             let slots = snapshot.slots;
             self.export_checkpoint(map, &snapshot);
             self.durable.begin(snapshot);
@@ -85,8 +86,9 @@ impl Log {
     }
 
     /// Puts a checkpoint of the present state together.
-    pub(super) fn put_checkpoint_together(&self, space: &Space, map: &Map, write: &Write) -> Checkpoint {
+    pub(super) fn put_checkpoint_together(&self, space: &Space, map: &Map, write: &Write, zones: &Zones) -> Checkpoint {
         let bytes = map.directory_bytes()
+            + zones.sram_bytes()
             + Superblock::SRAM_BYTES * u64::from(self.geometry().superblocks())
             + 8 * u64::from(map.changes().used());
         Checkpoint {
@@ -99,6 +101,7 @@ impl Log {
             superblocks: space.snapshot(),
             used: map.changes().used(),
             trims: map.changes().trims().collect(),
+            zones: zones.states(write.waiting()),
             slots: bytes.div_ceil(u64::from(self.config.map_page_bytes)).max(1) as u32,
             ..Checkpoint::default()
         }

@@ -6,6 +6,7 @@ use super::spare_refs::Refs;
 use crate::ftl::map::Entry;
 use crate::ftl::map::stretch::{self, Stretch};
 use crate::ftl::space::{Stream, Superblock};
+use crate::ftl::zones::ZoneState;
 use crate::ids::{Lpn, MapPage, Mark, SuperblockId};
 use readpath_flash::Ppn;
 
@@ -35,6 +36,15 @@ pub(in crate::ftl) enum Record {
         /// Orders it among writes.
         sequence: u32,
     },
+    /// A zone is full from now on, although not all of it was written.
+    Finish {
+        /// Its first logical page.
+        lpn: Lpn,
+        /// Blocks that were written.
+        written: u32,
+        /// Orders it among writes.
+        sequence: u32,
+    },
     /// HPB generations up to this one may have been handed out.
     Generations {
         /// The last of them.
@@ -48,7 +58,7 @@ impl Record {
 
     /// Sequence numbers now count from `base` on.
     pub(super) fn renumber(&mut self, base: u32) {
-        if let Record::Trim { sequence, .. } = self {
+        if let Record::Trim { sequence, .. } | Record::Finish { sequence, .. } = self {
             *sequence = sequence.saturating_sub(base);
         }
     }
@@ -140,6 +150,8 @@ pub(in crate::ftl) struct Checkpoint {
     pub used: u32,
     /// Map pages in which stretches were trimmed, and how many: each takes a place of the table of changes.
     pub trims: Vec<(MapPage, u32)>,
+    /// Zones of all units, one after the other.
+    pub zones: Vec<ZoneState>,
     /// Map pages that the checkpoint takes in flash.
     pub slots: u32,
     /// Where its programmed parts are; its anchor names them.

@@ -24,6 +24,7 @@ pub use recovery_time::Recovery;
 
 use super::effects::{Effect, Effects};
 use super::space::{Space, Stream};
+use super::zones::ZoneState;
 use crate::config::DeviceConfig;
 use crate::config::FtlConfig;
 use crate::ids::{Lpn, Mark, TagRef};
@@ -62,6 +63,7 @@ impl Log {
             directory: vec![None; config.map_pages() as usize],
             superblocks: space.snapshot(),
             changes: Some(Vec::new()),
+            zones: vec![ZoneState::EMPTY; config.zone_blocks().count()],
             slots: 1,
             ..Checkpoint::default()
         };
@@ -110,6 +112,12 @@ impl Log {
         self.journal.trims = self.journal.push(Record::Trim { lpn, count, sequence });
     }
 
+    /// Adds the record of a zone that is full from now on, although only `written` of its blocks were written. It is
+    /// written as trims are.
+    pub(crate) fn note_finish(&mut self, lpn: Lpn, written: u32, sequence: u32) {
+        self.journal.trims = self.journal.push(Record::Finish { lpn, written, sequence });
+    }
+
     /// Requests that all trims so far are written. `tag` waits for that; false if they already are in flash.
     pub(crate) fn sync_trims(&mut self, tag: TagRef) -> bool {
         let trims = self.journal.trims;
@@ -125,8 +133,9 @@ impl Log {
         self.journal.want(self.journal.trims);
     }
 
-    pub(crate) fn forget_waiters(&mut self) {
-        self.waiters.clear();
+    /// Drops the requests that wait, except those to `keep`.
+    pub(crate) fn forget_waiters(&mut self, keep: impl Fn(TagRef) -> bool) {
+        self.waiters.retain(|(tag, _)| keep(*tag));
     }
 
     /// Answers the requests whose records have reached flash.

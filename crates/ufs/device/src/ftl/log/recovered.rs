@@ -34,6 +34,8 @@ pub(crate) struct Recovered {
     pub changes: Vec<Stretch>,
     /// Trims that the journal names.
     pub trims: Vec<Trimmed>,
+    /// Zones that it says were finished: first logical page, blocks that were written, sequence number.
+    pub finished: Vec<(Lpn, u32, u32)>,
     /// By map page, trimmed stretches that it does not include yet.
     pub stretches: Vec<u32>,
     /// By map page written after the checkpoint, the newest trim that it includes; 0 for the others.
@@ -102,6 +104,10 @@ impl Recovered {
             Record::Trim { lpn, count, sequence } => {
                 self.sequence = self.sequence.max(sequence);
                 self.trims.push(Trimmed { first: lpn, end: lpn + count, sequence });
+            }
+            Record::Finish { lpn, written, sequence } => {
+                self.sequence = self.sequence.max(sequence);
+                self.finished.push((lpn, written, sequence));
             }
             Record::Generations { up_to } => self.generations = self.generations.max(up_to),
         }

@@ -14,7 +14,7 @@
 //! comes before everything else, because only its anchor can name one; otherwise it comes soon.
 
 use super::durable::{Checkpoint, Held, Logged, Record};
-use super::recovered::Recovered;
+use super::recovered::{Recovered, Trimmed};
 use super::recovery_time::{Readers, What, anchor_reads};
 use super::spare_refs::Refs;
 use super::state::MetaStream;
@@ -25,9 +25,21 @@ use crate::ftl::map::stretch::{self, Stretch};
 use crate::ftl::map::{Entry, Map, Mapping, Paid, Taken};
 use crate::ftl::space::{Space, State, Stream, UNKNOWN_END};
 use crate::ftl::write::Write;
+use crate::ftl::zones::{Found, Zones};
 use crate::ids::{Lpn, MapPage, SuperblockId};
 use readpath_flash::Ppn;
 use readpath_kit::Ns;
+
+/// Finds write pointers. What lies behind them is trimmed, as of now.
+fn found_zones(zones: &mut Zones, checkpoint: &Checkpoint, found: &mut Recovered) {
+    let trims = found.trims.iter().map(|trim| (trim.first, trim.end, trim.sequence)).collect();
+    let finished = std::mem::take(&mut found.finished);
+    let since = Found { sequence: checkpoint.sequence, newest: &found.newest, trims, finished };
+    for (first, end) in zones.recover(&checkpoint.zones, &since) {
+        found.sequence += 1;
+        found.trims.push(Trimmed { first, end, sequence: found.sequence });
+    }
+}
 
 impl Log {
     /// Notes that a power cut has torn the program at `first`, whose spare areas may or may not hold `spares`.
@@ -59,8 +71,8 @@ impl Log {
     }
 
     /// Makes the present state, of a preconditioned device, the checkpoint that power cuts return to.
-    pub(crate) fn begin_with(&mut self, space: &Space, map: &Map, write: &Write) {
-        let checkpoint = self.put_checkpoint_together(space, map, write);
+    pub(crate) fn begin_with(&mut self, space: &Space, map: &Map, write: &Write, zones: &Zones) {
+        let checkpoint = self.put_checkpoint_together(space, map, write, zones);
         self.durable.checkpoint = Checkpoint { changes: Some(self.changes_now(map)), ..checkpoint };
     }
 
@@ -93,7 +105,7 @@ impl Log {
         &mut self,
         now: Ns,
         space: &mut Space,
-        map: &mut Map,
+        (map, zones): (&mut Map, &mut Zones),
         hw: &mut impl Hardware,
     ) -> (Recovery, u32) {
         let checkpoint = self.durable.checkpoint.clone();
@@ -181,6 +193,7 @@ impl Log {
             }
             self.count_refs(space, map, &mut found);
         }
+        found_zones(zones, &checkpoint, &mut found);
         found.settle(&checkpoint, map);
         let end = readers.end();
         recovery.ready_at = end;

@@ -142,7 +142,9 @@ impl DeviceConfig {
     /// every slice programmed since the checkpoint before may be a change.
     pub(crate) fn checkpoint_parts(&self) -> u32 {
         const TOO_MANY: u32 = 1 << 17;
-        let fixed = u64::from(self.map_pages()) * 4 + u64::from(self.geometry.superblocks()) * Superblock::SRAM_BYTES;
+        let fixed = u64::from(self.map_pages()) * 4
+            + u64::from(self.geometry.superblocks()) * Superblock::SRAM_BYTES
+            + self.zone_bytes();
         let parts_with = |changes: u64| ((fixed + changes * 8).div_ceil(u64::from(self.map_page_bytes))) as u32;
         let mut parts = parts_with(u64::from(self.ftl.map_changes));
         loop {

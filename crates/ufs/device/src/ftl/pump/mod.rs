@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Orders the five parts of flash translation and carries out what concerns several of them. It owns only the
+//! Orders the six parts of flash translation and carries out what concerns several of them. It owns only the
 //! configuration and the queue of effects, and leaves every decision to the part that can make it alone.
 //!
 //! `order` runs background work; `ended` handles operations that have ended; `power` handles cuts and the start of a
@@ -20,7 +20,7 @@ use super::log::Log;
 use super::map::Map;
 use super::space::Space;
 use super::write::Write;
-use super::{BoosterFlags, Mapping, Stream, Superblock, Wear};
+use super::{BoosterFlags, Mapping, Stream, Superblock, Wear, Zones};
 use crate::SramTable;
 use crate::back::Hardware;
 use crate::config::{CellMode, DeviceConfig};
@@ -38,6 +38,7 @@ pub(crate) struct Ftl {
     read_mask: u32,
     space: Space,
     map: Map,
+    zones: Zones,
     write: Write,
     log: Log,
     collect: Collect,
@@ -51,6 +52,7 @@ impl Ftl {
         space.open(Stream::Meta, 0).expect("the configuration leaves erased superblocks");
         Ftl {
             map: Map::new(&config),
+            zones: Zones::new(&config),
             write: Write::new(&config),
             log: Log::new(config.clone(), &space),
             collect: Collect::new(&config),
@@ -76,6 +78,16 @@ impl Ftl {
     #[inline(always)]
     pub(crate) fn map_mut(&mut self) -> &mut Map {
         &mut self.map
+    }
+
+    /// The zones of all units.
+    pub(crate) fn zones(&self) -> &Zones {
+        &self.zones
+    }
+
+    /// The zones, to write to them.
+    pub(crate) fn zones_mut(&mut self) -> &mut Zones {
+        &mut self.zones
     }
 
     #[inline(always)]
@@ -173,7 +185,8 @@ impl Ftl {
     pub(crate) fn sram(&self) -> Vec<(SramTable, u64)> {
         let (settings, geometry) = (&self.config.ftl, &self.geometry);
         let slices = u64::from(geometry.slices_per_superblock());
-        vec![
+        let zones = self.zones.any().then(|| (SramTable::Zones, self.zones.sram_bytes()));
+        let tables = vec![
             (SramTable::MapDirectory, self.map.directory_bytes()),
             // Logical page and state of each slot.
             (SramTable::WriteBufferIndex, self.write.buffer().capacity() as u64 * 8),
@@ -195,7 +208,8 @@ impl Ftl {
                 },
             ),
             (SramTable::WrittenBlocks, u64::from(settings.hot_table_entries) * 4),
-        ]
+        ];
+        tables.into_iter().chain(zones).collect()
     }
 
     /// Attributes 1Ch to 1Fh of a device that has WriteBooster.

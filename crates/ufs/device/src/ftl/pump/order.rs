@@ -12,6 +12,7 @@ use crate::ftl::write::{Incoming, Stall, Unmap};
 use crate::ids::{Lpn, TagRef};
 use readpath_flash::Ppn;
 use readpath_kit::Ns;
+use readpath_proto::typed::{Sense, ZoneAction};
 
 impl Ftl {
     /// Lets all background work continue.
@@ -49,7 +50,7 @@ impl Ftl {
 
     /// Begins or continues a checkpoint.
     pub(super) fn step_checkpoint(&mut self, now: Ns, hw: &mut impl Hardware) {
-        if self.log.step_checkpoint(now, &mut self.space, &self.map, &self.write, hw) {
+        if self.log.step_checkpoint(now, &mut self.space, &self.map, (&self.write, &self.zones), hw) {
             self.pump(now, hw);
         }
     }
@@ -136,6 +137,7 @@ impl Ftl {
         if self.map.changes().used() > 0 && self.write.settle_changes() {
             return self.pump(now, hw);
         }
+        self.take_back_writes(|_| true);
         for tag in self.write.take_waiters(now, hw.stats()) {
             self.effects.push(Effect::Refused(tag));
         }
@@ -232,9 +234,51 @@ impl Ftl {
         }
     }
 
+    /// OPEN, CLOSE or FINISH ZONE of the zone that begins at block `lba` of a unit, or of all its zones.
+    ///
+    /// # Errors
+    /// The rule that forbids it.
+    pub(crate) fn change_zones(&mut self, lun: u8, action: ZoneAction, lba: Option<u64>) -> Result<(), Sense> {
+        for (first, written) in self.zones.change(lun, action, lba)? {
+            let sequence = self.write.next_number();
+            self.log.note_finish(first, written, sequence);
+        }
+        Ok(())
+    }
+
+    /// RESET WRITE POINTER of the zone that begins at block `lba` of a unit, or of all its zones. Returns whether there
+    /// is anything to be trimmed.
+    ///
+    /// # Errors
+    /// If there is no such zone.
+    pub(crate) fn reset_zones(
+        &mut self,
+        now: Ns,
+        tag: TagRef,
+        (lun, lba): (u8, Option<u64>),
+        hw: &mut impl Hardware,
+    ) -> Result<bool, Sense> {
+        let ranges = self.zones.reset(tag, lun, lba)?;
+        let any = !ranges.is_empty();
+        if any {
+            // Data that waits for room would come after the trim.
+            let is_meant = |lpn: Lpn| ranges.iter().any(|&(first, blocks)| (first..first + blocks).contains(&lpn));
+            for (tag, _) in self.write.take_dropped(|write| is_meant(write.lpn)) {
+                self.effects.push(Effect::Unaligned(tag));
+            }
+            self.unmap(now, tag, ranges.into_iter(), hw);
+        }
+        Ok(any)
+    }
+
     /// Requests that accepted data and trims reach flash; returns for how many of the two `tag` has to wait.
     pub(crate) fn sync(&mut self, tag: TagRef) -> u32 {
         u32::from(!self.write.buffer_mut().sync(tag)) + u32::from(self.log.sync_trims(tag))
+    }
+
+    /// Requests that all trims so far reach flash. `tag` waits for that; false if they already are there.
+    pub(crate) fn sync_trims(&mut self, tag: TagRef) -> bool {
+        self.log.sync_trims(tag)
     }
 
     /// Requests that accepted data and trims reach flash; no request waits.
@@ -245,13 +289,30 @@ impl Ftl {
 
     /// A command is dropped: the rest of its data is no longer accepted.
     pub(crate) fn drop_request(&mut self, now: Ns, tag: u8, hw: &mut impl Hardware) {
-        self.write.drop_request(now, tag, hw.stats());
+        self.take_back_writes(|write| write.tag.tag == tag);
+        self.write.drop_request(now, tag, |tag| self.zones.is_resetting(tag), hw.stats());
+    }
+
+    /// Writes that still wait for room in the buffer are about to be dropped: the write pointers of their zones fall back
+    /// to what has been accepted, and writes behind it are refused. Units without zones keep theirs.
+    fn take_back_writes(&mut self, is_dropped: impl Fn(&Incoming) -> bool) {
+        if !self.zones.any() {
+            return;
+        }
+        for (tag, lpn) in self.write.take_dropped(|write| self.zones.holds(write.lpn) && is_dropped(write)) {
+            let Some((first, blocks)) = self.zones.take_back(lpn) else { continue };
+            let behind = self.write.take_dropped(|write| (first..first + blocks).contains(&write.lpn));
+            self.effects.push(Effect::Refused(tag));
+            behind.into_iter().for_each(|(tag, _)| self.effects.push(Effect::Unaligned(tag)));
+        }
     }
 
     /// All commands are dropped. The contents of the write buffer stay.
     pub(crate) fn drop_requests(&mut self, now: Ns, hw: &mut impl Hardware) {
-        self.write.drop_requests(now, hw.stats());
-        self.log.forget_waiters();
+        self.take_back_writes(|_| true);
+        self.write.drop_requests(now, |tag| self.zones.is_resetting(tag), hw.stats());
+        self.log.forget_waiters(|tag| self.zones.is_resetting(tag));
+        self.zones.hardware_reset();
         self.collect.slc_cache_mut().reset();
     }
 

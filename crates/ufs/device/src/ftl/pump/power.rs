@@ -24,7 +24,7 @@ impl Ftl {
     /// Cuts the power at `now`: every program in progress is torn, every erase in progress leaves its blocks
     /// undefined, and SRAM is lost.
     pub(crate) fn lose_power(&mut self, now: Ns, hw: &mut impl Hardware) {
-        self.write.drop_requests(now, hw.stats());
+        self.write.drop_requests(now, |_| false, hw.stats());
         self.tear_programs(hw);
         self.log.recall_changes(&self.map);
         self.map.power_cut(self.write.buffer().held(), self.log.changes_on_their_way());
@@ -57,7 +57,7 @@ impl Ftl {
     /// Recovers the device from flash, beginning at `now`, not before the cut. The power may be cut again before the
     /// device is ready.
     pub(crate) fn recover(&mut self, now: Ns, hw: &mut impl Hardware) -> Recovery {
-        let (recovery, sequence) = self.log.recover(now, &mut self.space, &mut self.map, hw);
+        let (recovery, sequence) = self.log.recover(now, &mut self.space, (&mut self.map, &mut self.zones), hw);
         self.write.recovered(sequence, self.map.changes().is_over_full());
         recovery
     }
@@ -76,7 +76,7 @@ impl Ftl {
     /// # Errors
     /// The work that is still in progress.
     pub(crate) fn seal(&mut self, each: impl FnMut(Sealed)) -> Result<Vec<u8>, &'static str> {
-        self.log.seal(&self.space, &self.map, &self.write, each)
+        self.log.seal(&self.space, &self.map, &self.write, &self.zones, each)
     }
 
     /// Maps ranges, each a first logical page and a length, as if they had been written, in no time. `place` gets
@@ -98,11 +98,12 @@ impl Ftl {
         let mut any = false;
         for (first, blocks) in ranges.into_iter().filter(|&(_, blocks)| blocks > 0) {
             self.place(first, blocks, layout, seed, &mut place)?;
+            self.zones.preset(first, blocks);
             any = true;
         }
         if any {
             // Once for all ranges: it is as large as the device.
-            self.log.begin_with(&self.space, &self.map, &self.write);
+            self.log.begin_with(&self.space, &self.map, &self.write, &self.zones);
         }
         Ok(())
     }

@@ -180,6 +180,11 @@ impl WriteBuffer {
         self.slots.iter().enumerate().filter(|(_, s)| s.state != State::Free).map(|(i, s)| (s.lpn, i as u16))
     }
 
+    /// Logical pages in the buffer, but for trimmed and overtaken data.
+    pub(crate) fn living(&self) -> impl Iterator<Item = Lpn> {
+        self.slots.iter().filter(|s| s.state != State::Free && !s.dead).map(|s| s.lpn)
+    }
+
     /// Number of hot or cold blocks that wait to be programmed.
     pub(crate) fn filled(&self, hot: bool) -> usize {
         self.filled[usize::from(hot)].len()

@@ -189,20 +189,20 @@ impl Write {
         self.unused_ranges.push(unmap.ranges);
     }
 
-    /// A command is dropped: the rest of its data is no longer accepted.
-    pub(crate) fn drop_request(&mut self, now: Ns, tag: u8, stats: &mut DeviceStats) {
+    /// A command is dropped: the rest of its data is no longer accepted. Trims to `keep` go on.
+    pub(crate) fn drop_request(&mut self, now: Ns, tag: u8, keep: impl Fn(TagRef) -> bool, stats: &mut DeviceStats) {
         self.writes.retain(|write| write.tag.tag != tag);
         if self.writes.is_empty() {
             self.stalls.set(now, None, stats);
         }
-        self.trims.retain(|unmap| unmap.tag.tag != tag);
+        self.trims.retain(|unmap| unmap.tag.tag != tag || keep(unmap.tag));
     }
 
-    /// All commands are dropped. The contents of the buffer stay.
-    pub(crate) fn drop_requests(&mut self, now: Ns, stats: &mut DeviceStats) {
+    /// All commands are dropped, but for trims to `keep`. The contents of the buffer stay.
+    pub(crate) fn drop_requests(&mut self, now: Ns, keep: impl Fn(TagRef) -> bool, stats: &mut DeviceStats) {
         self.stalls.set(now, None, stats);
         self.writes.clear();
-        self.trims.clear();
+        self.trims.retain(|unmap| keep(unmap.tag));
         self.buffer.forget_waiters();
     }
 
@@ -221,6 +221,25 @@ impl Write {
         self.settles_changes &= stall == Some(Stall::Space);
         self.waits_for = stall;
         self.stalls.set(now, self.has_waiting().then_some(stall), stats);
+    }
+
+    /// Logical pages whose newest data is not in flash, and those of writes that wait for room.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = Lpn> {
+        self.buffer.living().chain(self.writes.iter().map(|write| write.lpn))
+    }
+
+    /// Takes the writes that wait for room, of which `is_dropped` says that they are dropped; returns the first logical
+    /// page of what is missing of each.
+    pub(crate) fn take_dropped(&mut self, is_dropped: impl Fn(&Incoming) -> bool) -> Vec<(TagRef, Lpn)> {
+        let mut dropped = Vec::new();
+        self.writes.retain(|write| {
+            let goes = is_dropped(write);
+            if goes {
+                dropped.push((write.tag, write.lpn));
+            }
+            !goes
+        });
+        dropped
     }
 
     /// Whether the buffer is lent; then writes wait for the table of changes.

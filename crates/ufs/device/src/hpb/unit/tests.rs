@@ -27,7 +27,8 @@ fn config() -> HpbConfig {
 
 /// 100 blocks: regions of 32 entries in two sub-regions of 16; the last region has only 4 blocks.
 fn unit(config: HpbConfig) -> HpbUnit {
-    let lu = LuConfig { blocks: 100, hpb: true, max_active_regions: 2, pinned_start: 0, pinned_regions: 0 };
+    let lu =
+        LuConfig { blocks: 100, hpb: true, max_active_regions: 2, pinned_start: 0, pinned_regions: 0, zones: None };
     HpbUnit::new(1000, &lu, &config)
 }
 
@@ -190,7 +191,8 @@ fn in_host_control_mode_the_host_decides() {
 
 #[test]
 fn pinned_regions_stay_whatever_the_host_drops() {
-    let lu = LuConfig { blocks: 100, hpb: true, max_active_regions: 2, pinned_start: 1, pinned_regions: 1 };
+    let lu =
+        LuConfig { blocks: 100, hpb: true, max_active_regions: 2, pinned_start: 1, pinned_regions: 1, zones: None };
     let mut u = HpbUnit::new(1000, &lu, &HpbConfig { control: Control::Host, ..config() });
     (0..4).for_each(|region| u.inactivate(region));
     assert!(u.has_slot(1));

@@ -210,7 +210,7 @@ impl Log {
         };
         let head = head.filter(|head| self.is_ours(head));
         let sizes = [self.geometry().slices(), self.logical_blocks(), map.page_entries()];
-        let whole = head.and_then(|head| head.with_body(&body, sizes));
+        let whole = head.and_then(|head| head.with_body(&body, sizes, self.config.zone_blocks()));
         whole.ok_or_else(|| "the newest checkpoint is not one of this device".to_owned().into())
     }
 
@@ -251,7 +251,7 @@ impl Log {
             body.extend(page.data);
             head.checkpoint.places.push(at);
         }
-        body.truncate(head.body_bytes().min(body.len() as u64) as usize);
+        body.truncate(head.body_bytes(self.config.zone_blocks().count()).min(body.len() as u64) as usize);
         Ok(body)
     }
 

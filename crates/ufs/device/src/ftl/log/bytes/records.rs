@@ -7,6 +7,7 @@ use crate::config::CellMode;
 use crate::ftl::map::Entry;
 use crate::ftl::map::stretch::{self, Stretch};
 use crate::ftl::space::{State, Stream, Superblock};
+use crate::ftl::zones::ZoneState;
 use crate::ids::{Lpn, MapPage, SuperblockId};
 use readpath_flash::Ppn;
 use std::collections::BTreeMap;
@@ -80,6 +81,12 @@ impl Record {
                 bytes[8..12].copy_from_slice(&lpn.0.to_le_bytes());
                 bytes[12..16].copy_from_slice(&count.to_le_bytes());
             }
+            Record::Finish { lpn, written, sequence } => {
+                bytes[0] = 5;
+                bytes[1..7].copy_from_slice(&(base + u64::from(sequence)).to_le_bytes()[..6]);
+                bytes[8..12].copy_from_slice(&lpn.0.to_le_bytes());
+                bytes[12..16].copy_from_slice(&written.to_le_bytes());
+            }
             Record::Generations { up_to } => {
                 bytes[0] = 4;
                 bytes[8..16].copy_from_slice(&up_to.to_le_bytes());
@@ -99,13 +106,17 @@ impl Record {
                 opened_at: number(8)?,
             },
             2 => Record::Erase { superblock: superblock(4)? },
-            3 => {
+            kind @ (3 | 5) => {
                 let mut sequence = [0; 8];
                 sequence[..6].copy_from_slice(&bytes[1..7]);
                 let (lpn, count) = (number(8)?, number(12)?);
                 (lpn < blocks && count <= blocks - lpn).then_some(())?;
-                let sequence = u32::try_from(u64::from_le_bytes(sequence).saturating_sub(base)).ok()?;
-                Record::Trim { lpn: Lpn(lpn), count, sequence }
+                let (lpn, sequence) = (Lpn(lpn), u64::from_le_bytes(sequence).saturating_sub(base));
+                let sequence = u32::try_from(sequence).ok()?;
+                match kind {
+                    3 => Record::Trim { lpn, count, sequence },
+                    _ => Record::Finish { lpn, written: count, sequence },
+                }
             }
             4 => Record::Generations { up_to: u64::from_le_bytes(bytes[8..16].try_into().ok()?) },
             _ => return None,
@@ -218,11 +229,13 @@ impl Checkpoint {
         bytes
     }
 
-    /// The contents of the checkpoint's own pages: the map directory, the table of superblocks, and `changes`.
+    /// The contents of the checkpoint's own pages: the map directory, the table of superblocks, zones, and `changes`.
     pub(super) fn body(&self, changes: &Packed) -> Vec<u8> {
         let mut bytes = Vec::new();
         self.directory.iter().for_each(|&at| bytes.extend(put_place(at)));
         self.superblocks.iter().for_each(|sb| bytes.extend(sb.to_bytes()));
+        let numbers = self.zones.iter().flat_map(|zone| zone.to_numbers());
+        numbers.for_each(|number| bytes.extend(number.to_le_bytes()));
         for &(lpn, entry) in &changes.in_flash {
             bytes.extend(lpn.0.to_le_bytes());
             bytes.extend(put_entry(entry));
@@ -273,16 +286,23 @@ impl Head {
         self.checkpoint.slots <= most_parts && self.checkpoint.oldest <= self.checkpoint.sequence
     }
 
-    pub(super) fn body_bytes(&self) -> u64 {
+    /// Bytes of the body of a device with this number of zones.
+    pub(super) fn body_bytes(&self, zones: usize) -> u64 {
         let checkpoint = &self.checkpoint;
         checkpoint.directory.len() as u64 * 4
+            + zones as u64 * ZoneState::BYTES
             + checkpoint.superblocks.len() as u64 * Superblock::SRAM_BYTES
             + (u64::from(self.in_flash) + u64::from(self.trimmed)) * 8
     }
 
     /// The whole checkpoint, with its body, of a device with these numbers of slices, logical blocks, and entries of
-    /// a map page.
-    pub(super) fn with_body(self, body: &[u8], [slices, blocks, page]: [u32; 3]) -> Option<(Anchored, Checkpoint)> {
+    /// a map page, and with `zones` of so many blocks.
+    pub(super) fn with_body(
+        self,
+        body: &[u8],
+        [slices, blocks, page]: [u32; 3],
+        zones: impl Iterator<Item = u32>,
+    ) -> Option<(Anchored, Checkpoint)> {
         let mut take = Take(body);
         let mut checkpoint = self.checkpoint;
         for at in &mut checkpoint.directory {
@@ -290,6 +310,9 @@ impl Head {
         }
         for sb in &mut checkpoint.superblocks {
             *sb = Superblock::take(&mut take)?;
+        }
+        for blocks in zones {
+            checkpoint.zones.push(ZoneState::from_numbers([take.u32()?, take.u32()?], blocks)?);
         }
         let (mut in_flash, mut gone, mut trims) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
         let mut trimmed = 0u32;
@@ -365,6 +388,7 @@ impl BlockRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ftl::zones::More;
 
     #[test]
     fn records_come_back_as_they_went() {
@@ -373,6 +397,7 @@ mod tests {
             Record::Erase { superblock: SuperblockId(3) },
             Record::Trim { lpn: Lpn(5), count: 95, sequence: 12 },
             Record::Generations { up_to: 1 << 40 },
+            Record::Finish { lpn: Lpn(90), written: 9, sequence: 13 },
         ];
         let base = 1 << 40;
         for record in records {
@@ -409,6 +434,7 @@ mod tests {
             changes: Some(changes.clone()),
             used: 3,
             trims: vec![(MapPage(1), 1)],
+            zones: vec![ZoneState { in_flash: 7, more: More::FinishedAt(9) }, ZoneState::EMPTY],
             slots: 1,
             places: Vec::new(),
         };
@@ -421,11 +447,13 @@ mod tests {
         assert!(take([3, 3]).is_none() && take([2, 2]).is_none());
         let taken = take([2, 3]).unwrap();
         assert!(taken.fits(1) && !taken.fits(0));
-        assert_eq!(taken.body_bytes(), body.len() as u64);
-        let (again, whole) = taken.with_body(&body, [18, 8, 4]).unwrap();
+        assert_eq!(taken.body_bytes(2), body.len() as u64);
+        let (again, whole) = taken.with_body(&body, [18, 8, 4], [9, 9].into_iter()).unwrap();
         assert_eq!((again, format!("{whole:?}")), (anchored, format!("{checkpoint:?}")));
-        assert!(take([2, 3]).unwrap().with_body(&body, [18, 7, 4]).is_none(), "block 7 of 7");
-        assert!(take([2, 3]).unwrap().with_body(&body[1..], [18, 8, 4]).is_none());
+        let read = |body, sizes, zones: [u32; 2]| take([2, 3]).unwrap().with_body(body, sizes, zones.into_iter());
+        assert!(read(&body, [18, 7, 4], [9, 9]).is_none(), "block 7 of 7");
+        assert!(read(&body, [18, 8, 4], [8, 9]).is_none(), "a zone of 8 blocks with 9");
+        assert!(read(&body[1..], [18, 8, 4], [9, 9]).is_none());
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::config::ANCHORS;
 use crate::ftl::map::Map;
 use crate::ftl::space::{Space, State, Stream};
 use crate::ftl::write::Write;
+use crate::ftl::zones::Zones;
 use crate::ids::SuperblockId;
 use readpath_flash::Ppn;
 
@@ -22,6 +23,7 @@ impl Log {
         space: &Space,
         map: &Map,
         write: &Write,
+        zones: &Zones,
         mut each: impl FnMut(Sealed),
     ) -> Result<Vec<u8>, &'static str> {
         if write.buffer().oldest_sequence().is_some() || space.programs() > 0 {
@@ -55,7 +57,7 @@ impl Log {
             bytes.into_slices(at, spare).for_each(|slice: OwnSlice| each(Sealed::Own(&slice)));
         }
         let erases = (0..ANCHORS).map(|sb| u64::from(space.get(SuperblockId(sb)).erases)).sum();
-        let checkpoint = self.put_checkpoint_together(space, map, write);
+        let checkpoint = self.put_checkpoint_together(space, map, write, zones);
         let (mut bytes, body) = self.checkpoint_bytes(map, &checkpoint, erases);
         bytes.extend(body);
         Ok(bytes)
