@@ -5,6 +5,7 @@
 #     DIR/qemu             a QEMU that has vfio-user-pci and ufs, with its libraries
 #     DIR/kernel-a.*       Linux 6.1 with HPB, built from Debian's source and kernel-6.1.config
 #     DIR/kernel-b.*       the newest Linux that Debian has for trixie, as it is, with the modules for UFS
+#     DIR/kernel-c.*       Linux 6.1 of Debian 12, as it is; DIR/kernel-d.* Linux 6.12 of Debian 13
 #     DIR/tools.cpio, DIR/fio.cpio    this machine's tools for the guest, and those of tools/
 #     DIR/cut.so           for the server: kills it at a chosen write
 #
@@ -38,6 +39,7 @@ need busybox busybox-static
 need mkfs.ext4 e2fsprogs
 need mkfs.f2fs f2fs-tools
 need sg_raw sg3-utils
+need blkzone util-linux
 need fio fio
 if [ -n "$missing" ]; then
     echo "the kernel lab needs packages that are not installed: apt-get install$missing" >&2
@@ -80,13 +82,13 @@ get() { APT_CONFIG="$apt/apt.conf" apt-get "$@"; }
 # with_dependencies PACKAGE: the names of all the packages that it needs.
 with_dependencies() {
     prepare_apt
-    get -qq -t trixie-backports --no-install-recommends --print-uris install "$1" 2>>"$log" |
+    get -qq -t "${from:-trixie-backports}" --no-install-recommends --print-uris install "$1" 2>>"$log" |
         cut -d ' ' -f 2 | sed 's/_.*//'
 }
 # unpack PACKAGE...: into ./root; the version of the first goes to ./version.
 unpack() {
     prepare_apt
-    get -q -t trixie-backports download "$@" >>"$log" 2>&1 || return 1
+    get -q -t "${from:-trixie-backports}" download "$@" >>"$log" 2>&1 || return 1
     mkdir root
     for package in *.deb; do dpkg -x "$package" root; done
     echo "$1"_*.deb | sed 's/_[a-z0-9]*\.deb$//; s/.*_//; s/%3a/:/' >version
@@ -160,18 +162,20 @@ kernel_a() {
     cp "$here/kernel-6.1.config" "$dir/kernel-a.config"
 }
 
-# ---- Kernel B.
+# ---- Kernels of Debian, as they are: B, C, D.
 
-kernel_b() {
+# stock LETTER SUITE
+stock() {
     begin
+    from=$2
     # shellcheck disable=SC2046
-    unpack linux-image-amd64 $(with_dependencies linux-image-amd64 | grep '^linux-') || { without "kernel B"; return; }
+    unpack linux-image-amd64 $(with_dependencies linux-image-amd64 | grep '^linux-') || { without "kernel $1"; return; }
     [ -e root/lib ] || ln -s usr/lib root/lib
     release=$(ls root/lib/modules)
     modules=lib/modules/$release
     depmod -b root "$release"
     mkdir -p "add/$modules"
-    for module in ufshcd-pci sd_mod sg ext4 f2fs; do
+    for module in ufshcd-pci sd_mod sg ext4 f2fs zonefs scsi_debug; do
         modprobe -d root -S "$release" --show-depends $module
     done | sed -n 's/^insmod \([^ ]*\).*/\1/p' | sort -u | while read -r file; do
         name=$(basename "$file")
@@ -182,10 +186,10 @@ kernel_b() {
     done
     cp root/"$modules"/modules.builtin* root/"$modules"/modules.order "add/$modules/"
     depmod -b add "$release"
-    archive add kernel-b.cpio
+    archive add "kernel-$1.cpio"
     # Beside its modules; in older packages it is in /boot.
-    cp root/"$modules"/vmlinuz "$dir/kernel-b.vmlinuz" 2>/dev/null || cp root/boot/vmlinuz-* "$dir/kernel-b.vmlinuz"
-    cp version "$dir/kernel-b.version"
+    cp root/"$modules"/vmlinuz "$dir/kernel-$1.vmlinuz" 2>/dev/null || cp root/boot/vmlinuz-* "$dir/kernel-$1.vmlinuz"
+    cp version "$dir/kernel-$1.version"
 }
 
 # ---- Tools. fio, with libraries for every kind of storage, is ten times the size of the others together.
@@ -195,7 +199,8 @@ tools() {
     mkdir -p add/bin add/sbin add/usr/bin add/usr/sbin add/proc add/sys add/dev add/tmp add/mnt add/etc
     : >add/etc/mtab
     cp "$(command -v busybox)" add/bin/
-    for tool in mkfs.ext4 e2fsck mkfs.f2fs fsck.f2fs sg_raw sg_inq sg_vpd sg_reset blkdiscard; do
+    for tool in mkfs.ext4 e2fsck mkfs.f2fs fsck.f2fs sg_raw sg_inq sg_vpd sg_reset blkdiscard \
+        blkzone sg_rep_zones sg_zone sg_reset_wp; do
         copy_with_libraries "$(command -v $tool)" add
     done
     for tool in stamps bsg rpmb; do gcc -O2 -Wall -static -o add/bin/$tool "$here/tools/$tool.c"; done
@@ -207,11 +212,13 @@ tools() {
 
 rm -rf "$apt"
 [ -e qemu ] || qemu
-[ -e "$dir/kernel-b.vmlinuz" ] || kernel_b
+[ -e "$dir/kernel-b.vmlinuz" ] || stock b trixie-backports
+[ -e "$dir/kernel-c.vmlinuz" ] || stock c bookworm
+[ -e "$dir/kernel-d.vmlinuz" ] || stock d trixie
 cmp -s "$here/kernel-6.1.config" "$dir/kernel-a.config" || kernel_a
 [ -z "$(find "$here/setup.sh" "$here"/tools/* -newer "$dir/fio.cpio" 2>&1)" ] || tools
 rm -rf "$dir/work" "$apt"
 cd "$dir"
-for part in qemu/version kernel-a.version kernel-b.version; do
+for part in qemu/version kernel-a.version kernel-b.version kernel-c.version kernel-d.version; do
     [ ! -e $part ] || echo "$(echo $part | sed 's/[/.]version//'): $(cat $part)"
 done

@@ -204,7 +204,7 @@ impl Run {
         while let Some(op) = self.device.poll_media() {
             match op {
                 MediaOp::Fill { tag, index, slot } => {
-                    let stamp = match &self.sent[usize::from(tag)].as_ref().unwrap_or_else(|| panic!("{}: tag {tag} brings data at {}, {:?}", self.what, self.now, self.counts)).op {
+                    let stamp = match &self.sent[usize::from(tag)].as_ref().expect("in flight").op {
                         Op::Write { stamps, .. } => stamps[index as usize],
                         Op::Other(stamp) => *stamp,
                         other => panic!("{}: {other:?} brings data", self.what),
@@ -338,8 +338,8 @@ impl Run {
             .collect()
     }
 
-    /// After a power cut or an abort: what the device says replaces what the host believed, if it may be so. `lost` says
-    /// that data which was not flushed may be lost.
+    /// After a power cut or an abort: what the device says replaces what the host believed, if it may be so. `lost`
+    /// says that data which was not flushed may be lost.
     fn look(&mut self, lost: bool, coming: &[Option<Op>]) {
         let report = self.report();
         assert_eq!(report.len(), 12);

@@ -2,10 +2,10 @@
 //! Command descriptor blocks: [`Cdb`] to the 16 bytes of a COMMAND UPIU and back.
 //!
 //! It knows the layouts of SPC-4 (INQUIRY, MODE SENSE, REPORT LUNS, REQUEST SENSE, TEST UNIT READY), SBC-3 (READ,
-//! WRITE, UNMAP and the other block commands), ZBC-2 (REPORT ZONES, ZONE MANAGEMENT OUT), JESD220-3 (HPB READ, HPB READ BUFFER, HPB WRITE BUFFER) and of the
-//! prototype of HPB (HotStorage 2017: READ (16) with an entry; byte 14 is this program's own). It does not know
-//! whether a logical unit supports a command or whether an address exists. CDBs shorter than 16 bytes are padded with
-//! zeros.
+//! WRITE, UNMAP and the other block commands), ZBC-2 (REPORT ZONES, ZONE MANAGEMENT OUT), JESD220-3 (HPB READ,
+//! HPB READ BUFFER, HPB WRITE BUFFER) and of the prototype of HPB (HotStorage 2017: READ (16) with an entry; byte 14
+//! is this program's own). It does not know whether a logical unit supports a command or whether an address exists.
+//! CDBs shorter than 16 bytes are padded with zeros.
 
 use crate::groups::{GroupEntry, GroupHint};
 use crate::typed::{Cdb, Form, HpbEntry, SubRegion, ZoneAction};

@@ -117,7 +117,7 @@ impl LuConfig {
         }
         if !self.blocks.is_multiple_of(zones.stride()) {
             let message = format!(
-                "make {} MiB; with these zones expected a multiple of {} MiB, from the start of a zone to that of the next",
+                "make {} MiB; with these zones expected a multiple of {} MiB, from one start to the next",
                 mib(self.blocks),
                 mib(zones.stride())
             );

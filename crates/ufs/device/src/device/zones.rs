@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Commands to zoned units (ZBC-2): reads, writes, REPORT ZONES and ZONE MANAGEMENT OUT. The rules of zones are those of
-//! flash translation.
+//! Commands to zoned units (ZBC-2): reads, writes, REPORT ZONES and ZONE MANAGEMENT OUT. The rules of zones are those
+//! of flash translation.
 
 use crate::back::{Hardware, MediaMode, Probe, Work};
 use crate::device::UfsDevice;

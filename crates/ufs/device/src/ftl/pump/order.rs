@@ -293,8 +293,8 @@ impl Ftl {
         self.write.drop_request(now, tag, |tag| self.zones.is_resetting(tag), hw.stats());
     }
 
-    /// Writes that still wait for room in the buffer are about to be dropped: the write pointers of their zones fall back
-    /// to what has been accepted, and writes behind it are refused. Units without zones keep theirs.
+    /// Writes that still wait for room in the buffer are about to be dropped: the write pointers of their zones fall
+    /// back to what has been accepted, and writes behind it are refused. Units without zones keep theirs.
     fn take_back_writes(&mut self, is_dropped: impl Fn(&Incoming) -> bool) {
         if !self.zones.any() {
             return;

@@ -173,8 +173,8 @@ impl Zones {
         Ok(unit.first(zone) + offset)
     }
 
-    /// The data of a write from `lpn` on was dropped before it was accepted. The write pointer falls back to it; returns
-    /// the logical pages of its zone from there on.
+    /// The data of a write from `lpn` on was dropped before it was accepted. The write pointer falls back to it;
+    /// returns the logical pages of its zone from there on.
     pub(in crate::ftl) fn take_back(&mut self, lpn: Lpn) -> Option<(Lpn, u32)> {
         let unit = self.units.iter_mut().find(|unit| unit.holds(lpn))?;
         let at = lpn - unit.base;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a checkpoint says of zones, and what recovery makes of that and of the data, trims and records found since.
 //!
-//! Within a zone the sequence numbers of blocks rise, because they were accepted in order. So the written part of a zone
-//! ends at the first block that was not found or is older than the one before it: such a block is what an earlier power
-//! cut left behind a lost one. What lies behind that end is trimmed.
+//! Within a zone the sequence numbers of blocks rise, because they were accepted in order. So the written part of a
+//! zone ends at the first block that was not found or is older than the one before it: such a block is what an earlier
+//! power cut left behind a lost one. What lies behind that end is trimmed.
 
 use super::{Condition, Unit, Zone, Zones};
 use crate::ids::Lpn;

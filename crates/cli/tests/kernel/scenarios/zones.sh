@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# A zoned unit beside a conventional one: what Linux, util-linux and sg3-utils make of it, then f2fs over both. With
+# STAGE=again the server was killed meanwhile: f2fs has to mount, and what was synced has to be there.
+
+zoned() { for disk in /sys/block/sd*; do [ "$(cat "$disk/queue/zoned")" != "$1" ] || basename "$disk"; done; }
+has_both() { [ -n "$(zoned host-managed)" ] && [ -n "$(zoned none)" ]; }
+check probe wait_for 20 has_both
+disk=$(zoned host-managed) plain=$(zoned none)
+queue=/sys/block/$disk/queue
+# f2fs keeps the paths of its devices, and the kernel may find the units in another order the next time.
+node() { rm -f "/dev/$1" && mknod "/dev/$1" b $(tr : ' ' <"/sys/block/$2/dev"); }
+node zoned "$disk" && node plain "$plain"
+sg=/dev/$(basename /sys/block/"$disk"/device/scsi_generic/*)
+state() { blkzone report -o $(($1 * zone)) -c 1 /dev/zoned | sed 's/, reset.*(/ (/; s/ \[type.*//'; }
+zone=$(cat "$queue/chunk_sectors")
+sum_of_sums() { (cd /mnt && find . -type f -exec sha256sum {} + | sort -k 2) | sha256sum | cut -c 1-16; }
+mounted() { mount -t f2fs /dev/plain /mnt; }
+
+if [ "${STAGE:-first}" = first ]; then
+    say "zones=$(cat "$queue/nr_zones") sectors=$zone open=$(cat "$queue/max_open_zones")" \
+        "granularity=$(cat "$queue/zone_write_granularity")"
+    check all_empty [ "$(blkzone report /dev/zoned | grep -c 'zcond: 1(em)')" = "$(cat "$queue/nr_zones")" ]
+    check sg_counts [ "$(sg_rep_zones -m 65536 "$sg" | grep -c 'Zone type: Sequential')" = "$(cat "$queue/nr_zones")" ]
+    dd if=/dev/urandom of=/tmp/data bs=64k count=4 2>/dev/null
+    check write dd if=/tmp/data "of=/dev/zoned" bs=64k oflag=direct seek=$((zone * 512 / 65536))
+    say "written: $(state 1)"
+    check read sh -c "dd if=/dev/zoned bs=64k iflag=direct count=4 skip=$((zone * 512 / 65536)) 2>/dev/null | cmp - /tmp/data"
+    check above_pointer sh -c "dd if=/dev/zoned bs=64k iflag=direct count=1 skip=$((zone * 512 / 65536 + 4)) 2>/dev/null |
+        cmp - /dev/zero 2>&1 | grep -q EOF"
+    check refused sh -c "! dd if=/tmp/data of=/dev/zoned bs=4k count=1 oflag=direct seek=$((zone * 512 / 4096)) 2>/dev/null"
+    check open blkzone open -o $((2 * zone)) -c 1 /dev/zoned
+    say "opened: $(state 2)"
+    check close blkzone close -o $((zone)) -c 1 /dev/zoned
+    say "closed: $(state 1)"
+    check finish blkzone finish -o $((zone)) -c 1 /dev/zoned
+    say "finished: $(state 1)"
+    check reset sg_reset_wp --zone=$((zone / 8)) "$sg"
+    say "reset: $(state 1)"
+    check reset_all blkzone reset /dev/zoned
+    check again_empty [ "$(blkzone report /dev/zoned | grep -c 'zcond: 1(em)')" = "$(cat "$queue/nr_zones")" ]
+
+    check mkfs mkfs.f2fs -q -f -m -c /dev/zoned /dev/plain
+    check mount mounted
+    for round in 1 2 3; do
+        for n in 1 2 3 4 5 6 7 8; do head -c $((n * 1500000)) /dev/urandom >/mnt/$round-$n; done
+        sync
+        rm -f /mnt/$round-[2468]
+    done
+    sync
+    say "files=$(sum_of_sums) used=$(blkzone report /dev/zoned | grep -vc 'zcond: 1(em)')"
+    umount /mnt
+    check fsck fsck.f2fs --dry-run /dev/plain
+    check mount_again mounted
+    # Not synced: this may be lost.
+    head -c 3000000 /dev/urandom >/mnt/unsynced
+else
+    say "used=$(blkzone report /dev/zoned | grep -vc 'zcond: 1(em)')"
+    check mount_after mounted
+    rm -f /mnt/unsynced
+    say "files=$(sum_of_sums)"
+    umount /mnt
+    check fsck_after fsck.f2fs --dry-run /dev/plain
+fi
