@@ -74,7 +74,11 @@ pub enum RunError {
 /// The device refused `io`.
 pub(crate) fn io_error(io: Io, sense: SenseData, at: Ns) -> RunError {
     let meaning = match (sense.key, sense.asc, sense.ascq) {
+        (5, 0x21, 4) => "not at the write pointer of its zone: a unit with zones takes sequential writes only",
+        (5, 0x21, 5) => "beyond the end of its zone",
+        (5, 0x21, 9) => "in the gap between two zones",
         (5, 0x21, _) => "beyond the logical unit",
+        (7, 0x55, 0x0E) => "as many zones are open as can be",
         (7, 0x27, 7) => {
             "the device has no flash left to write to: so many blocks have gone bad that the rest does not hold its \
              capacity"

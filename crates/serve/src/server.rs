@@ -52,6 +52,14 @@ pub enum ServeError {
     /// The host does not go with the device.
     #[error("{0}")]
     Host(String),
+    /// A unit has zones.
+    #[error(
+        "logical unit {lun} has zones, and NBD has no commands for them; `readpath attach` shows it to a virtual machine"
+    )]
+    Zones {
+        /// The unit.
+        lun: usize,
+    },
     /// The run ended.
     #[error(transparent)]
     Run(#[from] RunError),
@@ -168,6 +176,9 @@ pub fn serve(
     looked: &mut dyn FnMut(u32),
     begun: impl FnOnce(&Begun),
 ) -> Result<Served, ServeError> {
+    if let Some(lun) = base.device.lus.iter().position(|lu| lu.zones.is_some()) {
+        return Err(ServeError::Zones { lun });
+    }
     let disk = image.array.disk().spent();
     let mut payload = Store::new(image.array);
     if options.speed == Speed::Instant {

@@ -5,6 +5,7 @@ use super::super::device::{load, parse};
 use super::super::{DevicePreset, Override, presets};
 use super::{back, from_json, no_file, points_at, replaced};
 use proptest::prelude::*;
+use readpath_device::{ZoneLayout, ZoneRule};
 use readpath_flash::Scheduler;
 use readpath_kit::Ns;
 
@@ -499,4 +500,47 @@ fn hpb_2_is_a_table_of_its_own() {
         let message = with(keys).map(drop).expect_err("a mistake");
         assert!(message.contains(says), "{says}: {message}");
     }
+}
+
+/// A second unit with these keys and zones.
+fn with_zones(unit: &str, zones: &str) -> String {
+    let second = format!("[[lu]]\n{unit}\nhpb = false\n[lu.zones]\n{zones}\n\n[host]");
+    replaced(ufs21(), "[host]", &second)
+}
+
+#[test]
+fn zones_are_read_and_written() {
+    let text = with_zones("capacity_gib = 2", "size_mib = 1056\nlayout = \"gaps\"\nmost_open = 1\nrule = \"zufs\"");
+    // The flash holds one unit.
+    let text = replaced(&text, "capacity_gib = 64", "capacity_gib = 32");
+    let preset = parse(&text, "test.toml").unwrap();
+    let lu = preset.device.lus[1];
+    let zones = lu.zones.unwrap();
+    assert_eq!((zones.layout, zones.rule, zones.most_open), (ZoneLayout::Gaps, ZoneRule::Zufs, 1));
+    assert_eq!((zones.blocks, zones.stride(), lu.zone_count()), (0x4_2000, 0x8_0000, 1));
+    assert_eq!((lu.blocks, lu.data_blocks()), (0x8_0000, 0x4_2000));
+    assert_eq!([0, 0x4_1FFF, 0x4_2000].map(|block| lu.data_block(block)), [Some(0), Some(0x4_1FFF), None]);
+    assert_eq!(back(&preset).device, preset.device);
+}
+
+#[test]
+fn zones_that_cannot_be_point_at_their_key() {
+    for (unit, zones, part, key, says) in [
+        ("capacity_gib = 1", "size_mib = 100", "size_mib = 100", "lu[1].zones.size_mib", "which is no power of two"),
+        ("capacity_gib = 1", "size_mib = 0", "size_mib = 0", "lu[1].zones.size_mib", "whole number from 1 to 4096"),
+        ("capacity_gib = 1", "layout = \"native\"", "[lu.zones]", "lu[1].zones.size_mib", "is missing"),
+        ("capacity_gib = 1", "size_mib = 128\nmost_open = 9", "most_open", "lu[1].zones.most_open", "has 8 zones"),
+        ("blocks = 40000", "size_mib = 128", "blocks = 40000", "lu[1].blocks", "expected a multiple of 128 MiB"),
+        ("capacity_gib = 1", "size_mib = 128\nlayout = \"gaps\"", "\nlayout =", "lu[1].zones.layout", "leave none"),
+        ("capacity_gib = 1", "size_mib = 128\nlayout = \"odd\"", "\nlayout =", "lu[1].zones.layout", "power-of-two"),
+        ("capacity_gib = 1", "size_mib = 128\nopen = 6", "open = 6", "lu[1].zones.open", "most_open"),
+    ] {
+        let text = replaced(&with_zones(unit, zones), "capacity_gib = 64", "capacity_gib = 32");
+        points_at(&parse(&text, "test.toml").expect_err(zones), &text, part, key, says);
+    }
+    let text = replaced(&with_zones("capacity_gib = 1", "size_mib = 128"), "hpb = false\n[lu", "hpb = true\n[lu");
+    let text = replaced(&text, "capacity_gib = 1\n", "capacity_gib = 1\nmax_active_regions = 4\n");
+    let text = replaced(&text, "capacity_gib = 64", "capacity_gib = 32");
+    let e = parse(&text, "test.toml").expect_err("zones and HPB");
+    assert_eq!(e.key, "lu[1].hpb", "{e}");
 }
