@@ -54,7 +54,8 @@ pub enum ServeError {
     Host(String),
     /// A unit has zones.
     #[error(
-        "logical unit {lun} has zones, and NBD has no commands for them; `readpath attach` shows it to a virtual machine"
+        "logical unit {lun} has zones, and NBD has no commands for them; `readpath attach` shows it to a virtual \
+         machine"
     )]
     Zones {
         /// The unit.

@@ -119,6 +119,37 @@ if wanted crash; then
     if [ "$kernel" = a ]; then crash ext4; else crash f2fs; fi
 fi
 
+# ---- A zoned unit: Linux's view of it, f2fs over both units, the server killed as by a power cut; then random commands
+# beside scsi_debug, which only kernels of Debian have.
+
+# zoned NAME BLOCKS OF A ZONED UNIT, MIB OF A ZONE
+zoned() {
+    image "$1" --device "$here/../../../../docs/examples/zoned.toml" --set lu.0.blocks=65536 --set "lu.1.blocks=$2" \
+        --set "lu.1.zones.size_mib=$3" --set geometry.blocks_per_plane=60
+}
+zones() {
+    name=zones-$kernel
+    zoned "$name" 524288 16
+    serve "$name" --instant || return 0
+    if guest "$name" -t 300 -s "$socket" "$kernel" "$here/scenarios/zones.sh"; then
+        kill_server
+        serve "$name" --instant || return 0
+        if guest "$name-again" -s "$socket" -e STAGE=again "$kernel" "$here/scenarios/zones.sh"; then
+            same "$name" "f2fs after a kill of the server" "$(mark "$name" files)" "$(mark "$name-again" files)"
+        fi
+    fi
+    shown "$name" '^zones=|^written|^FAIL'
+    stop_server
+    "$readpath" image check "$name.img" >"$name.check" || fail "$name: $PWD/$name.check"
+    [ "$kernel" != a ] || return 0
+    zoned "$name-random" 16384 4
+    serve "$name-random" --instant || return 0
+    guest "$name-random" -t 300 -s "$socket" -e COMMANDS=1000 "$kernel" "$here/scenarios/zones-random.sh" || true
+    shown "$name-random" 'commands|^[0-9]+:|^FAIL'
+    stop_server
+}
+if wanted zones; then zones; fi
+
 # ---- HPB, which only kernel A has.
 
 device_count() { sed -n "s/^$1 //p" hpb-a.counters; }

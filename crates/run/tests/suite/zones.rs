@@ -509,7 +509,10 @@ fn a_zoned_unit_says_what_it_is() {
     let several = Cdb::ManageZones { action: ZoneAction::Open, lba: 0, count: 2, all: false };
     assert_eq!(ask(ZONED, several).0, Some(Sense::INVALID_FIELD));
     assert_eq!(ask(ZONED, Cdb::Unmap { list_bytes: 0 }).0, Some(Sense::INVALID_OPCODE));
-    for (start, options, expected) in [(12 * 256, 0, Sense::LBA_OUT_OF_RANGE), (0, 0x08, Sense::INVALID_FIELD)] {
+    let beyond = 12 * 256;
+    for (start, options, expected) in
+        [(beyond, 0, Sense::LBA_OUT_OF_RANGE), (0, 0x08, Sense::INVALID_FIELD), (beyond, 0x08, Sense::LBA_OUT_OF_RANGE)]
+    {
         let report = Cdb::ReportZones { start, alloc: 4096, options, partial: true };
         assert_eq!(ask(ZONED, report).0, Some(expected));
     }

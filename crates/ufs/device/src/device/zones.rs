@@ -78,6 +78,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let Some(config) = self.ftl.zones().config(lun).copied() else {
             return self.check(now, tag, Sense::INVALID_OPCODE);
         };
+        if report.start >= u64::from(self.front.blocks(lun)) {
+            return self.check(now, tag, Sense::LBA_OUT_OF_RANGE);
+        }
         let Some(listed) = Listed::from_code(report.options) else {
             return self.check(now, tag, Sense::INVALID_FIELD);
         };
