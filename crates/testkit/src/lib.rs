@@ -11,8 +11,8 @@ pub mod writes;
 
 use readpath_device::{
     CacheOwner, Control, Delays, DeviceConfig, EntryConfig, FirmwareTiming, FlashTiming, FtlConfig, HpbConfig, Layout,
-    LinkTiming, LuConfig, MapMemory, MediaOp, Probe, Recovery, SlcCacheConfig, SlcConfig, UfsDevice, Verification,
-    WithMedia,
+    LinkTiming, LuConfig, MapMemory, MediaOp, Probe, Recovery, SlcCacheConfig, SlcConfig, UfsDevice, UfsVersion,
+    Verification, WithMedia,
 };
 use readpath_flash::{DieSched, Geometry, Lean, PlaneReads, Scheduler, SuspendTiming};
 use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions};
@@ -57,6 +57,7 @@ pub fn lu(blocks: u32) -> LuConfig {
 pub fn device(blocks: u32) -> DeviceConfig {
     let mut config = DeviceConfig {
         product_name: "TEST".into(),
+        ufs_version: UfsVersion::V31,
         geometry: Geometry {
             channels: 2,
             dies_per_channel: 2,

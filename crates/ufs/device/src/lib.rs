@@ -37,6 +37,7 @@ pub use ftl::bytes::{
     BLOCK_RECORD_BYTES, FlashArray, LoadError, Own, OwnSlice, SPARE_REST_BYTES, Sealed, Seen, SliceKind, Spare,
 };
 pub use ftl::{Layout, NoSpace, Recovery, Stall, State, Stream, Superblock, Wear};
+pub use readpath_proto::desc::UfsVersion;
 pub use readpath_proto::groups::GroupUpdate;
 pub use readpath_proto::hpb::Control;
 pub use rpmb::{RpmbState, RpmbUpdate};

@@ -18,6 +18,7 @@ use readpath_device::{
 use readpath_flash::DieSched;
 use readpath_host::{BlockOp, BlockRequest};
 use readpath_kit::{BLOCK_BYTES, Ns};
+use readpath_proto::cdb::formats_without_list;
 use readpath_proto::query::result;
 use readpath_proto::rpmb::SecurityProtocol;
 use readpath_proto::typed::{
@@ -69,7 +70,7 @@ impl<S: DieSched, X: Payload, P: Probe, M: GuestMem> Attached<S, X, P, M> {
             device,
             data,
             memory,
-            controller: Controller::new(slots),
+            controller: Controller::new(slots, config.ufs_version),
             units,
             carried: [None; 64],
             spare: Vec::new(),
@@ -166,6 +167,9 @@ impl<S: DieSched, X: Payload, P: Probe, M: GuestMem> Attached<S, X, P, M> {
     }
 
     fn reset_device(&mut self, now: Ns) {
+        if self.controller.is_gone() {
+            return;
+        }
         self.move_data();
         self.device.hardware_reset(now);
         self.device.free_link(now);
@@ -195,12 +199,33 @@ impl<S: DieSched, X: Payload, P: Probe, M: GuestMem> Attached<S, X, P, M> {
         }
     }
 
+    /// Whether a host uses the device.
+    pub fn is_in_use(&self) -> bool {
+        self.controller.is_in_use()
+    }
+
+    /// Takes the device away from its host, which is told of it and finds none from now on. All acknowledged data
+    /// becomes durable; returns when it is. Commands in flight are dropped.
+    ///
+    /// # Errors
+    /// As [`Attached::flush`].
+    pub fn take_away(&mut self, now: Ns) -> Result<Ns, Sense> {
+        self.advance(now);
+        self.reset_device(now);
+        self.controller.take_away();
+        self.flush_units(now)
+    }
+
     /// Makes all acknowledged data durable; returns when it is. Commands in flight are dropped.
     ///
     /// # Errors
     /// The device fails, or its data could not be stored.
-    pub fn flush(&mut self, mut now: Ns) -> Result<Ns, Sense> {
+    pub fn flush(&mut self, now: Ns) -> Result<Ns, Sense> {
         self.reset(now);
+        self.flush_units(now)
+    }
+
+    fn flush_units(&mut self, mut now: Ns) -> Result<Ns, Sense> {
         for lun in 0..self.units.count() {
             // The first command after a reset ends with UNIT ATTENTION.
             for is_last in [false, true] {
@@ -389,6 +414,7 @@ fn block_request(request: &Request) -> Option<(BlockRequest, u32)> {
         // A device flushes before it sleeps.
         Cdb::StartStopUnit { immed: false, control } if control >> 4 > 1 => (BlockOp::Flush, 0, 0),
         Cdb::Unmap { .. } | Cdb::ManageZones { action: ZoneAction::Reset, .. } => (BlockOp::Discard, 0, 0),
+        Cdb::Other(bytes) if formats_without_list(&bytes) => (BlockOp::Discard, 0, 0),
         _ => return None,
     };
     // The device refuses an address that no unit has.

@@ -5,14 +5,13 @@
 use crate::prdt::Prdt;
 use crate::register::{self as reg, interrupt, status};
 use crate::unipro::{Attributes, Link};
+use readpath_proto::desc::UfsVersion;
 use readpath_proto::uic::{attribute, opcode, result};
 
 /// The most slots of a controller.
 pub(crate) const MOST_TRANSFERS: usize = 32;
 /// Slots for task management requests.
 pub(crate) const MOST_TASKS: usize = 8;
-/// Version 3.1.
-const VERSION: u32 = 0x0310;
 /// 64-bit addresses (bit 24); 3 outstanding RTTs (bits 15:8).
 const CAPABILITIES: u32 = 1 << 24 | 2 << 8;
 /// UTRIACR: interrupt aggregation is on.
@@ -94,6 +93,7 @@ pub(crate) struct TaskSlot {
 #[derive(Default)]
 pub struct Controller {
     slots: u8,
+    version: UfsVersion,
     is_enabled: bool,
     status: u32,
     pub(crate) raised: u32,
@@ -118,12 +118,13 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// A controller with `slots` slots for commands, 1 to 32, that has just been switched on.
-    pub fn new(slots: u8) -> Self {
+    /// A controller of a version, with `slots` slots for commands, 1 to 32, that has just been switched on.
+    pub fn new(slots: u8, version: UfsVersion) -> Self {
         Controller {
             slots: slots.clamp(1, MOST_TRANSFERS as u8),
-            local: Attributes::new(),
-            peer: Attributes::new(),
+            version,
+            local: Attributes::new(version),
+            peer: Attributes::new(version),
             ..Controller::default()
         }
     }
@@ -152,7 +153,7 @@ impl Controller {
             reg::IS => self.raised,
             reg::UTRLDBR => self.transfers.doorbell,
             reg::CAP => CAPABILITIES | u32::from(self.slots - 1) | (MOST_TASKS as u32 - 1) << 16,
-            reg::VER => VERSION,
+            reg::VER => self.version.bcd().into(),
             reg::IE => self.enabled,
             reg::HCS => self.status,
             reg::HCE => u32::from(self.is_enabled),
@@ -258,7 +259,27 @@ impl Controller {
     /// Returns to the state after power-on.
     pub fn reset(&mut self) {
         let (bytes, parameters) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.parameters));
-        *self = Controller { bytes, parameters, ..Controller::new(self.slots) };
+        let link = if self.link == Link::Gone { Link::Gone } else { Link::default() };
+        *self = Controller { bytes, parameters, link, ..Controller::new(self.slots, self.version) };
+    }
+
+    /// Whether a host has started the link.
+    pub(crate) fn is_in_use(&self) -> bool {
+        self.has(status::DEVICE_PRESENT)
+    }
+
+    /// Whether the device was taken away.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.link == Link::Gone
+    }
+
+    /// The device is taken away: nothing is fetched or answered any more, and the host is told of a fatal error. Its
+    /// attempts to start the link anew find no device.
+    pub(crate) fn take_away(&mut self) {
+        self.link = Link::Gone;
+        self.status &= !(status::DEVICE_PRESENT | status::TRANSFERS_READY | status::TASKS_READY);
+        (self.transfers.runs, self.tasks.runs) = (false, false);
+        self.failed(interrupt::DEVICE_FATAL);
     }
 
     /// A list is not in accessible memory: no response is possible any more.
@@ -304,6 +325,7 @@ impl Controller {
             opcode::SET => self.local.set(name, third),
             opcode::PEER_SET if is_up => self.peer.set(name, third),
             opcode::PEER_GET | opcode::PEER_SET => Err(result::PEER_COMMUNICATION),
+            opcode::LINK_STARTUP if self.link == Link::Gone => Ok(()),
             opcode::LINK_STARTUP => {
                 self.start_link();
                 effect = Effect::Reset;
@@ -345,7 +367,7 @@ impl Controller {
 
     /// Resets both sides of the link, and the lists.
     fn start_link(&mut self) {
-        (self.local, self.peer) = (Attributes::new(), Attributes::new());
+        (self.local, self.peer) = (Attributes::new(self.version), Attributes::new(self.version));
         self.link = Link::Up;
         self.status |= status::DEVICE_PRESENT | status::TRANSFERS_READY | status::TASKS_READY;
         (self.transfers.doorbell, self.tasks.doorbell, self.held) = (0, 0, (0, 0));

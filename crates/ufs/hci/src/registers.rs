@@ -6,6 +6,7 @@
 use crate::controller::{Controller, Effect};
 use crate::memory::Ram;
 use crate::port::{Bus, Completed, Port, PortError};
+use readpath_proto::desc::UfsVersion;
 use readpath_proto::typed::{Reply, Request};
 use readpath_stack::{Crossed, Wire, WireError};
 
@@ -41,7 +42,7 @@ impl Registers {
     /// A controller with `slots` slots, 1 to 32, that its host has enabled.
     pub fn new(slots: u8) -> Self {
         let mut registers = Registers {
-            controller: Controller::new(slots),
+            controller: Controller::new(slots, UfsVersion::V31),
             port: Port::new(BASE, slots, false),
             memory: Ram::new(BASE, Port::MEMORY as usize),
             request: None,

@@ -2,6 +2,7 @@
 //! UniPro on both sides of the link, as far as a host sees it: attributes, and the state of the link. The modelled
 //! link has one speed, so a host may set gears and lanes without effect.
 
+use readpath_proto::desc::UfsVersion;
 use readpath_proto::uic::{attribute, result};
 
 /// The state of the link.
@@ -14,6 +15,8 @@ pub(crate) enum Link {
     Up,
     /// The link has to be woken.
     Hibernated,
+    /// The device was taken away: the link cannot be started any more.
+    Gone,
 }
 
 /// Attributes with an initial value, and whether a host may set them.
@@ -47,8 +50,13 @@ pub(crate) struct Attributes {
 }
 
 impl Attributes {
-    pub(crate) fn new() -> Self {
-        Attributes { known: KNOWN.map(|(_, value, _)| value), timers: [0; 18] }
+    pub(crate) fn new(version: UfsVersion) -> Self {
+        // HS-G5 came with UFS 4.0.
+        let initial = |(name, value, _)| match (name, version) {
+            (attribute::MAX_RX_HS_GEAR, UfsVersion::V40) => 5,
+            _ => value,
+        };
+        Attributes { known: KNOWN.map(initial), timers: [0; 18] }
     }
 
     fn timer(attribute: u16) -> Option<usize> {
@@ -101,7 +109,8 @@ mod tests {
 
     #[test]
     fn attributes_are_kept_or_refused() {
-        let mut side = Attributes::new();
+        assert_eq!(Attributes::new(UfsVersion::V40).get(attribute::MAX_RX_HS_GEAR), Ok(5));
+        let mut side = Attributes::new(UfsVersion::V31);
         assert_eq!(side.get(attribute::MAX_RX_HS_GEAR), Ok(4));
         assert_eq!(side.set(attribute::MAX_RX_HS_GEAR, 5), Err(result::READ_ONLY));
         assert_eq!(side.set(attribute::POWER_MODE, 0x11), Ok(()));

@@ -14,11 +14,15 @@ use crate::typed::{Cdb, Form, HpbEntry, SubRegion, ZoneAction};
 pub mod opcode {
     pub(crate) const TEST_UNIT_READY: u8 = 0x00;
     pub(crate) const REQUEST_SENSE: u8 = 0x03;
+    /// FORMAT UNIT.
+    pub const FORMAT_UNIT: u8 = 0x04;
     pub(crate) const READ_6: u8 = 0x08;
     pub(crate) const WRITE_6: u8 = 0x0A;
     /// INQUIRY.
     pub const INQUIRY: u8 = 0x12;
     pub(crate) const START_STOP_UNIT: u8 = 0x1B;
+    /// SEND DIAGNOSTIC.
+    pub const SEND_DIAGNOSTIC: u8 = 0x1D;
     pub(crate) const READ_CAPACITY_10: u8 = 0x25;
     /// READ (10).
     pub const READ_10: u8 = 0x28;
@@ -27,6 +31,10 @@ pub mod opcode {
     pub(crate) const VERIFY_10: u8 = 0x2F;
     pub(crate) const PRE_FETCH_10: u8 = 0x34;
     pub(crate) const SYNCHRONIZE_CACHE_10: u8 = 0x35;
+    /// WRITE BUFFER.
+    pub const WRITE_BUFFER: u8 = 0x3B;
+    /// READ BUFFER.
+    pub const READ_BUFFER: u8 = 0x3C;
     /// UNMAP.
     pub const UNMAP: u8 = 0x42;
     pub(crate) const MODE_SENSE_10: u8 = 0x5A;
@@ -122,6 +130,13 @@ fn other_direction(bytes: &[u8; 16]) -> Direction {
         0x1D if bytes[3] | bytes[4] != 0 => Direction::Out,
         _ => Direction::None,
     }
+}
+
+/// Whether a FORMAT UNIT gives no list, of defects or of protection (SBC-3): the only form of JESD220.
+pub fn formats_without_list(cdb: &[u8; 16]) -> bool {
+    /// FMTPINFO, LONGLIST and FMTDATA.
+    const WITH_LIST: u8 = 0xF0;
+    cdb[0] == opcode::FORMAT_UNIT && cdb[1] & WITH_LIST == 0
 }
 
 /// Whether [`parse`] returns a variant other than [`Cdb::Other`] for this operation code. A device answers

@@ -10,6 +10,28 @@ use crate::booster::ALLOCATION_UNIT_BLOCKS;
 use crate::query::descriptor;
 use crate::rpmb;
 
+readpath_kit::named! {
+    /// A version of UFS, which a device (wSpecVersion) and its controller (VER) claim.
+    #[derive(Default)]
+    pub enum UfsVersion {
+        /// The first with which Linux uses HPB.
+        #[default]
+        V31 = "3.1",
+        /// HS-G5.
+        V40 = "4.0",
+    }
+}
+
+impl UfsVersion {
+    /// In BCD.
+    pub const fn bcd(self) -> u16 {
+        match self {
+            UfsVersion::V31 => 0x0310,
+            UfsVersion::V40 => 0x0400,
+        }
+    }
+}
+
 /// Why bytes are not a valid descriptor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum DescError {
@@ -327,8 +349,14 @@ pub fn configuration(
     bytes
 }
 
-/// Interconnect descriptor (JESD220): UniPro 1.8, M-PHY 4.1.
-pub const INTERCONNECT: [u8; 0x06] = fixed(descriptor::INTERCONNECT, &[(2, 0x01), (3, 0x80), (4, 0x04), (5, 0x10)]);
+/// Interconnect descriptor (JESD220): UniPro 1.8 and M-PHY 4.1, with UFS 4.0 UniPro 2.0 and M-PHY 5.0.
+pub const fn interconnect(version: UfsVersion) -> [u8; 0x06] {
+    let (unipro, mphy) = match version {
+        UfsVersion::V31 => ([0x01, 0x80], [0x04, 0x10]),
+        UfsVersion::V40 => ([0x02, 0x00], [0x05, 0x00]),
+    };
+    fixed(descriptor::INTERCONNECT, &[(2, unipro[0]), (3, unipro[1]), (4, mphy[0]), (5, mphy[1])])
+}
 /// Power parameters descriptor (JESD220): most current per active ICC level. Linux accepts zeros.
 pub const POWER: [u8; 0x62] = fixed(descriptor::POWER, &[]);
 /// Bytes of the device health descriptor.

@@ -150,9 +150,9 @@ pub fn read_capacity_16(blocks: u64, block_bytes: u32, thin: bool, out: &mut Vec
 /// SAVING PARAMETERS NOT SUPPORTED: the answer to page control 11b.
 const SAVING_NOT_SUPPORTED: Sense = Sense { key: 5, asc: 0x39, ascq: 0 };
 
-/// MODE SENSE (10) data: 8-byte header with DPOFUA, no block descriptor, then caching page 08h, control page
-/// 0Ah, or both for page code 3Fh (SPC-4, SBC-3). `page` is CDB byte 2 (page control 7:6, page code 5:0). Changeable
-/// values are all zero: nothing can be changed.
+/// MODE SENSE (10) data: 8-byte header with DPOFUA, no block descriptor, then read-write error recovery page 01h,
+/// caching page 08h, control page 0Ah, or all of them for page code 3Fh (SPC-4, SBC-3). `page` is CDB byte 2 (page
+/// control 7:6, page code 5:0). Changeable values are all zero: nothing can be changed.
 ///
 /// # Errors
 /// INVALID FIELD IN CDB for any other page or subpage (except FFh, all subpages, with 3Fh);
@@ -160,7 +160,7 @@ const SAVING_NOT_SUPPORTED: Sense = Sense { key: 5, asc: 0x39, ascq: 0 };
 pub fn mode_sense_10(page: u8, subpage: u8, out: &mut Vec<u8>) -> Result<(), Sense> {
     out.clear();
     let (control, code) = (page >> 6, page & 0x3F);
-    if !matches!((code, subpage), (0x08 | 0x0A | 0x3F, 0) | (0x3F, 0xFF)) {
+    if !matches!((code, subpage), (0x01 | 0x08 | 0x0A | 0x3F, 0) | (0x3F, 0xFF)) {
         return Err(Sense::INVALID_FIELD);
     }
     if control == 3 {
@@ -168,11 +168,15 @@ pub fn mode_sense_10(page: u8, subpage: u8, out: &mut Vec<u8>) -> Result<(), Sen
     }
     out.extend_from_slice(&[0, 0, 0, 1 << 4, 0, 0, 0, 0]);
     let changeable = control == 1;
-    if code != 0x0A {
+    if matches!(code, 0x01 | 0x3F) {
+        // AWRE: blocks that cannot be written are written elsewhere.
+        mode_page::<12>(0x01, (2, 1 << 7), changeable, out);
+    }
+    if matches!(code, 0x08 | 0x3F) {
         // WCE: writes are acknowledged from a volatile cache.
         mode_page::<20>(0x08, (2, 1 << 2), changeable, out);
     }
-    if code != 0x08 {
+    if matches!(code, 0x0A | 0x3F) {
         // QUEUE ALGORITHM MODIFIER 1: a UFS device may reorder without limit.
         mode_page::<12>(0x0A, (3, 0x10), changeable, out);
     }
@@ -247,7 +251,7 @@ pub enum UnmapError {
 
 impl UnmapError {
     /// PARAMETER LIST LENGTH ERROR, a device's answer.
-    pub const SENSE: Sense = Sense { key: 5, asc: 0x1A, ascq: 0 };
+    pub const SENSE: Sense = Sense::LIST_LENGTH;
 }
 
 const UNMAP_HEADER_BYTES: usize = 8;

@@ -234,6 +234,10 @@ pub enum Cdb {
 
 /// FUA in CDB byte 1 of READ, WRITE and HPB READ.
 pub const FLAG_FUA: u8 = 0x08;
+/// RDPROTECT, WRPROTECT or VRPROTECT in CDB byte 1. A device without protection information takes only 0 (SBC-3).
+pub const FLAGS_PROTECT: u8 = 0xE0;
+/// BYTCHK in CDB byte 1 of VERIFY: compare with data that the host sends.
+pub const FLAGS_BYTCHK: u8 = 0x06;
 
 /// A query request (JESD220 §10.7.8).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -329,6 +333,8 @@ pub struct Sense {
 }
 
 impl Sense {
+    /// PARAMETER LIST LENGTH ERROR.
+    pub const LIST_LENGTH: Sense = Sense { key: 5, asc: 0x1A, ascq: 0 };
     /// INVALID COMMAND OPERATION CODE.
     pub const INVALID_OPCODE: Sense = Sense { key: 5, asc: 0x20, ascq: 0 };
     /// LOGICAL BLOCK ADDRESS OUT OF RANGE.

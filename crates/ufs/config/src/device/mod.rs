@@ -23,7 +23,7 @@ use crate::keys::{
 use crate::overrides::Override;
 use crate::tree::{At, Node, Value, parse_document};
 use array::{firmware, flash, geometry, link, map_transfer, suspend};
-use readpath_device::{CacheOwner, ConfigError, DeviceConfig, MapMemory, Protocol};
+use readpath_device::{CacheOwner, ConfigError, DeviceConfig, MapMemory, Protocol, UfsVersion};
 use readpath_flash::{Geometry, Scheduler, SuspendTiming};
 use readpath_kit::{Bound, range_of};
 use serde::Serialize;
@@ -85,6 +85,8 @@ fn root(k: &mut Keys<DevicePreset>) -> Result<DevicePreset> {
         sources: texts();
         /// iProductName, 1 to 16 ASCII characters
         product_name of device: text();
+        /// version of UFS that the device and its controller claim. HPB of Linux needs 3.1, older devices claim it too
+        ufs_version of device: words(UfsVersion::WORDS).or(UfsVersion::V31).quiet();
         /// commands that the device accepts at once (bQueueDepth)
         queue_depth of device: whole(bounds("queue_depth"));
         /// die scheduler: `lean` (in order of arrival, fastest), `queued` (reads overtake and suspend programs and
@@ -136,6 +138,7 @@ fn root(k: &mut Keys<DevicePreset>) -> Result<DevicePreset> {
     let (only_control, entry_key) = hpb.as_ref().map_or((None, [0; 2]), |hpb| (hpb.only_control, hpb.entry_key));
     let device = DeviceConfig {
         product_name,
+        ufs_version,
         geometry,
         flash,
         scheduler,

@@ -28,6 +28,7 @@ pub use zones::{ZoneConfig, ZoneLayout, ZoneRule};
 
 use readpath_flash::{Geometry, Scheduler, SuspendTiming};
 use readpath_kit::BLOCK_BYTES;
+use readpath_proto::desc::UfsVersion;
 use readpath_proto::groups::GroupEntry;
 use readpath_proto::typed::HpbEntry;
 
@@ -36,6 +37,8 @@ use readpath_proto::typed::HpbEntry;
 pub struct DeviceConfig {
     /// iProductName, up to 16 ASCII characters.
     pub product_name: String,
+    /// The version of UFS that it claims.
+    pub ufs_version: UfsVersion,
     /// Shape of the flash array.
     pub geometry: Geometry,
     /// Times of the flash array.

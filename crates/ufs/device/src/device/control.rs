@@ -14,7 +14,9 @@ use readpath_kit::{BLOCK_BYTES, Ns};
 use readpath_proto::cdb::{READ_BUFFER_ENTRIES, is_named_opcode, opcode};
 use readpath_proto::query::attribute;
 use readpath_proto::scsi::{self, BlockLimits};
-use readpath_proto::typed::{Cdb, Command, Form, ReplyBody, RequestBody, Response, Sense, Status, SubRegion};
+use readpath_proto::typed::{
+    Cdb, Command, FLAGS_BYTCHK, FLAGS_PROTECT, Form, ReplyBody, RequestBody, Response, Sense, Status, SubRegion,
+};
 use readpath_proto::zones::{PERIPHERAL_ZONED, VPD_ZONED, vpd_zoned};
 
 /// Whether the operation code of a refused command is supported: then a field is at fault.
@@ -53,10 +55,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         // INQUIRY, REPORT LUNS and REQUEST SENSE are answered in every state (SPC-4 §5.5, §6).
         match cdb {
             Cdb::Inquiry { vpd, alloc } => return self.inquiry(now, tag, lun, vpd, u32::from(alloc)),
-            Cdb::ReportLuns { alloc, .. } => {
-                let luns: Vec<u8> = (0..self.front.units() as u8).collect();
-                return self.answer(now, tag, alloc, |out| scsi::report_luns(&luns, out));
-            }
+            Cdb::ReportLuns { select, alloc } => return self.report_luns(now, tag, select, alloc),
             Cdb::RequestSense { alloc } => {
                 let none = Sense { key: 0, asc: 0, ascq: 0 };
                 return self.answer(now, tag, u32::from(alloc), |out| out.extend(scsi::fixed_sense(none)));
@@ -74,6 +73,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             _ if !self.front.target().is_active() => return self.check(now, tag, Sense::NOT_READY),
             Cdb::TestUnitReady => return self.send_reply(now, tag),
             Cdb::Other(_) if lun == scsi::WLUN_RPMB => return self.security_protocol(now, tag, &cdb),
+            Cdb::Other(bytes) if self.maintain(now, tag, lun, &bytes) => return,
+            Cdb::Read { flags, .. } | Cdb::HpbRead { flags, .. } | Cdb::Write { flags, .. }
+                if general && flags & FLAGS_PROTECT != 0 =>
+            {
+                return self.check(now, tag, Sense::INVALID_FIELD);
+            }
             _ if !general => return self.check(now, tag, Sense::INVALID_OPCODE),
             _ => {}
         }
@@ -95,6 +100,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 }
             }
             Cdb::StartStopUnit { .. } => self.send_reply(now, tag),
+            Cdb::Verify10 { flags, .. } if flags & (FLAGS_PROTECT | FLAGS_BYTCHK) != 0 => {
+                self.check(now, tag, Sense::INVALID_FIELD);
+            }
             Cdb::Verify10 { lba, blocks: n, .. } => self.within(now, tag, u64::from(lba) + u64::from(n), blocks),
             Cdb::PreFetch { lba, blocks: n, .. } => self.within(now, tag, lba.saturating_add(u64::from(n)), blocks),
             Cdb::SynchronizeCache { lba, blocks: n, immed, .. } => {
@@ -193,10 +201,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 self.answer(now, tag, alloc, |out| scsi::vpd_supported_pages(peripheral, pages, out));
             }
             Some(0x80) if disk => {
-                self.answer(now, tag, alloc, |out| scsi::vpd_serial_number(peripheral, b"0000000000000001", out));
+                let serial = self.front.target().serial_text();
+                self.answer(now, tag, alloc, |out| scsi::vpd_serial_number(peripheral, serial.as_bytes(), out));
             }
             Some(0x83) if disk => {
-                let naa = 0x3000_0000_0000_0000 | u64::from(lun);
+                let naa = self.front.target().naa(lun);
                 self.answer(now, tag, alloc, |out| scsi::vpd_identification(peripheral, naa, out));
             }
             Some(0xB0) if disk => {

@@ -27,6 +27,16 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         &self.config
     }
 
+    /// The serial number, by which hosts tell devices of the same kind apart.
+    pub fn serial(&self) -> u64 {
+        self.front.target().serial()
+    }
+
+    /// Gives the device another serial number than 1. Power cuts and resets leave it.
+    pub fn set_serial(&mut self, serial: u64) {
+        self.front.target_mut().set_serial(serial);
+    }
+
     /// The observer.
     pub fn probe_mut(&mut self) -> &mut P {
         self.back.probe_mut()

@@ -10,6 +10,7 @@ mod flash;
 mod getters;
 mod host_map;
 mod hpb_read;
+mod maintain;
 mod power;
 mod prototype;
 mod query;
@@ -32,8 +33,11 @@ use crate::ids::TagRef;
 use crate::rpmb::Rpmb;
 use readpath_flash::DieSched;
 use readpath_kit::Ns;
+use readpath_proto::cdb::opcode;
 use readpath_proto::rpmb::SecurityProtocol;
-use readpath_proto::typed::{Cdb, Command, Reply, ReplyBody, Request, RequestBody, Response, Sense, Status};
+use readpath_proto::typed::{
+    Cdb, Command, FLAGS_PROTECT, Reply, ReplyBody, Request, RequestBody, Response, Sense, Status,
+};
 use readpath_proto::upiu::ehs_bytes;
 use std::sync::Arc;
 
@@ -101,9 +105,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     /// Submits a request, which leaves the host's software at `now`, not before any earlier request. `data_out` is
-    /// the parameter list of UNMAP or HPB WRITE BUFFER, the frames of SECURITY PROTOCOL OUT, the entries in the extra
-    /// header segment of HPB READ, or the descriptor of WRITE DESCRIPTOR; the executor of the media operations moves
-    /// the data of writes.
+    /// the parameter list of UNMAP, WRITE BUFFER or HPB WRITE BUFFER, the frames of SECURITY PROTOCOL OUT, the entries
+    /// in the extra header segment of HPB READ, or the descriptor of WRITE DESCRIPTOR; the executor of the media
+    /// operations moves the data of writes.
     ///
     /// A request whose tag is in use or out of range is dropped; a controller never sends one.
     pub fn submit(&mut self, now: Ns, request: &Request, data_out: &[u8]) {
@@ -136,13 +140,15 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             slot.expected_bytes = expected_bytes;
         };
         match &request.body {
-            RequestBody::Command(Command { expected_bytes, cdb: Cdb::Read { lba, blocks, flags, .. } }) => {
+            RequestBody::Command(Command { expected_bytes, cdb: Cdb::Read { lba, blocks, flags, .. } })
+                if flags & FLAGS_PROTECT == 0 =>
+            {
                 fast(Kind::Read, *lba, *blocks, *flags, *expected_bytes);
             }
             RequestBody::Command(Command {
                 expected_bytes,
                 cdb: Cdb::HpbRead { lba, blocks, entry, flags, read_id },
-            }) if self.hpb.standard(request.lun).is_some() => {
+            }) if self.hpb.standard(request.lun).is_some() && flags & FLAGS_PROTECT == 0 => {
                 fast(Kind::HpbRead, u64::from(*lba), u32::from(*blocks), *flags, *expected_bytes);
                 slot.hpb.entry = *entry;
                 slot.hpb.read_id = *read_id;
@@ -151,7 +157,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                     self.keep_listed(tag, data_out);
                 }
             }
-            RequestBody::Command(Command { expected_bytes, cdb: Cdb::Write { lba, blocks, flags, .. } }) => {
+            RequestBody::Command(Command { expected_bytes, cdb: Cdb::Write { lba, blocks, flags, .. } })
+                if flags & FLAGS_PROTECT == 0 =>
+            {
                 fast(Kind::Write, *lba, *blocks, *flags, *expected_bytes);
                 span += Ns(link.block.0 * u64::from(data_blocks));
             }
@@ -163,7 +171,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 slot.data_out.clear();
                 slot.data_out.extend_from_slice(data_out);
                 if let RequestBody::Command(Command { cdb, .. }) = body
-                    && (matches!(cdb, Cdb::HpbPreRequest { .. }) || SecurityProtocol::parse(cdb).is_some())
+                    && (matches!(cdb, Cdb::HpbPreRequest { .. })
+                        || SecurityProtocol::parse(cdb).is_some()
+                        || matches!(cdb, Cdb::Other([opcode::WRITE_BUFFER, ..])))
                 {
                     span += link.bytes(data_out.len());
                 }

@@ -216,7 +216,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             }
             (descriptor::UNIT, WLUN_RPMB) => data.extend(desc::RPMB_UNIT),
             (descriptor::UNIT, lun @ 0..8) => data.extend(self.unit_descriptor(lun).to_bytes()),
-            (descriptor::INTERCONNECT, 0) => data.extend(desc::INTERCONNECT),
+            (descriptor::INTERCONNECT, 0) => data.extend(desc::interconnect(self.config.ufs_version)),
             (descriptor::POWER, 0) => data.extend(desc::POWER),
             (descriptor::HEALTH, 0) => data.extend(self.ftl.health()),
             (descriptor::STRING, index) => {
@@ -224,7 +224,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                 let text = match index {
                     i if i == d.manufacturer_name => "READPATH",
                     i if i == d.product_name => &self.config.product_name,
-                    i if i == d.serial_number => "0000000000000001",
+                    i if i == d.serial_number => &self.front.target().serial_text(),
                     i if i == d.oem_id => "READPATH",
                     i if i == d.product_revision => "0001",
                     _ => return Err(result::INVALID_INDEX),
@@ -248,6 +248,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     fn device_descriptor(&self) -> DeviceDescriptor {
         let mut d = DeviceDescriptor { number_lu: self.config.lus.len() as u8, ..DeviceDescriptor::default() };
+        d.spec_version = self.config.ufs_version.bcd();
         d.queue_depth = self.config.queue_depth as u8;
         if let Some(config) = self.config.standard_hpb() {
             d.hpb_control = config.control.byte();

@@ -16,6 +16,7 @@ use readpath_kit::{FrontQueue, Ns};
 use readpath_proto::typed::{Reply, ReplyBody, Response};
 use slot::Slots;
 use std::collections::VecDeque;
+pub(crate) use target::DATA_BUFFER_BYTES;
 use target::Target;
 
 /// Constant delays between the host's software and the link; a delayed request does not block others.
@@ -26,6 +27,9 @@ pub struct Delays {
     /// From the link to the host's completion (interrupt, wake-up).
     pub from_link: Ns,
 }
+
+/// The serial number of a device to which nobody gives another.
+const FIRST_SERIAL: u64 = 1;
 
 /// A logical unit: its first logical page, its blocks, and those of them that can hold data.
 #[derive(Clone, Copy)]
@@ -73,7 +77,7 @@ impl Front {
             arrivals: FrontQueue::with_capacity(TAGS),
             replies: FrontQueue::with_capacity(TAGS),
             starved: VecDeque::new(),
-            target: Target::new(config),
+            target: Target::new(config, FIRST_SERIAL),
             reply: Reply { lun: 0, tag: 0, body: ReplyBody::Response(Response::GOOD) },
             reply_is_plain: true,
         }
@@ -290,7 +294,7 @@ impl Front {
         self.replies.clear();
         (0..TAGS as u8).for_each(|tag| self.drop_request(tag));
         let settings = self.target.query.settings();
-        self.target = Target::new(config);
+        self.target = Target::new(config, self.target.serial());
         self.target.query.restore(&settings);
         self.target.attention_after_reset();
     }

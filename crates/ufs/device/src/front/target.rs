@@ -5,6 +5,9 @@ use super::query_state::QueryState;
 use crate::config::DeviceConfig;
 use readpath_proto::scsi::Identity;
 
+/// Bytes of the data buffer: bMaxInBufferSize and bMaxOutBufferSize.
+pub(crate) const DATA_BUFFER_BYTES: usize = 4096;
+
 pub(crate) struct Target {
     /// Units that have to report UNIT ATTENTION after a reset, one bit each.
     attention: u8,
@@ -14,13 +17,17 @@ pub(crate) struct Target {
     /// Units whose reads begin without a check, one bit each; derived from the three fields above.
     direct: u8,
     identity: Identity,
+    /// Tells devices of the same kind apart.
+    serial: u64,
+    /// What a host has put into the data buffer by WRITE BUFFER; zeros as long as it is empty.
+    pub buffer: Vec<u8>,
     /// What a host has set by queries.
     pub query: QueryState,
 }
 
 impl Target {
     /// A target that is active, as after power-on.
-    pub(crate) fn new(config: &DeviceConfig) -> Self {
+    pub(crate) fn new(config: &DeviceConfig, serial: u64) -> Self {
         let engine_checks = config.hpb.as_ref().is_some_and(|hpb| hpb.entries.engine_checks());
         let zoned = config.lus.iter().zip(0..).map(|(lu, lun)| u8::from(lu.zones.is_some()) << lun);
         let checks_first = if engine_checks { u8::MAX } else { zoned.sum() };
@@ -30,6 +37,8 @@ impl Target {
             checks_first,
             direct: !checks_first,
             identity: Identity::new("READPATH", &config.product_name, "0001"),
+            serial,
+            buffer: Vec::new(),
             query: QueryState::new(),
         }
     }
@@ -59,6 +68,25 @@ impl Target {
     /// Identity that INQUIRY reports.
     pub(crate) fn identity(&self) -> Identity {
         self.identity
+    }
+
+    /// The number that tells devices of the same kind apart.
+    pub(crate) fn serial(&self) -> u64 {
+        self.serial
+    }
+
+    pub(crate) fn set_serial(&mut self, serial: u64) {
+        self.serial = serial;
+    }
+
+    /// The serial number as descriptors and VPD page 80h have it.
+    pub(crate) fn serial_text(&self) -> String {
+        format!("{:016X}", self.serial)
+    }
+
+    /// The locally assigned name of a unit (NAA 3): 52 bits of the serial number, 8 of the unit's.
+    pub(crate) fn naa(&self, lun: u8) -> u64 {
+        3 << 60 | self.serial << 12 >> 4 | u64::from(lun)
     }
 
     /// Every unit reports UNIT ATTENTION.

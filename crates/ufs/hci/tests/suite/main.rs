@@ -4,4 +4,5 @@
 mod commands;
 mod control;
 mod machine;
+mod maintenance;
 mod misbehaviour;

@@ -103,7 +103,8 @@ fn what_never_changes() {
         [&[35, 2, 0xC4, 1, 0, 0, 0, 0, 0x0F, 0, 8], &[0, 0, 0, 0, 0, 0, 0x40, 0], &[32, 0, 0, 0, 0], &[0; 6], &[0x40]];
     assert_eq!(RPMB_UNIT[..], [&unit.concat()[..], &[0; 4]].concat());
     assert_eq!(usize::from(GeometryDescriptor::default().to_bytes()[0x17]), crate::rpmb::MOST_FRAMES);
-    assert_eq!(INTERCONNECT, [6, 4, 0x01, 0x80, 0x04, 0x10]);
+    assert_eq!(interconnect(UfsVersion::V31), [6, 4, 0x01, 0x80, 0x04, 0x10]);
+    assert_eq!(interconnect(UfsVersion::V40), [6, 4, 0x02, 0, 0x05, 0]);
     assert!(POWER[..2] == [98, 8] && POWER[2..].iter().all(|b| *b == 0));
     let health = health(1, [2, 3]);
     assert!(health[..6] == [45, 9, 1, 2, 3, 0] && health[6..].iter().all(|b| *b == 0));

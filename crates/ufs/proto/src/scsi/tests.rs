@@ -71,21 +71,24 @@ fn capacity_of_ten() {
 #[test]
 fn mode_pages() {
     let mut out = Vec::new();
+    let recovery = [0x01, 0x0A, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     let caching = [0x08, 0x12, 0x04, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     let control = [0x0A, 0x0A, 0, 0x10, 0, 0, 0, 0, 0, 0, 0, 0];
+    mode_sense_10(0x01, 0, &mut out).unwrap();
+    assert_eq!(out, [&[0, 18, 0, 0x10, 0, 0, 0, 0][..], &recovery].concat());
     mode_sense_10(0x08, 0, &mut out).unwrap();
     assert_eq!(out, [&[0, 26, 0, 0x10, 0, 0, 0, 0][..], &caching].concat());
     mode_sense_10(0x0A, 0, &mut out).unwrap();
     assert_eq!(out, [&[0, 18, 0, 0x10, 0, 0, 0, 0][..], &control].concat());
     for (page, subpage) in [(0x3F, 0), (0x3F, 0xFF), (0xBF, 0)] {
         mode_sense_10(page, subpage, &mut out).unwrap();
-        assert_eq!(out, [&[0, 38, 0, 0x10, 0, 0, 0, 0][..], &caching, &control].concat());
+        assert_eq!(out, [&[0, 50, 0, 0x10, 0, 0, 0, 0][..], &recovery, &caching, &control].concat());
     }
     // Changeable: nothing.
     mode_sense_10(0x48, 0, &mut out).unwrap();
     assert_eq!(out[8..11], [0x08, 0x12, 0]);
     for (page, subpage, sense) in [
-        (0x01, 0, Sense::INVALID_FIELD),
+        (0x02, 0, Sense::INVALID_FIELD),
         (0x08, 1, Sense::INVALID_FIELD),
         (0x08, 0xFF, Sense::INVALID_FIELD),
         (0xC8, 0, SAVING_NOT_SUPPORTED),

@@ -20,6 +20,7 @@ const PAGES: u32 = 8;
 pub(crate) fn config() -> DeviceConfig {
     DeviceConfig {
         product_name: "TEST".into(),
+        ufs_version: crate::UfsVersion::V31,
         geometry: Geometry {
             channels: 1,
             dies_per_channel: 1,
