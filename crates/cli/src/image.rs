@@ -33,7 +33,8 @@ fn create(args: &ImageCreate) -> Result<()> {
     }
     let workload = args.age.as_deref().map(|job| images::workload(job, &args.device, &args.set, args.seed));
     let workload = workload.transpose()?;
-    make(&args.image, &preset, Aged { fill: args.fill.layout(), seed: args.seed, workload })?;
+    let serial = images::serial(&args.image, args.seed);
+    make(&args.image, &preset, Aged { fill: args.fill.layout(), seed: args.seed, serial, workload })?;
     let blocks = preset.device.logical_blocks();
     let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
     let (bytes, taken) = images::sizes(&args.image)?;
@@ -70,6 +71,7 @@ fn info(path: &Path) -> Result<()> {
     let wear = recovered.wear();
     let mut out = io::stdout().lock();
     writeln!(out, "device      {}: {}", preset.name, preset.description.trim())?;
+    writeln!(out, "serial      {:016X}", image.array.format().serial)?;
     writeln!(
         out,
         "capacity    {:.2} GiB, {} logical units",
@@ -208,7 +210,8 @@ fn reset(path: &Path) -> Result<()> {
     let path = &path.canonicalize()?;
     let name = path.file_name().context("an image has a name")?.to_string_lossy().into_owned();
     let new = path.with_file_name(format!(".{name}.new-{}", std::process::id()));
-    make(&new, &preset, Aged { seed: image.array.format().seed, ..Aged::default() })?;
+    let format = image.array.format();
+    make(&new, &preset, Aged { seed: format.seed, serial: format.serial, ..Aged::default() })?;
     std::fs::rename(&new, path).with_context(|| format!("{shown}: cannot take the place of the old image"))?;
     Ok(writeln!(io::stdout(), "{shown}: empty")?)
 }

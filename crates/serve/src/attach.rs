@@ -18,9 +18,13 @@ use readpath_hci::{Attached, Misbehaviour};
 use readpath_kit::Ns;
 use readpath_run::{Clock, TapTo};
 use readpath_store::{FileDisk, Image, Store};
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 /// Slots for commands: as many as UFSHCI has.
 const SLOTS: u8 = 32;
@@ -29,6 +33,12 @@ const STOP: u64 = 0;
 const LISTENER: u64 = 1;
 const CLIENT: u64 = 2;
 const UNMASK: u64 = 3;
+const LIMIT: u64 = 4;
+
+/// When the program is to end, a machine is told that its device is gone, and may still ask for so long after its last
+/// message, and for so long in all. A driver tries to bring the device back, and gives up.
+const SILENCE: Duration = Duration::from_secs(1);
+const FAREWELL: Duration = Duration::from_secs(10);
 
 /// How to attach.
 pub struct AttachOptions<'a> {
@@ -95,9 +105,11 @@ fn attach_with<P: Probe>(
     looked: &mut dyn FnMut(u32),
     begun: &dyn Fn(&Recovery),
 ) -> Result<WasAttached, ServeError> {
+    let serial = image.array.format().serial;
     let payload = Store::new(image.array);
     let mut attached = Attached::new(&preset.device, SLOTS, payload, probe, Maps::default())
         .map_err(|error| ServeError::Stack(error.into()))?;
+    attached.device.set_serial(serial);
     let recovery = attached.power_on_with(Ns::ZERO, Store::array_mut, looked)?;
     // What clients read from now on survives a crash of the machine.
     attached.data.array_mut().sync().map_err(ServeError::Image)?;
@@ -121,6 +133,8 @@ fn attach_with<P: Probe>(
         poller: poller.clone(),
         client: None,
         watched: None,
+        leaving: None,
+        flushed: from,
         counts: [0; 3],
         log: options.log,
     };
@@ -128,7 +142,8 @@ fn attach_with<P: Probe>(
         Speed::Real(scale) => server.run(RealClock::new(poller, scale, from)),
         Speed::Instant => server.run(JumpingClock::new(poller, from)),
     };
-    let Server { mut function, counts: [clients, turned_away, broken], .. } = server;
+    let Server { mut function, flushed, counts: [clients, turned_away, broken], .. } = server;
+    let now = now.max(flushed);
     let attached = &mut function.attached;
     let flushed = attached.flush(now);
     attached.data.array_mut().seal().map_err(ServeError::Image)?;
@@ -151,6 +166,10 @@ struct Server<P: Probe> {
     client: Option<Client>,
     /// The eventfd that is watched. It is our own descriptor, because the client keeps the file behind it open.
     watched: Option<OwnedFd>,
+    /// The device was taken away: when at the latest the program ends, and a timer of what is left of that.
+    leaving: Option<(Instant, OwnedFd)>,
+    /// When the device had flushed for that.
+    flushed: Ns,
     /// Clients, turned away, broken.
     counts: [u64; 3],
     log: fn(&str),
@@ -166,12 +185,17 @@ impl<P: Probe> Server<P> {
             let mut connects = false;
             for ready in if self.poller.is_ready() { self.poller.take() } else { Vec::new() } {
                 match ready.token {
-                    STOP => return now,
+                    STOP if !self.take_away(now) => return now,
+                    STOP => {}
+                    LIMIT => return now,
                     LISTENER => connects = true,
                     UNMASK if !self.function.take_unmask() => self.unwatch(),
                     UNMASK => {}
                     _ => self.serve_client(),
                 }
+            }
+            if self.leaving.is_some() && self.client.is_none() {
+                return now;
             }
             // The client before may have disconnected just now.
             if connects {
@@ -179,6 +203,30 @@ impl<P: Probe> Server<P> {
             }
             self.function.raise();
         }
+    }
+
+    /// Tells the machine that its device is gone. False if there is none that uses it, or no time to wait for it.
+    fn take_away(&mut self, now: Ns) -> bool {
+        if self.client.is_none() || !self.function.attached.is_in_use() {
+            return false;
+        }
+        // What fails here fails again at the end.
+        self.flushed = self.function.attached.take_away(now).unwrap_or(now);
+        (self.log)("the machine is told that its device is gone; again Ctrl-C does not wait for it");
+        let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC);
+        let Some(timer) = timer.ok().filter(|timer| self.poller.add(timer, LIMIT).is_ok()) else { return false };
+        self.leaving = Some((Instant::now() + FAREWELL, timer));
+        self.wait_for_silence();
+        true
+    }
+
+    /// If the program is to end, it does so when nothing comes for a while.
+    fn wait_for_silence(&self) {
+        let Some((until, timer)) = &self.leaving else { return };
+        let left = until.saturating_duration_since(Instant::now()).min(SILENCE).max(Duration::from_nanos(1));
+        let value = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+        let never = Timespec { tv_sec: 0, tv_nsec: 0 };
+        _ = timerfd_settime(timer, TimerfdTimerFlags::empty(), &Itimerspec { it_interval: never, it_value: value });
     }
 
     fn accept(&mut self) {
@@ -198,6 +246,7 @@ impl<P: Probe> Server<P> {
     }
 
     fn serve_client(&mut self) {
+        self.wait_for_silence();
         let Some(client) = &mut self.client else { return };
         let served = client.serve(&mut self.function);
         match served {

@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn of_an_operation_in_whose_middle_power_goes_a_part_is_left() {
         let shape = Shape { superblocks: 2, superblock_slices: 8, unit_slices: 4 };
-        let format = Format { version: VERSION, shape, text_bytes: 0, factory_bytes: 0, seed: 0 };
+        let format = Format { version: VERSION, shape, text_bytes: 0, factory_bytes: 0, seed: 0, serial: 1 };
         let heads = (0..).map(|page| page * SLICE).find(|&at| format.heads(at, HEAD) == Some(0..1)).unwrap();
         assert_eq!((format.heads(heads - 1, 1), format.heads(heads, 17 * HEAD)), (None, None));
         let at = heads + 8 * HEAD;

@@ -10,7 +10,7 @@ use readpath_config::DevicePreset;
 use readpath_config::experiment::Variant;
 use readpath_device::{Layout, Recovery, UfsDevice, WithMedia};
 use readpath_flash::AnySched;
-use readpath_kit::Ns;
+use readpath_kit::{Ns, Prng};
 use readpath_lab::experiment::plan;
 use readpath_lab::runs::{ExperimentError, Shared, expected_ios, watch};
 use readpath_run::{Past, age};
@@ -72,6 +72,8 @@ pub struct Aged {
     pub fill: Option<Layout>,
     /// Seed of the random numbers.
     pub seed: u64,
+    /// Serial number of the device.
+    pub serial: u64,
     /// The workload that ran on it, if one did.
     pub workload: Option<Workload>,
 }
@@ -95,16 +97,23 @@ pub fn workload(job: &Path, device: &str, set: &[String], seed: u64) -> Result<W
     Ok(plans.remove(0).workload)
 }
 
+/// The serial number of a new image's device: another one for each name of a file, and the same when it is made again.
+pub fn serial(path: &Path, seed: u64) -> u64 {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    Prng::stream(seed, &name, 0).next_u64()
+}
+
 /// Makes an image.
 ///
 /// # Errors
 /// When the workload fails, the image cannot be written, or the command is to stop.
 pub fn make(path: &Path, preset: &DevicePreset, mut aged: Aged, shared: &Shared) -> Result<()> {
-    let Aged { fill, seed, workload } = &mut aged;
+    let Aged { fill, seed, serial, workload } = &mut aged;
     let past = Past { fill: *fill, seed: *seed, workload: workload.as_mut() };
     let mut device = age(preset, past, &mut watch(shared, 0)).map_err(|error| {
         classify(ExperimentError::Run { case: path.display().to_string(), variant: "aged".to_owned(), error })
     })?;
+    device.set_serial(*serial);
     Image::create(path, &preset.echo().to_toml(), *seed, &mut device).map_err(|error| of_image(path, error))
 }
 

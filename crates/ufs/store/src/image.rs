@@ -107,7 +107,7 @@ impl<D: Disk> Image<D> {
         // sealed twice.
         let factory = device.seal(|_| {}).map_err(ImageError::Busy)?;
         let (text_bytes, factory_bytes) = (text.len() as u32, factory.len() as u32);
-        let format = Format { version: VERSION, shape, text_bytes, factory_bytes, seed };
+        let format = Format { version: VERSION, shape, text_bytes, factory_bytes, seed, serial: device.serial() };
         let mut array = FlashFile::new(make(format.bytes())?, format, true, Boot::default())?;
         let mut sealer = Sealer { array: &mut array, superblock: 0, spares: Vec::new() };
         device.seal(|sealed| sealer.take(sealed)).map_err(ImageError::Busy)?;

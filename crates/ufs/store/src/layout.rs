@@ -72,6 +72,8 @@ pub struct Format {
     pub factory_bytes: u32,
     /// The seed given when it was made.
     pub seed: u64,
+    /// Serial number of the device.
+    pub serial: u64,
 }
 
 /// Why a first page is invalid.
@@ -99,6 +101,7 @@ impl Format {
             at.copy_from_slice(&number.to_le_bytes());
         }
         bytes[40..48].copy_from_slice(&self.seed.to_le_bytes());
+        bytes[48..56].copy_from_slice(&self.serial.to_le_bytes());
         let check = crc32fast::hash(&bytes[..PAGE as usize - 4]);
         bytes[PAGE as usize - 4..].copy_from_slice(&check.to_le_bytes());
         bytes
@@ -110,6 +113,7 @@ impl Format {
     /// It is not one, or not one of this version.
     pub(crate) fn from_bytes(bytes: &[u8; PAGE as usize]) -> Result<Format, FormatError> {
         let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+        let long = |at: usize| u64::from(number(at)) | u64::from(number(at + 4)) << 32;
         if bytes[..16] != MAGIC {
             return Err(FormatError::NoImage);
         }
@@ -122,7 +126,9 @@ impl Format {
             shape: Shape { superblocks: number(20), superblock_slices: number(24), unit_slices: number(28) },
             text_bytes: number(32),
             factory_bytes: number(36),
-            seed: u64::from(number(40)) | u64::from(number(44)) << 32,
+            seed: long(40),
+            // Older images have 0 here, and the number of a device to which nobody gave one.
+            serial: long(48).max(1),
         };
         let is_whole = crc32fast::hash(&bytes[..PAGE as usize - 4]) == number(PAGE as usize - 4);
         let is_possible = format.shape.is_possible() && format.factory_bytes <= MOST_FACTORY;
@@ -239,6 +245,7 @@ mod tests {
         text_bytes: 5000,
         factory_bytes: 12,
         seed: 0x1234_5678_9abc_def0,
+        serial: 0x0fed_cba9_8765_4321,
     };
 
     #[test]
@@ -257,7 +264,9 @@ mod tests {
         }
         let old = Format { version: 1, ..FORMAT };
         assert_eq!(Format::from_bytes(&old.to_bytes()), Ok(old));
-        for at in [20, 40, 100, 4095] {
+        let of_old = Format { serial: 0, ..FORMAT };
+        assert_eq!(Format::from_bytes(&of_old.to_bytes()), Ok(Format { serial: 1, ..FORMAT }));
+        for at in [20, 40, 48, 100, 4095] {
             let mut other = bytes;
             other[at] ^= 0x10;
             assert_eq!(Format::from_bytes(&other), Err(FormatError::Damaged));

@@ -12,6 +12,7 @@ const FORMAT: Format = Format {
     text_bytes: 0,
     factory_bytes: 0,
     seed: 0,
+    serial: 1,
 };
 
 /// The array on a disk, at a start of the machine, when a device has looked at it.
