@@ -137,7 +137,7 @@ impl Bus for Held {
 /// Messages of a client: command, flags, files and length, one byte each, then the payload. Then another client comes.
 pub fn vfio_session(data: &[u8]) {
     let mut input = Bytes(data);
-    let mut function = UfsFunction::new(attached(Maps::default()), PciId::SAMSUNG);
+    let mut function = UfsFunction::new(attached(Maps::default()), PciId::INTEL);
     let file = memfd_create("guest", MemfdFlags::CLOEXEC).expect("a file");
     ftruncate(&file, 1 << 16).expect("a file of that size");
     let event = eventfd(0, EventfdFlags::CLOEXEC).expect("an eventfd");

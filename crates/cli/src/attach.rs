@@ -9,8 +9,7 @@ use crate::serve::speed;
 use crate::{output, stop, usage};
 use anyhow::{Context, Result, anyhow};
 use readpath_serve::{AttachOptions, OWN_TAG, ServeError, WasAttached, attach};
-use readpath_session::device::Ns;
-use readpath_session::device::Recovery;
+use readpath_session::device::{Ns, Protocol, Recovery};
 use readpath_session::images;
 use readpath_session::running::{Tap, TapTo};
 use std::cell::Cell;
@@ -32,6 +31,9 @@ pub fn main(args: &Attach) -> Result<()> {
     // A signal that comes while the device recovers waits until a client could connect.
     let stop = stop::readable()?;
     let (image, preset) = images::open(&args.image, true, !args.no_sync)?;
+    if preset.device.host_map().is_some_and(|map| map.protocol == Protocol::Hmb) {
+        log(&format!("{} models an NVMe drive with memory of its host; the machine sees a UFS device", preset.name));
+    }
     let trace = args.trace_io.as_deref().map(|path| trace_file(path, &args.image)).transpose()?;
     let has_begun = Cell::new(false);
     let bar = output::bar(u64::from(image.array.format().shape.superblocks), "superblocks");
@@ -44,7 +46,6 @@ pub fn main(args: &Attach) -> Result<()> {
         let _ = writeln!(out, "{}", qemu_arguments(&args.socket));
         let _ = out.flush();
     };
-    let log = |line: &str| _ = writeln!(io::stderr(), "readpath: {line}");
     let options = AttachOptions { socket: &args.socket, id, misbehaviour, speed, stop: stop.as_fd(), log };
     let mut looked = |at: u32| bar.set_position(at.into());
     let (was, traced) = match &trace {
@@ -90,6 +91,10 @@ pub fn main(args: &Attach) -> Result<()> {
     }
 }
 
+fn log(line: &str) {
+    _ = writeln!(io::stderr(), "readpath: {line}");
+}
+
 /// Begins the file of the trace, which is not to take the place of the image.
 fn trace_file(path: &Path, image: &Path) -> Result<PartFile> {
     check_not_input(path, image)?;
@@ -112,8 +117,15 @@ fn tap<'t>(out: &'t mut dyn Write, image: &Path, device: &str) -> TapTo<'t> {
 fn qemu_arguments(socket: &Path) -> String {
     // A comma would end the name of the socket in the plain form of an option.
     let path = serde_json::to_string(&socket.to_string_lossy()).unwrap_or_default();
+    let device = format!(r#"{{"driver":"vfio-user-pci","socket":{{"type":"unix","path":{path}}}}}"#);
     format!(
         "  -machine q35,memory-backend=mem -object memory-backend-memfd,id=mem,size=512M,share=on \\\n  \
-         -device '{{\"driver\":\"vfio-user-pci\",\"socket\":{{\"type\":\"unix\",\"path\":{path}}}}}'"
+         -device {}",
+        quoted(&device)
     )
+}
+
+/// As one word of a shell: within single quotes nothing has a meaning, and a single quote stands outside.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
 }

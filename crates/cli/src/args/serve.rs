@@ -160,8 +160,9 @@ pub struct Attach {
     /// `readpath dev upius` lists it, `readpath replay` takes it for a block trace, Perfetto draws it
     #[arg(long, value_name = "FILE")]
     pub trace_io: Option<PathBuf>,
-    /// Vendor and device of the PCI function; 8086:4b41 for machines that are to be suspended
-    #[arg(long, value_name = "VVVV:DDDD", default_value = "144d:c00c")]
+    /// Vendor and device of the PCI function: Intel's controller, which Linux binds and suspends; 1b36:0013, which is
+    /// QEMU's, for U-Boot
+    #[arg(long, value_name = "VVVV:DDDD", default_value = "8086:4b41")]
     pub pci_id: String,
     /// Let device and controller misbehave in one way: slow-init, lost-hibernate, hung-tag, lost-completion, uic-errors
     /// or fatal-error

@@ -215,16 +215,17 @@ fi
 # ---- Devices that misbehave.
 
 misbehave() {
-    image misbehave-a --set lu.0.blocks=65536 --set geometry.blocks_per_plane=30
-    serve misbehave-a --misbehave "$1" || return 0
-    if guest "misbehave-$1" -t 300 -s "$socket" -e "HOW=$1" a "$here/scenarios/misbehave.sh"; then
-        shown "misbehave-$1" '^[a-z_]*=[1-9][0-9]*$'
+    name=misbehave-$kernel-$1
+    image "misbehave-$kernel" --set lu.0.blocks=65536 --set geometry.blocks_per_plane=30
+    serve "misbehave-$kernel" --misbehave "$1" || return 0
+    if guest "$name" -t 300 -s "$socket" -e "HOW=$1" "$kernel" "$here/scenarios/misbehave.sh"; then
+        shown "$name" '^[a-z_]*=[1-9][0-9]*$'
     fi
     stop_server
-    times=$(sed -n "s/^$1: \([0-9]*\) times$/\1/p" misbehave-a.server | tail -n 1)
-    if [ "${times:-0}" -gt 0 ]; then echo "    $times times"; else fail "misbehave-$1: it did not"; fi
+    times=$(sed -n "s/^$1: \([0-9]*\) times$/\1/p" "misbehave-$kernel.server" | tail -n 1)
+    if [ "${times:-0}" -gt 0 ]; then echo "    $times times"; else fail "$name: it did not"; fi
 }
-if wanted misbehave && [ "$kernel" = a ]; then
+if wanted misbehave; then
     for how in slow-init lost-hibernate hung-tag lost-completion uic-errors fatal-error; do misbehave $how; done
 fi
 
@@ -232,11 +233,28 @@ fi
 
 if wanted errors; then
     image "errors-$kernel" --set lu.0.blocks=65536 --set geometry.blocks_per_plane=30
-    # Linux 6.1 cannot suspend with the default id.
-    if serve "errors-$kernel" --pci-id 8086:4b41; then
+    if serve "errors-$kernel"; then
         guest "errors-$kernel" -t 300 -s "$socket" -e SUSPEND=yes "$kernel" "$here/scenarios/errors.sh" || true
         shown "errors-$kernel" '_reset:|runtime_suspends|resets_in_log|system|FAIL'
         stop_server
+    fi
+fi
+
+# ---- The server ends while a guest has its device: Ctrl-C is a removal, which the guest's driver notices at once.
+
+if wanted gone; then
+    image "gone-$kernel" --set lu.0.blocks=65536 --set geometry.blocks_per_plane=30
+    if serve "gone-$kernel"; then
+        (
+            tries=1200
+            until grep -q '@@ ready' "gone-$kernel.log" 2>/dev/null || [ $((tries -= 1)) -lt 0 ]; do sleep 0.1; done
+            kill -TERM "$server"
+        ) &
+        rm -f "gone-$kernel.log"
+        guest "gone-$kernel" -s "$socket" "$kernel" "$here/scenarios/gone.sh" || true
+        shown "gone-$kernel" 'seconds|FAIL'
+        wait "$server" || fail "the server has ended with an error"
+        server=
     fi
 fi
 

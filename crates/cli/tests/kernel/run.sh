@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Linux guests in QEMU with a UFS device: `make test-kernel`. run.sh DIR READPATH fills DIR (setup.sh), then runs the
 # scenarios with this program and compares it with QEMU's own ufs device. Later words are the names of the scenarios
-# to run: probe io crash zones hpb parity errors misbehave compare torture rpmb.
+# to run: probe io crash zones hpb parity errors misbehave gone compare torture rpmb.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 readpath=$(cd "$(dirname "$2")" && pwd)/$(basename "$2")
@@ -13,7 +13,7 @@ if [ ! -e qemu ]; then
     echo "SKIPPED: no QEMU, so no guest"
     exit 0
 fi
-[ $# -gt 0 ] || set -- probe io crash zones hpb parity errors misbehave compare torture rpmb
+[ $# -gt 0 ] || set -- probe io crash zones hpb parity errors misbehave gone compare torture rpmb
 begin=$(date +%s)
 # The machine of an emulator is one thread, so both kernels have a processor. What has a group of its own can be ended
 # as a whole.

@@ -80,9 +80,18 @@ impl Attached {
     }
 
     /// Ends the program as Ctrl-C does; returns its output.
-    fn stop(mut self) -> (String, String) {
+    fn stop(self) -> (String, String) {
+        self.interrupt();
+        self.ended()
+    }
+
+    fn interrupt(&self) {
         let pid = rustix::process::Pid::from_raw(self.child.id() as i32).expect("a process");
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    }
+
+    /// The output of the program, which ends by itself.
+    fn ended(mut self) -> (String, String) {
         let (mut said, mut complained) = (String::new(), String::new());
         self.child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
         self.child.stderr.take().unwrap().read_to_string(&mut complained).unwrap();
@@ -440,4 +449,115 @@ fn mistakes_are_named() {
     attached.stop();
     let help = room.output(&["attach", "--help"]);
     assert!(text(&help.stdout).contains("vfio-user"));
+}
+
+/// The printed arguments, read by a shell, are those of QEMU, whatever is in the name of the socket.
+#[test]
+fn the_printed_arguments_can_be_pasted() {
+    let room = room();
+    for name in ["s", "it's \"a\" socket, $HOME\\n `x`"] {
+        let mut command = Command::new(room.command(&[]).get_program());
+        command.current_dir(room.path("")).args(["attach", "dev.img", "--socket", name]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(|line| line.unwrap() + "\n");
+        let attached = lines.by_ref().find(|line| line.starts_with("attached to")).expect("it has begun");
+        assert!(attached.contains(name));
+        let printed: String = lines.by_ref().take(2).collect();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let shell = Command::new("sh").args(["-c", &format!("printf '%s\\n' {printed}")]).output().unwrap();
+        let words: Vec<&str> = text(&shell.stdout).lines().collect();
+        assert_eq!(words[..3], ["-machine", "q35,memory-backend=mem", "-object"], "{printed}");
+        assert_eq!(words[4], "-device");
+        let device: serde_json::Value = serde_json::from_str(words[5]).expect("JSON");
+        assert_eq!(device["socket"]["path"], name, "{printed}");
+    }
+}
+
+#[test]
+fn a_model_of_another_kind_of_drive_is_named() {
+    let room = Room::new();
+    room.good(&["image", "create", "dev.img", "--device", "nvme-dramless-512g", "--set", "lu.0.blocks=65536"]);
+    let (_, complained) = Attached::start(&room, &[]).stop();
+    assert!(complained.contains("nvme-dramless-512g models an NVMe drive"), "{complained}");
+    room.good(&["image", "create", "ufs.img"]);
+    fs::rename(room.path("ufs.img"), room.path("dev.img")).unwrap();
+    assert_eq!(Attached::start(&room, &[]).stop().1, "");
+}
+
+/// VPD page 80h of unit 0.
+fn serial(room: &Room) -> String {
+    let attached = Attached::start(room, &[]);
+    let mut host = attached.host();
+    let (_, page) = host.command(1, 0, Cdb::Inquiry { vpd: Some(0x80), alloc: 255 }, 20, &[]).expect("an answer");
+    drop(host);
+    attached.stop();
+    text(&page[4..20]).to_owned()
+}
+
+#[test]
+fn devices_of_two_images_differ() {
+    let room = room();
+    let first = serial(&room);
+    assert!(room.good(&["image", "info", "dev.img"]).contains(&format!("serial      {first}")), "{first}");
+    // It is kept by a copy, and when the image is emptied.
+    room.good(&["image", "clone", "dev.img", "--output", "copy.img"]);
+    room.good(&["image", "reset", "dev.img"]);
+    assert_eq!(serial(&room), first);
+    fs::rename(room.path("copy.img"), room.path("dev.img")).unwrap();
+    assert_eq!(serial(&room), first);
+    // Another name, and another seed.
+    room.good(&[&["image", "create", "other.img"], &SMALL[..]].concat());
+    fs::rename(room.path("other.img"), room.path("dev.img")).unwrap();
+    let other = serial(&room);
+    fs::remove_file(room.path("dev.img")).unwrap();
+    room.good(&[&["image", "create", "dev.img", "--seed", "2"], &SMALL[..]].concat());
+    let seeded = serial(&room);
+    assert!(first != other && first != seeded && other != seeded, "{first} {other} {seeded}");
+    fs::remove_file(room.path("dev.img")).unwrap();
+    room.good(&[&["image", "create", "dev.img"], &SMALL[..]].concat());
+    assert_eq!(serial(&room), first, "made again, it is the same device");
+}
+
+#[test]
+fn the_trace_of_a_killed_program_is_in_its_part() {
+    let room = room();
+    let mut attached = Attached::start(&room, &["--trace-io", "t.json"]);
+    let mut host = attached.host();
+    for block in 0..400 {
+        host.command(1, 0, read(block), BLOCK as u32, &[]).expect("an answer");
+    }
+    attached.child.kill().unwrap();
+    attached.child.wait().unwrap();
+    assert!(!room.path("t.json").exists());
+    let part = format!("t.json.part{}", attached.child.id());
+    let told = room.good(&["dev", "upius", &part]);
+    let reads = told.matches("> READ (10)").count();
+    assert!((100..400).contains(&reads), "{reads} reads: {told}");
+}
+
+/// Ctrl-C while a machine has the device: its driver hears of it at once, and has time to find that there is none any
+/// more. Then the program ends by itself.
+#[test]
+fn a_machine_is_told_that_its_device_goes() {
+    let room = room();
+    let attached = Attached::start(&room, &[]);
+    let mut host = attached.host();
+    assert_eq!(response(&host.command(3, 0, write(17, 0), 4096, &stamped(5)).unwrap().0).status, Status::Good);
+    attached.interrupt();
+    let begun = Instant::now();
+    assert!(host.wait(Duration::from_secs(60)).is_none(), "nothing was completed");
+    assert!(begun.elapsed() < Duration::from_secs(30), "the interrupt came");
+    let status = host.client.read_region(0, 0x30, 4).expect("it answers still");
+    assert_eq!(status[0] & 7, 0, "neither a device nor lists");
+    assert!(host.start().is_err(), "there is no device");
+    let (said, complained) = attached.ended();
+    assert!(said.contains("1 blocks written"), "{said}");
+    assert!(complained.contains("its device is gone"), "{complained}");
+    let attached = Attached::start(&room, &[]);
+    let mut host = attached.host();
+    assert_eq!(host.command(3, 0, read(17), 4096, &[]).unwrap().1, stamped(5));
+    // Who has disconnected is not waited for.
+    drop(host);
+    assert_eq!(attached.stop().1.matches("its device is gone").count(), 0);
 }

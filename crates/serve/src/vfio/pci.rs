@@ -24,8 +24,8 @@ pub struct PciId {
 }
 
 impl PciId {
-    /// A controller of Samsung, which Linux's `ufshcd-pci` drives without special cases.
-    pub const SAMSUNG: PciId = PciId { vendor: 0x144D, device: 0xC00C };
+    /// A controller of Intel (Elkhart Lake): Linux drives it since 5.10, and suspends with it.
+    pub const INTEL: PciId = PciId { vendor: 0x8086, device: 0x4B41 };
 }
 
 impl fmt::Display for PciId {
@@ -40,7 +40,7 @@ impl FromStr for PciId {
     fn from_str(text: &str) -> Result<Self, String> {
         let number = |text: &str| u16::from_str_radix(text, 16).ok().filter(|_| text.len() == 4);
         let pair = text.split_once(':').and_then(|(vendor, device)| Some((number(vendor)?, number(device)?)));
-        let (vendor, device) = pair.ok_or_else(|| format!("'{text}' is not VVVV:DDDD in hexadecimal, as 144d:c00c"))?;
+        let (vendor, device) = pair.ok_or_else(|| format!("'{text}' is not VVVV:DDDD in hexadecimal, as 8086:4b41"))?;
         Ok(PciId { vendor, device })
     }
 }

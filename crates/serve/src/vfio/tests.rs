@@ -30,7 +30,7 @@ fn function() -> Ufs {
     let store = Store::new(image.array);
     let mut attached = Attached::new(&preset.device, 32, store, (), Maps::default()).unwrap();
     let recovery = attached.power_on_with(Ns::ZERO, Store::array_mut, &mut |_| {}).unwrap();
-    let mut function = UfsFunction::new(attached, PciId::SAMSUNG);
+    let mut function = UfsFunction::new(attached, PciId::INTEL);
     function.now = recovery.ready_at;
     function
 }
