@@ -78,6 +78,11 @@ fn info(path: &Path) -> Result<()> {
         gib(preset.device.logical_blocks() * 4096),
         preset.device.lus.len()
     )?;
+    for (lun, lu) in (0..).zip(&preset.device.lus) {
+        let Some((zones, [empty, in_part, full])) = lu.zones.zip(recovered.zone_counts(lun)) else { continue };
+        let mib = zones.blocks >> 8;
+        writeln!(out, "zones       unit {lun}, of {mib} MiB: {empty} empty, {in_part} written in part, {full} full")?;
+    }
     writeln!(out, "file        {:.2} GiB, of which {:.2} GiB take space", gib(bytes), gib(taken))?;
     writeln!(out, "written     {:.2} GiB are mapped", gib(recovered.valid_slices() * 4096))?;
     writeln!(

@@ -82,7 +82,7 @@ pub fn main(args: &Serve) -> Result<()> {
     let served = serve(image, &preset, &host, options, &mut |at| bar.set_position(at.into()), begun).map_err(
         |error| match error {
             ServeError::Load(_) => Damaged(format!("{}: {error}", args.image.display())).into(),
-            ServeError::Stack(_) | ServeError::Listen { .. } => usage(error),
+            ServeError::Stack(_) | ServeError::Listen { .. } | ServeError::Zones { .. } => usage(error),
             _ => anyhow::Error::new(error),
         },
     )?;

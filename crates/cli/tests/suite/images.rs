@@ -126,6 +126,19 @@ fn an_image_is_made_described_checked_copied_and_emptied() {
 }
 
 /// Whatever an image holds of RPMB: shown without its key, copied with the image, and forgotten when that is asked for.
+/// The example of a device with a zoned unit, which NBD clients cannot use.
+#[test]
+fn zones_are_told_and_not_served() {
+    let room = Room::new();
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/zoned.toml");
+    room.good(&["image", "create", "dev.img", "--device", example, "--set", "lu.1.zones.size_mib=64"]);
+    let info = room.good(&["image", "info", "dev.img"]);
+    assert!(info.contains("zones       unit 1, of 64 MiB: 128 empty, 0 written in part, 0 full\n"), "{info}");
+    room.good(&["image", "check", "dev.img"]);
+    let says = ["logical unit 1 has zones, and NBD has no commands for them", "readpath attach"];
+    room.bad(&["serve", "dev.img", "--nbd", "unix:s"], &says);
+}
+
 #[test]
 fn rpmb_is_shown_and_forgotten() {
     let room = Room::new();

@@ -10,6 +10,7 @@ use crate::ftl::{Layout, NoSpace, Wear};
 use crate::ids::Lpn;
 use readpath_flash::{DieSched, Ppn};
 use readpath_kit::BLOCK_BYTES;
+use readpath_proto::zones::{Listed, ZoneCondition};
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Counters so far.
@@ -114,6 +115,14 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     fn lpn_of_block(&self, lun: u8, block: u32) -> Option<Lpn> {
         let lu = self.config.lus.get(usize::from(lun)).filter(|lu| block < lu.blocks)?;
         Some(self.front.base(lun) + lu.data_block(block)?)
+    }
+
+    /// Zones of a unit that are empty, written in part, and full; none if it has no zones. For reports: no time passes.
+    pub fn zone_counts(&self, lun: u8) -> Option<[usize; 3]> {
+        let zones: Vec<_> = self.ftl.zones().report(lun, 0, Listed::NoGaps).ok()?.map(|zone| zone.condition).collect();
+        let count = |condition| zones.iter().filter(|zone| **zone == condition).count();
+        let (empty, full) = (count(ZoneCondition::Empty), count(ZoneCondition::Full));
+        Some([empty, zones.len() - empty - full, full])
     }
 
     /// Operations in progress, for tests that none leaks.
