@@ -123,7 +123,8 @@ pub fn any_read_path(config: &mut DeviceConfig, seed: u64) {
     let rng = &mut Prng::stream(seed, "read path", 0);
     config.firmware.cores = 1 + rng.below(4) as u8;
     config.firmware.read_command = Ns(rng.below(2) * 1_009);
-    let ways = PlaneReads::ALL.len() - usize::from(config.scheduler == Scheduler::Queued);
+    // The last two let planes read apart, which the scheduler `queued` does not know.
+    let ways = if config.scheduler == Scheduler::Queued { 2 } else { PlaneReads::ALL.len() };
     config.flash.plane_reads = PlaneReads::ALL[rng.below(ways as u64) as usize];
     let is_in_dram = matches!(config.map_memory, Some(MapMemory::Dram { .. }));
     config.map_runs_bytes = if is_in_dram { 0 } else { [0, 96, 500, 10_000][rng.below(4) as usize] };

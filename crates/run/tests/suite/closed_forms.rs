@@ -299,7 +299,7 @@ fn planes_read_one_at_a_time_together_or_apart() {
         assert!(f < 4 * x && 4 * x < r && l < x, "the sums below hold");
         let (array, link) = match planes {
             PlaneReads::One => (2 * r + 4 * x, 4 * l),
-            PlaneReads::Together => (r + 8 * x, 8 * l),
+            PlaneReads::Together | PlaneReads::Both => (r + 8 * x, 8 * l),
             PlaneReads::Apart => (r + 8 * x, 4 * l),
         };
         assert_eq!(latency(s, &mut now, BlockOp::Read, 8, 8), around(&c) + f + array + link, "{planes:?}");
@@ -308,6 +308,29 @@ fn planes_read_one_at_a_time_together_or_apart() {
         assert_eq!(latency(s, &mut now, BlockOp::Read, 12, 8), apart + f.max(4 * l), "{planes:?}");
         assert_eq!(stack.payload.wrong, 0);
     }
+}
+
+/// With `both`, reads of single pages are as fast as those of planes that read apart, and reads of whole multi-plane
+/// pages as those of dies that read them together.
+#[test]
+fn both_reads_a_page_apart_and_more_of_them_together() {
+    let time = |planes, blocks| {
+        let mut c = device(BLOCKS);
+        c.geometry.planes = 2;
+        c.flash.plane_reads = planes;
+        c.ftl.checkpoint_after_units = 256;
+        // Planes limit, not the firmware.
+        c.firmware.flash_op = Ns(101);
+        let (mut stack, now) = filled::<Lean, NoData, Typed>(&c, None, BLOCKS / 2, Layout::Sequential, 1);
+        let stream = |seed| Stream::uniform_reads(0, 64, blocks, seed).expect("a possible stream");
+        let jobs = (0..8).map(|seed| job(stream(seed), 1, 500)).collect();
+        let stats = run(&mut stack, &mut Runner::new(now), jobs);
+        (stats.end - stats.start).0
+    };
+    let [one, together, apart, both] = PlaneReads::ALL.map(|planes| [4, 8].map(|blocks| time(planes, blocks)));
+    assert_eq!((both[0], one[0]), (apart[0], together[0]));
+    assert_eq!(both[1], together[1]);
+    assert!(apart[0] < together[0] && apart[1] != together[1], "{one:?} {together:?} {apart:?}");
 }
 
 fn hit_ratio(map_page_bytes: u32, pages: u32, frames: u32) -> f64 {

@@ -36,6 +36,9 @@ readpath_kit::named! {
         Together = "together",
         /// Each plane reads by itself.
         Apart = "apart",
+        /// Each plane reads by itself, but what several of them are to read together of a multi-plane page takes the
+        /// whole die, as a program does.
+        Both = "both",
     }
 }
 
@@ -128,7 +131,10 @@ impl Geometry {
 
     /// The most slices that one array operation reads: those of a page, or of a multi-plane page.
     pub fn slices_per_read(&self, planes: PlaneReads) -> u32 {
-        if planes == PlaneReads::Together { self.slices_per_unit() } else { self.slices_per_page() }
+        match planes {
+            PlaneReads::One | PlaneReads::Apart => self.slices_per_page(),
+            PlaneReads::Together | PlaneReads::Both => self.slices_per_unit(),
+        }
     }
 
     /// Slices that one die programs together: a page on every plane.
@@ -177,7 +183,10 @@ impl Geometry {
 
     /// Parts of a die that read by themselves.
     pub fn planes_apart(&self, planes: PlaneReads) -> u32 {
-        if planes == PlaneReads::Apart { self.planes } else { 1 }
+        match planes {
+            PlaneReads::One | PlaneReads::Together => 1,
+            PlaneReads::Apart | PlaneReads::Both => self.planes,
+        }
     }
 
     /// Where a slice lies.
@@ -215,7 +224,9 @@ mod tests {
                 prop_assert_eq!(G.servers_of_slices(planes).server_of(Ppn(ppn)), place.die);
             }
             let plane = place.die * G.planes + place.slice / G.slices_per_page();
-            prop_assert_eq!(G.servers_of_slices(PlaneReads::Apart).server_of(Ppn(ppn)), plane);
+            for planes in [PlaneReads::Apart, PlaneReads::Both] {
+                prop_assert_eq!(G.servers_of_slices(planes).server_of(Ppn(ppn)), plane);
+            }
             let unit = place.superblock * G.units_per_superblock() + place.page * G.dies() + place.die;
             prop_assert_eq!(unit * G.slices_per_unit() + place.slice, ppn);
             prop_assert_eq!(G.die_of(Ppn(ppn)), place.die);

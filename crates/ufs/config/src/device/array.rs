@@ -47,8 +47,9 @@ pub(super) fn flash(k: &mut Keys<FlashTiming>) -> Result<FlashTiming> {
     let map_transfer =
         k.key(key, us(bounds("flash.map_transfer")).optional(), |flash| Some(flash.map_transfer))?.unwrap_or(Ns::NEVER);
     fields! { k:
-        /// how planes of a die read: `one` at a time; `together`, what is read together of a multi-plane page; or
-        /// `apart`, each plane by itself. Programs and erases take all planes
+        /// how planes of a die read: `one` at a time; `together`, what is read together of a multi-plane page;
+        /// `apart`, each plane by itself; or `both`, a page by itself, and more pages of a multi-plane page together,
+        /// which then take all planes. Programs and erases take all planes
         plane_reads: words(PlaneReads::WORDS).or(PlaneReads::One).quiet();
         /// erases that a block endures when all bits of its cells are used. The default is an assumption by class:
         /// makers give about 3,000 for TLC and 1,000 for QLC

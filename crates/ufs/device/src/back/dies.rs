@@ -7,7 +7,8 @@ use super::ops::{Job, Op, OpPool};
 use super::probe::StageOf;
 use crate::config::{CellMode, CellTimes, DeviceConfig, FlashTiming};
 use readpath_flash::{
-    DieSched, Done, FlashOp, Geometry, OpId, OpKind, Ppn, Scheduler, Servers, ServersOfSlices, SuspendTiming,
+    DieSched, Done, FlashOp, Geometry, OpId, OpKind, PlaneReads, Ppn, Scheduler, Servers, ServersOfSlices,
+    SuspendTiming,
 };
 use readpath_kit::Ns;
 
@@ -16,6 +17,8 @@ pub(crate) struct Dies<S> {
     /// Operations in progress.
     pub(super) ops: OpPool,
     of_slices: ServersOfSlices,
+    /// Slices of a page, a power of two, if reads of several pages take all planes of a die that otherwise read apart.
+    page_slices: Option<u32>,
     servers: Servers,
     geometry: Geometry,
     scheduler: Scheduler,
@@ -42,6 +45,7 @@ impl<S: DieSched> Dies<S> {
             sched: S::new(config.scheduler, servers, config.suspend),
             ops: OpPool::new(),
             of_slices: g.servers_of_slices(planes),
+            page_slices: (planes == PlaneReads::Both).then(|| g.slices_per_page()),
             servers,
             geometry: *g,
             scheduler: config.scheduler,
@@ -67,11 +71,16 @@ impl<S: DieSched> Dies<S> {
     /// Otherwise [`Dies::start`] must be called at `arrival`.
     #[inline(always)]
     pub(crate) fn plan(&mut self, arrival: Ns, id: OpId, op: &Op) -> bool {
+        if self.reads_together(op) {
+            // The end of its last plane is not known ahead.
+            self.sched.expect(self.first_plane(op), OpKind::ReadTogether);
+            return false;
+        }
         let die = self.of_slices.server_of(op.ppn);
         let kind = kind_of(op.job);
         let plans = kind != OpKind::Program && self.sched.plans_ahead(die, kind);
         if plans {
-            self.hand_over(arrival, id, op, die, false);
+            self.hand_over::<false>(arrival, id, op, die, false);
         } else {
             self.sched.expect(die, kind);
         }
@@ -81,11 +90,27 @@ impl<S: DieSched> Dies<S> {
     /// A planned operation arrives at its die.
     pub(crate) fn start(&mut self, arrival: Ns, id: OpId) {
         let op = *self.ops.get(id);
-        self.hand_over(arrival, id, &op, self.of_slices.server_of(op.ppn), true);
+        if self.reads_together(&op) {
+            return self.hand_over::<true>(arrival, id, &op, self.first_plane(&op), true);
+        }
+        self.hand_over::<false>(arrival, id, &op, self.of_slices.server_of(op.ppn), true);
     }
 
+    /// Whether it reads several pages of a die whose planes otherwise read apart.
     #[inline(always)]
-    fn hand_over(&mut self, arrival: Ns, id: OpId, op: &Op, die: u32, expected: bool) {
+    fn reads_together(&self, op: &Op) -> bool {
+        let spans = |slices: u32| (op.ppn.0 & (slices - 1)) + u32::from(op.count) > slices;
+        self.page_slices.is_some_and(|slices| kind_of(op.job) == OpKind::Read && spans(slices))
+    }
+
+    #[cold]
+    fn first_plane(&self, op: &Op) -> u32 {
+        self.servers.first_plane(self.of_slices.server_of(op.ppn))
+    }
+
+    /// `TOGETHER`: see [`Dies::reads_together`].
+    #[inline(always)]
+    fn hand_over<const TOGETHER: bool>(&mut self, arrival: Ns, id: OpId, op: &Op, die: u32, expected: bool) {
         let t = &self.timing;
         let (kind, array, transfer) = match op.job {
             Job::HostRead | Job::HintedRead | Job::MoveRead | Job::TableRead | Job::RpmbRead => {
@@ -110,6 +135,7 @@ impl<S: DieSched> Dies<S> {
         let array = if op.cells == CellMode::Full { array } else { self.time_in(op.cells, kind) };
         let transfer = if op.folds && self.folds_on_die { Ns::ZERO } else { transfer };
         let array = if kind == OpKind::Read { self.faults.with_retries(array) } else { array };
+        let kind = if TOGETHER { OpKind::ReadTogether } else { kind };
         let report_at_end = self.reports_at_end | (op.job != Job::HostRead);
         self.sched.submit(arrival, id, FlashOp { die, kind, array, transfer, report_at_end, expected });
     }
@@ -119,7 +145,7 @@ impl<S: DieSched> Dies<S> {
     fn time_in(&self, mode: CellMode, kind: OpKind) -> Ns {
         let times = &self.cells[mode.index()];
         match kind {
-            OpKind::Read => times.read,
+            OpKind::Read | OpKind::ReadTogether => times.read,
             OpKind::Program => times.program,
             OpKind::Erase => times.erase,
         }

@@ -56,9 +56,10 @@ impl DeviceConfig {
         if servers > 256 {
             return bad("flash.plane_reads", format!("is \"{word}\", of {servers} planes; at most 256 are possible"));
         }
-        if planes == PlaneReads::Apart && self.scheduler == Scheduler::Queued {
-            let message =
-                "is \"queued\", which knows whole dies only; with flash.plane_reads = \"apart\" take \"lean\"";
+        if matches!(planes, PlaneReads::Apart | PlaneReads::Both) && self.scheduler == Scheduler::Queued {
+            let message = format!(
+                "is \"queued\", which knows whole dies only; with flash.plane_reads = \"{word}\" take \"lean\""
+            );
             return bad("scheduler", message);
         }
         Ok(())

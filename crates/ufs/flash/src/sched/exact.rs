@@ -17,7 +17,7 @@ struct Server {
 pub struct Exact {
     events: DeadlineHeap,
     servers: Servers,
-    /// The dies, or their planes if they read apart. A program or an erase waits at the heads of all lines of its die.
+    /// The dies, or their planes if they read apart. What takes all planes waits at the heads of all lines of its die.
     dies: Vec<Server>,
     channels: Vec<Server>,
     ops: Vec<Option<(FlashOp, OnDie)>>,
@@ -101,7 +101,7 @@ impl DieSched for Exact {
             let (op, on_die) = self.ops[usize::from(id)].expect("a running operation");
             self.leave(at, op, on_die);
             match (op.kind, on_die) {
-                (OpKind::Read, true) | (OpKind::Program, false) => {
+                (OpKind::Read | OpKind::ReadTogether, true) | (OpKind::Program, false) => {
                     self.first_stage[slot as usize] = at;
                     self.join(at, id, !on_die);
                 }

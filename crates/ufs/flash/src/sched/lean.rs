@@ -104,7 +104,7 @@ impl Lean {
         }
     }
 
-    /// A program or an erase is served by all planes of its die, from when the last of them is free.
+    /// What takes all planes of a die is served from when the last of them is free.
     #[inline(never)]
     fn reserve_all_planes(&mut self, first: u16, now: Ns, span: Ns) -> Ns {
         let planes = first..first + (1 << self.planes);
@@ -196,22 +196,24 @@ impl DieSched for Lean {
         let die = op.die as u16;
         let channel = self.dies + self.channel_of.remainder(op.die >> self.planes) as u16;
         let (at, to, span, other, then) = match op.kind {
-            OpKind::Read if op.report_at_end => (die, channel, op.array, op.transfer, Then::Transfer),
-            OpKind::Read => (die, channel, op.array, op.transfer, Then::Certain),
+            OpKind::Read | OpKind::ReadTogether => {
+                let then = if op.report_at_end { Then::Transfer } else { Then::Certain };
+                (die, channel, op.array, op.transfer, then)
+            }
             OpKind::Erase => (die, channel, op.array, Ns::ZERO, Then::Done),
             OpKind::Program => (channel, die, op.transfer, op.array, Then::Program),
         };
         // A program enters the die's queue when its transfer ends.
         match (op.kind, op.expected) {
             (OpKind::Program, false) => self.announce(die, op.kind, 1),
-            (OpKind::Read | OpKind::Erase, true) => self.announce(die, op.kind, u32::MAX),
+            (OpKind::Read | OpKind::ReadTogether | OpKind::Erase, true) => self.announce(die, op.kind, u32::MAX),
             _ => {}
         }
         let running = self.op(id);
         running.other = other;
         (running.at, running.to, running.then) = (at, to, then);
         debug_assert_eq!(running.behind, NONE);
-        let end = if self.planes > 0 && op.kind == OpKind::Erase {
+        let end = if self.planes > 0 && matches!(op.kind, OpKind::Erase | OpKind::ReadTogether) {
             self.reserve_all_planes(at, arrival, span)
         } else {
             self.server(at).reserve(arrival, span)

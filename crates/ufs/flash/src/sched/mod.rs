@@ -38,6 +38,8 @@ pub type OpId = u16;
 pub enum OpKind {
     /// Sense into the page register, then transfer out over the channel.
     Read,
+    /// The same with pages of several planes at once.
+    ReadTogether,
     /// Transfer in over the channel, then program.
     Program,
     /// Erase a block (on every plane).
@@ -45,6 +47,12 @@ pub enum OpKind {
 }
 
 impl OpKind {
+    /// Whether it reads, be it from one plane or several.
+    #[inline(always)]
+    pub fn reads(self) -> bool {
+        matches!(self, OpKind::Read | OpKind::ReadTogether)
+    }
+
     /// Whether it takes all planes of its die, also if they read apart.
     #[inline(always)]
     pub fn takes_all_planes(self) -> bool {
@@ -64,8 +72,9 @@ pub struct Servers {
 }
 
 impl Servers {
-    /// The first plane of the die of `plane`, which all its programs and erases name.
-    fn first_plane(&self, plane: u32) -> u32 {
+    /// The first plane of the die of `plane`, which all that takes all its planes names.
+    #[inline(always)]
+    pub fn first_plane(&self, plane: u32) -> u32 {
         plane & !(self.planes - 1)
     }
 
@@ -77,7 +86,7 @@ impl Servers {
 /// An operation on one die.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FlashOp {
-    /// The die. Where planes read apart: die x planes + the plane that reads, or + 0 for a program or an erase.
+    /// The die. Where planes read apart: die x planes + the plane that reads, or + 0 for what takes all planes.
     pub die: u32,
     /// The kind.
     pub kind: OpKind,

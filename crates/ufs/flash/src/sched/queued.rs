@@ -84,7 +84,7 @@ impl Queued {
         if let Some(active) = d.active {
             let running = &mut self.ops[usize::from(active)];
             let may_suspend = !d.reads.is_empty()
-                && running.op.kind != OpKind::Read
+                && !running.op.kind.reads()
                 && running.suspensions < self.suspend.max_per_op
                 && running.ends > now + self.suspend.suspend;
             if !may_suspend {
@@ -166,7 +166,7 @@ impl DieSched for Queued {
         self.submitted += 1;
         self.ops[usize::from(id)] = Running::waiting(op, self.submitted);
         match op.kind {
-            OpKind::Read => self.dies[op.die as usize].reads.push_back(id),
+            OpKind::Read | OpKind::ReadTogether => self.dies[op.die as usize].reads.push_back(id),
             OpKind::Erase => self.dies[op.die as usize].others.push_back(id),
             OpKind::Program => return self.transfer(now, id),
         }
@@ -186,7 +186,7 @@ impl DieSched for Queued {
             }
             let die = op.die as usize;
             match (op.kind, stage) {
-                (OpKind::Read, Stage::Array) => {
+                (OpKind::Read | OpKind::ReadTogether, Stage::Array) => {
                     self.dies[die].active = None;
                     self.ops[slot as usize].first_stage = at;
                     self.transfer(at, id);

@@ -89,6 +89,7 @@ fn workload() -> impl Strategy<Value = Vec<(u64, FlashOp)>> {
                 let op = match kind {
                     0 => program(die),
                     1 => FlashOp { kind: OpKind::Erase, array: Ns(3_000_000), transfer: Ns::ZERO, ..read(die) },
+                    2 | 3 => FlashOp { kind: OpKind::ReadTogether, ..read(die) },
                     _ => read(die),
                 };
                 (at, op)
@@ -97,7 +98,7 @@ fn workload() -> impl Strategy<Value = Vec<(u64, FlashOp)>> {
     })
 }
 
-/// Programs and erases of a die whose planes read apart name its first plane.
+/// What takes all planes of a die whose planes read apart names the first.
 fn name_first_planes(ops: &mut [(u64, FlashOp)]) {
     let whole = ops.iter_mut().filter(|(_, op)| op.kind.takes_all_planes());
     whole.for_each(|(_, op)| op.die = PLANES.first_plane(op.die));
@@ -117,12 +118,25 @@ fn planes_that_read_apart_overlap_and_share_their_channel() {
     }
 }
 
+/// A read of several pages waits for both planes, and the next read of either for it.
+#[test]
+fn pages_that_are_read_together_take_all_planes() {
+    let together = FlashOp { kind: OpKind::ReadTogether, ..read(0) };
+    let ops = [(0, read(1)), (10, together), (20, read(0)), (30, read(1)), (40, read(2))];
+    for got in [ends_on::<Lean>(PLANES, &ops, SuspendTiming::OFF), ends_on::<Exact>(PLANES, &ops, SuspendTiming::OFF)] {
+        assert_eq!(got[..2], [R + X, R + R + X]);
+        assert_eq!(got[2..4], [R + R + R + X, R + R + R + X + X]);
+        assert_eq!(got[4], Ns(40) + R + X, "another die");
+    }
+}
+
 /// Each plane is planned again when what takes all planes has been queued at the die.
 #[test]
 fn planes_are_planned_ahead_again_behind_a_program_or_an_erase() {
     let plans = |sched: &Lean| [0, 1].map(|plane| sched.plans_ahead(plane, OpKind::Read));
     let erase = FlashOp { kind: OpKind::Erase, array: Ns(3_000_000), transfer: Ns::ZERO, expected: true, ..read(0) };
-    for op in [program(0), erase] {
+    let together = FlashOp { kind: OpKind::ReadTogether, expected: true, ..read(0) };
+    for op in [program(0), erase, together] {
         let mut sched = Lean::new(Scheduler::Lean, PLANES, SuspendTiming::OFF);
         if op.expected {
             sched.expect(op.die, op.kind);
