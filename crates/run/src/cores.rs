@@ -25,6 +25,9 @@ pub(crate) struct OnCores<'a, Q> {
 /// What the cores have done and will do. Each serves in order of arrival.
 struct Cpu {
     config: HostCores,
+    /// Blocks of the longest command. Of longer requests, the core maps the pages of all commands but the first while
+    /// the device works.
+    most_blocks: u32,
     cores: Vec<Core>,
     /// Work in order of its end, and of its arrival.
     line: BinaryHeap<Reverse<(Ns, u64, Work)>>,
@@ -50,9 +53,10 @@ enum Work {
 }
 
 impl Cpu {
-    fn new(config: HostCores) -> Self {
+    fn new(config: HostCores, most_blocks: u32) -> Self {
         Cpu {
             config,
+            most_blocks,
             cores: vec![Core::default(); usize::from(config.count)],
             line: BinaryHeap::new(),
             arrived: 0,
@@ -73,7 +77,7 @@ impl Cpu {
     }
 
     /// Gives work to a core at `now`; returns when it is done.
-    fn work(&mut self, now: Ns, core: u16, cycles: u32, work: Work) -> Ns {
+    fn work(&mut self, now: Ns, core: u16, cycles: u64, work: Work) -> Ns {
         let cost = self.config.time(cycles);
         let core = &mut self.cores[usize::from(core)];
         core.free = now.max(core.free) + cost;
@@ -86,7 +90,7 @@ impl Cpu {
         let core = self.core_of[cookie as usize];
         let joins = self.cores[usize::from(core)].completes_until > now;
         let HostCores { complete_cycles, interrupt_cycles, .. } = self.config;
-        let cycles = if joins { complete_cycles } else { complete_cycles + interrupt_cycles };
+        let cycles = u64::from(complete_cycles) + if joins { 0 } else { u64::from(interrupt_cycles) };
         let end = self.work(now, core, cycles, Work::Complete(cookie));
         self.cores[usize::from(core)].completes_until = end;
     }
@@ -102,13 +106,17 @@ impl Taker for Cpu {
             self.core_of.resize(cookie + 1, 0);
         }
         (self.requests[cookie], self.core_of[cookie]) = (*request, core);
-        self.work(now, core, self.config.submit_cycles, Work::Submit(request.cookie));
+        let moved = if request.op.moves_data() { request.blocks } else { 0 };
+        let first = moved.min(self.most_blocks);
+        let submitted = self.work(now, core, self.config.to_submit(first), Work::Submit(request.cookie));
+        let behind = u64::from(self.config.page_cycles) * u64::from(moved - first);
+        self.cores[usize::from(core)].free = submitted + self.config.time(behind);
     }
 }
 
 impl<'a, Q: Source> OnCores<'a, Q> {
-    pub(crate) fn new(source: &'a mut Q, config: HostCores) -> Self {
-        OnCores { source, cpu: Cpu::new(config), ended: VecDeque::new() }
+    pub(crate) fn new(source: &'a mut Q, config: HostCores, most_blocks: u32) -> Self {
+        OnCores { source, cpu: Cpu::new(config, most_blocks), ended: VecDeque::new() }
     }
 }
 
@@ -186,8 +194,8 @@ impl<Q: Source> Source for OnCores<'_, Q> {
     }
 
     fn lost(&mut self, port: &mut impl Port, now: Ns) {
-        let config = self.cpu.config;
-        self.cpu = Cpu { arrived: self.cpu.arrived, ..Cpu::new(config) };
+        let Cpu { config, most_blocks, arrived, .. } = self.cpu;
+        self.cpu = Cpu { arrived, ..Cpu::new(config, most_blocks) };
         self.source.lost(&mut Through { port, taker: &mut self.cpu }, now);
     }
 }

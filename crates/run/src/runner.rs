@@ -38,7 +38,7 @@ impl Runner {
     ) -> Result<Driven, RunError> {
         let driven = match stack.host.cores() {
             None => drive(stack, source, hooks, &mut Virtual, self.now)?,
-            Some(cores) => drive(stack, &mut OnCores::new(source, cores), hooks, &mut Virtual, self.now)?,
+            Some((cores, most)) => drive(stack, &mut OnCores::new(source, cores, most), hooks, &mut Virtual, self.now)?,
         };
         self.now = driven.end;
         Ok(driven)

@@ -25,7 +25,7 @@ fn preset() -> DevicePreset {
 
 /// A host whose requests cost CPU: rules and power cuts meet them before, in and behind their core.
 const CORES: HostCores =
-    HostCores { count: 1, mhz: 1000, submit_cycles: 40_000, complete_cycles: 30_000, interrupt_cycles: 10_000 };
+    HostCores { submit_cycles: 40_000, complete_cycles: 30_000, interrupt_cycles: 10_000, ..HostCores::FREE };
 
 fn setup() -> Setup {
     let preset = preset();

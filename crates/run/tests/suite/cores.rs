@@ -14,7 +14,7 @@ use readpath_workload::{IoKind, Stream};
 const BLOCKS: u32 = 8 * 1024;
 /// Cycles of 1 ns each.
 const CORES: HostCores =
-    HostCores { count: 1, mhz: 1000, submit_cycles: 3_001, complete_cycles: 2_003, interrupt_cycles: 4_007 };
+    HostCores { submit_cycles: 3_001, complete_cycles: 2_003, interrupt_cycles: 4_007, ..HostCores::FREE };
 
 /// A device that is much faster than a core: nothing was ever written, so no read touches flash.
 fn fast() -> DeviceConfig {
@@ -49,6 +49,34 @@ fn a_lone_request_pays_for_all_its_cycles() {
     // At twice the clock, cycles take half of the time.
     let faster = per_read(HostCores { mhz: 2000, ..CORES }, 1, 1).0;
     assert!((apart - faster - cycles as f64 / 2.0).abs() <= 1.5, "{apart} {faster}");
+}
+
+/// Each block costs cycles of the core before the device hears of the request.
+#[test]
+fn each_block_that_is_moved_costs_cycles() {
+    let per_page = HostCores { page_cycles: 1_009, ..CORES };
+    let latency = |cores, blocks, device: &DeviceConfig| {
+        let host = HostConfig { cores: Some(cores), ..HostConfig::LINUX };
+        let (mut stack, now) = start::<Lean, NoData, Typed>(device, host, |_| ());
+        let stream = Stream::uniform_reads(0, BLOCKS, blocks, 1).expect("a possible stream");
+        let stats = run(&mut stack, &mut Runner::new(now), vec![job(stream, 1, 100)]);
+        stats.jobs[0].of(IoKind::Read).latency.mean()
+    };
+    let slow = || {
+        let mut c = fast();
+        c.firmware.buffer_read = Ns(1_000_003);
+        c
+    };
+    // Pages of all commands but the first are mapped while the device works; a fast one is done before.
+    let first = HostConfig::LINUX.max_transfer_blocks;
+    for (device, blocks, paid) in
+        [(fast(), 1, 1), (fast(), 2, 2), (fast(), first, first), (slow(), 2 * first + 3, first)]
+    {
+        let more = latency(per_page, blocks, &device) - latency(CORES, blocks, &device);
+        assert!((more - 1_009.0 * f64::from(paid)).abs() < 1e-6, "{blocks} blocks: {more} ns");
+    }
+    let long = 3 * first;
+    assert!(latency(per_page, long, &fast()) > 1_009.0 * f64::from(long), "the core is busy with all pages");
 }
 
 #[test]

@@ -18,6 +18,13 @@ pub enum BlockOp {
     Flush,
 }
 
+impl BlockOp {
+    /// Whether blocks cross the link.
+    pub fn moves_data(self) -> bool {
+        matches!(self, BlockOp::Read | BlockOp::Write | BlockOp::WriteFua)
+    }
+}
+
 /// A block request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BlockRequest {
@@ -57,4 +64,17 @@ pub struct ReadRequest {
     pub blocks: u32,
     /// HPB entry of the first block.
     pub entry: Option<HpbEntry>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_cross_the_link_when_they_are_read_or_written() {
+        let [read, write, fua, discard, flush] =
+            [BlockOp::Read, BlockOp::Write, BlockOp::WriteFua, BlockOp::Discard, BlockOp::Flush]
+                .map(BlockOp::moves_data);
+        assert!(read && write && fua && !discard && !flush);
+    }
 }

@@ -108,6 +108,8 @@ pub struct HostCores {
     pub mhz: u32,
     /// Cycles from a thread's decision to the device's doorbell.
     pub submit_cycles: u32,
+    /// Cycles on top for each block of 4 KiB that it moves: pages are pinned and mapped for the device.
+    pub page_cycles: u32,
     /// Cycles to complete a request, on the core that submitted it.
     pub complete_cycles: u32,
     /// Cycles of an interrupt. A completion that comes while its core still completes others joins theirs.
@@ -115,14 +117,23 @@ pub struct HostCores {
 }
 
 impl HostCores {
+    /// One core of 1 GHz on which requests cost nothing.
+    pub const FREE: HostCores =
+        HostCores { count: 1, mhz: 1000, submit_cycles: 0, page_cycles: 0, complete_cycles: 0, interrupt_cycles: 0 };
+
     /// Time of so many cycles, rounded up.
-    pub fn time(&self, cycles: u32) -> Ns {
-        Ns((u64::from(cycles) * 1000).div_ceil(u64::from(self.mhz)))
+    pub fn time(&self, cycles: u64) -> Ns {
+        Ns((cycles * 1000).div_ceil(u64::from(self.mhz)))
     }
 
-    /// Time of a request that is alone.
+    /// Cycles to submit a request that moves so many blocks.
+    pub fn to_submit(&self, blocks: u32) -> u64 {
+        u64::from(self.submit_cycles) + u64::from(self.page_cycles) * u64::from(blocks)
+    }
+
+    /// Time of a request of one block that is alone.
     pub fn time_alone(&self) -> Ns {
-        self.time(self.submit_cycles) + self.time(self.complete_cycles + self.interrupt_cycles)
+        self.time(self.to_submit(1)) + self.time(u64::from(self.complete_cycles) + u64::from(self.interrupt_cycles))
     }
 }
 

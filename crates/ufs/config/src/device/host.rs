@@ -53,6 +53,8 @@ fn cores(k: &mut Keys<HostCores>) -> Result<HostCores> {
         mhz = "core_mhz": whole(1..=100_000);
         /// cycles of a request before the device hears of it; a core works on one request at a time
         submit_cycles: cycles();
+        /// cycles on top for each 4 KiB that it reads or writes: pages are pinned and mapped for the device
+        page_cycles: cycles().or(0).quiet();
         /// cycles of its completion, on the same core
         complete_cycles: cycles();
         /// cycles of an interrupt. A completion that comes while its core completes others joins theirs

@@ -403,9 +403,9 @@ impl Driver {
         *self = Driver::new(self.config);
     }
 
-    /// CPU of the host, if requests cost some.
-    pub fn cores(&self) -> Option<HostCores> {
-        self.config.cores
+    /// CPU of the host, if requests cost some, and the blocks of its longest command.
+    pub fn cores(&self) -> Option<(HostCores, u32)> {
+        self.config.cores.map(|cores| (cores, u32::from(self.config.max_transfer_blocks)))
     }
 
     /// Blocks of a unit.
