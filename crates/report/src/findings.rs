@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use readpath_results::{Origin, Row};
+use readpath_results::{Document, Origin, Row, Standing};
 
 use crate::pivot::{KEY_METRICS, Line, Pivot};
 
@@ -18,6 +18,8 @@ pub(crate) struct Agreement<'a> {
     pub metric: &'a str,
     pub origin: Origin,
     pub values: usize,
+    /// Of predictions: those that hold.
+    pub hold: Option<usize>,
     pub mean_percent: f64,
     /// The row with the largest error.
     pub worst: &'a Row,
@@ -35,11 +37,33 @@ pub(crate) fn agreement<'a>(pivot: &'a Pivot<'_>) -> Vec<Agreement<'a>> {
                 continue;
             };
             let values = errors.len();
+            let holds = errors.iter().filter(|(_, row)| row.standing() == Some(Standing::Holds)).count();
+            let hold = (origin == Origin::Predicted).then_some(holds);
             let mean_percent = errors.iter().map(|(e, _)| e.abs() / values as f64).sum();
-            out.push(Agreement { metric: &column.label, origin, values, mean_percent, worst, worst_percent });
+            out.push(Agreement { metric: &column.label, origin, values, hold, mean_percent, worst, worst_percent });
         }
     }
     out
+}
+
+/// Why predictions do not hold: each reason, with the rows that it is about.
+pub fn why_not(document: &Document) -> Vec<(&str, String)> {
+    let mut all: Vec<(&str, Vec<&Row>)> = Vec::new();
+    for row in document.rows.iter().filter(|row| row.standing() == Some(Standing::DoesNotHold)) {
+        let Some(reason) = row.reason.as_deref() else { continue };
+        match all.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, rows)) => rows.push(row),
+            None => all.push((reason, vec![row])),
+        }
+    }
+    let compared = || document.rows.iter().filter(|row| row.published.is_some());
+    let name = |row: &Row| {
+        let others = compared().filter(|other| (&other.case, &other.variant) == (&row.case, &row.variant)).count() > 1;
+        let metric = if others { row.metric.label() } else { String::new() };
+        let parts = [&*row.case, &*row.variant, &*metric];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+    };
+    all.into_iter().map(|(reason, rows)| (reason, rows.into_iter().map(name).collect::<Vec<_>>().join("; "))).collect()
 }
 
 /// A variant of a case, relative to the first variant of that case.
@@ -131,8 +155,26 @@ mod tests {
             doc.row(case, "", metric::SECONDS, simulated, origin).unwrap().published(100.0).unwrap();
         }
         let pivot = Pivot::new(&doc, &TableSpec::new());
-        let found: Vec<_> = agreement(&pivot).iter().map(|a| (a.origin, a.values, a.mean_percent)).collect();
-        assert_eq!(found, [(Origin::Fit, 1, 10.0), (Origin::Predicted, 2, 25.0)]);
+        let found: Vec<_> = agreement(&pivot).iter().map(|a| (a.origin, a.values, a.hold, a.mean_percent)).collect();
+        assert_eq!(found, [(Origin::Fit, 1, None, 10.0), (Origin::Predicted, 2, Some(0), 25.0)]);
+    }
+
+    #[test]
+    fn predictions_that_do_not_hold_stand_together_by_their_reason() {
+        let mut doc = Document::new("e", "t");
+        for (case, simulated, origin, reason) in [
+            ("a", 130.0, Origin::Predicted, Some("slow")),
+            ("b", 90.0, Origin::Predicted, Some("it holds")),
+            ("c", 130.0, Origin::Fit, None),
+            ("d", 130.0, Origin::Predicted, None),
+            ("e", 80.0, Origin::Predicted, Some("fast")),
+            ("f", 150.0, Origin::Predicted, Some("slow")),
+        ] {
+            let row = doc.row(case, "v", metric::SECONDS, simulated, origin).unwrap();
+            row.published(100.0).unwrap().reason = reason.map(str::to_owned);
+        }
+        doc.row("e", "v", metric::WAIT_SECONDS, 1.0, Origin::Predicted).unwrap().published(1.0).unwrap();
+        assert_eq!(why_not(&doc), [("slow", "a, v; f, v".to_owned()), ("fast", "e, v, Seconds".to_owned())]);
     }
 
     #[test]

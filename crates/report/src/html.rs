@@ -13,7 +13,7 @@ mod figures;
 use std::collections::HashSet;
 use std::fmt::Write;
 
-use readpath_results::{Document, Note, NoteKind, Origin, Row};
+use readpath_results::{Document, Note, NoteKind, Origin, Row, Standing};
 
 use crate::pivot::{LEGEND, Line, Pivot, TableSpec, main_columns, mark};
 use crate::{Error, comparison, findings, format, style, text};
@@ -106,6 +106,7 @@ impl Page {
         let (claims, notes): (Vec<&Note>, Vec<&Note>) =
             document.notes.iter().partition(|note| matches!(note.kind, NoteKind::Claim | NoteKind::Advice));
         self.findings(&pivot, &claims);
+        self.why_not(document);
         self.figures(others)?;
         self.comparison(document);
         self.results(document, &pivot);
@@ -173,7 +174,8 @@ impl Page {
             self.open_table("Agreement with published values");
             self.put(
                 "<thead><tr><th class=\"name\" scope=\"col\">Metric</th><th class=\"name\" scope=\"col\">Origin</th>\
-                 <th scope=\"col\">values</th><th scope=\"col\">mean error, %</th><th scope=\"col\">largest error, \
+                 <th scope=\"col\">values</th><th scope=\"col\">hold</th>\
+                 <th scope=\"col\">mean error, %</th><th scope=\"col\">largest error, \
                  %</th>\
                  <th class=\"name\" scope=\"col\">where</th></tr></thead>\n<tbody>\n",
             );
@@ -184,10 +186,11 @@ impl Page {
                 let _ = writeln!(
                     self.out,
                     "<tr><th class=\"name\" scope=\"row\">{}</th><td class=\"name\">{}</td><td>{}</td><td>{}</td>\
-                     <td>{}</td><td class=\"name\">{}</td></tr>",
+                     <td>{}</td><td>{}</td><td class=\"name\">{}</td></tr>",
                     text::html(of.metric),
                     of.origin,
                     of.values,
+                    of.hold.map_or_else(none, |hold| hold.to_string()),
                     mean.trim_start_matches('+'),
                     minus(&format::percent(of.worst_percent)),
                     text::html(&place.join(", "))
@@ -198,6 +201,19 @@ impl Page {
             self.put("<p class=\"meta\">The mean is taken over the sizes of the errors, without their signs.</p>\n");
         }
         self.put("</section>\n");
+    }
+
+    /// The predictions that do not hold, and why.
+    fn why_not(&mut self, document: &Document) {
+        let all = findings::why_not(document);
+        if all.is_empty() {
+            return;
+        }
+        self.put("<section>\n<h2>What does not hold</h2>\n<ul>\n");
+        for (reason, rows) in all {
+            let _ = writeln!(self.out, "<li><strong>{}</strong>: {}</li>", text::html(&rows), text::html(reason));
+        }
+        self.put("</ul>\n</section>\n");
     }
 
     /// Every variant as a multiple of the first one, folded.
@@ -267,7 +283,8 @@ impl Page {
             let of = |row: &&Row| row.origin == origin && (row.published.is_some() || origin == Origin::Measured);
             document.rows.iter().any(|row| of(&row))
         };
-        let said = [Origin::Fit, Origin::Predicted, Origin::Measured].map(says);
+        let fails = document.rows.iter().any(|row| row.standing() == Some(Standing::DoesNotHold));
+        let said = [says(Origin::Fit), says(Origin::Predicted), fails, says(Origin::Measured)];
         if !said.contains(&true) {
             return;
         }
@@ -383,7 +400,11 @@ impl Page {
             let error = row.and_then(|r| r.error_percent).map_or_else(none, |e| minus(&format::percent(e)));
             let mark = match row {
                 Some(row) => {
-                    let class = if row.origin == Origin::Fit { "mark fit" } else { "mark" };
+                    let class = match row.standing() {
+                        Some(Standing::Fit) => "mark fit",
+                        Some(Standing::DoesNotHold) => "mark off",
+                        _ => "mark",
+                    };
                     format!("<span class=\"{class}\">{}</span>", mark(row))
                 }
                 None => "<span class=\"mark\"></span>".to_owned(),

@@ -17,6 +17,7 @@ pub mod svg;
 pub mod terminal;
 mod text;
 
+pub use findings::why_not;
 pub use pivot::TableSpec;
 
 /// Why a chart could not be drawn.

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use readpath_results::metric::{self, Figure, Requests};
-use readpath_results::{Document, Metric, Origin, Row};
+use readpath_results::{Document, Metric, Origin, Row, Standing};
 
 use crate::format;
 
@@ -219,19 +219,21 @@ fn ranks<T: Copy + Eq + std::hash::Hash>(items: impl Iterator<Item = T>) -> (Has
     (rank, order)
 }
 
-/// The mark of an error's origin; empty for a row without a published value.
+/// The mark of an error; empty for a row without a published value.
 pub(crate) fn mark(row: &Row) -> &'static str {
-    match row.origin {
-        Origin::Fit => "fit",
-        Origin::Predicted => "pred.",
-        Origin::Measured => "",
+    match (row.standing(), row.origin) {
+        (Some(Standing::DoesNotHold), _) => Standing::DoesNotHold.as_str(),
+        (_, Origin::Fit) => "fit",
+        (_, Origin::Predicted) => "pred.",
+        (_, Origin::Measured) => "",
     }
 }
 
 /// The legend of the marks, the same in every output.
-pub(crate) const LEGEND: [(&str, &str); 3] = [
+pub(crate) const LEGEND: [(&str, &str); 4] = [
     ("fit", "this published value was used to choose a parameter of the model, so agreement proves nothing"),
     ("predicted", "no parameter was chosen with this value in view, so agreement is evidence"),
+    ("does not hold", "a prediction that is off by more than 10 %, or 20 % for a size after which a long write slows"),
     ("measured", "timed on the machine that ran the program, or counted in a recording"),
 ];
 

@@ -89,6 +89,7 @@ td.sim{font-weight:600}
 td.first,th.first{border-left:1px solid var(--rule)}
 .mark{display:inline-block;min-width:3.1em;text-align:left;margin-left:.45em;font-size:.85em;color:var(--muted)}
 .mark.fit{font-style:italic}
+.mark.off{color:var(--ink);font-weight:700}
 .none{color:var(--muted)}
 figure{margin:1rem 0 2.6rem}
 figure svg{display:block;width:100%;max-width:52rem;height:auto}

@@ -2,7 +2,7 @@
 //! Tables for a terminal or a pipe: no colours, no escape sequences, no question to the terminal.
 
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Row, Table, TableStyle};
-use readpath_results::Document;
+use readpath_results::{Document, Standing};
 
 use crate::pivot::{Column, LEGEND, Line, Pivot, TableSpec, mark};
 use crate::{format, text};
@@ -51,11 +51,14 @@ pub fn table(document: &Document, spec: &TableSpec) -> String {
     let mut out: String = blocks.iter().map(Block::render).collect::<Vec<_>>().join("\n");
     if pivot.has_compared() {
         out.push('\n');
-        for (word, meaning) in &LEGEND[..2] {
-            let line = format!("{:<6} {meaning}", if *word == "predicted" { "pred." } else { word });
-            let width = spec.max_width().unwrap_or(120).max(40) - 7;
-            for (i, part) in text::wrap(&line[7..], width).iter().enumerate() {
-                out.push_str(if i == 0 { &line[..7] } else { "       " });
+        let fails = document.rows.iter().any(|row| row.standing() == Some(Standing::DoesNotHold));
+        let words = &LEGEND[..if fails { 3 } else { 2 }];
+        let indent = if fails { LEGEND[2].0.len() } else { 6 } + 1;
+        for (word, meaning) in words {
+            let word = format!("{:<indent$}", if *word == "predicted" { "pred." } else { word });
+            let width = spec.max_width().unwrap_or(120).max(40) - indent;
+            for (i, part) in text::wrap(meaning, width).iter().enumerate() {
+                out.push_str(&if i == 0 { word.clone() } else { " ".repeat(indent) });
                 out.push_str(part);
                 out.push('\n');
             }

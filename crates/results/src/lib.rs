@@ -40,5 +40,5 @@ pub use error::Error;
 pub use input::{Input, InputDigest};
 pub use metric::Metric;
 pub use note::{Note, NoteKind};
-pub use row::{Origin, Row};
+pub use row::{Origin, Row, Standing};
 pub use spread::{Difference, Finding, Interval, Sample};

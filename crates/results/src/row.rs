@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::case::Case;
 use crate::error::{Error, finite};
-use crate::metric::Metric;
+use crate::metric::{CACHED_WRITE, FOLDING_FROM, Metric};
 use crate::spread::{Difference, Sample};
 
 /// What a simulated value may be taken as evidence for.
@@ -39,6 +39,33 @@ impl fmt::Display for Origin {
     }
 }
 
+/// What the error of a simulated value says beside a published one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Standing {
+    /// A parameter was chosen with the published value in view.
+    Fit,
+    /// A prediction that is near enough.
+    Holds,
+    /// A prediction that is too far off.
+    DoesNotHold,
+}
+
+impl Standing {
+    /// A prediction further from the published value does not hold.
+    pub const MOST_PERCENT: f64 = 10.0;
+    /// The same of a size after which a long write changes its speed.
+    pub const MOST_PERCENT_OF_SIZES: f64 = 20.0;
+
+    /// The word for it: `fit`, `predicted` or `does not hold`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Fit => "fit",
+            Self::Holds => "predicted",
+            Self::DoesNotHold => "does not hold",
+        }
+    }
+}
+
 /// One value of one metric, for one case and one variant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
@@ -58,6 +85,9 @@ pub struct Row {
     pub error_percent: Option<f64>,
     /// Whether agreement of the two values is evidence.
     pub origin: Origin,
+    /// Why a prediction does not hold, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// The values behind `simulated` if it is a mean over several seeds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample: Option<Sample>,
@@ -86,6 +116,7 @@ impl Row {
             simulated,
             error_percent: None,
             origin,
+            reason: None,
             sample: None,
             difference: None,
         };
@@ -106,6 +137,19 @@ impl Row {
         self.published = Some(value);
         self.error_percent = error;
         Ok(self)
+    }
+
+    /// What the error says; none without a published value, and for what was measured.
+    pub fn standing(&self) -> Option<Standing> {
+        let error = self.error_percent?;
+        let is_size = [CACHED_WRITE, FOLDING_FROM].contains(&self.metric);
+        let most = if is_size { Standing::MOST_PERCENT_OF_SIZES } else { Standing::MOST_PERCENT };
+        match self.origin {
+            Origin::Fit => Some(Standing::Fit),
+            Origin::Predicted if error.abs() <= most => Some(Standing::Holds),
+            Origin::Predicted => Some(Standing::DoesNotHold),
+            Origin::Measured => None,
+        }
     }
 
     pub(crate) fn validate(&self) -> Result<(), Error> {
@@ -135,4 +179,33 @@ impl Row {
 
 fn error_percent(published: f64, simulated: f64) -> Option<f64> {
     (published != 0.0).then(|| 100.0 * (simulated - published) / published.abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metric::DIRECT_WRITE_THROUGHPUT;
+
+    #[test]
+    fn a_size_may_be_off_by_twice_as_much() {
+        let of = |metric: &Metric, origin, simulated| {
+            let mut row = Row::new("c", "v", metric.clone(), simulated, origin).expect("a row");
+            row.published(100.0).expect("a value");
+            row.standing().map(Standing::as_str)
+        };
+        for (simulated, speed, size) in [
+            (90.0, "predicted", "predicted"),
+            (89.9, "does not hold", "predicted"),
+            (120.0, "does not hold", "predicted"),
+            (120.1, "does not hold", "does not hold"),
+        ] {
+            assert_eq!(of(&DIRECT_WRITE_THROUGHPUT, Origin::Predicted, simulated), Some(speed), "{simulated}");
+            assert_eq!(of(&FOLDING_FROM, Origin::Predicted, simulated), Some(size), "{simulated}");
+            assert_eq!(of(&CACHED_WRITE, Origin::Predicted, simulated), Some(size), "{simulated}");
+        }
+        assert_eq!(of(&DIRECT_WRITE_THROUGHPUT, Origin::Fit, 150.0), Some("fit"));
+        assert_eq!(of(&DIRECT_WRITE_THROUGHPUT, Origin::Measured, 150.0), None);
+        let row = Row::new("c", "v", DIRECT_WRITE_THROUGHPUT, 1.0, Origin::Predicted).expect("a row");
+        assert_eq!(row.standing(), None, "nothing was published");
+    }
 }

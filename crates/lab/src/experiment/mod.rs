@@ -54,7 +54,7 @@ pub fn fragment(experiment: &Experiment, run: CaseRun, says_where_the_map_is: bo
         };
         let row = doc.row(&case, &plan.variant, metric, value, origin)?;
         if let Some(p) = published {
-            row.published(p.value)?;
+            row.published(p.value)?.reason.clone_from(&p.reason);
         }
     }
     unused_hpb::note_of(&mut doc, plan);

@@ -279,6 +279,36 @@ fn terminal_table_keeps_to_its_width() {
     assert_eq!(terminal::table(&Document::new("e", "t"), &TableSpec::new()), "no rows\n");
 }
 
+/// Fitted values, predictions and predictions that do not hold stand apart, in a terminal as on a page; the page also
+/// says why some do not.
+#[test]
+fn what_does_not_hold_stands_apart() {
+    let mut doc = Document::new("e", "t");
+    for (case, simulated, origin) in
+        [("a", 150.0, Origin::Fit), ("b", 109.0, Origin::Predicted), ("c", 120.0, Origin::Predicted)]
+    {
+        doc.row(case, "v", SECONDS, simulated, origin).unwrap().published(100.0).unwrap();
+    }
+    let (table, page) = (terminal::table(&doc, &TableSpec::new()), html::page(&doc).unwrap());
+    for wanted in ["+50.0 fit", "+9.0 pred.", "+20.0 does not hold", "does not hold a prediction that is off"] {
+        assert!(table.replace('\u{a0}', " ").contains(wanted), "{wanted}: {table}");
+    }
+    for (error, class, mark) in [("+50.0", " fit", "fit"), ("+9.0", "", "pred."), ("+20.0", " off", "does not hold")] {
+        let cell = format!("<td>{error}<span class=\"mark{class}\">{mark}</span></td>");
+        assert!(page.contains(&cell), "{cell}: {page}");
+    }
+    assert!(page.contains("<dt>does not hold</dt>") && !page.contains("<h2>What does not hold</h2>"), "{page}");
+    doc.rows[2].reason = Some("too < fast".into());
+    let page = html::page(&doc).unwrap();
+    assert!(
+        page.contains("<h2>What does not hold</h2>\n<ul>\n<li><strong>c, v</strong>: too &lt; fast</li>"),
+        "{page}"
+    );
+    doc.rows.pop();
+    let (table, page) = (terminal::table(&doc, &TableSpec::new()), html::page(&doc).unwrap());
+    assert!(!table.contains("does not hold") && !page.contains("does not hold"), "{table}");
+}
+
 #[test]
 fn rows_may_be_missing_and_in_any_order() {
     let mut doc = Document::new("e", "t");
@@ -300,7 +330,7 @@ fn rows_may_be_missing_and_in_any_order() {
         [
             vec!["b", "x", "–", "2.000", "–", "–"],
             vec!["y", "–", "–", "–", "7"],
-            vec!["a", "x", "-3.000", "1.500", "+150.0", "pred.", "–"],
+            vec!["a", "x", "-3.000", "1.500", "+150.0", "does", "not", "hold", "–"],
         ]
     );
     // If the document lacks all named columns, all of its own are shown.
@@ -545,5 +575,5 @@ fn agreement_is_the_mean_size_of_errors() {
         doc.row(case, "", SECONDS, simulated, Origin::Predicted).unwrap().published(100.0).unwrap();
     }
     let page = html::page(&doc).unwrap();
-    assert!(page.contains("<td>2</td><td>15.0</td><td>−20.0</td><td class=\"name\">b</td>"), "{page}");
+    assert!(page.contains("<td>2</td><td>1</td><td>15.0</td><td>−20.0</td><td class=\"name\">b</td>"), "{page}");
 }

@@ -102,6 +102,8 @@ pub struct Published {
     pub value: f64,
     /// Whether a parameter was chosen to match it.
     pub origin: Origin,
+    /// Why the prediction does not hold.
+    pub reason: Option<String>,
 }
 
 /// Whether a parameter of the model was chosen to match a published value.
@@ -207,7 +209,11 @@ fn row(k: &mut Keys<Published>, cases: &[&str], variants: &[&str]) -> Result<Pub
         value: number();
         /// `fit` if a parameter of the device was chosen with this value in view, else `predicted`
         origin: words(ORIGINS);
+        /// why the model misses a predicted value
+        reason: filled().optional();
     });
+    let stray = row.reason.is_some() && row.origin == Origin::Fit;
+    k.refuse(stray, "reason", "belongs to a predicted value; this one is fitted")?;
     for (key, name, names) in [("case", &row.case, cases), ("variant", &row.variant, variants)] {
         let there = names.join(", ");
         let message = format!("is {name:?}, which is no {key} of this experiment; there are {there}");

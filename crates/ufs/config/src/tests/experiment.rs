@@ -188,6 +188,8 @@ fn mistakes_point_at_their_line() {
     mistake("variant = \"HPB off\"", "variant = \"none\"", "published[0].variant", "HPB off, HPB dcm");
     mistake("metric = \"random", "metric = \"Random", "published[0].metric", "lower-case letters");
     mistake("origin = \"fit\"", "origin = \"fitted\"", "published[0].origin", "\"fit\" or \"predicted\"");
+    let fitted = replaced(iozone(), "origin = \"fit\"", "origin = \"fit\"\nreason = \"slow\"");
+    wrong(&fitted, "reason = \"slow\"", "published[0].reason", "this one is fitted");
     mistake("value = 300.87", "value = inf", "published[0].value", "a finite number");
     mistake("case = \"4 GB\"", "case = \"1 GB\" #", "published[1].case", "rows must differ");
 }
