@@ -9,6 +9,7 @@ mod commands;
 mod common;
 mod compare;
 mod crash;
+mod device_pages;
 mod documents;
 mod dramless;
 mod examples;

@@ -433,7 +433,7 @@ fn what_a_trace_is_like() {
 fn two_units() -> String {
     let preset = include_str!("../../../../presets/ufs21-64g.toml");
     let (before, unit) = preset.split_once("[[lu]]").expect("a unit");
-    let (unit, behind) = unit.split_at(unit.find("\n#").or(unit.find("\n[")).expect("what is behind"));
+    let (unit, behind) = unit.split_at(unit.find("\n\n").expect("what is behind"));
     let sized = |gib: &str| {
         format!("[[lu]]{}", unit.replace("capacity_gib = 64", &format!("capacity_gib = {gib}")).replace("1920", "900"))
     };

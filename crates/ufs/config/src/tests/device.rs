@@ -313,7 +313,7 @@ fn what_the_device_finds_wrong_points_at_its_key() {
 
 #[test]
 fn what_the_device_finds_wrong_with_hpb_points_at_its_key() {
-    let lu = "hpb = true\nmax_active_regions = ";
+    let lu = "hpb = true\n# Fitted: as hpb.max_active_regions.\nmax_active_regions = ";
     let text = replaced(ufs21(), &format!("{lu}1920"), &format!("{lu}1921"));
     wrong(&text, "max_active_regions = 1921", "lu[0].max_active_regions", "more than the device's 1920");
     mistake(
@@ -352,7 +352,7 @@ fn a_device_without_hpb_or_suspension() {
     let start = text.find("[hpb]").unwrap();
     let end = text.find("[[lu]]").unwrap();
     let text =
-        format!("{}{}", &text[..start], text[end..].replace("hpb = true\nmax_active_regions = 1920", "hpb = false"));
+        format!("{}{}", &text[..start], text[end..].replace("hpb = true", "hpb = false").replace("max_active", "#"));
     let text = replaced(&text, "[suspend]\nsuspend_us = 0.0\nresume_us = 0.0\nmax_per_op = 0", "");
     let p = parse(&text, "test.toml").unwrap();
     assert!(p.device.hpb.is_none() && p.fitted.is_empty());
