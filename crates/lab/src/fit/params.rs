@@ -122,7 +122,15 @@ struct Choice {
 }
 
 /// Ways of planes to read, by `PlaneReads::ALL`.
-const PLANE_READS: [&str; 3] = [PlaneReads::WORDS[0].0, PlaneReads::WORDS[1].0, PlaneReads::WORDS[2].0];
+const PLANE_READS: [&str; PlaneReads::ALL.len()] = {
+    let mut words = [""; PlaneReads::ALL.len()];
+    let mut at = 0;
+    while at < words.len() {
+        words[at] = PlaneReads::ALL[at].name();
+        at += 1;
+    }
+    words
+};
 
 const CHOICES: [Choice; 3] = [
     Choice {
@@ -136,7 +144,7 @@ const CHOICES: [Choice; 3] = [
         key: "flash.plane_reads",
         shows: Shows::Planes,
         words: &PLANE_READS,
-        most: 3,
+        most: PLANE_READS.len() as u64,
         get: |p| {
             let here = |reads: &PlaneReads| *reads == p.device.flash.plane_reads;
             PlaneReads::ALL.iter().position(here).map_or(1, |at| at as u64 + 1)

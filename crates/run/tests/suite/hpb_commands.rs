@@ -180,7 +180,7 @@ fn what_is_wrong_with_a_command() {
         (other(0x9E, 0x1F, 0), Sense::INVALID_FIELD),
         (other(0xFA, 9, 0), Sense::INVALID_FIELD),
         (other(0xC0, 0, 0), Sense::INVALID_OPCODE),
-        (other(0x04, 0, 0), Sense::INVALID_OPCODE),
+        (other(0x07, 0, 0), Sense::INVALID_OPCODE),
     ] {
         assert_eq!(b.response(cdb, 0).sense, Some(sense), "{cdb:?}");
     }
