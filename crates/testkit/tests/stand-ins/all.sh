@@ -8,7 +8,7 @@ mkdir -p home/.local/share/bash-completion/completions home/.zfunc home/.config/
 
 # A device of two logical units, 16 and 48 GiB.
 unit='[[lu]]\ncapacity_gib = %s\nhpb = true\nmax_active_regions = 900\npinned_start = 0\npinned_regions = 0\n'
-awk -v unit="$unit" '/^\[\[lu\]\]/ { printf unit unit, 16, 48; skip = 6 } skip-- > 0 { next } { skip = 0; print }' \
+awk -v unit="$unit" '/^\[\[lu\]\]/ { printf unit unit "\n", 16, 48; skip = 1 } /^\[host\]/ { skip = 0 } !skip' \
     presets/ufs21-64g.toml >two.toml
 
 # A program of others: what it prints.
