@@ -163,7 +163,7 @@ pub fn vfio_session(data: &[u8]) {
     assert_eq!(function.region_bytes(0), 4096);
     let mut id = [0; 2];
     function.read(7, 0, &mut id).expect("configuration space");
-    assert_eq!(id, [0x4D, 0x14]);
+    assert_eq!(id, [0x86, 0x80]);
 }
 
 fn message(

@@ -274,8 +274,8 @@ fn device(entries: EntryConfig) -> DeviceConfig {
     config.geometry.page_bytes = 8192;
     config.ftl.map_changes = 256;
     config.lus = vec![
-        LuConfig { blocks: BLOCKS, hpb: true, max_active_regions: 8, pinned_start: 2, pinned_regions: 1 },
-        LuConfig { blocks: 100, hpb: false, max_active_regions: 0, pinned_start: 0, pinned_regions: 0 },
+        LuConfig { blocks: BLOCKS, hpb: true, max_active_regions: 8, pinned_start: 2, pinned_regions: 1, zones: None },
+        LuConfig { blocks: 100, hpb: false, max_active_regions: 0, pinned_start: 0, pinned_regions: 0, zones: None },
     ];
     config.hpb = Some(HpbConfig {
         max_active_regions: 8,
