@@ -54,6 +54,11 @@ impl ZoneConfig {
         }
     }
 
+    /// Zone starting LBA granularity (ZBC-2): where gaps lie between zones, the stride; otherwise 0.
+    pub(crate) fn granularity(&self) -> u64 {
+        if self.gap() > 0 { self.stride().into() } else { 0 }
+    }
+
     /// Blocks between the end of a zone and the start of the next.
     pub fn gap(&self) -> u32 {
         self.stride() - self.blocks

@@ -228,11 +228,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             Some(0xB2) if disk => {
                 self.answer(now, tag, alloc, |out| scsi::vpd_provisioning(peripheral, zones.is_none(), out));
             }
-            Some(VPD_ZONED) if let Some(zones) = zones => {
-                let granularity = if zones.gap() > 0 { u64::from(zones.stride()) } else { 0 };
-                self.answer(now, tag, alloc, |out| vpd_zoned(peripheral, zones.most_open, granularity, out));
-            }
-            Some(_) => self.check(now, tag, Sense::INVALID_FIELD),
+            Some(page) => match zones.filter(|_| page == VPD_ZONED) {
+                Some(zones) => self.answer(now, tag, alloc, |out| {
+                    vpd_zoned(peripheral, zones.most_open, zones.granularity(), out);
+                }),
+                None => self.check(now, tag, Sense::INVALID_FIELD),
+            },
         }
     }
 

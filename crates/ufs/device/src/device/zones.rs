@@ -86,9 +86,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         };
         let mut bytes = std::mem::take(&mut self.front.slot_mut(tag).data_in);
         let last = u64::from(self.front.blocks(lun)) - 1;
-        let granularity = if config.gap() > 0 { u64::from(config.stride()) } else { 0 };
         let made = self.ftl.zones().report(lun, report.start, listed).map(|zones| {
-            report_zones(zones, (last, granularity), (report.alloc, report.partial), &mut bytes);
+            report_zones(zones, (last, config.granularity()), (report.alloc, report.partial), &mut bytes);
         });
         match made {
             Ok(()) => {
