@@ -69,7 +69,7 @@ pub fn main(args: &UbiExtract) -> Result<()> {
                 made
             }
             Some(FileType::Symlink) => symlink(OsStr::from_bytes(&inode.data), &to),
-            Some(FileType::Regular) if let Some(first) = linked.get(&inode.ino) => hard_link(first, &to),
+            Some(FileType::Regular) if linked.contains_key(&inode.ino) => hard_link(&linked[&inode.ino], &to),
             Some(FileType::Regular) => match file(&to, &inode, |sink| fs.read_pieces(&inode, sink)) {
                 Ok(()) => Ok(()),
                 Err(Failure::Volume(e)) => {
