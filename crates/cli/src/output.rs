@@ -5,7 +5,7 @@ use crate::args::Basics;
 use crate::files::{check_not_input, check_writable, write_whole};
 use crate::usage;
 use anyhow::{Result, anyhow};
-use readpath_report::{TableSpec, terminal};
+use readpath_report::{TableSpec, terminal, why_not};
 use readpath_session::process;
 use readpath_session::results::metric::{self, Figure::*, Requests::*};
 use readpath_session::results::{Document, Metric, Process};
@@ -76,13 +76,26 @@ static MAP_COLUMNS: [Metric; 17] = [
 /// Columns more of a run with events.
 static EVENT_COLUMNS: [Metric; 3] = [metric::HPB_HIT_RATIO, metric::RECOVERY, metric::HOST_MEMORY_HELD];
 
+/// Metrics with published values that are not in `columns`, in the order of the rows: no table may leave them out.
+fn compared<'d>(doc: &'d Document, columns: &[Metric]) -> Vec<&'d Metric> {
+    let mut compared: Vec<&Metric> = Vec::new();
+    for row in doc.rows.iter().filter(|row| row.published.is_some()) {
+        if !columns.contains(&row.metric) && !compared.contains(&&row.metric) {
+            compared.push(&row.metric);
+        }
+    }
+    compared
+}
+
 pub fn columns(doc: &Document) -> TableSpec {
     let has = |metric: &Metric| doc.rows.iter().any(|r| r.metric == *metric);
     let spec = if has(&metric::DEVICE_DRAM) {
-        TableSpec::of(&MAP_COLUMNS).headed(&metric::WRITE_AMPLIFICATION, "programmed/written")
+        let spec = TableSpec::of(compared(doc, &MAP_COLUMNS)).and(&MAP_COLUMNS);
+        spec.headed(&metric::WRITE_AMPLIFICATION, "programmed/written")
     } else {
         let gain = metric::GAIN.with([metric::START_UP_TIME.name()]);
-        TableSpec::of([&metric::START_UP_TIME]).column(&gain, "against off").and(&COLUMNS)
+        let spec = TableSpec::of([&metric::START_UP_TIME]).column(&gain, "against off");
+        spec.and(compared(doc, &COLUMNS)).and(&COLUMNS)
     };
     let spec = spec.and(asked_percentiles(doc));
     if has(&metric::SPAN) { spec.and(&EVENT_COLUMNS) } else { spec }
@@ -126,6 +139,9 @@ pub fn printed(doc: &Document, json: bool, folder: Option<&Path>, tables: impl F
         text.push('\n');
     }
     write!(text, "{}\n\n{}", doc.title, tables())?;
+    for (reason, rows) in why_not(doc) {
+        writeln!(text, "Does not hold: {rows}: {reason}")?;
+    }
     for note in &doc.notes {
         writeln!(text, "Note: {note}")?;
     }

@@ -12,8 +12,8 @@ use readpath_workload::{IoKind, Workload};
 
 pub(crate) const MIB: f64 = (1u64 << 20) as f64;
 /// The note on figures of writes.
-pub(crate) const WRITES: &str = "Writes pay for garbage collection, wear levelling, map pages, journal and \
-                                 checkpoints. No published figure of writes has been fitted.";
+pub(crate) const WRITES: &str =
+    "Writes pay for garbage collection, wear levelling, map pages, journal and checkpoints.";
 /// Points of a latency distribution in a chart.
 const CDF_POINTS: usize = 300;
 

@@ -255,6 +255,17 @@ fn how_planes_read_is_found() {
     assert!(!param("flash.plane_reads").concerns(&rows[0].setting, &one));
 }
 
+/// A part of a long write of as many parts, each of so many blocks.
+fn long_write(of: LongWrite, (part, parts): (u16, u16), blocks: u32) -> Setting {
+    Setting {
+        access: Access::SequentialWrite(Stretch::part(of, part, parts)),
+        range_blocks: u32::from(parts) * blocks,
+        queue_depth: 8,
+        hpb: false,
+        block_count: 128,
+    }
+}
+
 /// Where data must be folded, it shows whether it crosses the channel.
 #[test]
 fn how_data_is_folded_is_found() {
@@ -263,14 +274,7 @@ fn how_data_is_folded_is_found() {
     let one = crate::probe::study::dramless(0, 400).unwrap();
     let start = set.iter().fold(one, |preset, (key, value)| preset.with_override(key, value).unwrap());
     let truth = start.with_override("slc.fold", "die").unwrap();
-    let part = |part| Setting {
-        access: Access::SequentialWrite(Stretch::part(LongWrite::Fill, part, 24)),
-        range_blocks: 24 * 43_008,
-        queue_depth: 8,
-        hpb: false,
-        block_count: 128,
-    };
-    let rows = throughput(&truth, &[21, 22, 23].map(part));
+    let rows = throughput(&truth, &[21, 22, 23].map(|part| long_write(LongWrite::Fill, (part, 24), 43_008)));
     let fit = fit(&start, &rows, &options(&["slc.fold"]), &Shared::default()).unwrap();
     let fold = found(&fit, "slc.fold");
     assert_eq!((fold.fitted, fold.verdict), (2, Verdict::Identified), "{fold:?} {:?}", fit.rows);
@@ -280,14 +284,7 @@ fn how_data_is_folded_is_found() {
 #[test]
 fn parts_of_a_cache_are_not_told_apart() {
     let one = |fixed, dynamic| crate::probe::study::dramless(fixed, dynamic).unwrap();
-    let part = |part| Setting {
-        access: Access::SequentialWrite(Stretch::part(LongWrite::Again, part, 12)),
-        range_blocks: 12 * 8192,
-        queue_depth: 8,
-        hpb: false,
-        block_count: 128,
-    };
-    let settings: Vec<Setting> = (0..12).map(part).collect();
+    let settings: Vec<Setting> = (0..12).map(|part| long_write(LongWrite::Again, (part, 12), 8192)).collect();
     let fit_of = |keys: &[&str], start: &DevicePreset, truth: &DevicePreset| {
         let options = FitOptions { rough: true, ..options(keys) };
         fit(start, &throughput(truth, &settings), &options, &Shared::default()).unwrap()
