@@ -2,7 +2,6 @@
 //! A UFS host controller (UFSHCI 3.1) as a state machine: registers, UIC commands, transfer and task management lists,
 //! the line of its interrupt. It owns no clock, thread or file, and reaches a host's memory only through [`GuestMem`].
 //!
-//! - [`Controller`] is the controller alone: a register access goes in, and what it asks of the device comes out as an
 //! - [`Controller`] is the controller alone: a register access goes in, and its effect on the device comes out as an
 //!   [`Effect`].
 //! - [`Attached`] is controller, device and data in one, for a host that writes registers: Linux, for example.

@@ -23,7 +23,7 @@ pub trait GuestMem {
 
     /// Writes bytes.
     ///
-    /// Not all of them are writable memory. Some may have been written.
+    /// # Errors
     /// Not all of them are memory that may be written. Some may have been written.
     fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), Unreachable>;
 }

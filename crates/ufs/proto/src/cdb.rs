@@ -299,7 +299,6 @@ fn put_hpb(b: &mut [u8; 16], cdb: &Cdb) {
 /// with a page code but without EVPD, REQUEST SENSE with DESC, UNMAP with ANCHOR, operation code 9Eh with another
 /// service action, HPB WRITE BUFFER with an unknown buffer id (see [`is_named_opcode`]). Bytes 4-8 of HPB WRITE
 /// BUFFER 01h are ignored because Linux `ufshpb_set_unmap_cmd` leaves bytes of the tag's previous command there.
-/// 01h are ignored because Linux `ufshpb_set_unmap_cmd` leaves there what the tag's previous command held.
 pub fn parse(b: &[u8; 16]) -> Cdb {
     match b[0] {
         opcode::TEST_UNIT_READY => Cdb::TestUnitReady,

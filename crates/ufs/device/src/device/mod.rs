@@ -51,7 +51,6 @@ use std::sync::Arc;
 /// and only then submits further requests. Inside, simultaneous events are handled in the order flash (as its
 /// scheduler reports it), firmware core, the engine that checks HPB entries, arriving commands, host memory's answers
 /// and the requests between them, idle time; events of one kind in the order in which they were begun.
-/// host memory and requests between them, idle time; and each of these in the order in which it was begun.
 pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     pub(crate) config: Arc<DeviceConfig>,
     pub(crate) front: Front,

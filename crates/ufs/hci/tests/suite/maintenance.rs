@@ -2,7 +2,7 @@
 //! Commands that look after a device, fields that it has to refuse, and what tells devices apart.
 
 use crate::machine::{At, BLOCK, Machine, config};
-use readpath_device::{DeviceConfig, UfsVersion};
+use readpath_device::{DeviceConfig, LuConfig, UfsVersion, ZoneConfig, ZoneLayout, ZoneRule};
 use readpath_hci::register::{self as reg, interrupt};
 use readpath_kit::Ns;
 use readpath_proto::query::{descriptor, opcode};
@@ -74,6 +74,24 @@ fn format_unit_empties_a_unit_or_all() {
     );
     let mut machine = machine.killed(&config());
     assert!(is_zero(&mut machine, 0, 7));
+}
+
+/// A unit with zones is emptied zone by zone; the device as a whole would empty it too.
+#[test]
+fn format_unit_leaves_zones_alone() {
+    let mut config = config();
+    let zones = ZoneConfig { layout: ZoneLayout::PowerOfTwo, blocks: 512, most_open: 2, rule: ZoneRule::Zbc };
+    config.lus[1] = LuConfig { blocks: 1_024, zones: Some(zones), ..config.lus[1] };
+    let mut machine = Machine::started(&config);
+    for (lun, block) in [(0, 5), (1, 0), (1, 512)] {
+        write(&mut machine, lun, block);
+    }
+    for lun in [1, scsi::WLUN_DEVICE] {
+        assert_eq!(sense(&mut machine, lun, other(&[0x04]), 0, &[]), UNKNOWN, "{lun:#x}");
+        assert!([(0, 5), (1, 0), (1, 512)].into_iter().all(|(lun, block)| !is_zero(&mut machine, lun, block)));
+    }
+    assert_eq!(sense(&mut machine, 0, other(&[0x04]), 0, &[]), None);
+    assert!(is_zero(&mut machine, 0, 5) && !is_zero(&mut machine, 1, 0) && !is_zero(&mut machine, 1, 512));
 }
 
 #[test]
