@@ -311,7 +311,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
     }
 
     /// Prefetches the memory that a read of `block` touches.
-    #[inline]
+    #[inline(always)]
     pub fn prefetch(&self, lun: u8, block: u32) {
         if !self.host.prefetch(lun, block) {
             self.device.prefetch(lun, block);

@@ -68,10 +68,10 @@ impl<S: DieSched> Dies<S> {
 
     /// Plans operation `op`, which arrives at its die at `arrival`. All operations pass the firmware before their
     /// dies, so the order of arrival is known in advance: true if the scheduler took the operation ahead of time.
-    /// Otherwise [`Dies::start`] must be called at `arrival`.
+    /// Otherwise [`Dies::start`] must be called at `arrival`. `PLAIN` says that no several pages are read together.
     #[inline(always)]
-    pub(crate) fn plan(&mut self, arrival: Ns, id: OpId, op: &Op) -> bool {
-        if self.reads_together(op) {
+    pub(crate) fn plan<const PLAIN: bool>(&mut self, arrival: Ns, id: OpId, op: &Op) -> bool {
+        if !PLAIN && self.reads_together(op) {
             // The end of its last plane is not known ahead.
             self.sched.expect(self.first_plane(op), OpKind::ReadTogether);
             return false;

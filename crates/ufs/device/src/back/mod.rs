@@ -123,19 +123,20 @@ impl<S: DieSched, M: MediaMode, P: Probe> Back<S, M, P> {
         self.cpu.soon().min(self.dies.sched.next_deadline())
     }
 
-    /// Begins a read of data, on which the firmware spends `extra` time.
+    /// Begins a read of data, on which the firmware spends `extra` time. `PLAIN` says that it is of one server of the
+    /// array, whatever its length.
     #[inline(always)]
-    pub(crate) fn begin_read(&mut self, now: Ns, extra: Ns, id: OpId, op: &Op) {
+    pub(crate) fn begin_read<const PLAIN: bool>(&mut self, now: Ns, extra: Ns, id: OpId, op: &Op) {
         let (start, end) = self.cpu.reserve(now, self.cpu.timing().flash_op + extra);
         if P::ACTIVE {
             self.probe.stage(StageOf::Request(op.tag.tag), Resource::Firmware, start, end);
         }
-        self.go_to_die(end, id, op);
+        self.go_to_die::<PLAIN>(end, id, op);
     }
 
     #[inline(always)]
-    fn go_to_die(&mut self, arrival: Ns, id: OpId, op: &Op) {
-        if !self.dies.plan(arrival, id, op) {
+    fn go_to_die<const PLAIN: bool>(&mut self, arrival: Ns, id: OpId, op: &Op) {
+        if !self.dies.plan::<PLAIN>(arrival, id, op) {
             self.cpu.will_be_done(arrival, Work::Flash(id));
         }
     }
@@ -202,7 +203,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> Hardware for Back<S, M, P> {
         }
         if let Work::Flash(id) = work {
             let op = *self.dies.ops.get(id);
-            return self.go_to_die(end, id, &op);
+            return self.go_to_die::<false>(end, id, &op);
         }
         self.cpu.will_be_done(end, work);
     }

@@ -29,9 +29,9 @@ use crate::front::{Delays, Front, Kind};
 use crate::ftl::Ftl;
 use crate::host_map::{Coming, HostMemory};
 use crate::hpb::Hpb;
-use crate::ids::TagRef;
+use crate::ids::{Lpn, TagRef};
 use crate::rpmb::Rpmb;
-use readpath_flash::DieSched;
+use readpath_flash::{DieSched, PlaneReads};
 use readpath_kit::Ns;
 use readpath_proto::cdb::opcode;
 use readpath_proto::rpmb::SecurityProtocol;
@@ -72,6 +72,8 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     reports_at_end: bool,
     /// Set if reads are counted by superblock, or superblocks may be in SLC mode.
     pub(crate) looks_at_superblocks: bool,
+    /// Set if a read of data neither looks at its superblock nor may take several planes that read apart.
+    pub(crate) reads_are_plain: bool,
 }
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
@@ -82,6 +84,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let entries = config.hpb.map_or(EntryConfig::DEFAULT, |hpb| hpb.entries);
         let front = Front::new(&config, delays);
         let hpb_read_extra = config.firmware.hpb_read_extra + entries.check_on_firmware();
+        let looks_at_superblocks = config.ftl.read_disturb_limit > 0 || config.slc_cache.is_some();
         Ok(UfsDevice {
             ftl: Ftl::new(config.clone()),
             hpb: Hpb::new(&config, front.bases().collect()),
@@ -98,7 +101,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             read_extra: config.firmware.read_command,
             hpb_command: config.firmware.read_command + hpb_read_extra,
             reports_at_end: config.host_map().is_some(),
-            looks_at_superblocks: config.ftl.read_disturb_limit > 0 || config.slc_cache.is_some(),
+            looks_at_superblocks,
+            reads_are_plain: !looks_at_superblocks && config.flash.plane_reads != PlaneReads::Both,
             config,
         })
     }
@@ -347,11 +351,10 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     /// Prefetches the memory that a read of `block` touches if the host has no entry for it.
-    #[inline]
+    #[inline(always)]
     pub fn prefetch(&self, lun: u8, block: u32) {
-        if !self.front.is_zoned(lun) {
-            self.ftl.map().prefetch(self.front.base(lun) + block);
-        }
+        // Between zones with gaps it is the memory of another block, which changes nothing.
+        self.ftl.map().prefetch(Lpn(self.front.base(lun).0.wrapping_add(block)));
     }
 
     /// Reserves the link to the host from `at` on for `span`; returns the end.

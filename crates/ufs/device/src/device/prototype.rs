@@ -131,11 +131,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             slot.in_flight += count;
             slot.issued += count;
             self.back.stats().data_reads += 1;
-            if self.looks_at_superblocks {
-                op.cells = self.look_at_superblock(now, ppn);
-                self.back.ops_mut().get_mut(id).cells = op.cells;
-            }
-            self.back.begin_read(now, extra, id, &op);
+            self.begin_other_read(now, extra, id);
         }
     }
 

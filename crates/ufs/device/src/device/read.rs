@@ -350,7 +350,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let load = self.back.end(id);
         let paid = self.ftl.map_mut().loaded(&load);
         self.copy_to_host(now, paid);
-        let reads_ahead = self.config.map_read_ahead > 0 && !self.ftl.map().is_ahead(load.frame);
+        let reads_ahead = self.config.map_read_ahead > 0 && !self.ftl.map().is_ahead(paid.page());
         let mut waiting = self.ftl.map_mut().take_waiters(load.frame, &mut self.back);
         while waiting != NO_OP {
             let op = self.back.end(waiting);
@@ -479,20 +479,29 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     #[inline(always)]
     pub(crate) fn begin_flash_read(&mut self, now: Ns, run: Run, ppn: Ppn, extra: Ns) {
         let Run { tag, index, lpn, blocks } = run;
-        let mut op = Op { tag, count: blocks as u16, index, lpn: lpn.0, ..Op::new(Job::HostRead, ppn) };
+        let op = Op { tag, count: blocks as u16, index, lpn: lpn.0, ..Op::new(Job::HostRead, ppn) };
         let id = self.back.ops_mut().take(op);
         self.front.slot_mut(tag.tag).in_flight += 1;
         self.back.stats().data_reads += 1;
+        if !self.reads_are_plain {
+            return self.begin_other_read(now, extra, id);
+        }
+        self.back.begin_read::<true>(now, extra, id, &op);
+    }
+
+    /// Begins a read of data whose superblock counts, or whose planes may read together.
+    #[inline(never)]
+    pub(crate) fn begin_other_read(&mut self, now: Ns, extra: Ns, id: OpId) {
+        let mut op = *self.back.ops().get(id);
         if self.looks_at_superblocks {
-            op.cells = self.look_at_superblock(now, ppn);
+            op.cells = self.look_at_superblock(now, op.ppn);
             self.back.ops_mut().get_mut(id).cells = op.cells;
         }
-        self.back.begin_read(now, extra, id, &op);
+        self.back.begin_read::<false>(now, extra, id, &op);
     }
 
     /// Counts a read of the superblock of `ppn`; returns its cell mode.
-    #[inline(never)]
-    pub(crate) fn look_at_superblock(&mut self, now: Ns, ppn: Ppn) -> CellMode {
+    fn look_at_superblock(&mut self, now: Ns, ppn: Ppn) -> CellMode {
         let cells = self.ftl.note_read(now, ppn, &mut self.back);
         self.settle(now);
         cells

@@ -5,7 +5,7 @@
 //! array ends, not of transfer ends.
 
 use super::{DieSched, Done, FlashOp, OpId, OpKind, Scheduler, Servers, SuspendTiming};
-use readpath_kit::{DeadlineHeap, Divisor, Ns, Tournament};
+use readpath_kit::{DeadlineHeap, Ns, Tournament};
 
 /// Number of operations.
 const OPS: usize = DeadlineHeap::SLOTS as usize;
@@ -20,11 +20,8 @@ pub struct Lean {
     /// Dies, or their planes if they read apart, then channels.
     servers: Box<[Server; SERVERS]>,
     ops: Box<[Running; OPS]>,
-    /// Servers before the channels.
-    dies: u16,
     /// Planes of a die that read apart are this power of two.
     planes: u32,
-    channel_of: Divisor,
 }
 
 /// A die or a channel: first in, first out.
@@ -33,6 +30,8 @@ struct Server {
     free: Ns,
     /// The last operation in its queue of events.
     last: OpId,
+    /// Of a die: its channel.
+    channel: u16,
     /// Of a die: announced operations that have not been queued yet.
     expected: u32,
 }
@@ -65,7 +64,7 @@ enum Then {
 }
 
 impl Server {
-    const IDLE: Server = Server { free: Ns::ZERO, last: NONE, expected: 0 };
+    const IDLE: Server = Server { free: Ns::ZERO, last: NONE, channel: 0, expected: 0 };
 
     /// Reserves the server from `now` on for `span`; returns the end.
     #[inline(always)]
@@ -169,13 +168,15 @@ impl DieSched for Lean {
         debug_assert!(planes.is_power_of_two());
         let dies = dies * planes;
         let idle = Running { end: Ns::ZERO, other: Ns::ZERO, at: 0, to: 0, behind: NONE, then: Then::Done };
+        let mut all = Box::new([Server::IDLE; SERVERS]);
+        for (die, server) in (0..dies).zip(&mut all[..]) {
+            server.channel = (dies + die / planes % channels) as u16;
+        }
         Lean {
             events: Tournament::new(dies + channels),
-            servers: Box::new([Server::IDLE; SERVERS]),
+            servers: all,
             ops: Box::new([idle; OPS]),
-            dies: dies as u16,
             planes: planes.ilog2(),
-            channel_of: Divisor::new(channels),
         }
     }
 
@@ -194,7 +195,7 @@ impl DieSched for Lean {
     #[inline(always)]
     fn submit(&mut self, arrival: Ns, id: OpId, op: FlashOp) {
         let die = op.die as u16;
-        let channel = self.dies + self.channel_of.remainder(op.die >> self.planes) as u16;
+        let channel = self.server(die).channel;
         let (at, to, span, other, then) = match op.kind {
             OpKind::Read | OpKind::ReadTogether => {
                 let then = if op.report_at_end { Then::Transfer } else { Then::Certain };

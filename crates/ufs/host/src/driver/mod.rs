@@ -419,7 +419,7 @@ impl Driver {
     }
 
     /// Prefetches the memory that a read of `block` touches; false if the host holds no entry for it.
-    #[inline]
+    #[inline(always)]
     pub fn prefetch(&self, lun: u8, block: u32) -> bool {
         self.hpb(lun).is_some_and(|hpb| hpb.prefetch(block))
     }

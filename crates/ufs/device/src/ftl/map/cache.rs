@@ -4,10 +4,12 @@
 
 use super::Paid;
 use crate::ids::MapPage;
-use fixedbitset::FixedBitSet;
 use readpath_kit::IndexLru;
 
 const NONE: u32 = u32::MAX;
+/// The bit of [`MapCache::frame_of_page`] beside its frame, which is below [`NONE`] without it. [`NONE`] has it too, so
+/// that a lookup has only one test.
+const AHEAD: u32 = 1 << 31;
 
 /// State of a map page in the cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,39 +24,37 @@ pub(crate) enum FrameState {
 
 /// A fixed number of frames, each holding one map page.
 pub(in crate::ftl) struct MapCache {
+    /// With [`AHEAD`] if the page was loaded ahead and no read has looked it up.
     frame_of_page: Vec<u32>,
     page_of_frame: Vec<u32>,
     /// Only frames whose page is present; a frame with a load in progress cannot be evicted.
     lru: IndexLru,
     free: Vec<u32>,
-    /// Frames whose page was loaded ahead and that no read has looked up, and how many.
-    ahead: FixedBitSet,
-    unused: u32,
 }
 
 impl MapCache {
     /// `frames` empty frames for a map of `pages` pages.
     pub(crate) fn new(pages: u32, frames: u32) -> Self {
         let frames = frames.min(pages.max(1));
+        assert!(frames < AHEAD);
         MapCache {
             frame_of_page: vec![NONE; pages as usize],
             page_of_frame: vec![NONE; frames as usize],
             lru: IndexLru::new(frames as usize),
             free: (0..frames).rev().collect(),
-            ahead: FixedBitSet::with_capacity(frames as usize),
-            unused: 0,
         }
     }
 
     /// Looks `page` up for a translation; a present page becomes the most recently used.
     #[inline]
     pub(crate) fn lookup(&mut self, page: MapPage) -> FrameState {
-        let frame = self.frame_of_page[page.index()];
-        if frame == NONE {
-            return FrameState::Absent;
-        }
-        if self.unused > 0 {
-            self.take_ahead(frame);
+        let mut frame = self.frame_of_page[page.index()];
+        if frame & AHEAD != 0 {
+            if frame == NONE {
+                return FrameState::Absent;
+            }
+            frame &= !AHEAD;
+            self.frame_of_page[page.index()] = frame;
         }
         if self.lru.contains(frame) {
             self.lru.touch(frame);
@@ -69,41 +69,34 @@ impl MapCache {
         self.frame_of_page[page.index()] != NONE
     }
 
-    /// The page in `frame` is loaded ahead.
-    pub(crate) fn mark_ahead(&mut self, frame: u32) {
-        self.unused += u32::from(!self.ahead.put(frame as usize));
+    /// `page`, which has a frame, is loaded ahead.
+    pub(crate) fn mark_ahead(&mut self, page: MapPage) {
+        self.frame_of_page[page.index()] |= AHEAD;
     }
 
-    /// Whether the page in `frame` was loaded ahead and has not been looked up.
-    pub(crate) fn is_ahead(&self, frame: u32) -> bool {
-        self.ahead.contains(frame as usize)
-    }
-
-    /// [`MapCache::is_ahead`] until now.
-    #[inline(never)]
-    pub(crate) fn take_ahead(&mut self, frame: u32) -> bool {
-        let was = self.is_ahead(frame);
-        self.ahead.remove(frame as usize);
-        self.unused -= u32::from(was);
-        was
+    /// Whether `page`, which has a frame, was loaded ahead and has not been looked up.
+    pub(crate) fn is_ahead(&self, page: MapPage) -> bool {
+        self.frame_of_page[page.index()] & AHEAD != 0
     }
 
     /// `page`, if it is in SRAM; does not count as use.
     pub(crate) fn present(&self, page: MapPage) -> Option<Paid> {
         let frame = self.frame_of_page[page.index()];
-        (frame != NONE && self.lru.contains(frame)).then(|| Paid::for_page(page))
+        (frame != NONE && self.lru.contains(frame & !AHEAD)).then(|| Paid::for_page(page))
     }
 
-    /// Takes a frame for `page`, which is absent, evicting the least recently used page if need be. `None` when every
-    /// frame has a load in progress.
-    pub(crate) fn begin_load(&mut self, page: MapPage) -> Option<u32> {
+    /// Takes a frame for `page`, which is absent, evicting the least recently used page if need be, and says whether
+    /// that was loaded ahead in vain. `None` when every frame has a load in progress.
+    #[inline]
+    pub(crate) fn begin_load(&mut self, page: MapPage) -> Option<(u32, bool)> {
         let frame = self.free.pop().or_else(|| self.lru.pop_front())?;
         let old = std::mem::replace(&mut self.page_of_frame[frame as usize], page.0);
+        let mut in_vain = false;
         if old != NONE {
-            self.frame_of_page[old as usize] = NONE;
+            in_vain = std::mem::replace(&mut self.frame_of_page[old as usize], NONE) & AHEAD != 0;
         }
         self.frame_of_page[page.index()] = frame;
-        Some(frame)
+        Some((frame, in_vain))
     }
 
     pub(crate) fn finish_load(&mut self, frame: u32) {
@@ -114,7 +107,7 @@ impl MapCache {
     pub(crate) fn load_first(&mut self) {
         for page in 0..self.frames() {
             if self.frame_of_page[page as usize] == NONE
-                && let Some(frame) = self.begin_load(MapPage(page))
+                && let Some((frame, _)) = self.begin_load(MapPage(page))
             {
                 self.finish_load(frame);
             }
@@ -133,30 +126,37 @@ mod tests {
     #[test]
     fn evicts_the_least_recently_used_and_never_a_load() {
         let mut cache = MapCache::new(10, 2);
-        let a = cache.begin_load(MapPage(1)).unwrap();
+        let (a, _) = cache.begin_load(MapPage(1)).unwrap();
         assert_eq!(cache.lookup(MapPage(1)), FrameState::Loading(a));
         cache.finish_load(a);
-        let b = cache.begin_load(MapPage(2)).unwrap();
+        let (b, _) = cache.begin_load(MapPage(2)).unwrap();
         cache.finish_load(b);
         assert_eq!(cache.lookup(MapPage(1)), FrameState::Present(Paid::for_page(MapPage(1))));
-        let c = cache.begin_load(MapPage(3)).unwrap();
+        let (c, _) = cache.begin_load(MapPage(3)).unwrap();
         assert_eq!((cache.lookup(MapPage(2)), c), (FrameState::Absent, b), "page 2 was the coldest");
-        let d = cache.begin_load(MapPage(4)).unwrap();
+        let (d, _) = cache.begin_load(MapPage(4)).unwrap();
         assert_eq!((cache.lookup(MapPage(1)), d), (FrameState::Absent, a));
         assert_eq!(cache.begin_load(MapPage(5)), None, "both frames are being loaded");
         cache.finish_load(c);
-        assert_eq!(cache.begin_load(MapPage(5)), Some(c));
+        assert_eq!(cache.begin_load(MapPage(5)), Some((c, false)));
     }
 
     #[test]
     fn a_page_loaded_ahead_is_unused_until_it_is_looked_up() {
         let mut cache = MapCache::new(10, 2);
-        let [a, b] = [1, 2].map(|page| cache.begin_load(MapPage(page)).unwrap());
-        cache.mark_ahead(b);
-        assert!(cache.has_frame(MapPage(2)) && cache.is_ahead(b) && !cache.is_ahead(a));
-        assert_eq!(cache.lookup(MapPage(1)), FrameState::Loading(a));
-        assert!(cache.is_ahead(b), "another page was looked up");
-        assert_eq!(cache.lookup(MapPage(2)), FrameState::Loading(b));
-        assert_eq!((cache.take_ahead(b), cache.unused), (false, 0), "a read waits for it");
+        let [one, two] = [1, 2].map(MapPage);
+        let [(a, _), (b, _)] = [one, two].map(|page| cache.begin_load(page).unwrap());
+        cache.mark_ahead(two);
+        assert!(cache.has_frame(two) && cache.is_ahead(two) && !cache.is_ahead(one));
+        assert_eq!(cache.lookup(one), FrameState::Loading(a));
+        assert!(cache.is_ahead(two), "another page was looked up");
+        assert_eq!(cache.lookup(two), FrameState::Loading(b));
+        assert!(!cache.is_ahead(two), "a read waits for it");
+        [a, b].into_iter().for_each(|frame| cache.finish_load(frame));
+        cache.mark_ahead(one);
+        assert_eq!(cache.present(one), Some(Paid::for_page(one)));
+        assert_eq!(cache.begin_load(MapPage(3)), Some((a, true)), "page 1 was loaded in vain");
+        assert_eq!(cache.begin_load(MapPage(4)), Some((b, false)));
+        assert_eq!((cache.lookup(one), cache.lookup(two)), (FrameState::Absent, FrameState::Absent));
     }
 }

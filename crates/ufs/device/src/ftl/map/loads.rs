@@ -140,9 +140,9 @@ impl Map {
         let frame = match state {
             FrameState::Loading(frame) => frame,
             _ => match self.cache.begin_load(page) {
-                Some(frame) => {
-                    self.begin_load(now, page, frame, hw);
-                    frame
+                Some(taken) => {
+                    self.begin_load(now, page, taken, hw);
+                    taken.0
                 }
                 None => return self.stalled.push_back(id),
             },
@@ -171,17 +171,18 @@ impl Map {
             if self.cache.has_frame(next) || self.directory(next).is_none() || is_held(next) || !hw.ops().has_room() {
                 continue;
             }
-            let Some(frame) = self.cache.begin_load(next) else { return };
+            let Some(taken) = self.cache.begin_load(next) else { return };
             hw.stats().map_loads_ahead += 1;
-            self.begin_load(now, next, frame, hw);
-            self.cache.mark_ahead(frame);
+            self.begin_load(now, next, taken, hw);
+            self.cache.mark_ahead(next);
         }
     }
 
-    fn begin_load(&mut self, now: Ns, page: MapPage, frame: u32, hw: &mut impl Hardware) {
+    #[inline]
+    fn begin_load(&mut self, now: Ns, page: MapPage, (frame, in_vain): (u32, bool), hw: &mut impl Hardware) {
         let ppn = self.directory(page).expect("only existing map pages are loaded");
         hw.stats().map_loads += 1;
-        hw.stats().map_ahead_unused += u64::from(self.cache.take_ahead(frame));
+        hw.stats().map_ahead_unused += u64::from(in_vain);
         self.waiters[frame as usize] = NO_OP;
         hw.begin(now, Op { count: 1, lpn: page.0, frame, ..Op::new(Job::MapLoad, ppn) });
     }
@@ -201,9 +202,9 @@ impl Map {
         true
     }
 
-    /// Whether the page in `frame` was loaded ahead and no read has asked for it.
-    pub(crate) fn is_ahead(&self, frame: u32) -> bool {
-        self.cache.is_ahead(frame)
+    /// Whether a page, which has a frame, was loaded ahead and no read has asked for it.
+    pub(crate) fn is_ahead(&self, page: MapPage) -> bool {
+        self.cache.is_ahead(page)
     }
 
     /// Takes the operations that wait for the page in `frame`: the head of a chain in order of arrival.
