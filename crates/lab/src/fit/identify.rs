@@ -294,6 +294,24 @@ fn reads(search: &Search, values: &Values) -> Vec<Setting> {
 mod tests {
     use super::*;
 
+    /// Equally good places and gains that are left widen what derivatives say, and the verdict follows.
+    #[test]
+    fn errors_reach_places_that_are_as_good() {
+        let params = [Param::of_key("flash.read_us").unwrap()];
+        let known = || identify(&params, &vec![60_000], &vec![vec![50.0]]);
+        let says = |change: fn(&mut Known)| {
+            let mut known = known();
+            change(&mut known);
+            ((known.standard_errors[0] * 1e3).round() / 1e3, known.verdicts[0])
+        };
+        assert_eq!(says(|_| ()), (0.02, Verdict::Identified));
+        assert_eq!(says(|known| known.add(&[0.25])), (0.12, Verdict::Weakly));
+        assert_eq!(says(|known| known.widen(&[0.01])), (0.02, Verdict::Identified));
+        assert_eq!(says(|known| known.widen(&[0.4])), (0.4, Verdict::NotIdentified));
+        assert_eq!(says(|known| known.loosen(4.0)), (0.08, Verdict::Weakly));
+        assert_eq!(says(Known::distrust), (0.02, Verdict::Weakly));
+    }
+
     /// One measurement of a sum, and one of a difference: what one parameter is too large, the other is too small, or
     /// too large as well.
     #[test]

@@ -560,6 +560,21 @@ mod tests {
     use super::*;
     use readpath_config::{device as devices, presets};
 
+    /// More could be built, but no measurement would show it.
+    #[test]
+    fn the_largest_cache_of_the_map_holds_all_of_it() {
+        for builtin in presets() {
+            let preset = devices::parse(builtin.text, builtin.file).unwrap();
+            let (least, most) = Param::MapCache.bounds(&preset);
+            let covered = |kib: u64| {
+                let device = device(&preset, &[(Param::MapCache, kib)]).unwrap().device;
+                u64::from(device.map_cache_bytes / device.map_page_bytes) * u64::from(device.map_page_entries())
+            };
+            let blocks = u64::from(preset.device.lus[0].blocks);
+            assert!(covered(most) >= blocks && covered(most - least) < blocks, "{}: {least} to {most}", builtin.name);
+        }
+    }
+
     #[test]
     fn every_possible_value_makes_a_device() {
         for builtin in presets() {

@@ -195,6 +195,19 @@ mod tests {
         assert_eq!(qvo.iter().map(stretch).collect::<Vec<_>>(), [of(0, 10), of(10, 10)]);
     }
 
+    /// The same review in both families of units.
+    #[test]
+    fn binary_units_are_powers_of_two() {
+        let of = |head: &str, row: &str| parse(&format!("{head}A,cached,{row}\n"), "r.csv").unwrap()[0];
+        let binary = of("drive,phase,capacity_gib,until_gib,throughput_mib_s\n", "500,100,1000");
+        let decimal = of(HEAD, "536.870912,107.3741824,1048.576");
+        assert_eq!(binary.setting, decimal.setting);
+        let blocks = 500 << 18;
+        assert_eq!(binary.setting.range_blocks, blocks / 64_000 * 64_000);
+        assert_eq!(binary.value, 1000.0);
+        assert!((decimal.value - 1000.0).abs() < 1e-9, "{decimal:?}");
+    }
+
     #[test]
     fn wrong_reviews_name_the_line_and_what_would_be_right() {
         let bad = |text: &str, line: usize, says: &str| {
