@@ -178,6 +178,7 @@ fn jobs(bench: &BenchCase, ios: u64, stream: impl Fn(u64) -> Stream) -> Phase {
             think: Think::default(),
             rate_bytes: [None; 3],
             poisson: None,
+            zbd: None,
             flow: None,
             ends: Ends::Itself,
             stream: stream(i),

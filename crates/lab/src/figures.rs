@@ -7,7 +7,7 @@ use readpath_host::{HostConfig, HpbCounters};
 use readpath_kit::Histogram;
 use readpath_results::metric::{self, Figure, Requests};
 use readpath_results::{Case, Metric, Part};
-use readpath_run::{GroupStats, KindStats, UnitOutput};
+use readpath_run::{GroupStats, KindStats, UnitOutput, ZoneCounts};
 use readpath_workload::{IoKind, Workload};
 
 pub(crate) const MIB: f64 = (1u64 << 20) as f64;
@@ -128,6 +128,11 @@ pub(crate) fn write_metrics(device: &DeviceStats, config: &DeviceConfig) -> Vec<
         metrics.push((metric::SLC_MAP_ERASES, device.slc_map_erases as f64));
     }
     metrics
+}
+
+/// What the host did in zones.
+pub(crate) fn zone_metrics(zones: Option<&ZoneCounts>) -> impl Iterator<Item = (Metric, f64)> {
+    zones.into_iter().map(|zones| (metric::ZONES_RESET, zones.resets as f64))
 }
 
 /// How worn the device is. All of its life counts, and superblocks of anchors apart.

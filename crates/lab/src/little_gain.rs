@@ -218,7 +218,7 @@ mod tests {
         let text = format!("[job]\nioengine=psync\nrw=randread\nfilename=f\n{job}");
         let plan = |hpb: bool| {
             let unit_blocks = [preset.device.lus[0].blocks];
-            let context = fio::Context { unit_blocks: &unit_blocks, seed: 1, options: &[], defaults: "" };
+            let context = fio::Context { unit_blocks: &unit_blocks, zones: &[], seed: 1, options: &[], defaults: "" };
             let workload = fio::parse("job.fio", &text, &|_| unreachable!("it includes nothing"), &context);
             let host = HostConfig { hpb: hpb.then(HpbOptions::default), ..preset.host };
             let (preset, events) = (preset.clone(), Vec::new());

@@ -35,6 +35,8 @@ struct Cpu {
     requests: Vec<BlockRequest>,
     /// The core of each request, by its cookie.
     core_of: Vec<u16>,
+    /// Its thread.
+    thread_of: Vec<u32>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -62,6 +64,7 @@ impl Cpu {
             arrived: 0,
             requests: Vec::new(),
             core_of: Vec::new(),
+            thread_of: Vec::new(),
         }
     }
 
@@ -104,7 +107,9 @@ impl Taker for Cpu {
         if self.requests.len() <= cookie {
             self.requests.resize(cookie + 1, *request);
             self.core_of.resize(cookie + 1, 0);
+            self.thread_of.resize(cookie + 1, 0);
         }
+        self.thread_of[cookie] = thread;
         (self.requests[cookie], self.core_of[cookie]) = (*request, core);
         let moved = if request.op.moves_data() { request.blocks } else { 0 };
         let first = moved.min(self.most_blocks);
@@ -136,7 +141,10 @@ impl<Q: Source> Source for OnCores<'_, Q> {
         loop {
             if let Some(work) = self.cpu.take_due(until) {
                 match work {
-                    Work::Submit(cookie) => port.submit(now, &self.cpu.requests[cookie as usize]),
+                    Work::Submit(cookie) => {
+                        let thread = self.cpu.thread_of[cookie as usize];
+                        port.submit_from(now, thread, &self.cpu.requests[cookie as usize]);
+                    }
                     Work::Complete(cookie) => {
                         let ended = self.source.ended(&mut Through { port, taker: &mut self.cpu }, cookie, now);
                         self.ended.extend(ended);
@@ -171,6 +179,14 @@ impl<Q: Source> Source for OnCores<'_, Q> {
     fn late(&mut self, port: &mut impl Port, now: Ns) -> Option<(IoKind, Ns)> {
         let ended = self.ended.pop_front();
         ended.or_else(|| self.source.late(&mut Through { port, taker: &mut self.cpu }, now))
+    }
+
+    fn begins(&mut self, cookie: u32, now: Ns) {
+        self.source.begins(cookie, now);
+    }
+
+    fn gives_up(&mut self, port: &mut impl Port, cookie: u32, is_last: bool, now: Ns) {
+        self.source.gives_up(&mut Through { port, taker: &mut self.cpu }, cookie, is_last, now);
     }
 
     fn refused(&mut self, port: &mut impl Port, cookie: u32, sense: SenseData, now: Ns) -> Result<(), RunError> {

@@ -146,6 +146,18 @@ pub trait Source {
         None
     }
 
+    /// A request that was submitted before begins only now: something had to be made ready for it.
+    #[inline(always)]
+    fn begins(&mut self, cookie: u32, now: Ns) {
+        let _ = (cookie, now);
+    }
+
+    /// A request that was submitted could do nothing, and counts as never made; if `is_last`, its thread is over.
+    #[inline(always)]
+    fn gives_up(&mut self, port: &mut impl Port, cookie: u32, is_last: bool, now: Ns) {
+        let _ = (port, cookie, is_last, now);
+    }
+
     /// A command was refused. An error ends the run.
     ///
     /// # Errors

@@ -57,6 +57,26 @@ pub enum RunError {
         /// Its ramp.
         ramp: Ns,
     },
+    /// A job on zones finds nothing to read.
+    #[error(
+        "no zone of logical unit {lun} that the job may read has data; let a job before it write them \
+         (stonewall), have them written before the run (--fill), or give the job read_beyond_wp=1"
+    )]
+    NothingToRead {
+        /// The unit.
+        lun: u8,
+    },
+    /// A job on zones finds no zone to write to.
+    #[error(
+        "no zone of logical unit {lun} that the job may write can be opened: {most_open} are open, none of them in its \
+         part of the unit; give a larger max_open_zones, or job_max_open_zones that leaves zones to each job"
+    )]
+    NoZone {
+        /// The unit.
+        lun: u8,
+        /// Zones that may be open.
+        most_open: u32,
+    },
     /// Nothing can happen any more though requests are outstanding.
     #[error("the run is stuck at {0} with requests outstanding")]
     Stuck(Ns),

@@ -13,6 +13,7 @@ use crate::series::{Recorder, Series};
 use crate::stacks::{Work, tapped};
 use crate::tap::TapTo;
 use crate::watch::{Observer, Watched};
+use crate::zoned::{ZoneCounts, ZonesError, refused};
 use readpath_config::experiment::{Precondition, PreconditionRange};
 use readpath_config::{DevicePreset, Event};
 use readpath_device::{DeviceStats, NoSpace, Probe, SramTable, Wear};
@@ -39,6 +40,9 @@ pub enum ExecuteError {
     /// An event of the run is not possible.
     #[error(transparent)]
     Event(#[from] EventError),
+    /// A unit has zones, on which this cannot be done.
+    #[error(transparent)]
+    Zones(#[from] ZonesError),
     /// The workload reaches beyond a logical unit.
     #[error("the workload needs {needed} blocks of 4 KiB, but logical unit {lun} of '{device}' has {available}")]
     TooLarge {
@@ -101,6 +105,8 @@ pub struct PhaseOutput {
     pub memory: Option<HostMemory>,
     /// Each logical unit, if several have HPB; else empty.
     pub units: Vec<UnitOutput>,
+    /// What the host did in zones, if the device has any.
+    pub zones: Option<ZoneCounts>,
 }
 
 /// What the host's HPB of one logical unit did in a phase.
@@ -191,6 +197,7 @@ impl Execution<'_> {
     fn run<S: DieSched, P: Probe>(self, stack: &mut Stack<S, NoData, P, AnyWire>) -> Result<RunOutput, ExecuteError> {
         let Execution { setup, workload, observer } = self;
         fits(workload, &setup.preset)?;
+        refused::of_events(&setup.events, &setup.preset)?;
         // Runs that have not begun when another fails, or a signal comes, need not begin.
         if !observer.progress(0, Ns::ZERO) {
             return Err(RunError::Interrupted.into());
@@ -225,12 +232,14 @@ pub struct Before {
     device: DeviceStats,
     hpb: Option<HpbCounters>,
     units: Vec<UnitOutput>,
+    zones: Option<ZoneCounts>,
 }
 
 impl Before {
     /// The counters at this moment.
     pub fn of<S: DieSched, X: Payload, P: Probe, W: Wire>(stack: &Stack<S, X, P, W>) -> Self {
-        Before { device: *stack.device.stats(), hpb: stack.host.all_counters(), units: units(stack) }
+        let zones = ZoneCounts::of(stack);
+        Before { device: *stack.device.stats(), hpb: stack.host.all_counters(), units: units(stack), zones }
     }
 
     /// What a phase did that has ended now.
@@ -252,6 +261,7 @@ impl Before {
             hpb: stack.host.all_counters().map(|c| c.since(&self.hpb.unwrap_or_default())),
             memory: stack.host.all_memory(),
             units: if units.len() > 1 { units } else { Vec::new() },
+            zones: ZoneCounts::of(stack).map(|zones| zones.since(&self.zones.unwrap_or_default())),
         }
     }
 }
@@ -311,7 +321,7 @@ fn cycles<S: DieSched, P: Probe>(
     Ok(phases)
 }
 
-/// Whether the units of a device are long enough for a workload.
+/// Whether the units of a device are long enough for a workload, and take its writes.
 pub fn fits(workload: &Workload, preset: &DevicePreset) -> Result<(), ExecuteError> {
     for file in &workload.files {
         let needed = u64::from(file.block) + u64::from(file.blocks);
@@ -320,7 +330,7 @@ pub fn fits(workload: &Workload, preset: &DevicePreset) -> Result<(), ExecuteErr
             return Err(ExecuteError::TooLarge { lun: file.lun, needed, available, device: preset.name.clone() });
         }
     }
-    Ok(())
+    Ok(refused::of_workload(workload, preset)?)
 }
 
 /// Writes the precondition into flash, unit by unit.
@@ -331,6 +341,7 @@ pub fn precondition<S: DieSched, X: Payload, P: Probe, W: Wire>(
 ) -> Result<(), ExecuteError> {
     let Precondition { range, layout, .. } = setup.precondition;
     let ranges = ranges(range, workload, &setup.preset);
+    refused::of_order(&ranges, layout, &setup.preset)?;
     let blocks = ranges.iter().map(|&(.., blocks)| blocks).sum();
     stack.precondition_all(ranges, layout, setup.seed).map_err(|NoSpace| ExecuteError::Precondition { blocks })
 }

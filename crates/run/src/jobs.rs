@@ -208,6 +208,23 @@ impl Source for Jobs<'_> {
         Some((flight.io.kind, now - flight.since))
     }
 
+    fn begins(&mut self, cookie: u32, now: Ns) {
+        self.flights.get_mut(cookie).since = now;
+    }
+
+    fn gives_up(&mut self, port: &mut impl Port, cookie: u32, is_last: bool, now: Ns) {
+        let InFlight { job: index, io, .. } = self.flights.end(cookie);
+        let job = &mut self.jobs[index as usize];
+        job.outstanding -= 1;
+        job.submitted = job.submitted.saturating_sub(1);
+        job.bytes -= u64::from(io.blocks) * u64::from(readpath_kit::BLOCK_BYTES);
+        job.pause_if_idle(now);
+        if is_last && !std::mem::replace(&mut job.ended, true) && job.job.ends != Ends::Itself {
+            self.end_others(index);
+        }
+        self.fill(port, index, now);
+    }
+
     fn io(&self, cookie: u32) -> Io {
         self.flights.get(cookie).io
     }

@@ -34,6 +34,7 @@ mod tap;
 mod through;
 mod trace;
 mod watch;
+mod zoned;
 
 pub use age::{Past, age};
 pub use drive::{Clock, Driven, Hooks, Pace, Port, Rest, Source, Virtual, drive};
@@ -57,3 +58,4 @@ pub use stacks::{Parts, Work};
 pub use tap::{TRACE_IO_LIMIT, Tap, TapFrom, TapTo, UpiuText};
 pub use trace::{Mode, Trace, Units};
 pub use watch::{Observer, Watched};
+pub use zoned::{ZoneCounts, ZonesError, zoned_units};

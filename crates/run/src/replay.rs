@@ -10,6 +10,7 @@ use crate::stacks::{Work, tapped};
 use crate::tap::TapTo;
 use crate::trace::{Mode, Trace, Units};
 use crate::watch::{Observer, Watched};
+use crate::zoned::refused;
 use readpath_config::{DevicePreset, Event};
 use readpath_device::{Layout, NoSpace, Probe, SramTable};
 use readpath_flash::DieSched;
@@ -124,11 +125,15 @@ impl<P: Probe> Work<NoData, P, AnyWire> for Replaying<'_> {
 
 impl Replaying<'_> {
     fn run<S: DieSched, P: Probe>(self, stack: &mut Stack<S, NoData, P, AnyWire>) -> Result<ReplayRun, ExecuteError> {
-        let Replaying { replayed: Replayed { traces, map_is_loaded, limits, events, over_time, .. }, observer } = self;
+        let Replaying { replayed, observer } = self;
+        let Replayed { preset, traces, map_is_loaded, limits, events, over_time, .. } = replayed;
         // Runs that have not begun when another fails, or a signal comes, need not begin.
         if !observer.progress(0, Ns::ZERO) {
             return Err(RunError::Interrupted.into());
         }
+        refused::of_traces(&traces, preset)?;
+        refused::of_order(&traces.preload, traces.layout, preset)?;
+        refused::of_events(events, preset)?;
         traces.preload(stack)?;
         if map_is_loaded {
             stack.device.preload_map();

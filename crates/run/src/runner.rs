@@ -7,21 +7,24 @@ use crate::error::{LATEST, RunError};
 use crate::jobs::Jobs;
 use crate::measure::PhaseStats;
 use crate::watch::{Observer, Watched};
+use crate::zoned::{HostZones, OnZones};
 use readpath_device::Probe;
 use readpath_flash::DieSched;
 use readpath_kit::Ns;
 use readpath_stack::{Payload, Stack, Wire};
-use readpath_workload::Phase;
+use readpath_workload::{Phase, Zbd};
 
 /// Virtual time, and the runs of sources in it.
 pub struct Runner {
     now: Ns,
+    /// Exists once a source has run on units with zones.
+    zones: Option<HostZones>,
 }
 
 impl Runner {
     /// A runner from virtual time `now` on.
     pub fn new(now: Ns) -> Self {
-        Runner { now }
+        Runner { now, zones: None }
     }
 
     /// Virtual time.
@@ -36,9 +39,27 @@ impl Runner {
         source: &mut impl Source,
         hooks: &mut impl Hooks,
     ) -> Result<Driven, RunError> {
-        let driven = match stack.host.cores() {
-            None => drive(stack, source, hooks, &mut Virtual, self.now)?,
-            Some((cores, most)) => drive(stack, &mut OnCores::new(source, cores, most), hooks, &mut Virtual, self.now)?,
+        self.run_jobs(stack, source, (&[], &[]), hooks)
+    }
+
+    /// Runs a source whose threads are jobs on units, some of which know of zones.
+    fn run_jobs<S: DieSched, X: Payload, P: Probe, W: Wire>(
+        &mut self,
+        stack: &mut Stack<S, X, P, W>,
+        source: &mut impl Source,
+        (jobs, luns): (&[Option<Zbd>], &[u8]),
+        hooks: &mut impl Hooks,
+    ) -> Result<Driven, RunError> {
+        let (from, clock) = (self.now, &mut Virtual);
+        self.zones = self.zones.take().or_else(|| HostZones::of(stack));
+        let driven = match (stack.host.cores(), &mut self.zones) {
+            (None, None) => drive(stack, source, hooks, clock, from)?,
+            (Some((cores, most)), None) => drive(stack, &mut OnCores::new(source, cores, most), hooks, clock, from)?,
+            (None, Some(zones)) => drive(stack, &mut OnZones::new(source, zones, jobs, luns), hooks, clock, from)?,
+            (Some((cores, most)), Some(zones)) => {
+                let source = &mut OnCores::new(source, cores, most);
+                drive(stack, &mut OnZones::new(source, zones, jobs, luns), hooks, clock, from)?
+            }
         };
         self.now = driven.end;
         Ok(driven)
@@ -52,8 +73,10 @@ impl Runner {
         hooks: &mut impl Hooks,
     ) -> Result<PhaseStats, RunError> {
         let rest = if stack.device.config().works_when_idle() { Rest::Leave } else { Rest::Replies };
+        let zbd: Vec<Option<Zbd>> = phase.jobs.iter().map(|job| job.zbd).collect();
+        let luns: Vec<u8> = phase.jobs.iter().map(|job| job.lun).collect();
         let mut jobs = Jobs::new(phase, self.now, rest);
-        let driven = self.run(stack, &mut jobs, hooks)?;
+        let driven = self.run_jobs(stack, &mut jobs, (&zbd, &luns), hooks)?;
         jobs.stats(driven)
     }
 

@@ -346,6 +346,7 @@ pub fn job(stream: Stream, iodepth: u32, ios: u64) -> Job {
         think: Think::default(),
         rate_bytes: [None; 3],
         poisson: None,
+        zbd: None,
         flow: None,
         ends: Ends::Itself,
         fio: Default::default(),

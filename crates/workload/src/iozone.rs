@@ -394,6 +394,7 @@ fn build(plan: Plan, seed: u64) -> Workload {
                     think: Think { time: line.compute_delay, every: 1 },
                     rate_bytes: [None; 3],
                     poisson: None,
+                    zbd: None,
                     flow: None,
                     ends: Ends::Itself,
                     fio: FioReport::default(),

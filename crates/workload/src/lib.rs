@@ -15,6 +15,7 @@ pub mod launch;
 mod spec;
 mod stream;
 pub mod trace;
+mod zbd;
 
 use std::sync::Arc;
 
@@ -23,6 +24,7 @@ use readpath_kit::Ns;
 pub use dist::{Gaps, Zone};
 pub use spec::{Kinds, Offsets, ReadBack, Sizes, StreamError, StreamSpec, Stride};
 pub use stream::{Stream, Turn};
+pub use zbd::{Zbd, ZonedUnit};
 
 /// What a request does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -177,6 +179,8 @@ pub struct Job {
     pub flow: Option<Flow>,
     /// Jobs of its phase that make no more requests once it makes none.
     pub ends: Ends,
+    /// How it works on the zones of its unit; `None` if it does not know of any.
+    pub zbd: Option<Zbd>,
     /// How fio's own reports speak of the job; the default for other workloads.
     pub fio: FioReport,
     /// The requests.

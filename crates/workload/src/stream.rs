@@ -311,6 +311,11 @@ impl Stream {
         Ok(other)
     }
 
+    /// Whether it makes other requests than reads.
+    pub fn writes(&self) -> bool {
+        self.kinds != Kinds::Only(IoKind::Read) && self.kinds != Kinds::Mix(100)
+    }
+
     /// First block and length of the region that the requests stay in.
     pub fn region(&self) -> (u32, u32) {
         (self.start, self.blocks)

@@ -45,13 +45,15 @@ pub fn plan_case(
     read: ReadFile,
 ) -> Result<Plan, ExperimentError> {
     let inputs = RefCell::new(Vec::new());
+    let zones = readpath_run::zoned_units(preset);
     let unit_blocks: Vec<u32> = preset.device.lus.iter().map(|lu| lu.blocks).collect();
     let kept = |path: &Path| {
         let text = read(path)?;
         inputs.borrow_mut().push(Input::of_text(path.to_string_lossy(), &text));
         Ok(text)
     };
-    let context = fio::Context { unit_blocks: &unit_blocks, seed: experiment.seed, options, defaults: "" };
+    let context =
+        fio::Context { unit_blocks: &unit_blocks, zones: &zones, seed: experiment.seed, options, defaults: "" };
     let workload = workload(experiment, case, &context, &kept)?;
     let setup = Setup {
         preset: preset.clone(),

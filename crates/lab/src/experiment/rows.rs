@@ -135,6 +135,7 @@ fn of_phase(about: &About<'_>, says_where_the_map_is: bool) -> Vec<(Case, Metric
     if let Some(first) = groups.first().filter(|_| device.slices_written > 0 || device.has_moved_unasked()) {
         let config = &setup.preset.device;
         let mut figures = write_metrics(device, config);
+        figures.extend(zone_metrics(phase.zones.as_ref()));
         figures.extend(wear_metrics(&phase.wear));
         let life = Life::of(&run.plan.variant, &[phase], config, run.output.over_time.as_ref());
         figures.extend(life.iter().flat_map(Life::figures));

@@ -16,7 +16,7 @@ fn workload() -> Workload {
 
 fn workload_of(text: &str) -> Workload {
     let no_files = |_: &Path| Err(io::ErrorKind::NotFound.into());
-    let context = fio::Context { unit_blocks: &[1 << 16], seed: 1, options: &[], defaults: "" };
+    let context = fio::Context { unit_blocks: &[1 << 16], zones: &[], seed: 1, options: &[], defaults: "" };
     fio::parse("t.fio", text, &no_files, &context).unwrap()
 }
 

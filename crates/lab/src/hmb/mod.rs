@@ -571,6 +571,7 @@ mod tests {
         let text = "[j]\nrw=randread\nbs=4k\nsize=64m\nrate_iops=1000\nramp_time=1\nruntime=2\ntime_based=1\n";
         let context = readpath_workload::fio::Context {
             unit_blocks: &[preset.device.lus[0].blocks],
+            zones: &[],
             seed: 3,
             options: &[],
             defaults: "",

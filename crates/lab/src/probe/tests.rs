@@ -96,7 +96,8 @@ fn writes_begin_on_an_idle_device() {
 #[test]
 fn our_own_reader_takes_the_jobs() {
     let plan = plan(true);
-    let context = readpath_workload::fio::Context { unit_blocks: &[1 << 24], seed: 1, options: &[], defaults: "" };
+    let context =
+        readpath_workload::fio::Context { unit_blocks: &[1 << 24], zones: &[], seed: 1, options: &[], defaults: "" };
     let none = |_: &std::path::Path| Err(std::io::Error::other("none"));
     let mut jobs = 0;
     for file in plan.job_files(0) {

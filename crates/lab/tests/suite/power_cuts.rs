@@ -41,7 +41,8 @@ fn cuts(cuts: u32, loses: Loses) -> PowerCuts {
 
 fn job(options: &str) -> Workload {
     let text = format!("[job]\nbs=4k\niodepth=8\n{options}\n");
-    let context = fio::Context { unit_blocks: &[preset().device.lus[0].blocks], seed: 3, options: &[], defaults: "" };
+    let context =
+        fio::Context { unit_blocks: &[preset().device.lus[0].blocks], zones: &[], seed: 3, options: &[], defaults: "" };
     fio::parse("job", &text, &no_file, &context).expect("a job")
 }
 

@@ -200,6 +200,10 @@ registry! {
         SUPERBLOCKS_RETIRED "superblocks_retired" "" "" Less "superblocks retired because of bad blocks; no row if \
             zero";
     }
+    "Zones" {
+        ZONES_RESET "zones_reset" "" "zones reset" Less "zones that the host reset to write them \
+            again; for devices with zoned units";
+    }
     "Events" {
         SPAN "span" "ms" "" Neither "virtual time from this event to the next; the first part begins when the host has \
             probed the device, or the trace begins";

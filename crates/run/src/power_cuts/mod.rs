@@ -26,6 +26,7 @@ use crate::runner::Runner;
 use crate::stacks::{Work, tapped};
 use crate::tap::TapTo;
 use crate::watch::{Observer, Watched};
+use crate::zoned::refused;
 use cuts::Cuts;
 use readpath_device::{DeviceStats, Probe, Recovery};
 use readpath_flash::DieSched;
@@ -170,6 +171,7 @@ impl<P: Probe> Work<Tags, P, AnyWire> for Session<'_> {
 impl Session<'_> {
     fn run<S: DieSched, P: Probe>(self, stack: &mut Stack<S, Tags, P, AnyWire>) -> Result<PowerRun, ExecuteError> {
         let Session { setup, mut load, touched, plan, moments, observer } = self;
+        refused::of_power_cuts(&setup.preset)?;
         fill(stack, setup, &load)?;
         let ready = stack.start(Ns::ZERO)?;
         let schedule = Schedule::new(&setup.events, stack, ready)?;

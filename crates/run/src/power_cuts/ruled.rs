@@ -163,8 +163,8 @@ fn ruled(&BlockRequest { lun, op, block, blocks, .. }: &BlockRequest) -> Request
     let op = match op {
         BlockOp::Read => Op::Read,
         BlockOp::Write | BlockOp::WriteFua => Op::Write,
-        BlockOp::Discard => Op::Trim,
-        BlockOp::Flush => Op::Flush,
+        BlockOp::Discard | BlockOp::ResetZone => Op::Trim,
+        BlockOp::Flush | BlockOp::FinishZone => Op::Flush,
     };
     let offset = u64::from(block) * u64::from(BLOCK_BYTES);
     Request { op, unit: lun, offset, bytes: blocks.saturating_mul(BLOCK_BYTES), client: None }

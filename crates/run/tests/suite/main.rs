@@ -34,4 +34,5 @@ mod wear;
 mod wire;
 mod worn_out;
 mod write_amplification;
+mod zonemode;
 mod zones;

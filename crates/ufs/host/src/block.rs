@@ -16,9 +16,18 @@ pub enum BlockOp {
     Discard,
     /// Make everything acknowledged durable.
     Flush,
+    /// RESET WRITE POINTER of the zone that consists of the blocks: it is empty afterwards.
+    ResetZone,
+    /// FINISH ZONE of the zone that consists of the blocks: it is full afterwards.
+    FinishZone,
 }
 
 impl BlockOp {
+    /// Whether it moves the write pointer of a zone.
+    pub fn moves_pointer(self) -> bool {
+        matches!(self, BlockOp::Write | BlockOp::WriteFua | BlockOp::ResetZone | BlockOp::FinishZone)
+    }
+
     /// Whether blocks cross the link.
     pub fn moves_data(self) -> bool {
         matches!(self, BlockOp::Read | BlockOp::Write | BlockOp::WriteFua)

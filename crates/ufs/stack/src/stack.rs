@@ -57,7 +57,13 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         let given = given_host_memory(device, &host);
         let (mut device, units) = medium::new_device(device, delays, &mut payload, probe)?;
         device.give_host_memory(given);
-        Ok(Stack { host: Driver::new(host), device, payload, wire, units, wire_error: None })
+        let mut host = Driver::new(host);
+        for (lun, unit) in (0..).zip(&device.config().lus) {
+            if let Some(zones) = &unit.zones {
+                host.know_zones(lun, unit.blocks, zones.stride());
+            }
+        }
+        Ok(Stack { host, device, payload, wire, units, wire_error: None })
     }
 
     /// Maps blocks of a unit as if they had been written, in no time.

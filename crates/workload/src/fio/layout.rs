@@ -11,10 +11,10 @@ use super::lexer::At;
 use super::notes::Notes;
 use super::settings::{Set, Settings};
 use super::value::Amount;
-use super::{Context, JobError};
+use super::{Context, JobError, zoned};
 use crate::{
     Ends, FileExtent, FioReport, Flow, Job, Kinds, Limits, Offsets, Phase, ReadBack, Sizes, Stream, StreamSpec, Think,
-    Workload,
+    Workload, Zbd,
 };
 
 const BLOCK: u64 = BLOCK_BYTES as u64;
@@ -51,6 +51,8 @@ struct Region {
     limit: Option<u64>,
     /// Blocks of one pass.
     pass: u64,
+    /// A note that it was rounded to whole zones, if it was.
+    whole_zones: Option<String>,
 }
 
 /// The reporting groups of a job file, as fio makes them: its statistics begin a new entry at every job, except that a
@@ -89,6 +91,7 @@ pub(super) fn build(main: &str, jobs: Jobs, mut notes: Notes, cx: &Context) -> R
     let mut groups = Groups::default();
     let mut names = BTreeSet::new();
     let (mut thread, mut tables) = (0u64, 0usize);
+    let mut most_open = vec![None; cx.unit_blocks.len()];
     let mut titles: Vec<&str> = Vec::new();
     for (section, file_of) in sections.iter().zip(of_job) {
         let s = &section.settings;
@@ -110,7 +113,15 @@ pub(super) fn build(main: &str, jobs: Jobs, mut notes: Notes, cx: &Context) -> R
         let rate_bytes = s.rates()?.map(|r| (r > 0).then_some(r));
         let mut pattern: Option<(StreamSpec, Stream)> = None;
         for (clone, (name, &file)) in called.into_iter().zip(&file_of).enumerate() {
-            let region = region(section, &files[file], clone as u64)?;
+            let of = &files[file];
+            let zones = cx.zones.get(usize::from(of.lun)).copied().flatten();
+            let zones = zoned::look(section, (of.lun, zones), of.device)?;
+            let region = region(section, of, clone as u64, zones.as_ref())?;
+            if let Some(whole) = &region.whole_zones {
+                notes.add("zones", &section.at, || whole.clone());
+            }
+            let zbd = zones.map(|zones| zones.zbd(region.start, region.blocks));
+            same_limit(section, zbd.as_ref(), &mut most_open[usize::from(of.lun)])?;
             let seed = Prng::stream(s.randseed.unwrap_or(cx.seed), "fio job", thread).next_u64();
             thread += 1;
             let spec = spec(s, &region)?;
@@ -142,8 +153,14 @@ pub(super) fn build(main: &str, jobs: Jobs, mut notes: Notes, cx: &Context) -> R
                 options: section.echo.clone(),
             };
             let poisson = s.poisson.then_some(seed);
-            let job =
-                Job { lun: files[file].lun, rate_bytes, poisson, fio, ..job(s, name, group_of[clone], &spec, stream) };
+            let job = Job {
+                lun: files[file].lun,
+                rate_bytes,
+                poisson,
+                zbd,
+                fio,
+                ..job(s, name, group_of[clone], &spec, stream)
+            };
             let Some(phase) = phases.last_mut() else { unreachable!() };
             phase.jobs.push(job);
         }
@@ -199,6 +216,7 @@ fn job(s: &Settings, name: String, group: usize, spec: &StreamSpec, stream: Stre
         poisson: None,
         flow: (s.flow > 0).then_some(Flow { id: s.flow_id, weight: s.flow, sleep: s.flow_sleep }),
         ends: if s.exitall { s.exit_what } else { Ends::Itself },
+        zbd: None,
         fio: FioReport::default(),
         stream,
     }
@@ -243,6 +261,17 @@ fn waits(section: &JobSection, all: &[JobSection], running: &[&str]) -> Result<b
 fn same_but_place(a: &StreamSpec, b: &StreamSpec) -> bool {
     // Everything else comes from the section.
     a.blocks == b.blocks && a.limit_blocks == b.limit_blocks
+}
+
+/// Refuses another limit on open zones than that of another job of the same unit, as fio does.
+fn same_limit(section: &JobSection, zbd: Option<&Zbd>, unit: &mut Option<u32>) -> Result<(), JobError> {
+    let Some(most) = zbd.filter(|zbd| zbd.writes).map(|zbd| zbd.most_open) else { return Ok(()) };
+    match unit.replace(most).filter(|other| *other != most) {
+        None => Ok(()),
+        Some(other) => Err(section.at.error(format!(
+            "max_open_zones is {most} here and {other} in another job of the same unit; give all the same"
+        ))),
+    }
 }
 
 /// The name that `filename_format` gives to the only file of a clone.
@@ -395,7 +424,7 @@ fn share(bytes: u64, percent: u64) -> u64 {
     (u128::from(bytes) * u128::from(percent) / 100) as u64 / BLOCK * BLOCK
 }
 
-fn region(section: &JobSection, file: &File, clone: u64) -> Result<Region, JobError> {
+fn region(section: &JobSection, file: &File, clone: u64, zones: Option<&zoned::OnZones>) -> Result<Region, JobError> {
     let s = &section.settings;
     let at_offset = |message: String| match (&s.offset, &s.offset_increment) {
         (Some(o), _) => o.error(format!("offset: {message}")),
@@ -441,8 +470,13 @@ fn region(section: &JobSection, file: &File, clone: u64) -> Result<Region, JobEr
         return Err(at_size(format!("{region} bytes are less than one request of {unit}")));
     }
     // Both fit: the file lies within the device.
-    let (start, blocks) = (file.start + (offset / BLOCK) as u32, (region / BLOCK) as u32);
-    Ok(Region { start, blocks, limit: limit(s, region, unit)?, pass: pass(s, region, unit).div_ceil(BLOCK) })
+    let (from, to, moved) = zones.map_or(Ok((offset, region, region)), |zones| zones.whole(offset, region))?;
+    let (start, blocks) = (file.start + (from / BLOCK) as u32, (to / BLOCK) as u32);
+    let whole_zones = ((from, to) != (offset, region)).then(|| {
+        format!("{region} bytes from {offset} on were rounded to whole zones, {to} bytes from {from} on, as in fio")
+    });
+    let pass_blocks = pass(s, moved, unit).div_ceil(BLOCK);
+    Ok(Region { start, blocks, limit: limit(s, moved, unit)?, pass: pass_blocks, whole_zones })
 }
 
 /// Blocks after which a job ends. Like fio it goes over its part of the file `loops` times, and on until `io_size` is

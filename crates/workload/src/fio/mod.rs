@@ -11,11 +11,12 @@ mod notes;
 mod options;
 mod settings;
 mod value;
+mod zoned;
 
 use std::path::Path;
 use std::{fmt, io};
 
-use crate::Workload;
+use crate::{Workload, ZonedUnit};
 
 pub use arguments::{ArgumentError, Typed, defaults, of_arguments};
 pub use options::reference;
@@ -51,6 +52,8 @@ pub struct Context<'a> {
     /// Blocks of 4 KiB on each logical unit, at least one. Of several, `/dev/sda` means all of the first, `/dev/sdb` of
     /// the second, and so on; where there is one, every name that begins with `/dev/` means all of it.
     pub unit_blocks: &'a [u32],
+    /// The zones of each unit; what is behind the end has none. Jobs must know of them to write.
+    pub zones: &'a [Option<ZonedUnit>],
     /// Seed of jobs without `randseed`.
     pub seed: u64,
     /// Options that every job gets, whatever its file says of them.

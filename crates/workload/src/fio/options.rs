@@ -268,18 +268,28 @@ static TABLE: &[Row] = &[
     }),
     switch(IO, "do_verify", |s, on, _| s.do_verify = on),
     number(IO, "verify_backlog", (0, U32), |s, n, _| s.verify_backlog = n),
-    other(IO, "zonemode", WORDS, |s, text, _| {
-        s.strided = match &**text {
-            "none" => false,
-            "strided" => true,
-            "zbd" => return Err("zoned block devices are not modelled; none and strided are".into()),
-            _ => return Err(format!("\"{text}\" must be none or strided")),
-        };
+    other(IO, "zonemode", WORDS, |s, text, g| {
+        if !matches!(&**text, "none" | "strided" | "zbd") {
+            return Err(format!("\"{text}\" must be none, strided or zbd"));
+        }
+        s.strided = &**text == "strided";
+        s.zbd.on = (&**text == "zbd").then(|| g.set(()));
         Ok(())
     }),
     other(IO, "zonesize", SIZE, |s, text, g| zone(s, 0, text, g)),
     other(IO, "zonerange", SIZE, |s, text, g| zone(s, 1, text, g)),
     other(IO, "zoneskip", SIZE, |s, text, g| zone(s, 2, text, g)),
+    number(IO, "max_open_zones", (0, U32), |s, n, g| s.zbd.most_open = (n > 0).then(|| g.set(n as u32))),
+    number(IO, "job_max_open_zones", (0, U32), |s, n, g| s.zbd.job_most_open = (n > 0).then(|| g.set(n as u32))),
+    other(IO, "zone_reset_threshold", NUMBERS, |s, text, g| {
+        s.zbd.threshold = Some(g.set(share(text)?));
+        Ok(())
+    }),
+    other(IO, "zone_reset_frequency", NUMBERS, |s, text, g| {
+        s.zbd.frequency = Some(g.set(share(text)?)).filter(|share| share.value > 0.0);
+        Ok(())
+    }),
+    switch(IO, "read_beyond_wp", |s, on, g| s.zbd.read_beyond_wp = on.then(|| g.set(()))),
     other(IO, "rate_process", WORDS, |s, text, _| {
         s.poisson = match &**text {
             "linear" => false,
@@ -425,15 +435,14 @@ static TABLE: &[Row] = &[
         SWITCH,
         OFF,
         "atomic bs_is_seq_rand bs_unaligned=blocksize_unaligned fdp ignore_zone_limits random_sequence_stride \
-         rate_ignore_thinktime read_beyond_wp read_iolog_chunked recover_zbd_write_error serialize_overlap sprandom \
+         rate_ignore_thinktime read_iolog_chunked recover_zbd_write_error serialize_overlap sprandom \
          write_zone_remainder",
     ),
     not_modelled(
         IO,
         NUMBER,
         OFF,
-        "iodepth_low job_max_open_zones max_open_zones thinkcycles trim_backlog \
-         trim_backlog_batch verify_backlog_batch write_barrier",
+        "iodepth_low thinkcycles trim_backlog trim_backlog_batch verify_backlog_batch write_barrier",
     ),
     not_modelled(IO, NUMBER, &[], "flow_watermark spr_num_regions"),
     not_modelled(
@@ -454,12 +463,7 @@ static TABLE: &[Row] = &[
     not_modelled(IO, WORDS, &["complete"], "thinktime_blocks_type"),
     not_modelled(IO, WORDS, &[], "plid_select=fdp_pli_select"),
     not_modelled(IO, TEXT, &[], "dp_scheme merge_blktrace_file read_iolog write_iolog"),
-    not_modelled(
-        IO,
-        NUMBERS,
-        &[],
-        "merge_blktrace_iters merge_blktrace_scalars plids=fdp_pli spr_op zone_reset_frequency zone_reset_threshold",
-    ),
+    not_modelled(IO, NUMBERS, &[], "merge_blktrace_iters merge_blktrace_scalars plids=fdp_pli spr_op"),
     not_modelled(STATISTICS, SWITCH, &["1"], "stats"),
     not_modelled(
         ENGINE,
@@ -493,6 +497,12 @@ fn not_repeated(_: &mut Settings, repeat: bool, given: &mut Given) {
             format!("{key}=0: the same seed gives the same requests here all the same")
         });
     }
+}
+
+/// A number between zero and one.
+fn share(text: &str) -> Result<f64, String> {
+    let share = value::float(text)?;
+    if (0.0..=1.0).contains(&share) { Ok(share) } else { Err(format!("\"{text}\" must lie between 0 and 1")) }
 }
 
 /// Sets one of the lengths of zones.

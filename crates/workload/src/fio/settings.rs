@@ -31,6 +31,18 @@ impl<T> Set<T> {
     }
 }
 
+/// Values of `zonemode=zbd`.
+#[derive(Clone, Default)]
+pub(super) struct ZbdSettings {
+    /// Place of `zonemode`, if it is this mode.
+    pub on: Option<Set<()>>,
+    pub most_open: Option<Set<u32>>,
+    pub job_most_open: Option<Set<u32>>,
+    pub threshold: Option<Set<f64>>,
+    pub frequency: Option<Set<f64>>,
+    pub read_beyond_wp: Option<Set<()>>,
+}
+
 /// All values of one job.
 #[derive(Clone, Default)]
 pub(super) struct Settings {
@@ -87,6 +99,7 @@ pub(super) struct Settings {
     /// Bytes used of a zone, its whole length unless that is the same, and the gap behind it.
     pub strided: bool,
     pub zone: [Option<Set<u64>>; 3],
+    pub zbd: ZbdSettings,
     pub fill: bool,
     pub exitall: bool,
     pub exit_what: Ends,
@@ -181,11 +194,16 @@ impl Settings {
     /// # Errors
     /// They are not given in full, or the job does not go through them in order.
     pub(super) fn stride(&self) -> Result<Option<Stride>, JobError> {
+        if self.zbd.on.is_some() {
+            return Ok(None);
+        }
         let [used, length, gap] = &self.zone;
         let given = self.zone.iter().flatten().next();
         let (used, at) = match (self.strided, used, given) {
             (false, _, None) => return Ok(None),
-            (false, _, Some(zone)) => return Err(zone.error("zonesize, zonerange and zoneskip need zonemode=strided")),
+            (false, _, Some(zone)) => {
+                return Err(zone.error("zonesize, zonerange and zoneskip need zonemode=strided or zbd"));
+            }
             (true, Some(used), _) => (used.value, used),
             (true, None, Some(zone)) => return Err(zone.error("zonemode=strided: zonesize is missing")),
             (true, None, None) => return Ok(None),

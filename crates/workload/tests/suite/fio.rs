@@ -10,7 +10,7 @@ use readpath_workload::fio::{self, Context, JobError};
 use readpath_workload::{Io, IoKind, Limits, Workload};
 
 /// 4 GiB.
-const CX: Context = Context { unit_blocks: &[1 << 20], seed: 1, options: &[], defaults: "" };
+const CX: Context = Context { unit_blocks: &[1 << 20], zones: &[], seed: 1, options: &[], defaults: "" };
 
 fn no_files(_: &Path) -> io::Result<String> {
     Err(io::ErrorKind::NotFound.into())
@@ -34,7 +34,7 @@ fn requests(work: &Workload, phase: usize, job: usize, n: usize) -> Vec<Io> {
 
 #[test]
 fn disks_are_the_units_of_a_device() {
-    let units = Context { unit_blocks: &[1 << 20, 1 << 18], seed: 1, options: &[], defaults: "" };
+    let units = Context { unit_blocks: &[1 << 20, 1 << 18], zones: &[], seed: 1, options: &[], defaults: "" };
     let two = |text: &str| fio::parse("t", text, &no_files, &units);
     let work = two("[a]\nfilename=/dev/sda\n[b]\nfilename=/dev/sdb\n[c]\nsize=1m\n").unwrap();
     let files: Vec<_> = work.files.iter().map(|f| (f.name.as_str(), f.lun, f.blocks)).collect();
@@ -502,7 +502,8 @@ fn errors_name_file_line_and_option() {
         (2, Some("flow"), "[a]\nflow=-8\n", "not a whole number"),
         (2, Some("flow_id"), "[a]\nflow_id=4294967296\n", "between 0 and 4294967295"),
         (2, Some("flow_sleep"), "[a]\nflow_sleep=1ms\n", "not a whole number"),
-        (2, Some("zonemode"), "[a]\nzonemode=zbd\n", "none and strided are"),
+        (3, Some("zonemode"), "[a]\nsize=1m\nzonemode=zbd\n", "has no zones of its own"),
+        (2, Some("zonemode"), "[a]\nzonemode=zns\n", "must be none, strided or zbd"),
         (3, Some("zonesize"), "[a]\nsize=1m\nzonesize=1m\n", "need zonemode=strided"),
         (4, Some("zonesize"), "[a]\nsize=1m\nzonemode=strided\nzonesize=1k\n", "multiples of 4096"),
         (5, Some("zonesize"), "[a]\nsize=1m\nrw=rw\nzonemode=strided\nzonesize=1m\n", "of one kind only"),
@@ -664,7 +665,7 @@ proptest! {
         let load = |_: &Path| Ok("size=64k\ninclude x\n".to_owned());
         let text = format!("[a]\nsize=1m\n{}\n", words.join("\n"));
         for reader in [&load as &dyn Fn(&Path) -> io::Result<String>, &no_files] {
-            let context = Context { unit_blocks: &[blocks], seed: 0, options: &[], defaults: "" };
+            let context = Context { unit_blocks: &[blocks], zones: &[], seed: 0, options: &[], defaults: "" };
             let Ok(work) = fio::parse("t", &text, reader, &context) else { continue };
             for (p, phase) in work.phases.iter().enumerate() {
                 prop_assert!(!phase.jobs.is_empty() && !phase.name.is_empty());

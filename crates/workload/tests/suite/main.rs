@@ -2,6 +2,7 @@
 //! All tests of this crate's public surface, in one program: linking takes most of the time of a test build.
 
 mod fio;
+mod fio_zones;
 mod iozone;
 mod reference;
 mod streams;

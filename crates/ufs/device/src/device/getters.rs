@@ -125,6 +125,13 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         Some([empty, zones.len() - empty - full, full])
     }
 
+    /// Blocks up to the write pointer of each zone of a unit, all of them for a full one; empty if it has no zones. As
+    /// REPORT ZONES would say: no time passes.
+    pub fn zone_pointers(&self, lun: u8) -> Vec<u32> {
+        let zones = self.ftl.zones().report(lun, 0, Listed::NoGaps);
+        zones.map_or_else(|_| Vec::new(), |zones| zones.map(|zone| (zone.write_pointer - zone.start) as u32).collect())
+    }
+
     /// Operations in progress, for tests that none leaks.
     pub fn ops_in_use(&self) -> usize {
         self.back.ops().in_use()

@@ -2,13 +2,13 @@
 //! Builds the command for the request of a tag when it is sent to the controller: READ becomes HPB READ here, and
 //! writes make their entries dirty. Which tag is sent next is not decided here.
 
-use super::tags::{Tag, TagState};
+use super::tags::{Tag, TagState, Use};
 use super::{Driver, LastEntries};
 use crate::block::BlockOp;
 use crate::hpb::UnitHpb;
 use readpath_kit::{BLOCK_BYTES, Ns};
 use readpath_proto::scsi::encode_unmap;
-use readpath_proto::typed::{Cdb, Command, FLAG_FUA, Form, HpbEntry};
+use readpath_proto::typed::{Cdb, Command, FLAG_FUA, Form, HpbEntry, ZoneAction};
 
 impl LastEntries {
     /// A command that is sent again keeps its form and its entry, or takes the new `entry` if there is one.
@@ -58,7 +58,7 @@ impl Driver {
 
     pub(super) fn command(&mut self, now: Ns, tag: Tag) -> Command {
         let state = &self.tags[tag];
-        let TagState { op, block, blocks, .. } = *state;
+        let TagState { op, block, blocks, used, .. } = *state;
         let lun = usize::from(state.lun);
         let lba = u64::from(block);
         if op == BlockOp::Read {
@@ -84,9 +84,15 @@ impl Driver {
                 let cdb = Cdb::SynchronizeCache { form: Form::Ten, lba: 0, blocks: 0, immed: false };
                 Command { expected_bytes: 0, cdb }
             }
+            BlockOp::ResetZone | BlockOp::FinishZone => {
+                let action = if op == BlockOp::ResetZone { ZoneAction::Reset } else { ZoneAction::Finish };
+                Command { expected_bytes: 0, cdb: Cdb::ManageZones { action, lba, count: 0, all: false } }
+            }
             _ => {
                 let flags = if op == BlockOp::WriteFua { FLAG_FUA } else { 0 };
-                let cdb = Cdb::Write { form: Form::Ten, lba, blocks, flags };
+                // As Linux for a host-managed disk.
+                let form = if used == Use::Ordered { Form::Sixteen } else { Form::Ten };
+                let cdb = Cdb::Write { form, lba, blocks, flags };
                 Command { expected_bytes: blocks * BLOCK_BYTES, cdb }
             }
         }

@@ -27,7 +27,7 @@ impl UnitDepths {
         loop {
             let tag = out.pop_front()?;
             if self.has_room(tag, tags) {
-                self.in_flight[tag.row()] = matches!(tags[tag].used, Use::Block | Use::Map | Use::Unmap);
+                self.in_flight[tag.row()] = matches!(tags[tag].used, Use::Block | Use::Ordered | Use::Map | Use::Unmap);
                 return Some(tag);
             }
             match tags[tag].used {
@@ -40,7 +40,7 @@ impl UnitDepths {
     fn has_room(&self, tag: Tag, tags: &Tags) -> bool {
         let state = &tags[tag];
         let depth = self.depths.get(usize::from(state.lun)).copied().unwrap_or(0);
-        let is_command = matches!(state.used, Use::Block | Use::Map | Use::Unmap);
+        let is_command = matches!(state.used, Use::Block | Use::Ordered | Use::Map | Use::Unmap);
         if depth == 0 || !is_command || self.in_flight[tag.row()] {
             return true;
         }

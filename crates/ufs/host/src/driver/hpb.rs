@@ -229,7 +229,7 @@ impl Driver {
         if let Some(depths) = &mut self.depths {
             depths.ended(Tag(reply.tag), &mut self.out, &self.tags);
         }
-        if state.used == Use::Block {
+        if matches!(state.used, Use::Block | Use::Ordered) {
             self.hpb_of(state.lun).into_iter().for_each(|hpb| hpb.block_ended(now));
         }
         let Some(times) = &self.times else { return };

@@ -11,6 +11,7 @@ mod hpb;
 mod joins;
 mod long_reads;
 mod tags;
+mod zones;
 
 use crate::block::{BlockDone, BlockOp, BlockRequest, ReadRequest};
 use crate::booster;
@@ -27,6 +28,7 @@ use readpath_proto::cdb::READ_BUFFER_ENTRIES;
 use readpath_proto::typed::{Cdb, Command, Reply, ReplyBody, Request, RequestBody, Response, Sense, Status};
 use std::collections::VecDeque;
 use tags::{MAX_SLOTS, Tag, TagState, Tags, Use};
+use zones::ZoneOrder;
 
 /// How often a command is sent again after a unit attention or a busy device (Linux sd: 5).
 const RETRIES: u8 = 5;
@@ -35,6 +37,8 @@ const ABORTED: Sense = Sense { key: 0x0B, asc: 0, ascq: 0 };
 
 struct Unit {
     blocks: u32,
+    /// The same, but 0 if it has zones: its requests are looked at more closely.
+    plain_blocks: u32,
     hpb: UnitHpb,
 }
 
@@ -93,6 +97,8 @@ pub struct Driver {
     /// Exists for a host that sends old entries again.
     last_entries: Option<Box<LastEntries>>,
     data_out: Vec<Vec<u8>>,
+    /// Exists if units have zones.
+    zones: Option<Box<ZoneOrder>>,
 }
 
 impl Driver {
@@ -128,6 +134,7 @@ impl Driver {
             long_reads: has_long_reads.then(|| Box::new(LongReads::new())),
             last_entries: keeps_entries.then(|| Box::new(LastEntries([0; MAX_SLOTS]))),
             data_out: vec![Vec::new(); usize::from(slots)],
+            zones: None,
         }
     }
 
@@ -152,10 +159,9 @@ impl Driver {
     pub fn submit(&mut self, request: &BlockRequest) {
         let in_range = self
             .unit(request.lun)
-            .is_some_and(|u| u64::from(request.block) + u64::from(request.blocks) <= u64::from(u.blocks));
+            .is_some_and(|u| u64::from(request.block) + u64::from(request.blocks) <= u64::from(u.plain_blocks));
         if !in_range {
-            let error = Some(Sense::LBA_OUT_OF_RANGE);
-            return self.done.push_back(BlockDone { cookie: request.cookie, tag: 0, error });
+            return self.submit_apart(request);
         }
         if request.blocks <= u32::from(self.config.max_transfer_blocks) {
             return self.send_or_wait(*request, JoinId::NONE);
@@ -165,7 +171,7 @@ impl Driver {
 
     #[inline(never)]
     fn submit_large(&mut self, request: &BlockRequest) {
-        if matches!(request.op, BlockOp::Discard | BlockOp::Flush) {
+        if !request.op.moves_data() {
             return self.send_or_wait(*request, JoinId::NONE);
         }
         let most = u32::from(self.config.max_transfer_blocks);
@@ -203,7 +209,7 @@ impl Driver {
         let state = &self.tags[tag];
         let lun = state.lun;
         let body = match state.used {
-            Use::Block => RequestBody::Command(self.command(now, tag)),
+            Use::Block | Use::Ordered => RequestBody::Command(self.command(now, tag)),
             Use::Map => {
                 let TagState { at, map_bytes, blocks, .. } = *state;
                 self.note_sent(now, tag);
@@ -261,7 +267,7 @@ impl Driver {
     /// The block request (or part of one) that `tag` carries, for the code that moves its data.
     pub fn carried(&self, tag: u8) -> Option<BlockRequest> {
         let state = self.tags.get(tag)?;
-        (state.used == Use::Block).then(|| state.part())
+        matches!(state.used, Use::Block | Use::Ordered).then(|| state.part())
     }
 
     /// Handles a reply of the device, at `now`, with its data-in. A reply whose tag is not in use is ignored.
@@ -329,7 +335,13 @@ impl Driver {
                 self.tags.release(tag);
                 self.end(cookie, reply.tag, join, None);
             }
-            Use::Block => self.on_error(reply),
+            Use::Ordered if good => {
+                let state = self.tags[tag];
+                self.tags.release(tag);
+                self.zone_is_free(&state, true);
+                self.end(cookie, reply.tag, join, None);
+            }
+            Use::Block | Use::Ordered => self.on_error(reply),
         }
         if let ReplyBody::Response(Response { status: Status::Good, hpb: Some(n), .. }) = &reply.body {
             self.notified(n);
@@ -352,9 +364,12 @@ impl Driver {
             (state.listed, state.read_id) = (false, 0);
             return self.out.push_back(tag);
         }
-        let (cookie, join) = (state.cookie, state.join);
+        let state = *state;
         self.tags.release(tag);
-        self.end(cookie, reply.tag, join, sense.or(Some(ABORTED)));
+        if state.used == Use::Ordered {
+            self.zone_is_free(&state, false);
+        }
+        self.end(state.cookie, reply.tag, state.join, sense.or(Some(ABORTED)));
     }
 
     /// The controller and the device are being reset. Commands in flight are started again, and map loads are
@@ -377,11 +392,11 @@ impl Driver {
         for tag in (0..MAX_SLOTS as u8).map(Tag) {
             let state = &mut self.tags[tag];
             match state.used {
-                Use::Block | Use::Map | Use::Unmap if resends => {
+                Use::Block | Use::Ordered | Use::Map | Use::Unmap if resends => {
                     (state.listed, state.read_id) = (false, 0);
                     self.out.push_back(tag);
                 }
-                Use::Block => {
+                Use::Block | Use::Ordered => {
                     again.push((state.part(), state.join));
                     self.tags.release(tag);
                 }
@@ -400,7 +415,9 @@ impl Driver {
 
     /// The host has lost its power as well: its whole state is lost, block requests included.
     pub fn power_cut(&mut self) {
-        *self = Driver::new(self.config);
+        let mut zones = self.zones.take();
+        zones.iter_mut().for_each(|zones| zones.clear());
+        *self = Driver { zones, ..Driver::new(self.config) };
     }
 
     /// CPU of the host, if requests cost some, and the blocks of its longest command.
@@ -432,15 +449,14 @@ impl Driver {
     #[inline(always)]
     fn send_or_wait(&mut self, part: BlockRequest, join: JoinId) {
         match self.tags.take() {
-            Some(tag) => self.send(tag, part, join),
+            Some(tag) => self.send(tag, part, join, Use::Block),
             None => self.waiting.push_back((part, join)),
         }
     }
 
     #[inline(always)]
-    fn send(&mut self, tag: Tag, part: BlockRequest, join: JoinId) {
+    fn send(&mut self, tag: Tag, part: BlockRequest, join: JoinId, used: Use) {
         let BlockRequest { cookie, lun, op, block, blocks } = part;
-        let used = Use::Block;
         self.tags[tag] = TagState { used, op, lun, join, cookie, block, blocks, ..TagState::FREE };
         self.out.push_back(tag);
     }
@@ -459,7 +475,8 @@ impl Driver {
             } else {
                 self.waiting.pop_front();
             }
-            self.send(tag, part, join);
+            let used = if self.is_ordered(&part) { Use::Ordered } else { Use::Block };
+            self.send(tag, part, join, used);
         }
     }
 
@@ -509,7 +526,8 @@ impl Driver {
                     if self.units.len() <= lun {
                         self.units.resize_with(lun + 1, || None);
                     }
-                    self.units[lun] = Some(Unit { blocks, hpb });
+                    let plain_blocks = if self.has_zones(lun as u8) { 0 } else { blocks };
+                    self.units[lun] = Some(Unit { blocks, plain_blocks, hpb });
                 }
                 depths.truncate(self.units.len());
                 self.depths = UnitDepths::new(depths);

@@ -26,6 +26,8 @@ pub(super) enum Use {
     Free,
     /// A block request, or a part of one with a join.
     Block,
+    /// The same, the only one of its zone that moves the write pointer.
+    Ordered,
     /// An HPB READ BUFFER.
     Map,
     /// An HPB WRITE BUFFER that drops a region.

@@ -6,3 +6,4 @@ mod errors;
 mod hpb2;
 mod probe;
 mod queue;
+mod zones;

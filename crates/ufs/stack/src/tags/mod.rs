@@ -200,8 +200,8 @@ impl Payload for Tags {
         let mut moving = std::mem::take(&mut self.moving[t]);
         moving.clear();
         match request.op {
-            BlockOp::Write | BlockOp::WriteFua | BlockOp::Discard => {
-                let discard = request.op == BlockOp::Discard;
+            BlockOp::Write | BlockOp::WriteFua | BlockOp::Discard | BlockOp::ResetZone => {
+                let discard = matches!(request.op, BlockOp::Discard | BlockOp::ResetZone);
                 moving.extend((lpn..).take(n).map(|l| self.write_begins(l, discard, &change)));
             }
             BlockOp::Read => {
@@ -213,6 +213,7 @@ impl Payload for Tags {
                     floors[t].extend((lpn.wrapping_sub(change.away)..).take(n).map(|l| belief.floor(l)));
                 }
             }
+            BlockOp::FinishZone => {}
             BlockOp::Flush => {
                 self.device.flush_begins(t);
                 self.clients.iter_mut().for_each(|clients| clients.belief.flush_begins(t));

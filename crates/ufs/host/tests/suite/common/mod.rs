@@ -137,7 +137,13 @@ pub struct Host {
 impl Host {
     /// A host that has probed `device`, successfully or not.
     pub fn probe(device: &mut Device, hpb: HpbOptions) -> Host {
+        Host::prepared(device, hpb, |_| {})
+    }
+
+    /// The same with a driver that was prepared.
+    pub fn prepared(device: &mut Device, hpb: HpbOptions, prepare: impl FnOnce(&mut Driver)) -> Host {
         let mut driver = Driver::new(HostConfig { hpb: Some(hpb), ..HostConfig::LINUX });
+        prepare(&mut driver);
         driver.start(Ns::ZERO);
         let mut host = Host { driver, now: Ns::ZERO, cookie: 0 };
         while !host.driver.is_ready()

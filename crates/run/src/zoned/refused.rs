@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What cannot be done on a unit with zones. Found before a run begins.
+
+use crate::replay::Traces;
+use readpath_config::{DevicePreset, Event, EventKind};
+use readpath_device::Layout;
+use readpath_workload::{IoKind, Workload};
+use thiserror::Error;
+
+/// Why a run cannot be made on a unit with zones.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum ZonesError {
+    /// Requests that are not at write pointers.
+    #[error(
+        "{what} writes to logical unit {lun}, whose zones take writes at their write pointers only; give the device a \
+         mapper (--set 'host.zones.mapper=\"log\"'), or write with fio jobs that have zonemode=zbd"
+    )]
+    Writes {
+        /// The workload.
+        what: String,
+        /// The unit.
+        lun: u8,
+    },
+    /// Zones that are written in random order.
+    #[error(
+        "blocks of logical unit {lun} cannot be there in random order, as it has zones; have them written in order"
+    )]
+    RandomOrder {
+        /// The unit.
+        lun: u8,
+    },
+    /// An event, or a power cut, after which write pointers have to be asked for.
+    #[error(
+        "{what} is not modelled for a device with zoned units: the host would have to ask for their write pointers; \
+         take a device without"
+    )]
+    LosesPointers {
+        /// What happens.
+        what: String,
+    },
+}
+
+/// Whether a unit has zones that its workloads see.
+fn is_zoned(preset: &DevicePreset, lun: u8) -> bool {
+    preset.device.lus.get(usize::from(lun)).is_some_and(|lu| lu.zones.is_some())
+}
+
+fn has_zones(preset: &DevicePreset) -> bool {
+    preset.device.lus.iter().any(|lu| lu.zones.is_some())
+}
+
+/// Whether a workload respects the zones of its units.
+pub(crate) fn of_workload(workload: &Workload, preset: &DevicePreset) -> Result<(), ZonesError> {
+    let writes = |what: &str, lun| Err(ZonesError::Writes { what: format!("'{what}'"), lun });
+    if let Some(file) = workload.files.iter().find(|file| workload.launches.is_some() && is_zoned(preset, file.lun)) {
+        return writes(&workload.name, file.lun);
+    }
+    let mut jobs = workload.phases.iter().flat_map(|phase| &phase.jobs);
+    match jobs.find(|job| job.zbd.is_none() && job.stream.writes() && is_zoned(preset, job.lun)) {
+        Some(job) => writes(&job.name, job.lun),
+        None => Ok(()),
+    }
+}
+
+/// Whether traces respect the zones of their units.
+pub(crate) fn of_traces(traces: &Traces, preset: &DevicePreset) -> Result<(), ZonesError> {
+    if !has_zones(preset) {
+        return Ok(());
+    }
+    for (name, trace) in &traces.phases {
+        let mut writes = trace.ios.iter().filter(|io| matches!(io.kind, IoKind::Write | IoKind::Trim));
+        if let Some(io) = writes.find(|io| is_zoned(preset, traces.units.of(io.block).0)) {
+            return Err(ZonesError::Writes { what: format!("'{name}'"), lun: traces.units.of(io.block).0 });
+        }
+    }
+    Ok(())
+}
+
+/// Whether these ranges (unit, first block, blocks) can be on the device in this order.
+pub(crate) fn of_order(ranges: &[(u8, u32, u32)], layout: Layout, preset: &DevicePreset) -> Result<(), ZonesError> {
+    match ranges.iter().find(|(lun, ..)| layout == Layout::Random && is_zoned(preset, *lun)) {
+        Some(&(lun, ..)) => Err(ZonesError::RandomOrder { lun }),
+        None => Ok(()),
+    }
+}
+
+/// Whether these events can happen on a device.
+pub(crate) fn of_events(events: &[Event], preset: &DevicePreset) -> Result<(), ZonesError> {
+    let resets = |event: &&Event| matches!(event.kind, EventKind::HardwareReset | EventKind::PowerCycle { .. });
+    match events.iter().find(resets).filter(|_| has_zones(preset)) {
+        Some(event) => Err(ZonesError::LosesPointers { what: format!("the event {event}") }),
+        None => Ok(()),
+    }
+}
+
+/// Whether the power of a device can be cut.
+pub(crate) fn of_power_cuts(preset: &DevicePreset) -> Result<(), ZonesError> {
+    let what = "a power cut".to_owned();
+    if has_zones(preset) { Err(ZonesError::LosesPointers { what }) } else { Ok(()) }
+}
