@@ -87,7 +87,7 @@ const WRONG: [(&str, [&str; 3]); 60] = [
     ("fio typo.fio", ["typo.fio:4", "not an option of fio", "did you mean iodepth?"]),
     ("fio engine.fio", ["engine.fio:2", "\"rados\"", "a block device"]),
     ("fio half.fio", ["half.fio:3", "\"512\" is 512", "multiple of 4096"]),
-    ("fio zbd.fio", ["zbd.fio:4", "not modelled", "none and strided are"]),
+    ("fio zbd.fio", ["zbd.fio:4", "zonemode=zbd", "has no zones"]),
     ("fio variable.fio", ["variable.fio:3", "no variable READPATH_NOT_SET", "READPATH_NOT_SET=VALUE"]),
     ("fio cpus.fio", ["cpus.fio:4", "$ncpus says what machine", "write the number itself"]),
     ("fio files.fio", ["files.fio:4", "several files", "\\: for a colon"]),

@@ -12,8 +12,8 @@ use thiserror::Error;
 pub enum ZonesError {
     /// Requests that are not at write pointers.
     #[error(
-        "{what} writes to logical unit {lun}, whose zones take writes at their write pointers only; give the device a \
-         mapper (--set 'host.zones.mapper=\"log\"'), or write with fio jobs that have zonemode=zbd"
+        "{what} writes to logical unit {lun}, whose zones take writes at their write pointers only; write with fio \
+         jobs that have zonemode=zbd, or to a unit without zones"
     )]
     Writes {
         /// The workload.
