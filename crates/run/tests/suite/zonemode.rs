@@ -13,7 +13,7 @@ const ZONES: u32 = 16;
 /// A zoned unit alone.
 fn zoned(layout: ZoneLayout, blocks: u32, rule: ZoneRule) -> DeviceConfig {
     let mut config = device(ZONES * 256);
-    let zones = ZoneConfig { layout, blocks, most_open: 4, rule };
+    let zones = ZoneConfig { layout, blocks, most_open: 4, rule, program_blocks: 4, flush_blocks: 4 };
     config.hpb = None;
     config.lus[0] = LuConfig {
         hpb: false,

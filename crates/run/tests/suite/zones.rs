@@ -18,7 +18,7 @@ const MOST_OPEN: u32 = 4;
 /// A conventional unit and a zoned one of 12 zones.
 fn zoned(layout: ZoneLayout, blocks: u32, rule: ZoneRule) -> DeviceConfig {
     let mut config = device(200);
-    let zones = ZoneConfig { layout, blocks, most_open: MOST_OPEN, rule };
+    let zones = ZoneConfig { layout, blocks, most_open: MOST_OPEN, rule, program_blocks: 4, flush_blocks: 4 };
     config.lus[0] = LuConfig { hpb: false, max_active_regions: 0, ..config.lus[0] };
     config.lus.push(LuConfig { blocks: 12 * zones.stride(), zones: Some(zones), ..config.lus[0] });
     config.hpb = None;
@@ -85,17 +85,34 @@ impl Run {
     fn new(seed: u64) -> Run {
         let mut rng = Prng::stream(seed, "zones", 0);
         let layout = [ZoneLayout::PowerOfTwo, ZoneLayout::Gaps, ZoneLayout::Native][rng.below(3) as usize];
-        let blocks = if layout == ZoneLayout::PowerOfTwo { 32 } else { 37 };
+        // In one superblock or in several.
+        let is_long = rng.below(4) == 0;
+        let blocks = match layout {
+            ZoneLayout::PowerOfTwo => [32, 128][usize::from(is_long)],
+            _ => [37, 150][usize::from(is_long)],
+        };
         let mut config = zoned(layout, blocks, ZoneRule::Zbc);
-        config.write_buffer_blocks = 16 + rng.below(64) as u32;
+        let zones = config.lus[1].zones.as_mut().expect("zones");
+        zones.program_blocks = 4 << rng.below(2);
+        zones.flush_blocks = zones.program_blocks << rng.below(2);
+        config.write_buffer_blocks = 20 + rng.below(64) as u32;
         config.ftl.checkpoint_after_units = 20 + rng.below(60) as u32;
+        // With the smallest table of changes, resets wait for room in it.
+        if rng.below(2) == 0 {
+            config.ftl.map_changes = 16 * config.geometry.slices_per_unit();
+        }
         give_little_room(&mut config, 4 + rng.below(20) as u32);
         if rng.below(3) == 0 {
             any_slc(&mut config, &mut rng);
         }
         if rng.below(4) == 0 {
             config.ftl.faults.program_failures_ppm = 2_000;
+            config.ftl.faults.erase_failures_ppm = 1_000;
             give_little_room(&mut config, 60);
+        }
+        let too_small = ["geometry.blocks_per_plane", "slc_cache.static_blocks", "slc_cache.dynamic_blocks"];
+        while config.check().is_err_and(|e| too_small.contains(&e.field)) {
+            config.geometry.blocks_per_plane += 1;
         }
         Run {
             device: UfsDevice::new(&config, Default::default(), ()).expect("a possible device"),
@@ -215,9 +232,16 @@ impl Run {
                     self.flash.insert(ppn.0, self.slots[&slot]);
                 }
                 MediaOp::Move { from, to, .. } => {
-                    self.flash.insert(to.0, self.flash[&from.0]);
+                    let what = &self.what;
+                    let stamp = *self.flash.get(&from.0).unwrap_or_else(|| panic!("{what}: {op:?} of nothing"));
+                    self.flash.insert(to.0, stamp);
                 }
-                MediaOp::ReadFlash { tag, index, ppn } => self.is_read(tag, index, self.flash[&ppn.0]),
+                MediaOp::ReadFlash { tag, index, ppn } => {
+                    let (what, sent) = (&self.what, self.sent[usize::from(tag)].as_ref().map(|sent| &sent.op));
+                    let stamp = self.flash.get(&ppn.0).copied();
+                    let stamp = stamp.unwrap_or_else(|| panic!("{what}: {sent:?} reads {op:?}, which holds nothing"));
+                    self.is_read(tag, index, stamp);
+                }
                 MediaOp::ReadBuffer { tag, index, slot } => self.is_read(tag, index, self.slots[&slot]),
                 MediaOp::ReadZeros { tag, index } => self.is_read(tag, index, 0),
                 MediaOp::Torn { first, slices } | MediaOp::Erase { first, slices } => {
@@ -438,6 +462,24 @@ impl Run {
         self.look(false, &[aborted]);
     }
 
+    fn hardware_reset(&mut self) {
+        self.count("hardware reset");
+        self.device.hardware_reset(self.now);
+        self.media();
+        let coming: Vec<_> = self.sent.iter_mut().map(|sent| sent.take().map(|sent| sent.op)).collect();
+        while self.step() {}
+        self.device.check_consistency().expect("tables that agree");
+        self.look(false, &coming);
+        // No zone stays between two states: each that is empty takes a write.
+        let report = self.report();
+        for (zone, _) in report.into_iter().enumerate().filter(|(_, (condition, _))| *condition == 1) {
+            let [stamp] = self.stamps(1)[..] else { unreachable!() };
+            let cdb = Cdb::Write { form: Form::Sixteen, lba: self.start_of(zone), blocks: 1, flags: 0 };
+            self.send(0, ZONED, Op::Write { zone, stamps: vec![stamp], fua: false }, cdb, 1);
+            while self.step() {}
+        }
+    }
+
     fn run(&mut self, commands: u32) {
         for _ in 0..commands {
             let tag = (0..14).find(|tag| self.sent[*tag].is_none());
@@ -449,12 +491,10 @@ impl Run {
             match self.rng.below(400) {
                 0..4 => self.power_cut(),
                 4 => self.abort(),
-                5 => {
-                    self.device.hardware_reset(self.now);
-                    self.media();
-                    let coming: Vec<_> = self.sent.iter_mut().map(|sent| sent.take().map(|sent| sent.op)).collect();
-                    while self.step() {}
-                    self.look(false, &coming);
+                5 => self.hardware_reset(),
+                // While zones are being reset: that goes on.
+                6 if self.sent.iter().flatten().any(|sent| matches!(sent.op, Op::Reset(_))) => {
+                    self.hardware_reset();
                 }
                 _ => {}
             }
@@ -475,7 +515,7 @@ fn zones_keep_what_they_promise() {
             *counts.entry(what).or_default() += n;
         }
     }
-    for what in ["write", "read", "reset", "finish", "flush", "cut", "abort", "no resources"] {
+    for what in ["write", "read", "reset", "finish", "flush", "cut", "abort", "hardware reset"] {
         assert!(counts.get(what).is_some_and(|n| *n > 10), "{what}: {counts:?}");
     }
 }

@@ -28,7 +28,8 @@ tables! {
     HostMapIndex "host map index" "Which pages of the map are in host memory.";
     HostMapFetches "host map fetches" "What is fetched from there.";
     MapDirectory "map directory" "Where in flash each page of the map is.";
-    Zones "zones" "Write pointer and condition of each zone.";
+    Zones "zones" "Where each zone begins in flash, and how much of it is written.";
+    ZoneParts "parts of zones" "What of zones lies elsewhere, or in no whole program.";
     WriteBufferIndex "write buffer index" "Logical page and state of each slot of the write buffer.";
     Superblocks "superblocks" "State and counts of the superblocks.";
     WriteBuffer "write buffer" "Data that is not in flash yet.";
@@ -51,6 +52,9 @@ impl SramTable {
     /// Whether the table serves the map that the device itself holds.
     pub const fn is_of_map(self) -> bool {
         use SramTable::*;
-        matches!(self, MapPagesInDram | MapCache | MapCacheIndex | MapRuns | MapDirectory | MapWrites)
+        matches!(
+            self,
+            MapPagesInDram | MapCache | MapCacheIndex | MapRuns | MapDirectory | MapWrites | Zones | ZoneParts
+        )
     }
 }

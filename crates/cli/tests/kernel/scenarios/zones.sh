@@ -47,7 +47,8 @@ if [ "${STAGE:-first}" = first ]; then
         rm -f /mnt/$round-[2468]
     done
     sync
-    say "files=$(sum_of_sums) used=$(blkzone report /dev/zoned | grep -vc 'zcond: 1(em)')"
+    say "files=$(sum_of_sums)"
+    say "used=$(blkzone report /dev/zoned | grep -vc 'zcond: 1(em)')"
     umount /mnt
     check fsck fsck.f2fs --dry-run /dev/plain
     check mount_again mounted

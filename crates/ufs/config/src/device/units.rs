@@ -3,7 +3,7 @@
 
 use super::preset::DevicePreset;
 use crate::error::Result;
-use crate::keys::{Key, Keys, fields, flag, gib, keys, list, table, text, whole, words};
+use crate::keys::{Key, Keys, blocks_of_kib, fields, flag, gib, keys, list, table, text, whole, words};
 use crate::tree::Value;
 use readpath_device::{LuConfig, ZoneConfig, ZoneLayout, ZoneRule};
 
@@ -59,6 +59,7 @@ fn zones(k: &mut Keys<ZoneConfig>) -> Result<ZoneConfig> {
     let mib =
         whole(1..=4096).scaled(|mib| mib * MIB_BLOCKS, |blocks| blocks / MIB_BLOCKS, " (counted in blocks of 4 KiB)");
 
+    let kib = || blocks_of_kib(1..=1 << 20);
     Ok(keys!(k => ZoneConfig {
         /// data that a zone holds
         blocks = "size_mib": mib;
@@ -69,6 +70,10 @@ fn zones(k: &mut Keys<ZoneConfig>) -> Result<ZoneConfig> {
         most_open: whole(1..=65_535).or(6);
         /// which zones count against `most_open`: `zbc`, those that are open; `zufs`, those that are open or closed
         rule: words(ZoneRule::WORDS).or(ZoneRule::Zbc);
+        /// data of a zone that a die programs together: some multi-plane pages (FAST'26: 192, three of 64)
+        program_blocks = "program_kib": kib().or(48);
+        /// data of a zone that waits in the write buffer before it is programmed, a multiple of `program_kib`
+        flush_blocks = "flush_kib": kib().or(48);
     }))
 }
 

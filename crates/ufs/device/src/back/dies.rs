@@ -113,7 +113,7 @@ impl<S: DieSched> Dies<S> {
     fn hand_over<const TOGETHER: bool>(&mut self, arrival: Ns, id: OpId, op: &Op, die: u32, expected: bool) {
         let t = &self.timing;
         let (kind, array, transfer) = match op.job {
-            Job::HostRead | Job::HintedRead | Job::MoveRead | Job::TableRead | Job::RpmbRead => {
+            Job::HostRead | Job::HintedRead | Job::MoveRead | Job::TableRead | Job::RpmbRead | Job::RestRead => {
                 (OpKind::Read, t.read, Ns(t.transfer_block.0 * u64::from(op.count)))
             }
             Job::MapLoad | Job::BufferLoad | Job::CollectMapLoad | Job::WriteBackLoad => {
@@ -125,9 +125,15 @@ impl<S: DieSched> Dies<S> {
             | Job::TableProgram
             | Job::MetaProgram
             | Job::AnchorProgram
+            | Job::RestProgram
             | Job::RpmbProgram => {
                 let slices = self.geometry.slices_per_unit();
                 (OpKind::Program, t.program, Ns(t.transfer_block.0 * u64::from(slices)))
+            }
+            Job::ZoneProgram => {
+                let slices = self.geometry.slices_per_unit() * op.frame;
+                let program = Ns(t.program.0 * u64::from(op.frame));
+                (OpKind::Program, program, Ns(t.transfer_block.0 * u64::from(slices)))
             }
             Job::Erase => (OpKind::Erase, t.erase, Ns::ZERO),
             Job::Free => unreachable!("a freed operation has no work"),
@@ -163,16 +169,21 @@ impl<S: DieSched> Dies<S> {
         match op.job {
             Job::Erase => each(die, from(done.at, erase), done.at),
             job if job.writes() || job == Job::RpmbProgram => {
-                let transfer = Ns(t.transfer_block.0 * u64::from(g.slices_per_unit()));
+                let units = if job == Job::ZoneProgram { op.frame } else { 1 };
+                let program = Ns(program.0 * u64::from(units));
+                let transfer = Ns(t.transfer_block.0 * u64::from(g.slices_per_unit() * units));
                 let transfer = if op.folds && self.folds_on_die { Ns::ZERO } else { transfer };
                 each(channel, from(done.first_stage, transfer), done.first_stage);
                 each(die, from(done.at, program), done.at);
             }
             job => {
                 let (array, transfer) = match job {
-                    Job::HostRead | Job::HintedRead | Job::MoveRead | Job::TableRead | Job::RpmbRead => {
-                        (read, Ns(t.transfer_block.0 * u64::from(op.count)))
-                    }
+                    Job::HostRead
+                    | Job::HintedRead
+                    | Job::MoveRead
+                    | Job::TableRead
+                    | Job::RpmbRead
+                    | Job::RestRead => (read, Ns(t.transfer_block.0 * u64::from(op.count))),
                     Job::SpareRead | Job::OwnerRead => (read, self.spare_transfer),
                     _ => (t.map_read, t.map_transfer),
                 };
@@ -205,9 +216,11 @@ fn kind_of(job: Job) -> OpKind {
 pub(crate) fn stage_of(op: &Op, is_alive: bool) -> StageOf {
     match op.job {
         Job::MapLoad => StageOf::MapLoad(op.lpn),
-        Job::Program | Job::TableProgram => StageOf::Program,
+        Job::Program | Job::TableProgram | Job::ZoneProgram | Job::RestProgram => StageOf::Program,
         Job::Erase => StageOf::Erase,
-        Job::SpareRead | Job::TableRead | Job::CollectMapLoad | Job::MoveRead | Job::MoveProgram => StageOf::Collect,
+        Job::SpareRead | Job::TableRead | Job::CollectMapLoad | Job::MoveRead | Job::MoveProgram | Job::RestRead => {
+            StageOf::Collect
+        }
         Job::WriteBackLoad | Job::MetaProgram | Job::AnchorProgram => StageOf::WriteBack,
         Job::OwnerRead => StageOf::Dropped,
         _ if is_alive => StageOf::Request(op.tag.tag),

@@ -23,6 +23,12 @@ pub(crate) enum Job {
     BufferLoad,
     /// Multi-plane page being programmed.
     Program,
+    /// Multi-plane pages of a die being programmed together for a zone. `lpn` is the zone, `frame` how many they are.
+    ZoneProgram,
+    /// Blocks of a zone that do not fill such a program being programmed. `lpn` is the zone.
+    RestProgram,
+    /// Such blocks being read back. `lpn` is the zone, `index` the first block.
+    RestRead,
     /// One die of a superblock being erased.
     Erase,
     /// Unit of the table of a superblock being programmed.
@@ -58,8 +64,8 @@ impl Job {
     /// Whether the operation programs slices for flash translation.
     #[inline]
     pub(crate) fn is_program(self) -> bool {
-        use Job::{AnchorProgram, MetaProgram, MoveProgram, Program, TableProgram};
-        matches!(self, Program | MoveProgram | TableProgram | MetaProgram | AnchorProgram)
+        use Job::{AnchorProgram, MetaProgram, MoveProgram, Program, RestProgram, TableProgram, ZoneProgram};
+        matches!(self, Program | MoveProgram | TableProgram | MetaProgram | AnchorProgram | ZoneProgram | RestProgram)
     }
 
     /// Whether the operation programs or erases slices for flash translation.

@@ -32,6 +32,14 @@ counters! {
     run_hits,
     /// Blocks translated from the table of changes.
     recent_hits,
+    /// Blocks of zones, whose place follows from their number.
+    zone_hits,
+    /// Blocks of zones programmed before they filled a whole program.
+    zone_rests,
+    /// Of those, read back for one.
+    zone_rests_loaded,
+    /// Times that a zone had to leave the write buffer, because more zones were written than fit.
+    zone_early_flushes,
     /// Blocks that had to wait for a map page.
     map_misses,
     /// Map pages read from flash for translation.

@@ -14,7 +14,7 @@ pub enum CellMode {
     Full,
     /// One bit, for the cache: fewer pages, but faster ones.
     Slc,
-    /// One bit, for map pages, journal and checkpoints.
+    /// One bit, for what the device itself keeps there: map pages, journal and checkpoints, rests of zones.
     SlcMap,
 }
 
@@ -29,6 +29,15 @@ impl CellMode {
     pub fn index(self) -> usize {
         self as usize
     }
+}
+
+/// Modes of what the device writes for itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct OwnCells {
+    /// Map pages, journal and checkpoints.
+    pub meta: CellMode,
+    /// Rests of zones.
+    pub rests: CellMode,
 }
 
 /// Cells that are written with one bit.
@@ -84,6 +93,12 @@ impl DeviceConfig {
         }
     }
 
+    /// Modes of what the device writes for itself.
+    pub(crate) fn own_cells(&self) -> OwnCells {
+        let rests = if self.slc.is_some() { CellMode::SlcMap } else { CellMode::Full };
+        OwnCells { meta: self.map_cells(), rests }
+    }
+
     /// Mode of map pages, journal and checkpoints.
     pub(crate) fn map_cells(&self) -> CellMode {
         if self.slc.is_some_and(|slc| slc.holds_map) { CellMode::SlcMap } else { CellMode::Full }
@@ -106,7 +121,7 @@ impl DeviceConfig {
     /// Bad blocks in percent of those that the device has in reserve: a device with more may be unable to hold all
     /// of its logical blocks.
     pub(crate) fn reserve_used_percent(&self, bad_blocks: u32) -> u64 {
-        let needed = self.logical_blocks().div_ceil(u64::from(self.data_slices().max(1)));
+        let needed = self.placed_blocks().div_ceil(u64::from(self.data_slices().max(1)));
         let reserve = u64::from(self.data_superblocks()).saturating_sub(needed).max(1);
         u64::from(bad_blocks) * 100 / (reserve * u64::from(self.geometry.dies()))
     }

@@ -2,7 +2,7 @@
 //! Whether a device can exist: times, units, map and flash translation.
 
 use super::error::{ConfigError, bad, bad_unit, bad_value};
-use super::{ANCHORS, CHANGE_BYTES, CellMode, DeviceConfig, KEPT_ERASED, MapMemory};
+use super::{ANCHORS, CHANGE_BYTES, CellMode, DeviceConfig, MapMemory};
 use readpath_flash::{PlaneReads, Scheduler};
 use readpath_kit::BLOCK_BYTES;
 
@@ -79,7 +79,7 @@ impl DeviceConfig {
             }
             lu.check_zones(i)?;
         }
-        Ok(())
+        self.check_zone_programs()
     }
 
     fn check_map(&self) -> Result<(), ConfigError> {
@@ -139,7 +139,8 @@ impl DeviceConfig {
             return bad_value("ftl.hot_table_entries", format!("is {hot}; it must be 0 or a power of two from 2 on"));
         }
         self.check_checkpoints()?;
-        let logical = self.logical_blocks();
+        let logical = self.placed_blocks();
+        let kept_erased = self.kept_erased();
         if self.table_units() * 4 > self.geometry.units_per_superblock() {
             return bad(
                 "ftl.superblock_tables",
@@ -158,19 +159,24 @@ impl DeviceConfig {
             return bad(
                 "geometry.blocks_per_plane",
                 format!(
-                    "gives {data} slices for data after {ANCHORS} superblocks for anchors, {} for the map{} and \
-                     {KEPT_ERASED} that stay free; {logical} logical blocks and room to \
+                    "gives {data} slices for data after {ANCHORS} superblocks for anchors, {} for the map{}{} and \
+                     {kept_erased} that stay free; {logical} logical blocks{} and room to \
                      collect garbage need {}",
                     self.meta_superblocks(),
                     match self.static_superblocks() {
                         0 => String::new(),
                         kept => format!(", {kept} of the static cache in SLC mode"),
                     },
+                    match self.zone_superblocks() {
+                        0 => String::new(),
+                        zones => format!(", {zones} for zones"),
+                    },
+                    if self.has_zones() { " without zones, rests of zones" } else { "" },
                     logical + least_spare
                 ),
             );
         }
-        let erased_when_full = KEPT_ERASED + ((data - logical) / per_superblock) as u32;
+        let erased_when_full = kept_erased + ((data - logical) / per_superblock) as u32;
         if ftl.collect_below > erased_when_full {
             return bad_value(
                 "ftl.collect_below",

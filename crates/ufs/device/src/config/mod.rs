@@ -14,8 +14,8 @@ mod slc_cache;
 mod timing;
 mod zones;
 
-pub(crate) use cells::CellTimes;
 pub use cells::{CellMode, SlcConfig};
+pub(crate) use cells::{CellTimes, OwnCells};
 pub use entries::{CheckOn, EntryConfig, Protection, Verification};
 pub use error::ConfigError;
 pub use ftl::{FaultConfig, FtlConfig, VictimPolicy, Without};
@@ -124,7 +124,7 @@ impl DeviceConfig {
 
     /// Map pages of the device.
     pub fn map_pages(&self) -> u32 {
-        (self.logical_blocks() as u32).div_ceil(self.map_page_entries())
+        (self.mapped_blocks() as u32).div_ceil(self.map_page_entries())
     }
 
     /// Superblocks that the map fills.
@@ -151,11 +151,22 @@ impl DeviceConfig {
         self.map_superblocks() + self.ftl.spare_map_superblocks
     }
 
-    /// Superblocks that can be full of data: all but those of the anchors ([`ANCHORS`]), those that map pages, journal
-    /// and checkpoints may take, those of the static cache, and those that stay erased even when space is shortest.
+    /// Superblocks that can be full of data of the page map: all but those of the anchors ([`ANCHORS`]), those that map
+    /// pages, journal and checkpoints may take, those of the static cache and of zones, and those that stay erased even
+    /// when space is shortest.
     pub fn data_superblocks(&self) -> u32 {
-        let others = ANCHORS + self.meta_superblocks() + KEPT_ERASED;
+        let others = ANCHORS + self.meta_superblocks() + self.kept_erased() + self.zone_superblocks();
         self.geometry.superblocks().saturating_sub(others.saturating_add(self.static_superblocks()))
+    }
+
+    /// Superblocks that are open for data or erased even when space is shortest; with zones, one for their rests too.
+    pub(crate) fn kept_erased(&self) -> u32 {
+        KEPT_ERASED + u32::from(self.has_zones())
+    }
+
+    /// Blocks that the page map or, of the rests of zones, a table in SRAM places one by one.
+    pub(crate) fn placed_blocks(&self) -> u64 {
+        self.mapped_blocks() + u64::from(self.zone_rests())
     }
 
     /// Whether the device may begin work by itself when it has been idle for a while.
@@ -173,8 +184,8 @@ impl DeviceConfig {
     /// written or emptied are about half full.
     pub fn spare_slices(&self) -> u64 {
         let others = ANCHORS + self.meta_superblocks() + self.static_superblocks() + self.ftl.collect_below;
-        let superblocks = self.geometry.superblocks().saturating_sub(others);
-        (u64::from(superblocks) * u64::from(self.data_slices())).saturating_sub(self.logical_blocks())
+        let superblocks = self.geometry.superblocks().saturating_sub(others + self.zone_superblocks());
+        (u64::from(superblocks) * u64::from(self.data_slices())).saturating_sub(self.placed_blocks())
     }
 
     /// SRAM that serves one HPB READ BUFFER: the map pages that a sub-region touches, and its entries of 8 bytes (of

@@ -2,7 +2,7 @@
 //! The cache in SLC mode: who decides what it takes, its size, what that costs, and whether it can exist in the device.
 
 use super::error::{ConfigError, bad, bad_value};
-use super::{ANCHORS, DeviceConfig, KEPT_ERASED};
+use super::{ANCHORS, DeviceConfig};
 
 /// Who decides when data of the host goes to the cache and when it leaves it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,7 +66,7 @@ impl DeviceConfig {
         if self.slc.is_none() {
             return bad("slc", "is missing; a cache in SLC mode needs the times and the size of such cells");
         }
-        let others = ANCHORS + self.meta_superblocks() + KEPT_ERASED;
+        let others = ANCHORS + self.meta_superblocks() + self.kept_erased() + self.zone_superblocks();
         let most = u64::from(self.geometry.superblocks().saturating_sub(others));
         let each = self.slc_slices();
         let says = |blocks: u32| {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Zones of a logical unit: their sizes, and how many may be open.
 
-use super::error::{ConfigError, bad_unit};
+use super::error::{ConfigError, bad_unit, bad_value};
 use super::{DeviceConfig, LuConfig};
 
 readpath_kit::named! {
@@ -40,11 +40,20 @@ pub struct ZoneConfig {
     pub most_open: u32,
     /// Which of them count.
     pub rule: ZoneRule,
+    /// Blocks that a die programs together: some multi-plane pages, one behind the other.
+    pub program_blocks: u32,
+    /// Blocks that wait in the write buffer before they are programmed, a multiple of `program_blocks`.
+    pub flush_blocks: u32,
 }
 
 impl ZoneConfig {
-    /// Bytes of SRAM for each zone: its write pointer and its condition.
+    /// Bytes of SRAM for each zone: its superblock, and how much of it is written.
     pub const ENTRY_BYTES: u64 = 8;
+    /// Bytes of SRAM for a part of a zone that lies elsewhere than its beginning says: the first block and where it
+    /// is.
+    pub const EXTENT_BYTES: u64 = 12;
+    /// Bytes of SRAM for a block that lies in no whole program yet: the block and its slice.
+    pub const REST_BYTES: u64 = 8;
 
     /// Blocks from the start of a zone to that of the next.
     pub fn stride(&self) -> u32 {
@@ -66,16 +75,122 @@ impl ZoneConfig {
 }
 
 impl DeviceConfig {
-    /// Blocks of each zone, unit by unit.
-    pub(crate) fn zone_blocks(&self) -> impl Iterator<Item = u32> {
-        let of =
-            |lu: &LuConfig| std::iter::repeat_n(lu.zones.map_or(0, |zones| zones.blocks), lu.zone_count() as usize);
-        self.lus.iter().flat_map(of)
+    fn zoned(&self) -> impl Iterator<Item = (&LuConfig, &ZoneConfig)> {
+        self.lus.iter().filter_map(|lu| lu.zones.as_ref().map(|zones| (lu, zones)))
     }
 
-    /// SRAM, and room in a checkpoint, for the zones of all units: 8 bytes each.
+    /// Whether a unit has zones.
+    pub fn has_zones(&self) -> bool {
+        self.zoned().next().is_some()
+    }
+
+    /// Logical blocks that the page map covers: those of units without zones, which come first.
+    pub fn mapped_blocks(&self) -> u64 {
+        self.lus.iter().filter(|lu| lu.zones.is_none()).map(|lu| u64::from(lu.data_blocks())).sum()
+    }
+
+    /// Blocks of each zone, unit by unit.
+    pub(crate) fn zone_blocks(&self) -> impl Iterator<Item = u32> {
+        self.zoned().flat_map(|(lu, zones)| std::iter::repeat_n(zones.blocks, lu.zone_count() as usize))
+    }
+
+    /// Blocks that a die programs together for a zone; a multi-plane page without zones.
+    pub(crate) fn zone_program_blocks(&self) -> u32 {
+        self.zoned().next().map_or(self.geometry.slices_per_unit(), |(_, zones)| zones.program_blocks)
+    }
+
+    /// Multi-plane pages of such a program.
+    pub(crate) fn zone_program_units(&self) -> u32 {
+        (self.zone_program_blocks() / self.geometry.slices_per_unit()).max(1)
+    }
+
+    /// Blocks of a zone that a superblock holds.
+    pub fn zone_slices(&self) -> u32 {
+        let g = &self.geometry;
+        g.pages_per_block / self.zone_program_units() * g.dies() * self.zone_program_blocks()
+    }
+
+    /// Superblocks that the zones of all units fill.
+    pub fn zone_superblocks(&self) -> u32 {
+        let each = |zones: &ZoneConfig| zones.blocks.div_ceil(self.zone_slices().max(1));
+        self.zoned().map(|(lu, zones)| lu.zone_count().saturating_mul(each(zones))).sum()
+    }
+
+    /// The most blocks that lie in no whole program: of each zone that may have been written in part, those behind its
+    /// last whole one.
+    pub fn zone_rests(&self) -> u32 {
+        let partly = |lu: &LuConfig, zones: &ZoneConfig| match zones.rule {
+            ZoneRule::Zufs => zones.most_open,
+            ZoneRule::Zbc => lu.zone_count(),
+        };
+        self.zoned().map(|(lu, zones)| partly(lu, zones).saturating_mul(zones.program_blocks - 1)).sum()
+    }
+
+    /// The most parts of zones that lie elsewhere than the beginnings of their zones say: those in further superblocks,
+    /// and, of each open zone, some behind programs that failed or were torn.
+    pub(crate) fn zone_extents(&self) -> u32 {
+        let open: u32 = self.zoned().map(|(_, zones)| zones.most_open).sum();
+        let zones: u32 = self.zoned().map(|(lu, _)| lu.zone_count()).sum();
+        self.zone_superblocks() - zones + if zones > 0 { 64 + 4 * open } else { 0 }
+    }
+
+    /// Room in a checkpoint for the zones of all units.
     pub(crate) fn zone_bytes(&self) -> u64 {
-        self.lus.iter().map(|lu| u64::from(lu.zone_count()) * ZoneConfig::ENTRY_BYTES).sum()
+        self.zone_blocks().count() as u64 * 12 + u64::from(self.zone_extents()) * 16 + u64::from(self.zone_rests()) * 8
+    }
+
+    /// Checks how zones lie in flash.
+    pub(super) fn check_zone_programs(&self) -> Result<(), ConfigError> {
+        let unit = self.geometry.slices_per_unit();
+        let kib = |blocks: u32| blocks * 4;
+        let first_program = self.zone_program_blocks();
+        let mut any = false;
+        for (i, lu) in self.lus.iter().enumerate() {
+            let Some(zones) = &lu.zones else {
+                if any {
+                    let message = "lies behind a unit with zones; put those last";
+                    return bad_unit(i, "lus", message);
+                }
+                continue;
+            };
+            any = true;
+            let program = zones.program_blocks;
+            if program == 0 || !program.is_multiple_of(unit) || program / unit > self.geometry.pages_per_block {
+                let message = format!(
+                    "is {}; a die programs whole multi-plane pages, of {} KiB, and a block has {} of them",
+                    kib(program),
+                    kib(unit),
+                    self.geometry.pages_per_block
+                );
+                return bad_unit(i, "lus[].zones.program_blocks", message);
+            }
+            if program != first_program {
+                let message = format!("is {}, but {} for another unit", kib(program), kib(first_program));
+                return bad_unit(i, "lus[].zones.program_blocks", message);
+            }
+            if zones.flush_blocks == 0 || !zones.flush_blocks.is_multiple_of(program) {
+                let message =
+                    format!("is {}; expected a multiple of program_kib, {}", kib(zones.flush_blocks), kib(program));
+                return bad_unit(i, "lus[].zones.flush_blocks", message);
+            }
+            if self.write_buffer_blocks < zones.flush_blocks + unit {
+                let message = format!(
+                    "is {}; with {} KiB that wait to be programmed in a zone it must be {} or more",
+                    self.write_buffer_blocks,
+                    kib(zones.flush_blocks),
+                    zones.flush_blocks + unit
+                );
+                return bad_value("write_buffer_blocks", message);
+            }
+        }
+        if any && self.ftl.read_disturb_limit > 0 {
+            let message = format!(
+                "is {}, but data of zones is not moved when it has been read often; with zones it must be 0",
+                self.ftl.read_disturb_limit
+            );
+            return bad_value("ftl.read_disturb_limit", message);
+        }
+        Ok(())
     }
 }
 

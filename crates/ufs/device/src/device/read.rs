@@ -236,6 +236,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     #[inline(never)]
     fn issue_hinted(&mut self, now: Ns, left: Run, extra: Ns) -> u32 {
         let tag = left.tag.tag;
+        if self.front.is_zoned(self.front.slot(tag).lun) {
+            return self.issue_zoned(now, left, extra);
+        }
         match self.by_entries(now, tag, left.index) {
             Hint::At(ppn, run) => {
                 let n = run.min(self.ftl.slices_per_read_from(ppn));
@@ -555,7 +558,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.served_from_sram(now, run, cost + extra);
     }
 
-    fn served_from_sram(&mut self, now: Ns, run: Run, cost: Ns) {
+    pub(super) fn served_from_sram(&mut self, now: Ns, run: Run, cost: Ns) {
         self.back.work(now, cost, Work::Served { tag: run.tag, count: run.blocks as u16 });
     }
 }

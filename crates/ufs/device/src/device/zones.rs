@@ -2,9 +2,11 @@
 //! Commands to zoned units (ZBC-2): reads, writes, REPORT ZONES and ZONE MANAGEMENT OUT. The rules of zones are those
 //! of flash translation.
 
-use crate::back::{Hardware, MediaMode, Probe, Work};
+use super::run::Run;
+use crate::back::{Hardware, MediaMode, MediaOp, Probe, Work};
 use crate::device::UfsDevice;
 use crate::front::Slot;
+use crate::ftl::Mapping;
 use crate::ids::TagRef;
 use readpath_flash::DieSched;
 use readpath_kit::Ns;
@@ -35,11 +37,42 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let &Slot { lun, lba, blocks, .. } = self.front.slot(tag);
         match self.ftl.zones().read(lun, lba, blocks) {
             Ok(lpn) => {
-                self.front.slot_mut(tag).lba = u64::from(lpn - self.front.base(lun));
+                let base = self.front.base(lun);
+                let slot = self.front.slot_mut(tag);
+                slot.lba = u64::from(lpn - base);
+                // As with entries of HPB, no map page is asked.
+                slot.hpb.hinted = true;
                 self.read(now, tag);
             }
             Err(sense) => self.check(now, tag, sense),
         }
+    }
+
+    /// Begins work for the longest run of blocks that one operation can serve; returns its length. Where they lie
+    /// follows from their numbers, or SRAM knows it.
+    pub(super) fn issue_zoned(&mut self, now: Ns, left: Run, extra: Ns) -> u32 {
+        let most = left.at_most(u32::from(u16::MAX));
+        let first = self.ftl.mapping(most.lpn);
+        let n = self.run_length(most, first, |lpn| Some(self.ftl.mapping(lpn)));
+        let run = most.at_most(n);
+        match first {
+            Mapping::Buffered(_) => {
+                for i in 0..n {
+                    if let Mapping::Buffered(slot) = self.ftl.mapping(run.lpn + i) {
+                        self.back.emit(MediaOp::ReadBuffer { tag: run.tag.tag, index: run.index + i, slot });
+                    }
+                }
+                self.back.stats().buffer_hits += u64::from(n);
+                let cost = self.back.cpu().timing().buffer_read;
+                self.served_from_sram(now, run, cost + extra);
+            }
+            Mapping::Flash(_) => {
+                self.back.stats().zone_hits += u64::from(n);
+                self.serve(now, run, first, extra);
+            }
+            Mapping::Unmapped => self.serve(now, run, first, extra),
+        }
+        n
     }
 
     /// A write to a zoned unit arrives. Whether it is at the write pointer is decided when the firmware accepts it:
@@ -110,8 +143,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         let lba = (!all).then_some(lba);
         if action != ZoneAction::Reset {
-            return match self.ftl.change_zones(lun, action, lba) {
-                Ok(()) => self.send_reply(now, tag),
+            return match self.ftl.change_zones(now, (lun, lba), action, &mut self.back) {
+                Ok(()) => {
+                    self.settle(now);
+                    self.send_reply(now, tag);
+                }
                 Err(sense) => self.check(now, tag, sense),
             };
         }

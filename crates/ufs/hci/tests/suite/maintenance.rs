@@ -80,7 +80,14 @@ fn format_unit_empties_a_unit_or_all() {
 #[test]
 fn format_unit_leaves_zones_alone() {
     let mut config = config();
-    let zones = ZoneConfig { layout: ZoneLayout::PowerOfTwo, blocks: 512, most_open: 2, rule: ZoneRule::Zbc };
+    let zones = ZoneConfig {
+        layout: ZoneLayout::PowerOfTwo,
+        blocks: 512,
+        most_open: 2,
+        rule: ZoneRule::Zbc,
+        program_blocks: 4,
+        flush_blocks: 4,
+    };
     config.lus[1] = LuConfig { blocks: 1_024, zones: Some(zones), ..config.lus[1] };
     let mut machine = Machine::started(&config);
     for (lun, block) in [(0, 5), (1, 0), (1, 512)] {

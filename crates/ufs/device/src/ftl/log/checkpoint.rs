@@ -12,7 +12,7 @@ use crate::ftl::map::{Change, Map};
 use crate::ftl::space::{Space, Superblock};
 use crate::ftl::write::Write;
 use crate::ftl::zones::Zones;
-use crate::ids::SuperblockId;
+use crate::ids::{Lpn, SuperblockId};
 use readpath_flash::{OpId, Ppn};
 use readpath_kit::Ns;
 
@@ -87,8 +87,9 @@ impl Log {
 
     /// Puts a checkpoint of the present state together.
     pub(super) fn put_checkpoint_together(&self, space: &Space, map: &Map, write: &Write, zones: &Zones) -> Checkpoint {
+        let zones = zones.states(map.rests(Lpn(0), Lpn(u32::MAX)));
         let bytes = map.directory_bytes()
-            + zones.sram_bytes()
+            + zones.bytes()
             + Superblock::SRAM_BYTES * u64::from(self.geometry().superblocks())
             + 8 * u64::from(map.changes().used());
         Checkpoint {
@@ -101,7 +102,7 @@ impl Log {
             superblocks: space.snapshot(),
             used: map.changes().used(),
             trims: map.changes().trims().collect(),
-            zones: zones.states(write.waiting()),
+            zones,
             slots: bytes.div_ceil(u64::from(self.config.map_page_bytes)).max(1) as u32,
             ..Checkpoint::default()
         }

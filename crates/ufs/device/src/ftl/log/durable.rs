@@ -6,7 +6,7 @@ use super::spare_refs::Refs;
 use crate::ftl::map::Entry;
 use crate::ftl::map::stretch::{self, Stretch};
 use crate::ftl::space::{Stream, Superblock};
-use crate::ftl::zones::ZoneState;
+use crate::ftl::zones::ZoneStates;
 use crate::ids::{Lpn, MapPage, Mark, SuperblockId};
 use readpath_flash::Ppn;
 
@@ -150,8 +150,8 @@ pub(in crate::ftl) struct Checkpoint {
     pub used: u32,
     /// Map pages in which stretches were trimmed, and how many: each takes a place of the table of changes.
     pub trims: Vec<(MapPage, u32)>,
-    /// Zones of all units, one after the other.
-    pub zones: Vec<ZoneState>,
+    /// Zones of all units.
+    pub zones: ZoneStates,
     /// Map pages that the checkpoint takes in flash.
     pub slots: u32,
     /// Where its programmed parts are; its anchor names them.

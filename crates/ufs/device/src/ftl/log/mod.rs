@@ -24,7 +24,7 @@ pub use recovery_time::Recovery;
 
 use super::effects::{Effect, Effects};
 use super::space::{Space, Stream};
-use super::zones::ZoneState;
+use super::zones::ZoneStates;
 use crate::config::DeviceConfig;
 use crate::config::FtlConfig;
 use crate::ids::{Lpn, Mark, TagRef};
@@ -63,7 +63,7 @@ impl Log {
             directory: vec![None; config.map_pages() as usize],
             superblocks: space.snapshot(),
             changes: Some(Vec::new()),
-            zones: vec![ZoneState::EMPTY; config.zone_blocks().count()],
+            zones: ZoneStates::empty(config.zone_blocks().count()),
             slots: 1,
             ..Checkpoint::default()
         };

@@ -3,7 +3,7 @@
 //! cost of reading.
 
 use super::durable::{Checkpoint, Record};
-use crate::config::CellMode;
+use crate::config::{CellMode, OwnCells};
 use crate::ftl::map::stretch::{self, Stretch};
 use crate::ftl::map::{Entry, Map};
 use crate::ftl::space::{State, Stream, Superblock};
@@ -36,6 +36,8 @@ pub(crate) struct Recovered {
     pub trims: Vec<Trimmed>,
     /// Zones that it says were finished: first logical page, blocks that were written, sequence number.
     pub finished: Vec<(Lpn, u32, u32)>,
+    /// Blocks of zones that lie in no whole program.
+    pub rests: Vec<(Lpn, readpath_flash::Ppn)>,
     /// By map page, trimmed stretches that it does not include yet.
     pub stretches: Vec<u32>,
     /// By map page written after the checkpoint, the newest trim that it includes; 0 for the others.
@@ -48,8 +50,8 @@ pub(crate) struct Recovered {
     pub generations: u64,
     /// The checkpoint includes records up to this one.
     pub journal: Mark,
-    /// Mode of map pages, journal and checkpoints.
-    pub meta_cells: CellMode,
+    /// Modes of what the device writes for itself.
+    pub own_cells: OwnCells,
     /// Superblocks in SLC mode that were open, or were opened since.
     pub slc_opened: u32,
 }
@@ -74,7 +76,8 @@ impl Recovered {
 
     /// A stream continues in another superblock.
     pub(super) fn open(&mut self, stream: Stream, superblock: SuperblockId, opened_at: u32) {
-        for sb in &mut self.table {
+        // Each zone has a superblock of its own.
+        for sb in self.table.iter_mut().filter(|_| stream != Stream::Zone) {
             if sb.state == State::Open(stream) {
                 sb.state = State::Closed(stream);
                 sb.closed_at = self.sequence;
@@ -83,7 +86,7 @@ impl Recovered {
         let sb = &mut self.table[superblock.index()];
         sb.state = State::Open(stream);
         sb.opened_at = opened_at;
-        sb.mode = stream.mode(self.meta_cells);
+        sb.mode = stream.mode(self.own_cells);
         self.slc_opened += u32::from(sb.mode != CellMode::Full);
         sb.reads = 0;
         self.written_refs[superblock.index()] = 0;

@@ -30,15 +30,20 @@ use crate::ids::{Lpn, MapPage, SuperblockId};
 use readpath_flash::Ppn;
 use readpath_kit::Ns;
 
-/// Finds write pointers. What lies behind them is trimmed, as of now.
-fn found_zones(zones: &mut Zones, checkpoint: &Checkpoint, found: &mut Recovered) {
-    let trims = found.trims.iter().map(|trim| (trim.first, trim.end, trim.sequence)).collect();
-    let finished = std::mem::take(&mut found.finished);
-    let since = Found { sequence: checkpoint.sequence, newest: &found.newest, trims, finished };
-    for (first, end) in zones.recover(&checkpoint.zones, &since) {
-        found.sequence += 1;
-        found.trims.push(Trimmed { first, end, sequence: found.sequence });
-    }
+/// Takes what was found of zones, and finds their write pointers.
+fn find_zones(space: &Space, map: &Map, zones: &mut Zones, checkpoint: &Checkpoint, found: &mut Recovered) {
+    let newest = found.newest.split_off(&map.zones_from());
+    let of_zones = |trim: &mut Trimmed| map.is_zoned(trim.first);
+    let trims: Vec<_> =
+        found.trims.extract_if(.., of_zones).map(|trim| (trim.first, trim.end, trim.sequence)).collect();
+    let since = Found {
+        sequence: checkpoint.sequence,
+        newest: &newest,
+        trims: &trims,
+        finished: &found.finished,
+        table: &found.table,
+    };
+    found.rests = zones.recover(&checkpoint.zones, &since, space);
 }
 
 impl Log {
@@ -119,7 +124,7 @@ impl Log {
             ticks: checkpoint.ticks,
             generations: checkpoint.generations,
             journal: checkpoint.journal,
-            meta_cells: self.config.map_cells(),
+            own_cells: self.config.own_cells(),
             ..Recovered::default()
         };
         let open_then = found.table.iter().filter(|sb| matches!(sb.state, State::Open(_))).count() as u32;
@@ -130,6 +135,9 @@ impl Log {
             if let Mapping::Flash(ppn) = change.entry.mapping() {
                 found.written_refs[space.of(ppn).index()] -= 1;
             }
+        }
+        for &(_, ppn) in &checkpoint.zones.rests {
+            found.written_refs[space.of(ppn).index()] -= 1;
         }
         let mut recovery = Recovery {
             ready_at: now,
@@ -193,13 +201,13 @@ impl Log {
             }
             self.count_refs(space, map, &mut found);
         }
-        found_zones(zones, &checkpoint, &mut found);
+        find_zones(space, map, zones, &checkpoint, &mut found);
         found.settle(&checkpoint, map);
         let end = readers.end();
         recovery.ready_at = end;
         self.pin_what_recovery_read(space);
         let sequence = found.sequence;
-        self.take_over(space, map, found);
+        self.take_over(space, (map, zones), found);
         recovery.changes = map.changes().used();
         hw.set_busy_until(end);
         // A checkpoint is due, and comes before everything else if the meta stream is lost.
@@ -240,7 +248,17 @@ impl Log {
     fn find_data(&self, space: &Space, found: &mut Recovered, first: Ppn) {
         for i in 0..self.geometry().slices_per_unit() {
             let ppn = Ppn(first.0 + i);
-            found.consider(space.spares().lpn(ppn), space.spares().sequence(ppn), Entry::at(ppn));
+            let (lpn, sequence) = (space.spares().lpn(ppn), space.spares().sequence(ppn));
+            // A rest may be moved while its whole program begins; that counts then.
+            let is_in_program = |lpn| {
+                let known = found.newest.get(&lpn).filter(|(newest, _)| *newest >= sequence)?;
+                space.stream_in(&found.table, known.1.mapping().flash()?)
+            };
+            let is_rest = space.stream_in(&found.table, ppn) != Some(Stream::Zone);
+            if is_rest && lpn.is_some_and(|lpn| is_in_program(lpn) == Some(Stream::Zone)) {
+                continue;
+            }
+            found.consider(lpn, sequence, Entry::at(ppn));
         }
     }
 
@@ -276,7 +294,7 @@ impl Log {
         }
     }
 
-    fn take_over(&mut self, space: &mut Space, map: &mut Map, mut found: Recovered) {
+    fn take_over(&mut self, space: &mut Space, (map, zones): (&mut Map, &Zones), mut found: Recovered) {
         for (i, sb) in found.table.iter_mut().enumerate() {
             // It was discarded behind an anchor that the medium lost: recovery needs it until there is another.
             if matches!(sb.state, State::Erasing(_)) && self.stream.pins[i] > 0 {
@@ -285,6 +303,9 @@ impl Log {
             if let (State::Open(stream) | State::Closed(stream), true) =
                 (sb.state, space.get(SuperblockId(i as u32)).end == UNKNOWN_END)
             {
+                if stream == Stream::Zone {
+                    space.count_in_programs(SuperblockId(i as u32));
+                }
                 space.set_end(SuperblockId(i as u32), stream, 0);
             }
             // Each block holds its erase count. Units programmed in a superblock that should be erased are seen when
@@ -299,7 +320,8 @@ impl Log {
                 sb.mode = CellMode::Full;
             }
             let holds_data = matches!(sb.state, State::Open(_) | State::Closed(_));
-            sb.refs = if holds_data { found.written_refs[i].max(0) as u32 } else { 0 };
+            let is_zone = matches!(sb.state, State::Open(Stream::Zone) | State::Closed(Stream::Zone));
+            sb.refs = if holds_data && !is_zone { found.written_refs[i].max(0) as u32 } else { 0 };
             if sb.state == State::Erased && seen.next_unit > 0 && !matches!(seen.state, State::Erased) {
                 sb.state = State::Erasing(0);
                 sb.refs = 0;
@@ -322,6 +344,11 @@ impl Log {
                 space.add_ref(ppn);
             }
         }
+        for (lpn, ppn) in found.rests {
+            map.set_rest(lpn, Some(ppn));
+            space.add_ref(ppn);
+        }
+        zones.hold(space);
         for (page, stretches) in (0..).zip(found.stretches).filter(|&(_, stretches)| stretches > 0) {
             map.add_trims(MapPage(page), stretches);
         }

@@ -4,8 +4,11 @@
 
 use super::spare_refs;
 use crate::config::{ANCHORS, CellMode, DeviceConfig};
-use crate::ftl::space::{Stream, Superblock};
+use crate::ftl::space::Superblock;
 use readpath_kit::{BLOCK_BYTES, Ns};
+
+/// Streams that have one open superblock each, on any device.
+const ONE_EACH: u32 = 6;
 
 /// The work of a recovery.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -116,6 +119,12 @@ impl<'a> Readers<'a> {
 }
 
 impl DeviceConfig {
+    /// Superblocks that may be open for data, map and journal at the same time.
+    fn most_open(&self) -> u32 {
+        let zones = self.zone_blocks().count() as u32;
+        ONE_EACH + if zones > 0 { 1 + zones } else { 0 }
+    }
+
     /// Channel time of the spare areas of a unit.
     pub(crate) fn spare_transfer(&self) -> Ns {
         let bytes = u64::from(self.geometry.slices_per_unit() * spare_refs::SPARE_BYTES);
@@ -134,7 +143,7 @@ impl DeviceConfig {
         let meanwhile = (self.flash.program.0.div_ceil(slc_program.0.max(1)) as u32).clamp(1, 64);
         // A table is written as soon as the last program of its superblock has ended, even if other programs have to
         // wait.
-        let tables = 2 * self.table_units() * Stream::COUNT as u32;
+        let tables = 2 * self.table_units() * ONE_EACH;
         self.ftl.checkpoint_after_units + 2 * handed_out + tables + self.geometry.dies() * (parts + 1) * meanwhile
     }
 
@@ -187,12 +196,12 @@ impl DeviceConfig {
             0 => self.units_in(CellMode::Full),
             slc => slc,
         };
-        let opened = recovery.units_read.div_ceil(shortest) + Stream::COUNT as u32;
-        recovery.end_reads = (opened + Stream::COUNT as u32) * self.geometry.dies();
+        let opened = recovery.units_read.div_ceil(shortest) + self.most_open();
+        recovery.end_reads = (opened + self.most_open()) * self.geometry.dies();
         let mut readers = Readers::new(self, Ns::ZERO);
         readers.find_checkpoint(&recovery);
         // Each stream uses the dies in turn, so no die has more than one unit above its share.
-        readers.read_all_dies(recovery.units_read + Stream::COUNT as u32 * self.geometry.dies(), What::Either);
+        readers.read_all_dies(recovery.units_read + self.most_open() * self.geometry.dies(), What::Either);
         readers.read_all_dies(recovery.end_reads, What::Spares);
         readers.wait();
         // Map pages may lie anywhere; it takes longest if one die has them all.

@@ -99,7 +99,7 @@ fn what_recovery_has_read_is_erased_behind_the_next_anchor() {
     let journal = Held::Journal { first: 1, records: vec![Record::Erase { superblock: old }] };
     log.durable.log = vec![Logged::Meta { first: space.first(open), parts: 1 }, Logged::Part(journal)];
     log.power_cut(&mut map);
-    log.recover(Ns::ZERO, &mut space, (&mut map, &mut crate::ftl::Zones::default()), &mut hw);
+    log.recover(Ns::ZERO, &mut space, (&mut map, &mut crate::ftl::Zones::new(&config())), &mut hw);
     assert_eq!((space.get(old).state, space.waits_to_be_erased()), (State::Closed(Stream::Meta), None));
     log.stream.pins[old.index()] = 0;
     log.discard_if_empty(&mut space, old);

@@ -8,7 +8,7 @@ use crate::config::CellMode;
 use crate::ftl::Stall;
 use crate::ftl::map::Map;
 use crate::ftl::space::{Purpose, Space, State, Stream};
-use crate::ids::SuperblockId;
+use crate::ids::{Mark, SuperblockId};
 use readpath_flash::Ppn;
 use readpath_kit::Ns;
 
@@ -46,6 +46,37 @@ impl Log {
             true => Ok(()),
             false => Err(Stall::Journal),
         }
+    }
+
+    /// Whether a program of a zone may begin.
+    ///
+    /// # Errors
+    /// What it has to wait for.
+    pub(crate) fn may_program_zone(&self, space: &Space) -> Result<(), Stall> {
+        match () {
+            () if self.checkpoint.holds_programs() => Err(Stall::Checkpoint),
+            () if space.programs() >= PROGRAMS_IN_FLIGHT => Err(Stall::Programs),
+            () => Ok(()),
+        }
+    }
+
+    /// Opens a superblock for a zone; returns it and the record that has to be in flash before it is written.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub(crate) fn open_for_zone(&mut self, space: &mut Space) -> Result<(SuperblockId, Mark), Stall> {
+        let superblock = space.open_for_zone(self.ticks + 1).map_err(|_| Stall::Space)?;
+        self.ticks += 1;
+        let record = Record::Open { stream: Stream::Zone, superblock, opened_at: self.ticks };
+        Ok((superblock, self.journal.push(record)))
+    }
+
+    /// Requests that a record is written.
+    ///
+    /// # Errors
+    /// While it is not in flash.
+    pub(crate) fn announce(&mut self, record: Mark) -> Result<(), Stall> {
+        self.journal.want(record).then_some(()).ok_or(Stall::Journal)
     }
 
     /// Takes the unit that was prepared.
@@ -91,6 +122,7 @@ impl Log {
             if !self.journal.want(record) {
                 return;
             }
+            hw.stats().bad_blocks += u64::from(space.mark_failed_programs());
             let Some(sb) = space.begin_erase() else { return };
             if space.get(sb).state == State::Retired {
                 hw.stats().retired_superblocks += 1;

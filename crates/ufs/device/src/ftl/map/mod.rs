@@ -12,6 +12,7 @@ mod cache;
 mod changes;
 mod loads;
 mod page_map;
+mod rests;
 mod runs;
 pub(in crate::ftl) mod stretch;
 #[cfg(test)]
@@ -30,6 +31,7 @@ use crate::ids::{Lpn, MapPage};
 use cache::MapCache;
 use page_map::PageMap;
 use readpath_flash::{OpId, Ppn};
+use rests::Rests;
 use runs::Runs;
 use std::collections::VecDeque;
 
@@ -55,6 +57,9 @@ pub(crate) struct Map {
     /// When each map page in flash was put together. The page's spare area holds this and is loaded with it into
     /// SRAM.
     written_at: Vec<u32>,
+    /// Logical pages from here on belong to zones.
+    zones_from: Lpn,
+    rests: Rests,
 }
 
 /// Outcome of a change whose map page was written.
@@ -69,7 +74,7 @@ pub(in crate::ftl) enum Settled {
 impl Map {
     /// Nothing is mapped.
     pub(in crate::ftl) fn new(config: &DeviceConfig) -> Self {
-        let pages = PageMap::new(config.logical_blocks(), config.map_page_entries());
+        let pages = PageMap::new(config.mapped_blocks(), config.map_page_entries());
         Map::of(pages, config.map_cache_frames(), config.map_runs_bytes, config.write_buffer_blocks, &config.ftl)
     }
 
@@ -84,6 +89,8 @@ impl Map {
             changes: Changes::new(pages.pages(), pages.page_entries(), settings),
             reserved: 0,
             written_at: vec![0; pages.pages() as usize],
+            zones_from: Lpn(pages.blocks()),
+            rests: Rests::default(),
             kind: Kind::Pages(pages),
         }
     }
@@ -131,9 +138,39 @@ impl Map {
         self.table().entry(lpn).mapping()
     }
 
+    /// Logical pages from here on belong to zones.
+    pub(in crate::ftl) fn zones_from(&self) -> Lpn {
+        self.zones_from
+    }
+
+    /// Whether a logical page belongs to a zone: then only rests have entries, which SRAM knows.
+    #[inline]
+    pub(in crate::ftl) fn is_zoned(&self, lpn: Lpn) -> bool {
+        lpn >= self.zones_from
+    }
+
+    /// Where a block of a zone lies that is in no whole program.
+    pub(in crate::ftl) fn rest(&self, lpn: Lpn) -> Option<Ppn> {
+        self.rests.get(lpn)
+    }
+
+    /// Such blocks from `first` on, before `end`, in order.
+    pub(in crate::ftl) fn rests(&self, first: Lpn, end: Lpn) -> impl Iterator<Item = (Lpn, Ppn)> {
+        self.rests.range(first, end)
+    }
+
+    /// Moves such a block to `to`, or forgets it; returns where it was.
+    pub(in crate::ftl) fn set_rest(&mut self, lpn: Lpn, to: Option<Ppn>) -> Option<Ppn> {
+        debug_assert!(self.is_zoned(lpn));
+        self.rests.set(lpn, to)
+    }
+
     /// The entry of `lpn` in flash and in the table of changes, without the write buffer.
     #[inline]
     pub(in crate::ftl) fn flash_entry(&self, lpn: Lpn) -> Entry {
+        if self.is_zoned(lpn) {
+            return self.rest(lpn).map_or(Entry::UNMAPPED, Entry::at).recent();
+        }
         flash_entry(self.table(), &self.under, lpn)
     }
 
@@ -335,8 +372,10 @@ impl Map {
     /// Prefetches the memory that [`Map::relocate`] touches.
     #[inline]
     pub(in crate::ftl) fn prefetch_change(&self, lpn: Lpn) {
-        self.prefetch(lpn);
-        self.changes.prefetch(self.page_of(lpn));
+        if !self.is_zoned(lpn) {
+            self.prefetch(lpn);
+            self.changes.prefetch(self.page_of(lpn));
+        }
     }
 
     /// Bytes of SRAM that the directory takes.
@@ -374,9 +413,11 @@ impl Map {
         held: impl Iterator<Item = (Lpn, u16)>,
         on_their_way: impl Iterator<Item = Taken>,
     ) {
-        for (lpn, slot) in held {
+        let zones_from = self.zones_from;
+        for (lpn, slot) in held.filter(|&(lpn, _)| lpn < zones_from) {
             self.leave_buffer(lpn, slot);
         }
+        self.rests.clear();
         let Kind::Pages(table) = &mut self.kind;
         for taken in on_their_way {
             self.changes.each_of(taken, |change| table.set(change.lpn, change.persisted));

@@ -153,6 +153,11 @@ impl PageMap {
         1 << self.entries_shift
     }
 
+    /// Number of logical pages.
+    pub(crate) fn blocks(&self) -> u32 {
+        self.entries.len() as u32
+    }
+
     /// Number of map pages.
     pub(crate) fn pages(&self) -> u32 {
         self.directory.len() as u32

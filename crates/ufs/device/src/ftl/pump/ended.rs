@@ -51,7 +51,7 @@ impl Ftl {
     }
 
     /// The program of a unit of data at `first` has ended. Returns whether it failed.
-    fn program_failed(&mut self, first: Ppn, hw: &mut impl Hardware) -> bool {
+    pub(super) fn program_failed(&mut self, first: Ppn, hw: &mut impl Hardware) -> bool {
         self.space.data_program_ended(first);
         self.map.release(self.geometry.slices_per_unit());
         self.fails(first, hw)
@@ -158,7 +158,9 @@ impl Ftl {
                 hw.emit(MediaOp::Move { from: moving.from, to, lpn: moving.lpn.0, sequence });
                 if is_current {
                     self.relocate(moving.lpn, Entry::at(to));
-                    self.effects.changed(moving.lpn);
+                    if !self.map.is_zoned(moving.lpn) {
+                        self.effects.changed(moving.lpn);
+                    }
                 }
             }
             to = Ppn(to.0 + 1);

@@ -10,6 +10,7 @@ mod order;
 mod power;
 #[cfg(test)]
 pub(super) mod tests;
+mod zones;
 
 pub use power::Layout;
 
@@ -23,7 +24,7 @@ use super::write::Write;
 use super::{BoosterFlags, Mapping, Stream, Superblock, Wear, Zones};
 use crate::SramTable;
 use crate::back::Hardware;
-use crate::config::{CellMode, DeviceConfig};
+use crate::config::{CellMode, DeviceConfig, ZoneConfig};
 use crate::ids::Lpn;
 use readpath_flash::{Geometry, Ppn};
 use readpath_kit::{BLOCK_BYTES, Ns};
@@ -157,7 +158,10 @@ impl Ftl {
 
     /// Mapped blocks in flash, for tests of conservation.
     pub(crate) fn valid_slices(&self) -> u64 {
-        let in_flash = |&lpn: &Lpn| self.map.flash_entry(lpn).mapping().flash().is_some();
+        let in_flash = |&lpn: &Lpn| match self.map.is_zoned(lpn) {
+            true => self.zones.mapping(&self.space, &self.map, lpn).flash().is_some(),
+            false => self.map.flash_entry(lpn).mapping().flash().is_some(),
+        };
         Lpn(0).run(self.logical_blocks()).filter(in_flash).count() as u64
     }
 
@@ -168,12 +172,20 @@ impl Ftl {
 
     /// Whether a block was written and not trimmed since.
     pub(crate) fn holds_data(&self, lpn: Lpn) -> bool {
-        self.map.get(lpn) != Mapping::Unmapped
+        self.mapping(lpn) != Mapping::Unmapped
     }
 
     /// The slice that holds a block, if it is in flash.
     pub(crate) fn slice_of(&self, lpn: Lpn) -> Option<Ppn> {
-        self.map.get(lpn).flash()
+        self.mapping(lpn).flash()
+    }
+
+    /// Where a block is, at no cost: not for decisions of the device, but for blocks of zones.
+    pub(crate) fn mapping(&self, lpn: Lpn) -> Mapping {
+        match self.map.is_zoned(lpn) {
+            true => self.zones.mapping(&self.space, &self.map, lpn),
+            false => self.map.get(lpn),
+        }
     }
 
     /// Bytes of this process's memory that grow with the size of the modelled device.
@@ -186,6 +198,9 @@ impl Ftl {
         let (settings, geometry) = (&self.config.ftl, &self.geometry);
         let slices = u64::from(geometry.slices_per_superblock());
         let zones = self.zones.any().then(|| (SramTable::Zones, self.zones.sram_bytes()));
+        let (extents, rests) = (u64::from(self.config.zone_extents()), u64::from(self.config.zone_rests()));
+        let bytes = extents * ZoneConfig::EXTENT_BYTES + rests * ZoneConfig::REST_BYTES;
+        let parts = self.zones.any().then_some((SramTable::ZoneParts, bytes));
         let tables = vec![
             (SramTable::MapDirectory, self.map.directory_bytes()),
             // Logical page and state of each slot.
@@ -209,7 +224,7 @@ impl Ftl {
             ),
             (SramTable::WrittenBlocks, u64::from(settings.hot_table_entries) * 4),
         ];
-        tables.into_iter().chain(zones).collect()
+        tables.into_iter().chain(zones).chain(parts).collect()
     }
 
     /// Attributes 1Ch to 1Fh of a device that has WriteBooster.

@@ -9,10 +9,10 @@ use crate::ftl::effects::Effect;
 use crate::ftl::map::{Entry, Mapping};
 use crate::ftl::space::{Purpose, Stream};
 use crate::ftl::write::{Incoming, Stall, Unmap};
+use crate::ftl::zones::Tail;
 use crate::ids::{Lpn, TagRef};
 use readpath_flash::Ppn;
 use readpath_kit::Ns;
-use readpath_proto::typed::{Sense, ZoneAction};
 
 impl Ftl {
     /// Lets all background work continue.
@@ -71,7 +71,7 @@ impl Ftl {
             return;
         }
         let mut stall = None;
-        while !self.write.fill(&mut self.map, &mut self.effects, hw) {
+        while !self.write.fill((&mut self.map, &mut self.zones), &mut self.effects, hw) {
             stall = self.program_buffer(now, hw);
             if self.write.buffer().is_full() {
                 break;
@@ -87,7 +87,7 @@ impl Ftl {
     /// for which programming has to wait.
     fn program_buffer(&mut self, now: Ns, hw: &mut impl Hardware) -> Option<Stall> {
         let unit = self.geometry.slices_per_unit();
-        let mut stall = None;
+        let mut stall = if self.zones.any() { self.program_zones(now, hw) } else { None };
         for (hot, stream) in [(false, Stream::Host), (true, Stream::Hot)] {
             while self.write.has_unit(hot, unit, self.space.programs() == 0) {
                 let ppn = match self.unit_for_host(stream) {
@@ -122,7 +122,8 @@ impl Ftl {
 
     /// Whether writes wait for space and no work in progress could free any.
     pub(crate) fn is_stuck(&self, hw: &impl Hardware) -> bool {
-        let going_on = hw.writes() > 0 || self.collect.is_reading() || self.log.is_busy();
+        let loads = self.zones.tails().iter().any(Tail::is_loading);
+        let going_on = hw.writes() > 0 || self.collect.is_reading() || self.log.is_busy() || loads;
         self.write.waits_for() == Some(Stall::Space) && !going_on
     }
 
@@ -159,6 +160,13 @@ impl Ftl {
     fn drain_trims(&mut self, now: Ns, hw: &mut impl Hardware) {
         while let Some(mut unmap) = self.write.next_trim() {
             while let Some((first, blocks)) = unmap.next() {
+                if self.map.is_zoned(first) {
+                    if !self.empty_zone(first, blocks) {
+                        return self.write.put_trim_back(unmap);
+                    }
+                    unmap.done(blocks);
+                    continue;
+                }
                 let pages = self.pages_to_trim();
                 if pages == 0 {
                     return self.write.put_trim_back(unmap);
@@ -210,7 +218,7 @@ impl Ftl {
     /// Answers an UNMAP after the firmware's time for the map pages that it touched.
     fn answer_trim(&mut self, now: Ns, unmap: &Unmap, hw: &mut impl Hardware) {
         let page = |lpn: Lpn| u64::from(self.map.page_of(lpn).0);
-        let touched = unmap.ranges.iter().filter(|&&(_, blocks)| blocks > 0);
+        let touched = unmap.ranges.iter().filter(|&&(first, blocks)| blocks > 0 && !self.map.is_zoned(first));
         let pages: u64 = touched.map(|&(first, blocks)| page(first + (blocks - 1)) - page(first) + 1).sum();
         match Ns(hw.cpu().timing().trim_map_page.0 * pages) {
             Ns::ZERO => self.effects.push(Effect::Done(unmap.tag)),
@@ -220,6 +228,9 @@ impl Ftl {
 
     /// Moves `lpn` in flash to `to` (clean). The change goes into the table.
     pub(crate) fn relocate(&mut self, lpn: Lpn, to: Entry) {
+        if self.map.is_zoned(lpn) {
+            return self.place_rest(lpn, to.mapping().flash());
+        }
         let old = self.map.relocate(lpn, to);
         self.log.note_changed(lpn, old);
         if let Mapping::Flash(ppn) = to.mapping() {
@@ -232,43 +243,6 @@ impl Ftl {
             let sb = self.space.of(ppn);
             self.log.discard_if_empty(&mut self.space, sb);
         }
-    }
-
-    /// OPEN, CLOSE or FINISH ZONE of the zone that begins at block `lba` of a unit, or of all its zones.
-    ///
-    /// # Errors
-    /// The rule that forbids it.
-    pub(crate) fn change_zones(&mut self, lun: u8, action: ZoneAction, lba: Option<u64>) -> Result<(), Sense> {
-        for (first, written) in self.zones.change(lun, action, lba)? {
-            let sequence = self.write.next_number();
-            self.log.note_finish(first, written, sequence);
-        }
-        Ok(())
-    }
-
-    /// RESET WRITE POINTER of the zone that begins at block `lba` of a unit, or of all its zones. Returns whether there
-    /// is anything to be trimmed.
-    ///
-    /// # Errors
-    /// If there is no such zone.
-    pub(crate) fn reset_zones(
-        &mut self,
-        now: Ns,
-        tag: TagRef,
-        (lun, lba): (u8, Option<u64>),
-        hw: &mut impl Hardware,
-    ) -> Result<bool, Sense> {
-        let ranges = self.zones.reset(tag, lun, lba)?;
-        let any = !ranges.is_empty();
-        if any {
-            // Data that waits for room would come after the trim.
-            let is_meant = |lpn: Lpn| ranges.iter().any(|&(first, blocks)| (first..first + blocks).contains(&lpn));
-            for (tag, _) in self.write.take_dropped(|write| is_meant(write.lpn)) {
-                self.effects.push(Effect::Unaligned(tag));
-            }
-            self.unmap(now, tag, ranges.into_iter(), hw);
-        }
-        Ok(any)
     }
 
     /// Requests that accepted data and trims reach flash; returns for how many of the two `tag` has to wait.
@@ -291,20 +265,6 @@ impl Ftl {
     pub(crate) fn drop_request(&mut self, now: Ns, tag: u8, hw: &mut impl Hardware) {
         self.take_back_writes(|write| write.tag.tag == tag);
         self.write.drop_request(now, tag, |tag| self.zones.is_resetting(tag), hw.stats());
-    }
-
-    /// Writes that still wait for room in the buffer are about to be dropped: the write pointers of their zones fall
-    /// back to what has been accepted, and writes behind it are refused. Units without zones keep theirs.
-    fn take_back_writes(&mut self, is_dropped: impl Fn(&Incoming) -> bool) {
-        if !self.zones.any() {
-            return;
-        }
-        for (tag, lpn) in self.write.take_dropped(|write| self.zones.holds(write.lpn) && is_dropped(write)) {
-            let Some((first, blocks)) = self.zones.take_back(lpn) else { continue };
-            let behind = self.write.take_dropped(|write| (first..first + blocks).contains(&write.lpn));
-            self.effects.push(Effect::Refused(tag));
-            behind.into_iter().for_each(|(tag, _)| self.effects.push(Effect::Unaligned(tag)));
-        }
     }
 
     /// All commands are dropped. The contents of the write buffer stay.

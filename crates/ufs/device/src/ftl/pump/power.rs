@@ -44,8 +44,17 @@ impl Ftl {
         let programs: Vec<_> = hw.ops().in_progress().filter(|op| op.job.is_program()).copied().collect();
         for op in programs {
             let first = op.index as u16;
+            if op.job == Job::ZoneProgram {
+                let spares: Vec<_> = self.write.buffer().spares_of(first).collect();
+                for (i, first) in self.space.units_of_program(op.ppn).enumerate() {
+                    let of_unit = spares.iter().skip(i * slices as usize).take(slices as usize);
+                    self.log.tear(first, of_unit.copied().collect());
+                    hw.emit(MediaOp::Torn { first, slices });
+                }
+                continue;
+            }
             let spares = match op.job {
-                Job::Program => self.write.buffer().spares_of(first).collect(),
+                Job::Program | Job::RestProgram => self.write.buffer().spares_of(first).collect(),
                 Job::MoveProgram => self.collect.spares_of(first).map(|(lpn, number)| (Some(lpn), number)).collect(),
                 _ => Vec::new(),
             };
@@ -97,7 +106,10 @@ impl Ftl {
         assert!(self.write.sequence() == 0, "a device that has been written to cannot be preconditioned");
         let mut any = false;
         for (first, blocks) in ranges.into_iter().filter(|&(_, blocks)| blocks > 0) {
-            self.place(first, blocks, layout, seed, &mut place)?;
+            match self.map.is_zoned(first) {
+                true => self.preset_zones(first, blocks, &mut place)?,
+                false => self.place(first, blocks, layout, seed, &mut place)?,
+            }
             self.zones.preset(first, blocks);
             any = true;
         }
@@ -182,7 +194,7 @@ impl Ftl {
     /// What does not agree.
     pub(crate) fn check_consistency(&self, stats: &DeviceStats) -> Result<(), String> {
         let mut refs = vec![0u32; self.geometry.superblocks() as usize];
-        for lpn in Lpn(0).run(self.logical_blocks()) {
+        for lpn in Lpn(0).run(self.config.mapped_blocks() as u32) {
             let entry = self.map.flash_entry(lpn);
             if let Mapping::Flash(ppn) = entry.mapping() {
                 if self.space.spares().lpn(ppn) != Some(lpn) {
@@ -203,6 +215,7 @@ impl Ftl {
                 refs[self.space.of(ppn).index()] += 1;
             }
         });
+        self.check_zones(&mut refs)?;
         for page in self.map.all_pages() {
             if let Some(at) = self.map.directory(page) {
                 refs[self.space.of(at).index()] += 1;

@@ -85,7 +85,9 @@ impl Space {
         let order = match stream {
             Stream::Cold => (false, u32::MAX - erases),
             Stream::Moved => (erases >= self.wear_band.above, u32::MAX - erases),
-            Stream::Host | Stream::Hot | Stream::Boosted | Stream::Meta => (erases >= self.wear_band.above, erases),
+            Stream::Host | Stream::Hot | Stream::Boosted | Stream::Meta | Stream::Rest | Stream::Zone => {
+                (erases >= self.wear_band.above, erases)
+            }
         };
         (order, sb)
     }

@@ -25,7 +25,8 @@ fn drawn(rng: &mut Prng) -> Space {
     let mut s = space(&G);
     s.erased.clear();
     for (i, sb) in s.table.iter_mut().enumerate().skip(2) {
-        let stream = Stream::ALL[rng.below(Stream::COUNT as u64) as usize];
+        // The last two are for zones.
+        let stream = Stream::ALL[rng.below(Stream::COUNT as u64 - 2) as usize];
         sb.state = match rng.below(10) {
             0 => State::Erased,
             1 => State::Open(stream),

@@ -28,7 +28,7 @@ impl Space {
         agree(
             "open",
             self.open.iter().flatten().copied().collect(),
-            in_state(|state| matches!(state, State::Open(_))),
+            in_state(|state| matches!(state, State::Open(stream) if stream != Stream::Zone)),
         )?;
         let to_erase = self.to_erase.iter().map(|&(sb, _)| sb).chain(self.erasing).collect();
         agree("being erased", to_erase, in_state(|state| matches!(state, State::Erasing(_))))?;
@@ -40,6 +40,10 @@ impl Space {
         let meta = in_state(|state| matches!(state, State::Open(Stream::Meta) | State::Closed(Stream::Meta))).len();
         if meta != self.meta_in_use as usize {
             return Err(format!("{meta} superblocks hold the map, counted as {}", self.meta_in_use));
+        }
+        let zoned = in_state(|state| matches!(state, State::Open(Stream::Zone) | State::Closed(Stream::Zone))).len();
+        if zoned != self.zones.held as usize {
+            return Err(format!("{zoned} superblocks hold zones, counted as {}", self.zones.held));
         }
         for (i, sb) in self.iter() {
             let bad = self.bad_dies(i);

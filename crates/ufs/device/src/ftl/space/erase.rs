@@ -15,6 +15,9 @@ impl Space {
         debug_assert!(matches!(slot.state, State::Closed(_)) && slot.in_flight == 0);
         if let State::Closed(stream) = slot.state {
             self.meta_in_use -= u32::from(stream == Stream::Meta);
+            if stream == Stream::Zone {
+                self.zones.discarded(sb);
+            }
             self.modes[slot.mode.index()].closed -= 1;
         }
         let good = self.shape.dies - slot.bad_dies;
@@ -67,6 +70,7 @@ impl Space {
         if slot.state == State::Erasing(0) {
             // All its blocks are bad.
             self.failed -= u32::from(std::mem::take(&mut slot.failed));
+            self.zones.coming.retain(|&other| other != sb);
             slot.state = State::Retired;
             self.modes[std::mem::take(&mut slot.mode).index()].superblocks -= 1;
         } else {
@@ -96,6 +100,7 @@ impl Space {
             return false;
         }
         self.erasing = None;
+        self.zones.coming.retain(|&other| other != sb);
         let slot = &mut self.table[sb.index()];
         self.failed -= u32::from(std::mem::take(&mut slot.failed));
         self.modes[std::mem::take(&mut slot.mode).index()].superblocks -= 1;

@@ -8,6 +8,9 @@ use readpath_flash::Ppn;
 impl Space {
     /// The unit of `sb` at which data of `stream` ends.
     pub(super) fn end_of_data(&self, sb: SuperblockId, stream: Stream) -> u32 {
+        if stream == Stream::Zone {
+            return self.programs_of_zones(sb) * self.shape.program_units;
+        }
         let units = self.modes[self.mode_for(stream).index()].units;
         if !stream.has_table() {
             return units;
@@ -51,7 +54,7 @@ impl Space {
     }
 
     /// Opens the superblock with index `at` in the list of erased ones.
-    fn open_erased(&mut self, at: usize, stream: Stream, now: u32) -> SuperblockId {
+    pub(super) fn open_erased(&mut self, at: usize, stream: Stream, now: u32) -> SuperblockId {
         let sb = self.erased.swap_remove(at);
         let (end, mode) = (self.end_of_data(sb, stream), self.mode_for(stream));
         let slot = &mut self.table[sb.index()];
@@ -64,6 +67,10 @@ impl Space {
         slot.has_table = false;
         slot.end = end;
         self.modes[mode.index()].superblocks += 1;
+        if stream == Stream::Zone {
+            self.zones.held += 1;
+            return sb;
+        }
         self.skip_bad(sb);
         self.open[stream.index()] = Some(sb);
         self.meta_in_use += u32::from(stream == Stream::Meta);
@@ -171,7 +178,7 @@ impl Space {
             self.program_ended(ppn);
             let sb = self.of(ppn);
             let filled = &mut self.table[sb.index()];
-            filled.has_table = self.shape.table_units > 0 && stream != Stream::Meta && filled.next_unit == filled.end;
+            filled.has_table = self.shape.table_units > 0 && stream.has_table() && filled.next_unit == filled.end;
             let n = left.min(self.shape.slices_per_unit);
             each(ppn, n);
             left -= n;

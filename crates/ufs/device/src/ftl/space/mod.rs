@@ -14,7 +14,8 @@ mod restore;
 mod spare;
 mod superblock;
 #[cfg(test)]
-mod tests;
+pub(in crate::ftl) mod tests;
+mod zones;
 
 pub use choice::Wear;
 pub(in crate::ftl) use spare::Spares;
@@ -22,13 +23,14 @@ pub(in crate::ftl) use superblock::UNKNOWN_END;
 pub use superblock::{NoSpace, State, Stream, Superblock};
 
 use crate::back::{Hardware, Op};
-use crate::config::{ANCHORS, CellMode, DeviceConfig, FtlConfig};
+use crate::config::{ANCHORS, CellMode, DeviceConfig, FtlConfig, OwnCells};
 use crate::ids::{Mark, SuperblockId};
 use choice::WearBand;
 use fixedbitset::FixedBitSet;
 use readpath_flash::{Geometry, Ppn};
 use readpath_kit::{Divisor, Ns};
 use std::collections::VecDeque;
+use zones::ZoneSpace;
 
 /// Constant sizes.
 #[derive(Clone, Copy)]
@@ -39,11 +41,15 @@ struct Shape {
     dies: u32,
     /// Units of the table of a superblock of data.
     table_units: u32,
-    /// Superblocks that map pages, journal and checkpoints may take, and their mode.
+    /// Superblocks that map pages, journal and checkpoints may take.
     meta_superblocks: u32,
-    meta_cells: CellMode,
+    own_cells: OwnCells,
     /// Superblocks that serve the cache in SLC mode only.
     static_superblocks: u32,
+    /// Superblocks that zones fill.
+    zone_superblocks: u32,
+    /// Multi-plane pages of a die that are programmed together in a zone.
+    program_units: u32,
 }
 
 /// The superblocks of one cell mode.
@@ -93,6 +99,7 @@ pub(in crate::ftl) struct Space {
     /// Space is short with fewer erased superblocks than this, beyond those kept for the map.
     collect_below: u32,
     programs_may_fail: bool,
+    zones: ZoneSpace,
 }
 
 impl Space {
@@ -102,7 +109,9 @@ impl Space {
         space.shape = Shape {
             table_units: config.table_units(),
             meta_superblocks: config.meta_superblocks(),
-            meta_cells: config.map_cells(),
+            own_cells: config.own_cells(),
+            zone_superblocks: config.zone_superblocks(),
+            program_units: config.zone_program_units(),
             static_superblocks: config.static_superblocks(),
             ..space.shape
         };
@@ -123,7 +132,9 @@ impl Space {
                 dies: g.dies(),
                 table_units: 0,
                 meta_superblocks: 0,
-                meta_cells: CellMode::Full,
+                own_cells: OwnCells::default(),
+                zone_superblocks: 0,
+                program_units: 1,
                 static_superblocks: 0,
             },
             table,
@@ -142,6 +153,7 @@ impl Space {
             programs: 0,
             collect_below: settings.collect_below,
             programs_may_fail: settings.faults.program_failures_ppm > 0,
+            zones: ZoneSpace::default(),
         }
     }
 
@@ -184,7 +196,7 @@ impl Space {
     /// The mode in which superblocks of a stream are written.
     #[inline]
     pub(crate) fn mode_for(&self, stream: Stream) -> CellMode {
-        stream.mode(self.shape.meta_cells)
+        stream.mode(self.shape.own_cells)
     }
 
     /// Begins a flash operation of flash translation, which passes the firmware first.
@@ -210,11 +222,15 @@ impl Space {
     }
 
     /// Erased superblocks that are kept neither for map pages, journal and checkpoints, which must always find room,
-    /// nor for the static part of the cache. One is kept even if the former have all that they may take: before the
-    /// journal can say that others may be erased, a unit may have to name the next.
+    /// nor for the static part of the cache, nor for zones. One is kept even if the former have all that they may
+    /// take: before the journal can say that others may be erased, a unit may have to name the next.
     pub(crate) fn spare(&self) -> u32 {
-        let kept = self.shape.meta_superblocks.saturating_sub(self.meta_in_use).max(1);
-        self.erased().saturating_sub(kept + self.kept_for_cache())
+        self.erased().saturating_sub(self.kept_for_meta() + self.kept_for_cache() + self.kept_for_zones())
+    }
+
+    /// Erased superblocks that are kept for map pages, journal and checkpoints.
+    fn kept_for_meta(&self) -> u32 {
+        self.shape.meta_superblocks.saturating_sub(self.meta_in_use).max(1)
     }
 
     /// Erased superblocks that are kept for the static part of the cache. Moved data may have taken some of them.

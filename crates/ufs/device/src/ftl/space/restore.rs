@@ -2,6 +2,7 @@
 //! The table of superblocks in checkpoints, from a medium, and after recovery.
 
 use super::choice::WearBand;
+use super::zones::ZoneSpace;
 use super::{Space, State, Stream, Superblock};
 use crate::config::CellMode;
 use crate::ids::SuperblockId;
@@ -48,7 +49,9 @@ impl Space {
         slot.next_unit = slot.next_unit.min(end).max(programmed);
         slot.end = end.max(programmed);
         slot.mode = mode;
-        self.skip_bad(sb);
+        if stream != Stream::Zone {
+            self.skip_bad(sb);
+        }
     }
 
     /// The table for a checkpoint.
@@ -65,6 +68,7 @@ impl Space {
         self.meta_in_use = 0;
         self.wear_band = WearBand::NONE;
         self.emptying.clear();
+        self.zones = ZoneSpace::default();
         for mode in &mut self.modes {
             (mode.superblocks, mode.closed) = (0, 0);
         }
@@ -78,11 +82,12 @@ impl Space {
                 // Too many blocks went bad in its last erase, and no record says that it is retired.
                 slot.state = State::Retired;
             }
+            self.zones.held += u32::from(matches!(slot.state, State::Open(Stream::Zone) | State::Closed(Stream::Zone)));
             if let State::Open(stream) = slot.state {
                 if slot.next_unit == slot.end || slot.failed {
                     slot.state = State::Closed(stream);
                     slot.closed_at = now;
-                } else {
+                } else if stream != Stream::Zone {
                     self.open[stream.index()] = Some(i);
                 }
             }

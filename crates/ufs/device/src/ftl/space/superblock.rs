@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The state of one superblock, and the streams of data that superblocks are written for.
 
-use crate::config::CellMode;
+use crate::config::{CellMode, OwnCells};
 
 /// No erased superblock is left for this purpose.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,14 +22,26 @@ pub enum Stream {
     Meta,
     /// Data that wear levelling moved, because it had stayed longest.
     Cold,
+    /// Data of zones that does not fill a program.
+    Rest,
+    /// Data of a zone, in superblocks of its own.
+    Zone,
 }
 
 impl Stream {
     /// Number of streams.
-    pub const COUNT: usize = 6;
+    pub const COUNT: usize = 8;
     /// All streams.
-    pub const ALL: [Stream; Stream::COUNT] =
-        [Stream::Host, Stream::Hot, Stream::Boosted, Stream::Moved, Stream::Meta, Stream::Cold];
+    pub const ALL: [Stream; Stream::COUNT] = [
+        Stream::Host,
+        Stream::Hot,
+        Stream::Boosted,
+        Stream::Moved,
+        Stream::Meta,
+        Stream::Cold,
+        Stream::Rest,
+        Stream::Zone,
+    ];
 
     /// Number from 0 on.
     #[inline]
@@ -37,19 +49,20 @@ impl Stream {
         self as usize
     }
 
-    /// The mode in which its superblocks are written, where map pages are written in mode `meta`.
+    /// The mode in which its superblocks are written.
     #[inline]
-    pub(crate) fn mode(self, meta: CellMode) -> CellMode {
+    pub(crate) fn mode(self, own: OwnCells) -> CellMode {
         match self {
             Stream::Boosted => CellMode::Slc,
-            Stream::Meta => meta,
-            Stream::Host | Stream::Hot | Stream::Moved | Stream::Cold => CellMode::Full,
+            Stream::Meta => own.meta,
+            Stream::Rest => own.rests,
+            Stream::Host | Stream::Hot | Stream::Moved | Stream::Cold | Stream::Zone => CellMode::Full,
         }
     }
 
     /// Whether a full superblock of it may end with a table of the logical pages in it.
     pub(super) fn has_table(self) -> bool {
-        !matches!(self, Stream::Boosted | Stream::Meta)
+        !matches!(self, Stream::Boosted | Stream::Meta | Stream::Rest | Stream::Zone)
     }
 }
 
@@ -125,7 +138,8 @@ impl Superblock {
 
     /// Whether it holds data that could be moved now.
     pub(crate) fn is_movable(&self) -> bool {
-        matches!(self.state, State::Closed(stream) if stream != Stream::Meta) && self.in_flight == 0
+        matches!(self.state, State::Closed(stream) if !matches!(stream, Stream::Meta | Stream::Zone))
+            && self.in_flight == 0
     }
 
     /// Sets the state that its blocks show: the stream of their data, and up to which unit it was written.

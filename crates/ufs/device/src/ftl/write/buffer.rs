@@ -66,6 +66,9 @@ impl Slot {
 pub(in crate::ftl) struct WriteBuffer {
     slots: Vec<Slot>,
     free: Vec<u16>,
+    /// Slots, behind the others, for data of zones that is read back.
+    for_loads: u16,
+    free_for_loads: Vec<u16>,
     /// Filled slots: cold, hot.
     filled: [VecDeque<u16>; 2],
     order: u64,
@@ -93,15 +96,21 @@ pub(in crate::ftl) struct Accepted {
     pub hot: bool,
     /// The request that waits for it to reach flash.
     pub fua: Option<TagRef>,
+    /// It is of a zone, which says when it is programmed.
+    pub zoned: bool,
 }
 
 impl WriteBuffer {
-    pub(crate) fn new(blocks: u32) -> Self {
-        let blocks = blocks.min(u32::from(NO_SLOT)) as u16;
+    /// A buffer of `blocks`, and of `for_loads` more for data that is read back.
+    pub(crate) fn new(blocks: u32, for_loads: u32) -> Self {
+        let blocks = blocks.min(u32::from(NO_SLOT) - for_loads) as u16;
+        let for_loads = for_loads as u16;
         let queue = || VecDeque::with_capacity(usize::from(blocks));
         WriteBuffer {
-            slots: vec![Slot::FREE; usize::from(blocks)],
+            slots: vec![Slot::FREE; usize::from(blocks + for_loads)],
             free: (0..blocks).rev().collect(),
+            for_loads,
+            free_for_loads: (blocks..blocks + for_loads).rev().collect(),
             filled: [queue(), queue()],
             ..WriteBuffer::default()
         }
@@ -122,7 +131,9 @@ impl WriteBuffer {
             older: block.older.unwrap_or(NO_SLOT),
             ..Slot::FREE
         };
-        self.filled[usize::from(block.hot)].push_back(slot);
+        if !block.zoned {
+            self.filled[usize::from(block.hot)].push_back(slot);
+        }
         if block.fua.is_some() {
             self.flush_below = self.order;
         }
@@ -170,7 +181,7 @@ impl WriteBuffer {
     }
 
     /// The slots of a program, from `first` on.
-    pub(super) fn chain(&self, first: u16) -> impl Iterator<Item = u16> {
+    pub(crate) fn chain(&self, first: u16) -> impl Iterator<Item = u16> {
         let slot = |slot: u16| Some(slot).filter(|&slot| slot != NO_SLOT);
         std::iter::successors(slot(first), move |&at| slot(self.slots[usize::from(at)].next))
     }
@@ -178,11 +189,6 @@ impl WriteBuffer {
     /// Logical pages in the buffer, and their slots.
     pub(crate) fn held(&self) -> impl Iterator<Item = (Lpn, u16)> {
         self.slots.iter().enumerate().filter(|(_, s)| s.state != State::Free).map(|(i, s)| (s.lpn, i as u16))
-    }
-
-    /// Logical pages in the buffer, but for trimmed and overtaken data.
-    pub(crate) fn living(&self) -> impl Iterator<Item = Lpn> {
-        self.slots.iter().filter(|s| s.state != State::Free && !s.dead).map(|s| s.lpn)
     }
 
     /// Number of hot or cold blocks that wait to be programmed.
@@ -221,6 +227,51 @@ impl WriteBuffer {
         (first, n)
     }
 
+    /// Takes slots, for blocks of these numbers, whose data is read back; `None` if there are too few.
+    pub(crate) fn take_for_loads(&mut self, blocks: impl ExactSizeIterator<Item = (Lpn, u32)>) -> Option<Vec<u16>> {
+        let left = self.free_for_loads.len().checked_sub(blocks.len())?;
+        let slots = self.free_for_loads.split_off(left);
+        for (&slot, (lpn, sequence)) in slots.iter().zip(blocks) {
+            // No flush waits for data that has been in flash.
+            let order = u64::MAX;
+            self.slots[usize::from(slot)] = Slot { state: State::Filled, lpn, sequence, order, ..Slot::FREE };
+        }
+        Some(slots)
+    }
+
+    /// Slots of a zone are in a program from now on; returns the first of the chain.
+    pub(crate) fn begin_program(&mut self, slots: impl DoubleEndedIterator<Item = u16>) -> u16 {
+        let mut next = NO_SLOT;
+        for slot in slots.rev() {
+            let taken = &mut self.slots[usize::from(slot)];
+            (taken.state, taken.next) = (State::Programming, next);
+            next = slot;
+        }
+        next
+    }
+
+    /// Slots of a zone wait for another program.
+    pub(crate) fn wait_again(&mut self, slots: &[u16]) {
+        slots.iter().for_each(|&slot| self.slots[usize::from(slot)].state = State::Filled);
+    }
+
+    /// Whether a slot of a zone must be programmed even if it fills no program.
+    pub(crate) fn must_flush_slot(&self, slot: u16) -> bool {
+        self.slots[usize::from(slot)].order < self.flush_below
+    }
+
+    /// Drops the data in a slot of a zone, which no program has.
+    pub(crate) fn drop_slot(&mut self, slot: u16, synced: impl FnMut(TagRef)) {
+        self.slots[usize::from(slot)].state = State::Programming;
+        self.release(slot, synced);
+    }
+
+    /// Logical page and sequence number of a slot.
+    pub(crate) fn holds(&self, slot: u16) -> (Lpn, u32) {
+        let slot = &self.slots[usize::from(slot)];
+        (slot.lpn, slot.sequence)
+    }
+
     /// A program failed: its slots, from `first` on, are programmed again, before all others.
     pub(crate) fn program_failed(&mut self, first: u16) {
         let chain: Vec<u16> = self.chain(first).collect();
@@ -240,7 +291,10 @@ impl WriteBuffer {
         debug_assert_eq!(s.state, State::Programming);
         s.state = State::Free;
         let freed = *s;
-        self.free.push(slot);
+        match usize::from(slot) < self.slots.len() - usize::from(self.for_loads) {
+            true => self.free.push(slot),
+            false => self.free_for_loads.push(slot),
+        }
         self.syncs.retain_mut(|sync| {
             if freed.order < sync.below {
                 sync.left -= 1;
@@ -255,7 +309,7 @@ impl WriteBuffer {
 
     /// Lets request `tag` wait until everything accepted so far is in flash; true when it already is.
     pub(crate) fn sync(&mut self, tag: TagRef) -> bool {
-        let left = (self.slots.len() - self.free.len()) as u32;
+        let left = (self.slots.len() - usize::from(self.for_loads) - self.free.len()) as u32;
         self.flush_below = self.order;
         if left > 0 {
             self.syncs.push(Sync { tag, below: self.order, left });
@@ -285,7 +339,8 @@ impl WriteBuffer {
     }
 
     pub(crate) fn clear(&mut self) {
-        *self = WriteBuffer::new(self.slots.len() as u32);
+        let for_loads = u32::from(self.for_loads);
+        *self = WriteBuffer::new(self.slots.len() as u32 - for_loads, for_loads);
     }
 
     /// The smallest sequence number of data that has not reached flash.

@@ -17,6 +17,7 @@ pub use stalls::Stall;
 
 use super::effects::{Effect, Effects};
 use super::map::{Map, Mapping};
+use super::zones::Zones;
 use crate::back::{DeviceStats, Hardware, MediaOp};
 use crate::config::DeviceConfig;
 use crate::ids::{Lpn, TagRef};
@@ -24,6 +25,9 @@ use buffer::Accepted;
 use readpath_kit::Ns;
 use stalls::StallClock;
 use std::collections::VecDeque;
+
+/// Programs of zones whose rests are read back at the same time: the buffer has room for them.
+pub(crate) const LOADS: u32 = 2;
 
 #[derive(Default)]
 pub(in crate::ftl) struct Write {
@@ -49,12 +53,14 @@ pub(in crate::ftl) struct Write {
 
 impl Write {
     pub(crate) fn new(config: &DeviceConfig) -> Self {
-        Write::of(config.write_buffer_blocks, config.ftl.hot_table_entries)
+        let for_loads = if config.has_zones() { LOADS * config.zone_program_blocks() } else { 0 };
+        let buffer = WriteBuffer::new(config.write_buffer_blocks, for_loads);
+        Write::of(buffer, config.ftl.hot_table_entries)
     }
 
-    fn of(slots: u32, hot_table_entries: u32) -> Self {
+    fn of(buffer: WriteBuffer, hot_table_entries: u32) -> Self {
         let written_recently = vec![0; hot_table_entries as usize];
-        Write { buffer: WriteBuffer::new(slots), written_recently, ..Write::default() }
+        Write { buffer, written_recently, ..Write::default() }
     }
 
     /// Number of the newest write or trim.
@@ -94,9 +100,18 @@ impl Write {
     }
 
     /// Moves waiting writes into free slots; false if the buffer is full before all of them are in.
-    pub(crate) fn fill(&mut self, map: &mut Map, effects: &mut Effects, hw: &mut impl Hardware) -> bool {
+    pub(crate) fn fill(
+        &mut self,
+        (map, zones): (&mut Map, &mut Zones),
+        effects: &mut Effects,
+        hw: &mut impl Hardware,
+    ) -> bool {
         while let Some(write) = self.writes.pop_front() {
-            if let Some(rest) = self.fill_from(write, map, effects, hw) {
+            let rest = match map.is_zoned(write.lpn) {
+                true => self.fill_zone(write, zones, effects, hw),
+                false => self.fill_from(write, map, effects, hw),
+            };
+            if let Some(rest) = rest {
                 self.writes.push_front(rest);
                 return false;
             }
@@ -131,6 +146,7 @@ impl Write {
                         older,
                         hot: self.was_written_recently(lpn),
                         fua: fua.then_some(tag),
+                        zoned: false,
                     };
                     let Some(slot) = self.buffer.put(block) else { return Some(write) };
                     slot
@@ -146,6 +162,29 @@ impl Write {
         if !fua {
             effects.push(Effect::Done(tag));
         }
+        None
+    }
+
+    /// [`Write::fill_from`] of a write to a zone.
+    fn fill_zone(
+        &mut self,
+        mut write: Incoming,
+        zones: &mut Zones,
+        effects: &mut Effects,
+        hw: &mut impl Hardware,
+    ) -> Option<Incoming> {
+        while write.blocks > 0 {
+            let Incoming { tag, lpn, index, .. } = write;
+            let sequence = self.sequence + 1;
+            let block = Accepted { lpn, sequence, older: None, hot: false, fua: None, zoned: true };
+            let Some(slot) = self.buffer.put(block) else { return Some(write) };
+            self.sequence = sequence;
+            hw.stats().slices_written += 1;
+            hw.emit(MediaOp::Fill { tag: tag.tag, index, slot });
+            zones.entered_buffer(lpn, slot);
+            write = Incoming { lpn: lpn + 1, index: index + 1, blocks: write.blocks - 1, ..write };
+        }
+        effects.push(Effect::Done(write.tag));
         None
     }
 
@@ -221,11 +260,6 @@ impl Write {
         self.settles_changes &= stall == Some(Stall::Space);
         self.waits_for = stall;
         self.stalls.set(now, self.has_waiting().then_some(stall), stats);
-    }
-
-    /// Logical pages whose newest data is not in flash, and those of writes that wait for room.
-    pub(crate) fn waiting(&self) -> impl Iterator<Item = Lpn> {
-        self.buffer.living().chain(self.writes.iter().map(|write| write.lpn))
     }
 
     /// Takes the writes that wait for room, of which `is_dropped` says that they are dropped; returns the first logical

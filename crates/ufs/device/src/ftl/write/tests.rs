@@ -12,7 +12,7 @@ fn tag(tag: u8) -> TagRef {
 }
 
 fn block(lpn: u32, sequence: u32, older: Option<u16>) -> Accepted {
-    Accepted { lpn: Lpn(lpn), sequence, older, hot: false, fua: None }
+    Accepted { lpn: Lpn(lpn), sequence, older, hot: false, fua: None, zoned: false }
 }
 
 /// Random blocks are accepted, overwritten and programmed: each slot holds its newest data, and released data is dead
@@ -20,7 +20,7 @@ fn block(lpn: u32, sequence: u32, older: Option<u16>) -> Accepted {
 #[test]
 fn what_leaves_the_buffer_is_dead_exactly_if_it_is_out_of_date() {
     let rng = &mut Prng::new(4);
-    let mut buffer = WriteBuffer::new(SLOTS);
+    let mut buffer = WriteBuffer::new(SLOTS, 0);
     // By slot: block, number, whether it is being programmed. By block: its newest slot, and the number in flash.
     let mut held: Vec<Option<(u32, u32, bool)>> = vec![None; SLOTS as usize];
     let mut newest: [Option<u16>; 6] = [None; 6];
@@ -86,7 +86,7 @@ fn what_leaves_the_buffer_is_dead_exactly_if_it_is_out_of_date() {
 /// A flush waits exactly for the data accepted before it.
 #[test]
 fn a_flush_waits_for_what_came_before_it() {
-    let mut write = Write::of(SLOTS, 0);
+    let mut write = Write::of(WriteBuffer::new(SLOTS, 0), 0);
     assert!(write.buffer.sync(tag(1)), "there is nothing to wait for");
     let slots: Vec<u16> = (0..3).map(|lpn| write.buffer.put(block(lpn, lpn + 1, None)).unwrap()).collect();
     assert!(!write.has_unit(false, UNIT, false), "a unit does not fill");
@@ -107,7 +107,7 @@ fn a_flush_waits_for_what_came_before_it() {
 /// A full buffer of blocks of both kinds, of which neither fills a unit, still drains.
 #[test]
 fn a_full_buffer_is_programmed_even_if_no_unit_fills() {
-    let mut write = Write::of(4, 0);
+    let mut write = Write::of(WriteBuffer::new(4, 0), 0);
     for lpn in 0..4 {
         assert!(!write.has_unit(true, UNIT, true) || lpn == 4);
         write.buffer.put(Accepted { hot: lpn < 2, ..block(lpn, lpn + 1, None) }).unwrap();
@@ -120,7 +120,7 @@ fn a_full_buffer_is_programmed_even_if_no_unit_fills() {
 /// The blocks of a failed program go first, in their order.
 #[test]
 fn a_failed_program_comes_back_before_all_others() {
-    let mut write = Write::of(SLOTS, 0);
+    let mut write = Write::of(WriteBuffer::new(SLOTS, 0), 0);
     (0..6).for_each(|lpn| _ = write.buffer.put(block(lpn, lpn + 1, None)));
     let (first, _) = write.buffer.take_for_program(false, UNIT, 0);
     let said: Vec<_> = write.buffer.spares_of(first).collect();

@@ -1,26 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Zones: the write pointer and the condition of each, which writes and which actions they allow, and how many may be
-//! open. Its table is SRAM of the modelled device, 8 bytes a zone.
+//! Zones: the write pointer and the condition of each, which writes and which actions they allow, how many may be open,
+//! where their data lies in flash and in the write buffer. Its table is SRAM of the modelled device, 8 bytes a zone.
 //!
-//! It may not know where data lies, nor commands beyond the blocks that they name. A zone's blocks have consecutive
-//! logical pages; gaps have none.
+//! It may not know commands beyond the blocks that they name. A zone's blocks have consecutive logical pages, behind
+//! those of all units without zones; gaps have none.
 //!
 //! *States* (ZBC-2). A write pointer moves when a write is accepted, before its data is in flash. A zone that is being
 //! reset takes no write until its blocks are trimmed and the journal says so: otherwise old data could show behind the
 //! pointer after a power cut.
 
+mod placed;
 mod recover;
+mod tails;
 #[cfg(test)]
 mod tests;
 
-#[cfg(test)]
-pub(in crate::ftl) use recover::More;
-pub(in crate::ftl) use recover::{Found, ZoneState};
+pub(in crate::ftl) use placed::Extent;
+use placed::Placed;
+pub(in crate::ftl) use recover::{Found, ZoneState, ZoneStates};
+use tails::Tails;
+pub(in crate::ftl) use tails::{Kind, Tail};
 
+use super::map::{Map, Mapping};
+use super::space::Space;
 use crate::config::{DeviceConfig, ZoneConfig, ZoneRule};
-use crate::ids::{Lpn, TagRef};
+use crate::ids::{Lpn, Mark, SuperblockId, TagRef};
 use readpath_proto::typed::{Sense, ZoneAction};
 use readpath_proto::zones::{Listed, Zone as Described, ZoneCondition};
+use std::collections::BTreeMap;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Condition {
@@ -69,6 +76,8 @@ struct Unit {
     lun: u8,
     /// The first logical page.
     base: Lpn,
+    /// Number of the first zone, counted through all units.
+    first_zone: u32,
     /// Logical blocks, those of gaps included.
     blocks: u64,
     zones: Vec<Zone>,
@@ -81,25 +90,48 @@ struct Reset {
     zones: Vec<ZoneId>,
 }
 
-#[derive(Default)]
+/// What flash translation asks of a zone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::ftl) struct Seen {
+    pub written: u32,
+    pub capacity: u32,
+    pub is_full: bool,
+    pub is_open: bool,
+    pub resets: bool,
+}
+
 pub(crate) struct Zones {
     units: Vec<Unit>,
     resets: Vec<Reset>,
+    placed: Placed,
+    tails: Tails,
+    /// By zone, the superblock that its next program goes to, and the record of the journal that has to be in flash
+    /// before.
+    writes_to: BTreeMap<u32, (SuperblockId, Mark)>,
 }
 
 impl Zones {
     pub(in crate::ftl) fn new(config: &DeviceConfig) -> Self {
         let mut base = Lpn(0);
+        let mut first_zone = 0;
         let mut units = Vec::new();
         for (lun, lu) in (0..).zip(&config.lus) {
             if let Some(zones) = lu.zones {
                 let blocks = lu.blocks.into();
                 let table = vec![Zone::EMPTY; lu.zone_count() as usize];
-                units.push(Unit { config: zones, lun, base, blocks, zones: table });
+                units.push(Unit { config: zones, lun, base, first_zone, blocks, zones: table });
+                first_zone += lu.zone_count();
             }
             base = base + lu.data_blocks();
         }
-        Zones { units, resets: Vec::new() }
+        let program = config.zone_program_blocks();
+        Zones {
+            units,
+            resets: Vec::new(),
+            placed: Placed::new(first_zone as usize, program, config.zone_extents()),
+            tails: Tails::default(),
+            writes_to: BTreeMap::new(),
+        }
     }
 
     /// Whether the device has a zoned unit.
@@ -112,9 +144,129 @@ impl Zones {
         self.units.iter().any(|unit| unit.holds(lpn))
     }
 
+    /// Number of zones of all units.
+    pub(in crate::ftl) fn count(&self) -> u32 {
+        self.units.iter().map(|unit| unit.zones.len() as u32).sum()
+    }
+
+    /// The zone of a logical page, counted through all units, and the block within.
+    #[inline]
+    pub(in crate::ftl) fn zone_of(&self, lpn: Lpn) -> Option<(u32, u32)> {
+        let unit = self.units.iter().find(|unit| unit.holds(lpn))?;
+        let at = lpn - unit.base;
+        Some((unit.first_zone + at / unit.config.blocks, at % unit.config.blocks))
+    }
+
+    fn unit_of_zone(&self, zone: u32) -> &Unit {
+        let of = |unit: &&Unit| (unit.first_zone..unit.first_zone + unit.zones.len() as u32).contains(&zone);
+        self.units.iter().find(of).expect("a zone belongs to a unit")
+    }
+
+    /// The first logical page of a zone.
+    pub(in crate::ftl) fn first_of(&self, zone: u32) -> Lpn {
+        let unit = self.unit_of_zone(zone);
+        unit.first((zone - unit.first_zone) as usize)
+    }
+
+    /// What there is to know of a zone.
+    pub(in crate::ftl) fn see(&self, zone: u32) -> Seen {
+        let unit = self.unit_of_zone(zone);
+        let at = &unit.zones[(zone - unit.first_zone) as usize];
+        Seen {
+            written: at.written,
+            capacity: unit.config.blocks,
+            is_full: at.condition == Condition::Full,
+            is_open: at.is_open(),
+            resets: at.resets,
+        }
+    }
+
+    /// Blocks of a zone that wait in the write buffer before they are programmed.
+    pub(in crate::ftl) fn flush_blocks(&self, zone: u32) -> u32 {
+        self.unit_of_zone(zone).config.flush_blocks
+    }
+
+    /// Where a block of a zone is. Nothing is behind write pointers.
+    #[inline]
+    pub(in crate::ftl) fn mapping(&self, space: &Space, map: &Map, lpn: Lpn) -> Mapping {
+        let Some((zone, block)) = self.zone_of(lpn) else { return Mapping::Unmapped };
+        if let Some(ppn) = self.placed.slice(space, zone, block) {
+            return Mapping::Flash(ppn);
+        }
+        if let Some(slot) = self.tails.get(zone).and_then(|tail| tail.slot(block)) {
+            return Mapping::Buffered(slot);
+        }
+        map.rest(lpn).map_or(Mapping::Unmapped, Mapping::Flash)
+    }
+
+    pub(in crate::ftl) fn placed(&self) -> &Placed {
+        &self.placed
+    }
+
+    pub(in crate::ftl) fn placed_mut(&mut self) -> &mut Placed {
+        &mut self.placed
+    }
+
+    pub(in crate::ftl) fn tails(&self) -> &Tails {
+        &self.tails
+    }
+
+    pub(in crate::ftl) fn tails_mut(&mut self) -> &mut Tails {
+        &mut self.tails
+    }
+
+    /// A block of a zone has entered the write buffer.
+    #[inline]
+    pub(in crate::ftl) fn entered_buffer(&mut self, lpn: Lpn, slot: u16) {
+        let Some((zone, block)) = self.zone_of(lpn) else { return };
+        self.tails.of(zone, block).push(slot);
+    }
+
+    /// The superblock that the next program of a zone goes to, and the record that has to be in flash before.
+    pub(in crate::ftl) fn writes_to(&self, zone: u32) -> Option<(SuperblockId, Mark)> {
+        self.writes_to.get(&zone).copied()
+    }
+
+    /// Sets the superblock that the next program of a zone goes to; returns the one before.
+    pub(in crate::ftl) fn write_to(&mut self, zone: u32, to: Option<(SuperblockId, Mark)>) -> Option<SuperblockId> {
+        let before = match to {
+            Some(to) => self.writes_to.insert(zone, to),
+            None => self.writes_to.remove(&zone),
+        };
+        before.map(|(superblock, _)| superblock)
+    }
+
+    /// After recovery: superblocks of zones are referenced by what they hold; those that no zone goes on with are
+    /// closed.
+    pub(in crate::ftl) fn hold(&self, space: &mut Space) {
+        for zone in 0..self.count() {
+            let extents = self.placed.extents(zone);
+            let ends = extents.iter().skip(1).map(|(from, _)| *from).chain([self.placed.blocks(zone)]);
+            for ((from, extent), end) in extents.iter().zip(ends) {
+                space.add_refs(extent.superblock, end - from);
+            }
+        }
+        let goes_on = |sb| self.writes_to.values().any(|(to, _)| *to == sb);
+        for sb in space.all().filter(|sb| !goes_on(*sb)) {
+            space.close_for_zone(sb, 0);
+        }
+    }
+
+    /// The data of a zone that is being reset is gone.
+    pub(in crate::ftl) fn emptied(&mut self, zone: u32) {
+        let Some(unit) = self
+            .units
+            .iter_mut()
+            .find(|unit| (unit.first_zone..unit.first_zone + unit.zones.len() as u32).contains(&zone))
+        else {
+            return;
+        };
+        unit.zones[(zone - unit.first_zone) as usize] = Zone { resets: true, ..Zone::EMPTY };
+    }
+
     /// Bytes of SRAM that the table takes.
     pub(in crate::ftl) fn sram_bytes(&self) -> u64 {
-        self.units.iter().map(|unit| unit.zones.len() as u64 * ZoneConfig::ENTRY_BYTES).sum()
+        u64::from(self.count()) * ZoneConfig::ENTRY_BYTES
     }
 
     fn unit(&self, lun: u8) -> Option<usize> {
@@ -211,7 +363,7 @@ impl Zones {
     }
 
     /// Begins RESET WRITE POINTER of the zone that begins at `lba`, or of all zones. Returns the blocks to be trimmed:
-    /// the first logical page of each zone and how many were written; none if that changes nothing.
+    /// the first logical page of each zone and its length; none if that changes nothing.
     ///
     /// # Errors
     /// If there is no such zone.
@@ -231,7 +383,7 @@ impl Zones {
                 continue;
             }
             at.resets = true;
-            ranges.push((first, at.written));
+            ranges.push((first, unit.config.blocks));
             zones.push(ZoneId { unit: index, zone });
         }
         if !ranges.is_empty() {

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! States of zones, and what recovery makes of every loss.
 
-use super::recover::{Found, More, ZoneState};
 use super::*;
 use crate::config::{LuConfig, ZoneLayout};
+use crate::ftl::map::Entry;
+use crate::ftl::space::{State, Stream, Superblock};
+use readpath_flash::{Geometry, Ppn};
 use readpath_kit::Prng;
-use std::collections::BTreeMap;
 
 const ZONES: u32 = 10;
 const BLOCKS: u32 = 8;
 const TAG: TagRef = TagRef { tag: 1, life: 1 };
 
 fn zones(layout: ZoneLayout, blocks: u32, rule: ZoneRule) -> Zones {
-    let config = ZoneConfig { layout, blocks, most_open: 3, rule };
+    let config = ZoneConfig { layout, blocks, most_open: 3, rule, program_blocks: 4, flush_blocks: 4 };
     let lu = LuConfig {
         blocks: ZONES * config.stride(),
         hpb: false,
@@ -22,8 +23,14 @@ fn zones(layout: ZoneLayout, blocks: u32, rule: ZoneRule) -> Zones {
         zones: Some(config),
     };
     let table = vec![Zone::EMPTY; lu.zone_count() as usize];
-    let unit = Unit { config, lun: 1, base: Lpn(100), blocks: lu.blocks.into(), zones: table };
-    Zones { units: vec![unit], resets: Vec::new() }
+    let unit = Unit { config, lun: 1, base: Lpn(100), first_zone: 0, blocks: lu.blocks.into(), zones: table };
+    Zones {
+        units: vec![unit],
+        resets: Vec::new(),
+        placed: Placed::new(ZONES as usize, 4, 100),
+        tails: Tails::default(),
+        writes_to: BTreeMap::new(),
+    }
 }
 
 fn plain() -> Zones {
@@ -135,7 +142,7 @@ fn all_zones_at_once() {
     assert_eq!(told(&zones), "effffeeeee", "an empty zone stays");
     assert_eq!(act(&mut zones, ZoneAction::Finish, 0), Ok(vec![(Lpn(100), 0)]), "unless it is named");
     let ranges = zones.reset(TAG, 1, None).unwrap();
-    assert_eq!(ranges, [(Lpn(100), 0), (Lpn(108), 2), (Lpn(116), 2), (Lpn(124), 2), (Lpn(132), 1)]);
+    assert_eq!(ranges, [100, 108, 116, 124, 132].map(|first| (Lpn(first), 8)));
     assert_eq!(write(&mut zones, 1, 2, 1), Err(Sense::INVALID_FIELD), "they are not empty yet");
     zones.reset_ended(TAG);
     assert_eq!(told(&zones), "eeeeeeeeee");
@@ -157,7 +164,7 @@ fn what_is_no_zone_is_refused() {
 fn a_zone_being_reset_takes_no_write() {
     let mut zones = plain();
     write(&mut zones, 0, 0, 4).unwrap();
-    assert_eq!(zones.reset(TAG, 1, Some(0)), Ok(vec![(Lpn(100), 4)]));
+    assert_eq!(zones.reset(TAG, 1, Some(0)), Ok(vec![(Lpn(100), 8)]));
     assert_eq!(write(&mut zones, 0, 4, 1), Err(Sense::UNALIGNED_WRITE));
     assert_eq!(write(&mut zones, 0, 0, 1), Err(Sense::UNALIGNED_WRITE));
     let other = TagRef { tag: 2, life: 1 };
@@ -197,31 +204,48 @@ fn a_dropped_write_moves_the_pointer_back() {
     assert_eq!(zones.take_back(Lpn(99)), None, "no zone");
 }
 
-/// One zone, of which any writes may be lost: what is left is what was written, in order, without gaps, not less than
+/// Two dies; a program is a multi-plane page of 4 blocks, and a superblock has 8 of them.
+const FLASH: Geometry = Geometry {
+    channels: 1,
+    dies_per_channel: 2,
+    planes: 1,
+    blocks_per_plane: 6,
+    pages_per_block: 4,
+    page_bytes: 16384,
+};
+
+/// Superblocks that all hold data of a stream, each opened when its number says.
+fn table(stream: Stream) -> Vec<Superblock> {
+    let superblock = |opened_at| Superblock { state: State::Closed(stream), opened_at, ..Superblock::NEW };
+    (0..FLASH.superblocks()).map(superblock).collect()
+}
+
+/// One zone, of which any rests may be lost: what is left is what was written, in order, without gaps, not less than
 /// what was flushed, and nothing from before a reset that was answered.
 #[test]
 fn recovery_finds_the_written_part_of_a_zone() {
     let rng = &mut Prng::new(7);
+    let (space, table) = (crate::ftl::space::tests::space(&FLASH), table(Stream::Rest));
     let (mut kept, mut lost, mut stale) = (0, 0, 0);
     for _ in 0..20_000 {
         let mut zones = plain();
-        // The truth: of each block its sequence number, and which filling of the zone it belongs to.
-        let mut fill: Vec<(u32, u32)> = Vec::new();
-        let (mut number, mut sequence) = (1, 0);
+        // The truth: of each block its sequence number, which stands for its place too.
+        let mut fill: Vec<u32> = Vec::new();
+        let (mut began, mut sequence) = (0, 0);
         let mut flushed = 0;
-        let mut newest: BTreeMap<Lpn, (u32, u32)> = BTreeMap::new();
+        let mut newest: BTreeMap<Lpn, (u32, Entry)> = BTreeMap::new();
         let (mut trims, mut finished) = (Vec::new(), Vec::new());
         let (mut is_full, mut full_is_durable) = (false, false);
-        let mut states = vec![ZoneState::EMPTY; ZONES as usize];
+        let mut states = ZoneStates::empty(ZONES as usize);
         let mut checkpoint = 0;
         for _ in 0..rng.below(12) {
             match rng.below(8) {
                 // A reset is answered when its trim is durable.
                 0 if !fill.is_empty() || is_full => {
                     sequence += 1;
-                    trims.push((Lpn(100), Lpn(100 + fill.len().max(1) as u32), sequence));
+                    trims.push((Lpn(100), Lpn(108), sequence));
                     (fill, flushed, is_full, full_is_durable) = (Vec::new(), 0, false, false);
-                    number += 1;
+                    began = sequence;
                 }
                 // All that was written is in flash, and so are the records.
                 1 => {
@@ -230,8 +254,9 @@ fn recovery_finds_the_written_part_of_a_zone() {
                 }
                 // A checkpoint: flushed data and earlier records are part of it.
                 2 => {
-                    let more = if is_full { More::FinishedAt(fill.len() as u32) } else { More::Nothing };
-                    states[0] = ZoneState { in_flash: flushed as u32, more };
+                    let rests = waiting(&fill[..flushed], 0).into_iter();
+                    states.rests = rests.map(|(lpn, (number, _))| (lpn, Ppn(number))).collect();
+                    states.zones[0].finished = is_full.then_some(fill.len() as u32);
                     checkpoint = sequence;
                     newest.clear();
                     finished.clear();
@@ -244,7 +269,7 @@ fn recovery_finds_the_written_part_of_a_zone() {
                 }
                 _ if !is_full && fill.len() < 8 => {
                     sequence += 1;
-                    fill.push((sequence, number));
+                    fill.push(sequence);
                 }
                 _ => {}
             }
@@ -257,72 +282,110 @@ fn recovery_finds_the_written_part_of_a_zone() {
         if !full_is_durable && rng.below(2) == 0 {
             finished.clear();
         }
-        let found = Found { sequence: checkpoint, newest: &newest, trims, finished };
-        let gone = zones.recover(&states, &found);
+        let found = Found { sequence: checkpoint, newest: &newest, trims: &trims, finished: &finished, table: &table };
+        let rests = zones.recover(&states, &found, &space);
         let zone = zones.units[0].zones[0];
         assert!(zone.written as usize >= flushed && zone.written as usize <= fill.len(), "{zone:?}, {flushed} flushed");
-        for at in flushed as u32..zone.written {
-            assert_eq!(newest.get(&Lpn(100 + at)).map(|found| found.1), Some(number), "of this fill");
-        }
-        let behind = Lpn(100 + zone.written);
-        let is_gone = |lpn: Lpn| gone.iter().any(|&(first, end)| (first..end).contains(&lpn));
-        assert!(newest.range(behind..Lpn(108)).all(|(lpn, _)| is_gone(*lpn)), "what lies behind is trimmed");
-        assert!(gone.iter().all(|(first, _)| *first >= behind));
+        let truth: Vec<_> = waiting(&fill, 0).into_iter().map(|(lpn, (number, _))| (lpn, Ppn(number))).collect();
+        assert_eq!(rests, truth[..zone.written as usize], "in order, and of this filling from {began} on");
         if full_is_durable {
             assert_eq!(zone.condition, Condition::Full);
         }
         assert!(zone.condition != Condition::Full || is_full || fill.len() == 8);
         kept += u32::from(zone.written as usize > flushed);
         lost += u32::from(holes);
-        stale += u32::from(!gone.is_empty());
+        stale += u32::from(newest.contains_key(&(Lpn(100) + zone.written)) && zone.written < 8);
     }
     assert!(kept > 1000 && lost > 1000 && stale > 500, "{kept} {lost} {stale}");
 }
 
 /// Blocks that wait for flash: those behind the flushed part, with the numbers that they were given.
-fn waiting(fill: &[(u32, u32)], flushed: usize) -> Vec<(Lpn, (u32, u32))> {
-    let blocks = (100..).map(Lpn).zip(fill.iter().copied());
+fn waiting(fill: &[u32], flushed: usize) -> Vec<(Lpn, (u32, Entry))> {
+    let blocks = (100..).map(Lpn).zip(fill.iter().map(|&number| (number, Entry::at(Ppn(number)))));
     blocks.skip(flushed).collect()
 }
 
 /// An earlier cut lost a block, and left the ones behind it in flash. Then that block was written anew.
 #[test]
 fn what_an_earlier_cut_left_behind_does_not_come_back() {
+    let (space, table) = (crate::ftl::space::tests::space(&FLASH), table(Stream::Rest));
     let mut zones = plain();
-    let newest: BTreeMap<Lpn, (u32, ())> =
-        [(100, 1), (101, 9), (102, 3), (103, 4)].map(|(lpn, sequence)| (Lpn(lpn), (sequence, ()))).into();
-    let found = Found { sequence: 0, newest: &newest, trims: Vec::new(), finished: Vec::new() };
-    let states = [ZoneState::EMPTY; ZONES as usize];
-    assert_eq!(zones.recover(&states, &found), [(Lpn(102), Lpn(108))]);
+    let newest: BTreeMap<Lpn, (u32, Entry)> = [(100, 1), (101, 9), (102, 3), (103, 4)]
+        .map(|(lpn, sequence)| (Lpn(lpn), (sequence, Entry::at(Ppn(sequence)))))
+        .into();
+    let found = Found { sequence: 0, newest: &newest, trims: &[], finished: &[], table: &table };
+    let rests = zones.recover(&ZoneStates::empty(ZONES as usize), &found, &space);
+    assert_eq!(rests, [(Lpn(100), Ppn(1)), (Lpn(101), Ppn(9))]);
     assert_eq!(zones.units[0].zones[0].written, 2);
 }
 
-#[test]
-fn a_zone_that_was_being_reset_is_empty() {
-    let mut zones = plain();
-    let newest: BTreeMap<Lpn, (u32, ())> = BTreeMap::new();
-    let found = Found { sequence: 9, newest: &newest, trims: Vec::new(), finished: Vec::new() };
-    let mut states = [ZoneState::EMPTY; ZONES as usize];
-    states[1] = ZoneState { in_flash: 5, more: More::Resets };
-    assert_eq!(zones.recover(&states, &found), [(Lpn(108), Lpn(116))]);
-    assert_eq!(told(&zones), "eeeeeeeeee");
-    for state in [states[0], states[1], ZoneState { in_flash: 3, more: More::FinishedAt(8) }] {
-        assert_eq!(ZoneState::from_numbers(state.to_numbers(), 8), Some(state));
+/// What recovery makes of whole programs of zone 0: how many blocks each of them has, its superblock and its number
+/// there, and which sequence number its blocks have.
+fn programs(before: &ZoneStates, found: &[(u32, u32, u32, u32)], finished: &[(Lpn, u32, u32)]) -> (Zones, usize) {
+    let (space, mut table) = (crate::ftl::space::tests::space(&FLASH), table(Stream::Zone));
+    table[5].state = State::Open(Stream::Zone);
+    let mut newest = BTreeMap::new();
+    let mut lpn = Lpn(100);
+    for &(blocks, superblock, program, sequence) in found {
+        for i in 0..blocks {
+            let entry = Entry::at(space.slice_of_program(SuperblockId(superblock), program, i));
+            newest.insert(lpn, (sequence, entry));
+            lpn = lpn + 1;
+        }
     }
-    assert_eq!(ZoneState::from_numbers([9, u32::MAX], 8), None);
-    assert_eq!(ZoneState::from_numbers([3, 9], 8), None);
+    let found = Found { sequence: 0, newest: &newest, trims: &[], finished, table: &table };
+    let mut zones = plain();
+    let rests = zones.recover(before, &found, &space).len();
+    (zones, rests)
 }
 
-/// A checkpoint knows of data that is not in flash.
 #[test]
-fn a_checkpoint_counts_what_is_in_flash() {
+fn whole_programs_count_in_the_order_in_which_they_began() {
+    let none = ZoneStates::empty(ZONES as usize);
+    let extent = |superblock, program| Extent { superblock: SuperblockId(superblock), program };
+    // Sequence numbers say nothing: data that was read back has old ones.
+    let (zones, rests) = programs(&none, &[(4, 5, 2, 7), (4, 5, 3, 1)], &[]);
+    assert_eq!((zones.placed.blocks(0), rests, zones.units[0].zones[0].written), (8, 0, 8));
+    assert_eq!(zones.placed.extents(0), [(0, extent(5, 2))]);
+    assert_eq!(zones.writes_to(0), None, "it is full");
+    // The second was left behind by an earlier cut.
+    let (zones, rests) = programs(&none, &[(4, 5, 4, 7), (4, 5, 3, 1)], &[]);
+    assert_eq!((zones.placed.blocks(0), rests, zones.units[0].zones[0].written), (4, 0, 4));
+    assert_eq!(zones.writes_to(0), Some((SuperblockId(5), 0)));
+    let (zones, _) = programs(&none, &[(4, 4, 1, 1), (4, 3, 2, 0)], &[]);
+    assert_eq!((zones.placed.blocks(0), zones.writes_to(0)), (4, None), "the superblock was opened earlier");
+    // They may go on elsewhere.
+    let (zones, _) = programs(&none, &[(4, 3, 1, 1), (4, 5, 0, 2)], &[]);
+    assert_eq!(zones.placed.extents(0), [(0, extent(3, 1)), (4, extent(5, 0))]);
+    // Part of one is no program, but its blocks are there.
+    let (zones, rests) = programs(&none, &[(4, 5, 0, 1), (3, 5, 1, 2)], &[]);
+    assert_eq!((zones.placed.blocks(0), rests, zones.units[0].zones[0].written), (4, 3, 7));
+    // If the zone was finished there, it is one.
+    let (zones, rests) = programs(&none, &[(4, 5, 0, 1), (3, 5, 1, 2)], &[(Lpn(100), 7, 3)]);
+    let zone = zones.units[0].zones[0];
+    assert_eq!((zones.placed.blocks(0), rests, zone.written, zone.condition), (7, 0, 7, Condition::Full));
+    // Behind a checkpoint.
+    let mut before = none.clone();
+    before.zones[0] = ZoneState { begins: Some(SuperblockId(5)), placed: 4, finished: None };
+    before.others = vec![(0, 0, extent(5, 3))];
+    let (mut zones, _) = programs(&before, &[(0, 0, 0, 0)], &[]);
+    assert_eq!((zones.placed.blocks(0), zones.placed.extents(0)), (4, vec![(0, extent(5, 3))]));
+    assert_eq!(zones.states(std::iter::empty()).zones[0], before.zones[0]);
+    assert_eq!(zones.placed.clear(0), [SuperblockId(5)]);
+    assert_eq!((zones.placed.blocks(0), zones.placed.extents(0)), (0, vec![]));
+}
+
+/// A finished zone that holds rests is programmed to its end, even if nothing of it is in the write buffer.
+#[test]
+fn what_is_left_of_a_finished_zone_is_going_to_be_programmed() {
+    let (space, table) = (crate::ftl::space::tests::space(&FLASH), table(Stream::Rest));
+    let mut states = ZoneStates::empty(ZONES as usize);
+    states.zones[2].finished = Some(3);
+    states.rests = (0..3).map(|i| (Lpn(116 + i), Ppn(i))).collect();
+    let newest = BTreeMap::new();
+    let found = Found { sequence: 9, newest: &newest, trims: &[], finished: &[], table: &table };
     let mut zones = plain();
-    write(&mut zones, 0, 0, 6).unwrap();
-    write(&mut zones, 1, 0, 8).unwrap();
-    act(&mut zones, ZoneAction::Finish, 2).unwrap();
-    let states = zones.states([Lpn(104), Lpn(103), Lpn(7)].into_iter());
-    assert_eq!(states[0], ZoneState { in_flash: 3, more: More::Nothing });
-    assert_eq!(states[1], ZoneState { in_flash: 8, more: More::FinishedAt(8) });
-    assert_eq!(states[2], ZoneState { in_flash: 0, more: More::FinishedAt(0) });
-    assert_eq!(states.len(), ZONES as usize);
+    assert_eq!(zones.recover(&states, &found, &space), states.rests);
+    assert_eq!(told(&zones), "eefeeeeeee");
+    assert_eq!(zones.tails.get(2).map(|tail| (tail.next(), tail.end())), Some((3, 3)));
 }

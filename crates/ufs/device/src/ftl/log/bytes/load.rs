@@ -21,7 +21,7 @@ use super::{FlashArray, SPARE_REST_BYTES, Seen, SliceKind, Spare};
 use crate::back::{Hardware, MediaOp};
 use crate::config::ANCHORS;
 use crate::ftl::map::Map;
-use crate::ftl::space::{Space, Stream};
+use crate::ftl::space::{Space, State, Stream};
 use crate::ids::{Lpn, MapPage, SuperblockId};
 use readpath_flash::Ppn;
 use readpath_kit::BLOCK_BYTES;
@@ -113,7 +113,7 @@ impl Log {
         let limits = Limits {
             superblocks: self.geometry().superblocks(),
             map_pages: map.pages(),
-            blocks: self.logical_blocks(),
+            blocks: [map.zones_from().0, self.logical_blocks()],
             base: anchored.base,
         };
         let (mut log, mut refs) = (Vec::new(), Vec::new());
@@ -209,8 +209,10 @@ impl Log {
             }
         };
         let head = head.filter(|head| self.is_ours(head));
-        let sizes = [self.geometry().slices(), self.logical_blocks(), map.page_entries()];
+        let mapped = map.zones_from().0;
+        let sizes = [self.geometry().slices(), mapped, self.logical_blocks(), map.page_entries()];
         let whole = head.and_then(|head| head.with_body(&body, sizes, self.config.zone_blocks()));
+        let whole = whole.filter(|(_, checkpoint)| checkpoint.zones.are_possible(&self.config));
         whole.ok_or_else(|| "the newest checkpoint is not one of this device".to_owned().into())
     }
 
@@ -251,7 +253,8 @@ impl Log {
             body.extend(page.data);
             head.checkpoint.places.push(at);
         }
-        body.truncate(head.body_bytes(self.config.zone_blocks().count()).min(body.len() as u64) as usize);
+        let bytes = head.body_bytes(self.config.zone_blocks().count(), &body);
+        body.truncate(bytes.min(body.len() as u64) as usize);
         Ok(body)
     }
 
@@ -310,17 +313,28 @@ impl Log {
             }
             array.look(sb.0, &mut seen)?;
             let (mut programmed, mut torn, mut stream, mut tables) = (0, 0, None, Vec::new());
+            // Of a zone, units are programmed in another order.
+            let mut in_programs = 0;
             for (unit, slices) in (0..).zip(seen.chunks_exact(unit_slices as usize)) {
                 let first = Ppn(space.first(sb).0 + unit * unit_slices);
                 let shown = match self.settings().without.spare_check {
                     true => unit_of(slices),
                     false => unit_of(slices).whole_behind(anchored.programs, slices),
                 };
+                if shown != Unit::Blank {
+                    in_programs = in_programs.max(space.program_of_unit(sb, unit) + 1);
+                }
                 match shown {
                     Unit::Blank => {}
                     shown @ (Unit::Torn | Unit::Damaged) => {
                         let then = &checkpoint.superblocks[sb.index()];
-                        if record.erases == then.erases && unit < then.next_unit {
+                        let at = match then.state {
+                            State::Open(Stream::Zone) | State::Closed(Stream::Zone) => {
+                                space.program_of_unit(sb, unit) * self.config.zone_program_units()
+                            }
+                            _ => unit,
+                        };
+                        if record.erases == then.erases && at < then.next_unit {
                             damaged.extend((first.0..first.0 + unit_slices).map(Ppn));
                         } else if shown == Unit::Damaged {
                             let what = "what is damaged in the unit of slice";
@@ -340,6 +354,9 @@ impl Log {
                         self.take_spares(space, first, slices, anchored)?;
                     }
                 }
+            }
+            if stream == Some(Stream::Zone) {
+                (programmed, torn) = (0, in_programs * self.config.zone_program_units());
             }
             space.load(sb, record.retired, stream, (programmed, torn), &tables);
         }

@@ -156,8 +156,8 @@ pub(super) struct Limits {
     /// Superblocks of the array.
     pub superblocks: u32,
     pub map_pages: u32,
-    /// Logical pages.
-    pub blocks: u32,
+    /// Logical blocks of units without zones, and of all units.
+    pub blocks: [u32; 2],
     /// See [`super::records::Anchored::base`].
     pub base: u64,
 }

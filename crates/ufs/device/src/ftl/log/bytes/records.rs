@@ -7,7 +7,7 @@ use crate::config::CellMode;
 use crate::ftl::map::Entry;
 use crate::ftl::map::stretch::{self, Stretch};
 use crate::ftl::space::{State, Stream, Superblock};
-use crate::ftl::zones::ZoneState;
+use crate::ftl::zones::{Extent, ZoneState, ZoneStates};
 use crate::ids::{Lpn, MapPage, SuperblockId};
 use readpath_flash::Ppn;
 use std::collections::BTreeMap;
@@ -96,7 +96,7 @@ impl Record {
     }
 
     /// Parses a record of a device with this many superblocks and logical pages; `None` if the bytes are invalid.
-    pub(super) fn from_bytes(bytes: &[u8], base: u64, superblocks: u32, blocks: u32) -> Option<Record> {
+    pub(super) fn from_bytes(bytes: &[u8], base: u64, superblocks: u32, blocks: [u32; 2]) -> Option<Record> {
         let number = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
         let superblock = |at| number(at).filter(|&sb| sb < superblocks).map(SuperblockId);
         Some(match *bytes.first()? {
@@ -110,7 +110,10 @@ impl Record {
                 let mut sequence = [0; 8];
                 sequence[..6].copy_from_slice(&bytes[1..7]);
                 let (lpn, count) = (number(8)?, number(12)?);
-                (lpn < blocks && count <= blocks - lpn).then_some(())?;
+                // None reaches from units without zones into zones.
+                let [mapped, all] = blocks;
+                let end = if lpn < mapped { mapped } else { all };
+                (lpn < end && count <= end - lpn).then_some(())?;
                 let (lpn, sequence) = (Lpn(lpn), u64::from_le_bytes(sequence).saturating_sub(base));
                 let sequence = u32::try_from(sequence).ok()?;
                 match kind {
@@ -213,6 +216,73 @@ impl Packed {
     }
 }
 
+impl ZoneStates {
+    /// Their bytes: how many parts and rests there are, each zone, each part, each rest. None without zones.
+    fn put(&self, bytes: &mut Vec<u8>) {
+        if self.zones.is_empty() {
+            return;
+        }
+        let mut put = |number: u32| bytes.extend(number.to_le_bytes());
+        put(self.others.len() as u32);
+        put(self.rests.len() as u32);
+        for zone in &self.zones {
+            put(zone.begins.map_or(0, |sb| sb.0 + 1));
+            put(zone.placed);
+            put(zone.finished.map_or(0, |written| written + 1));
+        }
+        for &(zone, from, extent) in &self.others {
+            [zone, from, extent.superblock.0, extent.program].into_iter().for_each(&mut put);
+        }
+        for &(lpn, ppn) in &self.rests {
+            [lpn.0, ppn.0].into_iter().for_each(&mut put);
+        }
+    }
+
+    /// How many bytes of a body, from `at` on, they take, of so many zones.
+    fn bytes_of(zones: usize, body: &[u8], at: usize) -> u64 {
+        if zones == 0 {
+            return 0;
+        }
+        let mut take = Take(body.get(at..).unwrap_or_default());
+        let (others, rests) = (take.u32().unwrap_or(0), take.u32().unwrap_or(0));
+        8 + zones as u64 * 12 + u64::from(others) * 16 + u64::from(rests) * 8
+    }
+
+    /// The states of zones of so many blocks each, on a device of so many slices, logical blocks and superblocks.
+    fn take(
+        take: &mut Take,
+        zones: impl Iterator<Item = u32>,
+        [slices, blocks, superblocks]: [u32; 3],
+    ) -> Option<ZoneStates> {
+        let capacities: Vec<u32> = zones.collect();
+        let mut states = ZoneStates::default();
+        if capacities.is_empty() {
+            return Some(states);
+        }
+        let (others, rests) = (take.u32()?, take.u32()?);
+        for &capacity in &capacities {
+            let (begins, placed, finished) = (take.u32()?, take.u32()?, take.u32()?);
+            (begins <= superblocks && placed <= capacity && finished <= capacity + 1).then_some(())?;
+            (begins > 0 || placed == 0).then_some(())?;
+            let (begins, finished) = (begins.checked_sub(1).map(SuperblockId), finished.checked_sub(1));
+            states.zones.push(ZoneState { begins, placed, finished });
+        }
+        for _ in 0..others {
+            let (zone, from, superblock, program) = (take.u32()?, take.u32()?, take.u32()?, take.u32()?);
+            (superblock < superblocks && from < *capacities.get(zone as usize)? && program < slices).then_some(())?;
+            let after_last = states.others.last().is_none_or(|&(z, f, _)| (z, f) < (zone, from));
+            after_last.then_some(())?;
+            states.others.push((zone, from, Extent { superblock: SuperblockId(superblock), program }));
+        }
+        for _ in 0..rests {
+            let (lpn, ppn) = (take.u32()?, take.u32()?);
+            (lpn < blocks && ppn < slices && states.rests.last().is_none_or(|(last, _)| last.0 < lpn)).then_some(())?;
+            states.rests.push((Lpn(lpn), Ppn(ppn)));
+        }
+        Some(states)
+    }
+}
+
 impl Checkpoint {
     /// The contents of the anchor; [`Checkpoint::body`] is the rest.
     pub(super) fn head(&self, anchored: Anchored, changes: &Packed) -> Vec<u8> {
@@ -234,8 +304,7 @@ impl Checkpoint {
         let mut bytes = Vec::new();
         self.directory.iter().for_each(|&at| bytes.extend(put_place(at)));
         self.superblocks.iter().for_each(|sb| bytes.extend(sb.to_bytes()));
-        let numbers = self.zones.iter().flat_map(|zone| zone.to_numbers());
-        numbers.for_each(|number| bytes.extend(number.to_le_bytes()));
+        self.zones.put(&mut bytes);
         for &(lpn, entry) in &changes.in_flash {
             bytes.extend(lpn.0.to_le_bytes());
             bytes.extend(put_entry(entry));
@@ -287,20 +356,25 @@ impl Head {
     }
 
     /// Bytes of the body of a device with this number of zones.
-    pub(super) fn body_bytes(&self, zones: usize) -> u64 {
+    pub(super) fn body_bytes(&self, zones: usize, body: &[u8]) -> u64 {
         let checkpoint = &self.checkpoint;
         checkpoint.directory.len() as u64 * 4
-            + zones as u64 * ZoneState::BYTES
+            + ZoneStates::bytes_of(zones, body, self.zones_at())
             + checkpoint.superblocks.len() as u64 * Superblock::SRAM_BYTES
             + (u64::from(self.in_flash) + u64::from(self.trimmed)) * 8
     }
 
     /// The whole checkpoint, with its body, of a device with these numbers of slices, logical blocks, and entries of
     /// a map page, and with `zones` of so many blocks.
+    /// Where zones begin in the body.
+    fn zones_at(&self) -> usize {
+        self.checkpoint.directory.len() * 4 + self.checkpoint.superblocks.len() * Superblock::SRAM_BYTES as usize
+    }
+
     pub(super) fn with_body(
         self,
         body: &[u8],
-        [slices, blocks, page]: [u32; 3],
+        [slices, blocks, with_zones, page]: [u32; 4],
         zones: impl Iterator<Item = u32>,
     ) -> Option<(Anchored, Checkpoint)> {
         let mut take = Take(body);
@@ -311,9 +385,8 @@ impl Head {
         for sb in &mut checkpoint.superblocks {
             *sb = Superblock::take(&mut take)?;
         }
-        for blocks in zones {
-            checkpoint.zones.push(ZoneState::from_numbers([take.u32()?, take.u32()?], blocks)?);
-        }
+        checkpoint.zones =
+            ZoneStates::take(&mut take, zones, [slices, with_zones, checkpoint.superblocks.len() as u32])?;
         let (mut in_flash, mut gone, mut trims) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
         let mut trimmed = 0u32;
         for _ in 0..self.in_flash {
@@ -388,7 +461,6 @@ impl BlockRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ftl::zones::More;
 
     #[test]
     fn records_come_back_as_they_went() {
@@ -402,14 +474,15 @@ mod tests {
         let base = 1 << 40;
         for record in records {
             let bytes = record.to_bytes(base);
-            assert_eq!(Record::from_bytes(&bytes, base, 10, 100), Some(record));
+            assert_eq!(Record::from_bytes(&bytes, base, 10, [100, 100]), Some(record));
         }
         let trim = records[2].to_bytes(base);
-        assert_eq!(Record::from_bytes(&trim, base, 10, 99), None, "it reaches beyond the device");
+        assert_eq!(Record::from_bytes(&trim, base, 10, [99, 99]), None, "it reaches beyond the device");
+        assert_eq!(Record::from_bytes(&trim, base, 10, [50, 100]), None, "it reaches into zones");
         let renumbered = Record::Trim { lpn: Lpn(5), count: 95, sequence: 2 };
-        assert_eq!(Record::from_bytes(&trim, base + 10, 10, 100), Some(renumbered));
-        assert_eq!(Record::from_bytes(&records[0].to_bytes(0), 0, 9, 100), None, "there is no such superblock");
-        assert_eq!(Record::from_bytes(&[0; 16], 0, 10, 100), None);
+        assert_eq!(Record::from_bytes(&trim, base + 10, 10, [100, 100]), Some(renumbered));
+        assert_eq!(Record::from_bytes(&records[0].to_bytes(0), 0, 9, [100, 100]), None, "there is no such superblock");
+        assert_eq!(Record::from_bytes(&[0; 16], 0, 10, [100, 100]), None);
     }
 
     #[test]
@@ -434,7 +507,14 @@ mod tests {
             changes: Some(changes.clone()),
             used: 3,
             trims: vec![(MapPage(1), 1)],
-            zones: vec![ZoneState { in_flash: 7, more: More::FinishedAt(9) }, ZoneState::EMPTY],
+            zones: ZoneStates {
+                zones: vec![
+                    ZoneState { begins: Some(SuperblockId(2)), placed: 7, finished: Some(9) },
+                    ZoneState::EMPTY,
+                ],
+                others: vec![(0, 4, Extent { superblock: SuperblockId(1), program: 5 })],
+                rests: vec![(Lpn(8), Ppn(3)), (Lpn(9), Ppn(17))],
+            },
             slots: 1,
             places: Vec::new(),
         };
@@ -447,13 +527,15 @@ mod tests {
         assert!(take([3, 3]).is_none() && take([2, 2]).is_none());
         let taken = take([2, 3]).unwrap();
         assert!(taken.fits(1) && !taken.fits(0));
-        assert_eq!(taken.body_bytes(2), body.len() as u64);
-        let (again, whole) = taken.with_body(&body, [18, 8, 4], [9, 9].into_iter()).unwrap();
+        assert_eq!(taken.body_bytes(2, &body), body.len() as u64);
+        let (again, whole) = taken.with_body(&body, [18, 8, 20, 4], [9, 9].into_iter()).unwrap();
         assert_eq!((again, format!("{whole:?}")), (anchored, format!("{checkpoint:?}")));
         let read = |body, sizes, zones: [u32; 2]| take([2, 3]).unwrap().with_body(body, sizes, zones.into_iter());
-        assert!(read(&body, [18, 7, 4], [9, 9]).is_none(), "block 7 of 7");
-        assert!(read(&body, [18, 8, 4], [8, 9]).is_none(), "a zone of 8 blocks with 9");
-        assert!(read(&body[1..], [18, 8, 4], [9, 9]).is_none());
+        assert!(read(&body, [18, 7, 20, 4], [9, 9]).is_none(), "block 7 of 7");
+        assert!(read(&body, [18, 8, 20, 4], [8, 9]).is_none(), "a zone of 8 blocks, finished at 9");
+        assert!(read(&body, [18, 8, 9, 4], [9, 9]).is_none(), "a rest beyond the device");
+        assert!(read(&body, [17, 8, 20, 4], [9, 9]).is_none(), "a rest beyond the flash");
+        assert!(read(&body[1..], [18, 8, 20, 4], [9, 9]).is_none());
     }
 
     #[test]

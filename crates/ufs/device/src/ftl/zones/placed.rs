@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where the data of zones lies in flash, as far as it fills whole programs: 8 bytes a zone say in which superblock a
+//! zone begins, and how many blocks of it are there. The place of a block follows from its number. Only where a zone
+//! continues elsewhere, in another superblock or behind a torn program, does a small table say so.
+//!
+//! It may not know write pointers, buffered data or rests.
+
+use crate::ftl::space::Space;
+use crate::ids::SuperblockId;
+use readpath_flash::Ppn;
+use std::collections::BTreeMap;
+
+/// A part of a zone whose programs lie one behind the other in a superblock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::ftl) struct Extent {
+    /// Superblock.
+    pub superblock: SuperblockId,
+    /// Number of its first program.
+    pub program: u32,
+}
+
+/// 8 bytes of SRAM.
+#[derive(Clone, Copy, Default)]
+struct At {
+    /// Number of the superblock in which the zone begins, plus one; 0 if it has none.
+    begins: u32,
+    /// Blocks in whole programs.
+    blocks: u32,
+}
+
+pub(in crate::ftl) struct Placed {
+    zones: Vec<At>,
+    /// By zone and first block, the parts that do not follow from the beginning of the zone.
+    others: BTreeMap<(u32, u32), Extent>,
+    /// Blocks of a program.
+    program: u32,
+    /// Room in the table of other parts.
+    most_others: u32,
+}
+
+impl Placed {
+    pub(super) fn new(zones: usize, program: u32, most_others: u32) -> Self {
+        Placed { zones: vec![At::default(); zones], others: BTreeMap::new(), program, most_others }
+    }
+
+    /// Blocks of a program.
+    pub(crate) fn program(&self) -> u32 {
+        self.program
+    }
+
+    /// Number of blocks of a zone, from its start on, that lie in whole programs.
+    #[inline]
+    pub(crate) fn blocks(&self, zone: u32) -> u32 {
+        self.zones[zone as usize].blocks
+    }
+
+    /// The part of a zone that a block lies in, or would lie in, and the block with which that begins.
+    #[inline]
+    pub(crate) fn extent(&self, zone: u32, block: u32) -> Option<(u32, Extent)> {
+        if !self.others.is_empty()
+            && let Some((&(_, from), &extent)) = self.others.range((zone, 0)..=(zone, block)).next_back()
+        {
+            return Some((from, extent));
+        }
+        let superblock = SuperblockId(self.zones[zone as usize].begins.checked_sub(1)?);
+        Some((0, Extent { superblock, program: 0 }))
+    }
+
+    /// The slice of a block that lies in a whole program.
+    #[inline]
+    pub(crate) fn slice(&self, space: &Space, zone: u32, block: u32) -> Option<Ppn> {
+        if block >= self.blocks(zone) {
+            return None;
+        }
+        let (from, extent) = self.extent(zone, block)?;
+        let at = block - from;
+        Some(space.slice_of_program(extent.superblock, extent.program + at / self.program, at % self.program))
+    }
+
+    /// Whether the table has room for one more part of zones; some of its places are kept for programs that fail.
+    pub(crate) fn has_room(&self, kept: u32) -> bool {
+        self.others.len() as u32 + kept < self.most_others
+    }
+
+    /// The next `blocks` of a zone are in a program of a superblock.
+    pub(crate) fn extend(&mut self, zone: u32, blocks: u32, to: Extent) {
+        let from = self.blocks(zone);
+        let follows = self.extent(zone, from).is_some_and(|(first, extent)| {
+            extent.superblock == to.superblock && extent.program + (from - first) / self.program == to.program
+        });
+        if !follows {
+            if from == 0 {
+                self.zones[zone as usize].begins = to.superblock.0 + 1;
+            }
+            if from > 0 || to.program > 0 {
+                self.others.insert((zone, from), to);
+            }
+        }
+        self.zones[zone as usize].blocks += blocks;
+    }
+
+    /// The parts of a zone: first block and place of each.
+    pub(crate) fn extents(&self, zone: u32) -> Vec<(u32, Extent)> {
+        let others = self.others.range((zone, 0)..=(zone, u32::MAX)).map(|(&(_, from), &extent)| (from, extent));
+        let begin = self.extent(zone, 0).filter(|_| !self.others.contains_key(&(zone, 0)));
+        begin.into_iter().chain(others).collect()
+    }
+
+    /// Parts that do not follow from the beginnings of their zones, all in order: zone, first block, place.
+    pub(crate) fn others(&self) -> impl Iterator<Item = (u32, u32, Extent)> + '_ {
+        self.others.iter().map(|(&(zone, from), &extent)| (zone, from, extent))
+    }
+
+    /// The superblock in which a zone begins.
+    pub(crate) fn begins(&self, zone: u32) -> Option<SuperblockId> {
+        self.zones[zone as usize].begins.checked_sub(1).map(SuperblockId)
+    }
+
+    /// A zone is empty. Returns its superblocks.
+    pub(crate) fn clear(&mut self, zone: u32) -> Vec<SuperblockId> {
+        let mut superblocks: Vec<_> = self.extents(zone).into_iter().map(|(_, extent)| extent.superblock).collect();
+        superblocks.dedup();
+        self.zones[zone as usize] = At::default();
+        let keys: Vec<_> = self.others.range((zone, 0)..=(zone, u32::MAX)).map(|(key, _)| *key).collect();
+        keys.iter().for_each(|key| _ = self.others.remove(key));
+        superblocks
+    }
+
+    /// A checkpoint has this of a zone: where it begins and how many blocks it has.
+    pub(super) fn restore(&mut self, zone: u32, begins: Option<SuperblockId>, blocks: u32) {
+        self.zones[zone as usize] = At { begins: begins.map_or(0, |sb| sb.0 + 1), blocks };
+    }
+
+    pub(super) fn restore_other(&mut self, (zone, from): (u32, u32), extent: Extent) {
+        self.others.insert((zone, from), extent);
+    }
+}
