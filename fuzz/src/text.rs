@@ -40,7 +40,8 @@ pub fn fio_job(data: &[u8]) {
         number.and_then(|n| files.get(n)).map(|s| (*s).to_owned()).ok_or_else(|| io::Error::other("no such file"))
     };
     for unit_blocks in [&[1 << 18][..], &[1 << 18, 1 << 12]] {
-        match fio::parse("0", files[0], &load, &fio::Context { unit_blocks, seed: 1, options: &[], defaults: "" }) {
+        let context = fio::Context { unit_blocks, zones: &[], seed: 1, options: &[], defaults: "" };
+        match fio::parse("0", files[0], &load, &context) {
             Ok(workload) => begin(workload, Some(unit_blocks)),
             Err(e) => assert!(!e.message.is_empty()),
         }
