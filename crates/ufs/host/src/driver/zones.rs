@@ -76,8 +76,8 @@ impl Driver {
     /// Submits a request of a unit with zones, or one beyond the end of its unit.
     #[inline(never)]
     pub(super) fn submit_apart(&mut self, request: &BlockRequest) {
-        let blocks = self.unit_blocks(request.lun).unwrap_or(0);
-        if u64::from(request.block) + u64::from(request.blocks) > u64::from(blocks) {
+        let end = u64::from(request.block) + u64::from(request.blocks);
+        if self.unit_blocks(request.lun).is_none_or(|blocks| end > u64::from(blocks)) {
             let error = Some(Sense::LBA_OUT_OF_RANGE);
             return self.done.push_back(BlockDone { cookie: request.cookie, tag: 0, error });
         }
