@@ -466,15 +466,7 @@ impl Driver {
             && let Some(tag) = self.tags.take()
         {
             let most = u32::from(self.config.max_transfer_blocks);
-            let (front, join) = self.waiting.front_mut().expect("not empty");
-            let (mut part, join) = (*front, *join);
-            if part.blocks > most && join != JoinId::NONE {
-                part.blocks = most;
-                front.block += most;
-                front.blocks -= most;
-            } else {
-                self.waiting.pop_front();
-            }
+            let (part, join) = take_part(&mut self.waiting, most).expect("not empty");
             let used = if self.is_ordered(&part) { Use::Ordered } else { Use::Block };
             self.send(tag, part, join, used);
         }
@@ -550,4 +542,18 @@ impl Driver {
             }
         }
     }
+}
+
+/// Takes the first of the waiting requests, or its first `most` blocks if it is longer and may be sent in parts.
+fn take_part(waiting: &mut VecDeque<(BlockRequest, JoinId)>, most: u32) -> Option<(BlockRequest, JoinId)> {
+    let (front, join) = waiting.front_mut()?;
+    let (mut part, join) = (*front, *join);
+    if part.blocks > most && join != JoinId::NONE {
+        part.blocks = most;
+        front.block += most;
+        front.blocks -= most;
+    } else {
+        waiting.pop_front();
+    }
+    Some((part, join))
 }

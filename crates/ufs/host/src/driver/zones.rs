@@ -3,9 +3,9 @@
 //! wait in their order. Linux comes to the same by locking zones (6.1, `blk_req_zone_write_trylock`) and by plugging
 //! writes (6.12, `blk_zone_wplug_handle_write`). Reads and flushes pass. Where data lies is not known here.
 
-use super::Driver;
 use super::joins::JoinId;
 use super::tags::{TagState, Use};
+use super::{Driver, take_part};
 use crate::block::{BlockDone, BlockOp, BlockRequest};
 use readpath_proto::typed::Sense;
 use std::collections::VecDeque;
@@ -104,15 +104,7 @@ impl Driver {
         if line.busy {
             return;
         }
-        let Some((front, join)) = line.waiting.front_mut() else { return };
-        let (mut part, join) = (*front, *join);
-        if part.blocks > most && join != JoinId::NONE {
-            part.blocks = most;
-            front.block += most;
-            front.blocks -= most;
-        } else {
-            line.waiting.pop_front();
-        }
+        let Some((part, join)) = take_part(&mut line.waiting, most) else { return };
         line.busy = true;
         match self.tags.take() {
             Some(tag) => self.send(tag, part, join, Use::Ordered),
