@@ -534,6 +534,14 @@ fn zones_that_cannot_be_point_at_their_key() {
         ("capacity_gib = 1", "size_mib = 128\nlayout = \"gaps\"", "\nlayout =", "lu[1].zones.layout", "leave none"),
         ("capacity_gib = 1", "size_mib = 128\nlayout = \"odd\"", "\nlayout =", "lu[1].zones.layout", "power-of-two"),
         ("capacity_gib = 1", "size_mib = 128\nopen = 6", "open = 6", "lu[1].zones.open", "most_open"),
+        (
+            "capacity_gib = 1",
+            "size_mib = 128\nprogram_kib = 4",
+            "program_kib",
+            "lu[1].zones.program_kib",
+            "multi-plane",
+        ),
+        ("capacity_gib = 1", "size_mib = 128\nflush_kib = 200", "flush_kib", "lu[1].zones.flush_kib", "a multiple of"),
     ] {
         let text = replaced(&with_zones(unit, zones), "capacity_gib = 64", "capacity_gib = 32");
         points_at(&parse(&text, "test.toml").expect_err(zones), &text, part, key, says);
@@ -543,4 +551,46 @@ fn zones_that_cannot_be_point_at_their_key() {
     let text = replaced(&text, "capacity_gib = 64", "capacity_gib = 32");
     let e = parse(&text, "test.toml").expect_err("zones and HPB");
     assert_eq!(e.key, "lu[1].hpb", "{e}");
+}
+
+#[test]
+fn what_zones_need_of_the_device_is_told() {
+    let device = |unit: &str, zones: &str| {
+        let text = replaced(&with_zones(unit, zones), "capacity_gib = 64", "capacity_gib = 32");
+        parse(&text, "test.toml").expect("a device").device
+    };
+    let fine = device("capacity_gib = 1", "size_mib = 128");
+    assert_eq!(fine.check(), Ok(()));
+    let fault = |change: &dyn Fn(&mut readpath_device::DeviceConfig)| {
+        let mut config = fine.clone();
+        change(&mut config);
+        let e = config.check().expect_err("it cannot be");
+        (e.field, e.message)
+    };
+    let (field, message) = fault(&|config| config.lus.reverse());
+    assert_eq!((field, message.contains("put those last")), ("lus", true), "{message}");
+    let (field, message) = fault(&|config| config.ftl.read_disturb_limit = 1000);
+    assert_eq!((field, message.contains("with zones it must be 0")), ("ftl.read_disturb_limit", true), "{message}");
+    let (field, message) = fault(&|config| config.write_buffer_blocks = 48);
+    assert_eq!(
+        (field, message.contains("192 KiB that wait to be programmed")),
+        ("write_buffer_blocks", true),
+        "{message}"
+    );
+    let (field, message) = fault(&|config| {
+        config.geometry.pages_per_block = 1 << 14;
+        config.geometry.blocks_per_plane = 100;
+        config.lus[1].zones.as_mut().unwrap().program_blocks = 1 << 13;
+    });
+    assert_eq!((field, message.contains("at most 16384")), ("lus[].zones.program_blocks", true), "{message}");
+    let (field, message) = fault(&|config| {
+        let mut other = config.lus[1];
+        other.zones.as_mut().unwrap().program_blocks = 16;
+        config.lus.push(other);
+    });
+    assert_eq!(
+        (field, message.contains("but 192 for another unit")),
+        ("lus[].zones.program_blocks", true),
+        "{message}"
+    );
 }

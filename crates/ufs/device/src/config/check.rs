@@ -160,7 +160,7 @@ impl DeviceConfig {
                 "geometry.blocks_per_plane",
                 format!(
                     "gives {data} slices for data after {ANCHORS} superblocks for anchors, {} for the map{}{} and \
-                     {kept_erased} that stay free; {logical} logical blocks{} and room to \
+                     {kept_erased} that stay free; {logical} {} and room to \
                      collect garbage need {}",
                     self.meta_superblocks(),
                     match self.static_superblocks() {
@@ -169,9 +169,13 @@ impl DeviceConfig {
                     },
                     match self.zone_superblocks() {
                         0 => String::new(),
-                        zones => format!(", {zones} for zones"),
+                        zones => format!(", {zones} for zones (each zone takes whole ones)"),
                     },
-                    if self.has_zones() { " without zones, rests of zones" } else { "" },
+                    if self.has_zones() {
+                        "blocks of units without zones and of rests of zones"
+                    } else {
+                        "logical blocks"
+                    },
                     logical + least_spare
                 ),
             );

@@ -52,6 +52,8 @@ impl ZoneConfig {
     /// Bytes of SRAM for a part of a zone that lies elsewhere than its beginning says: the first block and where it
     /// is.
     pub const EXTENT_BYTES: u64 = 12;
+    /// The most blocks that a die programs together: slots of the write buffer have numbers of 16 bits.
+    const MOST_PROGRAM_BLOCKS: u32 = 1 << 12;
     /// Bytes of SRAM for a block that lies in no whole program yet: the block and its slice.
     pub const REST_BYTES: u64 = 8;
 
@@ -113,7 +115,8 @@ impl DeviceConfig {
     /// Superblocks that the zones of all units fill.
     pub fn zone_superblocks(&self) -> u32 {
         let each = |zones: &ZoneConfig| zones.blocks.div_ceil(self.zone_slices().max(1));
-        self.zoned().map(|(lu, zones)| lu.zone_count().saturating_mul(each(zones))).sum()
+        let of = |(lu, zones): (&LuConfig, &ZoneConfig)| lu.zone_count().saturating_mul(each(zones));
+        self.zoned().map(of).fold(0, u32::saturating_add)
     }
 
     /// The most blocks that lie in no whole program: of each zone that may have been written in part, those behind its
@@ -123,7 +126,8 @@ impl DeviceConfig {
             ZoneRule::Zufs => zones.most_open,
             ZoneRule::Zbc => lu.zone_count(),
         };
-        self.zoned().map(|(lu, zones)| partly(lu, zones).saturating_mul(zones.program_blocks - 1)).sum()
+        let of = |(lu, zones): (&LuConfig, &ZoneConfig)| partly(lu, zones).saturating_mul(zones.program_blocks - 1);
+        self.zoned().map(of).fold(0, u32::saturating_add)
     }
 
     /// The most parts of zones that lie elsewhere than the beginnings of their zones say: those in further superblocks,
@@ -162,6 +166,11 @@ impl DeviceConfig {
                     kib(unit),
                     self.geometry.pages_per_block
                 );
+                return bad_unit(i, "lus[].zones.program_blocks", message);
+            }
+            if program > ZoneConfig::MOST_PROGRAM_BLOCKS {
+                let message =
+                    format!("is {}; at most {} are possible", kib(program), kib(ZoneConfig::MOST_PROGRAM_BLOCKS));
                 return bad_unit(i, "lus[].zones.program_blocks", message);
             }
             if program != first_program {
