@@ -34,13 +34,15 @@ pub(crate) fn programs(device: &DeviceStats, config: &DeviceConfig) -> impl Iter
     let anchors = device.anchor_programs * unit;
     let padded = device.slices_padded + device.meta_programs * unit - map - journal - checkpoint;
     // As programs begin, like all the others; `slices_programmed` counts those that have ended.
-    let host = all - device.meta_programs * unit - anchors - tables - device.slices_padded - device.slices_moved;
+    let not_of_host = device.slices_padded + device.slices_moved + device.zone_rests;
+    let host = all - device.meta_programs * unit - anchors - tables - not_of_host;
     let unasked = device.slices_flushed + device.slices_levelled + device.slices_refreshed;
     let slc = (device.slc_programs * unit, device.slc_map_programs * unit);
     let has_slc = config.slc.is_some();
     let amplifications = [
         (metric::AMPLIFICATION_HOST, host),
         (metric::AMPLIFICATION_COLLECTION, device.slices_moved - unasked),
+        (metric::AMPLIFICATION_RESTS, device.zone_rests),
         (metric::AMPLIFICATION_FOLDING, device.slices_flushed),
         (metric::AMPLIFICATION_LEVELLING, device.slices_levelled),
         (metric::AMPLIFICATION_REFRESH, device.slices_refreshed),

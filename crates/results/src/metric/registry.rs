@@ -117,8 +117,10 @@ registry! {
         WRITE_AMPLIFICATION "write_amplification" "" "write ampl." Less "all programs in blocks of 4 KiB, padding, \
             map pages, journal and checkpoints included, over blocks that the host wrote";
         AMPLIFICATION_HOST "write_amplification_host" "" "" Less "the part of `write_amplification` that is data \
-            of the host. This and the next nine add up to it; a part that is zero has no row";
+            of the host. This and the next ten add up to it; a part that is zero has no row";
         AMPLIFICATION_COLLECTION "write_amplification_collection" "" "" Less "data moved by garbage collection";
+        AMPLIFICATION_RESTS "write_amplification_rests" "" "" Less "data of zones programmed before it filled a \
+            program";
         AMPLIFICATION_FOLDING "write_amplification_folding" "" "" Less "data moved out of the cache in SLC mode";
         AMPLIFICATION_LEVELLING "write_amplification_levelling" "" "" Less "data moved to level wear";
         AMPLIFICATION_REFRESH "write_amplification_refresh" "" "" Less "data moved because of read disturb";

@@ -520,6 +520,59 @@ fn zones_keep_what_they_promise() {
     }
 }
 
+/// Writes blocks of a unit, one command after the other.
+fn written(bare: &mut Bare, lun: u8, lba: u64, blocks: u32) {
+    let cdb = Cdb::Write { form: Form::Sixteen, lba, blocks, flags: 0 };
+    let (reply, _) = bare.ask(lun, command(cdb, blocks * 4096), &[]);
+    assert_eq!(response(&reply).status, Status::Good, "{cdb:?}");
+}
+
+/// Fills all zones.
+fn fill(bare: &mut Bare, blocks: u32) {
+    for zone in 0..12 {
+        (0..blocks / 4).for_each(|i| written(bare, ZONED, u64::from(zone * blocks + i * 4), 4));
+    }
+}
+
+/// Garbage of the other unit does not spread over superblocks that zones will need.
+#[test]
+fn zones_that_are_written_need_no_collection() {
+    let mut config = zoned(ZoneLayout::PowerOfTwo, 64, ZoneRule::Zbc);
+    give_little_room(&mut config, 2);
+    let (mut bare, mut rng) = (Bare::new(&config), Prng::new(3));
+    for _ in 0..8_000 {
+        written(&mut bare, 0, rng.below(200), 1);
+    }
+    let before = *bare.device.stats();
+    fill(&mut bare, 64);
+    let moved = bare.device.stats().since(&before).slices_moved;
+    // What collection has begun, it may end: at most a superblock.
+    assert!(before.slices_moved > 150 && moved <= 64, "{} and then {moved} blocks were moved", before.slices_moved);
+    assert_eq!(bare.device.stats().no_space, 0);
+}
+
+/// A block whose program failed is not used again.
+#[test]
+fn programs_of_zones_that_fail_leave_bad_blocks() {
+    let mut config = zoned(ZoneLayout::PowerOfTwo, 64, ZoneRule::Zbc);
+    config.ftl.faults.program_failures_ppm = 20_000;
+    give_little_room(&mut config, 40);
+    let mut bare = Bare::new(&config);
+    for _ in 0..3 {
+        fill(&mut bare, 64);
+        let reset = Cdb::ManageZones { action: ZoneAction::Reset, lba: 0, count: 0, all: true };
+        assert_eq!(response(&bare.ask(ZONED, command(reset, 0), &[]).0).status, Status::Good);
+    }
+    while bare.device.next_deadline() != Ns::NEVER {
+        bare.device.advance(bare.device.next_deadline());
+        while bare.device.poll_media().is_some() {}
+    }
+    let stats = *bare.device.stats();
+    assert!(stats.program_failures > 5, "{}", stats.program_failures);
+    assert_eq!(stats.bad_blocks, stats.program_failures, "each on a die and superblock of its own");
+    bare.device.check_consistency().expect("tables that agree");
+}
+
 /// INQUIRY, capacity, pages and refusals of a zoned unit beside a conventional one.
 #[test]
 fn a_zoned_unit_says_what_it_is() {

@@ -5,6 +5,7 @@ use super::durable::Held;
 use super::state::Step;
 use super::*;
 use crate::back::{Back, NoMedia};
+use crate::config::{LuConfig, ZoneConfig, ZoneLayout, ZoneRule};
 use crate::ftl::Stall;
 use crate::ftl::map::Map;
 use crate::ftl::pump::tests::anchors::config;
@@ -104,6 +105,39 @@ fn what_recovery_has_read_is_erased_behind_the_next_anchor() {
     log.stream.pins[old.index()] = 0;
     log.discard_if_empty(&mut space, old);
     assert_eq!(write_journal(&mut log), [Record::Erase { superblock: old }], "another anchor is there");
+}
+
+/// A rest that is moved while its program begins is found behind that program. The program counts all the same.
+#[test]
+fn a_program_of_a_zone_counts_before_copies_of_its_blocks() {
+    let mut config = config();
+    let zones = ZoneConfig {
+        layout: ZoneLayout::Native,
+        blocks: 8,
+        most_open: 1,
+        rule: ZoneRule::Zbc,
+        program_blocks: 4,
+        flush_blocks: 4,
+    };
+    let base = config.logical_blocks() as u32;
+    config.lus.push(LuConfig { blocks: 8, hpb: false, max_active_regions: 0, zones: Some(zones), ..config.lus[0] });
+    let config = Arc::new(config);
+    let (mut space, mut map) = (Space::new(&config), Map::new(&config));
+    let (mut log, mut zones) = (Log::new(config.clone(), &space), crate::ftl::Zones::new(&config));
+    let mut hw: Back<Lean, NoMedia, ()> = Back::new(&config, ());
+    let of_zone = space.open_for_zone(1).expect("an erased superblock");
+    let whole = space.slice_of_program(of_zone, 0, 0);
+    space.take_program(of_zone);
+    space.open(Stream::Moved, 2).expect("an erased superblock");
+    let copy = space.next_unit(Stream::Moved, 2).expect("a unit");
+    (0..4).for_each(|i| space.spares_mut().program(Ppn(whole.0 + i), Lpn(base + i), 10 + i));
+    space.spares_mut().program(copy, Lpn(base), 10);
+    log.durable.checkpoint.superblocks = space.snapshot();
+    log.durable.log = vec![Logged::Data { first: whole }, Logged::Data { first: copy }];
+    log.power_cut(&mut map);
+    log.recover(Ns::ZERO, &mut space, (&mut map, &mut zones), &mut hw);
+    assert_eq!(zones.placed().blocks(0), 4);
+    assert_eq!((map.rest(Lpn(base)), space.get(of_zone).refs), (None, 4));
 }
 
 /// Otherwise they could fill the last superblock before the checkpoint lets others be erased.

@@ -7,7 +7,7 @@ use super::Ftl;
 use crate::back::{Hardware, Job, MediaOp, Op};
 use crate::ftl::Stall;
 use crate::ftl::effects::Effect;
-use crate::ftl::space::{Purpose, Stream};
+use crate::ftl::space::{Purpose, State, Stream};
 use crate::ftl::write::Incoming;
 use crate::ftl::zones::{Extent, Kind, Tail};
 use crate::ids::{Lpn, SuperblockId, TagRef};
@@ -53,26 +53,19 @@ impl Ftl {
         stall
     }
 
-    /// Lets the data of one zone leave the write buffer: of that with the most, if it can. Returns what it waits for.
+    /// Lets the data of one zone leave the write buffer: of that with the most. Returns what it waits for.
     #[cold]
     fn flush_early(&mut self, now: Ns, hw: &mut impl Hardware) -> Option<Stall> {
-        let mut tails: Vec<(u32, usize)> = self.zones.tails().iter().map(Tail::waiting).zip(0..).collect();
-        tails.sort_by_key(|&(waiting, index)| (std::cmp::Reverse(waiting), index));
-        for (_, index) in tails.into_iter().filter(|&(waiting, _)| waiting > 0) {
-            let mut any = false;
-            loop {
-                match self.program_zone(index, true, now, hw) {
-                    Ok(true) => any = true,
-                    Ok(false) => break,
-                    Err(cause) => return Some(cause),
-                }
-            }
-            if any {
-                hw.stats().zone_early_flushes += 1;
-                break;
+        let tails = self.zones.tails().iter().enumerate().filter(|(_, tail)| tail.waiting() > 0);
+        let (index, _) = tails.max_by_key(|(index, tail)| (tail.waiting(), std::cmp::Reverse(*index)))?;
+        hw.stats().zone_early_flushes += 1;
+        loop {
+            match self.program_zone(index, true, now, hw) {
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(cause) => return Some(cause),
             }
         }
-        None
     }
 
     /// What the data of a zone may do next. If it `leaves` the buffer, it does not wait for more.
@@ -516,6 +509,13 @@ impl Ftl {
         for zone in 0..self.zones.count() {
             let (base, seen) = (self.zones.first_of(zone), self.zones.see(zone));
             let placed = self.zones.placed().blocks(zone);
+            let tail = self.zones.tails().get(zone);
+            if seen.is_full && placed < seen.written && tail.is_none() {
+                return Err(format!("zone {zone} is full, and nothing programs its rests: {placed}, {seen:?}"));
+            }
+            if tail.is_some_and(|tail| tail.has_loaded() && !tail.is_busy()) {
+                return Err(format!("rests of zone {zone} were read back, and are not programmed"));
+            }
             if placed > seen.written {
                 return Err(format!("zone {zone} has {placed} blocks in flash, and {} are written", seen.written));
             }
@@ -534,6 +534,10 @@ impl Ftl {
                 }
             }
         }
-        Ok(())
+        let goes_on = |sb| (0..self.zones.count()).any(|zone| self.zones.writes_to(zone).is_some_and(|to| to.0 == sb));
+        match self.space.iter().find(|(sb, at)| at.state == State::Open(Stream::Zone) && !goes_on(*sb)) {
+            None => Ok(()),
+            Some((sb, _)) => Err(format!("superblock {sb} is open for no zone")),
+        }
     }
 }
