@@ -110,12 +110,16 @@ fn facts(preset: &DevicePreset) -> Result<Vec<String>> {
         },
     ];
     if d.slc_cache.is_some() {
-        let each = u64::from(d.slc_slices());
+        let each = u64::from(d.cache_slices());
+        let mode = match d.slc_cache.and_then(|cache| cache.cells) {
+            Some(cells) => format!("with {} bits a cell", cells.bits),
+            None => "in SLC mode".to_owned(),
+        };
         let kept = d.static_superblocks();
         let kept = if kept > 0 { format!("; {kept} serve nothing else, the others are") } else { ";".to_owned() };
         lines.push(format!(
-            "{}: {} superblocks in SLC mode hold {:.2} MiB each, {:.2} GiB{kept} lent while more than {} superblocks \
-             can be spared",
+            "{}: {} superblocks {mode} hold {:.2} MiB each, {:.2} GiB{kept} lent while more than {} superblocks can be \
+             spared",
             if d.write_booster().is_some() { "WriteBooster" } else { "SLC cache" },
             d.cache_superblocks(),
             gib(each) * 1024.0,

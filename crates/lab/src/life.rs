@@ -80,11 +80,8 @@ impl Load {
         self.erases.iter_mut().zip(device.erases_by_mode()).for_each(|(sum, one)| *sum += one);
         let slc = [device.slc_programs, device.slc_map_programs];
         let programs = [device.programs - device.anchor_programs - slc[0] - slc[1], slc[0], slc[1]];
-        let pages = f64::from(config.geometry.pages_per_block);
-        let slc_pages = config.slc.map_or(pages, |slc| (pages / f64::from(slc.bits_per_cell)).floor());
-        for (sum, (programs, pages)) in
-            self.filled.iter_mut().zip(programs.into_iter().zip([pages, slc_pages, slc_pages]))
-        {
+        let pages = CellMode::ALL.map(|mode| f64::from(config.pages_in(mode).max(1)));
+        for (sum, (programs, pages)) in self.filled.iter_mut().zip(programs.into_iter().zip(pages)) {
             *sum += programs as f64 / pages;
         }
     }
@@ -144,7 +141,7 @@ impl Life {
             used: config.life_used(all.erases.map(|n| n as f64)),
             cache_used: match cache_blocks {
                 0 => 0.0,
-                blocks => all.erases[CellMode::Slc.index()] as f64 / blocks as f64,
+                blocks => all.erases[CellMode::Cache.index()] as f64 / blocks as f64,
             },
             due: due(all),
             ran: all.ns / YEAR_NS,

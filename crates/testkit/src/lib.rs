@@ -10,9 +10,9 @@ pub mod vfio;
 pub mod writes;
 
 use readpath_device::{
-    CacheOwner, Control, Delays, DeviceConfig, EntryConfig, FirmwareTiming, FlashTiming, FtlConfig, HpbConfig, Layout,
-    LinkTiming, LuConfig, MapMemory, MediaOp, Probe, Recovery, SlcCacheConfig, SlcConfig, UfsDevice, UfsVersion,
-    Verification, WithMedia,
+    CacheCells, CacheOwner, Control, Delays, DeviceConfig, EntryConfig, FirmwareTiming, FlashTiming, FtlConfig,
+    HpbConfig, Layout, LinkTiming, LuConfig, MapMemory, MediaOp, Probe, Recovery, SlcCacheConfig, SlcConfig, UfsDevice,
+    UfsVersion, Verification, WithMedia,
 };
 use readpath_flash::{DieSched, Geometry, Lean, PlaneReads, Scheduler, SuspendTiming};
 use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions};
@@ -155,10 +155,19 @@ pub fn any_slc(config: &mut DeviceConfig, rng: &mut Prng) {
     let own = CacheOwner::Device { folds_when_idle: rng.below(2) == 0 };
     let owner = if rng.below(2) == 0 { CacheOwner::Host } else { own };
     let kept = if owner == own { rng.below(4) as u32 } else { 0 };
-    let cache = |config: &DeviceConfig, lent: u32| {
-        let each = config.slc_slices();
-        Some(SlcCacheConfig { owner, static_blocks: kept * each, dynamic_blocks: lent * each })
+    let more_bits = CacheCells {
+        bits: bits_per_cell - 1,
+        read: Ns(33_023),
+        program: Ns(260_009),
+        erase: Ns(1_200_011),
+        life_erases: slc.life_erases / 2,
     };
+    let cells = (owner == own && bits_per_cell > 2).then_some(more_bits);
+    let cache = |config: &DeviceConfig, lent: u32| {
+        let each = config.cache_slices();
+        Some(SlcCacheConfig { owner, static_blocks: kept * each, dynamic_blocks: lent * each, cells })
+    };
+    config.slc_cache = Some(SlcCacheConfig { owner, static_blocks: 0, dynamic_blocks: 0, cells });
     // A map and a cache in SLC mode need more superblocks, and a checkpoint in SLC mode longer ones.
     config.slc_cache = cache(config, 1);
     config.geometry.blocks_per_plane += kept;

@@ -296,6 +296,9 @@ impl Shrunk {
         if let Some(slc) = device.slc {
             set.push(("slc.erase_us", params::us(self.time(slc.erase).0)));
         }
+        if let Some(cells) = device.slc_cache.and_then(|cache| cache.cells) {
+            set.push(("slc_cache.cells.erase_us", params::us(self.time(cells.erase).0)));
+        }
         // Caches are made as small as they can be, and then as large as the smaller flash allows.
         let least = |key| if key == params::BOOSTER { 4 } else { 1 };
         let caches: Vec<_> = params::cache_sizes(preset).into_iter().filter(|(_, blocks)| *blocks > 0).collect();
@@ -313,7 +316,7 @@ impl Shrunk {
                 }
                 Err(error) => return Err(error),
                 Ok(small) => {
-                    let room = u64::from(small.device.data_superblocks()) * u64::from(small.device.slc_slices());
+                    let room = u64::from(small.device.data_superblocks()) * u64::from(small.device.cache_slices());
                     let sizes = caches.iter().map(|(key, blocks)| {
                         let mib = self.size(u64::from(*blocks)).min(room) / params::MIB_BLOCKS;
                         let mib = (mib / least(*key) * least(*key)).max(least(*key));
@@ -439,7 +442,7 @@ mod tests {
             assert_eq!(made.device.geometry.pages_per_block, pages);
             assert!(made.device.ftl.spare_map_superblocks > preset.device.ftl.spare_map_superblocks, "{name}");
             // A cache that takes all of the larger device takes all of the smaller one, which has less room for data.
-            let most = u64::from(preset.device.data_superblocks()) * u64::from(preset.device.slc_slices());
+            let most = u64::from(preset.device.data_superblocks()) * u64::from(preset.device.cache_slices());
             let most = (most / params::MIB_BLOCKS).to_string();
             let full = preset.with_override("slc_cache.dynamic_mib", &most).unwrap();
             let made = Shrunk { pages: (full.device.geometry.pages_per_block, pages) }.apply(&full);

@@ -64,8 +64,12 @@ enum Shows {
     /// Reads of a device that uses host memory.
     HostMap,
     Writes,
-    /// Writes of a device with a cache in SLC mode.
+    /// Writes of a device with a cache.
     Cached,
+    /// Writes of a device with a cache in SLC mode.
+    InSlc,
+    /// Writes of a device whose cache has cells of more bits.
+    InMoreBits,
     /// Reads of a device whose dies have several planes.
     Planes,
 }
@@ -80,6 +84,8 @@ impl Shows {
             Shows::HostMap => reads && given_mib(preset) > 0 && setting.range_blocks > preset.device.map_page_entries(),
             Shows::Writes => !reads,
             Shows::Cached => !reads && caches(preset),
+            Shows::InSlc => !reads && caches(preset) && cache_program(preset).is_none(),
+            Shows::InMoreBits => !reads && cache_program(preset).is_some(),
             Shows::Planes => reads && preset.device.geometry.planes > 1,
         }
     }
@@ -96,7 +102,7 @@ const fn time(key: &'static str, shows: Shows, get: fn(&DevicePreset) -> Ns) -> 
     Time { key, shows, get }
 }
 
-const TIMES: [Time; 12] = [
+const TIMES: [Time; 13] = [
     time("firmware.flash_op_us", Shows::Always, |p| p.device.firmware.flash_op),
     time("firmware.hpb_read_extra_us", Shows::Hpb, |p| p.device.firmware.hpb_read_extra),
     time("flash.read_us", Shows::Reads, |p| p.device.flash.read),
@@ -106,9 +112,13 @@ const TIMES: [Time; 12] = [
     time("link.request_us", Shows::Always, |p| p.device.link.request),
     time("flash.program_us", Shows::Writes, |p| p.device.flash.program),
     time("firmware.write_command_us", Shows::Writes, |p| p.device.firmware.write_command),
-    time("slc.program_us", Shows::Cached, |p| p.device.slc.map_or(Ns::ZERO, |slc| slc.program)),
+    time("slc.program_us", Shows::InSlc, |p| match cache_program(p) {
+        Some(_) => Ns::ZERO,
+        None => p.device.slc.map_or(Ns::ZERO, |slc| slc.program),
+    }),
     time("firmware.read_command_us", Shows::Reads, |p| p.device.firmware.read_command),
     time("map_memory.access_us", Shows::HostMap, |p| p.device.host_map().map_or(Ns::ZERO, |map| map.access)),
+    time("slc_cache.cells.program_us", Shows::InMoreBits, |p| cache_program(p).unwrap_or(Ns::ZERO)),
 ];
 
 /// One of a few ways to be built: its key, what it can show in, and the field as a number from 1.
@@ -187,6 +197,11 @@ const CACHES: [CacheSize; 3] = [
     CacheSize { key: "slc_cache.dynamic_mib", unit: 1, get: |p| own_cache(p).map_or(0, |cache| cache.dynamic_blocks) },
 ];
 
+/// tPROG in a cache whose cells have more bits than one.
+fn cache_program(preset: &DevicePreset) -> Option<Ns> {
+    Some(preset.device.slc_cache?.cells?.program)
+}
+
 /// The cache that the device uses without being asked.
 fn own_cache(preset: &DevicePreset) -> Option<SlcCacheConfig> {
     preset.device.slc_cache.filter(|cache| cache.owner != CacheOwner::Host)
@@ -229,7 +244,7 @@ pub fn default_params(preset: &DevicePreset) -> Vec<Param> {
 
 /// What a review of a filled drive tells of a device: those that it has.
 pub fn fill_params(preset: &DevicePreset) -> Vec<Param> {
-    let keys = ["slc.program_us", BOOSTER, "slc_cache.dynamic_mib", "flash.program_us"];
+    let keys = ["slc.program_us", "slc_cache.cells.program_us", BOOSTER, "slc_cache.dynamic_mib", "flash.program_us"];
     keys.into_iter().filter_map(Param::of_key).filter(|p| p.value(preset) > 0).collect()
 }
 
@@ -335,7 +350,7 @@ impl Param {
         match self {
             Param::Time(i) => match TIMES[i].shows {
                 Shows::Always | Shows::Reads | Shows::HostMap | Shows::Planes => Some(Jobs::Reads),
-                Shows::Writes | Shows::Cached => Some(Jobs::Writes),
+                Shows::Writes | Shows::Cached | Shows::InSlc | Shows::InMoreBits => Some(Jobs::Writes),
                 Shows::Hpb => None,
             },
             Param::HostDelay | Param::MapCache | Param::HostMemory => Some(Jobs::Reads),
@@ -405,7 +420,7 @@ impl Param {
                 } else {
                     all
                 };
-                let most = superblocks * u64::from(device.slc_slices());
+                let most = superblocks * u64::from(device.cache_slices());
                 (unit, (most / MIB_BLOCKS / unit * unit).max(unit))
             }
             // At least what the device needs, and at most what holds all of the map.
@@ -429,7 +444,7 @@ impl Param {
     /// The smallest difference that a device can show, in the unit of its key.
     pub(crate) fn grain(self, preset: &DevicePreset) -> f64 {
         match self {
-            Param::Cache(_) => f64::from(preset.device.slc_slices()) / MIB_BLOCKS as f64,
+            Param::Cache(_) => f64::from(preset.device.cache_slices()) / MIB_BLOCKS as f64,
             _ => self.in_unit(self.unit(preset)),
         }
     }
@@ -515,7 +530,7 @@ fn page_kib(preset: &DevicePreset) -> u64 {
     u64::from(preset.device.map_page_bytes >> 10)
 }
 
-/// Whether writes go to a cache in SLC mode at first.
+/// Whether writes go to a cache at first.
 fn caches(preset: &DevicePreset) -> bool {
     let boosts = preset.device.write_booster().is_some() && preset.host.write_booster;
     boosts || own_cache(preset).is_some()
@@ -547,10 +562,11 @@ pub fn device(preset: &DevicePreset, values: &[(Param, u64)]) -> Result<DevicePr
 fn program_bounds(key: &str, preset: &DevicePreset) -> Option<(u64, u64)> {
     const TIMES_FASTER: u64 = 16;
     let (full, slc) = (preset.device.flash.program.0, preset.device.slc?.program.0);
-    let most = full.div_ceil(slc).max(TIMES_FASTER);
+    let fastest = cache_program(preset).map_or(slc, |more_bits| slc.min(more_bits.0));
+    let most = full.div_ceil(fastest).max(TIMES_FASTER);
     match key {
-        "flash.program_us" => Some((1, most * slc)),
-        "slc.program_us" => Some((full.div_ceil(most), Ns::from_secs(1).0)),
+        "flash.program_us" => Some((1, most * fastest)),
+        "slc.program_us" | "slc_cache.cells.program_us" => Some((full.div_ceil(most), Ns::from_secs(1).0)),
         _ => None,
     }
 }
@@ -577,15 +593,22 @@ mod tests {
 
     #[test]
     fn every_possible_value_makes_a_device() {
-        for builtin in presets() {
-            let preset = devices::parse(builtin.text, builtin.file).unwrap();
+        let parse = |builtin: &readpath_config::Builtin| devices::parse(builtin.text, builtin.file).unwrap();
+        let qlc = presets().iter().find(|builtin| builtin.name == "nvme-qlc-1t").unwrap();
+        let cells = ["bits=3", "read_us=40", "program_us=600", "erase_us=3500", "life_erases=3000"];
+        let cells = cells.map(|cell| Override::from_argument(&format!("slc_cache.cells.{cell}"), "--set").unwrap());
+        let tlc_cache = parse(qlc).with_overrides(&cells).unwrap();
+        let with_tlc = std::iter::once((qlc, tlc_cache));
+        for (builtin, preset) in presets().iter().map(|builtin| (builtin, parse(builtin))).chain(with_tlc) {
+            let in_slc = cache_program(&preset).is_none();
             for key in Param::keys() {
                 let param = Param::of_key(key).unwrap();
                 assert_eq!(param.key(), key);
                 if preset.device.hpb.is_none() && key.contains("hpb.")
-                    || preset.device.slc.is_none() && key.contains("slc.")
+                    || (preset.device.slc.is_none() || !in_slc) && key.contains("slc.")
                     || preset.device.write_booster().is_none() && key.contains("write_booster.")
                     || own_cache(&preset).is_none() && key.contains("slc_cache.")
+                    || in_slc && key.contains(".cells.")
                     || preset.device.host_map().is_none() && key.contains("map_memory.")
                 {
                     continue;

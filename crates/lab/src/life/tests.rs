@@ -18,7 +18,7 @@ fn config() -> DeviceConfig {
     config.geometry.blocks_per_plane = 14;
     config.flash.life_erases = 10;
     config.slc = Some(config_slc());
-    config.slc_cache = Some(SlcCacheConfig::write_booster(2 * config.slc_slices()));
+    config.slc_cache = Some(SlcCacheConfig::write_booster(2 * config.cache_slices()));
     config
 }
 
@@ -148,8 +148,12 @@ fn the_health_descriptor_agrees() {
     let slc = SlcConfig { bits_per_cell: 3, life_erases: 60, holds_map: true, ..config_slc() };
     config.slc = Some(slc);
     let owner = CacheOwner::Device { folds_when_idle: true };
-    config.slc_cache =
-        Some(SlcCacheConfig { owner, static_blocks: 3 * config.slc_slices(), dynamic_blocks: config.slc_slices() });
+    config.slc_cache = Some(SlcCacheConfig {
+        owner,
+        static_blocks: 3 * config.cache_slices(),
+        dynamic_blocks: config.cache_slices(),
+        cells: None,
+    });
     config.ftl.checkpoint_after_units = 64;
     config.geometry.blocks_per_plane = 1;
     while let Err(e) = config.check() {

@@ -74,10 +74,11 @@ pub fn default_params(preset: &DevicePreset, plan: &Plan) -> Vec<Param> {
         "firmware.read_command_us",
         "map_memory.size_mib",
     ];
-    const WRITES: [&str; 6] = [
+    const WRITES: [&str; 7] = [
         "flash.program_us",
         "firmware.write_command_us",
         "slc.program_us",
+        "slc_cache.cells.program_us",
         "write_booster.buffer_mib",
         "slc_cache.static_mib",
         "slc_cache.dynamic_mib",

@@ -121,7 +121,7 @@ registry! {
         AMPLIFICATION_COLLECTION "write_amplification_collection" "" "" Less "data moved by garbage collection";
         AMPLIFICATION_RESTS "write_amplification_rests" "" "" Less "data of zones programmed before it filled a \
             program";
-        AMPLIFICATION_FOLDING "write_amplification_folding" "" "" Less "data moved out of the cache in SLC mode";
+        AMPLIFICATION_FOLDING "write_amplification_folding" "" "" Less "data moved out of the SLC cache";
         AMPLIFICATION_LEVELLING "write_amplification_levelling" "" "" Less "data moved to level wear";
         AMPLIFICATION_REFRESH "write_amplification_refresh" "" "" Less "data moved because of read disturb";
         AMPLIFICATION_MAP "write_amplification_map" "" "" Less "map pages";
@@ -130,8 +130,8 @@ registry! {
         AMPLIFICATION_TABLES "write_amplification_tables" "" "" Less "tables of superblocks";
         AMPLIFICATION_PADDING "write_amplification_padding" "" "" Less "padding of multi-plane pages that did not fill";
         AMPLIFICATION_FULL_CELLS "write_amplification_full_cells" "" "" Less "the part of `write_amplification` in \
-            cells with all their bits. This and the next two add up to it, for devices with cells in SLC mode";
-        AMPLIFICATION_SLC "write_amplification_slc" "" "" Less "the cache in SLC mode";
+            cells with all their bits. This and the next two add up to it, for devices with an `[slc]` table";
+        AMPLIFICATION_SLC "write_amplification_slc" "" "" Less "the SLC cache, in whatever mode";
         AMPLIFICATION_SLC_MAP "write_amplification_slc_map" "" "" Less "map pages, journal and checkpoints in SLC mode";
         PROGRAMS "programs" "" "" Less "multi-plane pages programmed, for any purpose";
         SLICES_MOVED "slices_moved" "" "" Less "blocks moved by garbage collection, wear leveling and read-disturb \
@@ -159,7 +159,7 @@ registry! {
             next three only for devices with WriteBooster";
         SLICES_FLUSHED "slices_flushed" "" "" Less "blocks moved out of the buffer";
         SUPERBLOCKS_FLUSHED "superblocks_flushed" "" "" Less "superblocks emptied by a flush of the buffer";
-        SLC_ERASES "slc_erases" "" "" Less "blocks erased in SLC mode";
+        SLC_ERASES "slc_erases" "" "" Less "blocks erased that were in SLC mode, or in that of the SLC cache";
         SLC_MAP_ERASES "slc_map_erases" "" "" Less "of those, blocks of map pages, journal and checkpoints; no row if \
             zero";
         CACHED_WRITE "cached_write" "GB" "" More "written into the cache in SLC mode before data of the host went past \
@@ -174,7 +174,7 @@ registry! {
         LIFE_USED "life_used" "%" "life used" Less "share of the life of all cells that the erases of the phase used: \
             each one over `flash.life_erases`, or over `slc.life_erases` in SLC mode, in the mean of all superblocks \
             but those of anchors. This and the next ones have no row if zero";
-        LIFE_USED_SLC "life_used_slc" "%" "" Less "of that, by erases of the cache in SLC mode";
+        LIFE_USED_SLC "life_used_slc" "%" "" Less "of that, by erases of the SLC cache";
         LIFE_USED_SLC_MAP "life_used_slc_map" "%" "" Less "of that, by erases of the map in SLC mode";
         CACHE_LIFE_USED "cache_life_used" "%" "" Less "share of the erases after which the cache in SLC mode takes no \
             more data";

@@ -37,7 +37,7 @@ pub(crate) fn device(superblocks: u32) -> DeviceConfig {
 
 fn boost(config: &mut DeviceConfig, superblocks: u32) {
     config.slc = Some(SLC);
-    config.slc_cache = Some(SlcCacheConfig::write_booster(superblocks * config.slc_slices()));
+    config.slc_cache = Some(SlcCacheConfig::write_booster(superblocks * config.cache_slices()));
 }
 
 pub(crate) struct Desk {
@@ -89,6 +89,16 @@ impl Desk {
                 self.now = self.stack.advance_to_reply(Ns::NEVER);
             }
         }
+    }
+
+    /// Time from submission to reply of one request of one block.
+    pub fn took(&mut self, op: BlockOp, block: u32) -> Ns {
+        let begin = self.now;
+        self.stack.submit(begin, &BlockRequest { cookie: 7, lun: 0, op, block, blocks: 1 });
+        while self.stack.poll_done().is_none() {
+            self.now = self.stack.advance_to_reply(Ns::NEVER);
+        }
+        self.now - begin
     }
 
     pub fn settle(&mut self) {
@@ -173,14 +183,7 @@ fn pages_in_slc_mode_have_their_own_times() {
         desk.clear(flag::WB_FLUSH_DURING_HIBERNATE);
         // The superblock is opened, and announced in the journal.
         one(&mut desk.stack, &mut desk.now, BlockOp::WriteFua, 100, 1);
-        [(BlockOp::WriteFua, 200), (BlockOp::Read, 200)].map(|(op, block)| {
-            let begin = desk.now;
-            desk.stack.submit(begin, &BlockRequest { cookie: 7, lun: 0, op, block, blocks: 1 });
-            while desk.stack.poll_done().is_none() {
-                desk.now = desk.stack.advance_to_reply(Ns::NEVER);
-            }
-            desk.now - begin
-        })
+        [(BlockOp::WriteFua, 200), (BlockOp::Read, 200)].map(|(op, block)| desk.took(op, block))
     };
     let ([write, read], [slc_write, slc_read]) = (took(false), took(true));
     assert_eq!(write - slc_write, config.flash.program - SLC.program);
@@ -211,7 +214,7 @@ fn an_explicit_flush_empties_the_buffer() {
     let written = buffer * 5 / 8 / 4 * 4;
     desk.write(0..written);
     // Half of the first superblock is out of date.
-    desk.write(0..config.slc_slices() / 2 / 4 * 4);
+    desk.write(0..config.cache_slices() / 2 / 4 * 4);
     desk.settle();
     assert_eq!((desk.stats().flushed, desk.attribute(attribute::WB_FLUSH_STATUS)), (0, flush_status::IDLE));
     let available = desk.attribute(attribute::WB_AVAILABLE_SIZE);
@@ -240,13 +243,13 @@ fn a_flush_can_be_stopped() {
     let config = device(8);
     let mut desk = Desk::new(&config, true);
     desk.clear(flag::WB_FLUSH_DURING_HIBERNATE);
-    desk.write(0..config.slc_slices() * 6);
+    desk.write(0..config.cache_slices() * 6);
     desk.set(flag::WB_FLUSH_EN);
     desk.clear(flag::WB_FLUSH_EN);
     desk.settle();
     assert_eq!(desk.attribute(attribute::WB_FLUSH_STATUS), flush_status::STOPPED);
     assert_eq!(desk.stats().flushed, 1);
-    desk.check(config.slc_slices() * 6);
+    desk.check(config.cache_slices() * 6);
 }
 
 #[test]
@@ -274,7 +277,7 @@ fn a_worn_buffer_retires() {
     let mut desk = Desk::new(&config, true);
     let mut life = Vec::new();
     for _ in 0..8 {
-        desk.write(0..config.slc_slices() * 2);
+        desk.write(0..config.cache_slices() * 2);
         desk.settle();
         life.push(desk.attribute(attribute::WB_LIFE_TIME_EST));
     }
@@ -367,13 +370,13 @@ fn a_superblock_that_is_half_full_is_given_back() {
     boost(&mut config, 2);
     let mut desk = Desk::new(&config, true);
     desk.clear(flag::WB_FLUSH_DURING_HIBERNATE);
-    desk.write(0..config.slc_slices() / 2 / 4 * 4);
+    desk.write(0..config.cache_slices() / 2 / 4 * 4);
     desk.clear(flag::WB_EN);
     desk.settle();
     assert!(desk.stats().slices_boosted > 0 && desk.stats().slc_erases == 0);
     // These writes do not overwrite the data in the buffer.
-    desk.write(config.slc_slices()..3000);
-    desk.write(config.slc_slices()..3000);
+    desk.write(config.cache_slices()..3000);
+    desk.write(config.cache_slices()..3000);
     assert_eq!(desk.stats().slc_erases, u64::from(config.geometry.dies()), "{:?}", desk.stats());
     desk.check(3000);
 }

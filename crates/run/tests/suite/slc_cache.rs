@@ -3,7 +3,7 @@
 //! within a die; and the map in SLC mode. `vopr` and `power.rs` have them among their random devices.
 
 use super::booster::{Desk, SLC, device};
-use readpath_device::{CacheOwner, DeviceConfig, DeviceStats, SlcCacheConfig, SlcConfig};
+use readpath_device::{CacheCells, CacheOwner, DeviceConfig, DeviceStats, SlcCacheConfig, SlcConfig};
 use readpath_host::BlockOp;
 use readpath_kit::Ns;
 use readpath_testkit::{give_little_room, one};
@@ -19,8 +19,9 @@ fn own(owner: CacheOwner, kept: u32, lent: u32) -> DeviceConfig {
 
 fn cache(config: &mut DeviceConfig, owner: CacheOwner, kept: u32, lent: u32) {
     config.slc = Some(SLC);
-    let each = config.slc_slices();
-    config.slc_cache = Some(SlcCacheConfig { owner, static_blocks: kept * each, dynamic_blocks: lent * each });
+    let each = config.cache_slices();
+    config.slc_cache =
+        Some(SlcCacheConfig { owner, static_blocks: kept * each, dynamic_blocks: lent * each, cells: None });
 }
 
 /// A device of 3000 blocks with hardly more room than it needs.
@@ -37,7 +38,7 @@ fn tight(kept: u32, lent: u32) -> DeviceConfig {
 #[test]
 fn all_data_goes_to_the_cache_until_it_is_full() {
     let config = own(FOLDS, 2, 3);
-    let size = config.slc_slices() * 5;
+    let size = config.cache_slices() * 5;
     // The host's part in WriteBooster has no effect: there is none.
     for host in [true, false] {
         let mut desk = Desk::new(&config, host);
@@ -50,11 +51,47 @@ fn all_data_goes_to_the_cache_until_it_is_full() {
     }
 }
 
+/// QLC flash with a cache in TLC mode: its superblocks hold three quarters, and have times and a life of their own.
+#[test]
+fn a_cache_may_have_more_bits_a_cell_than_one() {
+    let tlc = CacheCells { bits: 3, read: Ns(45_000), program: Ns(400_000), erase: Ns(2_000_000), life_erases: 300 };
+    let run = |cells: Option<CacheCells>| {
+        let mut config = own(FOLDS, 0, 4);
+        config.slc = Some(SlcConfig { bits_per_cell: 4, ..SLC });
+        config.slc_cache.as_mut().unwrap().cells = cells;
+        let size = 4 * config.cache_slices();
+        config.slc_cache.as_mut().unwrap().dynamic_blocks = size;
+        let mut desk = Desk::new(&config, true);
+        // The superblock is opened, and announced in the journal.
+        desk.took(BlockOp::WriteFua, size + 400);
+        let times = [BlockOp::WriteFua, BlockOp::Read].map(|op| desk.took(op, size + 404));
+        desk.write(0..size + 400);
+        let stats = desk.stats();
+        assert_eq!(stats.slices_boosted, u64::from(size) - 2 * 3, "two programs of one block");
+        assert!(stats.slices_programmed > u64::from(size) + 200, "then it is passed by");
+        let on = desk.now + Ns::from_ms(1);
+        desk.now = desk.stack.power_cycle(desk.now, on).ready_at;
+        desk.now = desk.stack.start(desk.now).unwrap();
+        desk.check(size + 400);
+        desk.settle();
+        desk.check(size + 400);
+        let stats = desk.stats();
+        let blocks = 4 * u64::from(config.geometry.dies());
+        assert_eq!(stats.slc_erases, blocks, "all of the cache is emptied");
+        (size, times, config.cache_life())
+    };
+    let (few, more) = (run(None), run(Some(tlc)));
+    assert_eq!(more.0, 3 * few.0);
+    assert_eq!(more.1[0] - few.1[0], tlc.program - SLC.program);
+    assert_eq!(more.1[1] - few.1[1], tlc.read - SLC.read);
+    assert_eq!((few.2, more.2), (4 * 1_000, 4 * 300));
+}
+
 #[test]
 fn idle_time_gives_the_cache_back_where_the_device_says_so() {
     for folds in [true, false] {
         let config = own(CacheOwner::Device { folds_when_idle: folds }, 2, 2);
-        let size = config.slc_slices() * 4;
+        let size = config.cache_slices() * 4;
         let mut desk = Desk::new(&config, true);
         for round in 1..=3u64 {
             desk.write((round as u32 - 1) * size..round as u32 * size);
@@ -84,14 +121,14 @@ fn a_full_device_has_the_static_part_only() {
         }
         desk.settle();
         let before = desk.stats();
-        let each = config.slc_slices() * 2;
+        let each = config.cache_slices() * 2;
         desk.write(0..each / 4 * 4);
         let did = desk.stats().since(&before);
         desk.check(3000);
         did.slices_boosted
     };
     let (kept, none) = (boosted_when_full(&tight(2, 0)), boosted_when_full(&tight(0, 4)));
-    let size = u64::from(tight(2, 0).slc_slices() * 2);
+    let size = u64::from(tight(2, 0).cache_slices() * 2);
     assert!(kept + 64 >= size, "{kept} of {size}");
     assert!(none * 2 <= size, "{none} of {size}");
 }
@@ -124,12 +161,12 @@ fn folding_on_the_die_spares_the_channel() {
         // The channel is what limits.
         config.flash.transfer_block = Ns(1_000_000);
         let mut desk = Desk::new(&config, true);
-        desk.write(0..config.slc_slices() * 4);
+        desk.write(0..config.cache_slices() * 4);
         let (from, before) = (desk.now, desk.stats());
         desk.settle();
         let took = desk.now - from;
         let did = desk.stats().since(&before);
-        desk.check(config.slc_slices() * 4);
+        desk.check(config.cache_slices() * 4);
         (took, did)
     };
     let ((there, did), (over, same)) = (fold(true), fold(false));

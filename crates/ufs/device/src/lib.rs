@@ -26,10 +26,10 @@ mod sram_table;
 
 pub use back::{DeviceStats, Failable, Failing, MediaMode, MediaOp, NoMedia, Probe, Resource, StageOf, WithMedia};
 pub use config::{
-    ANCHORS, CacheOwner, CellMode, CheckOn, ConfigError, DeviceConfig, EntryConfig, FaultConfig, FirmwareTiming,
-    FlashTiming, FtlConfig, HostMap, Hpb2Config, HpbConfig, LineCheck, LinkTiming, LuConfig, MOST_ENTRIES, MapMemory,
-    Protection, Protocol, PrototypeConfig, SlcCacheConfig, SlcConfig, Verification, VictimPolicy, Without, ZoneConfig,
-    ZoneLayout, ZoneRule,
+    ANCHORS, CacheCells, CacheOwner, CellMode, CheckOn, ConfigError, DeviceConfig, EntryConfig, FaultConfig,
+    FirmwareTiming, FlashTiming, FtlConfig, HostMap, Hpb2Config, HpbConfig, LineCheck, LinkTiming, LuConfig,
+    MOST_ENTRIES, MapMemory, Protection, Protocol, PrototypeConfig, SlcCacheConfig, SlcConfig, Verification,
+    VictimPolicy, Without, ZoneConfig, ZoneLayout, ZoneRule,
 };
 pub use device::UfsDevice;
 pub use front::{Delays, SETTINGS_BYTES, outlives_power};

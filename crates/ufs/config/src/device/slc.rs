@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Keys of cells in SLC mode, and of the cache in them: WriteBooster's buffer or the device's own.
+//! Keys of cells in SLC mode and of the cache: WriteBooster's buffer or the device's own.
 
 use super::{DevicePreset, bounds};
 use crate::error::Result;
 use crate::keys::{Key, Keys, fields, flag, keys, multiple, table, us, whole, words};
-use readpath_device::{CacheOwner, SlcCacheConfig, SlcConfig};
+use readpath_device::{CacheCells, CacheOwner, SlcCacheConfig, SlcConfig};
 use readpath_proto::booster::ALLOCATION_UNIT_BLOCKS;
 
 /// Blocks of 4 KiB in a MiB.
@@ -24,7 +24,10 @@ pub(super) fn read(k: &mut Keys<DevicePreset>) -> Result<(Option<SlcConfig>, Opt
     }
     let booster = Key::new("write_booster", "WriteBooster").of("slc_cache");
     let booster = k.key(booster, table(write_booster).optional(), |preset| preset.device.write_booster())?;
-    let own = Key::new("slc_cache", "a cache in SLC mode that the device uses without being asked");
+    let own = Key::new(
+        "slc_cache",
+        "a cache in SLC mode, or one of a few more bits, that the device uses without being asked",
+    );
     let is_own = |cache: &SlcCacheConfig| cache.owner != CacheOwner::Host;
     let own = k.key(own, table(own_cache).optional(), |preset| preset.device.slc_cache.filter(is_own))?;
     let message = "stands beside [write_booster]; a device has one cache in SLC mode, under the flags of the host \
@@ -87,7 +90,7 @@ fn own_cache(k: &mut Keys<SlcCacheConfig>) -> Result<SlcCacheConfig> {
         mib.scaled(|mib| mib * MIB_BLOCKS, |blocks| blocks / MIB_BLOCKS, " (counted in blocks of 4 KiB)").or(0)
     };
     fields! { k:
-        /// data in superblocks that serve nothing else. Rounded up to whole superblocks in SLC mode
+        /// data in superblocks that serve nothing else. Rounded up to whole superblocks in that mode
         static_blocks = "static_mib": mib();
         /// the most data beyond that, in superblocks that are free at the moment; rounded up likewise. The fuller the
         /// device, the fewer of them there are
@@ -97,5 +100,23 @@ fn own_cache(k: &mut Keys<SlcCacheConfig>) -> Result<SlcCacheConfig> {
     let folds_when_idle = k.key(fold.of(""), flag().or(true), |cache| {
         matches!(cache.owner, CacheOwner::Device { folds_when_idle: true })
     })?;
-    Ok(SlcCacheConfig { owner: CacheOwner::Device { folds_when_idle }, static_blocks, dynamic_blocks })
+    let cells = Key::new("cells", "cells of the cache, if they hold more than one bit, as in TLC mode on QLC flash");
+    let cells = k.key(cells, table(cache_cells).optional(), |cache| cache.cells)?;
+    Ok(SlcCacheConfig { owner: CacheOwner::Device { folds_when_idle }, static_blocks, dynamic_blocks, cells })
+}
+
+fn cache_cells(k: &mut Keys<CacheCells>) -> Result<CacheCells> {
+    Ok(keys!(k => CacheCells {
+        /// bits of a cell in the cache, fewer than `slc.bits_per_cell`. A block has `pages_per_block * bits /
+        /// slc.bits_per_cell` pages then, rounded down
+        bits: whole(bounds("slc_cache.cells.bits"));
+        /// tR of a page
+        read = "read_us": us(bounds("slc_cache.cells.read"));
+        /// tPROG of a multi-plane page
+        program = "program_us": us(bounds("slc_cache.cells.program"));
+        /// tBERS of a block
+        erase = "erase_us": us(bounds("slc_cache.cells.erase"));
+        /// erases that a block endures in this mode
+        life_erases: whole(bounds("slc_cache.cells.life_erases"));
+    }))
 }

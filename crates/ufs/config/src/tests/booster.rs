@@ -4,7 +4,7 @@
 use super::super::device::parse;
 use super::super::{DevicePreset, Override, presets};
 use super::{back, from_json, points_at, replaced};
-use readpath_device::{CacheOwner, SlcCacheConfig, SlcConfig};
+use readpath_device::{CacheCells, CacheOwner, CellMode, SlcCacheConfig, SlcConfig};
 use readpath_kit::Ns;
 
 const TABLE: &str = "[slc]
@@ -47,7 +47,7 @@ fn every_key_reaches_its_field_and_comes_back() {
     let p = boosted();
     assert_eq!((p.device.slc, p.device.slc_cache), (Some(SLC), Some(SlcCacheConfig::write_booster(2048 * 256))));
     // 85 of 256 pages on 8 dies, 4 blocks each.
-    assert_eq!((p.device.slc_slices(), p.device.cache_superblocks()), (85 * 8 * 4, 193));
+    assert_eq!((p.device.cache_slices(), p.device.cache_superblocks()), (85 * 8 * 4, 193));
     let json = serde_json::to_value(p.echo()).unwrap();
     let table = &json["write_booster"];
     assert_eq!((&table["mode"], &table["preserve_user_space"]), (&"shared".into(), &true.into()), "written out");
@@ -69,7 +69,7 @@ fn a_cache_of_the_device_itself() {
     let text = text.replace("[slc]", "[ftl]\nspare_map_superblocks = 20\n\n[slc]");
     let p = parse(&text, "test.toml").unwrap();
     let owner = CacheOwner::Device { folds_when_idle: false };
-    let cache = SlcCacheConfig { owner, static_blocks: 25_600, dynamic_blocks: 256_000 };
+    let cache = SlcCacheConfig { owner, static_blocks: 25_600, dynamic_blocks: 256_000, cells: None };
     assert_eq!(p.device.slc_cache, Some(cache));
     assert_eq!(p.device.slc, Some(SlcConfig { holds_map: true, folds_on_die: true, ..SLC }));
     assert!(p.device.write_booster().is_none());
@@ -82,6 +82,42 @@ fn a_cache_of_the_device_itself() {
     let json = serde_json::to_value(p.echo()).unwrap();
     assert!(json.get("write_booster").is_none() && json["host"].get("write_booster").is_none());
     assert_eq!(from_json(&json).device, p.device);
+}
+
+/// QLC flash whose cache is in TLC mode.
+#[test]
+fn a_cache_of_more_bits_a_cell() {
+    const CELLS: &str =
+        "[slc_cache.cells]\nbits = 3\nread_us = 40\nprogram_us = 600.5\nerase_us = 3000\nlife_erases = 3000\n";
+    let text = cached(&format!("[slc_cache]\ndynamic_mib = 1000\n\n{CELLS}"));
+    let text = text.replace("bits_per_cell = 3", "bits_per_cell = 4");
+    let p = parse(&text, "test.toml").unwrap();
+    let cells =
+        CacheCells { bits: 3, read: Ns::from_us(40), program: Ns(600_500), erase: Ns::from_ms(3), life_erases: 3000 };
+    assert_eq!(p.device.slc_cache.unwrap().cells, Some(cells));
+    let pages = p.device.geometry.pages_per_block;
+    let in_mode = CellMode::ALL.map(|mode| p.device.pages_in(mode));
+    assert_eq!(in_mode, [pages, pages * 3 / 4, pages / 4]);
+    let json = serde_json::to_value(p.echo()).unwrap();
+    assert_eq!(from_json(&json).device, p.device);
+    for (old, new, key, says) in [
+        ("bits = 3", "bits = 4", "slc_cache.cells.bits", "is 4; it must be less than slc.bits_per_cell, which is 4"),
+        ("bits = 3", "bits = 1", "slc_cache.cells.bits", "expected a whole number from 2 to 4"),
+        ("program_us = 600.5", "", "slc_cache.cells.program_us", "is missing"),
+        ("life_erases = 3000\n", "life_erases = 0\n", "slc_cache.cells.life_erases", "from 1 to"),
+        (
+            "dynamic_mib = 1000",
+            "dynamic_mib = 4000000",
+            "slc_cache.dynamic_mib",
+            "blocks each in the mode of the cache",
+        ),
+    ] {
+        let bad = replaced(&text, old, new);
+        let e = parse(&bad, "test.toml").unwrap_err();
+        assert!(e.key == key && e.to_string().contains(says), "{key}: {e}");
+    }
+    let text = cached(&format!("[write_booster]\nbuffer_mib = 4\n\n{}", CELLS.replace("slc_cache", "write_booster")));
+    assert_eq!(parse(&text, "test.toml").unwrap_err().key, "write_booster.cells");
 }
 
 #[test]

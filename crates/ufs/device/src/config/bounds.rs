@@ -2,8 +2,12 @@
 //! Bounds of the numbers of a device, other than those of its geometry. Checks that involve several fields are in
 //! [`super::check`].
 
-use super::DeviceConfig;
+use super::{CacheCells, DeviceConfig};
 use readpath_kit::{Bound, Ns};
+
+fn cache_cells(c: &DeviceConfig) -> Option<CacheCells> {
+    c.slc_cache.and_then(|cache| cache.cells)
+}
 
 impl DeviceConfig {
     /// Bounds by field. Readers of files use them too.
@@ -55,6 +59,13 @@ impl DeviceConfig {
         Bound::time("slc.read", Ns(1), 1, |c| c.slc.map(|slc| slc.read.0)),
         Bound::time("slc.program", Ns(1), 1, |c| c.slc.map(|slc| slc.program.0)),
         Bound::time("slc.erase", Ns(1), 1, |c| c.slc.map(|slc| slc.erase.0)),
+        Bound::count("slc_cache.cells.bits", 2, 4, |c| cache_cells(c).map(|cells| cells.bits.into())),
+        Bound::count("slc_cache.cells.life_erases", 1, 10_000_000, |c| {
+            cache_cells(c).map(|cells| cells.life_erases.into())
+        }),
+        Bound::time("slc_cache.cells.read", Ns(1), 1, |c| cache_cells(c).map(|cells| cells.read.0)),
+        Bound::time("slc_cache.cells.program", Ns(1), 1, |c| cache_cells(c).map(|cells| cells.program.0)),
+        Bound::time("slc_cache.cells.erase", Ns(1), 1, |c| cache_cells(c).map(|cells| cells.erase.0)),
         Bound::time("map_memory.access", Ns::ZERO, 1, |c| c.map_memory.map(|memory| memory.access().0)),
         Bound::time("map_memory.firmware", Ns::ZERO, 1, |c| c.host_map().map(|host| host.firmware.0)),
         Bound::time("map_memory.request", Ns::ZERO, 1, |c| c.host_map().map(|host| host.request.0)),

@@ -5,15 +5,15 @@ use super::error::{ConfigError, bad, bad_value};
 use super::{ANCHORS, DeviceConfig};
 use readpath_kit::Ns;
 
-/// How many bits the cells of a superblock hold, and, of one bit, what for.
+/// How many bits the cells of a superblock hold, and, of fewer than they can, what for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(u8)]
 pub enum CellMode {
     /// As many as the cells can hold.
     #[default]
     Full,
-    /// One bit, for the cache: fewer pages, but faster ones.
-    Slc,
+    /// One bit for the cache, or more ([`super::SlcCacheConfig::cells`]): fewer pages, but faster ones.
+    Cache,
     /// One bit, for what the device itself keeps there: map pages, journal and checkpoints, rests of zones.
     SlcMap,
 }
@@ -22,7 +22,7 @@ impl CellMode {
     /// Number of modes.
     pub const COUNT: usize = 3;
     /// All modes.
-    pub const ALL: [CellMode; CellMode::COUNT] = [CellMode::Full, CellMode::Slc, CellMode::SlcMap];
+    pub const ALL: [CellMode; CellMode::COUNT] = [CellMode::Full, CellMode::Cache, CellMode::SlcMap];
 
     /// Number from 0 on.
     #[inline]
@@ -59,6 +59,21 @@ pub struct SlcConfig {
     pub folds_on_die: bool,
 }
 
+/// Cells of a cache that hold more than one bit, but fewer than they can: a QLC drive may have its cache in TLC mode.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CacheCells {
+    /// Bits that a cell holds in the cache, from 2 to one less than it can.
+    pub bits: u32,
+    /// tR of a page.
+    pub read: Ns,
+    /// tPROG of a multi-plane page.
+    pub program: Ns,
+    /// tBERS of a block.
+    pub erase: Ns,
+    /// Erases that a block endures in this mode.
+    pub life_erases: u32,
+}
+
 /// Array times in one mode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct CellTimes {
@@ -71,26 +86,40 @@ pub(crate) struct CellTimes {
 }
 
 impl DeviceConfig {
+    /// Cells in a mode; `None` if they hold all their bits. Without an `slc` no superblock is in another mode.
+    fn fewer_bits(&self, mode: CellMode) -> Option<CacheCells> {
+        let cells = self.slc_cache.and_then(|cache| cache.cells).filter(|_| mode == CellMode::Cache);
+        let slc = self.slc.filter(|_| mode != CellMode::Full)?;
+        let SlcConfig { read, program, erase, life_erases, .. } = slc;
+        Some(cells.unwrap_or(CacheCells { bits: 1, read, program, erase, life_erases }))
+    }
+
     /// Array times in a mode. Reads of map pages have a time of their own ([`super::FlashTiming::map_read`]), in SLC
-    /// mode the same as others. Without cells in SLC mode no superblock is in such a mode.
+    /// mode the same as others.
     pub(crate) fn cell_times(&self, mode: CellMode) -> CellTimes {
         let t = &self.flash;
-        match (mode, &self.slc) {
-            (CellMode::Slc | CellMode::SlcMap, Some(slc)) => {
-                CellTimes { read: slc.read, program: slc.program, erase: slc.erase }
-            }
-            _ => CellTimes { read: t.read, program: t.program, erase: t.erase },
+        match self.fewer_bits(mode) {
+            Some(cells) => CellTimes { read: cells.read, program: cells.program, erase: cells.erase },
+            None => CellTimes { read: t.read, program: t.program, erase: t.erase },
         }
     }
 
-    /// Units of a superblock in a mode: in proportion to the bits that its cells hold. Without cells in SLC mode there
-    /// are none in such a mode.
-    pub(crate) fn units_in(&self, mode: CellMode) -> u32 {
-        let g = &self.geometry;
-        match mode {
-            CellMode::Full => g.units_per_superblock(),
-            CellMode::Slc | CellMode::SlcMap => self.slc.map_or(0, |s| g.pages_per_block / s.bits_per_cell * g.dies()),
+    /// Pages of a block in a mode: in proportion to the bits that its cells hold, rounded down. Without cells in SLC
+    /// mode there are none in such a mode.
+    pub fn pages_in(&self, mode: CellMode) -> u32 {
+        let pages = self.geometry.pages_per_block;
+        match (mode, &self.slc, self.fewer_bits(mode)) {
+            (CellMode::Full, ..) => pages,
+            (_, Some(slc), Some(cells)) => {
+                (u64::from(pages) * u64::from(cells.bits) / u64::from(slc.bits_per_cell)) as u32
+            }
+            _ => 0,
         }
+    }
+
+    /// Units of a superblock in a mode.
+    pub(crate) fn units_in(&self, mode: CellMode) -> u32 {
+        self.pages_in(mode) * self.geometry.dies()
     }
 
     /// Modes of what the device writes for itself.
@@ -108,14 +137,16 @@ impl DeviceConfig {
     /// superblocks of their own and do not count. Any superblock may serve any mode, so the shares add up.
     pub fn life_used(&self, erases: [f64; CellMode::COUNT]) -> [f64; CellMode::COUNT] {
         let blocks = u64::from(self.geometry.superblocks() - ANCHORS) * u64::from(self.geometry.dies());
-        let slc = self.slc.map_or(self.flash.life_erases, |slc| slc.life_erases);
-        let lives = [self.flash.life_erases, slc, slc];
-        std::array::from_fn(|mode| erases[mode] / (blocks * u64::from(lives[mode])) as f64)
+        CellMode::ALL.map(|mode| {
+            let life = self.fewer_bits(mode).map_or(self.flash.life_erases, |cells| cells.life_erases);
+            erases[mode.index()] / (blocks * u64::from(life)) as f64
+        })
     }
 
-    /// Erases of superblocks in SLC mode after which the cache takes no more data; 0 without a cache.
+    /// Erases of superblocks in its mode after which the cache takes no more data; 0 without a cache.
     pub fn cache_life(&self) -> u64 {
-        u64::from(self.slc.map_or(0, |slc| slc.life_erases)) * u64::from(self.cache_superblocks())
+        let life = self.fewer_bits(CellMode::Cache).map_or(0, |cells| cells.life_erases);
+        u64::from(life) * u64::from(self.cache_superblocks())
     }
 
     /// Bad blocks in percent of those that the device has in reserve: a device with more may be unable to hold all
@@ -126,9 +157,9 @@ impl DeviceConfig {
         u64::from(bad_blocks) * 100 / (reserve * u64::from(self.geometry.dies()))
     }
 
-    /// Slices of a superblock in SLC mode; 0 if the device has none.
-    pub fn slc_slices(&self) -> u32 {
-        self.units_in(CellMode::Slc) * self.geometry.slices_per_unit()
+    /// Slices of a superblock of the cache; 0 if the device cannot have one.
+    pub fn cache_slices(&self) -> u32 {
+        self.units_in(CellMode::Cache) * self.geometry.slices_per_unit()
     }
 
     /// Checks the times and the size of cells in SLC mode.

@@ -14,7 +14,7 @@ mod slc_cache;
 mod timing;
 mod zones;
 
-pub use cells::{CellMode, SlcConfig};
+pub use cells::{CacheCells, CellMode, SlcConfig};
 pub(crate) use cells::{CellTimes, OwnCells};
 pub use entries::{CheckOn, EntryConfig, Protection, Verification};
 pub use error::ConfigError;

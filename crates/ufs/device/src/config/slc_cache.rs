@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The cache in SLC mode: who decides what it takes, its size, what that costs, and whether it can exist in the device.
+//! The cache in SLC mode, or in one of a few more bits: who decides what it takes, its size, what that costs, and whether it can exist in the device.
 
 use super::error::{ConfigError, bad, bad_value};
-use super::{ANCHORS, DeviceConfig};
+use super::{ANCHORS, CacheCells, DeviceConfig};
 
 /// Who decides when data of the host goes to the cache and when it leaves it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -16,7 +16,7 @@ pub enum CacheOwner {
     },
 }
 
-/// A cache for data of the host, shared by all logical units and made of superblocks in SLC mode.
+/// A cache for data of the host, shared by all logical units and made of superblocks whose cells hold fewer bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SlcCacheConfig {
     /// Who decides about it.
@@ -26,13 +26,15 @@ pub struct SlcCacheConfig {
     /// The most data beyond that, in superblocks that are lent to the cache while they are free. Rounded up likewise.
     /// It takes no space away from the logical units.
     pub dynamic_blocks: u32,
+    /// Its cells, if they hold more than one bit. Otherwise they are those of [`super::SlcConfig`].
+    pub cells: Option<CacheCells>,
 }
 
 impl SlcCacheConfig {
     /// WriteBooster's buffer of so many blocks (dNumSharedWriteBoosterBufferAllocUnits): the host decides, and all of
     /// it is lent.
     pub const fn write_booster(buffer_blocks: u32) -> Self {
-        SlcCacheConfig { owner: CacheOwner::Host, static_blocks: 0, dynamic_blocks: buffer_blocks }
+        SlcCacheConfig { owner: CacheOwner::Host, static_blocks: 0, dynamic_blocks: buffer_blocks, cells: None }
     }
 }
 
@@ -53,26 +55,34 @@ impl DeviceConfig {
         self.static_superblocks() + lent
     }
 
-    /// Superblocks in SLC mode that hold so many blocks.
+    /// Superblocks of the cache that hold so many blocks.
     fn slc_superblocks(&self, blocks: u32) -> u32 {
         blocks
-            .checked_div(self.slc_slices())
-            .map_or(0, |whole| whole + u32::from(!blocks.is_multiple_of(self.slc_slices())))
+            .checked_div(self.cache_slices())
+            .map_or(0, |whole| whole + u32::from(!blocks.is_multiple_of(self.cache_slices())))
     }
 
     /// Checks the size of the cache; cells in SLC mode have been checked.
     pub(crate) fn check_slc_cache(&self) -> Result<(), ConfigError> {
         let Some(cache) = &self.slc_cache else { return Ok(()) };
-        if self.slc.is_none() {
+        let Some(slc) = &self.slc else {
             return bad("slc", "is missing; a cache in SLC mode needs the times and the size of such cells");
+        };
+        if let Some(cells) = cache.cells.filter(|cells| cells.bits >= slc.bits_per_cell) {
+            let full = slc.bits_per_cell;
+            let says = format!("is {}; it must be less than slc.bits_per_cell, which is {full}", cells.bits);
+            return bad_value("slc_cache.cells.bits", says);
+        }
+        if cache.cells.is_some() && cache.owner == CacheOwner::Host {
+            return bad("slc_cache.cells", "stands with WriteBooster, whose buffer is in SLC mode");
         }
         let others = ANCHORS + self.meta_superblocks() + self.kept_erased() + self.zone_superblocks();
         let most = u64::from(self.geometry.superblocks().saturating_sub(others));
-        let each = self.slc_slices();
+        let each = self.cache_slices();
         let says = |blocks: u32| {
             let all = most * u64::from(each);
             format!(
-                "is {blocks}; it must be at most {all}: {most} superblocks for data, {each} blocks each in SLC mode"
+                "is {blocks}; it must be at most {all}: {most} superblocks for data, {each} blocks each in the mode of the cache"
             )
         };
         if cache.static_blocks == 0 && cache.dynamic_blocks == 0 {

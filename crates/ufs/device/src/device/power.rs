@@ -25,6 +25,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.front.set_busy_until(ready);
         self.hpb.recover(self.ftl.generations_durable());
         self.pump(ready);
+        // What idle time was to do before the cut is still to be done.
+        self.arm_background(ready);
         recovery
     }
 

@@ -229,7 +229,7 @@ impl Collect {
         let count = current.count_ones() as u16;
         self.reads += 1;
         hw.stats().moved_reads += 1;
-        let folds = around.space.mode_of(page) == CellMode::Slc;
+        let folds = around.space.mode_of(page) == CellMode::Cache;
         let op = Op { count, index: u32::from(chain), folds, ..Op::new(Job::MoveRead, page) };
         around.space.begin(now, op, hw);
     }
@@ -265,7 +265,7 @@ impl Collect {
             self.programs += 1;
             let stats = hw.stats();
             stats.slices_moved += n as u64;
-            let folds = space.mode_of(first.from) == CellMode::Slc;
+            let folds = space.mode_of(first.from) == CellMode::Cache;
             match self.why {
                 _ if folds => stats.slices_flushed += n as u64,
                 Why::Wear => stats.slices_levelled += n as u64,

@@ -54,7 +54,7 @@ impl SlcCache {
             own,
             flush_status: 0,
             superblocks,
-            slices: config.slc_slices(),
+            slices: config.cache_slices(),
             blocks: config.slc_cache.map_or(0, |cache| cache.static_blocks.saturating_add(cache.dynamic_blocks)),
             life_erases: config.cache_life(),
         }
@@ -74,7 +74,7 @@ impl SlcCache {
         if self.life(space) >= LIFE_EXCEEDED {
             return 0;
         }
-        let most = self.superblocks.saturating_sub(space.in_mode(CellMode::Slc));
+        let most = self.superblocks.saturating_sub(space.in_mode(CellMode::Cache));
         let kept = space.static_left();
         let lent = space.spare().saturating_sub(space.short_below());
         most.min(kept + lent)
@@ -82,7 +82,7 @@ impl SlcCache {
 
     /// bWriteBoosterBufferLifeTimeEst, and of the health descriptor bDeviceLifeTimeEstB: 0 without a cache.
     pub(crate) fn life(&self, space: &Space) -> u8 {
-        match (space.erases_in(CellMode::Slc) * 10).checked_div(self.life_erases) {
+        match (space.erases_in(CellMode::Cache) * 10).checked_div(self.life_erases) {
             Some(tenths) => (1 + tenths).min(u64::from(LIFE_EXCEEDED)) as u8,
             None => 0,
         }
@@ -90,7 +90,7 @@ impl SlcCache {
 
     /// Attributes 1Ch to 1Fh of a device that has WriteBooster.
     pub(crate) fn attribute(&self, idn: u8, space: &Space, unit_slices: u32) -> u32 {
-        let slices = (space.in_mode(CellMode::Slc) + self.may_take(space)) * self.slices;
+        let slices = (space.in_mode(CellMode::Cache) + self.may_take(space)) * self.slices;
         match idn {
             attribute::WB_AVAILABLE_SIZE => {
                 let open = space.units_left(Stream::Boosted) * unit_slices;
@@ -110,7 +110,7 @@ impl SlcCache {
 
     /// Whether there is data to flush, or the end of a flush to report.
     pub(super) fn has_flush(&self, space: &Space) -> bool {
-        space.in_mode(CellMode::Slc) > 0 || self.flush_status != flush_status::IDLE
+        space.in_mode(CellMode::Cache) > 0 || self.flush_status != flush_status::IDLE
     }
 
     /// Whether the cache's open superblock is to be closed for a flush; `is_idle` says that the host is idle. It
@@ -123,7 +123,7 @@ impl SlcCache {
     /// The next superblock to flush, if a flush is in progress.
     pub(super) fn next_to_flush(&mut self, space: &Space, is_idle: bool) -> Option<SuperblockId> {
         let goes_on = (is_idle && self.flushes_when_idle()) || self.flags.flush;
-        let holds_data = space.in_mode(CellMode::Slc) > u32::from(space.is_blank(Stream::Boosted));
+        let holds_data = space.in_mode(CellMode::Cache) > u32::from(space.is_blank(Stream::Boosted));
         self.flush_status = match self.flush_status {
             _ if goes_on && holds_data => flush_status::IN_PROGRESS,
             flush_status::IN_PROGRESS if holds_data => flush_status::STOPPED,

@@ -117,7 +117,7 @@ const SLC: SlcConfig = SlcConfig {
 /// A device with a cache of its own of two superblocks that serve nothing else, and one that is lent.
 fn cached() -> Parts {
     let owner = CacheOwner::Device { folds_when_idle: true };
-    let cache = SlcCacheConfig { owner, static_blocks: 16, dynamic_blocks: 8 };
+    let cache = SlcCacheConfig { owner, static_blocks: 16, dynamic_blocks: 8, cells: None };
     let mut config = DeviceConfig { slc: Some(SLC), slc_cache: Some(cache), ..config() };
     config.ftl.collect_together = 4;
     Parts::new(config)
@@ -196,7 +196,7 @@ fn superblocks_are_lent_to_writebooster_while_there_are_enough() {
     assert_eq!(stream(&p), Stream::Boosted);
     // 8 pages of 4 slices with 3 bits a cell leave 2 pages: 8 slices, so 3 superblocks hold 20 blocks.
     let lent = [(); 3].map(|()| p.filled(Stream::Boosted, 8));
-    assert_eq!(lent.map(|sb| (p.space.get(sb).mode, p.space.get(sb).next_unit)), [(CellMode::Slc, 2); 3]);
+    assert_eq!(lent.map(|sb| (p.space.get(sb).mode, p.space.get(sb).next_unit)), [(CellMode::Cache, 2); 3]);
     assert_eq!(stream(&p), Stream::Hot, "it has all that it may have");
     let attribute = |p: &Parts, idn| p.collect.slc_cache().attribute(idn, &p.space, 4);
     assert_eq!(attribute(&p, attribute::WB_AVAILABLE_SIZE), 0);
@@ -211,5 +211,5 @@ fn superblocks_are_lent_to_writebooster_while_there_are_enough() {
     p.space.discard(lent[2], 0);
     p.space.begin_erase();
     assert!(p.space.die_erased(lent[2], 0, false));
-    assert_eq!((p.space.in_mode(CellMode::Slc), stream(&p)), (2, Stream::Hot), "it is worn out");
+    assert_eq!((p.space.in_mode(CellMode::Cache), stream(&p)), (2, Stream::Hot), "it is worn out");
 }

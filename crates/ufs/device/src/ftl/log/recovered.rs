@@ -52,8 +52,8 @@ pub(crate) struct Recovered {
     pub journal: Mark,
     /// Modes of what the device writes for itself.
     pub own_cells: OwnCells,
-    /// Superblocks in SLC mode that were open, or were opened since.
-    pub slc_opened: u32,
+    /// Superblocks that were open, or were opened since, by mode.
+    pub opened_in: [u32; CellMode::COUNT],
 }
 
 impl Recovered {
@@ -87,7 +87,7 @@ impl Recovered {
         sb.state = State::Open(stream);
         sb.opened_at = opened_at;
         sb.mode = stream.mode(self.own_cells);
-        self.slc_opened += u32::from(sb.mode != CellMode::Full);
+        self.opened_in[sb.mode.index()] += 1;
         sb.reads = 0;
         self.written_refs[superblock.index()] = 0;
         self.ticks = self.ticks.max(opened_at);

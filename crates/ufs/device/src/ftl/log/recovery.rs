@@ -127,9 +127,9 @@ impl Log {
             own_cells: self.config.own_cells(),
             ..Recovered::default()
         };
-        let open_then = found.table.iter().filter(|sb| matches!(sb.state, State::Open(_))).count() as u32;
         let open = found.table.iter().filter(|sb| matches!(sb.state, State::Open(_)));
-        found.slc_opened = open.filter(|sb| sb.mode != CellMode::Full).count() as u32;
+        open.for_each(|sb| found.opened_in[sb.mode.index()] += 1);
+        let open_then: u32 = found.opened_in.iter().sum();
         found.written_refs = found.table.iter().map(|sb| i64::from(sb.refs)).collect();
         for change in checkpoint.changes() {
             if let Mapping::Flash(ppn) = change.entry.mapping() {
@@ -181,16 +181,18 @@ impl Log {
             recovery.units_read += u32::from(!matches!(logged, Logged::Torn { .. }));
             let what = match whole {
                 true => What::Part,
-                false if space.mode_of(first) != CellMode::Full => What::SlcSpares,
-                false => What::Spares,
+                false => What::Spares(space.mode_of(first)),
             };
             readers.read(hw.die_of(first), what);
         }
         // Each superblock that was open is searched until each die shows a unit that is not programmed.
         let ends = (open_then + opened_since) * self.geometry().dies();
-        let slc_ends = found.slc_opened * self.geometry().dies();
-        readers.read_all_dies(slc_ends, What::SlcSpares);
-        readers.read_all_dies(ends.saturating_sub(slc_ends), What::Spares);
+        let ends_in = found.opened_in.map(|opened| opened * self.geometry().dies());
+        for mode in [CellMode::Cache, CellMode::SlcMap] {
+            readers.read_all_dies(ends_in[mode.index()], What::Spares(mode));
+        }
+        let others = ends_in[CellMode::Cache.index()] + ends_in[CellMode::SlcMap.index()];
+        readers.read_all_dies(ends.saturating_sub(others), What::Spares(CellMode::Full));
         recovery.end_reads += ends;
         self.durable.log = log;
         if !refs_fit {

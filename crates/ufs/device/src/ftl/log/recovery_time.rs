@@ -41,10 +41,8 @@ impl Recovery {
 /// Kind of a read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum What {
-    /// The spare areas of a unit.
-    Spares,
-    /// The spare areas of a unit in SLC mode.
-    SlcSpares,
+    /// The spare areas of a unit in this mode.
+    Spares(CellMode),
     /// A whole part of the meta stream, as long as a map page.
     Part,
     /// Spare areas or a part, as long as the longer of them.
@@ -79,12 +77,14 @@ impl<'a> Readers<'a> {
         let channel = &mut self.channels[self.config.geometry.channel_of(die) as usize];
         let die = &mut self.dies[die as usize];
         self.firmware = self.firmware.max(self.now) + self.config.firmware.flash_op;
-        let slc_read = self.config.cell_times(CellMode::Slc).read;
         let (array, transfer) = match what {
-            What::Spares => (t.read, self.config.spare_transfer()),
-            What::SlcSpares => (slc_read, self.config.spare_transfer()),
+            What::Spares(mode) => (self.config.cell_times(mode).read, self.config.spare_transfer()),
             What::Part => (t.map_read, t.map_transfer),
-            What::Either => (t.read.max(t.map_read).max(slc_read), self.config.spare_transfer().max(t.map_transfer)),
+            What::Either => {
+                let longest =
+                    CellMode::ALL.iter().fold(t.map_read, |most, mode| most.max(self.config.cell_times(*mode).read));
+                (longest, self.config.spare_transfer().max(t.map_transfer))
+            }
         };
         *die = self.firmware.max(*die) + array;
         *channel = (*die).max(*channel) + transfer;
@@ -134,13 +134,13 @@ impl DeviceConfig {
     /// The most units that recovery may have to read behind a checkpoint: those after which the next one is due, and
     /// those programmed until its anchor is in flash. The latter are the units handed out when the checkpoint became
     /// due and, while a die programs each of its parts or the anchor, at most one unit of data on every other die, or
-    /// in SLC mode as many more as SLC programs are faster.
+    /// in other modes as many more as their programs are faster.
     fn units_behind(&self, checkpoint_parts: u32) -> u32 {
         let unit = self.geometry.slices_per_unit();
         let handed_out = (self.write_buffer_blocks + self.ftl.move_buffer_blocks) / unit + self.geometry.dies();
         let parts = checkpoint_parts.div_ceil(unit * BLOCK_BYTES / self.map_page_bytes);
-        let slc_program = self.cell_times(CellMode::Slc).program;
-        let meanwhile = (self.flash.program.0.div_ceil(slc_program.0.max(1)) as u32).clamp(1, 64);
+        let shortest = CellMode::ALL.map(|mode| self.cell_times(mode).program.0.max(1)).into_iter().min();
+        let meanwhile = (self.flash.program.0.div_ceil(shortest.unwrap_or(1)) as u32).clamp(1, 64);
         // A table is written as soon as the last program of its superblock has ended, even if other programs have to
         // wait.
         let tables = 2 * self.table_units() * ONE_EACH;
@@ -192,17 +192,14 @@ impl DeviceConfig {
             ..Recovery::default()
         };
         // A superblock in SLC mode has fewer units, so the same units may be spread over more superblocks.
-        let shortest = match self.units_in(CellMode::Slc) {
-            0 => self.units_in(CellMode::Full),
-            slc => slc,
-        };
-        let opened = recovery.units_read.div_ceil(shortest) + self.most_open();
+        let units = CellMode::ALL.map(|mode| self.units_in(mode)).into_iter().filter(|units| *units > 0);
+        let opened = recovery.units_read.div_ceil(units.min().unwrap_or(1)) + self.most_open();
         recovery.end_reads = (opened + self.most_open()) * self.geometry.dies();
         let mut readers = Readers::new(self, Ns::ZERO);
         readers.find_checkpoint(&recovery);
         // Each stream uses the dies in turn, so no die has more than one unit above its share.
         readers.read_all_dies(recovery.units_read + self.most_open() * self.geometry.dies(), What::Either);
-        readers.read_all_dies(recovery.end_reads, What::Spares);
+        readers.read_all_dies(recovery.end_reads, What::Spares(CellMode::Full));
         readers.wait();
         // Map pages may lie anywhere; it takes longest if one die has them all.
         (0..recovery.map_page_reads).for_each(|_| readers.read(0, What::Part));

@@ -21,7 +21,7 @@ impl Ftl {
             return self.pump(now, hw);
         }
         hw.stats().slices_programmed += u64::from(op.count);
-        hw.stats().slices_boosted += if op.cells == CellMode::Slc { u64::from(op.count) } else { 0 };
+        hw.stats().slices_boosted += if op.cells == CellMode::Cache { u64::from(op.count) } else { 0 };
         let mut ppn = op.ppn;
         let mut next = op.index as u16;
         // At most one SYNCHRONIZE CACHE per request slot can end here, so this does not allocate in the long run.

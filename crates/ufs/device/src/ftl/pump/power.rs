@@ -241,7 +241,7 @@ impl Ftl {
         }
         // A medium may have lost the erase of another superblock, which is erased again.
         let holds_data = |sb: &Superblock| matches!(sb.state, State::Open(_) | State::Closed(_));
-        let is_cache = |sb: &Superblock| sb.mode == CellMode::Slc && holds_data(sb);
+        let is_cache = |sb: &Superblock| sb.mode == CellMode::Cache && holds_data(sb);
         let slc = self.space.iter().filter(|(_, sb)| is_cache(sb)).count() as u32;
         let most = self.config.cache_superblocks();
         match slc <= most {

@@ -105,7 +105,7 @@ pub(in crate::ftl) struct Space {
 impl Space {
     /// The first [`ANCHORS`] superblocks hold anchors, all others are erased.
     pub(crate) fn new(config: &DeviceConfig) -> Self {
-        let mut space = Space::shaped(&config.geometry, &config.ftl, config.units_in(CellMode::Slc));
+        let mut space = Space::shaped(&config.geometry, &config.ftl, CellMode::ALL.map(|mode| config.units_in(mode)));
         space.shape = Shape {
             table_units: config.table_units(),
             meta_superblocks: config.meta_superblocks(),
@@ -119,7 +119,7 @@ impl Space {
     }
 
     /// Without tables, superblocks kept for something, and a map in SLC mode.
-    fn shaped(g: &Geometry, settings: &FtlConfig, slc_units: u32) -> Self {
+    fn shaped(g: &Geometry, settings: &FtlConfig, units: [u32; CellMode::COUNT]) -> Self {
         let n = g.superblocks();
         let mode = |units| InMode { units, ..InMode::default() };
         let mut table = vec![Superblock::NEW; n as usize];
@@ -148,7 +148,7 @@ impl Space {
             meta_in_use: 0,
             failed: 0,
             wear_band: WearBand::NONE,
-            modes: [g.units_per_superblock(), slc_units, slc_units].map(mode),
+            modes: units.map(mode),
             spares: Spares::new(g.slices()),
             programs: 0,
             collect_below: settings.collect_below,
@@ -187,7 +187,7 @@ impl Space {
     #[inline]
     pub(crate) fn mode_of(&self, ppn: Ppn) -> CellMode {
         // Most devices have one mode only: then the superblock is not looked up.
-        match self.in_mode(CellMode::Slc) + self.in_mode(CellMode::SlcMap) {
+        match self.in_mode(CellMode::Cache) + self.in_mode(CellMode::SlcMap) {
             0 => CellMode::Full,
             _ => self.table[self.of(ppn).index()].mode,
         }
@@ -210,7 +210,7 @@ impl Space {
         let cells = self.mode_of(op.ppn);
         let stats = hw.stats();
         stats.programs += 1;
-        stats.slc_programs += u64::from(cells == CellMode::Slc);
+        stats.slc_programs += u64::from(cells == CellMode::Cache);
         stats.slc_map_programs += u64::from(cells == CellMode::SlcMap);
         hw.begin(now, Op { cells, ..op });
     }
@@ -235,7 +235,7 @@ impl Space {
 
     /// Erased superblocks that are kept for the static part of the cache. Moved data may have taken some of them.
     pub(crate) fn kept_for_cache(&self) -> u32 {
-        self.shape.static_superblocks.saturating_sub(self.in_mode(CellMode::Slc))
+        self.shape.static_superblocks.saturating_sub(self.in_mode(CellMode::Cache))
     }
 
     /// Superblocks of the static part that the cache may open.
@@ -245,7 +245,7 @@ impl Space {
 
     /// Whether the cache has no more superblocks than those that serve it only.
     pub(crate) fn cache_is_static(&self) -> bool {
-        self.in_mode(CellMode::Slc) <= self.shape.static_superblocks
+        self.in_mode(CellMode::Cache) <= self.shape.static_superblocks
     }
 
     /// Spare superblocks required for the host to open one, so that moved data always finds one. Where programs may
@@ -315,7 +315,7 @@ impl Space {
         if kept == 0 || sb.state != State::Closed(Stream::Boosted) {
             return sb.is_movable();
         }
-        let held = self.modes[CellMode::Slc.index()].closed + u32::from(self.open_of(Stream::Boosted).is_some());
+        let held = self.modes[CellMode::Cache.index()].closed + u32::from(self.open_of(Stream::Boosted).is_some());
         sb.is_movable() && (held > kept + before || !self.is_short())
     }
 
@@ -326,7 +326,7 @@ impl Space {
 
     /// The superblock of the cache in SLC mode that was opened first, among those that can be emptied.
     pub(crate) fn oldest_boosted(&self) -> Option<SuperblockId> {
-        if self.modes[CellMode::Slc.index()].closed == 0 {
+        if self.modes[CellMode::Cache.index()].closed == 0 {
             return None;
         }
         let boosted = self.iter().filter(|(_, sb)| sb.state == State::Closed(Stream::Boosted) && self.may_empty(sb, 0));

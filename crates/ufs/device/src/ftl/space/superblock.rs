@@ -53,7 +53,7 @@ impl Stream {
     #[inline]
     pub(crate) fn mode(self, own: OwnCells) -> CellMode {
         match self {
-            Stream::Boosted => CellMode::Slc,
+            Stream::Boosted => CellMode::Cache,
             Stream::Meta => own.meta,
             Stream::Rest => own.rests,
             Stream::Host | Stream::Hot | Stream::Moved | Stream::Cold | Stream::Zone => CellMode::Full,

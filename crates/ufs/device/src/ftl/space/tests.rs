@@ -7,7 +7,7 @@ use readpath_kit::Prng;
 
 /// Space of an array without faults.
 pub(in crate::ftl) fn space(geometry: &Geometry) -> Space {
-    Space::shaped(geometry, &FtlConfig::DEFAULT, 0)
+    Space::shaped(geometry, &FtlConfig::DEFAULT, [geometry.units_per_superblock(), 0, 0])
 }
 
 const G: Geometry =
@@ -112,7 +112,7 @@ fn references_units_and_modes_are_those_of_a_plain_model() {
     const SLC_UNITS: u32 = 2;
     let rng = &mut Prng::new(5);
     let g = Geometry { blocks_per_plane: 20, ..G };
-    let mut s = Space::shaped(&g, &FtlConfig::DEFAULT, SLC_UNITS);
+    let mut s = Space::shaped(&g, &FtlConfig::DEFAULT, [g.units_per_superblock(), SLC_UNITS, SLC_UNITS]);
     s.shape.own_cells = OwnCells { meta: CellMode::SlcMap, rests: CellMode::SlcMap };
     let mut live: Vec<Ppn> = Vec::new();
     let mut erased_in = [0; CellMode::COUNT];
