@@ -132,7 +132,18 @@ pub(crate) fn write_metrics(device: &DeviceStats, config: &DeviceConfig) -> Vec<
 
 /// What the host did in zones.
 pub(crate) fn zone_metrics(zones: Option<&ZoneCounts>) -> impl Iterator<Item = (Metric, f64)> {
-    zones.into_iter().map(|zones| (metric::ZONES_RESET, zones.resets as f64))
+    let of = |zones: &ZoneCounts| {
+        let mut metrics = vec![(metric::ZONES_RESET, zones.resets as f64)];
+        if zones.map_bytes > 0 {
+            metrics.push((metric::HOST_ZONE_MAP, zones.map_bytes as f64));
+        }
+        if zones.written > 0 {
+            let all = (zones.written + zones.moved) as f64;
+            metrics.push((metric::HOST_WRITE_AMPLIFICATION, all / zones.written as f64));
+        }
+        metrics
+    };
+    zones.map(of).unwrap_or_default().into_iter()
 }
 
 /// How worn the device is. All of its life counts, and superblocks of anchors apart.

@@ -13,7 +13,7 @@ use crate::series::{Recorder, Series};
 use crate::stacks::{Work, tapped};
 use crate::tap::TapTo;
 use crate::watch::{Observer, Watched};
-use crate::zoned::{ZoneCounts, ZonesError, refused};
+use crate::zoned::{Written, ZoneCounts, ZonesError, placed, refused, seen_units};
 use readpath_config::experiment::{Precondition, PreconditionRange};
 use readpath_config::{DevicePreset, Event};
 use readpath_device::{DeviceStats, NoSpace, Probe, SramTable, Wear};
@@ -206,7 +206,9 @@ impl Execution<'_> {
         let ready = stack.start(Ns::ZERO)?;
         let recorder = if setup.over_time { Recorder::new(stack, ready) } else { Recorder::off() };
         let mut hooks = (Schedule::new(&setup.events, stack, ready)?, (recorder, Watched(observer)));
-        let mut runner = Runner::new(ready);
+        let Precondition { range, layout } = setup.precondition;
+        let ranges = ranges(range, workload, &setup.preset);
+        let mut runner = Runner::after(ready, Written { ranges, layout, seed: setup.seed });
         let (phases, cut_short) = match &workload.launches {
             Some(launches) => (cycles(stack, &mut runner, launches, &mut hooks)?, None),
             None => phases(stack, &mut runner, workload, &mut hooks)?,
@@ -237,16 +239,20 @@ pub struct Before {
 
 impl Before {
     /// The counters at this moment.
-    pub fn of<S: DieSched, X: Payload, P: Probe, W: Wire>(stack: &Stack<S, X, P, W>) -> Self {
-        let zones = ZoneCounts::of(stack);
+    pub(crate) fn of<S: DieSched, X: Payload, P: Probe, W: Wire>(
+        stack: &Stack<S, X, P, W>,
+        runner: &mut Runner,
+    ) -> Self {
+        let zones = runner.zone_counts(stack);
         Before { device: *stack.device.stats(), hpb: stack.host.all_counters(), units: units(stack), zones }
     }
 
     /// What a phase did that has ended now.
-    pub fn output<S: DieSched, X: Payload, P: Probe, W: Wire>(
+    pub(crate) fn output<S: DieSched, X: Payload, P: Probe, W: Wire>(
         &self,
         stats: PhaseStats,
         stack: &Stack<S, X, P, W>,
+        runner: &mut Runner,
     ) -> PhaseOutput {
         let mut units = units(stack);
         for unit in &mut units {
@@ -261,7 +267,7 @@ impl Before {
             hpb: stack.host.all_counters().map(|c| c.since(&self.hpb.unwrap_or_default())),
             memory: stack.host.all_memory(),
             units: if units.len() > 1 { units } else { Vec::new() },
-            zones: ZoneCounts::of(stack).map(|zones| zones.since(&self.zones.unwrap_or_default())),
+            zones: runner.zone_counts(stack).map(|zones| zones.since(&self.zones.unwrap_or_default())),
         }
     }
 }
@@ -284,7 +290,7 @@ fn phases<S: DieSched, P: Probe>(
     let mut phases = Vec::with_capacity(workload.phases.len());
     let planned = workload.phases.len();
     for (i, phase) in workload.phases.iter_mut().enumerate() {
-        let before = Before::of(stack);
+        let before = Before::of(stack, runner);
         let stats = match runner.jobs(stack, phase, hooks) {
             Ok(stats) => stats,
             // Results of earlier phases are kept. A run without any has failed.
@@ -299,7 +305,7 @@ fn phases<S: DieSched, P: Probe>(
             Runner::settle(stack)?;
             hooks.1.1.look(stack, runner.now());
         }
-        phases.push(before.output(stats, stack));
+        phases.push(before.output(stats, stack, runner));
     }
     Ok((phases, None))
 }
@@ -313,19 +319,20 @@ fn cycles<S: DieSched, P: Probe>(
 ) -> Result<Vec<PhaseOutput>, ExecuteError> {
     let mut phases = Vec::with_capacity(launches.cycles());
     for cycle in 0..launches.cycles() {
-        let before = Before::of(stack);
+        let before = Before::of(stack, runner);
         let mut apps = Cycle::new(launches, cycle, LUN, runner.now());
         let driven = runner.run(stack, &mut apps, hooks)?;
-        phases.push(before.output(apps.stats(driven), stack));
+        phases.push(before.output(apps.stats(driven), stack, runner));
     }
     Ok(phases)
 }
 
 /// Whether the units of a device are long enough for a workload, and take its writes.
 pub fn fits(workload: &Workload, preset: &DevicePreset) -> Result<(), ExecuteError> {
+    let units = seen_units(preset);
     for file in &workload.files {
         let needed = u64::from(file.block) + u64::from(file.blocks);
-        let available = preset.device.lus.get(usize::from(file.lun)).map_or(0, |lu| lu.blocks);
+        let available = units.get(usize::from(file.lun)).map_or(0, |lu| lu.blocks);
         if needed > u64::from(available) {
             return Err(ExecuteError::TooLarge { lun: file.lun, needed, available, device: preset.name.clone() });
         }
@@ -343,7 +350,9 @@ pub fn precondition<S: DieSched, X: Payload, P: Probe, W: Wire>(
     let ranges = ranges(range, workload, &setup.preset);
     refused::of_order(&ranges, layout, &setup.preset)?;
     let blocks = ranges.iter().map(|&(.., blocks)| blocks).sum();
-    stack.precondition_all(ranges, layout, setup.seed).map_err(|NoSpace| ExecuteError::Precondition { blocks })
+    stack
+        .precondition_all(placed(&setup.preset, &ranges), layout, setup.seed)
+        .map_err(|NoSpace| ExecuteError::Precondition { blocks })
 }
 
 /// Disjoint ranges of blocks, each of one unit (unit, first block, blocks): files may overlap. All means all of the
@@ -353,7 +362,8 @@ pub fn ranges(range: PreconditionRange, workload: &Workload, preset: &DevicePres
     let mut wanted: Vec<(u8, u32, u32)> = match range {
         PreconditionRange::None => Vec::new(),
         PreconditionRange::All => {
-            let whole = |lun: u8| (lun, 0, preset.device.lus[usize::from(lun)].blocks);
+            let units = seen_units(preset);
+            let whole = |lun: u8| (lun, 0, units[usize::from(lun)].blocks);
             files.map(|f| whole(f.lun)).collect()
         }
         PreconditionRange::Files => files.map(|f| (f.lun, f.block, f.block + f.blocks)).collect(),

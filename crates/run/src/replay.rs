@@ -10,7 +10,7 @@ use crate::stacks::{Work, tapped};
 use crate::tap::TapTo;
 use crate::trace::{Mode, Trace, Units};
 use crate::watch::{Observer, Watched};
-use crate::zoned::refused;
+use crate::zoned::{Written, placed, refused};
 use readpath_config::{DevicePreset, Event};
 use readpath_device::{Layout, NoSpace, Probe, SramTable};
 use readpath_flash::DieSched;
@@ -41,9 +41,10 @@ impl Traces<'_> {
     pub(crate) fn preload<S: DieSched, X: Payload, P: Probe, W: Wire>(
         &self,
         stack: &mut Stack<S, X, P, W>,
+        preset: &DevicePreset,
     ) -> Result<(), ExecuteError> {
         let blocks = self.preload.iter().map(|&(.., blocks)| blocks).sum();
-        let filled = stack.precondition_all(self.preload.iter().copied(), self.layout, self.seed);
+        let filled = stack.precondition_all(placed(preset, &self.preload), self.layout, self.seed);
         filled.map_err(|NoSpace| ExecuteError::Precondition { blocks })
     }
 
@@ -134,11 +135,12 @@ impl Replaying<'_> {
         refused::of_traces(&traces, preset)?;
         refused::of_order(&traces.preload, traces.layout, preset)?;
         refused::of_events(events, preset)?;
-        traces.preload(stack)?;
+        traces.preload(stack, preset)?;
         if map_is_loaded {
             stack.device.preload_map();
         }
-        let mut runner = Runner::new(stack.start(Ns::ZERO)?);
+        let written = Written { ranges: traces.preload.clone(), layout: traces.layout, seed: traces.seed };
+        let mut runner = Runner::after(stack.start(Ns::ZERO)?, written);
         let mut phases = Vec::new();
         let mut hooks = (Schedule::default(), (Recorder::off(), Watched(observer)));
         for (name, trace) in &traces.phases {
@@ -149,11 +151,11 @@ impl Replaying<'_> {
                     hooks.1.0 = Recorder::new(stack, runner.now());
                 }
             }
-            let before = Before::of(stack);
+            let before = Before::of(stack, &mut runner);
             let mut source = traces.source(trace, runner.now());
             let driven = runner.run(stack, &mut source, &mut hooks)?;
             let (stats, most_outstanding) = source.stats(name.clone(), driven);
-            phases.push(ReplayPhase { output: before.output(stats, stack), most_outstanding });
+            phases.push(ReplayPhase { output: before.output(stats, stack, &mut runner), most_outstanding });
         }
         let (sram, now) = (stack.device.sram(), runner.now());
         let (spans, over_time) = (hooks.0.end(stack, now), hooks.1.0.end(stack, now));

@@ -7,7 +7,7 @@ use crate::error::{LATEST, RunError};
 use crate::jobs::Jobs;
 use crate::measure::PhaseStats;
 use crate::watch::{Observer, Watched};
-use crate::zoned::{HostZones, OnZones};
+use crate::zoned::{HostZones, OnZones, Written, ZoneCounts};
 use readpath_device::Probe;
 use readpath_flash::DieSched;
 use readpath_kit::Ns;
@@ -19,12 +19,28 @@ pub struct Runner {
     now: Ns,
     /// Exists once a source has run on units with zones.
     zones: Option<HostZones>,
+    /// What a mapper of zones had written before.
+    written: Written,
 }
 
 impl Runner {
     /// A runner from virtual time `now` on.
     pub fn new(now: Ns) -> Self {
-        Runner { now, zones: None }
+        Runner { now, zones: None, written: Written::default() }
+    }
+
+    /// The same; a mapper of zones has written this before.
+    pub(crate) fn after(now: Ns, written: Written) -> Self {
+        Runner { written, ..Runner::new(now) }
+    }
+
+    /// What the host did in zones so far, if the device has any.
+    pub(crate) fn zone_counts<S: DieSched, X: Payload, P: Probe, W: Wire>(
+        &mut self,
+        stack: &Stack<S, X, P, W>,
+    ) -> Option<ZoneCounts> {
+        self.zones = self.zones.take().or_else(|| HostZones::of(stack, &self.written));
+        self.zones.as_ref().map(|zones| zones.counts(stack.host.zone_resets()))
     }
 
     /// Virtual time.
@@ -51,7 +67,7 @@ impl Runner {
         hooks: &mut impl Hooks,
     ) -> Result<Driven, RunError> {
         let (from, clock) = (self.now, &mut Virtual);
-        self.zones = self.zones.take().or_else(|| HostZones::of(stack));
+        self.zones = self.zones.take().or_else(|| HostZones::of(stack, &self.written));
         let driven = match (stack.host.cores(), &mut self.zones) {
             (None, None) => drive(stack, source, hooks, clock, from)?,
             (Some((cores, most)), None) => drive(stack, &mut OnCores::new(source, cores, most), hooks, clock, from)?,

@@ -8,6 +8,17 @@ use readpath_run::Runner;
 use readpath_stack::{NoData, Stack, Typed};
 use readpath_workload::{IoKind, Offsets, Phase, Stream, StreamSpec};
 
+/// Write amplification of collection in the limit of large superblocks, under uniform writes (L. Xiang and B. M.
+/// Kurkoski, arXiv:1110.4245), by physical blocks for each logical one.
+pub fn closed_form(physical_per_logical: f64) -> f64 {
+    // What is left of a superblock when its turn comes: u = e^(-a (1 - u)), which is what Lambert's function solves.
+    let mut left: f64 = 0.5;
+    for _ in 0..10_000 {
+        left = libm::exp(-physical_per_logical * (1.0 - left));
+    }
+    1.0 / (1.0 - left)
+}
+
 /// A device of `blocks` logical blocks and superblocks of `pages_per_block` pages on each of `dies` dies, with
 /// over-provisioning of `over_provisioning` times the logical capacity.
 pub fn written_device(blocks: u32, dies: u32, pages_per_block: u32, over_provisioning: f64) -> DeviceConfig {

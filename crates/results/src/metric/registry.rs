@@ -205,6 +205,10 @@ registry! {
     "Zones" {
         ZONES_RESET "zones_reset" "" "zones reset" Less "zones that the host reset to write them \
             again; for devices with zoned units";
+        HOST_WRITE_AMPLIFICATION "host_write_amplification" "" "host ampl." Less "blocks that a mapper on the host \
+            (`host.zones.mapper`) wrote, those that its cleaning moved included, over blocks that its users wrote. \
+            `write_amplification` of the device comes on top. Metadata of the mapper is not written";
+        HOST_ZONE_MAP "host_zone_map" "bytes" "" Less "memory of the host for the tables of that mapper";
     }
     "Events" {
         SPAN "span" "ms" "" Neither "virtual time from this event to the next; the first part begins when the host has \

@@ -228,7 +228,7 @@ fn fill<S: DieSched, P: Probe>(stack: &mut Powered<S, P>, setup: &Setup, load: &
             fits(workload, &setup.preset)?;
             precondition(stack, setup, workload)
         }
-        Load::Traces(traces) => traces.preload(stack),
+        Load::Traces(traces) => traces.preload(stack, &setup.preset),
     }
 }
 

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Units with zones in virtual time: a source around the source, which knows where write pointers are. Requests of jobs
-//! that work on zones themselves are placed by [`zbd`]; all others pass as they are. That writes of a zone keep their
-//! order is up to the driver.
+//! that work on zones themselves are placed by [`zbd`], those to a unit behind a mapper by [`log`]; all others pass as
+//! they are. That writes of a zone keep their order is up to the driver.
 
+mod log;
+mod mapped;
 pub(crate) mod refused;
+#[cfg(test)]
+mod tests;
 mod zbd;
 
 pub use refused::ZonesError;
@@ -12,11 +16,13 @@ use crate::drive::{Port, Rest, Source};
 use crate::error::{RunError, io_error};
 use crate::request::Flights;
 use crate::through::{Taker, Through};
+use log::{Log, LogCounts};
+use mapped::{Command, Mapped};
 use readpath_config::DevicePreset;
-use readpath_device::{LuConfig, Probe};
+use readpath_device::{Layout, LuConfig, Probe};
 use readpath_flash::DieSched;
 use readpath_host::{BlockOp, BlockRequest, SenseData};
-use readpath_kit::Ns;
+use readpath_kit::{Ns, Permutation};
 use readpath_stack::{Payload, Stack, Wire};
 use readpath_workload::{Io, IoKind, Zbd, ZonedUnit};
 use std::collections::VecDeque;
@@ -26,9 +32,58 @@ fn zoned_unit(lu: &LuConfig) -> Option<ZonedUnit> {
     lu.zones.map(|zones| ZonedUnit { stride: zones.stride(), capacity: zones.blocks, most_open: zones.most_open })
 }
 
-/// The zones of each unit of a device, as its workloads have to know them.
+/// The zones of each unit of a device, as its workloads have to know them; none behind a mapper.
 pub fn zoned_units(preset: &DevicePreset) -> Vec<Option<ZonedUnit>> {
-    preset.device.lus.iter().map(zoned_unit).collect()
+    let of = |lu| zoned_unit(lu).filter(|_| preset.host.mapper().is_none());
+    preset.device.lus.iter().map(of).collect()
+}
+
+/// The logical units of a device as its workloads see them: a mapper hides zones, and keeps some of them.
+pub fn seen_units(preset: &DevicePreset) -> Vec<LuConfig> {
+    let seen = |lu: &LuConfig| match (preset.host.mapper(), lu.zones) {
+        (Some(mapper), Some(zones)) => {
+            LuConfig { blocks: mapper.logical_blocks(lu.zone_count(), zones.blocks), zones: None, ..*lu }
+        }
+        _ => *lu,
+    };
+    preset.device.lus.iter().map(seen).collect()
+}
+
+/// Where blocks of ranges (unit, first block, blocks) lie that were written before all others. Behind a mapper that is
+/// at the beginning of the unit, in their order.
+pub(crate) fn placed(preset: &DevicePreset, ranges: &[(u8, u32, u32)]) -> Vec<(u8, u32, u32)> {
+    let Some(_) = preset.host.mapper() else { return ranges.to_vec() };
+    let mut placed: Vec<(u8, u32, u32)> = Vec::new();
+    for &(lun, first, blocks) in ranges {
+        match (preset.device.lus[usize::from(lun)].zones, placed.iter_mut().find(|at| at.0 == lun)) {
+            (Some(_), Some(at)) => at.2 += blocks,
+            (Some(_), None) => placed.push((lun, 0, blocks)),
+            (None, _) => placed.push((lun, first, blocks)),
+        }
+    }
+    for (lun, _, blocks) in &mut placed {
+        if let Some(zones) = preset.device.lus[usize::from(*lun)].zones {
+            *blocks = *blocks / zones.blocks * zones.stride() + *blocks % zones.blocks;
+        }
+    }
+    placed
+}
+
+/// What was written before all others.
+#[derive(Clone, Debug)]
+pub(crate) struct Written {
+    /// Unit, first block, blocks.
+    pub ranges: Vec<(u8, u32, u32)>,
+    /// In which order.
+    pub layout: Layout,
+    /// Seed of that order, if it is random.
+    pub seed: u64,
+}
+
+impl Default for Written {
+    fn default() -> Self {
+        Written { ranges: Vec::new(), layout: Layout::Sequential, seed: 0 }
+    }
 }
 
 /// What the host did in zones.
@@ -36,35 +91,98 @@ pub fn zoned_units(preset: &DevicePreset) -> Vec<Option<ZonedUnit>> {
 pub struct ZoneCounts {
     /// Zones that it reset.
     pub resets: u64,
+    /// Blocks that its mappers wrote for their users.
+    pub written: u64,
+    /// Blocks that cleaning moved.
+    pub moved: u64,
+    /// Bytes of their maps; 0 without.
+    pub map_bytes: u64,
 }
 
 impl ZoneCounts {
-    /// What it has done so far, if the device has zones.
-    pub(crate) fn of<S: DieSched, X: Payload, P: Probe, W: Wire>(stack: &Stack<S, X, P, W>) -> Option<ZoneCounts> {
-        let has_zones = stack.device.config().lus.iter().any(|lu| lu.zones.is_some());
-        has_zones.then(|| ZoneCounts { resets: stack.host.zone_resets() })
-    }
-
     pub(crate) fn since(&self, before: &ZoneCounts) -> ZoneCounts {
-        ZoneCounts { resets: self.resets - before.resets }
+        ZoneCounts {
+            resets: self.resets - before.resets,
+            written: self.written - before.written,
+            moved: self.moved - before.moved,
+            map_bytes: self.map_bytes,
+        }
     }
+}
+
+/// How requests to a unit with zones are placed.
+#[derive(Debug)]
+enum Unit {
+    Jobs(zbd::Unit),
+    Mapped(Mapped),
 }
 
 /// What the host knows of the zones of all units, from one phase to the next.
 #[derive(Debug)]
 pub(crate) struct HostZones {
-    units: Vec<Option<zbd::Unit>>,
+    units: Vec<Option<Unit>>,
 }
 
 impl HostZones {
-    /// What the device says of its zones, if it has any.
-    pub(crate) fn of<S: DieSched, X: Payload, P: Probe, W: Wire>(stack: &Stack<S, X, P, W>) -> Option<HostZones> {
+    /// What the device says of its zones, if it has any, and where a mapper has put what was written before.
+    pub(crate) fn of<S: DieSched, X: Payload, P: Probe, W: Wire>(
+        stack: &Stack<S, X, P, W>,
+        written: &Written,
+    ) -> Option<HostZones> {
         let lus = &stack.device.config().lus;
         let unit = |(lun, lu): (u8, &LuConfig)| {
-            zoned_unit(lu).map(|config| zbd::Unit::new(config, &stack.device.zone_pointers(lun)))
+            let config = zoned_unit(lu)?;
+            let Some(mapper) = stack.host.mapper() else {
+                return Some(Unit::Jobs(zbd::Unit::new(config, &stack.device.zone_pointers(lun))));
+            };
+            let mut log = Log::new(config, lu.zone_count(), mapper);
+            let mine = written.ranges.iter().filter(|(of, ..)| *of == lun);
+            mine.for_each(|&(_, first, blocks)| match written.layout {
+                Layout::Sequential => log.preset(first, blocks),
+                Layout::Random => {
+                    let order = Permutation::new(u64::from(blocks), written.seed);
+                    (0..blocks).for_each(|i| log.preset(first + order.get(u64::from(i)) as u32, 1));
+                }
+            });
+            Some(Unit::Mapped(Mapped::new(lun, log)))
         };
         let has_zones = lus.iter().any(|lu| lu.zones.is_some());
         has_zones.then(|| HostZones { units: (0..).zip(lus).map(unit).collect() })
+    }
+
+    /// What was done so far, with these zones reset.
+    pub(crate) fn counts(&self, resets: u64) -> ZoneCounts {
+        let mut all = ZoneCounts { resets, ..ZoneCounts::default() };
+        for unit in self.units.iter().flatten() {
+            if let Unit::Mapped(unit) = unit {
+                let LogCounts { written, moved, map_bytes } = unit.log.counts();
+                all.written += written;
+                all.moved += moved;
+                all.map_bytes += map_bytes;
+            }
+        }
+        all
+    }
+
+    fn jobs(&mut self, lun: u8) -> Option<&mut zbd::Unit> {
+        match self.units.get_mut(usize::from(lun))? {
+            Some(Unit::Jobs(unit)) => Some(unit),
+            _ => None,
+        }
+    }
+
+    fn mapped(&mut self, lun: u8) -> Option<&mut Mapped> {
+        match self.units.get_mut(usize::from(lun))? {
+            Some(Unit::Mapped(unit)) => Some(unit),
+            _ => None,
+        }
+    }
+
+    fn all_mapped(&self) -> impl Iterator<Item = &Mapped> {
+        self.units.iter().flatten().filter_map(|unit| match unit {
+            Unit::Mapped(unit) => Some(unit),
+            Unit::Jobs(_) => None,
+        })
     }
 }
 
@@ -77,6 +195,8 @@ enum Child {
     OfJob { cookie: u32, job: u32, lun: u8, block: u32, writes: bool },
     /// It makes a zone ready for a job.
     Change { job: u32, io: Io },
+    /// A mapper sent it.
+    Mapped { lun: u8, command: Command },
 }
 
 /// The requests of a job on zones, in order.
@@ -116,7 +236,7 @@ impl Host<'_> {
         loop {
             let line = &mut self.lines[job as usize];
             let Some(&request) = line.waiting.front().filter(|_| !line.changes) else { return };
-            let Some(Some(unit)) = self.zones.units.get_mut(usize::from(request.lun)) else { return };
+            let Some(unit) = self.zones.jobs(request.lun) else { return };
             let BlockRequest { cookie, lun, op, block, blocks } = request;
             let writes = matches!(op, BlockOp::Write | BlockOp::WriteFua);
             let place = match op {
@@ -167,6 +287,27 @@ impl Host<'_> {
         }
     }
 
+    /// Sends what a mapper has to send.
+    fn send_mapped(&mut self, port: &mut impl Port, now: Ns, lun: u8) {
+        while let Some((command, request)) = self.zones.mapped(lun).and_then(Mapped::next) {
+            let cookie = self.children.begin(Child::Mapped { lun, command });
+            port.submit(now, &BlockRequest { cookie, ..request });
+        }
+    }
+
+    /// When the next request ends that needs no command.
+    fn next_at(&self) -> Ns {
+        self.zones.all_mapped().map(Mapped::next_at).min().unwrap_or(Ns::NEVER)
+    }
+
+    /// A request that ends by `until` without a command.
+    fn late(&mut self, until: Ns) -> Option<u32> {
+        self.zones.units.iter_mut().flatten().find_map(|unit| match unit {
+            Unit::Mapped(unit) => unit.late(until),
+            Unit::Jobs(_) => None,
+        })
+    }
+
     fn fail(&mut self, error: RunError) {
         self.failed.get_or_insert(error);
     }
@@ -177,7 +318,7 @@ impl Host<'_> {
             Child::Of(cookie) => Some(cookie),
             Child::OfJob { cookie, job, lun, block, writes } => {
                 self.lines[job as usize].in_flight -= 1;
-                if writes && let Some(Some(unit)) = self.zones.units.get_mut(usize::from(lun)) {
+                if writes && let Some(unit) = self.zones.jobs(lun) {
                     unit.wrote(block);
                     for job in std::mem::take(&mut self.held) {
                         self.go_on(port, now, job);
@@ -191,14 +332,24 @@ impl Host<'_> {
                 self.go_on(port, now, job);
                 None
             }
+            Child::Mapped { lun, command } => {
+                let ended = self.zones.mapped(lun)?.ended(command);
+                self.send_mapped(port, now, lun);
+                ended
+            }
         }
     }
 }
 
 impl Taker for Host<'_> {
     fn submit(&mut self, port: &mut impl Port, now: Ns, thread: u32, request: &BlockRequest) {
-        let has_zones = matches!(self.zones.units.get(usize::from(request.lun)), Some(Some(_)));
-        if has_zones && let Some(Some(_)) = self.jobs.get(thread as usize) {
+        if let Some(unit) = self.zones.mapped(request.lun) {
+            unit.submit(now, request);
+            return self.send_mapped(port, now, request.lun);
+        }
+        if self.zones.jobs(request.lun).is_some()
+            && let Some(Some(_)) = self.jobs.get(thread as usize)
+        {
             self.lines[thread as usize].waiting.push_back(*request);
             return self.go_on(port, now, thread);
         }
@@ -211,20 +362,22 @@ impl Taker for Host<'_> {
 pub(crate) struct OnZones<'a, Q> {
     source: &'a mut Q,
     host: Host<'a>,
+    /// Requests that have ended without a command and were not told yet.
+    ended: VecDeque<(IoKind, Ns)>,
 }
 
 impl<'a, Q: Source> OnZones<'a, Q> {
     /// Around a source whose threads are these jobs, if they know of zones.
     pub(crate) fn new(source: &'a mut Q, zones: &'a mut HostZones, jobs: &'a [Option<Zbd>], luns: &[u8]) -> Self {
         let line = |(zbd, lun): (&Option<Zbd>, &u8)| {
-            let unit = zones.units.get(usize::from(*lun)).and_then(Option::as_ref);
-            let cursors = unit.zip(*zbd).map_or(Cursors([0; 2]), |(unit, zbd)| unit.cursors(&zbd));
+            let cursors = zones.jobs(*lun).zip(*zbd).map_or(Cursors([0; 2]), |(unit, zbd)| unit.cursors(&zbd));
             let waiting = VecDeque::new();
             Line { waiting, cursors, in_flight: 0, changes: false, held: false, has_read: false }
         };
         let lines = jobs.iter().zip(luns).map(line).collect();
         let (held, children, told) = (Vec::new(), Flights::new(), VecDeque::new());
-        OnZones { source, host: Host { zones, jobs, lines, held, children, told, failed: None } }
+        let host = Host { zones, jobs, lines, held, children, told, failed: None };
+        OnZones { source, host, ended: VecDeque::new() }
     }
 
     /// Tells the source what it has to know.
@@ -251,12 +404,22 @@ impl<Q: Source> Source for OnZones<'_, Q> {
     }
 
     fn next_at(&self) -> Ns {
-        self.source.next_at()
+        self.source.next_at().min(self.host.next_at())
     }
 
     fn act(&mut self, port: &mut impl Port, now: Ns, until: Ns) {
-        self.source.act(&mut Through { port, taker: &mut self.host }, now, until);
-        self.tell(port, now);
+        loop {
+            if let Some(cookie) = self.host.late(until) {
+                let port = &mut Through { port: &mut *port, taker: &mut self.host };
+                let ended = self.source.ended(port, cookie, now);
+                self.ended.extend(ended);
+            } else if self.source.next_at() <= until {
+                self.source.act(&mut Through { port: &mut *port, taker: &mut self.host }, now, until);
+            } else {
+                return self.tell(port, now);
+            }
+            self.tell(port, now);
+        }
     }
 
     fn work_at(&self) -> Ns {
@@ -284,6 +447,9 @@ impl<Q: Source> Source for OnZones<'_, Q> {
     }
 
     fn late(&mut self, port: &mut impl Port, now: Ns) -> Option<(IoKind, Ns)> {
+        if let Some(ended) = self.ended.pop_front() {
+            return Some(ended);
+        }
         let late = self.source.late(&mut Through { port, taker: &mut self.host }, now);
         self.tell(port, now);
         late
@@ -299,6 +465,10 @@ impl<Q: Source> Source for OnZones<'_, Q> {
             Child::Of(cookie) => self.source.io(cookie),
             Child::OfJob { cookie, block, .. } => Io { block, ..self.source.io(cookie) },
             Child::Change { io, .. } => io,
+            Child::Mapped { lun, command } => {
+                let unit = self.host.zones.all_mapped().find(|unit| unit.lun() == lun);
+                unit.map_or(Io { block: 0, blocks: 0, kind: IoKind::Flush, fua: false }, |unit| unit.io(command))
+            }
         }
     }
 
@@ -307,7 +477,8 @@ impl<Q: Source> Source for OnZones<'_, Q> {
     }
 
     fn is_over(&self) -> bool {
-        self.source.is_over() && self.host.children.is_empty() && self.host.failed.is_none()
+        let is_waited_for = self.host.failed.is_some() || self.host.next_at() != Ns::NEVER;
+        self.source.is_over() && self.host.children.is_empty() && !is_waited_for
     }
 
     fn rest(&self) -> Rest {

@@ -13,7 +13,7 @@ pub enum ZonesError {
     /// Requests that are not at write pointers.
     #[error(
         "{what} writes to logical unit {lun}, whose zones take writes at their write pointers only; write with fio \
-         jobs that have zonemode=zbd, or to a unit without zones"
+         jobs that have zonemode=zbd, to a unit without zones, or through a mapper (host.zones.mapper = \"log\")"
     )]
     Writes {
         /// The workload.
@@ -23,7 +23,8 @@ pub enum ZonesError {
     },
     /// Zones that are written in random order.
     #[error(
-        "blocks of logical unit {lun} cannot be there in random order, as it has zones; have them written in order"
+        "blocks of logical unit {lun} cannot be there in random order, as it has zones; have them written in order, \
+         or through a mapper (host.zones.mapper = \"log\")"
     )]
     RandomOrder {
         /// The unit.
@@ -42,6 +43,10 @@ pub enum ZonesError {
 
 /// Whether a unit has zones that its workloads see.
 fn is_zoned(preset: &DevicePreset, lun: u8) -> bool {
+    preset.host.mapper().is_none() && has_zones_in(preset, lun)
+}
+
+fn has_zones_in(preset: &DevicePreset, lun: u8) -> bool {
     preset.device.lus.get(usize::from(lun)).is_some_and(|lu| lu.zones.is_some())
 }
 

@@ -15,19 +15,9 @@ use readpath_flash::Lean;
 use readpath_host::BlockOp;
 use readpath_kit::Prng;
 use readpath_stack::{NoData, Typed};
-use readpath_testkit::writes::{Written, write, written_device};
+use readpath_testkit::writes::{Written, closed_form, write, written_device};
 use readpath_testkit::{device, host, one, start};
 use readpath_workload::Offsets;
-
-/// Data write amplification in the limit of large superblocks.
-fn closed_form(physical_per_logical: f64) -> f64 {
-    // What is left of a superblock when its turn comes: u = e^(-a (1 - u)), which is what Lambert's function solves.
-    let mut left: f64 = 0.5;
-    for _ in 0..10_000 {
-        left = libm::exp(-physical_per_logical * (1.0 - left));
-    }
-    1.0 / (1.0 - left)
-}
 
 #[test]
 fn the_formula_gives_the_value_of_its_paper() {

@@ -137,6 +137,43 @@ impl HostCores {
     }
 }
 
+readpath_kit::named! {
+    /// What stands between workloads and units with zones.
+    pub enum ZoneMapping {
+        /// Nothing: workloads have to write at write pointers.
+        None = "none",
+        /// A log-structured mapper: workloads may write anywhere.
+        Log = "log",
+    }
+}
+
+/// How workloads use units with zones.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ZoneMapper {
+    /// What stands in between.
+    pub mapper: ZoneMapping,
+    /// Share of the zones that workloads do not see.
+    pub spare_percent: u8,
+    /// Free zones that cleaning keeps, at least 2.
+    pub keep_free: u16,
+}
+
+impl ZoneMapper {
+    /// Logs of the mapper, each with a zone that may be open.
+    pub const LOGS: u32 = 3;
+
+    /// Zones of so many that workloads do not see: cleaning needs some.
+    pub fn spare_zones(&self, zones: u32) -> u32 {
+        let share = (u64::from(zones) * u64::from(self.spare_percent)).div_ceil(100) as u32;
+        share.max(ZoneMapper::LOGS + u32::from(self.keep_free) + 1)
+    }
+
+    /// Blocks that workloads see of so many zones, each of `capacity` blocks.
+    pub fn logical_blocks(&self, zones: u32, capacity: u32) -> u32 {
+        zones.saturating_sub(self.spare_zones(zones)) * capacity
+    }
+}
+
 /// Options of the host driver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HostConfig {
@@ -152,6 +189,8 @@ pub struct HostConfig {
     pub host_memory: HostMemoryLimit,
     /// CPU time of requests, for who drives the host; `None` costs none.
     pub cores: Option<HostCores>,
+    /// How workloads use units with zones, for who drives the host.
+    pub zones: Option<ZoneMapper>,
 }
 
 impl HostConfig {
@@ -164,5 +203,11 @@ impl HostConfig {
         write_booster: true,
         host_memory: HostMemoryLimit::LINUX,
         cores: None,
+        zones: None,
     };
+
+    /// The mapper, if there is one.
+    pub fn mapper(&self) -> Option<ZoneMapper> {
+        self.zones.filter(|zones| zones.mapper == ZoneMapping::Log)
+    }
 }

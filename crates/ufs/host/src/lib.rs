@@ -26,7 +26,7 @@ mod probe;
 mod quirks;
 
 pub use block::{BlockDone, BlockOp, BlockRequest, ReadRequest};
-pub use config::{ExclusiveOptions, HostConfig, HostCores, HpbOptions, ListOrder, LongReads};
+pub use config::{ExclusiveOptions, HostConfig, HostCores, HpbOptions, ListOrder, LongReads, ZoneMapper, ZoneMapping};
 pub use driver::Driver;
 pub use host_memory::{HostMemoryAsk, HostMemoryGrant, HostMemoryLimit, NoHostMemory, grant};
 pub use hpb::{HostMemory, HpbCounters, HpbLu, LuState, PrototypeError, RegionState, SubRegionState};

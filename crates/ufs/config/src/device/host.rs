@@ -3,9 +3,9 @@
 
 use super::preset::DevicePreset;
 use crate::error::Result;
-use crate::keys::{Key, Keys, blocks_of_kib, fields, flag, keys, multiple, table, us, whole};
-use readpath_device::{Delays, HostMap, Protocol};
-use readpath_host::{HostConfig, HostCores, HostMemoryLimit, NoHostMemory, grant};
+use crate::keys::{Key, Keys, blocks_of_kib, fields, flag, keys, multiple, table, us, whole, words};
+use readpath_device::{Delays, HostMap, LuConfig, Protocol};
+use readpath_host::{HostConfig, HostCores, HostMemoryLimit, NoHostMemory, ZoneMapper, ZoneMapping, grant};
 use readpath_kit::Ns;
 use readpath_stack::host_memory_ask;
 
@@ -37,7 +37,9 @@ pub(super) fn read(k: &mut Keys<DevicePreset>, has_booster: bool, asks_for_memor
             k.group(true, None, of_host, |k| memory(k, asks_for_memory))?.unwrap_or(HostMemoryLimit::LINUX);
         let cpu = Key::new("cpu", "CPU time of requests, in virtual time only").of("config.cores");
         let cores = k.key(cpu, table(cores).optional(), |host| host.config.cores)?;
-        let config = HostConfig { slots, max_transfer_blocks, hpb: None, write_booster, host_memory, cores };
+        let zones = Key::new("zones", "how workloads use units with zones, in virtual time only").of("config.zones");
+        let zones = k.key(zones, table(zones_of_host).optional(), |host| host.config.zones)?;
+        let config = HostConfig { slots, max_transfer_blocks, hpb: None, write_booster, host_memory, cores, zones };
         Ok(Host { delays: Delays { to_link, from_link }, config })
     };
     let host = Key::new("host", "delays and limits of the host").of("");
@@ -60,6 +62,36 @@ fn cores(k: &mut Keys<HostCores>) -> Result<HostCores> {
         /// cycles of an interrupt. A completion that comes while its core completes others joins theirs
         interrupt_cycles: cycles();
     }))
+}
+
+fn zones_of_host(k: &mut Keys<ZoneMapper>) -> Result<ZoneMapper> {
+    Ok(keys!(k => ZoneMapper {
+        /// `none`: workloads have to write at write pointers, as fio jobs do with `zonemode=zbd`. `log`: they may write
+        /// anywhere; a log-structured mapper of the host gives blocks places in zones, and cleans zones
+        mapper: words(ZoneMapping::WORDS).or(ZoneMapping::None);
+        /// with `mapper = "log"`: share of a unit's zones that workloads do not see, in percent; at least `keep_free`
+        /// zones and four more
+        spare_percent: whole(0..=90).or(10);
+        /// with `mapper = "log"`: zones that cleaning keeps free
+        keep_free: whole(2..=1000).or(2);
+    }))
+}
+
+/// Refuses a mapper on a unit whose zones are too few for it.
+pub(super) fn check_mapper(k: &Keys<DevicePreset>, units: &[LuConfig], host: &HostConfig) -> Result<()> {
+    let Some(mapper) = host.mapper() else { return Ok(()) };
+    let zoned = || units.iter().enumerate().filter_map(|(i, unit)| Some((i, unit.zone_count(), unit.zones?)));
+    k.refuse(zoned().next().is_none(), "host.zones.mapper", "is \"log\", but no unit has zones (lu.zones)")?;
+    for (i, zones, config) in zoned() {
+        let spare = mapper.spare_zones(zones);
+        let message =
+            format!("is \"log\": it keeps {spare} of the {zones} zones of lu[{i}]; give that unit more zones");
+        k.refuse(spare >= zones, "host.zones.mapper", message)?;
+        let logs = ZoneMapper::LOGS;
+        let message = format!("is {}; host.zones.mapper = \"log\" writes to {logs} zones at a time", config.most_open);
+        k.refuse(config.most_open < logs, &format!("lu[{i}].zones.most_open"), message)?;
+    }
+    Ok(())
 }
 
 const MIB: u64 = 1 << 20;

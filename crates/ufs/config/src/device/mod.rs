@@ -134,6 +134,7 @@ fn root(k: &mut Keys<DevicePreset>) -> Result<DevicePreset> {
         map.is_some_and(|map| map.protocol == Protocol::Hmb),
     )?;
     host::check_memory(k, map.as_ref(), &host.config.host_memory)?;
+    host::check_mapper(k, &lus, &host.config)?;
     let fitted = units::fitted(k)?;
     let (only_control, entry_key) = hpb.as_ref().map_or((None, [0; 2]), |hpb| (hpb.only_control, hpb.entry_key));
     let device = DeviceConfig {

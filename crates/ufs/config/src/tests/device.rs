@@ -554,6 +554,36 @@ fn zones_that_cannot_be_point_at_their_key() {
 }
 
 #[test]
+fn a_mapper_of_zones_needs_zones() {
+    let with = |zones: &str, host: &str| {
+        let text = replaced(&with_zones("capacity_gib = 2", zones), "capacity_gib = 64", "capacity_gib = 32");
+        format!("{text}\n[host.zones]\n{host}\n")
+    };
+    let preset =
+        parse(&with("size_mib = 128", "mapper = \"log\"\nspare_percent = 20\nkeep_free = 3"), "test.toml").unwrap();
+    let mapper = preset.host.mapper().expect("a mapper");
+    assert_eq!((mapper.spare_percent, mapper.keep_free), (20, 3));
+    // Three logs and one zone on top of those that are kept free; or a share, rounded up.
+    assert_eq!([16, 35, 36, 100].map(|zones| mapper.spare_zones(zones)), [7, 7, 8, 20]);
+    assert_eq!(mapper.logical_blocks(16, 0x8000), 9 * 0x8000);
+    assert_eq!(back(&preset).host, preset.host);
+    assert!(parse(&with("size_mib = 128", "mapper = \"none\""), "test.toml").unwrap().host.mapper().is_none());
+    for (zones, host, key, says) in [
+        ("size_mib = 128", "mapper = \"lgo\"", "host.zones.mapper", "expected \"none\" or \"log\""),
+        ("size_mib = 128", "mapper = \"log\"\nspare_percent = 91", "host.zones.spare_percent", "from 0 to 90"),
+        ("size_mib = 128", "mapper = \"log\"\nkeep_free = 1", "host.zones.keep_free", "from 2 to"),
+        ("size_mib = 512", "mapper = \"log\"", "host.zones.mapper", "6 of the 4 zones of lu[1]"),
+        ("size_mib = 128\nmost_open = 2", "mapper = \"log\"", "lu[1].zones.most_open", "writes to 3 zones"),
+    ] {
+        let e = parse(&with(zones, host), "test.toml").expect_err(host);
+        assert!(e.key == key && e.to_string().contains(says), "{key}: {e}");
+    }
+    let text = format!("{}\n[host.zones]\nmapper = \"log\"\n", ufs21());
+    let e = parse(&text, "test.toml").expect_err("no zones");
+    assert!(e.key == "host.zones.mapper" && e.to_string().contains("no unit has zones"), "{e}");
+}
+
+#[test]
 fn what_zones_need_of_the_device_is_told() {
     let device = |unit: &str, zones: &str| {
         let text = replaced(&with_zones(unit, zones), "capacity_gib = 64", "capacity_gib = 32");

@@ -15,7 +15,7 @@ mod zones;
 
 use crate::block::{BlockDone, BlockOp, BlockRequest, ReadRequest};
 use crate::booster;
-use crate::config::{HostConfig, HostCores, HpbOptions, LongReads as LongReadsOption};
+use crate::config::{HostConfig, HostCores, HpbOptions, LongReads as LongReadsOption, ZoneMapper};
 use crate::hpb::UnitHpb;
 use crate::probe::{Probe, ProbeError, ProbedUnit};
 use crate::quirks::Quirks;
@@ -423,6 +423,11 @@ impl Driver {
     /// CPU of the host, if requests cost some, and the blocks of its longest command.
     pub fn cores(&self) -> Option<(HostCores, u32)> {
         self.config.cores.map(|cores| (cores, u32::from(self.config.max_transfer_blocks)))
+    }
+
+    /// The mapper in front of units with zones, if there is one.
+    pub fn mapper(&self) -> Option<ZoneMapper> {
+        self.config.mapper()
     }
 
     /// Blocks of a unit.
