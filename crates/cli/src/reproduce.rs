@@ -10,7 +10,8 @@ use crate::{dry_run, hmb, policies, ubi, usage};
 use anyhow::{Result, anyhow};
 use readpath_report::html;
 use readpath_session::ask;
-use readpath_session::ask::reproduce::{self, ALL, DEVICES, Named};
+use readpath_session::ask::reproduce::{self, ALL, Named};
+use readpath_session::lab::builtin::Group;
 use readpath_session::lab::question::{Answer, Question};
 use readpath_session::results::Document;
 use readpath_session::ubi::EXPERIMENT;
@@ -22,8 +23,8 @@ pub fn main(args: &Reproduce) -> Result<()> {
     if name == ALL {
         return reproduce_all(args);
     }
-    if name == DEVICES {
-        return reproduce_devices(args);
+    if let Some(group) = reproduce::group(name) {
+        return reproduce_group(args, &group);
     }
     if name == EXPERIMENT {
         ubi::begin(args)?;
@@ -79,30 +80,32 @@ fn refuse_options_of_one(args: &Reproduce) -> Result<()> {
     Ok(())
 }
 
-/// The devices of today beside what was published of such devices: a table for each, and one page of all.
-fn reproduce_devices(args: &Reproduce) -> Result<()> {
+/// Experiments that answer one question together: a table for each, and one page of all.
+fn reproduce_group(args: &Reproduce, group: &Group) -> Result<()> {
     refuse_options_of_one(args)?;
     if args.of.traces.is_some() {
-        return Err(usage(anyhow!("--traces goes with reproduce policies and ubi; devices runs on no recorded trace")));
+        let name = group.name;
+        return Err(usage(anyhow!("--traces goes with reproduce policies and ubi; {name} runs on no recorded trace")));
     }
-    let devices = reproduce::devices(&args.of.making)?;
+    let members = reproduce::members(group, &args.of.making)?;
     if args.dry_run {
-        for one in &devices {
+        for one in &members {
             dry_run::show(one, false)?;
             writeln!(io::stdout())?;
         }
         return Ok(());
     }
-    let folder = args.common.basics.out.clone().unwrap_or_else(|| Path::new("out").join(DEVICES));
+    let folder = args.common.basics.out.clone().unwrap_or_else(|| Path::new("out").join(group.name));
     let _made = NewFolder::create(&folder)?;
     let page = folder.join("report.html");
     check_writable(&page)?;
     let mut documents = Vec::new();
-    for one in &devices {
-        documents.push(ask_into(one, args, &folder.join(&one.experiment.name), experiment::published)?);
+    let tables = if group.is_of_published { experiment::published } else { experiment::tables };
+    for one in &members {
+        documents.push(ask_into(one, args, &folder.join(&one.experiment.name), tables)?);
         writeln!(io::stdout())?;
     }
-    write_page("Readpath: devices beside published measurements", &documents, &page)
+    write_page(&format!("Readpath: {}", group.title), &documents, &page)
 }
 
 fn write_page(title: &str, documents: &[Document], page: &Path) -> Result<()> {

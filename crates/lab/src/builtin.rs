@@ -40,7 +40,7 @@ const fn file(name: &'static str) -> Builtin {
 }
 
 /// All built-in experiments.
-pub const BUILTINS: [Builtin; 19] = [
+pub const BUILTINS: [Builtin; 23] = [
     file("iozone"),
     file("tiobench"),
     file("appstart"),
@@ -50,6 +50,10 @@ pub const BUILTINS: [Builtin; 19] = [
     Builtin { name: "verification", kind: Kind::File { attacks: true } },
     file("rivals"),
     file("rivals_apps"),
+    file("zones_reads"),
+    file("zones_writes"),
+    file("zones_apps"),
+    file("zones_programs"),
     file("ufs31"),
     file("ufs40"),
     file("nvme_reads"),
@@ -62,8 +66,34 @@ pub const BUILTINS: [Builtin; 19] = [
     Builtin { name: "ubi", kind: Kind::Ubi },
 ];
 
-/// The experiments that set devices of today beside published measurements of such devices.
-pub const DEVICES: [&str; 6] = ["ufs31", "ufs40", "nvme_reads", "nvme_writes", "qlc_writes", "raspberry"];
+/// Experiments that answer one question together.
+#[derive(Clone, Copy, Debug)]
+pub struct Group {
+    /// Name that means them all.
+    pub name: &'static str,
+    /// What their page is called.
+    pub title: &'static str,
+    /// Their names.
+    pub members: &'static [&'static str],
+    /// Whether published values are all that is shown.
+    pub is_of_published: bool,
+}
+
+/// All groups.
+pub const GROUPS: [Group; 2] = [
+    Group {
+        name: "devices",
+        title: "devices beside published measurements",
+        members: &["ufs31", "ufs40", "nvme_reads", "nvme_writes", "qlc_writes", "raspberry"],
+        is_of_published: true,
+    },
+    Group {
+        name: "zones",
+        title: "the map in SRAM, in host memory, in DRAM, or in zones",
+        members: &["zones_reads", "zones_writes", "zones_apps", "zones_programs"],
+        is_of_published: false,
+    },
+];
 
 /// The built-in experiment of this name.
 pub fn find(name: &str) -> Option<Builtin> {

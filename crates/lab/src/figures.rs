@@ -130,13 +130,15 @@ pub(crate) fn write_metrics(device: &DeviceStats, config: &DeviceConfig) -> Vec<
     metrics
 }
 
+/// What the host needs to place blocks in zones.
+pub(crate) fn zone_map(zones: Option<&ZoneCounts>) -> Option<(Metric, f64)> {
+    zones.filter(|zones| zones.map_bytes > 0).map(|zones| (metric::HOST_ZONE_MAP, zones.map_bytes as f64))
+}
+
 /// What the host did in zones.
 pub(crate) fn zone_metrics(zones: Option<&ZoneCounts>) -> impl Iterator<Item = (Metric, f64)> {
     let of = |zones: &ZoneCounts| {
         let mut metrics = vec![(metric::ZONES_RESET, zones.resets as f64)];
-        if zones.map_bytes > 0 {
-            metrics.push((metric::HOST_ZONE_MAP, zones.map_bytes as f64));
-        }
         if zones.written > 0 {
             let all = (zones.written + zones.moved) as f64;
             metrics.push((metric::HOST_WRITE_AMPLIFICATION, all / zones.written as f64));
@@ -225,5 +227,17 @@ mod tests {
         let ratios = |of_host_map| hit_ratios(&device, of_host_map).map(|(_, percent)| percent).collect::<Vec<_>>();
         assert_eq!((ratios(false), ratios(true)), (vec![75.0, 45.0], vec![75.0, 45.0, 15.0]));
         assert_eq!(hit_ratios(&DeviceStats::default(), true).count(), 0);
+    }
+
+    #[test]
+    fn the_host_has_a_write_amplification_of_its_own() {
+        let counts = ZoneCounts { resets: 3, written: 100, moved: 50, map_bytes: 8 };
+        let of = |counts| zone_metrics(counts).collect::<Vec<_>>();
+        let all = [(metric::ZONES_RESET, 3.0), (metric::HOST_WRITE_AMPLIFICATION, 1.5)];
+        assert_eq!(of(Some(&counts)), all);
+        assert_eq!(zone_map(Some(&counts)), Some((metric::HOST_ZONE_MAP, 8.0)));
+        let unmapped = ZoneCounts { written: 0, moved: 0, map_bytes: 0, ..counts };
+        assert_eq!(of(Some(&unmapped)), all[..1]);
+        assert!(zone_map(Some(&unmapped)).is_none() && of(None).is_empty());
     }
 }

@@ -9,10 +9,13 @@ use readpath_results::{Metric, metric};
 use readpath_run::PhaseOutput;
 use readpath_stack::given_host_memory;
 
-/// Whether any of the runs has its map elsewhere than in flash, SRAM and the memory of HPB: then all of them say where
-/// it is.
+/// Whether any of the runs has its map elsewhere than in flash, SRAM and the memory of HPB, or zones: then all of them
+/// say where it is.
 pub(crate) fn matter<'a>(plans: impl IntoIterator<Item = &'a Plan>) -> bool {
-    plans.into_iter().any(|plan| plan.setup.preset.device.map_memory.is_some())
+    plans.into_iter().any(|plan| {
+        let device = &plan.setup.preset.device;
+        device.map_memory.is_some() || device.lus.iter().any(|lu| lu.zones.is_some())
+    })
 }
 
 /// Bytes of host memory that belong to the device from the start.
@@ -20,11 +23,12 @@ pub(crate) fn static_host_bytes(preset: &DevicePreset) -> u64 {
     given_host_memory(&preset.device, &preset.host)
 }
 
-/// Bytes of host memory for the map: those that belong to the device from the start, and the most that the host's HPB
-/// took in any of these phases.
+/// Bytes of host memory for the map: those that belong to the device from the start, the most that the host's HPB took
+/// in any of these phases, and the map of a mapper of zones.
 pub(crate) fn peak_host_bytes<'a>(phases: impl IntoIterator<Item = &'a PhaseOutput>, preset: &DevicePreset) -> u64 {
-    let peaks =
-        phases.into_iter().filter_map(|phase| phase.memory).map(|memory| memory.peak_bytes + memory.table_bytes);
+    let of_hpb = |phase: &PhaseOutput| phase.memory.map_or(0, |memory| memory.peak_bytes + memory.table_bytes);
+    let of_zones = |phase: &PhaseOutput| phase.zones.map_or(0, |zones| zones.map_bytes);
+    let peaks = phases.into_iter().map(|phase| of_hpb(phase) + of_zones(phase));
     peaks.max().unwrap_or(0) + static_host_bytes(preset)
 }
 

@@ -99,8 +99,8 @@ fn overrides_and_names() {
         &["reproduce", "nosuch"],
         &[
             "(built in: iozone, ",
-            ", rivals_apps, ufs31, ufs40, nvme_reads, nvme_writes, qlc_writes, raspberry, hmb, hmb_map, policies, ubi, \
-             all, devices; a file of your own",
+            ", rivals_apps, zones_reads, zones_writes, zones_apps, zones_programs, ufs31, ufs40, nvme_reads, ",
+            "qlc_writes, raspberry, hmb, hmb_map, policies, ubi, all, devices, zones; a file of your own",
         ],
     );
     room.bad(

@@ -219,4 +219,8 @@ fn devices_of_today_are_as_near_as_the_book_says() {
     crate::device_pages::check(&room, &all.map(|name| format!("out/{name}")));
     let says = ["--case belongs to one experiment; 'devices' are several"];
     Room::new().bad(&["reproduce", "devices", "--case", "x"], &says);
+    let plan = Room::new().good(&["reproduce", "zones", "--dry-run"]);
+    for title in ["random reads", "writes in place", "36 apps started", "programmed die by die"] {
+        assert!(plan.contains(title), "{title}: {plan}");
+    }
 }

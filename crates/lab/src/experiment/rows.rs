@@ -136,6 +136,7 @@ fn of_phase(about: &About<'_>, says_where_the_map_is: bool) -> Vec<(Case, Metric
         let config = &setup.preset.device;
         let mut figures = write_metrics(device, config);
         figures.extend(zone_metrics(phase.zones.as_ref()));
+        figures.extend(zone_map(phase.zones.as_ref()));
         figures.extend(wear_metrics(&phase.wear));
         let life = Life::of(&run.plan.variant, &[phase], config, run.output.over_time.as_ref());
         figures.extend(life.iter().flat_map(Life::figures));
@@ -160,6 +161,7 @@ fn of_phase(about: &About<'_>, says_where_the_map_is: bool) -> Vec<(Case, Metric
     let memory = map_rows::peak_host_bytes([*phase], &setup.preset);
     figures.push((metric::HOST_MEMORY, memory as f64));
     figures.push((metric::DEVICE_MAP_MEMORY, map_sram(&run.output.sram) as f64));
+    figures.extend(zone_map(phase.zones.as_ref()).filter(|_| device.slices_written == 0));
     add(&case, figures);
     all
 }

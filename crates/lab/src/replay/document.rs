@@ -5,7 +5,7 @@ use super::{Mode, Replay, ReplayCase, ReplayPhase, ReplayRun, ReplayVariant};
 use crate::attack::verdict_metrics;
 use crate::figures::{
     KINDS, MIB, WRITES, distribution, hit_ratios, hpb_counts, latencies, requests, runs_and_ahead, unit_case,
-    unit_figures, wear_metrics, write_metrics, zone_metrics,
+    unit_figures, wear_metrics, write_metrics, zone_map, zone_metrics,
 };
 use crate::fragment::{self, Fragment};
 use crate::life::{self, Life};
@@ -169,6 +169,7 @@ fn figures(variant: &ReplayVariant, phase: &ReplayPhase, run: &ReplayRun) -> Vec
     if written > 0 || device.has_moved_unasked() {
         list.extend(write_metrics(device, &variant.preset.device));
         list.extend(zone_metrics(output.zones.as_ref()));
+        list.extend(zone_map(output.zones.as_ref()));
         list.extend(wear_metrics(&output.wear));
         let life = Life::of(&variant.name, &[output], &variant.preset.device, run.over_time.as_ref());
         list.extend(life.iter().flat_map(Life::figures));

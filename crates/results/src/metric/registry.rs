@@ -67,7 +67,7 @@ registry! {
             BUFFER alone";
         HPB_READ_BUFFERS "hpb_read_buffers" "" "" Less "HPB READ BUFFER commands";
         HOST_MEMORY "host_memory" "bytes" "host memory" Less "peak memory of maps and dirty bitmaps on the host, plus \
-            their tables";
+            their tables, `host_zone_map` included";
         MEMORY_WOULD_SAVE "memory_would_save" "%" "more saves" Less "share of the mean time of a request that the \
             largest host memory of the experiment would save";
         MEMORY_WOULD_SAVE_ERROR "memory_would_save_error" "%" "±" Less "half of the 95 % confidence interval of \

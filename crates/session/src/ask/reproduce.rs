@@ -7,7 +7,7 @@ use crate::inputs::read_text;
 use crate::{kinds, ubi, usage};
 use anyhow::{Result, anyhow};
 use readpath_config::experiment::{load, load_beside};
-use readpath_lab::builtin::{self, Builtin, Kind};
+use readpath_lab::builtin::{self, Builtin, Group, Kind};
 use readpath_lab::experiment::Experimenting;
 use readpath_lab::hmb::HostMemory;
 use readpath_lab::policies::Policies;
@@ -15,9 +15,6 @@ use std::path::Path;
 
 /// The name that means every built-in experiment.
 pub const ALL: &str = "all";
-
-/// The name that means every experiment of [`builtin::DEVICES`].
-pub const DEVICES: &str = "devices";
 
 /// An experiment that options name.
 pub enum Named {
@@ -50,7 +47,8 @@ pub fn named(args: &Reproduce) -> Result<Named> {
         // An unknown name is refused where files are looked for.
         Some(Kind::File { .. }) | None => {
             let others: Vec<&str> =
-                builtin::BUILTINS.iter().filter(|b| !b.is_file()).map(|b| b.name).chain([ALL, DEVICES]).collect();
+                builtin::BUILTINS.iter().filter(|b| !b.is_file()).map(|b| b.name).chain([ALL]).collect();
+            let others = [others, builtin::GROUPS.map(|group| group.name).to_vec()].concat();
             kinds::check(Path::new(&args.name), kinds::Kind::Experiment)?;
             let experiment = load_beside(&others, &args.name, &|path| args.making.read(path)).map_err(usage)?;
             Named::Runs(experiment::of(experiment, &args.making, &args.chosen)?.into())
@@ -79,13 +77,18 @@ fn check_options(args: &Reproduce, kind: Option<Kind>) -> Result<()> {
     Ok(())
 }
 
-/// What `devices` asks.
+/// The experiments of this name, if it is that of several.
+pub fn group(name: &str) -> Option<Group> {
+    builtin::GROUPS.into_iter().find(|group| group.name == name)
+}
+
+/// What the experiments of a group ask.
 ///
 /// # Errors
 /// When an option does not fit an experiment.
-pub fn devices(making: &Making) -> Result<Vec<Experimenting>> {
+pub fn members(group: &Group, making: &Making) -> Result<Vec<Experimenting>> {
     let of = |name: &&str| experiment::of(load(name, &read_text).map_err(usage)?, making, &Chosen::default());
-    builtin::DEVICES.iter().map(of).collect()
+    group.members.iter().map(of).collect()
 }
 
 /// Everything that `all` asks.

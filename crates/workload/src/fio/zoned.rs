@@ -32,7 +32,7 @@ pub(super) fn look<'a>(
         (None, Some(_)) if s.writes() || s.kinds() == Kinds::Only(crate::IoKind::Trim) => {
             return Err(section.at.error(format!(
                 "job {} writes to logical unit {lun}, whose zones take writes at their write pointers only; add \
-                 zonemode=zbd, or name a unit without zones",
+                 zonemode=zbd, name a unit without zones, or let a mapper place them (host.zones.mapper = \"log\")",
                 section.name()
             )));
         }
