@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The cache in SLC mode, or in one of a few more bits: who decides what it takes, its size, what that costs, and whether it can exist in the device.
+//! The cache in SLC mode, or in one of a few more bits: who decides what it takes, its size, what that costs, and
+//! whether it can exist in the device.
 
 use super::error::{ConfigError, bad, bad_value};
 use super::{ANCHORS, CacheCells, DeviceConfig};
@@ -82,7 +83,8 @@ impl DeviceConfig {
         let says = |blocks: u32| {
             let all = most * u64::from(each);
             format!(
-                "is {blocks}; it must be at most {all}: {most} superblocks for data, {each} blocks each in the mode of the cache"
+                "is {blocks}; it must be at most {all}: {most} superblocks for data, {each} blocks each in the mode of \
+                 the cache"
             )
         };
         if cache.static_blocks == 0 && cache.dynamic_blocks == 0 {
