@@ -157,7 +157,7 @@ impl Checking {
     /// The device cannot be, or the trace takes more than `limit_bytes`.
     pub fn new(case: &ReplayCase, base: &DevicePreset, limit_bytes: u64) -> Result<Self, CheckError> {
         let map = MapOf::pages(u64::from(base.device.map_page_bytes));
-        let case = Arc::new(reads_of(case, base.device.lus[usize::from(LUN)].blocks));
+        let case = Arc::new(reads_of(case, base.seen_units()[usize::from(LUN)].blocks));
         let mut reuse = MapReuse::new(&[map.span_bytes], None, limit_bytes);
         for io in &case.trace.ios {
             let block = u64::from(BLOCK_BYTES);

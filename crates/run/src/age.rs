@@ -5,6 +5,7 @@ use crate::execute::{ExecuteError, fits};
 use crate::request::LUN;
 use crate::runner::Runner;
 use crate::watch::Observer;
+use crate::zoned::refused;
 use readpath_config::DevicePreset;
 use readpath_device::{Layout, NoMedia, NoSpace, UfsDevice};
 use readpath_flash::AnySched;
@@ -44,6 +45,7 @@ pub fn age(
     }
     if let Some(workload) = workload {
         fits(workload, preset)?;
+        refused::of_past(preset)?;
         let mut runner = Runner::new(stack.start(Ns::ZERO)?);
         for phase in &mut workload.phases {
             runner.phase(&mut stack, phase, observer)?;

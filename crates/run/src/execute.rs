@@ -13,7 +13,7 @@ use crate::series::{Recorder, Series};
 use crate::stacks::{Work, tapped};
 use crate::tap::TapTo;
 use crate::watch::{Observer, Watched};
-use crate::zoned::{Written, ZoneCounts, ZonesError, placed, refused, seen_units};
+use crate::zoned::{Written, ZoneCounts, ZonesError, placed, refused};
 use readpath_config::experiment::{Precondition, PreconditionRange};
 use readpath_config::{DevicePreset, Event};
 use readpath_device::{DeviceStats, NoSpace, Probe, SramTable, Wear};
@@ -329,7 +329,7 @@ fn cycles<S: DieSched, P: Probe>(
 
 /// Whether the units of a device are long enough for a workload, and take its writes.
 pub fn fits(workload: &Workload, preset: &DevicePreset) -> Result<(), ExecuteError> {
-    let units = seen_units(preset);
+    let units = preset.seen_units();
     for file in &workload.files {
         let needed = u64::from(file.block) + u64::from(file.blocks);
         let available = units.get(usize::from(file.lun)).map_or(0, |lu| lu.blocks);
@@ -362,7 +362,7 @@ pub fn ranges(range: PreconditionRange, workload: &Workload, preset: &DevicePres
     let mut wanted: Vec<(u8, u32, u32)> = match range {
         PreconditionRange::None => Vec::new(),
         PreconditionRange::All => {
-            let units = seen_units(preset);
+            let units = preset.seen_units();
             let whole = |lun: u8| (lun, 0, units[usize::from(lun)].blocks);
             files.map(|f| whole(f.lun)).collect()
         }

@@ -58,4 +58,4 @@ pub use stacks::{Parts, Work};
 pub use tap::{TRACE_IO_LIMIT, Tap, TapFrom, TapTo, UpiuText};
 pub use trace::{Mode, Trace, Units};
 pub use watch::{Observer, Watched};
-pub use zoned::{ZoneCounts, ZonesError, seen_units, zoned_units};
+pub use zoned::{ZoneCounts, ZonesError, zoned_units};

@@ -48,6 +48,20 @@ impl Traces<'_> {
         filled.map_err(|NoSpace| ExecuteError::Precondition { blocks })
     }
 
+    /// Whether units behind a mapper, which sees only a part of their zones, are large enough for all of it.
+    fn fit(&self, preset: &DevicePreset) -> Result<(), ExecuteError> {
+        let Some(_) = preset.host.mapper() else { return Ok(()) };
+        let units = preset.seen_units();
+        let ios = self.phases.iter().flat_map(|(_, trace)| trace.ios.iter());
+        for (lun, first, blocks) in ios.flat_map(|io| self.units.split(io.block, io.blocks.into())) {
+            let (needed, available) = (u64::from(first) + u64::from(blocks), units[usize::from(lun)].blocks);
+            if needed > available.into() {
+                return Err(ExecuteError::TooLarge { lun, needed, available, device: preset.name.clone() });
+            }
+        }
+        Ok(())
+    }
+
     /// The requests of one of them, which begins at `now`.
     pub(crate) fn source<'t>(&self, trace: &'t Loaded, now: Ns) -> Trace<'t> {
         Trace::new(&trace.ios, self.mode, self.units.clone(), now)
@@ -132,6 +146,7 @@ impl Replaying<'_> {
         if !observer.progress(0, Ns::ZERO) {
             return Err(RunError::Interrupted.into());
         }
+        traces.fit(preset)?;
         refused::of_traces(&traces, preset)?;
         refused::of_order(&traces.preload, traces.layout, preset)?;
         refused::of_events(events, preset)?;

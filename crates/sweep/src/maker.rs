@@ -143,7 +143,7 @@ impl Maker {
                 Ok((output.ios, checked(figures)?))
             }
             Run::Trace(keys) => {
-                let blocks = ready.variant.preset.device.lus[usize::from(LUN)].blocks;
+                let blocks = ready.variant.preset.seen_units()[usize::from(LUN)].blocks;
                 let case = self.traces.get(plan, &keys, blocks, &shared.stop)?;
                 let (mode, layout) = (mode(&keys), keys.preload);
                 let options = ReplayOptions { mode, layout, seed: ready.seed, encoded: false, over_time: false };

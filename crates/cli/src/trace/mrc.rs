@@ -165,7 +165,7 @@ fn replayed(
         shift_sectors: args.shift_sectors,
         ..TraceHow::default()
     };
-    cases::cases(&how, &[], &[path.to_owned()], &[name.to_owned()], &device.device.lus, shared)
+    cases::cases(&how, &[], &[path.to_owned()], &[name.to_owned()], &device.seen_units(), shared)
 }
 
 /// What maps of the size of the knee bring; nothing where no read comes back to a page.

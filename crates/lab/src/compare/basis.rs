@@ -160,7 +160,7 @@ pub fn replay_variants(
 ) -> Result<Vec<Arc<ReplayVariant>>, AskError> {
     let made = variants.iter().map(|variant| ReplayVariant::new(variant, preset).map(Arc::new));
     let made = made.collect::<Result<Vec<_>, _>>().map_err(ExperimentError::from)?;
-    let blocks = |v: &ReplayVariant| v.preset.device.lus[usize::from(LUN)].blocks;
+    let blocks = |v: &ReplayVariant| v.preset.seen_units()[usize::from(LUN)].blocks;
     if let Some(other) = made.iter().find(|v| blocks(v) != blocks(&made[0])) {
         return Err(AskError::Wrong(format!(
             "'{}' has {} blocks and '{}' has {}: a trace is fitted to one size of the logical unit; change it with \
@@ -171,7 +171,7 @@ pub fn replay_variants(
             blocks(other)
         )));
     }
-    let units = |v: &ReplayVariant| v.preset.device.lus.iter().map(|unit| unit.blocks).collect::<Vec<_>>();
+    let units = |v: &ReplayVariant| v.preset.seen_units().iter().map(|unit| unit.blocks).collect::<Vec<_>>();
     if is_on_units && made.iter().any(|v| units(v) != units(&made[0])) {
         return Err(AskError::Wrong(
             "--units: the variants have logical units of different sizes; change them with --set".to_owned(),

@@ -46,7 +46,7 @@ pub fn plan_case(
 ) -> Result<Plan, ExperimentError> {
     let inputs = RefCell::new(Vec::new());
     let zones = readpath_run::zoned_units(preset);
-    let unit_blocks: Vec<u32> = readpath_run::seen_units(preset).iter().map(|lu| lu.blocks).collect();
+    let unit_blocks: Vec<u32> = preset.seen_units().iter().map(|lu| lu.blocks).collect();
     let kept = |path: &Path| {
         let text = read(path)?;
         inputs.borrow_mut().push(Input::of_text(path.to_string_lossy(), &text));

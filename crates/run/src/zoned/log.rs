@@ -95,6 +95,8 @@ pub(super) struct Log {
     /// The zone at the end of each log.
     ends: [Option<u32>; 3],
     free: VecDeque<u32>,
+    /// Zones that are written in part, or will be full when their last writes end.
+    open: u32,
     /// Zones without data that no flush has begun for; those that the flush in flight is for; those to be reset.
     emptied: Vec<u32>,
     syncing: Vec<u32>,
@@ -122,6 +124,7 @@ impl Log {
             zones: vec![zone; zones as usize],
             ends: [None; 3],
             free: (0..zones).collect(),
+            open: 0,
             emptied: Vec::new(),
             syncing: Vec::new(),
             synced: Vec::new(),
@@ -199,16 +202,13 @@ impl Log {
         if is_young && !zone.is_cold { Heat::Hot } else { Heat::Warm }
     }
 
-    /// Whether a log may begin a zone. Zones whose last writes are in flight are still open. The last free zone, and the
-    /// last that may be open, are kept for cleaning.
+    /// Whether a log may begin a zone. The last free zone, and the last that may be open, are kept for cleaning.
     fn may_begin(&self, heat: Heat) -> bool {
-        let is_open = |zone: &&Zone| zone.given > 0 && (zone.given < self.config.capacity || zone.writes > 0);
-        let open = self.zones.iter().filter(is_open).count() as u32;
         match heat {
-            Heat::Cold => open < self.config.most_open,
+            Heat::Cold => self.open < self.config.most_open,
             _ => {
                 let cleaning = u32::from(self.ends[Heat::Cold as usize].is_none());
-                open + cleaning < self.config.most_open && self.free.len() >= 2
+                self.open + cleaning < self.config.most_open && self.free.len() >= 2
             }
         }
     }
@@ -220,6 +220,7 @@ impl Log {
             None if !self.may_begin(heat) => return None,
             None => {
                 let zone = self.free.pop_front()?;
+                self.open += 1;
                 let is_cold = heat == Heat::Cold;
                 self.begun += u32::from(!is_cold);
                 let found = &mut self.zones[zone as usize];
@@ -268,7 +269,12 @@ impl Log {
     }
 
     fn wrote(&mut self, place: u32) {
-        self.zone(place).writes -= 1;
+        let capacity = self.config.capacity;
+        let zone = self.zone(place);
+        zone.writes -= 1;
+        if zone.given == capacity && zone.writes == 0 {
+            self.open -= 1;
+        }
         self.look(self.zone_of(place));
     }
 

@@ -38,17 +38,6 @@ pub fn zoned_units(preset: &DevicePreset) -> Vec<Option<ZonedUnit>> {
     preset.device.lus.iter().map(of).collect()
 }
 
-/// The logical units of a device as its workloads see them: a mapper hides zones, and keeps some of them.
-pub fn seen_units(preset: &DevicePreset) -> Vec<LuConfig> {
-    let seen = |lu: &LuConfig| match (preset.host.mapper(), lu.zones) {
-        (Some(mapper), Some(zones)) => {
-            LuConfig { blocks: mapper.logical_blocks(lu.zone_count(), zones.blocks), zones: None, ..*lu }
-        }
-        _ => *lu,
-    };
-    preset.device.lus.iter().map(seen).collect()
-}
-
 /// Where blocks of ranges (unit, first block, blocks) lie that were written before all others. Behind a mapper that is
 /// at the beginning of the unit, in their order.
 pub(crate) fn placed(preset: &DevicePreset, ranges: &[(u8, u32, u32)]) -> Vec<(u8, u32, u32)> {
@@ -114,7 +103,7 @@ impl ZoneCounts {
 #[derive(Debug)]
 enum Unit {
     Jobs(zbd::Unit),
-    Mapped(Mapped),
+    Mapped(Box<Mapped>),
 }
 
 /// What the host knows of the zones of all units, from one phase to the next.
@@ -144,7 +133,7 @@ impl HostZones {
                     (0..blocks).for_each(|i| log.preset(first + order.get(u64::from(i)) as u32, 1));
                 }
             });
-            Some(Unit::Mapped(Mapped::new(lun, log)))
+            Some(Unit::Mapped(Box::new(Mapped::new(lun, log))))
         };
         let has_zones = lus.iter().any(|lu| lu.zones.is_some());
         has_zones.then(|| HostZones { units: (0..).zip(lus).map(unit).collect() })
@@ -180,7 +169,7 @@ impl HostZones {
 
     fn all_mapped(&self) -> impl Iterator<Item = &Mapped> {
         self.units.iter().flatten().filter_map(|unit| match unit {
-            Unit::Mapped(unit) => Some(unit),
+            Unit::Mapped(unit) => Some(&**unit),
             Unit::Jobs(_) => None,
         })
     }

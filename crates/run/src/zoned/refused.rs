@@ -39,6 +39,17 @@ pub enum ZonesError {
         /// What happens.
         what: String,
     },
+    /// A device that was written through a mapper is kept, and the map is not.
+    #[error(
+        "a device is kept without the map of its host (host.zones.mapper), and no block would be found again; set \
+         host.zones.mapper to \"none\", and write with fio jobs that have zonemode=zbd"
+    )]
+    LosesMap,
+}
+
+/// Whether a device can be aged by a workload and kept without its host.
+pub(crate) fn of_past(preset: &DevicePreset) -> Result<(), ZonesError> {
+    if preset.host.mapper().is_some() { Err(ZonesError::LosesMap) } else { Ok(()) }
 }
 
 /// Whether a unit has zones that its workloads see.

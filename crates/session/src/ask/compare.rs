@@ -192,7 +192,7 @@ impl TraceBasis<'_> {
     pub(super) fn basis(&self, shared: &Shared) -> Result<Basis> {
         let files = slice::from_ref(self.file);
         let preset = preset(self.device, self.set)?;
-        let cases = cases::cases(self.how, self.before, files, &cases::names(files)?, &preset.device.lus, shared)?;
+        let cases = cases::cases(self.how, self.before, files, &cases::names(files)?, &preset.seen_units(), shared)?;
         let texts = cases::texts(self.how, (self.before, files), self.device, self.layout, &cases);
         let case = cases.into_iter().next().expect("a file is a case");
         let (mode, layout) = (cases::mode(self.how)?, self.layout);

@@ -84,7 +84,7 @@ pub fn own(args: &Hmb, ready: Ready) -> Result<HostMemory> {
     let shared = ready(of_jobs.chain(of_traces).collect())?;
     let recorded = match &traces[..] {
         [] => Vec::new(),
-        some => cases::cases(&args.how, &[], some, &names, &base.device.lus, &shared)?,
+        some => cases::cases(&args.how, &[], some, &names, &base.seen_units(), &shared)?,
     };
     let recorded = recorded.into_iter().map(|case| {
         let variants = hmb::variants(&variants, &base, &case).map_err(usage)?;

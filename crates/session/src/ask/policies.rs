@@ -44,7 +44,7 @@ pub fn question(args: &Reproduce) -> Result<Policies> {
 pub fn prepare(making: &Making, chosen: &Chosen, traces: Option<&Path>, note: Option<String>) -> Result<Policies> {
     let plan = PoliciesPlan::builtin();
     let preset = preset(&plan.device, &making.set)?;
-    let blocks = preset.device.lus[usize::from(LUN)].blocks;
+    let blocks = preset.seen_units()[usize::from(LUN)].blocks;
     let on_device = |c: Contender| c.on(&preset).map(|variant| (c, variant));
     let mut contenders: Vec<_> =
         Contender::all().into_iter().map(on_device).collect::<Result<_, _>>().map_err(usage)?;
@@ -56,7 +56,7 @@ pub fn prepare(making: &Making, chosen: &Chosen, traces: Option<&Path>, note: Op
     let mut cases = vec![builtin(blocks, plan.seed)?];
     let mut notes = Vec::new();
     if let Some(dir) = traces {
-        cases.extend(recorded(dir, &preset.device.lus, true)?);
+        cases.extend(recorded(dir, &preset.seen_units(), true)?);
         let missing = folders().into_iter().filter(|name| !dir.join(name).exists());
         notes.extend(missing.map(|name| format!("--traces {}: has no folder {name}; left out.", dir.display())));
     }

@@ -86,7 +86,7 @@ fn cuttings(plans: Vec<Plan>, trace: Option<(Arc<ReplayCase>, Mode)>, cuts: &Pow
 fn read_trace(args: &Power, plans: &mut [Plan], texts: &mut PowerTexts, shared: &Shared) -> Result<Arc<ReplayCase>> {
     let (files, first) = (slice::from_ref(&args.workload), &plans[0]);
     let names = slice::from_ref(&first.case);
-    let case = cases::cases(&args.how, &[], files, names, &first.setup.preset.device.lus, shared)?.remove(0);
+    let case = cases::cases(&args.how, &[], files, names, &first.setup.preset.seen_units(), shared)?.remove(0);
     let layout = first.setup.precondition.layout;
     plans.iter_mut().for_each(|plan| plan.inputs.clone_from(&case.inputs));
     let of_replay = cases::texts(&args.how, (&[], files), &args.target.device, layout, slice::from_ref(&case));

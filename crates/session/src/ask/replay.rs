@@ -41,7 +41,7 @@ pub fn question(args: &Args, ready: Ready) -> Result<Replays> {
     })?;
     let planned = names.iter().flat_map(|name| variants.iter().map(move |v| (name.clone(), v.name.clone())));
     let shared = ready(planned.collect())?;
-    let units = &readpath_run::seen_units(&variants[0].preset);
+    let units = &variants[0].preset.seen_units();
     let cases = cases::cases(&args.how, &args.precondition, &files, &names, units, &shared)?;
     let texts = cases::texts(&args.how, (&args.precondition, &files), &args.device, layout, &cases);
     let (cases, variants): (Vec<_>, Vec<_>) =

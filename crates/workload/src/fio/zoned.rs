@@ -32,13 +32,15 @@ pub(super) fn look<'a>(
         (None, Some(_)) if s.writes() || s.kinds() == Kinds::Only(crate::IoKind::Trim) => {
             return Err(section.at.error(format!(
                 "job {} writes to logical unit {lun}, whose zones take writes at their write pointers only; add \
-                 zonemode=zbd, name a unit without zones, or let a mapper place them (host.zones.mapper = \"log\")",
+                 zonemode=zbd, or name a unit without zones, or put a mapper in front of it (host.zones.mapper = \
+                 \"log\" in the device file)",
                 section.name()
             )));
         }
         (None, _) => return s.zbd.only_with_zbd().map(|()| None),
         (Some(at), None) => {
-            let disk = "name one with zones ([lu.zones]; filename=/dev/sdb is unit 1), or leave zonemode out";
+            let disk = "name one with zones ([lu.zones], and no host.zones.mapper, which hides them; \
+                        filename=/dev/sdb is unit 1), or leave zonemode out";
             return Err(at.error(format!("zonemode=zbd: logical unit {lun} has no zones of its own; {disk}")));
         }
         (Some(at), Some(unit)) => (at, unit),

@@ -59,7 +59,7 @@ fn options_of_zones_are_read() {
 #[test]
 fn what_zones_do_not_take_is_an_error_with_its_line() {
     for (options, line, says) in [
-        ("rw=write\n", 1, "add zonemode=zbd, name a unit without zones, or let a mapper"),
+        ("rw=write\n", 1, "add zonemode=zbd, or name a unit without zones, or put a mapper in front"),
         ("rw=randtrim\n", 1, "add zonemode=zbd"),
         ("rw=rw\n", 1, "logical unit 1, whose zones take writes at their write pointers only"),
         ("filename=/dev/sda\nzonemode=zbd\nrw=write\n", 5, "logical unit 0 has no zones"),

@@ -2,7 +2,7 @@
 //! A device file after reading and checking.
 
 use crate::tree::Node;
-use readpath_device::{Control, Delays, DeviceConfig};
+use readpath_device::{Control, Delays, DeviceConfig, LuConfig};
 use readpath_host::HostConfig;
 
 /// A device file that has been read and checked.
@@ -26,4 +26,17 @@ pub struct DevicePreset {
     pub fitted: Vec<(String, String)>,
     /// The file's tree, for overrides.
     pub(super) tree: Node,
+}
+
+impl DevicePreset {
+    /// The logical units as workloads see them: a mapper on the host hides zones, and keeps some of them.
+    pub fn seen_units(&self) -> Vec<LuConfig> {
+        let seen = |lu: &LuConfig| match (self.host.mapper(), lu.zones) {
+            (Some(mapper), Some(zones)) => {
+                LuConfig { blocks: mapper.logical_blocks(lu.zone_count(), zones.blocks), zones: None, ..*lu }
+            }
+            _ => *lu,
+        };
+        self.device.lus.iter().map(seen).collect()
+    }
 }
