@@ -17,6 +17,7 @@ mod limits;
 mod long_order;
 mod map_memory;
 mod map_runs;
+mod mapper;
 mod oracle;
 mod pacing;
 mod power;

@@ -96,7 +96,7 @@ fn uniform(blocks: u32, pages_per_block: u32, over_provisioning: f64, change: im
 /// Data write amplification of greedy collection with `per_superblock` slices each (flow balance of the mean-field
 /// models: W. Bux and I. Iliadis, Performance of greedy garbage collection in flash-based solid-state drives,
 /// Performance Evaluation 2010; B. Van Houdt, SIGMETRICS 2013).
-fn greedy(over_provisioning: f64, per_superblock: u32) -> f64 {
+pub(crate) fn greedy(over_provisioning: f64, per_superblock: u32) -> f64 {
     let b = f64::from(per_superblock);
     // Sum of 1/i from k + 1 to b.
     let mut tail = 0.0;
