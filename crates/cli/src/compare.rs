@@ -12,7 +12,7 @@ use readpath_session::results::metric::{self, Figure::*, Requests::*};
 use std::path::PathBuf;
 
 /// Lines of the table, where a document has them; all metrics are in the document and on the page.
-static METRICS: [Metric; 28] = [
+static METRICS: [Metric; 29] = [
     RandomRead.of(Throughput),
     Read.of(Throughput),
     Read.of(Iops),
@@ -38,6 +38,7 @@ static METRICS: [Metric; 28] = [
     metric::MAP_LOADS,
     metric::DEVICE_MAP_MEMORY,
     metric::HOST_MEMORY,
+    metric::HOST_WRITE_AMPLIFICATION,
     metric::WRITE_AMPLIFICATION,
     metric::MOST_OUTSTANDING,
     metric::VIRTUAL_DURATION,

@@ -53,7 +53,7 @@ static COLUMNS: [Metric; 15] = [
 ];
 
 /// Columns of experiments that compare places for the map.
-static MAP_COLUMNS: [Metric; 17] = [
+static MAP_COLUMNS: [Metric; 18] = [
     metric::START_UP_TIME,
     Read.of(Iops),
     Read.of(LatencyMean),
@@ -68,10 +68,14 @@ static MAP_COLUMNS: [Metric; 17] = [
     metric::HOST_MAP_LINK_DOWN,
     Write.of(Iops),
     Write.of(LatencyP99),
+    metric::HOST_WRITE_AMPLIFICATION,
     metric::WRITE_AMPLIFICATION,
     metric::MAP_WRITES,
     metric::ERASES,
 ];
+
+/// Columns more of a run behind a mapper.
+static MAPPER_COLUMNS: [Metric; 2] = [metric::HOST_WRITE_AMPLIFICATION, metric::WRITE_AMPLIFICATION];
 
 /// Columns more of a run with events.
 static EVENT_COLUMNS: [Metric; 3] = [metric::HPB_HIT_RATIO, metric::RECOVERY, metric::HOST_MEMORY_HELD];
@@ -95,7 +99,8 @@ pub fn columns(doc: &Document) -> TableSpec {
     } else {
         let gain = metric::GAIN.with([metric::START_UP_TIME.name()]);
         let spec = TableSpec::of([&metric::START_UP_TIME]).column(&gain, "against off");
-        spec.and(compared(doc, &COLUMNS)).and(&COLUMNS)
+        let spec = spec.and(compared(doc, &COLUMNS)).and(&COLUMNS);
+        if has(&metric::HOST_WRITE_AMPLIFICATION) { spec.and(&MAPPER_COLUMNS) } else { spec }
     };
     let spec = spec.and(asked_percentiles(doc));
     if has(&metric::SPAN) { spec.and(&EVENT_COLUMNS) } else { spec }

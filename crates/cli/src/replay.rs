@@ -11,7 +11,7 @@ use readpath_session::results::Metric;
 use readpath_session::results::metric::{self, Figure::*, Requests::*};
 use std::path::PathBuf;
 
-static COLUMNS: [Metric; 17] = [
+static COLUMNS: [Metric; 18] = [
     metric::REQUESTS,
     metric::MAP_HIT_RATIO,
     metric::HPB_HIT_RATIO,
@@ -26,6 +26,7 @@ static COLUMNS: [Metric; 17] = [
     Trim.of(LatencyMean),
     metric::DEVICE_MAP_MEMORY,
     metric::HOST_MEMORY,
+    metric::HOST_WRITE_AMPLIFICATION,
     metric::WRITE_AMPLIFICATION,
     metric::MOST_OUTSTANDING,
     metric::VIRTUAL_DURATION,

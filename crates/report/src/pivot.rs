@@ -183,6 +183,7 @@ pub(crate) const KEY_METRICS: &[Metric] = &[
     Requests::Write.of(Figure::Iops),
     Requests::Write.of(Figure::LatencyMean),
     Requests::Write.of(Figure::LatencyP99),
+    metric::HOST_WRITE_AMPLIFICATION,
     metric::WRITE_AMPLIFICATION,
 ];
 

@@ -115,6 +115,7 @@ fn tables_of(doc: &Document) -> Vec<String> {
         Read.of(Throughput),
         Write.of(LatencyP99),
         Write.of(Throughput),
+        metric::HOST_WRITE_AMPLIFICATION,
         metric::WRITE_AMPLIFICATION,
         metric::HOST_MEMORY,
     ]);

@@ -20,6 +20,7 @@ mod hmb;
 mod images;
 mod inputs;
 mod map_reuse;
+mod mapper;
 mod outputs;
 mod pages;
 mod policies;

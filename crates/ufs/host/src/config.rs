@@ -154,7 +154,7 @@ pub struct ZoneMapper {
     pub mapper: ZoneMapping,
     /// Share of the zones that workloads do not see.
     pub spare_percent: u8,
-    /// Free zones that cleaning keeps, at least 2.
+    /// Free zones below which it cleans, at least 2.
     pub keep_free: u16,
 }
 

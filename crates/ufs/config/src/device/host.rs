@@ -72,7 +72,7 @@ fn zones_of_host(k: &mut Keys<ZoneMapper>) -> Result<ZoneMapper> {
         /// with `mapper = "log"`: share of a unit's zones that workloads do not see, in percent; at least `keep_free`
         /// zones and four more
         spare_percent: whole(0..=90).or(10);
-        /// with `mapper = "log"`: zones that cleaning keeps free
+        /// with `mapper = "log"`: it cleans while fewer zones are free. Writes wait only when one is left
         keep_free: whole(2..=1000).or(2);
     }))
 }

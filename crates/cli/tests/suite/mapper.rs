@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Jobs and traces that overwrite blocks of a unit with zones: through a mapper of the host, whose own write
+//! amplification is told apart from the device's; without one they are refused.
+
+use crate::common::{HEADER, Room, row};
+use std::fmt::Write as _;
+use std::fs;
+
+const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/zoned.toml");
+/// Zones of one superblock, with unit 1 behind a mapper.
+const SMALL: [&str; 5] = ["--set", "lu.1.zones.size_mib=64", "--set", "lu.1.capacity_gib=1", "--hpb=off"];
+const LOG: [&str; 2] = ["--set", "host.zones.mapper=log"];
+
+const JOB: &str = "[w]\nfilename=/dev/sdb\nrw=randwrite\nbs=64k\niodepth=16\nioengine=libaio\ndirect=1\nsize=256m\nio_size=2g\n\
+     norandommap=1\n";
+const ZBD: &str = "[z]\nfilename=/dev/sdb\nrw=write\nbs=64k\nioengine=libaio\ndirect=1\nsize=64m\nzonemode=zbd\n";
+
+fn with<'a>(command: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
+    [command, &["--device", EXAMPLE], &SMALL, more].concat()
+}
+
+/// The example with its zoned unit alone.
+fn one_unit() -> String {
+    let text = fs::read_to_string(EXAMPLE).expect("it is there");
+    let (before, units) = text.split_once("# For what is written in place.").expect("the first unit");
+    let (_, zoned) = units.split_once("[[lu]]\ncapacity_gib = 0.5\nhpb = false\n").expect("the first unit");
+    let small =
+        zoned.replacen("capacity_gib = 8", "capacity_gib = 2", 1).replacen("size_mib = 128", "size_mib = 16", 1);
+    format!("{before}{small}")
+}
+
+#[test]
+fn what_a_mapper_writes_is_told_apart() {
+    let room = Room::with("w.fio", JOB);
+    let doc = room.document(&with(&["fio", "w.fio", "--json"], &LOG));
+    let value = |metric: &str| {
+        let row = row(&doc, &[("metric", metric)]).unwrap_or_else(|| panic!("no {metric} in {:#}", doc["rows"]));
+        row["simulated"].as_f64().expect("a number")
+    };
+    let [host, device] = ["host_write_amplification", "write_amplification"].map(value);
+    // Cleaning moves blocks; what the device programs more is for rests and padding, and it moves nothing.
+    assert!(host > 1.2 && (1.0..1.5).contains(&device) && host != device, "{host} and {device}");
+    assert_eq!(value("data_write_amplification"), 1.0);
+    // Places of 16 zones, and blocks of the ten that are left.
+    let tables = f64::from((16 + 10) * 16384 * 4);
+    assert!((tables..tables + 2000.0).contains(&value("host_zone_map")), "{}", value("host_zone_map"));
+    assert!(value("zones_reset") > 20.0, "{}", value("zones_reset"));
+    let shown = room.good(&with(&["fio", "w.fio"], &LOG));
+    assert!(shown.contains("host ampl.") && shown.contains("write ampl."), "{shown}");
+    // More room pays.
+    let roomy = with(&["fio", "w.fio", "--json"], &["--set", "host.zones.mapper=log", "--set", "lu.1.capacity_gib=2"]);
+    let doc = room.document(&roomy);
+    let less = row(&doc, &[("metric", "host_write_amplification")]).expect("a mapper")["simulated"].as_f64();
+    assert!(less < Some(host), "{less:?} and {host}");
+}
+
+#[test]
+fn traces_overwrite_blocks_of_zones() {
+    let room = Room::new();
+    let mut trace = HEADER.trim_end().to_owned() + "\n";
+    for i in 0..6_000u64 {
+        let block = i * 7919 % 40_000;
+        let (op, bytes) = match i % 20 {
+            0 => ("F", 0),
+            1 => ("D", 65536),
+            2..6 => ("R", 16384),
+            _ => ("W", 65536),
+        };
+        let offset = if op == "F" { 0 } else { block * 4096 };
+        writeln!(trace, "{},{op},{offset},{bytes},,", i * 100_000).unwrap();
+    }
+    room.write("t.csv", &trace);
+    room.write("one.toml", &one_unit());
+    let base = ["replay", "t.csv", "--device", "one.toml", "--hpb", "off"];
+    room.bad(&base, &["writes to logical unit 0", "host.zones.mapper = \"log\""]);
+    let log = [&base[..], &LOG].concat();
+    let shown = room.good(&log);
+    assert!(shown.contains("host ampl.") && shown.contains("write ampl."), "{shown}");
+    let documents = ["1", "2"].map(|threads| room.document(&[&log[..], &["--json", "--threads", threads]].concat()));
+    assert_eq!(documents[0]["rows"], documents[1]["rows"]);
+    let more = row(&documents[0], &[("metric", "host_write_amplification")]).expect("a mapper")["simulated"].as_f64();
+    assert!(more >= Some(1.0), "{more:?}");
+    // Beyond what the mapper leaves of 2 GiB: 13 of 128 zones.
+    room.write("far.csv", &format!("{}\n0,W,{},4096,,\n", HEADER.trim_end(), (128 - 13) * (16u64 << 20)));
+    let far = ["replay", "far.csv", "--device", "one.toml", "--hpb", "off", "--set", "host.zones.mapper=log"];
+    room.bad(&far, &["far.csv:2", "beyond"]);
+}
+
+#[test]
+fn what_cannot_be_says_what_would_help() {
+    let room = Room::with("w.fio", JOB);
+    room.write("z.fio", ZBD);
+    let help = ["w.fio:1", "add zonemode=zbd", "host.zones.mapper = \"log\""];
+    room.bad(&with(&["fio", "w.fio"], &[]), &help);
+    room.good(&with(&["fio", "z.fio"], &[]));
+    room.bad(
+        &with(&["fio", "z.fio"], &LOG),
+        &["z.fio:8", "has no zones of its own", "no host.zones.mapper, which hides"],
+    );
+    let power = with(&["power", "w.fio", "--cuts", "1"], &LOG);
+    room.bad(&power, &["a power cut is not modelled for a device with zoned units"]);
+    let image = ["image", "create", "i.img", "--age", "w.fio", "--device", EXAMPLE];
+    let image = [&image[..], &SMALL[..4], &LOG].concat();
+    room.bad(&image, &["without the map of its host", "zonemode=zbd"]);
+}
