@@ -2,7 +2,7 @@
 //! Jobs and traces that overwrite blocks of a unit with zones: through a mapper of the host, whose own write
 //! amplification is told apart from the device's; without one they are refused.
 
-use crate::common::{HEADER, Room, row};
+use crate::common::{HEADER, Room, row, text};
 use std::fmt::Write as _;
 use std::fs;
 
@@ -45,6 +45,13 @@ fn what_a_mapper_writes_is_told_apart() {
     let tables = f64::from((16 + 10) * 16384 * 4);
     assert!((tables..tables + 2000.0).contains(&value("host_zone_map")), "{}", value("host_zone_map"));
     assert!(value("zones_reset") > 20.0, "{}", value("zones_reset"));
+    // Reads cost that memory too, and say where the map is.
+    room.write("r.fio", &JOB.replace("randwrite", "randread").replace("io_size=2g", "io_size=16m"));
+    let reads = room.document(&with(&["fio", "r.fio", "--json"], &LOG));
+    let of_reads = |metric: &str| row(&reads, &[("metric", metric)]).map(|row| row["simulated"].as_f64());
+    assert_eq!(of_reads("host_zone_map"), Some(Some(value("host_zone_map"))));
+    assert_eq!(of_reads("host_memory"), of_reads("host_zone_map"));
+    assert!(of_reads("device_sram").is_some());
     let shown = room.good(&with(&["fio", "w.fio"], &LOG));
     assert!(shown.contains("host ampl.") && shown.contains("write ampl."), "{shown}");
     // More room pays.
@@ -84,6 +91,14 @@ fn traces_overwrite_blocks_of_zones() {
     room.write("far.csv", &format!("{}\n0,W,{},4096,,\n", HEADER.trim_end(), (128 - 13) * (16u64 << 20)));
     let far = ["replay", "far.csv", "--device", "one.toml", "--hpb", "off", "--set", "host.zones.mapper=log"];
     room.bad(&far, &["far.csv:2", "beyond"]);
+    // The first variant has room for it, the second has not.
+    room.write("mid.csv", &format!("{}\n0,W,{},4096,,\n", HEADER.trim_end(), 1u64 << 30));
+    let mid = ["replay", "mid.csv", "--device", "one.toml", "--hpb", "off", "--set", "host.zones.mapper=log"];
+    let vary = ["--vary", "host.zones.spare_percent=10,60", "--out", "mid"];
+    let output = room.output(&[&mid[..], &vary].concat());
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("spare_percent=60: the workload needs 262145 blocks"), "{said}");
 }
 
 #[test]

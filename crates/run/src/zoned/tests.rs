@@ -286,15 +286,7 @@ fn amplification(spare_percent: u8, keep_free: u16, mut draw: impl FnMut(u32) ->
     let work = |log: &mut Log| {
         while let Some(work) = log.work() {
             match work {
-                Work::Fetch(run) => {
-                    let mut rest = run;
-                    while rest.blocks > 0 {
-                        let to = log.store(rest).expect("a free zone is kept");
-                        log.stored(rest.place, to);
-                        rest = Run { place: rest.place + to.blocks, blocks: rest.blocks - to.blocks };
-                    }
-                    log.copied(run.place);
-                }
+                Work::Fetch(run) => copy(log, run),
                 Work::Sync => log.sync_ended(),
                 Work::Reset(zone) => log.reset_ended(zone),
             }
@@ -335,4 +327,58 @@ fn cleaning_costs_what_the_formula_says() {
     });
     println!("nine in ten writes to a tenth of the blocks: {skewed:.3} instead of {uniform:.3}");
     assert!(skewed < 0.75 * uniform, "{skewed} of {uniform}");
+}
+
+/// Ends a copy: the blocks that were fetched are written to the end of the log of moved blocks.
+fn copy(log: &mut Log, run: Run) {
+    let mut rest = run;
+    while rest.blocks > 0 {
+        let to = log.store(rest).expect("a free zone is kept");
+        log.stored(rest.place, to);
+        rest = Run { place: rest.place + to.blocks, blocks: rest.blocks - to.blocks };
+    }
+    log.copied(run.place);
+}
+
+/// When the rest of a victim is discarded while its first blocks are copied, the next victim follows.
+#[test]
+fn cleaning_goes_on_when_nothing_is_left_of_a_victim() {
+    const CAPACITY: u32 = 64;
+    let unit = ZonedUnit { stride: CAPACITY, capacity: CAPACITY, most_open: 3 };
+    let mut log = Log::new(unit, ZONES, ZoneMapper { mapper: ZoneMapping::Log, spare_percent: 0, keep_free: 8 });
+    let (logical, mut rng) = (4 * CAPACITY, Prng::new(1));
+    log.preset(0, logical);
+    let until_fetch = |log: &mut Log| loop {
+        match log.work() {
+            Some(Work::Fetch(run)) => return Some(run),
+            Some(Work::Sync) => log.sync_ended(),
+            Some(Work::Reset(zone)) => log.reset_ended(zone),
+            None => return None,
+        }
+    };
+    let first = loop {
+        let block = rng.below(logical.into()) as u32;
+        let run = log.room(log.heat(block), 1).expect("room");
+        log.written(block, run);
+        if let Some(run) = until_fetch(&mut log) {
+            break run;
+        }
+    };
+    let mut fetched = vec![first];
+    fetched.extend(std::iter::from_fn(|| until_fetch(&mut log)));
+    let mut left = 0;
+    for block in 0..logical {
+        let mut runs = Vec::new();
+        log.read(block, 1, &mut runs);
+        let Some(&Run { place, .. }) = runs.first() else { continue };
+        log.used(place);
+        if place / CAPACITY == first.place / CAPACITY
+            && !fetched.iter().any(|run| (run.place..run.place + run.blocks).contains(&place))
+        {
+            log.trim(block, 1);
+            left += 1;
+        }
+    }
+    fetched.into_iter().for_each(|run| copy(&mut log, run));
+    assert!(left > 0 && until_fetch(&mut log).is_some(), "{left} blocks were left, and seven zones are free");
 }

@@ -4,30 +4,16 @@
 //! the mapper has put them is tested beside the mapper itself. `-- --nocapture` prints the figures.
 
 use crate::write_amplification::greedy;
-use readpath_device::{DeviceConfig, LuConfig, ZoneConfig, ZoneLayout, ZoneRule};
+use crate::zonemode::zoned_alone;
+use readpath_device::{DeviceConfig, ZoneLayout, ZoneRule};
 use readpath_flash::Lean;
 use readpath_host::{HostConfig, ZoneMapper, ZoneMapping};
 use readpath_kit::{Ns, Prng};
 use readpath_run::Runner;
 use readpath_stack::{NoData, Stack, Typed};
 use readpath_testkit::writes::closed_form;
-use readpath_testkit::{Checked, chosen, device, everything, give_little_room, host, job, run, start};
+use readpath_testkit::{Checked, chosen, everything, give_little_room, host, job, run, start};
 use readpath_workload::{IoKind, Job, Kinds, Offsets, Sizes, Stream, StreamSpec, Zone};
-
-/// A zoned unit alone.
-fn zoned(zones: u32, layout: ZoneLayout, blocks: u32, rule: ZoneRule, most_open: u32) -> DeviceConfig {
-    let mut config = device(zones * 256);
-    let unit = ZoneConfig { layout, blocks, most_open, rule, program_blocks: 4, flush_blocks: 4 };
-    config.hpb = None;
-    config.lus[0] = LuConfig {
-        hpb: false,
-        max_active_regions: 0,
-        blocks: zones * unit.stride(),
-        zones: Some(unit),
-        ..config.lus[0]
-    };
-    config
-}
 
 fn behind(spare_percent: u8, keep_free: u16) -> ZoneMapper {
     ZoneMapper { mapper: ZoneMapping::Log, spare_percent, keep_free }
@@ -54,7 +40,7 @@ fn random_mixes_respect_zones() {
             [(ZoneLayout::PowerOfTwo, 64), (ZoneLayout::Gaps, 48), (ZoneLayout::Native, 96)][rng.below(3) as usize];
         let rule = [ZoneRule::Zbc, ZoneRule::Zufs][rng.below(2) as usize];
         let most_open = 3 + rng.below(3) as u32;
-        let config = zoned(16, layout, blocks, rule, most_open);
+        let config = zoned_alone(16, layout, blocks, rule, most_open);
         let mapper = behind(rng.below(60) as u8, 2 + rng.below(3) as u16);
         let unit = logical(&config, mapper);
         let jobs = || {
@@ -131,7 +117,7 @@ fn meets_the_formula(zones: u32, spare_percent: u8, iodepth: u32) {
 }
 
 fn large(zones: u32, blocks: u32) -> DeviceConfig {
-    let mut config = zoned(zones, ZoneLayout::PowerOfTwo, blocks, ZoneRule::Zbc, 6);
+    let mut config = zoned_alone(zones, ZoneLayout::PowerOfTwo, blocks, ZoneRule::Zbc, 6);
     give_little_room(&mut config, 8);
     config
 }

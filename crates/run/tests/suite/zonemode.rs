@@ -3,7 +3,6 @@
 //! read returns the newest data.
 
 use readpath_device::{DeviceConfig, LuConfig, ZoneConfig, ZoneLayout, ZoneRule};
-use readpath_host::{HostConfig, ZoneMapper, ZoneMapping};
 use readpath_kit::{Ns, Prng};
 use readpath_run::{RunError, Runner};
 use readpath_testkit::{Checked, chosen, device, host, job, start};
@@ -11,16 +10,21 @@ use readpath_workload::{IoKind, Job, Kinds, Offsets, Phase, Sizes, Stream, Strea
 
 const ZONES: u32 = 16;
 
-/// A zoned unit alone.
+/// A zoned unit alone, of which four zones may be open.
 fn zoned(layout: ZoneLayout, blocks: u32, rule: ZoneRule) -> DeviceConfig {
-    let mut config = device(ZONES * 256);
-    let zones = ZoneConfig { layout, blocks, most_open: 4, rule, program_blocks: 4, flush_blocks: 4 };
+    zoned_alone(ZONES, layout, blocks, rule, 4)
+}
+
+/// A zoned unit alone, of so many zones.
+pub(crate) fn zoned_alone(zones: u32, layout: ZoneLayout, blocks: u32, rule: ZoneRule, most_open: u32) -> DeviceConfig {
+    let mut config = device(zones * 256);
+    let unit = ZoneConfig { layout, blocks, most_open, rule, program_blocks: 4, flush_blocks: 4 };
     config.hpb = None;
     config.lus[0] = LuConfig {
         hpb: false,
         max_active_regions: 0,
-        blocks: ZONES * zones.stride(),
-        zones: Some(zones),
+        blocks: zones * unit.stride(),
+        zones: Some(unit),
         ..config.lus[0]
     };
     config
@@ -143,39 +147,6 @@ fn jobs_without_data_or_zones_say_so() {
     let write = run(&mut stack, &mut runner, vec![only(IoKind::Write, few((4, 8)), 3)]);
     let error = write.expect_err("no zone may be opened").to_string();
     assert!(error.contains("can be opened: 1 are open") && error.contains("max_open_zones"), "{error}");
-}
-
-/// Behind a mapper writes go anywhere, and again: no command is refused, and each read returns the newest data of its
-/// blocks of the device.
-#[test]
-fn behind_a_mapper_writes_go_anywhere() {
-    let zones = ZoneMapper { mapper: ZoneMapping::Log, spare_percent: 20, keep_free: 2 };
-    for (layout, blocks) in [(ZoneLayout::PowerOfTwo, 64), (ZoneLayout::Gaps, 48), (ZoneLayout::Native, 48)] {
-        let config = zoned(layout, blocks, ZoneRule::Zufs);
-        let host = HostConfig { zones: Some(zones), ..host(None) };
-        let (mut stack, now): (Checked, Ns) = start(&config, host, |_| {});
-        let mut runner = Runner::new(now);
-        let seen = zones.logical_blocks(ZONES, blocks);
-        assert_eq!(seen, (ZONES - 6) * blocks);
-        let mixed = |kinds, ios, seed: u64| {
-            let mut spec = StreamSpec::plain(IoKind::Read, 0, seen, 4, Offsets::Uniform);
-            spec.kinds = kinds;
-            spec.sizes = [3, 8, 5].map(Sizes::Fixed);
-            spec.flush_every = [if seed.is_multiple_of(2) { 60 } else { 0 }, 0];
-            job(Stream::new(&spec, seed).expect("a possible stream"), 1 + seed as u32 * 3, ios)
-        };
-        let mut written = 0;
-        for seed in 0..5 {
-            let jobs = vec![mixed(Kinds::Mix(40), 1_000, seed), mixed(Kinds::Only(IoKind::Trim), 20, seed)];
-            let done = run(&mut stack, &mut runner, jobs).expect("no error");
-            written += done.iter().map(|[_, (_, blocks)]| blocks).sum::<u64>();
-        }
-        let (all, resets) = (stack.device.stats().slices_written, stack.host.zone_resets());
-        assert!(written > 5 * 8 * 500 && all > written + written / 4, "{all} blocks for {written}");
-        assert!(resets * u64::from(blocks) > written, "{resets} resets");
-        assert!(stack.payload.wrong == 0 && stack.payload.checked > 5_000, "{:?}", stack.payload.first_wrong);
-        stack.device.check_consistency().expect("tables that agree");
-    }
 }
 
 /// A zone of `zonemode=zbd` takes one write at a time, so a deeper queue brings nothing in one zone.
