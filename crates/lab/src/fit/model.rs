@@ -449,4 +449,20 @@ mod tests {
             made.unwrap_or_else(|error| panic!("{name}: {error}"));
         }
     }
+
+    /// An erase of a shorter block is shorter, in every mode.
+    #[test]
+    fn erases_shrink_with_blocks() {
+        let preset = readpath_config::device::load("nvme-qlc-1t", &|_| Err(std::io::Error::other("none"))).unwrap();
+        let cells = ["bits=3", "read_us=40", "program_us=600", "erase_us=2000", "life_erases=3000"];
+        let cells = cells.map(|cell| Override::from_argument(&format!("slc_cache.cells.{cell}"), "--set").unwrap());
+        let preset = preset.with_overrides(&cells).unwrap();
+        let pages = preset.device.geometry.pages_per_block;
+        let made = Shrunk { pages: (pages, pages / 4) }.apply(&preset).unwrap();
+        let erases = |device: &readpath_device::DeviceConfig| {
+            let cells = device.slc_cache.unwrap().cells.unwrap();
+            [device.flash.erase, device.slc.unwrap().erase, cells.erase].map(|erase| erase.0)
+        };
+        assert_eq!(erases(&made.device), erases(&preset.device).map(|erase| erase / 4));
+    }
 }

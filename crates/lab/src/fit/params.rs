@@ -574,7 +574,29 @@ fn program_bounds(key: &str, preset: &DevicePreset) -> Option<(u64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fit::{Access, LongWrite, Stretch};
     use readpath_config::{device as devices, presets};
+
+    /// A program time shows in writes of the device whose cache is in that mode, and in no other.
+    #[test]
+    fn the_program_time_of_a_cache_is_that_of_its_mode() {
+        let qlc = presets().iter().find(|builtin| builtin.name == "nvme-qlc-1t").unwrap();
+        let in_slc = devices::parse(qlc.text, qlc.file).unwrap();
+        let in_tlc = in_slc.with_overrides(&tlc_cells()).unwrap();
+        let write = Access::SequentialWrite(Stretch::part(LongWrite::Again, 0, 1));
+        let writes = Setting { access: write, range_blocks: 1 << 16, queue_depth: 4, hpb: false, block_count: 256 };
+        let reads = Setting { access: Access::RandomRead, ..writes };
+        let shows = ["slc.program_us", "slc_cache.cells.program_us"].map(|key| {
+            let param = Param::of_key(key).unwrap();
+            [(&in_slc, &writes), (&in_tlc, &writes), (&in_tlc, &reads)].map(|(on, of)| param.concerns(of, on))
+        });
+        assert_eq!(shows, [[true, false, false], [false, true, false]]);
+    }
+
+    fn tlc_cells() -> Vec<Override> {
+        let cells = ["bits=3", "read_us=40", "program_us=600", "erase_us=3500", "life_erases=3000"];
+        cells.map(|cell| Override::from_argument(&format!("slc_cache.cells.{cell}"), "--set").unwrap()).to_vec()
+    }
 
     /// More could be built, but no measurement would show it.
     #[test]
@@ -595,9 +617,7 @@ mod tests {
     fn every_possible_value_makes_a_device() {
         let parse = |builtin: &readpath_config::Builtin| devices::parse(builtin.text, builtin.file).unwrap();
         let qlc = presets().iter().find(|builtin| builtin.name == "nvme-qlc-1t").unwrap();
-        let cells = ["bits=3", "read_us=40", "program_us=600", "erase_us=3500", "life_erases=3000"];
-        let cells = cells.map(|cell| Override::from_argument(&format!("slc_cache.cells.{cell}"), "--set").unwrap());
-        let tlc_cache = parse(qlc).with_overrides(&cells).unwrap();
+        let tlc_cache = parse(qlc).with_overrides(&tlc_cells()).unwrap();
         let with_tlc = std::iter::once((qlc, tlc_cache));
         for (builtin, preset) in presets().iter().map(|builtin| (builtin, parse(builtin))).chain(with_tlc) {
             let in_slc = cache_program(&preset).is_none();

@@ -8,6 +8,7 @@
 //! no checkpoints. A zone is reset only behind a flush, so that what took the place of its data is in flash.
 
 use readpath_host::ZoneMapper;
+use readpath_kit::Permutation;
 use readpath_workload::ZonedUnit;
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -168,6 +169,12 @@ impl Log {
             at += run.blocks;
         }
         self.counts.written = 0;
+    }
+
+    /// The same, block by block in random order.
+    pub(super) fn preset_at_random(&mut self, first: u32, blocks: u32, seed: u64) {
+        let order = Permutation::new(u64::from(blocks), seed);
+        (0..blocks).for_each(|i| self.preset(first + order.get(u64::from(i)) as u32, 1));
     }
 
     /// Where the blocks lie that were written, run by run.

@@ -22,7 +22,7 @@ use readpath_config::DevicePreset;
 use readpath_device::{Layout, LuConfig, Probe};
 use readpath_flash::DieSched;
 use readpath_host::{BlockOp, BlockRequest, SenseData};
-use readpath_kit::{Ns, Permutation};
+use readpath_kit::Ns;
 use readpath_stack::{Payload, Stack, Wire};
 use readpath_workload::{Io, IoKind, Zbd, ZonedUnit};
 use std::collections::VecDeque;
@@ -128,10 +128,7 @@ impl HostZones {
             let mine = written.ranges.iter().filter(|(of, ..)| *of == lun);
             mine.for_each(|&(_, first, blocks)| match written.layout {
                 Layout::Sequential => log.preset(first, blocks),
-                Layout::Random => {
-                    let order = Permutation::new(u64::from(blocks), written.seed);
-                    (0..blocks).for_each(|i| log.preset(first + order.get(u64::from(i)) as u32, 1));
-                }
+                Layout::Random => log.preset_at_random(first, blocks, written.seed),
             });
             Some(Unit::Mapped(Box::new(Mapped::new(lun, log))))
         };

@@ -274,6 +274,20 @@ fn blocks_from_before_lie_in_a_row() {
     assert_eq!((places, log.counts().written), (vec![(38, 5)], 0));
 }
 
+/// In random order each of them lies somewhere else.
+#[test]
+fn blocks_from_before_may_lie_in_random_order() {
+    let unit = ZonedUnit { stride: 32, capacity: 24, most_open: 3 };
+    let mut log = Log::new(unit, ZONES, ZoneMapper { mapper: ZoneMapping::Log, spare_percent: 10, keep_free: 2 });
+    log.preset_at_random(10, 48, 7);
+    let mut runs = Vec::new();
+    log.read(0, 100, &mut runs);
+    assert!(runs.len() > 40, "{runs:?}");
+    let mut places: Vec<u32> = runs.iter().flat_map(|run| run.place..run.place + run.blocks).collect();
+    places.sort_unstable();
+    assert_eq!(places, (0..48).collect::<Vec<u32>>());
+}
+
 /// Writes blocks one at a time to a full mapper, each command ending at once, until it has settled, and then as many
 /// again. Returns its write amplification.
 fn amplification(spare_percent: u8, keep_free: u16, mut draw: impl FnMut(u32) -> u32) -> f64 {

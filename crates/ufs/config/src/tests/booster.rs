@@ -88,23 +88,29 @@ fn a_cache_of_the_device_itself() {
 #[test]
 fn a_cache_of_more_bits_a_cell() {
     const CELLS: &str =
-        "[slc_cache.cells]\nbits = 3\nread_us = 40\nprogram_us = 600.5\nerase_us = 3000\nlife_erases = 3000\n";
+        "[slc_cache.cells]\nbits = 3\nread_us = 40\nprogram_us = 600.5\nerase_us = 3000\nlife_erases = 1500\n";
     let text = cached(&format!("[slc_cache]\ndynamic_mib = 1000\n\n{CELLS}"));
     let text = text.replace("bits_per_cell = 3", "bits_per_cell = 4");
     let p = parse(&text, "test.toml").unwrap();
     let cells =
-        CacheCells { bits: 3, read: Ns::from_us(40), program: Ns(600_500), erase: Ns::from_ms(3), life_erases: 3000 };
+        CacheCells { bits: 3, read: Ns::from_us(40), program: Ns(600_500), erase: Ns::from_ms(3), life_erases: 1500 };
     assert_eq!(p.device.slc_cache.unwrap().cells, Some(cells));
     let pages = p.device.geometry.pages_per_block;
     let in_mode = CellMode::ALL.map(|mode| p.device.pages_in(mode));
     assert_eq!(in_mode, [pages, pages * 3 / 4, pages / 4]);
+    let [full, cache, map] = p.device.life_used([1.0; CellMode::COUNT]);
+    let lives = [full / cache, full / map].map(|life| (life * f64::from(p.device.flash.life_erases)).round());
+    assert_eq!(lives, [1500.0, 30_000.0]);
+    let mut of_host = p.device.clone();
+    of_host.slc_cache.as_mut().unwrap().owner = CacheOwner::Host;
+    assert_eq!(of_host.check().unwrap_err().field, "slc_cache.cells");
     let json = serde_json::to_value(p.echo()).unwrap();
     assert_eq!(from_json(&json).device, p.device);
     for (old, new, key, says) in [
         ("bits = 3", "bits = 4", "slc_cache.cells.bits", "is 4; it must be less than slc.bits_per_cell, which is 4"),
         ("bits = 3", "bits = 1", "slc_cache.cells.bits", "expected a whole number from 2 to 4"),
         ("program_us = 600.5", "", "slc_cache.cells.program_us", "is missing"),
-        ("life_erases = 3000\n", "life_erases = 0\n", "slc_cache.cells.life_erases", "from 1 to"),
+        ("life_erases = 1500\n", "life_erases = 0\n", "slc_cache.cells.life_erases", "from 1 to"),
         (
             "dynamic_mib = 1000",
             "dynamic_mib = 4000000",

@@ -45,6 +45,10 @@ impl Space {
         if zoned != self.zones.held as usize {
             return Err(format!("{zoned} superblocks hold zones, counted as {}", self.zones.held));
         }
+        let is_open = |sb: &SuperblockId| self.get(*sb).state == State::Open(Stream::Zone);
+        if let Some(sb) = self.zones_with_failures().find(is_open) {
+            return Err(format!("superblock {sb} is written on, and a program of a zone failed in it"));
+        }
         for (i, sb) in self.iter() {
             let bad = self.bad_dies(i);
             let worn_out = bad * 2 > self.shape.dies;

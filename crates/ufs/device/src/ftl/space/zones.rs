@@ -179,6 +179,11 @@ impl Space {
         self.close_for_zone(sb, now);
     }
 
+    /// Superblocks of zones in which a program failed, until they are erased.
+    pub(super) fn zones_with_failures(&self) -> impl Iterator<Item = SuperblockId> + '_ {
+        self.zones.failed.iter().map(|(sb, _)| *sb)
+    }
+
     /// Marks what went bad in the superblock that is erased next; returns how many blocks.
     pub(crate) fn mark_failed_programs(&mut self) -> u32 {
         let Some(&(sb, _)) = self.to_erase.front() else { return 0 };
