@@ -158,12 +158,14 @@ impl Load {
 
 /// Reads all blocks, for a payload that checks them.
 pub fn read_everything<S: DieSched, X: Payload>(stack: &mut Stack<S, X, (), Typed>, now: &mut Ns) {
-    let blocks = stack.device.config().lus[0].blocks;
+    let units: Vec<u32> = stack.device.config().lus.iter().map(|lu| lu.blocks).collect();
     let mut left = 0;
-    for block in (0..blocks).step_by(50) {
-        let n = (blocks - block).min(50);
-        stack.submit(*now, &BlockRequest { cookie: 0, lun: 0, op: BlockOp::Read, block, blocks: n });
-        left += 1;
+    for (lun, blocks) in (0..).zip(units) {
+        for block in (0..blocks).step_by(50) {
+            let n = (blocks - block).min(50);
+            stack.submit(*now, &BlockRequest { cookie: 0, lun, op: BlockOp::Read, block, blocks: n });
+            left += 1;
+        }
     }
     while left > 0 {
         assert_ne!(stack.next_deadline(), Ns::NEVER, "every read ends");

@@ -410,7 +410,8 @@ impl Run {
         }
     }
 
-    fn power_cut(&mut self) {
+    /// The power is cut, and then, with so many cuts left, again while the device recovers or soon after.
+    fn power_cut(&mut self, mut again: u32) {
         self.count("cut");
         self.device.power_cut(self.now);
         self.media();
@@ -419,12 +420,11 @@ impl Run {
         loop {
             let ready = self.device.recover(self.now).ready_at;
             self.media();
-            // Again, while the device recovers or soon after.
-            let again = self.rng.below(3) == 0;
-            if !again {
+            if again == 0 {
                 self.now = self.now.max(ready);
                 break;
             }
+            again -= 1;
             self.now += Ns(self.rng.below((ready - self.now).0 * 2 + 1));
             self.device.advance(self.now);
             self.media();
@@ -480,16 +480,42 @@ impl Run {
         }
     }
 
+    /// Sends a command, or advances to the next event and returns true if there is one.
+    fn send_or_step(&mut self) -> bool {
+        let tag = (0..14).find(|tag| self.sent[*tag].is_none());
+        if let Some(tag) = tag.filter(|_| self.rng.below(3) > 0) {
+            self.send_any(tag);
+            return false;
+        }
+        self.step()
+    }
+
+    /// Sends commands up to an event, or all of them and waits for that event; false if there are fewer.
+    fn run_to(&mut self, event: u32, commands: u32) -> bool {
+        let mut events = 0;
+        for _ in 0..commands {
+            if events == event {
+                return true;
+            }
+            events += u32::from(self.send_or_step());
+        }
+        while events < event {
+            if !self.step() {
+                return false;
+            }
+            events += 1;
+        }
+        true
+    }
+
     fn run(&mut self, commands: u32) {
         for _ in 0..commands {
-            let tag = (0..14).find(|tag| self.sent[*tag].is_none());
-            if let Some(tag) = tag.filter(|_| self.rng.below(3) > 0) {
-                self.send_any(tag);
-            } else {
-                self.step();
-            }
+            self.send_or_step();
             match self.rng.below(400) {
-                0..4 => self.power_cut(),
+                0..4 => {
+                    let again = (0..).take_while(|_| self.rng.below(3) == 0).count();
+                    self.power_cut(again as u32);
+                }
                 4 => self.abort(),
                 5 => self.hardware_reset(),
                 // At rest, nothing is left half done.
@@ -523,6 +549,31 @@ fn zones_keep_what_they_promise() {
     for what in ["write", "read", "reset", "finish", "flush", "cut", "abort", "hardware reset"] {
         assert!(counts.get(what).is_some_and(|n| *n > 10), "{what}: {counts:?}");
     }
+}
+
+/// A cut at each event, and others while the device recovers from it.
+#[test]
+fn zones_are_found_after_a_cut_at_any_event() {
+    let (seeds, is_chosen) = chosen(200..208);
+    let mut events = 0;
+    for seed in seeds {
+        for event in 0.. {
+            let mut run = Run::new(seed);
+            let is_there = run.run_to(event, 250);
+            run.what = format!("seed {seed}, event {event}");
+            for again in 0..3 {
+                run.power_cut(again);
+                run.run_to(1 + event % 5, 20);
+            }
+            while run.step() {}
+            run.device.check_consistency().expect("tables that agree");
+            if !is_there {
+                events += event;
+                break;
+            }
+        }
+    }
+    assert!(is_chosen || events > 1_000, "{events}");
 }
 
 /// Writes blocks of a unit, one command after the other.

@@ -11,7 +11,7 @@ use readpath_testkit::full::{Load, any_full_device, full_device};
 
 /// Kind of the end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum End {
+pub enum End {
     /// The device loses its power.
     Cut,
     /// The process dies.
@@ -20,7 +20,9 @@ enum End {
     Crash,
 }
 
-fn end(stack: crate::both::Kept, now: Ns, how: End, rng: &mut Prng) -> Left {
+pub const END: [End; 3] = [End::Cut, End::Kill, End::Crash];
+
+pub fn end(stack: crate::both::Kept, now: Ns, how: End, rng: &mut Prng) -> Left {
     match how {
         End::Cut => Left::cut(stack, now),
         End::Kill => Left::kill(stack, now),
@@ -38,7 +40,7 @@ fn end(stack: crate::both::Kept, now: Ns, how: End, rng: &mut Prng) -> Left {
 }
 
 /// What the end left is marked as torn when the device has recovered, and is no damage.
-fn no_damage(stack: &crate::both::Kept, what: &str) {
+pub fn no_damage(stack: &crate::both::Kept, what: &str) {
     let array = stack.payload.store.array();
     for superblock in 0..array.format().shape.superblocks {
         array.examine(superblock, &mut Default::default(), |fault| panic!("{what}: {fault}")).unwrap();
@@ -54,7 +56,7 @@ fn many(config: &DeviceConfig, seed: u64, cuts: u32) {
         if gathers {
             stack.payload.store.array_mut().gather();
         }
-        let how = [End::Cut, End::Kill, End::Crash][rng.below(3) as usize];
+        let how = END[rng.below(3) as usize];
         let what = format!("seed {seed}, cut {cut}, {how:?}");
         let mut load = Load::new(seed << 16 | u64::from(cut), 400);
         for _ in 0..rng.below(700) {
@@ -99,7 +101,7 @@ fn many_random_ends_of_many_devices() {
 #[test]
 fn an_end_at_every_event() {
     let config = full_device(Without::NOTHING);
-    for how in [End::Cut, End::Kill, End::Crash] {
+    for how in END {
         let mut events = 0;
         loop {
             let (mut stack, mut now) = switch_on_full(&config);

@@ -8,3 +8,4 @@ mod flips;
 mod images;
 mod rpmb;
 mod settings;
+mod zones;

@@ -221,14 +221,11 @@ impl Ftl {
             let (_, program, _) = self.space.program_of(op.ppn);
             let chain: Vec<u16> = self.write.buffer().chain(op.index as u16).collect();
             let unit = self.geometry.slices_per_unit() as usize;
-            let mut units = self.space.units_of_program(op.ppn);
+            // A unit of padding alone leaves nothing in flash, and so is none of the numbered programs.
             for (i, slots) in (0..).zip(chain.chunks(unit)) {
                 let first = self.space.slice_of_program(sb, program, i * unit as u32);
                 self.data_in_flash(first, slots, hw);
-                _ = units.next();
             }
-            // Padding.
-            units.for_each(|first| self.log.data_programmed(first, &self.space, hw));
             self.space.hold(op.ppn);
             self.apply_programs(op.lpn);
         }
