@@ -8,14 +8,14 @@ mod steady;
 mod ubi;
 
 use readpath_config::{DevicePreset, device, presets};
-use readpath_device::Layout;
+use readpath_device::{Layout, ZoneConfig, ZoneLayout, ZoneRule};
 use readpath_flash::Lean;
 use readpath_hci::Registers;
 use readpath_host::{HostConfig, HpbOptions};
 use readpath_kit::Ns;
 use readpath_run::{ExecuteError, LUN, Runner};
 use readpath_stack::{AnyWire, NoData, Stack, Typed, Wire};
-use readpath_workload::{Ends, Job, Limits, Phase, Stream, Think};
+use readpath_workload::{Ends, IoKind, Job, Limits, Offsets, Phase, Stream, StreamSpec, Think, Zbd};
 
 pub use images::{IMAGES, ImageCase, images};
 pub use parse::{PARSES, ParseCase, parse};
@@ -37,11 +37,32 @@ pub struct BenchCase {
     lu_gib: Option<u32>,
     /// Requests cross through the registers of a host controller.
     registers: bool,
+    /// The unit has zones.
+    zoned: Option<Zoned>,
+}
+
+/// What is done with a unit that has zones.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Zoned {
+    Reads,
+    /// Each job writes zones of its own in order, and resets those that are full.
+    Writes,
 }
 
 const fn case(name: &'static str, what: &'static str, gib: u32, depth: u32, hpb: bool) -> BenchCase {
-    BenchCase { name, what, preset: "ufs21-64g", gib, depth, hpb, lu_gib: None, registers: false }
+    BenchCase { name, what, preset: "ufs21-64g", gib, depth, hpb, lu_gib: None, registers: false, zoned: None }
 }
+
+/// Zones of 128 MiB.
+const ZONES: ZoneConfig = ZoneConfig {
+    layout: ZoneLayout::PowerOfTwo,
+    blocks: ZONE_BLOCKS,
+    most_open: 6,
+    rule: ZoneRule::Zbc,
+    program_blocks: 48,
+    flush_blocks: 48,
+};
+const ZONE_BLOCKS: u32 = 1 << 15;
 
 /// All benches.
 pub const BENCHES: &[BenchCase] = &[
@@ -53,6 +74,15 @@ pub const BENCHES: &[BenchCase] = &[
         ..case("qd16-registers", "the same, through the registers of a host controller", 16, 16, true)
     },
     case("qd31-hpb-hit", "16 GiB at queue depth 31, HPB", 16, 31, true),
+    case("qd16-sram-hit", "1 GiB at queue depth 16, map in SRAM", 1, 16, false),
+    BenchCase {
+        zoned: Some(Zoned::Reads),
+        ..case("qd16-zones", "16 GiB of a unit with zones at queue depth 16", 16, 16, false)
+    },
+    BenchCase {
+        zoned: Some(Zoned::Writes),
+        ..case("zones-write", "zones of 16 GiB, 4 at a time, written in order", 16, 4, false)
+    },
     case("qd16-miss", "29 GiB at queue depth 16, nearly every read misses the map cache", 29, 16, false),
     BenchCase {
         preset: "mqsim-64g",
@@ -138,7 +168,9 @@ fn run_on<W: Wire>(bench: &BenchCase, ios: u64, wire: W, clock: impl Fn() -> f64
     let host = HostConfig { hpb: bench.hpb.then(HpbOptions::default), cores: None, ..preset.host };
     let mut stack = Stack::<Lean, NoData, (), W>::new(&preset.device, host, preset.delays, NoData, (), wire)?;
     let blocks = bench.gib << 18;
-    stack.precondition(LUN, 0, blocks, Layout::Sequential, 1).map_err(|_| ExecuteError::Precondition { blocks })?;
+    if bench.zoned != Some(Zoned::Writes) {
+        stack.precondition(LUN, 0, blocks, Layout::Sequential, 1).map_err(|_| ExecuteError::Precondition { blocks })?;
+    }
     let ready = stack.start(Ns::ZERO)?;
     let mut runner = Runner::new(ready);
     runner.phase(&mut stack, &mut phase(bench, blocks, ios / 4, 1), &mut ())?;
@@ -157,11 +189,35 @@ fn bench_preset(bench: &BenchCase) -> DevicePreset {
         // Seven percent more than in proportion, for the map and the spare superblocks that do not grow in proportion.
         preset.device.geometry.blocks_per_plane = preset.device.geometry.blocks_per_plane / old * gib * 107 / 100;
     }
+    if bench.zoned.is_some() {
+        preset.device.hpb = None;
+        let lu = &mut preset.device.lus[0];
+        (lu.hpb, lu.max_active_regions) = (false, 0);
+        (lu.blocks, lu.zones) = (bench.gib << 18, Some(ZONES));
+    }
     preset
 }
 
 fn phase(bench: &BenchCase, blocks: u32, ios: u64, seed: u64) -> Phase {
-    jobs(bench, ios, |i| Stream::uniform_reads(0, blocks, 1, seed * 1000 + i).expect("a valid range"))
+    if bench.zoned != Some(Zoned::Writes) {
+        return jobs(bench, ios, |i| Stream::uniform_reads(0, blocks, 1, seed * 1000 + i).expect("a valid range"));
+    }
+    let spec = StreamSpec::plain(IoKind::Write, 0, blocks, 1, Offsets::Sequential);
+    let mut phase = jobs(bench, ios, |i| Stream::new(&spec, seed * 1000 + i).expect("a valid range"));
+    let of_each = blocks / ZONE_BLOCKS / bench.depth;
+    for (i, job) in (0..).zip(&mut phase.jobs) {
+        job.zbd = Some(Zbd {
+            zones: (i * of_each, (i + 1) * of_each),
+            random: false,
+            writes: true,
+            most_open: bench.depth,
+            job_most_open: 1,
+            resets: None,
+            again: true,
+            read_beyond_wp: false,
+        });
+    }
+    phase
 }
 
 /// `ios` requests shared by as many jobs with one request in flight as the bench is deep.

@@ -68,7 +68,8 @@ impl Runner {
     ) -> Result<Driven, RunError> {
         let (from, clock) = (self.now, &mut Virtual);
         self.zones = self.zones.take().or_else(|| HostZones::of(stack, &self.written));
-        let driven = match (stack.host.cores(), &mut self.zones) {
+        let places = |zones: &&mut HostZones| zones.maps() || jobs.iter().any(Option::is_some);
+        let driven = match (stack.host.cores(), self.zones.as_mut().filter(places)) {
             (None, None) => drive(stack, source, hooks, clock, from)?,
             (Some((cores, most)), None) => drive(stack, &mut OnCores::new(source, cores, most), hooks, clock, from)?,
             (None, Some(zones)) => drive(stack, &mut OnZones::new(source, zones, jobs, luns), hooks, clock, from)?,

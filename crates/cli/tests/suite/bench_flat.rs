@@ -27,3 +27,11 @@ fn flat_benches_refuse_what_makes_no_sense() {
     room.bad(&["dev", "bench", "--flat", "--ios", "0"], &["0 is not in 100..=1000000000000"]);
     room.bad(&["dev", "bench", "--repeat", "0"], &["0 is not in 1..=4294967295"]);
 }
+
+#[test]
+fn zones_are_read_and_written() {
+    let room = Room::new();
+    let shown = room.good(&["dev", "bench", "zones", "--ios", "100000", "--repeat", "1"]);
+    let names: Vec<&str> = shown.lines().filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(names, ["qd16-zones", "zones-write"], "{shown}");
+}

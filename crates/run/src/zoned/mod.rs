@@ -150,6 +150,11 @@ impl HostZones {
         all
     }
 
+    /// Whether a mapper stands before a unit.
+    pub(crate) fn maps(&self) -> bool {
+        self.all_mapped().next().is_some()
+    }
+
     fn jobs(&mut self, lun: u8) -> Option<&mut zbd::Unit> {
         match self.units.get_mut(usize::from(lun))? {
             Some(Unit::Jobs(unit)) => Some(unit),

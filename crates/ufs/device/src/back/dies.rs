@@ -28,7 +28,7 @@ pub(crate) struct Dies<S> {
     cells: [CellTimes; CellMode::COUNT],
     spare_transfer: Ns,
     /// Data that leaves the cache in SLC mode stays on its die.
-    folds_on_die: bool,
+    pub folds_on_die: bool,
     /// Data is sent at its own time, not ahead: the link also carries traffic to and from host memory.
     reports_at_end: bool,
     pub(super) faults: Faults,
@@ -139,7 +139,7 @@ impl<S: DieSched> Dies<S> {
             Job::Free => unreachable!("a freed operation has no work"),
         };
         let array = if op.cells == CellMode::Full { array } else { self.time_in(op.cells, kind) };
-        let transfer = if op.folds && self.folds_on_die { Ns::ZERO } else { transfer };
+        let transfer = if op.stays { Ns::ZERO } else { transfer };
         let array = if kind == OpKind::Read { self.faults.with_retries(array) } else { array };
         let kind = if TOGETHER { OpKind::ReadTogether } else { kind };
         let report_at_end = self.reports_at_end | (op.job != Job::HostRead);
@@ -172,7 +172,7 @@ impl<S: DieSched> Dies<S> {
                 let units = if job == Job::ZoneProgram { op.frame } else { 1 };
                 let program = Ns(program.0 * u64::from(units));
                 let transfer = Ns(t.transfer_block.0 * u64::from(g.slices_per_unit() * units));
-                let transfer = if op.folds && self.folds_on_die { Ns::ZERO } else { transfer };
+                let transfer = if op.stays { Ns::ZERO } else { transfer };
                 each(channel, from(done.first_stage, transfer), done.first_stage);
                 each(die, from(done.at, program), done.at);
             }
@@ -187,7 +187,7 @@ impl<S: DieSched> Dies<S> {
                     Job::SpareRead | Job::OwnerRead => (read, self.spare_transfer),
                     _ => (t.map_read, t.map_transfer),
                 };
-                let transfer = if op.folds && self.folds_on_die { Ns::ZERO } else { transfer };
+                let transfer = if op.stays { Ns::ZERO } else { transfer };
                 each(die, from(done.first_stage, array), done.first_stage);
                 each(channel, from(done.at, transfer), done.at);
             }

@@ -28,6 +28,8 @@ pub(crate) trait Hardware {
     fn stats(&mut self) -> &mut DeviceStats;
     /// Programs and erases in progress.
     fn writes(&self) -> u32;
+    /// Whether data that leaves the cache in SLC mode stays on its die.
+    fn folds_on_die(&self) -> bool;
     /// The die of a slice.
     fn die_of(&self, ppn: Ppn) -> u32;
     /// Whether a program that has ended failed.

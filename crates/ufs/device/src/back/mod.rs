@@ -236,6 +236,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> Hardware for Back<S, M, P> {
     }
 
     #[inline]
+    fn folds_on_die(&self) -> bool {
+        self.dies.folds_on_die
+    }
+
+    #[inline]
     fn die_of(&self, ppn: Ppn) -> u32 {
         self.dies.die_of(ppn)
     }

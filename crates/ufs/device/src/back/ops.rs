@@ -83,8 +83,8 @@ pub(crate) struct Op {
     pub job: Job,
     /// Cell mode of the superblock that it accesses.
     pub cells: CellMode,
-    /// It moves data out of the cache in SLC mode.
-    pub folds: bool,
+    /// Its data stays on the die: no channel carries it.
+    pub stays: bool,
     /// The use of the tag that it belongs to; when it ends, it is ignored if the tag has been reused.
     pub tag: TagRef,
     /// Blocks that it moves.
@@ -107,7 +107,7 @@ impl Op {
         Op {
             job,
             cells: CellMode::Full,
-            folds: false,
+            stays: false,
             tag: TagRef::NONE,
             count: 0,
             next: NO_OP,

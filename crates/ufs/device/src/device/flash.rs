@@ -29,6 +29,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         match self.back.ops().get(done.op).job {
             Job::HostRead => self.read_done(now, done),
+            Job::MapLoad => self.map_loaded(now, done.op),
             job => self.other_done(now, done, job),
         }
         if self.front.has_starved() {
@@ -69,8 +70,6 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// An operation has ended that belongs to a request, or that requests wait for.
     fn read_op_done(&mut self, now: Ns, done: Done, job: Job) {
         match job {
-            Job::HostRead => self.read_done(now, done),
-            Job::MapLoad => self.map_loaded(now, done.op),
             Job::BufferLoad => self.buffer_map_loaded(now, done.op),
             Job::OwnerRead => self.owner_known(now, done.op),
             Job::HintedRead => self.hinted_read_done(now, done),

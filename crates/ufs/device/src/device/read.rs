@@ -349,6 +349,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     /// A map page has been loaded into SRAM: its waiters continue, in order of arrival.
+    #[inline(never)]
     pub(crate) fn map_loaded(&mut self, now: Ns, id: OpId) {
         let load = self.back.end(id);
         let paid = self.ftl.map_mut().loaded(&load);
@@ -411,14 +412,15 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// request the same map page covers.
     pub(crate) fn end_wait(&mut self, op: &Op) -> Option<u32> {
         let count = u32::from(op.count);
-        let to_page_end = self.ftl.map().page_entries() - op.lpn % self.ftl.map().page_entries();
         let slot = self.front.slot_mut(op.tag.tag);
         if slot.issued > op.index {
             slot.in_flight -= count;
             return None;
         }
         slot.is_cut = false;
-        Some((slot.blocks - op.index).min(to_page_end) - count)
+        let to_request_end = slot.blocks - op.index;
+        let to_page_end = self.ftl.map().page_entries() - op.lpn % self.ftl.map().page_entries();
+        Some(to_request_end.min(to_page_end) - count)
     }
 
     /// Continues a read behind blocks that have waited; `left` is what was cut off.
@@ -442,6 +444,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// How many blocks of `most` one operation serves. The first lies at `first`; `place` gives the others.
     #[inline(always)]
     pub(crate) fn run_length(&self, most: Run, first: Mapping, place: impl Fn(Lpn) -> Option<Mapping>) -> u32 {
+        if most.blocks == 1 {
+            return 1;
+        }
         let blocks = match first {
             Mapping::Flash(ppn) => most.blocks.min(self.ftl.slices_per_read_from(ppn)),
             _ => most.blocks,

@@ -229,8 +229,8 @@ impl Collect {
         let count = current.count_ones() as u16;
         self.reads += 1;
         hw.stats().moved_reads += 1;
-        let folds = around.space.mode_of(page) == CellMode::Cache;
-        let op = Op { count, index: u32::from(chain), folds, ..Op::new(Job::MoveRead, page) };
+        let stays = hw.folds_on_die() && around.space.mode_of(page) == CellMode::Cache;
+        let op = Op { count, index: u32::from(chain), stays, ..Op::new(Job::MoveRead, page) };
         around.space.begin(now, op, hw);
     }
 
@@ -273,7 +273,8 @@ impl Collect {
                 Why::Space | Why::Idle | Why::Flush => {}
             }
             stats.slices_padded += u64::from(unit) - n as u64;
-            let op = Op { count: n as u16, index: u32::from(chain), folds, ..Op::new(Job::MoveProgram, ppn) };
+            let stays = folds && hw.folds_on_die();
+            let op = Op { count: n as u16, index: u32::from(chain), stays, ..Op::new(Job::MoveProgram, ppn) };
             space.program(now, op, hw);
         }
     }

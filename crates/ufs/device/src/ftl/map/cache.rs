@@ -99,6 +99,7 @@ impl MapCache {
         Some((frame, in_vain))
     }
 
+    #[inline]
     pub(crate) fn finish_load(&mut self, frame: u32) {
         self.lru.push_back(frame);
     }

@@ -8,7 +8,6 @@
 use crate::ftl::space::Space;
 use crate::ids::SuperblockId;
 use readpath_flash::Ppn;
-use std::collections::BTreeMap;
 
 /// A part of a zone whose programs lie one behind the other in a superblock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,8 +29,10 @@ struct At {
 
 pub(in crate::ftl) struct Placed {
     zones: Vec<At>,
-    /// By zone and first block, the parts that do not follow from the beginning of the zone.
-    others: BTreeMap<(u32, u32), Extent>,
+    /// By zone, the parts that do not follow from its beginning: first block and place, in order.
+    others: Vec<Vec<(u32, Extent)>>,
+    /// How many these are.
+    used: u32,
     /// Blocks of a program.
     program: u32,
     /// Room in the table of other parts.
@@ -40,7 +41,7 @@ pub(in crate::ftl) struct Placed {
 
 impl Placed {
     pub(super) fn new(zones: usize, program: u32, most_others: u32) -> Self {
-        Placed { zones: vec![At::default(); zones], others: BTreeMap::new(), program, most_others }
+        Placed { zones: vec![At::default(); zones], others: vec![Vec::new(); zones], used: 0, program, most_others }
     }
 
     /// Blocks of a program.
@@ -57,10 +58,8 @@ impl Placed {
     /// The part of a zone that a block lies in, or would lie in, and the block with which that begins.
     #[inline]
     pub(crate) fn extent(&self, zone: u32, block: u32) -> Option<(u32, Extent)> {
-        if !self.others.is_empty()
-            && let Some((&(_, from), &extent)) = self.others.range((zone, 0)..=(zone, block)).next_back()
-        {
-            return Some((from, extent));
+        if let Some(&part) = self.others[zone as usize].iter().rfind(|(from, _)| *from <= block) {
+            return Some(part);
         }
         let superblock = SuperblockId(self.zones[zone as usize].begins.checked_sub(1)?);
         Some((0, Extent { superblock, program: 0 }))
@@ -79,7 +78,7 @@ impl Placed {
 
     /// Whether the table has room for one more part of zones; some of its places are kept for programs that fail.
     pub(crate) fn has_room(&self, kept: u32) -> bool {
-        self.others.len() as u32 + kept < self.most_others
+        self.used + kept < self.most_others
     }
 
     /// The next `blocks` of a zone are in a program of a superblock.
@@ -93,7 +92,7 @@ impl Placed {
                 self.zones[zone as usize].begins = to.superblock.0 + 1;
             }
             if from > 0 || to.program > 0 {
-                self.others.insert((zone, from), to);
+                self.restore_other((zone, from), to);
             }
         }
         self.zones[zone as usize].blocks += blocks;
@@ -101,14 +100,15 @@ impl Placed {
 
     /// The parts of a zone: first block and place of each.
     pub(crate) fn extents(&self, zone: u32) -> Vec<(u32, Extent)> {
-        let others = self.others.range((zone, 0)..=(zone, u32::MAX)).map(|(&(_, from), &extent)| (from, extent));
-        let begin = self.extent(zone, 0).filter(|_| !self.others.contains_key(&(zone, 0)));
-        begin.into_iter().chain(others).collect()
+        let others = &self.others[zone as usize];
+        let begin = self.extent(zone, 0).filter(|_| others.first().is_none_or(|(from, _)| *from > 0));
+        begin.into_iter().chain(others.iter().copied()).collect()
     }
 
     /// Parts that do not follow from the beginnings of their zones, all in order: zone, first block, place.
     pub(crate) fn others(&self) -> impl Iterator<Item = (u32, u32, Extent)> + '_ {
-        self.others.iter().map(|(&(zone, from), &extent)| (zone, from, extent))
+        let zones = (0..).zip(&self.others);
+        zones.flat_map(|(zone, parts)| parts.iter().map(move |&(from, extent)| (zone, from, extent)))
     }
 
     /// The superblock in which a zone begins.
@@ -121,17 +121,23 @@ impl Placed {
         let mut superblocks: Vec<_> = self.extents(zone).into_iter().map(|(_, extent)| extent.superblock).collect();
         superblocks.dedup();
         self.zones[zone as usize] = At::default();
-        let keys: Vec<_> = self.others.range((zone, 0)..=(zone, u32::MAX)).map(|(key, _)| *key).collect();
-        keys.iter().for_each(|key| _ = self.others.remove(key));
+        self.forget_others(zone);
         superblocks
+    }
+
+    fn forget_others(&mut self, zone: u32) {
+        self.used -= std::mem::take(&mut self.others[zone as usize]).len() as u32;
     }
 
     /// A checkpoint has this of a zone: where it begins and how many blocks it has.
     pub(super) fn restore(&mut self, zone: u32, begins: Option<SuperblockId>, blocks: u32) {
+        self.forget_others(zone);
         self.zones[zone as usize] = At { begins: begins.map_or(0, |sb| sb.0 + 1), blocks };
     }
 
+    /// A zone continues with this block at another place than where it would; behind all parts that it has.
     pub(super) fn restore_other(&mut self, (zone, from): (u32, u32), extent: Extent) {
-        self.others.insert((zone, from), extent);
+        self.others[zone as usize].push((from, extent));
+        self.used += 1;
     }
 }
