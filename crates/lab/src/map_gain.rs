@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The gain of a map of the size at the knee of a trace's curve: the same trace with that much SRAM, with as much host
-//! memory that the device reads itself, and with HPB; and the gain of a device without map pages, such as a zoned one.
+//! memory that the device reads itself, and with HPB; and on zones behind a log-structured mapper, which need no map.
 //! It opens no file.
 
 use crate::map_rows::{peak_host_bytes, static_host_bytes};
@@ -9,8 +9,9 @@ use crate::replay::{Mode, Replay, ReplayCase, ReplayOptions, ReplayRun, ReplayVa
 use crate::verdict::{self, Measured, Memory, Outcome};
 use readpath_config::experiment::Variant;
 use readpath_config::{ConfigFileError, DevicePreset, GivenKey};
-use readpath_device::{DeviceConfig, Layout, Protocol};
-use readpath_kit::{BLOCK_BYTES, Histogram};
+use readpath_device::{DeviceConfig, Layout, LuConfig, Protocol, ZoneConfig, ZoneLayout, ZoneRule};
+use readpath_host::{ZoneMapper, ZoneMapping};
+use readpath_kit::Histogram;
 use readpath_results::{Document, Error, Note, NoteKind, metric};
 use readpath_run::PhaseOutput;
 use readpath_workload::IoKind;
@@ -32,8 +33,6 @@ pub struct GainRow {
     pub read_p99_us: f64,
     /// Map pages read from flash, for any purpose.
     pub map_loads: u64,
-    /// No device is so, but none can be better.
-    is_bound: bool,
     outcome: Outcome,
 }
 
@@ -46,7 +45,7 @@ pub struct Knees {
     pub regions: u64,
 }
 
-/// The variants of a device. Those with HPB are left out where the device has none, zones on 4 TiB and more.
+/// The variants of a device. HPB is left out where the device has none, zones where they cannot be.
 ///
 /// # Errors
 /// A device that cannot be.
@@ -89,29 +88,50 @@ pub fn variants(base: &DevicePreset, knees: Knees) -> Result<Vec<ReplayVariant>,
         let memory = mib(knees.regions);
         all.push(of(format!("HPB, {memory} MiB"), &[("hpb", "dcm"), ("max_map_mib", &memory)])?);
     }
-    // The model's map cache has less than 4 GiB, which is the map of 4 TiB.
-    let whole = u64::from(base.device.map_pages()) * u64::from(base.device.map_page_bytes);
-    if whole < 1 << 32 {
-        let name = format!("zones, {} KiB (bound)", zone_map_bytes(&base.device).div_ceil(1 << 10));
-        let zones = given(name, off(&[("map_cache.size_kib", &kib(whole))]))?;
-        all.push(ReplayVariant { map_is_loaded: true, ..zones });
-    }
+    all.extend(on_zones(given("zones".to_owned(), off(&[]))?));
     Ok(all)
 }
 
 /// What the reader of the rows has to know.
 pub const NOTE: &str = "Map in SRAM: it takes the place of the device's own map cache. HMB and HPB come on top of that \
-                        cache. Zones are an upper bound, for reads only: the same device with its whole map in SRAM \
-                        from the start, as a zoned device has it (8 bytes for each zone of 96 MiB: assumptions). What \
-                        the host does to write zones in order is not simulated.";
+                        cache. Zones are superblocks of the same flash behind a log-structured mapper that keeps a \
+                        tenth of them: what it moves is simulated, and its map is the host memory. Their data does not pass a cache in SLC \
+                        mode. They are left out \
+                        where the trace needs more than it leaves, and on devices of several units.";
 
-/// Assumption: the smallest zones of a known part (Samsung PM1731a). Others have up to 2 GiB, and a smaller map.
-const ZONE_BYTES: u64 = 96 << 20;
-/// Assumption: where a zone begins and how far it is written, 4 bytes each.
-const ZONE_ENTRY_BYTES: u64 = 8;
+/// Share of the zones that the mapper keeps, in percent, and its free zones: what `[host.zones]` has without keys.
+const MAPPER: ZoneMapper = ZoneMapper { mapper: ZoneMapping::Log, spare_percent: 10, keep_free: 2 };
 
+/// The same with zones, each a superblock, as many as the flash holds. `None` if it can have none.
+fn on_zones(without: ReplayVariant) -> Option<ReplayVariant> {
+    let ReplayVariant { mut preset, mut host, .. } = without;
+    let [lu] = preset.device.lus[..] else { return None };
+    let geometry = preset.device.geometry;
+    let unit = geometry.slices_per_unit();
+    let zones = ZoneConfig {
+        layout: ZoneLayout::Native,
+        blocks: geometry.slices_per_superblock(),
+        most_open: 6,
+        rule: ZoneRule::Zbc,
+        program_blocks: unit,
+        flush_blocks: unit,
+    };
+    (preset.host.zones, host.zones) = (Some(MAPPER), Some(MAPPER));
+    // Whole programs do not pass a cache, and room that is lent to one cannot be zones.
+    (preset.device.hpb, preset.device.slc_cache) = (None, None);
+    let with = |count: u32| {
+        let blocks = count * zones.stride();
+        let lu = LuConfig { blocks, hpb: false, max_active_regions: 0, zones: Some(zones), ..lu };
+        DeviceConfig { lus: vec![lu], ..preset.device.clone() }
+    };
+    preset.device = (1..geometry.superblocks()).rev().map(with).find(|device| device.check().is_ok())?;
+    let name = format!("zones, {} KiB", zone_map_bytes(&preset.device).div_ceil(1 << 10));
+    Some(ReplayVariant { name, preset, host, ..without })
+}
+
+/// Bytes of SRAM that say where zones lie.
 fn zone_map_bytes(device: &DeviceConfig) -> u64 {
-    (device.logical_blocks() * u64::from(BLOCK_BYTES)).div_ceil(ZONE_BYTES) * ZONE_ENTRY_BYTES
+    device.lus.iter().map(|lu| u64::from(lu.zone_count()) * ZoneConfig::ENTRY_BYTES).sum()
 }
 
 /// Whether places for the map can be compared on a device: it is neither in DRAM nor in a memory that the host always
@@ -143,11 +163,13 @@ pub struct Gaining {
 }
 
 impl Gaining {
-    /// Replays of a case at its own times on each variant.
+    /// Replays of a case at its own times on each variant that is large enough.
     pub fn new(case: ReplayCase, variants: Vec<ReplayVariant>) -> Self {
         let options =
             ReplayOptions { mode: Mode::Timed, layout: Layout::Sequential, seed: 1, encoded: false, over_time: true };
-        let variants: Vec<_> = variants.into_iter().map(Arc::new).collect();
+        let fits = |preset: &DevicePreset| case.traces(options.mode, preset, options.layout, options.seed).fit(preset);
+        let variants = variants.into_iter().filter(|variant| fits(&variant.preset).is_ok()).map(Arc::new);
+        let variants: Vec<_> = variants.collect();
         let name = case.name.clone();
         let replays = Replay::all(&[Arc::new(case)], &variants, &options);
         Gaining { case: name, points: replays.into_iter().map(Point::Replay).collect() }
@@ -185,7 +207,7 @@ pub(crate) fn verdict(case: &str, rows: &[GainRow], notes: &[Note]) -> Vec<Note>
     let coarse = |note: &&Note| note.kind == NoteKind::CoarseTimes && note.case.as_deref() == Some(case);
     match notes.iter().find(coarse) {
         Some(coarse) => vec![verdict::not_from_these_times(coarse)],
-        None => verdict::of_runs(rows.iter().filter(|row| !row.is_bound).map(|row| &row.outcome)),
+        None => verdict::of_runs(rows.iter().map(|row| &row.outcome)),
     }
 }
 
@@ -195,9 +217,9 @@ fn row(case: &str, variant: &ReplayVariant, run: &ReplayRun) -> GainRow {
     phase.into_iter().flat_map(|phase| &phase.stats.jobs).for_each(|job| latency.merge(&job.of(IoKind::Read).latency));
     let count = |of: fn(&PhaseOutput) -> u64| phase.map_or(0, of);
     let host_bytes = peak_host_bytes(phase, &variant.preset);
-    let device_bytes = match variant.map_is_loaded {
-        true => zone_map_bytes(&variant.preset.device),
-        false => u64::from(variant.preset.device.map_cache_bytes),
+    let device_bytes = match zone_map_bytes(&variant.preset.device) {
+        0 => u64::from(variant.preset.device.map_cache_bytes),
+        zones => zones,
     };
     let memory = Memory { host: host_bytes as f64, sram: device_bytes as f64 };
     let phases: Vec<&PhaseOutput> = phase.into_iter().collect();
@@ -205,7 +227,6 @@ fn row(case: &str, variant: &ReplayVariant, run: &ReplayRun) -> GainRow {
         place: variant.name.clone(),
         host_bytes,
         device_bytes,
-        is_bound: variant.map_is_loaded,
         outcome: Outcome::new((case, &variant.name), &phases, run.over_time.as_ref(), Measured::ALL, memory),
         read_mean_us: if latency.count() > 0 { latency.mean() / 1e3 } else { 0.0 },
         read_p99_us: latency.quantile(0.99) as f64 / 1e3,
@@ -251,23 +272,20 @@ mod tests {
         assert_eq!(ours[2].preset.device.map_memory, theirs.device.map_memory);
     }
 
-    /// A bound is no place that one can have, and coarse times of another case say nothing of this one.
+    /// Coarse times of another case say nothing of this one.
     #[test]
-    fn what_no_device_is_wins_nothing() {
-        let row = |place: &str, is_bound: bool| GainRow {
-            place: place.to_owned(),
+    fn coarse_times_tell_nothing_of_their_own_case() {
+        let row = GainRow {
+            place: "SRAM".to_owned(),
             host_bytes: 0,
             device_bytes: 0,
             read_mean_us: 0.0,
             read_p99_us: 0.0,
             map_loads: 0,
-            is_bound,
-            outcome: Outcome::new(("c", place), &[], None, Measured::ALL, Memory::default()),
+            outcome: Outcome::new(("c", "SRAM"), &[], None, Measured::ALL, Memory::default()),
         };
-        let rows = [row("zones", true)];
-        assert_eq!(verdict("c", &rows, &[]), []);
         let coarse = |case: &str| Note::new(NoteKind::CoarseTimes, "COARSE TIMES").of_case(case);
-        let said = |of: &str| verdict("c", &[row("SRAM", false)], &[coarse(of)])[0].text.clone();
+        let said = |of: &str| verdict("c", std::slice::from_ref(&row), &[coarse(of)])[0].text.clone();
         assert!(said("c").starts_with("This cannot be told from this trace."), "{}", said("c"));
         assert_eq!(said("d"), "The workload reads and writes nothing: there is nothing to compare.");
     }
@@ -278,18 +296,17 @@ mod tests {
         let names = |name: &str| -> Vec<String> {
             variants(&preset(name), knees).expect("variants").into_iter().map(|v| v.name).collect()
         };
-        assert_eq!(
-            names("ufs31-256g"),
-            [AS_IT_IS, "SRAM, 112 KiB", "HMB, 1 MiB", "HPB, 3 MiB", "zones, 22 KiB (bound)"]
-        );
+        assert_eq!(names("ufs31-256g"), [AS_IT_IS, "SRAM, 112 KiB", "HMB, 1 MiB", "HPB, 3 MiB", "zones, 12 KiB"]);
         let larger = Knees { pages: 20 << 20, ..knees };
         let nvme = variants(&preset("nvme-dramless-1t"), larger).expect("variants");
         let host: Vec<u64> = nvme.iter().map(|v| static_host_bytes(&v.preset)).collect();
         assert_eq!(host, [0, 0, 20 << 20, 0]);
         assert_eq!(nvme[1].preset.device.map_cache_bytes, 20 << 20);
-        let zones = &nvme[3];
-        assert_eq!((zones.name.as_str(), zone_map_bytes(&zones.preset.device)), ("zones, 78 KiB (bound)", 9_937 * 8));
-        let device = &zones.preset.device;
-        assert_eq!(device.map_cache_bytes, device.map_pages() * device.map_page_bytes);
+        // Nothing but zones: as many superblocks as can be, of which the mapper keeps a tenth.
+        let ReplayVariant { preset, host: driver, .. } = &nvme[3];
+        let (count, seen) = (preset.device.lus[0].zone_count(), preset.seen_units()[0].blocks);
+        let superblocks = preset.device.geometry.superblocks();
+        assert_eq!((count, superblocks, seen), (1534, 1560, 237_404_160));
+        assert_eq!((zone_map_bytes(&preset.device), driver.mapper()), (u64::from(count) * 8, Some(MAPPER)));
     }
 }

@@ -176,7 +176,7 @@ impl Checking {
             let preset = base.with_overrides(&[kib])?;
             let host = HostConfig { hpb: None, ..preset.host };
             let (limits, events) = (Vec::new(), Vec::new());
-            Ok(Arc::new(ReplayVariant { name: size(*bytes), preset, host, limits, events, map_is_loaded: false }))
+            Ok(Arc::new(ReplayVariant { name: size(*bytes), preset, host, limits, events }))
         };
         let variants = sizes.iter().map(variant).collect::<Result<Vec<_>, ConfigFileError>>()?;
         let at_depth = |iodepth| {

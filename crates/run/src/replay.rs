@@ -49,7 +49,10 @@ impl Traces<'_> {
     }
 
     /// Whether units behind a mapper, which sees only a part of their zones, are large enough for all of it.
-    fn fit(&self, preset: &DevicePreset) -> Result<(), ExecuteError> {
+    ///
+    /// # Errors
+    /// The unit that is too short, and by how much.
+    pub fn fit(&self, preset: &DevicePreset) -> Result<(), ExecuteError> {
         let Some(_) = preset.host.mapper() else { return Ok(()) };
         let units = preset.seen_units();
         let ios = self.phases.iter().flat_map(|(_, trace)| trace.ios.iter());
@@ -101,8 +104,6 @@ pub struct Replayed<'a> {
     pub encoded: bool,
     /// The last is measured with what follows; those before it run without.
     pub traces: Traces<'a>,
-    /// The map cache is full at the start, instead of empty.
-    pub map_is_loaded: bool,
     /// Limits of host memory for HPB in bytes, with their times from the start of the last trace on, in order.
     pub limits: &'a [(Ns, u64)],
     /// What happens in the middle of it, in order of time, counted from its start.
@@ -141,7 +142,7 @@ impl<P: Probe> Work<NoData, P, AnyWire> for Replaying<'_> {
 impl Replaying<'_> {
     fn run<S: DieSched, P: Probe>(self, stack: &mut Stack<S, NoData, P, AnyWire>) -> Result<ReplayRun, ExecuteError> {
         let Replaying { replayed, observer } = self;
-        let Replayed { preset, traces, map_is_loaded, limits, events, over_time, .. } = replayed;
+        let Replayed { preset, traces, limits, events, over_time, .. } = replayed;
         // Runs that have not begun when another fails, or a signal comes, need not begin.
         if !observer.progress(0, Ns::ZERO) {
             return Err(RunError::Interrupted.into());
@@ -151,9 +152,6 @@ impl Replaying<'_> {
         refused::of_order(&traces.preload, traces.layout, preset)?;
         refused::of_events(events, preset)?;
         traces.preload(stack, preset)?;
-        if map_is_loaded {
-            stack.device.preload_map();
-        }
         let written = Written { ranges: traces.preload.clone(), layout: traces.layout, seed: traces.seed };
         let mut runner = Runner::after(stack.start(Ns::ZERO)?, written);
         let mut phases = Vec::new();

@@ -31,7 +31,7 @@ pub struct Mrc {
     #[arg(long, value_name = "NAME|FILE", conflicts_with = "sample")]
     pub check: Option<String>,
     /// Replay each trace on this device, a preset or a file, with a map of the size of the knee: in SRAM, in host
-    /// memory (HMB) and by HPB; and with all of a zoned device's small map in SRAM
+    /// memory (HMB) and by HPB; and on zones behind a log-structured mapper
     #[arg(long, value_name = "NAME|FILE", conflicts_with = "sample")]
     pub gain: Option<String>,
     /// Change a key of the device file; repeatable

@@ -146,8 +146,6 @@ pub struct ReplayVariant {
     pub limits: Vec<(Ns, u64)>,
     /// What happens in the middle of the trace, in order of time, counted from its start.
     pub events: Vec<Event>,
-    /// The map cache is full at the start, instead of empty.
-    pub map_is_loaded: bool,
 }
 
 impl ReplayVariant {
@@ -163,7 +161,6 @@ impl ReplayVariant {
             preset,
             limits: Vec::new(),
             events: Vec::new(),
-            map_is_loaded: false,
         })
     }
 }
@@ -207,7 +204,6 @@ impl Replay {
             host: variant.host,
             encoded: options.encoded,
             traces: case.traces(options.mode, &variant.preset, options.layout, options.seed),
-            map_is_loaded: variant.map_is_loaded,
             limits: &variant.limits,
             events: &variant.events,
             over_time: options.over_time,
