@@ -7,7 +7,7 @@ use crate::inputs::{self, read_text};
 use crate::{presets, usage};
 use anyhow::{Result, anyhow};
 use readpath_session::config::DevicePreset;
-use readpath_session::device::ANCHORS;
+use readpath_session::device::{ANCHORS, ZoneConfig};
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -64,6 +64,11 @@ fn facts(preset: &DevicePreset) -> Result<Vec<String>> {
         + preset.delays.from_link.0;
     let miss = hit + d.firmware.flash_op.0 + d.flash.map_read.0 + d.flash.map_transfer.0;
     let sram = readpath_session::running::sram(preset)?;
+    let not_data = ANCHORS + d.meta_superblocks() + d.static_superblocks() + d.ftl.collect_below;
+    let of_zones = match d.zone_superblocks() {
+        0 => String::new(),
+        zones => format!(", {zones} of them for zones"),
+    };
     let mut lines = vec![
         format!(
             "flash {:.2} GiB, logical {:.2} GiB, beyond it {:.2} GiB",
@@ -74,7 +79,7 @@ fn facts(preset: &DevicePreset) -> Result<Vec<String>> {
         format!(
             "over-provisioning {:.2} GiB, {:.2} % of the logical capacity: of {} superblocks of {:.2} MiB, {ANCHORS} \
              hold anchors, {} are for the map ({} that it fills, {} for journal, checkpoints and collecting it), {} \
-             are kept erased, and {} are for data",
+             are kept erased, and {} are for data{of_zones}",
             gib(d.spare_slices()),
             d.spare_slices() as f64 * 100.0 / d.logical_blocks() as f64,
             g.superblocks(),
@@ -83,7 +88,7 @@ fn facts(preset: &DevicePreset) -> Result<Vec<String>> {
             d.map_superblocks(),
             d.ftl.spare_map_superblocks,
             d.ftl.collect_below,
-            (d.spare_slices() + d.logical_blocks()) / u64::from(d.data_slices())
+            g.superblocks() - not_data
         ),
         format!(
             "4 KiB read at queue depth 1: {:.1} us with its map entry in SRAM, {:.1} us without",
@@ -109,6 +114,18 @@ fn facts(preset: &DevicePreset) -> Result<Vec<String>> {
             )
         },
     ];
+    for (lun, lu) in d.lus.iter().enumerate() {
+        let Some(zones) = lu.zones else { continue };
+        // One for each zone that may be open, and one for all else.
+        let apart = u64::from(zones.most_open + 1) * u64::from(g.dies() * zones.program_blocks) * 4;
+        lines.push(format!(
+            "zones of unit {lun}: {}, placed by {} bytes; a write buffer for each of {} open ones and for other data, of \
+             a program on every die, would take {apart} KiB",
+            lu.zone_count(),
+            u64::from(lu.zone_count()) * ZoneConfig::ENTRY_BYTES,
+            zones.most_open
+        ));
+    }
     if d.slc_cache.is_some() {
         let each = u64::from(d.cache_slices());
         let mode = match d.slc_cache.and_then(|cache| cache.cells) {

@@ -3,7 +3,7 @@
 
 /// Devices, and their images.
 pub mod device {
-    pub use readpath_device::{ANCHORS, FlashArray, Layout, Protocol, Recovery};
+    pub use readpath_device::{ANCHORS, FlashArray, Layout, Protocol, Recovery, ZoneConfig};
     pub use readpath_kit::Ns;
     pub use readpath_proto::rpmb;
     pub use readpath_stack::given_host_memory;

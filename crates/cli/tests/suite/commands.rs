@@ -416,6 +416,11 @@ fn devices() {
     let changed =
         room.good(&["device", "show", "ufs21-64g", "--set", "map_cache.size_kib=512", "--set", "lu[0].blocks=4096"]);
     assert!(changed.contains("size_kib = 512") && changed.contains("blocks = 4096"), "{changed}");
+    // The example has dies and zones of the paper (FAST 2026), which names 5,376 KB for separate buffers.
+    let zoned = room.good(&["device", "show", concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/zoned.toml")]);
+    let says =
+        ["and 147 are for data, 128 of them for zones\n", "zones of unit 1: 64, placed by 512 bytes; ", " 5376 KiB\n"];
+    assert!(says.iter().all(|says| zoned.contains(says)), "{zoned}");
     room.write("job.fio", JOB);
     let run = |device| without_process(room.json(&["fio", "job.fio", "--json", "--device", device]))["rows"].clone();
     assert_eq!(run("ufs21-64g.toml"), run("ufs21-64g"));
