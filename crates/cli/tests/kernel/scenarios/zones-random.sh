@@ -10,7 +10,7 @@ disk=$(zoned)
 zones=$(cat "/sys/block/$disk/queue/nr_zones")
 mib=$(($(cat "/sys/block/$disk/queue/chunk_sectors") / 2048))
 check scsi_debug modprobe scsi_debug zbc=managed zone_size_mb=$mib zone_nr_conv=0 zone_max_open=6 sector_size=4096 \
-    dev_size_mb=$((zones * mib))
+    dev_size_mb=$((zones * mib)) delay=0
 check both wait_for 20 are 2
 for other in $(zoned); do [ "$other" = "$disk" ] || break; done
 for seed in 1 2; do
