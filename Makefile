@@ -6,7 +6,7 @@
 # make test-guest  Linux in QEMU and Readpath read each other's flash (packages of Debian; it says which)
 # make test-guest-large  the same at full size: a NAND of 4 GiB, find over a /usr, rm of 1 GiB (ten minutes, 6 GiB of disk)
 # make test-kernel  Linux guests in QEMU use a UFS device (packages of Debian; it says which; builds a kernel once)
-# make test-kernel-long  the same guests, killed 200 times while they write (20 minutes)
+# make test-kernel-long  the same guests, killed 300 times while they write (25 minutes)
 # make test-pages  reports as Chromium lays them out: errors, loads, empty figures, widths, contrast (chromium)
 # make test-python  the Python package, in a virtual environment of its own (Python 3.11 or newer, and PyPI once)
 # make fast   target/dist/readpath: optimised as a whole, for long runs; takes twice as long to build

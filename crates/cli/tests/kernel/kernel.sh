@@ -122,14 +122,9 @@ fi
 # ---- A zoned unit: Linux's view of it, f2fs over both units, the server killed as by a power cut; then random commands
 # beside scsi_debug, which only kernels of Debian have.
 
-# zoned NAME BLOCKS OF A ZONED UNIT, MIB OF A ZONE, PAGES OF A BLOCK, SUPERBLOCKS
-zoned() {
-    image "$1" --device "$here/../../../../docs/examples/zoned.toml" --set lu.0.blocks=65536 --set "lu.1.blocks=$2" \
-        --set "lu.1.zones.size_mib=$3" --set "geometry.pages_per_block=$4" --set "geometry.blocks_per_plane=$5"
-}
 zones() {
     name=zones-$kernel
-    zoned "$name" 524288 16 66 190
+    zoned "$name" 65536 524288 16 66 190
     serve "$name" --instant || return 0
     if guest "$name" -t 300 -s "$socket" "$kernel" "$here/scenarios/zones.sh"; then
         kill_server
@@ -142,7 +137,7 @@ zones() {
     stop_server
     "$readpath" image check "$name.img" >"$name.check" || fail "$name: $PWD/$name.check"
     [ "$kernel" != a ] || return 0
-    zoned "$name-random" 16384 4 66 60
+    zoned "$name-random" 65536 16384 4 66 60
     serve "$name-random" --instant || return 0
     guest "$name-random" -t 300 -s "$socket" -e COMMANDS=1000 "$kernel" "$here/scenarios/zones-random.sh" || true
     shown "$name-random" 'commands|^[0-9]+:|^FAIL'
@@ -294,13 +289,22 @@ fi
 
 # ---- Kills, in a script of its own.
 
-if wanted torture; then
-    rounds=${ROUNDS:-10}
-    [ "$kernel" = a ] || rounds=4
-    if sh "$here/torture.sh" . "$readpath" "$rounds" "$kernel"; then
+# tortured ROUNDS stamps|files
+tortured() {
+    if sh "$here/torture.sh" . "$readpath" "$1" "$kernel" "$2"; then
         passed=$((passed + 1))
     else
         failed=$((failed + 1))
+    fi
+}
+if wanted torture; then
+    rounds=${ROUNDS:-10}
+    # A round of files takes twice as long.
+    if [ "$kernel" = a ]; then
+        tortured "$rounds" stamps
+    else
+        tortured 4 stamps
+        tortured $((rounds / 2)) files
     fi
 fi
 

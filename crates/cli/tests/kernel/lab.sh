@@ -32,6 +32,11 @@ image() {
 # A device of 128 MiB, of which a lap over its flash takes seconds..
 small="--set lu.0.blocks=32768 --set geometry.pages_per_block=32 --set geometry.blocks_per_plane=52
     --set map_cache.size_kib=64 --set hpb.region_mib=4 --set hpb.sub_region_mib=4"
+# zoned NAME BLOCKS OF A CONVENTIONAL UNIT, OF A ZONED UNIT, MIB OF A ZONE, PAGES OF A BLOCK, SUPERBLOCKS
+zoned() {
+    image "$1" --device "$here/../../../../docs/examples/zoned.toml" --set "lu.0.blocks=$2" --set "lu.1.blocks=$3" \
+        --set "lu.1.zones.size_mib=$4" --set "geometry.pages_per_block=$5" --set "geometry.blocks_per_plane=$6"
+}
 
 # What serve adds: words before the server's program, and an option behind it. No image here has to outlive a crash of
 # this machine.
@@ -71,6 +76,11 @@ kill_server() {
     [ -z "$server" ] || kill -KILL "$server" 2>/dev/null || true
     [ -z "$server" ] || wait "$server" 2>/dev/null || true
     server=
+}
+# The server's end, which does not come if nothing is written where it is to be cut.
+wait_for_end() {
+    tries=600
+    while kill -0 "$server" 2>/dev/null && [ $((tries -= 1)) -gt 0 ]; do sleep 0.05; done
 }
 
 # Killing a shell leaves its children. The machine was started with -pidfile.

@@ -39,11 +39,6 @@ found() {
     fail "$it: after kill $count the counter is '$its', expected $1: $PWD/$it-failed-$count.log"
     return 1
 }
-# The server's, which does not come if nothing is written where it is to be cut.
-wait_for_end() {
-    tries=600
-    while kill -0 "$server" 2>/dev/null && [ $((tries -= 1)) -gt 0 ]; do sleep 0.05; done
-}
 # killed HOW: one guest, which checks and writes, and the server's end: at some moment, or while a part is written.
 killed() {
     writes=$((10 + count * 3))

@@ -203,7 +203,7 @@ tools() {
         blkzone sg_rep_zones sg_zone sg_reset_wp; do
         copy_with_libraries "$(command -v $tool)" add
     done
-    for tool in stamps bsg rpmb zones; do gcc -O2 -Wall -static -o add/bin/$tool "$here/tools/$tool.c"; done
+    for tool in stamps files bsg rpmb zones; do gcc -O2 -Wall -static -o add/bin/$tool "$here/tools/$tool.c"; done
     gcc -O2 -Wall -shared -fPIC -o "$dir/cut.so" "$here/tools/cut.c"
     archive add tools.cpio
     copy_with_libraries "$(command -v fio)" only-fio
