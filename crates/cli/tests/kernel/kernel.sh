@@ -119,19 +119,27 @@ if wanted crash; then
     if [ "$kernel" = a ]; then crash ext4; else crash f2fs; fi
 fi
 
-# ---- A zoned unit: Linux's view of it, f2fs over both units, the server killed as by a power cut; then random commands
-# beside scsi_debug, which only kernels of Debian have.
+# ---- A zoned unit: Linux's view of it, data of fio that outlives the server, f2fs over both units, the server killed
+# as by a power cut; then random commands beside scsi_debug, which only kernels of Debian have.
 
 zones() {
     name=zones-$kernel
     zoned "$name" 65536 524288 16 66 190
     serve "$name" --instant || return 0
-    if guest "$name" -t 300 -s "$socket" "$kernel" "$here/scenarios/zones.sh"; then
-        kill_server
+    if guest "$name" -s "$socket" "$kernel" "$here/scenarios/zones.sh"; then
+        stop_server
+        same "$name" "zones of the guest, of image info" "$(mark "$name" report)" \
+            "$("$readpath" image info "$name.img" | sed -n 's/^zones .*: //p')"
         serve "$name" --instant || return 0
-        if guest "$name-again" -s "$socket" -e STAGE=again "$kernel" "$here/scenarios/zones.sh"; then
-            same "$name" "f2fs after a kill of the server" "$(mark "$name" files)" "$(mark "$name-again" files)"
+        if guest "$name-f2fs" -t 300 -s "$socket" -e STAGE=f2fs "$kernel" "$here/scenarios/zones.sh"; then
+            kill_server
+            serve "$name" --instant || return 0
+            if guest "$name-again" -s "$socket" -e STAGE=again "$kernel" "$here/scenarios/zones.sh"; then
+                same "$name" "f2fs after a kill of the server" "$(mark "$name-f2fs" files)" \
+                    "$(mark "$name-again" files)"
+            fi
         fi
+        same "$name" "zones before and after a restart" "$(mark "$name" report)" "$(mark "$name-f2fs" report_after)"
     fi
     shown "$name" '^zones=|^written|^FAIL'
     stop_server

@@ -40,6 +40,7 @@ need mkfs.ext4 e2fsprogs
 need mkfs.f2fs f2fs-tools
 need sg_raw sg3-utils
 need blkzone util-linux
+need zbd zbd-utils
 need fio fio
 if [ -n "$missing" ]; then
     echo "the kernel lab needs packages that are not installed: apt-get install$missing" >&2
@@ -200,7 +201,7 @@ tools() {
     : >add/etc/mtab
     cp "$(command -v busybox)" add/bin/
     for tool in mkfs.ext4 e2fsck mkfs.f2fs fsck.f2fs sg_raw sg_inq sg_vpd sg_reset blkdiscard \
-        blkzone sg_rep_zones sg_zone sg_reset_wp; do
+        blkzone zbd sg_rep_zones sg_zone sg_reset_wp; do
         copy_with_libraries "$(command -v $tool)" add
     done
     for tool in stamps files bsg rpmb zones; do gcc -O2 -Wall -static -o add/bin/$tool "$here/tools/$tool.c"; done
