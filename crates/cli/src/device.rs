@@ -119,8 +119,8 @@ fn facts(preset: &DevicePreset) -> Result<Vec<String>> {
         // One for each zone that may be open, and one for all else.
         let apart = u64::from(zones.most_open + 1) * u64::from(g.dies() * zones.program_blocks) * 4;
         lines.push(format!(
-            "zones of unit {lun}: {}, placed by {} bytes; a write buffer for each of {} open ones and for other data, of \
-             a program on every die, would take {apart} KiB",
+            "zones of unit {lun}: {}, placed by {} bytes; a write buffer for each of {} open ones and for other data, \
+             of a program on every die, would take {apart} KiB",
             lu.zone_count(),
             u64::from(lu.zone_count()) * ZoneConfig::ENTRY_BYTES,
             zones.most_open

@@ -95,9 +95,9 @@ pub fn variants(base: &DevicePreset, knees: Knees) -> Result<Vec<ReplayVariant>,
 /// What the reader of the rows has to know.
 pub const NOTE: &str = "Map in SRAM: it takes the place of the device's own map cache. HMB and HPB come on top of that \
                         cache. Zones are superblocks of the same flash behind a log-structured mapper that keeps a \
-                        tenth of them: what it moves is simulated, and its map is the host memory. Their data does not pass a cache in SLC \
-                        mode. They are left out \
-                        where the trace needs more than it leaves, and on devices of several units.";
+                        tenth of them: what it moves is simulated, and its map is the host memory. Their data \
+                        does not pass a cache in SLC mode. They are left out where the trace needs more than it \
+                        leaves, and on devices of several units.";
 
 /// Share of the zones that the mapper keeps, in percent, and its free zones: what `[host.zones]` has without keys.
 const MAPPER: ZoneMapper = ZoneMapper { mapper: ZoneMapping::Log, spare_percent: 10, keep_free: 2 };

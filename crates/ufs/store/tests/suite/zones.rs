@@ -138,8 +138,8 @@ fn zones_are_there_after_an_end_at_any_event() {
     ends(1);
 }
 
-/// The last program of a zone is padded, and a unit of it may hold nothing: what is written later and flushed is kept all
-/// the same.
+/// The last program of a zone is padded, and a unit of it may hold nothing: what is written later and flushed is
+/// there.
 #[test]
 fn padding_of_a_zone_is_no_gap_after_a_crash() {
     let config = config();
