@@ -96,8 +96,9 @@ pub fn variants(base: &DevicePreset, knees: Knees) -> Result<Vec<ReplayVariant>,
 pub const NOTE: &str = "Map in SRAM: it takes the place of the device's own map cache. HMB and HPB come on top of that \
                         cache. Zones are superblocks of the same flash behind a log-structured mapper that keeps a \
                         tenth of them: what it moves is simulated, and its map is the host memory. Their data \
-                        does not pass a cache in SLC mode. They are left out where the trace needs more than it \
-                        leaves, and on devices of several units.";
+                        does not pass a cache in SLC mode, and their size is that of the table of zones alone. They \
+                        are left out where the trace needs more than the mapper leaves, on devices of several units, \
+                        and where reads of a block are counted (ftl.read_disturb_limit).";
 
 /// Share of the zones that the mapper keeps, in percent, and its free zones: what `[host.zones]` has without keys.
 const MAPPER: ZoneMapper = ZoneMapper { mapper: ZoneMapping::Log, spare_percent: 10, keep_free: 2 };
@@ -116,7 +117,8 @@ fn on_zones(without: ReplayVariant) -> Option<ReplayVariant> {
         program_blocks: unit,
         flush_blocks: unit,
     };
-    (preset.host.zones, host.zones) = (Some(MAPPER), Some(MAPPER));
+    let mapper = ZoneMapper { mapper: ZoneMapping::Log, ..preset.host.zones.unwrap_or(MAPPER) };
+    (preset.host.zones, host.zones) = (Some(mapper), Some(mapper));
     // Whole programs do not pass a cache, and room that is lent to one cannot be zones.
     (preset.device.hpb, preset.device.slc_cache) = (None, None);
     let with = |count: u32| {
@@ -134,10 +136,11 @@ fn zone_map_bytes(device: &DeviceConfig) -> u64 {
     device.lus.iter().map(|lu| u64::from(lu.zone_count()) * ZoneConfig::ENTRY_BYTES).sum()
 }
 
-/// Whether places for the map can be compared on a device: it is neither in DRAM nor in a memory that the host always
-/// gives.
+/// Whether places for the map can be compared on a device: it has one, neither in DRAM nor in a memory that the host
+/// always gives.
 pub fn can_gain(device: &DeviceConfig) -> bool {
-    device.map_memory.is_none() || device.host_map().is_some_and(|host| host.protocol == Protocol::Hmb)
+    let has_zones = device.lus.iter().any(|lu| lu.zones.is_some());
+    !has_zones && (device.map_memory.is_none() || device.host_map().is_some_and(|host| host.protocol == Protocol::Hmb))
 }
 
 /// The device without memory of the host.

@@ -46,7 +46,8 @@ pub fn main(args: &Mrc) -> Result<()> {
     let device = |name: &Option<String>| name.as_ref().map(|name| preset(name, &args.set)).transpose();
     let (checking, gaining) = (device(&args.check)?, device(&args.gain)?);
     if let Some(device) = gaining.as_ref().filter(|device| !map_gain::can_gain(&device.device)) {
-        let message = "has its map in DRAM or in a memory extension; take a device without [map_memory], or with hmb";
+        let message = "has zones, or its map in DRAM or in a memory extension; take a device with neither zones nor \
+                       [map_memory], or with hmb";
         return Err(usage(anyhow!("--gain {}: {message}", device.name)));
     }
     let shared = stoppable(&Live::default())?;

@@ -119,14 +119,14 @@ if wanted crash; then
     if [ "$kernel" = a ]; then crash ext4; else crash f2fs; fi
 fi
 
-# ---- A zoned unit: Linux's view of it, data of fio that outlives the server, f2fs over both units, the server killed
-# as by a power cut; then random commands beside scsi_debug, which only kernels of Debian have.
+# ---- A zoned unit: Linux's view of it, data of fio that outlives the server, f2fs over both units, machine and
+# server gone without a word; then random commands beside scsi_debug, which only kernels of Debian have.
 
 zones() {
     name=zones-$kernel
     zoned "$name" 65536 524288 16 66 190
     serve "$name" --instant || return 0
-    if guest "$name" -s "$socket" "$kernel" "$here/scenarios/zones.sh"; then
+    if guest "$name" -t 200 -s "$socket" "$kernel" "$here/scenarios/zones.sh"; then
         stop_server
         same "$name" "zones of the guest, of image info" "$(mark "$name" report)" \
             "$("$readpath" image info "$name.img" | sed -n 's/^zones .*: //p')"
