@@ -96,9 +96,9 @@ pub fn variants(base: &DevicePreset, knees: Knees) -> Result<Vec<ReplayVariant>,
 pub const NOTE: &str = "Map in SRAM: it takes the place of the device's own map cache. HMB and HPB come on top of that \
                         cache. Zones are superblocks of the same flash behind a log-structured mapper that keeps a \
                         tenth of them: what it moves is simulated, and its map is the host memory. Their data \
-                        does not pass a cache in SLC mode, and their size is that of the table of zones alone. They \
-                        are left out where the trace needs more than the mapper leaves, on devices of several units, \
-                        and where reads of a block are counted (ftl.read_disturb_limit).";
+                        does not pass a cache in SLC mode. They are left out where the trace needs more than the \
+                        mapper leaves, on devices of several units, and where reads of a block are counted \
+                        (ftl.read_disturb_limit).";
 
 /// Share of the zones that the mapper keeps, in percent, and its free zones: what `[host.zones]` has without keys.
 const MAPPER: ZoneMapper = ZoneMapper { mapper: ZoneMapping::Log, spare_percent: 10, keep_free: 2 };
@@ -113,7 +113,8 @@ fn on_zones(without: ReplayVariant) -> Option<ReplayVariant> {
         layout: ZoneLayout::Native,
         blocks: geometry.slices_per_superblock(),
         most_open: 6,
-        rule: ZoneRule::Zbc,
+        // As devices are said to count, so that few zones have blocks in no whole program.
+        rule: ZoneRule::Zufs,
         program_blocks: unit,
         flush_blocks: unit,
     };
@@ -131,9 +132,10 @@ fn on_zones(without: ReplayVariant) -> Option<ReplayVariant> {
     Some(ReplayVariant { name, preset, host, ..without })
 }
 
-/// Bytes of SRAM that say where zones lie.
+/// Bytes of SRAM that say where the blocks of zones lie.
 fn zone_map_bytes(device: &DeviceConfig) -> u64 {
-    device.lus.iter().map(|lu| u64::from(lu.zone_count()) * ZoneConfig::ENTRY_BYTES).sum()
+    let zones: u64 = device.lus.iter().map(|lu| u64::from(lu.zone_count())).sum();
+    zones * ZoneConfig::ENTRY_BYTES + if zones > 0 { device.zone_parts_bytes() } else { 0 }
 }
 
 /// Whether places for the map can be compared on a device: it has one, neither in DRAM nor in a memory that the host
@@ -299,7 +301,7 @@ mod tests {
         let names = |name: &str| -> Vec<String> {
             variants(&preset(name), knees).expect("variants").into_iter().map(|v| v.name).collect()
         };
-        assert_eq!(names("ufs31-256g"), [AS_IT_IS, "SRAM, 112 KiB", "HMB, 1 MiB", "HPB, 3 MiB", "zones, 12 KiB"]);
+        assert_eq!(names("ufs31-256g"), [AS_IT_IS, "SRAM, 112 KiB", "HMB, 1 MiB", "HPB, 3 MiB", "zones, 13 KiB"]);
         let larger = Knees { pages: 20 << 20, ..knees };
         let nvme = variants(&preset("nvme-dramless-1t"), larger).expect("variants");
         let host: Vec<u64> = nvme.iter().map(|v| static_host_bytes(&v.preset)).collect();
@@ -310,6 +312,29 @@ mod tests {
         let (count, seen) = (preset.device.lus[0].zone_count(), preset.seen_units()[0].blocks);
         let superblocks = preset.device.geometry.superblocks();
         assert_eq!((count, superblocks, seen), (1534, 1560, 237_404_160));
-        assert_eq!((zone_map_bytes(&preset.device), driver.mapper()), (u64::from(count) * 8, Some(MAPPER)));
+        // Places of zones; of parts of them; of blocks in no whole program.
+        let bytes = u64::from(count) * 8 + (64 + 4 * 6) * 12 + 6 * 15 * 8;
+        assert_eq!((zone_map_bytes(&preset.device), driver.mapper()), (bytes, Some(MAPPER)));
+    }
+
+    #[test]
+    fn zones_have_the_mapper_of_the_device_or_that_of_no_keys() {
+        let knees = Knees { pages: 100 << 10, regions: 3 << 20 };
+        let base = preset("ufs31-256g");
+        let with = |keys: &[(&str, &str)]| {
+            let keys = [("hpb", "off")].iter().chain(keys);
+            let keys: Vec<GivenKey> = keys.map(|(key, value)| GivenKey::new(*key, *value, "--set")).collect();
+            Variant::of_keys("x", &keys).expect("keys").device(&base).expect("a device")
+        };
+        let unused = ZoneMapper { mapper: ZoneMapping::None, ..MAPPER };
+        assert_eq!(with(&[("host.zones.mapper", "none")]).host.zones, Some(unused));
+        let more = variants(&with(&[("host.zones.spare_percent", "30")]), knees).expect("variants");
+        let zones = more.last().expect("zones");
+        let mapper = ZoneMapper { spare_percent: 30, ..MAPPER };
+        assert_eq!((zones.host.mapper(), zones.preset.host.mapper()), (Some(mapper), Some(mapper)));
+        // What has zones already has no map to put elsewhere; and reads of zones are not counted.
+        assert!(can_gain(&base.device) && !can_gain(&zones.preset.device));
+        let counted = variants(&with(&[("ftl.read_disturb_limit", "1000")]), knees).expect("variants");
+        assert_eq!(counted.last().map(|v| v.name.as_str()), Some("HPB, 3 MiB"));
     }
 }

@@ -48,7 +48,12 @@ round() {
             fail "kernel $1: a second machine disturbs the first"
         fi
     fi
-    if [ "$2" = torn ]; then wait_for_end; else some_time; fi
+    if [ "$2" = torn ]; then
+        wait_for_end
+        ! kill -0 "$server" 2>/dev/null || fail "round $count of kernel $1: the server was not cut off"
+    else
+        some_time
+    fi
     # A change of a file takes longer than a stamp.
     if [ "$what $2" = "files machine" ] || [ "$what $2" = "files server" ]; then some_time && some_time; fi
     if [ "$2" != machine ] && [ "$2" != second ]; then kill_server; fi

@@ -138,6 +138,12 @@ impl DeviceConfig {
         self.zone_superblocks() - zones + if zones > 0 { 64 + 4 * open } else { 0 }
     }
 
+    /// Bytes of SRAM for what does not follow from the table of zones: such parts, and blocks in no whole program.
+    pub fn zone_parts_bytes(&self) -> u64 {
+        u64::from(self.zone_extents()) * ZoneConfig::EXTENT_BYTES
+            + u64::from(self.zone_rests()) * ZoneConfig::REST_BYTES
+    }
+
     /// Room in a checkpoint for the zones of all units.
     pub(crate) fn zone_bytes(&self) -> u64 {
         self.zone_blocks().count() as u64 * 12 + u64::from(self.zone_extents()) * 16 + u64::from(self.zone_rests()) * 8

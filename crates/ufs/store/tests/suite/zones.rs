@@ -4,7 +4,7 @@
 
 use crate::both::{Kept, Left, check, switch_on_full};
 use crate::cuts::{END, end, no_damage};
-use readpath_device::{DeviceConfig, LuConfig, Without, ZoneConfig, ZoneLayout, ZoneRule};
+use readpath_device::{DeviceConfig, FaultConfig, LuConfig, Without, ZoneConfig, ZoneLayout, ZoneRule};
 use readpath_host::{BlockOp, BlockRequest};
 use readpath_kit::{Ns, Prng};
 use readpath_testkit::full::full_device;
@@ -15,7 +15,8 @@ const ZONES: u32 = 6;
 /// More than a superblock holds, and no power of two.
 const BLOCKS: u32 = 70;
 
-fn config() -> DeviceConfig {
+/// `fails` says that programs and erases fail now and then.
+fn config(fails: bool) -> DeviceConfig {
     let mut config = full_device(Without::NOTHING);
     config.lus[0].blocks = 100;
     config.lus[0] = LuConfig { hpb: false, max_active_regions: 0, ..config.lus[0] };
@@ -29,7 +30,12 @@ fn config() -> DeviceConfig {
         flush_blocks: 4,
     };
     config.lus.push(LuConfig { blocks: ZONES * zones.stride(), zones: Some(zones), ..config.lus[0] });
-    give_little_room(&mut config, 4);
+    if fails {
+        config.ftl.faults =
+            FaultConfig { program_failures_ppm: 10_000, erase_failures_ppm: 10_000, seed: 3, ..FaultConfig::NONE };
+    }
+    // Blocks that go bad take room away.
+    give_little_room(&mut config, if fails { 40 } else { 4 });
     config
 }
 
@@ -96,8 +102,8 @@ impl Load {
 }
 
 /// An end of each kind at every event of which the number divided by `every` leaves the number of the kind.
-fn ends(every: u64) {
-    let config = config();
+fn ends(every: u64, fails: bool) {
+    let config = config(fails);
     for (kind, how) in (0..).zip(END) {
         let mut events = kind;
         loop {
@@ -129,20 +135,22 @@ fn ends(every: u64) {
 
 #[test]
 fn zones_are_there_after_an_end_at_many_events() {
-    ends(12);
+    ends(12, false);
+    ends(24, true);
 }
 
 #[test]
 #[ignore = "takes minutes"]
 fn zones_are_there_after_an_end_at_any_event() {
-    ends(1);
+    ends(1, false);
+    ends(1, true);
 }
 
 /// The last program of a zone is padded, and a unit of it may hold nothing: what is written later and flushed is
 /// there.
 #[test]
 fn padding_of_a_zone_is_no_gap_after_a_crash() {
-    let config = config();
+    let config = config(false);
     let (mut stack, mut now) = switch_on_full(&config);
     let write = |op, block, blocks| BlockRequest { cookie: 0, lun: ZONED, op, block, blocks };
     for request in [write(BlockOp::Write, 0, BLOCKS), write(BlockOp::WriteFua, BLOCKS, 3)] {

@@ -5,11 +5,13 @@ use super::durable::Held;
 use super::state::Step;
 use super::*;
 use crate::back::{Back, NoMedia};
-use crate::config::{LuConfig, ZoneConfig, ZoneLayout, ZoneRule};
+use crate::config::{DeviceConfig, LuConfig, ZoneConfig, ZoneLayout, ZoneRule};
 use crate::ftl::Stall;
 use crate::ftl::map::Map;
 use crate::ftl::pump::tests::anchors::config;
 use crate::ftl::space::{Purpose, State};
+use crate::ftl::zones::{Extent, ZoneState, ZoneStates};
+use crate::ids::SuperblockId;
 use readpath_flash::Lean;
 use readpath_kit::Ns;
 
@@ -107,9 +109,8 @@ fn what_recovery_has_read_is_erased_behind_the_next_anchor() {
     assert_eq!(write_journal(&mut log), [Record::Erase { superblock: old }], "another anchor is there");
 }
 
-/// A rest that is moved while its program begins is found behind that program. The program counts all the same.
-#[test]
-fn a_program_of_a_zone_counts_before_copies_of_its_blocks() {
+/// `config` with a unit of a zone of 8 blocks, two programs.
+fn with_a_zone() -> DeviceConfig {
     let mut config = config();
     let zones = ZoneConfig {
         layout: ZoneLayout::Native,
@@ -119,8 +120,30 @@ fn a_program_of_a_zone_counts_before_copies_of_its_blocks() {
         program_blocks: 4,
         flush_blocks: 4,
     };
-    let base = config.logical_blocks() as u32;
     config.lus.push(LuConfig { blocks: 8, hpb: false, max_active_regions: 0, zones: Some(zones), ..config.lus[0] });
+    config
+}
+
+/// A part of a zone has blocks, and lies in a superblock.
+#[test]
+fn a_checkpoint_with_impossible_parts_of_zones_is_not_taken() {
+    let config = with_a_zone();
+    let may_be = |placed, from, program| {
+        let state = ZoneState { begins: Some(SuperblockId(3)), placed, finished: None };
+        let others = vec![(0, from, Extent { superblock: SuperblockId(4), program })];
+        ZoneStates { zones: vec![state], others, rests: Vec::new() }.are_possible(&config)
+    };
+    assert!(may_be(8, 4, 0) && may_be(8, 0, 1));
+    assert!(!may_be(4, 4, 0), "a part without a block");
+    assert!(!may_be(4, 8, 0), "a part behind the zone's end");
+    assert!(!may_be(8, 4, config.zone_slices() / 4), "a part behind its superblock");
+}
+
+/// A rest that is moved while its program begins is found behind that program. The program counts all the same.
+#[test]
+fn a_program_of_a_zone_counts_before_copies_of_its_blocks() {
+    let config = with_a_zone();
+    let base = config.mapped_blocks() as u32;
     let config = Arc::new(config);
     let (mut space, mut map) = (Space::new(&config), Map::new(&config));
     let (mut log, mut zones) = (Log::new(config.clone(), &space), crate::ftl::Zones::new(&config));

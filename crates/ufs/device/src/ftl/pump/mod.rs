@@ -24,7 +24,7 @@ use super::write::Write;
 use super::{BoosterFlags, Mapping, Stream, Superblock, Wear, Zones};
 use crate::SramTable;
 use crate::back::Hardware;
-use crate::config::{CellMode, DeviceConfig, ZoneConfig};
+use crate::config::{CellMode, DeviceConfig};
 use crate::ids::Lpn;
 use readpath_flash::{Geometry, Ppn};
 use readpath_kit::{BLOCK_BYTES, Ns};
@@ -198,9 +198,7 @@ impl Ftl {
         let (settings, geometry) = (&self.config.ftl, &self.geometry);
         let slices = u64::from(geometry.slices_per_superblock());
         let zones = self.zones.any().then(|| (SramTable::Zones, self.zones.sram_bytes()));
-        let (extents, rests) = (u64::from(self.config.zone_extents()), u64::from(self.config.zone_rests()));
-        let bytes = extents * ZoneConfig::EXTENT_BYTES + rests * ZoneConfig::REST_BYTES;
-        let parts = self.zones.any().then_some((SramTable::ZoneParts, bytes));
+        let parts = self.zones.any().then(|| (SramTable::ZoneParts, self.config.zone_parts_bytes()));
         let tables = vec![
             (SramTable::MapDirectory, self.map.directory_bytes()),
             // Logical page and state of each slot.

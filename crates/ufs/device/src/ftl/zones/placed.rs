@@ -58,8 +58,9 @@ impl Placed {
     /// The part of a zone that a block lies in, or would lie in, and the block with which that begins.
     #[inline]
     pub(crate) fn extent(&self, zone: u32, block: u32) -> Option<(u32, Extent)> {
-        if let Some(&part) = self.others[zone as usize].iter().rfind(|(from, _)| *from <= block) {
-            return Some(part);
+        let others = &self.others[zone as usize];
+        if let Some(last) = others.partition_point(|(from, _)| *from <= block).checked_sub(1) {
+            return Some(others[last]);
         }
         let superblock = SuperblockId(self.zones[zone as usize].begins.checked_sub(1)?);
         Some((0, Extent { superblock, program: 0 }))
@@ -92,7 +93,7 @@ impl Placed {
                 self.zones[zone as usize].begins = to.superblock.0 + 1;
             }
             if from > 0 || to.program > 0 {
-                self.restore_other((zone, from), to);
+                self.push_other((zone, from), to);
             }
         }
         self.zones[zone as usize].blocks += blocks;
@@ -121,22 +122,17 @@ impl Placed {
         let mut superblocks: Vec<_> = self.extents(zone).into_iter().map(|(_, extent)| extent.superblock).collect();
         superblocks.dedup();
         self.zones[zone as usize] = At::default();
-        self.forget_others(zone);
+        self.used -= std::mem::take(&mut self.others[zone as usize]).len() as u32;
         superblocks
     }
 
-    fn forget_others(&mut self, zone: u32) {
-        self.used -= std::mem::take(&mut self.others[zone as usize]).len() as u32;
-    }
-
-    /// A checkpoint has this of a zone: where it begins and how many blocks it has.
+    /// A checkpoint has this of a zone, which is empty: where it begins and how many blocks it has.
     pub(super) fn restore(&mut self, zone: u32, begins: Option<SuperblockId>, blocks: u32) {
-        self.forget_others(zone);
         self.zones[zone as usize] = At { begins: begins.map_or(0, |sb| sb.0 + 1), blocks };
     }
 
     /// A zone continues with this block at another place than where it would; behind all parts that it has.
-    pub(super) fn restore_other(&mut self, (zone, from): (u32, u32), extent: Extent) {
+    pub(super) fn push_other(&mut self, (zone, from): (u32, u32), extent: Extent) {
         self.others[zone as usize].push((from, extent));
         self.used += 1;
     }

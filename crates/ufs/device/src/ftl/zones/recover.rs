@@ -68,7 +68,11 @@ impl ZoneStates {
             }
             let ends = starts.iter().skip(1).map(|start| start.0).chain([state.placed]);
             for (&(from, first), end) in starts.iter().zip(ends) {
-                if first > most || from > end || (end - from).div_ceil(program) > most - first {
+                if first > most
+                    || from > end
+                    || from > 0 && from == end
+                    || (end - from).div_ceil(program) > most - first
+                {
                     return false;
                 }
             }
@@ -176,7 +180,7 @@ impl Zones {
         let finishes = || found.finished.iter().filter(|finish| finish.0 == first && (!was_reset || finish.2 > after));
         let finished: Vec<u32> = finishes().map(|finish| finish.1).chain(before.state.finished).collect();
         self.placed.restore(number, before.state.begins, before.state.placed);
-        before.others.iter().for_each(|&(from, extent)| self.placed.restore_other((number, from), extent));
+        before.others.iter().for_each(|&(from, extent)| self.placed.push_other((number, from), extent));
         let newest = |block: u32| found.newest.get(&(first + block)).filter(|(sequence, _)| *sequence > after);
         // Whole programs.
         loop {
