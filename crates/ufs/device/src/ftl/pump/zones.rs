@@ -122,7 +122,7 @@ impl Ftl {
         let to = match zones.writes_to(zone).filter(|(sb, _)| space.programs_left(*sb) > 0) {
             Some(to) => to,
             None => {
-                if !zones.placed().has_room(0) {
+                if !zones.placed().has_room() {
                     return Err(Stall::Space);
                 }
                 let to = log.open_for_zone(space)?;

@@ -77,9 +77,9 @@ impl Placed {
         Some(space.slice_of_program(extent.superblock, extent.program + at / self.program, at % self.program))
     }
 
-    /// Whether the table has room for one more part of zones; some of its places are kept for programs that fail.
-    pub(crate) fn has_room(&self, kept: u32) -> bool {
-        self.used + kept < self.most_others
+    /// Whether the table has room for one more part of zones.
+    pub(crate) fn has_room(&self) -> bool {
+        self.used < self.most_others
     }
 
     /// The next `blocks` of a zone are in a program of a superblock.

@@ -389,3 +389,17 @@ fn what_is_left_of_a_finished_zone_is_going_to_be_programmed() {
     assert_eq!(told(&zones), "eefeeeeeee");
     assert_eq!(zones.tails.get(2).map(|tail| (tail.next(), tail.end())), Some((3, 3)));
 }
+
+#[test]
+fn parts_of_zones_need_room_in_their_table() {
+    let mut placed = Placed::new(2, 4, 2);
+    let mut extend = |zone, superblock, program| {
+        placed.extend(zone, 4, Extent { superblock: SuperblockId(superblock), program });
+        placed.has_room()
+    };
+    assert!(extend(0, 5, 0) && extend(0, 5, 1), "what follows takes no room");
+    assert!(extend(0, 6, 0), "another superblock does");
+    assert!(!extend(1, 7, 1), "and a beginning behind the start of one");
+    assert_eq!(placed.clear(0).len(), 2);
+    assert!(placed.has_room());
+}
