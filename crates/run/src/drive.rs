@@ -103,6 +103,11 @@ pub trait Source {
     /// At equal times the ends of requests come before [`Source::act`].
     const ENDS_FIRST: bool = true;
 
+    /// Whether each of its requests waits for the end of the one before.
+    fn goes_one_by_one(&self) -> bool {
+        false
+    }
+
     /// The run begins at `now`.
     fn begin(&mut self, port: &mut impl Port, now: Ns) {
         let _ = (port, now);
@@ -373,6 +378,29 @@ where
     H: Hooks,
     C: Clock,
 {
+    stack.hold(C::JUMPS && source.goes_one_by_one());
+    let driven = drive_to_end(stack, source, hooks, clock, from);
+    stack.hold(false);
+    driven
+}
+
+#[inline(always)]
+fn drive_to_end<S, X, P, W, Q, H, C>(
+    stack: &mut Stack<S, X, P, W>,
+    source: &mut Q,
+    hooks: &mut H,
+    clock: &mut C,
+    from: Ns,
+) -> Result<Driven, RunError>
+where
+    S: DieSched,
+    X: Payload,
+    P: Probe,
+    W: Wire,
+    Q: Source,
+    H: Hooks,
+    C: Clock,
+{
     let (mut now, mut ios, mut commands) = (from, 0, 0u64);
     watch(stack, hooks, ios, now)?;
     source.begin(stack, now);
@@ -446,6 +474,7 @@ fn go_on<S: DieSched, X: Payload, P: Probe, W: Wire, C: Clock>(
     if C::JUMPS && pace == Pace::ToReply {
         return stack.advance_to_reply(limit);
     }
+    stack.release();
     let until = stack.next_deadline().min(limit);
     if C::WAKES && until == Ns::NEVER {
         stack.payload.settle();
@@ -470,6 +499,7 @@ fn what_is_due<S: DieSched, X: Payload, P: Probe, W: Wire, Q: Source, H: Hooks, 
     clock: &mut C,
     (mut now, ios): (Ns, u64),
 ) -> Result<Ns, RunError> {
+    stack.release();
     loop {
         let own = if Q::ENDS_FIRST { Ns::NEVER } else { source.next_at() };
         let (work, of_hooks) = (source.work_at(), hooks.next_at());
@@ -509,5 +539,6 @@ fn watch<S: DieSched, X: Payload, P: Probe, W: Wire>(
     ios: u64,
     now: Ns,
 ) -> Result<(), RunError> {
+    stack.release();
     if hooks.watch(stack, ios, now) { Ok(()) } else { Err(RunError::Interrupted) }
 }

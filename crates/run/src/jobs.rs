@@ -179,6 +179,10 @@ impl Source for Jobs<'_> {
     /// A job whose pause is over continues before ends of requests are handled.
     const ENDS_FIRST: bool = false;
 
+    fn goes_one_by_one(&self) -> bool {
+        self.jobs.len() == 1 && self.jobs.iter().all(|job| job.job.iodepth == 1)
+    }
+
     fn begin(&mut self, port: &mut impl Port, now: Ns) {
         self.fill_all(port, now);
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! All tests of this crate's public surface, in one program: linking takes most of the time of a test build.
 
+mod alone;
 mod booster;
 mod closed_forms;
 mod cores;

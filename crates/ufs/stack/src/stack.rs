@@ -41,6 +41,11 @@ pub struct Stack<S: DieSched, X: Payload, P: Probe, W: Wire> {
     pub payload: X,
     wire: W,
     units: Units,
+    /// Requests may be held.
+    holds: bool,
+    /// A request that was submitted at this time, after which nothing has happened yet. It may turn out to be served
+    /// alone.
+    held: Option<(Ns, BlockRequest)>,
     wire_error: Option<WireError>,
 }
 
@@ -63,7 +68,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
                 host.know_zones(lun, unit.blocks, zones.stride());
             }
         }
-        Ok(Stack { host, device, payload, wire, units, wire_error: None })
+        Ok(Stack { host, device, payload, wire, units, holds: false, held: None, wire_error: None })
     }
 
     /// Maps blocks of a unit as if they had been written, in no time.
@@ -103,6 +108,34 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
     #[inline(always)]
     pub fn submit(&mut self, now: Ns, request: &BlockRequest) {
         debug_assert!(self.host.next_deadline() >= now, "a timer of the host was due before {now}");
+        if self.holds {
+            if self.held.is_none() {
+                self.held = Some((now, *request));
+                return;
+            }
+            self.release();
+        }
+        self.send(now, request);
+    }
+
+    /// Lets requests be held from now on, or no longer: one that is submitted with nothing else under way then need not
+    /// be passed from stage to stage, because [`Stack::advance_to_reply`] knows how long it takes. Whoever holds calls
+    /// [`Stack::release`] before he looks at host or device, or goes on otherwise.
+    pub fn hold(&mut self, holds: bool) {
+        self.release();
+        self.holds = holds;
+    }
+
+    /// Sends a request that is being held.
+    #[inline(always)]
+    pub fn release(&mut self) {
+        if let Some((at, request)) = self.held.take() {
+            self.send(at, &request);
+        }
+    }
+
+    #[inline(always)]
+    fn send(&mut self, now: Ns, request: &BlockRequest) {
         self.host.submit(request);
         self.exchange_reads(now);
         if self.host.has_requests() {
@@ -135,6 +168,12 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
     /// device is idle.
     #[inline(always)]
     pub fn advance_to_reply(&mut self, limit: Ns) -> Ns {
+        if let Some((at, request)) = self.held.take() {
+            if let Some(reply) = self.read_alone(at, limit, &request) {
+                return reply;
+            }
+            self.send(at, &request);
+        }
         if self.host.next_deadline() != Ns::NEVER {
             return self.advance_to_reply_or_timer(limit);
         }
@@ -143,6 +182,20 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
             self.take_outputs(now);
         }
         now
+    }
+
+    /// Serves a request that was submitted at `now` alone, if nothing else can happen until it ends, at the latest at
+    /// `limit`; returns that time.
+    #[inline(always)]
+    fn read_alone(&mut self, now: Ns, limit: Ns, request: &BlockRequest) -> Option<Ns> {
+        if !self.wire.is_open() {
+            return None;
+        }
+        let limit = limit.min(self.host.next_deadline().saturating_sub(Ns(1)));
+        let entry = self.host.foresee(request)?;
+        let reply = self.device.read_alone(now, limit, request.lun, request.block, entry)?;
+        self.host.was_alone(request);
+        Some(reply)
     }
 
     /// [`Stack::advance_to_reply`] with timers on the way.

@@ -100,6 +100,18 @@ impl Cpu {
         }
     }
 
+    /// When work ends that costs `cost` and arrives at `now`, if the only core does it. Nothing is reserved.
+    #[inline(always)]
+    pub(crate) fn alone(&self, now: Ns, cost: Ns) -> Option<Ns> {
+        self.others.is_none().then(|| now.max(self.free) + cost)
+    }
+
+    /// The only core has done such work.
+    #[inline(always)]
+    pub(crate) fn was_alone(&mut self, end: Ns) {
+        self.free = end;
+    }
+
     /// Keeps a core busy for `cost` with work that no request waits for.
     pub(crate) fn occupy(&mut self, now: Ns, cost: Ns) {
         if cost > Ns::ZERO {

@@ -7,7 +7,7 @@ use super::ops::{Job, Op, OpPool};
 use super::probe::StageOf;
 use crate::config::{CellMode, CellTimes, DeviceConfig, FlashTiming};
 use readpath_flash::{
-    DieSched, Done, FlashOp, Geometry, OpId, OpKind, PlaneReads, Ppn, Scheduler, Servers, ServersOfSlices,
+    Alone, DieSched, Done, FlashOp, Geometry, OpId, OpKind, PlaneReads, Ppn, Scheduler, Servers, ServersOfSlices,
     SuspendTiming,
 };
 use readpath_kit::Ns;
@@ -85,6 +85,19 @@ impl<S: DieSched> Dies<S> {
             self.sched.expect(die, kind);
         }
         plans
+    }
+
+    /// When array and transfer end, as [`DieSched::alone`], of a read of a block of data, or of a page of the map.
+    #[inline(always)]
+    pub(crate) fn alone(&self, arrival: Ns, of_map: bool, ppn: Ppn) -> Option<Alone> {
+        let t = &self.timing;
+        let (array, transfer) = if of_map { (t.map_read, t.map_transfer) } else { (t.read, t.transfer_block) };
+        self.sched.alone(arrival, self.of_slices.server_of(ppn), array, transfer)
+    }
+
+    #[inline(always)]
+    pub(crate) fn was_alone(&mut self, ppn: Ppn, read: Alone) {
+        self.sched.was_alone(self.of_slices.server_of(ppn), read);
     }
 
     /// A planned operation arrives at its die.

@@ -25,7 +25,7 @@ pub use stats::DeviceStats;
 use crate::config::{DeviceConfig, EntryConfig};
 use dies::Dies;
 use engine::Engine;
-use readpath_flash::{DieSched, Done, OpId, Ppn};
+use readpath_flash::{Alone, DieSched, Done, OpId, Ppn};
 use readpath_kit::Ns;
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -139,6 +139,21 @@ impl<S: DieSched, M: MediaMode, P: Probe> Back<S, M, P> {
         if !self.dies.plan::<PLAIN>(arrival, id, op) {
             self.cpu.will_be_done(arrival, Work::Flash(id));
         }
+    }
+
+    /// When the firmware, on which a read of flash costs `extra`, has passed it on, and when that ends, of a block of
+    /// data or of a page of the map that is read alone. Nothing is reserved.
+    #[inline(always)]
+    pub(crate) fn alone(&self, now: Ns, extra: Ns, of_map: bool, ppn: Ppn) -> Option<(Ns, Alone)> {
+        let passed = self.cpu.alone(now, self.cpu.timing().flash_op + extra)?;
+        Some((passed, self.dies.alone(passed, of_map, ppn)?))
+    }
+
+    /// Reserves what such a read has taken.
+    #[inline(always)]
+    pub(crate) fn was_alone(&mut self, ppn: Ppn, (passed, read): (Ns, Alone)) {
+        self.cpu.was_alone(passed);
+        self.dies.was_alone(ppn, read);
     }
 
     /// Shows the observer where a finished operation was served; `is_alive` says whether its request still exists.

@@ -2,6 +2,7 @@
 //! The device as a whole: its parts, time, and the effects of one part on another. The modules of this folder hold no
 //! state; each serves one kind of request.
 
+mod alone;
 mod bad_entries;
 mod control;
 mod entry_engine;
@@ -74,6 +75,8 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     pub(crate) looks_at_superblocks: bool,
     /// Set if a read of data neither looks at its superblock nor may take several planes that read apart.
     pub(crate) reads_are_plain: bool,
+    /// Set if nothing in the configuration prevents a read from being served alone.
+    may_read_alone: bool,
 }
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
@@ -102,6 +105,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             hpb_command: config.firmware.read_command + hpb_read_extra,
             reports_at_end: config.host_map().is_some(),
             looks_at_superblocks,
+            may_read_alone: alone::is_possible(&config),
             reads_are_plain: !looks_at_superblocks && config.flash.plane_reads != PlaneReads::Both,
             config,
         })

@@ -191,6 +191,23 @@ impl Front {
         (start, self.up_free)
     }
 
+    /// When the link to the host is free for a transfer that is ready at `at`.
+    #[inline(always)]
+    pub(crate) fn up_from(&self, at: Ns) -> Ns {
+        at.max(self.up_free)
+    }
+
+    #[inline(always)]
+    pub(crate) fn set_up_free(&mut self, end: Ns) {
+        self.up_free = end;
+    }
+
+    /// When a reply that leaves the link at `end` reaches the host's software.
+    #[inline(always)]
+    pub(crate) fn at_host(&self, end: Ns) -> Ns {
+        end + self.delays.from_link
+    }
+
     /// A command will arrive, after those queued before it.
     #[inline(always)]
     pub(crate) fn will_arrive(&mut self, at: Ns, tag: TagRef) {
@@ -210,7 +227,7 @@ impl Front {
 
     #[inline(always)]
     pub(crate) fn will_reply(&mut self, end: Ns, tag: u8) {
-        self.replies.push_back((end + self.delays.from_link, self.tag_ref(tag)));
+        self.replies.push_back((self.at_host(end), self.tag_ref(tag)));
     }
 
     /// When the next reply reaches the host.

@@ -112,6 +112,15 @@ pub struct Done {
     pub at: Ns,
 }
 
+/// A read with nothing else under way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Alone {
+    /// When its array ends.
+    pub sensed: Ns,
+    /// When its transfer ends.
+    pub sent: Ns,
+}
+
 /// A scheduler of dies and channels. A die accepts the next operation as soon as its array is idle (the page register
 /// is doubled, so a transfer does not hold the array); a channel carries one transfer at a time in order of arrival.
 pub trait DieSched {
@@ -132,6 +141,15 @@ pub trait DieSched {
     /// `op` arrives at its die (a read, an erase) or its channel (a program) at `arrival`, now or, if
     /// [`DieSched::plans_ahead`] allows it, in the future.
     fn submit(&mut self, arrival: Ns, id: OpId, op: FlashOp);
+
+    /// When array and transfer of a read of `die` end that arrives at `arrival` and is alone: nothing is under way or
+    /// expected now, and nothing else arrives until its end. Nothing is reserved. `None` if only events tell.
+    fn alone(&self, _arrival: Ns, _die: u32, _array: Ns, _transfer: Ns) -> Option<Alone> {
+        None
+    }
+
+    /// Reserves what a read of `die` has taken that was alone.
+    fn was_alone(&mut self, _die: u32, _read: Alone) {}
 
     /// Time of the next event.
     fn next_deadline(&self) -> Ns;

@@ -4,6 +4,7 @@
 //!
 //! It knows tags and requests; not which entry a read may use, nor which maps are loaded.
 
+mod alone;
 mod commands;
 mod depths;
 mod errors;

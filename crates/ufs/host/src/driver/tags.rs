@@ -136,6 +136,12 @@ impl Tags {
         !self.free.is_empty()
     }
 
+    /// The tag that is taken next.
+    #[inline(always)]
+    pub(super) fn next(&self) -> Option<Tag> {
+        self.free.last().copied()
+    }
+
     #[inline(always)]
     pub(super) fn take(&mut self) -> Option<Tag> {
         self.free.pop()

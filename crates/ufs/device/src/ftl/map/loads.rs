@@ -63,6 +63,39 @@ pub(super) fn no_waiters(cache: &MapCache) -> Vec<OpId> {
 }
 
 impl Map {
+    /// Where a block is whose entry only its map page knows, and where that page is if SRAM has not got it: for a read
+    /// that takes [`Map::takes_alone`], or the long way, according to it. `None` if the block has no such entry. Nothing
+    /// changes.
+    #[inline(always)]
+    pub(crate) fn foresee(&self, lpn: Lpn) -> Option<(Ppn, Option<Ppn>)> {
+        let entry = self.table().entry(lpn);
+        let page = self.page_of(lpn);
+        match entry.mapping() {
+            Mapping::Flash(ppn) if !entry.is_recent() => {
+                let place = self.directory(page)?;
+                match self.cache.present(page) {
+                    Some(_) => Some((ppn, None)),
+                    None if self.cache.has_frame(page) => None,
+                    None => Some((ppn, Some(place))),
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// A read of a block has used its map page, and nothing came between. If SRAM had not got it, it was loaded; returns
+    /// whether that took the place of one that was loaded ahead in vain.
+    #[inline(always)]
+    pub(crate) fn takes_alone(&mut self, lpn: Lpn) -> bool {
+        let page = self.page_of(lpn);
+        if !matches!(self.cache.lookup(page), FrameState::Absent) {
+            return false;
+        }
+        let Some((frame, in_vain)) = self.cache.begin_load(page) else { return false };
+        self.cache.finish_load(frame);
+        in_vain
+    }
+
     /// Looks a map page up for a translation.
     #[inline(always)]
     pub(crate) fn look_up(&mut self, page: MapPage) -> FrameState {

@@ -28,6 +28,22 @@ impl HpbLu {
         Some(entry)
     }
 
+    /// The entry to send with a read of one block, if there is a usable one and nobody is asked about the read, nor told
+    /// of it. Nothing is counted.
+    #[inline(always)]
+    pub(crate) fn direct_entry(&self, block: u32) -> Option<HpbEntry> {
+        if self.direct_blocks != 1 {
+            return None;
+        }
+        self.common.table.usable_entry(block, 1)
+    }
+
+    /// A read was sent with its [`HpbLu::direct_entry`].
+    #[inline(always)]
+    pub(crate) fn count_hit(&mut self) {
+        self.common.counters.hit_cnt += 1;
+    }
+
     /// Asks the driver about this read. It does not return the entry itself, which would go through memory.
     #[inline(never)]
     fn may_have_entry(&mut self, now: Ns, block: u32, blocks: u32) -> bool {

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Reads that are served alone against the same reads from event to event: request by request, whatever the device, and
+//! whatever happens in between.
+
+use readpath_config::{Event, EventKind};
+use readpath_device::{Control, DeviceConfig, Layout, MapMemory, Probe};
+use readpath_flash::{AnySched, DieSched};
+use readpath_host::{HostConfig, HpbOptions, ManagedPolicy};
+use readpath_kit::{Ns, Prng};
+use readpath_run::{Hooks, Jobs, Port, Rest, Runner, Schedule, Source, Virtual, drive};
+use readpath_stack::{NoData, Payload, Stack, Typed, Wire};
+use readpath_testkit::{DELAYS, any_read_path, device, everything, job, run, start};
+use readpath_workload::{Io, IoKind, Kinds, Offsets, Phase, Sizes, Stream, StreamSpec, Think};
+use std::fmt::Write;
+
+const BLOCKS: u32 = 16 * 1024;
+
+type Plain = Stack<AnySched, NoData, (), Typed>;
+
+/// Jobs of which nobody may know that each request waits for the one before.
+struct Hidden<'a>(Jobs<'a>);
+
+impl Source for Hidden<'_> {
+    const ENDS_FIRST: bool = false;
+
+    fn begin(&mut self, port: &mut impl Port, now: Ns) {
+        self.0.begin(port, now);
+    }
+
+    fn next_at(&self) -> Ns {
+        self.0.next_at()
+    }
+
+    fn act(&mut self, port: &mut impl Port, now: Ns, until: Ns) {
+        self.0.act(port, now, until);
+    }
+
+    fn ended(&mut self, port: &mut impl Port, cookie: u32, now: Ns) -> Option<(IoKind, Ns)> {
+        self.0.ended(port, cookie, now)
+    }
+
+    fn io(&self, cookie: u32) -> Io {
+        self.0.io(cookie)
+    }
+
+    fn in_flight(&self) -> u32 {
+        self.0.in_flight()
+    }
+
+    fn is_over(&self) -> bool {
+        self.0.is_over()
+    }
+
+    fn rest(&self) -> Rest {
+        self.0.rest()
+    }
+
+    fn lost(&mut self, port: &mut impl Port, now: Ns) {
+        self.0.lost(port, now);
+    }
+}
+
+/// The latency of every request, and what the device had counted now and then.
+#[derive(Default)]
+struct Watch(String);
+
+impl Hooks for Watch {
+    fn ended(&mut self, kind: IoKind, latency: Ns) {
+        writeln!(self.0, "{kind:?} {latency:?}").unwrap();
+    }
+
+    fn watch<S: DieSched, X: Payload, P: Probe, W: Wire>(
+        &mut self,
+        stack: &mut Stack<S, X, P, W>,
+        ios: u64,
+        now: Ns,
+    ) -> bool {
+        writeln!(self.0, "{ios} {now:?} {:?}", stack.device.stats()).unwrap();
+        true
+    }
+}
+
+/// A device on whose reads one of these things has an influence, or none.
+fn drawn(seed: u64) -> (DeviceConfig, HostConfig) {
+    let rng = &mut Prng::stream(seed, "alone", 0);
+    let mut config = device(BLOCKS);
+    let mut hpb = HpbOptions::DEFAULT;
+    match rng.below(8) {
+        0..4 => {
+            config.hpb = None;
+            config.lus[0].hpb = false;
+        }
+        4..6 => {}
+        6 => hpb.mode = Some(Control::Host),
+        _ => (hpb.mode, hpb.policy) = (Some(Control::Host), Some(ManagedPolicy::Lru)),
+    }
+    if let (Some(device), Some(mode)) = (&mut config.hpb, hpb.mode) {
+        device.control = mode;
+    }
+    config.map_cache_bytes = 4096 * [1, 2, 8, 32][rng.below(4) as usize];
+    match rng.below(8) {
+        0 => any_read_path(&mut config, seed),
+        1 => config.ftl.read_disturb_limit = 500,
+        2 => config.ftl.faults.read_retries_ppm = 100_000,
+        3 => {
+            config.map_memory = Some(MapMemory::Dram { access: Ns(211) });
+            config.map_cache_bytes = 4096 * config.map_pages();
+        }
+        4 => (config.ftl.collect_idle_below, config.ftl.idle_after) = (60, Ns::from_us(1 + rng.below(400))),
+        _ => config.firmware.read_command = Ns(rng.below(2) * 1_009),
+    }
+    (config, readpath_testkit::host(Some(hpb)))
+}
+
+/// A job that sends one request after the other.
+fn alone(rng: &mut Prng, seed: u64, ios: u64) -> Phase {
+    let mut spec = StreamSpec::plain(IoKind::Read, 0, BLOCKS, 1, Offsets::Uniform);
+    if rng.below(2) == 0 {
+        spec.kinds = Kinds::Mix([99, 90, 50][rng.below(3) as usize]);
+    }
+    if rng.below(3) == 0 {
+        spec.sizes = std::array::from_fn(|_| Sizes::Range { min: 1, max: 4 });
+    }
+    let mut job = job(Stream::new(&spec, seed).expect("a possible stream"), 1, ios);
+    if rng.below(4) == 0 {
+        job.think = Think { time: Ns::from_us(rng.below(900)), every: 1 + rng.below(40) as u32 };
+    }
+    Phase { name: "alone".into(), jobs: vec![job] }
+}
+
+/// What happens meanwhile.
+fn events(rng: &mut Prng) -> Vec<Event> {
+    let mut at = Ns::ZERO;
+    let kinds = [EventKind::Mark, EventKind::Suspend, EventKind::Resume, EventKind::HardwareReset];
+    let mut next = |_| {
+        at = at + Ns(rng.below(40_000_000));
+        let kind = match rng.below(5) {
+            4 => EventKind::PowerCycle { off: Ns(rng.below(1_000_000)) },
+            n => kinds[n as usize],
+        };
+        Event { at, kind }
+    };
+    (0..4).map(&mut next).collect()
+}
+
+/// All that can be seen of a run, and of one at depth 8 that follows.
+fn seen(seed: u64, may_be_alone: bool) -> String {
+    let rng = &mut Prng::stream(seed, "alone, run", 0);
+    let (config, host) = drawn(seed);
+    let layout = [Layout::Random, Layout::Sequential][rng.below(2) as usize];
+    let filled = BLOCKS - rng.below(2) as u32 * 3000;
+    let (mut stack, now): (Plain, Ns) =
+        start(&config, host, |stack| stack.precondition(0, 0, filled, layout, seed).expect("room"));
+    let mut phase = alone(rng, seed, 6000);
+    let events = if rng.below(3) == 0 { events(rng) } else { Vec::new() };
+    let schedule = Schedule::new(&events, &stack, now).expect("possible events");
+    let mut hooks = (schedule, Watch::default());
+    let mut jobs = Hidden(Jobs::new(&mut phase, now, Rest::Replies));
+    let driven = match may_be_alone {
+        true => drive(&mut stack, &mut jobs.0, &mut hooks, &mut Virtual, now),
+        false => drive(&mut stack, &mut jobs, &mut hooks, &mut Virtual, now),
+    };
+    let driven = driven.expect("it ends well");
+    let (schedule, Watch(mut text)) = hooks;
+    text += &everything(&jobs.0.stats(driven).expect("measured"));
+    writeln!(text, "{:?}", schedule.end(&stack, driven.end)).unwrap();
+    let uniform = Stream::uniform_reads(0, BLOCKS, 1, 2).expect("a possible stream");
+    let after = run(&mut stack, &mut Runner::new(driven.end), vec![job(uniform, 8, 2000)]);
+    write!(text, "{}{:?}\n{:?}", everything(&after), stack.device.stats(), stack.host.all_counters()).unwrap();
+    text
+}
+
+#[test]
+fn reads_alone_take_as_long_as_from_event_to_event() {
+    let (seeds, _) = readpath_testkit::chosen(0..80);
+    for seed in seeds {
+        let (alone, events) = (seen(seed, true), seen(seed, false));
+        let other = alone.lines().zip(events.lines()).find(|(a, b)| a != b);
+        assert!(alone == events, "READPATH_SEED={seed}: {other:?}");
+    }
+}
+
+/// A limit in the middle of a read leaves it under way.
+#[test]
+fn a_read_that_is_not_over_in_time_is_sent() {
+    let (config, host) = (device(BLOCKS), readpath_testkit::host(None));
+    let (mut stack, now): (Plain, Ns) =
+        start(&config, host, |stack| stack.precondition(0, 0, BLOCKS, Layout::Random, 1).expect("room"));
+    let read =
+        |cookie| readpath_host::BlockRequest { cookie, lun: 0, op: readpath_host::BlockOp::Read, block: 9, blocks: 1 };
+    stack.hold(true);
+    stack.submit(now, &read(1));
+    let (before, limit) = (*stack.device.stats(), now + Ns(20_000));
+    assert_eq!(before, *stack.device.stats(), "it is held");
+    assert_eq!(stack.advance_to_reply(limit), limit);
+    assert!(stack.poll_done().is_none() && stack.next_deadline() != Ns::NEVER, "it is under way");
+    let end = stack.advance_to_reply(Ns::NEVER);
+    assert_eq!(stack.poll_done().map(|done| done.cookie), Some(1));
+    // The next one is served alone: no event of it is left to anybody.
+    stack.submit(end, &read(2));
+    let next = stack.advance_to_reply(Ns::NEVER);
+    assert_eq!((stack.poll_done().map(|done| done.cookie), stack.next_deadline()), (Some(2), Ns::NEVER));
+    assert!(next > end + DELAYS.to_link + DELAYS.from_link);
+    stack.hold(false);
+}
