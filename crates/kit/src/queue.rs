@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A queue that is mostly empty or holds one item: its first item lies outside of the ring. At queue depth 1 every
-//! queue of the simulator is of that kind, and `VecDeque` alone pays for its ring at each push, peek and pop.
+//! queue of the simulator is of that kind, and `VecDeque` alone pays for its ring at each push, peek and pop. It also
+//! takes items by address: they are written to memory in parts and read as a whole at once, for which a processor waits.
 
-use std::collections::VecDeque;
-
-/// A first-in, first-out queue.
+/// A first-in, first-out queue of small items.
 #[derive(Debug, Clone)]
 pub struct FrontQueue<T> {
     front: Option<T>,
-    /// Empty whenever `front` is.
-    rest: VecDeque<T>,
+    /// The items behind `front`, `behind` of them from `head` on, around its end. Its length is 0 or a power of two.
+    ring: Vec<T>,
+    head: usize,
+    behind: usize,
+    /// Items for which there shall be room.
+    capacity: usize,
 }
 
-impl<T> FrontQueue<T> {
-    /// An empty queue with room for `capacity` items before it allocates again.
+impl<T: Copy> FrontQueue<T> {
+    /// An empty queue that, once it has held two items, has room for `capacity` before it allocates again.
     pub fn with_capacity(capacity: usize) -> Self {
-        FrontQueue { front: None, rest: VecDeque::with_capacity(capacity) }
+        FrontQueue { front: None, ring: Vec::new(), head: 0, behind: 0, capacity }
     }
 
     /// Adds an item at the end.
@@ -23,16 +26,42 @@ impl<T> FrontQueue<T> {
     pub fn push_back(&mut self, item: T) {
         if self.front.is_none() {
             self.front = Some(item);
-        } else {
-            self.rest.push_back(item);
+            return;
         }
+        if self.behind == self.ring.len() {
+            self.grow();
+        }
+        let at = self.place(self.behind);
+        self.ring[at] = item;
+        self.behind += 1;
     }
 
     /// Adds an item before all others.
     pub fn push_front(&mut self, item: T) {
         if let Some(second) = self.front.replace(item) {
-            self.rest.push_front(second);
+            if self.behind == self.ring.len() {
+                self.grow();
+            }
+            self.head = self.place(self.ring.len() - 1);
+            self.ring[self.head] = second;
+            self.behind += 1;
         }
+    }
+
+    /// Where the item lies that `n` others of the ring precede.
+    #[inline(always)]
+    fn place(&self, n: usize) -> usize {
+        (self.head + n) & (self.ring.len() - 1)
+    }
+
+    /// Doubles the ring, which is full. It does not take the item that needs the room: see the module.
+    #[cold]
+    fn grow(&mut self) {
+        let Some(any) = self.front else { return };
+        self.ring.rotate_left(self.head);
+        self.head = 0;
+        let items = (2 * self.ring.len()).max(self.capacity.next_power_of_two()).max(2);
+        self.ring.resize(items, any);
     }
 
     /// The first item.
@@ -46,7 +75,13 @@ impl<T> FrontQueue<T> {
     pub fn pop_front(&mut self) -> Option<T> {
         // Without this check, the whole item would be loaded before it is known to be `None`.
         self.front.as_ref()?;
-        if self.rest.is_empty() { self.front.take() } else { std::mem::replace(&mut self.front, self.rest.pop_front()) }
+        if self.behind == 0 {
+            return self.front.take();
+        }
+        let next = self.ring[self.head];
+        self.head = self.place(1);
+        self.behind -= 1;
+        self.front.replace(next)
     }
 
     /// True when there is no item.
@@ -58,7 +93,7 @@ impl<T> FrontQueue<T> {
     /// Forgets every item.
     pub fn clear(&mut self) {
         self.front = None;
-        self.rest.clear();
+        (self.head, self.behind) = (0, 0);
     }
 }
 
@@ -66,11 +101,12 @@ impl<T> FrontQueue<T> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::collections::VecDeque;
 
     proptest! {
         #[test]
         fn behaves_like_a_line(ops in proptest::collection::vec(0u8..8, 0..200)) {
-            let mut queue = FrontQueue::with_capacity(1);
+            let mut queue = FrontQueue::with_capacity(ops.len() % 20);
             let mut model = VecDeque::new();
             for (i, op) in ops.into_iter().enumerate() {
                 match op {

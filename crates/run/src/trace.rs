@@ -185,6 +185,10 @@ impl Source for Trace<'_> {
     /// A command may have 65,535 blocks.
     const WATCH_EVERY: u64 = 1 << 8;
 
+    fn goes_one_by_one(&self) -> bool {
+        matches!(self.mode, Mode::Closed { iodepth: 0 | 1 })
+    }
+
     fn next_at(&self) -> Ns {
         match (self.due(), self.mode) {
             (None, _) => Ns::NEVER,

@@ -2,12 +2,13 @@
 //! Reads that are served alone against the same reads from event to event: request by request, whatever the device, and
 //! whatever happens in between.
 
+use crate::drive::trace;
 use readpath_config::{Event, EventKind};
 use readpath_device::{Control, DeviceConfig, Layout, MapMemory, Probe};
 use readpath_flash::{AnySched, DieSched};
 use readpath_host::{HostConfig, HpbOptions, ManagedPolicy};
 use readpath_kit::{Ns, Prng};
-use readpath_run::{Hooks, Jobs, Port, Rest, Runner, Schedule, Source, Virtual, drive};
+use readpath_run::{Driven, Hooks, Jobs, Mode, Port, Rest, Runner, Schedule, Source, Trace, Units, Virtual, drive};
 use readpath_stack::{NoData, Payload, Stack, Typed, Wire};
 use readpath_testkit::{DELAYS, any_read_path, device, everything, job, run, start};
 use readpath_workload::{Io, IoKind, Kinds, Offsets, Phase, Sizes, Stream, StreamSpec, Think};
@@ -17,11 +18,12 @@ const BLOCKS: u32 = 16 * 1024;
 
 type Plain = Stack<AnySched, NoData, (), Typed>;
 
-/// Jobs of which nobody may know that each request waits for the one before.
-struct Hidden<'a>(Jobs<'a>);
+/// A source of which nobody may know that each request waits for the one before.
+struct Hidden<'a, Q>(&'a mut Q);
 
-impl Source for Hidden<'_> {
-    const ENDS_FIRST: bool = false;
+impl<Q: Source> Source for Hidden<'_, Q> {
+    const WATCH_EVERY: u64 = Q::WATCH_EVERY;
+    const ENDS_FIRST: bool = Q::ENDS_FIRST;
 
     fn begin(&mut self, port: &mut impl Port, now: Ns) {
         self.0.begin(port, now);
@@ -143,6 +145,15 @@ fn events(rng: &mut Prng) -> Vec<Event> {
     (0..4).map(&mut next).collect()
 }
 
+/// Drives a source whose reads may be served alone, or may not.
+fn driven(stack: &mut Plain, source: &mut impl Source, hooks: &mut impl Hooks, now: Ns, may_be_alone: bool) -> Driven {
+    let driven = match may_be_alone {
+        true => drive(stack, source, hooks, &mut Virtual, now),
+        false => drive(stack, &mut Hidden(source), hooks, &mut Virtual, now),
+    };
+    driven.expect("it ends well")
+}
+
 /// All that can be seen of a run, and of one at depth 8 that follows.
 fn seen(seed: u64, may_be_alone: bool) -> String {
     let rng = &mut Prng::stream(seed, "alone, run", 0);
@@ -151,18 +162,25 @@ fn seen(seed: u64, may_be_alone: bool) -> String {
     let filled = BLOCKS - rng.below(2) as u32 * 3000;
     let (mut stack, now): (Plain, Ns) =
         start(&config, host, |stack| stack.precondition(0, 0, filled, layout, seed).expect("room"));
-    let mut phase = alone(rng, seed, 6000);
     let events = if rng.below(3) == 0 { events(rng) } else { Vec::new() };
     let schedule = Schedule::new(&events, &stack, now).expect("possible events");
     let mut hooks = (schedule, Watch::default());
-    let mut jobs = Hidden(Jobs::new(&mut phase, now, Rest::Replies));
-    let driven = match may_be_alone {
-        true => drive(&mut stack, &mut jobs.0, &mut hooks, &mut Virtual, now),
-        false => drive(&mut stack, &mut jobs, &mut hooks, &mut Virtual, now),
+    let mut text = String::new();
+    let driven = if rng.below(4) > 0 {
+        let mut phase = alone(rng, seed, 6000);
+        let mut jobs = Jobs::new(&mut phase, now, Rest::Replies);
+        let driven = driven(&mut stack, &mut jobs, &mut hooks, now, may_be_alone);
+        text += &everything(&jobs.stats(driven).expect("measured"));
+        driven
+    } else {
+        let loaded = trace(BLOCKS);
+        let mut trace = Trace::new(&loaded.ios, Mode::Closed { iodepth: 1 }, Units::first(), now);
+        let driven = driven(&mut stack, &mut trace, &mut hooks, now, may_be_alone);
+        text += &everything(&trace.stats("trace".into(), driven).0);
+        driven
     };
-    let driven = driven.expect("it ends well");
-    let (schedule, Watch(mut text)) = hooks;
-    text += &everything(&jobs.0.stats(driven).expect("measured"));
+    let (schedule, Watch(watched)) = hooks;
+    text += &watched;
     writeln!(text, "{:?}", schedule.end(&stack, driven.end)).unwrap();
     let uniform = Stream::uniform_reads(0, BLOCKS, 1, 2).expect("a possible stream");
     let after = run(&mut stack, &mut Runner::new(driven.end), vec![job(uniform, 8, 2000)]);

@@ -39,16 +39,16 @@ fn phase() -> Phase {
     Phase { name: "paced".into(), jobs: vec![rated, thinks] }
 }
 
-fn trace() -> Loaded {
+pub(crate) fn trace(blocks: u32) -> Loaded {
     let mut text = "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n".to_owned();
     let mut rng = Prng::stream(1, "trace", 0);
     for i in 0..1500 {
         let (op, sectors) = if rng.below(3) == 0 { ("W", 1 + rng.below(40)) } else { ("R", 8) };
-        let offset = rng.below(u64::from(BLOCKS) * 8 - sectors) * 512;
+        let offset = rng.below(u64::from(blocks) * 8 - sectors) * 512;
         writeln!(text, "{},{op},{offset},{},,", i * 80_000, sectors * 512).expect("a string");
     }
     let reader = Reader::new("t", Box::new(std::io::Cursor::new(text.into_bytes())), &Options::default());
-    let mut requests = Prepare::new(BLOCKS).requests("t", reader.expect("a trace")).expect("prepared");
+    let mut requests = Prepare::new(blocks).requests("t", reader.expect("a trace")).expect("prepared");
     Loaded::load(&mut requests, 1 << 20).expect("loaded")
 }
 
@@ -108,7 +108,7 @@ fn run<H: Hooks, C: Clock>(
         }
         What::Timed | What::Closed => {
             let (loaded, mode) =
-                (trace(), if what == What::Timed { Mode::Timed } else { Mode::Closed { iodepth: 12 } });
+                (trace(BLOCKS), if what == What::Timed { Mode::Timed } else { Mode::Closed { iodepth: 12 } });
             let mut trace = Trace::new(&loaded.ios, mode, readpath_run::Units::first(), now);
             let driven = drive(&mut stack, &mut trace, &mut hooks, clock, now);
             let text = driven.clone().map(|driven| everything(&trace.stats("trace".into(), driven).0));

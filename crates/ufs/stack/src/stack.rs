@@ -9,7 +9,7 @@ use readpath_device::{
     ConfigError, Delays, DeviceConfig, FlashArray, Layout, LoadError, MediaMode, NoSpace, Probe, Recovery, UfsDevice,
 };
 use readpath_flash::DieSched;
-use readpath_host::{BlockDone, BlockRequest, Driver, HostConfig, ParamError, ProbeError, ReadRequest};
+use readpath_host::{BlockDone, BlockOp, BlockRequest, Driver, HostConfig, ParamError, ProbeError, ReadRequest};
 use readpath_kit::Ns;
 use readpath_proto::typed::{ReplyBody, Status};
 use thiserror::Error;
@@ -31,6 +31,21 @@ pub enum StackError {
     Wire(#[from] WireError),
 }
 
+/// A request that was submitted at `at`, since when nothing has happened; [`Ns::NEVER`] stands for none. Not a
+/// [`BlockRequest`], which would be copied as a whole: that is slow as long as its parts are still on their way to memory.
+struct Held {
+    at: Ns,
+    cookie: u32,
+    block: u32,
+    blocks: u32,
+    lun: u8,
+    op: BlockOp,
+}
+
+impl Held {
+    const NONE: Held = Held { at: Ns::NEVER, cookie: 0, block: 0, blocks: 0, lun: 0, op: BlockOp::Flush };
+}
+
 /// Host driver, link and device.
 pub struct Stack<S: DieSched, X: Payload, P: Probe, W: Wire> {
     /// The host driver.
@@ -43,9 +58,7 @@ pub struct Stack<S: DieSched, X: Payload, P: Probe, W: Wire> {
     units: Units,
     /// Requests may be held.
     holds: bool,
-    /// A request that was submitted at this time, after which nothing has happened yet. It may turn out to be served
-    /// alone.
-    held: Option<(Ns, BlockRequest)>,
+    held: Held,
     wire_error: Option<WireError>,
 }
 
@@ -68,7 +81,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
                 host.know_zones(lun, unit.blocks, zones.stride());
             }
         }
-        Ok(Stack { host, device, payload, wire, units, holds: false, held: None, wire_error: None })
+        Ok(Stack { host, device, payload, wire, units, holds: false, held: Held::NONE, wire_error: None })
     }
 
     /// Maps blocks of a unit as if they had been written, in no time.
@@ -109,8 +122,9 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
     pub fn submit(&mut self, now: Ns, request: &BlockRequest) {
         debug_assert!(self.host.next_deadline() >= now, "a timer of the host was due before {now}");
         if self.holds {
-            if self.held.is_none() {
-                self.held = Some((now, *request));
+            if self.held.at == Ns::NEVER {
+                let &BlockRequest { cookie, lun, op, block, blocks } = request;
+                self.held = Held { at: now, cookie, block, blocks, lun, op };
                 return;
             }
             self.release();
@@ -129,9 +143,15 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
     /// Sends a request that is being held.
     #[inline(always)]
     pub fn release(&mut self) {
-        if let Some((at, request)) = self.held.take() {
-            self.send(at, &request);
+        if self.held.at != Ns::NEVER {
+            self.send_held();
         }
+    }
+
+    #[inline(never)]
+    fn send_held(&mut self) {
+        let Held { at, cookie, block, blocks, lun, op } = std::mem::replace(&mut self.held, Held::NONE);
+        self.send(at, &BlockRequest { cookie, lun, op, block, blocks });
     }
 
     #[inline(always)]
@@ -168,11 +188,11 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
     /// device is idle.
     #[inline(always)]
     pub fn advance_to_reply(&mut self, limit: Ns) -> Ns {
-        if let Some((at, request)) = self.held.take() {
-            if let Some(reply) = self.read_alone(at, limit, &request) {
+        if self.held.at != Ns::NEVER {
+            if let Some(reply) = self.read_alone(limit) {
                 return reply;
             }
-            self.send(at, &request);
+            self.send_held();
         }
         if self.host.next_deadline() != Ns::NEVER {
             return self.advance_to_reply_or_timer(limit);
@@ -184,17 +204,19 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         now
     }
 
-    /// Serves a request that was submitted at `now` alone, if nothing else can happen until it ends, at the latest at
-    /// `limit`; returns that time.
+    /// Serves the request that is being held alone, if nothing else can happen until it ends, at the latest at `limit`;
+    /// returns that time.
     #[inline(always)]
-    fn read_alone(&mut self, now: Ns, limit: Ns, request: &BlockRequest) -> Option<Ns> {
+    fn read_alone(&mut self, limit: Ns) -> Option<Ns> {
         if !self.wire.is_open() {
             return None;
         }
         let limit = limit.min(self.host.next_deadline().saturating_sub(Ns(1)));
-        let entry = self.host.foresee(request)?;
-        let reply = self.device.read_alone(now, limit, request.lun, request.block, entry)?;
-        self.host.was_alone(request);
+        let Held { at, cookie, block, blocks, lun, op } = self.held;
+        let entry = self.host.foresee(lun, op, block, blocks)?;
+        let reply = self.device.read_alone(at, limit, lun, block, entry)?;
+        self.host.was_alone(lun, cookie);
+        self.held.at = Ns::NEVER;
         Some(reply)
     }
 

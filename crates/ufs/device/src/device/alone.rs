@@ -5,19 +5,16 @@
 use crate::back::{Hardware, MediaMode, Probe};
 use crate::config::DeviceConfig;
 use crate::device::UfsDevice;
+use crate::ftl::PageAt;
 use crate::hpb::Verdict;
 use crate::ids::Lpn;
-use readpath_flash::{Alone, DieSched, PlaneReads, Ppn};
+use readpath_flash::{Alone, DieSched, Ppn};
 use readpath_kit::Ns;
 use readpath_proto::typed::HpbEntry;
 
-/// Whether reads may be served alone: no part of their way draws at random, counts by superblock or fetches from host
-/// memory.
+/// Whether reads that are plain may be served alone: no part of their way draws at random or fetches from host memory.
 pub(super) fn is_possible(config: &DeviceConfig) -> bool {
-    config.flash.plane_reads != PlaneReads::Both
-        && config.ftl.read_disturb_limit == 0
-        && config.slc_cache.is_none()
-        && config.ftl.faults.read_retries_ppm == 0
+    config.ftl.faults.read_retries_ppm == 0
         && config.host_map().is_none()
         && config.map_runs_bytes == 0
         && config.map_read_ahead == 0
@@ -26,7 +23,8 @@ pub(super) fn is_possible(config: &DeviceConfig) -> bool {
 /// What a read was served by.
 enum Served {
     Entry,
-    Cache,
+    /// Its page of the map is in this frame of SRAM.
+    Frame(u32),
     /// The page of the map was read from this slice, which took the firmware and the array until these times.
     Load(Ppn, (Ns, Alone)),
 }
@@ -52,7 +50,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         };
         let data = match &served {
             Served::Entry => self.back.alone(arrival, self.hpb_command, false, ppn)?,
-            Served::Cache => self.back.alone(arrival, self.read_extra + self.map_access, false, ppn)?,
+            Served::Frame(_) => self.back.alone(arrival, self.read_extra + self.map_access, false, ppn)?,
             Served::Load(_, (_, load)) => self.back.alone(load.sent, Ns::ZERO, false, ppn)?,
         };
         let at_link = self.front.up_from(data.1.sent);
@@ -73,12 +71,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                     self.hpb.note_read(lun, block);
                 }
             }
-            Served::Cache => {
-                self.ftl.map_mut().takes_alone(lpn);
+            Served::Frame(frame) => {
+                self.ftl.map_mut().used(frame);
                 self.back.stats().map_hits += 1;
             }
             Served::Load(place, load) => {
-                let in_vain = self.ftl.map_mut().takes_alone(lpn);
+                let in_vain = self.ftl.map_mut().loaded_alone(lpn);
                 let stats = self.back.stats();
                 stats.map_misses += 1;
                 stats.map_loads += 1;
@@ -108,8 +106,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             return None;
         }
         match self.ftl.map().foresee(lpn)? {
-            (ppn, None) => Some((ppn, Served::Cache)),
-            (ppn, Some(place)) => {
+            (ppn, PageAt::Frame(frame)) => Some((ppn, Served::Frame(frame))),
+            (ppn, PageAt::Flash(place)) => {
                 let load = self.back.alone(arrival, self.read_extra, true, place)?;
                 Some((ppn, Served::Load(place, load)))
             }

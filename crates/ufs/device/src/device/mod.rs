@@ -88,6 +88,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let front = Front::new(&config, delays);
         let hpb_read_extra = config.firmware.hpb_read_extra + entries.check_on_firmware();
         let looks_at_superblocks = config.ftl.read_disturb_limit > 0 || config.slc_cache.is_some();
+        let reads_are_plain = !looks_at_superblocks && config.flash.plane_reads != PlaneReads::Both;
         Ok(UfsDevice {
             ftl: Ftl::new(config.clone()),
             hpb: Hpb::new(&config, front.bases().collect()),
@@ -105,8 +106,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             hpb_command: config.firmware.read_command + hpb_read_extra,
             reports_at_end: config.host_map().is_some(),
             looks_at_superblocks,
-            may_read_alone: alone::is_possible(&config),
-            reads_are_plain: !looks_at_superblocks && config.flash.plane_reads != PlaneReads::Both,
+            may_read_alone: reads_are_plain && alone::is_possible(&config),
+            reads_are_plain,
             config,
         })
     }

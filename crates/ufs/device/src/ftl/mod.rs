@@ -18,7 +18,7 @@ pub(crate) use collect::BoosterFlags;
 pub(crate) use effects::Effect;
 pub use log::Recovery;
 pub(crate) use log::bytes;
-pub(crate) use map::{FrameState, InReadBuffer, Mapping, Paid};
+pub(crate) use map::{FrameState, InReadBuffer, Mapping, PageAt, Paid};
 pub(crate) use pump::Ftl;
 pub use pump::Layout;
 pub use space::{NoSpace, State, Stream, Superblock, Wear};

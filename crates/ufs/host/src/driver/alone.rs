@@ -4,7 +4,7 @@
 
 use super::joins::JoinId;
 use super::{Driver, Paths};
-use crate::block::{BlockOp, BlockRequest};
+use crate::block::BlockOp;
 use crate::hpb::UnitHpb;
 use readpath_proto::typed::HpbEntry;
 
@@ -12,30 +12,30 @@ impl Driver {
     /// Whether a request, with nothing else under way, is sent at once as one READ or HPB READ, and its reply only ends
     /// it: with which entry. Nothing changes.
     #[inline(always)]
-    pub fn foresee(&self, request: &BlockRequest) -> Option<Option<HpbEntry>> {
+    pub fn foresee(&self, lun: u8, op: BlockOp, block: u32, blocks: u32) -> Option<Option<HpbEntry>> {
         let Paths { notes_replies, reads_may_wait, follows_reads } = self.paths;
         let is_special = notes_replies || reads_may_wait || follows_reads || self.reads_wait || self.map_work;
         let is_special = is_special || !self.waiting.is_empty() || self.tags.next().is_none();
-        if is_special || request.blocks != 1 || request.op != BlockOp::Read {
+        if is_special || blocks != 1 || op != BlockOp::Read {
             return None;
         }
-        let unit = self.unit(request.lun).filter(|unit| request.block < unit.plain_blocks)?;
+        let unit = self.unit(lun).filter(|unit| block < unit.plain_blocks)?;
         match &unit.hpb {
             UnitHpb::None => Some(None),
-            UnitHpb::Standard(hpb) => hpb.direct_entry(request.block).map(Some),
+            UnitHpb::Standard(hpb) => hpb.direct_entry(block).map(Some),
             UnitHpb::Prototype(_) => None,
         }
     }
 
-    /// The request has ended.
+    /// Such a request has ended, the one of this cookie.
     #[inline(always)]
-    pub fn was_alone(&mut self, request: &BlockRequest) {
-        let unit = self.units[usize::from(request.lun)].as_mut();
+    pub fn was_alone(&mut self, lun: u8, cookie: u32) {
+        let unit = self.units[usize::from(lun)].as_mut();
         if let Some(hpb) = unit.and_then(|unit| unit.hpb.standard_mut()) {
             hpb.count_hit();
         }
         if let Some(tag) = self.tags.next() {
-            self.end(request.cookie, tag.0, JoinId::NONE, None);
+            self.end(cookie, tag.0, JoinId::NONE, None);
         }
     }
 }

@@ -64,6 +64,19 @@ impl MapCache {
         }
     }
 
+    /// The frame of `page`, if that is in SRAM and was not loaded ahead; does not count as use.
+    #[inline(always)]
+    pub(crate) fn frame(&self, page: MapPage) -> Option<u32> {
+        let frame = self.frame_of_page[page.index()];
+        (frame & AHEAD == 0 && self.lru.contains(frame)).then_some(frame)
+    }
+
+    /// The page in `frame` becomes the most recently used.
+    #[inline(always)]
+    pub(crate) fn touch(&mut self, frame: u32) {
+        self.lru.touch(frame);
+    }
+
     /// Whether `page` is in SRAM or on its way there; does not count as use.
     pub(crate) fn has_frame(&self, page: MapPage) -> bool {
         self.frame_of_page[page.index()] != NONE

@@ -39,6 +39,15 @@ impl Paid {
     }
 }
 
+/// Where a map page is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum PageAt {
+    /// In this frame of SRAM.
+    Frame(u32),
+    /// In flash only.
+    Flash(Ppn),
+}
+
 /// Proof that all map pages of an HPB READ BUFFER are in its buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct InReadBuffer {
@@ -63,35 +72,32 @@ pub(super) fn no_waiters(cache: &MapCache) -> Vec<OpId> {
 }
 
 impl Map {
-    /// Where a block is whose entry only its map page knows, and where that page is if SRAM has not got it: for a read
-    /// that takes [`Map::takes_alone`], or the long way, according to it. `None` if the block has no such entry. Nothing
-    /// changes.
+    /// Where a block is whose entry only its map page knows, and where that page is: for a read that is going to find it
+    /// there, because nothing comes between. `None` if it would find something else. Nothing changes.
     #[inline(always)]
-    pub(crate) fn foresee(&self, lpn: Lpn) -> Option<(Ppn, Option<Ppn>)> {
+    pub(crate) fn foresee(&self, lpn: Lpn) -> Option<(Ppn, PageAt)> {
         let entry = self.table().entry(lpn);
         let page = self.page_of(lpn);
-        match entry.mapping() {
-            Mapping::Flash(ppn) if !entry.is_recent() => {
-                let place = self.directory(page)?;
-                match self.cache.present(page) {
-                    Some(_) => Some((ppn, None)),
-                    None if self.cache.has_frame(page) => None,
-                    None => Some((ppn, Some(place))),
-                }
-            }
-            _ => None,
+        let ppn = entry.mapping().flash().filter(|_| !entry.is_recent())?;
+        let place = self.directory(page)?;
+        match self.cache.frame(page) {
+            Some(frame) => Some((ppn, PageAt::Frame(frame))),
+            None if self.cache.has_frame(page) => None,
+            None => Some((ppn, PageAt::Flash(place))),
         }
     }
 
-    /// A read of a block has used its map page, and nothing came between. If SRAM had not got it, it was loaded; returns
-    /// whether that took the place of one that was loaded ahead in vain.
+    /// A read has used the page in a frame of SRAM.
     #[inline(always)]
-    pub(crate) fn takes_alone(&mut self, lpn: Lpn) -> bool {
-        let page = self.page_of(lpn);
-        if !matches!(self.cache.lookup(page), FrameState::Absent) {
-            return false;
-        }
-        let Some((frame, in_vain)) = self.cache.begin_load(page) else { return false };
+    pub(crate) fn used(&mut self, frame: u32) {
+        self.cache.touch(frame);
+    }
+
+    /// A read has loaded and used the map page of a block, which SRAM had not got; says whether the page that had to go
+    /// was loaded ahead in vain.
+    #[inline(always)]
+    pub(crate) fn loaded_alone(&mut self, lpn: Lpn) -> bool {
+        let Some((frame, in_vain)) = self.cache.begin_load(self.page_of(lpn)) else { return false };
         self.cache.finish_load(frame);
         in_vain
     }

@@ -21,7 +21,7 @@ pub(in crate::ftl) mod tests;
 pub(crate) use cache::FrameState;
 pub(crate) use changes::Changes;
 pub(in crate::ftl) use changes::{Change, Merged, Taken};
-pub(crate) use loads::{InReadBuffer, Paid};
+pub(crate) use loads::{InReadBuffer, PageAt, Paid};
 pub(in crate::ftl) use page_map::Entry;
 pub(crate) use page_map::Mapping;
 
