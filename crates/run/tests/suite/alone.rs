@@ -3,12 +3,15 @@
 //! whatever happens in between.
 
 use crate::drive::trace;
+use crate::flash_pages::host_memory;
 use readpath_config::{Event, EventKind};
 use readpath_device::{Control, DeviceConfig, Layout, MapMemory, Probe};
 use readpath_flash::{AnySched, DieSched};
 use readpath_host::{HostConfig, HpbOptions, ManagedPolicy};
 use readpath_kit::{Ns, Prng};
-use readpath_run::{Driven, Hooks, Jobs, Mode, Port, Rest, Runner, Schedule, Source, Trace, Units, Virtual, drive};
+use readpath_run::{
+    Driven, Hooks, Jobs, Mode, Port, Rest, RunError, Runner, Schedule, Source, Trace, Units, Virtual, drive, limit,
+};
 use readpath_stack::{NoData, Payload, Stack, Typed, Wire};
 use readpath_testkit::{DELAYS, any_read_path, device, everything, job, run, start};
 use readpath_workload::{Io, IoKind, Kinds, Offsets, Phase, Sizes, Stream, StreamSpec, Think};
@@ -82,6 +85,35 @@ impl Hooks for Watch {
     }
 }
 
+/// What the device had counted just behind the end of a request, when the next had been submitted.
+#[derive(Default)]
+struct Often {
+    text: String,
+    ended: u64,
+    looked: u64,
+}
+
+impl Hooks for Often {
+    fn next_at(&self) -> Ns {
+        if self.ended >= self.looked + 97 { Ns::ZERO } else { Ns::NEVER }
+    }
+
+    fn ended(&mut self, _: IoKind, _: Ns) {
+        self.ended += 1;
+    }
+
+    fn happen<S: DieSched, X: Payload, P: Probe, W: Wire>(
+        &mut self,
+        stack: &mut Stack<S, X, P, W>,
+        now: Ns,
+        in_flight: u32,
+    ) -> Result<Ns, RunError> {
+        self.looked = self.ended;
+        writeln!(self.text, "{now:?} {in_flight} {:?} {:?}", stack.device.stats(), stack.next_deadline()).unwrap();
+        Ok(now)
+    }
+}
+
 /// A device on whose reads one of these things has an influence, or none.
 fn drawn(seed: u64) -> (DeviceConfig, HostConfig) {
     let rng = &mut Prng::stream(seed, "alone", 0);
@@ -100,15 +132,26 @@ fn drawn(seed: u64) -> (DeviceConfig, HostConfig) {
         device.control = mode;
     }
     config.map_cache_bytes = 4096 * [1, 2, 8, 32][rng.below(4) as usize];
-    match rng.below(8) {
-        0 => any_read_path(&mut config, seed),
-        1 => config.ftl.read_disturb_limit = 500,
+    if let Some(device) = &mut config.hpb
+        && rng.below(2) == 0
+    {
+        device.max_active_regions = 9;
+        config.lus[0].max_active_regions = 9;
+    }
+    match rng.below(9) {
+        0 | 8 => any_read_path(&mut config, seed),
+        1 => config.ftl.read_disturb_limit = 9,
         2 => config.ftl.faults.read_retries_ppm = 100_000,
         3 => {
             config.map_memory = Some(MapMemory::Dram { access: Ns(211) });
             config.map_cache_bytes = 4096 * config.map_pages();
         }
-        4 => (config.ftl.collect_idle_below, config.ftl.idle_after) = (60, Ns::from_us(1 + rng.below(400))),
+        4 => (config.ftl.collect_idle_below, config.ftl.idle_after) = (1 << 16, Ns::from_us(1 + rng.below(400))),
+        5 => {
+            config.hpb = None;
+            config.lus[0].hpb = false;
+            config.map_memory = Some(MapMemory::Host(host_memory(rng, 4)));
+        }
         _ => config.firmware.read_command = Ns(rng.below(2) * 1_009),
     }
     (config, readpath_testkit::host(Some(hpb)))
@@ -164,7 +207,18 @@ fn seen(seed: u64, may_be_alone: bool) -> String {
         start(&config, host, |stack| stack.precondition(0, 0, filled, layout, seed).expect("room"));
     let events = if rng.below(3) == 0 { events(rng) } else { Vec::new() };
     let schedule = Schedule::new(&events, &stack, now).expect("possible events");
-    let mut hooks = (schedule, Watch::default());
+    if rng.below(4) == 0 {
+        let mut at = Ns::ZERO;
+        let mut next = |_| {
+            at = at + Ns(rng.below(60_000_000));
+            (at, 20_000 + rng.below(200_000))
+        };
+        let limits: Vec<(Ns, u64)> = (0..9).map(&mut next).collect();
+        // A host without that much of its own says so.
+        let _ = limit(&mut stack, &limits, now);
+    }
+    let often = if rng.below(2) == 0 { Often::default() } else { Often { looked: u64::MAX / 2, ..Often::default() } };
+    let mut hooks = (schedule, (Watch::default(), often));
     let mut text = String::new();
     let driven = if rng.below(4) > 0 {
         let mut phase = alone(rng, seed, 6000);
@@ -179,8 +233,8 @@ fn seen(seed: u64, may_be_alone: bool) -> String {
         text += &everything(&trace.stats("trace".into(), driven).0);
         driven
     };
-    let (schedule, Watch(watched)) = hooks;
-    text += &watched;
+    let (schedule, (Watch(watched), often)) = hooks;
+    text += &(watched + &often.text);
     writeln!(text, "{:?}", schedule.end(&stack, driven.end)).unwrap();
     let uniform = Stream::uniform_reads(0, BLOCKS, 1, 2).expect("a possible stream");
     let after = run(&mut stack, &mut Runner::new(driven.end), vec![job(uniform, 8, 2000)]);
@@ -190,7 +244,7 @@ fn seen(seed: u64, may_be_alone: bool) -> String {
 
 #[test]
 fn reads_alone_take_as_long_as_from_event_to_event() {
-    let (seeds, _) = readpath_testkit::chosen(0..80);
+    let (seeds, _) = readpath_testkit::chosen(0..150);
     for seed in seeds {
         let (alone, events) = (seen(seed, true), seen(seed, false));
         let other = alone.lines().zip(events.lines()).find(|(a, b)| a != b);

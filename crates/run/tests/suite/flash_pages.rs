@@ -119,7 +119,7 @@ impl Drawn {
     }
 }
 
-fn host_memory(rng: &mut Prng, pages: u64) -> HostMap {
+pub(crate) fn host_memory(rng: &mut Prng, pages: u64) -> HostMap {
     HostMap {
         protocol: one_of(rng, &[Protocol::Hmb, Protocol::Ume]),
         bytes: pages * 8192,

@@ -11,5 +11,5 @@ mod sched;
 
 pub use geometry::{Geometry, GeometryError, Place, PlaneReads, Ppn, ServersOfSlices};
 pub use sched::{
-    Alone, AnySched, DieSched, Done, Exact, FlashOp, Lean, OpId, OpKind, Queued, Scheduler, Servers, SuspendTiming,
+    AnySched, DieSched, Done, Exact, FlashOp, Lean, OpId, OpKind, Queued, Scheduler, Servers, SuspendTiming,
 };

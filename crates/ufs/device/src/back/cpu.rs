@@ -100,16 +100,15 @@ impl Cpu {
         }
     }
 
-    /// When work ends that costs `cost` and arrives at `now`, if the only core does it. Nothing is reserved.
+    /// When work that costs `cost` and arrives at `now` leaves the cores, if nothing else is going to be done until then.
+    /// With it arrives work that costs `other`, for which nobody waits.
     #[inline(always)]
-    pub(crate) fn alone(&self, now: Ns, cost: Ns) -> Option<Ns> {
-        self.others.is_none().then(|| now.max(self.free) + cost)
-    }
-
-    /// The only core has done such work.
-    #[inline(always)]
-    pub(crate) fn was_alone(&mut self, end: Ns) {
-        self.free = end;
+    pub(crate) fn alone(&self, now: Ns, other: Ns, cost: Ns) -> Option<Ns> {
+        match &self.others {
+            None => Some(now.max(self.free) + other + cost),
+            // Each on a core of its own; what leaves is told in order.
+            Some(others) => (self.free <= now && others.leaves <= now).then(|| now + other.max(cost)),
+        }
     }
 
     /// Keeps a core busy for `cost` with work that no request waits for.

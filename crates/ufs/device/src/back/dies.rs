@@ -7,7 +7,7 @@ use super::ops::{Job, Op, OpPool};
 use super::probe::StageOf;
 use crate::config::{CellMode, CellTimes, DeviceConfig, FlashTiming};
 use readpath_flash::{
-    Alone, DieSched, Done, FlashOp, Geometry, OpId, OpKind, PlaneReads, Ppn, Scheduler, Servers, ServersOfSlices,
+    DieSched, Done, FlashOp, Geometry, OpId, OpKind, PlaneReads, Ppn, Scheduler, Servers, ServersOfSlices,
     SuspendTiming,
 };
 use readpath_kit::Ns;
@@ -87,17 +87,12 @@ impl<S: DieSched> Dies<S> {
         plans
     }
 
-    /// When array and transfer end, as [`DieSched::alone`], of a read of a block of data, or of a page of the map.
+    /// When a read of a block of data, or of a page of the map, ends: see [`DieSched::alone`].
     #[inline(always)]
-    pub(crate) fn alone(&self, arrival: Ns, of_map: bool, ppn: Ppn) -> Option<Alone> {
+    pub(crate) fn alone(&self, arrival: Ns, of_map: bool, ppn: Ppn) -> Option<Ns> {
         let t = &self.timing;
         let (array, transfer) = if of_map { (t.map_read, t.map_transfer) } else { (t.read, t.transfer_block) };
         self.sched.alone(arrival, self.of_slices.server_of(ppn), array, transfer)
-    }
-
-    #[inline(always)]
-    pub(crate) fn was_alone(&mut self, ppn: Ppn, read: Alone) {
-        self.sched.was_alone(self.of_slices.server_of(ppn), read);
     }
 
     /// A planned operation arrives at its die.

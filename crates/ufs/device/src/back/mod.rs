@@ -25,7 +25,7 @@ pub use stats::DeviceStats;
 use crate::config::{DeviceConfig, EntryConfig};
 use dies::Dies;
 use engine::Engine;
-use readpath_flash::{Alone, DieSched, Done, OpId, Ppn};
+use readpath_flash::{DieSched, Done, OpId, Ppn};
 use readpath_kit::Ns;
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -141,19 +141,18 @@ impl<S: DieSched, M: MediaMode, P: Probe> Back<S, M, P> {
         }
     }
 
-    /// When the firmware, on which a read of flash costs `extra`, has passed it on, and when that ends, of a block of
-    /// data or of a page of the map that is read alone. Nothing is reserved.
+    /// When a block of data has been read, on which the firmware spends `extra` time, if it is read alone from `now` on.
     #[inline(always)]
-    pub(crate) fn alone(&self, now: Ns, extra: Ns, of_map: bool, ppn: Ppn) -> Option<(Ns, Alone)> {
-        let passed = self.cpu.alone(now, self.cpu.timing().flash_op + extra)?;
-        Some((passed, self.dies.alone(passed, of_map, ppn)?))
+    pub(crate) fn data_alone(&self, now: Ns, extra: Ns, ppn: Ppn) -> Option<Ns> {
+        let passed = self.cpu.alone(now, Ns::ZERO, self.cpu.timing().flash_op + extra)?;
+        self.dies.alone(passed, false, ppn)
     }
 
-    /// Reserves what such a read has taken.
+    /// When a page of the map has been read, for a command that costs the firmware `command`.
     #[inline(always)]
-    pub(crate) fn was_alone(&mut self, ppn: Ppn, (passed, read): (Ns, Alone)) {
-        self.cpu.was_alone(passed);
-        self.dies.was_alone(ppn, read);
+    pub(crate) fn page_alone(&self, now: Ns, command: Ns, ppn: Ppn) -> Option<Ns> {
+        let passed = self.cpu.alone(now, command, self.cpu.timing().flash_op)?;
+        self.dies.alone(passed, true, ppn)
     }
 
     /// Shows the observer where a finished operation was served; `is_alive` says whether its request still exists.

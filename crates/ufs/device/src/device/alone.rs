@@ -8,7 +8,7 @@ use crate::device::UfsDevice;
 use crate::ftl::PageAt;
 use crate::hpb::Verdict;
 use crate::ids::Lpn;
-use readpath_flash::{Alone, DieSched, Ppn};
+use readpath_flash::{DieSched, Ppn};
 use readpath_kit::Ns;
 use readpath_proto::typed::HpbEntry;
 
@@ -20,23 +20,25 @@ pub(super) fn is_possible(config: &DeviceConfig) -> bool {
         && config.map_read_ahead == 0
 }
 
-/// What a read was served by.
-enum Served {
+/// What gives the address of a block.
+enum By {
     Entry,
-    /// Its page of the map is in this frame of SRAM.
+    /// Its page of the map, in this frame of SRAM.
     Frame(u32),
-    /// The page of the map was read from this slice, which took the firmware and the array until these times.
-    Load(Ppn, (Ns, Alone)),
+    /// Its page of the map, which has to be loaded until then.
+    Load(Ns),
 }
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Serves a read of one block that leaves the host's software at `now`, if nothing else happens from then until its
     /// reply, a GOOD one without further information, reaches the host, at the latest at `limit`. Returns that time.
     /// `None` if that cannot be said; then nothing has changed, and the read is to be submitted.
+    ///
+    /// It reserves nothing: everything that it used is free again when the host hears of it.
     #[inline(always)]
     pub fn read_alone(&mut self, now: Ns, limit: Ns, lun: u8, block: u32, entry: Option<HpbEntry>) -> Option<Ns> {
-        let is_idle = self.front.next_reply() == Ns::NEVER && self.hpb.has_nothing_to_tell();
-        if P::ACTIVE || M::ACTIVE || !self.may_read_alone || !is_idle || self.front.has_starved() {
+        let is_idle = self.front.next_reply() == Ns::NEVER && self.back.next_flash() == Ns::NEVER;
+        if P::ACTIVE || M::ACTIVE || !self.may_read_alone || !is_idle || !self.hpb.has_nothing_to_tell() {
             return None;
         }
         if usize::from(lun) >= self.front.units() || !self.front.target().is_direct(lun) {
@@ -44,48 +46,40 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         let lpn = self.front.lpn_of(lun, u64::from(block), 1)?;
         let arrival = self.front.down_from(self.front.at_link(now)) + self.front.link().request;
-        let (ppn, served) = match entry {
-            Some(entry) => (self.by_entry(lun, block, entry)?, Served::Entry),
+        let (ppn, by) = match entry {
+            Some(entry) => (self.by_entry(lun, block, entry)?, By::Entry),
             None => self.by_map(arrival, lpn)?,
         };
-        let data = match &served {
-            Served::Entry => self.back.alone(arrival, self.hpb_command, false, ppn)?,
-            Served::Frame(_) => self.back.alone(arrival, self.read_extra + self.map_access, false, ppn)?,
-            Served::Load(_, (_, load)) => self.back.alone(load.sent, Ns::ZERO, false, ppn)?,
+        let sent = match by {
+            By::Entry => self.back.data_alone(arrival, self.hpb_command, ppn)?,
+            By::Frame(_) => self.back.data_alone(arrival, self.read_extra + self.map_access, ppn)?,
+            By::Load(loaded) => self.back.data_alone(loaded, Ns::ZERO, ppn)?,
         };
-        let at_link = self.front.up_from(data.1.sent);
-        let end = at_link + self.front.link().block + self.front.link().response;
-        let reply = self.front.at_host(end);
+        let reply = self.front.at_host(self.front.up_from(sent) + self.front.link().block + self.front.link().response);
         if reply > limit || reply >= self.back.next_event() || self.front.target().query.exceptions_wanted() != 0 {
             return None;
         }
 
-        self.front.set_down_free(arrival);
-        self.front.set_up_free(end);
         self.back.cpu_mut().command_at(arrival);
-        match served {
-            Served::Entry => {
+        self.back.stats().data_reads += 1;
+        match by {
+            By::Entry => {
                 self.back.stats().hpb_reads += 1;
                 self.back.stats().hpb_hits += 1;
                 if self.hpb.notes(1) {
                     self.hpb.note_read(lun, block);
                 }
             }
-            Served::Frame(frame) => {
+            By::Frame(frame) => {
                 self.ftl.map_mut().used(frame);
                 self.back.stats().map_hits += 1;
             }
-            Served::Load(place, load) => {
-                let in_vain = self.ftl.map_mut().loaded_alone(lpn);
-                let stats = self.back.stats();
-                stats.map_misses += 1;
-                stats.map_loads += 1;
-                stats.map_ahead_unused += u64::from(in_vain);
-                self.back.was_alone(place, load);
+            By::Load(_) => {
+                self.ftl.map_mut().loaded_alone(lpn);
+                self.back.stats().map_misses += 1;
+                self.back.stats().map_loads += 1;
             }
         }
-        self.back.stats().data_reads += 1;
-        self.back.was_alone(ppn, data);
         Some(reply)
     }
 
@@ -101,15 +95,14 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     /// The slice that the map names. Misses of a device that recommends sub-regions are noted, on the long way.
     #[inline(always)]
-    fn by_map(&self, arrival: Ns, lpn: Lpn) -> Option<(Ppn, Served)> {
+    fn by_map(&self, arrival: Ns, lpn: Lpn) -> Option<(Ppn, By)> {
         if self.hpb.notes(1) {
             return None;
         }
         match self.ftl.map().foresee(lpn)? {
-            (ppn, PageAt::Frame(frame)) => Some((ppn, Served::Frame(frame))),
+            (ppn, PageAt::Frame(frame)) => Some((ppn, By::Frame(frame))),
             (ppn, PageAt::Flash(place)) => {
-                let load = self.back.alone(arrival, self.read_extra, true, place)?;
-                Some((ppn, Served::Load(place, load)))
+                Some((ppn, By::Load(self.back.page_alone(arrival, self.read_extra, place)?)))
             }
         }
     }

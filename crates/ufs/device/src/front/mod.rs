@@ -197,11 +197,6 @@ impl Front {
         at.max(self.up_free)
     }
 
-    #[inline(always)]
-    pub(crate) fn set_up_free(&mut self, end: Ns) {
-        self.up_free = end;
-    }
-
     /// When a reply that leaves the link at `end` reaches the host's software.
     #[inline(always)]
     pub(crate) fn at_host(&self, end: Ns) -> Ns {

@@ -2,7 +2,7 @@
 //! The configured scheduler behind one type: each call takes one more branch, and its users are compiled once instead
 //! of once for each scheduler.
 
-use super::{Alone, DieSched, Done, Exact, FlashOp, Lean, OpId, OpKind, Queued, Scheduler, Servers, SuspendTiming};
+use super::{DieSched, Done, Exact, FlashOp, Lean, OpId, OpKind, Queued, Scheduler, Servers, SuspendTiming};
 use readpath_kit::Ns;
 
 /// The configured scheduler.
@@ -50,13 +50,8 @@ impl DieSched for AnySched {
     }
 
     #[inline]
-    fn alone(&self, arrival: Ns, die: u32, array: Ns, transfer: Ns) -> Option<Alone> {
+    fn alone(&self, arrival: Ns, die: u32, array: Ns, transfer: Ns) -> Option<Ns> {
         each!(self, sched => sched.alone(arrival, die, array, transfer))
-    }
-
-    #[inline]
-    fn was_alone(&mut self, die: u32, read: Alone) {
-        each!(self, sched => sched.was_alone(die, read));
     }
 
     #[inline]

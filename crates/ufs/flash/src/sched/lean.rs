@@ -4,7 +4,7 @@
 //! Reads alone are scheduled exactly. A caller that uses a third server from the reported end on does so in order of
 //! array ends, not of transfer ends.
 
-use super::{Alone, DieSched, Done, FlashOp, OpId, OpKind, Scheduler, Servers, SuspendTiming};
+use super::{DieSched, Done, FlashOp, OpId, OpKind, Scheduler, Servers, SuspendTiming};
 use readpath_kit::{DeadlineHeap, Ns, Tournament};
 
 /// Number of operations.
@@ -223,19 +223,11 @@ impl DieSched for Lean {
     }
 
     #[inline(always)]
-    fn alone(&self, arrival: Ns, die: u32, array: Ns, transfer: Ns) -> Option<Alone> {
-        let Server { free, channel, expected, .. } = self.servers[die as usize % SERVERS];
+    fn alone(&self, arrival: Ns, die: u32, array: Ns, transfer: Ns) -> Option<Ns> {
+        debug_assert_eq!(self.events.next(), Ns::NEVER, "an operation is under way");
+        let Server { free, channel, .. } = self.servers[die as usize % SERVERS];
         let sensed = arrival.max(free) + array;
-        let sent = sensed.max(self.servers[usize::from(channel) % SERVERS].free) + transfer;
-        (expected == 0 && self.events.next() == Ns::NEVER).then_some(Alone { sensed, sent })
-    }
-
-    #[inline(always)]
-    fn was_alone(&mut self, die: u32, read: Alone) {
-        let die = self.server(die as u16);
-        die.free = read.sensed;
-        let channel = die.channel;
-        self.server(channel).free = read.sent;
+        Some(sensed.max(self.servers[usize::from(channel) % SERVERS].free) + transfer)
     }
 
     #[inline(always)]

@@ -112,15 +112,6 @@ pub struct Done {
     pub at: Ns,
 }
 
-/// A read with nothing else under way.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Alone {
-    /// When its array ends.
-    pub sensed: Ns,
-    /// When its transfer ends.
-    pub sent: Ns,
-}
-
 /// A scheduler of dies and channels. A die accepts the next operation as soon as its array is idle (the page register
 /// is doubled, so a transfer does not hold the array); a channel carries one transfer at a time in order of arrival.
 pub trait DieSched {
@@ -142,14 +133,11 @@ pub trait DieSched {
     /// [`DieSched::plans_ahead`] allows it, in the future.
     fn submit(&mut self, arrival: Ns, id: OpId, op: FlashOp);
 
-    /// When array and transfer of a read of `die` end that arrives at `arrival` and is alone: nothing is under way or
-    /// expected now, and nothing else arrives until its end. Nothing is reserved. `None` if only events tell.
-    fn alone(&self, _arrival: Ns, _die: u32, _array: Ns, _transfer: Ns) -> Option<Alone> {
+    /// When a read of `die` that arrives at `arrival` ends, if nothing is under way and nothing else arrives until then.
+    /// It needs no reservation: whatever comes later comes after its end. `None` if only events tell.
+    fn alone(&self, _arrival: Ns, _die: u32, _array: Ns, _transfer: Ns) -> Option<Ns> {
         None
     }
-
-    /// Reserves what a read of `die` has taken that was alone.
-    fn was_alone(&mut self, _die: u32, _read: Alone) {}
 
     /// Time of the next event.
     fn next_deadline(&self) -> Ns;

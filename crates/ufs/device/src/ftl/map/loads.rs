@@ -93,13 +93,12 @@ impl Map {
         self.cache.touch(frame);
     }
 
-    /// A read has loaded and used the map page of a block, which SRAM had not got; says whether the page that had to go
-    /// was loaded ahead in vain.
+    /// A read has loaded and used the map page of a block, which SRAM had not got.
     #[inline(always)]
-    pub(crate) fn loaded_alone(&mut self, lpn: Lpn) -> bool {
-        let Some((frame, in_vain)) = self.cache.begin_load(self.page_of(lpn)) else { return false };
-        self.cache.finish_load(frame);
-        in_vain
+    pub(crate) fn loaded_alone(&mut self, lpn: Lpn) {
+        if let Some((frame, _)) = self.cache.begin_load(self.page_of(lpn)) {
+            self.cache.finish_load(frame);
+        }
     }
 
     /// Looks a map page up for a translation.
