@@ -10,7 +10,7 @@ use readpath_flash::{AnySched, DieSched};
 use readpath_host::{HostConfig, HpbOptions, ManagedPolicy};
 use readpath_kit::{Ns, Prng};
 use readpath_run::{
-    Driven, Hooks, Jobs, Mode, Port, Rest, RunError, Runner, Schedule, Source, Trace, Units, Virtual, drive, limit,
+    Driven, Hooks, Jobs, Mode, Port, Rest, RunError, Runner, Schedule, Source, Trace, Units, Virtual, drive,
 };
 use readpath_stack::{NoData, Payload, Stack, Typed, Wire};
 use readpath_testkit::{DELAYS, any_read_path, device, everything, job, run, start};
@@ -140,13 +140,13 @@ fn drawn(seed: u64) -> (DeviceConfig, HostConfig) {
     }
     match rng.below(9) {
         0 | 8 => any_read_path(&mut config, seed),
-        1 => config.ftl.read_disturb_limit = 9,
+        1 => config.ftl.read_disturb_limit = 2,
         2 => config.ftl.faults.read_retries_ppm = 100_000,
         3 => {
             config.map_memory = Some(MapMemory::Dram { access: Ns(211) });
             config.map_cache_bytes = 4096 * config.map_pages();
         }
-        4 => (config.ftl.collect_idle_below, config.ftl.idle_after) = (1 << 16, Ns::from_us(1 + rng.below(400))),
+        4 => (config.ftl.collect_idle_below, config.ftl.idle_after) = (1 << 16, Ns::from_us(1 + rng.below(3000))),
         5 => {
             config.hpb = None;
             config.lus[0].hpb = false;
@@ -167,8 +167,8 @@ fn alone(rng: &mut Prng, seed: u64, ios: u64) -> Phase {
         spec.sizes = std::array::from_fn(|_| Sizes::Range { min: 1, max: 4 });
     }
     let mut job = job(Stream::new(&spec, seed).expect("a possible stream"), 1, ios);
-    if rng.below(4) == 0 {
-        job.think = Think { time: Ns::from_us(rng.below(900)), every: 1 + rng.below(40) as u32 };
+    if rng.below(2) == 0 {
+        job.think = Think { time: Ns::from_us(rng.below(6000)), every: 1 + rng.below(40) as u32 };
     }
     Phase { name: "alone".into(), jobs: vec![job] }
 }
@@ -207,16 +207,6 @@ fn seen(seed: u64, may_be_alone: bool) -> String {
         start(&config, host, |stack| stack.precondition(0, 0, filled, layout, seed).expect("room"));
     let events = if rng.below(3) == 0 { events(rng) } else { Vec::new() };
     let schedule = Schedule::new(&events, &stack, now).expect("possible events");
-    if rng.below(4) == 0 {
-        let mut at = Ns::ZERO;
-        let mut next = |_| {
-            at = at + Ns(rng.below(60_000_000));
-            (at, 20_000 + rng.below(200_000))
-        };
-        let limits: Vec<(Ns, u64)> = (0..9).map(&mut next).collect();
-        // A host without that much of its own says so.
-        let _ = limit(&mut stack, &limits, now);
-    }
     let often = if rng.below(2) == 0 { Often::default() } else { Often { looked: u64::MAX / 2, ..Often::default() } };
     let mut hooks = (schedule, (Watch::default(), often));
     let mut text = String::new();
@@ -244,7 +234,7 @@ fn seen(seed: u64, may_be_alone: bool) -> String {
 
 #[test]
 fn reads_alone_take_as_long_as_from_event_to_event() {
-    let (seeds, _) = readpath_testkit::chosen(0..150);
+    let (seeds, _) = readpath_testkit::chosen(0..300);
     for seed in seeds {
         let (alone, events) = (seen(seed, true), seen(seed, false));
         let other = alone.lines().zip(events.lines()).find(|(a, b)| a != b);
