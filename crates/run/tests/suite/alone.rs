@@ -138,7 +138,7 @@ fn drawn(seed: u64) -> (DeviceConfig, HostConfig) {
         device.max_active_regions = 9;
         config.lus[0].max_active_regions = 9;
     }
-    match rng.below(9) {
+    match rng.below(10) {
         0 | 8 => any_read_path(&mut config, seed),
         1 => config.ftl.read_disturb_limit = 2,
         2 => config.ftl.faults.read_retries_ppm = 100_000,
@@ -152,6 +152,7 @@ fn drawn(seed: u64) -> (DeviceConfig, HostConfig) {
             config.lus[0].hpb = false;
             config.map_memory = Some(MapMemory::Host(host_memory(rng, 4)));
         }
+        9 => (config.map_cache_bytes, config.map_read_ahead) = (4096 * 8, 2),
         _ => config.firmware.read_command = Ns(rng.below(2) * 1_009),
     }
     (config, readpath_testkit::host(Some(hpb)))
