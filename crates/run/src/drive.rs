@@ -499,7 +499,6 @@ fn what_is_due<S: DieSched, X: Payload, P: Probe, W: Wire, Q: Source, H: Hooks, 
     clock: &mut C,
     (mut now, ios): (Ns, u64),
 ) -> Result<Ns, RunError> {
-    stack.release();
     loop {
         let own = if Q::ENDS_FIRST { Ns::NEVER } else { source.next_at() };
         let (work, of_hooks) = (source.work_at(), hooks.next_at());
@@ -511,6 +510,8 @@ fn what_is_due<S: DieSched, X: Payload, P: Probe, W: Wire, Q: Source, H: Hooks, 
             source.act(stack, now, others.min(now));
             continue;
         }
+        // What was submitted is under way for those who look.
+        stack.release();
         if work <= of_hooks {
             now = source.work(stack, now)?;
             clock.sleep_until(now);

@@ -19,6 +19,9 @@ use std::fmt::Write;
 
 const BLOCKS: u32 = 16 * 1024;
 
+/// Times between requests of a job with a rate.
+const GRID: Ns = Ns(200_000);
+
 type Plain = Stack<AnySched, NoData, (), Typed>;
 
 /// A source of which nobody may know that each request waits for the one before.
@@ -168,7 +171,9 @@ fn alone(rng: &mut Prng, seed: u64, ios: u64) -> Phase {
         spec.sizes = std::array::from_fn(|_| Sizes::Range { min: 1, max: 4 });
     }
     let mut job = job(Stream::new(&spec, seed).expect("a possible stream"), 1, ios);
-    if rng.below(2) == 0 {
+    if rng.below(4) == 0 {
+        job.rate_bytes[IoKind::Read as usize] = Some(4096 * 1_000_000_000 / GRID.0);
+    } else if rng.below(2) == 0 {
         job.think = Think { time: Ns::from_us(rng.below(6000)), every: 1 + rng.below(40) as u32 };
     }
     Phase { name: "alone".into(), jobs: vec![job] }
@@ -179,9 +184,13 @@ fn events(rng: &mut Prng) -> Vec<Event> {
     let mut at = Ns::ZERO;
     let kinds = [EventKind::Mark, EventKind::Suspend, EventKind::Resume, EventKind::HardwareReset];
     let mut next = |_| {
-        at = at + Ns(rng.below(40_000_000));
+        at += match rng.below(2) {
+            // At times when a job with a rate submits.
+            0 => Ns(GRID.0 * rng.below(20)),
+            _ => Ns(rng.below(40_000_000)),
+        };
         let kind = match rng.below(5) {
-            4 => EventKind::PowerCycle { off: Ns(rng.below(1_000_000)) },
+            4 => EventKind::PowerCycle { off: Ns(rng.below(6_000_000)) },
             n => kinds[n as usize],
         };
         Event { at, kind }
@@ -206,7 +215,7 @@ fn seen(seed: u64, may_be_alone: bool) -> String {
     let filled = BLOCKS - rng.below(2) as u32 * 3000;
     let (mut stack, now): (Plain, Ns) =
         start(&config, host, |stack| stack.precondition(0, 0, filled, layout, seed).expect("room"));
-    let events = if rng.below(3) == 0 { events(rng) } else { Vec::new() };
+    let events = if rng.below(2) == 0 { events(rng) } else { Vec::new() };
     let schedule = Schedule::new(&events, &stack, now).expect("possible events");
     let often = if rng.below(2) == 0 { Often::default() } else { Often { looked: u64::MAX / 2, ..Often::default() } };
     let mut hooks = (schedule, (Watch::default(), often));

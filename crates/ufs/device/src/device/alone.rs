@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A read of one block with nothing else under way, as at queue depth 1: its way through link, firmware and flash is a
-//! sum, without an event for each stage. What it leaves behind is what the long way leaves.
+//! sum, without an event for each stage. Nothing that can be seen differs from the long way.
 
 use crate::back::{Hardware, MediaMode, Probe};
 use crate::config::DeviceConfig;
@@ -12,7 +12,8 @@ use readpath_flash::{DieSched, Ppn};
 use readpath_kit::Ns;
 use readpath_proto::typed::HpbEntry;
 
-/// Whether reads that are plain may be served alone: no part of their way draws at random or fetches from host memory.
+/// Whether reads that are plain may be served alone: no part of their way draws at random, fetches from host memory, or
+/// loads more of the map than its page.
 pub(super) fn is_possible(config: &DeviceConfig) -> bool {
     config.ftl.faults.read_retries_ppm == 0
         && config.host_map().is_none()
