@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A queue that is mostly empty or holds one item: its first item lies outside of the ring. At queue depth 1 every
 //! queue of the simulator is of that kind, and `VecDeque` alone pays for its ring at each push, peek and pop. It also
-//! takes items by address: they are written to memory in parts and read as a whole at once, for which a processor waits.
+//! takes items by address: they are stored in parts and loaded as a whole at once, for which a processor waits.
 
 /// A first-in, first-out queue of small items.
 #[derive(Debug, Clone)]

@@ -112,7 +112,7 @@ fn who_is_stopped_before_any_request_leaves_nothing_either() {
         let mut running = Running::start(&room, &[args, &["--format", "msr", "--lenient"]].concat());
         let mut writer = fs::OpenOptions::new().write(true).open(&pipe).expect("a pipe with a reader");
         // Longer than it takes to stop, but not for ever.
-        let (noise, until) = (vec![b'\n'; 1 << 16], Instant::now() + Duration::from_secs(20));
+        let (noise, until) = (vec![b'\n'; 1 << 16], Instant::now() + Duration::from_secs(300));
         let writing = std::thread::spawn(move || while Instant::now() < until && writer.write_all(&noise).is_ok() {});
         let begun = room.path(begun).display().to_string();
         running.until(|| room.files().iter().any(|f| f.display().to_string().starts_with(&begun)).then_some(()));

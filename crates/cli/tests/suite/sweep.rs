@@ -123,7 +123,7 @@ fn points_that_fail_stop_no_other() {
 fn an_interrupted_study_goes_on() {
     // The last level runs until it is stopped.
     let factors = "set = { hpb = \"off\" }\n";
-    let job = study("size=4g\nio_size=400k", "[[factor]]\nkey = \"job.loops\"\nvalues = [1, 2, 100000]\n");
+    let job = study("size=4g\nio_size=400k", "[[factor]]\nkey = \"job.loops\"\nvalues = [1, 2, 10000000]\n");
     let text_of = job.replacen("device =", &format!("{factors}device ="), 1);
     let room = Room::with("s.toml", &text_of);
     let mut running = Running::start(&room, &["sweep", "s.toml", "--threads", "1", "--out", "o"]);

@@ -126,7 +126,7 @@ fn parameters_that_are_written_are_noted() {
     }
     let (room, folder) = room();
     // Runs for some seconds: long enough for a write, and it ends by itself.
-    room.write("some.fio", &LONG_JOB.replace("loops=1000", "loops=6"));
+    room.write("some.fio", &LONG_JOB.replace("loops=1000", "loops=20"));
     let args = ["fio", "some.fio", "--hpb", "hcm", "--sysfs", "sys", "--hold", "--json"];
     let mut run = Running::start(&room, &args);
     appeared(&mut run, &folder);

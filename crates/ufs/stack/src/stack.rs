@@ -32,7 +32,7 @@ pub enum StackError {
 }
 
 /// A request that was submitted at `at`, since when nothing has happened; [`Ns::NEVER`] stands for none. Not a
-/// [`BlockRequest`], which would be copied as a whole: that is slow as long as its parts are still on their way to memory.
+/// [`BlockRequest`], which would be copied as a whole: that is slow while its parts are still on their way to memory.
 struct Held {
     at: Ns,
     cookie: u32,
@@ -133,8 +133,8 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
     }
 
     /// Lets requests be held from now on, or no longer: one that is submitted with nothing else under way then need not
-    /// be passed from stage to stage, because [`Stack::advance_to_reply`] knows how long it takes. Whoever holds calls
-    /// [`Stack::release`] before he looks at host or device, or goes on otherwise.
+    /// pass from stage to stage, because [`Stack::advance_to_reply`] knows how long it takes. The holder calls
+    /// [`Stack::release`] before it looks at host or device, or goes on otherwise.
     pub fn hold(&mut self, holds: bool) {
         self.release();
         self.holds = holds;

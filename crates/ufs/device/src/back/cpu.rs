@@ -100,8 +100,8 @@ impl Cpu {
         }
     }
 
-    /// When work that costs `cost` and arrives at `now` leaves the cores, if nothing else is going to be done until then.
-    /// With it arrives work that costs `other`, for which nobody waits.
+    /// When work that costs `cost` and arrives at `now` leaves the cores, if nothing else is done until then. With it
+    /// arrives work that costs `other`, for which nobody waits.
     #[inline(always)]
     pub(crate) fn alone(&self, now: Ns, other: Ns, cost: Ns) -> Option<Ns> {
         match &self.others {

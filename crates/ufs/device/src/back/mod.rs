@@ -141,7 +141,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> Back<S, M, P> {
         }
     }
 
-    /// When a block of data has been read, on which the firmware spends `extra` time, if it is read alone from `now` on.
+    /// When a block of data has been read, on which the firmware spends `extra` time, if that is alone from `now` on.
     #[inline(always)]
     pub(crate) fn data_alone(&self, now: Ns, extra: Ns, ppn: Ppn) -> Option<Ns> {
         let passed = self.cpu.alone(now, Ns::ZERO, self.cpu.timing().flash_op + extra)?;

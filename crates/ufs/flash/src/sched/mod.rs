@@ -133,8 +133,8 @@ pub trait DieSched {
     /// [`DieSched::plans_ahead`] allows it, in the future.
     fn submit(&mut self, arrival: Ns, id: OpId, op: FlashOp);
 
-    /// When a read of `die` that arrives at `arrival` ends, if nothing is under way and nothing else arrives until then.
-    /// It needs no reservation: whatever comes later comes after its end. `None` if only events tell.
+    /// When a read of `die` that arrives at `arrival` ends, if nothing is under way and nothing else comes until then.
+    /// It needs no reservation: what comes later comes after its end. `None` if only events tell.
     fn alone(&self, _arrival: Ns, _die: u32, _array: Ns, _transfer: Ns) -> Option<Ns> {
         None
     }

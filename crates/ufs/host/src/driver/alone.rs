@@ -9,8 +9,8 @@ use crate::hpb::UnitHpb;
 use readpath_proto::typed::HpbEntry;
 
 impl Driver {
-    /// Whether a request, if nothing else is under way, is sent at once as one READ or HPB READ, and its reply only ends
-    /// it: with which entry. Nothing changes.
+    /// Whether a request, if nothing else is under way, is sent at once as one READ or HPB READ, and its reply does no
+    /// more than end it: with which entry. Nothing changes.
     #[inline(always)]
     pub fn foresee(&self, lun: u8, op: BlockOp, block: u32, blocks: u32) -> Option<Option<HpbEntry>> {
         let Paths { notes_replies, reads_may_wait, follows_reads } = self.paths;

@@ -72,8 +72,8 @@ pub(super) fn no_waiters(cache: &MapCache) -> Vec<OpId> {
 }
 
 impl Map {
-    /// Where a block is whose entry only its map page knows, and where that page is: for a read that is going to find it
-    /// there, because nothing comes between. `None` if it would find something else. Nothing changes.
+    /// Where a block is whose entry only its map page knows, and where that page is: for a read with nothing between
+    /// now and its lookup. `None` if it would find something else. Nothing changes.
     #[inline(always)]
     pub(crate) fn foresee(&self, lpn: Lpn) -> Option<(Ppn, PageAt)> {
         let entry = self.table().entry(lpn);

@@ -28,8 +28,8 @@ impl HpbLu {
         Some(entry)
     }
 
-    /// The entry to send with a read of one block, if there is a usable one and nobody is asked about the read, nor told
-    /// of it. Nothing is counted.
+    /// The entry to send with a read of one block, if there is a usable one and the read needs no question to the map's
+    /// driver. Nothing is counted.
     #[inline(always)]
     pub(crate) fn direct_entry(&self, block: u32) -> Option<HpbEntry> {
         if self.direct_blocks != 1 {
