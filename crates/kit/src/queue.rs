@@ -11,14 +11,12 @@ pub struct FrontQueue<T> {
     ring: Vec<T>,
     head: usize,
     behind: usize,
-    /// Items for which there shall be room.
-    capacity: usize,
 }
 
 impl<T: Copy> FrontQueue<T> {
-    /// An empty queue that, once it has held two items, has room for `capacity` before it allocates again.
+    /// An empty queue with room for `capacity` items before it allocates again.
     pub fn with_capacity(capacity: usize) -> Self {
-        FrontQueue { front: None, ring: Vec::new(), head: 0, behind: 0, capacity }
+        FrontQueue { front: None, ring: Vec::with_capacity(capacity.next_power_of_two()), head: 0, behind: 0 }
     }
 
     /// Adds an item at the end.
@@ -60,8 +58,9 @@ impl<T: Copy> FrontQueue<T> {
         let Some(any) = self.front else { return };
         self.ring.rotate_left(self.head);
         self.head = 0;
-        let items = (2 * self.ring.len()).max(self.capacity.next_power_of_two()).max(2);
-        self.ring.resize(items, any);
+        // The room that there is already may be any number.
+        let room = 1 << self.ring.capacity().max(2).ilog2();
+        self.ring.resize(room.max(2 * self.ring.len()), any);
     }
 
     /// The first item.

@@ -362,22 +362,13 @@ pub struct Driven {
 ///
 /// # Errors
 /// The first request that was refused, and the other cases of [`RunError`].
-pub fn drive<S, X, P, W, Q, H, C>(
+pub fn drive<S: DieSched, X: Payload, P: Probe, W: Wire, Q: Source, H: Hooks, C: Clock>(
     stack: &mut Stack<S, X, P, W>,
     source: &mut Q,
     hooks: &mut H,
     clock: &mut C,
     from: Ns,
-) -> Result<Driven, RunError>
-where
-    S: DieSched,
-    X: Payload,
-    P: Probe,
-    W: Wire,
-    Q: Source,
-    H: Hooks,
-    C: Clock,
-{
+) -> Result<Driven, RunError> {
     stack.hold(C::JUMPS && source.goes_one_by_one());
     let driven = drive_to_end(stack, source, hooks, clock, from);
     stack.hold(false);
@@ -385,22 +376,13 @@ where
 }
 
 #[inline(always)]
-fn drive_to_end<S, X, P, W, Q, H, C>(
+fn drive_to_end<S: DieSched, X: Payload, P: Probe, W: Wire, Q: Source, H: Hooks, C: Clock>(
     stack: &mut Stack<S, X, P, W>,
     source: &mut Q,
     hooks: &mut H,
     clock: &mut C,
     from: Ns,
-) -> Result<Driven, RunError>
-where
-    S: DieSched,
-    X: Payload,
-    P: Probe,
-    W: Wire,
-    Q: Source,
-    H: Hooks,
-    C: Clock,
-{
+) -> Result<Driven, RunError> {
     let (mut now, mut ios, mut commands) = (from, 0, 0u64);
     watch(stack, hooks, ios, now)?;
     source.begin(stack, now);

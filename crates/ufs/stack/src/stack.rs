@@ -102,6 +102,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
 
     /// Lets the host find the device; returns when it has, and the time that took.
     pub fn start(&mut self, mut now: Ns) -> Result<Ns, StackError> {
+        self.assert_released();
         self.host.start(now);
         self.exchange(now);
         while !self.host.is_ready() {
@@ -148,6 +149,12 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         }
     }
 
+    /// A holder releases what it holds before anything else happens.
+    #[inline(always)]
+    fn assert_released(&self) {
+        debug_assert_eq!(self.held.at, Ns::NEVER, "a request is being held");
+    }
+
     #[inline(never)]
     fn send_held(&mut self) {
         let Held { at, cookie, block, blocks, lun, op } = std::mem::replace(&mut self.held, Held::NONE);
@@ -172,6 +179,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
     /// while the device is idle: see [`Stack::next_timer`].
     #[inline]
     pub fn next_deadline(&self) -> Ns {
+        self.assert_released();
         match self.device.next_deadline() {
             Ns::NEVER => self.host.requeue_deadline(),
             device => device.min(self.host.next_deadline()),
@@ -243,6 +251,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
     /// Handles what is due until `now`, timers of the host at their times.
     #[inline]
     pub fn advance(&mut self, now: Ns) {
+        self.assert_released();
         while self.host.next_deadline() <= now {
             let timer = self.host.next_deadline();
             if timer == Ns::NEVER {
@@ -266,12 +275,14 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
     /// Before the host sleeps, as far as HPB is concerned: see [`Driver::suspend`]. It withdraws host memory from the
     /// device, as Linux does (`nvme_suspend`).
     pub fn suspend(&mut self) {
+        self.assert_released();
         self.host.suspend();
         self.device.take_host_memory();
     }
 
     /// The host is awake again, and returns the device's host memory unchanged (`nvme_resume`).
     pub fn resume(&mut self, now: Ns) {
+        self.assert_released();
         self.device.return_host_memory();
         self.host.resume(now);
         self.exchange(now);
@@ -279,6 +290,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
 
     /// Limits the memory of a unit's HPB on the host.
     pub fn limit_memory(&mut self, now: Ns, lun: u8, bytes: u64) -> Result<(), ParamError> {
+        self.assert_released();
         let limited = self.host.limit_memory(now, lun, bytes);
         self.exchange(now);
         limited
@@ -325,6 +337,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
 
     /// Resets controller and device; commands in flight are sent again.
     pub fn reset(&mut self, now: Ns) {
+        self.assert_released();
         // Movements before the reset count; their tags will be reused.
         self.move_data();
         self.device.hardware_reset(now);
@@ -354,6 +367,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
     }
 
     fn device_power_cut(&mut self, now: Ns) {
+        self.assert_released();
         self.device.power_cut(now);
         self.move_data();
         self.payload.power_cut();

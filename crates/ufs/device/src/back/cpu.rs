@@ -182,10 +182,9 @@ impl Cpu {
 mod tests {
     use super::*;
 
-    #[test]
-    fn work_of_several_cores_leaves_in_the_order_in_which_it_came() {
-        let timing = FirmwareTiming {
-            cores: 2,
+    fn cpu(cores: u8) -> Cpu {
+        Cpu::new(FirmwareTiming {
+            cores,
             read_command: Ns::ZERO,
             flash_op: Ns::ZERO,
             hpb_read_extra: Ns::ZERO,
@@ -195,8 +194,12 @@ mod tests {
             make_entry: Ns::ZERO,
             control: Ns::ZERO,
             trim_map_page: Ns::ZERO,
-        };
-        let mut cpu = Cpu::new(timing);
+        })
+    }
+
+    #[test]
+    fn work_of_several_cores_leaves_in_the_order_in_which_it_came() {
+        let mut cpu = cpu(2);
         assert_eq!(cpu.reserve(Ns(0), Ns(100)), (Ns(0), Ns(100)));
         // The other core is done sooner, and waits with the result.
         assert_eq!(cpu.reserve(Ns(10), Ns(20)), (Ns(10), Ns(100)));
@@ -207,5 +210,22 @@ mod tests {
         cpu.set_busy_until(Ns(1_000));
         assert_eq!(cpu.reserve(Ns(500), Ns(7)), (Ns(1_000), Ns(1_007)));
         assert_eq!(cpu.reserve(Ns(500), Ns(8)), (Ns(1_000), Ns(1_008)));
+    }
+
+    /// What is foreseen of work alone is what happens to it.
+    #[test]
+    fn work_alone_is_what_it_is_with_reservations() {
+        for cores in 1..4 {
+            let mut cpu = cpu(cores);
+            for (now, other, cost) in [(5, 0, 7), (100, 40, 7), (300, 4, 70), (1_000, 0, 1)] {
+                let foreseen = cpu.alone(Ns(now), Ns(other), Ns(cost));
+                cpu.occupy(Ns(now), Ns(other));
+                assert_eq!(foreseen, Some(cpu.reserve(Ns(now), Ns(cost)).1), "{cores} cores at {now}");
+            }
+            // Nobody waits for this: several cores do not say what comes behind it, one does.
+            cpu.occupy(Ns(2_000), Ns(500));
+            let foreseen = cpu.alone(Ns(2_100), Ns(3), Ns(20));
+            assert_eq!(foreseen, (cores == 1).then_some(Ns(2_523)), "{cores} cores");
+        }
     }
 }
