@@ -12,10 +12,10 @@ use readpath_kit::{Ns, Prng};
 use readpath_proto::query::{attribute, opcode};
 use readpath_proto::typed::{QueryRequest, Request, RequestBody};
 use readpath_run::{
-    Driven, Hooks, Jobs, Mode, Port, Rest, RunError, Runner, Schedule, Source, Trace, Units, Virtual, drive,
+    Driven, Hooks, Jobs, Mode, Pace, Port, Rest, RunError, Runner, Schedule, Source, Trace, Units, Virtual, drive,
 };
-use readpath_stack::{NoData, Payload, Stack, Typed, Wire};
-use readpath_testkit::{any_read_path, device, everything, give_room, job, run, start};
+use readpath_stack::{Encoded, NoData, Payload, Stack, Typed, Wire};
+use readpath_testkit::{any_read_path, device, everything, give_room, job, one, run, start};
 use readpath_workload::{Io, IoKind, Kinds, Offsets, Phase, Sizes, Stream, StreamSpec, Think};
 use std::cell::Cell;
 use std::fmt::Write;
@@ -364,4 +364,52 @@ fn reads_alone_reach_no_scheduler() {
         // The device may have something to say in any reply.
         assert!(operations(config, hpb, 1, true) >= 999, "{what}");
     }
+}
+
+/// Hooks that want to see each event inside of the device.
+struct EachEvent;
+
+impl Hooks for EachEvent {
+    fn pace(&mut self) -> Pace {
+        Pace::ToEvent
+    }
+}
+
+/// Operations of a source on a stack with the wire `W`, which is there for anybody to use afterwards.
+fn operations_of<W: Wire + Default>(drive_it: impl FnOnce(&mut Stack<Counted, NoData, (), W>, Ns) -> Ns) -> u64 {
+    let mut config = device(BLOCKS);
+    config.hpb = None;
+    config.lus[0].hpb = false;
+    let (mut stack, now) = start(&config, readpath_testkit::host(None), |stack| {
+        stack.precondition(0, 0, BLOCKS, Layout::Random, 1).expect("room");
+    });
+    OPERATIONS.set(0);
+    let mut now = drive_it(&mut stack, now);
+    let operations = OPERATIONS.get();
+    one(&mut stack, &mut now, BlockOp::Read, 77, 1);
+    assert!(OPERATIONS.get() > operations, "nobody holds it");
+    operations
+}
+
+fn hundred_reads<W: Wire>(stack: &mut Stack<Counted, NoData, (), W>, hooks: &mut impl Hooks, now: Ns) -> Ns {
+    let reads = Stream::uniform_reads(0, BLOCKS, 1, 2).expect("a possible stream");
+    let mut phase = Phase { name: String::new(), jobs: vec![job(reads, 1, 100)] };
+    let mut jobs = Jobs::new(&mut phase, now, Rest::Leave);
+    drive(stack, &mut jobs, hooks, &mut Virtual, now).expect("it ends well").end
+}
+
+#[test]
+fn reads_alone_are_for_those_who_see_no_difference() {
+    assert_eq!(operations_of::<Typed>(|stack, now| hundred_reads(stack, &mut (), now)), 0);
+    assert!(operations_of::<Encoded>(|stack, now| hundred_reads(stack, &mut (), now)) >= 100);
+    assert!(operations_of::<Typed>(|stack, now| hundred_reads(stack, &mut EachEvent, now)) >= 100);
+    let loaded = trace(BLOCKS);
+    let of_trace = |iodepth| {
+        operations_of::<Typed>(|stack, now| {
+            let mut trace = Trace::new(&loaded.ios, Mode::Closed { iodepth }, Units::first(), now);
+            drive(stack, &mut trace, &mut (), &mut Virtual, now).expect("it ends well").end
+        })
+    };
+    let (alone, two) = (of_trace(1), of_trace(2));
+    assert!(alone + 200 < two, "{alone} instead of {two} operations");
 }
