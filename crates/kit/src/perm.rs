@@ -11,6 +11,8 @@ pub struct Permutation {
     mask: u64,
     shift: u32,
     keys: [u64; 3],
+    /// The factors that undo those of the keys.
+    inverses: [u64; 3],
 }
 
 impl Permutation {
@@ -19,7 +21,9 @@ impl Permutation {
         assert!(n > 0 && n <= 1 << 62);
         let bits = (64 - (n - 1).leading_zeros()).max(2);
         let mut rng = Prng::stream(seed, "permutation", n);
-        Permutation { n, mask: (1 << bits) - 1, shift: bits.div_ceil(2), keys: std::array::from_fn(|_| rng.next_u64()) }
+        let keys = std::array::from_fn(|_| rng.next_u64());
+        let inverses = keys.map(|key| inverse_of_odd(key | 1));
+        Permutation { n, mask: (1 << bits) - 1, shift: bits.div_ceil(2), keys, inverses }
     }
 
     /// The image of `i`, which must be below `n`.
@@ -40,6 +44,30 @@ impl Permutation {
             }
         }
     }
+
+    /// The `i` whose image is `x`, which must be below `n`.
+    #[inline]
+    pub fn find(&self, x: u64) -> u64 {
+        debug_assert!(x < self.n);
+        let mut i = x;
+        loop {
+            // The steps of `get`, each undone, from the last on. An xor-shift by half of the bits undoes itself.
+            i ^= i >> self.shift;
+            for (key, inverse) in self.keys.iter().zip(self.inverses).rev() {
+                i = i.wrapping_mul(inverse) & self.mask;
+                i ^= i >> self.shift;
+                i = (i ^ key) & self.mask;
+            }
+            if i < self.n {
+                return i;
+            }
+        }
+    }
+}
+
+/// The inverse of an odd number modulo 2^64, by Newton's method: each step doubles the bits that are right.
+fn inverse_of_odd(a: u64) -> u64 {
+    (0..6).fold(a, |x, _| x.wrapping_mul(2u64.wrapping_sub(a.wrapping_mul(x))))
 }
 
 #[cfg(test)]
@@ -55,6 +83,7 @@ mod tests {
             for i in 0..n {
                 let j = p.get(i);
                 prop_assert!(!std::mem::replace(&mut seen[j as usize], true));
+                prop_assert_eq!(p.find(j), i);
             }
         }
     }

@@ -140,7 +140,7 @@ pub const STARTS: &[StartCase] = &[
 ];
 
 /// Makes a device, fills its whole logical unit and lets the host find it; returns the seconds that `clock` counted and
-/// the bytes of this process that the device takes for each logical block of 4 KiB.
+/// the most bytes of this process that the device may take for each logical block of 4 KiB.
 pub fn start(case: &StartCase, clock: impl Fn() -> f64) -> Result<(f64, f64), ExecuteError> {
     let preset = bench_preset(&case.device);
     let blocks = preset.device.lus[usize::from(LUN)].blocks;

@@ -7,7 +7,6 @@ use super::zones::{Managed, Report};
 use crate::back::{Hardware, MediaMode, Probe, Work};
 use crate::device::UfsDevice;
 use crate::front::Kind;
-use crate::ftl::InReadBuffer;
 use crate::ids::{MapPage, TagRef};
 use readpath_flash::{DieSched, OpId};
 use readpath_kit::{BLOCK_BYTES, Ns};
@@ -346,7 +345,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let slot = self.front.slot_mut(tag);
         let RequestBody::Command(command) = slot.body else { unreachable!("only commands hand out") };
         let Cdb::HpbReadBuffer { at, alloc, .. } = command.cdb else { unreachable!("only HPB READ BUFFER hands out") };
-        let loaded = InReadBuffer::loaded(self.ftl.map().page_of(slot.lpn), slot.blocks, slot.left);
+        let first = self.ftl.map().page_of(slot.lpn);
+        let loaded = self.ftl.map_mut().in_read_buffer(first, slot.blocks, slot.left);
         let place = |lpn| self.ftl.map().translate_in_buffer(loaded, lpn).flash();
         self.hpb.hand_out(slot.lun, at, alloc, generation, place, &mut slot.data_in);
         self.send_data(now, tag);

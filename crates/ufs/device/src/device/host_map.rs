@@ -94,6 +94,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
 
     #[inline(never)]
     fn write_copy(&mut self, now: Ns, paid: Paid) {
+        self.ftl.map_mut().will_be_read(paid.page());
         let ftl = &self.ftl;
         let blocks = self.config.logical_blocks() as u32;
         let place = |lpn: Lpn| if lpn.0 < blocks { ftl.map().translate_in_flash(paid, lpn).flash() } else { None };

@@ -11,7 +11,7 @@ use super::{OPS_PER_REQUEST, Run, UfsDevice, residual};
 use crate::back::{Hardware, Job, MediaMode, MediaOp, Op, Probe};
 use crate::config::Verification;
 use crate::front::Kind;
-use crate::ftl::{InReadBuffer, Mapping};
+use crate::ftl::Mapping;
 use crate::hpb::Verdict;
 use crate::hpb::prototype::Forgotten;
 use crate::ids::{Lpn, TagRef};
@@ -210,7 +210,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         let base = self.front.base(lun);
         let slot = self.front.slot(tag);
-        let loaded = InReadBuffer::loaded(self.ftl.map().page_of(slot.lpn), slot.blocks, slot.left);
+        let first = self.ftl.map().page_of(slot.lpn);
+        let loaded = self.ftl.map_mut().in_read_buffer(first, slot.blocks, slot.left);
         let whole_entries = (alloc as usize / GroupEntry::BYTES).min(blocks.len());
         let slot = self.front.slot_mut(tag);
         slot.data_in.clear();

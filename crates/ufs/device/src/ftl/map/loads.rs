@@ -55,17 +55,6 @@ pub(crate) struct InReadBuffer {
     pages: u32,
 }
 
-impl InReadBuffer {
-    /// For `pages` map pages from `first` on, of which `missing` are not loaded.
-    ///
-    /// # Panics
-    /// If pages are missing.
-    pub(crate) fn loaded(first: MapPage, pages: u32, missing: u32) -> InReadBuffer {
-        assert!(missing == 0, "{missing} of {pages} map pages are still on their way");
-        InReadBuffer { first, pages }
-    }
-}
-
 /// The heads of the empty chains of waiters.
 pub(super) fn no_waiters(cache: &MapCache) -> Vec<OpId> {
     vec![NO_OP; cache.frames() as usize]
@@ -90,12 +79,14 @@ impl Map {
     /// A read has used the page in a frame of SRAM.
     #[inline(always)]
     pub(crate) fn used(&mut self, frame: u32) {
+        self.table_mut().count_questions(1);
         self.cache.touch(frame);
     }
 
     /// A read has loaded and used the map page of a block, which SRAM had not got.
     #[inline(always)]
     pub(crate) fn loaded_alone(&mut self, lpn: Lpn) {
+        self.table_mut().count_questions(1);
         if let Some((frame, _)) = self.cache.begin_load(self.page_of(lpn)) {
             self.cache.finish_load(frame);
         }
@@ -104,6 +95,7 @@ impl Map {
     /// Looks a map page up for a translation.
     #[inline(always)]
     pub(crate) fn look_up(&mut self, page: MapPage) -> FrameState {
+        self.table_mut().count_questions(1);
         self.cache.lookup(page)
     }
 
@@ -150,6 +142,16 @@ impl Map {
     #[inline(always)]
     pub(crate) fn missing(&self, page: MapPage) -> Option<Paid> {
         self.directory(page).is_none().then_some(Paid(page))
+    }
+
+    /// Proof for `pages` map pages from `first` on, of which `missing` are not loaded, whose entries will be read.
+    ///
+    /// # Panics
+    /// If pages are missing.
+    pub(crate) fn in_read_buffer(&mut self, first: MapPage, pages: u32, missing: u32) -> InReadBuffer {
+        assert!(missing == 0, "{missing} of {pages} map pages are still on their way");
+        (first.0..first.0 + pages).for_each(|page| self.will_be_read(MapPage(page)));
+        InReadBuffer { first, pages }
     }
 
     /// Where a block is whose map page is in the buffer of an HPB READ BUFFER.

@@ -21,12 +21,13 @@ pub(in crate::ftl) mod tests;
 pub(crate) use cache::FrameState;
 pub(crate) use changes::Changes;
 pub(in crate::ftl) use changes::{Change, Merged, Taken};
-pub(crate) use loads::{InReadBuffer, PageAt, Paid};
+pub(crate) use loads::{PageAt, Paid};
 pub(in crate::ftl) use page_map::Entry;
 pub(crate) use page_map::Mapping;
 
 use crate::config::DeviceConfig;
 use crate::config::FtlConfig;
+use crate::ftl::preset::Preset;
 use crate::ids::{Lpn, MapPage};
 use cache::MapCache;
 use page_map::PageMap;
@@ -60,6 +61,7 @@ pub(crate) struct Map {
     /// Logical pages from here on belong to zones.
     zones_from: Lpn,
     rests: Rests,
+    mapped_end: Lpn,
 }
 
 /// Outcome of a change whose map page was written.
@@ -91,6 +93,7 @@ impl Map {
             written_at: vec![0; pages.pages() as usize],
             zones_from: Lpn(pages.blocks()),
             rests: Rests::default(),
+            mapped_end: Lpn(0),
             kind: Kind::Pages(pages),
         }
     }
@@ -110,6 +113,9 @@ impl Map {
     /// What SRAM knows of a block: the write buffer's index or the table of changes. `None` if only its map page knows.
     #[inline(always)]
     pub(crate) fn known(&self, lpn: Lpn) -> Option<Mapping> {
+        if self.table().is_preset(lpn) {
+            return None;
+        }
         let entry = self.table().entry(lpn);
         match entry.mapping() {
             buffered @ Mapping::Buffered(_) => Some(buffered),
@@ -388,10 +394,23 @@ impl Map {
         self.table().process_bytes()
     }
 
-    /// Fills `lpn..lpn + count` with clean entries for the slices that `ppn_of` names, as if they had been written.
-    pub(in crate::ftl) fn preset(&mut self, lpn: Lpn, count: u32, ppn_of: impl FnMut(u32) -> Ppn) {
+    /// Makes the entries of a range clean, as if it had been written. Returns whether the formula stands for some of
+    /// them.
+    pub(in crate::ftl) fn preset(&mut self, preset: &Preset) -> bool {
+        let (first, blocks) = preset.range();
         self.runs.clear();
-        self.table_mut().preset(lpn, count, ppn_of);
+        self.mapped_end = self.mapped_end.max(first + blocks);
+        self.table_mut().preset(preset)
+    }
+
+    /// On a device that was never written, no block from here on is mapped.
+    pub(in crate::ftl) fn mapped_end(&self) -> Lpn {
+        self.mapped_end
+    }
+
+    /// All entries of a map page will be read.
+    pub(crate) fn will_be_read(&mut self, page: MapPage) {
+        self.table_mut().will_be_read(page);
     }
 
     /// For a new device: loads a map page found at `at`, with these entries from its first block on.
@@ -403,6 +422,7 @@ impl Map {
         entries: impl Iterator<Item = Entry>,
     ) {
         self.blocks_of(page).zip(entries).for_each(|(lpn, entry)| self.table_mut().set(lpn, entry));
+        self.mapped_end = self.mapped_end.max(self.end_of(page));
         self.place_page(page, at, tick);
     }
 

@@ -7,12 +7,19 @@
 //!   ([`Changes`](super::Changes)), which is SRAM, and using it costs nothing;
 //! - *buffered*: the newest data is in the write buffer, whose index is SRAM. The block's entry in flash is kept with
 //!   the buffer slot.
+//!
+//! Where nothing has changed since the device was preconditioned, formulas stand for parts of the table.
 
+use crate::ftl::preset::Preset;
 use crate::ids::{Lpn, MapPage};
 use readpath_flash::{Geometry, Ppn};
 use readpath_kit::{huge_vec, prefetch};
 
 const NOWHERE: u32 = u32::MAX;
+/// Entries for which one formula stands, or none: a page of memory.
+const PART: usize = 1024;
+/// A formula that is slow to ask is asked at most once for so many blocks of its range.
+const BLOCKS_PER_QUESTION: u32 = 4;
 
 /// Place of a logical block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -94,6 +101,11 @@ impl Entry {
 pub(in crate::ftl) struct PageMap {
     /// [`Entry`] as a number: untouched memory is zero.
     entries: Vec<u32>,
+    /// By part, which of `presets` stands for it, plus one; 0 if none does.
+    preset_of: Vec<u8>,
+    presets: Vec<Preset>,
+    /// Questions that formulas which are slow to ask still answer; 0 if none stands for anything.
+    questions: u32,
     /// Global translation directory: the slice where each map page begins, or `NOWHERE` if no map page exists.
     directory: Vec<u32>,
     entries_shift: u32,
@@ -105,26 +117,107 @@ impl PageMap {
         let pages = logical_blocks.div_ceil(u64::from(page_entries));
         PageMap {
             entries: huge_vec(logical_blocks as usize),
+            preset_of: vec![0; (logical_blocks as usize).div_ceil(PART)],
+            presets: Vec::new(),
+            questions: 0,
             directory: vec![NOWHERE; pages as usize],
             entries_shift: page_entries.trailing_zeros(),
         }
     }
 
+    /// The formula that stands for the entry of `lpn`.
+    #[inline(always)]
+    fn preset_of(&self, lpn: Lpn) -> Option<&Preset> {
+        match self.preset_of[lpn.index() / PART] {
+            0 => None,
+            n => Some(&self.presets[usize::from(n) - 1]),
+        }
+    }
+
+    /// Whether the block of `lpn` lies where it did when the device was preconditioned.
+    #[inline(always)]
+    pub(crate) fn is_preset(&self, lpn: Lpn) -> bool {
+        self.preset_of[lpn.index() / PART] != 0
+    }
+
     /// The entry of `lpn`. The caller must be allowed to know it.
     #[inline]
     pub(crate) fn entry(&self, lpn: Lpn) -> Entry {
-        Entry(self.entries[lpn.index()])
+        match self.preset_of(lpn) {
+            None => Entry(self.entries[lpn.index()]),
+            Some(preset) => Entry::at(preset.slice(lpn)),
+        }
     }
 
     #[inline]
     pub(crate) fn set(&mut self, lpn: Lpn, entry: Entry) {
+        if self.is_preset(lpn) {
+            self.fill(lpn.index() / PART);
+        }
         self.entries[lpn.index()] = entry.0;
     }
 
-    /// Fills `lpn..lpn + count` with clean entries for the slices that `ppn_of` names.
-    pub(crate) fn preset(&mut self, lpn: Lpn, count: u32, mut ppn_of: impl FnMut(u32) -> Ppn) {
-        for (i, entry) in self.entries[lpn.index()..(lpn + count).index()].iter_mut().enumerate() {
-            *entry = Entry::at(ppn_of(i as u32)).0;
+    /// Fills the entries of a part for which a formula stands.
+    #[cold]
+    fn fill(&mut self, part: usize) {
+        let Some(n) = usize::from(std::mem::take(&mut self.preset_of[part])).checked_sub(1) else { return };
+        let entries = &mut self.entries[part * PART..(part + 1) * PART];
+        for (lpn, entry) in ((part * PART) as u32..).map(Lpn).zip(entries) {
+            *entry = Entry::at(self.presets[n].slice(lpn)).0;
+        }
+    }
+
+    /// Makes the entries of a range clean, as a formula gives them. Returns whether that stands for some of them.
+    pub(crate) fn preset(&mut self, preset: &Preset) -> bool {
+        let (first, blocks) = preset.range();
+        let (from, to) = (first.index(), (first + blocks).index());
+        let parts = from.div_ceil(PART)..to / PART;
+        let stands = !parts.is_empty() && self.presets.len() < usize::from(u8::MAX);
+        if stands {
+            self.presets.push(preset.clone());
+            self.preset_of[parts.clone()].fill(self.presets.len() as u8);
+            if preset.is_slow() {
+                self.questions = self.questions.max(blocks / BLOCKS_PER_QUESTION).max(1);
+            }
+        }
+        let filled = if stands { [from..parts.start * PART, parts.end * PART..to] } else { [from..to, to..to] };
+        for lpn in filled.into_iter().flatten().map(|lpn| Lpn(lpn as u32)) {
+            self.set(lpn, Entry::at(preset.slice(lpn)));
+        }
+        stands
+    }
+
+    /// Counts `n` translations. Behind many, tables are faster than formulas that are slow to ask.
+    #[inline(always)]
+    pub(crate) fn count_questions(&mut self, n: u32) {
+        if self.questions > 0 {
+            self.answer(n);
+        }
+    }
+
+    #[inline(never)]
+    fn answer(&mut self, n: u32) {
+        self.questions = self.questions.saturating_sub(n);
+        if self.questions == 0 {
+            self.fill_slow(0..self.preset_of.len());
+        }
+    }
+
+    /// All entries of a map page will be read.
+    pub(crate) fn will_be_read(&mut self, page: MapPage) {
+        if self.questions > 0 {
+            let (first, end) = ((page.0 as usize) << self.entries_shift, self.end_of(page).index());
+            self.fill_slow(first / PART..end.div_ceil(PART).min(self.preset_of.len()));
+        }
+    }
+
+    /// Fills parts for which formulas stand that are slow to ask.
+    fn fill_slow(&mut self, parts: std::ops::Range<usize>) {
+        for part in parts {
+            let preset = usize::from(self.preset_of[part]).checked_sub(1).map(|n| &self.presets[n]);
+            if preset.is_some_and(Preset::is_slow) {
+                self.fill(part);
+            }
         }
     }
 
@@ -187,19 +280,86 @@ impl PageMap {
 
     /// Makes every entry clean and unmapped; the directory stays.
     pub(crate) fn forget_entries(&mut self) {
+        self.preset_of.fill(0);
+        self.questions = 0;
         self.entries.fill(0);
     }
 
     /// Prefetches the entry of `lpn`, if it exists.
     #[inline]
     pub(crate) fn prefetch(&self, lpn: Lpn) {
-        prefetch(&self.entries, lpn.index());
+        if self.preset_of.get(lpn.index() / PART).is_some_and(|n| *n == 0) {
+            prefetch(&self.entries, lpn.index());
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ftl::preset::{Layout, SliceRun};
+    use readpath_kit::Prng;
+
+    /// A map with formulas answers as a list would, whatever is changed, and asks slow formulas no more than it should.
+    #[test]
+    fn formulas_stand_for_what_a_table_would_hold() {
+        for seed in 0..60 {
+            let rng = &mut Prng::new(seed);
+            let blocks = 3 * PART as u32 + rng.below(2 * PART as u64) as u32;
+            let mut map = PageMap::new(blocks.into(), 4096);
+            let mut list = vec![Entry::UNMAPPED; blocks as usize];
+            let (mut next, mut stood) = (0, 0);
+            for _ in 0..rng.below(5) {
+                let first = rng.below(u64::from(blocks)) as u32;
+                let length = 1 + rng.below(u64::from(blocks - first)) as u32;
+                let layout = if rng.below(2) == 0 { Layout::Sequential } else { Layout::Random };
+                let run = SliceRun { before: 0, first: Ppn(next), slices: length };
+                let preset = Preset::new(Lpn(first), length, layout, seed, vec![run]);
+                stood += u32::from(map.preset(&preset));
+                Lpn(first).run(length).for_each(|lpn| list[lpn.index()] = Entry::at(preset.slice(lpn)));
+                next += length;
+            }
+            let is_equal =
+                |map: &PageMap, list: &[Entry]| Lpn(0).run(blocks).all(|lpn| map.entry(lpn) == list[lpn.index()]);
+            assert!(is_equal(&map, &list), "seed {seed}: {stood} formulas");
+            for _ in 0..20 {
+                let lpn = Lpn(rng.below(u64::from(blocks)) as u32);
+                let entry = [Entry::UNMAPPED, Entry::at(lpn_as_ppn(lpn)), Entry::buffered(3)][rng.below(3) as usize];
+                map.set(lpn, entry);
+                list[lpn.index()] = entry;
+                assert!(!map.is_preset(lpn));
+            }
+            let page = rng.below(u64::from(map.pages())) as u32;
+            map.will_be_read(MapPage(page));
+            let slow = |map: &PageMap, lpn| map.preset_of(lpn).is_some_and(Preset::is_slow);
+            assert!(!map.blocks_of(MapPage(page)).any(|lpn| slow(&map, lpn)));
+            map.count_questions(1 + rng.below(100) as u32);
+            assert!(is_equal(&map, &list), "seed {seed}: changed");
+            map.count_questions(blocks);
+            assert!(is_equal(&map, &list), "seed {seed}: counted");
+            assert!(!Lpn(0).run(blocks).any(|lpn| slow(&map, lpn)), "seed {seed}: a slow formula is still asked");
+            map.forget_entries();
+            assert!(Lpn(0).run(blocks).all(|lpn| map.entry(lpn) == Entry::UNMAPPED));
+        }
+    }
+
+    fn lpn_as_ppn(lpn: Lpn) -> Ppn {
+        Ppn(lpn.0)
+    }
+
+    /// Formulas stand for whole parts, as many as there may be; what is behind is filled in.
+    #[test]
+    fn only_so_many_formulas_stand_for_parts() {
+        let blocks = 300 * PART as u32;
+        let mut map = PageMap::new(blocks.into(), 4096);
+        for part in 0..300 {
+            let first = part * PART as u32;
+            let run = SliceRun { before: 0, first: Ppn(first + 7), slices: PART as u32 };
+            let preset = Preset::new(Lpn(first), PART as u32, Layout::Sequential, 0, vec![run]);
+            assert_eq!(map.preset(&preset), part < 255, "part {part}");
+        }
+        assert!(Lpn(0).run(blocks).all(|lpn| map.entry(lpn) == Entry::at(Ppn(lpn.0 + 7))));
+    }
 
     #[test]
     fn entries_keep_what_they_say_beside_how_it_is_known() {
@@ -226,7 +386,8 @@ mod tests {
         );
         map.set_directory(MapPage(1), Some(Ppn(4)));
         assert_eq!(map.directory(MapPage(1)), Some(Ppn(4)));
-        map.preset(Lpn(4095), 2, |i| Ppn(100 + i));
+        let run = SliceRun { before: 0, first: Ppn(100), slices: 2 };
+        map.preset(&Preset::new(Lpn(4095), 2, Layout::Sequential, 0, vec![run]));
         assert_eq!(
             ([4095, 4096].map(|lpn| map.entry(Lpn(lpn)).mapping())),
             [100, 101].map(|ppn| Mapping::Flash(Ppn(ppn)))

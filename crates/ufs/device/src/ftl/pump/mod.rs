@@ -12,8 +12,6 @@ mod power;
 pub(super) mod tests;
 mod zones;
 
-pub use power::Layout;
-
 use super::bytes::Own;
 use super::collect::Collect;
 use super::effects::{Effect, Effects};

@@ -6,19 +6,12 @@ use crate::back::{DeviceStats, Hardware, Job, MediaOp};
 use crate::config::CellMode;
 use crate::ftl::bytes::{FlashArray, LoadError, Sealed};
 use crate::ftl::map::Mapping;
+use crate::ftl::preset::{Layout, Preset, SliceRun};
 use crate::ftl::{NoSpace, Recovery, State, Stream, Superblock};
 use crate::ids::{Lpn, SuperblockId};
 use readpath_flash::Ppn;
-use readpath_kit::{Ns, Permutation};
-
-/// Layout of preconditioned blocks in flash.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Layout {
-    /// As if written once in ascending order.
-    Sequential,
-    /// As if written once, block by block in random order.
-    Random,
-}
+use readpath_kit::Ns;
+use std::sync::Arc;
 
 impl Ftl {
     /// Cuts the power at `now`: every program in progress is torn, every erase in progress leaves its blocks
@@ -129,50 +122,36 @@ impl Ftl {
         seed: u64,
         place: &mut Option<impl FnMut(u32, Ppn)>,
     ) -> Result<(), NoSpace> {
-        for lpn in base.run(blocks) {
+        let mapped_before = self.map.mapped_end().0.saturating_sub(base.0).min(blocks);
+        for lpn in base.run(mapped_before) {
             if let Mapping::Flash(ppn) = self.map.get(lpn) {
                 self.space.drop_ref(ppn);
             }
         }
         // Superblocks of a fresh device are taken in ascending order, with gaps for the map's.
-        let mut runs: Vec<(u32, Ppn, u32)> = Vec::new();
-        let mut at = 0;
-        self.space.preset(blocks, Stream::Host, |ppn, n| {
+        let mut runs: Vec<SliceRun> = Vec::new();
+        let mut before = 0;
+        self.space.preset(blocks, Stream::Host, |first, slices| {
             match runs.last_mut() {
-                Some((_, start, length)) if start.0 + *length == ppn.0 => *length += n,
-                _ => runs.push((at, ppn, n)),
+                Some(last) if last.first.0 + last.slices == first.0 => last.slices += slices,
+                _ => runs.push(SliceRun { before, first, slices }),
             }
-            at += n;
+            before += slices;
         })?;
-        let mut run = 0;
-        let mut slice_of = |i: u32| {
-            if i.wrapping_sub(runs[run].0) >= runs[run].2 {
-                // Nearly all runs are as long as the first.
-                run = ((i / runs[0].2) as usize).min(runs.len() - 1);
-                if i.wrapping_sub(runs[run].0) >= runs[run].2 {
-                    run = runs.partition_point(|r| r.0 <= i) - 1;
-                }
-            }
-            Ppn(runs[run].1.0 + (i - runs[run].0))
-        };
+        let preset = Arc::new(Preset::new(base, blocks, layout, seed, runs));
+        if let Some(place) = place {
+            base.run(blocks).for_each(|lpn| place(lpn.0, preset.slice(lpn)));
+        }
+        let stands = self.map.preset(&preset);
         let spares = self.space.spares_mut();
-        let mut assign = |i: u32, ppn: Ppn| {
-            spares.preset(ppn, base + i);
-            if let Some(place) = place {
-                place((base + i).0, ppn);
-            }
-            ppn
-        };
-        match layout {
-            Layout::Sequential => self.map.preset(base, blocks, |i| assign(i, slice_of(i))),
-            Layout::Random => {
-                let order = Permutation::new(u64::from(blocks), seed);
-                self.map.preset(base, blocks, |i| assign(i, slice_of(order.get(u64::from(i)) as u32)));
-            }
+        if stands {
+            spares.preset_all(&preset);
+        } else {
+            base.run(blocks).for_each(|lpn| spares.preset(preset.slice(lpn), lpn));
         }
         let per_superblock = self.space.slices();
-        for &(_, start, length) in &runs {
-            let (mut from, end) = (start.0, start.0 + length);
+        for run in preset.runs() {
+            let (mut from, end) = (run.first.0, run.first.0 + run.slices);
             while from < end {
                 let sb = from / per_superblock;
                 let n = (end - from).min((sb + 1) * per_superblock - from);

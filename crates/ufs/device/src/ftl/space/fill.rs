@@ -174,15 +174,30 @@ impl Space {
                 let last = self.erased.len().checked_sub(1).ok_or(NoSpace)?;
                 self.open_erased(last, stream, 0);
             }
-            let Some(ppn) = self.next_unit(stream, 0) else { return Err(NoSpace) };
-            self.program_ended(ppn);
+            let Some((ppn, units)) = self.preset_units(stream, left) else { return Err(NoSpace) };
             let sb = self.of(ppn);
             let filled = &mut self.table[sb.index()];
             filled.has_table = self.shape.table_units > 0 && stream.has_table() && filled.next_unit == filled.end;
-            let n = left.min(self.shape.slices_per_unit);
+            let n = left.min(units * self.shape.slices_per_unit);
             each(ppn, n);
             left -= n;
         }
         Ok(())
+    }
+
+    /// Takes the next consecutive units of a stream's open superblock, no more than `slices` need.
+    fn preset_units(&mut self, stream: Stream, slices: u32) -> Option<(Ppn, u32)> {
+        let first = self.next_unit(stream, 0)?;
+        self.program_ended(first);
+        let sb = self.of(first);
+        let slot = &mut self.table[sb.index()];
+        if slot.bad_dies > 0 || self.open[stream.index()] != Some(sb) {
+            return Some((first, 1));
+        }
+        // The last is taken as usual: it closes the superblock.
+        let more = slices.div_ceil(self.shape.slices_per_unit) - 1;
+        let more = more.min(slot.end - slot.next_unit - 1);
+        slot.next_unit += more;
+        Some((first, 1 + more))
     }
 }

@@ -149,7 +149,7 @@ impl Space {
             failed: 0,
             wear_band: WearBand::NONE,
             modes: units.map(mode),
-            spares: Spares::new(g.slices()),
+            spares: Spares::new(g.slices(), Divisor::new(g.slices_per_superblock())),
             programs: 0,
             collect_below: settings.collect_below,
             programs_may_fail: settings.faults.program_failures_ppm > 0,
@@ -289,6 +289,7 @@ impl Space {
     /// Begins to empty `victims`: they are not discarded before [`Space::discard`].
     pub(crate) fn begin_emptying(&mut self, victims: &[SuperblockId]) {
         self.emptying.extend(victims);
+        victims.iter().for_each(|&sb| self.spares.will_be_read(sb));
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = SuperblockId> + use<> {

@@ -4,10 +4,13 @@
 //!
 //! A simulation keeps them in 7 bytes. Sequence numbers are compared only among slices that were programmed since the
 //! last checkpoint, so they are kept as distances from a number that follows the checkpoints; older slices have none.
+//! Formulas stand for what superblocks have held since the device was preconditioned.
 
-use crate::ids::Lpn;
+use crate::ftl::preset::Preset;
+use crate::ids::{Lpn, SuperblockId};
 use readpath_flash::Ppn;
-use readpath_kit::huge_vec;
+use readpath_kit::{Divisor, huge_vec};
+use std::sync::Arc;
 
 /// Spare areas of every slice of the array.
 pub(in crate::ftl) struct Spares {
@@ -17,14 +20,25 @@ pub(in crate::ftl) struct Spares {
     /// made by garbage collection keeps the number.
     after_base: Vec<[u8; 3]>,
     base: u32,
+    /// By superblock, which of `presets` says what it holds where `lpn` says nothing, plus one; 0 if none does.
+    preset_of: Vec<u8>,
+    presets: Vec<Arc<Preset>>,
+    per_superblock: Divisor,
 }
 
 impl Spares {
     /// Sequence numbers this far above the base of [`Spares::forget_order`] cannot be kept.
     pub(crate) const SPAN: u32 = 1 << 24;
 
-    pub(crate) fn new(slices: u32) -> Self {
-        Spares { lpn: huge_vec(slices as usize), after_base: huge_vec(slices as usize), base: 0 }
+    pub(crate) fn new(slices: u32, per_superblock: Divisor) -> Self {
+        Spares {
+            lpn: huge_vec(slices as usize),
+            after_base: huge_vec(slices as usize),
+            base: 0,
+            preset_of: vec![0; slices.div_ceil(per_superblock.get()) as usize],
+            presets: Vec::new(),
+            per_superblock,
+        }
     }
 
     /// The slice now holds data of `lpn`.
@@ -51,10 +65,59 @@ impl Spares {
         self.lpn[ppn.0 as usize] = lpn.0 + 1;
     }
 
+    /// [`Spares::preset`] for a whole range. A superblock that a formula already stands for gets the rest one by one.
+    pub(crate) fn preset_all(&mut self, preset: &Arc<Preset>) {
+        self.presets.push(preset.clone());
+        let id = u8::try_from(self.presets.len()).expect("the map limits their number");
+        for run in preset.runs() {
+            let last = self.superblock(Ppn(run.first.0 + run.slices - 1));
+            for superblock in self.superblock(run.first)..=last {
+                match &mut self.preset_of[superblock] {
+                    of if *of == 0 || *of == id => *of = id,
+                    _ => self.fill(superblock, &preset.clone()),
+                }
+            }
+        }
+    }
+
+    fn superblock(&self, ppn: Ppn) -> usize {
+        self.per_superblock.divide(ppn.0) as usize
+    }
+
+    /// Notes slice by slice what a formula says of a superblock.
+    fn fill(&mut self, superblock: usize, preset: &Preset) {
+        let first = superblock as u32 * self.per_superblock.get();
+        for ppn in (first..first + self.per_superblock.get()).map(Ppn) {
+            if let Some(lpn) = preset.block(ppn) {
+                self.preset(ppn, lpn);
+            }
+        }
+    }
+
+    /// A superblock will be read: its formula is asked once for each slice, and no more.
+    pub(crate) fn will_be_read(&mut self, superblock: SuperblockId) {
+        self.end_preset(superblock.index());
+    }
+
+    fn end_preset(&mut self, superblock: usize) {
+        if let Some(n) = usize::from(std::mem::take(&mut self.preset_of[superblock])).checked_sub(1) {
+            self.fill(superblock, &self.presets[n].clone());
+        }
+    }
+
     /// The logical page that a slice names, if it holds data.
     #[inline]
     pub(crate) fn lpn(&self, ppn: Ppn) -> Option<Lpn> {
-        self.lpn[ppn.0 as usize].checked_sub(1).map(Lpn)
+        match self.lpn[ppn.0 as usize].checked_sub(1) {
+            Some(lpn) => Some(Lpn(lpn)),
+            None => self.preset_lpn(ppn),
+        }
+    }
+
+    #[inline]
+    fn preset_lpn(&self, ppn: Ppn) -> Option<Lpn> {
+        let n = usize::from(self.preset_of[self.superblock(ppn)]).checked_sub(1)?;
+        self.presets[n].block(ppn)
     }
 
     /// The sequence number of a slice; without order it is smaller than any that is compared.
@@ -71,6 +134,12 @@ impl Spares {
     /// Slices are erased, or torn.
     pub(crate) fn erase(&mut self, first: Ppn, slices: u32) {
         let range = first.0 as usize..(first.0 + slices) as usize;
+        for superblock in self.superblock(first)..=self.superblock(Ppn(first.0 + slices - 1)) {
+            match slices == self.per_superblock.get() {
+                true => self.preset_of[superblock] = 0,
+                false => self.end_preset(superblock),
+            }
+        }
         self.lpn[range.clone()].fill(0);
         self.after_base[range].fill([0; 3]);
     }
@@ -115,10 +184,54 @@ fn distance([a, b, c]: [u8; 3]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ftl::preset::{Layout, SliceRun};
+    use readpath_kit::Prng;
+
+    /// Formulas stand for what notes of each slice would say, also where two of them share a superblock.
+    #[test]
+    fn formulas_stand_for_notes_of_each_slice() {
+        const PER: u32 = 16;
+        for seed in 0..200 {
+            let rng = &mut Prng::new(seed);
+            let superblocks = 4 + rng.below(6) as u32;
+            let slices = superblocks * PER;
+            let mut spares = Spares::new(slices, Divisor::new(PER));
+            let mut list = vec![None; slices as usize];
+            let (mut at, mut base) = (rng.below(20) as u32, 0);
+            while at + 30 < slices && rng.below(4) > 0 {
+                // Two runs, with a gap between them.
+                let (first, gap, second) = (1 + rng.below(14) as u32, rng.below(3) as u32, 1 + rng.below(12) as u32);
+                let runs = vec![
+                    SliceRun { before: 0, first: Ppn(at), slices: first },
+                    SliceRun { before: first, first: Ppn(at + first + gap), slices: second },
+                ];
+                let layout = if rng.below(2) == 0 { Layout::Sequential } else { Layout::Random };
+                let preset = Arc::new(Preset::new(Lpn(base), first + second, layout, seed, runs));
+                Lpn(base).run(first + second).for_each(|lpn| list[preset.slice(lpn).0 as usize] = Some(lpn));
+                spares.preset_all(&preset);
+                at += first + gap + second + rng.below(4) as u32;
+                base += first + second;
+            }
+            let is_equal = |spares: &Spares, list: &[Option<Lpn>]| {
+                (0..slices).all(|ppn| spares.lpn(Ppn(ppn)) == list[ppn as usize] && spares.sequence(Ppn(ppn)) == 0)
+            };
+            assert!(is_equal(&spares, &list), "seed {seed}");
+            let torn = Ppn(rng.below(u64::from(slices) / 4) as u32 * 4);
+            spares.erase(torn, 4);
+            list[torn.0 as usize..][..4].fill(None);
+            assert!(is_equal(&spares, &list), "seed {seed}: torn");
+            spares.will_be_read(SuperblockId(rng.below(u64::from(superblocks)) as u32));
+            assert!(is_equal(&spares, &list), "seed {seed}: read");
+            let erased = rng.below(u64::from(superblocks)) as u32 * PER;
+            spares.erase(Ppn(erased), PER);
+            list[erased as usize..][..PER as usize].fill(None);
+            assert!(is_equal(&spares, &list), "seed {seed}: erased");
+        }
+    }
 
     #[test]
     fn order_above_the_base_survives() {
-        let mut spares = Spares::new(4);
+        let mut spares = Spares::new(4, Divisor::new(4));
         for (at, sequence) in [5, 1000, 1001, Spares::SPAN - 1].into_iter().enumerate() {
             spares.program(Ppn(at as u32), Lpn(7), sequence);
             assert_eq!(spares.sequence(Ppn(at as u32)), sequence);
@@ -126,7 +239,7 @@ mod tests {
         spares.forget_order(1000);
         let of = |spares: &Spares| (0..4).map(|at| spares.sequence(Ppn(at))).collect::<Vec<_>>();
         assert_eq!(of(&spares), [1000, 1000, 1001, Spares::SPAN - 1]);
-        let mut loaded = Spares::new(4);
+        let mut loaded = Spares::new(4, Divisor::new(4));
         loaded.begin_at(1000);
         (0..).zip([5, 1000, 1001, Spares::SPAN - 1]).for_each(|(at, sequence)| loaded.load(Ppn(at), Lpn(7), sequence));
         assert_eq!((of(&loaded), loaded.lpn(Ppn(0))), (of(&spares), Some(Lpn(7))), "a device that begins there");
