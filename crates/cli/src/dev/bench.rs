@@ -202,7 +202,9 @@ fn images_and_starts(shown: &mut Shown<'_>) -> Result<()> {
         let Some((seconds, bytes)) = shown.best(measure, |m| m.0)? else { continue };
         shown.measured(case.name, [(metric::START_CPU_TIME, seconds), (metric::PROCESS_BYTES_PER_BLOCK, bytes)])?;
         let (name, what) = (case.name, case.what);
-        shown.line(format_args!("{name:<16} {seconds:>7.3} s  {bytes:>6.2} B   {what} (CPU time, at most so many bytes per 4 KiB)"))?;
+        shown.line(format_args!(
+            "{name:<16} {seconds:>7.3} s  {bytes:>6.2} B   {what} (CPU time, at most so many bytes per 4 KiB)"
+        ))?;
     }
     Ok(())
 }

@@ -16,8 +16,9 @@ use readpath_flash::{Geometry, Ppn};
 use readpath_kit::{huge_vec, prefetch};
 
 const NOWHERE: u32 = u32::MAX;
-/// Entries for which one formula stands, or none: a page of memory.
-const PART: usize = 1024;
+/// The most parts of the table, and the fewest entries of one. One formula stands for all entries of a part, or none.
+const PARTS: usize = 1 << 14;
+const PART: usize = 16;
 /// A formula that is slow to ask is asked at most once for so many blocks of its range.
 const BLOCKS_PER_QUESTION: u32 = 4;
 
@@ -103,6 +104,8 @@ pub(in crate::ftl) struct PageMap {
     entries: Vec<u32>,
     /// By part, which of `presets` stands for it, plus one; 0 if none does.
     preset_of: Vec<u8>,
+    /// Entries of a part, as a power of two.
+    part_shift: u32,
     presets: Vec<Preset>,
     /// Questions that formulas which are slow to ask still answer; 0 if none stands for anything.
     questions: u32,
@@ -115,9 +118,11 @@ impl PageMap {
     /// An empty map of `logical_blocks` entries, `page_entries` (a power of two) to a map page.
     pub(crate) fn new(logical_blocks: u64, page_entries: u32) -> Self {
         let pages = logical_blocks.div_ceil(u64::from(page_entries));
+        let part = (logical_blocks as usize).div_ceil(PARTS).next_power_of_two().max(PART);
         PageMap {
             entries: huge_vec(logical_blocks as usize),
-            preset_of: vec![0; (logical_blocks as usize).div_ceil(PART)],
+            preset_of: vec![0; (logical_blocks as usize).div_ceil(part)],
+            part_shift: part.ilog2(),
             presets: Vec::new(),
             questions: 0,
             directory: vec![NOWHERE; pages as usize],
@@ -125,10 +130,15 @@ impl PageMap {
         }
     }
 
+    /// Entries of a part.
+    fn part(&self) -> usize {
+        1 << self.part_shift
+    }
+
     /// The formula that stands for the entry of `lpn`.
     #[inline(always)]
     fn preset_of(&self, lpn: Lpn) -> Option<&Preset> {
-        match self.preset_of[lpn.index() / PART] {
+        match self.preset_of[lpn.index() >> self.part_shift] {
             0 => None,
             n => Some(&self.presets[usize::from(n) - 1]),
         }
@@ -137,7 +147,7 @@ impl PageMap {
     /// Whether the block of `lpn` lies where it did when the device was preconditioned.
     #[inline(always)]
     pub(crate) fn is_preset(&self, lpn: Lpn) -> bool {
-        self.preset_of[lpn.index() / PART] != 0
+        self.preset_of[lpn.index() >> self.part_shift] != 0
     }
 
     /// The entry of `lpn`. The caller must be allowed to know it.
@@ -152,7 +162,7 @@ impl PageMap {
     #[inline]
     pub(crate) fn set(&mut self, lpn: Lpn, entry: Entry) {
         if self.is_preset(lpn) {
-            self.fill(lpn.index() / PART);
+            self.fill(lpn.index() >> self.part_shift);
         }
         self.entries[lpn.index()] = entry.0;
     }
@@ -161,8 +171,9 @@ impl PageMap {
     #[cold]
     fn fill(&mut self, part: usize) {
         let Some(n) = usize::from(std::mem::take(&mut self.preset_of[part])).checked_sub(1) else { return };
-        let entries = &mut self.entries[part * PART..(part + 1) * PART];
-        for (lpn, entry) in ((part * PART) as u32..).map(Lpn).zip(entries) {
+        let first = part << self.part_shift;
+        let entries = &mut self.entries[first..first + (1 << self.part_shift)];
+        for (lpn, entry) in (first as u32..).map(Lpn).zip(entries) {
             *entry = Entry::at(self.presets[n].slice(lpn)).0;
         }
     }
@@ -171,7 +182,8 @@ impl PageMap {
     pub(crate) fn preset(&mut self, preset: &Preset) -> bool {
         let (first, blocks) = preset.range();
         let (from, to) = (first.index(), (first + blocks).index());
-        let parts = from.div_ceil(PART)..to / PART;
+        let part = self.part();
+        let parts = from.div_ceil(part)..to / part;
         let stands = !parts.is_empty() && self.presets.len() < usize::from(u8::MAX);
         if stands {
             self.presets.push(preset.clone());
@@ -180,7 +192,7 @@ impl PageMap {
                 self.questions = self.questions.max(blocks / BLOCKS_PER_QUESTION).max(1);
             }
         }
-        let filled = if stands { [from..parts.start * PART, parts.end * PART..to] } else { [from..to, to..to] };
+        let filled = if stands { [from..parts.start * part, parts.end * part..to] } else { [from..to, to..to] };
         for lpn in filled.into_iter().flatten().map(|lpn| Lpn(lpn as u32)) {
             self.set(lpn, Entry::at(preset.slice(lpn)));
         }
@@ -207,7 +219,7 @@ impl PageMap {
     pub(crate) fn will_be_read(&mut self, page: MapPage) {
         if self.questions > 0 {
             let (first, end) = ((page.0 as usize) << self.entries_shift, self.end_of(page).index());
-            self.fill_slow(first / PART..end.div_ceil(PART).min(self.preset_of.len()));
+            self.fill_slow(first / self.part()..end.div_ceil(self.part()).min(self.preset_of.len()));
         }
     }
 
@@ -288,7 +300,7 @@ impl PageMap {
     /// Prefetches the entry of `lpn`, if it exists.
     #[inline]
     pub(crate) fn prefetch(&self, lpn: Lpn) {
-        if self.preset_of.get(lpn.index() / PART).is_some_and(|n| *n == 0) {
+        if self.preset_of.get(lpn.index() >> self.part_shift).is_some_and(|n| *n == 0) {
             prefetch(&self.entries, lpn.index());
         }
     }
@@ -305,7 +317,7 @@ mod tests {
     fn formulas_stand_for_what_a_table_would_hold() {
         for seed in 0..60 {
             let rng = &mut Prng::new(seed);
-            let blocks = 3 * PART as u32 + rng.below(2 * PART as u64) as u32;
+            let blocks = 1 + rng.below(if seed % 2 == 0 { 300 } else { 40_000 }) as u32;
             let mut map = PageMap::new(blocks.into(), 4096);
             let mut list = vec![Entry::UNMAPPED; blocks as usize];
             let (mut next, mut stood) = (0, 0);
