@@ -22,6 +22,7 @@ mod mapper;
 mod oracle;
 mod pacing;
 mod power;
+mod precondition;
 mod prototype;
 mod prototype_errors;
 mod read_buffers;

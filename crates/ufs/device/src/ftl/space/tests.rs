@@ -156,3 +156,39 @@ fn references_units_and_modes_are_those_of_a_plain_model() {
     assert_eq!(erased_in, CellMode::ALL.map(|mode| s.erases_in(mode)));
     assert!(erased_in.iter().all(|&erases| erases > 20), "{erased_in:?}");
 }
+
+/// Filled at once, superblocks are as if they had been filled unit by unit.
+#[test]
+fn units_may_be_taken_many_at_once() {
+    let g = Geometry { pages_per_block: 4, planes: 2, ..G };
+    for slices in 1..2 * g.slices_per_superblock() {
+        let [at_once, one_by_one] = [true, false].map(|at_once| {
+            let mut s = space(&g);
+            // Of the superblock that is filled first, one die is bad.
+            s.open(Stream::Host, 1).unwrap();
+            s.close(Stream::Host, 1);
+            s.discard(SuperblockId(2), 0);
+            s.begin_erase();
+            assert!(!s.die_erased(SuperblockId(2), 0, true) && s.die_erased(SuperblockId(2), 1, false));
+            s.table.iter_mut().for_each(|sb| sb.erases = 0);
+            let mut taken = Vec::new();
+            if at_once {
+                s.preset(slices, Stream::Host, |ppn, n| taken.extend(ppn.0..ppn.0 + n)).unwrap();
+            } else {
+                let mut left = slices;
+                while left > 0 {
+                    if s.open_of(Stream::Host).is_none() {
+                        s.open(Stream::Host, 0).unwrap();
+                    }
+                    let ppn = s.next_unit(Stream::Host, 0).unwrap();
+                    s.program_ended(ppn);
+                    let n = left.min(g.slices_per_unit());
+                    taken.extend(ppn.0..ppn.0 + n);
+                    left -= n;
+                }
+            }
+            (taken, format!("{:?} {:?}", s.table, s.open))
+        });
+        assert_eq!(at_once, one_by_one, "{slices} slices");
+    }
+}
