@@ -21,6 +21,8 @@ const MOST_ROWS: u64 = 64;
 const MOST_LINES: u64 = 8;
 /// Charts of one kind at most.
 const MOST_CHARTS: usize = 12;
+/// Points of a line at most: of more, every second, third and so on is drawn.
+const MOST_POINTS: usize = 1000;
 /// Parts of a range over which figures of sampled points are averaged.
 const PARTS: usize = 8;
 
@@ -267,11 +269,12 @@ impl Answer<'_> {
                     continue;
                 }
                 charts += 1;
-                let mut chart = self
-                    .chart(format!("effect_{number}_{factor}"), column, factor, log)
-                    .caption("Mean over the points of each level, whatever the other factors are.");
+                let drawn = Drawn::of(places.len());
+                let mut chart = self.chart(format!("effect_{number}_{factor}"), column, factor, log).caption(
+                    drawn.told("Mean over the points of each level, whatever the other factors are.".to_owned()),
+                );
                 let means = indices::means(&column.values, |index| self.level(factor, index));
-                let points = places.into_iter().zip(means).filter(|(_, (_, n))| *n > 0);
+                let points = places.into_iter().zip(means).step_by(drawn.every).filter(|(_, (_, n))| *n > 0);
                 chart.series("mean", SeriesStyle::Plain, points.map(|(x, (mean, _))| (x, mean)))?;
                 doc.charts.push(chart);
             }
@@ -287,10 +290,17 @@ impl Answer<'_> {
 
     fn combinations(&self, doc: &mut Document, across: usize) -> Added {
         let (places, log) = self.places(across);
+        let drawn = Drawn::of(places.len());
         for (number, column) in self.columns.shown.iter().enumerate() {
             let mut chart = self.chart(format!("lines_{number}"), column, across, log);
+            if drawn.every > 1 {
+                chart = chart.caption(drawn.told(String::new()));
+            }
             let mut lines: Vec<(String, Vec<(X, f64)>)> = Vec::new();
             for (index, value) in column.values.iter().enumerate() {
+                if self.level(across, index) % drawn.every != 0 {
+                    continue;
+                }
                 let others = self.plan.study.factors.iter().enumerate().filter(|(i, _)| *i != across);
                 let line = others.map(|(i, _)| self.setting(i, index)).collect::<Vec<_>>().join(", ");
                 let point = (places[self.level(across, index)].clone(), *value);
@@ -393,18 +403,42 @@ impl Answer<'_> {
             if front.len() < 2 {
                 continue;
             }
-            let points = front.iter().map(|&i| (memory.values[i] / f64::from(1 << 20), column.values[i]));
+            let drawn = Drawn::of(front.len());
+            let best = front.iter().step_by(drawn.every);
+            let points = best.map(|&i| (memory.values[i] / f64::from(1 << 20), column.values[i]));
             let mut chart = Chart::new(
                 format!("front_{number}"),
                 format!("{}, for so much host memory", column.title()),
                 ChartKind::Lines,
             )
             .axes("host memory, MiB", column.metric.unit())
-            .caption("Points that no other beats in both: with less memory and as good, or better with as much.");
+            .caption(drawn.told(
+                "Points that no other beats in both: with less memory and as good, or better with as much.".to_owned(),
+            ));
             chart.series("best", SeriesStyle::Plain, points)?;
             doc.charts.push(chart);
         }
         Ok(())
+    }
+}
+
+/// Which points of a line are drawn.
+struct Drawn {
+    every: usize,
+}
+
+impl Drawn {
+    fn of(points: usize) -> Self {
+        Drawn { every: points.div_ceil(MOST_POINTS).max(1) }
+    }
+
+    /// A caption that says so.
+    fn told(&self, mut caption: String) -> String {
+        if self.every > 1 {
+            let gap = if caption.is_empty() { "" } else { " " };
+            caption += &format!("{gap}One point of {} is drawn.", self.every);
+        }
+        caption
     }
 }
 
