@@ -92,8 +92,22 @@ impl Preset {
     pub(in crate::ftl) fn block(&self, ppn: Ppn) -> Option<Lpn> {
         let run = self.runs[self.runs.partition_point(|run| run.first <= ppn).checked_sub(1)?];
         let within = Some(ppn.0 - run.first.0).filter(|&at| at < run.slices)?;
-        let at = run.before + within;
-        Some(self.base + self.order.as_ref().map_or(at, |order| order.find(u64::from(at)) as u32))
+        Some(self.block_at(run.before + within))
+    }
+
+    /// The blocks of the range whose data any of these slices hold, with their slices, which ascend.
+    pub(in crate::ftl) fn blocks_in(&self, first: Ppn, slices: u32) -> impl Iterator<Item = (Ppn, Lpn)> + '_ {
+        let end = first.0 + slices;
+        let from = self.runs.partition_point(|run| run.first.0 + run.slices <= first.0);
+        self.runs[from..].iter().take_while(move |run| run.first.0 < end).flat_map(move |run| {
+            let ppns = run.first.0.max(first.0)..(run.first.0 + run.slices).min(end);
+            ppns.map(|ppn| (Ppn(ppn), self.block_at(run.before + (ppn - run.first.0))))
+        })
+    }
+
+    /// The block of the range before which so many others were written.
+    fn block_at(&self, before: u32) -> Lpn {
+        self.base + self.order.as_ref().map_or(before, |order| order.find(u64::from(before)) as u32)
     }
 }
 
@@ -133,6 +147,11 @@ mod tests {
             for ppn in 0..at + 3 {
                 let block = found.iter().position(|&slice| slice == ppn);
                 prop_assert_eq!(preset.block(Ppn(ppn)), block.map(|i| Lpn(base + i as u32)));
+            }
+            for (first, length) in [(0, at + 3), (at / 3, 1), (at / 2, 7), (at, 3)] {
+                let some: Vec<_> = preset.blocks_in(Ppn(first), length).collect();
+                let each = (first..first + length).filter_map(|ppn| Some((Ppn(ppn), preset.block(Ppn(ppn))?)));
+                prop_assert_eq!(some, each.collect::<Vec<_>>(), "{} from {}", length, first);
             }
             found.sort_unstable_by_key(|&slice| if random { slice } else { 0 });
             prop_assert_eq!(found, slices);

@@ -86,11 +86,9 @@ impl Spares {
 
     /// Notes slice by slice what a formula says of a superblock.
     fn fill(&mut self, superblock: usize, preset: &Preset) {
-        let first = superblock as u32 * self.per_superblock.get();
-        for ppn in (first..first + self.per_superblock.get()).map(Ppn) {
-            if let Some(lpn) = preset.block(ppn) {
-                self.preset(ppn, lpn);
-            }
+        let slices = self.per_superblock.get();
+        for (ppn, lpn) in preset.blocks_in(Ppn(superblock as u32 * slices), slices) {
+            self.preset(ppn, lpn);
         }
     }
 
