@@ -298,7 +298,7 @@ impl Answer<'_> {
             }
             let mut lines: Vec<(String, Vec<(X, f64)>)> = Vec::new();
             for (index, value) in column.values.iter().enumerate() {
-                if self.level(across, index) % drawn.every != 0 {
+                if !self.level(across, index).is_multiple_of(drawn.every) {
                     continue;
                 }
                 let others = self.plan.study.factors.iter().enumerate().filter(|(i, _)| *i != across);
