@@ -201,7 +201,18 @@ fn mistakes_point_at_their_line() {
     }
     for (table, line, key, says) in [
         ("[slc_cache]\n", "[slc_cache]", "slc_cache", "has no size; static_mib or"),
-        ("[slc_cache]\nstatic_mib = 90000\n", "static_mib = 90000", "slc_cache.static_mib", "superblocks for data"),
+        (
+            "[slc_cache]\nstatic_mib = 90000\n",
+            "static_mib = 90000",
+            "slc_cache.static_mib",
+            "is 90000 MiB; it may be at",
+        ),
+        (
+            "[slc_cache]\nstatic_mib = 1000\ndynamic_mib = 90000\n",
+            "dynamic_mib = 90000",
+            "slc_cache.dynamic_mib",
+            "is 90000 MiB beside a static part of 1000 MiB; both may be at most",
+        ),
         ("[slc_cache]\ndynamic_mib = 90000\n", "dynamic_mib = 90000", "slc_cache.dynamic_mib", "2720 blocks each in"),
         ("[slc_cache]\nstatic_mib = 5000\n", "blocks_per_plane", "geometry.blocks_per_plane", "of the static cache"),
     ] {

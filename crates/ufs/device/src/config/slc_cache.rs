@@ -4,6 +4,7 @@
 
 use super::error::{ConfigError, bad, bad_value};
 use super::{ANCHORS, CacheCells, DeviceConfig};
+use readpath_kit::BLOCK_BYTES;
 
 /// Who decides when data of the host goes to the cache and when it leaves it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,21 +81,27 @@ impl DeviceConfig {
         let others = ANCHORS + self.meta_superblocks() + self.kept_erased() + self.zone_superblocks();
         let most = u64::from(self.geometry.superblocks().saturating_sub(others));
         let each = self.cache_slices();
-        let says = |blocks: u32| {
-            let all = most * u64::from(each);
-            format!(
-                "is {blocks}; it must be at most {all}: {most} superblocks for data, {each} blocks each in the mode of \
-                 the cache"
-            )
-        };
+        let mib = |blocks: u64| blocks / u64::from((1 << 20) / BLOCK_BYTES);
+        let room = format!(
+            "at most {} MiB: {most} superblocks for data, {each} blocks each in the mode of the cache",
+            mib(most * u64::from(each))
+        );
         if cache.static_blocks == 0 && cache.dynamic_blocks == 0 {
             return bad("slc_cache", "has no size; static_mib or dynamic_mib must be above 0");
         }
         if u64::from(self.static_superblocks()) > most {
-            return bad_value("slc_cache.static_blocks", says(cache.static_blocks));
+            let says = format!("is {} MiB; it may be {room}", mib(cache.static_blocks.into()));
+            return bad("slc_cache.static_blocks", says);
         }
         if u64::from(self.cache_superblocks()) > most {
-            return bad_value("slc_cache.dynamic_blocks", says(cache.dynamic_blocks));
+            let dynamic = mib(cache.dynamic_blocks.into());
+            let says = match cache.static_blocks {
+                0 => format!("is {dynamic} MiB; it may be {room}"),
+                kept => {
+                    format!("is {dynamic} MiB beside a static part of {} MiB; both may be {room}", mib(kept.into()))
+                }
+            };
+            return bad("slc_cache.dynamic_blocks", says);
         }
         Ok(())
     }
