@@ -363,7 +363,7 @@ registry! {
         CPU_TIME "cpu_time" "s" "" Less "CPU time of the whole work";
         CPU_TIME_PER_ITEM "cpu_time_per_item" "ns" "" Less "CPU time for each item found";
         START_CPU_TIME "start_cpu_time" "s" "" Less "CPU time to create and fill a device and have its host probe it";
-        PROCESS_BYTES_PER_BLOCK "process_bytes_per_block" "bytes" "" Less "memory of this process for each logical \
-            block of 4 KiB";
+        PROCESS_BYTES_PER_BLOCK "process_bytes_per_block" "bytes" "" Less "memory that this process may need at most \
+            for each logical block of 4 KiB";
     }
 }

@@ -269,13 +269,14 @@ impl Answer<'_> {
                     continue;
                 }
                 charts += 1;
-                let drawn = Drawn::of(places.len());
+                let means = indices::means(&column.values, |index| self.level(factor, index));
+                let points: Vec<_> = places.into_iter().zip(means).filter(|(_, (_, n))| *n > 0).collect();
+                let drawn = Drawn::of(points.len());
                 let mut chart = self.chart(format!("effect_{number}_{factor}"), column, factor, log).caption(
                     drawn.told("Mean over the points of each level, whatever the other factors are.".to_owned()),
                 );
-                let means = indices::means(&column.values, |index| self.level(factor, index));
-                let points = places.into_iter().zip(means).step_by(drawn.every).filter(|(_, (_, n))| *n > 0);
-                chart.series("mean", SeriesStyle::Plain, points.map(|(x, (mean, _))| (x, mean)))?;
+                let points = drawn.some(points).map(|(x, (mean, _))| (x, mean));
+                chart.series("mean", SeriesStyle::Plain, points)?;
                 doc.charts.push(chart);
             }
         }
@@ -298,7 +299,7 @@ impl Answer<'_> {
             }
             let mut lines: Vec<(String, Vec<(X, f64)>)> = Vec::new();
             for (index, value) in column.values.iter().enumerate() {
-                if !self.level(across, index).is_multiple_of(drawn.every) {
+                if !drawn.has(self.level(across, index)) {
                     continue;
                 }
                 let others = self.plan.study.factors.iter().enumerate().filter(|(i, _)| *i != across);
@@ -404,8 +405,7 @@ impl Answer<'_> {
                 continue;
             }
             let drawn = Drawn::of(front.len());
-            let best = front.iter().step_by(drawn.every);
-            let points = best.map(|&i| (memory.values[i] / f64::from(1 << 20), column.values[i]));
+            let points = drawn.some(front).map(|i| (memory.values[i] / f64::from(1 << 20), column.values[i]));
             let mut chart = Chart::new(
                 format!("front_{number}"),
                 format!("{}, for so much host memory", column.title()),
@@ -424,12 +424,22 @@ impl Answer<'_> {
 
 /// Which points of a line are drawn.
 struct Drawn {
+    points: usize,
     every: usize,
 }
 
 impl Drawn {
     fn of(points: usize) -> Self {
-        Drawn { every: points.div_ceil(MOST_POINTS).max(1) }
+        Drawn { points, every: points.div_ceil(MOST_POINTS).max(1) }
+    }
+
+    /// Whether the point with this number is drawn. Both ends are.
+    fn has(&self, point: usize) -> bool {
+        point.is_multiple_of(self.every) || point + 1 == self.points
+    }
+
+    fn some<T>(&self, points: Vec<T>) -> impl Iterator<Item = T> {
+        points.into_iter().enumerate().filter(|(i, _)| self.has(*i)).map(|(_, point)| point)
     }
 
     /// A caption that says so.

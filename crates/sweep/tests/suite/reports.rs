@@ -175,16 +175,17 @@ fn a_figure_that_a_point_lacks_is_not_shown() {
 /// A page shows at most two thousand points of a line, and a study may have more.
 #[test]
 fn of_many_levels_some_are_drawn() {
-    let fine = |key: &str| format!("[[factor]]\nkey = \"{key}\"\nfrom = 1.0\nto = 50.0\nsteps = 2500\n");
+    let fine = |key: &str| format!("[[factor]]\nkey = \"{key}\"\nfrom = 1.0\nto = 50.0\nsteps = 2501\n");
     let one = report(&plan(&fine("flash.read_us")), |x| x[0]);
     let line = &drawn(&one, "lines_0")[0];
-    assert_eq!(line.len(), 834, "every third");
-    assert_eq!((line[0], line[833]), (1.0, 50.0));
+    assert_eq!(line.len(), 835, "every third, and the last");
+    assert_eq!((line[0], line[834]), (1.0, 50.0));
     assert_eq!(one.charts[0].caption, "One point of 3 is drawn.");
 
     let two = format!("{}{}", fine("flash.read_us"), levels("job.iodepth", "1, 2, 3, 4, 5, 6, 7, 8, 9"));
-    let two = report(&plan(&two.replace("2500", "1101")), |x| x[0]);
-    assert_eq!(drawn(&two, "effect_0_0")[0].len(), 551);
+    let two = report(&plan(&two.replace("2501", "1102")), |x| x[0]);
+    let effect = &drawn(&two, "effect_0_0")[0];
+    assert_eq!((effect.len(), effect[551]), (552, 50.0), "every second, and the last");
     let caption = &two.charts.iter().find(|chart| chart.id == "effect_0_0").expect("the chart").caption;
     assert!(caption.ends_with("whatever the other factors are. One point of 2 is drawn."), "{caption}");
 }

@@ -33,7 +33,7 @@ pub(in crate::ftl) struct Preset {
     blocks: u32,
     /// For a random layout: how many blocks were written before each.
     order: Option<Permutation>,
-    /// In order of both blocks before them and slices.
+    /// In the order in which they were written.
     runs: Vec<SliceRun>,
     /// Slices of the longest run, of which nearly all are; and how many the first is shorter.
     longest: Divisor,
@@ -43,9 +43,9 @@ pub(in crate::ftl) struct Preset {
 }
 
 impl Preset {
-    /// `blocks` blocks from `base` on, at least one, in slices that ascend.
+    /// `blocks` blocks from `base` on, at least one.
     pub(in crate::ftl) fn new(base: Lpn, blocks: u32, layout: Layout, seed: u64, runs: Vec<SliceRun>) -> Self {
-        debug_assert!(runs.is_sorted_by_key(|run| run.first) && runs.is_sorted_by_key(|run| run.before));
+        debug_assert!(runs.is_sorted_by_key(|run| run.before));
         let longest = runs.iter().map(|run| run.slices).max().unwrap_or(1).max(1);
         let missing = runs.first().map_or(0, |run| longest - run.slices);
         let inner = runs.get(1..runs.len() - 1).unwrap_or_default();
@@ -69,6 +69,12 @@ impl Preset {
         &self.runs
     }
 
+    /// Whether slices were written in ascending order, as on a device of which nothing was erased. Otherwise blocks
+    /// cannot be asked for by their slices.
+    pub(in crate::ftl) fn ascends(&self) -> bool {
+        self.runs.is_sorted_by_key(|run| run.first)
+    }
+
     /// Whether a table of the same would be faster to ask.
     pub(in crate::ftl) fn is_slow(&self) -> bool {
         self.order.is_some() || !self.is_regular
@@ -88,14 +94,14 @@ impl Preset {
         Ppn(run.first.0 + (at - run.before))
     }
 
-    /// The block whose data a slice holds, if it is of the range.
+    /// The block whose data a slice holds, if it is of the range, which ascends.
     pub(in crate::ftl) fn block(&self, ppn: Ppn) -> Option<Lpn> {
         let run = self.runs[self.runs.partition_point(|run| run.first <= ppn).checked_sub(1)?];
         let within = Some(ppn.0 - run.first.0).filter(|&at| at < run.slices)?;
         Some(self.block_at(run.before + within))
     }
 
-    /// The blocks of the range whose data any of these slices hold, with their slices, which ascend.
+    /// The blocks of the range, which ascends, whose data any of these slices hold, with their slices.
     pub(in crate::ftl) fn blocks_in(&self, first: Ppn, slices: u32) -> impl Iterator<Item = (Ppn, Lpn)> + '_ {
         let end = first.0 + slices;
         let from = self.runs.partition_point(|run| run.first.0 + run.slices <= first.0);
@@ -125,9 +131,11 @@ mod tests {
             last in 1u32..=24,
             random: bool,
             irregular: bool,
+            descends: bool,
         ) {
             let n = gaps.len();
-            let (mut slices, mut runs, mut at) = (Vec::new(), Vec::new(), 0);
+            let (mut slices, mut runs) = (Vec::new(), Vec::new());
+            let mut at = if descends { 1000 } else { 0 };
             for (i, (gap, shorter)) in gaps.into_iter().enumerate() {
                 let length = match i {
                     0 => first,
@@ -135,25 +143,31 @@ mod tests {
                     _ if irregular => 24 - shorter,
                     _ => 24,
                 };
-                at += gap + u32::from(i > 0);
-                runs.push(SliceRun { before: slices.len() as u32, first: Ppn(at), slices: length });
-                slices.extend(at..at + length);
-                at += length;
+                let first = if descends { at - length - gap - 1 } else { at + gap + u32::from(i > 0) };
+                runs.push(SliceRun { before: slices.len() as u32, first: Ppn(first), slices: length });
+                slices.extend(first..first + length);
+                at = if descends { first } else { first + length };
             }
             let blocks = slices.len() as u32;
             let layout = if random { Layout::Random } else { Layout::Sequential };
             let preset = Preset::new(Lpn(base), blocks, layout, 7, runs);
             let mut found: Vec<u32> = (0..blocks).map(|i| preset.slice(Lpn(base + i)).0).collect();
-            for ppn in 0..at + 3 {
+            prop_assert_eq!(preset.ascends(), !descends || n == 1);
+            let asked = if preset.ascends() { at + 3 } else { 0 };
+            for ppn in 0..asked {
                 let block = found.iter().position(|&slice| slice == ppn);
                 prop_assert_eq!(preset.block(Ppn(ppn)), block.map(|i| Lpn(base + i as u32)));
             }
-            for (first, length) in [(0, at + 3), (at / 3, 1), (at / 2, 7), (at, 3)] {
+            for (first, length) in [(0, asked), (asked / 3, 1), (asked / 2, 7), (asked, 3)] {
+                let length = length.min(asked);
                 let some: Vec<_> = preset.blocks_in(Ppn(first), length).collect();
                 let each = (first..first + length).filter_map(|ppn| Some((Ppn(ppn), preset.block(Ppn(ppn))?)));
                 prop_assert_eq!(some, each.collect::<Vec<_>>(), "{} from {}", length, first);
             }
-            found.sort_unstable_by_key(|&slice| if random { slice } else { 0 });
+            if random {
+                found.sort_unstable();
+                slices.sort_unstable();
+            }
             prop_assert_eq!(found, slices);
         }
     }

@@ -201,6 +201,7 @@ impl Log {
                 readers.read(hw.die_of(ppn), What::Part);
                 recovery.map_page_reads += 1;
             }
+            map.all_pages().for_each(|page| map.will_be_read(page));
             self.count_refs(space, map, &mut found);
         }
         find_zones(space, map, zones, &checkpoint, &mut found);

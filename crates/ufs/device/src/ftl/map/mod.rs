@@ -408,6 +408,12 @@ impl Map {
         self.mapped_end
     }
 
+    /// Counts `n` translations of blocks.
+    #[inline(always)]
+    pub(crate) fn count_questions(&mut self, n: u32) {
+        self.table_mut().count_questions(n);
+    }
+
     /// All entries of a map page will be read.
     pub(crate) fn will_be_read(&mut self, page: MapPage) {
         self.table_mut().will_be_read(page);

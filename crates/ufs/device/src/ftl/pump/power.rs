@@ -128,7 +128,7 @@ impl Ftl {
                 self.space.drop_ref(ppn);
             }
         }
-        // Superblocks of a fresh device are taken in ascending order, with gaps for the map's.
+        // Superblocks of a fresh device are taken in ascending order, with gaps for the map's; worn ones come last.
         let mut runs: Vec<SliceRun> = Vec::new();
         let mut before = 0;
         self.space.preset(blocks, Stream::Host, |first, slices| {
@@ -144,7 +144,7 @@ impl Ftl {
         }
         let stands = self.map.preset(&preset);
         let spares = self.space.spares_mut();
-        if stands {
+        if stands && preset.ascends() {
             spares.preset_all(&preset);
         } else {
             base.run(blocks).for_each(|lpn| spares.preset(preset.slice(lpn), lpn));

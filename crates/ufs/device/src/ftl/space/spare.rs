@@ -69,12 +69,17 @@ impl Spares {
     pub(crate) fn preset_all(&mut self, preset: &Arc<Preset>) {
         self.presets.push(preset.clone());
         let id = u8::try_from(self.presets.len()).expect("the map limits their number");
+        let mut filled = None;
         for run in preset.runs() {
             let last = self.superblock(Ppn(run.first.0 + run.slices - 1));
             for superblock in self.superblock(run.first)..=last {
                 match &mut self.preset_of[superblock] {
                     of if *of == 0 || *of == id => *of = id,
-                    _ => self.fill(superblock, &preset.clone()),
+                    _ if filled == Some(superblock) => {}
+                    _ => {
+                        filled = Some(superblock);
+                        self.fill(superblock, preset);
+                    }
                 }
             }
         }

@@ -45,14 +45,20 @@ fn references_of_earlier_lives_do_not_count() {
     s.drop_written_ref(Ppn(12), 100);
 }
 
-#[test]
-fn bad_blocks_are_skipped_and_retire_superblocks() {
-    let mut s = space(&G);
+/// Of superblock 2, the block of die 0 is bad.
+fn with_a_bad_block(geometry: &Geometry) -> Space {
+    let mut s = space(geometry);
     s.open(Stream::Host, 1).unwrap();
     s.close(Stream::Host, 1);
     s.discard(SuperblockId(2), 0);
     s.begin_erase();
     assert!(!s.die_erased(SuperblockId(2), 0, true) && s.die_erased(SuperblockId(2), 1, false));
+    s
+}
+
+#[test]
+fn bad_blocks_are_skipped_and_retire_superblocks() {
+    let mut s = with_a_bad_block(&G);
     s.open(Stream::Hot, 2).unwrap();
     s.open(Stream::Moved, 2).unwrap();
     assert_eq!((s.open_of(Stream::Moved), s.units_left(Stream::Moved)), (Some(SuperblockId(2)), 2));
@@ -163,13 +169,8 @@ fn units_may_be_taken_many_at_once() {
     let g = Geometry { pages_per_block: 4, planes: 2, ..G };
     for slices in 1..2 * g.slices_per_superblock() {
         let [at_once, one_by_one] = [true, false].map(|at_once| {
-            let mut s = space(&g);
-            // Of the superblock that is filled first, one die is bad.
-            s.open(Stream::Host, 1).unwrap();
-            s.close(Stream::Host, 1);
-            s.discard(SuperblockId(2), 0);
-            s.begin_erase();
-            assert!(!s.die_erased(SuperblockId(2), 0, true) && s.die_erased(SuperblockId(2), 1, false));
+            let mut s = with_a_bad_block(&g);
+            // It is filled first.
             s.table.iter_mut().for_each(|sb| sb.erases = 0);
             let mut taken = Vec::new();
             if at_once {

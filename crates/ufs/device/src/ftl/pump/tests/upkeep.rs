@@ -2,9 +2,10 @@
 //! Upkeep of a device: map pages being written back count as progress, a retired superblock does not block others,
 //! and a superblock that was written without a name in flash is erased before it is written again.
 
-use super::anchors::{Device, cut, device, go_on};
+use super::anchors::{Device, config, cut, device, go_on};
 use crate::back::{Hardware, Job, Op};
-use crate::ftl::{Stall, State, Stream};
+use crate::front::Delays;
+use crate::ftl::{Layout, Stall, State, Stream};
 use crate::ids::Lpn;
 use readpath_kit::Ns;
 use std::cell::Cell;
@@ -76,4 +77,20 @@ fn what_was_written_without_a_name_is_erased_again() {
         Some(written)
     });
     assert!(unnamed.flatten().count() > 2, "the power went while there was one");
+}
+
+/// Worn superblocks are taken last, so a range need not ascend.
+#[test]
+fn a_device_that_is_worn_can_be_preconditioned() {
+    let config = config();
+    for layout in [Layout::Sequential, Layout::Random] {
+        let mut device = Device::new(&config, Delays::default(), ()).expect("a possible device");
+        let all: Vec<_> = device.ftl.space.all().collect();
+        for (wear, &sb) in all.iter().rev().enumerate() {
+            (0..wear).for_each(|_| device.ftl.space.count_anchor_erase(sb));
+        }
+        let blocks = config.lus[0].blocks;
+        device.precondition([(0, 0, blocks)], layout, 1, |_, _| ()).expect("room");
+        device.check_consistency().expect("spare areas name the blocks that lie there");
+    }
 }
