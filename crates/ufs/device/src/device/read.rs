@@ -391,7 +391,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         if !self.front.is_alive(op.tag) {
             return;
         }
-        self.ftl.map_mut().count_questions(op.count.into());
+        self.ftl.map_mut().count_lookups(op.count.into());
         let cut = self.end_wait(op);
         let behind = cut.unwrap_or(0);
         let mut left = Run { blocks: u32::from(op.count) + behind, ..Run::of(op) };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where the data of a preconditioned range lies, as a formula. Tables as large as the device need neither time nor
-//! memory for it, until something of it changes: they ask the formula instead.
+//! memory for it, until something of it changes.
 //!
 //! It may not know the map, superblocks, or what has changed since.
 
@@ -69,13 +69,13 @@ impl Preset {
         &self.runs
     }
 
-    /// Whether slices were written in ascending order, as on a device of which nothing was erased. Otherwise blocks
-    /// cannot be asked for by their slices.
+    /// Whether slices were written in ascending order, as on a device of which nothing was erased. Otherwise the
+    /// block of a slice cannot be found.
     pub(in crate::ftl) fn ascends(&self) -> bool {
         self.runs.is_sorted_by_key(|run| run.first)
     }
 
-    /// Whether a table of the same would be faster to ask.
+    /// Whether a table of the same would be faster.
     pub(in crate::ftl) fn is_slow(&self) -> bool {
         self.order.is_some() || !self.is_regular
     }

@@ -79,14 +79,14 @@ impl Map {
     /// A read has used the page in a frame of SRAM.
     #[inline(always)]
     pub(crate) fn used(&mut self, frame: u32) {
-        self.count_questions(1);
+        self.count_lookups(1);
         self.cache.touch(frame);
     }
 
     /// A read has loaded and used the map page of a block, which SRAM had not got.
     #[inline(always)]
     pub(crate) fn loaded_alone(&mut self, lpn: Lpn) {
-        self.count_questions(1);
+        self.count_lookups(1);
         if let Some((frame, _)) = self.cache.begin_load(self.page_of(lpn)) {
             self.cache.finish_load(frame);
         }
@@ -95,7 +95,7 @@ impl Map {
     /// Looks a map page up for a translation.
     #[inline(always)]
     pub(crate) fn look_up(&mut self, page: MapPage) -> FrameState {
-        self.count_questions(1);
+        self.count_lookups(1);
         self.cache.lookup(page)
     }
 
@@ -131,7 +131,7 @@ impl Map {
         let from = self.blocks_of(page).skip((lpn - first) as usize).take_while(joins).count() as u32;
         let run = MapRun { first: Lpn(lpn.0 - before), at: Ppn(at.0 - before), blocks: (before + from) as u16 };
         self.runs.enter(page, run);
-        self.count_questions(u32::from(run.blocks));
+        self.count_lookups(u32::from(run.blocks));
     }
 
     /// Bytes of SRAM for runs of the map.

@@ -408,10 +408,10 @@ impl Map {
         self.mapped_end
     }
 
-    /// Counts `n` translations of blocks.
+    /// Counts `n` lookups of entries.
     #[inline(always)]
-    pub(crate) fn count_questions(&mut self, n: u32) {
-        self.table_mut().count_questions(n);
+    pub(crate) fn count_lookups(&mut self, n: u32) {
+        self.table_mut().count_lookups(n);
     }
 
     /// All entries of a map page will be read.

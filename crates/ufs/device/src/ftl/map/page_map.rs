@@ -19,8 +19,8 @@ const NOWHERE: u32 = u32::MAX;
 /// The most parts of the table, and the fewest entries of one. One formula stands for all entries of a part, or none.
 const PARTS: usize = 1 << 14;
 const PART: usize = 16;
-/// A formula that is slow to ask is asked at most once for so many blocks of its range.
-const BLOCKS_PER_QUESTION: u32 = 4;
+/// A formula that is slow serves one lookup for so many blocks of its range at most; then the table is filled.
+const BLOCKS_PER_SLOW_LOOKUP: u32 = 4;
 
 /// Place of a logical block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -107,8 +107,8 @@ pub(in crate::ftl) struct PageMap {
     /// Entries of a part, as a power of two.
     part_shift: u32,
     presets: Vec<Preset>,
-    /// Questions that formulas which are slow to ask still answer; 0 if none stands for anything.
-    questions: u32,
+    /// Lookups until slow formulas give way to the table; 0 if none stands for anything.
+    slow_lookups: u32,
     /// Global translation directory: the slice where each map page begins, or `NOWHERE` if no map page exists.
     directory: Vec<u32>,
     entries_shift: u32,
@@ -124,7 +124,7 @@ impl PageMap {
             preset_of: vec![0; (logical_blocks as usize).div_ceil(part)],
             part_shift: part.ilog2(),
             presets: Vec::new(),
-            questions: 0,
+            slow_lookups: 0,
             directory: vec![NOWHERE; pages as usize],
             entries_shift: page_entries.trailing_zeros(),
         }
@@ -189,7 +189,7 @@ impl PageMap {
             self.presets.push(preset.clone());
             self.preset_of[parts.clone()].fill(self.presets.len() as u8);
             if preset.is_slow() {
-                self.questions = self.questions.max(blocks / BLOCKS_PER_QUESTION).max(1);
+                self.slow_lookups = self.slow_lookups.max(blocks / BLOCKS_PER_SLOW_LOOKUP).max(1);
             }
         }
         let filled = if stands { [from..parts.start * part, parts.end * part..to] } else { [from..to, to..to] };
@@ -199,31 +199,31 @@ impl PageMap {
         stands
     }
 
-    /// Counts `n` translations. Behind many, tables are faster than formulas that are slow to ask.
+    /// Counts `n` lookups. After many, the table replaces slow formulas.
     #[inline(always)]
-    pub(crate) fn count_questions(&mut self, n: u32) {
-        if self.questions > 0 {
-            self.answer(n);
+    pub(crate) fn count_lookups(&mut self, n: u32) {
+        if self.slow_lookups > 0 {
+            self.count_slow_lookups(n);
         }
     }
 
     #[inline(never)]
-    fn answer(&mut self, n: u32) {
-        self.questions = self.questions.saturating_sub(n);
-        if self.questions == 0 {
+    fn count_slow_lookups(&mut self, n: u32) {
+        self.slow_lookups = self.slow_lookups.saturating_sub(n);
+        if self.slow_lookups == 0 {
             self.fill_slow(0..self.preset_of.len());
         }
     }
 
     /// All entries of a map page will be read.
     pub(crate) fn will_be_read(&mut self, page: MapPage) {
-        if self.questions > 0 {
+        if self.slow_lookups > 0 {
             let (first, end) = ((page.0 as usize) << self.entries_shift, self.end_of(page).index());
             self.fill_slow(first / self.part()..end.div_ceil(self.part()).min(self.preset_of.len()));
         }
     }
 
-    /// Fills parts for which formulas stand that are slow to ask.
+    /// Fills parts for which slow formulas stand.
     fn fill_slow(&mut self, parts: std::ops::Range<usize>) {
         for part in parts {
             let preset = usize::from(self.preset_of[part]).checked_sub(1).map(|n| &self.presets[n]);
@@ -293,7 +293,7 @@ impl PageMap {
     /// Makes every entry clean and unmapped; the directory stays.
     pub(crate) fn forget_entries(&mut self) {
         self.preset_of.fill(0);
-        self.questions = 0;
+        self.slow_lookups = 0;
         self.entries.fill(0);
     }
 
@@ -312,7 +312,7 @@ mod tests {
     use crate::ftl::preset::{Layout, SliceRun};
     use readpath_kit::Prng;
 
-    /// A map with formulas answers as a list would, whatever is changed, and asks slow formulas no more than it should.
+    /// A map with formulas says what a list would, whatever changes, and slow formulas give way to the table in time.
     #[test]
     fn formulas_stand_for_what_a_table_would_hold() {
         for seed in 0..60 {
@@ -336,7 +336,7 @@ mod tests {
             assert!(is_equal(&map, &list), "seed {seed}: {stood} formulas");
             for _ in 0..20 {
                 let lpn = Lpn(rng.below(u64::from(blocks)) as u32);
-                let entry = [Entry::UNMAPPED, Entry::at(lpn_as_ppn(lpn)), Entry::buffered(3)][rng.below(3) as usize];
+                let entry = [Entry::UNMAPPED, Entry::at(Ppn(lpn.0)), Entry::buffered(3)][rng.below(3) as usize];
                 map.set(lpn, entry);
                 list[lpn.index()] = entry;
                 assert!(!map.is_preset(lpn));
@@ -345,18 +345,14 @@ mod tests {
             map.will_be_read(MapPage(page));
             let slow = |map: &PageMap, lpn| map.preset_of(lpn).is_some_and(Preset::is_slow);
             assert!(!map.blocks_of(MapPage(page)).any(|lpn| slow(&map, lpn)));
-            map.count_questions(1 + rng.below(100) as u32);
+            map.count_lookups(1 + rng.below(100) as u32);
             assert!(is_equal(&map, &list), "seed {seed}: changed");
-            map.count_questions(blocks);
+            map.count_lookups(blocks);
             assert!(is_equal(&map, &list), "seed {seed}: counted");
-            assert!(!Lpn(0).run(blocks).any(|lpn| slow(&map, lpn)), "seed {seed}: a slow formula is still asked");
+            assert!(!Lpn(0).run(blocks).any(|lpn| slow(&map, lpn)), "seed {seed}: a slow formula still stands");
             map.forget_entries();
             assert!(Lpn(0).run(blocks).all(|lpn| map.entry(lpn) == Entry::UNMAPPED));
         }
-    }
-
-    fn lpn_as_ppn(lpn: Lpn) -> Ppn {
-        Ppn(lpn.0)
     }
 
     /// Formulas stand for whole parts, as many as there may be; what is behind is filled in.

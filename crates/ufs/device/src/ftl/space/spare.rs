@@ -97,7 +97,7 @@ impl Spares {
         }
     }
 
-    /// A superblock will be read: its formula is asked once for each slice, and no more.
+    /// All slices of a superblock will be read, some more than once.
     pub(crate) fn will_be_read(&mut self, superblock: SuperblockId) {
         self.end_preset(superblock.index());
     }
