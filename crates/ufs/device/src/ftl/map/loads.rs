@@ -123,6 +123,7 @@ impl Map {
         if self.runs.look_up(page, lpn).is_some() {
             return;
         }
+        self.will_be_read(page);
         // Slices that follow on each other are as far apart as their blocks.
         let slice = |other: Lpn| Mapping::Flash(Ppn(at.0.wrapping_add(other.0).wrapping_sub(lpn.0)));
         let joins = |other: &Lpn| self.translate_in_flash(paid, *other) == slice(*other);
@@ -131,7 +132,6 @@ impl Map {
         let from = self.blocks_of(page).skip((lpn - first) as usize).take_while(joins).count() as u32;
         let run = MapRun { first: Lpn(lpn.0 - before), at: Ppn(at.0 - before), blocks: (before + from) as u16 };
         self.runs.enter(page, run);
-        self.count_lookups(u32::from(run.blocks));
     }
 
     /// Bytes of SRAM for runs of the map.
@@ -156,6 +156,7 @@ impl Map {
     }
 
     /// Where a block is whose map page is in the buffer of an HPB READ BUFFER.
+    #[inline]
     pub(crate) fn translate_in_buffer(&self, buffer: InReadBuffer, lpn: Lpn) -> Mapping {
         let page = self.page_of(lpn);
         debug_assert!((buffer.first.0..buffer.first.0 + buffer.pages).contains(&page.0), "the buffer lacks {page:?}");

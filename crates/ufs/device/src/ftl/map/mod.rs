@@ -139,7 +139,7 @@ impl Map {
     }
 
     /// Where a block is, at no cost: not for decisions of the device.
-    #[inline]
+    #[inline(always)]
     pub(in crate::ftl) fn get(&self, lpn: Lpn) -> Mapping {
         self.table().entry(lpn).mapping()
     }
@@ -414,7 +414,7 @@ impl Map {
         self.table_mut().count_lookups(n);
     }
 
-    /// All entries of a map page will be read.
+    /// Many entries of a map page will be read, and perhaps again.
     pub(crate) fn will_be_read(&mut self, page: MapPage) {
         self.table_mut().will_be_read(page);
     }

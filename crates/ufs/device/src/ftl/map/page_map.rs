@@ -135,13 +135,9 @@ impl PageMap {
         1 << self.part_shift
     }
 
-    /// The formula that stands for the entry of `lpn`.
-    #[inline(always)]
-    fn preset_of(&self, lpn: Lpn) -> Option<&Preset> {
-        match self.preset_of[lpn.index() >> self.part_shift] {
-            0 => None,
-            n => Some(&self.presets[usize::from(n) - 1]),
-        }
+    /// The formula that stands for the entries of a part.
+    fn preset_of(&self, part: usize) -> Option<&Preset> {
+        usize::from(self.preset_of[part]).checked_sub(1).map(|n| &self.presets[n])
     }
 
     /// Whether the block of `lpn` lies where it did when the device was preconditioned.
@@ -151,12 +147,18 @@ impl PageMap {
     }
 
     /// The entry of `lpn`. The caller must be allowed to know it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn entry(&self, lpn: Lpn) -> Entry {
-        match self.preset_of(lpn) {
-            None => Entry(self.entries[lpn.index()]),
-            Some(preset) => Entry::at(preset.slice(lpn)),
+        match self.preset_of[lpn.index() >> self.part_shift] {
+            0 => Entry(self.entries[lpn.index()]),
+            n => self.preset_entry(n, lpn),
         }
+    }
+
+    /// Not inlined, so that looking into the table stays short.
+    #[inline(never)]
+    fn preset_entry(&self, n: u8, lpn: Lpn) -> Entry {
+        Entry::at(self.presets[usize::from(n) - 1].slice(lpn))
     }
 
     #[inline]
@@ -167,7 +169,7 @@ impl PageMap {
         self.entries[lpn.index()] = entry.0;
     }
 
-    /// Fills the entries of a part for which a formula stands.
+    /// Fills the entries of a part, if a formula stands for them.
     #[cold]
     fn fill(&mut self, part: usize) {
         let Some(n) = usize::from(std::mem::take(&mut self.preset_of[part])).checked_sub(1) else { return };
@@ -215,19 +217,17 @@ impl PageMap {
         }
     }
 
-    /// All entries of a map page will be read.
+    /// Many entries of a map page will be read, and perhaps again: the table is filled.
     pub(crate) fn will_be_read(&mut self, page: MapPage) {
-        if self.slow_lookups > 0 {
-            let (first, end) = ((page.0 as usize) << self.entries_shift, self.end_of(page).index());
-            self.fill_slow(first / self.part()..end.div_ceil(self.part()).min(self.preset_of.len()));
-        }
+        let (first, end) = ((page.0 as usize) << self.entries_shift, self.end_of(page).index());
+        let parts = first / self.part()..end.div_ceil(self.part()).min(self.preset_of.len());
+        parts.for_each(|part| self.fill(part));
     }
 
     /// Fills parts for which slow formulas stand.
     fn fill_slow(&mut self, parts: std::ops::Range<usize>) {
         for part in parts {
-            let preset = usize::from(self.preset_of[part]).checked_sub(1).map(|n| &self.presets[n]);
-            if preset.is_some_and(Preset::is_slow) {
+            if self.preset_of(part).is_some_and(Preset::is_slow) {
                 self.fill(part);
             }
         }
@@ -343,13 +343,13 @@ mod tests {
             }
             let page = rng.below(u64::from(map.pages())) as u32;
             map.will_be_read(MapPage(page));
-            let slow = |map: &PageMap, lpn| map.preset_of(lpn).is_some_and(Preset::is_slow);
-            assert!(!map.blocks_of(MapPage(page)).any(|lpn| slow(&map, lpn)));
+            assert!(!map.blocks_of(MapPage(page)).any(|lpn| map.is_preset(lpn)));
+            let slow = |map: &PageMap, part: usize| map.preset_of(part).is_some_and(Preset::is_slow);
             map.count_lookups(1 + rng.below(100) as u32);
             assert!(is_equal(&map, &list), "seed {seed}: changed");
             map.count_lookups(blocks);
             assert!(is_equal(&map, &list), "seed {seed}: counted");
-            assert!(!Lpn(0).run(blocks).any(|lpn| slow(&map, lpn)), "seed {seed}: a slow formula still stands");
+            assert!(!(0..map.preset_of.len()).any(|part| slow(&map, part)), "seed {seed}: a slow formula still stands");
             map.forget_entries();
             assert!(Lpn(0).run(blocks).all(|lpn| map.entry(lpn) == Entry::UNMAPPED));
         }
