@@ -4,7 +4,6 @@
 use crate::output;
 use readpath_report::TableSpec;
 use readpath_report::terminal::texts;
-use readpath_report::why_not;
 use readpath_session::lab::question::Answer;
 use readpath_session::results::metric;
 use readpath_session::results::{Document, Metric, Row};
@@ -22,7 +21,7 @@ static ATTACKS: [Metric; 9] = [
     metric::HPB_ZERO,
 ];
 
-/// The published values of an answer, each with the simulated one and whether it holds; and below why some do not.
+/// The published values of an answer, each with the simulated one and whether it holds.
 pub fn published(answer: &Answer, width: Option<u16>) -> String {
     let doc = &answer.document;
     let compared = || doc.rows.iter().filter(|row| row.published.is_some());
@@ -50,8 +49,7 @@ pub fn published(answer: &Answer, width: Option<u16>) -> String {
         ("error %", false),
         ("", true),
     ];
-    let table = texts(&head, &doc.rows.iter().filter_map(row).collect::<Vec<_>>(), width);
-    why_not(doc).into_iter().fold(table, |text, (reason, rows)| format!("{text}Does not hold: {rows}: {reason}\n"))
+    texts(&head, &doc.rows.iter().filter_map(row).collect::<Vec<_>>(), width)
 }
 
 /// The tables of an answer: of what was timed, and of attacks, which are counted.

@@ -40,7 +40,7 @@ const fn file(name: &'static str) -> Builtin {
 }
 
 /// All built-in experiments.
-pub const BUILTINS: [Builtin; 23] = [
+pub const BUILTINS: [Builtin; 24] = [
     file("iozone"),
     file("tiobench"),
     file("appstart"),
@@ -62,6 +62,7 @@ pub const BUILTINS: [Builtin; 23] = [
     file("raspberry"),
     Builtin { name: "hmb", kind: Kind::Hmb },
     file("hmb_map"),
+    file("raspberry_memory"),
     Builtin { name: "policies", kind: Kind::Policies },
     Builtin { name: "ubi", kind: Kind::Ubi },
 ];

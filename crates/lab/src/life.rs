@@ -99,7 +99,8 @@ pub(crate) struct Life {
     cache_used: f64,
     /// Share that the blocks filled will have used when they are all erased.
     due: f64,
-    /// Time of the run in years, and half of the 95 % interval of the years until cells are worn.
+    /// Time of the run in years, and half of the 95 % interval of the years until cells are worn: none of a run in
+    /// which too few parts wore cells for one, or whose parts are not known.
     ran: f64,
     half: Option<f64>,
     /// Bytes of the logical units.
@@ -165,9 +166,9 @@ impl Life {
         self.used().max(self.due)
     }
 
-    /// Whether the interval, if there is one, is smaller than the figure.
+    /// Whether there is an interval, and it is smaller than the figure.
     fn is_sure(&self) -> bool {
-        self.half.is_none_or(|half| half < self.years())
+        self.half.is_some_and(|half| half < self.years())
     }
 
     fn years(&self) -> f64 {
@@ -255,7 +256,8 @@ pub(crate) fn judge<'a>(doc: &mut Document, lives: impl Iterator<Item = &'a Life
     let Some(most) = lives.iter().max_by(|a, b| a.used().total_cmp(&b.used())) else { return };
     let why = match most.used() {
         0.0 => "no superblock was erased".to_owned(),
-        _ if most.is_told() => "its 95 % interval is wider than the figure".to_owned(),
+        _ if most.is_told() && most.half.is_some() => "its 95 % interval is wider than the figure".to_owned(),
+        _ if most.is_told() => "nothing tells its 95 % interval".to_owned(),
         used => {
             format!("of the erases that its programs will need, {:.0} % have come", 100.0 * used / most.due)
         }

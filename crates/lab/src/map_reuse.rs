@@ -135,7 +135,8 @@ pub enum CheckError {
 }
 
 /// Whether the simulator's map cache has the hits that the curve of reads says, as a question: replays of the reads of
-/// a case on a device without HPB whose map cache is of each size in turn.
+/// a case on a device without HPB or host memory whose map cache is of each size in turn. The device has its map in
+/// flash and SRAM: [`can_gain`](crate::map_gain::can_gain).
 ///
 /// Reads alone, on both sides: a read of what was written lately needs no map page, since the device has its entry in
 /// the write buffer or the table of changes, and how long it stays there is a matter of the device.
@@ -172,8 +173,12 @@ impl Checking {
         let least = map.page_bytes() * u64::from(base.device.map_read_ahead);
         let sizes: Vec<u64> = sizes.take_while(|size| *size <= most).filter(|size| *size > least).collect();
         let variant = |bytes: &u64| {
-            let kib = Override::new("map_cache.size_kib", &(bytes >> 10).to_string(), "")?;
-            let preset = base.with_overrides(&[kib])?;
+            let kib = ("map_cache.size_kib", (bytes >> 10).to_string());
+            // Host memory would hold what SRAM has not.
+            let none = base.device.host_map().map(|_| ("host.max_host_mem_mib", "0".to_owned()));
+            let keys = [Some(kib), none].into_iter().flatten();
+            let keys = keys.map(|(key, value)| Override::new(key, &value, "")).collect::<Result<Vec<_>, _>>()?;
+            let preset = base.with_overrides(&keys)?;
             let host = HostConfig { hpb: None, ..preset.host };
             let (limits, events) = (Vec::new(), Vec::new());
             Ok(Arc::new(ReplayVariant { name: size(*bytes), preset, host, limits, events }))
@@ -188,7 +193,7 @@ impl Checking {
         let is_predicted = MapModel::is_for(&base.device);
         let hits = |variant: &ReplayVariant, bytes: u64| match is_predicted {
             true => {
-                let mut model = MapModel::new(&variant.preset.device, &case.trace.preload);
+                let mut model = MapModel::new(&variant.preset.device, &case.preloaded(&variant.preset));
                 case.trace.ios.iter().for_each(|io| model.read(io.block, u32::from(io.blocks)));
                 100.0 * (1.0 - model.loads as f64 / curve.accesses.max(1) as f64)
             }

@@ -72,10 +72,13 @@ fn shares_of_modes_add_up_and_give_years_bytes_and_drive_writes() {
     // The capacity is 2^18 blocks of 4 KiB.
     is(&metric::DWPD, 5e11 / 0.09375 / 1_073_741_824.0 / 1825.0);
     assert_eq!(figure(&life, &metric::LIFE_YEARS_ERROR), None, "nothing is known of its parts");
-    let note = said(&[&life]);
-    let text = "Cells are worn after 2.13 years of this load, when the host has written 5.33 TB (2.72 drive writes \
-                a day for 5 years), with a write amplification of 2.00. Its cache in SLC mode takes no more data \
-                after 3.33 TB.";
+    let rest = "A longer run, or a fuller device, would tell.";
+    let text = format!("How long cells live cannot be told: nothing tells its 95 % interval. {rest}");
+    assert_eq!(said(&[&life]).text, text);
+    let note = said(&[&Life { half: Some(0.05), ..life }]);
+    let text = "Cells are worn after 2.13 ± 0.0500 years of this load, when the host has written 5.33 TB (2.72 drive \
+                writes a day for 5 years), with a write amplification of 2.00. Its cache in SLC mode takes no more \
+                data after 3.33 TB.";
     assert_eq!((note.kind, &*note.text), (NoteKind::Lifetime, text));
 }
 
@@ -100,7 +103,7 @@ fn the_interval_is_that_of_parts() {
     assert_eq!(even.quiet, 0.0);
     let late = life(&[0, 0, 48, 0]);
     assert_eq!(late.half, None, "one part has erases");
-    let text = said(&[&late]).text;
+    let text = said(&[&Life { half: Some(0.1), ..late }]).text;
     assert!(
         text.ends_with(" The first erase came after 50 % of the run: in the long run cells wear faster."),
         "{text}"
@@ -119,7 +122,7 @@ fn a_run_with_too_few_erases_says_so() {
     let life = |variant: &str, erases, filled| {
         let filled = [filled, 0.0, 0.0];
         let all = Load { ns: days(1.0), written: 1e9, programmed: 1e9, erases: [erases, 0, 0], filled };
-        Life::new(variant, &all, &[], &config)
+        Life { half: Some(0.01), ..Life::new(variant, &all, &[], &config) }
     };
     let fresh = life("new", 0, 40.0);
     assert_eq!(fresh.figures(), []);
@@ -131,7 +134,7 @@ fn a_run_with_too_few_erases_says_so() {
     let why = "of the erases that its programs will need, 40 % have come";
     assert_eq!(said(&[&fresh, &few]).text, format!("How long cells live cannot be told: {why}. {rest}"));
     let text = said(&[&fresh, &few, &life("slow", 1, 1.5), &life("fast", 2, 2.0)]).text;
-    assert!(text.starts_with("With 'fast' cells are worn first after 0.658 years"), "{text}");
+    assert!(text.starts_with("With 'fast' cells are worn first after 0.658 ± 0.0100 years"), "{text}");
     let mut doc = Document::new("e", "t");
     judge(&mut doc, [].into_iter());
     assert!(doc.verdict.is_empty() && doc.notes.is_empty());

@@ -114,10 +114,15 @@ impl ReplayCase {
         preload::touched(self.phases().map(|(_, trace)| trace), device_blocks)
     }
 
+    /// What a device of `preset` has from the start: ranges of a first block and how many, ascending.
+    pub(crate) fn preloaded(&self, preset: &DevicePreset) -> Vec<(u32, u32)> {
+        preload::joined(&self.preload, preset.device.geometry.slices_per_unit())
+    }
+
     /// The traces, replayed on a device of `preset` whose preloaded blocks were written in this order.
     pub(crate) fn traces(&self, mode: Mode, preset: &DevicePreset, layout: Layout, seed: u64) -> Traces<'_> {
-        let preload = preload::joined(&self.preload, preset.device.geometry.slices_per_unit());
-        let preload = preload.into_iter().flat_map(|(first, blocks)| self.units.split(first, blocks)).collect();
+        let preload =
+            self.preloaded(preset).into_iter().flat_map(|(first, blocks)| self.units.split(first, blocks)).collect();
         Traces { phases: self.phases().collect(), units: &self.units, mode, preload, layout, seed }
     }
 

@@ -29,7 +29,7 @@ pub struct Target {
 #[derive(Args, Debug)]
 pub struct Reproduce {
     /// iozone, tiobench, appstart, mixed, chunk, memory, verification, rivals, rivals_apps, zones, devices, hmb,
-    /// hmb_map, policies, ubi, all, or an experiment file (*.toml)
+    /// hmb_map, raspberry_memory, policies, ubi, all, or an experiment file (*.toml)
     #[arg(value_name = "NAME|FILE")]
     pub name: String,
     /// Folder of recorded traces. policies reads mobile/X_exec.csv.gz (each after its X_precond.csv.gz) and block/*;

@@ -68,6 +68,7 @@ pub fn experiments() -> &'static [Builtin] {
         builtin!("experiments", "raspberry"),
         builtin!("experiments", "hmb"),
         builtin!("experiments", "hmb_map"),
+        builtin!("experiments", "raspberry_memory"),
     ]
 }
 
