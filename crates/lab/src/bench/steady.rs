@@ -26,6 +26,13 @@ pub const STEADY: &[SteadyCase] = &[
     ),
     mixed("mix-70-30-gc-57g", "the same in 57 of 64 GiB", 57),
     mixed("mix-70-30-gc-52g", "the same in 52 of 64 GiB", 52),
+    SteadyCase {
+        bench: BenchCase {
+            preset: "ufs40-512g",
+            ..case("mix-70-30-slc", "the same in 16 of 512 GiB, with a cache in SLC mode", 16, 16, false)
+        },
+        read_percent: 70,
+    },
 ];
 
 const fn mixed(name: &'static str, what: &'static str, gib: u32) -> SteadyCase {

@@ -256,7 +256,13 @@ impl Shrunk {
         let long = matches!(setting.access, Access::SequentialWrite(_)) && device.lus.len() == 1;
         let times = if long { setting.range_blocks / LONG_BLOCKS } else { 0 };
         let left = pages / times.max(1) / bits * bits;
-        Shrunk { pages: (pages, if times > 1 { left.max(LEAST_PAGES * bits).min(pages) } else { pages }) }
+        let mut shrunk =
+            Shrunk { pages: (pages, if times > 1 { left.max(LEAST_PAGES * bits).min(pages) } else { pages }) };
+        // A device with few superblocks may have no room for what smaller ones need.
+        while !shrunk.is_whole() && shrunk.apply(preset).is_err() {
+            shrunk.pages.1 = (2 * shrunk.pages.1).min(pages);
+        }
+        shrunk
     }
 
     fn is_whole(&self) -> bool {

@@ -303,6 +303,9 @@ pub struct Fit {
     /// Preset or file of the device to start from
     #[arg(long, value_name = "NAME|FILE", default_value = "ufs21-64g")]
     pub device: String,
+    /// Change a key of the device first; repeatable
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
     /// Keys of the parameters to fit, separated by commas
     #[arg(long, value_name = "KEY,KEY,...", value_delimiter = ',')]
     pub params: Vec<String>,

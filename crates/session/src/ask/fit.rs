@@ -2,8 +2,8 @@
 //! A device fitted to measurements.
 
 use crate::args::Fit as Args;
-use crate::inputs::{self, read_text};
-use crate::{runs, usage};
+use crate::inputs;
+use crate::{presets, runs, usage};
 use anyhow::{Result, anyhow};
 use readpath_config::DevicePreset;
 use readpath_lab::fit::{
@@ -28,7 +28,7 @@ impl Fitting {
     /// # Errors
     /// When an option or a measurement is wrong.
     pub fn read(args: &Args) -> Result<Self> {
-        let preset = readpath_config::device::load(&args.device, &read_text).map_err(usage)?;
+        let preset = presets::preset(&args.device, &args.set)?;
         let mut rows = measurements(&args.measurements, &preset)?;
         let fills = rows.iter().all(|row| row.setting.writes());
         let params = match &args.params[..] {
