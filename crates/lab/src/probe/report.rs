@@ -378,7 +378,7 @@ fn measured_and_shown(mut chart: Chart, rows: &[(f64, &Compared)]) -> Result<Cha
         let of = |(x, r): &(f64, &Compared)| (*x, r.reading.throughput_mib_s, Some(bar(r)));
         rows.iter().filter(|(_, r)| r.fitted == fitted).map(of).collect()
     };
-    chart.series_with_bars("measured", SeriesStyle::Published, bars(true))?;
+    chart.series_with_bars("measured", SeriesStyle::Points, bars(true))?;
     let shown = rows.iter().map(|(x, r)| (*x, r.predicted.of(Metric::Throughput)));
     chart.series("fitted device", SeriesStyle::Simulated, shown)?;
     if rows.iter().any(|(_, r)| !r.fitted) {

@@ -110,6 +110,7 @@ impl Run {
             config.ftl.faults.erase_failures_ppm = 1_000;
             give_little_room(&mut config, 60);
         }
+        config.ftl.read_disturb_limit = rng.below(2) as u32;
         let too_small = ["geometry.blocks_per_plane", "slc_cache.static_blocks", "slc_cache.dynamic_blocks"];
         while config.check().is_err_and(|e| too_small.contains(&e.field)) {
             config.geometry.blocks_per_plane += 1;
@@ -542,11 +543,12 @@ fn zones_keep_what_they_promise() {
     for seed in seeds {
         let mut run = Run::new(seed);
         run.run(3_000);
-        for (what, n) in run.counts {
+        let copied = run.device.stats().refreshed as u32;
+        for (what, n) in run.counts.into_iter().chain([("copy", copied)]) {
             *counts.entry(what).or_default() += n;
         }
     }
-    for what in ["write", "read", "reset", "finish", "flush", "cut", "abort", "hardware reset"] {
+    for what in ["write", "read", "reset", "finish", "flush", "cut", "abort", "hardware reset", "copy"] {
         assert!(counts.get(what).is_some_and(|n| *n > 10), "{what}: {counts:?}");
     }
 }

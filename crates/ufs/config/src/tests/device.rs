@@ -599,8 +599,6 @@ fn what_zones_need_of_the_device_is_told() {
     };
     let (field, message) = fault(&|config| config.lus.reverse());
     assert_eq!((field, message.contains("put those last")), ("lus", true), "{message}");
-    let (field, message) = fault(&|config| config.ftl.read_disturb_limit = 1000);
-    assert_eq!((field, message.contains("with zones it must be 0")), ("ftl.read_disturb_limit", true), "{message}");
     let (field, message) = fault(&|config| config.write_buffer_blocks = 48);
     assert_eq!(
         (field, message.contains("192 KiB that wait to be programmed")),

@@ -121,9 +121,13 @@ impl<S: DieSched> Dies<S> {
     fn hand_over<const TOGETHER: bool>(&mut self, arrival: Ns, id: OpId, op: &Op, die: u32, expected: bool) {
         let t = &self.timing;
         let (kind, array, transfer) = match op.job {
-            Job::HostRead | Job::HintedRead | Job::MoveRead | Job::TableRead | Job::RpmbRead | Job::RestRead => {
-                (OpKind::Read, t.read, Ns(t.transfer_block.0 * u64::from(op.count)))
-            }
+            Job::HostRead
+            | Job::HintedRead
+            | Job::MoveRead
+            | Job::TableRead
+            | Job::RpmbRead
+            | Job::RestRead
+            | Job::RenewRead => (OpKind::Read, t.read, Ns(t.transfer_block.0 * u64::from(op.count))),
             Job::MapLoad | Job::BufferLoad | Job::CollectMapLoad | Job::WriteBackLoad => {
                 (OpKind::Read, t.map_read, t.map_transfer)
             }
@@ -138,7 +142,7 @@ impl<S: DieSched> Dies<S> {
                 let slices = self.geometry.slices_per_unit();
                 (OpKind::Program, t.program, Ns(t.transfer_block.0 * u64::from(slices)))
             }
-            Job::ZoneProgram => {
+            Job::ZoneProgram | Job::RenewProgram => {
                 let slices = self.geometry.slices_per_unit() * op.frame;
                 let program = Ns(t.program.0 * u64::from(op.frame));
                 (OpKind::Program, program, Ns(t.transfer_block.0 * u64::from(slices)))
@@ -177,7 +181,7 @@ impl<S: DieSched> Dies<S> {
         match op.job {
             Job::Erase => each(die, from(done.at, erase), done.at),
             job if job.writes() || job == Job::RpmbProgram => {
-                let units = if job == Job::ZoneProgram { op.frame } else { 1 };
+                let units = if matches!(job, Job::ZoneProgram | Job::RenewProgram) { op.frame } else { 1 };
                 let program = Ns(program.0 * u64::from(units));
                 let transfer = Ns(t.transfer_block.0 * u64::from(g.slices_per_unit() * units));
                 let transfer = if op.stays { Ns::ZERO } else { transfer };
@@ -191,7 +195,8 @@ impl<S: DieSched> Dies<S> {
                     | Job::MoveRead
                     | Job::TableRead
                     | Job::RpmbRead
-                    | Job::RestRead => (read, Ns(t.transfer_block.0 * u64::from(op.count))),
+                    | Job::RestRead
+                    | Job::RenewRead => (read, Ns(t.transfer_block.0 * u64::from(op.count))),
                     Job::SpareRead | Job::OwnerRead => (read, self.spare_transfer),
                     _ => (t.map_read, t.map_transfer),
                 };
@@ -226,9 +231,14 @@ pub(crate) fn stage_of(op: &Op, is_alive: bool) -> StageOf {
         Job::MapLoad => StageOf::MapLoad(op.lpn),
         Job::Program | Job::TableProgram | Job::ZoneProgram | Job::RestProgram => StageOf::Program,
         Job::Erase => StageOf::Erase,
-        Job::SpareRead | Job::TableRead | Job::CollectMapLoad | Job::MoveRead | Job::MoveProgram | Job::RestRead => {
-            StageOf::Collect
-        }
+        Job::SpareRead
+        | Job::TableRead
+        | Job::CollectMapLoad
+        | Job::MoveRead
+        | Job::MoveProgram
+        | Job::RestRead
+        | Job::RenewRead
+        | Job::RenewProgram => StageOf::Collect,
         Job::WriteBackLoad | Job::MetaProgram | Job::AnchorProgram => StageOf::WriteBack,
         Job::OwnerRead => StageOf::Dropped,
         _ if is_alive => StageOf::Request(op.tag.tag),

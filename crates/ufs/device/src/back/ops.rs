@@ -29,6 +29,10 @@ pub(crate) enum Job {
     RestProgram,
     /// Such blocks being read back. `lpn` is the zone, `index` the first block.
     RestRead,
+    /// Blocks of a zone being read to be copied. `lpn` is the zone.
+    RenewRead,
+    /// Such blocks being programmed, as `ZoneProgram`.
+    RenewProgram,
     /// One die of a superblock being erased.
     Erase,
     /// Unit of the table of a superblock being programmed.
@@ -64,8 +68,11 @@ impl Job {
     /// Whether the operation programs slices for flash translation.
     #[inline]
     pub(crate) fn is_program(self) -> bool {
-        use Job::{AnchorProgram, MetaProgram, MoveProgram, Program, RestProgram, TableProgram, ZoneProgram};
-        matches!(self, Program | MoveProgram | TableProgram | MetaProgram | AnchorProgram | ZoneProgram | RestProgram)
+        use Job::{
+            AnchorProgram, MetaProgram, MoveProgram, Program, RenewProgram, RestProgram, TableProgram, ZoneProgram,
+        };
+        let of_zones = matches!(self, ZoneProgram | RestProgram | RenewProgram);
+        of_zones || matches!(self, Program | MoveProgram | TableProgram | MetaProgram | AnchorProgram)
     }
 
     /// Whether the operation programs or erases slices for flash translation.

@@ -167,7 +167,7 @@ impl DeviceConfig {
                         0 => String::new(),
                         kept => format!(", {kept} of the static cache in SLC mode"),
                     },
-                    match self.zone_superblocks() {
+                    match self.kept_for_zones() {
                         0 => String::new(),
                         zones => format!(", {zones} for zones (each zone takes whole ones)"),
                     },

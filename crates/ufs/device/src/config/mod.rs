@@ -155,7 +155,7 @@ impl DeviceConfig {
     /// pages, journal and checkpoints may take, those of the static cache and of zones, and those that stay erased even
     /// when space is shortest.
     pub fn data_superblocks(&self) -> u32 {
-        let others = ANCHORS + self.meta_superblocks() + self.kept_erased() + self.zone_superblocks();
+        let others = ANCHORS + self.meta_superblocks() + self.kept_erased() + self.kept_for_zones();
         self.geometry.superblocks().saturating_sub(others.saturating_add(self.static_superblocks()))
     }
 
@@ -184,7 +184,7 @@ impl DeviceConfig {
     /// written or emptied are about half full.
     pub fn spare_slices(&self) -> u64 {
         let others = ANCHORS + self.meta_superblocks() + self.static_superblocks() + self.ftl.collect_below;
-        let superblocks = self.geometry.superblocks().saturating_sub(others + self.zone_superblocks());
+        let superblocks = self.geometry.superblocks().saturating_sub(others + self.kept_for_zones());
         (u64::from(superblocks) * u64::from(self.data_slices())).saturating_sub(self.placed_blocks())
     }
 

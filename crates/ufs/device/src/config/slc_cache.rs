@@ -78,7 +78,7 @@ impl DeviceConfig {
         if cache.cells.is_some() && cache.owner == CacheOwner::Host {
             return bad("slc_cache.cells", "stands with WriteBooster, whose buffer is in SLC mode");
         }
-        let others = ANCHORS + self.meta_superblocks() + self.kept_erased() + self.zone_superblocks();
+        let others = ANCHORS + self.meta_superblocks() + self.kept_erased() + self.kept_for_zones();
         let most = u64::from(self.geometry.superblocks().saturating_sub(others));
         let each = self.cache_slices();
         let mib = |blocks: u64| blocks / u64::from((1 << 20) / BLOCK_BYTES);

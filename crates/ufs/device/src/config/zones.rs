@@ -119,6 +119,11 @@ impl DeviceConfig {
         self.zoned().map(of).fold(0, u32::saturating_add)
     }
 
+    /// Superblocks that are kept for zones: one more if superblocks that were read often are copied.
+    pub(crate) fn kept_for_zones(&self) -> u32 {
+        self.zone_superblocks() + u32::from(self.has_zones() && self.ftl.read_disturb_limit > 0)
+    }
+
     /// The most blocks that lie in no whole program: of each zone that may have been written in part, those behind its
     /// last whole one.
     pub fn zone_rests(&self) -> u32 {
@@ -197,13 +202,6 @@ impl DeviceConfig {
                 );
                 return bad_value("write_buffer_blocks", message);
             }
-        }
-        if any && self.ftl.read_disturb_limit > 0 {
-            let message = format!(
-                "is {}, but data of zones is not moved when it has been read often; with zones it must be 0",
-                self.ftl.read_disturb_limit
-            );
-            return bad_value("ftl.read_disturb_limit", message);
         }
         Ok(())
     }

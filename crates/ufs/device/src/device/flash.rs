@@ -51,6 +51,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             Job::ZoneProgram => ftl.zone_programmed(now, done.op, back),
             Job::RestProgram => ftl.rest_programmed(now, done.op, back),
             Job::RestRead => ftl.rests_loaded(now, done.op, back),
+            Job::RenewRead => ftl.renewal_read(now, done.op, back),
+            Job::RenewProgram => ftl.renewal_programmed(now, done.op, back),
             Job::MoveProgram => ftl.move_programmed(now, done.op, back),
             Job::TableProgram => ftl.table_programmed(now, done.op, back),
             Job::AnchorProgram => ftl.anchor_programmed(now, done.op, back),

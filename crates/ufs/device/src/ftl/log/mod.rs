@@ -192,6 +192,25 @@ impl Log {
         self.durable.checkpoint.superblocks[sb.index()].state
     }
 
+    /// Whether the newest checkpoint has all `written` blocks of a full zone, of which a superblock was opened at
+    /// `opened_at`.
+    pub(crate) fn checkpoint_has_zone(&self, zone: u32, written: u32, opened_at: u32) -> bool {
+        let checkpoint = &self.durable.checkpoint;
+        let state = checkpoint.zones.zones.get(zone as usize);
+        opened_at <= checkpoint.ticks && state.is_some_and(|state| state.placed == written && state.finished.is_some())
+    }
+
+    /// A checkpoint is due.
+    pub(crate) fn want_checkpoint(&mut self) {
+        self.checkpoint.due = true;
+    }
+
+    /// Keeps a superblock until a checkpoint is complete that is yet to be put together, which is due.
+    pub(crate) fn pin_until_checkpoint(&mut self, sb: crate::ids::SuperblockId) {
+        self.stream.pin(self.checkpoint.age, sb);
+        self.want_checkpoint();
+    }
+
     /// A sequence number as flash has it.
     #[inline]
     pub(crate) fn sequence_in_flash(&self, sequence: u32) -> u64 {

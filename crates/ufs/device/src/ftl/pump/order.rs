@@ -25,6 +25,7 @@ impl Ftl {
     /// Lets the work behind the write buffer continue.
     fn pump_behind_writes(&mut self, now: Ns, hw: &mut impl Hardware) {
         self.collect(now, hw);
+        self.renew(now, hw);
         self.drain_trims(now, hw);
         self.write_back(now, hw);
         self.program_meta(now, hw);
@@ -122,7 +123,7 @@ impl Ftl {
 
     /// Whether writes wait for space and no work in progress could free any.
     pub(crate) fn is_stuck(&self, hw: &impl Hardware) -> bool {
-        let loads = self.zones.tails().iter().any(Tail::is_loading);
+        let loads = self.zones.tails().iter().any(Tail::is_loading) || self.space.has_renewed();
         let going_on = hw.writes() > 0 || self.collect.is_reading() || self.log.is_busy() || loads;
         self.write.waits_for() == Some(Stall::Space) && !going_on
     }
@@ -281,7 +282,10 @@ impl Ftl {
     pub(crate) fn note_read(&mut self, now: Ns, ppn: Ppn, hw: &mut impl Hardware) -> CellMode {
         let limit = self.config.ftl.read_disturb_limit;
         if limit > 0 && self.space.note_read(ppn, limit) {
-            self.collect.disturbed(self.space.of(ppn));
+            match self.space.is_of_zone(ppn) {
+                true => self.begin_renewal(ppn),
+                false => self.collect.disturbed(self.space.of(ppn)),
+            }
             self.pump(now, hw);
         }
         self.space.mode_of(ppn)

@@ -37,8 +37,11 @@ impl Ftl {
         let programs: Vec<_> = hw.ops().in_progress().filter(|op| op.job.is_program()).copied().collect();
         for op in programs {
             let first = op.index as u16;
-            if op.job == Job::ZoneProgram {
-                let spares: Vec<_> = self.write.buffer().spares_of(first).collect();
+            if matches!(op.job, Job::ZoneProgram | Job::RenewProgram) {
+                let spares: Vec<_> = match op.job {
+                    Job::ZoneProgram => self.write.buffer().spares_of(first).collect(),
+                    _ => self.renewed_spares(&op),
+                };
                 for (i, first) in self.space.units_of_program(op.ppn).enumerate() {
                     let of_unit = spares.iter().skip(i * slices as usize).take(slices as usize);
                     self.log.tear(first, of_unit.copied().collect());

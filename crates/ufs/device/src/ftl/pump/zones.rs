@@ -362,6 +362,7 @@ impl Ftl {
         self.free_slots(&slots, true);
         self.forget_rests(first, blocks);
         let writes_to = self.zones.write_to(zone, None);
+        self.zones.renewal_in_vain(zone);
         let superblocks = self.zones.placed_mut().clear(zone);
         for sb in superblocks.into_iter().chain(writes_to) {
             self.space.forget_zone(sb, sequence);
@@ -531,7 +532,9 @@ impl Ftl {
                 }
             }
         }
-        let goes_on = |sb| (0..self.zones.count()).any(|zone| self.zones.writes_to(zone).is_some_and(|to| to.0 == sb));
+        let renewed = self.zones.renewal().map(|renewal| renewal.to);
+        let writes_to = |zone| self.zones.writes_to(zone).map(|to| to.0);
+        let goes_on = |sb| renewed == Some(sb) || (0..self.zones.count()).any(|zone| writes_to(zone) == Some(sb));
         match self.space.iter().find(|(sb, at)| at.state == State::Open(Stream::Zone) && !goes_on(*sb)) {
             None => Ok(()),
             Some((sb, _)) => Err(format!("superblock {sb} is open for no zone")),

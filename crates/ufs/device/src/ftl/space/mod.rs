@@ -110,7 +110,7 @@ impl Space {
             table_units: config.table_units(),
             meta_superblocks: config.meta_superblocks(),
             own_cells: config.own_cells(),
-            zone_superblocks: config.zone_superblocks(),
+            zone_superblocks: config.kept_for_zones(),
             program_units: config.zone_program_units(),
             static_superblocks: config.static_superblocks(),
             ..space.shape

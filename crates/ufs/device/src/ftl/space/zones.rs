@@ -18,12 +18,15 @@ pub(super) struct ZoneSpace {
     pub(super) coming: Vec<SuperblockId>,
     /// Blocks that went bad, by superblock and die.
     failed: Vec<(SuperblockId, u32)>,
+    /// The superblock that holds what another one holds too.
+    renewed: Option<SuperblockId>,
 }
 
 impl ZoneSpace {
     pub(super) fn discarded(&mut self, sb: SuperblockId) {
         self.held -= 1;
         self.coming.push(sb);
+        self.renewed.take_if(|renewed| *renewed == sb);
     }
 }
 
@@ -34,6 +37,11 @@ impl Space {
             State::Open(stream) | State::Closed(stream) => Some(stream),
             _ => None,
         }
+    }
+
+    /// Whether a slice lies in a superblock of a zone.
+    pub(crate) fn is_of_zone(&self, ppn: Ppn) -> bool {
+        self.stream_in(&self.table, ppn) == Some(Stream::Zone)
     }
 
     /// Nothing refers to a superblock of a zone any more, and nothing is written to it.
@@ -63,6 +71,16 @@ impl Space {
     pub(crate) fn preset_for_zone(&mut self) -> Result<SuperblockId, NoSpace> {
         let at = self.erased_for(Stream::Zone).ok_or(NoSpace)?;
         Ok(self.open_erased(at, Stream::Zone, 0))
+    }
+
+    /// A superblock holds what another one holds too, until it is discarded.
+    pub(crate) fn renews(&mut self, sb: SuperblockId) {
+        self.zones.renewed = Some(sb);
+    }
+
+    /// Whether there is such a superblock.
+    pub(crate) fn has_renewed(&self) -> bool {
+        self.zones.renewed.is_some()
     }
 
     /// No more data of its zone is written to a superblock.

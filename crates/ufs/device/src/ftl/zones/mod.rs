@@ -11,6 +11,7 @@
 
 mod placed;
 mod recover;
+mod renewal;
 mod tails;
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ mod tests;
 pub(in crate::ftl) use placed::Extent;
 use placed::Placed;
 pub(in crate::ftl) use recover::{Found, ZoneState, ZoneStates};
+pub(in crate::ftl) use renewal::{Renewal, Step};
 use tails::Tails;
 pub(in crate::ftl) use tails::{Kind, Tail};
 
@@ -108,6 +110,7 @@ pub(crate) struct Zones {
     /// By zone, the superblock that its next program goes to, and the record of the journal that has to be in flash
     /// before.
     writes_to: BTreeMap<u32, (SuperblockId, Mark)>,
+    renewal: Option<Renewal>,
 }
 
 impl Zones {
@@ -131,6 +134,7 @@ impl Zones {
             placed: Placed::new(first_zone as usize, program, config.zone_extents()),
             tails: Tails::default(),
             writes_to: BTreeMap::new(),
+            renewal: None,
         }
     }
 

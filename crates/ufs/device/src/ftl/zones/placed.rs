@@ -117,6 +117,31 @@ impl Placed {
         self.zones[zone as usize].begins.checked_sub(1).map(SuperblockId)
     }
 
+    /// The blocks of a zone that lie in a superblock: the first, and the one behind the last.
+    pub(crate) fn range_in(&self, zone: u32, superblock: SuperblockId) -> Option<(u32, u32)> {
+        let extents = self.extents(zone);
+        let is_there = |(_, extent): &(u32, Extent)| extent.superblock == superblock;
+        let first = extents.iter().position(is_there)?;
+        let behind = extents[first..].iter().find(|part| !is_there(part));
+        Some((extents[first].0, behind.map_or(self.blocks(zone), |(from, _)| *from)))
+    }
+
+    /// What a zone has in one superblock is in another now, from its first program on.
+    pub(crate) fn renewed(&mut self, zone: u32, from: SuperblockId, to: SuperblockId) {
+        let Some((first, _)) = self.range_in(zone, from) else { return };
+        let others = &mut self.others[zone as usize];
+        self.used -= others.len() as u32;
+        others.retain(|(_, extent)| extent.superblock != from);
+        match first {
+            0 => self.zones[zone as usize].begins = to.0 + 1,
+            _ => {
+                let at = others.partition_point(|(block, _)| *block < first);
+                others.insert(at, (first, Extent { superblock: to, program: 0 }));
+            }
+        }
+        self.used += others.len() as u32;
+    }
+
     /// A zone is empty. Returns its superblocks.
     pub(crate) fn clear(&mut self, zone: u32) -> Vec<SuperblockId> {
         let mut superblocks: Vec<_> = self.extents(zone).into_iter().map(|(_, extent)| extent.superblock).collect();
