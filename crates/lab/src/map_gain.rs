@@ -97,8 +97,7 @@ pub const NOTE: &str = "Map in SRAM: it takes the place of the device's own map 
                         cache. Zones are superblocks of the same flash behind a log-structured mapper that keeps a \
                         tenth of them: what it moves is simulated, and its map is the host memory. Their data \
                         does not pass a cache in SLC mode. They are left out where the trace needs more than the \
-                        mapper leaves, on devices of several units, and where reads of a block are counted \
-                        (ftl.read_disturb_limit).";
+                        mapper leaves, and on devices of several units.";
 
 /// Share of the zones that the mapper keeps, in percent, and its free zones: what `[host.zones]` has without keys.
 const MAPPER: ZoneMapper = ZoneMapper { mapper: ZoneMapping::Log, spare_percent: 10, keep_free: 2 };
@@ -332,9 +331,7 @@ mod tests {
         let zones = more.last().expect("zones");
         let mapper = ZoneMapper { spare_percent: 30, ..MAPPER };
         assert_eq!((zones.host.mapper(), zones.preset.host.mapper()), (Some(mapper), Some(mapper)));
-        // What has zones already has no map to put elsewhere; and reads of zones are not counted.
+        // What has zones already has no map to put elsewhere.
         assert!(can_gain(&base.device) && !can_gain(&zones.preset.device));
-        let counted = variants(&with(&[("ftl.read_disturb_limit", "1000")]), knees).expect("variants");
-        assert_eq!(counted.last().map(|v| v.name.as_str()), Some("HPB, 3 MiB"));
     }
 }

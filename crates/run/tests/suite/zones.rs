@@ -79,6 +79,8 @@ struct Run {
     stamp: u64,
     what: String,
     counts: BTreeMap<&'static str, u32>,
+    /// Most commands read the first zones, so that their superblocks are copied.
+    reads_few: bool,
 }
 
 impl Run {
@@ -115,8 +117,13 @@ impl Run {
         while config.check().is_err_and(|e| too_small.contains(&e.field)) {
             config.geometry.blocks_per_plane += 1;
         }
+        let reads_few = config.ftl.read_disturb_limit > 0 && seed.is_multiple_of(2);
+        Run { reads_few, ..Run::on(&config, rng, format!("seed {seed}")) }
+    }
+
+    fn on(config: &DeviceConfig, rng: Prng, what: String) -> Run {
         Run {
-            device: UfsDevice::new(&config, Default::default(), ()).expect("a possible device"),
+            device: UfsDevice::new(config, Default::default(), ()).expect("a possible device"),
             zones: config.lus[1].zones.expect("zones"),
             now: Ns::ZERO,
             flash: BTreeMap::new(),
@@ -125,8 +132,9 @@ impl Run {
             sent: (0..16).map(|_| None).collect(),
             rng,
             stamp: 0,
-            what: format!("seed {seed}"),
+            what,
             counts: BTreeMap::new(),
+            reads_few: false,
         }
     }
 
@@ -161,9 +169,12 @@ impl Run {
 
     /// Sends a random command on a free tag.
     fn send_any(&mut self, tag: usize) {
-        let zone = self.rng.below(12) as usize;
+        let mut zone = self.rng.below(12) as usize;
+        let mut kind = self.rng.below(20);
+        if self.reads_few && self.rng.below(3) > 0 {
+            (zone, kind) = (zone % 3, 6 + kind % 6);
+        }
         let (start, capacity) = (self.start_of(zone), self.zones.blocks);
-        let kind = self.rng.below(20);
         if kind == 0 {
             let cdb = Cdb::SynchronizeCache { form: Form::Sixteen, lba: 0, blocks: 0, immed: false };
             return self.send(tag, ZONED, Op::Flush, cdb, 0);
@@ -578,6 +589,92 @@ fn zones_are_found_after_a_cut_at_any_event() {
     assert!(is_chosen || events > 1_000, "{events}");
 }
 
+impl Run {
+    /// Carries out what a letter says of the first zone and waits for the reply; false if there are fewer events left.
+    fn act(&mut self, letter: char, events: &mut u32) -> bool {
+        let blocks = self.zones.blocks;
+        let (op, cdb, blocks) = match letter {
+            'w' => {
+                let op = Op::Write { zone: 0, stamps: self.stamps(blocks), fua: false };
+                (op, Cdb::Write { form: Form::Sixteen, lba: 0, blocks, flags: 0 }, blocks)
+            }
+            'f' => (Op::Flush, Cdb::SynchronizeCache { form: Form::Sixteen, lba: 0, blocks: 0, immed: false }, 0),
+            'x' => {
+                let cdb = Cdb::ManageZones { action: ZoneAction::Reset, lba: 0, count: 0, all: false };
+                (Op::Reset(0), cdb, 0)
+            }
+            'r' => {
+                let stamps = self.model[0].written.clone();
+                let stamps = stamps.into_iter().chain(std::iter::repeat(0)).take(blocks as usize).collect();
+                let cdb = Cdb::Read { form: Form::Sixteen, lba: 0, blocks, flags: 0 };
+                (Op::Read { zone: 0, from: 0, stamps }, cdb, blocks)
+            }
+            other => panic!("no command is called {other:?}"),
+        };
+        self.send(0, ZONED, op, cdb, blocks);
+        while self.sent[0].is_some() {
+            if *events == 0 {
+                return false;
+            }
+            *events -= 1;
+            assert!(self.step(), "{}: {letter} is not answered", self.what);
+        }
+        true
+    }
+}
+
+impl Run {
+    /// Waits until nothing is left to do; false if that takes more events.
+    fn waits(&mut self, events: &mut u32) -> bool {
+        while *events > 0 {
+            if !self.step() {
+                return true;
+            }
+            *events -= 1;
+        }
+        false
+    }
+}
+
+/// A zone is read until its superblock is copied, with resets before, during and after that, and the power is cut at
+/// each event, and again during recovery and soon after.
+#[test]
+fn copies_of_a_zone_are_cut_at_any_event() {
+    // R: as many reads as it takes until a copy begins.
+    let scripts = ["wfRz", "wfRrrxwfRz", "wfRrrrrrxwRzf", "wfRzrxwfrz", "wfxwfRrxrwz"];
+    let (mut events, mut copied) = (0, 0);
+    for (blocks, script) in scripts.iter().enumerate().map(|(i, script)| ([32, 128][i % 2], script)) {
+        for seed in 0.. {
+            let mut config = zoned(ZoneLayout::PowerOfTwo, blocks, ZoneRule::Zbc);
+            config.ftl.read_disturb_limit = 1;
+            (config.write_buffer_blocks, config.ftl.checkpoint_after_units) = (40, 200);
+            give_little_room(&mut config, 4);
+            let mut run = Run::on(&config, Prng::new(u64::from(seed)), format!("{script}, event {seed}"));
+            let mut left = seed;
+            let units = config.geometry.pages_per_block * config.geometry.dies();
+            let reads = "r".repeat((2 * units / (blocks / 4) + 1) as usize);
+            let is_over = script.replace('R', &reads).chars().all(|letter| match letter {
+                'z' => run.waits(&mut left),
+                _ => run.act(letter, &mut left),
+            });
+            copied += run.device.stats().refreshed;
+            run.power_cut(seed % 3);
+            for letter in reads.chars() {
+                run.act(letter, &mut u32::MAX.clone());
+            }
+            run.waits(&mut (seed % 97));
+            run.power_cut(0);
+            run.waits(&mut u32::MAX.clone());
+            run.device.check_consistency().expect("tables that agree");
+            if is_over {
+                events += seed;
+                break;
+            }
+        }
+    }
+    assert!(events > 1_000 && copied > 100, "{events} {copied}");
+}
+
 /// Writes blocks of a unit, one command after the other.
 fn written(bare: &mut Bare, lun: u8, lba: u64, blocks: u32) {
     let cdb = Cdb::Write { form: Form::Sixteen, lba, blocks, flags: 0 };
@@ -606,6 +703,35 @@ fn zones_that_are_written_need_no_collection() {
     let moved = bare.device.stats().since(&before).slices_moved;
     // What collection has begun, it may end: at most a superblock.
     assert!(before.slices_moved > 150 && moved <= 64, "{} and then {moved} blocks were moved", before.slices_moved);
+    assert_eq!(bare.device.stats().no_space, 0);
+}
+
+/// One superblock more is kept for copies.
+#[test]
+fn a_full_device_has_room_for_copies() {
+    let mut config = zoned(ZoneLayout::PowerOfTwo, 64, ZoneRule::Zbc);
+    config.ftl.read_disturb_limit = 1;
+    give_little_room(&mut config, 0);
+    let mut bare = Bare::new(&config);
+    (0..200).for_each(|lba| written(&mut bare, 0, lba, 1));
+    fill(&mut bare, 64);
+    let read = |bare: &mut Bare, zone: u32| {
+        for _ in 0..100 {
+            let cdb = Cdb::Read { form: Form::Sixteen, lba: u64::from(zone * 64), blocks: 64, flags: 0 };
+            assert_eq!(response(&bare.ask(ZONED, command(cdb, 64 * 4096), &[]).0).status, Status::Good);
+        }
+    };
+    let mut copied = 0;
+    for zone in 0..12 {
+        read(&mut bare, zone);
+        let refreshed = bare.device.stats().refreshed;
+        assert!(refreshed > copied, "zone {zone}: {refreshed} copies");
+        copied = refreshed;
+        let cdb = Cdb::ManageZones { action: ZoneAction::Reset, lba: u64::from(zone * 64), count: 0, all: false };
+        assert_eq!(response(&bare.ask(ZONED, command(cdb, 0), &[]).0).status, Status::Good);
+        (0..16).for_each(|i| written(&mut bare, ZONED, u64::from(zone * 64 + i * 4), 4));
+        bare.device.check_consistency().expect("tables that agree");
+    }
     assert_eq!(bare.device.stats().no_space, 0);
 }
 

@@ -144,7 +144,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// # Errors
     /// The first disagreement found.
     pub fn check_consistency(&self) -> Result<(), String> {
-        self.ftl.check_consistency(self.back.counters())
+        self.ftl.check_consistency(self.back.counters())?;
+        // Without events nothing continues.
+        match self.next_deadline() == readpath_kit::Ns::NEVER && self.ftl.copies_a_zone() {
+            true => Err("a copy of a superblock of a zone has come to a halt".to_owned()),
+            false => Ok(()),
+        }
     }
 
     /// Maps these ranges, each a logical unit, its first block and how many, as if they had been written one after the

@@ -24,9 +24,9 @@ impl Ftl {
             return;
         };
         let seen = zones.see(zone);
-        let is_whole = seen.is_full && !seen.resets && zones.placed().blocks(zone) == seen.written;
+        let is_whole = seen.is_full && zones.placed().blocks(zone) == seen.written;
         let is_quiet = zones.tails().get(zone).is_none() && zones.renewal().is_none() && !space.has_renewed();
-        if !is_whole || !is_quiet || log.journal().is_full() {
+        if !is_whole || !is_quiet {
             return;
         }
         if !log.checkpoint_has_zone(zone, seen.written, space.get(from).opened_at) {
@@ -46,6 +46,11 @@ impl Ftl {
             step,
             in_vain: false,
         }));
+    }
+
+    /// Whether a superblock of a zone is being copied, or waits to be discarded after that.
+    pub(crate) fn copies_a_zone(&self) -> bool {
+        self.zones.renewal().is_some() || self.space.has_renewed()
     }
 
     /// Continues the copy of a superblock, if there is one.
