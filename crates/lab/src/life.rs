@@ -205,11 +205,18 @@ impl Life {
         figures
     }
 
-    fn sentence(&self, has_others: bool) -> Note {
+    /// What a verdict says: beside `others`, of which one may be worn sooner, though nothing tells when.
+    fn sentence(&self, others: bool, sooner: Option<&str>) -> Note {
         let Life { variant, amplification, half, .. } = self;
         let (years, tbw, dwpd) = (self.years(), self.terabytes(), self.drive_writes_a_day());
-        let first =
-            if has_others { format!("With '{variant}' cells are worn first") } else { "Cells are worn".to_owned() };
+        let first = match (others, sooner) {
+            (false, _) => "Cells are worn".to_owned(),
+            (true, None) => format!("With '{variant}' cells are worn first"),
+            (true, Some(_)) => format!("With '{variant}' cells are worn"),
+        };
+        let sooner = sooner.map_or_else(String::new, |sooner| {
+            format!(" With '{sooner}' they may be worn sooner, but nothing tells that life's 95 % interval.")
+        });
         let interval = half.map_or_else(String::new, |half| format!(" ± {}", three(half)));
         let cache = if self.cache_used > self.wear() {
             format!(
@@ -227,7 +234,7 @@ impl Life {
         };
         let text = format!(
             "{first} after {}{interval} years of this load, when the host has written {} TB ({} drive writes a day for \
-             5 years), with a write amplification of {}.{cache}{late}",
+             5 years), with a write amplification of {}.{cache}{late}{sooner}",
             three(years),
             three(tbw),
             three(dwpd),
@@ -248,10 +255,12 @@ fn three(value: f64) -> String {
 /// Adds to the verdict of a document the shortest life of these runs; where no run tells one, says why in a note.
 pub(crate) fn judge<'a>(doc: &mut Document, lives: impl Iterator<Item = &'a Life>) {
     let lives: Vec<&Life> = lives.collect();
-    let told = || lives.iter().filter(|life| life.is_told() && life.is_sure());
-    if let Some(first) = told().min_by(|a, b| a.years().total_cmp(&b.years())) {
+    let told = || lives.iter().filter(|life| life.is_told());
+    let by_years = |a: &&&Life, b: &&&Life| a.years().total_cmp(&b.years());
+    if let Some(first) = told().filter(|life| life.is_sure()).min_by(by_years) {
         let others = told().any(|life| life.variant != first.variant);
-        return doc.verdict.push(first.sentence(others));
+        let sooner = told().min_by(by_years).filter(|life| life.years() < first.years());
+        return doc.verdict.push(first.sentence(others, sooner.map(|life| &*life.variant)));
     }
     let Some(most) = lives.iter().max_by(|a, b| a.used().total_cmp(&b.used())) else { return };
     let why = match most.used() {

@@ -73,6 +73,12 @@ impl LongWrite {
             parts.push((Part { phase, from: written, blocks, seconds: time.as_secs_f64(), begins }, boosted));
             written += blocks;
         }
+        // What the device moves when the host has ended counts into the last bin.
+        if let [.., (before, _), (last, _)] = &mut parts[..]
+            && (before.phase, last.phase) == (Phase::Direct, Phase::Folding)
+        {
+            (last.phase, last.begins) = (Phase::Direct, false);
+        }
         // The first bin that is not all of the cache's ends the cached phase.
         let border = parts.iter().position(|(part, boosted)| 100 * boosted < 99 * part.blocks)?;
         let (part, boosted) = parts[border];
@@ -192,6 +198,19 @@ mod tests {
         near(metric::UNCACHED_WRITE_THROUGHPUT, 2.5 / 2.0);
         let drawn: Vec<_> = write.parts.iter().map(|part| (part.phase, part.blocks)).collect();
         assert_eq!(drawn[2..4], [(Phase::Cached, 1280), (Phase::Direct, 256)]);
+    }
+
+    /// What the device moves behind the last write is no folding before it.
+    #[test]
+    fn work_behind_the_last_write_is_no_phase() {
+        let bins = [(2560, 2560, 0), (1280, 640, 0), (512, 0, 0), (512, 0, 0), (256, 0, 200)];
+        let write = LongWrite::of(&series(&bins)).expect("phases");
+        let figures = write.figures();
+        assert!(!figures.iter().any(|(metric, _)| *metric == metric::FOLDING_FROM), "{figures:?}");
+        // Where it has folded before, the last bin does too.
+        let bins = [(2560, 2560, 0), (1280, 640, 0), (512, 0, 0), (512, 0, 400), (256, 0, 200)];
+        let figures = LongWrite::of(&series(&bins)).expect("phases").figures();
+        assert!(figures.iter().any(|(metric, _)| *metric == metric::FOLDING_FROM), "{figures:?}");
     }
 
     /// All of the cached phase and the first writes past it may lie in one bin.

@@ -159,7 +159,8 @@ impl ExpertSpec {
                 (_, [token, layer, expert]) => {
                     for (name, value, all) in [("layer", layer, self.layers), ("expert", expert, self.experts)] {
                         if value >= u64::from(all) {
-                            let message = format!("{name} is {value}; expected 0 to {}, as there are {all}", all - 1);
+                            let message =
+                                format!("{name} is {value}; expected 0 to {}, as there are {all} (--{name}s)", all - 1);
                             return Err(wrong(number, Reason::Range, message));
                         }
                     }
@@ -277,8 +278,8 @@ mod tests {
             ("token,layer,expert\n", "l.csv:1: is followed by no row"),
             ("token,layer,expert\n0,0,0\n0,1", "l.csv:3: has 2 fields; expected token,layer,expert"),
             ("token,layer,expert\n0,x,0", "l.csv:2: layer is \"x\"; expected a whole number"),
-            ("token,layer,expert\n0,3,0", "l.csv:2: layer is 3; expected 0 to 2, as there are 3"),
-            ("token,layer,expert\n0,0,16", "l.csv:2: expert is 16; expected 0 to 15, as there are 16"),
+            ("token,layer,expert\n0,3,0", "l.csv:2: layer is 3; expected 0 to 2, as there are 3 (--layers)"),
+            ("token,layer,expert\n0,0,16", "l.csv:2: expert is 16; expected 0 to 15, as there are 16 (--experts)"),
             (
                 "token,layer,expert\n1,1,0\n1,0,0",
                 "l.csv:3: token 1, layer 0 is behind a later one; expected ascending ones",

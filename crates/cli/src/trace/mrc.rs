@@ -46,8 +46,8 @@ pub fn main(args: &Mrc) -> Result<()> {
     let device = |name: &Option<String>| name.as_ref().map(|name| preset(name, &args.set)).transpose();
     let (checking, gaining) = (device(&args.check)?, device(&args.gain)?);
     let asked = [("--check", &checking), ("--gain", &gaining)];
-    let asked = asked.into_iter().filter_map(|(option, device)| Some((option, device.as_ref()?)));
-    for (option, device) in asked.filter(|(_, device)| !map_gain::can_gain(&device.device)) {
+    let mut asked = asked.into_iter().filter_map(|(option, device)| Some((option, device.as_ref()?)));
+    if let Some((option, device)) = asked.find(|(_, device)| !map_gain::can_gain(&device.device)) {
         let message = "has zones, or its map in DRAM or in a memory extension; take a device with neither zones nor \
                        [map_memory], or with hmb";
         return Err(usage(anyhow!("{option} {}: {message}", device.name)));

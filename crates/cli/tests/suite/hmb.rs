@@ -168,3 +168,22 @@ fn bad_input() {
         &["--traces: hmb is a command for traces of your own: readpath hmb"],
     );
 }
+
+/// The device takes no host memory below what it needs (HMMIN): such sizes are left out, and a note says so.
+#[test]
+fn sizes_that_a_device_does_not_take_are_left_out() {
+    let room = Room::with("t.csv", &trace(8, 500));
+    let shown = room.good(&["hmb", "t.csv", "--device", "nvme-2230-256g"]);
+    assert!(shown.contains("Note: --sizes 4: the device takes none below 14 MiB\n"), "{shown}");
+    assert!(shown.contains(" 16 MiB ") && !shown.contains(" 8 MiB "), "{shown}");
+    let args = ["hmb", "t.csv", "--device", "nvme-2230-256g", "--sizes", "4,8"];
+    room.bad(&args, &["--sizes: the device takes none below 14 MiB; give a size that it takes"]);
+    // The question whether a Raspberry Pi should give 64 MiB.
+    let case = ["reproduce", "raspberry_memory", "--case", "64 GiB, depth 1", "--json"];
+    let doc = room.document(&case);
+    let mean = |variant: &str| {
+        figure(&doc, &[("variant", variant), ("metric", "read_latency_mean")]).unwrap_or_else(|| panic!("{variant}"))
+    };
+    let saves = |variant: &str| 100.0 * (1.0 - mean(variant) / mean("none"));
+    assert!((saves("32 MiB") - 14.0).abs() < 1.0 && (saves("64 MiB") - 28.0).abs() < 1.0, "{}", saves("64 MiB"));
+}

@@ -26,7 +26,7 @@ pub use intervals::Known;
 pub(crate) use intervals::WIDE;
 pub use measurements::{DEFAULT_ERROR_PERCENT, MOST_ROWS, Measurement, Metric, check, hold_out, parse};
 pub use model::{ModelError, Outcome, predict};
-pub use params::{DEFAULT_PARAMS, Jobs, Param, default_params, device, fill_params};
+pub use params::{DEFAULT_PARAMS, Jobs, Param, default_params, device, fill_params, with_cache_of};
 pub(crate) use report::{jobs_notes, parts_note};
 pub use setting::{Access, LongWrite, Setting, Stretch};
 pub use table::MeasurementError;

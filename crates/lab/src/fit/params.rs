@@ -2,7 +2,8 @@
 //! Parameters of a device that can be fitted: their value in a preset, what values are possible, and the overrides that
 //! set them. It runs nothing.
 
-use super::setting::Setting;
+use super::measurements::Measurement;
+use super::setting::{Access, LongWrite, Setting, Stretch};
 use readpath_config::{ConfigFileError, DevicePreset, Override};
 use readpath_device::{CacheOwner, SlcCacheConfig};
 use readpath_flash::PlaneReads;
@@ -246,6 +247,22 @@ pub fn default_params(preset: &DevicePreset) -> Vec<Param> {
 pub fn fill_params(preset: &DevicePreset) -> Vec<Param> {
     let keys = ["slc.program_us", "slc_cache.cells.program_us", BOOSTER, "slc_cache.dynamic_mib", "flash.program_us"];
     keys.into_iter().filter_map(Param::of_key).filter(|p| p.value(preset) > 0).collect()
+}
+
+/// The device with a cache that ends where the first phase of a review does: a search that begins far from there may
+/// not find it. `None` if the rows begin with no faster phase, or the device cannot have such a cache.
+pub fn with_cache_of(preset: &DevicePreset, rows: &[Measurement]) -> Option<DevicePreset> {
+    let [first, second, ..] = rows else { return None };
+    let Access::SequentialWrite(Stretch { of: LongWrite::Fill, parts, part: 0, count }) = first.setting.access else {
+        return None;
+    };
+    let cache = CACHES.iter().find(|cache| cache.key != STATIC && (cache.get)(preset) > 0)?;
+    let fixed = own_cache(preset).map_or(0, |cache| cache.static_blocks);
+    let cached = first.setting.range_blocks / u32::from(parts) * u32::from(count);
+    let unit = cache.unit as u32;
+    let mib = cached.checked_sub(fixed)? / MIB_BLOCKS as u32 / unit * unit;
+    let size = Override::new(cache.key, &mib.to_string(), "").ok()?;
+    preset.with_overrides(&[size]).ok().filter(|_| first.value > second.value)
 }
 
 impl Param {

@@ -27,6 +27,12 @@ const DEPTH: u32 = 8;
 /// Standard error of a figure that states none, in percent: reviews round.
 const ERROR_PERCENT: f64 = 5.0;
 
+/// A phase ends where its speed does: so much of what was written before on each side is a row of its own, with the
+/// speed of its phase. Means of whole phases alone would allow for a phase of any length.
+const EDGE: f64 = 0.1;
+/// Standard error of these rows, in percent, if their phase has no greater one: a phase ends gradually.
+const EDGE_ERROR_PERCENT: f64 = 20.0;
+
 /// Whether columns are those of a review.
 pub(super) fn is_one(header: &[&str]) -> bool {
     header.contains(&"phase")
@@ -166,8 +172,32 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Vec<Measurement>, Measurem
     }
     match rows.is_empty() {
         true => Err(Reader { file, line: 0 }.error("has column names, but no phase")),
-        false => Ok(rows),
+        false => Ok(rows.iter().copied().chain(edges(&rows)).collect()),
     }
+}
+
+/// Rows on both sides of where a phase ends and the next begins.
+fn edges(phases: &[Measurement]) -> Vec<Measurement> {
+    let stretch = |phase: &Measurement| match phase.setting.access {
+        Access::SequentialWrite(stretch) => Some(stretch),
+        Access::RandomRead | Access::RandomWrites(_) => None,
+    };
+    let error = EDGE_ERROR_PERCENT / 100.0;
+    let row = |phase: &Measurement, stretch: Stretch| Measurement {
+        setting: Setting { access: Access::SequentialWrite(stretch), ..phase.setting },
+        error: phase.error.max(error),
+        ..*phase
+    };
+    let mut rows = Vec::new();
+    for pair in phases.windows(2) {
+        let [Some(before), Some(after)] = [stretch(&pair[0]), stretch(&pair[1])] else { continue };
+        let wide = ((f64::from(after.part) * EDGE).round() as u16).max(1);
+        let last = Stretch { part: after.part.saturating_sub(wide), count: wide, ..before };
+        let first = Stretch { count: wide, ..after };
+        rows.extend((wide < before.count).then(|| row(&pair[0], last)));
+        rows.extend((wide < after.count).then(|| row(&pair[1], first)));
+    }
+    rows
 }
 
 #[cfg(test)]
@@ -185,14 +215,18 @@ mod tests {
             _ => panic!("{row:?}"),
         };
         let of = |part, count| (LongWrite::Fill, part, count);
-        assert_eq!(ex900.iter().map(stretch).collect::<Vec<_>>(), [of(0, 74), of(74, 226), of(300, 200)]);
+        let edges = [of(67, 7), of(74, 7), of(270, 30), of(300, 30)];
+        let all = [&[of(0, 74), of(74, 226), of(300, 200)][..], &edges].concat();
+        assert_eq!(ex900.iter().map(stretch).collect::<Vec<_>>(), all);
+        let figures = |at: usize| (ex900[at].value, ex900[at].error, ex900[at].line);
+        assert_eq!((figures(3), figures(4)), ((figures(0).0, 0.2, 4), (figures(1).0, 0.2, 5)));
         assert!((ex900[0].value - 2000e6 / 1_048_576.0).abs() < 1e-9, "{ex900:?}");
         assert_eq!(ex900[0].setting.range_blocks, 244_096_000, "a TB in parts of whole requests");
         let p41 = parse(include_str!("../../../../docs/examples/review_p41_plus.csv"), "b").unwrap();
-        assert_eq!(p41.iter().map(stretch).collect::<Vec<_>>(), [of(0, 60), of(60, 440)]);
+        assert_eq!(p41.iter().map(stretch).collect::<Vec<_>>(), [of(0, 60), of(60, 440), of(54, 6), of(60, 6)]);
         // The end of what was written is not published.
         let qvo = parse(include_str!("../../../../docs/examples/review_870_qvo.csv"), "c").unwrap();
-        assert_eq!(qvo.iter().map(stretch).collect::<Vec<_>>(), [of(0, 10), of(10, 10)]);
+        assert_eq!(qvo.iter().map(stretch).collect::<Vec<_>>(), [of(0, 10), of(10, 10), of(9, 1), of(10, 1)]);
     }
 
     /// The same review in both families of units.
@@ -234,6 +268,6 @@ mod tests {
         let all = HEAD.replace("throughput_mb_s", "throughput_mb_s,held_out");
         bad(&format!("{all}A,cached,1000,148,2000,x\n"), 2, "held_out is \"x\"; expected yes or no");
         let rows = parse(&format!("{all}A,cached,1000,148,2000,\nA,direct,1000,600,600,yes\n"), "r.csv").unwrap();
-        assert_eq!(rows.iter().map(Measurement::is_seen).collect::<Vec<_>>(), [true, false]);
+        assert_eq!(rows.iter().map(Measurement::is_seen).collect::<Vec<_>>(), [true, false, true, false]);
     }
 }

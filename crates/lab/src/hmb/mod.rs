@@ -381,12 +381,18 @@ fn sentence(case: &str, sizes: &[SizeTimes], advice: &Advice) -> (Note, Option<u
     let (first, largest) = (&sizes[0], &sizes[sizes.len() - 1]);
     let name = |size: &SizeTimes| if size.bytes == 0 { "none".to_owned() } else { mib(size.bytes) };
     let said = |saving: &Saving| format!("{} %", verdict::plus_minus(saving.percent, saving.interval()));
+    let longer = |saving: &Saving| format!("{} %", verdict::plus_minus(-saving.percent, saving.interval()));
     let enough = advice.enough.unwrap_or(sizes.len() - 1);
     let size = &sizes[enough];
     let gained = enough.checked_sub(1).map(|at| advice.gained[at]);
     let (kind, text) = match gained {
         None => {
-            let more = format!("{} saves {} of the time of a request", mib(largest.bytes), said(&advice.left[0]));
+            let left = &advice.left[0];
+            let more = match left.percent + left.half < 0.0 {
+                // In a burst the order of requests changes with their latencies.
+                true => format!("with {} requests take longer, by {}", mib(largest.bytes), longer(left)),
+                false => format!("{} saves {} of the time of a request", mib(largest.bytes), said(left)),
+            };
             let text = match first.bytes {
                 0 => format!("No host memory is needed: {more}."),
                 bytes => format!("{} is enough: {more}.", mib(bytes)),

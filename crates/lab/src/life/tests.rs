@@ -140,6 +140,25 @@ fn a_run_with_too_few_erases_says_so() {
     assert!(doc.verdict.is_empty() && doc.notes.is_empty());
 }
 
+/// A life that nothing tells may be shorter than the one that is told.
+#[test]
+fn a_shorter_life_without_an_interval_is_named() {
+    let config = config();
+    let life = |variant: &str, erases, half| {
+        let all = Load { ns: days(1.0), written: 1e9, programmed: 1e9, erases: [erases, 0, 0], ..Load::default() };
+        Life { half, ..Life::new(variant, &all, &[], &config) }
+    };
+    let (short, long) = (life("short", 4, None), life("long", 2, Some(0.01)));
+    let text = said(&[&short, &long]).text;
+    assert!(text.starts_with("With 'long' cells are worn after 0.658 ± 0.0100 years"), "{text}");
+    assert!(
+        text.ends_with(" With 'short' they may be worn sooner, but nothing tells that life's 95 % interval."),
+        "{text}"
+    );
+    let text = said(&[&life("short", 4, Some(0.01)), &long]).text;
+    assert!(text.starts_with("With 'short' cells are worn first after 0.329 ± ") && !text.contains("sooner"), "{text}");
+}
+
 /// The device's health descriptor says what the figures say, until all cells are worn: on a device with a cache and a
 /// map in SLC mode, which is overwritten many times.
 #[test]

@@ -8,6 +8,7 @@ use anyhow::{Result, anyhow};
 use readpath_config::DevicePreset;
 use readpath_lab::fit::{
     Fit, FitOptions, Measurement, ModelError, Param, check, default_params, fill_params, fit, hold_out, parse,
+    with_cache_of,
 };
 use readpath_lab::runs::Shared;
 use std::path::Path;
@@ -28,9 +29,12 @@ impl Fitting {
     /// # Errors
     /// When an option or a measurement is wrong.
     pub fn read(args: &Args) -> Result<Self> {
-        let preset = presets::preset(&args.device, &args.set)?;
+        let mut preset = presets::preset(&args.device, &args.set)?;
         let mut rows = measurements(&args.measurements, &preset)?;
         let fills = rows.iter().all(|row| row.setting.writes());
+        if let Some(device) = with_cache_of(&preset, &rows) {
+            preset = device;
+        }
         let params = match &args.params[..] {
             [] if fills => fill_params(&preset),
             [] => default_params(&preset),

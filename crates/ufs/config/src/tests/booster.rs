@@ -214,7 +214,7 @@ fn mistakes_point_at_their_line() {
             "is 90000 MiB beside a static part of 1000 MiB; both may be at most",
         ),
         ("[slc_cache]\ndynamic_mib = 90000\n", "dynamic_mib = 90000", "slc_cache.dynamic_mib", "2720 blocks each in"),
-        ("[slc_cache]\nstatic_mib = 5000\n", "blocks_per_plane", "geometry.blocks_per_plane", "of the static cache"),
+        ("[slc_cache]\nstatic_mib = 5000\n", "static_mib = 5000", "slc_cache.static_mib", "leave room for at most "),
     ] {
         let text = cached(table);
         let e = parse(&text, "test.toml").expect_err(table);

@@ -156,6 +156,12 @@ impl DeviceConfig {
         // Collecting a superblock must free a unit at least.
         let least_spare = per_superblock.max(data / per_superblock * u64::from(unit));
         if data < logical + least_spare {
+            // Without its static cache it would do.
+            let kept = u64::from(self.static_superblocks());
+            let missing = (logical + least_spare - data).div_ceil(per_superblock);
+            if let Some(fits) = kept.checked_sub(missing).filter(|_| kept > 0) {
+                return Err(self.static_cache_too_large(fits));
+            }
             return bad(
                 "geometry.blocks_per_plane",
                 format!(
@@ -241,11 +247,22 @@ impl DeviceConfig {
         }
         let room = u64::from(self.write_buffer_blocks) * u64::from(BLOCK_BYTES);
         if self.surplus_changes() * CHANGE_BYTES > room {
+            let fits = |units: &u32| {
+                let mut other = self.clone();
+                other.ftl.checkpoint_after_units = *units;
+                other.surplus_changes() * CHANGE_BYTES <= room
+            };
+            let halves = std::iter::successors(Some(ftl.checkpoint_after_units / 2), |units| Some(units / 2));
+            let smaller = halves.take_while(|units| *units > own + 1).find(fits);
+            let smaller = smaller.map_or_else(
+                || "; a larger map_changes or write buffer would help".to_owned(),
+                |units| format!("; with {units} it fits"),
+            );
             return bad_value(
                 "ftl.checkpoint_after_units",
                 format!(
                     "is {}, so that recovery may find {} changes more than the table of changes holds; the write \
-                     buffer, where they lie until they are written back, has room for {}",
+                     buffer, where they lie until they are written back, has room for {}{smaller}",
                     ftl.checkpoint_after_units,
                     self.surplus_changes(),
                     room / CHANGE_BYTES

@@ -64,6 +64,15 @@ impl DeviceConfig {
             .map_or(0, |whole| whole + u32::from(!blocks.is_multiple_of(self.cache_slices())))
     }
 
+    /// The logical units leave so many superblocks to the static part of the cache, which takes more.
+    pub(crate) fn static_cache_too_large(&self, superblocks: u64) -> ConfigError {
+        let mib = |blocks: u64| blocks / u64::from((1 << 20) / BLOCK_BYTES);
+        let kept = self.slc_cache.map_or(0, |cache| cache.static_blocks);
+        let most = mib(superblocks * u64::from(self.cache_slices()));
+        let says = format!("is {} MiB; the logical units leave room for at most {most} MiB", mib(kept.into()));
+        ConfigError { field: "slc_cache.static_blocks", lun: None, says_value: false, message: says }
+    }
+
     /// Checks the size of the cache; cells in SLC mode have been checked.
     pub(crate) fn check_slc_cache(&self) -> Result<(), ConfigError> {
         let Some(cache) = &self.slc_cache else { return Ok(()) };
