@@ -195,7 +195,8 @@ impl Life {
             (metric::CACHE_LIFE_USED, percent(self.cache_used)),
         ];
         let mut figures: Vec<_> = used.into_iter().filter(|(_, percent)| *percent > 0.0).collect();
-        if self.is_told() {
+        // Without an interval the run may be one of a sweep, whose repetitions tell how sure it is.
+        if self.is_told() && self.half.is_none_or(|half| half < self.years()) {
             figures.push((metric::LIFE_DUE, percent(self.due)));
             figures.push((metric::LIFE_YEARS, self.years()));
             figures.extend(self.half.map(|half| (metric::LIFE_YEARS_ERROR, half)));

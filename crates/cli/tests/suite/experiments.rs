@@ -225,3 +225,55 @@ fn devices_of_today_are_as_near_as_the_book_says() {
         assert!(plan.contains(title), "{title}: {plan}");
     }
 }
+
+/// The cells of a row of a table in Markdown, behind its name.
+fn cells<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
+    let line = text.lines().find(|line| line.starts_with(&format!("| {name} |")));
+    let line = line.unwrap_or_else(|| panic!("no row {name}"));
+    line.trim_matches('|').split('|').skip(1).map(str::trim).collect()
+}
+
+/// Figures of the chapter on zones and of README are those of the experiment.
+#[test]
+#[ignore = "half a minute: make test-long"]
+fn tables_of_zones_are_those_of_the_book() {
+    let room = Room::new();
+    room.good(&["reproduce", "zones", "--out", "out"]);
+    let of = |experiment: &str| crate::common::json(&room.read(&format!("out/{experiment}/result.json")));
+    let docs = ["zones_reads", "zones_writes", "zones_apps"].map(of);
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");
+    let [book, readme] = ["docs/zones.md", "README.md"].map(|name| std::fs::read_to_string(format!("{root}{name}")));
+    let (book, readme) = (book.expect("the chapter"), readme.expect("README"));
+    let rows = [
+        (&book, "reads of 4 KiB over 4 GB, thousands/s", 0, "4 GB", "read_iops", 1e3),
+        (&book, "over 256 GB", 0, "256 GB", "read_iops", 1e3),
+        (&book, "p99 over 256 GB, µs", 0, "256 GB", "read_latency_p99", 1.0),
+        (&book, "writes in place, thousands/s", 1, "updates", "write_iops", 1e3),
+        (&book, "skewed writes in place, thousands/s", 1, "updates, skewed", "write_iops", 1e3),
+        (&book, "36 apps started, s", 2, "cycle 2", "start_up_time", 1.0),
+        (&readme, "reads over 256 GB, thousands/s", 0, "256 GB", "read_iops", 1e3),
+        (&readme, "writes in place, thousands/s", 1, "updates", "write_iops", 1e3),
+    ];
+    let mut compared = 0;
+    for (text, name, doc, case, metric, unit) in rows {
+        for (cell, place) in cells(text, name)
+            .into_iter()
+            .zip(["page map, SRAM", "page map, HPB", "page map, HMB"].into_iter().chain(["page map, DRAM", "zones"]))
+        {
+            if cell == "–" {
+                continue;
+            }
+            let rows = docs[doc]["rows"].as_array().expect("rows");
+            let is_it = |row: &&serde_json::Value| {
+                let variant = row["variant"].as_str().expect("a name");
+                variant.starts_with(place) && row["case"] == case && row["metric"] == metric
+            };
+            let value = rows.iter().find(is_it).and_then(|row| row["simulated"].as_f64());
+            let value = value.unwrap_or_else(|| panic!("{name}: {place}")) / unit;
+            let digits = cell.split_once('.').map_or(0, |(_, behind)| behind.len());
+            assert_eq!(cell, format!("{value:.digits$}"), "{name}: {place}");
+            compared += 1;
+        }
+    }
+    assert_eq!(compared, 36);
+}

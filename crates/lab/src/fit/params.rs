@@ -596,6 +596,29 @@ mod tests {
 
     /// A program time shows in writes of the device whose cache is in that mode, and in no other.
     #[test]
+    fn a_search_begins_with_the_cache_of_the_review() {
+        let load = |name: &str| readpath_config::device::load(name, &|_| Err(std::io::Error::other("none"))).unwrap();
+        let rows = |text: &str| super::super::parse(text, "r.csv").unwrap();
+        let ex900 = include_str!("../../../../docs/examples/review_ex900_pro.csv");
+        let size = |preset: &DevicePreset| cache_sizes(preset).map(|(_, blocks)| u64::from(blocks) / MIB_BLOCKS);
+        let found = with_cache_of(&load("nvme-dramless-1t"), &rows(ex900)).expect("a device");
+        // 74 of 500 parts of 1000 GB.
+        assert_eq!(size(&found), [0, 0, 141_118]);
+        let fixed = Override::new("slc_cache.static_mib", "1000", "").unwrap();
+        let both = load("nvme-dramless-1t").with_overrides(&[fixed]).unwrap();
+        assert_eq!(size(&with_cache_of(&both, &rows(ex900)).expect("a device")), [0, 1000, 140_118]);
+        // No cache is as slow as what comes behind it, as large as the drive, or there where nothing is written fast.
+        assert!(with_cache_of(&both, &rows(&ex900.replace(",148,2000,", ",148,200,"))).is_none());
+        assert!(with_cache_of(&both, &rows(&ex900.replace(",148,", ",590,"))).is_none());
+        assert!(with_cache_of(&load("ufs21-64g"), &rows(ex900)).is_none());
+        // A buffer of WriteBooster is a multiple of 4 MiB.
+        let booster = "drive,phase,capacity_gb,until_gb,throughput_mb_s\nA,cached,256,6,2000\nA,direct,256,100,600\n";
+        let found = with_cache_of(&load("ufs31-256g"), &rows(booster)).expect("a device");
+        assert_eq!(size(&found)[0] % 4, 0);
+        assert!((5700..=5900).contains(&size(&found)[0]), "{:?}", size(&found));
+    }
+
+    #[test]
     fn the_program_time_of_a_cache_is_that_of_its_mode() {
         let qlc = presets().iter().find(|builtin| builtin.name == "nvme-qlc-1t").unwrap();
         let in_slc = devices::parse(qlc.text, qlc.file).unwrap();
