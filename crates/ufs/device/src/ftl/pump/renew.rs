@@ -154,13 +154,15 @@ impl Ftl {
         let first = self.zones.first_of(renewal.zone) + renewal.next;
         let sequence = self.log.sequence_in_flash(renewal.sequence);
         let places: Vec<Ppn> = self.places_to_renew(&renewal, u32::from(op.count)).collect();
-        for (i, from) in (0..).zip(places) {
-            let (ppn, lpn) = (self.space.slice_of_program(to, program, i), first + i);
-            hw.emit(MediaOp::Move { from, to: ppn, lpn: lpn.0, sequence });
-            self.space.spares_mut().program(ppn, lpn, renewal.sequence);
-        }
-        for unit in (0..u32::from(op.count)).step_by(self.geometry.slices_per_unit() as usize) {
-            self.log.data_programmed(self.space.slice_of_program(to, program, unit), &self.space, hw);
+        let unit = self.geometry.slices_per_unit();
+        for (number, places) in (0..).zip(places.chunks(unit as usize)) {
+            let to = self.space.slice_of_program(to, program, number * unit);
+            for (i, &from) in (0..).zip(places) {
+                let (ppn, lpn) = (Ppn(to.0 + i), first + number * unit + i);
+                hw.emit(MediaOp::Move { from, to: ppn, lpn: lpn.0, sequence });
+                self.space.spares_mut().program(ppn, lpn, renewal.sequence);
+            }
+            self.log.data_programmed(to, &self.space, hw);
         }
         let next = renewal.next + u32::from(op.count);
         self.zones.set_renewal(Some(Renewal { next, step: Step::Next, ..renewal }));
