@@ -23,6 +23,9 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("fio ", "needs fio: make test-clients"),
     ("sh probe/out/next/run.sh", "needs fio"),
     ("readpath device probe fit --plan probe/out/next", "needs the results of the fio above"),
+    ("mkfs.f2fs ", "in a guest: make test-kernel"),
+    ("mount /dev/sda ", "in a guest: make test-kernel"),
+    ("readpath device fit docs/examples/review_", "minutes; a sixteenth of one: the tests of the suite, fit::"),
     ("qemu-system-x86_64 ", "needs QEMU 10.1 and a kernel: make test-kernel"),
     ("readpath dev upius guest.json", "needs a guest: make test-kernel"),
     (

@@ -106,8 +106,8 @@ impl Load {
     }
 }
 
-/// An end of each kind at every event of which the number divided by `every` leaves the number of the kind. With `reads`
-/// superblocks that are read often are copied; returns how many were.
+/// An end of each kind at every event of which the number divided by `every` leaves the number of the kind. With
+/// `reads` superblocks that are read often are copied; returns how many were.
 fn ends(every: u64, fails: bool, reads: bool) -> u64 {
     let mut config = config(fails);
     if reads {
