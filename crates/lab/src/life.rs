@@ -216,7 +216,7 @@ impl Life {
             (true, Some(_)) => format!("With '{variant}' cells are worn"),
         };
         let sooner = sooner.map_or_else(String::new, |sooner| {
-            format!(" With '{sooner}' they may be worn sooner, but nothing tells that life's 95 % interval.")
+            format!(" With '{sooner}' they may be worn sooner, but its run gives no interval.")
         });
         let interval = half.map_or_else(String::new, |half| format!(" ± {}", three(half)));
         let cache = if self.cache_used > self.wear() {
@@ -267,7 +267,7 @@ pub(crate) fn judge<'a>(doc: &mut Document, lives: impl Iterator<Item = &'a Life
     let why = match most.used() {
         0.0 => "no superblock was erased".to_owned(),
         _ if most.is_told() && most.half.is_some() => "its 95 % interval is wider than the figure".to_owned(),
-        _ if most.is_told() => "nothing tells its 95 % interval".to_owned(),
+        _ if most.is_told() => "the run gives no 95 % interval".to_owned(),
         used => {
             format!("of the erases that its programs will need, {:.0} % have come", 100.0 * used / most.due)
         }

@@ -333,5 +333,8 @@ mod tests {
         assert_eq!((zones.host.mapper(), zones.preset.host.mapper()), (Some(mapper), Some(mapper)));
         // What has zones already has no map to put elsewhere.
         assert!(can_gain(&base.device) && !can_gain(&zones.preset.device));
+        // Superblocks of zones that are read often are copied, as others are.
+        let counted = variants(&with(&[("ftl.read_disturb_limit", "1000")]), knees).expect("variants");
+        assert!(counted.last().is_some_and(|variant| variant.name.starts_with("zones, ")));
     }
 }

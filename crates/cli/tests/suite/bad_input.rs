@@ -91,6 +91,17 @@ fn overrides_and_names() {
     let regions = ["--set", "hpb.region_mib=4", "--set", "hpb.sub_region_mib=4"];
     room.bad(&[&["device", "show", "ufs40-512g"], &regions[..]].concat(), &["--set: hpb.region_mib", "65,536"]);
 
+    // What would fit is named.
+    let many = ["device", "show", "ufs40-512g", "--set", "map_cache.page_bytes=4096"];
+    room.bad(
+        &many,
+        &["ftl.checkpoint_after_units: is 1024, so that", "; a larger map_changes or write buffer would help"],
+    );
+    let sets = ["lu.0.blocks=976762584", "geometry.dies_per_channel=8", "write_buffer.size_kib=4096"];
+    let large: Vec<&str> = sets.iter().flat_map(|key| ["--set", key]).collect();
+    room.bad(&[&["device", "show", "nvme-qlc-1t"], &large[..]].concat(), &["; with 128 it fits"]);
+    room.good(&[&["device", "show", "nvme-qlc-1t", "--set", "ftl.checkpoint_after_units=128"], &large[..]].concat());
+
     room.bad(&["device", "show", "ufs21-64"], &["did you mean ufs21-64g?", "mqsim-64g"]);
     room.bad(&["device", "show", "none.toml"], &["none.toml: cannot be read"]);
     room.bad(&["reproduce", "iozon"], &["there is no experiment of this name; did you mean iozone?"]);

@@ -594,7 +594,6 @@ mod tests {
     use crate::fit::{Access, LongWrite, Stretch};
     use readpath_config::{device as devices, presets};
 
-    /// A program time shows in writes of the device whose cache is in that mode, and in no other.
     #[test]
     fn a_search_begins_with_the_cache_of_the_review() {
         let load = |name: &str| readpath_config::device::load(name, &|_| Err(std::io::Error::other("none"))).unwrap();
@@ -618,6 +617,7 @@ mod tests {
         assert!((5700..=5900).contains(&size(&found)[0]), "{:?}", size(&found));
     }
 
+    /// A program time shows in writes of the device whose cache is in that mode, and in no other.
     #[test]
     fn the_program_time_of_a_cache_is_that_of_its_mode() {
         let qlc = presets().iter().find(|builtin| builtin.name == "nvme-qlc-1t").unwrap();

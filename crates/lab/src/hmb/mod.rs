@@ -476,6 +476,8 @@ mod tests {
         assert_eq!(errors, 1);
         let (note, _) = concluded(&[(0, &[100.0, 100.1, 100.0, 100.0]), (64, &[100.0; 4])]);
         assert!(note.text.contains("64 MiB saves 0.02 ± 0.08 % of"), "{note}");
+        let (note, _) = concluded(&[(0, &[100.0, 101.0, 99.0, 100.0]), (64, &[125.0, 126.0, 124.0, 125.0])]);
+        assert!(note.text.starts_with("No host memory is needed: with 64 MiB requests take longer, by 2"), "{note}");
     }
 
     #[test]

@@ -81,6 +81,8 @@ struct Run {
     counts: BTreeMap<&'static str, u32>,
     /// Most commands read the first zones, so that their superblocks are copied.
     reads_few: bool,
+    /// Units that recovery reads at most.
+    longest: u32,
 }
 
 impl Run {
@@ -135,6 +137,7 @@ impl Run {
             what,
             counts: BTreeMap::new(),
             reads_few: false,
+            longest: config.longest_recovery().units_read,
         }
     }
 
@@ -430,7 +433,9 @@ impl Run {
         let coming: Vec<Option<Op>> = self.sent.iter_mut().map(|sent| sent.take().map(|sent| sent.op)).collect();
         self.slots.clear();
         loop {
-            let ready = self.device.recover(self.now).ready_at;
+            let recovery = self.device.recover(self.now);
+            assert!(recovery.units_read <= self.longest, "{}: {recovery:?}", self.what);
+            let ready = recovery.ready_at;
             self.media();
             if again == 0 {
                 self.now = self.now.max(ready);
@@ -733,6 +738,28 @@ fn a_full_device_has_room_for_copies() {
         bare.device.check_consistency().expect("tables that agree");
     }
     assert_eq!(bare.device.stats().no_space, 0);
+}
+
+/// A copy of which a program fails is given up: the zone stays where it is.
+#[test]
+fn copies_that_fail_are_dropped() {
+    let mut config = zoned(ZoneLayout::PowerOfTwo, 256, ZoneRule::Zbc);
+    config.ftl.read_disturb_limit = 1;
+    config.geometry.pages_per_block = 32;
+    config.ftl.faults.program_failures_ppm = 100_000;
+    give_little_room(&mut config, 60);
+    let mut bare = Bare::new(&config);
+    (0..64).for_each(|i| written(&mut bare, ZONED, i * 4, 4));
+    let before = *bare.device.stats();
+    for _ in 0..300 {
+        let cdb = Cdb::Read { form: Form::Sixteen, lba: 0, blocks: 256, flags: 0 };
+        assert_eq!(response(&bare.ask(ZONED, command(cdb, 256 * 4096), &[]).0).status, Status::Good);
+    }
+    let since = bare.device.stats().since(&before);
+    assert!(since.program_failures > 5 && since.slices_refreshed > 0, "{since:?}");
+    // That none of 64 programs fails has one chance in a thousand.
+    assert_eq!(since.refreshed, 0);
+    bare.device.check_consistency().expect("tables that agree");
 }
 
 /// A block whose program failed is not used again.

@@ -127,11 +127,14 @@ fn sizes(mib: &[u64], base: &DevicePreset) -> Result<(Vec<Variant>, Vec<Note>)> 
     }
     let (mut variants, mut notes): (Vec<Variant>, Vec<Note>) = (Vec::new(), Vec::new());
     let least = base.device.host_map().map_or(0, |map| map.minimum.div_ceil(1 << 20));
+    let too_small = |mib: &u64| (1..least).contains(mib);
+    for mib in sizes.extract_if(.., |mib| too_small(mib)) {
+        notes.push(Note::remark(format!("--sizes {mib}: the device takes none below {least} MiB")));
+    }
+    if sizes.len() < 2 {
+        return Err(usage(anyhow!("--sizes: the device takes none below {least} MiB; give a size that it takes")));
+    }
     for mib in sizes {
-        if (1..least).contains(&mib) {
-            notes.push(Note::remark(format!("--sizes {mib}: the device takes none below {least} MiB")));
-            continue;
-        }
         let key = Override::new(KEY, &mib.to_string(), "--sizes").map_err(usage)?;
         let mut variant = Variant::new(String::new(), None, vec![key]);
         let preset = variant.device(base).map_err(usage)?;
@@ -143,9 +146,6 @@ fn sizes(mib: &[u64], base: &DevicePreset) -> Result<(Vec<Variant>, Vec<Note>)> 
         if variants.iter().all(|other| other.name != variant.name) {
             variants.push(variant);
         }
-    }
-    if variants.len() < 2 {
-        return Err(usage(anyhow!("--sizes: the device takes none below {least} MiB; give a size that it takes")));
     }
     Ok((variants, notes))
 }

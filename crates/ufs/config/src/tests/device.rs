@@ -591,6 +591,10 @@ fn what_zones_need_of_the_device_is_told() {
     };
     let fine = device("capacity_gib = 1", "size_mib = 128");
     assert_eq!(fine.check(), Ok(()));
+    // One superblock is kept for copies of those that are read often.
+    let mut copies = fine.clone();
+    copies.ftl.read_disturb_limit = 1000;
+    assert_eq!((copies.check(), copies.data_superblocks() + 1), (Ok(()), fine.data_superblocks()));
     let fault = |change: &dyn Fn(&mut readpath_device::DeviceConfig)| {
         let mut config = fine.clone();
         change(&mut config);

@@ -120,35 +120,16 @@ impl<S: DieSched> Dies<S> {
     #[inline(always)]
     fn hand_over<const TOGETHER: bool>(&mut self, arrival: Ns, id: OpId, op: &Op, die: u32, expected: bool) {
         let t = &self.timing;
-        let (kind, array, transfer) = match op.job {
-            Job::HostRead
-            | Job::HintedRead
-            | Job::MoveRead
-            | Job::TableRead
-            | Job::RpmbRead
-            | Job::RestRead
-            | Job::RenewRead => (OpKind::Read, t.read, Ns(t.transfer_block.0 * u64::from(op.count))),
-            Job::MapLoad | Job::BufferLoad | Job::CollectMapLoad | Job::WriteBackLoad => {
-                (OpKind::Read, t.map_read, t.map_transfer)
+        let units = units_of(op);
+        let (kind, array, transfer) = match accesses(op.job) {
+            Access::Slices => (OpKind::Read, t.read, Ns(t.transfer_block.0 * u64::from(op.count))),
+            Access::MapPage => (OpKind::Read, t.map_read, t.map_transfer),
+            Access::Spare => (OpKind::Read, t.read, self.spare_transfer),
+            Access::Program => {
+                let slices = self.geometry.slices_per_unit() * units;
+                (OpKind::Program, Ns(t.program.0 * u64::from(units)), Ns(t.transfer_block.0 * u64::from(slices)))
             }
-            Job::SpareRead | Job::OwnerRead => (OpKind::Read, t.read, self.spare_transfer),
-            Job::Program
-            | Job::MoveProgram
-            | Job::TableProgram
-            | Job::MetaProgram
-            | Job::AnchorProgram
-            | Job::RestProgram
-            | Job::RpmbProgram => {
-                let slices = self.geometry.slices_per_unit();
-                (OpKind::Program, t.program, Ns(t.transfer_block.0 * u64::from(slices)))
-            }
-            Job::ZoneProgram | Job::RenewProgram => {
-                let slices = self.geometry.slices_per_unit() * op.frame;
-                let program = Ns(t.program.0 * u64::from(op.frame));
-                (OpKind::Program, program, Ns(t.transfer_block.0 * u64::from(slices)))
-            }
-            Job::Erase => (OpKind::Erase, t.erase, Ns::ZERO),
-            Job::Free => unreachable!("a freed operation has no work"),
+            Access::Erase => (OpKind::Erase, t.erase, Ns::ZERO),
         };
         let array = if op.cells == CellMode::Full { array } else { self.time_in(op.cells, kind) };
         let transfer = if op.stays { Ns::ZERO } else { transfer };
@@ -178,33 +159,25 @@ impl<S: DieSched> Dies<S> {
         let die = g.die_of(op.ppn);
         let (die, channel) = (Resource::Die(die), Resource::Channel(g.channel_of(die)));
         let from = |end: Ns, span: Ns| end.saturating_sub(span);
-        match op.job {
-            Job::Erase => each(die, from(done.at, erase), done.at),
-            job if job.writes() || job == Job::RpmbProgram => {
-                let units = if matches!(job, Job::ZoneProgram | Job::RenewProgram) { op.frame } else { 1 };
-                let program = Ns(program.0 * u64::from(units));
-                let transfer = Ns(t.transfer_block.0 * u64::from(g.slices_per_unit() * units));
-                let transfer = if op.stays { Ns::ZERO } else { transfer };
-                each(channel, from(done.first_stage, transfer), done.first_stage);
-                each(die, from(done.at, program), done.at);
+        let (array, transfer) = match accesses(op.job) {
+            Access::Erase => return each(die, from(done.at, erase), done.at),
+            Access::Program => {
+                let units = units_of(op);
+                let slices = g.slices_per_unit() * units;
+                (Ns(program.0 * u64::from(units)), Ns(t.transfer_block.0 * u64::from(slices)))
             }
-            job => {
-                let (array, transfer) = match job {
-                    Job::HostRead
-                    | Job::HintedRead
-                    | Job::MoveRead
-                    | Job::TableRead
-                    | Job::RpmbRead
-                    | Job::RestRead
-                    | Job::RenewRead => (read, Ns(t.transfer_block.0 * u64::from(op.count))),
-                    Job::SpareRead | Job::OwnerRead => (read, self.spare_transfer),
-                    _ => (t.map_read, t.map_transfer),
-                };
-                let transfer = if op.stays { Ns::ZERO } else { transfer };
-                each(die, from(done.first_stage, array), done.first_stage);
-                each(channel, from(done.at, transfer), done.at);
-            }
-        }
+            Access::Slices => (read, Ns(t.transfer_block.0 * u64::from(op.count))),
+            Access::Spare => (read, self.spare_transfer),
+            Access::MapPage => (t.map_read, t.map_transfer),
+        };
+        let transfer = if op.stays { Ns::ZERO } else { transfer };
+        // A program's data crosses the channel before the die works, that of a read behind it.
+        let (first, last) = match accesses(op.job) {
+            Access::Program => ((channel, transfer), (die, array)),
+            _ => ((die, array), (channel, transfer)),
+        };
+        each(first.0, from(done.first_stage, first.1), done.first_stage);
+        each(last.0, from(done.at, last.1), done.at);
     }
 
     /// Drops all operations in progress.
@@ -215,13 +188,55 @@ impl<S: DieSched> Dies<S> {
     }
 }
 
+/// What an operation reads, or what it does to the cells.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    /// As many slices as it counts.
+    Slices,
+    MapPage,
+    Spare,
+    Program,
+    Erase,
+}
+
+#[inline(always)]
+fn accesses(job: Job) -> Access {
+    match job {
+        Job::HostRead
+        | Job::HintedRead
+        | Job::MoveRead
+        | Job::TableRead
+        | Job::RpmbRead
+        | Job::RestRead
+        | Job::RefreshRead => Access::Slices,
+        Job::MapLoad | Job::BufferLoad | Job::CollectMapLoad | Job::WriteBackLoad => Access::MapPage,
+        Job::SpareRead | Job::OwnerRead => Access::Spare,
+        Job::Program
+        | Job::MoveProgram
+        | Job::TableProgram
+        | Job::MetaProgram
+        | Job::AnchorProgram
+        | Job::ZoneProgram
+        | Job::RefreshProgram
+        | Job::RestProgram
+        | Job::RpmbProgram => Access::Program,
+        Job::Erase => Access::Erase,
+        Job::Free => unreachable!("a freed operation has no work"),
+    }
+}
+
+/// Multi-plane pages that a program fills.
+#[inline(always)]
+fn units_of(op: &Op) -> u32 {
+    if op.job.programs_together() { op.frame } else { 1 }
+}
+
 #[inline(always)]
 fn kind_of(job: Job) -> OpKind {
-    match job {
-        Job::Erase => OpKind::Erase,
-        Job::RpmbProgram => OpKind::Program,
-        job if job.is_program() => OpKind::Program,
-        _ => OpKind::Read,
+    match accesses(job) {
+        Access::Erase => OpKind::Erase,
+        Access::Program => OpKind::Program,
+        Access::Slices | Access::MapPage | Access::Spare => OpKind::Read,
     }
 }
 
@@ -237,8 +252,8 @@ pub(crate) fn stage_of(op: &Op, is_alive: bool) -> StageOf {
         | Job::MoveRead
         | Job::MoveProgram
         | Job::RestRead
-        | Job::RenewRead
-        | Job::RenewProgram => StageOf::Collect,
+        | Job::RefreshRead
+        | Job::RefreshProgram => StageOf::Collect,
         Job::WriteBackLoad | Job::MetaProgram | Job::AnchorProgram => StageOf::WriteBack,
         Job::OwnerRead => StageOf::Dropped,
         _ if is_alive => StageOf::Request(op.tag.tag),

@@ -30,9 +30,9 @@ pub(crate) enum Job {
     /// Such blocks being read back. `lpn` is the zone, `index` the first block.
     RestRead,
     /// Blocks of a zone being read to be copied. `lpn` is the zone.
-    RenewRead,
+    RefreshRead,
     /// Such blocks being programmed, as `ZoneProgram`.
-    RenewProgram,
+    RefreshProgram,
     /// One die of a superblock being erased.
     Erase,
     /// Unit of the table of a superblock being programmed.
@@ -69,10 +69,16 @@ impl Job {
     #[inline]
     pub(crate) fn is_program(self) -> bool {
         use Job::{
-            AnchorProgram, MetaProgram, MoveProgram, Program, RenewProgram, RestProgram, TableProgram, ZoneProgram,
+            AnchorProgram, MetaProgram, MoveProgram, Program, RefreshProgram, RestProgram, TableProgram, ZoneProgram,
         };
-        let of_zones = matches!(self, ZoneProgram | RestProgram | RenewProgram);
+        let of_zones = matches!(self, ZoneProgram | RestProgram | RefreshProgram);
         of_zones || matches!(self, Program | MoveProgram | TableProgram | MetaProgram | AnchorProgram)
+    }
+
+    /// Whether the operation programs several multi-plane pages of a die together: `frame` of them.
+    #[inline(always)]
+    pub(crate) fn programs_together(self) -> bool {
+        matches!(self, Job::ZoneProgram | Job::RefreshProgram)
     }
 
     /// Whether the operation programs or erases slices for flash translation.

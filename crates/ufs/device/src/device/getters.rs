@@ -9,7 +9,7 @@ use crate::device::UfsDevice;
 use crate::ftl::{Layout, NoSpace, Wear};
 use crate::ids::Lpn;
 use readpath_flash::{DieSched, Ppn};
-use readpath_kit::BLOCK_BYTES;
+use readpath_kit::{BLOCK_BYTES, Ns};
 use readpath_proto::zones::{Listed, ZoneCondition};
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
@@ -146,7 +146,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     pub fn check_consistency(&self) -> Result<(), String> {
         self.ftl.check_consistency(self.back.counters())?;
         // Without events nothing continues.
-        match self.next_deadline() == readpath_kit::Ns::NEVER && self.ftl.copies_a_zone() {
+        match self.next_deadline() == Ns::NEVER && self.ftl.copies_a_zone() {
             true => Err("a copy of a superblock of a zone has come to a halt".to_owned()),
             false => Ok(()),
         }

@@ -3,12 +3,12 @@
 //! configuration and the queue of effects, and leaves every decision to the part that can make it alone.
 //!
 //! `order` runs background work; `ended` handles operations that have ended; `power` handles cuts and the start of a
-//! device; `zones` and `renew` are for zones. This file is the interface to the parts above.
+//! device; `zones` and `refresh` are for zones. This file is the interface to the parts above.
 
 mod ended;
 mod order;
 mod power;
-mod renew;
+mod refresh;
 #[cfg(test)]
 pub(super) mod tests;
 mod zones;

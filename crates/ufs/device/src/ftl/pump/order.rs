@@ -25,7 +25,7 @@ impl Ftl {
     /// Lets the work behind the write buffer continue.
     fn pump_behind_writes(&mut self, now: Ns, hw: &mut impl Hardware) {
         self.collect(now, hw);
-        self.renew(now, hw);
+        self.refresh(now, hw);
         self.drain_trims(now, hw);
         self.write_back(now, hw);
         self.program_meta(now, hw);
@@ -123,7 +123,7 @@ impl Ftl {
 
     /// Whether writes wait for space and no work in progress could free any.
     pub(crate) fn is_stuck(&self, hw: &impl Hardware) -> bool {
-        let loads = self.zones.tails().iter().any(Tail::is_loading) || self.space.has_renewed();
+        let loads = self.zones.tails().iter().any(Tail::is_loading) || self.space.has_duplicate();
         let going_on = hw.writes() > 0 || self.collect.is_reading() || self.log.is_busy() || loads;
         self.write.waits_for() == Some(Stall::Space) && !going_on
     }
@@ -283,7 +283,7 @@ impl Ftl {
         let limit = self.config.ftl.read_disturb_limit;
         if limit > 0 && self.space.note_read(ppn, limit) {
             match self.space.is_of_zone(ppn) {
-                true => self.begin_renewal(ppn),
+                true => self.begin_refresh(ppn),
                 false => self.collect.disturbed(self.space.of(ppn)),
             }
             self.pump(now, hw);

@@ -37,10 +37,10 @@ impl Ftl {
         let programs: Vec<_> = hw.ops().in_progress().filter(|op| op.job.is_program()).copied().collect();
         for op in programs {
             let first = op.index as u16;
-            if matches!(op.job, Job::ZoneProgram | Job::RenewProgram) {
+            if op.job.programs_together() {
                 let spares: Vec<_> = match op.job {
                     Job::ZoneProgram => self.write.buffer().spares_of(first).collect(),
-                    _ => self.renewed_spares(&op),
+                    _ => self.refreshed_spares(&op),
                 };
                 for (i, first) in self.space.units_of_program(op.ppn).enumerate() {
                     let of_unit = spares.iter().skip(i * slices as usize).take(slices as usize);

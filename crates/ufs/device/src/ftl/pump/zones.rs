@@ -362,7 +362,7 @@ impl Ftl {
         self.free_slots(&slots, true);
         self.forget_rests(first, blocks);
         let writes_to = self.zones.write_to(zone, None);
-        self.zones.renewal_in_vain(zone);
+        self.zones.refresh_in_vain(zone);
         let superblocks = self.zones.placed_mut().clear(zone);
         for sb in superblocks.into_iter().chain(writes_to) {
             self.space.forget_zone(sb, sequence);
@@ -532,9 +532,9 @@ impl Ftl {
                 }
             }
         }
-        let renewed = self.zones.renewal().map(|renewal| renewal.to);
+        let copy = self.zones.refresh().map(|refresh| refresh.to);
         let writes_to = |zone| self.zones.writes_to(zone).map(|to| to.0);
-        let goes_on = |sb| renewed == Some(sb) || (0..self.zones.count()).any(|zone| writes_to(zone) == Some(sb));
+        let goes_on = |sb| copy == Some(sb) || (0..self.zones.count()).any(|zone| writes_to(zone) == Some(sb));
         match self.space.iter().find(|(sb, at)| at.state == State::Open(Stream::Zone) && !goes_on(*sb)) {
             None => Ok(()),
             Some((sb, _)) => Err(format!("superblock {sb} is open for no zone")),

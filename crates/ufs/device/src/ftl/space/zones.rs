@@ -19,14 +19,14 @@ pub(super) struct ZoneSpace {
     /// Blocks that went bad, by superblock and die.
     failed: Vec<(SuperblockId, u32)>,
     /// The superblock that holds what another one holds too.
-    renewed: Option<SuperblockId>,
+    duplicate: Option<SuperblockId>,
 }
 
 impl ZoneSpace {
     pub(super) fn discarded(&mut self, sb: SuperblockId) {
         self.held -= 1;
         self.coming.push(sb);
-        self.renewed.take_if(|renewed| *renewed == sb);
+        self.duplicate.take_if(|duplicate| *duplicate == sb);
     }
 }
 
@@ -74,13 +74,13 @@ impl Space {
     }
 
     /// A superblock holds what another one holds too, until it is discarded.
-    pub(crate) fn renews(&mut self, sb: SuperblockId) {
-        self.zones.renewed = Some(sb);
+    pub(crate) fn set_duplicate(&mut self, sb: SuperblockId) {
+        self.zones.duplicate = Some(sb);
     }
 
     /// Whether there is such a superblock.
-    pub(crate) fn has_renewed(&self) -> bool {
-        self.zones.renewed.is_some()
+    pub(crate) fn has_duplicate(&self) -> bool {
+        self.zones.duplicate.is_some()
     }
 
     /// No more data of its zone is written to a superblock.

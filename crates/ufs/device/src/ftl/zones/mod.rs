@@ -11,7 +11,7 @@
 
 mod placed;
 mod recover;
-mod renewal;
+mod refresh;
 mod tails;
 #[cfg(test)]
 mod tests;
@@ -19,7 +19,7 @@ mod tests;
 pub(in crate::ftl) use placed::Extent;
 use placed::Placed;
 pub(in crate::ftl) use recover::{Found, ZoneState, ZoneStates};
-pub(in crate::ftl) use renewal::{Renewal, Step};
+pub(in crate::ftl) use refresh::{Refresh, Step};
 use tails::Tails;
 pub(in crate::ftl) use tails::{Kind, Tail};
 
@@ -110,7 +110,7 @@ pub(crate) struct Zones {
     /// By zone, the superblock that its next program goes to, and the record of the journal that has to be in flash
     /// before.
     writes_to: BTreeMap<u32, (SuperblockId, Mark)>,
-    renewal: Option<Renewal>,
+    refresh: Option<Refresh>,
 }
 
 impl Zones {
@@ -134,7 +134,7 @@ impl Zones {
             placed: Placed::new(first_zone as usize, program, config.zone_extents()),
             tails: Tails::default(),
             writes_to: BTreeMap::new(),
-            renewal: None,
+            refresh: None,
         }
     }
 

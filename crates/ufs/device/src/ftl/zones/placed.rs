@@ -127,7 +127,7 @@ impl Placed {
     }
 
     /// What a zone has in one superblock is in another now, from its first program on.
-    pub(crate) fn renewed(&mut self, zone: u32, from: SuperblockId, to: SuperblockId) {
+    pub(crate) fn refreshed(&mut self, zone: u32, from: SuperblockId, to: SuperblockId) {
         let Some((first, _)) = self.range_in(zone, from) else { return };
         let others = &mut self.others[zone as usize];
         self.used -= others.len() as u32;

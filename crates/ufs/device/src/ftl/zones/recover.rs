@@ -138,7 +138,7 @@ impl Zones {
         self.resets.clear();
         self.tails.clear();
         self.writes_to.clear();
-        self.renewal = None;
+        self.refresh = None;
         (0..self.count()).for_each(|zone| _ = self.placed.clear(zone));
         let mut rests = Vec::new();
         for at in 0..self.units.len() {

@@ -30,7 +30,7 @@ fn zones(layout: ZoneLayout, blocks: u32, rule: ZoneRule) -> Zones {
         placed: Placed::new(ZONES as usize, 4, 100),
         tails: Tails::default(),
         writes_to: BTreeMap::new(),
-        renewal: None,
+        refresh: None,
     }
 }
 

@@ -20,7 +20,7 @@ pub(in crate::ftl) enum Step {
 
 /// A copy in progress.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::ftl) struct Renewal {
+pub(in crate::ftl) struct Refresh {
     pub zone: u32,
     pub from: SuperblockId,
     pub to: SuperblockId,
@@ -37,18 +37,18 @@ pub(in crate::ftl) struct Renewal {
 }
 
 impl Zones {
-    pub(in crate::ftl) fn renewal(&self) -> Option<Renewal> {
-        self.renewal
+    pub(in crate::ftl) fn refresh(&self) -> Option<Refresh> {
+        self.refresh
     }
 
-    pub(in crate::ftl) fn set_renewal(&mut self, renewal: Option<Renewal>) {
-        self.renewal = renewal;
+    pub(in crate::ftl) fn set_refresh(&mut self, refresh: Option<Refresh>) {
+        self.refresh = refresh;
     }
 
     /// A zone is reset: what is being copied of it is not needed.
-    pub(in crate::ftl) fn renewal_in_vain(&mut self, zone: u32) {
-        if let Some(renewal) = self.renewal.as_mut().filter(|renewal| renewal.zone == zone) {
-            renewal.in_vain = true;
+    pub(in crate::ftl) fn refresh_in_vain(&mut self, zone: u32) {
+        if let Some(refresh) = self.refresh.as_mut().filter(|refresh| refresh.zone == zone) {
+            refresh.in_vain = true;
         }
     }
 }
