@@ -185,3 +185,26 @@ fn padding_of_a_zone_is_no_gap_after_a_crash() {
     assert_eq!(stack.device.zone_pointers(ZONED)[..3], [BLOCKS, 3, 0]);
     check(&mut stack, &mut now, "a crash");
 }
+
+/// What was copied, and what a checkpoint says lies in the copy, is in the image.
+#[test]
+fn a_copied_zone_is_there_after_a_kill() {
+    let mut config = config(false);
+    config.ftl.read_disturb_limit = 1;
+    give_little_room(&mut config, 4);
+    let (mut stack, mut now) = switch_on_full(&config);
+    let mut ask = |stack: &mut Kept, op, blocks| {
+        stack.submit(now, &BlockRequest { cookie: 0, lun: ZONED, op, block: 0, blocks });
+        settle(stack, &mut now);
+        assert_eq!(stack.poll_done().map(|done| done.error), Some(None));
+    };
+    ask(&mut stack, BlockOp::Write, BLOCKS);
+    ask(&mut stack, BlockOp::Flush, 0);
+    while stack.device.stats().refreshed < 3 {
+        ask(&mut stack, BlockOp::Read, BLOCKS);
+    }
+    let (mut stack, mut now, _) = Left::kill(stack, now).switch_on(&config, "a kill");
+    no_damage(&stack, "a kill");
+    assert_eq!(stack.device.zone_pointers(ZONED)[..2], [BLOCKS, 0]);
+    check(&mut stack, &mut now, "a kill");
+}

@@ -137,7 +137,7 @@ impl Ftl {
             self.space.zone_program_failed(sb, die, self.write.sequence());
         }
         if let Some(refresh) = self.zones.refresh() {
-            match failed || refresh.in_vain {
+            match failed {
                 true => self.drop_refresh(refresh),
                 false => self.refreshed_in_flash(refresh, &op, hw),
             }

@@ -504,6 +504,9 @@ impl Ftl {
     /// # Errors
     /// The first disagreement found.
     pub(super) fn check_zones(&self, refs: &mut [u32]) -> Result<(), String> {
+        if !self.zones.placed().is_counted() {
+            return Err("parts of zones are not as many as counted".to_owned());
+        }
         for zone in 0..self.zones.count() {
             let (base, seen) = (self.zones.first_of(zone), self.zones.see(zone));
             let placed = self.zones.placed().blocks(zone);

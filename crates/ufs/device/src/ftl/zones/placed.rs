@@ -77,6 +77,11 @@ impl Placed {
         Some(space.slice_of_program(extent.superblock, extent.program + at / self.program, at % self.program))
     }
 
+    /// For tests: whether the parts are counted rightly.
+    pub(crate) fn is_counted(&self) -> bool {
+        self.others.iter().map(|parts| parts.len() as u32).sum::<u32>() == self.used
+    }
+
     /// Whether the table has room for one more part of zones.
     pub(crate) fn has_room(&self) -> bool {
         self.used < self.most_others
