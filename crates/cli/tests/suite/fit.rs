@@ -120,7 +120,8 @@ fn a_review_of_a_sixteenth_of_a_drive_is_fitted() {
         "lu.0.blocks=15261915",
         "geometry.pages_per_block=336",
         "geometry.blocks_per_plane=390",
-        "slc_cache.dynamic_mib=7153",
+        // The review names the size of the cache.
+        "slc_cache.dynamic_mib=12000",
         "flash.program_us=1200",
     ];
     let mut args = vec!["--device", "nvme-qlc-1t", "--params", "flash.program_us"];

@@ -767,6 +767,26 @@ fn copies_that_fail_are_dropped() {
     bare.device.check_consistency().expect("tables that agree");
 }
 
+/// What is copied counts for the distance of checkpoints, which recovery's length follows from.
+#[test]
+fn checkpoints_come_while_a_superblock_is_copied() {
+    let mut config = zoned(ZoneLayout::PowerOfTwo, 256, ZoneRule::Zbc);
+    (config.ftl.read_disturb_limit, config.ftl.checkpoint_after_units) = (1, 24);
+    config.geometry.pages_per_block = 32;
+    give_little_room(&mut config, 4);
+    let mut bare = Bare::new(&config);
+    (0..64).for_each(|i| written(&mut bare, ZONED, i * 4, 4));
+    let mut begun = None;
+    while bare.device.stats().refreshed == 0 {
+        let cdb = Cdb::Read { form: Form::Sixteen, lba: 0, blocks: 256, flags: 0 };
+        assert_eq!(response(&bare.ask(ZONED, command(cdb, 256 * 4096), &[]).0).status, Status::Good);
+        let stats = bare.device.stats();
+        begun = begun.or((stats.slices_refreshed > 0).then_some(stats.checkpoints));
+    }
+    let checkpoints = bare.device.stats().checkpoints - begun.expect("a copy began before it ended");
+    assert!(checkpoints >= 2, "{checkpoints} while 64 units were copied");
+}
+
 /// A superblock whose bad blocks leave too little room takes no copy.
 #[test]
 fn copies_need_room() {
