@@ -4,6 +4,7 @@
 //! was acknowledged, what has to survive, and what must never be seen.
 
 mod copies;
+mod rests;
 
 use readpath_device::{DeviceConfig, LuConfig, MediaOp, UfsDevice, WithMedia, ZoneConfig, ZoneLayout, ZoneRule};
 use readpath_flash::Lean;
@@ -678,7 +679,10 @@ fn programs_of_zones_that_fail_leave_bad_blocks() {
 /// INQUIRY, capacity, pages and refusals of a zoned unit beside a conventional one.
 #[test]
 fn a_zoned_unit_says_what_it_is() {
-    let mut bare = Bare::new(&zoned(ZoneLayout::PowerOfTwo, 256, ZoneRule::Zbc));
+    let mut config = zoned(ZoneLayout::PowerOfTwo, 256, ZoneRule::Zbc);
+    let zones = config.lus[1].zones.as_mut().expect("zones");
+    (zones.program_blocks, zones.flush_blocks) = (12, 12);
+    let mut bare = Bare::new(&config);
     let mut ask = |lun, cdb| {
         let (reply, data) = bare.ask(lun, command(cdb, 4096), &[]);
         (response(&reply).sense, data)
@@ -689,7 +693,7 @@ fn a_zoned_unit_says_what_it_is() {
     assert_eq!(ask(ZONED, page(0)).1[4..], [0x00, 0x80, 0x83, 0xB0, 0xB1, 0xB2, 0xB6]);
     assert_eq!(ask(0, page(0)).1[4..], [0x00, 0x80, 0x83, 0xB0, 0xB1, 0xB2]);
     let (_, limits) = ask(ZONED, page(0xB0));
-    assert_eq!((&limits[12..16], &limits[20..32]), (&[0, 0, 0, 4][..], &[0; 12][..]), "no UNMAP");
+    assert_eq!((&limits[12..16], &limits[20..32]), (&[0, 0, 0, 12][..], &[0; 12][..]), "a program; no UNMAP");
     assert_eq!(ask(ZONED, page(0xB2)).1[4..], [0; 4]);
     assert_eq!(ask(ZONED, page(0xB6)).1[16..20], [0, 0, 0, 4]);
     assert_eq!(ask(0, page(0xB6)).0, Some(Sense::INVALID_FIELD));

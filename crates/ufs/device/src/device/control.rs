@@ -216,10 +216,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
                         ..BlockLimits::default()
                     },
                     // What is programmed at once.
-                    Some(_) => BlockLimits {
-                        optimal_transfer_blocks: self.config.geometry.slices_per_unit(),
-                        ..BlockLimits::default()
-                    },
+                    Some(zones) => {
+                        BlockLimits { optimal_transfer_blocks: zones.program_blocks, ..BlockLimits::default() }
+                    }
                 };
                 self.answer(now, tag, alloc, |out| scsi::vpd_block_limits(peripheral, &limits, out));
             }

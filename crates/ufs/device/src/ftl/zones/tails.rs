@@ -120,9 +120,9 @@ impl Tail {
         self.first + self.sent_blocks
     }
 
-    /// Whether rests were read back that are in no whole program yet.
+    /// Whether rests were read back that are in no program yet.
     pub(crate) fn has_loaded(&self) -> bool {
-        self.loaded > 0
+        self.loaded > self.sent_blocks
     }
 
     /// Number of blocks that no program has yet.
