@@ -78,6 +78,8 @@ pub struct Group {
     pub members: &'static [&'static str],
     /// Whether published values are all that is shown.
     pub is_of_published: bool,
+    /// Name of the member on whose variants recorded traces are replayed, if they can be.
+    pub replays: Option<&'static str>,
 }
 
 /// All groups.
@@ -87,12 +89,14 @@ pub const GROUPS: [Group; 2] = [
         title: "devices beside published measurements",
         members: &["ufs31", "ufs40", "nvme_reads", "nvme_writes", "qlc_writes", "raspberry"],
         is_of_published: true,
+        replays: None,
     },
     Group {
         name: "zones",
         title: "the map in SRAM, in host memory, in DRAM, or in zones",
         members: &["zones_reads", "zones_writes", "zones_apps", "zones_programs"],
         is_of_published: false,
+        replays: Some("zones_apps"),
     },
 ];
 

@@ -191,6 +191,41 @@ fn a_simulated_device_is_found_again() {
     assert!(held_out < 2.0, "{held_out}");
 }
 
+/// A drive that is full lends its cache little. A fit that took the target for all that is on it would find a cache of
+/// half the size.
+#[test]
+fn a_dynamic_cache_is_as_large_as_a_full_drive_leaves_it() {
+    let room = Room::new();
+    let plan = with(
+        &["device", "probe", "plan", "--target", "/dev/sda", "--size", "1G", "--seconds", "1", "--out", "p"],
+        &["--destructive", "/dev/sda", "--long-write", "384M", "--set", "slc_cache.dynamic_mib=192"],
+    );
+    let modes = ["bits_per_cell=3", "read_us=20", "program_us=75", "erase_us=3500", "life_erases=30000"];
+    let modes = modes.map(|key| format!("slc.{key}"));
+    let modes: Vec<&str> = modes.iter().flat_map(|key| ["--set", key]).collect();
+    let full = ["--set", "lu[0].capacity_gib=1", "--set", "geometry.blocks_per_plane=52"];
+    room.good(&[&plan[..], &modes, &full, &SMALL[4..]].concat());
+    assert!(room.read("p/plan.json").contains("\"filled_mib\": 1024"));
+    let run = ["fio", "p/writes-1.fio", "--hpb", "off", "--output-format", "json+", "--output", "w.json"];
+    assert!(room.output(&with(&run, &["--device", "p/device.toml"])).status.success());
+    let fit = ["device", "probe", "fit", "--plan", "p", "w.json", "--params", "slc_cache.dynamic_mib", "--json"];
+    let errors = |room: &Room| {
+        let document = room.document(&fit);
+        let probe = &document["configuration"]["probe"];
+        (probe["parameters"][0].clone(), probe["fitted_rms_percent"].as_f64().unwrap())
+    };
+    let (parameter, error) = errors(&room);
+    assert!(error < 3.0, "{error}: {parameter}");
+    assert_eq!(parameter["verdict"], "not identified", "{parameter}: a full drive does not show its size");
+    // As if nothing but the range of the write held data.
+    let plan = room.read("p/plan.json").replace("\"filled_mib\": 1024", "\"filled_mib\": 384");
+    room.write("p/plan.json", &plan);
+    let (parameter, error) = errors(&room);
+    assert!(error > 10.0, "{error}: {parameter}");
+    room.write("p/plan.json", &plan.replace("384,", "1025,"));
+    room.bad(&fit, &["p/plan.json: filled_mib is 1025, but the logical unit of 'ufs21-64g' has 1024"]);
+}
+
 /// Results of jobs with many outstanding requests leave open how long a read of flash takes. The jobs that are then
 /// proposed are written like those of a plan, and tell it. What is held out tells the fit nothing.
 #[test]

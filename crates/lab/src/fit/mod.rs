@@ -50,6 +50,8 @@ pub struct FitOptions {
     pub seed: u64,
     /// Whether to look for further measurements that would fix what these do not.
     pub advice: bool,
+    /// Blocks from the first on that held data when writes were measured, if that is more than their range.
+    pub filled_blocks: u32,
     /// Measurements that could be made; if there are none here, random reads within, around and beyond what the device
     /// holds in SRAM.
     pub candidates: Vec<Setting>,
@@ -70,6 +72,7 @@ impl Default for FitOptions {
             iterations: 30,
             seed: 1,
             advice: true,
+            filled_blocks: 0,
             candidates: Vec::new(),
             candidate_error_percent: DEFAULT_ERROR_PERCENT,
             rough: false,
@@ -338,6 +341,7 @@ impl<'a> Search<'a> {
         shared: &'a Shared,
     ) -> Self {
         let model = Model::new(preset, params.clone(), options.ios, options.seed, shared);
+        let model = model.filled(options.filled_blocks);
         Search { preset, rows, params, model, rough: options.rough }
     }
 

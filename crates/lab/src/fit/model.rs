@@ -82,18 +82,19 @@ impl Outcome {
     }
 }
 
-/// What a device shows when it is measured in these ways, each timed for `ios` requests.
+/// What a device with data in so many blocks shows when it is measured in these ways, each timed for `ios` requests.
 ///
 /// # Errors
 /// When a run fails or is interrupted.
 pub fn predict(
     preset: &DevicePreset,
+    filled_blocks: u32,
     settings: &[Setting],
     ios: u32,
     seed: u64,
     shared: &Shared,
 ) -> Result<Vec<Outcome>, ModelError> {
-    let mut model = Model::new(preset, Vec::new(), ios, seed, shared);
+    let mut model = Model::new(preset, Vec::new(), ios, seed, shared).filled(filled_blocks);
     let wanted: Vec<(usize, Values)> = settings.iter().map(|s| (model.setting(*s), Values::new())).collect();
     model.prepare(&wanted)?;
     wanted.iter().map(|(setting, values)| model.outcome(*setting, values)).collect()
@@ -115,6 +116,9 @@ pub(super) struct Model<'a> {
     settings: Vec<(Setting, usize, Range<usize>)>,
     ios: u32,
     seed: u64,
+    /// Blocks from the first on that hold data before a write, if that is more than its range. How much of a dynamic
+    /// cache there is depends on it.
+    filled_blocks: u32,
     shared: &'a Shared,
     /// Outcomes of the parts of each run.
     known: BTreeMap<Key, Vec<Outcome>>,
@@ -122,7 +126,13 @@ pub(super) struct Model<'a> {
 
 impl<'a> Model<'a> {
     pub(super) fn new(preset: &'a DevicePreset, params: Vec<Param>, ios: u32, seed: u64, shared: &'a Shared) -> Self {
-        Model { preset, params, runs: Vec::new(), settings: Vec::new(), ios, seed, shared, known: BTreeMap::new() }
+        let (runs, settings, known) = (Vec::new(), Vec::new(), BTreeMap::new());
+        Model { preset, params, runs, settings, ios, seed, filled_blocks: 0, shared, known }
+    }
+
+    /// The same, of a device with data in so many blocks.
+    pub(super) fn filled(self, filled_blocks: u32) -> Self {
+        Model { filled_blocks, ..self }
     }
 
     pub(super) fn setting(&mut self, setting: Setting) -> usize {
@@ -186,6 +196,7 @@ impl<'a> Model<'a> {
         let shrunk = Shrunk::new(self.preset, setting);
         let preset = shrunk.apply(&params::device(self.preset, &values)?)?;
         let setting = &shrunk.setting(setting);
+        let filled = (shrunk.size(u64::from(self.filled_blocks)) as u32).min(preset.device.lus[0].blocks);
         let plain = Measurement {
             blocks: setting.range_blocks,
             kind: IoKind::Write,
@@ -201,10 +212,12 @@ impl<'a> Model<'a> {
                 let (timed, warm_up) = (self.reads(setting), warm_up(self.preset, setting, self.ios));
                 (Measurement { warm_up, timed, kind: IoKind::Read, ..plain }, Offsets::Uniform)
             }
-            Access::RandomWrites(timed) => (Measurement { timed, ..plain }, Offsets::Uniform),
+            Access::RandomWrites(timed) => {
+                (Measurement { timed, blocks: plain.blocks.max(filled), ..plain }, Offsets::Uniform)
+            }
             Access::SequentialWrite(Stretch { of, parts, .. }) => {
                 let timed = setting.range_blocks / u32::from(setting.block_count) / u32::from(parts);
-                let blocks = if of == LongWrite::Fill { 0 } else { plain.blocks };
+                let blocks = if of == LongWrite::Fill { 0 } else { plain.blocks.max(filled) };
                 let pause = match of {
                     LongWrite::Pause(s) => shrunk.time(Ns::from_secs(u64::from(s))),
                     LongWrite::Again | LongWrite::Fill => Ns::ZERO,
@@ -409,7 +422,7 @@ mod tests {
         assert_eq!((reads(1, 1), reads(8, 4), reads(31, 1), reads(31, 128)), (400, 400, 1550, 500));
         let access = Access::SequentialWrite(Stretch::part(LongWrite::Again, 3, 4));
         let write = Setting { access, range_blocks: 4 * 8192, queue_depth: 8, hpb: false, block_count: 128 };
-        let shown = predict(&preset, &[read, Setting { queue_depth: 8, ..read }, write], 400, 1, &shared).unwrap();
+        let shown = predict(&preset, 0, &[read, Setting { queue_depth: 8, ..read }, write], 400, 1, &shared).unwrap();
         assert!(shown[1].sampling > 0.0 && shown[2].sampling == 0.0, "{shown:?}");
     }
 

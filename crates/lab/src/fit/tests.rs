@@ -196,7 +196,7 @@ fn a_fitted_device_is_another_one() {
 
 /// What `truth` shows in these settings.
 fn throughput(truth: &DevicePreset, settings: &[Setting]) -> Vec<Measurement> {
-    let shown = predict(truth, settings, IOS, 1, &Shared::default()).unwrap();
+    let shown = predict(truth, 0, settings, IOS, 1, &Shared::default()).unwrap();
     let of = |(line, (setting, outcome)): (usize, (&Setting, Outcome))| Measurement {
         line,
         setting: *setting,

@@ -52,6 +52,8 @@ pub struct Plan {
     pub seconds: u32,
     /// Standard error of a measurement in percent, at least.
     pub error_percent: f64,
+    /// Blocks that the target has, all written once before.
+    pub filled_blocks: u32,
     /// The jobs, in the order in which they are run.
     pub jobs: Vec<Job>,
 }
@@ -64,6 +66,9 @@ struct Kept {
     target: String,
     seconds: u32,
     error_percent: f64,
+    /// Plans of before 2026-11-29 have none, and meant what their jobs reach.
+    #[serde(default)]
+    filled_mib: Option<u32>,
     jobs: Vec<KeptJob>,
 }
 
@@ -114,7 +119,9 @@ impl Plan {
             jobs.fill(ask)?;
         }
         let jobs = jobs.jobs;
-        Ok(Plan { target: ask.target.clone(), seconds: ask.seconds, error_percent: ask.error_percent, jobs })
+        let Ask { target, seconds, error_percent, .. } = ask;
+        let (target, seconds, error_percent) = (target.clone(), *seconds, *error_percent);
+        Ok(Plan { target, seconds, error_percent, filled_blocks: room, jobs })
     }
 
     /// The plan with these jobs added.
@@ -182,6 +189,7 @@ impl Plan {
             target: self.target.clone(),
             seconds: self.seconds,
             error_percent: self.error_percent,
+            filled_mib: Some(self.filled_blocks / MIB),
             jobs: self.jobs.iter().map(|j| KeptJob { name: j.name.clone(), held_out: j.held_out }).collect(),
         };
         serde_json::to_string_pretty(&kept).expect("strings and finite numbers") + "\n"
@@ -213,16 +221,21 @@ impl Plan {
             return wrong(format!("has {} jobs; at most {MOST_JOBS} are possible", kept.jobs.len()));
         }
         let mut jobs: Vec<Job> = Vec::new();
-        for (i, job) in kept.jobs.into_iter().enumerate() {
+        for (i, job) in kept.jobs.iter().enumerate() {
             let Some(setting) = names::setting(&job.name) else {
                 return wrong(format!("jobs[{i}].name is {:?}; expected a name such as randread-256m-q1-4k", job.name));
             };
             if jobs.iter().any(|j| j.name == job.name) {
                 return wrong(format!("jobs[{i}].name is {:?}, like that of another job", job.name));
             }
-            jobs.push(Job { name: job.name, setting, held_out: job.held_out });
+            jobs.push(Job { name: job.name.clone(), setting, held_out: job.held_out });
         }
-        Ok(Plan { target: kept.target, seconds: kept.seconds, error_percent: kept.error_percent, jobs })
+        let Kept { target, seconds, error_percent, filled_mib, .. } = kept;
+        let reach = jobs.iter().map(|job| job.setting.range_blocks).max().unwrap_or(0);
+        let Some(filled_blocks) = filled_mib.map_or(Some(reach), |mib| mib.checked_mul(MIB)) else {
+            return wrong(format!("filled_mib is {}; expected {} at most", filled_mib.unwrap_or(0), u32::MAX / MIB));
+        };
+        Ok(Plan { target, seconds, error_percent, filled_blocks, jobs })
     }
 
     /// Checks that the device can be measured so.
@@ -230,6 +243,12 @@ impl Plan {
     /// # Errors
     /// The first job that is not possible; `file` is the plan's.
     pub fn check(&self, preset: &DevicePreset, file: &str) -> Result<(), PlanError> {
+        let (filled, unit) = (self.filled_blocks / MIB, preset.device.lus[0].blocks / MIB);
+        if filled > unit {
+            let name = &preset.name;
+            let message = format!("filled_mib is {filled}, but the logical unit of '{name}' has {unit}");
+            return Err(PlanError(format!("{file}: {message}")));
+        }
         for (i, job) in self.jobs.iter().enumerate() {
             let wrong = |message| PlanError(format!("{file}: jobs[{i}], {}: {message}", job.name));
             job.setting.check(preset).map_err(wrong)?;

@@ -104,7 +104,7 @@ pub fn probe(
     let settings: Vec<_> = readings.iter().map(|r| plan.jobs[r.job].setting).collect();
     // Simulated values have errors as well, since they are means of so many requests.
     let seed = FitOptions::default().seed;
-    let at_start = predict(preset, &settings, options.ios, seed, shared)?;
+    let at_start = predict(preset, plan.filled_blocks, &settings, options.ios, seed, shared)?;
     let sampling: Vec<f64> = at_start.iter().map(Outcome::sampling).collect();
     let error = |r: &Reading| r.scatter.max(plan.error_percent / 100.0).min(1.0);
     let measurement = |(r, sampling): (&Reading, &f64)| Measurement {
@@ -123,11 +123,12 @@ pub fn probe(
         advice: options.advice,
         candidates: plan.candidates(preset),
         candidate_error_percent: plan.error_percent,
+        filled_blocks: plan.filled_blocks,
         rough: true,
         ..FitOptions::default()
     };
     let fit = fit(preset, &rows, &fit_options, shared)?;
-    let shown = predict(&fit.preset, &settings, options.ios, seed, shared)?;
+    let shown = predict(&fit.preset, plan.filled_blocks, &settings, options.ios, seed, shared)?;
     let row = |(reading, predicted): (&Reading, Outcome)| Compared {
         reading: *reading,
         fitted: !plan.jobs[reading.job].held_out,

@@ -162,7 +162,7 @@ pub fn measure(
     shared: &Shared,
 ) -> Result<Vec<Reading>, ModelError> {
     let settings: Vec<_> = plan.jobs.iter().map(|job| job.setting).collect();
-    let shown = predict(truth, &settings, ios, seed, shared)?;
+    let shown = predict(truth, plan.filled_blocks, &settings, ios, seed, shared)?;
     let mut random = Prng::stream(seed, "noise of a probe", 0);
     let reading = |(job, outcome): (usize, Outcome)| {
         let mut noisy = |metric| outcome.of(metric) * (1.0 + noise * normal(&mut random)).max(0.01);

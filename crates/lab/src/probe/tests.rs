@@ -168,7 +168,7 @@ fn a_filled_device_has_three_speeds() {
     let rates = |what: &str| -> Vec<f64> {
         let jobs = plan.jobs.iter().filter(|job| job.name.starts_with(what));
         let settings: Vec<_> = jobs.map(|job| job.setting).collect();
-        let shown = crate::fit::predict(&preset, &settings, 500, 1, &Shared::default()).unwrap();
+        let shown = crate::fit::predict(&preset, 0, &settings, 500, 1, &Shared::default()).unwrap();
         shown.iter().map(|outcome| outcome.of(crate::fit::Metric::Throughput)).collect()
     };
     let fill = rates("fill-");
@@ -179,7 +179,7 @@ fn a_filled_device_has_three_speeds() {
     let mut whole = plan.jobs.iter().find(|job| job.name.starts_with("fill-")).unwrap().setting;
     let Access::SequentialWrite(stretch) = &mut whole.access else { panic!("{whole:?}") };
     stretch.count = 24;
-    let shown = crate::fit::predict(&preset, &[whole], 500, 1, &Shared::default()).unwrap();
+    let shown = crate::fit::predict(&preset, 0, &[whole], 500, 1, &Shared::default()).unwrap();
     let mean = 24.0 / fill.iter().map(|rate| 1.0 / rate).sum::<f64>();
     assert!((shown[0].of(crate::fit::Metric::Throughput) / mean - 1.0).abs() < 1e-9, "{mean}");
     // After the pause the cache is empty again.
@@ -196,7 +196,7 @@ fn shorter_blocks_show_the_same_write() {
     let plan = Plan::new(&preset, &Ask { size_bytes: 8 << 30, fill: true, ..ask(true) }).unwrap();
     let fill: Vec<_> = plan.jobs.iter().map(|job| job.setting).filter(|s| s.range_blocks > 2_000_000).collect();
     let fill: Vec<_> = fill.into_iter().filter(|s| s.writes()).collect();
-    let shown = crate::fit::predict(&preset, &fill, 500, 1, &Shared::default()).unwrap();
+    let shown = crate::fit::predict(&preset, 0, &fill, 500, 1, &Shared::default()).unwrap();
     // The whole device.
     let (range, length) = (fill[0].range_blocks, fill[0].block_count);
     let spec = StreamSpec::plain(IoKind::Write, 0, range, length, Offsets::Sequential);
