@@ -7,6 +7,7 @@ use crate::{output, recording};
 use anyhow::Result;
 use readpath_report::TableSpec;
 use readpath_session::ask::replay::question;
+use readpath_session::lab::question::Answer;
 use readpath_session::results::Metric;
 use readpath_session::results::metric::{self, Figure::*, Requests::*};
 use std::path::PathBuf;
@@ -40,8 +41,11 @@ pub fn main(args: &Replay) -> Result<()> {
     let given = [&of.pressure, &of.events].into_iter().flatten();
     let inputs = of.files.iter().chain(&of.precondition).chain(given).map(PathBuf::as_path).collect();
     let files = Files { folder: common.basics.out.clone(), inputs, ..Files::default() };
-    let spec = TableSpec::of(&COLUMNS).headed(&metric::HOST_MEMORY, "map, host");
     let begin = |names| Asking::begin(&of.making, common, names, files);
-    ask(begin, None, |ready| question(of, ready), |answer, width| output::table(&answer.document, spec, width))
-        .map(drop)
+    ask(begin, None, |ready| question(of, ready), tables).map(drop)
+}
+
+/// The figures of replays.
+pub fn tables(answer: &Answer, width: Option<u16>) -> String {
+    output::table(&answer.document, TableSpec::of(&COLUMNS).headed(&metric::HOST_MEMORY, "map, host"), width)
 }

@@ -6,7 +6,7 @@ use crate::ask::{Asking, Files, ask as ask_one, names};
 use crate::experiment;
 use crate::files::{NewFolder, check_writable, write_whole};
 use crate::stop::{self, Written};
-use crate::{dry_run, hmb, policies, ubi, usage};
+use crate::{dry_run, hmb, policies, replay, ubi, usage};
 use anyhow::{Result, anyhow};
 use readpath_report::html;
 use readpath_session::ask;
@@ -83,17 +83,15 @@ fn refuse_options_of_one(args: &Reproduce) -> Result<()> {
 /// Experiments that answer one question together: a table for each, and one page of all.
 fn reproduce_group(args: &Reproduce, group: &Group) -> Result<()> {
     refuse_options_of_one(args)?;
-    if args.of.traces.is_some() {
-        let name = group.name;
-        return Err(usage(anyhow!("--traces goes with reproduce policies and ubi; {name} runs on no recorded trace")));
-    }
     let members = reproduce::members(group, &args.of.making)?;
+    let traces = args.of.traces.as_deref();
+    let replays = traces.map(|dir| reproduce::of_recorded(group, &args.of.making, dir)).transpose()?;
     if args.dry_run {
         for one in &members {
             dry_run::show(one, false)?;
             writeln!(io::stdout())?;
         }
-        return Ok(());
+        return replays.map_or(Ok(()), |replays| dry_run::show(&replays, false));
     }
     let folder = args.common.basics.out.clone().unwrap_or_else(|| Path::new("out").join(group.name));
     let _made = NewFolder::create(&folder)?;
@@ -103,6 +101,10 @@ fn reproduce_group(args: &Reproduce, group: &Group) -> Result<()> {
     let tables = if group.is_of_published { experiment::published } else { experiment::tables };
     for one in &members {
         documents.push(ask_into(one, args, &folder.join(&one.experiment.name), tables)?);
+        writeln!(io::stdout())?;
+    }
+    if let Some(replays) = replays {
+        documents.push(ask_into(&replays, args, &folder.join("recorded"), replay::tables)?);
         writeln!(io::stdout())?;
     }
     write_page(&format!("Readpath: {}", group.title), &documents, &page)

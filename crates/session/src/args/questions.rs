@@ -32,8 +32,8 @@ pub struct Reproduce {
     /// hmb_map, raspberry_memory, policies, ubi, all, or an experiment file (*.toml)
     #[arg(value_name = "NAME|FILE")]
     pub name: String,
-    /// Folder of recorded traces. policies reads mobile/X_exec.csv.gz (each after its X_precond.csv.gz) and block/*;
-    /// ubi reads recorded read streams; all takes a folder with mobile, block and ubi, or some of them
+    /// Folder of recorded traces. policies and zones read mobile/X_exec.csv.gz (each after its X_precond.csv.gz) and
+    /// block/*; ubi reads recorded read streams; all takes a folder with mobile, block and ubi, or some of them
     #[arg(long, value_name = "DIR")]
     pub traces: Option<PathBuf>,
     /// Images of NAND.

@@ -3,18 +3,26 @@
 
 use super::{experiment, hmb, policies};
 use crate::args::{Chosen, Making, OwnImages, Reproduce};
+use crate::failure::classify;
 use crate::inputs::read_text;
-use crate::{kinds, ubi, usage};
+use crate::presets::overrides;
+use crate::{cases, kinds, ubi, usage};
 use anyhow::{Result, anyhow};
 use readpath_config::experiment::{load, load_beside};
+use readpath_lab::beforehand;
 use readpath_lab::builtin::{self, Builtin, Group, Kind};
 use readpath_lab::experiment::Experimenting;
 use readpath_lab::hmb::HostMemory;
 use readpath_lab::policies::Policies;
+use readpath_lab::replay::{Mode, Replay, ReplayOptions, ReplayTexts, ReplayVariant, Replays};
+use readpath_run::LUN;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The name that means every built-in experiment.
 pub const ALL: &str = "all";
+/// What recorded traces are for.
+const WITH_TRACES: &str = "reproduce policies, zones and ubi";
 
 /// An experiment that options name.
 pub enum Named {
@@ -72,7 +80,7 @@ fn check_options(args: &Reproduce, kind: Option<Kind>) -> Result<()> {
         return Err(usage(anyhow!("--traces: hmb is a command for traces of your own: readpath hmb TRACE...")));
     }
     if args.traces.is_some() && kind != Some(Kind::Policies) {
-        return Err(usage(anyhow!("--traces goes with reproduce policies and ubi; {name} runs on no recorded trace")));
+        return Err(usage(anyhow!("--traces goes with {WITH_TRACES}; {name} runs on no recorded trace")));
     }
     Ok(())
 }
@@ -89,6 +97,35 @@ pub fn group(name: &str) -> Option<Group> {
 pub fn members(group: &Group, making: &Making) -> Result<Vec<Experimenting>> {
     let of = |name: &&str| experiment::of(load(name, &read_text).map_err(usage)?, making, &Chosen::default());
     group.members.iter().map(of).collect()
+}
+
+/// The question what recorded traces of a folder show on the variants of one of a group's experiments.
+///
+/// # Errors
+/// When nothing of the group runs on traces, a key of the device is wrong, or a trace cannot be read.
+pub fn of_recorded(group: &Group, making: &Making, dir: &Path) -> Result<Replays> {
+    let Some(name) = group.replays else {
+        let name = group.name;
+        return Err(usage(anyhow!("--traces goes with {WITH_TRACES}; {name} runs on no recorded trace")));
+    };
+    let experiment = load(name, &read_text).map_err(usage)?;
+    let base = experiment.load_device(&read_text).map_err(usage)?;
+    let base = base.with_overrides(&overrides(&making.set)?).map_err(usage)?;
+    let variants = experiment.variants.iter().map(|variant| ReplayVariant::new(variant, &base));
+    let variants = variants.collect::<Result<Vec<_>, _>>().map_err(usage)?;
+    // Behind a mapper a host sees less of the flash. All variants get the same requests.
+    let units = variants.iter().map(|variant| variant.preset.seen_units());
+    let units = units.min_by_key(|units| units[usize::from(LUN)].blocks).unwrap_or_default();
+    let cases = policies::recorded(dir, &units, true)?;
+    beforehand::variants(&cases[0].name, &variants).map_err(classify)?;
+    let layout = experiment.precondition.layout;
+    let texts = cases::texts(&policies::how(true), (&[], &[]), &experiment.device, layout, &cases);
+    let texts = ReplayTexts { title: format!("{}: recorded traces", group.title), ..texts };
+    let (mode, seed) = (Mode::Timed, experiment.seed);
+    let options = ReplayOptions { mode, layout, seed, encoded: false, over_time: true };
+    let cases: Vec<_> = cases.into_iter().map(Arc::new).collect();
+    let variants: Vec<_> = variants.into_iter().map(Arc::new).collect();
+    Ok(Replays::new(texts, Replay::all(&cases, &variants, &options)))
 }
 
 /// Everything that `all` asks.
