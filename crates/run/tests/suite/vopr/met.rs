@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// Number of conditions: those of [`Met::add`], and those that a run counts itself.
 const KINDS: usize = 49;
 /// Weights of rare conditions.
-const RARE: [(&str, u64); 4] = [("refreshed", 20), ("host map stale", 10), ("retired", 20), ("shrunk", 4)];
+const RARE: [(&str, u64); 4] = [("refreshed", 20), ("host map stale", 10), ("retired", 30), ("shrunk", 4)];
 
 /// The conditions that all seeds of a test met together, by name. A test that met none proves nothing.
 #[derive(Default, Debug)]

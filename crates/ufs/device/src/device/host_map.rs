@@ -11,6 +11,9 @@ use crate::ids::Lpn;
 use readpath_flash::{DieSched, OpId, Ppn};
 use readpath_kit::Ns;
 
+/// Data of a packet of PCI Express, as root ports of desktop and phone chips set it (Max_Payload_Size).
+const PACKET_BYTES: usize = 256;
+
 /// The most blocks of one fetch of entries: those of a request's operations, and all that one array operation reads.
 pub(crate) fn blocks_per_fetch(config: &DeviceConfig) -> u32 {
     OPS_PER_REQUEST.max(config.geometry.slices_per_read(config.flash.plane_reads))
@@ -129,6 +132,16 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         self.front.reserve_up(now, span).1
     }
 
+    /// When something small that is ready at `now` has crossed the link at the latest. PCI Express sends data in
+    /// packets, between which requests and answers go, so that these wait for a packet at most. What they take is taken
+    /// from the data behind them. A message of UFS waits for the data before it.
+    fn among_packets(&self, now: Ns, span: Ns, host: &HostMap) -> Ns {
+        match host.protocol {
+            Protocol::Hmb => now + self.front.link().bytes(PACKET_BYTES) + span,
+            Protocol::Ume => Ns::NEVER,
+        }
+    }
+
     /// Sends the waiting requests that may be sent now.
     fn send_waiting(&mut self, now: Ns) {
         let Some(host) = self.host_map.host() else { return };
@@ -161,7 +174,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         (op.frame, op.ppn) = (held.frame, Ppn(held.copy));
         let tag = op.tag;
         self.back.stats().host_map_fetches += 1;
-        let end = self.map_up(now, host.request);
+        let end = self.map_up(now, host.request).min(self.among_packets(now, host.request, host));
         if P::ACTIVE {
             let start = end.saturating_sub(host.request);
             self.back.probe_mut().stage(StageOf::Request(tag.tag), Resource::LinkUp, start, end);
@@ -192,16 +205,16 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             Ask::Write => (0, None),
         };
         let span = host.response + self.front.link().bytes(bytes as usize);
-        let start = self.front.down_from(now);
-        self.front.set_down_free(start + span);
+        let free = self.front.down_from(now) + span;
+        self.front.set_down_free(free);
+        let end = self.host_map.answer_at(free.min(self.among_packets(now, span, &host)), ask);
         self.back.stats().host_map_bytes_read += u64::from(bytes);
         self.back.stats().host_map_link_down_ns += span.0;
         if let Some(of) = of
             && P::ACTIVE
         {
-            self.back.probe_mut().stage(of, Resource::LinkDown, start, start + span);
+            self.back.probe_mut().stage(of, Resource::LinkDown, end.saturating_sub(span), end);
         }
-        self.host_map.answer_at(start + span, ask);
     }
 
     /// An answer has arrived in the device.

@@ -49,6 +49,8 @@ pub(super) struct Exchange {
     pub at_host: FrontQueue<(Ns, Ask)>,
     /// When answers will be in the device.
     pub answers: FrontQueue<(Ns, Ask)>,
+    /// When the last of them will be, which the next does not overtake.
+    pub last_answer: Ns,
     /// Requests that wait because too many are outstanding.
     pub waiting: VecDeque<Ask>,
     /// Number of outstanding requests.
@@ -61,6 +63,7 @@ impl Exchange {
             coming: FrontQueue::with_capacity(64),
             at_host: FrontQueue::with_capacity(64),
             answers: FrontQueue::with_capacity(64),
+            last_answer: Ns::ZERO,
             waiting: VecDeque::new(),
             outstanding: 0,
         }
