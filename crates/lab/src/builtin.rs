@@ -40,7 +40,7 @@ const fn file(name: &'static str) -> Builtin {
 }
 
 /// All built-in experiments.
-pub const BUILTINS: [Builtin; 24] = [
+pub const BUILTINS: [Builtin; 25] = [
     file("iozone"),
     file("tiobench"),
     file("appstart"),
@@ -51,6 +51,7 @@ pub const BUILTINS: [Builtin; 24] = [
     file("rivals"),
     file("rivals_apps"),
     file("zones_reads"),
+    file("zones_fragmented"),
     file("zones_writes"),
     file("zones_apps"),
     file("zones_programs"),
@@ -94,7 +95,7 @@ pub const GROUPS: [Group; 2] = [
     Group {
         name: "zones",
         title: "the map in SRAM, in host memory, in DRAM, or in zones",
-        members: &["zones_reads", "zones_writes", "zones_apps", "zones_programs"],
+        members: &["zones_reads", "zones_fragmented", "zones_writes", "zones_apps", "zones_programs"],
         is_of_published: false,
         replays: Some("zones_apps"),
     },

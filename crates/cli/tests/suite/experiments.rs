@@ -221,7 +221,7 @@ fn devices_of_today_are_as_near_as_the_book_says() {
     let says = ["--case belongs to one experiment; 'devices' are several"];
     Room::new().bad(&["reproduce", "devices", "--case", "x"], &says);
     let plan = Room::new().good(&["reproduce", "zones", "--dry-run"]);
-    for title in ["random reads", "writes in place", "36 apps started", "programmed die by die"] {
+    for title in ["random reads", "fragmented data", "writes in place", "36 apps started", "programmed die by die"] {
         assert!(plan.contains(title), "{title}: {plan}");
     }
 }
@@ -240,7 +240,7 @@ fn tables_of_zones_are_those_of_the_book() {
     let room = Room::new();
     room.good(&["reproduce", "zones", "--out", "out"]);
     let of = |experiment: &str| crate::common::json(&room.read(&format!("out/{experiment}/result.json")));
-    let docs = ["zones_reads", "zones_writes", "zones_apps"].map(of);
+    let docs = ["zones_reads", "zones_writes", "zones_apps", "zones_fragmented", "zones_programs"].map(of);
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");
     let [book, readme] = ["docs/zones.md", "README.md"].map(|name| std::fs::read_to_string(format!("{root}{name}")));
     let (book, readme) = (book.expect("the chapter"), readme.expect("README"));
@@ -248,7 +248,9 @@ fn tables_of_zones_are_those_of_the_book() {
         (&book, "reads of 4 KiB over 4 GB, thousands/s", 0, "4 GB", "read_iops", 1e3),
         (&book, "over 256 GB", 0, "256 GB", "read_iops", 1e3),
         (&book, "p99 over 256 GB, µs", 0, "256 GB", "read_latency_p99", 1.0),
+        (&book, "fragmented, 32 KiB, thousands/s", 3, "32 KB", "read_iops", 1e3),
         (&book, "writes in place, thousands/s", 1, "updates", "write_iops", 1e3),
+        (&book, "write amplification: host × device", 1, "updates", "write_amplification", 1.0),
         (&book, "skewed writes in place, thousands/s", 1, "updates, skewed", "write_iops", 1e3),
         (&book, "36 apps started, s", 2, "cycle 2", "start_up_time", 1.0),
         (&readme, "reads over 256 GB, thousands/s", 0, "256 GB", "read_iops", 1e3),
@@ -270,10 +272,30 @@ fn tables_of_zones_are_those_of_the_book() {
             };
             let value = rows.iter().find(is_it).and_then(|row| row["simulated"].as_f64());
             let value = value.unwrap_or_else(|| panic!("{name}: {place}")) / unit;
+            // The host's is asked for below.
+            let cell = cell.split_once(" × ").map_or(cell, |(_, device)| device);
             let digits = cell.split_once('.').map_or(0, |(_, behind)| behind.len());
             assert_eq!(cell, format!("{value:.digits$}"), "{name}: {place}");
             compared += 1;
         }
     }
-    assert_eq!(compared, 36);
+    assert_eq!(compared, 50);
+    let row = |doc: usize, case: &str, variant: &str, metric: &str| {
+        let rows = docs[doc]["rows"].as_array().expect("rows");
+        let row = rows.iter().find(|r| r["case"] == case && r["variant"] == variant && r["metric"] == metric);
+        row.and_then(|row| row["simulated"].as_f64()).unwrap_or_else(|| panic!("{case}, {variant}, {metric}"))
+    };
+    let (small, large) = ("192 KiB, buffer 1152", "768 KiB, buffer 1152");
+    let more = row(4, "192 KB", small, "write_throughput") / row(4, "192 KB", large, "write_throughput");
+    let [few, many] = ["16 KB, synced", "192 KB, synced"]
+        .map(|case| ["write_amplification", "write_throughput"].map(|metric| row(4, case, small, metric)));
+    for said in [
+        format!("| {:.1} × ", row(1, "updates", "zones", "host_write_amplification")),
+        format!("| {:.0} MiB |", row(0, "256 GB", "zones", "host_memory") / f64::from(1 << 20)),
+        format!("16 KiB program {:.1} times what the host wrote, at {:.0} MiB/s", few[0], few[1]),
+        format!("192 KiB {:.1} times, at {:.0} MiB/s", many[0], many[1]),
+        format!("768 KiB bring {:.0} %", 100.0 * (more - 1.0)),
+    ] {
+        assert!(book.split_whitespace().collect::<Vec<_>>().join(" ").contains(&said), "{said}");
+    }
 }

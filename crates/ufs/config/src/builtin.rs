@@ -57,6 +57,7 @@ pub fn experiments() -> &'static [Builtin] {
         builtin!("experiments", "rivals"),
         builtin!("experiments", "rivals_apps"),
         builtin!("experiments", "zones_reads"),
+        builtin!("experiments", "zones_fragmented"),
         builtin!("experiments", "zones_writes"),
         builtin!("experiments", "zones_apps"),
         builtin!("experiments", "zones_programs"),
