@@ -32,6 +32,9 @@ pub struct ExpertSpec {
 /// Requests at most, which are kept in memory.
 const MOST_REQUESTS: u64 = 20_000_000;
 const MOST_EXPERTS: u32 = 1 << 20;
+/// Of a time.
+const TOO_LATE: &str = "end later than 64 bits of nanoseconds can tell";
+const SHORTER: &str = "expected a shorter token, or numbers in a row";
 
 impl ExpertSpec {
     /// Says what is wrong with it.
@@ -61,20 +64,26 @@ impl ExpertSpec {
         if !(1..=MOST_REQUESTS).contains(&reads) {
             return Err(format!("{reads} reads; expected 1 to {MOST_REQUESTS}: fewer tokens, or longer reads"));
         }
-        Ok(())
+        match self.time(u64::from(self.tokens), 0) {
+            Some(_) => Ok(()),
+            None => Err(format!("{} tokens of {} {TOO_LATE}; expected fewer or shorter ones", self.tokens, self.token)),
+        }
     }
 
     fn reads_each(&self) -> u64 {
         self.expert_bytes.div_ceil(self.read_bytes)
     }
 
-    fn time(&self, token: u64, layer: u32) -> Ns {
-        Ns(self.token.0.saturating_mul(token).saturating_add(self.token.0 / u64::from(self.layers) * u64::from(layer)))
+    /// When a layer of a token is read, if 64 bits hold the time.
+    fn time(&self, token: u64, layer: u32) -> Option<Ns> {
+        let within = self.token.0 / u64::from(self.layers) * u64::from(layer);
+        let time = Ns(self.token.0.checked_mul(token)?.checked_add(within)?);
+        (time < Ns::NEVER).then_some(time)
     }
 
-    fn read_expert(&self, token: u64, layer: u32, expert: u32, requests: &mut Vec<Request>) {
+    fn read_expert(&self, time: Ns, layer: u32, expert: u32, requests: &mut Vec<Request>) {
         let first = (u64::from(layer) * u64::from(self.experts) + u64::from(expert)) * self.expert_bytes;
-        cut(self.time(token, layer), first, self.expert_bytes, self.read_bytes, requests);
+        cut(time, first, self.expert_bytes, self.read_bytes, requests);
     }
 
     /// Reads of experts that are drawn: for each token and layer different ones, the more popular the more often. Which
@@ -105,7 +114,9 @@ impl ExpertSpec {
                 keys.select_nth_unstable_by(last, |a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
                 keys.truncate(last + 1);
                 keys.sort_unstable_by_key(|(_, expert)| *expert);
-                keys.iter().for_each(|(_, expert)| self.read_expert(token, layer, *expert, &mut requests));
+                // Within the time of all tokens, which was checked.
+                let time = self.time(token, layer).unwrap_or(Ns::NEVER);
+                keys.iter().for_each(|(_, expert)| self.read_expert(time, layer, *expert, &mut requests));
             }
         }
         requests
@@ -132,6 +143,19 @@ impl ExpertSpec {
             }
         };
         let (mut requests, mut row, mut first) = (Vec::new(), 0, None);
+        // Before they are made: a single row may be longer than memory.
+        let has_room = |line: usize, before: usize, bytes: u64| {
+            let (before, more) = (before as u64, bytes.div_ceil(self.read_bytes));
+            match before + more <= MOST_REQUESTS {
+                true => Ok(()),
+                false => {
+                    let message = format!(
+                        "makes {more} reads after {before}; expected at most {MOST_REQUESTS}: give longer reads"
+                    );
+                    Err(wrong(line, Reason::Limit, message))
+                }
+            }
+        };
         let mut last = (0, 0);
         for (line, number) in lines.filter(|(line, _)| !line.trim().is_empty()) {
             let fields: Vec<&str> = line.split(',').map(str::trim).collect();
@@ -153,7 +177,13 @@ impl ExpertSpec {
                         let message = format!("{offset},{length} is no range of whole blocks of {block} bytes");
                         return Err(wrong(number, Reason::Range, message));
                     }
-                    cut(self.time(row, 0), offset, length, self.read_bytes, &mut requests);
+                    has_room(number, requests.len(), length)?;
+                    let time = self.time(row, 0).ok_or_else(|| {
+                        let message =
+                            format!("is row {}: so many tokens of {} {TOO_LATE}; {SHORTER}", row + 1, self.token);
+                        wrong(number, Reason::Limit, message)
+                    })?;
+                    cut(time, offset, length, self.read_bytes, &mut requests);
                     row += 1;
                 }
                 (_, [token, layer, expert]) => {
@@ -170,16 +200,18 @@ impl ExpertSpec {
                         return Err(wrong(number, Reason::Order, message));
                     }
                     last = (token, layer);
+                    has_room(number, requests.len(), self.expert_bytes)?;
                     let first = *first.get_or_insert(token);
-                    self.read_expert(token - first, layer as u32, expert as u32, &mut requests);
+                    let time = self.time(token - first, layer as u32).ok_or_else(|| {
+                        let message = format!(
+                            "token is {token}, {} after the first: so many tokens of {} {TOO_LATE}; {SHORTER}",
+                            token - first,
+                            self.token
+                        );
+                        wrong(number, Reason::Limit, message)
+                    })?;
+                    self.read_expert(time, layer as u32, expert as u32, &mut requests);
                 }
-            }
-            if requests.len() as u64 > MOST_REQUESTS {
-                return Err(wrong(
-                    number,
-                    Reason::Limit,
-                    format!("more than {MOST_REQUESTS} reads; give longer reads"),
-                ));
             }
         }
         match requests.is_empty() {
@@ -266,6 +298,9 @@ mod tests {
         let requests = SPEC.read_list(list, "l.csv").expect("a list");
         let seen: Vec<(u64, u64)> = requests.iter().step_by(3).map(|r| (r.time.0, r.offset / (40 << 10))).collect();
         assert_eq!(seen, [(0, 3), (2_000_000, 47), (4_000_000, 16)]);
+        // The latest layer that 64 bits of nanoseconds hold.
+        let latest = SPEC.read_list("token,layer,expert\n1,0,0\n6148914691237,1,0", "l.csv").expect("a list");
+        assert_eq!(latest.last().map(|r| r.time), Some(Ns(u64::MAX - 551_615)));
         let ranges = SPEC.read_list("offset,length\n4096,20480\n0,4096", "l.csv").expect("a list");
         let seen: Vec<(u64, u64, u64)> = ranges.iter().map(|r| (r.time.0, r.offset, r.bytes)).collect();
         assert_eq!(seen, [(0, 4096, 16384), (0, 20480, 4096), (3_000_000, 0, 4096)]);
@@ -286,6 +321,16 @@ mod tests {
             ),
             ("offset,length\n1,4096", "l.csv:2: 1,4096 is no range of whole blocks of 4096 bytes"),
             ("offset,length\n18446744073709547520,8192", "l.csv:2: 18446744073709547520,8192 is no range"),
+            // More reads than memory holds.
+            (
+                "offset,length\n0,4096\n0,18446744073709547520",
+                "l.csv:3: makes 1125899906842624 reads after 1; expected at most 20000000: give longer reads",
+            ),
+            (
+                "token,layer,expert\n1,0,0\n6148914691237,2,0",
+                "l.csv:3: token is 6148914691237, 6148914691236 after the first: so many tokens of 3.000 ms end later \
+                 than 64 bits of nanoseconds can tell; expected a shorter token",
+            ),
         ] {
             let e = SPEC.read_list(list, "l.csv").expect_err(list).to_string();
             assert!(e.starts_with(says), "{e}\ninstead of\n{says}");
@@ -301,6 +346,7 @@ mod tests {
             (ExpertSpec { per_token: 17, ..SPEC }, "17 experts for each token; expected 1 to 16"),
             (ExpertSpec { skew: f64::NAN, ..SPEC }, "the skew is NaN; expected 0 to 10"),
             (ExpertSpec { tokens: 0, ..SPEC }, "0 reads; expected 1 to 20000000"),
+            (ExpertSpec { token: Ns(u64::MAX / 400), ..SPEC }, "500 tokens of 46116860.184 s end later than"),
         ] {
             let e = spec.check().expect_err(says);
             assert!(e.starts_with(says), "{e}");
