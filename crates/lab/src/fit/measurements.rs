@@ -98,10 +98,11 @@ pub fn parse(text: &str, file: &str) -> Result<Vec<Measurement>, MeasurementErro
              it",
         ));
     };
+    reader.line = line;
+    table::check_separator(&reader, &names, |name| COLUMNS.contains(&name) || review::COLUMNS.contains(&name))?;
     if review::is_one(&names) {
         return review::parse(text, file);
     }
-    reader.line = line;
     let columns = read_columns(&reader, names)?;
     let mut rows = Vec::new();
     for (line, fields) in lines {
@@ -268,6 +269,10 @@ mod tests {
             ("# nothing\n", "m.csv: is empty"),
             (HEAD, "m.csv: has column names, but no measurement"),
             ("range_gb,queue_depth\n", "m.csv:1: \"range_gb\" is not a column; known here: range_gib"),
+            (
+                "range_gib;queue_depth\n1;16\n",
+                "m.csv:1: is separated by semicolons; expected commas: \"range_gib,queue_depth\"",
+            ),
             ("range_gib,range_gib\n", "m.csv:1: has the column range_gib twice"),
             ("range_gib,queue_depth,hpb,value\n", "m.csv:1: has no column metric"),
             ("queue_depth,hpb,value,metric\n", "m.csv:1: needs a column for the range"),

@@ -6,7 +6,7 @@ use super::measurements::{Measurement, Metric};
 use super::setting::{Access, LongWrite, Setting, Stretch};
 use super::table::{self, Columns, HELD_OUT, MeasurementError, Reader, shown};
 
-const COLUMNS: [&str; 10] = [
+pub(super) const COLUMNS: [&str; 10] = [
     "drive",
     "phase",
     "capacity_gb",
@@ -264,6 +264,10 @@ mod tests {
         bad(&rows("A,cached,1000,,2000\n"), 2, "until_gb is missing");
         bad(&rows("A,cached,0,1,2000\n"), 2, "capacity_gb is \"0\"; it must be greater than 0");
         bad(HEAD, 0, "has column names, but no phase");
+        for (separator, called) in [(";", "semicolons"), ("\t", "tabs"), ("\";\"", "semicolons")] {
+            let says = format!("is separated by {called}; expected commas: \"drive,phase,capacity_gb,");
+            bad(&format!("\"{}\"\n", HEAD.trim().replace(',', separator)), 1, &says);
+        }
         bad(&HEAD.replace("until_gb", "until_gb,held_out"), 0, "has column names, but no phase");
         let all = HEAD.replace("throughput_mb_s", "throughput_mb_s,held_out");
         bad(&format!("{all}A,cached,1000,148,2000,x\n"), 2, "held_out is \"x\"; expected yes or no");

@@ -100,6 +100,23 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = (usize, Vec<&str>)> {
     lines.filter(|(_, line)| !line.is_empty()).map(|(i, line)| (i, fields(line)))
 }
 
+/// Column names must be separated by commas: names another separator by a name that `is_known`.
+pub(super) fn check_separator(
+    reader: &Reader,
+    all: &[&str],
+    is_known: impl Fn(&str) -> bool,
+) -> Result<(), MeasurementError> {
+    let [line] = all else { return Ok(()) };
+    for (separator, called) in [(';', "semicolons"), ('\t', "tabs"), ('|', "bars"), (' ', "spaces")] {
+        let names: Vec<&str> = line.split(separator).map(|name| name.trim().trim_matches('"')).collect();
+        if names.len() > 1 && names.iter().any(|name| is_known(name)) {
+            let names = shown(&names.join(","));
+            return Err(reader.error(format!("is separated by {called}; expected commas: {names}")));
+        }
+    }
+    Ok(())
+}
+
 /// Names of the columns of a table.
 pub(super) struct Columns<'a>(Vec<&'a str>);
 
