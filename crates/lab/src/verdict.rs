@@ -311,6 +311,11 @@ impl Candidate<'_> {
             Sure::Unknown => self.saves >= NEAR_PERCENT,
         }
     }
+
+    /// Whether it is slower than the first, as surely.
+    fn loses(&self) -> bool {
+        Candidate { saves: -self.saves, ..self.clone() }.gains()
+    }
 }
 
 impl<'a> Contest<'a> {
@@ -365,17 +370,26 @@ impl<'a> Contest<'a> {
         if let Sure::Within(half) = best.sure
             && best.saves.abs() <= half
         {
-            let (among, fastest) = match candidates.len() {
-                2 => (String::new(), ""),
-                many => (format!(" among {many} variants"), "the fastest, "),
+            // None gains, but one of many may be slower for sure.
+            let what = if candidates.iter().any(Candidate::loses) { "gain" } else { "difference" };
+            let among = match candidates.len() {
+                2 => String::new(),
+                many => format!(" among {many} variants"),
+            };
+            let (first, second) = match candidates.len() {
+                2 => ((best, ""), (base, "")),
+                _ if best.saves < 0.0 => ((base, "the fastest, "), (best, "the next, ")),
+                _ => ((best, "the fastest, "), (base, "")),
+            };
+            let with = |(one, place): (&Candidate, &str)| {
+                format!("with {place}'{}'{}", one.variant, if place.is_empty() { "" } else { "," })
             };
             let text = format!(
-                "{prefix}No difference beyond chance{among}: with {fastest}'{}' {requests} take {} us in the mean, \
-                 with '{}' {} ({}).",
-                best.variant,
-                digits(best.mean_us),
-                base.variant,
-                digits(mean),
+                "{prefix}No {what} beyond chance{among}: {} {requests} take {} us in the mean, {} {} ({}).",
+                with(first),
+                digits(first.0.mean_us),
+                with(second),
+                digits(second.0.mean_us),
                 signed(-best.saves, best.sure)
             );
             return self.note(NoteKind::NoDifference, best, text);
