@@ -4,7 +4,7 @@
 
 use crate::figures::MIB;
 use crate::over_time::Timed;
-use readpath_kit::{BLOCK_BYTES, Ns};
+use readpath_kit::BLOCK_BYTES;
 use readpath_results::{Chart, ChartKind, Error, Metric, SeriesStyle, metric};
 use readpath_run::{Bin, Series};
 
@@ -24,16 +24,23 @@ impl Phase {
     }
 
     /// The phase of a bin with writes: where most of its data went, and whether as much as a tenth of it was moved
-    /// beside.
-    fn of(bin: &Bin) -> Option<Phase> {
-        let d = &bin.device;
-        Some(match d.slices_written {
-            0 => return None,
-            written if 2 * d.slices_boosted >= written => Phase::Cached,
-            written if 10 * d.slices_moved >= written => Phase::Folding,
+    /// beside. Where nothing was programmed it is that of the bin before.
+    fn of(bin: &Bin, before: Phase) -> Phase {
+        let written = bin.device.slices_written;
+        match went(bin) {
+            (boosted, past) if boosted > 0 && boosted >= past => Phase::Cached,
+            _ if 10 * bin.device.slices_moved >= written => Phase::Folding,
+            (0, 0) => before,
             _ => Phase::Direct,
-        })
+        }
     }
+}
+
+/// Blocks of the host that were programmed in a bin, into the cache and past it. Those that were written differ by what
+/// the write buffer took in or gave out.
+fn went(bin: &Bin) -> (u64, u64) {
+    let boosted = bin.device.slices_boosted;
+    (boosted, bin.device.slices_programmed.saturating_sub(boosted))
 }
 
 /// A part of the write, of one phase.
@@ -57,42 +64,64 @@ impl Part {
 /// A long write by its phases.
 pub(crate) struct LongWrite {
     parts: Vec<Part>,
+    /// Blocks that went to the cache before any went past it.
+    cached: u64,
 }
 
 impl LongWrite {
     /// The phases of a run, if it left the cache.
     pub(crate) fn of(series: &Series) -> Option<LongWrite> {
         let (mut from, mut written) = (series.from, 0);
-        let mut parts: Vec<(Part, u64)> = Vec::new();
+        let mut parts: Vec<(Part, &Bin)> = Vec::new();
+        let mut unknown = (0, 0.0);
         for bin in &series.bins {
-            let time = bin.to.saturating_sub(std::mem::replace(&mut from, bin.to));
-            let Some(phase) = Phase::of(bin).filter(|_| time > Ns(0)) else { continue };
-            let (blocks, boosted) =
-                (bin.device.slices_written, bin.device.slices_boosted.min(bin.device.slices_written));
-            let begins = parts.last().is_some_and(|(last, _)| last.phase != phase);
-            parts.push((Part { phase, from: written, blocks, seconds: time.as_secs_f64(), begins }, boosted));
+            let time = bin.to.saturating_sub(std::mem::replace(&mut from, bin.to)).as_secs_f64();
+            if bin.device.slices_written == 0 || time == 0.0 {
+                continue;
+            }
+            let (blocks, seconds) = (unknown.0 + bin.device.slices_written, unknown.1 + time);
+            // What fills the write buffer at first goes where the first program does.
+            if parts.is_empty() && went(bin) == (0, 0) {
+                unknown = (blocks, seconds);
+                continue;
+            }
+            unknown = (0, 0.0);
+            let before = parts.last().map_or(Phase::Cached, |(last, _)| last.phase);
+            let phase = Phase::of(bin, before);
+            let begins = !parts.is_empty() && before != phase;
+            parts.push((Part { phase, from: written, blocks, seconds, begins }, bin));
             written += blocks;
         }
-        // What the device moves when the host has ended counts into the last bin.
-        if let [.., (before, _), (last, _)] = &mut parts[..]
-            && (before.phase, last.phase) == (Phase::Direct, Phase::Folding)
+        // What the device moves when the host has ended counts into the last bin: no write waited for it.
+        if let [.., (before, _), (last, bin)] = &mut parts[..]
+            && (last.phase == Phase::Folding && before.phase != Phase::Folding)
+            && bin.device.stall_space_ns == 0
         {
-            (last.phase, last.begins) = (Phase::Direct, false);
+            (last.phase, last.begins) = (Phase::Direct, before.phase != Phase::Direct);
         }
         // The first bin that is not all of the cache's ends the cached phase.
-        let border = parts.iter().position(|(part, boosted)| 100 * boosted < 99 * part.blocks)?;
-        let (part, boosted) = parts[border];
+        let is_mixed = |(part, bin): &(Part, &Bin)| {
+            let (boosted, past) = went(bin);
+            part.phase != Phase::Cached || 100 * past > boosted + past
+        };
+        let border = parts.iter().position(is_mixed)?;
+        let cached = parts[..=border].iter().map(|(_, bin)| went(bin).0).sum();
+        let (part, bin) = parts[border];
         let past = parts[border + 1..].iter().map(|(part, _)| part).filter(|part| part.phase != Phase::Cached);
         let next = past.clone().find(|part| !part.begins).or(past.clone().next()).copied()?;
         let mut parts: Vec<Part> = parts.into_iter().map(|(part, _)| part).collect();
-        let rest = part.blocks - boosted;
+        let rest = match went(bin) {
+            (0, 0) => part.blocks,
+            (_, past) => past.min(part.blocks),
+        };
         let slow = (mib(rest) / next.rate()).min(part.seconds);
+        let fast = part.blocks - rest;
         let split = [
-            Part { phase: Phase::Cached, blocks: boosted, seconds: part.seconds - slow, begins: false, ..part },
-            Part { phase: next.phase, from: part.from + boosted, blocks: rest, seconds: slow, begins: true },
+            Part { phase: Phase::Cached, blocks: fast, seconds: part.seconds - slow, begins: false, ..part },
+            Part { phase: next.phase, from: part.from + fast, blocks: rest, seconds: slow, begins: true },
         ];
         parts.splice(border..=border, split.into_iter().filter(|part| part.blocks > 0 && part.seconds > 0.0));
-        (parts[0].phase == Phase::Cached).then_some(LongWrite { parts })
+        (cached > 0 && parts[0].phase == Phase::Cached).then_some(LongWrite { parts, cached })
     }
 
     /// Speed of a phase, from the parts that lie in it wholly, if any does.
@@ -108,8 +137,7 @@ impl LongWrite {
             (metric::DIRECT_WRITE_THROUGHPUT, Phase::Direct),
             (metric::FOLDING_WRITE_THROUGHPUT, Phase::Folding),
         ];
-        let cached = self.parts.iter().take_while(|part| part.phase == Phase::Cached);
-        let mut all: Vec<(Metric, f64)> = vec![(metric::CACHED_WRITE, gb(cached.map(|part| part.blocks).sum()))];
+        let mut all: Vec<(Metric, f64)> = vec![(metric::CACHED_WRITE, gb(self.cached))];
         all.extend(speeds.into_iter().filter_map(|(metric, phase)| Some((metric, self.rate(phase)?))));
         let folding = self.parts.iter().find(|part| part.phase == Phase::Folding);
         let past = self.parts.iter().filter(|part| part.phase != Phase::Cached && !part.begins);
@@ -164,17 +192,39 @@ fn gb(blocks: u64) -> f64 {
 mod tests {
     use super::*;
     use readpath_device::DeviceStats;
+    use readpath_kit::Ns;
 
-    /// Bins of a second: blocks written, of those cached, and moved beside.
-    fn series(bins: &[(u64, u64, u64)]) -> Series {
-        let bin = |(i, &(slices_written, slices_boosted, slices_moved)): (usize, &(u64, u64, u64))| Bin {
-            to: Ns::from_ms(1000 * (i as u64 + 1)),
-            device: DeviceStats { slices_written, slices_boosted, slices_moved, ..DeviceStats::default() },
+    /// Bins of a second.
+    fn of_bins(bins: impl Iterator<Item = DeviceStats>) -> Series {
+        let bin = |(device, second): (DeviceStats, u64)| Bin {
+            to: Ns::from_ms(1000 * second),
+            device,
             host_memory: 0,
             valid: 0,
             latency: Default::default(),
         };
-        Series { from: Ns(0), bins: bins.iter().enumerate().map(bin).collect(), regions: None }
+        Series { from: Ns(0), bins: bins.zip(1..).map(bin).collect(), regions: None }
+    }
+
+    /// Bins by blocks written, of those cached, and moved beside. All are programmed at once.
+    fn series(bins: &[(u64, u64, u64)]) -> Series {
+        of_bins(bins.iter().map(|&(slices_written, slices_boosted, slices_moved)| DeviceStats {
+            slices_written,
+            slices_programmed: slices_written,
+            slices_boosted,
+            slices_moved,
+            ..DeviceStats::default()
+        }))
+    }
+
+    /// Bins by blocks written, programmed into the cache, and programmed past it.
+    fn buffered(bins: &[(u64, u64, u64)]) -> Series {
+        of_bins(bins.iter().map(|&(slices_written, slices_boosted, past)| DeviceStats {
+            slices_written,
+            slices_programmed: slices_boosted + past,
+            slices_boosted,
+            ..DeviceStats::default()
+        }))
     }
 
     #[test]
@@ -200,17 +250,61 @@ mod tests {
         assert_eq!(drawn[2..4], [(Phase::Cached, 1280), (Phase::Direct, 256)]);
     }
 
-    /// What the device moves behind the last write is no folding before it.
+    /// The write buffer holds what has been written and not yet programmed, also of whole bins.
+    #[test]
+    fn what_the_write_buffer_holds_ends_no_phase() {
+        let end = [(1536, 1280, 256), (512, 0, 512), (512, 0, 512), (512, 0, 768)];
+        let past = [(Phase::Cached, 1280), (Phase::Direct, 256), (Phase::Direct, 512), (Phase::Direct, 512)];
+        for (begin, cached, speed) in [
+            (&[(2816, 2560, 0), (2560, 2560, 0)][..], &[2816, 2560][..], 10.4),
+            (&[(2560, 0, 0), (2560, 2304, 0), (2560, 2560, 0)], &[5120, 2560], 10.0),
+            (&[(2560, 2304, 0), (128, 0, 0), (2432, 2560, 0)], &[2560, 128, 2432], 7.142_857_142_857_143),
+        ] {
+            let write = LongWrite::of(&buffered(&[begin, &end].concat())).expect("phases");
+            let drawn: Vec<_> = write.parts.iter().map(|part| (part.phase, part.blocks)).collect();
+            let all: Vec<_> = cached.iter().map(|&blocks| (Phase::Cached, blocks)).chain(past).collect();
+            assert_eq!(drawn[..all.len()], all, "{begin:?}");
+            let boosted: u64 = begin.iter().map(|bin| bin.1).sum();
+            assert_eq!(write.figures()[0], (metric::CACHED_WRITE, gb(boosted + 1280)), "{begin:?}");
+            let rates = [Phase::Cached, Phase::Direct].map(|phase| write.rate(phase).expect("a speed"));
+            assert!((rates[0] / speed - 1.0).abs() < 0.03 && rates[1] == 2.0, "{rates:?} {begin:?}");
+        }
+        // Nothing is programmed where each write waits for data that is moved.
+        let mut waits = buffered(&[(2560, 2560, 0), (128, 0, 0), (512, 0, 512), (512, 0, 512)]);
+        waits.bins[1..].iter_mut().for_each(|bin| bin.device.slices_moved = 300);
+        let write = LongWrite::of(&waits).expect("phases");
+        assert_eq!((write.rate(Phase::Cached), write.rate(Phase::Folding)), (Some(10.0), Some(2.0)));
+        assert_eq!(write.parts[1].phase, Phase::Folding);
+        let no_cache = [(512, 0, 0), (512, 0, 768), (512, 0, 512)];
+        assert!(LongWrite::of(&buffered(&no_cache)).is_none(), "nor is it a cache");
+        let never_left = [(2816, 2560, 0), (2560, 2560, 0), (2560, 2816, 0)];
+        assert!(LongWrite::of(&buffered(&never_left)).is_none());
+    }
+
+    /// What the device moves behind the last write is no folding before it, wherever that write went.
     #[test]
     fn work_behind_the_last_write_is_no_phase() {
-        let bins = [(2560, 2560, 0), (1280, 640, 0), (512, 0, 0), (512, 0, 0), (256, 0, 200)];
-        let write = LongWrite::of(&series(&bins)).expect("phases");
-        let figures = write.figures();
-        assert!(!figures.iter().any(|(metric, _)| *metric == metric::FOLDING_FROM), "{figures:?}");
-        // Where it has folded before, the last bin does too.
-        let bins = [(2560, 2560, 0), (1280, 640, 0), (512, 0, 0), (512, 0, 400), (256, 0, 200)];
-        let figures = LongWrite::of(&series(&bins)).expect("phases").figures();
-        assert!(figures.iter().any(|(metric, _)| *metric == metric::FOLDING_FROM), "{figures:?}");
+        let told = |series: &Series| {
+            let figures = LongWrite::of(series).expect("phases").figures();
+            let has = |metric: Metric| figures.iter().any(|(m, _)| *m == metric);
+            (has(metric::DIRECT_WRITE_THROUGHPUT), has(metric::FOLDING_FROM), has(metric::FOLDING_WRITE_THROUGHPUT))
+        };
+        let waits = |bins: &[(u64, u64, u64)]| {
+            let mut series = series(bins);
+            series.bins.last_mut().expect("bins").device.stall_space_ns = 1;
+            series
+        };
+        for ends in [
+            &[(2560, 2560, 0), (1280, 640, 0), (512, 0, 0), (512, 0, 0), (256, 0, 200)][..],
+            &[(2560, 2560, 0), (1280, 640, 0), (256, 0, 200)],
+            &[(2560, 2560, 0), (1280, 1240, 0), (256, 0, 2000)],
+        ] {
+            assert_eq!(told(&series(ends)), (true, false, false), "{ends:?}");
+            // It is where a write waited for it.
+            assert!(told(&waits(ends)).1, "{ends:?}");
+        }
+        let folds = [(2560, 2560, 0), (1280, 640, 0), (512, 0, 0), (512, 0, 400), (256, 0, 200)];
+        assert_eq!(told(&series(&folds)), (true, true, true));
     }
 
     /// All of the cached phase and the first writes past it may lie in one bin.
