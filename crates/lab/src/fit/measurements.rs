@@ -2,9 +2,9 @@
 //! Measurements as a table of text: reads and checks it. It opens no file and simulates nothing;
 //! `docs/formats/measurements.md` describes the format.
 
-use super::review;
 use super::setting::{Access, Setting};
 use super::table::{self, Columns, HELD_OUT, MeasurementError, Reader, Row, shown};
+use super::{filled, review};
 use readpath_config::DevicePreset;
 use readpath_results::metric::{Figure, Requests};
 
@@ -221,6 +221,7 @@ pub fn check(rows: &[Measurement], preset: &DevicePreset, file: &str) -> Result<
     for row in rows {
         let reader = Reader { file, line: row.line };
         row.setting.check(preset).map_err(|message| reader.error(message))?;
+        filled::check(&row.setting, preset).map_err(|message| reader.error(message))?;
     }
     Ok(())
 }

@@ -7,6 +7,7 @@
 //! show how well each parameter is known. This module prints nothing and opens no file.
 
 mod choices;
+mod filled;
 mod identify;
 mod intervals;
 mod linalg;
