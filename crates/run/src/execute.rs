@@ -197,7 +197,7 @@ impl Execution<'_> {
     fn run<S: DieSched, P: Probe>(self, stack: &mut Stack<S, NoData, P, AnyWire>) -> Result<RunOutput, ExecuteError> {
         let Execution { setup, workload, observer } = self;
         fits(workload, &setup.preset)?;
-        refused::of_events(&setup.events, &setup.preset)?;
+        refused::of_events(&setup.events, workload.files.iter().map(|file| file.lun), &setup.preset)?;
         // Runs that have not begun when another fails, or a signal comes, need not begin.
         if !observer.progress(0, Ns::ZERO) {
             return Err(RunError::Interrupted.into());

@@ -150,7 +150,8 @@ impl Replaying<'_> {
         traces.fit(preset)?;
         refused::of_traces(&traces, preset)?;
         refused::of_order(&traces.preload, traces.layout, preset)?;
-        refused::of_events(events, preset)?;
+        let ios = traces.phases.iter().flat_map(|(_, trace)| &trace.ios);
+        refused::of_events(events, ios.map(|io| traces.units.of(io.block).0), preset)?;
         traces.preload(stack, preset)?;
         let written = Written { ranges: traces.preload.clone(), layout: traces.layout, seed: traces.seed };
         let mut runner = Runner::after(stack.start(Ns::ZERO)?, written);

@@ -171,7 +171,7 @@ impl<P: Probe> Work<Tags, P, AnyWire> for Session<'_> {
 impl Session<'_> {
     fn run<S: DieSched, P: Probe>(self, stack: &mut Stack<S, Tags, P, AnyWire>) -> Result<PowerRun, ExecuteError> {
         let Session { setup, mut load, touched, plan, moments, observer } = self;
-        refused::of_power_cuts(&setup.preset)?;
+        refused::of_power_cuts(touched.iter().map(|(lun, ..)| *lun), &setup.preset)?;
         fill(stack, setup, &load)?;
         let ready = stack.start(Ns::ZERO)?;
         let schedule = Schedule::new(&setup.events, stack, ready)?;

@@ -32,8 +32,8 @@ pub enum ZonesError {
     },
     /// An event, or a power cut, after which write pointers have to be asked for.
     #[error(
-        "{what} is not modelled for a device with zoned units: the host would have to ask for their write pointers; \
-         take a device without"
+        "{what} is not modelled for a workload on a unit with zones: the host would have to ask for their write \
+         pointers; use a unit without zones"
     )]
     LosesPointers {
         /// What happens.
@@ -100,17 +100,22 @@ pub(crate) fn of_order(ranges: &[(u8, u32, u32)], layout: Layout, preset: &Devic
     }
 }
 
-/// Whether these events can happen on a device.
-pub(crate) fn of_events(events: &[Event], preset: &DevicePreset) -> Result<(), ZonesError> {
+/// Whether these events can happen to a workload on units, which are asked for only if it matters.
+pub(crate) fn of_events(
+    events: &[Event],
+    mut units: impl Iterator<Item = u8>,
+    preset: &DevicePreset,
+) -> Result<(), ZonesError> {
     let resets = |event: &&Event| matches!(event.kind, EventKind::HardwareReset | EventKind::PowerCycle { .. });
-    match events.iter().find(resets).filter(|_| has_zones(preset)) {
+    let resets = events.iter().find(resets).filter(|_| has_zones(preset));
+    match resets.filter(|_| units.any(|lun| has_zones_in(preset, lun))) {
         Some(event) => Err(ZonesError::LosesPointers { what: format!("the event {event}") }),
         None => Ok(()),
     }
 }
 
-/// Whether the power of a device can be cut.
-pub(crate) fn of_power_cuts(preset: &DevicePreset) -> Result<(), ZonesError> {
+/// Whether the power of a device can be cut under a workload on these units.
+pub(crate) fn of_power_cuts(mut units: impl Iterator<Item = u8>, preset: &DevicePreset) -> Result<(), ZonesError> {
     let what = "a power cut".to_owned();
-    if has_zones(preset) { Err(ZonesError::LosesPointers { what }) } else { Ok(()) }
+    if units.any(|lun| has_zones_in(preset, lun)) { Err(ZonesError::LosesPointers { what }) } else { Ok(()) }
 }

@@ -179,7 +179,39 @@ pub fn all(making: &Making, dir: Option<&Path>) -> Result<All> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runs;
+    use readpath_lab::question::Question;
+    use readpath_lab::runs::Shared;
     use std::fs;
+
+    /// Every place of the map sees the same requests, also if the mapper leaves less than the device has.
+    #[test]
+    fn recorded_traces_are_replayed_on_all_places_of_the_map() {
+        let room = tempfile::tempdir().expect("a folder");
+        fs::create_dir(room.path().join("block")).expect("a folder");
+        let far = (64u64 << 30) - 4096;
+        let trace =
+            format!("time_ns,op,offset_bytes,size_bytes,process,latency_ns\n0,W,0,8192,,\n1000000,R,{far},4096,,\n");
+        fs::write(room.path().join("block/x.csv"), trace).expect("a trace");
+        let zones = group("zones").expect("a group");
+        let asked = of_recorded(&zones, &Making::default(), room.path()).expect("a question");
+        let names: Vec<&str> = asked.points().iter().map(|point| point.variant()).collect();
+        let places = ["page map, SRAM", "page map, HPB 16 MiB", "page map, HMB 16 MiB", "page map, DRAM", "zones"];
+        assert_eq!(names, places);
+        let done = runs::side_by_side(&asked, &Making::default(), &Shared::default()).expect("runs");
+        let document = asked.answer(&done).expect("an answer").document;
+        let folded = "1 of 2 requests lie beyond the device and were FOLDED";
+        assert!(document.notes.iter().any(|note| note.to_string().contains(folded)), "{:?}", document.notes);
+        for place in places {
+            let of = |metric: &str| {
+                document.rows.iter().find(|r| r.variant == place && r.metric.name() == metric).map(|r| r.simulated)
+            };
+            assert_eq!((of("read_requests"), of("write_requests")), (Some(1.0), Some(1.0)), "{place}");
+        }
+        let devices = group("devices").expect("a group");
+        let none = of_recorded(&devices, &Making::default(), room.path()).expect_err("no traces").to_string();
+        assert_eq!(none, "--traces goes with reproduce policies, zones and ubi; devices runs on no recorded trace");
+    }
 
     /// The result of each part notes which traces the folder lacks.
     #[test]

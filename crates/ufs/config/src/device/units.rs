@@ -41,9 +41,7 @@ fn unit(k: &mut Keys<LuConfig>) -> Result<LuConfig> {
     }
     let active = Key::new("max_active_regions", "wLUMaxActiveHPBRegions, pinned regions included; 0 without HPB");
     let active = k.key(active, count().optional(), |unit| Some(unit.max_active_regions))?;
-    let message = "is missing; expected a whole number from 0 to 65535";
-    k.refuse(hpb && active.is_none(), "max_active_regions", message)?;
-    Ok(keys!(k => LuConfig {
+    let unit = keys!(k => LuConfig {
         /// wHPBPinnedRegionStartIdx
         pinned_start: count().or(0);
         /// wNumHPBPinnedRegions
@@ -51,7 +49,11 @@ fn unit(k: &mut Keys<LuConfig>) -> Result<LuConfig> {
         /// zones: the unit takes sequential writes only, as a zoned UFS device (peripheral type 14h)
         zones: table(zones).optional();
         .. blocks: blocks.unwrap_or_default(), hpb, max_active_regions: active.unwrap_or_default()
-    }))
+    });
+    // A unit with zones has no HPB, which is said where that is known.
+    let message = "is missing; expected a whole number from 0 to 65535";
+    k.refuse(hpb && active.is_none() && unit.zones.is_none(), "max_active_regions", message)?;
+    Ok(unit)
 }
 
 fn zones(k: &mut Keys<ZoneConfig>) -> Result<ZoneConfig> {
