@@ -10,6 +10,7 @@
 #     -t SECONDS    the guest is stopped then (120)
 #     -e KEY=VALUE  environment of the scenario
 #     -f FILE       a file or program for the scenario, as /files/NAME
+#     -c ARCHIVE    files for the guest, made by cpio
 #     -a WORDS      for the kernel's command line
 #     -r            it may reboot
 #
@@ -25,10 +26,11 @@ limit=120
 words="console=ttyS0 no_console_suspend printk.devkmsg=on panic=-1 oops=panic tsc=reliable mitigations=off"
 words="$words no_timer_check"
 files=
+archive=/dev/null
 device=
 reboot=-no-reboot
-usage() { sed -n 's/^# \{0,1\}//; 3,15p' "$0" >&2; exit 2; }
-while getopts s:i:l:t:e:f:a:r option; do
+usage() { sed -n 's/^# \{0,1\}//; 3,16p' "$0" >&2; exit 2; }
+while getopts s:i:l:t:e:f:c:a:r option; do
     case $option in
     s) device="{\"driver\":\"vfio-user-pci\",\"socket\":{\"type\":\"unix\",\"path\":\"$OPTARG\"}}" ;;
     i) device=ufs,id=ufs image=$OPTARG ;;
@@ -36,6 +38,7 @@ while getopts s:i:l:t:e:f:a:r option; do
     t) limit=$OPTARG ;;
     e | a) words="$words $OPTARG" ;;
     f) files="$files $OPTARG" ;;
+    c) archive=$OPTARG ;;
     r) reboot= ;;
     *) usage ;;
     esac
@@ -64,6 +67,7 @@ set -- -initrd "$work/initrd" "$@"
 cp "$lab/tools.cpio" "$work/initrd"
 if grep -qw fio "$scenario"; then cat "$lab/fio.cpio" >>"$work/initrd"; fi
 if [ -e "$kernel.cpio" ]; then cat "$kernel.cpio" >>"$work/initrd"; fi
+cat "$archive" >>"$work/initrd"
 (cd "$work/add" && find . | cpio -o -H newc --quiet) >>"$work/initrd"
 
 # The loader of the libraries that QEMU was linked with; they are newer than those of this system.

@@ -10,6 +10,8 @@ cd "$1"
 export KERNEL_LAB="$PWD"
 # shellcheck source=lab.sh
 . "$here/lab.sh"
+# shellcheck source=archive.sh
+. "$here/archive.sh"
 wanted() { case $wanted in *" $1 "*) ;; *) return 1 ;; esac; }
 has_kernel "$kernel" "all of kernel $kernel" || exit 0
 rm -f ./*-"$kernel".server
@@ -152,6 +154,31 @@ zones() {
     stop_server
 }
 if wanted zones; then zones; fi
+
+# ---- libzbc's suite through /dev/sg, if LIBZBC names a checkout that was configured --with-test and built.
+
+libzbc() {
+    name=libzbc-$kernel
+    if [ -z "${LIBZBC:-}" ] || [ ! -x "$LIBZBC/test/programs/zbc_test_report_zones" ]; then
+        echo "SKIPPED: $name: LIBZBC=${LIBZBC:-} is no checkout of libzbc with built tests"
+        return 0
+    fi
+    mkdir "$sockets/root" "$sockets/root/libzbc"
+    cp -r "$LIBZBC/test" "$LIBZBC/lib/.libs" "$sockets/root/libzbc/"
+    for program in "$(command -v bash)" "$LIBZBC"/test/programs/zbc_test_*; do
+        copy_with_libraries "$program" "$sockets/root"
+    done
+    archive "$sockets/root" "$sockets/libzbc.cpio"
+    zoned "$name" 16384 32768 4 66 60
+    serve "$name" --instant || return 0
+    guest "$name" -t 600 -s "$socket" -c "$sockets/libzbc.cpio" "$kernel" "$here/scenarios/libzbc.sh" || true
+    shown "$name" '^libzbc=|^not applicable|^FAIL'
+    stop_server
+}
+# Kernels A and B are not asked: what answers is the device.
+if wanted libzbc; then
+    case $kernel in c | d) libzbc ;; esac
+fi
 
 # ---- HPB, which only kernel A has.
 

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Linux guests in QEMU with a UFS device: `make test-kernel`. run.sh DIR READPATH fills DIR (setup.sh), then runs the
 # scenarios with this program and compares it with QEMU's own ufs device. Later words are the names of the scenarios
-# to run: probe io crash zones hpb parity errors misbehave gone compare torture rpmb.
+# to run: probe io crash zones libzbc hpb parity errors misbehave gone compare torture rpmb.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 readpath=$(cd "$(dirname "$2")" && pwd)/$(basename "$2")
+[ -z "${LIBZBC:-}" ] || LIBZBC=$(realpath -m "$LIBZBC")
 sh "$here/setup.sh" "$1"
 cd "$1"
 shift 2
@@ -13,7 +14,7 @@ if [ ! -e qemu ]; then
     echo "SKIPPED: no QEMU, so no guest"
     exit 0
 fi
-[ $# -gt 0 ] || set -- probe io crash zones hpb parity errors misbehave gone compare torture rpmb
+[ $# -gt 0 ] || set -- probe io crash zones libzbc hpb parity errors misbehave gone compare torture rpmb
 begin=$(date +%s)
 # The machine of an emulator is one thread, so both kernels have a processor. What has a group of its own can be ended
 # as a whole.
@@ -24,7 +25,10 @@ trap 'exit 1' HUP INT TERM
 failed=0
 sh "$here/kernel.sh" . "$readpath" a "$@" || failed=1
 # Kernels that are only looked at for zones.
-case " $* " in *" zones "*) for kernel in c d; do sh "$here/kernel.sh" . "$readpath" $kernel zones || failed=1; done ;; esac
+words=
+for word in zones libzbc; do case " $* " in *" $word "*) words="$words $word" ;; esac; done
+# shellcheck disable=SC2086
+[ -z "$words" ] || for kernel in c d; do sh "$here/kernel.sh" . "$readpath" $kernel $words || failed=1; done
 wait $b || failed=1
 cat b.output
 case " $* " in *" compare "*) sh "$here/table.sh" >comparison.md && cat comparison.md ;; esac

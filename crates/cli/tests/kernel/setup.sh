@@ -14,6 +14,8 @@
 # is named with SKIPPED.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=archive.sh
+. "$here/archive.sh"
 mirror=${DEBIAN_MIRROR:-http://deb.debian.org}
 PATH=$PATH:/usr/sbin:/sbin
 export LC_ALL=C
@@ -108,17 +110,6 @@ without() {
     grep -hE '^[EW]:' "$apt/update.log" "$log" | head -n 2 >&2
 }
 
-# copy_with_libraries PROGRAM ROOT: the libraries go to the places that they have here.
-copy_with_libraries() {
-    mkdir -p "$2/bin"
-    cp -L "$1" "$2/bin/"
-    ldd "$1" | sed -n 's/.*[ \t]\(\/[^ ]*\) (0x.*/\1/p' | while read -r library; do
-        mkdir -p "$2$(dirname "$library")"
-        cp -L "$library" "$2$library"
-    done
-}
-archive() { (cd "$1" && find . | sort | cpio -o -H newc --quiet) >"$dir/$2.new" && mv "$dir/$2.new" "$dir/$2"; }
-
 # ---- QEMU, to be started by the dynamic loader that comes with it.
 
 qemu() {
@@ -187,7 +178,7 @@ stock() {
     done
     cp root/"$modules"/modules.builtin* root/"$modules"/modules.order "add/$modules/"
     depmod -b add "$release"
-    archive add "kernel-$1.cpio"
+    archive add "$dir/kernel-$1.cpio"
     # Beside its modules; in older packages it is in /boot.
     cp root/"$modules"/vmlinuz "$dir/kernel-$1.vmlinuz" 2>/dev/null || cp root/boot/vmlinuz-* "$dir/kernel-$1.vmlinuz"
     cp version "$dir/kernel-$1.version"
@@ -206,9 +197,9 @@ tools() {
     done
     for tool in stamps files bsg rpmb zones; do gcc -O2 -Wall -static -o add/bin/$tool "$here/tools/$tool.c"; done
     gcc -O2 -Wall -shared -fPIC -o "$dir/cut.so" "$here/tools/cut.c"
-    archive add tools.cpio
+    archive add "$dir/tools.cpio"
     copy_with_libraries "$(command -v fio)" only-fio
-    archive only-fio fio.cpio
+    archive only-fio "$dir/fio.cpio"
 }
 
 rm -rf "$apt"
