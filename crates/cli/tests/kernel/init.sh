@@ -40,6 +40,8 @@ well_known() {
         case $(basename "$(cd "$node/device" && pwd -P)") in *:"$1") echo "/dev/$(basename "$node")" ;; esac
     done
 }
+# zoned MODEL: the disks whose zones are of that model, host-managed or none.
+zoned() { for disk in /sys/block/sd*; do [ "$(cat "$disk/queue/zoned")" != "$1" ] || basename "$disk"; done; }
 # The first UFS controller that has a driver.
 host() { ls -d /sys/bus/pci/drivers/ufshcd/0* 2>/dev/null | head -n 1 | grep .; }
 

@@ -147,10 +147,15 @@ zones() {
     stop_server
     "$readpath" image check "$name.img" >"$name.check" || fail "$name: $PWD/$name.check"
     [ "$kernel" != a ] || return 0
-    zoned "$name-random" 65536 16384 4 66 60
-    serve "$name-random" --instant || return 0
-    guest "$name-random" -t 300 -s "$socket" -e COMMANDS=1000 "$kernel" "$here/scenarios/zones-random.sh" || true
-    shown "$name-random" 'commands|^[0-9]+:|^FAIL'
+    random power-of-two 4 1,2
+}
+# random LAYOUT MIB-OF-A-ZONE SEEDS: COMMANDS of each seed.
+random() {
+    name=zones-$kernel-$1
+    zoned "$name" 65536 16384 "$2" 66 60 --set "lu.1.zones.layout=$1"
+    serve "$name" --instant || return 0
+    guest "$name" -t 300 -s "$socket" -e COMMANDS=2500 -e "SEEDS=$3" "$kernel" "$here/scenarios/zones-random.sh" || true
+    shown "$name" 'commands|^[0-9]+:|^FAIL'
     stop_server
 }
 if wanted zones; then zones; fi

@@ -32,10 +32,13 @@ image() {
 # A device of 128 MiB, of which a lap over its flash takes seconds..
 small="--set lu.0.blocks=32768 --set geometry.pages_per_block=32 --set geometry.blocks_per_plane=52
     --set map_cache.size_kib=64 --set hpb.region_mib=4 --set hpb.sub_region_mib=4"
-# zoned NAME BLOCKS OF A CONVENTIONAL UNIT, OF A ZONED UNIT, MIB OF A ZONE, PAGES OF A BLOCK, SUPERBLOCKS
+# zoned NAME BLOCKS OF A CONVENTIONAL UNIT, OF A ZONED UNIT, MIB OF A ZONE, PAGES OF A BLOCK, SUPERBLOCKS, OPTION...
 zoned() {
-    image "$1" --device "$here/../../../../docs/examples/zoned.toml" --set "lu.0.blocks=$2" --set "lu.1.blocks=$3" \
-        --set "lu.1.zones.size_mib=$4" --set "geometry.pages_per_block=$5" --set "geometry.blocks_per_plane=$6"
+    its=$1 plain=$2 blocks=$3 mib=$4 pages=$5 superblocks=$6
+    shift 6
+    image "$its" --device "$here/../../../../docs/examples/zoned.toml" --set "lu.0.blocks=$plain" \
+        --set "lu.1.blocks=$blocks" --set "lu.1.zones.size_mib=$mib" --set "geometry.pages_per_block=$pages" \
+        --set "geometry.blocks_per_plane=$superblocks" "$@"
 }
 
 # What serve adds: words before the server's program, and an option behind it. No image here has to outlive a crash of

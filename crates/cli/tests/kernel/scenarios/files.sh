@@ -2,7 +2,6 @@
 # f2fs with its metadata on a conventional unit and its files on a zoned one. Checks what a killed guest has left
 # (changes of files from OLD to FLUSHED), then changes files from NEW on until it is killed as well.
 
-zoned() { for disk in /sys/block/sd*; do [ "$(cat "$disk/queue/zoned")" != "$1" ] || basename "$disk"; done; }
 has_both() { [ -n "$(zoned host-managed)" ] && [ -n "$(zoned none)" ]; }
 check probe wait_for 20 has_both
 node() { mknod "/dev/$1" b $(tr : ' ' <"/sys/block/$2/dev"); }

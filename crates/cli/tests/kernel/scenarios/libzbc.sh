@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # The suite of libzbc, which its checkout has brought to /libzbc: commands, sense data and states of zones, by /dev/sg.
 
-zoned() { for disk in /sys/block/sd*; do [ "$(cat "$disk/queue/zoned")" != host-managed ] || basename "$disk"; done; }
-has_zoned() { [ -n "$(zoned)" ]; }
+has_zoned() { [ -n "$(zoned host-managed)" ]; }
 check probe wait_for 20 has_zoned
-sg=/dev/$(basename /sys/block/"$(zoned)"/device/scsi_generic/*)
+sg=/dev/$(basename /sys/block/"$(zoned host-managed)"/device/scsi_generic/*)
 # Its library is found where it was built, which is perhaps not here.
 export LD_LIBRARY_PATH=/libzbc/.libs
 cd /libzbc/test || exit

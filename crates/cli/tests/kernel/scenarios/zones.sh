@@ -3,7 +3,6 @@
 # With STAGE=f2fs the server was started anew: fio has to find its data; then f2fs goes over both units. With
 # STAGE=again the server was killed meanwhile: f2fs has to mount, and what was synced has to be there.
 
-zoned() { for disk in /sys/block/sd*; do [ "$(cat "$disk/queue/zoned")" != "$1" ] || basename "$disk"; done; }
 has_both() { [ -n "$(zoned host-managed)" ] && [ -n "$(zoned none)" ]; }
 check probe wait_for 20 has_both
 disk=$(zoned host-managed) plain=$(zoned none)
