@@ -42,6 +42,10 @@ well_known() {
 }
 # zoned MODEL: the disks whose zones are of that model, host-managed or none.
 zoned() { for disk in /sys/block/sd*; do [ "$(cat "$disk/queue/zoned")" != "$1" ] || basename "$disk"; done; }
+# quiet [OF WHAT]: the drivers have nothing to complain about.
+quiet() {
+    ! dmesg | grep -E "(${1:-sd |zbc|ufs|I/O|F2FS}).*(FAILED|[Ff]ail|[Ee]rror|[Ii]nvalid|[Uu]naligned|mismatch)"
+}
 # The first UFS controller that has a driver.
 host() { ls -d /sys/bus/pci/drivers/ufshcd/0* 2>/dev/null | head -n 1 | grep .; }
 

@@ -122,7 +122,8 @@ if wanted crash; then
 fi
 
 # ---- A zoned unit: Linux's view of it, data of fio that outlives the server, f2fs over both units, machine and
-# server gone without a word; then random commands beside scsi_debug, which only kernels of Debian have.
+# server gone without a word; then zones that are cleaned, and random commands beside scsi_debug, which only kernels of
+# Debian have.
 
 zones() {
     name=zones-$kernel
@@ -147,7 +148,28 @@ zones() {
     stop_server
     "$readpath" image check "$name.img" >"$name.check" || fail "$name: $PWD/$name.check"
     [ "$kernel" != a ] || return 0
+    cleaning power-of-two 8
     random power-of-two 4 1,2
+}
+# cleaning LAYOUT MIB-OF-A-ZONE
+cleaning() {
+    name=cleaning-$kernel-$1
+    zoned "$name" 16384 49152 "$2" 66 60 --set "lu.1.zones.layout=$1"
+    serve "$name" --instant || return 0
+    rm -rf "$sockets/zonefs"
+    mkdir "$sockets/zonefs"
+    # Linux 6.1 refuses its own appends to zonefs on any SCSI disk, those of scsi_debug too.
+    if [ "$kernel" = d ] && ! command -v mkzonefs >/dev/null; then
+        echo "SKIPPED: $name: zonefs: mkzonefs is missing (zonefs-tools, which Debian 12 does not have)"
+    elif [ "$kernel" = d ]; then
+        copy_with_libraries "$(command -v mkzonefs)" "$sockets/zonefs"
+    fi
+    archive "$sockets/zonefs" "$sockets/zonefs.cpio"
+    guest "$name" -t 200 -s "$socket" -c "$sockets/zonefs.cpio" -e "CAPACITY=$2" "$kernel" \
+        "$here/scenarios/cleaning.sh" || true
+    shown "$name" '^shapes|^f2fs:|^zonefs:|^FAIL'
+    stop_server
+    "$readpath" image check "$name.img" >"$name.check" || fail "$name: $PWD/$name.check"
 }
 # random LAYOUT MIB-OF-A-ZONE SEEDS: COMMANDS of each seed.
 random() {

@@ -12,6 +12,7 @@ node() { rm -f "/dev/$1" && mknod "/dev/$1" b $(tr : ' ' <"/sys/block/$2/dev"); 
 node zoned "$disk" && node plain "$plain"
 sg=/dev/$(basename /sys/block/"$disk"/device/scsi_generic/*)
 state() { blkzone report -o $(($1 * zone)) -c 1 /dev/zoned | sed 's/, reset.*(/ (/; s/ \[type.*//'; }
+condition() { state "$1" | sed 's/.*zcond: *\([0-9]*\).*/\1/'; }
 zone=$(cat "$queue/chunk_sectors")
 sum_of_sums() { (cd /mnt && find . -type f -exec sha256sum {} + | sort -k 2) | sha256sum | cut -c 1-16; }
 mounted() { mount -t f2fs /dev/plain /mnt; }
@@ -35,11 +36,6 @@ fio_job() {
         --direct=1 --thread --ioengine=libaio --iodepth=8 --verify=crc32c --verify_fatal=1 --verify_interval=4k \
         --randrepeat=0 --eta=never --output=/tmp/report "$@"
 }
-# The drivers have nothing to complain about.
-quiet() {
-    ! dmesg | grep -E "(${1:-sd |zbc|ufs|I/O|F2FS}).*(FAILED|[Ff]ail|[Ee]rror|[Ii]nvalid|[Uu]naligned|mismatch)"
-}
-
 if [ "${STAGE:-first}" = first ]; then
     say "zones=$(cat "$queue/nr_zones") sectors=$zone open=$(cat "$queue/max_open_zones")" \
         "granularity=$(cat "$queue/zone_write_granularity")"
@@ -61,6 +57,12 @@ if [ "${STAGE:-first}" = first ]; then
     check finish blkzone finish -o $((zone)) -c 1 /dev/zoned
     say "finished: $(state 1)"
     check same_reports same_reports
+    check sg_open sg_zone --open --zone=$((3 * zone / 8)) "$sg"
+    check sg_opened [ "$(condition 3)" = 3 ]
+    check sg_close sg_zone --close --zone=$((3 * zone / 8)) "$sg"
+    check sg_closed [ "$(condition 3)" = 1 ]
+    check sg_finish sg_zone --finish --zone=$((3 * zone / 8)) "$sg"
+    check sg_finished [ "$(condition 3)" = 14 ]
     check reset sg_reset_wp --zone=$((zone / 8)) "$sg"
     say "reset: $(state 1)"
     check reset_all blkzone reset /dev/zoned
