@@ -94,6 +94,12 @@ fn mistakes_end_with_status_2_and_say_where() {
         (&MEASURED.replace("\n8,", "\n80,"), &[], "m.csv:4: range is 80 GiB"),
         (MEASURED, &["--params", "flash.red_us"], "\"flash.red_us\" cannot be fitted; known here: firmware"),
         (MEASURED, &["--device", "nothing"], "nothing"),
+        ("drive;phase;capacity_gb\n", &[], "m.csv:1: is separated by semicolons; expected commas: \"drive,phase,"),
+        (
+            &P41_PLUS.replace(",1000", ",500"),
+            &["--device", "nvme-qlc-1t"],
+            "m.csv:4: the drive has 500 GB, but the first logical unit of 'nvme-qlc-1t' 1000 GB",
+        ),
         (MEASURED, &["--threads", "0"], "1..=1024"),
     ] {
         let (_folder, output) = fit(csv, more);
@@ -135,18 +141,23 @@ fn a_review_of_a_sixteenth_of_a_drive_is_fitted() {
     assert!(shown.contains("parts 61 to 500 of 500 of 58.10"), "{shown}");
 }
 
+/// `docs/formats/measurements.md` says how well the size of the cache is found.
 #[test]
 #[ignore = "takes minutes: make test-long"]
 fn published_reviews_are_fitted() {
     let ex900 = include_str!("../../../../docs/examples/review_ex900_pro.csv");
-    for (review, device, programs) in
-        [(P41_PLUS, "nvme-qlc-1t", [1236.0, 2041.0]), (ex900, "nvme-dramless-1t", [513.0, 949.0])]
+    for (review, device, programs, cache_gb) in
+        [(P41_PLUS, "nvme-qlc-1t", [1236.0, 2041.0], 120.0), (ex900, "nvme-dramless-1t", [513.0, 949.0], 148.0)]
     {
         let (_folder, output) = fit(review, &["--device", device]);
         let shown = text(&output.stdout);
         assert!(output.status.success(), "{}", text(&output.stderr));
         let program = fitted(&shown, "flash.program_us");
         assert!((programs[0]..programs[1]).contains(&program), "{shown}");
-        assert!(!shown.contains("  identified"), "two or three rows fix no single parameter: {shown}");
+        let gb = fitted(&shown, "slc_cache.dynamic_mib") * f64::from(1 << 20) / 1e9;
+        assert!((gb / cache_gb - 1.0).abs() < 0.03, "{gb} GB: {shown}");
+        // The ends of the phases fix it; two or three speeds alone do not fix the time of the cache.
+        let is = |key: &str, verdict: &str| shown.lines().any(|l| l.starts_with(key) && l.ends_with(verdict));
+        assert!(is("slc_cache.dynamic_mib", "  identified") && is("slc.program_us", "  weakly"), "{shown}");
     }
 }

@@ -141,3 +141,66 @@ fn courses_do_not_depend_on_threads() {
     let (beside, _) = made(4000, true, true);
     assert_eq!(alone.charts, beside.charts);
 }
+
+/// Figures of the long write of an erased drive with these settings: what went to the cache, and where it folds.
+fn long_write(set: &str, size: &str) -> [Option<f64>; 3] {
+    let text = format!(
+        r#"
+schema = "readpath-experiment/1"
+name = "long_write"
+title = "A long write"
+description = "Its phases."
+citations = []
+device = "nvme-dramless-1t"
+seed = 1
+[precondition]
+layout = "sequential"
+range = "none"
+[workload]
+kind = "fio"
+text = """
+[fill]
+ioengine=libaio
+filename=/dev/nvme0n1
+iodepth=4
+direct=1
+rw=write
+bs=1m
+size={size}
+"""
+[[variant]]
+name = "drive"
+hpb = false
+set = {{ {set} }}
+"#
+    );
+    let experiment = parse(&text, "long_write.toml").unwrap_or_else(|e| panic!("{e}"));
+    let plans = plan(&experiment, &[], &|_| Err(std::io::ErrorKind::NotFound.into())).expect("a plan");
+    let doc = document(&experiment, plans);
+    ["cached_write", "direct_write_throughput", "folding_from"]
+        .map(|name| doc.rows.iter().find(|row| row.metric.name() == name).map(|row| row.simulated))
+}
+
+/// The write buffer, which fills in the first bin, is 1 and 7 % of it here. Caches are whole superblocks.
+#[test]
+fn a_short_write_shows_the_size_of_the_cache() {
+    for (set, size, gb) in [
+        (r#""slc_cache.dynamic_mib" = 1000"#, "1300m", 1.17),
+        (r#""slc_cache.dynamic_mib" = 5722, "write_buffer.size_kib" = 16384"#, "7g", 6.1),
+    ] {
+        let [cached, direct, folding] = long_write(set, size);
+        assert!((cached.expect("a cache") / gb - 1.0).abs() < 0.01, "{set}: {cached:?}");
+        assert!((1900.0..2100.0).contains(&direct.expect("a speed")) && folding.is_none(), "{direct:?} {folding:?}");
+    }
+}
+
+/// A sixteenth of the drive, as `reproduce nvme_writes` has it, written until shortly behind the end of the cache: it
+/// is emptied when the host has ended.
+#[test]
+fn a_cache_that_is_emptied_behind_the_last_write_is_no_folding() {
+    let set = r#""lu.0.blocks" = 15261915, "geometry.pages_per_block" = 336, "geometry.blocks_per_plane" = 390,
+        "slc_cache.dynamic_mib" = 16690"#;
+    let [cached, direct, folding] = long_write(&set.replace('\n', ""), "16812m");
+    assert!((cached.expect("a cache") / 17.5 - 1.0).abs() < 0.01, "{cached:?}");
+    assert!((1900.0..2100.0).contains(&direct.expect("a speed")) && folding.is_none(), "{direct:?} {folding:?}");
+}
