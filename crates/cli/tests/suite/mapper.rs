@@ -114,13 +114,16 @@ fn what_cannot_be_says_what_would_help() {
     );
     let power = with(&["power", "w.fio", "--cuts", "1"], &LOG);
     room.bad(&power, &["a power cut is not modelled for a workload on a unit with zones"]);
-    room.bad(&with(&["power", "z.fio", "--cuts", "1"], &[]), &["'z', ", "write pointers; use a unit without zones"]);
+    room.bad(
+        &with(&["power", "z.fio", "--cuts", "1"], &[]),
+        &["z, HPB off: a power cut is", "write pointers; use a unit without zones"],
+    );
     // The unit beside it.
     room.write("a.fio", &JOB.replace("/dev/sdb", "/dev/sda").replace("io_size=2g", "io_size=64m"));
     let told = room.good(&with(&["power", "a.fio", "--cuts", "3"], &[]));
-    assert!(told.contains("3 cuts"), "{told}");
+    assert!(told.contains("in 3 power cuts: all 131072 blocks read back are right"), "{told}");
     let cut = with(&["fio", "a.fio", "--events", "e.csv"], &[]);
-    room.write("e.csv", "time_ms,event\n1,hardware-reset\n");
+    room.write("e.csv", "1,hardware-reset\n");
     room.good(&cut);
     room.bad(&with(&["fio", "z.fio", "--events", "e.csv"], &[]), &["use a unit without zones"]);
     room.bad(&with(&["fio", "z.fio", "--set", "lu.1.hpb=true"], &[]), &["a unit with zones has no use for entries"]);
