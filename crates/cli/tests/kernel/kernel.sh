@@ -302,13 +302,13 @@ fi
 
 if wanted gone; then
     image "gone-$kernel" --set lu.0.blocks=65536 --set geometry.blocks_per_plane=30
+    rm -f "gone-$kernel.log"
     if serve "gone-$kernel"; then
         (
             tries=1200
             until grep -q '@@ ready' "gone-$kernel.log" 2>/dev/null || [ $((tries -= 1)) -lt 0 ]; do sleep 0.1; done
             kill -TERM "$server"
         ) &
-        rm -f "gone-$kernel.log"
         guest "gone-$kernel" -s "$socket" "$kernel" "$here/scenarios/gone.sh" || true
         shown "gone-$kernel" 'seconds|FAIL'
         wait "$server" || fail "the server has ended with an error"

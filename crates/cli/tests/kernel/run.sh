@@ -16,19 +16,25 @@ if [ ! -e qemu ]; then
 fi
 [ $# -gt 0 ] || set -- probe io crash zones libzbc hpb parity errors misbehave gone compare torture rpmb
 begin=$(date +%s)
-# The machine of an emulator is one thread, so both kernels have a processor. What has a group of its own can be ended
-# as a whole.
-setsid sh "$here/kernel.sh" . "$readpath" b "$@" >b.output 2>&1 &
+# Kernels C and D are only looked at for zones.
+zones=
+for word in zones libzbc; do case " $* " in *" $word "*) zones="$zones $word" ;; esac; done
+# The kernel with all scenarios, then the one with those of zones: c after a, d after b.
+# shellcheck disable=SC2016
+two='
+    here=$1 readpath=$2 kernel=$3 second=$4 zones=$5 failed=0
+    shift 5
+    sh "$here/kernel.sh" . "$readpath" "$kernel" "$@" || failed=1
+    [ -z "$zones" ] || sh "$here/kernel.sh" . "$readpath" "$second" $zones || failed=1
+    exit $failed'
+# The machine of an emulator is one thread, so both have a processor. What has a group of its own can be ended as a
+# whole.
+setsid sh -c "$two" sh "$here" "$readpath" b d "$zones" "$@" >b.output 2>&1 &
 b=$!
 trap 'kill -TERM -- -$b 2>/dev/null || true' EXIT
 trap 'exit 1' HUP INT TERM
 failed=0
-sh "$here/kernel.sh" . "$readpath" a "$@" || failed=1
-# Kernels that are only looked at for zones.
-words=
-for word in zones libzbc; do case " $* " in *" $word "*) words="$words $word" ;; esac; done
-# shellcheck disable=SC2086
-[ -z "$words" ] || for kernel in c d; do sh "$here/kernel.sh" . "$readpath" $kernel $words || failed=1; done
+sh -c "$two" sh "$here" "$readpath" a c "$zones" "$@" || failed=1
 wait $b || failed=1
 cat b.output
 case " $* " in *" compare "*) sh "$here/table.sh" >comparison.md && cat comparison.md ;; esac
