@@ -109,7 +109,7 @@ fn mistakes() {
     bad(&pressed("lru", "wrong.csv"), &["wrong.csv: line 2: 5 ms is before the line above"]);
     bad(&pressed("linux-hcm", "low.csv"), &["--pressure: variant 'linux-hcm' has a host that does not change"]);
     bad(&pressed("lru", "none.csv"), &["none.csv: cannot be read"]);
-    room.bad(&["reproduce", "iozone", "--traces", "."], &["--traces goes with reproduce policies and ubi"]);
+    room.bad(&["reproduce", "iozone", "--traces", "."], &["--traces goes with reproduce policies, zones and ubi"]);
     room.bad(&["reproduce", "policies", "--traces", "."], &["there is no trace in"]);
     room.bad(&["reproduce", "policies", "--variant", "lru"], &["--variant 'lru' is not one of"]);
     room.bad(

@@ -296,7 +296,7 @@ fn the_published_table_stands_beside_the_model() {
     for (args, says) in [
         (&["reproduce", "ubi", "--traces", "out"][..], "--traces: out/ubi has no recorded stream"),
         (&["reproduce", "ubi", "--set", "a=1"], "--set is for experiments on a UFS device"),
-        (&["reproduce", "iozone", "--traces", "t"], "--traces goes with reproduce policies and ubi"),
+        (&["reproduce", "iozone", "--traces", "t"], "--traces goes with reproduce policies, zones and ubi"),
         (&["reproduce", "iozone", "--image", "i"], "--image goes with reproduce ubi; iozone reads no image of NAND"),
         (
             &["reproduce", "policies", "--image", "i"],

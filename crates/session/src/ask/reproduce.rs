@@ -120,7 +120,8 @@ pub fn of_recorded(group: &Group, making: &Making, dir: &Path) -> Result<Replays
     beforehand::variants(&cases[0].name, &variants).map_err(classify)?;
     let layout = experiment.precondition.layout;
     let texts = cases::texts(&policies::how(true), (&[], &[]), &experiment.device, layout, &cases);
-    let texts = ReplayTexts { title: format!("{}: recorded traces", group.title), ..texts };
+    let what = experiment.title.split(':').next().unwrap_or_default();
+    let texts = ReplayTexts { title: format!("{what}: recorded traces"), ..texts };
     let (mode, seed) = (Mode::Timed, experiment.seed);
     let options = ReplayOptions { mode, layout, seed, encoded: false, over_time: true };
     let cases: Vec<_> = cases.into_iter().map(Arc::new).collect();
