@@ -149,8 +149,12 @@ zones() {
     "$readpath" image check "$name.img" >"$name.check" || fail "$name: $PWD/$name.check"
     [ "$kernel" != a ] || return 0
     # Two kernels will do.
-    [ "$kernel" = b ] || cleaning power-of-two 8
+    if [ "$kernel" != b ]; then
+        cleaning power-of-two 8
+        cleaning gaps 6
+    fi
     random power-of-two 4 1,2
+    random gaps 3 3
 }
 # cleaning LAYOUT MIB-OF-A-ZONE
 cleaning() {
