@@ -230,7 +230,7 @@ impl<S: DieSched, X: Payload, P: Probe, M: GuestMem> Attached<S, X, P, M> {
             // The first command after a reset ends with UNIT ATTENTION.
             for is_last in [false, true] {
                 let op = BlockOp::Flush;
-                self.carry(BlockRequest { cookie: OWN_TAG.into(), lun, op, block: 0, blocks: 0 }, 0, Vec::new());
+                self.carry(BlockRequest { cookie: OWN_TAG.into(), lun, op, block: 0, blocks: 0 }, Vec::new());
                 let cdb = Cdb::SynchronizeCache { form: Form::Ten, lba: 0, blocks: 0, immed: false };
                 let body = RequestBody::Command(Command { expected_bytes: 0, cdb });
                 self.device.submit(now, &Request { lun, tag: OWN_TAG, body }, &[]);
@@ -256,9 +256,9 @@ impl<S: DieSched, X: Payload, P: Probe, M: GuestMem> Attached<S, X, P, M> {
         let Some((block, expected_bytes)) = block_request(&request) else { return self.submit(now, &request) };
         let moves = matches!(block.op, BlockOp::Read | BlockOp::Write | BlockOp::WriteFua);
         let writes = moves && block.op != BlockOp::Read;
-        let (base, blocks) = match self.units.get(block.lun) {
-            Some(unit) => unit,
-            None if !moves => (0, 0),
+        let blocks = match self.units.get(block.lun) {
+            Some((_, blocks)) => blocks,
+            None if !moves => 0,
             None => {
                 self.without_data |= 1 << slot;
                 return self.submit(now, &request);
@@ -283,7 +283,7 @@ impl<S: DieSched, X: Payload, P: Probe, M: GuestMem> Attached<S, X, P, M> {
         if writes && !self.controller.gather(slot, &mut self.memory, &mut data) {
             return self.spare.push(data);
         }
-        self.carry(block, base, data);
+        self.carry(block, data);
         self.submit(now, &request);
     }
 
@@ -314,11 +314,16 @@ impl<S: DieSched, X: Payload, P: Probe, M: GuestMem> Attached<S, X, P, M> {
         self.device.submit(now, request, self.controller.parameters());
     }
 
+    /// The first logical page of a command's data. One without data may be for a unit that does not exist.
+    fn page_of(&self, block: &BlockRequest) -> u32 {
+        self.units.get(block.lun).map_or(0, |_| self.units.page(block.lun, block.block))
+    }
+
     /// Hands the data of a command to the payload, to be moved when the device says so.
-    fn carry(&mut self, block: BlockRequest, base: u32, data: Vec<u8>) {
+    fn carry(&mut self, block: BlockRequest, data: Vec<u8>) {
         let tag = block.cookie as u8;
         self.data.bring(block.cookie, block.block, data);
-        self.data.begin(tag, &block, base + block.block);
+        self.data.begin(tag, &block, self.page_of(&block));
         self.carried[usize::from(tag)] = Some(block);
     }
 
@@ -340,8 +345,7 @@ impl<S: DieSched, X: Payload, P: Probe, M: GuestMem> Attached<S, X, P, M> {
             let data = if has_data { self.device.data_in(tag) } else { &[] };
             return self.controller.complete(reply, data, &mut self.memory);
         };
-        let base = self.units.get(block.lun).map_or(0, |unit| unit.0);
-        self.data.end(tag, &block, base + block.block, is_good(reply));
+        self.data.end(tag, &block, self.page_of(&block), is_good(reply));
         let (data, fault) = self.data.take(tag.into());
         let fault = fault.map(|fault| fault.sense());
         if tag == OWN_TAG {

@@ -101,6 +101,34 @@ fn format_unit_leaves_zones_alone() {
     assert!(is_zero(&mut machine, 0, 5) && !is_zero(&mut machine, 1, 0) && !is_zero(&mut machine, 1, 512));
 }
 
+/// Zones with gaps behind them: what is in flash is found at its logical page, which gaps have none of.
+#[test]
+fn zones_behind_gaps_are_read_back() {
+    let mut config = config();
+    let zones = ZoneConfig {
+        layout: ZoneLayout::Gaps,
+        blocks: 300,
+        most_open: 2,
+        rule: ZoneRule::Zbc,
+        program_blocks: 4,
+        flush_blocks: 4,
+    };
+    config.lus[1] = LuConfig { blocks: 1_024, zones: Some(zones), ..config.lus[1] };
+    let mut machine = Machine::started(&config);
+    let written = [(0, 5), (1, 0), (1, 512), (1, 513)];
+    for (lun, block) in written {
+        write(&mut machine, lun, block);
+    }
+    let flush = |lun| (lun, Cdb::SynchronizeCache { form: Form::Ten, lba: 0, blocks: 0, immed: false });
+    for (lun, cdb) in [0, 1].map(flush) {
+        assert_eq!(sense(&mut machine, lun, cdb, 0, &[]), None);
+    }
+    let mut machine = machine.killed(&config);
+    for (lun, block) in written {
+        assert!(!is_zero(&mut machine, lun, block), "{block} of unit {lun}");
+    }
+}
+
 #[test]
 fn the_self_test_passes_and_there_is_no_other() {
     let mut machine = Machine::started(&config());
