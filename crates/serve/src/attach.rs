@@ -132,6 +132,7 @@ fn attach_with<P: Probe>(
         listener: Listener::Unix(listener),
         poller: poller.clone(),
         client: None,
+        waits: false,
         watched: None,
         leaving: None,
         flushed: from,
@@ -164,6 +165,8 @@ struct Server<P: Probe> {
     listener: Listener,
     poller: Rc<Poller>,
     client: Option<Client>,
+    /// Whether the client has not taken all answers, so that it is watched for that instead of for messages.
+    waits: bool,
     /// The eventfd that is watched. It is our own descriptor, because the client keeps the file behind it open.
     watched: Option<OwnedFd>,
     /// The device was taken away: when at the latest the program ends, and a timer of what is left of that.
@@ -239,7 +242,7 @@ impl<P: Probe> Server<P> {
         match self.poller.add(&stream, CLIENT) {
             Ok(()) => {
                 (self.log)("a client has connected");
-                self.client = Some(Client::new(stream));
+                (self.client, self.waits) = (Some(Client::new(stream)), false);
             }
             Err(error) => (self.log)(&format!("a client was turned away: {error}")),
         }
@@ -254,7 +257,10 @@ impl<P: Probe> Server<P> {
                 let client = self.client.as_ref().expect("seen above");
                 // Nothing more is read while answers wait.
                 let waits = client.has_answers();
-                self.poller.change(client, CLIENT, !waits, waits).ok();
+                if waits != self.waits {
+                    self.poller.change(client, CLIENT, !waits, waits).ok();
+                    self.waits = waits;
+                }
                 self.watch_unmask();
             }
             Err(end) => {

@@ -126,7 +126,10 @@ fn what_cannot_be_says_what_would_help() {
     room.write("e.csv", "1,hardware-reset\n");
     room.good(&cut);
     room.bad(&with(&["fio", "z.fio", "--events", "e.csv"], &[]), &["use a unit without zones"]);
-    room.bad(&with(&["fio", "z.fio", "--set", "lu.1.hpb=true"], &[]), &["lu[1].hpb: is true, but the device has no HPB"]);
+    room.bad(
+        &with(&["fio", "z.fio", "--set", "lu.1.hpb=true"], &[]),
+        &["lu[1].hpb: is true, but the device has no HPB"],
+    );
     let image = ["image", "create", "i.img", "--age", "w.fio", "--device", EXAMPLE];
     let image = [&image[..], &SMALL[..4], &LOG].concat();
     room.bad(&image, &["without the map of its host", "zonemode=zbd"]);
