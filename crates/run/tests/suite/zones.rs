@@ -4,6 +4,7 @@
 //! was acknowledged, what has to survive, and what must never be seen.
 
 mod copies;
+mod order;
 mod rests;
 
 use readpath_device::{DeviceConfig, LuConfig, MediaOp, UfsDevice, WithMedia, ZoneConfig, ZoneLayout, ZoneRule};
