@@ -35,3 +35,23 @@ fn the_smaller_ssd_gets_what_linux_gives_and_reads_faster_with_it() {
     let less = ["fio", "all.fio", "--device", "nvme-dramless-512g", "--set", "host.max_host_mem_mib=3"];
     room.bad(&less, &["host.max_host_mem_mib: is 3, and the device needs 4096 KiB (map_memory.min_kib)"]);
 }
+
+/// A fetch of entries waits for a packet of the data on the link, not for all of it: the read that it is for takes no
+/// longer than the fetch alone, also if others are under way.
+#[test]
+fn long_reads_on_the_link_hold_up_no_fetch() {
+    let job = "[global]\nrw=randread\nnorandommap\nioengine=libaio\ndirect=1\nfilename=/dev/sda\ntime_based\nramp_time=100ms\n\
+               runtime=100ms\n[warm]\nbs=4k\niodepth=4\nsize=10g\n[a]\nstonewall\nbs=16k\niodepth=4\nsize=64m\n";
+    let room = Room::with("two.fio", job);
+    let mean = |memory: &str| {
+        let memory = format!("host.max_host_mem_mib={memory}");
+        let args = ["fio", "two.fio", "--device", "nvme-2230-256g", "--hpb", "off", "--json", "--set", &memory];
+        let doc = room.json(&args);
+        let all = doc["rows"].as_array().expect("rows").iter();
+        let mut means =
+            all.filter(|row| row["metric"] == "read_latency_mean").filter_map(|row| row["simulated"].as_f64());
+        means.next_back().expect("the second job")
+    };
+    let (without, with) = (mean("0"), mean("32"));
+    assert!(with < without + 3.0, "{without} and {with} us");
+}
