@@ -32,7 +32,7 @@ pub struct ExpertSpec {
 /// Requests at most, which are kept in memory.
 const MOST_REQUESTS: u64 = 20_000_000;
 const MOST_EXPERTS: u32 = 1 << 20;
-/// Of a time.
+/// What is wrong with a time, and what would be right.
 const TOO_LATE: &str = "end later than 64 bits of nanoseconds can tell";
 const SHORTER: &str = "expected a shorter token, or numbers in a row";
 

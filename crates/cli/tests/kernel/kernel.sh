@@ -195,12 +195,12 @@ libzbc() {
         echo "SKIPPED: $name: LIBZBC=${LIBZBC:-} is no checkout of libzbc with built tests"
         return 0
     fi
-    mkdir "$sockets/root" "$sockets/root/libzbc"
-    cp -r "$LIBZBC/test" "$LIBZBC/lib/.libs" "$sockets/root/libzbc/"
+    mkdir "$sockets/add" "$sockets/add/libzbc"
+    cp -r "$LIBZBC/test" "$LIBZBC/lib/.libs" "$sockets/add/libzbc/"
     for program in "$(command -v bash)" "$LIBZBC"/test/programs/zbc_test_*; do
-        copy_with_libraries "$program" "$sockets/root"
+        copy_with_libraries "$program" "$sockets/add"
     done
-    archive "$sockets/root" "$sockets/libzbc.cpio"
+    archive "$sockets/add" "$sockets/libzbc.cpio"
     zoned "$name" 16384 32768 4 66 60
     serve "$name" --instant || return 0
     guest "$name" -t 600 -s "$socket" -c "$sockets/libzbc.cpio" "$kernel" "$here/scenarios/libzbc.sh" || true

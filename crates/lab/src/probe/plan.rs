@@ -66,7 +66,7 @@ struct Kept {
     target: String,
     seconds: u32,
     error_percent: f64,
-    /// Plans of before 2026-11-29 have none, and meant what their jobs reach.
+    /// A plan without it means as much as its jobs reach.
     #[serde(default)]
     filled_mib: Option<u32>,
     jobs: Vec<KeptJob>,

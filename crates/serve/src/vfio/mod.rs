@@ -15,4 +15,6 @@ pub use pci::{PciId, UfsFunction};
 pub use session::{Broken, Errno, Function, Irqs, Mapping, Session};
 
 #[cfg(test)]
+mod client_tests;
+#[cfg(test)]
 mod tests;

@@ -109,7 +109,7 @@ fn an_interrupt_that_the_command_register_disables_is_not_raised() {
     assert_eq!(raised(&seen), 1);
 }
 
-fn message(command: u16, flags: u32, payload: &[u8]) -> Vec<u8> {
+pub(super) fn message(command: u16, flags: u32, payload: &[u8]) -> Vec<u8> {
     let mut message = vec![7, 0];
     message.extend(command.to_le_bytes());
     message.extend(((HEADER_BYTES + payload.len()) as u32).to_le_bytes());

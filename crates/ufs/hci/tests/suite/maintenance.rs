@@ -76,19 +76,19 @@ fn format_unit_empties_a_unit_or_all() {
     assert!(is_zero(&mut machine, 0, 7));
 }
 
+/// Unit 1 has two zones.
+fn with_zones(layout: ZoneLayout, blocks: u32) -> DeviceConfig {
+    let mut config = config();
+    let rule = ZoneRule::Zbc;
+    let zones = ZoneConfig { layout, blocks, most_open: 2, rule, program_blocks: 4, flush_blocks: 4 };
+    config.lus[1] = LuConfig { blocks: 1_024, zones: Some(zones), ..config.lus[1] };
+    config
+}
+
 /// A unit with zones is emptied zone by zone; the device as a whole would empty it too.
 #[test]
 fn format_unit_leaves_zones_alone() {
-    let mut config = config();
-    let zones = ZoneConfig {
-        layout: ZoneLayout::PowerOfTwo,
-        blocks: 512,
-        most_open: 2,
-        rule: ZoneRule::Zbc,
-        program_blocks: 4,
-        flush_blocks: 4,
-    };
-    config.lus[1] = LuConfig { blocks: 1_024, zones: Some(zones), ..config.lus[1] };
+    let config = with_zones(ZoneLayout::PowerOfTwo, 512);
     let mut machine = Machine::started(&config);
     for (lun, block) in [(0, 5), (1, 0), (1, 512)] {
         write(&mut machine, lun, block);
@@ -104,16 +104,7 @@ fn format_unit_leaves_zones_alone() {
 /// Zones with gaps behind them: what is in flash is found at its logical page, which gaps have none of.
 #[test]
 fn zones_behind_gaps_are_read_back() {
-    let mut config = config();
-    let zones = ZoneConfig {
-        layout: ZoneLayout::Gaps,
-        blocks: 300,
-        most_open: 2,
-        rule: ZoneRule::Zbc,
-        program_blocks: 4,
-        flush_blocks: 4,
-    };
-    config.lus[1] = LuConfig { blocks: 1_024, zones: Some(zones), ..config.lus[1] };
+    let config = with_zones(ZoneLayout::Gaps, 300);
     let mut machine = Machine::started(&config);
     let written = [(0, 5), (1, 0), (1, 512), (1, 513)];
     for (lun, block) in written {
