@@ -53,24 +53,21 @@ impl Client {
     pub(crate) fn serve(&mut self, function: &mut impl Function) -> Result<(), Option<Broken>> {
         self.send()?;
         let mut reads = 0;
-        loop {
-            while let Some(end) = self.message_end()? {
-                // What has come and is not handled is handled when the socket takes answers again.
-                if self.has_answers() {
-                    return Ok(());
+        // What has come and is not handled is handled when the socket takes answers again.
+        while !self.has_answers() {
+            match self.message_end()? {
+                Some(end) => {
+                    let files = if self.files_end <= end { std::mem::take(&mut self.files) } else { Vec::new() };
+                    let message = &self.input[self.done..end];
+                    self.session.handle(message, files, function, &mut self.out).map_err(Some)?;
+                    self.done = end;
+                    self.send()?;
                 }
-                let is_with_files = self.files_end > self.done && self.files_end <= end;
-                let files = if is_with_files { std::mem::take(&mut self.files) } else { Vec::new() };
-                let message = &self.input[self.done..end];
-                self.session.handle(message, files, function, &mut self.out).map_err(Some)?;
-                self.done = end;
-                self.send()?;
+                None if reads == READS_AT_ONCE || !self.read()? => break,
+                None => reads += 1,
             }
-            if self.has_answers() || reads == READS_AT_ONCE || !self.read()? {
-                return Ok(());
-            }
-            reads += 1;
         }
+        Ok(())
     }
 
     /// Where the next message ends, if all of it has come.
