@@ -48,9 +48,9 @@ pub(super) struct Exchange {
     /// a line, or a constant.
     pub at_host: FrontQueue<(Ns, Ask)>,
     /// When answers will be in the device.
-    pub answers: FrontQueue<(Ns, Ask)>,
-    /// When the last of them will be, which the next does not overtake.
-    pub last_answer: Ns,
+    answers: FrontQueue<(Ns, Ask)>,
+    /// When the last of them will be.
+    last_answer: Ns,
     /// Requests that wait because too many are outstanding.
     pub waiting: VecDeque<Ask>,
     /// Number of outstanding requests.
@@ -74,6 +74,13 @@ impl Exchange {
         let at_host = self.at_host.front().map_or(Ns::NEVER, |a| a.0);
         let answers = self.answers.front().map_or(Ns::NEVER, |a| a.0);
         coming.min(at_host).min(answers)
+    }
+
+    /// An answer will be in the device at `at`, or with the one before it, which it does not overtake; returns when.
+    pub(super) fn answer_at(&mut self, at: Ns, ask: Ask) -> Ns {
+        self.last_answer = self.last_answer.max(at);
+        self.answers.push_back((self.last_answer, ask));
+        self.last_answer
     }
 
     /// Takes an event at `now`: answers first, then requests, then host memory.
@@ -101,7 +108,7 @@ mod tests {
         x.at_host.push_back((Ns(30), Ask::Fetch(1)));
         x.coming.push_back(Coming { at: Ns(20), tag: tag(4), span: Ns(1) });
         x.coming.push_back(Coming { at: Ns(30), tag: tag(5), span: Ns(1) });
-        x.answers.push_back((Ns(30), Ask::Write));
+        assert_eq!(x.answer_at(Ns(30), Ask::Write), Ns(30));
         assert_eq!(x.next_deadline(), Ns(20));
         assert!(x.take(Ns(19)).is_none());
         assert!(matches!(x.take(Ns(20)), Some(Next::Request(Coming { tag: TagRef { tag: 4, .. }, .. }))));
@@ -109,5 +116,17 @@ mod tests {
         assert!(matches!(x.take(Ns(30)), Some(Next::Request(Coming { tag: TagRef { tag: 5, .. }, .. }))));
         assert!(matches!(x.take(Ns(30)), Some(Next::Ready(Ask::Fetch(1)))));
         assert_eq!(x.next_deadline(), Ns::NEVER);
+    }
+
+    /// A short answer may be ready for the link behind a long one.
+    #[test]
+    fn answers_do_not_overtake_each_other() {
+        let mut x = Exchange::new();
+        let at = [50, 40, 60].map(|at| x.answer_at(Ns(at), Ask::Fetch(at as u16)));
+        assert_eq!(at, [Ns(50), Ns(50), Ns(60)]);
+        for (at, ask) in [(50, 50), (50, 40), (60, 60)] {
+            assert_eq!(x.next_deadline(), Ns(at));
+            assert!(matches!(x.take(Ns(at)), Some(Next::Answered(Ask::Fetch(id))) if id == ask));
+        }
     }
 }

@@ -176,12 +176,9 @@ impl HostMemory {
         self.exchange.at_host.push_back((at + self.host.map_or(Ns::ZERO, |host| host.access), ask));
     }
 
-    /// An answer will arrive in the device at `at`, or with the one before it; returns when.
+    /// As [`Exchange::answer_at`].
     pub(crate) fn answer_at(&mut self, at: Ns, ask: Ask) -> Ns {
-        let at = at.max(self.exchange.last_answer);
-        self.exchange.last_answer = at;
-        self.exchange.answers.push_back((at, ask));
-        at
+        self.exchange.answer_at(at, ask)
     }
 
     /// An answer has arrived in the device.
