@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Published experiments: their claims hold, and the documentation has the figures that come out.
 
-use crate::common::{Room, figure, notes};
+use crate::common::{Room, figure, notes, row};
 use serde_json::Value;
 use std::path::Path;
 
@@ -224,6 +224,68 @@ fn devices_of_today_are_as_near_as_the_book_says() {
     for title in ["random reads", "fragmented data", "writes in place", "36 apps started", "programmed die by die"] {
         assert!(plan.contains(title), "{title}: {plan}");
     }
+}
+
+/// Values and claims may be about one of several groups of jobs, and compare a group with another.
+#[test]
+fn groups_of_jobs_have_values_and_claims() {
+    let text = r#"schema = "readpath-experiment/1"
+name = "groups"
+title = "Two groups"
+description = ""
+citations = []
+device = "ufs21-64g"
+seed = 1
+precondition = { layout = "sequential", range = "none" }
+variant = [{ name = "new", hpb = false }]
+
+[workload]
+kind = "fio"
+case = "c"
+text = """
+[global]
+filename=/dev/sda
+bs=128k
+size=8m
+[first]
+rw=write
+[then]
+stonewall
+rw=read
+[again]
+stonewall
+rw=read
+ioengine=libaio
+iodepth=8
+"""
+
+[[published]]
+case = "c"
+group = "then"
+variant = "new"
+metric = "read_throughput"
+unit = "MiB/s"
+value = 400.0
+origin = "predicted"
+
+[[claim]]
+text = "More at once"
+source = "nobody"
+metric = "read_throughput"
+group = "again"
+base_group = "then"
+variant = "new"
+base = "new"
+min_percent = 10.0
+"#;
+    let doc = Room::with("groups.toml", text).json(&["reproduce", "groups.toml", "--json", "--out", "out"]);
+    let row = |case: &str, metric: &str| row(&doc, &[("case", case), ("metric", metric)]).expect("a row").clone();
+    assert_eq!(row("c: then", "read_throughput")["published"], 400.0);
+    assert!(row("c: again", "read_throughput")["published"].is_null());
+    let ratio = value(&doc, "c: again", "new", "read_throughput") / value(&doc, "c: then", "new", "read_throughput");
+    let gain = row("c: again", "read_throughput_gain")["simulated"].as_f64().expect("a number");
+    assert!((gain - 100.0 * (ratio - 1.0)).abs() < 1e-6 && gain > 10.0, "{gain}, {ratio}");
+    assert!(notes(&doc).contains("CLAIM HOLDS: More at once"));
 }
 
 /// The cells of a row of a table in Markdown, behind its name.

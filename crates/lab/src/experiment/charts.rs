@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Charts of an experiment, from the rows of its document.
 
+use super::part;
 use readpath_config::experiment::Experiment;
 use readpath_results::metric::{self, Figure, Requests};
-use readpath_results::{Case, Chart, ChartKind, Document, Error, Metric, Row, SeriesStyle, X};
+use readpath_results::{Chart, ChartKind, Document, Error, Metric, Row, SeriesStyle, X};
 
 /// The first of these metrics that was measured has charts.
 static CHARTED: [Metric; 4] = [
@@ -68,10 +69,7 @@ fn group_charts(
 ) -> Result<Vec<Chart>, Error> {
     let axis = experiment.axis.as_deref().unwrap_or("case");
     let id = |id: &str| group.map_or_else(|| id.to_owned(), |group| format!("{id}, {group}"));
-    let value = |case: &str, variant: &str, metric: &Metric| {
-        let case = Case::from(case);
-        doc.find(&group.map_or(case.clone(), |group| case.jobs(group)), variant, metric)
-    };
+    let value = |case: &str, variant: &str, metric: &Metric| doc.find(&part(case, group), variant, metric);
     let measured = |metric: &Metric| {
         let any = |v| cases.iter().any(|case| value(case, v, metric).is_some());
         experiment.variants.iter().any(|v| any(&v.name))

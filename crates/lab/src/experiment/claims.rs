@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Holds results against what others have claimed about them. It compares rows of a document and runs nothing.
 
+use super::part;
 use crate::runs::Plan;
 use readpath_config::Claim;
 use readpath_config::experiment::Experiment;
 use readpath_results::metric::GAIN;
-use readpath_results::{Case, Document, Error, Note, NoteKind, Origin};
+use readpath_results::{Case, Document, Error, Note, NoteKind, Origin, Row};
 
 /// Adds, for each claim, a row for the difference in each case, and a note that says whether the claim holds. Claims
 /// about cases or variants that were left out have one note together.
@@ -18,16 +19,16 @@ pub(super) fn check(doc: &mut Document, experiment: &Experiment, plans: &[Plan])
             left_out += 1;
             continue;
         }
+        let group = claim.group.as_deref();
         let mut found: Vec<(Case, f64)> = Vec::new();
         for case in cases {
-            let case = Case::from(case);
-            let case = claim.group.as_ref().map_or(case.clone(), |group| case.jobs(group));
-            let of = |variant: &str| {
-                let row =
-                    doc.rows.iter().find(|r| r.case == case && r.variant == variant && r.metric.name() == claim.metric);
-                row.map(|r| r.simulated)
+            let base = part(case, claim.base_group.as_deref().or(group));
+            let case = part(case, group);
+            let of = |case: &Case, variant: &str| {
+                let is_it = |r: &&Row| r.case == *case && r.variant == variant && r.metric.name() == claim.metric;
+                doc.rows.iter().find(is_it).map(|r| r.simulated)
             };
-            if let (Some(base), Some(value)) = (of(&claim.base), of(&claim.variant))
+            if let (Some(base), Some(value)) = (of(&base, &claim.base), of(&case, &claim.variant))
                 && base != 0.0
             {
                 found.push((case, 100.0 * (value / base - 1.0)));
@@ -97,6 +98,7 @@ mod tests {
             source: "a paper".into(),
             metric: "read_throughput".into(),
             group: None,
+            base_group: None,
             variant: "on".into(),
             base: "off".into(),
             fitted: false,

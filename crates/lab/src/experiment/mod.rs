@@ -33,6 +33,12 @@ pub fn run_figures(run: CaseRun) -> Vec<(Case, Metric, f64)> {
     rows::figures(run, map_rows::matter([run.plan]))
 }
 
+/// What rows of a case are called that are about a group of its jobs, or about all.
+fn part(case: &str, group: Option<&str>) -> Case {
+    let case = Case::from(case);
+    group.map_or(case.clone(), |group| case.jobs(group))
+}
+
 /// What is kept of a run of `experiment`. With `says_where_the_map_is` it has rows of the places of the map.
 ///
 /// # Errors
@@ -45,7 +51,10 @@ pub fn fragment(experiment: &Experiment, run: CaseRun, says_where_the_map_is: bo
     plan.workload.notes.iter().for_each(|note| doc.note(Note::remark(note)));
     for (case, metric, value) in rows::figures(run, says_where_the_map_is) {
         let is_of = |p: &&PublishedRow| {
-            *case == *p.case && p.variant == plan.variant && p.metric == metric.name() && p.unit == metric.unit()
+            case == part(&p.case, p.group.as_deref())
+                && p.variant == plan.variant
+                && p.metric == metric.name()
+                && p.unit == metric.unit()
         };
         let published = experiment.published.iter().find(is_of);
         let origin = match published.map(|p| p.origin) {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Published claims about an experiment without exact figures: one variant is faster than another by some percentage.
+//! Published claims about an experiment without exact figures: one variant, or group of jobs, is faster than another by
+//! some percentage.
 
 use crate::error::Result;
 use crate::keys::{Keys, filled, flag, keys, number, snake, texts};
 
-/// A claim: in each case, a metric of one variant differs from that of another by a percentage within limits.
+/// A claim: in each case, a metric of one variant differs from that of another, or of another group of jobs, by a
+/// percentage within limits.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Claim {
     /// The claim in a sentence.
@@ -15,6 +17,8 @@ pub struct Claim {
     pub metric: String,
     /// Group of jobs that it concerns, if a case has several.
     pub group: Option<String>,
+    /// Group of jobs of the base, if it is another.
+    pub base_group: Option<String>,
     /// The variant.
     pub variant: String,
     /// The variant that it is compared with.
@@ -47,6 +51,8 @@ pub(super) fn claim(k: &mut Keys<Claim>, cases: &[&str], variants: &[&str]) -> R
         metric: snake();
         /// group of fio jobs, if a case has several: rows are then called `case: group`
         group: filled().optional();
+        /// group of the base; by default `group`
+        base_group: filled().optional();
         /// the variant
         variant: filled();
         /// the variant it is compared with

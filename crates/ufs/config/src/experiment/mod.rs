@@ -92,6 +92,8 @@ pub enum PreconditionRange {
 pub struct Published {
     /// Case that it belongs to.
     pub case: String,
+    /// Group of jobs that it is about, if the case has several.
+    pub group: Option<String>,
     /// Variant that it belongs to.
     pub variant: String,
     /// Name of the metric in snake case.
@@ -162,7 +164,9 @@ fn root(k: &mut Keys<Experiment>) -> Result<Experiment> {
         claims = "claim": list(table(|k| claim::claim(k, &cases, &names)), TABLES).or(Vec::new()).quiet();
     }
     for (i, row) in published.iter().enumerate() {
-        let same = |r: &Published| (&r.case, &r.variant, &r.metric) == (&row.case, &row.variant, &row.metric);
+        let same = |r: &Published| {
+            (&r.case, &r.group, &r.variant, &r.metric) == (&row.case, &row.group, &row.variant, &row.metric)
+        };
         let message = "has a row of this variant and metric already; rows must differ";
         k.refuse(published[..i].iter().any(same), &format!("published[{i}].case"), message)?;
     }
@@ -199,6 +203,8 @@ fn row(k: &mut Keys<Published>, cases: &[&str], variants: &[&str]) -> Result<Pub
     let row = keys!(k => Published {
         /// a case of the workload
         case: text();
+        /// group of fio jobs, if the case has several
+        group: filled().optional();
         /// a variant
         variant: text();
         /// name in snake case: `random_read_throughput`
