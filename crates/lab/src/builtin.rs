@@ -40,7 +40,7 @@ const fn file(name: &'static str) -> Builtin {
 }
 
 /// All built-in experiments.
-pub const BUILTINS: [Builtin; 25] = [
+pub const BUILTINS: [Builtin; 26] = [
     file("iozone"),
     file("tiobench"),
     file("appstart"),
@@ -55,6 +55,7 @@ pub const BUILTINS: [Builtin; 25] = [
     file("zones_writes"),
     file("zones_apps"),
     file("zones_programs"),
+    file("zones_ageing"),
     file("ufs31"),
     file("ufs40"),
     file("nvme_reads"),
@@ -95,7 +96,7 @@ pub const GROUPS: [Group; 2] = [
     Group {
         name: "zones",
         title: "the map in SRAM, in host memory, in DRAM, or in zones",
-        members: &["zones_reads", "zones_fragmented", "zones_writes", "zones_apps", "zones_programs"],
+        members: &["zones_reads", "zones_fragmented", "zones_writes", "zones_apps", "zones_programs", "zones_ageing"],
         is_of_published: false,
         replays: Some("zones_apps"),
     },

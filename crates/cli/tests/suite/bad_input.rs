@@ -110,7 +110,7 @@ fn overrides_and_names() {
         &["reproduce", "nosuch"],
         &[
             "(built in: iozone, ",
-            ", rivals_apps, zones_reads, zones_fragmented, zones_writes, zones_apps, zones_programs, ",
+            ", rivals_apps, zones_reads, zones_fragmented, zones_writes, zones_apps, zones_programs, zones_ageing, ",
             "ufs31, ufs40, nvme_reads, nvme_writes, ",
             "qlc_writes, raspberry, hmb, hmb_map, raspberry_memory, policies, ubi, all, devices, zones; ",
             "a file of your own",

@@ -221,7 +221,14 @@ fn devices_of_today_are_as_near_as_the_book_says() {
     let says = ["--case belongs to one experiment; 'devices' are several"];
     Room::new().bad(&["reproduce", "devices", "--case", "x"], &says);
     let plan = Room::new().good(&["reproduce", "zones", "--dry-run"]);
-    for title in ["random reads", "fragmented data", "writes in place", "36 apps started", "programmed die by die"] {
+    for title in [
+        "random reads",
+        "fragmented data",
+        "writes in place",
+        "36 apps started",
+        "programmed die by die",
+        "ageing file",
+    ] {
         assert!(plan.contains(title), "{title}: {plan}");
     }
 }
@@ -302,7 +309,10 @@ fn tables_of_zones_are_those_of_the_book() {
     let room = Room::new();
     room.good(&["reproduce", "zones", "--out", "out"]);
     let of = |experiment: &str| crate::common::json(&room.read(&format!("out/{experiment}/result.json")));
-    let docs = ["zones_reads", "zones_writes", "zones_apps", "zones_fragmented", "zones_programs"].map(of);
+    let docs =
+        ["zones_reads", "zones_writes", "zones_apps", "zones_fragmented", "zones_programs", "zones_ageing"].map(of);
+    // Of rows in MiB/s, where the book has MB/s.
+    let mb = 1e6 / f64::from(1 << 20);
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");
     let [book, readme] = ["docs/zones.md", "README.md"].map(|name| std::fs::read_to_string(format!("{root}{name}")));
     let (book, readme) = (book.expect("the chapter"), readme.expect("README"));
@@ -314,6 +324,10 @@ fn tables_of_zones_are_those_of_the_book() {
         (&book, "writes in place, thousands/s", 1, "updates", "write_iops", 1e3),
         (&book, "write amplification: host × device", 1, "updates", "write_amplification", 1.0),
         (&book, "skewed writes in place, thousands/s", 1, "updates, skewed", "write_iops", 1e3),
+        (&book, "F2FS ages: writes, MB/s", 5, "loop: write 1", "write_throughput", mb),
+        (&book, "F2FS ages: writes, MB/s", 5, "loop: write 7", "write_throughput", mb),
+        (&book, "reads, MB/s", 5, "loop: read 1", "read_throughput", mb),
+        (&book, "reads, MB/s", 5, "loop: read 7", "read_throughput", mb),
         (&book, "36 apps started, s", 2, "cycle 2", "start_up_time", 1.0),
         (&readme, "reads over 256 GB, thousands/s", 0, "256 GB", "read_iops", 1e3),
         (&readme, "writes in place, thousands/s", 1, "updates", "write_iops", 1e3),
@@ -336,12 +350,13 @@ fn tables_of_zones_are_those_of_the_book() {
             let value = value.unwrap_or_else(|| panic!("{name}: {place}")) / unit;
             // The host's is asked for below.
             let cell = cell.split_once(" × ").map_or(cell, |(_, device)| device);
+            let cell = cell.split_once(" → ").map_or(cell, |(new, aged)| if case.ends_with(" 1") { new } else { aged });
             let digits = cell.split_once('.').map_or(0, |(_, behind)| behind.len());
             assert_eq!(cell, format!("{value:.digits$}"), "{name}: {place}");
             compared += 1;
         }
     }
-    assert_eq!(compared, 50);
+    assert_eq!(compared, 70);
     let row = |doc: usize, case: &str, variant: &str, metric: &str| {
         let rows = docs[doc]["rows"].as_array().expect("rows");
         let row = rows.iter().find(|r| r["case"] == case && r["variant"] == variant && r["metric"] == metric);
@@ -351,7 +366,22 @@ fn tables_of_zones_are_those_of_the_book() {
     let more = row(4, "192 KB", small, "write_throughput") / row(4, "192 KB", large, "write_throughput");
     let [few, many] = ["16 KB, synced", "192 KB, synced"]
         .map(|case| ["write_amplification", "write_throughput"].map(|metric| row(4, case, small, metric)));
+    // Aged, device and host move about a block for each that is written.
+    for (variant, metric, expected) in [
+        ("page map, SRAM", "write_amplification", 2.0),
+        ("zones", "host_write_amplification", 2.0),
+        ("zones", "write_amplification", 1.0),
+    ] {
+        assert!((row(5, "loop: write 7", variant, metric) - expected).abs() < 0.05, "{variant}, {metric}");
+    }
+    let [new, aged, again] =
+        ["1", "7", "7 again"].map(|job| row(5, &format!("loop: read {job}"), "page map, SRAM", "read_throughput"));
+    assert!(again > 0.95 * new, "the device has collected");
+    let claims: Vec<String> = notes(&docs[5]).lines().filter(|n| n.starts_with("CLAIM")).map(str::to_owned).collect();
+    let holds: Vec<bool> = claims.iter().map(|claim| claim.starts_with("CLAIM HOLDS")).collect();
+    assert_eq!(holds, [true, false, false, true], "{claims:#?}");
     for said in [
+        format!("(here −{:.0} %, until the device has collected", 100.0 * (1.0 - aged / new)),
         format!("| {:.1} × ", row(1, "updates", "zones", "host_write_amplification")),
         format!("| {:.0} MiB |", row(0, "256 GB", "zones", "host_memory") / f64::from(1 << 20)),
         format!("16 KiB program {:.1} times what the host wrote, at {:.0} MiB/s", few[0], few[1]),

@@ -61,6 +61,7 @@ pub fn experiments() -> &'static [Builtin] {
         builtin!("experiments", "zones_writes"),
         builtin!("experiments", "zones_apps"),
         builtin!("experiments", "zones_programs"),
+        builtin!("experiments", "zones_ageing"),
         builtin!("experiments", "ufs31"),
         builtin!("experiments", "ufs40"),
         builtin!("experiments", "nvme_reads"),
