@@ -366,6 +366,10 @@ fn tables_of_zones_are_those_of_the_book() {
     let more = row(4, "192 KB", small, "write_throughput") / row(4, "192 KB", large, "write_throughput");
     let [few, many] = ["16 KB, synced", "192 KB, synced"]
         .map(|case| ["write_amplification", "write_throughput"].map(|metric| row(4, case, small, metric)));
+    let more_buffer = "zones, buffer 1536";
+    let [in_place, skewed] = ["updates", "updates, skewed"].map(|case| row(1, case, more_buffer, "write_iops") / 1e3);
+    let [fresh, filled] =
+        ["1", "7"].map(|job| row(5, &format!("loop: write {job}"), more_buffer, "write_throughput") / mb);
     // Aged, device and host move about a block for each that is written.
     for (variant, metric, expected) in [
         ("page map, SRAM", "write_amplification", 2.0),
@@ -387,6 +391,8 @@ fn tables_of_zones_are_those_of_the_book() {
         format!("16 KiB program {:.1} times what the host wrote, at {:.0} MiB/s", few[0], few[1]),
         format!("192 KiB {:.1} times, at {:.0} MiB/s", many[0], many[1]),
         format!("768 KiB bring {:.0} %", 100.0 * (more - 1.0)),
+        format!("in place reach {in_place:.1} thousand/s, skewed ones {skewed:.1}, and those in order {fresh:.0} MB/s"),
+        format!("above 200 MB/s if the buffer has 1,536 KiB ({filled:.0})"),
     ] {
         assert!(book.split_whitespace().collect::<Vec<_>>().join(" ").contains(&said), "{said}");
     }
