@@ -99,9 +99,14 @@ fn copies_of_a_zone_are_cut_at_any_event() {
 /// One superblock more is kept for copies.
 #[test]
 fn a_full_device_has_room_for_copies() {
-    let mut config = zoned(ZoneLayout::PowerOfTwo, 64, ZoneRule::Zbc);
-    config.ftl.read_disturb_limit = 1;
-    give_little_room(&mut config, 0);
+    let full = |limit| {
+        let mut config = zoned(ZoneLayout::PowerOfTwo, 64, ZoneRule::Zbc);
+        config.ftl.read_disturb_limit = limit;
+        give_little_room(&mut config, 0);
+        config
+    };
+    let config = full(1);
+    assert_eq!(config.geometry.superblocks(), full(0).geometry.superblocks() + 1);
     let mut bare = Bare::new(&config);
     (0..200).for_each(|lba| written(&mut bare, 0, lba, 1));
     fill(&mut bare, 64);

@@ -25,7 +25,8 @@ impl Ftl {
         };
         let seen = zones.see(zone);
         let is_whole = seen.is_full && zones.placed().blocks(zone) == seen.written;
-        let is_quiet = zones.tails().get(zone).is_none() && zones.refresh().is_none() && !space.has_duplicate();
+        // A copy is a duplicate from its beginning on.
+        let is_quiet = zones.tails().get(zone).is_none() && !space.has_duplicate();
         if !is_whole || !is_quiet {
             return;
         }
@@ -49,7 +50,7 @@ impl Ftl {
 
     /// Whether a superblock of a zone is being copied, or waits to be discarded after that.
     pub(crate) fn copies_a_zone(&self) -> bool {
-        self.zones.refresh().is_some() || self.space.has_duplicate()
+        self.space.has_duplicate()
     }
 
     /// Continues the copy of a superblock, if there is one.

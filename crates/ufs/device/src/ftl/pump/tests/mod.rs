@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Flash translation inside a small device: power cuts in the middle of anchors, and upkeep.
+//! Flash translation inside a small device: power cuts in the middle of anchors, copies of zones, and upkeep.
 
 pub(crate) mod anchors;
+mod copies;
 mod upkeep;
