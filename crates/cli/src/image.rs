@@ -71,7 +71,9 @@ fn info(path: &Path) -> Result<()> {
     let wear = recovered.wear();
     let mut out = io::stdout().lock();
     writeln!(out, "device      {}: {}", preset.name, preset.description.trim())?;
-    writeln!(out, "serial      {:016X}", image.array.format().serial)?;
+    let format = image.array.format();
+    writeln!(out, "format      {}", format.version)?;
+    writeln!(out, "serial      {:016X}", format.serial)?;
     writeln!(
         out,
         "capacity    {:.2} GiB, {} logical units",

@@ -14,7 +14,7 @@ use readpath_kit::{Ns, Prng};
 use readpath_lab::experiment::plan;
 use readpath_lab::runs::{ExperimentError, Shared, expected_ios, watch};
 use readpath_run::{Past, age};
-use readpath_store::{self as store, Disk, FileDisk, ImageError, Shape};
+use readpath_store::{self as store, Disk, FileDisk, Format, ImageError, Shape};
 use readpath_workload::Workload;
 use std::path::Path;
 
@@ -40,6 +40,16 @@ pub fn open(path: &Path, writable: bool, syncs: bool) -> Result<(Image, DevicePr
     opened(path, Image::open(path, writable, syncs))
 }
 
+/// The last commit whose program has zones in the page map.
+const PAGE_MAPPED_ZONES: &str = "910519b9";
+
+/// Whether the device file of an image is from before zones had superblocks of their own. That brought a key, and the
+/// program writes all keys.
+fn has_zones_in_the_page_map(device: &str) -> bool {
+    let has = |begins: &str| device.lines().any(|line| line.starts_with(begins));
+    has("[lu.zones]") && !has("program_kib = ")
+}
+
 /// Opens an image on any disk.
 ///
 /// # Errors
@@ -49,8 +59,25 @@ pub fn opened<D: Disk>(
     image: Result<store::Image<D>, ImageError>,
 ) -> Result<(store::Image<D>, DevicePreset)> {
     let image = image.map_err(|error| of_image(path, error))?;
+    let version = image.array.format().version;
+    if version < Format::WITH_PLACED_ZONES && has_zones_in_the_page_map(&image.text) {
+        return Err(usage(anyhow!(
+            "{}: it has format {version}, with zones in the page map; this Readpath ({}) reads formats 1 to {}, but \
+             zones only in superblocks of their own. The program of commit {PAGE_MAPPED_ZONES} reads it: attach it \
+             with that, and copy its data to a new image. It was not changed",
+            path.display(),
+            env!("CARGO_PKG_VERSION"),
+            store::VERSION
+        )));
+    }
     let name = format!("{}: the device file in it", path.display());
-    let preset = readpath_config::device::parse(&image.text, &name).map_err(usage)?;
+    // The program wrote it whole, so nobody has mistyped a key.
+    let preset = readpath_config::device::parse(&image.text, &name).map_err(|error| {
+        usage(anyhow!(
+            "{error}. Another version of Readpath made the image, of format {version}: use that, or copy its data with \
+             that to a new image"
+        ))
+    })?;
     if Shape::of(&preset.device) != image.array.format().shape {
         return Err(Damaged(format!("{}: its device file is of another device", path.display())).into());
     }

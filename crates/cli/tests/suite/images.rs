@@ -8,7 +8,7 @@ use readpath_store::{Image, Store};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 use std::process::{Child, Command as Process, Output, Stdio};
 
@@ -125,7 +125,13 @@ fn an_image_is_made_described_checked_copied_and_emptied() {
     assert!(room.good(&["image", "info", "dev.img"]).contains("written     0.00 GiB are mapped"));
 }
 
-/// Whatever an image holds of RPMB: shown without its key, copied with the image, and forgotten when that is asked for.
+/// Changes the format in the first page of an image.
+fn be_of_format(bytes: &mut [u8], format: u32) {
+    bytes[16..20].copy_from_slice(&format.to_le_bytes());
+    let check = crc32fast::hash(&bytes[..4092]);
+    bytes[4092..4096].copy_from_slice(&check.to_le_bytes());
+}
+
 /// The example of a device with a zoned unit, which NBD clients cannot use.
 #[test]
 fn zones_are_told_and_not_served() {
@@ -134,11 +140,65 @@ fn zones_are_told_and_not_served() {
     room.good(&["image", "create", "dev.img", "--device", example, "--set", "lu.1.zones.size_mib=64"]);
     let info = room.good(&["image", "info", "dev.img"]);
     assert!(info.contains("zones       unit 1, of 64 MiB: 128 empty, 0 written in part, 0 full\n"), "{info}");
+    assert!(info.contains("format      3\n"), "{info}");
     room.good(&["image", "check", "dev.img"]);
+    // Zones of format 2 may lie in superblocks of their own too.
+    let file = fs::File::options().read(true).write(true).open(room.path("dev.img")).unwrap();
+    let mut page = vec![0; 4096];
+    file.read_exact_at(&mut page, 0).unwrap();
+    be_of_format(&mut page, 2);
+    file.write_all_at(&page, 0).unwrap();
+    assert_eq!(room.good(&["image", "info", "dev.img"]), info.replace("format      3", "format      2"));
     let says = ["logical unit 1 has zones, and NBD has no commands for them", "readpath attach"];
     room.bad(&["serve", "dev.img", "--nbd", "unix:s"], &says);
 }
 
+/// What is refused because another version made it is told with what can be done, and keeps every byte.
+#[test]
+fn images_of_other_formats_are_told_and_left_alone() {
+    let room = Room::new();
+    // `image create` of commit 910519b9 made it of docs/examples/zoned.toml, with 40 blocks a plane. All behind it is a
+    // hole.
+    let packed = &include_bytes!("../data/zones_in_page_map.img.xz")[..];
+    let mut old = Vec::new();
+    liblzma::read::XzDecoder::new(packed).read_to_end(&mut old).expect("an xz file");
+    fs::write(room.path("old.img"), &old).unwrap();
+    let length = 134_828_032;
+    fs::File::options().write(true).open(room.path("old.img")).and_then(|file| file.set_len(length)).unwrap();
+    create(&room, &[]);
+    let whole = fs::read(room.path("dev.img")).unwrap();
+    let newer = readpath_store::VERSION + 1;
+    let mut bytes = whole.clone();
+    be_of_format(&mut bytes, newer);
+    fs::write(room.path("newer.img"), &bytes).unwrap();
+    // Of a program that knows another key.
+    let mut bytes = whole;
+    let end = 8192 + u32::from_le_bytes(bytes[32..36].try_into().unwrap()) as usize;
+    let at = text(&bytes[8192..end]).find("pinned_start").expect("a key");
+    bytes[8192 + at] = b'q';
+    let check = crc32fast::hash(&bytes[8192..end]);
+    bytes[end..end + 4].copy_from_slice(&check.to_le_bytes());
+    fs::write(room.path("key.img"), &bytes).unwrap();
+    let reads = format!("reads formats 1 to {}", newer - 1);
+    let old_says = ["old.img: it has format 2, with zones in the page map", &reads, "commit 910519b9 reads it", "copy"];
+    let newer_says = [&format!("newer.img: it has format {newer}, and")[..], &reads, "use the newer one", "copy"];
+    let key_says = ["key.img: the device file in it:", "qinned_start: is not a key", "of format 2: use that", "copy"];
+    for (name, says) in [("old.img", old_says), ("newer.img", newer_says), ("key.img", key_says)] {
+        let modified = || fs::metadata(room.path(name)).and_then(|file| file.modified()).unwrap();
+        let before = (modified(), fs::read(room.path(name)).unwrap());
+        for command in ["info", "check", "reset", "rpmb"] {
+            room.bad(&["image", command, name], &says);
+        }
+        room.bad(&["image", "clone", name, "--output", "copy.img"], &says);
+        room.bad(&["serve", name, "--nbd", "unix:s"], &says);
+        room.bad(&["attach", name, "--socket", "s"], &says);
+        assert!(before == (modified(), fs::read(room.path(name)).unwrap()), "{name} is as it was");
+    }
+    // Without zones, nothing of the newest format is needed, and older programs read the image.
+    assert!(room.good(&["image", "info", "dev.img"]).contains("format      2\n"));
+}
+
+/// Whatever an image holds of RPMB: shown without its key, copied with the image, and forgotten when that is asked for.
 #[test]
 fn rpmb_is_shown_and_forgotten() {
     let room = Room::new();

@@ -4,7 +4,7 @@
 use crate::array::{Boot, Damage, FlashFile};
 use crate::disk::{Disk, FileDisk};
 use crate::error::ImageError;
-use crate::layout::{Format, FormatError, MOST_TEXT, Shape, VERSION};
+use crate::layout::{Format, FormatError, MOST_TEXT, Shape};
 use readpath_device::{MediaMode, Probe, Sealed, Spare, UfsDevice};
 use readpath_flash::{DieSched, Ppn};
 use readpath_kit::BLOCK_BYTES;
@@ -107,7 +107,8 @@ impl<D: Disk> Image<D> {
         // sealed twice.
         let factory = device.seal(|_| {}).map_err(ImageError::Busy)?;
         let (text_bytes, factory_bytes) = (text.len() as u32, factory.len() as u32);
-        let format = Format { version: VERSION, shape, text_bytes, factory_bytes, seed, serial: device.serial() };
+        let version = Format::version_of(device.config());
+        let format = Format { version, shape, text_bytes, factory_bytes, seed, serial: device.serial() };
         let mut array = FlashFile::new(make(format.bytes())?, format, true, Boot::default())?;
         let mut sealer = Sealer { array: &mut array, superblock: 0, spares: Vec::new() };
         device.seal(|sealed| sealer.take(sealed)).map_err(ImageError::Busy)?;

@@ -7,8 +7,8 @@ use readpath_proto::rpmb;
 use std::ops::Range;
 use thiserror::Error;
 
-/// Version of the layout. Version 1 ended before the part of RPMB, and can be read as well.
-pub const VERSION: u32 = 2;
+/// The newest version of the layout. Older ones can be read as well.
+pub const VERSION: u32 = 3;
 
 const MAGIC: [u8; 16] = *b"readpath-image\r\n";
 const PAGE: u64 = BLOCK_BYTES as u64;
@@ -82,9 +82,13 @@ pub enum FormatError {
     /// The magic number is missing.
     #[error("it does not begin with 'readpath-image': it is no image of a device")]
     NoImage,
-    /// It was made by another version.
-    #[error("it has format version {0}; this program reads versions 1 and {VERSION}")]
-    Version(u32),
+    /// A newer program made it.
+    #[error(
+        "it has format {0}, and this Readpath ({program}) reads formats 1 to {VERSION}: use the newer one that made \
+         it, or copy its data with that to a new image. It was not changed",
+        program = env!("CARGO_PKG_VERSION")
+    )]
+    Newer(u32),
     /// The check does not match.
     #[error("its first page (bytes 0 to 4095) is damaged")]
     Damaged,
@@ -117,9 +121,11 @@ impl Format {
         if bytes[..16] != MAGIC {
             return Err(FormatError::NoImage);
         }
+        // All versions have the check here, so a flipped bit is not taken for another version.
+        let is_whole = crc32fast::hash(&bytes[..PAGE as usize - 4]) == number(PAGE as usize - 4);
         let version = number(16);
-        if !(1..=VERSION).contains(&version) {
-            return Err(FormatError::Version(version));
+        if is_whole && version > VERSION {
+            return Err(FormatError::Newer(version));
         }
         let format = Format {
             version,
@@ -130,8 +136,7 @@ impl Format {
             // Older images have 0 here, and the number of a device to which nobody gave one.
             serial: long(48).max(1),
         };
-        let is_whole = crc32fast::hash(&bytes[..PAGE as usize - 4]) == number(PAGE as usize - 4);
-        let is_possible = format.shape.is_possible() && format.factory_bytes <= MOST_FACTORY;
+        let is_possible = version > 0 && format.shape.is_possible() && format.factory_bytes <= MOST_FACTORY;
         match is_whole && is_possible && format.text_bytes <= MOST_TEXT {
             true => Ok(format),
             false => Err(FormatError::Damaged),
@@ -183,6 +188,15 @@ impl Format {
 
     /// The first version whose images have a part for RPMB. Older images get it with the first change.
     pub(crate) const WITH_RPMB: u32 = 2;
+
+    /// The first version in which zones always lie in superblocks of their own. Some images of the one before have them
+    /// in the page map.
+    pub const WITH_PLACED_ZONES: u32 = 3;
+
+    /// The version of a new image: the oldest that says all of it, since older programs read that.
+    pub(crate) fn version_of(config: &DeviceConfig) -> u32 {
+        if config.has_zones() { Format::WITH_PLACED_ZONES } else { Format::WITH_RPMB }
+    }
 
     /// The part of RPMB.
     pub(crate) fn rpmb(&self) -> Rpmb {
@@ -257,16 +271,18 @@ mod tests {
             other[at] ^= 1;
             assert_eq!(Format::from_bytes(&other), Err(FormatError::NoImage));
         }
-        let mut other = bytes;
-        for version in [0, VERSION as u8 + 1] {
-            other[16] = version;
-            assert_eq!(Format::from_bytes(&other), Err(FormatError::Version(version.into())));
+        for version in 0..VERSION + 2 {
+            let other = Format { version, ..FORMAT };
+            let expected = match version {
+                0 => Err(FormatError::Damaged),
+                1..=VERSION => Ok(other),
+                _ => Err(FormatError::Newer(version)),
+            };
+            assert_eq!(Format::from_bytes(&other.to_bytes()), expected);
         }
-        let old = Format { version: 1, ..FORMAT };
-        assert_eq!(Format::from_bytes(&old.to_bytes()), Ok(old));
         let of_old = Format { serial: 0, ..FORMAT };
         assert_eq!(Format::from_bytes(&of_old.to_bytes()), Ok(Format { serial: 1, ..FORMAT }));
-        for at in [20, 40, 48, 100, 4095] {
+        for at in [16, 20, 40, 48, 100, 4095] {
             let mut other = bytes;
             other[at] ^= 0x10;
             assert_eq!(Format::from_bytes(&other), Err(FormatError::Damaged));

@@ -181,11 +181,7 @@ impl Log {
         let factory = array.factory()?;
         let lengths = [map.pages(), self.geometry().superblocks()];
         let Some(made) = Head::take(&mut Take(&factory), lengths) else {
-            let zones = match self.config.has_zones() {
-                true => "; if it was made before zones had superblocks of their own, make it anew",
-                false => "",
-            };
-            return Err(format!("the state in which the image was made is not complete{zones}").into());
+            return Err("the state in which the image was made is not complete".to_owned().into());
         };
         let erases: u64 = (0..ANCHORS).map(|sb| u64::from(space.get(SuperblockId(sb)).erases)).sum();
         let next = newest.as_ref().map_or(0, |(at, _)| at + 1);
