@@ -111,6 +111,7 @@ pub(crate) fn write_metrics(device: &DeviceStats, config: &DeviceConfig) -> Vec<
     // Counts that are zero for most devices.
     let seldom = [
         (metric::SUPERBLOCKS_COLLECTED_IDLE, device.collected_idle as f64),
+        (metric::ZONE_EARLY_FLUSHES, device.zone_early_flushes as f64),
         (metric::SUPERBLOCKS_REFRESHED, device.refreshed as f64),
         (metric::PROGRAM_FAILURES, device.program_failures as f64),
         (metric::ERASE_FAILURES, device.erase_failures as f64),

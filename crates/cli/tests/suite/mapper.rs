@@ -101,6 +101,25 @@ fn traces_overwrite_blocks_of_zones() {
     assert!(said.contains("spare_percent=60: the workload needs 262145 blocks"), "{said}");
 }
 
+/// Of a device whose write buffer is too small for the zones that are written, which is a row.
+#[test]
+fn zones_that_leave_the_write_buffer_early_are_counted() {
+    let job = "[z]\nfilename=/dev/sdb\nrw=write\nbs=4k\nioengine=libaio\ndirect=1\nsize=64m\nio_size=1m\noffset_increment=64m\n\
+        numjobs=4\nzonemode=zbd\n";
+    let room = Room::with("z.fio", job);
+    let early = |kib: &str| {
+        let buffer = format!("write_buffer.size_kib={kib}");
+        let set = ["--set", &buffer, "--set", "ftl.checkpoint_after_units=1024"];
+        let document = room.document(&with(&["fio", "z.fio", "--json"], &set));
+        let value = |metric: &str| row(&document, &[("metric", metric)]).and_then(|row| row["simulated"].as_f64());
+        (value("zone_early_flushes"), value("write_amplification_rests"))
+    };
+    // Programs of 192 KiB of four zones, and what is on its way.
+    assert_eq!(early("1536"), (None, None));
+    let (flushes, rests) = early("384");
+    assert!(flushes > Some(3.0) && rests > Some(0.0), "{flushes:?}, {rests:?}");
+}
+
 #[test]
 fn what_cannot_be_says_what_would_help() {
     let room = Room::with("w.fio", JOB);

@@ -146,6 +146,8 @@ registry! {
         SUPERBLOCKS_LEVELLED "superblocks_levelled" "" "" Less "superblocks emptied for wear leveling";
         SUPERBLOCKS_COLLECTED_IDLE "superblocks_collected_idle" "" "" Neither "superblocks emptied for space while the \
             host was idle, also after the last request; no row if zero";
+        ZONE_EARLY_FLUSHES "zone_early_flushes" "" "" Less "times that a zone left the write buffer before its data \
+            filled a program, because more zones were written than fit; no row if zero";
         SUPERBLOCKS_REFRESHED "superblocks_refreshed" "" "" Less "superblocks emptied because of read disturb; no row \
             if zero";
         PROGRAM_FAILURES "program_failures" "" "" Less "programs that failed; no row if zero";

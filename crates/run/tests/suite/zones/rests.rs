@@ -46,16 +46,19 @@ fn a_flush_costs_no_more_than_what_it_leaves() {
 /// If more zones are written than the buffer has room for, the zone with most in it leaves; otherwise none does.
 #[test]
 fn zones_leave_a_buffer_that_is_too_small_for_them() {
-    let early = |buffer, zones: u32| {
+    let early = |buffer, zones: u32, blocks: u32| {
         let mut bare = with_buffer(buffer);
-        for block in 0..PROGRAM * 4 {
-            (0..zones).for_each(|zone| written(&mut bare, ZONED, u64::from(zone * 256 + block), 1));
-        }
+        (0..blocks).for_each(|i| written(&mut bare, ZONED, u64::from(i % zones * 256 + i / zones), 1));
         bare.device.check_consistency().expect("tables that agree");
         (bare.device.stats().zone_early_flushes, bare.device.stats().zone_rests)
     };
-    assert_eq!(early(4 * PROGRAM + 12, 4), (0, 0));
-    let (flushes, rests) = early(2 * PROGRAM, 4);
-    assert!(flushes > 0 && rests >= flushes, "{flushes}, {rests}");
-    assert_eq!(early(2 * PROGRAM, 1), (0, 0));
+    // All but a block of a program of each of three, and one that fills the first.
+    let buffer = 3 * (PROGRAM - 1) + 1;
+    for zones in 1..=3 {
+        assert_eq!(early(buffer, zones, zones * 4 * PROGRAM), (0, 0), "{zones} zones");
+    }
+    // Of four, the first two have nine blocks when it is full.
+    assert_eq!(early(buffer, 4, buffer), (0, 0));
+    assert_eq!(early(buffer, 4, buffer + 1), (1, 9));
+    assert_eq!(early(buffer, 4, 4 * 4 * PROGRAM), (8, 73));
 }

@@ -58,10 +58,15 @@ impl Ftl {
     fn flush_early(&mut self, now: Ns, hw: &mut impl Hardware) -> Option<Stall> {
         let tails = self.zones.tails().iter().enumerate().filter(|(_, tail)| tail.waiting() > 0);
         let (index, _) = tails.max_by_key(|(index, tail)| (tail.waiting(), std::cmp::Reverse(*index)))?;
-        hw.stats().zone_early_flushes += 1;
+        let mut has_begun = false;
         loop {
             match self.program_zone(index, true, now, hw) {
-                Ok(true) => {}
+                Ok(true) if has_begun => {}
+                // One that has to wait for its first program is not counted twice.
+                Ok(true) => {
+                    has_begun = true;
+                    hw.stats().zone_early_flushes += 1;
+                }
                 Ok(false) => return None,
                 Err(cause) => return Some(cause),
             }
