@@ -42,7 +42,7 @@ found() {
 # killed HOW: one guest, which checks and writes, and the server's end: at some moment, or while a part is written.
 killed() {
     writes=$((10 + count * 3))
-    [ "$1" = moment ] || wrapper="env LD_PRELOAD=$PWD/cut.so CUT=$writes:$(part record):$(part "$1")"
+    [ "$1" = moment ] || wrapper="env LD_PRELOAD=$PWD/cut.so CUT=$writes:$(part record):$(part "$1"):512"
     serve "$it" || return 1
     wrapper=
     rm -f "$sockets/pid" "$it.log"

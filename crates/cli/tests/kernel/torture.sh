@@ -24,7 +24,7 @@ round() {
     if [ "$2" = torn ]; then
         [ -z "$server" ] || stop_server
         # So many writes that the guest has come to its first flush.
-        wrapper="env LD_PRELOAD=$PWD/cut.so CUT=$((1800 + count * 37 % 500)):0:99999999999:0:99999999999"
+        wrapper="env LD_PRELOAD=$PWD/cut.so CUT=$((1800 + count * 37 % 500)):0:99999999999:0:99999999999:4096"
     fi
     [ -n "$server" ] || serve "$it" || return 1
     wrapper=
