@@ -265,6 +265,17 @@ impl MemoryDisk {
         }
     }
 
+    /// The process dies before its last `writes` since the last sync, in the middle of the first of them: it leaves
+    /// `share` of 256 parts of that one, in whole pages of memory.
+    pub fn kill(&mut self, writes: usize, share: u8) {
+        let first = self.unsynced.len().saturating_sub(writes);
+        for (place, (at, before)) in self.unsynced.drain(first..).enumerate().collect::<Vec<_>>().into_iter().rev() {
+            let end = (at + before.len() as u64 * u64::from(share) / 256) & !4095;
+            let left = if place == 0 { end.saturating_sub(at) as usize } else { 0 };
+            self.bytes[at as usize + left..at as usize + before.len()].copy_from_slice(&before[left..]);
+        }
+    }
+
     /// All bytes, for inspection or damage.
     pub fn bytes_mut(&mut self) -> &mut Vec<u8> {
         &mut self.bytes

@@ -5,7 +5,7 @@
 use readpath_device::{DeviceConfig, FlashArray, MediaOp, Own, Recovery, Seen, WithMedia};
 use readpath_flash::{Lean, Ppn};
 use readpath_host::{BlockOp, BlockRequest};
-use readpath_kit::Ns;
+use readpath_kit::{Ns, Prng};
 use readpath_stack::{Fault, Payload, Stack, Tags, Typed};
 use readpath_store::{Image, MemoryDisk, Store};
 use readpath_testkit::full::read_everything;
@@ -213,6 +213,13 @@ impl Left {
     pub fn kill(mut stack: Kept, now: Ns) -> Left {
         stack.payload.is_gone = true;
         Left::cut(stack, now)
+    }
+
+    /// Kills the process in the middle of one of its last writes since the last sync.
+    pub fn kill_while_it_writes(stack: Kept, now: Ns, rng: &mut Prng) -> Left {
+        let mut left = Left::kill(stack, now);
+        left.disk.kill(rng.below(8) as usize, rng.below(256) as u8);
+        left
     }
 
     /// The machine crashes as well: of each write since the last sync, `stays` gives the bytes that reach the disk.

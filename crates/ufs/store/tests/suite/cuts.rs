@@ -16,16 +16,19 @@ pub enum End {
     Cut,
     /// The process dies.
     Kill,
+    /// The process dies while it writes to the disk.
+    Writing,
     /// The machine crashes: unsynced writes reach the disk in part, in any order.
     Crash,
 }
 
-pub const END: [End; 3] = [End::Cut, End::Kill, End::Crash];
+pub const END: [End; 4] = [End::Cut, End::Kill, End::Writing, End::Crash];
 
 pub fn end(stack: crate::both::Kept, now: Ns, how: End, rng: &mut Prng) -> Left {
     match how {
         End::Cut => Left::cut(stack, now),
         End::Kill => Left::kill(stack, now),
+        End::Writing => Left::kill_while_it_writes(stack, now, rng),
         End::Crash => {
             let mut left = Left::kill(stack, now);
             let all_or_nothing = rng.below(2) == 0;
@@ -56,7 +59,7 @@ fn many(config: &DeviceConfig, seed: u64, cuts: u32) {
         if gathers {
             stack.payload.store.array_mut().gather();
         }
-        let how = END[rng.below(3) as usize];
+        let how = END[rng.below(4) as usize];
         let what = format!("seed {seed}, cut {cut}, {how:?}");
         let mut load = Load::new(seed << 16 | u64::from(cut), 400);
         for _ in 0..rng.below(700) {
