@@ -166,6 +166,20 @@ static int same(int at, struct change c, uint64_t n) {
     return 1;
 }
 
+// A file that is wrong, and its first blocks that are not as expected. Zeros are of change 0.
+static void show(int at, struct change next, uint64_t n) {
+    const struct file *is = &found[at], *was = &model[at];
+    printf("file %d has %d blocks; expected %d", at, is->length, was->length);
+    for (int i = 0, shown = 0; i < is->length && i < was->length && shown < 5; i++)
+        if (is->change[i] != was->change[i]) {
+            printf("; block %d is of change %lld, not %lld", i, (long long)is->change[i], (long long)was->change[i]);
+            shown++;
+        }
+    if (at == next.file)
+        printf("; change %llu may have begun: %d blocks from %d on", (unsigned long long)n, next.blocks, next.at);
+    printf("\n");
+}
+
 static int check(uint64_t first, uint64_t flushed) {
     // A change that can be seen began after all before it were durable.
     uint64_t durable = flushed, n = first;
@@ -185,9 +199,7 @@ static int check(uint64_t first, uint64_t flushed) {
             if (!same(at, next, n)) {
                 wrong++;
                 if (tries == 0 && wrong <= 5)
-                    printf("file %d has %d blocks, the first of change %llu; expected %d of %llu\n", at,
-                           found[at].length, (unsigned long long)found[at].change[0], model[at].length,
-                           (unsigned long long)model[at].change[0]);
+                    show(at, next, n);
             }
         if (wrong < least)
             least = wrong;
