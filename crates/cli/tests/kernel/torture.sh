@@ -61,7 +61,7 @@ round() {
     wait $machine 2>/dev/null || true
     if grep -q '@@ FAIL' "$it.log" || [ -z "$(flushed)" ]; then
         cp "$it.log" "$it-failed-$count.log"
-        fail "round $count of kernel $1, after $what from ${old:-none}: $PWD/$it-failed-$count.log"
+        fail "round $count of kernel $1, after $what from ${old:-none}: $PWD/$it-failed-$count.log${kept:+, $kept}"
         return 1
     fi
     old=$new durable=$(flushed) new=$((durable + 1000))
@@ -74,13 +74,15 @@ else
     zoned "$it" 16384 32768 4 66 100
 fi
 : >"$it.server"
-old='' durable='' new=1000 count=0 machines=0 servers=0
+kept='' old='' durable='' new=1000 count=0 machines=0 servers=0
 begin=$(date +%s)
 while [ $count -lt "$rounds" ]; do
     count=$((count + 1))
     if [ $((count % 2)) = 0 ]; then kind=server; else kind=machine; fi
     if [ "$what $count" = "stamps 1" ]; then kind=second; fi
     if [ "$what $((count % 4))" = "files 0" ]; then kind=torn; fi
+    # What a file that is wrong has become can be looked at again.
+    if [ "$what" = files ]; then kept=$it-before.img && cp --sparse=always "$it.img" "$kept"; fi
     round "$kernel" $kind || break
     case $kind in server | torn) servers=$((servers + 1)) ;; *) machines=$((machines + 1)) ;; esac
 done
@@ -93,5 +95,6 @@ if "$readpath" image check "$it.img" >"$it.check" 2>&1; then :; else fail "the i
 [ $failed -gt 0 ] || pass "kernel $kernel: $servers kills of the server, $machines of QEMU," \
     "$what up to $durable, nothing lost that was flushed ($(seconds "$begin") s)"
 rm -f "$it.img"
+[ $failed -gt 0 ] || rm -f "$kept"
 echo "torture, $what: $passed passed, $failed failed"
 [ $failed = 0 ]
