@@ -293,6 +293,12 @@ min_percent = 10.0
     let gain = row("c: again", "read_throughput_gain")["simulated"].as_f64().expect("a number");
     assert!((gain - 100.0 * (ratio - 1.0)).abs() < 1e-6 && gain > 10.0, "{gain}, {ratio}");
     assert!(notes(&doc).contains("CLAIM HOLDS: More at once"));
+    assert!(!notes(&doc).contains("NOT COMPARED"));
+    let other = text.replacen("\"then\"", "\"thne\"", 1);
+    let doc = Room::with("groups.toml", &other).json(&["reproduce", "groups.toml", "--json", "--out", "out"]);
+    assert!(
+        notes(&doc).contains("PUBLISHED VALUE NOT COMPARED: c: thne, new, read_throughput in MiB/s: nothing like it")
+    );
 }
 
 /// The cells of a row of a table in Markdown, behind its name.

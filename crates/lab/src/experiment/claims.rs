@@ -53,6 +53,23 @@ pub(super) fn check(doc: &mut Document, experiment: &Experiment, plans: &[Plan])
     Ok(())
 }
 
+/// Notes published values that no row is compared with, though their case and variant were run: a group of jobs, a
+/// metric or a unit that does not exist.
+pub(super) fn note_published_without_row(doc: &mut Document, experiment: &Experiment, plans: &[Plan]) {
+    for p in &experiment.published {
+        let case = part(&p.case, p.group.as_deref());
+        let was_run = plans.iter().any(|plan| *plan.case == *p.case && plan.variant == p.variant);
+        let is_it = |r: &Row| r.case == case && r.variant == p.variant && r.metric.name() == p.metric;
+        if was_run && !doc.rows.iter().any(|r| is_it(r) && r.published.is_some()) {
+            let what = format!("{case}, {}, {} in {}", p.variant, p.metric, p.unit);
+            doc.notes.push(Note::new(
+                NoteKind::Claim,
+                format!("PUBLISHED VALUE NOT COMPARED: {what}: nothing like it was measured"),
+            ));
+        }
+    }
+}
+
 fn cases<'e>(experiment: &'e Experiment, claim: &'e Claim) -> impl Iterator<Item = &'e str> {
     let of_claim = |case: &&str| claim.cases.is_empty() || claim.cases.iter().any(|c| c == case);
     experiment.workload.cases().into_iter().filter(of_claim)

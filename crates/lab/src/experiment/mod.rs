@@ -132,6 +132,7 @@ pub fn document(experiment: &Experiment, plans: &[Plan], runs: &[&Fragment]) -> 
     };
     life::judge(&mut doc, runs.iter().filter_map(|run| run.life.as_ref()));
     claims::check(&mut doc, experiment, plans)?;
+    claims::note_published_without_row(&mut doc, experiment, plans);
     if charts::begin_with_means(&doc, experiment) {
         let of_jobs = |row: &&Row| row.case.is_whole() || row.case.jobs_name().is_some();
         let outcomes: Vec<&Outcome> = runs.iter().flat_map(|run| run.phases.iter().chain([&run.outcome])).collect();
