@@ -145,7 +145,9 @@ static void look(void) {
     }
 }
 
-// same: is this file as the model has it, or as a part of the change `c` leaves it?
+// same: is this file as the model has it, or as a part of the change `c` leaves it? Blocks that `c` puts may be zeros:
+// f2fs writes the node of an fsync before the flush that makes its data durable (f2fs_do_sync_file), so a kill in between
+// may leave a node whose blocks lie behind the write pointer of their zone.
 static int same(int at, struct change c, uint64_t n) {
     struct file *is = &found[at], *was = &model[at];
     int its = at == c.file, put = its && c.kind == PUT, end = c.at + c.blocks;
@@ -161,7 +163,7 @@ static int same(int at, struct change c, uint64_t n) {
         return 0;
     for (int i = 0; i < is->length; i++)
         if ((i >= was->length || is->change[i] != was->change[i]) &&
-            !(put && i >= c.at && i < end && is->change[i] == n))
+            !(put && i >= c.at && i < end && (is->change[i] == n || is->change[i] == 0)))
             return 0;
     return 1;
 }
