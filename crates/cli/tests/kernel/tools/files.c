@@ -145,9 +145,9 @@ static void look(void) {
     }
 }
 
-// same: is this file as the model has it, or as a part of the change `c` leaves it? Blocks that `c` puts may be zeros:
-// f2fs writes the node of an fsync before the flush that makes its data durable (f2fs_do_sync_file), so a kill in between
-// may leave a node whose blocks lie behind the write pointer of their zone.
+// same: is this file as the model has it, or as a part of the change `c` leaves it? A block that `c` puts may be lost: f2fs
+// writes the node of an fsync before the flush that makes its data durable (f2fs_do_sync_file). A kill in between may
+// leave a node whose blocks are zeros, behind the write pointer of their zone, or have what an older change left there.
 static int same(int at, struct change c, uint64_t n) {
     struct file *is = &found[at], *was = &model[at];
     int its = at == c.file, put = its && c.kind == PUT, end = c.at + c.blocks;
@@ -163,20 +163,22 @@ static int same(int at, struct change c, uint64_t n) {
         return 0;
     for (int i = 0; i < is->length; i++)
         if ((i >= was->length || is->change[i] != was->change[i]) &&
-            !(put && i >= c.at && i < end && (is->change[i] == n || is->change[i] == 0)))
+            !(put && i >= c.at && i < end && is->change[i] <= n))
             return 0;
     return 1;
 }
 
-// A file that is wrong, and its first blocks that are not as expected. Zeros are of change 0.
+// A file that is wrong, and its first blocks that are not as expected. Zeros are of change 0, and so is what is not there.
 static void show(int at, struct change next, uint64_t n) {
     const struct file *is = &found[at], *was = &model[at];
     printf("file %d has %d blocks; expected %d", at, is->length, was->length);
-    for (int i = 0, shown = 0; i < is->length && i < was->length && shown < 5; i++)
-        if (is->change[i] != was->change[i]) {
-            printf("; block %d is of change %lld, not %lld", i, (long long)is->change[i], (long long)was->change[i]);
+    for (int i = 0, shown = 0; i < is->length && i < MOST && shown < 5; i++) {
+        uint64_t expected = i < was->length ? was->change[i] : 0;
+        if (is->change[i] != expected) {
+            printf("; block %d is of change %lld, not %lld", i, (long long)is->change[i], (long long)expected);
             shown++;
         }
+    }
     if (at == next.file)
         printf("; change %llu may have begun: %d blocks from %d on", (unsigned long long)n, next.blocks, next.at);
     printf("\n");
