@@ -83,6 +83,11 @@ impl<T: Copy> FrontQueue<T> {
         self.front.replace(next)
     }
 
+    /// The items, from the first on.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.front.iter().chain((0..self.behind).map(|n| &self.ring[self.place(n)]))
+    }
+
     /// True when there is no item.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
@@ -117,6 +122,7 @@ mod tests {
                 }
                 prop_assert_eq!(queue.front(), model.front());
                 prop_assert_eq!(queue.is_empty(), model.is_empty());
+                prop_assert!(queue.iter().eq(&model));
             }
         }
     }

@@ -9,7 +9,7 @@ use readpath_device::Probe;
 use readpath_flash::DieSched;
 use readpath_host::{BlockRequest, HostCores, SenseData};
 use readpath_kit::Ns;
-use readpath_stack::{Payload, Stack, Wire};
+use readpath_stack::{Hold, Payload, Stack, Wire};
 use readpath_workload::{Io, IoKind};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -128,6 +128,10 @@ impl<'a, Q: Source> OnCores<'a, Q> {
 impl<Q: Source> Source for OnCores<'_, Q> {
     const WATCH_EVERY: u64 = Q::WATCH_EVERY;
     const ENDS_FIRST: bool = Q::ENDS_FIRST;
+
+    fn holds(&self) -> Hold {
+        Hold::Several
+    }
 
     fn begin(&mut self, port: &mut impl Port, now: Ns) {
         self.source.begin(&mut Through { port, taker: &mut self.cpu }, now);

@@ -18,7 +18,7 @@ use readpath_device::Probe;
 use readpath_flash::DieSched;
 use readpath_host::{BlockRequest, SenseData};
 use readpath_kit::Ns;
-use readpath_stack::{Fault, Payload, Ruled, Stack, Wire};
+use readpath_stack::{Fault, Hold, Payload, Ruled, Stack, Wire};
 use readpath_workload::{Io, IoKind};
 
 /// What a source may do with a stack. It cannot advance time.
@@ -103,9 +103,9 @@ pub trait Source {
     /// At equal times the ends of requests come before [`Source::act`].
     const ENDS_FIRST: bool = true;
 
-    /// Whether each of its requests waits for the end of the one before.
-    fn goes_one_by_one(&self) -> bool {
-        false
+    /// Which of its reads may leave the way from stage to stage.
+    fn holds(&self) -> Hold {
+        Hold::Nothing
     }
 
     /// The run begins at `now`.
@@ -369,9 +369,9 @@ pub fn drive<S: DieSched, X: Payload, P: Probe, W: Wire, Q: Source, H: Hooks, C:
     clock: &mut C,
     from: Ns,
 ) -> Result<Driven, RunError> {
-    stack.hold(C::JUMPS && source.goes_one_by_one());
+    stack.hold(if C::JUMPS { source.holds() } else { Hold::Nothing });
     let driven = drive_to_end(stack, source, hooks, clock, from);
-    stack.hold(false);
+    stack.hold(Hold::Nothing);
     driven
 }
 

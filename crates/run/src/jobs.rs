@@ -9,6 +9,7 @@ use crate::rate::{Rates, Step};
 use crate::request::{Flights, block_op};
 use readpath_host::BlockRequest;
 use readpath_kit::Ns;
+use readpath_stack::Hold;
 use readpath_workload::{Ends, Io, IoKind, Job, Phase};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -179,8 +180,11 @@ impl Source for Jobs<'_> {
     /// A job whose pause is over continues before ends of requests are handled.
     const ENDS_FIRST: bool = false;
 
-    fn goes_one_by_one(&self) -> bool {
-        self.jobs.len() == 1 && self.jobs.iter().all(|job| job.job.iodepth == 1)
+    fn holds(&self) -> Hold {
+        match &self.jobs[..] {
+            [job] if job.job.iodepth == 1 => Hold::One,
+            _ => Hold::Several,
+        }
     }
 
     fn begin(&mut self, port: &mut impl Port, now: Ns) {

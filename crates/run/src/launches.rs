@@ -8,6 +8,7 @@ use crate::measure::{JobStats, KindStats, PhaseStats};
 use crate::request::{Flights, block_op};
 use readpath_host::BlockRequest;
 use readpath_kit::Ns;
+use readpath_stack::Hold;
 use readpath_workload::launch::{Launch, Launches};
 use readpath_workload::{Io, IoKind};
 
@@ -113,6 +114,10 @@ impl<'a> Cycle<'a> {
 
 impl Source for Cycle<'_> {
     const WATCH_EVERY: u64 = 1 << 10;
+
+    fn holds(&self) -> Hold {
+        Hold::Several
+    }
 
     fn begin(&mut self, _: &mut impl Port, now: Ns) {
         self.begin_app(0, now);

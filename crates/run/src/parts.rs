@@ -13,7 +13,7 @@ use readpath_device::{Layout, Probe};
 use readpath_flash::DieSched;
 use readpath_host::{BlockOp, BlockRequest, HostConfig};
 use readpath_kit::Ns;
-use readpath_stack::{AnyWire, NoData, Stack};
+use readpath_stack::{AnyWire, Hold, NoData, Stack};
 use readpath_workload::{Io, IoKind, Stream};
 
 const BATCH: usize = 16;
@@ -171,6 +171,10 @@ impl Requests {
 }
 
 impl Source for Requests {
+    fn holds(&self) -> Hold {
+        if self.flights.len() == 1 { Hold::One } else { Hold::Several }
+    }
+
     fn begin(&mut self, port: &mut impl Port, now: Ns) {
         if self.ended == 0 {
             self.began = now;

@@ -8,6 +8,7 @@ use crate::measure::{JobStats, KindStats, PhaseStats};
 use crate::request::{Flights, block_op};
 use readpath_host::{BlockOp, BlockRequest};
 use readpath_kit::Ns;
+use readpath_stack::Hold;
 use readpath_workload::trace::TimedIo;
 use readpath_workload::{Io, IoKind};
 
@@ -185,8 +186,8 @@ impl Source for Trace<'_> {
     /// A command may have 65,535 blocks.
     const WATCH_EVERY: u64 = 1 << 8;
 
-    fn goes_one_by_one(&self) -> bool {
-        matches!(self.mode, Mode::Closed { iodepth: 0 | 1 })
+    fn holds(&self) -> Hold {
+        if matches!(self.mode, Mode::Closed { iodepth: 0 | 1 }) { Hold::One } else { Hold::Several }
     }
 
     fn next_at(&self) -> Ns {

@@ -23,7 +23,7 @@ use readpath_device::{Layout, LuConfig, Probe};
 use readpath_flash::DieSched;
 use readpath_host::{BlockOp, BlockRequest, SenseData};
 use readpath_kit::Ns;
-use readpath_stack::{Payload, Stack, Wire};
+use readpath_stack::{Hold, Payload, Stack, Wire};
 use readpath_workload::{Io, IoKind, Zbd, ZonedUnit};
 use std::collections::VecDeque;
 use zbd::{Cursors, Place};
@@ -388,6 +388,10 @@ impl<'a, Q: Source> OnZones<'a, Q> {
 impl<Q: Source> Source for OnZones<'_, Q> {
     const WATCH_EVERY: u64 = Q::WATCH_EVERY;
     const ENDS_FIRST: bool = Q::ENDS_FIRST;
+
+    fn holds(&self) -> Hold {
+        Hold::Several
+    }
 
     fn begin(&mut self, port: &mut impl Port, now: Ns) {
         self.source.begin(&mut Through { port, taker: &mut self.host }, now);

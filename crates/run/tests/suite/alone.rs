@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads that are served alone against the same reads from event to event: request by request, whatever the device, and
-//! whatever happens in between.
+//! Reads that are served alone, or together with nothing else, against the same reads from event to event: request by
+//! request, whatever the device, and whatever happens in between.
 
 use crate::drive::trace;
 use crate::flash_pages::host_memory;
 use readpath_config::{Event, EventKind};
 use readpath_device::{Control, DeviceConfig, Layout, LuConfig, MapMemory, Probe};
-use readpath_flash::{AnySched, DieSched, Done, FlashOp, Lean, OpId, OpKind, Scheduler, Servers, SuspendTiming};
+use readpath_flash::{
+    AnySched, DieSched, Done, FlashOp, Lean, OpId, OpKind, PlaneReads, Scheduler, Servers, SuspendTiming,
+};
 use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions, ManagedPolicy};
 use readpath_kit::{Ns, Prng};
 use readpath_proto::query::{attribute, opcode};
@@ -15,20 +17,20 @@ use readpath_run::{
     Driven, Hooks, Jobs, Mode, Pace, Port, Rest, RunError, Runner, Schedule, Source, Trace, Units, Virtual, drive,
 };
 use readpath_stack::{Encoded, NoData, Payload, Stack, Typed, Wire};
-use readpath_testkit::{any_read_path, device, everything, give_room, job, one, run, start};
-use readpath_workload::{Io, IoKind, Kinds, Offsets, Phase, Sizes, Stream, StreamSpec, Think};
+use readpath_testkit::{any_read_path, any_slc, device, everything, give_room, job, one, run, start};
+use readpath_workload::{Io, IoKind, Job, Kinds, Offsets, Phase, Sizes, Stream, StreamSpec, Think};
 use std::cell::Cell;
 use std::fmt::Write;
 
-const BLOCKS: u32 = 16 * 1024;
+pub(crate) const BLOCKS: u32 = 16 * 1024;
 
 /// Times between requests of a job with a rate.
 const GRID: Ns = Ns(200_000);
 
-type Plain = Stack<AnySched, NoData, (), Typed>;
+pub(crate) type Plain = Stack<AnySched, NoData, (), Typed>;
 
-/// A source of which nobody may know that each request waits for the one before.
-struct Hidden<'a, Q>(&'a mut Q);
+/// A source whose requests all go from event to event.
+pub(crate) struct Hidden<'a, Q>(pub &'a mut Q);
 
 impl<Q: Source> Source for Hidden<'_, Q> {
     const WATCH_EVERY: u64 = Q::WATCH_EVERY;
@@ -73,7 +75,7 @@ impl<Q: Source> Source for Hidden<'_, Q> {
 
 /// The latency of every request, and what the device had counted now and then.
 #[derive(Default)]
-struct Watch(String);
+pub(crate) struct Watch(pub String);
 
 impl Hooks for Watch {
     fn ended(&mut self, kind: IoKind, latency: Ns) {
@@ -93,8 +95,8 @@ impl Hooks for Watch {
 
 /// What the device had counted just behind the end of a request, when the next had been submitted.
 #[derive(Default)]
-struct Often {
-    text: String,
+pub(crate) struct Often {
+    pub text: String,
     ended: u64,
     looked: u64,
 }
@@ -167,11 +169,28 @@ fn drawn(seed: u64) -> (DeviceConfig, HostConfig) {
         9 => (config.map_cache_bytes, config.map_read_ahead) = (4096 * 8, 2),
         _ => config.firmware.read_command = Ns(rng.below(2) * 1_009),
     }
+    // From a stream of their own, so that the other settings of a seed do not change.
+    let rng = &mut Prng::stream(seed, "alone, cells and planes", 0);
+    if rng.below(3) == 0 {
+        give_room(&mut config);
+        any_slc(&mut config, rng);
+    }
+    if rng.below(3) == 0 && config.scheduler == Scheduler::Lean {
+        config.flash.plane_reads = PlaneReads::ALL[rng.below(PlaneReads::ALL.len() as u64) as usize];
+    }
     (config, readpath_testkit::host(Some(hpb)))
 }
 
-/// A job that sends one request after the other.
-fn alone(rng: &mut Prng, seed: u64, ios: u64) -> Phase {
+/// Jobs of which each keeps as many requests under way as `depth` draws.
+fn jobs(rng: &mut Prng, seed: u64, ios: u64, count: u64, depth: impl Fn(&mut Prng) -> u32) -> Phase {
+    let jobs = (0..count).map(|n| {
+        let depth = depth(rng);
+        a_job(rng, seed ^ n, ios / count, depth)
+    });
+    Phase { name: "reads".into(), jobs: jobs.collect() }
+}
+
+fn a_job(rng: &mut Prng, seed: u64, ios: u64, depth: u32) -> Job {
     let mut spec = StreamSpec::plain(IoKind::Read, 0, BLOCKS, 1, Offsets::Uniform);
     if rng.below(2) == 0 {
         spec.kinds = Kinds::Mix([99, 90, 50][rng.below(3) as usize]);
@@ -179,13 +198,13 @@ fn alone(rng: &mut Prng, seed: u64, ios: u64) -> Phase {
     if rng.below(3) == 0 {
         spec.sizes = std::array::from_fn(|_| Sizes::Range { min: 1, max: 4 });
     }
-    let mut job = job(Stream::new(&spec, seed).expect("a possible stream"), 1, ios);
+    let mut job = job(Stream::new(&spec, seed).expect("a possible stream"), depth, ios);
     if rng.below(4) == 0 {
         job.rate_bytes[IoKind::Read as usize] = Some(4096 * 1_000_000_000 / GRID.0);
     } else if rng.below(2) == 0 {
         job.think = Think { time: Ns::from_us(rng.below(6000)), every: 1 + rng.below(40) as u32 };
     }
-    Phase { name: "alone".into(), jobs: vec![job] }
+    job
 }
 
 /// What happens meanwhile.
@@ -207,17 +226,30 @@ fn events(rng: &mut Prng) -> Vec<Event> {
     (0..4).map(&mut next).collect()
 }
 
-/// Drives a source whose reads may be served alone, or may not.
-fn driven(stack: &mut Plain, source: &mut impl Source, hooks: &mut impl Hooks, now: Ns, may_be_alone: bool) -> Driven {
-    let driven = match may_be_alone {
+/// Drives a source whose reads may be served otherwise than from event to event, or may not.
+pub(crate) fn driven(
+    stack: &mut Plain,
+    source: &mut impl Source,
+    hooks: &mut impl Hooks,
+    now: Ns,
+    may_differ: bool,
+) -> Driven {
+    let driven = match may_differ {
         true => drive(stack, source, hooks, &mut Virtual, now),
         false => drive(stack, &mut Hidden(source), hooks, &mut Virtual, now),
     };
     driven.expect("it ends well")
 }
 
+/// How many requests are under way.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Depth {
+    One,
+    Several,
+}
+
 /// All that can be seen of a run, and of one at depth 8 that follows.
-fn seen(seed: u64, may_be_alone: bool) -> String {
+fn seen(seed: u64, depth: Depth, may_differ: bool) -> String {
     let rng = &mut Prng::stream(seed, "alone, run", 0);
     let (config, host) = drawn(seed);
     let layout = [Layout::Random, Layout::Sequential][rng.below(2) as usize];
@@ -230,15 +262,27 @@ fn seen(seed: u64, may_be_alone: bool) -> String {
     let mut hooks = (schedule, (Watch::default(), often));
     let mut text = String::new();
     let driven = if rng.below(4) > 0 {
-        let mut phase = alone(rng, seed, 6000);
+        let mut phase = match depth {
+            Depth::One => jobs(rng, seed, 6000, 1, |_| 1),
+            // The host has fewer tags than the deepest of these keeps under way.
+            Depth::Several => {
+                let count = 1 + rng.below(2);
+                jobs(rng, seed, 6000, count, |rng| [1, 2, 4, 16, 24, 40][rng.below(6) as usize])
+            }
+        };
         let mut jobs = Jobs::new(&mut phase, now, Rest::Replies);
-        let driven = driven(&mut stack, &mut jobs, &mut hooks, now, may_be_alone);
+        let driven = driven(&mut stack, &mut jobs, &mut hooks, now, may_differ);
         text += &everything(&jobs.stats(driven).expect("measured"));
         driven
     } else {
         let loaded = trace(BLOCKS);
-        let mut trace = Trace::new(&loaded.ios, Mode::Closed { iodepth: 1 }, Units::first(), now);
-        let driven = driven(&mut stack, &mut trace, &mut hooks, now, may_be_alone);
+        let mode = match depth {
+            Depth::One => Mode::Closed { iodepth: 1 },
+            Depth::Several if rng.below(2) == 0 => Mode::Timed,
+            Depth::Several => Mode::Closed { iodepth: 2 + rng.below(20) as u32 },
+        };
+        let mut trace = Trace::new(&loaded.ios, mode, Units::first(), now);
+        let driven = driven(&mut stack, &mut trace, &mut hooks, now, may_differ);
         text += &everything(&trace.stats("trace".into(), driven).0);
         driven
     };
@@ -251,14 +295,23 @@ fn seen(seed: u64, may_be_alone: bool) -> String {
     text
 }
 
+fn compare(seeds: std::ops::Range<u64>, depth: Depth) {
+    let (seeds, _) = readpath_testkit::chosen(seeds);
+    for seed in seeds {
+        let (short, long) = (seen(seed, depth, true), seen(seed, depth, false));
+        let other = short.lines().zip(long.lines()).find(|(a, b)| a != b);
+        assert!(short == long, "READPATH_SEED={seed}: {other:?}");
+    }
+}
+
 #[test]
 fn reads_alone_take_as_long_as_from_event_to_event() {
-    let (seeds, _) = readpath_testkit::chosen(0..300);
-    for seed in seeds {
-        let (alone, events) = (seen(seed, true), seen(seed, false));
-        let other = alone.lines().zip(events.lines()).find(|(a, b)| a != b);
-        assert!(alone == events, "READPATH_SEED={seed}: {other:?}");
-    }
+    compare(0..300, Depth::One);
+}
+
+#[test]
+fn reads_together_take_as_long_as_from_event_to_event() {
+    compare(0..300, Depth::Several);
 }
 
 /// A limit in the middle of a read leaves it under way.
@@ -268,23 +321,25 @@ fn a_read_that_is_not_over_in_time_is_sent() {
     let (mut stack, now): (Plain, Ns) =
         start(&config, host, |stack| stack.precondition(0, 0, BLOCKS, Layout::Random, 1).expect("room"));
     let (before, limit) = (*stack.device.stats(), now + Ns(20_000));
-    stack.hold(true);
+    stack.hold(readpath_stack::Hold::One);
     stack.submit(now, &BlockRequest { cookie: 1, lun: 0, op: BlockOp::Read, block: 9, blocks: 1 });
     assert_eq!(before, *stack.device.stats(), "it is held");
     assert_eq!(stack.advance_to_reply(limit), limit);
     assert!(stack.poll_done().is_none() && stack.next_deadline() != Ns::NEVER, "it is under way");
     stack.advance_to_reply(Ns::NEVER);
     assert_eq!(stack.poll_done().map(|done| done.cookie), Some(1));
-    stack.hold(false);
+    stack.hold(readpath_stack::Hold::Nothing);
 }
 
 thread_local! {
     /// Operations that the scheduler of this thread has had.
-    static OPERATIONS: Cell<u64> = const { Cell::new(0) };
+    pub(crate) static OPERATIONS: Cell<u64> = const { Cell::new(0) };
+    /// How often it was asked whether it plans ahead, as for each operation of a command.
+    pub(crate) static ASKED: Cell<u64> = const { Cell::new(0) };
 }
 
 /// A scheduler that counts what reaches it.
-struct Counted(Lean);
+pub(crate) struct Counted(Lean);
 
 impl DieSched for Counted {
     fn new(named: Scheduler, servers: Servers, suspend: SuspendTiming) -> Self {
@@ -292,6 +347,7 @@ impl DieSched for Counted {
     }
 
     fn plans_ahead(&self, die: u32, kind: OpKind) -> bool {
+        ASKED.set(ASKED.get() + 1);
         self.0.plans_ahead(die, kind)
     }
 

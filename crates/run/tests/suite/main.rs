@@ -29,6 +29,7 @@ mod read_buffers;
 mod reads;
 mod settings;
 mod slc_cache;
+mod together;
 mod trims;
 mod upkeep;
 mod verification;

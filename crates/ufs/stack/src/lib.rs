@@ -18,6 +18,6 @@ mod wire;
 pub use host_memory::{given_host_memory, host_memory_ask};
 pub use medium::Units;
 pub use payload::{Fault, NoData, Payload, Ruled};
-pub use stack::{Stack, StackError};
+pub use stack::{Hold, Stack, StackError};
 pub use tags::{ReadCheck, Tags};
 pub use wire::{AnyWire, Crossed, Encoded, Typed, Wire, WireError};

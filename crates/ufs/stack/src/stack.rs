@@ -46,6 +46,44 @@ impl Held {
     const NONE: Held = Held { at: Ns::NEVER, cookie: 0, block: 0, blocks: 0, lun: 0, op: BlockOp::Flush };
 }
 
+/// Which reads may leave the way from stage to stage, if nobody sees a difference. The holder calls [`Stack::release`]
+/// before it looks at host or device, or goes on otherwise.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hold {
+    /// None.
+    Nothing,
+    /// One that is submitted with nothing else under way: [`Stack::advance_to_reply`] knows how long it takes.
+    One,
+    /// All those of one block, as long as there is nothing else.
+    Several,
+}
+
+/// When reads join, and how long they have been together.
+struct Meeting {
+    /// Submissions until they are asked the next time.
+    pause: u32,
+    /// The pause after a meeting that was short, or that none came to.
+    next_pause: u32,
+    /// Submissions since they joined; `None` if they have not.
+    lasts: Option<u32>,
+}
+
+/// Shorter meetings are not worth to come together.
+const SHORT: u32 = 256;
+const LONGEST_PAUSE: u32 = 1 << 12;
+
+impl Meeting {
+    const NONE: Meeting = Meeting { pause: 0, next_pause: 1, lasts: None };
+
+    /// None came, or it is over.
+    #[cold]
+    fn ends(&mut self) {
+        let was_short = self.lasts.take().is_none_or(|lasted| lasted < SHORT);
+        self.next_pause = if was_short { (2 * self.next_pause).min(LONGEST_PAUSE) } else { 1 };
+        self.pause = self.next_pause;
+    }
+}
+
 /// Host driver, link and device.
 pub struct Stack<S: DieSched, X: Payload, P: Probe, W: Wire> {
     /// The host driver.
@@ -56,9 +94,9 @@ pub struct Stack<S: DieSched, X: Payload, P: Probe, W: Wire> {
     pub payload: X,
     wire: W,
     units: Units,
-    /// Requests may be held.
-    holds: bool,
+    hold: Hold,
     held: Held,
+    meeting: Meeting,
     wire_error: Option<WireError>,
 }
 
@@ -81,7 +119,17 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
                 host.know_zones(lun, unit.blocks, zones.stride());
             }
         }
-        Ok(Stack { host, device, payload, wire, units, holds: false, held: Held::NONE, wire_error: None })
+        Ok(Stack {
+            host,
+            device,
+            payload,
+            wire,
+            units,
+            hold: Hold::Nothing,
+            held: Held::NONE,
+            meeting: Meeting::NONE,
+            wire_error: None,
+        })
     }
 
     /// Maps blocks of a unit as if they had been written, in no time.
@@ -122,30 +170,38 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
     #[inline(always)]
     pub fn submit(&mut self, now: Ns, request: &BlockRequest) {
         debug_assert!(self.host.next_deadline() >= now, "a timer of the host was due before {now}");
-        if self.holds {
-            if self.held.at == Ns::NEVER {
+        match self.hold {
+            Hold::Nothing => {}
+            Hold::One if self.held.at == Ns::NEVER => {
                 let &BlockRequest { cookie, lun, op, block, blocks } = request;
                 self.held = Held { at: now, cookie, block, blocks, lun, op };
                 return;
             }
-            self.release();
+            Hold::One => self.release(),
+            Hold::Several => {
+                if (self.meeting.lasts.is_some() || self.join()) && self.send_together(now, request) {
+                    return;
+                }
+                self.release();
+            }
         }
         self.send(now, request);
     }
 
-    /// Lets requests be held from now on, or no longer: one that is submitted with nothing else under way then need not
-    /// pass from stage to stage, because [`Stack::advance_to_reply`] knows how long it takes. The holder calls
-    /// [`Stack::release`] before it looks at host or device, or goes on otherwise.
-    pub fn hold(&mut self, holds: bool) {
+    /// Lets reads leave the way from stage to stage from now on, or no longer.
+    pub fn hold(&mut self, hold: Hold) {
         self.release();
-        self.holds = holds;
+        (self.hold, self.meeting) = (hold, Meeting::NONE);
     }
 
-    /// Sends a request that is being held.
+    /// Lets all that is under way go on from stage to stage.
     #[inline(always)]
     pub fn release(&mut self) {
         if self.held.at != Ns::NEVER {
             self.send_held();
+        }
+        if self.meeting.lasts.is_some() {
+            self.part();
         }
     }
 
@@ -153,6 +209,69 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
     #[inline(always)]
     fn assert_released(&self) {
         debug_assert_eq!(self.held.at, Ns::NEVER, "a request is being held");
+        debug_assert_eq!(self.meeting.lasts, None, "reads are together");
+    }
+
+    /// Whether the reads that are under way have come together. They are not asked each time.
+    #[inline(always)]
+    fn join(&mut self) -> bool {
+        if self.meeting.pause > 0 {
+            self.meeting.pause -= 1;
+            return false;
+        }
+        self.ask_to_join()
+    }
+
+    #[inline(never)]
+    fn ask_to_join(&mut self) -> bool {
+        if self.wire.is_open() && self.host.join() {
+            if self.device.join() {
+                self.meeting.lasts = Some(0);
+                return true;
+            }
+            self.host.part();
+        }
+        self.meeting.ends();
+        false
+    }
+
+    /// They go on from stage to stage.
+    #[inline(never)]
+    fn part(&mut self) {
+        self.device.part();
+        self.host.part();
+        self.meeting.ends();
+    }
+
+    /// Sends a request as one of those that are together; false if it is of another kind.
+    #[inline(never)]
+    fn send_together(&mut self, now: Ns, request: &BlockRequest) -> bool {
+        let Some((tag, entry)) = self.host.foresee_together(request) else { return false };
+        if !self.device.submit_together(now, request.lun, tag, request.block, entry) {
+            return false;
+        }
+        self.host.sent_together(request, entry.is_some());
+        self.meeting.lasts = self.meeting.lasts.map(|lasts| lasts.saturating_add(1));
+        true
+    }
+
+    /// [`Stack::advance_to_reply`] for reads that are together; `None` if they have parted, at most at `limit`.
+    #[inline(never)]
+    fn advance_together(&mut self, limit: Ns) -> Option<Ns> {
+        let before_timer = self.host.next_deadline().saturating_sub(Ns(1));
+        let reply = self.device.advance_together(limit.min(before_timer));
+        if let Some(now) = reply {
+            let mut has_ended = false;
+            while let Some(tag) = self.device.take_together(now) {
+                self.host.ended_together(tag);
+                has_ended = true;
+            }
+            if has_ended || now == limit {
+                return reply;
+            }
+        }
+        self.part();
+        None
     }
 
     #[inline(never)]
@@ -201,6 +320,11 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
                 return reply;
             }
             self.send_held();
+        }
+        if self.meeting.lasts.is_some()
+            && let Some(now) = self.advance_together(limit)
+        {
+            return now;
         }
         if self.host.next_deadline() != Ns::NEVER {
             return self.advance_to_reply_or_timer(limit);

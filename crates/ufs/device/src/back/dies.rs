@@ -12,6 +12,15 @@ use readpath_flash::{
 };
 use readpath_kit::Ns;
 
+/// A read of one thing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OneRead {
+    /// A block of data, from a superblock in this cell mode.
+    Block(CellMode),
+    /// A page of the map.
+    MapPage,
+}
+
 pub(crate) struct Dies<S> {
     pub(super) sched: S,
     /// Operations in progress.
@@ -87,11 +96,37 @@ impl<S: DieSched> Dies<S> {
         plans
     }
 
+    /// Times of the array and the channel.
+    #[inline(always)]
+    fn times_of(&self, what: OneRead) -> (Ns, Ns) {
+        let t = &self.timing;
+        match what {
+            OneRead::Block(CellMode::Full) => (t.read, t.transfer_block),
+            OneRead::Block(cells) => (self.time_in(cells, OpKind::Read), t.transfer_block),
+            OneRead::MapPage => (t.map_read, t.map_transfer),
+        }
+    }
+
+    /// Whether a read of one page would be planned.
+    #[inline(always)]
+    pub(crate) fn plans_reads(&self, ppn: Ppn) -> bool {
+        self.sched.plans_ahead(self.of_slices.server_of(ppn), OpKind::Read)
+    }
+
+    /// Plans a read of a block of data, or of a page of the map, as [`Dies::plan`].
+    #[inline(always)]
+    pub(crate) fn plan_read(&mut self, arrival: Ns, id: OpId, what: OneRead, ppn: Ppn) {
+        let (array, transfer) = self.times_of(what);
+        let die = self.of_slices.server_of(ppn);
+        let report_at_end = what == OneRead::MapPage;
+        let op = FlashOp { die, kind: OpKind::Read, array, transfer, report_at_end, expected: false };
+        self.sched.submit(arrival, id, op);
+    }
+
     /// When a read of a block of data, or of a page of the map, ends: see [`DieSched::alone`].
     #[inline(always)]
-    pub(crate) fn alone(&self, arrival: Ns, of_map: bool, ppn: Ppn) -> Option<Ns> {
-        let t = &self.timing;
-        let (array, transfer) = if of_map { (t.map_read, t.map_transfer) } else { (t.read, t.transfer_block) };
+    pub(crate) fn alone(&self, arrival: Ns, what: OneRead, ppn: Ppn) -> Option<Ns> {
+        let (array, transfer) = self.times_of(what);
         self.sched.alone(arrival, self.of_slices.server_of(ppn), array, transfer)
     }
 

@@ -13,7 +13,7 @@ mod probe;
 mod stats;
 
 pub(crate) use cpu::{Cpu, Work};
-pub(crate) use dies::stage_of;
+pub(crate) use dies::{OneRead, stage_of};
 pub(crate) use engine::Checked;
 pub use faults::{Failable, Failing};
 pub(crate) use hardware::Hardware;
@@ -22,7 +22,7 @@ pub(crate) use ops::{Job, NO_OP, Op, OpPool};
 pub use probe::{Probe, Resource, StageOf};
 pub use stats::DeviceStats;
 
-use crate::config::{DeviceConfig, EntryConfig};
+use crate::config::{CellMode, DeviceConfig, EntryConfig};
 use dies::Dies;
 use engine::Engine;
 use readpath_flash::{DieSched, Done, OpId, Ppn};
@@ -141,18 +141,30 @@ impl<S: DieSched, M: MediaMode, P: Probe> Back<S, M, P> {
         }
     }
 
+    /// Begins a read on which the firmware spends `extra` time, for one who holds no [`Op`] under its number.
+    #[inline(always)]
+    pub(crate) fn read_one(&mut self, now: Ns, extra: Ns, id: OpId, what: OneRead, ppn: Ppn) {
+        let (_, end) = self.cpu.reserve(now, self.cpu.timing().flash_op + extra);
+        self.dies.plan_read(end, id, what, ppn);
+    }
+
+    /// Whether reads can be planned ahead while there is nothing else.
+    pub(crate) fn plans_reads(&self) -> bool {
+        self.dies.plans_reads(Ppn(0))
+    }
+
     /// When a block of data has been read, on which the firmware spends `extra` time, if that is alone from `now` on.
     #[inline(always)]
-    pub(crate) fn data_alone(&self, now: Ns, extra: Ns, ppn: Ppn) -> Option<Ns> {
+    pub(crate) fn data_alone(&self, now: Ns, extra: Ns, cells: CellMode, ppn: Ppn) -> Option<Ns> {
         let passed = self.cpu.alone(now, Ns::ZERO, self.cpu.timing().flash_op + extra)?;
-        self.dies.alone(passed, false, ppn)
+        self.dies.alone(passed, OneRead::Block(cells), ppn)
     }
 
     /// When a page of the map has been read, for a command that costs the firmware `command`.
     #[inline(always)]
     pub(crate) fn page_alone(&self, now: Ns, command: Ns, ppn: Ppn) -> Option<Ns> {
         let passed = self.cpu.alone(now, command, self.cpu.timing().flash_op)?;
-        self.dies.alone(passed, true, ppn)
+        self.dies.alone(passed, OneRead::MapPage, ppn)
     }
 
     /// Shows the observer where a finished operation was served; `is_alive` says whether its request still exists.

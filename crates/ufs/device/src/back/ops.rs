@@ -154,11 +154,17 @@ impl OpPool {
     /// Takes an operation. The device's limits per request keep the pool from running dry.
     #[inline(always)]
     pub(crate) fn take(&mut self, op: Op) -> OpId {
-        let left = self.free_count.checked_sub(1).expect("limits per request bound the operations in progress");
-        self.free_count = left;
-        let id = self.free[left % SIZE];
+        let id = self.take_number();
         self.ops[usize::from(id) % SIZE] = op;
         id
+    }
+
+    /// As [`OpPool::take`], for one who says only later, or never, what the operation is.
+    #[inline(always)]
+    pub(crate) fn take_number(&mut self) -> OpId {
+        let left = self.free_count.checked_sub(1).expect("limits per request bound the operations in progress");
+        self.free_count = left;
+        self.free[left % SIZE]
     }
 
     #[inline(always)]
@@ -189,6 +195,11 @@ impl OpPool {
     /// Operations in progress, in a repeatable order without meaning.
     pub(crate) fn in_progress(&self) -> impl Iterator<Item = &Op> {
         self.ops.iter().filter(|op| op.job != Job::Free)
+    }
+
+    /// [`OpPool::in_progress`] with their numbers.
+    pub(crate) fn numbered(&self) -> impl Iterator<Item = (OpId, &Op)> {
+        (0..).zip(self.ops.iter()).filter(|(_, op)| op.job != Job::Free).take(self.in_use())
     }
 
     pub(crate) fn in_use(&self) -> usize {

@@ -3,7 +3,7 @@
 //! sum, without an event for each stage. Nothing that can be seen differs from the long way.
 
 use crate::back::{Hardware, MediaMode, Probe};
-use crate::config::DeviceConfig;
+use crate::config::{CellMode, DeviceConfig};
 use crate::device::UfsDevice;
 use crate::ftl::PageAt;
 use crate::hpb::Verdict;
@@ -12,10 +12,11 @@ use readpath_flash::{DieSched, Ppn};
 use readpath_kit::Ns;
 use readpath_proto::typed::HpbEntry;
 
-/// Whether reads that are plain may be served alone: no part of their way draws at random, fetches from host memory, or
-/// loads more of the map than its page.
+/// Whether reads of one block may be served alone: no part of their way counts them, draws at random, fetches from host
+/// memory, or loads more of the map than its page.
 pub(super) fn is_possible(config: &DeviceConfig) -> bool {
-    config.ftl.faults.read_retries_ppm == 0
+    config.ftl.read_disturb_limit == 0
+        && config.ftl.faults.read_retries_ppm == 0
         && config.host_map().is_none()
         && config.map_runs_bytes == 0
         && config.map_read_ahead == 0
@@ -51,11 +52,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             Some(entry) => (self.by_entry(lun, block, entry)?, By::Entry),
             None => self.by_map(arrival, lpn)?,
         };
-        let sent = match by {
-            By::Entry => self.back.data_alone(arrival, self.hpb_command, ppn)?,
-            By::Frame(_) => self.back.data_alone(arrival, self.read_extra + self.map_access, ppn)?,
-            By::Load(loaded) => self.back.data_alone(loaded, Ns::ZERO, ppn)?,
+        let (from, extra) = match by {
+            By::Entry => (arrival, self.hpb_command),
+            By::Frame(_) => (arrival, self.read_extra + self.map_access),
+            By::Load(loaded) => (loaded, Ns::ZERO),
         };
+        let sent = self.back.data_alone(from, extra, self.cells_of(ppn), ppn)?;
         let reply = self.front.at_host(self.front.up_from(sent) + self.front.link().block + self.front.link().response);
         if reply > limit || reply >= self.back.next_event() || self.front.target().query.exceptions_wanted() != 0 {
             return None;
@@ -84,9 +86,15 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         Some(reply)
     }
 
+    /// Cell mode of the superblock of a slice.
+    #[inline(always)]
+    pub(super) fn cells_of(&self, ppn: Ppn) -> CellMode {
+        if self.looks_at_superblocks { self.ftl.mode_of(ppn) } else { CellMode::Full }
+    }
+
     /// The slice that a good entry names.
     #[inline(always)]
-    fn by_entry(&self, lun: u8, block: u32, entry: HpbEntry) -> Option<Ppn> {
+    pub(super) fn by_entry(&self, lun: u8, block: u32, entry: HpbEntry) -> Option<Ppn> {
         let unit = self.hpb.standard(lun).filter(|_| !self.back.engine().checks())?;
         match self.hpb.judge(unit, block, entry) {
             Verdict::Good(ppn) => Some(ppn),

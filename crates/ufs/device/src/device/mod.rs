@@ -19,10 +19,12 @@ mod read;
 mod reset;
 mod rpmb;
 mod run;
+mod together;
 mod write;
 mod zones;
 
 use run::{OPS_PER_REQUEST, Run, residual};
+use together::Together;
 
 use crate::back::{Back, Hardware, MediaMode, MediaOp, Probe, Resource, StageOf, Work};
 use crate::config::{ConfigError, DeviceConfig, EntryConfig, MapMemory};
@@ -77,6 +79,7 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     pub(crate) reads_are_plain: bool,
     /// Set if nothing in the configuration prevents a read from being served alone.
     may_read_alone: bool,
+    together: Box<Together>,
 }
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
@@ -106,8 +109,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             hpb_command: config.firmware.read_command + hpb_read_extra,
             reports_at_end: config.host_map().is_some(),
             looks_at_superblocks,
-            may_read_alone: reads_are_plain && alone::is_possible(&config),
+            may_read_alone: alone::is_possible(&config),
             reads_are_plain,
+            together: Together::new(),
             config,
         })
     }

@@ -225,6 +225,31 @@ impl Front {
         self.replies.push_back((self.at_host(end), self.tag_ref(tag)));
     }
 
+    /// A reply will reach the host's software, after those queued before it.
+    pub(crate) fn will_be_told(&mut self, at: Ns, tag: TagRef) {
+        self.replies.push_back((at, tag));
+    }
+
+    /// Commands on the link with their arrivals, in order.
+    pub(crate) fn arrivals(&self) -> impl Iterator<Item = &(Ns, TagRef)> {
+        self.arrivals.iter()
+    }
+
+    /// Replies on their way with the times when they reach the host's software, in order.
+    pub(crate) fn replies(&self) -> impl Iterator<Item = &(Ns, TagRef)> {
+        self.replies.iter()
+    }
+
+    /// Takes all of [`Front::arrivals`].
+    pub(crate) fn take_arrivals(&mut self) -> FrontQueue<(Ns, TagRef)> {
+        std::mem::replace(&mut self.arrivals, FrontQueue::with_capacity(TAGS))
+    }
+
+    /// Takes all of [`Front::replies`].
+    pub(crate) fn take_replies(&mut self) -> FrontQueue<(Ns, TagRef)> {
+        std::mem::replace(&mut self.replies, FrontQueue::with_capacity(TAGS))
+    }
+
     /// When the next reply reaches the host.
     #[inline(always)]
     pub(crate) fn next_reply(&self) -> Ns {

@@ -12,6 +12,7 @@ mod hpb;
 mod joins;
 mod long_reads;
 mod tags;
+mod together;
 mod zones;
 
 use crate::block::{BlockDone, BlockOp, BlockRequest, ReadRequest};
@@ -29,6 +30,7 @@ use readpath_proto::cdb::READ_BUFFER_ENTRIES;
 use readpath_proto::typed::{Cdb, Command, Reply, ReplyBody, Request, RequestBody, Response, Sense, Status};
 use std::collections::VecDeque;
 use tags::{MAX_SLOTS, Tag, TagState, Tags, Use};
+use together::Together;
 use zones::ZoneOrder;
 
 /// How often a command is sent again after a unit attention or a busy device (Linux sd: 5).
@@ -100,6 +102,7 @@ pub struct Driver {
     data_out: Vec<Vec<u8>>,
     /// Exists if units have zones.
     zones: Option<Box<ZoneOrder>>,
+    together: Box<Together>,
 }
 
 impl Driver {
@@ -136,6 +139,7 @@ impl Driver {
             last_entries: keeps_entries.then(|| Box::new(LastEntries([0; MAX_SLOTS]))),
             data_out: vec![Vec::new(); usize::from(slots)],
             zones: None,
+            together: Box::default(),
         }
     }
 

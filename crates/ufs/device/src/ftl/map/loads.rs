@@ -65,15 +65,48 @@ impl Map {
     /// now and its lookup. `None` if it would find something else. Nothing changes.
     #[inline(always)]
     pub(crate) fn foresee(&self, lpn: Lpn) -> Option<(Ppn, PageAt)> {
-        let entry = self.table().entry(lpn);
+        let (ppn, place) = self.placed(lpn)?;
         let page = self.page_of(lpn);
-        let ppn = entry.mapping().flash().filter(|_| !entry.is_recent())?;
-        let place = self.directory(page)?;
         match self.cache.frame(page) {
             Some(frame) => Some((ppn, PageAt::Frame(frame))),
             None if self.cache.has_frame(page) => None,
             None => Some((ppn, PageAt::Flash(place))),
         }
+    }
+
+    /// Where a block is whose entry only its map page knows, and where that page is in flash: for a read that will be
+    /// allowed to know it, with nothing that changes it between.
+    #[inline(always)]
+    pub(crate) fn placed(&self, lpn: Lpn) -> Option<(Ppn, Ppn)> {
+        let entry = self.table().entry(lpn);
+        let ppn = entry.mapping().flash().filter(|_| !entry.is_recent())?;
+        Some((ppn, self.directory(self.page_of(lpn))?))
+    }
+
+    /// Takes a frame for a map page that is to be loaded; `None` if every frame has a load in progress.
+    #[inline(always)]
+    pub(crate) fn take_frame(&mut self, page: MapPage) -> Option<u32> {
+        let (frame, _) = self.cache.begin_load(page)?;
+        self.waiters[frame as usize] = NO_OP;
+        Some(frame)
+    }
+
+    /// The operation `id` waits for the page that is loaded into `frame`; returns the one that did before it.
+    #[inline(always)]
+    pub(crate) fn wait_in(&mut self, frame: u32, id: OpId) -> OpId {
+        std::mem::replace(&mut self.waiters[frame as usize], id)
+    }
+
+    /// The last operation that waits for the page that is loaded into `frame`.
+    pub(crate) fn waiting(&self, frame: u32) -> OpId {
+        self.waiters[frame as usize]
+    }
+
+    /// The page in `frame` is in SRAM; returns the last operation that waited for it.
+    #[inline(always)]
+    pub(crate) fn end_load(&mut self, frame: u32) -> OpId {
+        self.cache.finish_load(frame);
+        std::mem::replace(&mut self.waiters[frame as usize], NO_OP)
     }
 
     /// A read has used the page in a frame of SRAM.

@@ -187,6 +187,11 @@ impl Ftl {
         }
     }
 
+    /// The logical page of a block of a unit with zones, and where that is, if it is in flash.
+    pub(crate) fn in_zone(&self, lun: u8, block: u32) -> Option<(Lpn, Ppn)> {
+        self.zones.in_flash(&self.space, &self.map, lun, block)
+    }
+
     /// Bytes of this process's memory that grow with the size of the modelled device.
     pub(crate) fn process_bytes(&self) -> u64 {
         self.map.process_bytes() + self.space.spares().process_bytes()

@@ -39,6 +39,9 @@ struct Shape {
     slices_per_unit: u32,
     units: u32,
     dies: u32,
+    /// `slices_per_unit` and `dies`, to divide by.
+    per_unit: Divisor,
+    per_die: Divisor,
     /// Units of the table of a superblock of data.
     table_units: u32,
     /// Superblocks that map pages, journal and checkpoints may take.
@@ -128,6 +131,8 @@ impl Space {
             shape: Shape {
                 slices_per_superblock: Divisor::new(g.slices_per_superblock()),
                 slices_per_unit: g.slices_per_unit(),
+                per_unit: Divisor::new(g.slices_per_unit()),
+                per_die: Divisor::new(g.dies()),
                 units: g.units_per_superblock(),
                 dies: g.dies(),
                 table_units: 0,

@@ -129,21 +129,25 @@ impl Space {
     }
 
     /// The `rank`-th good die of a superblock.
+    #[cold]
     fn good_die(&self, sb: SuperblockId, rank: u32) -> u32 {
-        if self.get(sb).bad_dies == 0 {
-            return rank;
-        }
         (0..self.shape.dies).filter(|&die| !self.is_bad(sb, die)).nth(rank as usize).unwrap_or(0)
     }
 
     /// The slice of block `block` of the `program`-th program of a superblock of a zone.
     #[inline]
     pub(crate) fn slice_of_program(&self, sb: SuperblockId, program: u32, block: u32) -> Ppn {
-        let good = self.shape.dies - self.get(sb).bad_dies;
-        let die = self.good_die(sb, program % good);
-        let page = program / good * self.shape.program_units + block / self.shape.slices_per_unit;
+        let per_unit = self.shape.per_unit;
+        let (row, die) = match self.get(sb).bad_dies {
+            0 => (self.shape.per_die.divide(program), self.shape.per_die.remainder(program)),
+            bad => {
+                let good = self.shape.dies - bad;
+                (program / good, self.good_die(sb, program % good))
+            }
+        };
+        let page = row * self.shape.program_units + per_unit.divide(block);
         let unit = page * self.shape.dies + die;
-        Ppn(sb.0 * self.slices() + unit * self.shape.slices_per_unit + block % self.shape.slices_per_unit)
+        Ppn(sb.0 * self.slices() + unit * per_unit.get() + per_unit.remainder(block))
     }
 
     /// The first slices of the multi-plane pages of a program that begins at `first`.

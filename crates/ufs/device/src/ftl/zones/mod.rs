@@ -27,6 +27,8 @@ use super::map::{Map, Mapping};
 use super::space::Space;
 use crate::config::{DeviceConfig, ZoneConfig, ZoneRule};
 use crate::ids::{Lpn, Mark, SuperblockId, TagRef};
+use readpath_flash::Ppn;
+use readpath_kit::Divisor;
 use readpath_proto::typed::{Sense, ZoneAction};
 use readpath_proto::zones::{Listed, Zone as Described, ZoneCondition};
 use std::collections::BTreeMap;
@@ -83,6 +85,9 @@ struct Unit {
     /// Logical blocks, those of gaps included.
     blocks: u64,
     zones: Vec<Zone>,
+    /// Blocks of a zone, and those from the start of a zone to that of the next.
+    capacity: Divisor,
+    stride: Divisor,
 }
 
 /// A reset in progress.
@@ -120,9 +125,8 @@ impl Zones {
         let mut units = Vec::new();
         for (lun, lu) in (0..).zip(&config.lus) {
             if let Some(zones) = lu.zones {
-                let blocks = lu.blocks.into();
                 let table = vec![Zone::EMPTY; lu.zone_count() as usize];
-                units.push(Unit { config: zones, lun, base, first_zone, blocks, zones: table });
+                units.push(Unit::new((lun, lu.blocks), zones, base, first_zone, table));
                 first_zone += lu.zone_count();
             }
             base = base + lu.data_blocks();
@@ -158,7 +162,7 @@ impl Zones {
     pub(in crate::ftl) fn zone_of(&self, lpn: Lpn) -> Option<(u32, u32)> {
         let unit = self.units.iter().find(|unit| unit.holds(lpn))?;
         let at = lpn - unit.base;
-        Some((unit.first_zone + at / unit.config.blocks, at % unit.config.blocks))
+        Some((unit.first_zone + unit.capacity.divide(at), unit.capacity.remainder(at)))
     }
 
     fn unit_of_zone(&self, zone: u32) -> &Unit {
@@ -201,6 +205,15 @@ impl Zones {
             return Mapping::Buffered(slot);
         }
         map.rest(lpn).map_or(Mapping::Unmapped, Mapping::Flash)
+    }
+
+    /// The logical page of a block of a unit, and where that is, if it is in flash.
+    pub(in crate::ftl) fn in_flash(&self, space: &Space, map: &Map, lun: u8, block: u32) -> Option<(Lpn, Ppn)> {
+        let unit = self.units.iter().find(|unit| unit.lun == lun && u64::from(block) < unit.blocks)?;
+        let (zone, offset) = unit.within(block.into())?;
+        let lpn = unit.first(zone) + offset;
+        let placed = self.placed.slice(space, unit.first_zone + zone as u32, offset);
+        Some((lpn, placed.or_else(|| self.mapping(space, map, lpn).flash())?))
     }
 
     pub(in crate::ftl) fn placed(&self) -> &Placed {
@@ -454,6 +467,11 @@ impl Zones {
 }
 
 impl Unit {
+    fn new((lun, blocks): (u8, u32), config: ZoneConfig, base: Lpn, first_zone: u32, zones: Vec<Zone>) -> Unit {
+        let (capacity, stride) = (Divisor::new(config.blocks), Divisor::new(config.stride()));
+        Unit { config, lun, base, first_zone, blocks: blocks.into(), zones, capacity, stride }
+    }
+
     fn capacity(&self) -> u32 {
         self.zones.len() as u32 * self.config.blocks
     }
@@ -470,9 +488,9 @@ impl Unit {
 
     /// The zone of a block, and the block's offset; `None` in a gap.
     fn within(&self, lba: u64) -> Option<(usize, u32)> {
-        let stride = u64::from(self.config.stride());
-        let offset = (lba % stride) as u32;
-        (offset < self.config.blocks).then_some(((lba / stride) as usize, offset))
+        let lba = u32::try_from(lba).ok()?;
+        let offset = self.stride.remainder(lba);
+        (offset < self.config.blocks).then_some((self.stride.divide(lba) as usize, offset))
     }
 
     fn place(&self, lba: u64, blocks: u32) -> Result<Lpn, Sense> {

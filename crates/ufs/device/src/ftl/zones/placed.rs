@@ -8,6 +8,7 @@
 use crate::ftl::space::Space;
 use crate::ids::SuperblockId;
 use readpath_flash::Ppn;
+use readpath_kit::Divisor;
 
 /// A part of a zone whose programs lie one behind the other in a superblock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,19 +35,25 @@ pub(in crate::ftl) struct Placed {
     /// How many these are.
     used: u32,
     /// Blocks of a program.
-    program: u32,
+    program: Divisor,
     /// Room in the table of other parts.
     most_others: u32,
 }
 
 impl Placed {
     pub(super) fn new(zones: usize, program: u32, most_others: u32) -> Self {
-        Placed { zones: vec![At::default(); zones], others: vec![Vec::new(); zones], used: 0, program, most_others }
+        Placed {
+            zones: vec![At::default(); zones],
+            others: vec![Vec::new(); zones],
+            used: 0,
+            program: Divisor::new(program.max(1)),
+            most_others,
+        }
     }
 
     /// Blocks of a program.
     pub(crate) fn program(&self) -> u32 {
-        self.program
+        self.program.get()
     }
 
     /// Number of blocks of a zone, from its start on, that lie in whole programs.
@@ -74,7 +81,8 @@ impl Placed {
         }
         let (from, extent) = self.extent(zone, block)?;
         let at = block - from;
-        Some(space.slice_of_program(extent.superblock, extent.program + at / self.program, at % self.program))
+        let (program, block) = (self.program.divide(at), self.program.remainder(at));
+        Some(space.slice_of_program(extent.superblock, extent.program + program, block))
     }
 
     /// For tests: whether the parts are counted rightly.
@@ -91,7 +99,7 @@ impl Placed {
     pub(crate) fn extend(&mut self, zone: u32, blocks: u32, to: Extent) {
         let from = self.blocks(zone);
         let follows = self.extent(zone, from).is_some_and(|(first, extent)| {
-            extent.superblock == to.superblock && extent.program + (from - first) / self.program == to.program
+            extent.superblock == to.superblock && extent.program + self.program.divide(from - first) == to.program
         });
         if !follows {
             if from == 0 {

@@ -23,7 +23,7 @@ fn zones(layout: ZoneLayout, blocks: u32, rule: ZoneRule) -> Zones {
         zones: Some(config),
     };
     let table = vec![Zone::EMPTY; lu.zone_count() as usize];
-    let unit = Unit { config, lun: 1, base: Lpn(100), first_zone: 0, blocks: lu.blocks.into(), zones: table };
+    let unit = Unit::new((1, lu.blocks), config, Lpn(100), 0, table);
     Zones {
         units: vec![unit],
         resets: Vec::new(),

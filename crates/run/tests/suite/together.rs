@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Reads that are under way together: that they are, and that those of units with zones take as long as from event to
+//! event. [`crate::alone`] compares all others.
+
+use crate::alone::{ASKED, BLOCKS, Counted, Often, Plain, Watch, driven};
+use crate::zonemode::{on_zones, zbd, zoned_alone};
+use readpath_device::{DeviceConfig, Layout, ZoneLayout, ZoneRule};
+use readpath_flash::{PlaneReads, Scheduler};
+use readpath_host::{HostConfig, HpbOptions};
+use readpath_kit::{Ns, Prng};
+use readpath_run::{Jobs, Rest, Runner};
+use readpath_stack::{NoData, Stack, Typed};
+use readpath_testkit::{any_slc, device, everything, give_room, host, job, run, start};
+use readpath_workload::{IoKind, Kinds, Offsets, Phase, Sizes, Stream, StreamSpec};
+
+/// All that can be seen of reads of zones, some of which are half written.
+fn seen(seed: u64, may_differ: bool) -> String {
+    let rng = &mut Prng::stream(seed, "together, zones", 0);
+    let (layout, blocks) =
+        [(ZoneLayout::PowerOfTwo, 64), (ZoneLayout::Gaps, 48), (ZoneLayout::Native, 96)][rng.below(3) as usize];
+    let mut config = zoned_alone(16, layout, blocks, ZoneRule::Zbc, 4);
+    if rng.below(3) == 0 {
+        config.flash.plane_reads = PlaneReads::ALL[rng.below(PlaneReads::ALL.len() as u64) as usize];
+    }
+    let (mut stack, now): (Plain, Ns) = start(&config, host(None), |_| {});
+    let mut runner = Runner::new(now);
+    let written = on_zones(&config, zbd((0, 16), true, true), Kinds::Only(IoKind::Write), [1, 4], 8, 400, seed);
+    run(&mut stack, &mut runner, vec![written]);
+    let mut text = String::new();
+    let mut now = runner.now();
+    for part in 0..3 {
+        let (depth, most) = (1 + rng.below(20) as u32, 1 + rng.below(2) as u16);
+        // No read may begin in a gap.
+        let zones = if layout == ZoneLayout::Gaps { 1 } else { 1 + rng.below(16) as u32 };
+        let first = config.lus[0].zones.expect("zones").stride() * rng.below(u64::from(17 - zones)) as u32;
+        let mut spec = StreamSpec::plain(IoKind::Read, first, zones * blocks - 1, 1, Offsets::Uniform);
+        spec.sizes = std::array::from_fn(|_| Sizes::Range { min: 1, max: most });
+        let reads = Stream::new(&spec, seed ^ part).expect("a possible stream");
+        let mut phase = Phase { name: String::new(), jobs: vec![job(reads, depth, 800)] };
+        let mut jobs = Jobs::new(&mut phase, now, Rest::Replies);
+        let mut hooks = (Watch::default(), Often::default());
+        let driven = driven(&mut stack, &mut jobs, &mut hooks, now, may_differ);
+        now = driven.end;
+        text += &(everything(&jobs.stats(driven).expect("measured")) + &hooks.0.0 + &hooks.1.text);
+    }
+    text + &format!("{:?}", stack.device.stats())
+}
+
+#[test]
+fn reads_of_zones_together_take_as_long_as_from_event_to_event() {
+    let (seeds, _) = readpath_testkit::chosen(0..60);
+    for seed in seeds {
+        let (short, long) = (seen(seed, true), seen(seed, false));
+        let other = short.lines().zip(long.lines()).find(|(a, b)| a != b);
+        assert!(short == long, "READPATH_SEED={seed}: {other:?}");
+    }
+}
+
+type Asked = Stack<Counted, NoData, (), Typed>;
+
+/// How often the scheduler was asked for 4000 reads at a depth, when as many as make every entry known have gone before.
+fn asked(config: &DeviceConfig, host: HostConfig, depth: u32) -> u64 {
+    let (mut stack, now): (Asked, Ns) =
+        start(config, host, |stack| stack.precondition(0, 0, BLOCKS, Layout::Random, 1).expect("room"));
+    let mut runner = Runner::new(now);
+    for (asks, ios) in [(true, 20_000), (false, 4000)] {
+        let stream = Stream::uniform_reads(0, BLOCKS, 1, ios).expect("a possible stream");
+        run(&mut stack, &mut runner, vec![job(stream, if asks { 8 } else { depth }, ios)]);
+        if asks {
+            ASKED.set(0);
+        }
+    }
+    ASKED.get()
+}
+
+/// Nobody would notice otherwise if every read took the long way.
+#[test]
+fn reads_together_ask_no_scheduler() {
+    let with_hpb = device(BLOCKS);
+    let mut plain = with_hpb.clone();
+    plain.hpb = None;
+    plain.lus[0].hpb = false;
+    // More frames than reads under way, and fewer than pages.
+    plain.map_cache_bytes = 4096 * 8;
+    let mut in_sram = plain.clone();
+    in_sram.map_cache_bytes = 4096 * plain.map_pages();
+    let mut cores = plain.clone();
+    (cores.firmware.cores, cores.firmware.read_command) = (3, Ns(1_009));
+    let mut cells = plain.clone();
+    give_room(&mut cells);
+    any_slc(&mut cells, &mut Prng::new(1));
+    let mut planes = plain.clone();
+    planes.flash.plane_reads = PlaneReads::Both;
+    let hpb = || host(Some(HpbOptions::DEFAULT));
+    let possible = [
+        ("misses", &plain, host(None)),
+        ("hits", &in_sram, host(None)),
+        ("HPB", &with_hpb, hpb()),
+        ("cores", &cores, host(None)),
+        ("cells", &cells, host(None)),
+        ("planes", &planes, host(None)),
+    ];
+    for (what, config, host) in possible {
+        for depth in [2, 7] {
+            let asked = asked(config, host, depth);
+            assert!(asked <= 40, "{what}, depth {depth}: {asked}");
+        }
+    }
+
+    // What counts or draws goes the long way, and so does what no scheduler plans.
+    let mut counted = plain.clone();
+    counted.ftl.read_disturb_limit = 1 << 20;
+    let mut drawn = plain.clone();
+    drawn.ftl.faults.read_retries_ppm = 1;
+    let mut ahead = plain.clone();
+    (ahead.map_cache_bytes, ahead.map_read_ahead) = (4096 * 8, 2);
+    for (what, config) in [("disturb", &counted), ("retries", &drawn), ("read ahead", &ahead)] {
+        assert!(asked(config, host(None), 16) >= 4000, "{what}");
+    }
+    assert_eq!(plain.scheduler, Scheduler::Lean);
+}
