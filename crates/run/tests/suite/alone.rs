@@ -4,6 +4,7 @@
 
 use crate::drive::trace;
 use crate::flash_pages::host_memory;
+use crate::wear::zones;
 use readpath_config::{Event, EventKind};
 use readpath_device::{Control, DeviceConfig, Layout, LuConfig, MapMemory, Probe};
 use readpath_flash::{
@@ -149,8 +150,8 @@ fn drawn(seed: u64) -> (DeviceConfig, HostConfig) {
     } else if let Some(device) = &mut config.hpb
         && rng.below(2) == 0
     {
-        device.max_active_regions = 9;
-        config.lus[0].max_active_regions = 9;
+        device.max_active_regions = [3, 9][rng.below(2) as usize];
+        config.lus[0].max_active_regions = device.max_active_regions;
     }
     match rng.below(10) {
         0 | 8 => any_read_path(&mut config, seed),
@@ -194,6 +195,10 @@ fn a_job(rng: &mut Prng, seed: u64, ios: u64, depth: u32) -> Job {
     let mut spec = StreamSpec::plain(IoKind::Read, 0, BLOCKS, 1, Offsets::Uniform);
     if rng.below(2) == 0 {
         spec.kinds = Kinds::Mix([99, 90, 50][rng.below(3) as usize]);
+    }
+    // Some regions are read more often than others, which then give way to them.
+    if rng.below(3) == 0 {
+        spec.offsets = std::array::from_fn(|_| zones(&[(5, 30), (70, 20), (25, 50)]));
     }
     if rng.below(3) == 0 {
         spec.sizes = std::array::from_fn(|_| Sizes::Range { min: 1, max: 4 });

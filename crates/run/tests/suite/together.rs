@@ -56,6 +56,35 @@ fn reads_of_zones_together_take_as_long_as_from_event_to_event() {
     }
 }
 
+/// Two regions fit, `hot` of regions 0 and 1 is read often, and then region 2 needs room.
+fn evicted(hot: u32, may_differ: bool) -> String {
+    let mut config = device(BLOCKS);
+    let hpb = config.hpb.as_mut().expect("HPB");
+    let region = 1 << (hpb.region_size - 3);
+    hpb.max_active_regions = 2;
+    config.lus[0].max_active_regions = 2;
+    let (mut stack, mut now): (Plain, Ns) = start(&config, host(Some(HpbOptions::DEFAULT)), |stack| {
+        stack.precondition(0, 0, BLOCKS, Layout::Random, 1).expect("room");
+    });
+    let mut text = String::new();
+    for (at, ios) in [(0, 1000), (1, 1000), (hot, 3000), (2, 1000), (hot, 100)] {
+        let reads = Stream::uniform_reads(at * region, region, 1, ios).expect("a possible stream");
+        let mut phase = Phase { name: String::new(), jobs: vec![job(reads, 8, ios)] };
+        let mut jobs = Jobs::new(&mut phase, now, Rest::Replies);
+        now = driven(&mut stack, &mut jobs, &mut (), now, may_differ).end;
+        text += &format!("{now} {:?}\n", stack.device.stats());
+    }
+    text
+}
+
+#[test]
+fn reads_together_keep_their_region() {
+    for hot in [0, 1] {
+        let (short, long) = (evicted(hot, true), evicted(hot, false));
+        assert_eq!(short, long, "region {hot}");
+    }
+}
+
 type Asked = Stack<Counted, NoData, (), Typed>;
 
 /// How often the scheduler was asked for 4000 reads at a depth, when as many as make every entry known have gone before.
@@ -80,7 +109,7 @@ fn reads_together_ask_no_scheduler() {
     let mut plain = with_hpb.clone();
     plain.hpb = None;
     plain.lus[0].hpb = false;
-    // More frames than reads under way, and fewer than pages.
+    // Fewer frames than reads under way.
     plain.map_cache_bytes = 4096 * 8;
     let mut in_sram = plain.clone();
     in_sram.map_cache_bytes = 4096 * plain.map_pages();
@@ -101,7 +130,7 @@ fn reads_together_ask_no_scheduler() {
         ("planes", &planes, host(None)),
     ];
     for (what, config, host) in possible {
-        for depth in [2, 7] {
+        for depth in [2, 16] {
             let asked = asked(config, host, depth);
             assert!(asked <= 40, "{what}, depth {depth}: {asked}");
         }

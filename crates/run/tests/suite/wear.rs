@@ -17,7 +17,7 @@ fn device(wear_threshold_percent: u32) -> DeviceConfig {
     config
 }
 
-fn zones(shares: &[(u8, u8)]) -> Offsets {
+pub(crate) fn zones(shares: &[(u8, u8)]) -> Offsets {
     Offsets::Zoned(shares.iter().map(|&(access_percent, size_percent)| Zone { access_percent, size_percent }).collect())
 }
 

@@ -49,7 +49,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         let lpn = self.front.lpn_of(lun, u64::from(block), 1)?;
         let arrival = self.front.down_from(self.front.at_link(now)) + self.front.link().request;
         let (ppn, by) = match entry {
-            Some(entry) => (self.by_entry(lun, block, entry)?, By::Entry),
+            Some(HpbEntry(entry)) => (self.by_word(lun, block, u64::from_ne_bytes(entry))?, By::Entry),
             None => self.by_map(arrival, lpn)?,
         };
         let (from, extra) = match by {

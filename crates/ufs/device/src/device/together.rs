@@ -8,7 +8,7 @@ use crate::back::{Hardware, Job, MediaMode, NO_OP, OneRead, Op, Probe};
 use crate::device::UfsDevice;
 use crate::front::{Kind, Slot, TAGS};
 use crate::ftl::FrameState;
-use crate::ids::{Lpn, TagRef};
+use crate::ids::{Lpn, MapPage, TagRef};
 use readpath_flash::{DieSched, OpId, Ppn};
 use readpath_kit::{BLOCK_BYTES, DeadlineHeap, Ns};
 use readpath_proto::typed::HpbEntry;
@@ -18,6 +18,9 @@ const OPS: usize = DeadlineHeap::SLOTS as usize;
 /// In [`Together::of`]: a load of a map page into the frame of the other bits.
 const LOAD: u32 = 1 << 31;
 
+/// Why a block lies where it did when a read of it arrived.
+const UNCHANGED: &str = "only reads are under way";
+
 /// Where a read is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
@@ -25,6 +28,8 @@ enum Stage {
     Link,
     /// It waits for its page of the map.
     Map,
+    /// It waits for a frame, as each has another page on its way.
+    Frame,
     /// At its die or channel.
     Flash,
     /// On its way to the host.
@@ -144,8 +149,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// [`UfsDevice::part`] only the methods of this module may be called, and those that count or look at the map.
     pub fn join(&mut self) -> bool {
         let is_plain = self.may_read_alone && self.hpb.has_nothing_to_tell() && !self.front.has_starved();
-        let is_quiet = self.back.cpu().next() == Ns::NEVER && self.back.writes() == 0 && self.ftl.map().stalled() == 0;
-        let is_quiet = is_quiet && self.back.plans_reads();
+        let is_quiet = self.back.cpu().next() == Ns::NEVER && self.back.writes() == 0 && self.back.plans_reads();
         if P::ACTIVE || M::ACTIVE || !is_plain || !is_quiet || self.front.target().query.exceptions_wanted() != 0 {
             return false;
         }
@@ -195,7 +199,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         if placed != rows.len() {
             return None;
         }
-        // What waits for a page of the map was not told apart yet.
+        // What waits for a page of the map or a frame was not told apart yet.
+        for id in self.ftl.map().all_stalled() {
+            let (_, row) = rows.iter_mut().find(|(_, row)| row.op == id)?;
+            (row.ppn, _) = self.ftl.map().placed(row.lpn)?;
+            row.stage = Stage::Frame;
+        }
         for (id, load) in self.back.ops().numbered().filter(|(_, op)| op.job == Job::MapLoad) {
             let mut waiting = self.ftl.map().waiting(load.frame);
             if waiting == NO_OP {
@@ -275,13 +284,14 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             let read = Op { tag, count: 1, lpn: lpn.0, ..Op::new(Job::HostRead, ppn) };
             match stage {
                 Stage::Map => *self.back.ops_mut().get_mut(op) = Op { next, ppn: Ppn(0), ..read },
+                Stage::Frame => *self.back.ops_mut().get_mut(op) = Op { ppn: Ppn(0), ..read },
                 Stage::Flash => *self.back.ops_mut().get_mut(op) = read,
                 Stage::Link | Stage::Reply => {}
             }
             if load != NO_OP && stage == Stage::Map {
                 let page = self.ftl.map().page_of(lpn);
                 let frame = self.together.of[usize::from(load) % OPS] & !LOAD;
-                let (_, at) = self.ftl.map().placed(lpn).expect("nothing has changed since it arrived");
+                let (_, at) = self.ftl.map().placed(lpn).expect(UNCHANGED);
                 *self.back.ops_mut().get_mut(load) = Op { count: 1, lpn: page.0, frame, ..Op::new(Job::MapLoad, at) };
             }
         }
@@ -379,22 +389,18 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             }
             let Some((ppn, place)) = self.ftl.map().placed(lpn) else { return false };
             let page = self.ftl.map().page_of(lpn);
-            match self.ftl.map_mut().look_up(page) {
-                FrameState::Present(_) => {
-                    self.back.stats().map_hits += 1;
-                    self.together.row(tag).op = self.back.ops_mut().take_number();
-                    self.read_together(at, self.read_extra + self.map_access, tag, ppn);
-                }
-                FrameState::Loading(frame) => self.wait_together(at, tag, ppn, frame),
-                FrameState::Absent => {
-                    let Some(frame) = self.ftl.map_mut().take_frame(page) else { return false };
-                    self.wait_together(at, tag, ppn, frame);
-                    self.back.stats().map_loads += 1;
-                    let id = self.back.ops_mut().take_number();
-                    self.together.of[usize::from(id) % OPS] = LOAD | frame;
-                    self.together.row(tag).load = id;
-                    self.back.read_one(at, Ns::ZERO, id, OneRead::MapPage, place);
-                }
+            let state = self.ftl.map_mut().look_up(page);
+            let id = self.back.ops_mut().take_number();
+            let row = self.together.row(tag);
+            (row.op, row.ppn) = (id, ppn);
+            if let FrameState::Present(_) = state {
+                self.back.stats().map_hits += 1;
+                self.read_together(at, self.read_extra + self.map_access, tag, ppn);
+            } else {
+                self.back.stats().map_misses += 1;
+                self.back.cpu_mut().occupy(at, self.read_extra);
+                self.together.of[usize::from(id) % OPS] = u32::from(tag);
+                self.wait_together(at, tag, state, (page, place));
             }
         }
         true
@@ -415,20 +421,33 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// [`UfsDevice::by_entry`] of a word. Not inlined: within the loop that all events pass, the compiler makes of the
     /// cipher's small functions calls.
     #[inline(never)]
-    fn by_word(&self, lun: u8, block: u32, entry: u64) -> Option<Ppn> {
+    pub(super) fn by_word(&self, lun: u8, block: u32, entry: u64) -> Option<Ppn> {
         self.by_entry(lun, block, HpbEntry(entry.to_ne_bytes()))
     }
 
-    /// A read waits for the map page that is loaded into `frame`.
+    /// A read waits for its page of the map, which SRAM has not got and which lies at `place`.
     #[inline(always)]
-    fn wait_together(&mut self, now: Ns, tag: u8, ppn: Ppn, frame: u32) {
-        self.back.cpu_mut().occupy(now, self.read_extra);
-        self.back.stats().map_misses += 1;
-        let id = self.back.ops_mut().take_number();
-        self.together.of[usize::from(id) % OPS] = u32::from(tag);
+    fn wait_together(&mut self, now: Ns, tag: u8, state: FrameState, (page, place): (MapPage, Ppn)) {
+        let id = self.together.row(tag).op;
+        let taken = match state {
+            FrameState::Loading(frame) => Some(frame),
+            _ => self.ftl.map_mut().take_frame(page),
+        };
+        let Some(frame) = taken else {
+            self.ftl.map_mut().stall(id);
+            self.together.row(tag).stage = Stage::Frame;
+            return;
+        };
         let next = self.ftl.map_mut().wait_in(frame, id);
         let row = self.together.row(tag);
-        (row.op, row.ppn, row.next, row.load, row.stage) = (id, ppn, next, NO_OP, Stage::Map);
+        (row.next, row.load, row.stage) = (next, NO_OP, Stage::Map);
+        if state == FrameState::Absent {
+            self.back.stats().map_loads += 1;
+            let load = self.back.ops_mut().take_number();
+            self.together.of[usize::from(load) % OPS] = LOAD | frame;
+            self.together.row(tag).load = load;
+            self.back.read_one(now, Ns::ZERO, load, OneRead::MapPage, place);
+        }
     }
 
     /// Reads the block of a row from flash, under the number that it has.
@@ -477,6 +496,48 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             // On the long way, the number is given back and taken again.
             self.read_together(now, Ns::ZERO, tag, ppn);
             ordered = next;
+        }
+        if self.ftl.map().stalled() > 0 {
+            self.look_up_stalled(now);
+        }
+    }
+
+    /// Reads that wait for a frame look their pages of the map up again, in order.
+    #[inline(never)]
+    fn look_up_stalled(&mut self, now: Ns) {
+        let mut left = self.ftl.map().stalled();
+        while left > 0 && self.ftl.map().can_take_frame() {
+            self.look_up_together(now);
+            left -= 1;
+        }
+        // The others go on waiting, but for those whose page is on its way by now.
+        let Together { of, rows, .. } = &*self.together;
+        let map = self.ftl.map();
+        let finds = |id: OpId| {
+            let tag = of[usize::from(id) % OPS] as usize;
+            map.is_on_its_way(map.page_of(rows[tag % TAGS].lpn))
+        };
+        if map.all_stalled().any(finds) {
+            (0..left).for_each(|_| self.look_up_together(now));
+        }
+    }
+
+    /// The first read that waits for a frame looks its page of the map up again.
+    #[inline(never)]
+    fn look_up_together(&mut self, now: Ns) {
+        let Some(id) = self.ftl.map_mut().next_stalled() else { return };
+        let tag = self.together.of[usize::from(id) % OPS] as u8;
+        let Row { lpn, ppn, .. } = *self.together.row(tag);
+        let page = self.ftl.map().page_of(lpn);
+        match self.ftl.map_mut().look_up(page) {
+            FrameState::Present(_) => {
+                self.ftl.map_mut().count_lookups(1);
+                self.read_together(now, Ns::ZERO, tag, ppn);
+            }
+            state => {
+                let (_, place) = self.ftl.map().placed(lpn).expect(UNCHANGED);
+                self.wait_together(now, tag, state, (page, place));
+            }
         }
     }
 }

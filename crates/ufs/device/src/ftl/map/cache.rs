@@ -112,6 +112,11 @@ impl MapCache {
         Some((frame, in_vain))
     }
 
+    /// Whether [`MapCache::begin_load`] takes a frame.
+    pub(crate) fn can_take_frame(&self) -> bool {
+        !self.free.is_empty() || self.lru.front().is_some()
+    }
+
     #[inline]
     pub(crate) fn finish_load(&mut self, frame: u32) {
         self.lru.push_back(frame);

@@ -219,7 +219,7 @@ impl Map {
                     self.begin_load(now, page, taken, hw);
                     taken.0
                 }
-                None => return self.stalled.push_back(id),
+                None => return self.stall(id),
             },
         };
         let head = &mut self.waiters[frame as usize];
@@ -298,6 +298,27 @@ impl Map {
     /// Number of reads that found a load in progress in every frame.
     pub(crate) fn stalled(&self) -> usize {
         self.stalled.len()
+    }
+
+    /// Whether a page that is absent finds a frame.
+    pub(crate) fn can_take_frame(&self) -> bool {
+        self.cache.can_take_frame()
+    }
+
+    /// Whether a page is in SRAM, or on its way there.
+    #[inline]
+    pub(crate) fn is_on_its_way(&self, page: MapPage) -> bool {
+        self.cache.has_frame(page)
+    }
+
+    /// Those reads, in order.
+    pub(crate) fn all_stalled(&self) -> impl Iterator<Item = OpId> {
+        self.stalled.iter().copied()
+    }
+
+    /// A read found a load in progress in every frame.
+    pub(crate) fn stall(&mut self, id: OpId) {
+        self.stalled.push_back(id);
     }
 
     /// Takes the first stalled read.
