@@ -87,7 +87,8 @@ fn reads_together_keep_their_region() {
 
 type Asked = Stack<Counted, NoData, (), Typed>;
 
-/// How often the scheduler was asked for 4000 reads at a depth, when as many as make every entry known have gone before.
+/// How often the scheduler was asked for 4000 reads at a depth, when as many as make every entry known have gone
+/// before.
 fn asked(config: &DeviceConfig, host: HostConfig, depth: u32) -> u64 {
     let (mut stack, now): (Asked, Ns) =
         start(config, host, |stack| stack.precondition(0, 0, BLOCKS, Layout::Random, 1).expect("room"));

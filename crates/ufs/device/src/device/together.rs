@@ -249,8 +249,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         Some(Row { block: lba as u32, lpn, entry, lun, zoned, stage: Stage::Flash, ..Row::NONE })
     }
 
-    /// The logical page of a block that a read may ask for together with others, and whether its unit has zones; then it
-    /// is found later.
+    /// The logical page of a block that a read may ask for together with others, and whether its unit has zones; then
+    /// it is found later.
     #[inline(always)]
     fn can_join(&self, lun: u8, lba: u64, with_entry: bool) -> Option<(Lpn, bool)> {
         if usize::from(lun) >= self.front.units() {

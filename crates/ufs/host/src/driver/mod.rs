@@ -30,7 +30,6 @@ use readpath_proto::cdb::READ_BUFFER_ENTRIES;
 use readpath_proto::typed::{Cdb, Command, Reply, ReplyBody, Request, RequestBody, Response, Sense, Status};
 use std::collections::VecDeque;
 use tags::{MAX_SLOTS, Tag, TagState, Tags, Use};
-use together::Together;
 use zones::ZoneOrder;
 
 /// How often a command is sent again after a unit attention or a busy device (Linux sd: 5).
@@ -102,7 +101,6 @@ pub struct Driver {
     data_out: Vec<Vec<u8>>,
     /// Exists if units have zones.
     zones: Option<Box<ZoneOrder>>,
-    together: Box<Together>,
 }
 
 impl Driver {
@@ -139,7 +137,6 @@ impl Driver {
             last_entries: keeps_entries.then(|| Box::new(LastEntries([0; MAX_SLOTS]))),
             data_out: vec![Vec::new(); usize::from(slots)],
             zones: None,
-            together: Box::default(),
         }
     }
 

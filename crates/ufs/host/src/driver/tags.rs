@@ -2,6 +2,7 @@
 //! The controller's tags: what each carries, and which are free.
 
 use super::joins::JoinId;
+use super::together::Together;
 use crate::block::{BlockOp, BlockRequest};
 use readpath_proto::typed::SubRegion;
 use std::ops::{Index, IndexMut};
@@ -103,12 +104,15 @@ pub(super) struct Tags {
     slots: u8,
     /// Tags for commands.
     usable: u32,
+    /// Reads without a state.
+    pub(super) together: Box<Together>,
 }
 
 impl Tags {
     pub(super) fn new(slots: u8) -> Self {
         let free = (0..slots - 1).rev().map(Tag).collect();
-        Tags { states: Box::new([TagState::FREE; MAX_SLOTS]), free, slots, usable: u32::from(slots) - 1 }
+        let (states, usable) = (Box::new([TagState::FREE; MAX_SLOTS]), u32::from(slots) - 1);
+        Tags { states, free, slots, usable, together: Box::default() }
     }
 
     pub(super) fn for_queries(&self) -> Tag {

@@ -46,20 +46,22 @@ impl Driver {
         if self.tags.iter().any(|(_, state)| state.used != Use::Free && !is_row(state)) {
             return false;
         }
-        self.together.under_way = 0;
-        for (tag, state) in self.tags.iter().filter(|(_, state)| state.used != Use::Free) {
-            let &TagState { cookie, block, lun, hpb, .. } = state;
-            self.together.under_way |= 1 << tag.0;
-            self.together.rows[tag.row()] = Row { cookie, block, lun, hpb };
+        self.tags.together.under_way = 0;
+        for tag in (0..MAX_SLOTS as u8).map(Tag) {
+            let TagState { used, cookie, block, lun, hpb, .. } = self.tags[tag];
+            if used != Use::Free {
+                self.tags.together.under_way |= 1 << tag.0;
+                self.tags.together.rows[tag.row()] = Row { cookie, block, lun, hpb };
+            }
         }
         true
     }
 
     /// Makes requests under way of the rows again.
     pub fn part(&mut self) {
-        let under_way = std::mem::take(&mut self.together.under_way);
+        let under_way = std::mem::take(&mut self.tags.together.under_way);
         for tag in (0..MAX_SLOTS as u8).map(Tag).filter(|tag| under_way >> tag.0 & 1 == 1) {
-            let Row { cookie, block, lun, hpb } = self.together.rows[tag.row()];
+            let Row { cookie, block, lun, hpb } = self.tags.together.rows[tag.row()];
             self.tags[tag] =
                 TagState { used: Use::Block, op: BlockOp::Read, lun, hpb, cookie, block, blocks: 1, ..TagState::FREE };
         }
@@ -89,8 +91,8 @@ impl Driver {
     pub fn sent_together(&mut self, request: &BlockRequest, with_entry: bool) {
         let Some(tag) = self.tags.take() else { return };
         let &BlockRequest { cookie, lun, block, .. } = request;
-        self.together.under_way |= 1 << (tag.0 % MAX_SLOTS as u8);
-        self.together.rows[tag.row() % MAX_SLOTS] = Row { cookie, block, lun, hpb: with_entry };
+        self.tags.together.under_way |= 1 << (tag.0 % MAX_SLOTS as u8);
+        self.tags.together.rows[tag.row() % MAX_SLOTS] = Row { cookie, block, lun, hpb: with_entry };
         if with_entry && let Some(hpb) = self.units[usize::from(lun)].as_mut().and_then(|unit| unit.hpb.standard_mut())
         {
             hpb.count_hit();
@@ -100,8 +102,8 @@ impl Driver {
     /// The read with this tag has ended.
     #[inline(always)]
     pub fn ended_together(&mut self, tag: u8) {
-        let Row { cookie, .. } = self.together.rows[usize::from(tag) % MAX_SLOTS];
-        self.together.under_way &= !(1 << (tag % MAX_SLOTS as u8));
+        let Row { cookie, .. } = self.tags.together.rows[usize::from(tag) % MAX_SLOTS];
+        self.tags.together.under_way &= !(1 << (tag % MAX_SLOTS as u8));
         self.tags.release(Tag(tag));
         self.end(cookie, tag, JoinId::NONE, None);
     }
