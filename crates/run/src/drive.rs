@@ -514,7 +514,7 @@ fn what_is_due<S: DieSched, X: Payload, P: Probe, W: Wire, Q: Source, H: Hooks, 
     }
 }
 
-/// Calls the hooks that watch. Inlined, so that it costs nothing without one.
+/// Calls the hooks that watch. Inlined, so that it costs little without one.
 #[inline(always)]
 fn watch<S: DieSched, X: Payload, P: Probe, W: Wire>(
     stack: &mut Stack<S, X, P, W>,

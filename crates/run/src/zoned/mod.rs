@@ -390,7 +390,7 @@ impl<Q: Source> Source for OnZones<'_, Q> {
     const ENDS_FIRST: bool = Q::ENDS_FIRST;
 
     fn holds(&self) -> Hold {
-        Hold::Several
+        if self.source.holds() == Hold::Nothing { Hold::Nothing } else { Hold::Several }
     }
 
     fn begin(&mut self, port: &mut impl Port, now: Ns) {

@@ -30,19 +30,11 @@ pub(crate) fn zoned_alone(zones: u32, layout: ZoneLayout, blocks: u32, rule: Zon
     config
 }
 
-pub(crate) fn zbd(zones: (u32, u32), random: bool, writes: bool) -> Zbd {
+fn zbd(zones: (u32, u32), random: bool, writes: bool) -> Zbd {
     Zbd { zones, random, writes, most_open: 4, job_most_open: 0, resets: None, again: false, read_beyond_wp: false }
 }
 
-pub(crate) fn on_zones(
-    config: &DeviceConfig,
-    zbd: Zbd,
-    kinds: Kinds,
-    sizes: [u16; 2],
-    iodepth: u32,
-    ios: u64,
-    seed: u64,
-) -> Job {
+fn on_zones(config: &DeviceConfig, zbd: Zbd, kinds: Kinds, sizes: [u16; 2], iodepth: u32, ios: u64, seed: u64) -> Job {
     let stride = config.lus[0].zones.expect("zones").stride();
     let (start, blocks) = (zbd.zones.0 * stride, (zbd.zones.1 - zbd.zones.0) * stride);
     let offsets = if zbd.random { Offsets::Uniform } else { Offsets::Sequential };

@@ -54,33 +54,35 @@ pub enum Hold {
     Nothing,
     /// One that is submitted with nothing else under way: [`Stack::advance_to_reply`] knows how long it takes.
     One,
-    /// All those of one block, as long as there is nothing else.
+    /// All those of one block, as long as there is nothing else. After short meetings they come together less often.
     Several,
+    /// The same whenever they can: for tests, as it costs more than it gains.
+    Always,
 }
 
-/// When reads join, and how long they have been together.
+/// When reads come together, and for how long they have been.
 struct Meeting {
-    /// Submissions until they are asked the next time.
+    /// Submissions until it is tried again.
     pause: u32,
-    /// The pause after a meeting that was short, or that none came to.
+    /// The pause behind this one.
     next_pause: u32,
-    /// Submissions since they joined; `None` if they have not.
+    /// Submissions since they came together; `None` if they have not.
     lasts: Option<u32>,
 }
 
-/// Shorter meetings are not worth to come together.
-const SHORT: u32 = 256;
+/// Shorter meetings cost more than they gain. Sources let hooks watch after 256 commands or more.
+const SHORT: u32 = 128;
 const LONGEST_PAUSE: u32 = 1 << 12;
 
 impl Meeting {
     const NONE: Meeting = Meeting { pause: 0, next_pause: 1, lasts: None };
 
-    /// None came, or it is over.
+    /// The meeting is over, or could not begin.
     #[cold]
-    fn ends(&mut self) {
+    fn ends(&mut self, hold: Hold) {
         let was_short = self.lasts.take().is_none_or(|lasted| lasted < SHORT);
         self.next_pause = if was_short { (2 * self.next_pause).min(LONGEST_PAUSE) } else { 1 };
-        self.pause = self.next_pause;
+        self.pause = if hold == Hold::Always { 0 } else { self.next_pause };
     }
 }
 
@@ -178,7 +180,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
                 return;
             }
             Hold::One => self.release(),
-            Hold::Several => {
+            Hold::Several | Hold::Always => {
                 if (self.meeting.lasts.is_some() || self.join()) && self.send_together(now, request) {
                     return;
                 }
@@ -212,7 +214,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         debug_assert_eq!(self.meeting.lasts, None, "reads are together");
     }
 
-    /// Whether the reads that are under way have come together. They are not asked each time.
+    /// Whether the reads that are under way come together. It is not tried each time.
     #[inline(always)]
     fn join(&mut self) -> bool {
         if self.meeting.pause > 0 {
@@ -226,12 +228,13 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
     fn ask_to_join(&mut self) -> bool {
         if self.wire.is_open() && self.host.join() {
             if self.device.join() {
+                debug_assert_eq!(self.host.together(), self.device.together(), "tags of both sides");
                 self.meeting.lasts = Some(0);
                 return true;
             }
             self.host.part();
         }
-        self.meeting.ends();
+        self.meeting.ends(self.hold);
         false
     }
 
@@ -240,7 +243,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
     fn part(&mut self) {
         self.device.part();
         self.host.part();
-        self.meeting.ends();
+        self.meeting.ends(self.hold);
     }
 
     /// Sends a request as one of those that are together; false if it is of another kind.
@@ -258,6 +261,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
     /// [`Stack::advance_to_reply`] for reads that are together; `None` if they have parted, at most at `limit`.
     #[inline(never)]
     fn advance_together(&mut self, limit: Ns) -> Option<Ns> {
+        // Without a timer and a limit this is a time that nothing reaches: then they part as well.
         let before_timer = self.host.next_deadline().saturating_sub(Ns(1));
         let reply = self.device.advance_together(limit.min(before_timer));
         if let Some(now) = reply {

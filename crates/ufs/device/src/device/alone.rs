@@ -12,8 +12,8 @@ use readpath_flash::{DieSched, Ppn};
 use readpath_kit::Ns;
 use readpath_proto::typed::HpbEntry;
 
-/// Whether reads of one block may be served alone: no part of their way counts them, draws at random, fetches from host
-/// memory, or loads more of the map than its page.
+/// Whether reads of one block may be served alone, or together: no part of their way counts them, draws at random,
+/// fetches from host memory, or loads more of the map than its page.
 pub(super) fn is_possible(config: &DeviceConfig) -> bool {
     config.ftl.read_disturb_limit == 0
         && config.ftl.faults.read_retries_ppm == 0

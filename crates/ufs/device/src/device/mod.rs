@@ -77,7 +77,7 @@ pub struct UfsDevice<S: DieSched, M: MediaMode, P: Probe> {
     pub(crate) looks_at_superblocks: bool,
     /// Set if a read of data neither looks at its superblock nor may take several planes that read apart.
     pub(crate) reads_are_plain: bool,
-    /// Set if nothing in the configuration prevents a read from being served alone.
+    /// Set if nothing in the configuration prevents a read from being served alone, or together with others.
     may_read_alone: bool,
     together: Box<Together>,
 }

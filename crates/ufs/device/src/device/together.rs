@@ -18,7 +18,7 @@ const OPS: usize = DeadlineHeap::SLOTS as usize;
 /// In [`Together::of`]: a load of a map page into the frame of the other bits.
 const LOAD: u32 = 1 << 31;
 
-/// Why a block lies where it did when a read of it arrived.
+/// Why the block of a row lies where it did when that arrived.
 const UNCHANGED: &str = "only reads are under way";
 
 /// Where a read is.
@@ -48,7 +48,7 @@ struct Row {
     op: OpId,
     /// The operation of the read behind which it waits for the same page of the map.
     next: OpId,
-    /// The load that it began.
+    /// The load of that page, if it is this row of which [`UfsDevice::part`] makes it.
     load: OpId,
     lun: u8,
     /// Of a unit with zones: which logical page it reads is found when it arrives.
@@ -149,6 +149,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// [`UfsDevice::part`] only the methods of this module may be called, and those that count or look at the map.
     pub fn join(&mut self) -> bool {
         let is_plain = self.may_read_alone && self.hpb.has_nothing_to_tell() && !self.front.has_starved();
+        // Then no operation is announced to any die, so that all reads can be planned ahead.
         let is_quiet = self.back.cpu().next() == Ns::NEVER && self.back.writes() == 0 && self.back.plans_reads();
         if P::ACTIVE || M::ACTIVE || !is_plain || !is_quiet || self.front.target().query.exceptions_wanted() != 0 {
             return false;
@@ -249,8 +250,8 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         Some(Row { block: lba as u32, lpn, entry, lun, zoned, stage: Stage::Flash, ..Row::NONE })
     }
 
-    /// The logical page of a block that a read may ask for together with others, and whether its unit has zones; then
-    /// it is found later.
+    /// Whether a read of a block can be a row: its logical page, and whether its unit has zones. Then the page is found
+    /// on arrival.
     #[inline(always)]
     fn can_join(&self, lun: u8, lba: u64, with_entry: bool) -> Option<(Lpn, bool)> {
         if usize::from(lun) >= self.front.units() {
@@ -261,6 +262,11 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         let may = self.front.is_zoned(lun) && self.front.target().is_ready(lun) && !with_entry;
         may.then_some((Lpn(0), true))
+    }
+
+    /// The tags of the rows, a bit each.
+    pub fn together(&self) -> u64 {
+        self.together.under_way
     }
 
     /// Makes commands, slots and operations of the rows again.
@@ -510,7 +516,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
             self.look_up_together(now);
             left -= 1;
         }
-        // The others go on waiting, but for those whose page is on its way by now.
+        // The others go on waiting, but for those whose page is on its way by now. The long way looks each of them up.
         let Together { of, rows, .. } = &*self.together;
         let map = self.ftl.map();
         let finds = |id: OpId| {

@@ -57,6 +57,11 @@ impl Driver {
         true
     }
 
+    /// The tags of the rows, a bit each.
+    pub fn together(&self) -> u64 {
+        self.tags.together.under_way
+    }
+
     /// Makes requests under way of the rows again.
     pub fn part(&mut self) {
         let under_way = std::mem::take(&mut self.tags.together.under_way);

@@ -311,7 +311,7 @@ impl Map {
         self.cache.has_frame(page)
     }
 
-    /// Those reads, in order.
+    /// The reads that found a load in progress in every frame, in order.
     pub(crate) fn all_stalled(&self) -> impl Iterator<Item = OpId> {
         self.stalled.iter().copied()
     }
