@@ -54,30 +54,31 @@ pub enum Hold {
     Nothing,
     /// One that is submitted with nothing else under way: [`Stack::advance_to_reply`] knows how long it takes.
     One,
-    /// All those of one block, as long as there is nothing else. After short meetings they come together less often.
+    /// All those of one block, as long as there is nothing else: they are rows of a table instead of commands. Where
+    /// that never lasts long, it is tried less often.
     Several,
     /// The same whenever they can: for tests, as it costs more than it gains.
     Always,
 }
 
-/// When reads come together, and for how long they have been.
-struct Meeting {
+/// When reads become rows of a table ([`Hold::Several`]), and how long they have been.
+struct Rows {
     /// Submissions until it is tried again.
     pause: u32,
     /// The pause behind this one.
     next_pause: u32,
-    /// Submissions since they came together; `None` if they have not.
+    /// Submissions since then; `None` if they are commands.
     lasts: Option<u32>,
 }
 
-/// Shorter meetings cost more than they gain. Sources let hooks watch after 256 commands or more.
+/// For fewer submissions rows cost more than they gain. Sources let hooks watch after 256 commands or more.
 const SHORT: u32 = 128;
 const LONGEST_PAUSE: u32 = 1 << 12;
 
-impl Meeting {
-    const NONE: Meeting = Meeting { pause: 0, next_pause: 1, lasts: None };
+impl Rows {
+    const NONE: Rows = Rows { pause: 0, next_pause: 1, lasts: None };
 
-    /// The meeting is over, or could not begin.
+    /// They are commands again, or could not become rows.
     #[cold]
     fn ends(&mut self, hold: Hold) {
         let was_short = self.lasts.take().is_none_or(|lasted| lasted < SHORT);
@@ -98,7 +99,7 @@ pub struct Stack<S: DieSched, X: Payload, P: Probe, W: Wire> {
     units: Units,
     hold: Hold,
     held: Held,
-    meeting: Meeting,
+    rows: Rows,
     wire_error: Option<WireError>,
 }
 
@@ -129,7 +130,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
             units,
             hold: Hold::Nothing,
             held: Held::NONE,
-            meeting: Meeting::NONE,
+            rows: Rows::NONE,
             wire_error: None,
         })
     }
@@ -181,7 +182,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
             }
             Hold::One => self.release(),
             Hold::Several | Hold::Always => {
-                if (self.meeting.lasts.is_some() || self.join()) && self.send_together(now, request) {
+                if (self.rows.lasts.is_some() || self.may_begin_rows()) && self.send_together(now, request) {
                     return;
                 }
                 self.release();
@@ -193,7 +194,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
     /// Lets reads leave the way from stage to stage from now on, or no longer.
     pub fn hold(&mut self, hold: Hold) {
         self.release();
-        (self.hold, self.meeting) = (hold, Meeting::NONE);
+        (self.hold, self.rows) = (hold, Rows::NONE);
     }
 
     /// Lets all that is under way go on from stage to stage.
@@ -202,8 +203,8 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
         if self.held.at != Ns::NEVER {
             self.send_held();
         }
-        if self.meeting.lasts.is_some() {
-            self.part();
+        if self.rows.lasts.is_some() {
+            self.end_rows();
         }
     }
 
@@ -211,42 +212,42 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
     #[inline(always)]
     fn assert_released(&self) {
         debug_assert_eq!(self.held.at, Ns::NEVER, "a request is being held");
-        debug_assert_eq!(self.meeting.lasts, None, "reads are together");
+        debug_assert_eq!(self.rows.lasts, None, "reads are rows");
     }
 
-    /// Whether the reads that are under way come together. It is not tried each time.
+    /// Whether the reads that are under way have become rows. It is not tried each time.
     #[inline(always)]
-    fn join(&mut self) -> bool {
-        if self.meeting.pause > 0 {
-            self.meeting.pause -= 1;
+    fn may_begin_rows(&mut self) -> bool {
+        if self.rows.pause > 0 {
+            self.rows.pause -= 1;
             return false;
         }
-        self.ask_to_join()
+        self.begin_rows()
     }
 
     #[inline(never)]
-    fn ask_to_join(&mut self) -> bool {
-        if self.wire.is_open() && self.host.join() {
-            if self.device.join() {
-                debug_assert_eq!(self.host.together(), self.device.together(), "tags of both sides");
-                self.meeting.lasts = Some(0);
+    fn begin_rows(&mut self) -> bool {
+        if self.wire.is_open() && self.host.begin_rows() {
+            if self.device.begin_rows() {
+                debug_assert_eq!(self.host.rows_under_way(), self.device.rows_under_way(), "tags of both sides");
+                self.rows.lasts = Some(0);
                 return true;
             }
-            self.host.part();
+            self.host.end_rows();
         }
-        self.meeting.ends(self.hold);
+        self.rows.ends(self.hold);
         false
     }
 
-    /// They go on from stage to stage.
+    /// The rows become commands, which go on from stage to stage.
     #[inline(never)]
-    fn part(&mut self) {
-        self.device.part();
-        self.host.part();
-        self.meeting.ends(self.hold);
+    fn end_rows(&mut self) {
+        self.device.end_rows();
+        self.host.end_rows();
+        self.rows.ends(self.hold);
     }
 
-    /// Sends a request as one of those that are together; false if it is of another kind.
+    /// Sends a request as a row; false if it is of another kind.
     #[inline(never)]
     fn send_together(&mut self, now: Ns, request: &BlockRequest) -> bool {
         let Some((tag, entry)) = self.host.foresee_together(request) else { return false };
@@ -254,14 +255,14 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
             return false;
         }
         self.host.sent_together(request, entry.is_some());
-        self.meeting.lasts = self.meeting.lasts.map(|lasts| lasts.saturating_add(1));
+        self.rows.lasts = self.rows.lasts.map(|lasts| lasts.saturating_add(1));
         true
     }
 
-    /// [`Stack::advance_to_reply`] for reads that are together; `None` if they have parted, at most at `limit`.
+    /// [`Stack::advance_to_reply`] for rows; `None` if they have become commands, at `limit` at the latest.
     #[inline(never)]
     fn advance_together(&mut self, limit: Ns) -> Option<Ns> {
-        // Without a timer and a limit this is a time that nothing reaches: then they part as well.
+        // Without a timer and a limit this is a time that nothing reaches: then they end as well.
         let before_timer = self.host.next_deadline().saturating_sub(Ns(1));
         let reply = self.device.advance_together(limit.min(before_timer));
         if let Some(now) = reply {
@@ -274,7 +275,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
                 return reply;
             }
         }
-        self.part();
+        self.end_rows();
         None
     }
 
@@ -325,7 +326,7 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Stack<S, X, P, W> {
             }
             self.send_held();
         }
-        if self.meeting.lasts.is_some()
+        if self.rows.lasts.is_some()
             && let Some(now) = self.advance_together(limit)
         {
             return now;

@@ -2,7 +2,7 @@
 //! Reads of one block that are under way together, with nothing else: rows of a table, where the long way has commands,
 //! slots and operations. They use link, firmware, map cache and flash as those do, event by event, and take the same
 //! numbers of operations, which decide what of equal times comes first. Nothing that can be seen differs from the long
-//! way: before anybody looks, [`UfsDevice::part`] makes of the rows what it would have.
+//! way: before anybody looks, [`UfsDevice::end_rows`] makes of the rows what it would have.
 
 use crate::back::{Hardware, Job, MediaMode, NO_OP, OneRead, Op, Probe};
 use crate::device::UfsDevice;
@@ -18,7 +18,7 @@ const OPS: usize = DeadlineHeap::SLOTS as usize;
 /// In [`Together::of`]: a load of a map page into the frame of the other bits.
 const LOAD: u32 = 1 << 31;
 
-/// Why the block of a row lies where it did when that arrived.
+/// Why the block of a row still lies where it did when the read arrived.
 const UNCHANGED: &str = "only reads are under way";
 
 /// Where a read is.
@@ -48,7 +48,7 @@ struct Row {
     op: OpId,
     /// The operation of the read behind which it waits for the same page of the map.
     next: OpId,
-    /// The load of that page, if it is this row of which [`UfsDevice::part`] makes it.
+    /// The load of that page, if it is this row of which [`UfsDevice::end_rows`] makes it.
     load: OpId,
     lun: u8,
     /// Of a unit with zones: which logical page it reads is found when it arrives.
@@ -146,8 +146,8 @@ impl Together {
 
 impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Makes rows of the commands under way, if they are reads that can be rows and nothing else goes on. Until
-    /// [`UfsDevice::part`] only the methods of this module may be called, and those that count or look at the map.
-    pub fn join(&mut self) -> bool {
+    /// [`UfsDevice::end_rows`] only the methods of this module may be called, and those that count or look at the map.
+    pub fn begin_rows(&mut self) -> bool {
         let is_plain = self.may_read_alone && self.hpb.has_nothing_to_tell() && !self.front.has_starved();
         // Then no operation is announced to any die, so that all reads can be planned ahead.
         let is_quiet = self.back.cpu().next() == Ns::NEVER && self.back.writes() == 0 && self.back.plans_reads();
@@ -241,7 +241,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         }
         let HpbEntry(entry) = hpb.entry;
         let entry = (kind == Kind::HpbRead).then(|| u64::from_ne_bytes(entry));
-        let (lpn, zoned) = self.can_join(lun, lba, entry.is_some())?;
+        let (lpn, zoned) = self.can_be_row(lun, lba, entry.is_some())?;
         if hpb.hinted && !zoned {
             return None;
         }
@@ -253,7 +253,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// Whether a read of a block can be a row: its logical page, and whether its unit has zones. Then the page is found
     /// on arrival.
     #[inline(always)]
-    fn can_join(&self, lun: u8, lba: u64, with_entry: bool) -> Option<(Lpn, bool)> {
+    fn can_be_row(&self, lun: u8, lba: u64, with_entry: bool) -> Option<(Lpn, bool)> {
         if usize::from(lun) >= self.front.units() {
             return None;
         }
@@ -265,12 +265,12 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     /// The tags of the rows, a bit each.
-    pub fn together(&self) -> u64 {
+    pub fn rows_under_way(&self) -> u64 {
         self.together.under_way
     }
 
     /// Makes commands, slots and operations of the rows again.
-    pub fn part(&mut self) {
+    pub fn end_rows(&mut self) {
         for tag in self.together.tags() {
             let Row { block, lpn, ppn, entry, op, next, load, lun, zoned, stage } = *self.together.row(tag);
             let has_come = stage != Stage::Link;
@@ -315,7 +315,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// row: nothing has changed then.
     #[inline(always)]
     pub fn submit_together(&mut self, now: Ns, lun: u8, tag: u8, block: u32, entry: Option<u64>) -> bool {
-        let Some((lpn, zoned)) = self.can_join(lun, u64::from(block), entry.is_some()) else { return false };
+        let Some((lpn, zoned)) = self.can_be_row(lun, u64::from(block), entry.is_some()) else { return false };
         let at = self.front.down_from(self.front.at_link(now)) + self.front.link().request;
         let row = self.together.row(tag);
         // The other fields follow on its way.
@@ -336,7 +336,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     }
 
     /// Handles events in order until a reply reaches the host or `limit` comes, as [`UfsDevice::advance_to_reply`].
-    /// `None` if something else comes before: the rows have to part.
+    /// `None` if something else comes before: the rows have to end.
     #[inline(always)]
     pub fn advance_together(&mut self, limit: Ns) -> Option<Ns> {
         let other = self.back.cpu().next().min(self.rare);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reads of one block that are under way together, with nothing else: rows of a table, by the tags that they take. They
-//! stand in no queue of the driver and have no [`TagState`] until [`Driver::part`] makes one of each row.
+//! stand in no queue of the driver and have no [`TagState`] until [`Driver::end_rows`] makes one of each row.
 
 use super::joins::JoinId;
 use super::tags::{MAX_SLOTS, Tag, TagState, Use};
@@ -33,7 +33,7 @@ impl Default for Together {
 
 impl Driver {
     /// Makes rows of the requests under way, if they are reads that can be rows and nothing else goes on.
-    pub fn join(&mut self) -> bool {
+    pub fn begin_rows(&mut self) -> bool {
         let Paths { notes_replies, reads_may_wait, follows_reads } = self.paths;
         let is_special = notes_replies || reads_may_wait || follows_reads || self.reads_wait || self.map_work;
         if is_special || !self.is_ready() || !self.waiting.is_empty() || !self.out.is_empty() {
@@ -58,12 +58,12 @@ impl Driver {
     }
 
     /// The tags of the rows, a bit each.
-    pub fn together(&self) -> u64 {
+    pub fn rows_under_way(&self) -> u64 {
         self.tags.together.under_way
     }
 
     /// Makes requests under way of the rows again.
-    pub fn part(&mut self) {
+    pub fn end_rows(&mut self) {
         let under_way = std::mem::take(&mut self.tags.together.under_way);
         for tag in (0..MAX_SLOTS as u8).map(Tag).filter(|tag| under_way >> tag.0 & 1 == 1) {
             let Row { cookie, block, lun, hpb } = self.tags.together.rows[tag.row()];
