@@ -72,6 +72,9 @@ pub(crate) struct HpbUnit {
     first_chunk_of_region: Vec<u32>,
     region_of_slot: Vec<u16>,
     free_slots: Vec<u16>,
+    /// Per slot and sub-region: the generation of the entries given out last; 0 = none. Every check looks it up, so it
+    /// is not with what is rarely needed.
+    generations: Vec<u32>,
     /// Per slot and sub-region.
     handed: Vec<HandOut>,
     /// Per slot, sub-region and chunk: an entry changed since the hand-out.
@@ -89,16 +92,14 @@ pub(crate) struct HpbUnit {
 /// State of a sub-region that the host may hold.
 #[derive(Clone, Copy)]
 struct HandOut {
-    /// Generation of the entries given out last; 0 = none.
-    generation: u32,
-    /// The generation before, only to distinguish a stale entry from a forged one.
+    /// The generation before the last, only to distinguish a stale entry from a forged one.
     previous: u32,
     /// A recommendation is not repeated before this time.
     quiet_until: Ns,
 }
 
 impl HandOut {
-    const NONE: HandOut = HandOut { generation: 0, previous: 0, quiet_until: Ns::ZERO };
+    const NONE: HandOut = HandOut { previous: 0, quiet_until: Ns::ZERO };
 }
 
 impl HpbUnit {
@@ -127,6 +128,7 @@ impl HpbUnit {
             first_chunk_of_region: vec![NO_SLOT; regions as usize],
             region_of_slot: vec![0; slots as usize],
             free_slots: Vec::with_capacity(slots as usize),
+            generations: vec![0; (slots * per_region) as usize],
             handed: vec![HandOut::NONE; (slots * per_region) as usize],
             changed: FixedBitSet::with_capacity((slots * per_region * chunks) as usize),
             reads: vec![0; regions as usize],
@@ -142,6 +144,7 @@ impl HpbUnit {
     /// Forgets all hand-outs; only the pinned regions keep their slots. Older entries no longer verify.
     pub(crate) fn reset(&mut self) {
         self.first_chunk_of_region.fill(NO_SLOT);
+        self.generations.fill(0);
         self.handed.fill(HandOut::NONE);
         self.misses.fill(0);
         let slots = self.region_of_slot.len() as u16;
@@ -212,14 +215,16 @@ impl HpbUnit {
             return Verdict::Zero;
         }
         let Some(chunk) = self.chunk_of(block) else { return Verdict::Inactive };
-        let HandOut { generation, previous, .. } = self.handed[self.hand_out_of(chunk)];
+        let generation = self.generations[self.hand_out_of(chunk)];
         if generation == 0 {
             return Verdict::Inactive;
         }
         let lpn = self.base + block;
         let opened =
             if TAGGED { codec.open_tagged(lpn, entry, generation) } else { codec.open(lpn, entry, generation) };
-        let Some(place) = opened else { return unopened(codec, lpn, entry, previous) };
+        let Some(place) = opened else {
+            return unopened(codec, lpn, entry, self.handed[self.hand_out_of(chunk)].previous);
+        };
         let ppn = codec.address_in(place);
         if ppn.0 >= array_slices {
             Verdict::Forged
@@ -241,8 +246,8 @@ impl HpbUnit {
     /// Whether `entry` was made for `block`, in the current hand-out or the one before.
     pub(crate) fn made(&self, codec: &EntryCodec, block: u32, entry: HpbEntry) -> bool {
         let Some(chunk) = self.chunk_of(block) else { return false };
-        let handed = self.handed[self.hand_out_of(chunk)];
-        let generations = [handed.generation, handed.previous];
+        let index = self.hand_out_of(chunk);
+        let generations = [self.generations[index], self.handed[index].previous];
         generations.iter().any(|&g| g != 0 && codec.open(self.base + block, entry, g).is_some())
     }
 
@@ -252,7 +257,7 @@ impl HpbUnit {
         let Some(mut chunk) = self.chunk_of(block).filter(|_| self.config.verification == Verification::On) else {
             return codec.run(entry).min(blocks);
         };
-        let place = codec.open(self.base + block, entry, self.handed[self.hand_out_of(chunk)].generation);
+        let place = codec.open(self.base + block, entry, self.generations[self.hand_out_of(chunk)]);
         let most = place.map_or(1, |place| codec.run_in(place)).min(blocks);
         let per_chunk = 1 << self.chunk_shift;
         let mut fresh = per_chunk - (block & (per_chunk - 1));
@@ -291,8 +296,8 @@ impl HpbUnit {
         }
         let index = self.index(region, u32::from(at.index));
         self.changed.remove_range(index << self.sub_region_chunks_shift..(index + 1) << self.sub_region_chunks_shift);
-        let handed = &mut self.handed[index];
-        *handed = HandOut { generation, previous: handed.generation, quiet_until: Ns::ZERO };
+        let previous = std::mem::replace(&mut self.generations[index], generation);
+        self.handed[index] = HandOut { previous, quiet_until: Ns::ZERO };
         self.misses[(region * self.sub_regions_per_region + u32::from(at.index)) as usize] = 0;
         true
     }
@@ -331,11 +336,12 @@ impl HpbUnit {
         if self.has_slot(region) {
             let index = self.index(region, u32::from(at.index));
             let host = self.is_host_control();
-            let handed = &mut self.handed[index];
-            if host && handed.generation == 0 {
+            let is_handed_out = self.generations[index] != 0;
+            if host && !is_handed_out {
                 return None;
             }
-            let after = if handed.generation == 0 { self.config.activate_after } else { self.config.refresh_after };
+            let handed = &mut self.handed[index];
+            let after = if is_handed_out { self.config.refresh_after } else { self.config.activate_after };
             if count < after || now < handed.quiet_until {
                 return None;
             }
@@ -404,7 +410,9 @@ impl HpbUnit {
         self.first_chunk_of_region[region as usize] = u32::from(slot) * self.chunks_per_region();
         self.region_of_slot[usize::from(slot)] = region as u16;
         let first = usize::from(slot) * self.sub_regions_per_region as usize;
-        self.handed[first..first + self.sub_regions_per_region as usize].fill(HandOut::NONE);
+        let sub_regions = first..first + self.sub_regions_per_region as usize;
+        self.generations[sub_regions.clone()].fill(0);
+        self.handed[sub_regions].fill(HandOut::NONE);
         true
     }
 
