@@ -35,6 +35,8 @@ pub(in crate::ftl) struct Preset {
     order: Option<Permutation>,
     /// In the order in which they were written.
     runs: Vec<SliceRun>,
+    /// For each run what is added, modulo 2^32, to the number of slices before one to get that.
+    offsets: Vec<u32>,
     /// Slices of the longest run, of which nearly all are; and how many the first is shorter.
     longest: Divisor,
     missing: u32,
@@ -54,6 +56,7 @@ impl Preset {
             blocks,
             order: (layout == Layout::Random).then(|| Permutation::new(u64::from(blocks), seed)),
             is_regular: inner.iter().all(|run| run.slices == longest),
+            offsets: runs.iter().map(|run| run.first.0.wrapping_sub(run.before)).collect(),
             longest: Divisor::new(longest),
             missing,
             runs,
@@ -81,17 +84,28 @@ impl Preset {
     }
 
     /// The slice of a block of the range.
-    #[inline]
+    #[inline(always)]
     pub(in crate::ftl) fn slice(&self, lpn: Lpn) -> Ppn {
         let mut at = lpn - self.base;
         if let Some(order) = &self.order {
             at = order.get(u64::from(at)) as u32;
         }
-        let mut run = self.runs[self.longest.divide(at + self.missing) as usize];
-        if !self.is_regular && at.wrapping_sub(run.before) >= run.slices {
-            run = self.runs[self.runs.partition_point(|run| run.before <= at) - 1];
+        let run = match self.is_regular {
+            true => self.longest.divide(at + self.missing) as usize,
+            false => self.run_of(at),
+        };
+        Ppn(at.wrapping_add(self.offsets[run]))
+    }
+
+    /// The run of the slice before which there are `at`.
+    #[inline(never)]
+    fn run_of(&self, at: u32) -> usize {
+        let run = self.longest.divide(at + self.missing) as usize;
+        let SliceRun { before, slices, .. } = self.runs[run];
+        match at.wrapping_sub(before) < slices {
+            true => run,
+            false => self.runs.partition_point(|run| run.before <= at) - 1,
         }
-        Ppn(run.first.0 + (at - run.before))
     }
 
     /// The block whose data a slice holds, if it is of the range, which ascends.
