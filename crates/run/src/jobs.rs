@@ -35,13 +35,18 @@ struct Running<'a> {
     not_before: Ns,
     /// Whether a timer for `not_before` is pending.
     timer: bool,
-    started: Ns,
     ended: bool,
     rates: Rates,
     /// Whether `rates` has any.
     rated: bool,
     /// Whether it shares a flow with others.
     flowed: bool,
+    /// Whether it has rates, a flow or pauses: then every request is looked at more closely.
+    is_paced: bool,
+    /// When, and with how many requests and bytes, it ends; the largest number where there is no limit.
+    until: Ns,
+    most_ios: u64,
+    most_bytes: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -124,7 +129,7 @@ impl<'a> Jobs<'a> {
     fn fill_now(&mut self, port: &mut impl Port, index: u32, now: Ns) {
         let job = &mut self.jobs[index as usize];
         while job.outstanding < job.job.iodepth && !job.ended {
-            if job.pause.is_some() {
+            if job.is_paced && job.pause.is_some() {
                 return;
             }
             if job.not_before > now {
@@ -134,7 +139,8 @@ impl<'a> Jobs<'a> {
                 }
                 return;
             }
-            if job.flowed
+            if job.is_paced
+                && job.flowed
                 && let Some(sleep) = self.flows.holds(index, job.outstanding == 0, now)
             {
                 job.pause = sleep;
@@ -151,10 +157,12 @@ impl<'a> Jobs<'a> {
             job.outstanding += 1;
             let (op, lun, block, blocks) = (block_op(io), job.job.lun, io.block, u32::from(io.blocks));
             port.submit_from(now, index, &BlockRequest { cookie, lun, op, block, blocks });
-            if job.flowed {
-                self.flows.count(index);
+            if job.is_paced {
+                if job.flowed {
+                    self.flows.count(index);
+                }
+                job.pace();
             }
-            job.pace();
         }
     }
 
@@ -273,7 +281,12 @@ impl<'a> Running<'a> {
         };
         let rates = Rates::new(job.rate_bytes, job.poisson, started);
         let nothing = Io { block: 0, blocks: 0, kind: IoKind::Flush, fua: false };
+        let limits = job.limits;
         Running {
+            until: limits.runtime.map_or(Ns::NEVER, |t| started + t),
+            most_ios: limits.ios.unwrap_or(u64::MAX),
+            most_bytes: limits.bytes.unwrap_or(u64::MAX),
+            is_paced: rates.any() || job.flow.is_some() || job.think.time > Ns::ZERO,
             stats,
             queue: [nothing; QUEUE],
             head: 0,
@@ -285,7 +298,6 @@ impl<'a> Running<'a> {
             pause: None,
             not_before: started,
             timer: false,
-            started,
             ended: false,
             rated: rates.any(),
             rates,
@@ -297,15 +309,11 @@ impl<'a> Running<'a> {
     /// The next request of the stream, unless a limit is reached or a rate says to wait.
     #[inline(always)]
     fn next_io(&mut self, port: &impl Port, now: Ns) -> Option<Io> {
-        let limits = &self.job.limits;
-        if limits.runtime.is_some_and(|t| now >= self.started + t)
-            || limits.ios.is_some_and(|n| self.submitted >= n)
-            || limits.bytes.is_some_and(|n| self.bytes >= n)
-        {
+        if now >= self.until || self.submitted >= self.most_ios || self.bytes >= self.most_bytes {
             self.ended = true;
             return None;
         }
-        let io = if self.rated {
+        let io = if self.is_paced && self.rated {
             self.rated_io(now)?
         } else {
             if self.len <= BATCH {
@@ -346,7 +354,8 @@ impl<'a> Running<'a> {
     /// A pause begins when nothing is in flight.
     #[inline(always)]
     fn pause_if_idle(&mut self, now: Ns) {
-        if let Some(pause) = self.pause
+        if self.is_paced
+            && let Some(pause) = self.pause
             && self.outstanding == 0
         {
             self.pause = None;
@@ -374,7 +383,7 @@ impl<'a> Running<'a> {
         match self.rates.next(&mut self.job.stream, now) {
             Step::Submit(io) => return Some(io),
             Step::Wait(due) => {
-                let until = self.job.limits.runtime.map_or(due, |t| due.min(self.started + t));
+                let until = due.min(self.until);
                 // fio first waits for all requests in flight, and then sleeps for the time that it computed before.
                 match self.outstanding {
                     0 => self.not_before = until,

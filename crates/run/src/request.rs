@@ -7,29 +7,44 @@ use readpath_workload::{Io, IoKind};
 /// The logical unit that traces, launches and benches run on.
 pub const LUN: u8 = 0;
 
-/// Requests in flight, each at the cookie that the stack hands back with its end. Places are used again, so that there
-/// are no more of them than requests were ever outstanding at once.
+/// Requests in flight, each at the cookie that the stack hands back with its end. Places are used again, the one that
+/// became vacant last first, so that there are no more of them than requests were ever outstanding at once.
 pub(crate) struct Flights<T> {
-    places: Vec<T>,
-    free: Vec<u32>,
+    places: Vec<Place<T>>,
+    /// The first vacant place, or [`NONE`].
+    vacant: u32,
+    in_flight: u32,
 }
+
+struct Place<T> {
+    of: T,
+    /// Of a vacant place, the next one; of another, [`TAKEN`].
+    next: u32,
+}
+
+const NONE: u32 = u32::MAX;
+const TAKEN: u32 = u32::MAX - 1;
 
 impl<T: Copy> Flights<T> {
     /// Nothing in flight.
     pub(crate) fn new() -> Self {
-        Flights { places: Vec::new(), free: Vec::new() }
+        Flights { places: Vec::new(), vacant: NONE, in_flight: 0 }
     }
 
     /// Keeps a request; returns its cookie.
     #[inline(always)]
     pub(crate) fn begin(&mut self, flight: T) -> u32 {
-        match self.free.pop() {
-            Some(cookie) => {
-                self.places[cookie as usize] = flight;
+        self.in_flight += 1;
+        let cookie = self.vacant;
+        let taken = Place { of: flight, next: TAKEN };
+        match self.places.get_mut(cookie as usize) {
+            Some(place) => {
+                self.vacant = place.next;
+                *place = taken;
                 cookie
             }
             None => {
-                self.places.push(flight);
+                self.places.push(taken);
                 (self.places.len() - 1) as u32
             }
         }
@@ -38,37 +53,40 @@ impl<T: Copy> Flights<T> {
     /// Forgets everything in flight, and returns it.
     #[cold]
     pub(crate) fn take(&mut self) -> Vec<T> {
-        let Flights { places, free } = std::mem::replace(self, Flights::new());
-        (0..).zip(places).filter(|(cookie, _)| !free.contains(cookie)).map(|(_, flight)| flight).collect()
+        let Flights { places, .. } = std::mem::replace(self, Flights::new());
+        places.into_iter().filter(|place| place.next == TAKEN).map(|place| place.of).collect()
     }
 
     pub(crate) fn len(&self) -> u32 {
-        (self.places.len() - self.free.len()) as u32
+        self.in_flight
     }
 
     /// Whether nothing is in flight.
     #[inline(always)]
     pub(crate) fn is_empty(&self) -> bool {
-        self.free.len() == self.places.len()
+        self.in_flight == 0
     }
 
     /// The value stored for a request.
     #[inline(always)]
     pub(crate) fn get(&self, cookie: u32) -> T {
-        self.places[cookie as usize]
+        self.places[cookie as usize].of
     }
 
     /// The value stored for a request, mutable.
     #[inline(always)]
     pub(crate) fn get_mut(&mut self, cookie: u32) -> &mut T {
-        &mut self.places[cookie as usize]
+        &mut self.places[cookie as usize].of
     }
 
     /// The request has ended; its cookie may be reused. Returns the value stored for it.
     #[inline(always)]
     pub(crate) fn end(&mut self, cookie: u32) -> T {
-        self.free.push(cookie);
-        self.places[cookie as usize]
+        self.in_flight -= 1;
+        let place = &mut self.places[cookie as usize];
+        debug_assert_eq!(place.next, TAKEN, "request {cookie} is not in flight");
+        place.next = std::mem::replace(&mut self.vacant, cookie);
+        place.of
     }
 }
 
