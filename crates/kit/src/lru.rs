@@ -75,10 +75,21 @@ impl IndexLru {
     /// Makes `i`, which is in the list, the most recent.
     #[inline]
     pub fn touch(&mut self, i: u32) {
-        if self.back != i {
-            self.remove(i);
-            self.push_back(i);
+        debug_assert!(self.contains(i));
+        let last = self.back;
+        if last == i {
+            return;
         }
+        // It has a next, and the list a last.
+        let Link { prev, next } = self.links[i as usize];
+        self.links[next as usize].prev = prev;
+        match prev {
+            NIL => self.front = next,
+            p => self.links[p as usize].next = next,
+        }
+        self.links[last as usize].next = i;
+        self.links[i as usize] = Link { prev: last, next: NIL };
+        self.back = i;
     }
 
     /// Takes the coldest index out.

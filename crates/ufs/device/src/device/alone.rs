@@ -39,8 +39,9 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// It reserves nothing: everything that it used is free again when the host hears of it.
     #[inline(always)]
     pub fn read_alone(&mut self, now: Ns, limit: Ns, lun: u8, block: u32, entry: Option<HpbEntry>) -> Option<Ns> {
-        let is_idle = self.front.next_reply() == Ns::NEVER && self.back.next_flash() == Ns::NEVER;
-        if P::ACTIVE || M::ACTIVE || !self.may_read_alone || !is_idle || !self.hpb.has_nothing_to_tell() {
+        // Without a branch for each.
+        let is_idle = (self.front.next_reply() == Ns::NEVER) & (self.back.next_flash() == Ns::NEVER);
+        if P::ACTIVE || M::ACTIVE || !(self.may_read_alone & is_idle & self.hpb.has_nothing_to_tell()) {
             return None;
         }
         if usize::from(lun) >= self.front.units() || !self.front.target().is_direct(lun) {

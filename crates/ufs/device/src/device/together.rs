@@ -77,17 +77,23 @@ struct Line {
     /// The time of the first, or [`Ns::NEVER`].
     first: Ns,
     ring: [(Ns, u8); TAGS],
+    /// The first and the end count on.
     head: usize,
-    len: usize,
+    end: usize,
 }
 
 impl Line {
-    const EMPTY: Line = Line { first: Ns::NEVER, ring: [(Ns::NEVER, 0); TAGS], head: 0, len: 0 };
+    const EMPTY: Line = Line { first: Ns::NEVER, ring: [(Ns::NEVER, 0); TAGS], head: 0, end: 0 };
+
+    #[inline(always)]
+    fn is_empty(&self) -> bool {
+        self.head == self.end
+    }
 
     #[inline(always)]
     fn push(&mut self, at: Ns, tag: u8) {
-        self.ring[(self.head + self.len) % TAGS] = (at, tag);
-        self.len += 1;
+        self.ring[self.end % TAGS] = (at, tag);
+        self.end += 1;
         self.first = self.first.min(at);
     }
 
@@ -102,13 +108,12 @@ impl Line {
         let tag = *tag;
         *at = Ns::NEVER;
         self.head += 1;
-        self.len -= 1;
         self.first = self.ring[self.head % TAGS].0;
         tag
     }
 
     fn drain(&mut self) -> impl Iterator<Item = (Ns, u8)> + use<'_> {
-        (0..self.len).map(|_| (self.first, self.pop()))
+        (self.head..self.end).map(|_| (self.first, self.pop()))
     }
 }
 
@@ -322,7 +327,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
         (row.block, row.lpn, row.entry, row.lun, row.zoned, row.stage) = (block, lpn, entry, lun, zoned, Stage::Link);
         let other = self.back.next_event().min(self.together.arrivals.first);
         // As in `link_down`: nothing comes between.
-        if self.together.replies.len == 0 && at < other {
+        if self.together.replies.is_empty() && at < other {
             if !self.arrive_together(at, tag) {
                 return false;
             }
@@ -365,7 +370,7 @@ impl<S: DieSched, M: MediaMode, P: Probe> UfsDevice<S, M, P> {
     /// The tag of the next read whose reply has reached the host by `now`.
     #[inline(always)]
     pub fn take_together(&mut self, now: Ns) -> Option<u8> {
-        if self.together.replies.first > now || self.together.replies.len == 0 {
+        if self.together.replies.first > now || self.together.replies.is_empty() {
             return None;
         }
         let tag = self.together.replies.pop();

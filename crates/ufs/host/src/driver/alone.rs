@@ -14,9 +14,9 @@ impl Driver {
     #[inline(always)]
     pub fn foresee(&self, lun: u8, op: BlockOp, block: u32, blocks: u32) -> Option<Option<HpbEntry>> {
         let Paths { notes_replies, reads_may_wait, follows_reads } = self.paths;
-        let is_special = notes_replies || reads_may_wait || follows_reads || self.reads_wait || self.map_work;
-        let is_special = is_special || !self.waiting.is_empty() || self.tags.next().is_none();
-        if is_special || blocks != 1 || op != BlockOp::Read {
+        // Without a branch for each.
+        let is_special = notes_replies | reads_may_wait | follows_reads | self.reads_wait | self.map_work;
+        if is_special | (blocks != 1) || op != BlockOp::Read || !self.waiting.is_empty() || self.tags.next().is_none() {
             return None;
         }
         let unit = self.unit(lun).filter(|unit| block < unit.plain_blocks)?;

@@ -65,21 +65,27 @@ impl Map {
     /// now and its lookup. `None` if it would find something else. Nothing changes.
     #[inline(always)]
     pub(crate) fn foresee(&self, lpn: Lpn) -> Option<(Ppn, PageAt)> {
-        let (ppn, place) = self.placed(lpn)?;
+        let ppn = self.in_flash(lpn)?;
         let page = self.page_of(lpn);
         match self.cache.frame(page) {
             Some(frame) => Some((ppn, PageAt::Frame(frame))),
             None if self.cache.has_frame(page) => None,
-            None => Some((ppn, PageAt::Flash(place))),
+            None => Some((ppn, PageAt::Flash(self.directory(page)?))),
         }
+    }
+
+    /// Where a block is whose entry only its map page knows.
+    #[inline(always)]
+    fn in_flash(&self, lpn: Lpn) -> Option<Ppn> {
+        let entry = self.table().entry(lpn);
+        entry.mapping().flash().filter(|_| !entry.is_recent())
     }
 
     /// Where a block is whose entry only its map page knows, and where that page is in flash: for a read that will be
     /// allowed to know it, with nothing that changes it between.
     #[inline(always)]
     pub(crate) fn placed(&self, lpn: Lpn) -> Option<(Ppn, Ppn)> {
-        let entry = self.table().entry(lpn);
-        let ppn = entry.mapping().flash().filter(|_| !entry.is_recent())?;
+        let ppn = self.in_flash(lpn)?;
         Some((ppn, self.directory(self.page_of(lpn))?))
     }
 
