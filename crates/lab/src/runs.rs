@@ -99,15 +99,14 @@ impl CaseRun<'_> {
     }
 }
 
-/// Requests that a workload will make, if it says so itself.
+/// Requests that a workload will make, if it says so itself: about as many where their lengths are left to chance.
 pub fn expected_ios(workload: &Workload) -> Option<u64> {
     let mut sum = workload.launches.as_ref().map_or(0, Launches::total_requests);
     for job in workload.phases.iter().flat_map(|p| &p.jobs) {
         if job.limits.runtime.is_some() {
             return None;
         }
-        // Streams count blocks; requests of one block are the common case and the others only make the estimate high.
-        sum += job.limits.ios.or(job.stream.total_blocks())?;
+        sum += [job.limits.ios, job.stream.expected_requests()].into_iter().flatten().min()?;
     }
     Some(sum)
 }

@@ -326,6 +326,23 @@ impl Stream {
         (self.limit != u64::MAX).then_some(self.limit)
     }
 
+    /// Requests that the stream makes from now on, if it ends: counted, or if they are many, judged by the first of
+    /// them.
+    pub fn expected_requests(&self) -> Option<u64> {
+        const MOST: usize = 1024;
+        let total = self.total_blocks()?;
+        let mut first = [FLUSH; MOST];
+        let mut stream = Stream { written: None, ..self.clone() };
+        let requests = stream.fill(&mut first) as u64;
+        let writes = first.iter().filter(|io| io.kind == IoKind::Write).count() as u64;
+        let read_back = if self.written.is_some() { writes } else { 0 };
+        let (seen, left) = (stream.issued - self.issued, total.saturating_sub(self.issued));
+        match requests < MOST as u64 || seen == 0 {
+            true => Some(requests + read_back),
+            false => Some((u128::from(left) * u128::from(requests + read_back) / u128::from(seen)) as u64),
+        }
+    }
+
     /// Writes the next requests to the front of `out` and returns how many. 0 = ended (or `out` is empty); a stream
     /// that has ended stays so. The requests do not depend on how they are cut into batches.
     pub fn fill(&mut self, out: &mut [Io]) -> usize {

@@ -82,6 +82,32 @@ fn a_limit_ends_the_stream_for_good() {
     assert_eq!(stream.total_blocks(), Some(9));
 }
 
+/// Streams say how many requests they will make, whatever their lengths: exactly, or within a few percent where chance
+/// draws these.
+#[test]
+fn requests_are_counted_before_they_are_made() {
+    let write = |blocks_per_io, limit| {
+        let mut spec = StreamSpec::plain(IoKind::Write, 0, 10_000, blocks_per_io, Offsets::Uniform);
+        spec.limit_blocks = limit;
+        spec
+    };
+    assert_eq!(Stream::new(&write(16, None), 1).unwrap().expected_requests(), None);
+    let after = ReadBack { blocks: u64::MAX, writes: u64::MAX };
+    for (spec, tolerance) in [
+        (StreamSpec { end_flush: true, ..write(2, Some(9)) }, 0),
+        (write(16, Some(65_536)), 0),
+        (StreamSpec { kinds: Kinds::TrimWrite, ..write(8, Some(80_000)) }, 0),
+        (StreamSpec { flush_every: [4, 0], ..write(16, Some(160_000)) }, 100),
+        (StreamSpec { sizes: [1, 2, 3].map(|_| Sizes::Range { min: 1, max: 31 }), ..write(1, Some(160_000)) }, 500),
+        (StreamSpec { read_back: Some(after), ..write(16, Some(800)) }, 0),
+    ] {
+        let stream = Stream::new(&spec, 1).unwrap();
+        let made = take(&mut stream.clone(), 100_000).len() as u64;
+        let expected = stream.expected_requests().expect("it ends");
+        assert!(made.abs_diff(expected) <= tolerance, "{expected} expected, {made} made of {spec:?}");
+    }
+}
+
 #[test]
 fn mixes_keep_their_shares_and_share_one_pass() {
     let mut spec = StreamSpec::plain(IoKind::Read, 0, 10_000, 1, Offsets::Once);
