@@ -38,6 +38,8 @@ pub trait Port {
     fn prefetch_write(&self, lun: u8, block: u32);
     /// Whether a block holds data, for sources that report it.
     fn holds_data(&self, lun: u8, block: u32) -> bool;
+    /// Blocks up to the write pointer of each zone of a unit, as the device reports them; empty if it has no zones.
+    fn zone_pointers(&self, lun: u8) -> Vec<u32>;
     /// Gives the request `cookie`, which is submitted next, its data or a buffer to fill, as [`Payload::bring`].
     fn bring(&mut self, cookie: u32, block: u32, data: Vec<u8>);
     /// The data of a request that has ended, as [`Payload::take`].
@@ -66,6 +68,10 @@ impl<S: DieSched, X: Payload, P: Probe, W: Wire> Port for Stack<S, X, P, W> {
 
     fn holds_data(&self, lun: u8, block: u32) -> bool {
         self.device.holds_data(lun, block)
+    }
+
+    fn zone_pointers(&self, lun: u8) -> Vec<u32> {
+        self.device.zone_pointers(lun)
     }
 
     fn bring(&mut self, cookie: u32, block: u32, data: Vec<u8>) {

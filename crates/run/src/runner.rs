@@ -14,6 +14,11 @@ use readpath_kit::Ns;
 use readpath_stack::{Payload, Stack, Wire};
 use readpath_workload::{Phase, Zbd};
 
+/// What each job of a phase knows of zones, and its unit.
+pub(crate) fn on_units(phase: &Phase) -> (Vec<Option<Zbd>>, Vec<u8>) {
+    phase.jobs.iter().map(|job| (job.zbd, job.lun)).unzip()
+}
+
 /// Virtual time, and the runs of sources in it.
 pub struct Runner {
     now: Ns,
@@ -58,8 +63,8 @@ impl Runner {
         self.run_jobs(stack, source, (&[], &[]), hooks)
     }
 
-    /// Runs a source whose threads are jobs on units, some of which know of zones.
-    fn run_jobs<S: DieSched, X: Payload, P: Probe, W: Wire>(
+    /// Runs a source whose threads are jobs on units, some of which know of zones: see [`on_units`].
+    pub(crate) fn run_jobs<S: DieSched, X: Payload, P: Probe, W: Wire>(
         &mut self,
         stack: &mut Stack<S, X, P, W>,
         source: &mut impl Source,
@@ -90,8 +95,7 @@ impl Runner {
         hooks: &mut impl Hooks,
     ) -> Result<PhaseStats, RunError> {
         let rest = if stack.device.config().works_when_idle() { Rest::Leave } else { Rest::Replies };
-        let zbd: Vec<Option<Zbd>> = phase.jobs.iter().map(|job| job.zbd).collect();
-        let luns: Vec<u8> = phase.jobs.iter().map(|job| job.lun).collect();
+        let (zbd, luns) = on_units(phase);
         let mut jobs = Jobs::new(phase, self.now, rest);
         let driven = self.run_jobs(stack, &mut jobs, (&zbd, &luns), hooks)?;
         jobs.stats(driven)

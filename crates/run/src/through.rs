@@ -42,6 +42,10 @@ impl<P: Port, T: Taker> Port for Through<'_, P, T> {
         self.port.holds_data(lun, block)
     }
 
+    fn zone_pointers(&self, lun: u8) -> Vec<u32> {
+        self.port.zone_pointers(lun)
+    }
+
     fn bring(&mut self, cookie: u32, block: u32, data: Vec<u8>) {
         self.port.bring(cookie, block, data);
     }

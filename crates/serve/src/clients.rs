@@ -433,6 +433,10 @@ mod tests {
             unit == 1 && self.0[block as usize]
         }
 
+        fn zone_pointers(&self, _: u8) -> Vec<u32> {
+            Vec::new()
+        }
+
         fn take(&mut self, _: u32) -> (Vec<u8>, Option<Fault>) {
             (Vec::new(), None)
         }
@@ -481,6 +485,10 @@ mod tests {
 
         fn holds_data(&self, _: u8, _: u32) -> bool {
             true
+        }
+
+        fn zone_pointers(&self, _: u8) -> Vec<u32> {
+            Vec::new()
         }
 
         fn take(&mut self, _: u32) -> (Vec<u8>, Option<Fault>) {

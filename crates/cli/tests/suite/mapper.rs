@@ -132,10 +132,16 @@ fn what_cannot_be_says_what_would_help() {
         &["z.fio:8", "has no zones of its own", "no host.zones.mapper, which hides"],
     );
     let power = with(&["power", "w.fio", "--cuts", "1"], &LOG);
-    room.bad(&power, &["a power cut is not modelled for a workload on a unit with zones"]);
+    room.bad(&power, &["a power cut is not modelled behind a mapper of zones", "with fio jobs that have zonemode=zbd"]);
+    room.good(&with(&["power", "z.fio", "--cuts", "1"], &[]));
     room.bad(
-        &with(&["power", "z.fio", "--cuts", "1"], &[]),
-        &["z, HPB off: a power cut is", "write pointers; use a unit without zones"],
+        &with(&["power", "z.fio", "--cuts", "1", "--loses", "device"], &[]),
+        &["z, HPB off: a power cut of the device alone is", "use a unit without zones"],
+    );
+    room.write("rules", "0s slow read 1% 20ms\n");
+    room.bad(
+        &with(&["power", "z.fio", "--cuts", "1", "--faults", "rules"], &[]),
+        &["rules for requests are not modelled on a unit with zones"],
     );
     // The unit beside it.
     room.write("a.fio", &JOB.replace("/dev/sdb", "/dev/sda").replace("io_size=2g", "io_size=64m"));

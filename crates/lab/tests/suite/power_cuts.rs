@@ -122,6 +122,56 @@ fn the_power_goes_under_a_job_that_ends_after_a_time() {
     }
 }
 
+/// The moments are spread over the requests that there will be, however long they are.
+#[test]
+fn the_power_goes_while_long_requests_are_in_flight() {
+    let result = cut("rw=randwrite\nbs=64k\nfsync=16", 12, Loses::Everything).expect("it runs");
+    assert_well(&result, 12, 12_288, "64 KiB");
+    let in_flight = result.cuts.iter().filter(|cut| cut.in_flight > 0).count();
+    assert!(in_flight >= 11, "{in_flight} of 12 cuts met requests in flight: {:?}", result.cuts);
+}
+
+/// The host asks for write pointers when the power is back, and jobs go on there; what was confirmed is below them, and
+/// above them is nothing.
+#[test]
+fn the_power_goes_under_jobs_on_zones() {
+    let zoned = |layout: &str, size_mib: u32| {
+        let path = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/zoned.toml"));
+        let text = std::fs::read_to_string(path).expect("an example");
+        let zones = format!("layout = \"{layout}\"\nsize_mib = {size_mib}");
+        let text = text.replace("capacity_gib = 8", "capacity_gib = 1").replace("size_mib = 128", &zones);
+        device::load("zoned.toml", &|_| Ok(text.clone())).expect("a device")
+    };
+    for (layout, size_mib) in [("power-of-two", 16), ("gaps", 12)] {
+        let preset = zoned(layout, size_mib);
+        let zones = readpath_run::zoned_units(&preset);
+        let unit_blocks: Vec<u32> = preset.device.lus.iter().map(|unit| unit.blocks).collect();
+        let precondition = Precondition { layout: Layout::Sequential, range: PreconditionRange::None };
+        let setup = Setup { host: preset.host, preset, precondition, ..setup() };
+        for (count, options) in [
+            (12, "rw=write\nbs=64k\nfsync=8\nio_size=96m"),
+            (12, "rw=randrw\nbs=16k\nsync=1\nio_size=12m\nsize=96m"),
+            (12, "rw=randwrite\nbs=4k\nio_size=24m\nnumjobs=2\nsize=96m"),
+            // So often that it happens while requests wait for a zone to be reset.
+            (60, "rw=write\nbs=256k\nio_size=240m\nsize=48m\nnumjobs=2\nmax_open_zones=2"),
+        ] {
+            let text =
+                format!("[z]\nfilename=/dev/sdb\nzonemode=zbd\ndirect=1\nioengine=libaio\niodepth=8\n{options}\n");
+            let context =
+                fio::Context { unit_blocks: &unit_blocks, zones: &zones, seed: 3, options: &[], defaults: "" };
+            let job = || fio::parse("z", &text, &no_file, &context).expect("a job");
+            let run = || checked(&setup, Load::Workload(&mut job()), &cuts(count, Loses::Everything));
+            let result = run().expect("it runs");
+            assert_well(&result, count as usize, 10_000, &format!("{layout}, {options}"));
+            assert_eq!(run().expect("it runs again").cuts, result.cuts);
+            if count == 60 {
+                let lost: u64 = result.cuts.iter().map(|cut| u64::from(cut.in_flight)).sum();
+                assert_eq!(result.ios + lost, 1920, "each request ended or was lost, once");
+            }
+        }
+    }
+}
+
 /// Reads and writes of areas that are far apart, one each 200 us, some of half a block, every 20th behind a flush.
 fn trace(requests: u64) -> ReplayCase {
     let blocks = preset().device.lus[0].blocks;

@@ -22,11 +22,11 @@ use crate::read_back::ReadBack;
 use crate::replay::Traces;
 use crate::request::LUN;
 use crate::rules::{Due, RuleCount, RuleOrder};
-use crate::runner::Runner;
+use crate::runner::{Runner, on_units};
 use crate::stacks::{Work, tapped};
 use crate::tap::TapTo;
 use crate::watch::{Observer, Watched};
-use crate::zoned::refused;
+use crate::zoned::{parts_of, refused};
 use cuts::Cuts;
 use readpath_device::{DeviceStats, Probe, Recovery};
 use readpath_flash::DieSched;
@@ -171,7 +171,7 @@ impl<P: Probe> Work<Tags, P, AnyWire> for Session<'_> {
 impl Session<'_> {
     fn run<S: DieSched, P: Probe>(self, stack: &mut Stack<S, Tags, P, AnyWire>) -> Result<PowerRun, ExecuteError> {
         let Session { setup, mut load, touched, plan, moments, observer } = self;
-        refused::of_power_cuts(touched.iter().map(|(lun, ..)| *lun), &setup.preset)?;
+        refused::of_power_cuts(touched.iter().map(|(lun, ..)| *lun), &setup.preset, plan)?;
         fill(stack, setup, &load)?;
         let ready = stack.start(Ns::ZERO)?;
         let schedule = Schedule::new(&setup.events, stack, ready)?;
@@ -196,7 +196,10 @@ impl Session<'_> {
         cuts.hpb.ended(stack);
         let mut runner = Runner::new(end);
         for &(lun, first, blocks) in touched {
-            runner.run(stack, &mut ReadBack::new(lun, first, blocks), &mut watched)?;
+            // Above a write pointer there are zeros, which are checked too.
+            for (first, blocks) in parts_of(&setup.preset, lun, first, blocks) {
+                runner.run(stack, &mut ReadBack::new(lun, first, blocks), &mut watched)?;
+            }
         }
         let Cuts { cuts, hpb, ios, .. } = cuts;
         let (rules, never_due) = injected.end();
@@ -248,8 +251,9 @@ fn work<S: DieSched, P: Probe>(
         }
         Load::Workload(workload) => {
             for phase in &mut workload.phases {
+                let (zbd, luns) = on_units(phase);
                 let source = Jobs::new(phase, runner.now(), Rest::Events);
-                runner.run(stack, &mut RuledSource { source, injected }, hooks)?;
+                runner.run_jobs(stack, &mut RuledSource { source, injected }, (&zbd, &luns), hooks)?;
             }
         }
         Load::Traces(traces) => {

@@ -228,6 +228,15 @@ impl<Q: Source> Source for RuledSource<'_, Q> {
         None
     }
 
+    fn begins(&mut self, cookie: u32, now: Ns) {
+        self.source.begins(self.injected.flights.get(cookie).request.cookie, now);
+    }
+
+    fn gives_up(&mut self, port: &mut impl Port, cookie: u32, is_last: bool, now: Ns) {
+        let own = self.injected.answer(port, cookie);
+        self.source.gives_up(&mut Through { port, taker: self.injected }, own, is_last, now);
+    }
+
     fn io(&self, cookie: u32) -> Io {
         self.source.io(self.injected.flights.get(cookie).request.cookie)
     }

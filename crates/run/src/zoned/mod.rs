@@ -38,6 +38,18 @@ pub fn zoned_units(preset: &DevicePreset) -> Vec<Option<ZonedUnit>> {
     preset.device.lus.iter().map(of).collect()
 }
 
+/// The parts of a range of a unit that one request may read: those in different zones, none in a gap.
+pub(crate) fn parts_of(preset: &DevicePreset, lun: u8, first: u32, blocks: u32) -> Vec<(u32, u32)> {
+    let Some(zones) = preset.device.lus[usize::from(lun)].zones else { return vec![(first, blocks)] };
+    let (stride, end) = (zones.stride(), first + blocks);
+    let part = |zone: u32| {
+        let start = zone * stride;
+        (first.max(start), end.min(start + zones.blocks))
+    };
+    let parts = (first / stride..end.div_ceil(stride)).map(part);
+    parts.filter(|(from, to)| from < to).map(|(from, to)| (from, to - from)).collect()
+}
+
 /// Where blocks of ranges (unit, first block, blocks) lie that were written before all others. Behind a mapper that is
 /// at the beginning of the unit, in their order.
 pub(crate) fn placed(preset: &DevicePreset, ranges: &[(u8, u32, u32)]) -> Vec<(u8, u32, u32)> {
@@ -202,6 +214,13 @@ struct Line {
     has_read: bool,
 }
 
+impl Line {
+    /// One without requests.
+    fn at(cursors: Cursors) -> Line {
+        Line { waiting: VecDeque::new(), cursors, in_flight: 0, changes: false, held: false, has_read: false }
+    }
+}
+
 /// What the source has to be told.
 enum Told {
     Begins(u32),
@@ -299,6 +318,23 @@ impl Host<'_> {
         })
     }
 
+    /// The power was gone: nothing is in flight, and the device says how far its zones are written.
+    fn lost(&mut self, port: &impl Port) {
+        self.children = Flights::new();
+        self.held.clear();
+        self.told.clear();
+        for line in &mut self.lines {
+            *line = Line { has_read: line.has_read, ..Line::at(line.cursors) };
+        }
+        for (lun, unit) in (0..).zip(&mut self.zones.units) {
+            match unit {
+                Some(Unit::Jobs(unit)) => unit.found_again(&port.zone_pointers(lun)),
+                // `refused` keeps power cuts from a mapper.
+                Some(Unit::Mapped(_)) | None => {}
+            }
+        }
+    }
+
     fn fail(&mut self, error: RunError) {
         self.failed.get_or_insert(error);
     }
@@ -362,8 +398,7 @@ impl<'a, Q: Source> OnZones<'a, Q> {
     pub(crate) fn new(source: &'a mut Q, zones: &'a mut HostZones, jobs: &'a [Option<Zbd>], luns: &[u8]) -> Self {
         let line = |(zbd, lun): (&Option<Zbd>, &u8)| {
             let cursors = zones.jobs(*lun).zip(*zbd).map_or(Cursors([0; 2]), |(unit, zbd)| unit.cursors(&zbd));
-            let waiting = VecDeque::new();
-            Line { waiting, cursors, in_flight: 0, changes: false, held: false, has_read: false }
+            Line::at(cursors)
         };
         let lines = jobs.iter().zip(luns).map(line).collect();
         let (held, children, told) = (Vec::new(), Flights::new(), VecDeque::new());
@@ -481,7 +516,7 @@ impl<Q: Source> Source for OnZones<'_, Q> {
     }
 
     fn lost(&mut self, port: &mut impl Port, now: Ns) {
-        self.host.children = Flights::new();
+        self.host.lost(port);
         self.source.lost(&mut Through { port, taker: &mut self.host }, now);
     }
 }

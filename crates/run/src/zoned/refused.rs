@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What cannot be done on a unit with zones. Found before a run begins.
 
+use crate::power_cuts::{Loses, PowerCuts};
 use crate::replay::Traces;
 use readpath_config::{DevicePreset, Event, EventKind};
 use readpath_device::Layout;
@@ -30,15 +31,27 @@ pub enum ZonesError {
         /// The unit.
         lun: u8,
     },
-    /// An event, or a power cut, after which write pointers have to be asked for.
+    /// The host sends what was in flight again after it.
     #[error(
-        "{what} is not modelled for a workload on a unit with zones: the host would have to ask for their write \
-         pointers; use a unit without zones"
+        "{what} is not modelled for a workload on a unit with zones: the host sends what was in flight again, and \
+         write pointers may be elsewhere by then; use a unit without zones, or let host and device lose their power"
     )]
-    LosesPointers {
+    SentAgain {
         /// What happens.
         what: String,
     },
+    /// A power cut behind a mapper.
+    #[error(
+        "a power cut is not modelled behind a mapper of zones (host.zones.mapper), which is no file system: after it \
+         nothing would find its data; write with fio jobs that have zonemode=zbd"
+    )]
+    NoFileSystem,
+    /// Rules between jobs and zones.
+    #[error(
+        "rules for requests are not modelled on a unit with zones: requests have no place there before they have \
+         passed the rules; use a unit without zones"
+    )]
+    Rules,
     /// A device that was written through a mapper is kept, and the map is not.
     #[error(
         "a device is kept without the map of its host (host.zones.mapper), and no block would be found again; set \
@@ -109,13 +122,26 @@ pub(crate) fn of_events(
     let resets = |event: &&Event| matches!(event.kind, EventKind::HardwareReset | EventKind::PowerCycle { .. });
     let resets = events.iter().find(resets).filter(|_| has_zones(preset));
     match resets.filter(|_| units.any(|lun| has_zones_in(preset, lun))) {
-        Some(event) => Err(ZonesError::LosesPointers { what: format!("the event {event}") }),
+        Some(event) => Err(ZonesError::SentAgain { what: format!("the event {event}") }),
         None => Ok(()),
     }
 }
 
-/// Whether the power of a device can be cut under a workload on these units.
-pub(crate) fn of_power_cuts(mut units: impl Iterator<Item = u8>, preset: &DevicePreset) -> Result<(), ZonesError> {
-    let what = "a power cut".to_owned();
-    if units.any(|lun| has_zones_in(preset, lun)) { Err(ZonesError::LosesPointers { what }) } else { Ok(()) }
+/// Whether the power can be cut so under a workload on these units.
+pub(crate) fn of_power_cuts(
+    mut units: impl Iterator<Item = u8>,
+    preset: &DevicePreset,
+    plan: &PowerCuts,
+) -> Result<(), ZonesError> {
+    if !units.any(|lun| has_zones_in(preset, lun)) {
+        return Ok(());
+    }
+    match plan {
+        _ if preset.host.mapper().is_some() => Err(ZonesError::NoFileSystem),
+        PowerCuts { loses: Loses::Device, .. } => {
+            Err(ZonesError::SentAgain { what: "a power cut of the device alone".to_owned() })
+        }
+        PowerCuts { faults, .. } if !faults.is_empty() => Err(ZonesError::Rules),
+        _ => Ok(()),
+    }
 }

@@ -66,6 +66,11 @@ impl Unit {
         Unit { config, zones, targets, valid, writes: 0, until_reset: 0 }
     }
 
+    /// Nothing is in flight any more, and zones are written up to `pointers`.
+    pub(super) fn found_again(&mut self, pointers: &[u32]) {
+        *self = Unit { until_reset: self.until_reset, ..Unit::new(self.config, pointers) };
+    }
+
     /// Cursors of a job that begins.
     pub(super) fn cursors(&self, zbd: &Zbd) -> Cursors {
         Cursors([zbd.zones.0 * self.config.stride; 2])
