@@ -72,11 +72,7 @@ pub(crate) struct HpbUnit {
     first_chunk_of_region: Vec<u32>,
     region_of_slot: Vec<u16>,
     free_slots: Vec<u16>,
-    /// Per slot and sub-region: the generation of the entries given out last; 0 = none. Every check looks it up, so it
-    /// is not with what is rarely needed.
-    generations: Vec<u32>,
-    /// Per slot and sub-region.
-    handed: Vec<HandOut>,
+    handed: HandOuts,
     /// Per slot, sub-region and chunk: an entry changed since the hand-out.
     changed: FixedBitSet,
     /// Reads of each region, halved periodically.
@@ -89,7 +85,15 @@ pub(crate) struct HpbUnit {
     tagged: bool,
 }
 
-/// State of a sub-region that the host may hold.
+/// States of the sub-regions that the host may hold, per slot.
+struct HandOuts {
+    /// The generation of the entries given out last; 0 = none. Every check looks it up, so it is not with what is
+    /// rarely needed.
+    generations: Vec<u32>,
+    others: Vec<HandOut>,
+}
+
+/// What else is known of a sub-region that the host may hold.
 #[derive(Clone, Copy)]
 struct HandOut {
     /// The generation before the last, only to distinguish a stale entry from a forged one.
@@ -100,6 +104,21 @@ struct HandOut {
 
 impl HandOut {
     const NONE: HandOut = HandOut { previous: 0, quiet_until: Ns::ZERO };
+}
+
+impl HandOuts {
+    fn new(sub_regions: usize) -> HandOuts {
+        HandOuts { generations: vec![0; sub_regions], others: vec![HandOut::NONE; sub_regions] }
+    }
+
+    fn forget(&mut self, sub_regions: std::ops::Range<usize>) {
+        self.generations[sub_regions.clone()].fill(0);
+        self.others[sub_regions].fill(HandOut::NONE);
+    }
+
+    fn forget_all(&mut self) {
+        self.forget(0..self.generations.len());
+    }
 }
 
 impl HpbUnit {
@@ -128,8 +147,7 @@ impl HpbUnit {
             first_chunk_of_region: vec![NO_SLOT; regions as usize],
             region_of_slot: vec![0; slots as usize],
             free_slots: Vec::with_capacity(slots as usize),
-            generations: vec![0; (slots * per_region) as usize],
-            handed: vec![HandOut::NONE; (slots * per_region) as usize],
+            handed: HandOuts::new((slots * per_region) as usize),
             changed: FixedBitSet::with_capacity((slots * per_region * chunks) as usize),
             reads: vec![0; regions as usize],
             misses: vec![0; (regions * per_region) as usize],
@@ -144,8 +162,7 @@ impl HpbUnit {
     /// Forgets all hand-outs; only the pinned regions keep their slots. Older entries no longer verify.
     pub(crate) fn reset(&mut self) {
         self.first_chunk_of_region.fill(NO_SLOT);
-        self.generations.fill(0);
-        self.handed.fill(HandOut::NONE);
+        self.handed.forget_all();
         self.misses.fill(0);
         let slots = self.region_of_slot.len() as u16;
         self.free_slots.clear();
@@ -215,7 +232,7 @@ impl HpbUnit {
             return Verdict::Zero;
         }
         let Some(chunk) = self.chunk_of(block) else { return Verdict::Inactive };
-        let generation = self.generations[self.hand_out_of(chunk)];
+        let generation = self.handed.generations[self.hand_out_of(chunk)];
         if generation == 0 {
             return Verdict::Inactive;
         }
@@ -223,7 +240,7 @@ impl HpbUnit {
         let opened =
             if TAGGED { codec.open_tagged(lpn, entry, generation) } else { codec.open(lpn, entry, generation) };
         let Some(place) = opened else {
-            return unopened(codec, lpn, entry, self.handed[self.hand_out_of(chunk)].previous);
+            return unopened(codec, lpn, entry, self.handed.others[self.hand_out_of(chunk)].previous);
         };
         let ppn = codec.address_in(place);
         if ppn.0 >= array_slices {
@@ -239,7 +256,7 @@ impl HpbUnit {
     pub(crate) fn was_checked_twice(&self, block: u32, verdict: Verdict) -> bool {
         let Some(chunk) = self.chunk_of(block) else { return false };
         let is_current = verdict == Verdict::Stale && self.changed.contains(chunk);
-        let previous = self.handed[self.hand_out_of(chunk)].previous;
+        let previous = self.handed.others[self.hand_out_of(chunk)].previous;
         matches!(verdict, Verdict::Stale | Verdict::Forged) && !is_current && previous != 0
     }
 
@@ -247,7 +264,7 @@ impl HpbUnit {
     pub(crate) fn made(&self, codec: &EntryCodec, block: u32, entry: HpbEntry) -> bool {
         let Some(chunk) = self.chunk_of(block) else { return false };
         let index = self.hand_out_of(chunk);
-        let generations = [self.generations[index], self.handed[index].previous];
+        let generations = [self.handed.generations[index], self.handed.others[index].previous];
         generations.iter().any(|&g| g != 0 && codec.open(self.base + block, entry, g).is_some())
     }
 
@@ -257,7 +274,7 @@ impl HpbUnit {
         let Some(mut chunk) = self.chunk_of(block).filter(|_| self.config.verification == Verification::On) else {
             return codec.run(entry).min(blocks);
         };
-        let place = codec.open(self.base + block, entry, self.generations[self.hand_out_of(chunk)]);
+        let place = codec.open(self.base + block, entry, self.handed.generations[self.hand_out_of(chunk)]);
         let most = place.map_or(1, |place| codec.run_in(place)).min(blocks);
         let per_chunk = 1 << self.chunk_shift;
         let mut fresh = per_chunk - (block & (per_chunk - 1));
@@ -296,8 +313,8 @@ impl HpbUnit {
         }
         let index = self.index(region, u32::from(at.index));
         self.changed.remove_range(index << self.sub_region_chunks_shift..(index + 1) << self.sub_region_chunks_shift);
-        let previous = std::mem::replace(&mut self.generations[index], generation);
-        self.handed[index] = HandOut { previous, quiet_until: Ns::ZERO };
+        let previous = std::mem::replace(&mut self.handed.generations[index], generation);
+        self.handed.others[index] = HandOut { previous, quiet_until: Ns::ZERO };
         self.misses[(region * self.sub_regions_per_region + u32::from(at.index)) as usize] = 0;
         true
     }
@@ -336,11 +353,11 @@ impl HpbUnit {
         if self.has_slot(region) {
             let index = self.index(region, u32::from(at.index));
             let host = self.is_host_control();
-            let is_handed_out = self.generations[index] != 0;
+            let is_handed_out = self.handed.generations[index] != 0;
             if host && !is_handed_out {
                 return None;
             }
-            let handed = &mut self.handed[index];
+            let handed = &mut self.handed.others[index];
             let after = if is_handed_out { self.config.refresh_after } else { self.config.activate_after };
             if count < after || now < handed.quiet_until {
                 return None;
@@ -365,7 +382,7 @@ impl HpbUnit {
         }
         self.assign_slot(region);
         let index = self.index(region, u32::from(at.index));
-        self.handed[index].quiet_until = now + self.config.repeat_after;
+        self.handed.others[index].quiet_until = now + self.config.repeat_after;
         Some(Recommended { activate: at, inactivate })
     }
 
@@ -373,7 +390,7 @@ impl HpbUnit {
     pub(crate) fn not_recommended(&mut self, at: SubRegion) {
         if self.has_slot(u32::from(at.region)) {
             let index = self.index(u32::from(at.region), u32::from(at.index));
-            self.handed[index].quiet_until = Ns::ZERO;
+            self.handed.others[index].quiet_until = Ns::ZERO;
         }
     }
 
@@ -386,13 +403,13 @@ impl HpbUnit {
         (first != NO_SLOT).then_some(chunk as usize)
     }
 
-    /// Index of a chunk's sub-region in `handed`.
+    /// Index of a chunk's sub-region in [`HandOuts`].
     #[inline(always)]
     fn hand_out_of(&self, chunk: usize) -> usize {
         chunk >> self.sub_region_chunks_shift
     }
 
-    /// Index in `handed` of a sub-region whose region has a slot.
+    /// Index in [`HandOuts`] of a sub-region whose region has a slot.
     fn index(&self, region: u32, sub: u32) -> usize {
         self.hand_out_of(self.first_chunk_of_region[region as usize] as usize) + sub as usize
     }
@@ -411,8 +428,7 @@ impl HpbUnit {
         self.region_of_slot[usize::from(slot)] = region as u16;
         let first = usize::from(slot) * self.sub_regions_per_region as usize;
         let sub_regions = first..first + self.sub_regions_per_region as usize;
-        self.generations[sub_regions.clone()].fill(0);
-        self.handed[sub_regions].fill(HandOut::NONE);
+        self.handed.forget(sub_regions);
         true
     }
 
