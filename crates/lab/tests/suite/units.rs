@@ -156,7 +156,7 @@ fn cuts_lose_nothing_on_any_unit() {
         let shown = run(&plan.setup, load, &cuts, moments, None, &mut ()).0.unwrap_or_else(|e| panic!("{e}"));
         assert_eq!((shown.cuts.len(), shown.wrong), (8, 0), "{:?}", shown.first_wrong);
         assert_eq!(shown.checked, 2 * (16 << 8), "both ranges");
-        // A few unflushed blocks are lost; each range is written on its own unit only.
-        assert!(shown.device.unmapped_reads < 1000, "{} blocks are nowhere", shown.device.unmapped_reads);
+        // Each cut takes what the write buffer holds and nobody flushed; each range is written on its own unit only.
+        assert!(shown.device.unmapped_reads < 2000, "{} blocks are nowhere", shown.device.unmapped_reads);
     }
 }
