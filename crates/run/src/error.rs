@@ -101,7 +101,7 @@ pub(crate) fn io_error(io: Io, sense: SenseData, at: Ns) -> RunError {
         (7, 0x55, 0x0E) => "as many zones are open as can be",
         (7, 0x27, 7) => {
             "the device has no flash left to write to: so many blocks have gone bad that the rest does not hold its \
-             capacity"
+             capacity, or a zone lost power or a program too often"
         }
         _ => "see SPC-4",
     };

@@ -26,12 +26,19 @@ pub struct Runner {
     zones: Option<HostZones>,
     /// What a mapper of zones had written before.
     written: Written,
+    /// Whether the power may go, after which zones have to be looked at whatever runs.
+    may_lose_power: bool,
 }
 
 impl Runner {
     /// A runner from virtual time `now` on.
     pub fn new(now: Ns) -> Self {
-        Runner { now, zones: None, written: Written::default() }
+        Runner { now, zones: None, written: Written::default(), may_lose_power: false }
+    }
+
+    /// The same; the power may go.
+    pub(crate) fn under_power_cuts(now: Ns) -> Self {
+        Runner { may_lose_power: true, ..Runner::new(now) }
     }
 
     /// The same; a mapper of zones has written this before.
@@ -73,7 +80,8 @@ impl Runner {
     ) -> Result<Driven, RunError> {
         let (from, clock) = (self.now, &mut Virtual);
         self.zones = self.zones.take().or_else(|| HostZones::of(stack, &self.written));
-        let places = |zones: &&mut HostZones| zones.maps() || jobs.iter().any(Option::is_some);
+        let may_lose_power = self.may_lose_power;
+        let places = |zones: &&mut HostZones| zones.maps() || jobs.iter().any(Option::is_some) || may_lose_power;
         let driven = match (stack.host.cores(), self.zones.as_mut().filter(places)) {
             (None, None) => drive(stack, source, hooks, clock, from)?,
             (Some((cores, most)), None) => drive(stack, &mut OnCores::new(source, cores, most), hooks, clock, from)?,

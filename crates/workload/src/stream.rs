@@ -337,7 +337,7 @@ impl Stream {
         let writes = first.iter().filter(|io| io.kind == IoKind::Write).count() as u64;
         let read_back = if self.written.is_some() { writes } else { 0 };
         let (seen, left) = (stream.issued - self.issued, total.saturating_sub(self.issued));
-        match requests < MOST as u64 || seen == 0 {
+        match requests < MOST as u64 || seen >= left {
             true => Some(requests + read_back),
             false => Some((u128::from(left) * u128::from(requests + read_back) / u128::from(seen)) as u64),
         }

@@ -138,6 +138,10 @@ fn what_cannot_be_says_what_would_help() {
         &with(&["power", "z.fio", "--cuts", "1", "--loses", "device"], &[]),
         &["z, HPB off: a power cut of the device alone is", "use a unit without zones"],
     );
+    room.write("t.csv", "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n0,R,0,4096,a,0\n");
+    room.write("one.toml", &one_unit());
+    let trace = ["power", "t.csv", "--cuts", "1", "--device", "one.toml"];
+    room.bad(&trace, &["a power cut under a trace is not modelled on a unit with zones"]);
     room.write("rules", "0s slow read 1% 20ms\n");
     room.bad(
         &with(&["power", "z.fio", "--cuts", "1", "--faults", "rules"], &[]),

@@ -131,45 +131,74 @@ fn the_power_goes_while_long_requests_are_in_flight() {
     assert!(in_flight >= 11, "{in_flight} of 12 cuts met requests in flight: {:?}", result.cuts);
 }
 
+/// The example of a device with zones, smaller.
+fn zoned(layout: &str, size_mib: u32) -> DevicePreset {
+    let path = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/zoned.toml"));
+    let text = std::fs::read_to_string(path).expect("an example");
+    let zones = format!("layout = \"{layout}\"\nsize_mib = {size_mib}");
+    let text = text.replace("capacity_gib = 8", "capacity_gib = 1").replace("size_mib = 128", &zones);
+    device::load("zoned.toml", &|_| Ok(text.clone())).expect("a device")
+}
+
+/// Cuts under jobs of which some write to zones; twice, with the same result.
+fn cut_on_zones(preset: DevicePreset, jobs: &str, count: u32) -> PowerRun {
+    let zones = readpath_run::zoned_units(&preset);
+    let unit_blocks: Vec<u32> = preset.device.lus.iter().map(|unit| unit.blocks).collect();
+    let precondition = Precondition { layout: Layout::Sequential, range: PreconditionRange::None };
+    let setup = Setup { host: preset.host, preset, precondition, ..setup() };
+    let text = format!("[global]\nfilename=/dev/sdb\ndirect=1\nioengine=libaio\n{jobs}\n");
+    let context = fio::Context { unit_blocks: &unit_blocks, zones: &zones, seed: 3, options: &[], defaults: "" };
+    let mut workload = || fio::parse("z", &text, &no_file, &context).expect("a job");
+    let mut run =
+        || checked(&setup, Load::Workload(&mut workload()), &cuts(count, Loses::Everything)).expect("it runs");
+    let result = run();
+    assert_eq!((result.cuts.len() as u32, result.wrong), (count, 0), "{jobs}: {:?}", result.first_wrong);
+    assert_eq!(run().cuts, result.cuts);
+    result
+}
+
 /// The host asks for write pointers when the power is back, and jobs go on there; what was confirmed is below them, and
 /// above them is nothing.
 #[test]
 fn the_power_goes_under_jobs_on_zones() {
-    let zoned = |layout: &str, size_mib: u32| {
-        let path = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/zoned.toml"));
-        let text = std::fs::read_to_string(path).expect("an example");
-        let zones = format!("layout = \"{layout}\"\nsize_mib = {size_mib}");
-        let text = text.replace("capacity_gib = 8", "capacity_gib = 1").replace("size_mib = 128", &zones);
-        device::load("zoned.toml", &|_| Ok(text.clone())).expect("a device")
-    };
     for (layout, size_mib) in [("power-of-two", 16), ("gaps", 12)] {
-        let preset = zoned(layout, size_mib);
-        let zones = readpath_run::zoned_units(&preset);
-        let unit_blocks: Vec<u32> = preset.device.lus.iter().map(|unit| unit.blocks).collect();
-        let precondition = Precondition { layout: Layout::Sequential, range: PreconditionRange::None };
-        let setup = Setup { host: preset.host, preset, precondition, ..setup() };
-        for (count, options) in [
-            (12, "rw=write\nbs=64k\nfsync=8\nio_size=96m"),
-            (12, "rw=randrw\nbs=16k\nsync=1\nio_size=12m\nsize=96m"),
-            (12, "rw=randwrite\nbs=4k\nio_size=24m\nnumjobs=2\nsize=96m"),
-            // So often that it happens while requests wait for a zone to be reset.
-            (60, "rw=write\nbs=256k\nio_size=240m\nsize=48m\nnumjobs=2\nmax_open_zones=2"),
-        ] {
-            let text =
-                format!("[z]\nfilename=/dev/sdb\nzonemode=zbd\ndirect=1\nioengine=libaio\niodepth=8\n{options}\n");
-            let context =
-                fio::Context { unit_blocks: &unit_blocks, zones: &zones, seed: 3, options: &[], defaults: "" };
-            let job = || fio::parse("z", &text, &no_file, &context).expect("a job");
-            let run = || checked(&setup, Load::Workload(&mut job()), &cuts(count, Loses::Everything));
-            let result = run().expect("it runs");
-            assert_well(&result, count as usize, 10_000, &format!("{layout}, {options}"));
-            assert_eq!(run().expect("it runs again").cuts, result.cuts);
-            if count == 60 {
-                let lost: u64 = result.cuts.iter().map(|cut| u64::from(cut.in_flight)).sum();
-                assert_eq!(result.ios + lost, 1920, "each request ended or was lost, once");
-            }
-        }
+        let zones = |job: &str, count| {
+            let result = cut_on_zones(zoned(layout, size_mib), &format!("zonemode=zbd\niodepth=8\n[z]\n{job}"), count);
+            assert_well(&result, count as usize, 10_000, job);
+            result
+        };
+        zones("rw=write\nbs=64k\nfsync=8\nio_size=96m", 12);
+        zones("rw=randrw\nbs=16k\nsync=1\nio_size=12m\nsize=96m", 12);
+        zones("rw=randwrite\nbs=4k\nio_size=24m\nnumjobs=2\nsize=96m", 12);
+        // So often that it happens while requests wait for a zone to be reset.
+        let result = zones("rw=write\nbs=256k\nio_size=240m\nsize=48m\nnumjobs=2\nmax_open_zones=2", 60);
+        let lost: u64 = result.cuts.iter().map(|cut| u64::from(cut.in_flight)).sum();
+        assert_eq!(result.ios + lost, 1920, "each request ended or was lost, once");
     }
+}
+
+/// What a cut takes may be what a reader waits for; and a cut may fall where no job knows of zones.
+#[test]
+fn the_power_goes_under_readers_of_zones_and_between_their_writers() {
+    let preset = || zoned("power-of-two", 16);
+    let writer = "zonemode=zbd\nbs=4k\nsize=16m\n[w]\nrw=write\nio_size=64k\n[r]\nrw=read\n";
+    for reader in ["loops=2\nstartdelay=2ms", "startdelay=2ms", "stonewall"] {
+        cut_on_zones(preset(), &format!("{writer}{reader}"), 5);
+    }
+    // What a job was to read is lost before its first read.
+    let late = "[j0]\nrw=write\nbs=16k\niodepth=32\nsize=48m\nio_size=30m\nfsync=4\n\
+                [j1]\nstonewall\nrw=rw\nbs=32k\nrwmixread=90\niodepth=2\noffset=36m\nsize=72m\nio_size=30m\n\
+                [j2]\nrw=randread\nbs=32k\niodepth=2\noffset=24m\nsize=60m\nio_size=2m";
+    cut_on_zones(zoned("gaps", 12), &format!("zonemode=zbd\n{late}"), 100);
+    let mixed = "zonemode=zbd\nbs=16k\nsize=16m\n[m]\nrw=rw\nloops=2\nnumber_ios=400";
+    cut_on_zones(preset(), mixed, 20);
+    let phase = |rw: &str| format!("zonemode=zbd\nsize=16m\nrw={rw}\nio_size=100k\n");
+    let between = "[b]\nstonewall\nfilename=/dev/sda\nrw=randwrite\nsize=64m\nio_size=8m\n";
+    let phases = format!("bs=4k\niodepth=4\n[a]\n{}{between}[c]\nstonewall\n{}", phase("write"), phase("randwrite"));
+    cut_on_zones(preset(), &phases, 3);
+    // Zones that were torn are not open.
+    let full = "zonemode=zbd\nbs=64k\niodepth=8\nmax_open_zones=1\nsize=64m\n[a]\nrw=randwrite\nio_size=64m";
+    cut_on_zones(preset(), full, 12);
 }
 
 /// Reads and writes of areas that are far apart, one each 200 us, some of half a block, every 20th behind a flush.

@@ -171,12 +171,14 @@ impl<P: Probe> Work<Tags, P, AnyWire> for Session<'_> {
 impl Session<'_> {
     fn run<S: DieSched, P: Probe>(self, stack: &mut Stack<S, Tags, P, AnyWire>) -> Result<PowerRun, ExecuteError> {
         let Session { setup, mut load, touched, plan, moments, observer } = self;
-        refused::of_power_cuts(touched.iter().map(|(lun, ..)| *lun), &setup.preset, plan)?;
+        let units = || touched.iter().map(|(lun, ..)| *lun);
+        refused::of_power_cuts(units(), &setup.preset, (plan, &load))?;
+        refused::of_events(&setup.events, units(), &setup.preset)?;
         fill(stack, setup, &load)?;
         let ready = stack.start(Ns::ZERO)?;
         let schedule = Schedule::new(&setup.events, stack, ready)?;
         let mut hooks = ((schedule, Watched(observer)), Cuts::new(plan, moments, ready));
-        let mut runner = Runner::new(ready);
+        let mut runner = Runner::under_power_cuts(ready);
         let units = setup.preset.device.lus.iter().map(|unit| unit.blocks).collect();
         let mut injected = Injected::new(&plan.faults, units, ready, plan.seed);
         work(stack, &mut load, &mut runner, (&mut hooks, &mut injected))?;

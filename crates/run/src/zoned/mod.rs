@@ -122,6 +122,8 @@ enum Unit {
 #[derive(Debug)]
 pub(crate) struct HostZones {
     units: Vec<Option<Unit>>,
+    /// The power was gone, and with it perhaps what a job wants to read.
+    were_lost: bool,
 }
 
 impl HostZones {
@@ -145,7 +147,7 @@ impl HostZones {
             Some(Unit::Mapped(Box::new(Mapped::new(lun, log))))
         };
         let has_zones = lus.iter().any(|lu| lu.zones.is_some());
-        has_zones.then(|| HostZones { units: (0..).zip(lus).map(unit).collect() })
+        has_zones.then(|| HostZones { units: (0..).zip(lus).map(unit).collect(), were_lost: false })
     }
 
     /// What was done so far, with these zones reset.
@@ -243,6 +245,7 @@ impl Host<'_> {
     /// Submits what of a job's requests can go.
     fn go_on(&mut self, port: &mut impl Port, now: Ns, job: u32) {
         let Some(Some(zbd)) = self.jobs.get(job as usize) else { return };
+        let mut is_at_start = false;
         loop {
             let line = &mut self.lines[job as usize];
             let Some(&request) = line.waiting.front().filter(|_| !line.changes) else { return };
@@ -285,9 +288,9 @@ impl Host<'_> {
                     }
                     return;
                 }
-                // Its cursor is at the start again, where there is data.
-                Place::NoData if zbd.again && line.has_read && !zbd.random => {}
-                Place::NoData if zbd.writes || line.has_read => {
+                // Its cursor is at the start again, where there may be data.
+                Place::NoData if zbd.again && line.has_read && !zbd.random && !is_at_start => is_at_start = true,
+                Place::NoData if zbd.writes || line.has_read || self.zones.were_lost => {
                     line.waiting.pop_front();
                     self.told.push_back(Told::GivesUp { cookie, is_last: !zbd.writes });
                 }
@@ -320,6 +323,7 @@ impl Host<'_> {
 
     /// The power was gone: nothing is in flight, and the device says how far its zones are written.
     fn lost(&mut self, port: &impl Port) {
+        self.zones.were_lost = true;
         self.children = Flights::new();
         self.held.clear();
         self.told.clear();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What cannot be done on a unit with zones. Found before a run begins.
 
-use crate::power_cuts::{Loses, PowerCuts};
+use crate::power_cuts::{Load, Loses, PowerCuts};
 use crate::replay::Traces;
 use readpath_config::{DevicePreset, Event, EventKind};
 use readpath_device::Layout;
@@ -46,6 +46,12 @@ pub enum ZonesError {
          nothing would find its data; write with fio jobs that have zonemode=zbd"
     )]
     NoFileSystem,
+    /// A power cut under a trace.
+    #[error(
+        "a power cut under a trace is not modelled on a unit with zones: what a trace reads lies there with holes \
+         before it, where recovery ends a zone; use fio jobs that have zonemode=zbd"
+    )]
+    Trace,
     /// Rules between jobs and zones.
     #[error(
         "rules for requests are not modelled on a unit with zones: requests have no place there before they have \
@@ -131,13 +137,14 @@ pub(crate) fn of_events(
 pub(crate) fn of_power_cuts(
     mut units: impl Iterator<Item = u8>,
     preset: &DevicePreset,
-    plan: &PowerCuts,
+    (plan, load): (&PowerCuts, &Load),
 ) -> Result<(), ZonesError> {
     if !units.any(|lun| has_zones_in(preset, lun)) {
         return Ok(());
     }
     match plan {
         _ if preset.host.mapper().is_some() => Err(ZonesError::NoFileSystem),
+        _ if matches!(load, Load::Traces(_)) => Err(ZonesError::Trace),
         PowerCuts { loses: Loses::Device, .. } => {
             Err(ZonesError::SentAgain { what: "a power cut of the device alone".to_owned() })
         }

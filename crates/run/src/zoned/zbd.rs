@@ -66,9 +66,10 @@ impl Unit {
         Unit { config, zones, targets, valid, writes: 0, until_reset: 0 }
     }
 
-    /// Nothing is in flight any more, and zones are written up to `pointers`.
+    /// The power was gone: nothing is in flight any more, zones are written up to `pointers`, and none is open.
     pub(super) fn found_again(&mut self, pointers: &[u32]) {
-        *self = Unit { until_reset: self.until_reset, ..Unit::new(self.config, pointers) };
+        let targets = Vec::new();
+        *self = Unit { targets, until_reset: self.until_reset, ..Unit::new(self.config, pointers) };
     }
 
     /// Cursors of a job that begins.

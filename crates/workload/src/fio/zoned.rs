@@ -126,7 +126,7 @@ impl OnZones<'_> {
         Zbd {
             zones: (start / self.unit.stride, (start + blocks) / self.unit.stride),
             random: self.s.pattern.random,
-            writes: self.s.writes(),
+            writes: self.s.writes() && self.s.kinds() != Kinds::Mix(100),
             most_open: set(&self.s.zbd.most_open).unwrap_or(self.unit.most_open),
             job_most_open: set(&self.s.zbd.job_most_open).unwrap_or(0),
             resets: share(&self.s.zbd.frequency).map(|often| (above, (1.0 / often) as u32)),
