@@ -148,9 +148,8 @@ fn cut_on_zones(preset: DevicePreset, jobs: &str, count: u32) -> PowerRun {
     let setup = Setup { host: preset.host, preset, precondition, ..setup() };
     let text = format!("[global]\nfilename=/dev/sdb\ndirect=1\nioengine=libaio\n{jobs}\n");
     let context = fio::Context { unit_blocks: &unit_blocks, zones: &zones, seed: 3, options: &[], defaults: "" };
-    let mut workload = || fio::parse("z", &text, &no_file, &context).expect("a job");
-    let mut run =
-        || checked(&setup, Load::Workload(&mut workload()), &cuts(count, Loses::Everything)).expect("it runs");
+    let workload = || fio::parse("z", &text, &no_file, &context).expect("a job");
+    let run = || checked(&setup, Load::Workload(&mut workload()), &cuts(count, Loses::Everything)).expect("it runs");
     let result = run();
     assert_eq!((result.cuts.len() as u32, result.wrong), (count, 0), "{jobs}: {:?}", result.first_wrong);
     assert_eq!(run().cuts, result.cuts);
