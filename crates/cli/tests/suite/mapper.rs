@@ -136,7 +136,7 @@ fn what_cannot_be_says_what_would_help() {
     room.good(&with(&["power", "z.fio", "--cuts", "1"], &[]));
     room.bad(
         &with(&["power", "z.fio", "--cuts", "1", "--loses", "device"], &[]),
-        &["z, HPB off: a power cut of the device alone is", "use a unit without zones"],
+        &["z, HPB off: a power cut of the device alone (--loses device) is", "use a unit without zones"],
     );
     room.write("t.csv", "time_ns,op,offset_bytes,size_bytes,process,latency_ns\n0,R,0,4096,a,0\n");
     room.write("one.toml", &one_unit());

@@ -408,6 +408,24 @@ fn cuts_are_the_same_when_recorded_and_on_the_wire() {
     assert_eq!((encoded.cuts, encoded.device), (plain.cuts, plain.device));
 }
 
+/// The host would send writes of zones again after an event that resets.
+#[test]
+fn zones_are_not_reset_by_events() {
+    let preset = zoned("power-of-two", 16);
+    let zones = readpath_run::zoned_units(&preset);
+    let unit_blocks: Vec<u32> = preset.device.lus.iter().map(|unit| unit.blocks).collect();
+    let context = fio::Context { unit_blocks: &unit_blocks, zones: &zones, seed: 3, options: &[], defaults: "" };
+    let text = "[z]\nfilename=/dev/sdb\ndirect=1\nzonemode=zbd\nrw=write\nbs=64k\nsize=16m\n";
+    let mut workload = fio::parse("z", text, &no_file, &context).expect("a job");
+    let precondition = Precondition { layout: Layout::Sequential, range: PreconditionRange::None };
+    let events = vec![Event { at: Ns::from_ms(1), kind: EventKind::HardwareReset }];
+    let setup = Setup { host: preset.host, preset, precondition, events, ..setup() };
+    let (load, plan) = (Load::Workload(&mut workload), cuts(1, Loses::Everything));
+    let moments = check(&load, &plan).expect("requests that can be counted");
+    let error = run(&setup, load, &plan, moments, None, &mut ()).0.expect_err("a reset");
+    assert!(error.to_string().contains("the event hardware-reset at 1 ms is not modelled"), "{error}");
+}
+
 #[test]
 fn what_cannot_be_cut_is_said() {
     let error = cut("rw=randread\nnumber_ios=4", 5, Loses::Device).expect_err("more than requests");

@@ -156,7 +156,10 @@ fn cuts_lose_nothing_on_any_unit() {
         let shown = run(&plan.setup, load, &cuts, moments, None, &mut ()).0.unwrap_or_else(|e| panic!("{e}"));
         assert_eq!((shown.cuts.len(), shown.wrong), (8, 0), "{:?}", shown.first_wrong);
         assert_eq!(shown.checked, 2 * (16 << 8), "both ranges");
-        // Each cut takes what the write buffer holds and nobody flushed; each range is written on its own unit only.
-        assert!(shown.device.unmapped_reads < 2000, "{} blocks are nowhere", shown.device.unmapped_reads);
+        // A cut takes what the write buffer holds, and requests in flight that the host does not send again; nothing
+        // else is missing, so each range was written on its own unit.
+        let buffer = u64::from(plan.setup.preset.device.write_buffer_blocks);
+        let most: u64 = shown.cuts.iter().map(|cut| buffer + u64::from(cut.in_flight)).sum();
+        assert!(shown.device.unmapped_reads <= most, "{} blocks are nowhere", shown.device.unmapped_reads);
     }
 }

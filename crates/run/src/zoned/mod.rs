@@ -38,7 +38,7 @@ pub fn zoned_units(preset: &DevicePreset) -> Vec<Option<ZonedUnit>> {
     preset.device.lus.iter().map(of).collect()
 }
 
-/// The parts of a range of a unit that one request may read: those in different zones, none in a gap.
+/// The parts of a range of a unit, first block and blocks: one for each zone, none in a gap.
 pub(crate) fn parts_of(preset: &DevicePreset, lun: u8, first: u32, blocks: u32) -> Vec<(u32, u32)> {
     let Some(zones) = preset.device.lus[usize::from(lun)].zones else { return vec![(first, blocks)] };
     let (stride, end) = (zones.stride(), first + blocks);

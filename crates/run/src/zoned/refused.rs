@@ -34,7 +34,7 @@ pub enum ZonesError {
     /// The host sends what was in flight again after it.
     #[error(
         "{what} is not modelled for a workload on a unit with zones: the host sends what was in flight again, and \
-         write pointers may be elsewhere by then; use a unit without zones, or let host and device lose their power"
+         write pointers may be elsewhere by then; use a unit without zones"
     )]
     SentAgain {
         /// What happens.
@@ -146,7 +146,7 @@ pub(crate) fn of_power_cuts(
         _ if preset.host.mapper().is_some() => Err(ZonesError::NoFileSystem),
         _ if matches!(load, Load::Traces(_)) => Err(ZonesError::Trace),
         PowerCuts { loses: Loses::Device, .. } => {
-            Err(ZonesError::SentAgain { what: "a power cut of the device alone".to_owned() })
+            Err(ZonesError::SentAgain { what: "a power cut of the device alone (--loses device)".to_owned() })
         }
         PowerCuts { faults, .. } if !faults.is_empty() => Err(ZonesError::Rules),
         _ => Ok(()),

@@ -77,7 +77,7 @@ struct Line {
     /// The time of the first, or [`Ns::NEVER`].
     first: Ns,
     ring: [(Ns, u8); TAGS],
-    /// The first and the end count on.
+    /// Places of the first and behind the last, which count on: a length would be stored together with the first.
     head: usize,
     end: usize,
 }
