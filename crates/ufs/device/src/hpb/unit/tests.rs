@@ -70,6 +70,16 @@ fn an_entry_is_good_until_its_chunk_changes_or_it_is_superseded() {
 }
 
 #[test]
+fn a_slot_tells_nothing_of_the_region_that_had_it() {
+    let (mut u, codec) = (unit(config()), EntryCodec::new([5, 6]));
+    assert!(u.hand_out(A, 1));
+    u.inactivate(0);
+    assert!(u.hand_out(SubRegion { region: 1, index: 0 }, 2), "in the same slot");
+    let entry = make(&codec, 1000 + 48, Ppn(77), 1);
+    assert_eq!(u.verify(&codec, 48, entry, 1 << 20), Verdict::Inactive, "its other sub-region is not handed out");
+}
+
+#[test]
 fn the_short_last_region_has_one_short_sub_region() {
     let u = unit(config());
     assert_eq!(u.regions(), 4);
