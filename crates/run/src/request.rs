@@ -107,3 +107,19 @@ fn other_op(io: Io) -> BlockOp {
         IoKind::Flush => BlockOp::Flush,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_used_again_and_only_what_is_in_flight_is_taken() {
+        let mut flights = Flights::new();
+        let cookies: Vec<u32> = "abcd".chars().map(|of| flights.begin(of)).collect();
+        assert_eq!((cookies, flights.len()), (vec![0, 1, 2, 3], 4));
+        assert_eq!((flights.end(1), flights.end(3), flights.len()), ('b', 'd', 2));
+        assert_eq!((flights.begin('e'), flights.get(3)), (3, 'e'), "the one that became vacant last");
+        assert_eq!(flights.take(), ['a', 'c', 'e']);
+        assert!(flights.is_empty() && flights.begin('f') == 0);
+    }
+}
