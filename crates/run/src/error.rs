@@ -69,7 +69,8 @@ pub enum RunError {
     /// A job on zones finds no zone to write to.
     #[error(
         "no zone of logical unit {lun} that the job may write can be opened: {most_open} are open, none of them in its \
-         part of the unit; give a larger max_open_zones, or job_max_open_zones that leaves zones to each job"
+         part of the unit; give a larger max_open_zones (and lu.zones.most_open of the device, which bounds it), or \
+         job_max_open_zones that leaves zones to each job"
     )]
     NoZone {
         /// The unit.

@@ -181,7 +181,7 @@ random() {
     name=zones-$kernel-$1
     zoned "$name" 65536 16384 "$2" 66 60 --set "lu.1.zones.layout=$1"
     serve "$name" --instant || return 0
-    guest "$name" -t 300 -s "$socket" -e COMMANDS=2500 -e "SEEDS=$3" "$kernel" "$here/scenarios/zones-random.sh" || true
+    guest "$name" -t 300 -s "$socket" -e COMMANDS=3500 -e "SEEDS=$3" "$kernel" "$here/scenarios/zones-random.sh" || true
     shown "$name" 'commands|^[0-9]+:|^FAIL'
     stop_server
 }
