@@ -6,7 +6,9 @@
 set -eu
 export LC_ALL=C
 cd "$(dirname "$0")/.."
-target=${CARGO_TARGET_DIR:-$(pwd)/target}
+mkdir -p "${CARGO_TARGET_DIR:-target}"
+# The compiler is not always called in this folder.
+target=$(cd "${CARGO_TARGET_DIR:-target}" && pwd)
 case $target in
 *[[:space:]]*) echo "make fast: $target: has a space in its path, where RUSTFLAGS are divided" >&2 && exit 1 ;;
 esac

@@ -42,7 +42,7 @@ row "REPORT SUPPORTED OPERATION CODES" command_report_supported_commands
 row "runtime suspend" runtime_suspend
 echo "| an attribute outlives the device's program | $(kept qemu-a) | $(kept readpath-a)" \
     "| $(kept qemu-b) | $(kept readpath-b) |"
-echo "| random reads of 4 KiB and 256 KiB, us in the guest, modelled time for Readpath | $(pair qemu-a) | $(pair readpath-a)" \
+echo "| random reads of 4 KiB and 256 KiB, us in the guest (Readpath without \`--instant\`) | $(pair qemu-a) | $(pair readpath-a)" \
     "| $(pair qemu-b) | $(pair readpath-b) |"
 echo "| the same with a device 20 times as slow (\`--scale 20\`) | no such option | $(pair readpath-a timing)" \
     "| no such option | not run |"
