@@ -49,6 +49,12 @@ impl About<'_> {
         }
     }
 
+    /// Whether another phase has rows of the same case: both random tests do. Metrics tell their requests apart, but not
+    /// what the device does by itself.
+    fn shares_its_case(&self) -> bool {
+        self.test == Some(Test::RandomRead) && self.run.plan.workload.tests.contains(&Test::RandomWrite)
+    }
+
     /// The phase as a whole.
     fn whole(&self) -> Case {
         Case::from(&self.run.plan.case).jobs(&self.phase.stats.name)
@@ -131,6 +137,7 @@ fn of_phase(about: &About<'_>, says_where_the_map_is: bool) -> Vec<(Case, Metric
     }
     // Device and host count for the whole phase.
     let case = |first: &GroupStats| if groups.len() == 1 { about.case(first) } else { about.whole() };
+    let of_device = |first: &GroupStats| if about.shares_its_case() { about.whole() } else { case(first) };
     let device = &phase.device;
     if let Some(first) = groups.first().filter(|_| device.slices_written > 0 || device.has_moved_unasked()) {
         let config = &setup.preset.device;
@@ -143,9 +150,10 @@ fn of_phase(about: &About<'_>, says_where_the_map_is: bool) -> Vec<(Case, Metric
         if let (Some(series), 1) = (&run.output.over_time, run.output.phases.len()) {
             figures.extend(LongWrite::of(series).iter().flat_map(LongWrite::figures));
         }
-        add(&case(first), figures);
+        add(&of_device(first), figures);
     }
     let Some(first) = groups.iter().find(|g| g.of(IoKind::Read).ios > 0) else { return all };
+    let of_device = of_device(first);
     let case = case(first);
     let mut figures: Vec<(Metric, f64)> = hit_ratios(device, says_where_the_map_is).collect();
     figures.push((metric::MAP_LOADS, (device.map_loads + device.buffer_map_loads) as f64));
@@ -161,7 +169,10 @@ fn of_phase(about: &About<'_>, says_where_the_map_is: bool) -> Vec<(Case, Metric
     let memory = map_rows::peak_host_bytes([*phase], &setup.preset);
     figures.push((metric::HOST_MEMORY, memory as f64));
     figures.push((metric::DEVICE_MAP_MEMORY, map_sram(&run.output.sram) as f64));
-    figures.extend(zone_map(phase.zones.as_ref()).filter(|_| device.slices_written == 0));
     add(&case, figures);
+    // Else it stands with the writes.
+    if device.slices_written == 0 && !device.has_moved_unasked() {
+        add(&of_device, zone_map(phase.zones.as_ref()).into_iter().collect());
+    }
     all
 }

@@ -68,6 +68,26 @@ fn ten_rows_of_a_shortened_run() {
     }
 }
 
+/// The random tests share a case. What the device writes by itself while it is only read is of the phase.
+#[test]
+fn a_device_that_refreshes_while_it_is_read_has_one_row_of_each() {
+    let none = |_: &std::path::Path| Err(std::io::ErrorKind::NotFound.into());
+    let experiment = readpath_config::experiment::load("iozone", &none).expect("an experiment");
+    let mut plans = plan(&experiment, &[], &none).expect("plans");
+    plans.truncate(1);
+    for plan in &mut plans {
+        plan.setup.preset.device.ftl.read_disturb_limit = 1;
+        plan.workload.phases.iter_mut().flat_map(|phase| &mut phase.jobs).for_each(|job| job.limits.ios = Some(8192));
+    }
+    let doc = document(&experiment, plans);
+    let cases = |metric: &str| -> Vec<String> {
+        doc.rows.iter().filter(|row| row.metric.name() == metric).map(|row| row.case.to_string()).collect()
+    };
+    assert_eq!(cases("superblocks_refreshed"), ["1 GB: random read"]);
+    assert_eq!(cases("programs"), ["1 GB: random read", "1 GB"]);
+    assert_eq!(cases("map_loads"), ["1 GB"]);
+}
+
 #[test]
 #[ignore = "takes a minute: make test-long"]
 fn ten_rows_of_the_whole_run() {
