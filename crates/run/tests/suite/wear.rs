@@ -69,7 +69,7 @@ fn cold_data_is_levelled() {
 #[ignore = "half a minute; make test-long"]
 fn data_that_nobody_writes_is_levelled() {
     let offsets = zones(&[(90, 10), (10, 40), (0, 50)]);
-    held_at_a_price("static", Layout::Sequential, offsets, 6_400_000, 90.0, 0.03);
+    held_at_a_price("static", Layout::Sequential, offsets, 8_000_000, 90.0, 0.03);
 }
 
 /// The same, but it lies among data that is written: levelling sorts it out, and collection has less to move.
