@@ -450,6 +450,7 @@ impl Ftl {
     ) -> Result<(), super::super::NoSpace> {
         let end = first + blocks;
         let mut at = first;
+        self.space.sort_for_zones();
         while at < end {
             let Some((zone, block)) = self.zones.zone_of(at) else { return Ok(()) };
             let (base, capacity) = (self.zones.first_of(zone), self.zones.see(zone).capacity);
@@ -457,8 +458,9 @@ impl Ftl {
             let program = self.zones.placed().program();
             loop {
                 let from = self.zones.placed().blocks(zone);
-                let n = program.min(capacity - from);
-                if n == 0 || from + n > stop {
+                let left = stop.saturating_sub(from);
+                // Whole programs, and what is left at the end of the zone.
+                if left == 0 || (left < program && stop < capacity) {
                     break;
                 }
                 let to = match self.zones.writes_to(zone).filter(|(sb, _)| self.space.programs_left(*sb) > 0) {
@@ -470,15 +472,16 @@ impl Ftl {
                         sb
                     }
                 };
+                let programs = self.space.programs_left(to).min(left / program).max(1);
+                let n = left.min(programs * program);
                 let extent = Extent { superblock: to, program: self.space.next_program(to) };
-                self.space.preset_programs(to, 1);
+                self.space.preset_programs(to, programs, base + from, n);
                 self.forget_rests(base + from, n);
                 self.zones.placed_mut().extend(zone, n, extent);
                 self.space.add_refs(to, n);
-                for i in 0..n {
-                    let ppn = self.space.slice_of_program(to, extent.program, i);
-                    self.space.spares_mut().preset(ppn, base + from + i);
-                    if let Some(place) = place {
+                if let Some(place) = place {
+                    for i in 0..n {
+                        let ppn = self.space.slice_of_program(to, extent.program + i / program, i % program);
                         place((base + from + i).0, ppn);
                     }
                 }

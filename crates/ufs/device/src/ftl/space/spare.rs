@@ -23,7 +23,47 @@ pub(in crate::ftl) struct Spares {
     /// By superblock, which of `presets` says what it holds where `lpn` says nothing, plus one; 0 if none does.
     preset_of: Vec<u8>,
     presets: Vec<Arc<Preset>>,
+    /// By superblock of a zone, what it has held since then; empty while there is none.
+    in_programs: Vec<InPrograms>,
+    programs: Programs,
     per_superblock: Divisor,
+}
+
+/// How the slices of a superblock of a zone follow each other, if all of its blocks are good: each die in turn programs
+/// `units` multi-plane pages together, of `per_unit` slices.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::ftl) struct Programs {
+    pub dies: u32,
+    pub units: u32,
+    pub per_unit: u32,
+}
+
+impl Programs {
+    const NONE: Programs = Programs { dies: 1, units: 1, per_unit: 1 };
+
+    /// Slices of one.
+    pub(in crate::ftl) fn slices(self) -> u32 {
+        self.units * self.per_unit
+    }
+
+    /// How many slices were programmed before this one of a superblock.
+    fn before(&self, slice: u32) -> u32 {
+        let (unit, within) = (slice / self.per_unit, slice % self.per_unit);
+        let (page, die) = (unit / self.dies, unit % self.dies);
+        let program = page / self.units * self.dies + die;
+        (program * self.units + page % self.units) * self.per_unit + within
+    }
+}
+
+/// Consecutive blocks in the first programs of a superblock.
+#[derive(Clone, Copy)]
+struct InPrograms {
+    first: Lpn,
+    blocks: u32,
+}
+
+impl InPrograms {
+    const NONE: InPrograms = InPrograms { first: Lpn(0), blocks: 0 };
 }
 
 impl Spares {
@@ -37,6 +77,8 @@ impl Spares {
             base: 0,
             preset_of: vec![0; slices.div_ceil(per_superblock.get()) as usize],
             presets: Vec::new(),
+            in_programs: Vec::new(),
+            programs: Programs::NONE,
             per_superblock,
         }
     }
@@ -85,6 +127,26 @@ impl Spares {
         }
     }
 
+    /// [`Spares::preset`] for `blocks` from `first` on in programs of a superblock of a zone, behind `before` slices.
+    /// False, and nothing has changed, if the formula does not stand for those.
+    pub(crate) fn preset_in_programs(
+        &mut self,
+        to: SuperblockId,
+        programs: Programs,
+        before: u32,
+        (first, blocks): (Lpn, u32),
+    ) -> bool {
+        self.in_programs.resize(self.preset_of.len(), InPrograms::NONE);
+        self.programs = programs;
+        let held = &mut self.in_programs[to.index()];
+        if held.blocks == 0 {
+            held.first = first;
+        }
+        let follows = held.blocks == before && held.first + before == first;
+        held.blocks += if follows { blocks } else { 0 };
+        follows
+    }
+
     fn superblock(&self, ppn: Ppn) -> usize {
         self.per_superblock.divide(ppn.0) as usize
     }
@@ -106,6 +168,14 @@ impl Spares {
         if let Some(n) = usize::from(std::mem::take(&mut self.preset_of[superblock])).checked_sub(1) {
             self.fill(superblock, &self.presets[n].clone());
         }
+        let Some(held) = self.in_programs.get_mut(superblock) else { return };
+        let held = std::mem::replace(held, InPrograms::NONE);
+        for slice in 0..self.per_superblock.get() {
+            let before = self.programs.before(slice);
+            if before < held.blocks {
+                self.preset(Ppn(superblock as u32 * self.per_superblock.get() + slice), held.first + before);
+            }
+        }
     }
 
     /// The logical page that a slice names, if it holds data.
@@ -119,8 +189,15 @@ impl Spares {
 
     #[inline]
     fn preset_lpn(&self, ppn: Ppn) -> Option<Lpn> {
-        let n = usize::from(self.preset_of[self.superblock(ppn)]).checked_sub(1)?;
-        self.presets[n].block(ppn)
+        let superblock = self.superblock(ppn);
+        match usize::from(self.preset_of[superblock]).checked_sub(1) {
+            Some(n) => self.presets[n].block(ppn),
+            None => {
+                let held = self.in_programs.get(superblock).filter(|held| held.blocks > 0)?;
+                let before = self.programs.before(self.per_superblock.remainder(ppn.0));
+                (before < held.blocks).then(|| held.first + before)
+            }
+        }
     }
 
     /// The sequence number of a slice; without order it is smaller than any that is compared.
@@ -139,7 +216,12 @@ impl Spares {
         let range = first.0 as usize..(first.0 + slices) as usize;
         for superblock in self.superblock(first)..=self.superblock(Ppn(first.0 + slices - 1)) {
             match slices == self.per_superblock.get() {
-                true => self.preset_of[superblock] = 0,
+                true => {
+                    self.preset_of[superblock] = 0;
+                    if let Some(held) = self.in_programs.get_mut(superblock) {
+                        *held = InPrograms::NONE;
+                    }
+                }
                 false => self.end_preset(superblock),
             }
         }

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::config::VictimPolicy;
+use crate::ids::Lpn;
 use readpath_kit::Prng;
 
 /// Space of an array without faults.
@@ -191,5 +192,62 @@ fn units_may_be_taken_many_at_once() {
             (taken, format!("{:?} {:?}", s.table, s.open))
         });
         assert_eq!(at_once, one_by_one, "{slices} slices");
+    }
+}
+
+/// Spare areas of superblocks of zones name the blocks where the programs put them, before and after the formula that
+/// stands for them is given up.
+#[test]
+fn spare_areas_of_preset_programs_name_their_blocks() {
+    for seed in 0..300 {
+        let rng = &mut Prng::new(seed);
+        let [dies, planes, units] = [1 + rng.below(3), 1 + rng.below(2), 1 + rng.below(3)].map(|n| n as u32);
+        let pages_per_block = units * (1 + rng.below(4) as u32) + rng.below(2) as u32;
+        let g = Geometry { dies_per_channel: dies, planes, pages_per_block, page_bytes: 8192, ..G };
+        let mut s = space(&g);
+        s.shape.program_units = units;
+        let has_bad = dies > 1 && rng.below(4) == 0;
+        if has_bad {
+            s.mark_bad(SuperblockId(2), rng.below(u64::from(dies)) as u32);
+        }
+        s.sort_for_zones();
+        let sb = s.preset_for_zone().expect("an erased superblock");
+        assert_eq!(sb, SuperblockId(2));
+        let each = units * g.slices_per_unit();
+        let (mut held, mut next) = (Vec::new(), 100);
+        while s.programs_left(sb) > 0 && rng.below(5) > 0 {
+            let programs = 1 + rng.below(u64::from(s.programs_left(sb))) as u32;
+            let first = s.next_program(sb);
+            let by_host = rng.below(4) == 0;
+            // The last program of a zone may hold less than it could.
+            let blocks = programs * each - if rng.below(3) == 0 { rng.below(u64::from(each)) as u32 } else { 0 };
+            let places = (0..blocks).map(|i| s.slice_of_program(sb, first + i / each, i % each)).collect::<Vec<_>>();
+            if by_host {
+                s.table[sb.index()].next_unit += units * programs;
+                places.iter().zip(next..).for_each(|(&ppn, lpn)| s.spares.program(ppn, Lpn(lpn), 7));
+            } else {
+                s.preset_programs(sb, programs, Lpn(next), blocks);
+            }
+            held.extend(places.into_iter().zip(next..));
+            next += blocks + rng.below(2) as u32;
+        }
+        let is_as_placed = |s: &Space, held: &[(Ppn, u32)]| {
+            let slices = (0..g.slices()).map(Ppn);
+            slices.clone().all(|ppn| {
+                let lpn = held.iter().find(|(at, _)| *at == ppn).map(|(_, lpn)| Lpn(*lpn));
+                s.spares.lpn(ppn) == lpn
+            })
+        };
+        assert!(is_as_placed(&s, &held), "seed {seed}");
+        let torn = Ppn(s.first(sb).0 + rng.below(u64::from(g.slices_per_superblock() / 4)) as u32 * 4);
+        if rng.below(2) == 0 {
+            s.spares.erase(torn, 4);
+            held.retain(|(ppn, _)| !(torn.0..torn.0 + 4).contains(&ppn.0));
+        } else {
+            s.spares.will_be_read(sb);
+        }
+        assert!(is_as_placed(&s, &held), "seed {seed}, slice by slice");
+        s.spares.erase(s.first(sb), g.slices_per_superblock());
+        assert!(is_as_placed(&s, &[]), "seed {seed}, erased");
     }
 }

@@ -5,8 +5,9 @@
 //!
 //! It may not know zones.
 
-use super::{NoSpace, Space, State, Stream, Superblock};
-use crate::ids::SuperblockId;
+use super::spare::Programs;
+use super::{NoSpace, Shape, Space, State, Stream, Superblock};
+use crate::ids::{Lpn, SuperblockId};
 use readpath_flash::Ppn;
 
 /// Superblocks of zones as a whole.
@@ -67,9 +68,15 @@ impl Space {
         Ok(self.open_erased(at, Stream::Zone, now))
     }
 
+    /// Before [`Space::preset_for_zone`]: a large device does not search its list for each superblock.
+    pub(crate) fn sort_for_zones(&mut self) {
+        self.sort_erased_for(Stream::Zone);
+    }
+
     /// As [`Space::open_for_zone`], in no time.
     pub(crate) fn preset_for_zone(&mut self) -> Result<SuperblockId, NoSpace> {
-        let at = self.erased_for(Stream::Zone).ok_or(NoSpace)?;
+        let at = self.erased.len().checked_sub(1).ok_or(NoSpace)?;
+        debug_assert_eq!(self.erased_for(Stream::Zone), Some(at), "the list is sorted");
         Ok(self.open_erased(at, Stream::Zone, 0))
     }
 
@@ -117,8 +124,18 @@ impl Space {
         program
     }
 
-    /// As [`Space::take_program`], in no time.
-    pub(crate) fn preset_programs(&mut self, sb: SuperblockId, programs: u32) {
+    /// As [`Space::take_program`] of so many, in no time, with `blocks` from `first` on.
+    pub(crate) fn preset_programs(&mut self, sb: SuperblockId, programs: u32, first: Lpn, blocks: u32) {
+        let next = self.next_program(sb);
+        let Shape { dies, program_units: units, slices_per_unit: per_unit, .. } = self.shape;
+        let shape = Programs { dies, units, per_unit };
+        let (each, is_good) = (shape.slices(), self.get(sb).bad_dies == 0);
+        if !is_good || !self.spares.preset_in_programs(sb, shape, next * each, (first, blocks)) {
+            for block in 0..blocks {
+                let ppn = self.slice_of_program(sb, next + block / each, block % each);
+                self.spares.preset(ppn, first + block);
+            }
+        }
         self.table[sb.index()].next_unit += self.shape.program_units * programs;
     }
 
