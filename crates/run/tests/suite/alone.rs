@@ -6,11 +6,14 @@ use crate::drive::trace;
 use crate::flash_pages::host_memory;
 use crate::wear::zones;
 use readpath_config::{Event, EventKind};
-use readpath_device::{Control, DeviceConfig, Layout, LuConfig, MapMemory, Probe};
+use readpath_device::{
+    CheckOn, Control, Delays, DeviceConfig, EntryConfig, Hpb2Config, Layout, LuConfig, MapMemory, Probe, Protection,
+    Verification,
+};
 use readpath_flash::{
     AnySched, DieSched, Done, FlashOp, Lean, OpId, OpKind, PlaneReads, Scheduler, Servers, SuspendTiming,
 };
-use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions, ManagedPolicy};
+use readpath_host::{BlockOp, BlockRequest, HostConfig, HpbOptions, ListOrder, LongReads, ManagedPolicy};
 use readpath_kit::{Ns, Prng};
 use readpath_proto::query::{attribute, opcode};
 use readpath_proto::typed::{QueryRequest, Request, RequestBody};
@@ -18,7 +21,7 @@ use readpath_run::{
     Driven, Hooks, Jobs, Mode, Pace, Port, Rest, RunError, Runner, Schedule, Source, Trace, Units, Virtual, drive,
 };
 use readpath_stack::{Encoded, Hold, NoData, Payload, Stack, Typed, Wire};
-use readpath_testkit::{any_read_path, any_slc, device, everything, give_room, job, one, run, start};
+use readpath_testkit::{DELAYS, any_read_path, any_slc, device, everything, give_room, job, one, run, start};
 use readpath_workload::{Io, IoKind, Job, Kinds, Offsets, Phase, Sizes, Stream, StreamSpec, Think};
 use std::cell::Cell;
 use std::fmt::Write;
@@ -186,6 +189,59 @@ fn drawn(seed: u64) -> (DeviceConfig, HostConfig) {
     (config, readpath_testkit::host(Some(hpb)))
 }
 
+/// Other times, schedulers, entries and hosts, in streams of their own; returns the delays of the host's software.
+fn other_ways(seed: u64, config: &mut DeviceConfig, host: &mut HostConfig) -> Delays {
+    let rng = &mut Prng::stream(seed, "alone, ties", 0);
+    let mut delays = DELAYS;
+    // Otherwise hardly two events are at the same time, and nothing that is free again is needed at once.
+    if rng.below(2) == 0 {
+        let grid = [10_000, 100_000][rng.below(2) as usize];
+        let (flash, firmware, link) = (&mut config.flash, &mut config.firmware, &mut config.link);
+        let of_array = [&mut flash.read, &mut flash.map_read, &mut flash.program, &mut flash.erase];
+        let of_channel = [&mut flash.transfer_block, &mut flash.map_transfer];
+        let of_firmware = [&mut firmware.read_command, &mut firmware.flash_op, &mut firmware.hpb_read_extra];
+        let of_writes = [&mut firmware.write_command, &mut firmware.buffer_read, &mut firmware.control];
+        let of_host =
+            [&mut link.request, &mut link.response, &mut link.block, &mut delays.to_link, &mut delays.from_link];
+        let of_cells = config.slc.iter_mut().flat_map(|slc| [&mut slc.read, &mut slc.program, &mut slc.erase]);
+        let of_flash = of_array.into_iter().chain(of_channel).chain(of_cells);
+        of_flash.for_each(|time| time.0 = time.0.next_multiple_of(grid));
+        of_firmware.into_iter().chain(of_writes).chain(of_host).for_each(|time| time.0 -= time.0 % grid);
+    }
+    let rng = &mut Prng::stream(seed, "alone, entries and hosts", 0);
+    if rng.below(8) == 0 {
+        config.scheduler = [Scheduler::Queued, Scheduler::Exact][rng.below(2) as usize];
+        config.flash.plane_reads = PlaneReads::One;
+    }
+    host.slots = [host.slots, 4, 7][rng.below(3) as usize];
+    if rng.below(4) == 0 {
+        host.max_transfer_blocks = 1 + rng.below(3) as u16;
+    }
+    let (Some(device), Some(hpb)) = (&mut config.hpb, &mut host.hpb) else { return delays };
+    device.entries.protection = Protection::ALL[rng.below(Protection::ALL.len() as u64) as usize];
+    match rng.below(8) {
+        0 => {
+            let protection = Protection::Encrypted;
+            device.entries =
+                EntryConfig { protection, check_on: CheckOn::Engine, check: Ns(701), ..EntryConfig::DEFAULT };
+        }
+        1 => (device.verification, device.entries) = (Verification::Off, EntryConfig::DEFAULT),
+        2 => hpb.strict_linux = true,
+        3 => hpb.order = ListOrder::Recency,
+        4 => {
+            device.v2 = Some(Hpb2Config {
+                enabled: true,
+                single_blocks: 2,
+                pre_requests: 3,
+                entries_in_ehs: rng.below(2) == 0,
+            });
+            hpb.long_reads = LongReads::PreRequest;
+        }
+        _ => {}
+    }
+    delays
+}
+
 /// Jobs of which each keeps as many requests under way as `depth` draws.
 fn jobs(rng: &mut Prng, seed: u64, ios: u64, count: u64, depth: impl Fn(&mut Prng) -> u32) -> Phase {
     let jobs = (0..count).map(|n| {
@@ -260,11 +316,13 @@ enum Depth {
 /// All that can be seen of a run, and of one at depth 8 that follows.
 fn seen(seed: u64, depth: Depth, hold: Option<Hold>) -> String {
     let rng = &mut Prng::stream(seed, "alone, run", 0);
-    let (config, host) = drawn(seed);
+    let (mut config, mut host) = drawn(seed);
+    let delays = other_ways(seed, &mut config, &mut host);
     let layout = [Layout::Random, Layout::Sequential][rng.below(2) as usize];
     let filled = BLOCKS - rng.below(2) as u32 * 3000;
-    let (mut stack, now): (Plain, Ns) =
-        start(&config, host, |stack| stack.precondition(0, 0, filled, layout, seed).expect("room"));
+    let mut stack: Plain = Stack::new(&config, host, delays, NoData, (), Typed).expect("a possible device");
+    stack.precondition(0, 0, filled, layout, seed).expect("room");
+    let now = stack.start(Ns::ZERO).expect("host and device find each other");
     let events = if rng.below(2) == 0 { events(rng) } else { Vec::new() };
     let schedule = Schedule::new(&events, &stack, now).expect("possible events");
     let often = if rng.below(2) == 0 { Often::default() } else { Often { looked: u64::MAX / 2, ..Often::default() } };
