@@ -9,7 +9,7 @@
 # make test-kernel-long  the same guests, killed 300 times while they write (25 minutes)
 # make test-pages  reports as Chromium lays them out: errors, loads, empty figures, widths, contrast (chromium)
 # make test-python  the Python package, in a virtual environment of its own (Python 3.11 or newer, and PyPI once)
-# make fast   target/dist/readpath: optimised for what it does most, for long studies (ten minutes; llvm-tools of rustup)
+# make fast   target/dist/readpath: optimised for what it does most, for long studies (six minutes; llvm-tools of rustup)
 # make dist   out/dist: a tarball with a static program, and the Python wheel (Python 3.11 or newer, and PyPI once)
 # make dist-check  whether two builds make the same bytes, and whether they run and can be installed (as make dist)
 # make licences  whether every crate may be linked in (cargo-deny, from crates.io once)

@@ -49,8 +49,8 @@ impl About<'_> {
         }
     }
 
-    /// Whether another phase has rows of the same case: both random tests do. Metrics tell their requests apart, but not
-    /// what the device does by itself.
+    /// Whether another phase has rows of the same case: both random tests do. Metrics tell their requests apart, but
+    /// not what the device does by itself.
     fn shares_its_case(&self) -> bool {
         self.test == Some(Test::RandomRead) && self.run.plan.workload.tests.contains(&Test::RandomWrite)
     }
