@@ -142,8 +142,8 @@ pub const STARTS: &[StartCase] = &[
     start_case("start-64g-rand", "64 GiB device, written in random order", Layout::Random, None),
     start_case("start-1t-seq", "1 TiB device, written in ascending order", Layout::Sequential, Some(1024)),
     start_case("start-1t-rand", "1 TiB device, written in random order", Layout::Random, Some(1024)),
-    start_of_zones("start-64g-zones", "64 GiB device, 48 GiB of zones written", 48, None),
-    start_of_zones("start-1t-zones", "1 TiB device, 800 GiB of zones written", 800, Some(1024)),
+    start_of_zones("start-64g-zbd", "64 GiB device, 48 GiB of zones written", 48, None),
+    start_of_zones("start-1t-zbd", "1 TiB device, 800 GiB of zones written", 800, Some(1024)),
 ];
 
 /// Makes a device, fills its whole logical unit and lets the host find it; returns the seconds that `clock` counted and

@@ -80,7 +80,7 @@ impl Space {
     }
 
     /// Order of erased superblocks for `stream`: the least suits best.
-    fn suits(&self, stream: Stream, sb: SuperblockId) -> ((bool, u32), SuperblockId) {
+    pub(super) fn suits(&self, stream: Stream, sb: SuperblockId) -> ((bool, u32), SuperblockId) {
         let erases = self.table[sb.index()].erases;
         let order = match stream {
             Stream::Cold => (false, u32::MAX - erases),
