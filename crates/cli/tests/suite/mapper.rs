@@ -29,6 +29,20 @@ fn one_unit() -> String {
     format!("{before}{small}")
 }
 
+/// Both random tests of iozone keep the mapper's tables, and each says so once.
+#[test]
+fn iozone_runs_behind_a_mapper() {
+    let room = Room::with("one.toml", &one_unit());
+    let run = ["iozone", "--device", "one.toml", "--hpb=off", "--json"];
+    let job = ["--", "-r", "4k", "-+n", "-i2", "-ecI", "-t", "4", "-l", "4", "-u", "4", "-s", "4m"];
+    let doc = room.document(&[&run[..], &LOG, &job].concat());
+    for case in ["iozone: random read", "iozone"] {
+        let row =
+            row(&doc, &[("metric", "host_zone_map"), ("case", case)]).unwrap_or_else(|| panic!("no row of {case}"));
+        assert!(row["simulated"].as_f64().is_some_and(|bytes| bytes > 0.0), "{row}");
+    }
+}
+
 #[test]
 fn what_a_mapper_writes_is_told_apart() {
     let room = Room::with("w.fio", JOB);
